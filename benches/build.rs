@@ -14,10 +14,10 @@
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use millrace::inside::dictionary::ClosedTerms;
-use millrace::inside::dictionary::Group;
 use millrace::inside::dictionary::Owners;
 use millrace::inside::dictionary::Regroup;
 use millrace::inside::dictionary::Tally;
+use millrace::inside::dictionary::TermGroup;
 use millrace::inside::dictionary::{RunDictionary, SortedRun};
 use millrace::inside::input::JsonlParser;
 use millrace::inside::input::{Document, DocumentSink, PieceView, Skip};
@@ -95,7 +95,7 @@ fn tally() -> Tally {
     Tally::new(Analysis::default(), Arc::new(Owners::in_turn(1)), 64 << 20)
 }
 
-fn parse(tally: &mut Tally, jsonl: &mut JsonlParser, pieces: &[&[u8]]) -> Vec<(u32, Group)> {
+fn parse(tally: &mut Tally, jsonl: &mut JsonlParser, pieces: &[&[u8]]) -> Vec<(u32, TermGroup)> {
     let mut groups = Vec::new();
     let mut first = 0;
     for bytes in pieces {
@@ -107,7 +107,7 @@ fn parse(tally: &mut Tally, jsonl: &mut JsonlParser, pieces: &[&[u8]]) -> Vec<(u
     groups
 }
 
-fn run(groups: &[(u32, Group)]) -> RunDictionary {
+fn run(groups: &[(u32, TermGroup)]) -> RunDictionary {
     let mut run = RunDictionary::default();
     for (first, group) in groups {
         run.append(group, *first);

@@ -28,13 +28,13 @@ pub(crate) struct Args {
 #[derive(clap::Subcommand, Clone, Debug)]
 enum BenchKind {
     /// Latency of queries: one worker answers them one at a time.
-    Queries(Queries),
+    Queries(QueriesArgs),
     /// Write a synthetic collection of any size, and queries for it.
     Generate(generate::Args),
 }
 
 #[derive(clap::Args, Clone, Debug)]
-struct Queries {
+struct QueriesArgs {
     #[command(flatten)]
     ranking: RankingArgs,
     /// Number of measured passes over the queries. One pass before them is not measured.
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// A query's latency is its median over the passes, with analysis and look-up.
-fn queries(args: &Queries) -> anyhow::Result<Value> {
+fn queries(args: &QueriesArgs) -> anyhow::Result<Value> {
     let queries = all_queries(args.queries.as_deref())?;
     let snapshot = args.ranking.open()?;
     let wanted = args.ranking.wanted();

@@ -20,11 +20,11 @@ use crate::cli::{report, signals};
 use crate::cluster::{SharedSetting, refuse, together};
 use millrace::inside::cluster::Hosts;
 use millrace::inside::dataflow::{AnsweredBy, Hooks, Mover};
-use millrace::inside::gpu::{Chosen, Counts, CpuWork, Devices, without_devices};
+use millrace::inside::gpu::{ChosenMethod, Counts, CpuWork, Devices, without_devices};
 use millrace::inside::index::ShardedManifest;
 use millrace::inside::query::{
-    AnswerForm, COLUMNS, Engines, Model, Refusals, RenewedEngines, Renewer, Shard, Shares, Tag,
-    Talk, Wakers, spreading,
+    AnswerForm, COLUMNS, Engines, Model, ProcessorShares, Refusals, RenewedEngines, Renewer,
+    RunTag, Shard, Talk, Wakers, spreading,
 };
 use millrace::inside::score::Score;
 use millrace::{Algorithm, Control, QueryOptions, QueryReport, QueryService, Sink, Snapshot};
@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) ranking: RankingArgs,
     #[command(flatten)]
-    spreading: Spreading,
+    spreading: SpreadingArgs,
     #[command(flatten)]
     place: Where,
     /// Output format. trec: qid Q0 name rank score tag. jsonl: one object for each query. tsv: qid,
@@ -69,7 +69,7 @@ pub(crate) struct Args {
     workers: Workers,
     /// Name of the run: the last word of each line with --format trec.
     #[arg(long, default_value = "millrace", value_parser = parse_tag, value_name = "NAME")]
-    tag: Tag,
+    tag: RunTag,
     /// File of judgements. The answers are measured when all are written; the values go to standard
     /// error and into the report.
     #[arg(long, value_name = "FILE")]
@@ -82,7 +82,7 @@ pub(crate) struct Args {
 
 /// How queries are spread over workers.
 #[derive(clap::Args, Clone, Debug)]
-struct Spreading {
+struct SpreadingArgs {
     /// How workers share queries. inter: each worker answers whole queries. docp-ui: all workers
     /// answer each query, each for its own range of documents. docp-pi: the same, but each worker
     /// has its own copy of the postings of its range. fgqp: queries are cut into small tasks, which
@@ -108,7 +108,7 @@ struct Spreading {
     barrier: bool,
 }
 
-impl Spreading {
+impl SpreadingArgs {
     fn model(&self) -> Result<Model, Usage> {
         let Self { delta, cut_us, spin_us, barrier, .. } = *self;
         let given = spreading::Spreading { delta, cut_us, spin_us, barrier };
@@ -116,8 +116,9 @@ impl Spreading {
     }
 }
 
-pub(crate) fn parse_tag(text: &str) -> Result<Tag, String> {
-    Tag::new(text).ok_or_else(|| format!("give one word of at most {} bytes", Tag::MOST_BYTES))
+pub(crate) fn parse_tag(text: &str) -> Result<RunTag, String> {
+    RunTag::new(text)
+        .ok_or_else(|| format!("give one word of at most {} bytes", RunTag::MOST_BYTES))
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -222,7 +223,7 @@ fn run_on(
     let mut failed = None;
     let mut renewer = None;
     let quiet = args.workers.common.quiet;
-    let maker = Maker::new(args, devices);
+    let maker = EngineMaker::new(args, devices);
     let engines = |wakers: &Arc<Wakers>| -> Box<dyn Engines> {
         match maker.make(&snapshot, wakers) {
             Ok(engines) => {
@@ -265,14 +266,14 @@ fn run_on(
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes engines of devices, for one generation after the other.
-struct Maker {
+struct EngineMaker {
     args: Args,
     devices: Devices,
     counts: Arc<Counts>,
-    shares: Arc<Shares>,
+    shares: Arc<ProcessorShares>,
 }
 
-impl Maker {
+impl EngineMaker {
     fn new(args: &Args, devices: Devices) -> Self {
         let (counts, shares) = Default::default();
         Self { args: args.clone(), devices, counts, shares }
@@ -336,7 +337,7 @@ impl Args {
 
     /// Devices are asked for that do not have the score; the algorithm wang brings its own.
     fn leaves_devices(&self, score: Score) -> bool {
-        let has_own = matches!(self.ranking.algorithm, Chosen::Cpu(Algorithm::Wang));
+        let has_own = matches!(self.ranking.algorithm, ChosenMethod::Cpu(Algorithm::Wang));
         self.place.is_gpu() && !has_own && !score.is_on_devices()
     }
 
@@ -389,7 +390,7 @@ impl Args {
         if !snapshot.scoring().score.is_on_devices() {
             return None;
         }
-        if model != Model::Inter || algorithm != Chosen::Cpu(Algorithm::Auto) {
+        if model != Model::Inter || algorithm != ChosenMethod::Cpu(Algorithm::Auto) {
             return None;
         }
         let file = self.input.path().and_then(|path| path.metadata().ok());

@@ -19,7 +19,7 @@ pub mod cluster {
 pub mod codec {
     pub use crate::codec::{
         bp128,
-        column::{Block, Codec, List, Opened},
+        column::{Codec, CodedBlock, List, OpenedColumn},
         error::CodecError,
         named::ListCodec,
         pfor::{Pfor, blocks::PforBlocks, nested::MAX_LEVELS},
@@ -51,7 +51,7 @@ pub mod dictionary {
             text_buffers::TextBuffer,
             texts::{PieceText, TextGatherer},
         },
-        group::Group,
+        group::TermGroup,
         indexer::{ParsedBlock, TokenIndexer},
         owners::Owners,
         parsed::Regroup,
@@ -83,7 +83,7 @@ pub mod gpu {
             trees::{Trees, usage},
         },
         ding09::{
-            MOST_MERGE_LEVELS, Merging,
+            DingTuning, MOST_MERGE_LEVELS,
             batch::TILE,
             steps::{Decoded, decoding},
         },
@@ -110,18 +110,18 @@ pub mod gpu {
             DeviceMethod, MethodArray,
             batch::{AskedPart, BatchRoom, FoundHits, MethodBatch},
             check_lists,
-            device::{Memory, MethodDevice},
+            device::{MethodDevice, MethodMemory},
         },
         query::{
-            batch::{Answered, BatchQuery, QueryBatch, QueryBatchRoom},
-            bring::{Bringer, Brought, ListRequest},
-            choose::{Chosen, Devices},
+            batch::{BatchAnswer, BatchQuery, QueryBatch, QueryBatchRoom},
+            bring::{Bringer, BroughtList, ListRequest},
+            choose::{ChosenMethod, Devices},
             device::{BatchSlot, QueryDevice},
             engine::{GpuEngines, GpuMethod},
             given::{self, GivenDevices, without_devices},
             list::PlacedList,
             plan::PlacedTerm,
-            residency::Ranges,
+            residency::FreeRanges,
             service::{Counts, OnLost},
             worth::CpuWork,
         },
@@ -201,7 +201,7 @@ pub mod query {
         again::Again,
         algorithms::{and, exhaustive, max_score, small_adaptive, wand},
         answers::{
-            output::{AnswerForm, Tag},
+            output::{AnswerForm, RunTag},
             talk::{COLUMNS, Talk},
             texts::record_of,
         },
@@ -210,7 +210,7 @@ pub mod query {
         engines::{
             engine::{
                 Engines, Model, Wakers,
-                hybrid::{Models, OnSlow, Predict, Scheduling, Shares},
+                hybrid::{Models, OnSlow, Predict, ProcessorShares, Scheduling},
                 measure::costs,
                 renewed::{RenewedEngines, Renewer},
                 whole::WholeEngines,
@@ -249,7 +249,7 @@ pub mod schedule {
         machine::Hardware,
         model_tree::ModelTree,
         placement::Rates,
-        policy::{Choice, Policy, Processor, Schedule},
+        policy::{Policy, PolicyChoice, Processor, Schedule},
         simulate::{Arrival, choose, latencies, thresholds},
     };
 }

@@ -105,12 +105,12 @@ fn left(done: u64, of: u64, took: Duration) -> String {
 }
 
 /// Draws the progress of a job on files until it is dropped, if standard error is a terminal.
-pub(crate) struct Watching {
+pub(crate) struct DrawnProgress {
     over: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Watching {
+impl DrawnProgress {
     /// `line` makes the text of what is done, of how much, and for how long.
     pub(crate) fn start(stop: &Stop, quiet: bool, line: fn(u64, u64, Duration) -> String) -> Self {
         let nothing = Self { over: None, thread: None };
@@ -134,7 +134,7 @@ impl Watching {
     }
 }
 
-impl Drop for Watching {
+impl Drop for DrawnProgress {
     fn drop(&mut self) {
         drop(self.over.take());
         if let Some(thread) = self.thread.take() {

@@ -5,10 +5,10 @@ use crate::Usage;
 use anyhow::{Context as _, bail};
 use millrace::Snapshot;
 use millrace::inside::gpu::{
-    Cached, Chosen, Counts, CpuWork, Devices, GivenDevices, GpuEngines, GpuError, GpuMethod,
+    Cached, ChosenMethod, Counts, CpuWork, Devices, GivenDevices, GpuEngines, GpuError, GpuMethod,
     MOST_MERGE_LEVELS, OnLost, Traversal, given,
 };
-use millrace::inside::query::{OnSlow, Scheduling, Shares, Wakers};
+use millrace::inside::query::{OnSlow, ProcessorShares, Scheduling, Wakers};
 use millrace::inside::schedule::Schedule;
 use millrace::inside::shown::chain;
 use std::num::NonZeroUsize;
@@ -95,7 +95,7 @@ impl Where {
         k: usize,
         processes: usize,
         inter: bool,
-        algorithm: Chosen,
+        algorithm: ChosenMethod,
     ) -> anyhow::Result<Option<Devices>> {
         self.given().check(algorithm, self.is_gpu()).map_err(Usage::from)?;
         if !self.is_gpu() {
@@ -110,7 +110,7 @@ impl Where {
         self.chosen(k, algorithm).map(Some)
     }
 
-    pub(crate) fn chosen(&self, k: usize, algorithm: Chosen) -> anyhow::Result<Devices> {
+    pub(crate) fn chosen(&self, k: usize, algorithm: ChosenMethod) -> anyhow::Result<Devices> {
         let given = self.given();
         Devices::of_machine(&given.choice(k, given.method(algorithm))).map_err(explain)
     }
@@ -145,7 +145,7 @@ impl Where {
         devices: &Devices,
         ranking: &RankingArgs,
         (shed, quiet): (bool, bool),
-        shares: &Arc<Shares>,
+        shares: &Arc<ProcessorShares>,
     ) -> anyhow::Result<Option<Scheduling>> {
         if !self.is_hybrid() {
             return Ok(None);

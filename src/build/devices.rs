@@ -29,7 +29,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
 #[derive(Default)]
-pub(super) struct Chosen {
+pub(super) struct ChosenDevices {
     devices: Vec<DeviceInfo>,
     toolchain: Option<Toolchain>,
     /// Why there are not more.
@@ -89,12 +89,14 @@ impl Finding {
     }
 
     /// A note says why there is none, if any could have been used.
-    pub(super) fn choose(self, options: &BuildOptions) -> Result<Chosen, BuildError> {
+    pub(super) fn choose(self, options: &BuildOptions) -> Result<ChosenDevices, BuildError> {
         let discovery = match self.finding {
             Ok(looking) => looking.found(),
-            Err(reason) => return Ok(Chosen { reasons: vec![reason], ..Chosen::default() }),
+            Err(reason) => {
+                return Ok(ChosenDevices { reasons: vec![reason], ..ChosenDevices::default() });
+            }
         };
-        let chosen = Chosen::of(&discovery, self.gpus)?;
+        let chosen = ChosenDevices::of(&discovery, self.gpus)?;
         // Who names no indexer need not know, and one that needs a device says so itself.
         if chosen.devices.is_empty() && options.indexer == Indexer::Wei11 {
             options.note(&Note::NoGpu { reasons: chosen.reasons.clone() });
@@ -103,11 +105,12 @@ impl Finding {
     }
 
     /// What an indexer that needs a device uses. Where a driver and a compiler are there, a thread
-    /// finds and opens it meanwhile; if there is none, [making](Chosen::make_machine) it says so.
+    /// finds and opens it meanwhile; if there is none, [making](ChosenDevices::make_machine) it
+    /// says so.
     ///
     /// # Errors
     /// There are fewer than were asked for, as far as that is known; the system gives no thread.
-    pub(super) fn open(self, options: &BuildOptions) -> Result<Chosen, BuildError> {
+    pub(super) fn open(self, options: &BuildOptions) -> Result<ChosenDevices, BuildError> {
         let is_likely = |looking: &Looking| looking.seems.recv().is_ok();
         if !self.finding.as_ref().is_ok_and(is_likely) {
             return self.choose(options);
@@ -117,10 +120,10 @@ impl Finding {
         let indexer = options.indexer;
         let open = move || {
             let discovery = finding.map(Looking::found).expect("it is under way");
-            Chosen::of(&discovery, gpus)?.open(indexer)
+            ChosenDevices::of(&discovery, gpus)?.open(indexer)
         };
         let awaited = Awaited::begin("opening", open).map_err(BuildError::Thread)?;
-        Ok(Chosen { awaited: Some(awaited), ..Chosen::default() })
+        Ok(ChosenDevices { awaited: Some(awaited), ..ChosenDevices::default() })
     }
 }
 
@@ -146,7 +149,7 @@ const FREE_PART: usize = 6;
 /// What a GPU indexer may pin where memory allows it, however small its share is.
 const ENOUGH_HOST_BYTES: usize = 8 << 20;
 
-impl Chosen {
+impl ChosenDevices {
     fn of(discovery: &Discovery, gpus: Gpus) -> Result<Self, BuildError> {
         let devices = discovery.choose(gpus).map_err(BuildError::Devices)?;
         let reasons = discovery.reasons();
@@ -344,7 +347,7 @@ mod tests {
     use super::*;
     use crate::gpu::floor::version::Architecture;
 
-    fn chosen(devices: usize) -> Chosen {
+    fn chosen(devices: usize) -> ChosenDevices {
         let device = |ordinal| DeviceInfo {
             ordinal,
             name: "a device".into(),
@@ -353,7 +356,7 @@ mod tests {
             multiprocessors: 8,
         };
         let devices = (0..devices).map(device).collect();
-        Chosen { devices, reasons: vec!["a reason".into()], ..Chosen::default() }
+        ChosenDevices { devices, reasons: vec!["a reason".into()], ..ChosenDevices::default() }
     }
 
     #[test]

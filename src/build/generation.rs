@@ -8,12 +8,12 @@ use super::options::{BuildOptions, Input};
 use super::place::place;
 use super::placement::Placement;
 use super::prepare::Ready;
-use super::progress::Watching;
+use super::progress::ProgressThread;
 use crate::crew::lock;
 use crate::dataflow::build::assemble;
 use crate::dataflow::build::context::{Build, BuildDone, BuildWiring, InputRead};
 use crate::dataflow::build::flow::Flow;
-use crate::dataflow::rebuild::scanned::Scan;
+use crate::dataflow::rebuild::scanned::InputScan;
 use crate::dataflow::workers;
 use crate::dictionary::device::lines::AsLines;
 use crate::dictionary::device::text_buffers::TextBuffers;
@@ -29,7 +29,7 @@ use crate::input::hash as input_hash;
 use crate::input::parser::parse_lines;
 use crate::input::splits::{MEMORY, STDIN};
 use crate::input::turns::Turns;
-use crate::input::wanted::Wanted;
+use crate::input::wanted::WantedInput;
 use crate::schedule::claims::Claims;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -67,9 +67,9 @@ const TEXTS_PART: usize = 8;
 #[derive(Default)]
 pub(super) struct Which {
     /// All if there is none.
-    pub(super) wanted: Option<Wanted>,
+    pub(super) wanted: Option<WantedInput>,
     /// Notes all documents.
-    pub(super) scan: Option<Scan>,
+    pub(super) scan: Option<InputScan>,
 }
 
 /// Builds generation `number` in its empty folder and syncs it; publishes nothing.
@@ -83,7 +83,7 @@ pub(super) fn build_generation(
     let Ready { began, resident, whole, .. } = input;
     let workers = options.workers;
     let (build, placement) = dataflow_of(options, input, directory, which)?;
-    let watching = Watching::start(options.progress.take(), &build)?;
+    let watching = ProgressThread::start(options.progress.take(), &build)?;
     let shared = build.clone();
     let prepared = began.elapsed();
     workers::run(workers, &options.control, move |worker| assemble(&shared, worker))?;

@@ -1,6 +1,6 @@
 //! Places trie collections: which indexer owns what, and what decided that.
 
-use super::devices::Chosen;
+use super::devices::ChosenDevices;
 use super::error::BuildError;
 use super::note::Note;
 use super::options::BuildOptions;
@@ -32,7 +32,7 @@ pub(super) fn sample_of(options: &BuildOptions, plan: &InputPlan) -> Option<Samp
 pub(super) fn place(
     options: &BuildOptions,
     plan: &InputPlan,
-    gpus: &Chosen,
+    gpus: &ChosenDevices,
     roles: &Roles,
     sample: Option<Sample>,
 ) -> Result<(Arc<Owners>, Placement), BuildError> {

@@ -1,6 +1,6 @@
 //! Finds out of options and input what a build has to know before it begins.
 
-use super::devices::{self, Chosen};
+use super::devices::{self, ChosenDevices};
 use super::error::BuildError;
 use super::indexer::Indexer;
 use super::note::Note;
@@ -9,7 +9,7 @@ use super::{memory, place};
 use crate::dataflow::build::context::InputRead;
 use crate::dataflow::together::SharedSetting;
 use crate::input::Format;
-use crate::input::folder::Walk;
+use crate::input::folder::FolderWalk;
 use crate::input::sample::Sample;
 use crate::input::splits::InputPlan;
 use crate::order::Budget;
@@ -21,7 +21,7 @@ pub(super) struct Ready {
     pub(super) began: Instant,
     /// In bytes, when the build began.
     pub(super) resident: u64,
-    pub(super) gpus: Chosen,
+    pub(super) gpus: ChosenDevices,
     pub(super) roles: Roles,
     pub(super) budget: Budget,
     pub(super) plan: InputPlan,
@@ -58,7 +58,7 @@ impl Ready {
         }
         let plan = match &mut options.input {
             Input::Paths(paths) => {
-                let walk = Walk { index: Some(options.index.clone()) };
+                let walk = FolderWalk { index: Some(options.index.clone()) };
                 let mut plan = InputPlan::walked(paths, options.format, &walk)?;
                 plan.fields = options.fields.clone();
                 plan

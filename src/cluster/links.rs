@@ -48,7 +48,7 @@ pub enum PeerOutcome {
 
 pub(crate) struct ProcessLinks {
     hosts: Hosts,
-    lines: Arc<Vec<Option<Mutex<Sending>>>>,
+    lines: Arc<Vec<Option<Mutex<LinkSender>>>>,
     inbox: Mutex<Receiver<(usize, Vec<u8>)>>,
     readers: Vec<JoinHandle<()>>,
     pulse: Option<JoinHandle<()>>,
@@ -84,7 +84,7 @@ impl ProcessLinks {
                 end: end.clone(),
             };
             readers.push(spawn(format!("process-{process}"), move || reader.run())?);
-            lines.push(Some(Mutex::new(Sending { stream, sealer })));
+            lines.push(Some(Mutex::new(LinkSender { stream, sealer })));
         }
         let lines = Arc::new(lines);
         let over = Arc::new(AtomicBool::new(false));
@@ -139,7 +139,7 @@ impl ProcessLinks {
         };
         for line in self.lines.iter().flatten() {
             let mut line = lock(line);
-            let Sending { stream, sealer } = &mut *line;
+            let LinkSender { stream, sealer } = &mut *line;
             // Who does not receive it has no need to.
             _ = match origin {
                 Some(origin) => send_failure((stream, sealer), origin, text),
@@ -166,12 +166,12 @@ pub(super) fn send_failure(
     write(line, FAILED, &bytes)
 }
 
-struct Sending {
+struct LinkSender {
     stream: TcpStream,
     sealer: Sealer,
 }
 
-impl Sending {
+impl LinkSender {
     fn write(&mut self, kind: u8, bytes: &[u8]) -> io::Result<()> {
         write((&mut self.stream, &mut self.sealer), kind, bytes)
     }
@@ -200,7 +200,7 @@ pub(crate) fn lost(hosts: &Hosts, process: usize, error: &io::Error) -> PeerFail
     PeerFailure { process, address: hosts.address(process).to_string(), message }
 }
 
-fn beat(lines: &[Option<Mutex<Sending>>], over: &AtomicBool) {
+fn beat(lines: &[Option<Mutex<LinkSender>>], over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         for line in lines.iter().flatten() {
             let mut line = lock(line);

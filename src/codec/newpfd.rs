@@ -30,7 +30,7 @@ mod avx512;
 
 use super::unary::{self, UnaryWriter};
 use super::{
-    Block, Codec, CodecError, Encoder, List, bits, bp128, check_values, checked_block_len,
+    Codec, CodecError, CodedBlock, Encoder, List, bits, bp128, check_values, checked_block_len,
 };
 use crate::cpu::{Level, level};
 
@@ -53,17 +53,17 @@ const EXCEPTION_BITS: usize = 1;
 
 /// Widths, and the cost of a body with them, in bits.
 #[derive(Clone, Copy, Debug)]
-struct Choice {
+struct WidthChoice {
     cost: usize,
     width: u8,
     overflow_width: u8,
 }
 
 /// The widths of the cheapest body.
-fn choose(values: &[u32]) -> Choice {
+fn choose(values: &[u32]) -> WidthChoice {
     let widest = bits::width(values);
     let cost = 8 * bits::bytes(values.len(), widest);
-    let mut best = Choice { cost, width: widest, overflow_width: 0 };
+    let mut best = WidthChoice { cost, width: widest, overflow_width: 0 };
     let mut overflows = [0; MAX_LEN];
     for width in (0..widest).rev() {
         let mut count = 0;
@@ -81,7 +81,7 @@ fn choose(values: &[u32]) -> Choice {
         let (overflow_width, bytes) = choose_overflow_width(&overflows[..count]);
         let cost = 8 * (slots + 2 + places + bytes) + EXCEPTION_BITS * count;
         if cost < best.cost {
-            best = Choice { cost, width, overflow_width };
+            best = WidthChoice { cost, width, overflow_width };
         } else if cost > best.cost + values.len() {
             // The cost falls with the width while exceptions are few and rises when they are many.
             break;
@@ -105,7 +105,7 @@ fn choose_overflow_width(overflows: &[u32]) -> (u8, usize) {
 impl Encoder for NewPfdWriter {
     fn block(&mut self, values: &[u32], out: &mut Vec<u8>) -> u8 {
         check_values(values, self.block_len);
-        let Choice { width, overflow_width, .. } = choose(values);
+        let WidthChoice { width, overflow_width, .. } = choose(values);
         bits::pack(values, width, out);
         let mut places = [0; MAX_LEN];
         let mut overflows = [0; MAX_LEN];
@@ -156,8 +156,8 @@ struct BlockParts<'a> {
 
 impl<'a> BlockParts<'a> {
     #[inline]
-    fn of(block: Block<'a>, len: usize) -> Result<Self, CodecError> {
-        let Block { head, body, .. } = block;
+    fn of(block: CodedBlock<'a>, len: usize) -> Result<Self, CodecError> {
+        let CodedBlock { head, body, .. } = block;
         let width = head & !EXCEPTIONS;
         CodecError::at_most("a width", bp128::MAX_WIDTH.into(), width.into())?;
         let slots = bits::bytes(len, width);
@@ -270,7 +270,8 @@ fn add_exceptions(
 ) -> Result<usize, CodecError> {
     #[cfg(target_arch = "x86_64")]
     if level() == Level::Avx512 {
-        // SAFETY: `level` found the instructions; `BlockParts::of` made sure of the count and the lows.
+        // SAFETY: `level` found the instructions; `BlockParts::of` made sure of the count and the
+        // lows.
         let added = unsafe { avx512::add_exceptions(parts, map, values) };
         if let Some((end, quotients)) = added {
             check_quotients(parts, quotients)?;
@@ -328,7 +329,12 @@ impl Codec for NewPfd {
     }
 
     #[inline]
-    fn values(&self, _: List<'_>, block: Block<'_>, out: &mut [u32]) -> Result<usize, CodecError> {
+    fn values(
+        &self,
+        _: List<'_>,
+        block: CodedBlock<'_>,
+        out: &mut [u32],
+    ) -> Result<usize, CodecError> {
         CodecError::at_most("values", MAX_LEN, out.len())?;
         let parts = BlockParts::of(block, out.len())?;
         bits::unpack(block.body, parts.width, out);
@@ -342,7 +348,7 @@ impl Codec for NewPfd {
     fn value(
         &self,
         _: List<'_>,
-        block: Block<'_>,
+        block: CodedBlock<'_>,
         len: usize,
         i: usize,
     ) -> Result<u32, CodecError> {
@@ -361,7 +367,12 @@ impl Codec for NewPfd {
         Ok(parts.high(quotient, overflow_low) | low)
     }
 
-    fn body_bytes(&self, _: List<'_>, block: Block<'_>, len: usize) -> Result<usize, CodecError> {
+    fn body_bytes(
+        &self,
+        _: List<'_>,
+        block: CodedBlock<'_>,
+        len: usize,
+    ) -> Result<usize, CodecError> {
         let parts = BlockParts::of(block, len)?;
         match parts.count {
             0 => Ok(parts.bytes),
@@ -422,7 +433,7 @@ mod tests {
                 body[place] ^= bits;
             }
             let read = |add: Add| {
-                let parts = BlockParts::of(Block { index: 0, head, body: &body }, values.len())?;
+                let parts = BlockParts::of(CodedBlock { index: 0, head, body: &body }, values.len())?;
                 let mut out = vec![0; values.len()];
                 bits::unpack(&body, parts.width, &mut out);
                 let map = map_of(parts.places, parts.count, values.len())?;

@@ -22,7 +22,7 @@
 
 use super::unary::{self, UnaryWriter};
 use super::{
-    Block, Codec, CodecError, Encoder, List, Opened, Survey, bits, bp128, check_values,
+    Codec, CodecError, CodedBlock, Encoder, List, OpenedColumn, Survey, bits, bp128, check_values,
     checked_block_len,
 };
 
@@ -96,7 +96,7 @@ impl Encoder for RiceWriter {
 /// The unary vector of a column, and the bit where a block begins in it.
 #[inline]
 fn unary_of<'a>(list: List<'a>, block: usize) -> Result<(&'a [u8], u64), CodecError> {
-    let Opened { blocks, unary_bits, .. } = *list.opened;
+    let OpenedColumn { blocks, unary_bits, .. } = *list.opened;
     let begins = &list.shared[HEAD_BYTES.min(list.shared.len())..];
     let vector = HEAD_BYTES + 4 * blocks + 4 * unary_bits.div_ceil(CHUNK) as usize;
     match (begins.as_chunks::<4>().0.get(block), list.shared.get(vector..)) {
@@ -151,7 +151,7 @@ impl Codec for Rice {
         shared: &[u8],
         count: usize,
         block_len: usize,
-        opened: &mut Opened,
+        opened: &mut OpenedColumn,
     ) -> Result<(), CodecError> {
         let Some(&[width, a, b, c, d]) = shared.first_chunk::<HEAD_BYTES>() else {
             return CodecError::need(HEAD_BYTES, shared.len());
@@ -176,7 +176,7 @@ impl Codec for Rice {
     fn values(
         &self,
         list: List<'_>,
-        block: Block<'_>,
+        block: CodedBlock<'_>,
         out: &mut [u32],
     ) -> Result<usize, CodecError> {
         let width = list.opened.width;
@@ -201,7 +201,7 @@ impl Codec for Rice {
     fn value(
         &self,
         list: List<'_>,
-        block: Block<'_>,
+        block: CodedBlock<'_>,
         len: usize,
         i: usize,
     ) -> Result<u32, CodecError> {
@@ -216,7 +216,12 @@ impl Codec for Rice {
         Ok(value[0])
     }
 
-    fn body_bytes(&self, list: List<'_>, _: Block<'_>, len: usize) -> Result<usize, CodecError> {
+    fn body_bytes(
+        &self,
+        list: List<'_>,
+        _: CodedBlock<'_>,
+        len: usize,
+    ) -> Result<usize, CodecError> {
         Ok(bits::bytes(len, list.opened.width))
     }
 }

@@ -1,9 +1,9 @@
 //! The end of a job, well or not.
 //!
 //! When a worker panics, timely leaves the other workers of the process waiting for ever, and it
-//! has no operators that fail. So every operator runs its work through a [`Guard`], which keeps the
-//! first failure of the job, and every worker's step loop polls the [`Control`] and drops its
-//! dataflows as soon as there is one.
+//! has no operators that fail. So every operator runs its work through an [`OperatorGuard`], which
+//! keeps the first failure of the job, and every worker's step loop polls the [`Control`] and drops
+//! its dataflows as soon as there is one.
 
 use super::timeline::Timeline;
 use crate::cluster::PeerFailure;
@@ -162,7 +162,7 @@ impl Control {
 }
 
 /// An operator of one worker runs its work through this.
-pub(crate) struct Guard {
+pub(crate) struct OperatorGuard {
     control: Arc<Control>,
     operator: &'static str,
     worker: usize,
@@ -171,7 +171,7 @@ pub(crate) struct Guard {
     timeline: RefCell<Timeline>,
 }
 
-impl Guard {
+impl OperatorGuard {
     pub(crate) fn new(control: &Arc<Control>, operator: &'static str, worker: usize) -> Self {
         let until = Cell::new(control.began);
         let control = control.clone();
@@ -204,7 +204,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for OperatorGuard {
     fn drop(&mut self) {
         let seconds = self.worked.get().as_secs_f64();
         let until = (self.until.get() - self.control.began).as_secs_f64();

@@ -37,11 +37,11 @@ struct SharedLines {
     hosts: Hosts,
     control: Arc<Control>,
     /// Each is used by one thread of timely's.
-    sending: Mutex<Sending>,
+    sending: Mutex<LineSender>,
     receiving: Mutex<Receiving>,
 }
 
-struct Sending {
+struct LineSender {
     sealer: Sealer,
     message: Vec<u8>,
     over: bool,
@@ -64,7 +64,7 @@ impl DataLine {
         control: &Arc<Control>,
     ) -> Self {
         let (stream, sealer, opener) = line.into_parts();
-        let sending = Sending { sealer, message: Vec::new(), over: false };
+        let sending = LineSender { sealer, message: Vec::new(), over: false };
         let receiving = Receiving { opener, message: Vec::new(), given: 0, over: false };
         let shared = Arc::new(SharedLines {
             process,
@@ -94,7 +94,7 @@ impl DataLine {
     }
 }
 
-impl Sending {
+impl LineSender {
     fn write(&mut self, stream: &mut TcpStream, kind: u8, bytes: &[u8]) -> io::Result<()> {
         self.message.clear();
         self.message.push(kind);

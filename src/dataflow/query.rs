@@ -29,7 +29,7 @@ use crate::dataflow::query::collect::{AnswerWriter, collect};
 use crate::dataflow::query::context::Context;
 use crate::dataflow::query::desk::QueryDesk;
 use crate::dataflow::query::gather::gather;
-use crate::dataflow::query::lay_out::Answered;
+use crate::dataflow::query::lay_out::LaidOutAnswer;
 use crate::dataflow::query::look::{PlansByNumber, look};
 use crate::dataflow::query::messages::ShardHits;
 use crate::dataflow::query::tell::tell;
@@ -48,7 +48,7 @@ pub(super) struct Wiring {
     pub(super) engines: Box<dyn Engines>,
     pub(super) wakers: Arc<Wakers>,
     /// The queries of a process that has all of the index.
-    pub(super) whole: Arc<QueryDesk<(), Answered>>,
+    pub(super) whole: Arc<QueryDesk<(), LaidOutAnswer>>,
     /// The queries of a process that has a shard.
     pub(super) shards: Arc<QueryDesk<Option<Vec<NamedHit>>, ShardHits>>,
     /// Plans of a shard that wait for the numbers of the others.

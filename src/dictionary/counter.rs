@@ -3,7 +3,7 @@
 
 use super::memo::{Memo, MemoTerm, NO_TERM};
 use crate::dictionary::device::members::hash_of_token;
-use crate::dictionary::strings::mixed::{Meaning, Mixed};
+use crate::dictionary::strings::mixed::{Mixed, StretchMeaning};
 use crate::order::PieceCounts;
 use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;
@@ -19,7 +19,7 @@ pub(super) struct Now {
     pub(super) document: u32,
 }
 
-pub(super) trait Counting: Default {
+pub(super) trait TokenCounting: Default {
     /// Kept with each term.
     type State: Copy + Default;
 
@@ -36,14 +36,14 @@ pub(super) trait Counting: Default {
     fn reset(&mut self) -> bool;
 }
 
-pub(super) struct Counter<C: Counting> {
+pub(super) struct Counter<C: TokenCounting> {
     scanner: Scanner,
     found: FormCounter<C>,
     /// Codes of the lengths of the piece's documents.
     pub(super) lengths: Vec<u8>,
 }
 
-struct FormCounter<C: Counting> {
+struct FormCounter<C: TokenCounting> {
     tokenizer: Tokenizer,
     memo: Memo<C::State>,
     mixed: Mixed,
@@ -53,14 +53,14 @@ struct FormCounter<C: Counting> {
     tokens: u32,
 }
 
-impl<C: Counting> FormCounter<C> {
+impl<C: TokenCounting> FormCounter<C> {
     fn count(&mut self, term: u32) {
         self.tokens += u32::from(term != NO_TERM);
         self.counting.count(self.memo.terms_mut(), &[term], self.now);
     }
 }
 
-impl<C: Counting> Stretches for FormCounter<C> {
+impl<C: TokenCounting> Stretches for FormCounter<C> {
     /// The cache misses of one overlap those of the others.
     #[inline(always)]
     fn ahead(&self) -> impl Fn(TokenKey) -> u32 {
@@ -99,14 +99,15 @@ impl<C: Counting> Stretches for FormCounter<C> {
 
     fn mixed(&mut self, bytes: &[u8]) {
         let key = plain_key(bytes);
-        if let Some(Meaning { term, bytes, hash }) = key.and_then(|key| self.mixed.get(key)) {
+        if let Some(StretchMeaning { term, bytes, hash }) = key.and_then(|key| self.mixed.get(key))
+        {
             if term != NO_TERM {
                 self.memo.see_form(hash, bytes as usize, term);
                 self.count(term);
             }
             return;
         }
-        let mut meaning = Meaning::NOTHING;
+        let mut meaning = StretchMeaning::NOTHING;
         let mut tokens = 0;
         self.tokenizer.for_each_token(bytes, |token| {
             let term = self.memo.term_of_token(token);
@@ -114,7 +115,7 @@ impl<C: Counting> Stretches for FormCounter<C> {
             tokens += 1;
             if key.is_some() {
                 let (hash, bytes) = hash_of_token(token);
-                meaning = Meaning { term, bytes: bytes as u32, hash };
+                meaning = StretchMeaning { term, bytes: bytes as u32, hash };
             }
         });
         if let Some(key) = key
@@ -125,7 +126,7 @@ impl<C: Counting> Stretches for FormCounter<C> {
     }
 }
 
-impl<C: Counting> Counter<C> {
+impl<C: TokenCounting> Counter<C> {
     /// The memo takes at most `memo_bytes` from piece to piece.
     pub(super) fn new(analysis: Analysis, memo_bytes: usize) -> Self {
         let found = FormCounter {

@@ -72,13 +72,13 @@ struct Parted {
 }
 
 /// All that is in the file.
-struct Spilled {
+struct SpilledNames {
     names: usize,
     file: Option<Arc<File>>,
     parted: Vec<Parted>,
 }
 
-impl Spilled {
+impl SpilledNames {
     fn read(&self, number: usize, entries: &mut Vec<NameEntry>) -> io::Result<()> {
         for Parted { at, ends } in &self.parted {
             let file = self.file.as_ref().expect("entries went to a file");
@@ -191,7 +191,7 @@ impl Names {
         let Self { most, at_once, bits, kept, .. } = self;
         let kept = kept.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         let KeptNames { pieces, hashes, file, spilled, parted } = kept;
-        let spilled = Spilled { names: spilled as usize, file, parted };
+        let spilled = SpilledNames { names: spilled as usize, file, parted };
         let names = hashes + spilled.names;
         let threads = threads.min(names / LEAST_NAMES).max(1);
         let mut crew = Crew::new("names");

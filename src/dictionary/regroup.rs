@@ -6,7 +6,7 @@
 //! counting; the paper keeps the order of the text, on which nothing depends. Counts are those of
 //! [`Tally`](super::tally::Tally), so that runs end at the same documents.
 
-use super::counter::{Counter, Counting, FIRST_POSTING_BYTES, KEEP, Now};
+use super::counter::{Counter, FIRST_POSTING_BYTES, KEEP, Now, TokenCounting};
 use super::memo::{MemoTerm, NO_TERM};
 use super::owners::Owners;
 use super::parsed::Regroup;
@@ -45,7 +45,7 @@ struct Posting {
 /// seen in and where its posting there lies. Whether a token is a stop word, and whether its term
 /// is new in the document, is as good as random, so no branch depends on it.
 #[derive(Default)]
-struct Postings {
+struct RegroupedPostings {
     /// The piece's terms in order of appearance: the first `terms`; then room. [`NO_TERM`] may be
     /// among them.
     touched: Vec<u32>,
@@ -56,7 +56,7 @@ struct Postings {
     used: usize,
 }
 
-impl Counting for Postings {
+impl TokenCounting for RegroupedPostings {
     type State = LastSeen;
 
     #[inline(always)]
@@ -149,7 +149,7 @@ impl Stream {
 /// Lays the tokens of one piece after the other out as streams.
 pub struct TokenTally {
     owners: Arc<Owners>,
-    counter: Counter<Postings>,
+    counter: Counter<RegroupedPostings>,
     /// Bytes of the text so far.
     text_bytes: u64,
     /// Scratch of the layout: terms by their ordinals, streams by rank, and all streams end to end.

@@ -2,7 +2,7 @@
 //! bytes in slices; sorted for the lexicon when the run closes.
 
 use super::closed::{Advance, ClosedError, ClosedTerms};
-use super::group::{Group, GroupTerm};
+use super::group::{GroupTerm, TermGroup};
 use super::slices::{Chain, Slices};
 use crate::codec::folded;
 use crate::codec::prefetch::{prefetch, prefetch_at};
@@ -51,7 +51,7 @@ impl RunDictionary {
     /// Appending to a list needs the slot of its term, then its entry, then its slice, all of them
     /// out of the cache. Each is prefetched when what leads to it has arrived. No term is in a
     /// group twice, so a number that was found before is still the term's.
-    pub fn append(&mut self, group: &Group, first: u32) {
+    pub fn append(&mut self, group: &TermGroup, first: u32) {
         let terms = &group.terms[..];
         for term in terms.iter().take(AHEAD) {
             self.table.prefetch(term.hash);

@@ -6,8 +6,8 @@
 //! collection, in the form in which a group has it; so nothing is sorted. Postings that do not fit
 //! the line, which few terms of a piece have, go on in slices.
 
-use super::counter::{Counter, Counting, FIRST_POSTING_BYTES, KEEP, Now};
-use super::group::{Group, GroupTerm};
+use super::counter::{Counter, FIRST_POSTING_BYTES, KEEP, Now, TokenCounting};
+use super::group::{GroupTerm, TermGroup};
 use super::memo::{MemoTerm, NO_TERM};
 use super::owners::Owners;
 use super::parsed::Regroup;
@@ -48,7 +48,7 @@ impl LinePostings {
     /// Adds the posting of the current document. Returns whether it is the term's first of the
     /// piece.
     #[inline(always)]
-    fn post(&mut self, tf: u32, now: Now, spilled: &mut Spilled) -> bool {
+    fn post(&mut self, tf: u32, now: Now, spilled: &mut SpilledPostings) -> bool {
         let first = self.posted <= now.before;
         let from = select_unpredictable(first, now.before, self.posted);
         let gap = now.document - 1 - from;
@@ -73,7 +73,7 @@ impl LinePostings {
     /// before it. Returns that one: its document, counted from the first of the piece, and its
     /// frequency.
     #[inline(always)]
-    fn lay(&self, spilled: &Spilled, lists: &mut Vec<u8>) -> (u32, u32) {
+    fn lay(&self, spilled: &SpilledPostings, lists: &mut Vec<u8>) -> (u32, u32) {
         if self.spilled != 0 {
             return self.lay_spilled(spilled, lists);
         }
@@ -88,7 +88,7 @@ impl LinePostings {
     }
 
     #[inline(never)]
-    fn lay_spilled(&self, spilled: &Spilled, lists: &mut Vec<u8>) -> (u32, u32) {
+    fn lay_spilled(&self, spilled: &SpilledPostings, lists: &mut Vec<u8>) -> (u32, u32) {
         let before = lists.len();
         let chain = &spilled.chains[self.spilled as usize - 1];
         spilled.slices.read(chain, |slice| lists.extend_from_slice(slice));
@@ -103,8 +103,8 @@ impl LinePostings {
     /// to be written at once.
     #[cold]
     #[inline(never)]
-    fn spill(&mut self, spilled: &mut Spilled, wide: Option<(u32, u32)>) {
-        let Spilled { slices, chains } = spilled;
+    fn spill(&mut self, spilled: &mut SpilledPostings, wide: Option<(u32, u32)>) {
+        let SpilledPostings { slices, chains } = spilled;
         if self.spilled == 0 {
             chains.push(slices.begin());
             self.spilled = chains.len() as u32;
@@ -122,7 +122,7 @@ impl LinePostings {
 
 /// Postings that do not fit the lines of their terms.
 #[derive(Default)]
-struct Spilled {
+struct SpilledPostings {
     slices: Slices,
     chains: Vec<Chain>,
 }
@@ -149,7 +149,7 @@ impl SeenCount {
 
 /// The postings of a piece, but for those in the terms' lines.
 #[derive(Default)]
-struct Postings {
+struct TalliedPostings {
     /// By the numbers of terms. Apart from their lines: common terms, which have low numbers, so
     /// share lines, and most tokens find them in the nearest cache.
     seen: Grown<SeenCount>,
@@ -162,10 +162,10 @@ struct Postings {
     terms: usize,
     /// Postings of the piece; those of [`NO_TERM`] may be among them.
     posted: usize,
-    spilled: Spilled,
+    spilled: SpilledPostings,
 }
 
-impl Postings {
+impl TalliedPostings {
     #[inline(always)]
     fn make_room(&mut self, terms: usize) {
         if self.seen.len() < terms {
@@ -174,7 +174,7 @@ impl Postings {
     }
 }
 
-impl Counting for Postings {
+impl TokenCounting for TalliedPostings {
     type State = LinePostings;
 
     #[inline(always)]
@@ -243,11 +243,11 @@ impl Counting for Postings {
 
 pub struct Tally {
     owners: Arc<Owners>,
-    counter: Counter<Postings>,
+    counter: Counter<TalliedPostings>,
 }
 
 impl Regroup for Tally {
-    type Group = Group;
+    type Group = TermGroup;
 
     fn document(&mut self, text: &[u8]) -> u32 {
         self.counter.document(text)
@@ -257,7 +257,7 @@ impl Regroup for Tally {
         self.counter.documents()
     }
 
-    fn finish(&mut self) -> Vec<Group> {
+    fn finish(&mut self) -> Vec<TermGroup> {
         let mut counts = self.counter.piece_counts();
         let mut parts = self.encode(&mut counts);
         let counts = Arc::new(counts);
@@ -282,10 +282,10 @@ impl Tally {
     }
 
     /// Lays out what each owner gets.
-    fn encode(&mut self, counts: &mut PieceCounts) -> Vec<Group> {
+    fn encode(&mut self, counts: &mut PieceCounts) -> Vec<TermGroup> {
         let owners = self.owners.len();
-        let mut groups: Vec<Group> = (0..owners)
-            .map(|owner| Group {
+        let mut groups: Vec<TermGroup> = (0..owners)
+            .map(|owner| TermGroup {
                 owner: owner as u32,
                 counts: Arc::default(),
                 lengths: Arc::default(),
@@ -343,7 +343,7 @@ mod tests {
 
     type Lists = BTreeMap<String, Vec<(u32, u32)>>;
 
-    fn read(groups: &[Group], owners: &Owners) -> Lists {
+    fn read(groups: &[TermGroup], owners: &Owners) -> Lists {
         let mut lists = Lists::new();
         for group in groups {
             let mut list_at = 0;

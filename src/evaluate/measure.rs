@@ -22,7 +22,7 @@
 
 use super::error::EvaluateError;
 use super::qrels::Judged;
-use super::run::Ranked;
+use super::run::RankedLevels;
 use std::fmt;
 use std::str::FromStr;
 
@@ -68,7 +68,7 @@ impl Measure {
             .collect()
     }
 
-    pub(crate) fn of(&self, ranked: &Ranked, judged: &Judged) -> f64 {
+    pub(crate) fn of(&self, ranked: &RankedLevels, judged: &Judged) -> f64 {
         let ranked = match (self.kind, self.cutoff) {
             (MeasureKind::Judged, _) | (MeasureKind::ReciprocalRank, Some(_)) => {
                 &ranked.lesser_name_first
@@ -219,7 +219,7 @@ mod tests {
         let judged = qrels.get("q").unwrap();
         // c, x (not judged), b, z (not in the pool), a
         let levels = vec![Some(0), None, Some(3), Some(-1), Some(1)];
-        let ranked = Ranked { lesser_name_first: levels.clone(), levels };
+        let ranked = RankedLevels { lesser_name_first: levels.clone(), levels };
         let log = |n: f64| n.log2();
         let ideal = 3.0 + 2.0 / log(3.0) + 1.0 / log(4.0);
         for (name, value) in [
@@ -245,7 +245,7 @@ mod tests {
             assert!((got - value).abs() < 1e-12, "{name}: {got}, not {value}");
         }
         for measure in Measure::usual() {
-            assert_eq!(measure.of(&Ranked::default(), judged), 0.0, "{measure}");
+            assert_eq!(measure.of(&RankedLevels::default(), judged), 0.0, "{measure}");
         }
     }
 }

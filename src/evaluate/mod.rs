@@ -144,9 +144,9 @@ impl Serialize for Against<'_> {
     }
 }
 
-struct Named<'a>(&'a [Measure], &'a [f64]);
+struct NamedMeans<'a>(&'a [Measure], &'a [f64]);
 
-impl Serialize for Named<'_> {
+impl Serialize for NamedMeans<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(ToString::to_string).zip(self.1))
     }
@@ -157,7 +157,8 @@ struct ByQuery<'a>(&'a Evaluation);
 impl Serialize for ByQuery<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Evaluation { per_query, measures, .. } = self.0;
-        serializer.collect_map(per_query.iter().map(|(qid, values)| (qid, Named(measures, values))))
+        serializer
+            .collect_map(per_query.iter().map(|(qid, values)| (qid, NamedMeans(measures, values))))
     }
 }
 
@@ -168,7 +169,7 @@ impl Serialize for Evaluation {
         map.serialize_entry("queries", &self.per_query.len())?;
         map.serialize_entry("queries_without_hits", &self.without_hits)?;
         map.serialize_entry("queries_not_judged", &self.not_judged)?;
-        map.serialize_entry("measures", &Named(&self.measures, &self.means))?;
+        map.serialize_entry("measures", &NamedMeans(&self.measures, &self.means))?;
         map.serialize_entry("per_query", &ByQuery(self))?;
         map.end()
     }

@@ -40,7 +40,7 @@ impl RunHit {
 
 /// The judgements of a ranking's documents by falling score; `None` without judgement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ranked {
+pub(crate) struct RankedLevels {
     /// Equal scores: the greater name first, as in trec_eval.
     pub levels: Vec<Option<i32>>,
     /// Equal scores: the lesser name first, as in ir_measures where it does not call trec_eval.
@@ -48,14 +48,14 @@ pub(crate) struct Ranked {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Form {
+enum RunForm {
     Trec,
     Jsonl,
     Tsv,
     MsMarco,
 }
 
-impl Form {
+impl RunForm {
     fn of(line: &[u8]) -> Self {
         let fields = words(line).count();
         match fields {
@@ -78,10 +78,10 @@ impl Form {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum JsonAnswer {
+enum ReadAnswer {
     Hits {
         qid: String,
-        hits: Vec<JsonHit>,
+        hits: Vec<ReadHit>,
     },
     /// A refused query; it has no ranking.
     Refused {
@@ -93,7 +93,7 @@ enum JsonAnswer {
 }
 
 #[derive(Deserialize)]
-struct JsonHit {
+struct ReadHit {
     name: String,
     score: f32,
 }
@@ -126,7 +126,7 @@ impl Rankings {
         let mut run = Self::new(name);
         let mut form = None;
         each_line(name, stream, |line, number| {
-            let form = *form.get_or_insert_with(|| Form::of(line));
+            let form = *form.get_or_insert_with(|| RunForm::of(line));
             run.take(line, form).ok_or_else(|| EvaluateError::Line {
                 path: name.to_string(),
                 line: number,
@@ -140,10 +140,10 @@ impl Rankings {
         Ok(run)
     }
 
-    fn take(&mut self, line: &[u8], form: Form) -> Option<()> {
-        if form == Form::Jsonl {
-            let answer: JsonAnswer = serde_json::from_slice(line).ok()?;
-            if let JsonAnswer::Hits { qid, hits } = answer {
+    fn take(&mut self, line: &[u8], form: RunForm) -> Option<()> {
+        if form == RunForm::Jsonl {
+            let answer: ReadAnswer = serde_json::from_slice(line).ok()?;
+            if let ReadAnswer::Hits { qid, hits } = answer {
                 self.query(&qid);
                 for hit in hits {
                     self.add(&qid, hit.name.as_bytes(), hit.score);
@@ -159,9 +159,9 @@ impl Rankings {
         }
         let number = |field| std::str::from_utf8(field).ok()?.parse::<f32>().ok();
         let (document, score) = match (form, count) {
-            (Form::Trec, 6) => (fields[2], number(fields[4])?),
-            (Form::Tsv, 5) => (fields[2], number(fields[4])?),
-            (Form::MsMarco, 3) => (fields[1], -number(fields[2])?),
+            (RunForm::Trec, 6) => (fields[2], number(fields[4])?),
+            (RunForm::Tsv, 5) => (fields[2], number(fields[4])?),
+            (RunForm::MsMarco, 3) => (fields[1], -number(fields[2])?),
             _ => return None,
         };
         if score.is_nan() {
@@ -223,12 +223,16 @@ impl Rankings {
     }
 
     /// The judgements of a query's documents by falling score.
-    pub(crate) fn ranking(&mut self, qid: &str, judged: &Judged) -> Result<Ranked, EvaluateError> {
+    pub(crate) fn ranking(
+        &mut self,
+        qid: &str,
+        judged: &Judged,
+    ) -> Result<RankedLevels, EvaluateError> {
         self.sort(qid)?;
-        let Some(ranking) = self.queries.get(qid) else { return Ok(Ranked::default()) };
+        let Some(ranking) = self.queries.get(qid) else { return Ok(RankedLevels::default()) };
         let level = |found: &RunHit| judged.level(&self.names[found.name()]);
         let ties = ranking.chunk_by(|a, b| a.score == b.score);
-        Ok(Ranked {
+        Ok(RankedLevels {
             levels: ranking.iter().map(level).collect(),
             lesser_name_first: ties.flat_map(|tie| tie.iter().rev().map(level)).collect(),
         })

@@ -31,7 +31,7 @@ pub(crate) mod wang;
 pub(crate) fn sources() -> Vec<floor::nvrtc::KernelSource> {
     vec![
         btree::TreeTuning::default().source(),
-        methods::source::<ding09::Merging>(),
+        methods::source::<ding09::DingTuning>(),
         methods::source::<huang::HuangTuning>(),
         invert::source(),
         query::QueryTuning::default().source(),

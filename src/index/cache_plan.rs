@@ -11,7 +11,9 @@ mod tests;
 use crate::index::error::IndexError;
 use crate::index::files::map::check_crc;
 use crate::index::files::{plain, storage};
-use crate::index::format::{CACHE_PLAN, FileKind, HEADER_BYTES, Header, MANIFEST, check_length};
+use crate::index::format::{
+    CACHE_PLAN, FileHeader, FileKind, HEADER_BYTES, MANIFEST, check_length,
+};
 use crate::index::generations::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use std::collections::HashMap;
@@ -141,7 +143,7 @@ impl CachePlan {
         let of = u64::from(self.of.manifest_crc) << 32 | u64::from(self.of.generation);
         let lists = self.cached.lists();
         let values = [of, lists.len() as u64, self.queries, self.memory_bytes, self.cached_bytes];
-        let mut bytes = Header { kind: FileKind::CachePlan, values, last: 0 }.encode().to_vec();
+        let mut bytes = FileHeader { kind: FileKind::CachePlan, values, last: 0 }.encode().to_vec();
         bytes.reserve((lists.len() + 1) * RECORD_BYTES + END_BYTES);
         bytes.extend((self.policy as u32).to_le_bytes());
         bytes.extend(self.k.to_le_bytes());
@@ -160,7 +162,7 @@ impl CachePlan {
     }
 
     pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Self, IndexError> {
-        let header = Header::parse(path, FileKind::CachePlan, bytes)?;
+        let header = FileHeader::parse(path, FileKind::CachePlan, bytes)?;
         let [of, lists, queries, memory_bytes, cached_bytes] = header.values;
         let expected = lists
             .checked_mul(RECORD_BYTES as u64)

@@ -8,7 +8,7 @@ mod tests;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{FileKind, HEADER_BYTES, Header, check_length, padding, run_file};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, padding, run_file};
 use crate::index::generations::manifest::{Deleted, RunEntry};
 use crate::index::lexicon::TermEntry;
 use std::path::Path;
@@ -43,7 +43,7 @@ impl Deletions {
         if let Some(file) = file {
             map.verify(file.bytes, file.crc32)?;
         }
-        let header = Header::parse(map.path(), FileKind::Deletions, map.bytes())?;
+        let header = FileHeader::parse(map.path(), FileKind::Deletions, map.bytes())?;
         let [documents, deleted, tokens, postings, lists] = header.values;
         let of_run = run.deleted.unwrap_or_default();
         for (at, expected, found) in [

@@ -172,7 +172,7 @@ impl FileKind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct FileHeader {
     pub kind: FileKind,
     /// The numbers a to e of `docs/index-format.md`.
     pub values: [u64; 5],
@@ -180,7 +180,7 @@ pub(crate) struct Header {
     pub last: u32,
 }
 
-impl Header {
+impl FileHeader {
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -280,14 +280,14 @@ pub(crate) fn check_length(
 mod tests {
     use super::*;
 
-    fn header() -> Header {
-        Header { kind: FileKind::Lexicon, values: [1, 2, u64::MAX, 4, 5], last: 6 }
+    fn header() -> FileHeader {
+        FileHeader { kind: FileKind::Lexicon, values: [1, 2, u64::MAX, 4, 5], last: 6 }
     }
 
     #[test]
     fn header_round_trip() {
         let bytes = header().encode();
-        assert_eq!(Header::parse(Path::new("x"), FileKind::Lexicon, &bytes).unwrap(), header());
+        assert_eq!(FileHeader::parse(Path::new("x"), FileKind::Lexicon, &bytes).unwrap(), header());
     }
 
     #[test]
@@ -295,10 +295,10 @@ mod tests {
         for bit in 0..HEADER_BYTES * 8 {
             let mut bytes = header().encode();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            Header::parse(Path::new("x"), FileKind::Lexicon, &bytes).unwrap_err();
+            FileHeader::parse(Path::new("x"), FileKind::Lexicon, &bytes).unwrap_err();
         }
         for end in 0..HEADER_BYTES {
-            Header::parse(Path::new("x"), FileKind::Lexicon, &header().encode()[..end])
+            FileHeader::parse(Path::new("x"), FileKind::Lexicon, &header().encode()[..end])
                 .unwrap_err();
         }
     }
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn messages_say_what_is_wrong() {
         let parse = |kind, bytes: &[u8]| {
-            Header::parse(Path::new("runs/0"), kind, bytes).unwrap_err().to_string()
+            FileHeader::parse(Path::new("runs/0"), kind, bytes).unwrap_err().to_string()
         };
         let mut bytes = header().encode();
         assert_eq!(parse(FileKind::Names, &bytes), "runs/0: byte 8: expected NAME, found LEXI");

@@ -14,7 +14,7 @@ mod write;
 
 pub(crate) use chunks::ListChunks;
 pub(crate) use delete::write_deletions;
-pub(crate) use lay::{ChunkLayout, Guard, LaidChunk, RunPart, padded};
+pub(crate) use lay::{ChunkLayout, LaidChunk, MakerGuard, RunPart, padded};
 pub(crate) use part::{CHUNK_BYTES, PartEncoder};
 pub(crate) use read::Run;
 pub(crate) use write::{NewRun, RunWriter};
@@ -23,7 +23,7 @@ use crate::index::documents::DocumentsEntry;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry};
 use crate::index::format::{
-    FileKind, HEADER_BYTES, Header, POSTINGS_SLACK, check_length, list_pages, padding, run_file,
+    FileHeader, FileKind, HEADER_BYTES, POSTINGS_SLACK, check_length, list_pages, padding, run_file,
 };
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconHeader;
@@ -41,7 +41,7 @@ pub struct PostingsHeader {
 impl PostingsHeader {
     /// Parses the first bytes of a file, and checks the file's length against them.
     pub(crate) fn parse(path: &Path, bytes: &[u8], file_bytes: u64) -> Result<Self, IndexError> {
-        let header = Header::parse(path, FileKind::Postings, bytes)?;
+        let header = FileHeader::parse(path, FileKind::Postings, bytes)?;
         let [lists, postings, list_bytes, codec, block_len] = header.values;
         let form = Form::of_numbers([codec, block_len]).ok_or_else(|| {
             let found = format!("{codec} and {block_len}");

@@ -5,7 +5,7 @@
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::{Durability, FileEntry, StorageFile};
-use crate::index::format::{FileKind, HEADER_BYTES, Header, check_length, padding, run_file};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, padding, run_file};
 use crate::index::generations::manifest::{Manifest, RunEntry, find_file};
 use std::path::Path;
 
@@ -39,7 +39,7 @@ pub(crate) fn write_scores(
     }
     let columns = columns.iter().flatten().count() as u64;
     let values = [ranks.len() as u64, SCORES_BLOCK as u64, columns, 0, 0];
-    file.finish(Header { kind: FileKind::Scores, values, last: 0 })
+    file.finish(FileHeader { kind: FileKind::Scores, values, last: 0 })
 }
 
 fn is_score(score: &f32) -> bool {
@@ -76,7 +76,7 @@ impl RunScores {
     /// As [`open`](Self::open), but reads no more than the header.
     pub(crate) fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
         let map = Map::open(&generation.join(run_file(&run.name, FileKind::Scores)))?;
-        let header = Header::parse(map.path(), FileKind::Scores, map.bytes())?;
+        let header = FileHeader::parse(map.path(), FileKind::Scores, map.bytes())?;
         header.check_unused(map.path(), 3)?;
         let [documents, block, columns, ..] = header.values;
         let wrong =

@@ -17,10 +17,10 @@ use crate::input::formats::warc::borders::WarcBorders;
 use crate::input::formats::{mediawiki, trec};
 use found::{FoundBorder, Gone};
 use machine::{Csv, Json, MachineBorders};
-use marks::{LINE_END, Mark, Marks};
+use marks::{BorderMarks, LINE_END, Mark};
 
 pub(super) enum Borders {
-    Marks(Marks),
+    Marks(BorderMarks),
     Warc(WarcBorders),
     Json(MachineBorders<Json>),
     Csv(MachineBorders<Csv>),
@@ -36,7 +36,7 @@ impl Borders {
             Format::Csv => Self::Csv(MachineBorders::new(max_document)),
             Format::Warc => Self::Warc(WarcBorders::new(max_document)),
             _ => match Mark::of(format) {
-                Some(mark) => Self::Marks(Marks::new(mark, max_document)),
+                Some(mark) => Self::Marks(BorderMarks::new(mark, max_document)),
                 None => Self::Files,
             },
         }

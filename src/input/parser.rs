@@ -5,7 +5,7 @@ use super::document::{self, Document, DocumentSink, Skip};
 use super::piece::Piece;
 use super::splits::InputPlan;
 use super::turns::{Turn, Turns};
-use super::wanted::Wanted;
+use super::wanted::WantedInput;
 use crate::dictionary::device::lines::{DeviceLines, LONGEST_LINE, MOST_LINES_BYTES};
 use crate::dictionary::device::text_buffers::TextBuffers;
 use crate::dictionary::device::texts::{PieceText, TextGatherer};
@@ -52,7 +52,7 @@ impl<R: Regroup> PieceParser<R> {
     pub(crate) fn parse(
         &mut self,
         plan: &InputPlan,
-        wanted: Option<&Wanted>,
+        wanted: Option<&WantedInput>,
         piece: &mut Piece,
     ) -> (Vec<R::Group>, PieceDocuments) {
         if wanted.is_none() && self.hands_on_lines(piece) {
@@ -166,7 +166,7 @@ struct PieceSink<'a, R> {
     offset: u64,
     max_document: u64,
     /// The documents that are indexed; all of them if nothing is said.
-    wanted: Option<&'a Wanted>,
+    wanted: Option<&'a WantedInput>,
 }
 
 impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
@@ -194,9 +194,9 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
         let name = document.name.or_empty();
         let hash = || XxHash3_64::oneshot(document.text);
         let content = match self.wanted {
-            Some(Wanted::At(places)) if !places.contains(location.input, offset) => return,
-            None | Some(Wanted::At(_)) => (!R::COUNTED_LATER).then(hash),
-            Some(Wanted::Unknown(known)) => {
+            Some(WantedInput::At(places)) if !places.contains(location.input, offset) => return,
+            None | Some(WantedInput::At(_)) => (!R::COUNTED_LATER).then(hash),
+            Some(WantedInput::Unknown(known)) => {
                 let named = known.look_for(name.as_bytes());
                 let content = hash();
                 self.batch.see(name, document.line, location, content);
@@ -249,7 +249,7 @@ mod tests {
             }
             offset += line.len() as u64 + 1;
         }
-        let wanted = Wanted::At(wanted);
+        let wanted = WantedInput::At(wanted);
         let most = lines[2].len() as u64 - 1;
         let texts = TextGatherer::new(Arc::default());
         let mut parser = PieceParser::new(texts, (most, &plan.fields), Arc::default());

@@ -12,7 +12,7 @@ use super::cutter::Cutter;
 use super::parser::PieceParser;
 use super::splits::InputPlan;
 use crate::crew::Crew;
-use crate::dictionary::group::Group;
+use crate::dictionary::group::TermGroup;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::Regroup;
@@ -108,7 +108,7 @@ impl Sample {
 /// lists of their own: as much as so many postings.
 const TERM_WEIGHT: u64 = 12;
 
-fn weigh_postings(group: &Group, weights: &mut [u64]) {
+fn weigh_postings(group: &TermGroup, weights: &mut [u64]) {
     for term in &group.terms {
         weights[usize::from(term.suffix.collection)] += TERM_WEIGHT + u64::from(term.postings);
     }

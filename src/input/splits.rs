@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use super::error::{InputError, io_error};
-use super::folder::{Passed, Walk};
+use super::folder::{FolderWalk, Passed};
 use super::guess::{content_format, format_of_content, format_of_name, metadata, read_head};
 use super::list::{InputFile, Inputs};
 use crate::input::streams::pipe::Pipe;
@@ -56,14 +56,14 @@ impl fmt::Debug for InputPlan {
     }
 }
 
-pub(crate) struct Opened {
+pub(crate) struct OpenedInput {
     pub reader: Box<dyn Read>,
     pub compression: Compression,
     pub read: u64,
     file: Option<(File, Metadata)>,
 }
 
-impl Opened {
+impl OpenedInput {
     pub(crate) fn check_unchanged(&self) -> io::Result<()> {
         let Some((file, before)) = &self.file else { return Ok(()) };
         let now = file.metadata()?;
@@ -84,7 +84,7 @@ impl InputPlan {
     /// in folders only files are read whose name tells it.
     #[cfg(test)]
     pub(crate) fn new(arguments: &[PathBuf], format: Option<Format>) -> Result<Self, InputError> {
-        Self::walked(arguments, format, &Walk::default())
+        Self::walked(arguments, format, &FolderWalk::default())
     }
 
     /// As [`new`](Self::new), but what belongs to the index of `walk` or another is passed over in
@@ -92,7 +92,7 @@ impl InputPlan {
     pub(crate) fn walked(
         arguments: &[PathBuf],
         format: Option<Format>,
-        walk: &Walk,
+        walk: &FolderWalk,
     ) -> Result<Self, InputError> {
         let mut plan = Self::empty();
         for argument in arguments {
@@ -104,7 +104,10 @@ impl InputPlan {
 
     /// Expands sources one behind the other. A file that is there twice is read once, in its first
     /// place; what belongs to an index is passed over, for patterns match it by chance.
-    pub(crate) fn of_sources(sources: &[InputSource], walk: &Walk) -> Result<Self, InputError> {
+    pub(crate) fn of_sources(
+        sources: &[InputSource],
+        walk: &FolderWalk,
+    ) -> Result<Self, InputError> {
         let mut plan = Self::empty();
         for InputSource { paths, format } in sources {
             for path in paths {
@@ -139,7 +142,7 @@ impl InputPlan {
         &mut self,
         argument: &Path,
         format: Option<Format>,
-        walk: &Walk,
+        walk: &FolderWalk,
     ) -> Result<(), InputError> {
         if argument.as_os_str() == STDIN {
             return self.add_stdin(format);
@@ -255,7 +258,7 @@ impl InputPlan {
         &mut self,
         folder: &Path,
         format: Option<Format>,
-        walk: &Walk,
+        walk: &FolderWalk,
     ) -> Result<(), InputError> {
         let before = self.inputs.len();
         let mut passed = std::mem::take(&mut self.passed);
@@ -321,7 +324,7 @@ impl InputPlan {
 
     /// Opens an input; `None` while the first bytes of a pipe are not there. The reader of a pipe
     /// fails with `WouldBlock` while more is to come.
-    pub(crate) fn open(&self, input: u32) -> Result<Option<Opened>, InputError> {
+    pub(crate) fn open(&self, input: u32) -> Result<Option<OpenedInput>, InputError> {
         let error = |e| self.read_error(input, e);
         let regular = match self.inputs.path(input as usize) {
             Some(path) if path.metadata().map_err(error)?.is_file() => Some(path),
@@ -336,7 +339,7 @@ impl InputPlan {
         let compression = Compression::by_content(&start);
         let reader = Box::new(Cursor::new(start).chain(reader));
         debug!(path = %path.display(), %compression, "reading");
-        Ok(Some(Opened { reader, compression, read: 0, file: Some((file, before)) }))
+        Ok(Some(OpenedInput { reader, compression, read: 0, file: Some((file, before)) }))
     }
 
     /// Opens an input that several can read together, in pieces of `piece_bytes`, if it is one.
@@ -373,7 +376,7 @@ impl InputPlan {
     }
 
     /// [`open`](Self::open) for what is no file of a known length.
-    fn open_pipe(&self, input: u32) -> io::Result<Option<Opened>> {
+    fn open_pipe(&self, input: u32) -> io::Result<Option<OpenedInput>> {
         let mut pipes = lock(&self.pipes);
         let mut pipe = match (pipes.remove(&input), self.inputs.path(input as usize)) {
             (Some(pipe), _) => pipe,
@@ -391,7 +394,7 @@ impl InputPlan {
             }
             Err(e) => return Err(e),
         };
-        Ok(Some(Opened { reader: Box::new(pipe), compression, read: 0, file: None }))
+        Ok(Some(OpenedInput { reader: Box::new(pipe), compression, read: 0, file: None }))
     }
 
     pub(crate) fn read_error(&self, input: u32, source: io::Error) -> InputError {

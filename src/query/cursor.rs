@@ -2,8 +2,8 @@
 
 use super::again::Again;
 use super::kernels::{
-    Block, BlockRoom, Matches, NO_DOCID, Shares, first_block, first_posting, match_block, scores,
-    share_out,
+    BlockRoom, CandidateShares, DocidBlock, Matches, NO_DOCID, first_block, first_posting,
+    match_block, scores, share_out,
 };
 pub(crate) use super::norms::Norms;
 use crate::codec::prefetch::prefetch_bytes;
@@ -79,7 +79,7 @@ pub(crate) struct Cursor {
     pub(super) positions: BlockRoom,
     apart_too: [u8; 576],
     pub(super) scores: [f32; MAX_BLOCK],
-    shares: Shares,
+    shares: CandidateShares,
     pub(super) len: usize,
     /// The first posting of the block that is not used up.
     pub(super) at: usize,
@@ -104,7 +104,7 @@ impl Default for Cursor {
             positions: [0; MAX_BLOCK + 16],
             apart_too: [0; 576],
             scores: [0.0; MAX_BLOCK],
-            shares: Shares::NONE,
+            shares: CandidateShares::NONE,
             len: 0,
             at: 0,
             block: NONE,
@@ -395,7 +395,7 @@ impl Cursor {
             }
             if self.len > 0 {
                 let first = (block * self.block_len) as u32;
-                let block = Block { docids: &self.docids, len: self.len, first };
+                let block = DocidBlock { docids: &self.docids, len: self.len, first };
                 let positions = &mut self.positions;
                 let mut matches = Matches { found, docids, kept, positions };
                 match_block(level, candidates, (next, end), block, &mut matches);

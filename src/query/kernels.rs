@@ -46,7 +46,7 @@ pub(super) struct Matches<'a> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Block<'a> {
+pub(super) struct DocidBlock<'a> {
     pub(super) docids: &'a BlockRoom,
     /// How many docids: at least 1.
     pub(super) len: usize,
@@ -71,7 +71,7 @@ macro_rules! dispatch {
 
 /// Candidates by the block of a list in which they lie: a share for each block.
 #[derive(Clone, Debug)]
-pub(super) struct Shares {
+pub(super) struct CandidateShares {
     pub(super) blocks: BlockRoom,
     /// Of each share, the number of the first candidate behind it.
     pub(super) ends: BlockRoom,
@@ -79,8 +79,9 @@ pub(super) struct Shares {
     pub(super) len: usize,
 }
 
-impl Shares {
-    pub(super) const NONE: Self = Shares { blocks: [0; BLOCK + 16], ends: [0; BLOCK + 16], len: 0 };
+impl CandidateShares {
+    pub(super) const NONE: Self =
+        CandidateShares { blocks: [0; BLOCK + 16], ends: [0; BLOCK + 16], len: 0 };
 
     #[inline(always)]
     fn push(&mut self, block: usize, end: usize) {
@@ -98,7 +99,7 @@ pub(super) fn share_out(
     last_docids: &[[u8; 4]],
     from: usize,
     candidates: (&BlockRoom, usize),
-    shares: &mut Shares,
+    shares: &mut CandidateShares,
 ) {
     dispatch!(level, share_out(last_docids, from, candidates, shares))
 }
@@ -111,7 +112,7 @@ pub(super) fn match_block(
     level: Level,
     candidates: &BlockRoom,
     (from, end): (usize, usize),
-    block: Block<'_>,
+    block: DocidBlock<'_>,
     matches: &mut Matches<'_>,
 ) {
     dispatch!(level, match_block(candidates, (from, end), block, matches))
@@ -227,14 +228,14 @@ pub(super) fn narrow(level: Level, bar: f32, rest: Rest<'_>, left: &mut Left) {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Documents {
+pub(crate) struct ScoredDocuments {
     docids: Vec<u32>,
     sums: Vec<f32>,
     /// How many; the rest is arbitrary.
     len: usize,
 }
 
-impl Documents {
+impl ScoredDocuments {
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -269,7 +270,7 @@ pub(super) fn collect(
     (accumulators, lines): (&mut [f32], &mut [u8]),
     first_docid: u32,
     bar: f32,
-    found: &mut Documents,
+    found: &mut ScoredDocuments,
 ) {
     found.make_room(LINE * lines.iter().filter(|line| **line != 0).count());
     dispatch!(level, collect((accumulators, lines), first_docid, bar, found))
@@ -282,7 +283,7 @@ pub(super) fn collect_block(
     (docids, scores): (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     bar: f32,
-    found: &mut Documents,
+    found: &mut ScoredDocuments,
 ) {
     found.make_room(BLOCK);
     dispatch!(level, collect_block((docids, scores), part, bar, found))
@@ -303,14 +304,14 @@ pub(super) fn mosts(
     }
 }
 
-pub(crate) trait Sink {
+pub(crate) trait SumSink {
     /// Sums up to this are not wanted; below zero if every document is.
     fn bar(&self) -> f32;
 
     fn push(&mut self, docid: u32, sum: f32);
 }
 
-impl Sink for TopK {
+impl SumSink for TopK {
     #[inline(always)]
     fn bar(&self) -> f32 {
         self.threshold()
@@ -325,7 +326,7 @@ impl Sink for TopK {
 /// Passes the documents of a part of a block, which rise, to `sink` if their scores are above its
 /// bar, with `first_docid` added.
 #[inline]
-pub(super) fn offer_block<S: Sink>(
+pub(super) fn offer_block<S: SumSink>(
     level: Level,
     (docids, scores): (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
@@ -338,7 +339,7 @@ pub(super) fn offer_block<S: Sink>(
 /// Passes the matched documents of a window, the first of which is `first_docid`, to `sink` if
 /// their sums are above its bar, and makes every accumulator [`UNMATCHED`] again.
 #[inline]
-pub(super) fn sweep<S: Sink>(
+pub(super) fn sweep<S: SumSink>(
     level: Level,
     accumulators: &mut [f32],
     first_docid: u32,
@@ -351,7 +352,7 @@ pub(super) fn sweep<S: Sink>(
 /// sums are not negative, so their bits order as signed numbers do, and those of [`UNMATCHED`] are
 /// the least of all.
 #[inline(always)]
-fn bits_to_exceed(sink: &impl Sink) -> i32 {
+fn bits_to_exceed(sink: &impl SumSink) -> i32 {
     let bar = sink.bar();
     if bar < 0.0 { UNMATCHED.to_bits() as i32 } else { bar.to_bits() as i32 }
 }

@@ -57,7 +57,7 @@ pub(super) fn live(index: &Path) -> Result<Option<Live>, RebuildError> {
     Ok(Some(Live { path, manifest }))
 }
 
-pub(super) struct Places {
+pub(super) struct LivePlaces {
     file: File,
     path: PathBuf,
     /// The last block read, and the number of its first: most are asked for in order.
@@ -67,7 +67,7 @@ pub(super) struct Places {
 
 const PLACES: u32 = 4096;
 
-impl Places {
+impl LivePlaces {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let (held, first) = Default::default();
         Ok(Self { file: File::open(path)?, path: path.to_path_buf(), held, first })

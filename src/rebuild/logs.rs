@@ -51,7 +51,7 @@ struct PlannedLogs {
     how: String,
 }
 
-struct Log {
+struct DayLog {
     day: Date,
     path: PathBuf,
     hash: String,
@@ -133,7 +133,7 @@ fn logs(
     keys: &LogKeys,
     folder: &Path,
     before: &Known,
-) -> Result<(Vec<Log>, Known), RebuildError> {
+) -> Result<(Vec<DayLog>, Known), RebuildError> {
     let mut found = rebuild.job.log_files()?;
     if let Some(&(last, _)) = found.last() {
         let first = DayWindow::begin(keys, last).first;
@@ -145,7 +145,7 @@ fn logs(
         let name = path.display().to_string();
         let hash = known.file(&name).map(|file| file.hash.clone()).ok_or(RebuildError::Replaced)?;
         let kept = folder.join(format!("{day}-{:016x}.json", XxHash3_64::oneshot(name.as_bytes())));
-        Ok::<_, RebuildError>(Log { day, path, hash, kept })
+        Ok::<_, RebuildError>(DayLog { day, path, hash, kept })
     };
     let logs = found.into_iter().map(log).collect::<Result<Vec<_>, _>>()?;
     Ok((logs, known))
@@ -155,7 +155,7 @@ fn logs(
 fn count(
     rebuild: &Rebuild<'_>,
     (snapshot, keys): (&Arc<Snapshot>, &LogKeys),
-    log: &Log,
+    log: &DayLog,
     counts: &mut LogCounts,
 ) -> Result<CountedLog, RebuildError> {
     let before = CountedLog::read(&log.kept).filter(|counted| counted.hash == log.hash);

@@ -1,20 +1,20 @@
 //! Looks at the sources and compares them with the live generation.
 
-use super::live::{Live, Places, deletions, live};
+use super::live::{Live, LivePlaces, deletions, live};
 use super::{FILES, Rebuild, RebuildError, guards};
 use crate::build::{self, BuildError, Input};
 use crate::dataflow::build::context::InputRead;
 use crate::dataflow::rebuild::changed::Changes;
 use crate::dataflow::rebuild::changes::changes;
-use crate::dataflow::rebuild::scanned::{Scan, Scanned};
+use crate::dataflow::rebuild::scanned::{InputScan, Scanned};
 use crate::dataflow::rebuild::table::{Sorter, Table, TableEntry, name_hash};
 use crate::index::documents::{Documents, Location};
 use crate::index::files::storage;
 use crate::index::format::RUNS;
 use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings};
-use crate::input::folder::Walk;
+use crate::input::folder::FolderWalk;
 use crate::input::splits::{InputPlan, InputSource};
-use crate::input::wanted::{KnownDocuments, Wanted, WantedDocuments};
+use crate::input::wanted::{KnownDocuments, WantedDocuments, WantedInput};
 use crate::order::Budget;
 use crate::rebuild::files::{self, Known};
 use crate::rebuild::history::{DocumentCounts, FOLDER, HistoryRecord, InputCounts};
@@ -146,7 +146,7 @@ impl Rebuild<'_> {
             })
         };
         let sources = self.job.inputs.iter().enumerate().map(source);
-        let walk = Walk { index: Some(self.job.index.clone()) };
+        let walk = FolderWalk { index: Some(self.job.index.clone()) };
         Ok(InputPlan::of_sources(&sources.collect::<Result<Vec<_>, _>>()?, &walk)?)
     }
 
@@ -183,7 +183,7 @@ impl Rebuild<'_> {
         let plan = looked.touched_plan();
         looked.planned.read_bytes = plan.bytes();
         options.input = Input::Plan(Box::new(plan));
-        let scan = Scan::new(work, self.job.build.memory / SORT_SHARE)?;
+        let scan = InputScan::new(work, self.job.build.memory / SORT_SHARE)?;
         let scanned = match known {
             None => {
                 let (scanned, read) = build::scan(options, scan, work)?;
@@ -193,7 +193,7 @@ impl Rebuild<'_> {
             Some(known) => {
                 options.memory -= beyond_small(known.memory_bytes(), options.memory);
                 let folder = part_folder(work)?;
-                let wanted = Some(Wanted::Unknown(known));
+                let wanted = Some(WantedInput::Unknown(known));
                 let (manifest, scanned) =
                     build::build_part(options, wanted, Some(scan), folder.clone())?;
                 looked.read = manifest.inputs.clone();
@@ -301,7 +301,7 @@ impl Rebuild<'_> {
         }
         let (plan, wanted) = match is_whole {
             true => (looked.plan.only(|_| true), None),
-            false => (looked.touched_plan(), Some(Wanted::At(looked.wanted()?))),
+            false => (looked.touched_plan(), Some(WantedInput::At(looked.wanted()?))),
         };
         let mut options = self.options()?;
         options.input = Input::Plan(Box::new(plan));
@@ -374,9 +374,9 @@ impl Looked {
         Ok(wanted)
     }
 
-    pub(super) fn places(&self) -> Result<Places, RebuildError> {
+    pub(super) fn places(&self) -> Result<LivePlaces, RebuildError> {
         let path = self.places.as_deref().ok_or(RebuildError::Replaced)?;
-        Places::open(path).map_err(RebuildError::io(path))
+        LivePlaces::open(path).map_err(RebuildError::io(path))
     }
 }
 

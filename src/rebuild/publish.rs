@@ -10,13 +10,13 @@ use super::affected::affected;
 use super::links::FoundLinks;
 use super::live::{Live, for_each_name};
 use super::look::{Looked, RebuildKind};
-use super::rank::{self, Ranked};
+use super::rank::{self, RankedPages};
 use super::{Rebuild, RebuildError, guards};
 use crate::dataflow::rebuild::table::name_hash;
 use crate::index::documents::{Documents, Location};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, Durability, FileEntry, StorageFile};
-use crate::index::format::{FileKind, Header, generation_name, run_file, run_name};
+use crate::index::format::{FileHeader, FileKind, generation_name, run_file, run_name};
 use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry};
@@ -55,7 +55,7 @@ impl Publishing<'_> {
     pub(super) fn publish(
         &self,
         record: &mut HistoryRecord,
-    ) -> Result<(Live, Option<Ranked>), RebuildError> {
+    ) -> Result<(Live, Option<RankedPages>), RebuildError> {
         let job = self.rebuild.job;
         let lock = IndexLock::acquire(&job.index)?.keeping(guards(job).keep);
         lock.remove_debris()?;
@@ -75,7 +75,7 @@ impl Publishing<'_> {
         &self,
         lock: &IndexLock,
         record: &mut HistoryRecord,
-    ) -> Result<(Live, Option<Ranked>), RebuildError> {
+    ) -> Result<(Live, Option<RankedPages>), RebuildError> {
         let Self { rebuild, looked, .. } = self;
         let job = rebuild.job;
         let memory_bytes = job.build.memory;
@@ -343,5 +343,5 @@ fn write_places(
     let mut file = StorageFile::create(work, &format!("places-{number}"), Durability::Lasting)?;
     file.write(bytemuck::cast_slice(places))?;
     let values = [u64::from(run.documents), 0, 0, 0, 0];
-    file.finish(Header { kind: FileKind::Locations, values, last: 0 })
+    file.finish(FileHeader { kind: FileKind::Locations, values, last: 0 })
 }

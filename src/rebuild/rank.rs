@@ -24,7 +24,7 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::PathBuf;
 
 #[derive(Default)]
-pub(super) struct Ranked {
+pub(super) struct RankedPages {
     pub(super) counts: RankHistory,
     nodes: Nodes,
     /// Of each node, what the next computation begins with.
@@ -41,8 +41,8 @@ pub(super) fn rank(
     rebuild: &Rebuild<'_>,
     draft: &mut Draft<'_>,
     links: &FoundLinks,
-) -> Result<Ranked, RebuildError> {
-    let before = Ranked::read(rebuild);
+) -> Result<RankedPages, RebuildError> {
+    let before = RankedPages::read(rebuild);
     let mut nodes = Nodes::default();
     let mut first = Vec::new();
     for_each_name(draft.folder(), draft.runs(), |_, _, name| {
@@ -71,7 +71,7 @@ pub(super) fn rank(
     let documents = u64::from(graph.nodes());
     let rounds = found.rounds;
     let counts = RankHistory { documents, links: graph.links(), passed_over, rounds };
-    Ok(Ranked { counts, nodes, raw: found.raw })
+    Ok(RankedPages { counts, nodes, raw: found.raw })
 }
 
 fn path(rebuild: &Rebuild<'_>) -> PathBuf {
@@ -88,7 +88,7 @@ fn head(live: &Live, links: &FoundLinks) -> String {
     )
 }
 
-impl Ranked {
+impl RankedPages {
     /// Reads the file, whose ranks to begin with may be any positive numbers.
     fn read(rebuild: &Rebuild<'_>) -> Self {
         let mut before = Self::default();

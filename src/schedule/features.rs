@@ -1,7 +1,7 @@
 //! Features of a query that are known before it is answered, and its predicted cost.
 
 use super::model_tree::{Errors, Example, FEATURES, ModelTree};
-use super::policy::{Choice, Processor};
+use super::policy::{PolicyChoice, Processor};
 use serde::{Deserialize, Serialize};
 
 /// Postings of a block, as in `huang`.
@@ -125,7 +125,7 @@ pub struct CostModel {
     pub errors: [Errors; 2],
     /// The policies that suit such queries, if they were looked for.
     #[serde(default)]
-    pub choice: Option<Choice>,
+    pub choice: Option<PolicyChoice>,
 }
 
 impl CostModel {

@@ -82,16 +82,16 @@ fn solve(mut rows: [[f64; FEATURES + 1]; FEATURES]) -> [f64; FEATURES] {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Node {
+struct ModelNode {
     model: Linear,
     examples: usize,
     /// Feature, border, and the nodes up to it and beyond it.
-    split: Option<(usize, f64, Box<[Node; 2]>)>,
+    split: Option<(usize, f64, Box<[ModelNode; 2]>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelTree {
-    root: Node,
+    root: ModelNode,
     /// Logarithms of the least and the greatest time seen.
     range: [f64; 2],
 }
@@ -132,7 +132,7 @@ fn best_split(examples: &mut [(Example, f64)]) -> Option<(usize, f64, f64)> {
     best
 }
 
-impl Node {
+impl ModelNode {
     /// Grows and prunes a tree; returns its mean error too, times the [`penalty`] of its factors.
     fn grow(examples: &mut [(Example, f64)], even: f64) -> (Self, f64) {
         let n = examples.len();
@@ -209,7 +209,7 @@ impl ModelTree {
         let range =
             [logs().fold(f64::INFINITY, f64::min), logs().fold(f64::NEG_INFINITY, f64::max)];
         let even = EVEN * deviation(logs());
-        Some(Self { root: Node::grow(&mut with_logs, even).0, range })
+        Some(Self { root: ModelNode::grow(&mut with_logs, even).0, range })
     }
 
     /// Never less or more than any example took.

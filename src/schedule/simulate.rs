@@ -3,7 +3,7 @@
 
 use super::features::{Cost, CostModel, Costs};
 use super::machine::Hardware;
-use super::policy::{Choice, Policy, Processor};
+use super::policy::{Policy, PolicyChoice, Processor};
 use super::queues::Queues;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -155,7 +155,7 @@ pub fn choose(
     model: &CostModel,
     (deadline, machine): (f64, Hardware),
     times: impl Fn() -> Vec<f64>,
-) -> Choice {
+) -> PolicyChoice {
     assert!(!costs.is_empty(), "there are costs");
     let at_once = stream(costs, model, std::iter::repeat_n(0.0, CHOSEN_BY));
     let together = |policy: &Policy| {
@@ -179,7 +179,7 @@ pub fn choose(
     let mean = |policy: &Policy| latencies(&spread, *policy, deadline, machine).iter().sum::<f64>();
     let near = policies.into_iter().filter(|policy| together(policy) <= 1.05 * soonest);
     let best = near.map(|policy| (policy, mean(&policy))).min_by(|a, b| a.1.total_cmp(&b.1));
-    Choice { best: best.map_or(Policy::Groups, |(policy, _)| policy), by_blocks }
+    PolicyChoice { best: best.map_or(Policy::Groups, |(policy, _)| policy), by_blocks }
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ const BEHIND: usize = 16;
 
 /// Why a sweep stopped.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Stop {
+pub(super) enum SweepStop {
     /// At a reference, a comment, a tag with a long name, or the page's end.
     Here,
     /// Behind a tag with a meaning, whose name is at `name..after`.
@@ -41,7 +41,7 @@ pub(super) enum Stop {
 }
 
 /// Sweeps a page from a place outside of tags on, appends its text, and moves the place.
-pub(super) type Sweep = fn(&[u8], &mut usize, &mut Vec<u8>) -> Stop;
+pub(super) type Sweep = fn(&[u8], &mut usize, &mut Vec<u8>) -> SweepStop;
 
 /// The best sweep of this machine, if it has one.
 pub(super) fn best() -> Option<Sweep> {
@@ -199,7 +199,7 @@ struct Carry {
     tag_at: usize,
     inline: u64,
     /// The last tag has a meaning.
-    pending: Option<Stop>,
+    pending: Option<SweepStop>,
     /// All bits set within a quoted value.
     in_quotes: u64,
     /// Within an unquoted value.
@@ -218,7 +218,7 @@ impl Carry {
 }
 
 #[inline(always)]
-fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Stop {
+fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> SweepStop {
     // No more comes out than goes in.
     out.reserve(page.len() - *at + BLOCK);
     let mut after_word = out.last().is_some_and(|last| *last > b' ');
@@ -269,7 +269,7 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
         // Where the regular part ends, why, and whether the next block begins there.
         let is_last = filled < BLOCK;
         let mut cut = filled as u32;
-        let mut stop = is_last.then_some(Stop::Here);
+        let mut stop = is_last.then_some(SweepStop::Here);
         let mut again = false;
         // A reference becomes one byte; the rest of it is dropped.
         let mut references = ampersand & !tags;
@@ -284,7 +284,7 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
                 let Some((byte, length)) = known.filter(|(_, length)| place + length < 64) else {
                     again = known.is_some() && place > 0;
                     cut = place;
-                    stop = Some(Stop::Here);
+                    stop = Some(SweepStop::Here);
                     break;
                 };
                 replaced[place as usize] = byte;
@@ -320,14 +320,14 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
                 if !is_letter || start > 63 {
                     // Nothing behind the block is known: the next one begins here.
                     cut = place;
-                    stop = Some(Stop::Here);
+                    stop = Some(SweepStop::Here);
                     again = is_letter && place > 0;
                     break;
                 }
                 match look(page, base + start as usize, is_end) {
                     Look::Unknown => {
                         cut = place;
-                        stop = Some(Stop::Here);
+                        stop = Some(SweepStop::Here);
                         again = false;
                         break;
                     }
@@ -356,7 +356,7 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
         let taken = below(cut);
         if odd & taken != 0 {
             *at = before.begin(base);
-            return Stop::Odd { until: base + BLOCK };
+            return SweepStop::Odd { until: base + BLOCK };
         }
         let feeds = ends & taken & !lanes.deposit(inline, ends);
         let text = taken & !tags & !dropped;
@@ -389,7 +389,7 @@ enum Look {
     Unknown,
     /// See [`meaning`].
     Plain(u64),
-    Means(Stop),
+    Means(SweepStop),
 }
 
 #[cold]
@@ -403,6 +403,6 @@ fn look(page: &[u8], name: usize, is_end: bool) -> Look {
         TagRole::Block => Look::Plain(0),
         TagRole::Inline => Look::Plain(1),
         role if is_end && role != TagRole::Template => Look::Plain(0),
-        role => Look::Means(Stop::Behind { name, after, is_end, role }),
+        role => Look::Means(SweepStop::Behind { name, after, is_end, role }),
     }
 }

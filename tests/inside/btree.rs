@@ -13,7 +13,7 @@ use millrace::gpu::btree::room::{COUNTERS, ComingTokens, TreeRoom, TreeUsage};
 use millrace::gpu::btree::terms::{TermColumns, TermSums, ranges, starts};
 use millrace::gpu::btree::trees::{TreeTicket, Trees};
 use millrace::gpu::btree::{KERNELS, TreeArray, TreeTuning};
-use millrace::gpu::floor::machine::Work;
+use millrace::gpu::floor::machine::DeviceWork;
 use millrace::gpu::floor::steps::Step;
 use millrace::text::trie_collection::TRIE_COLLECTIONS;
 use std::ops::Range;
@@ -169,18 +169,18 @@ impl Indexer {
 
     fn read<T: bytemuck::AnyBitPattern>(&mut self, array: TreeArray, part: Range<u64>) -> Vec<T> {
         let down = vec![(array, part)];
-        let work = Work { up: vec![], steps: vec![], down };
+        let work = DeviceWork { up: vec![], steps: vec![], down };
         values(&done(self.trees.machine().give(&work).unwrap()))
     }
 
     fn write(&mut self, array: TreeArray, at: u64, bytes: &[u8]) {
         let up = vec![(array, at, vec![bytes])];
-        let work = Work { up, steps: vec![], down: vec![] };
+        let work = DeviceWork { up, steps: vec![], down: vec![] };
         done(self.trees.machine().give(&work).unwrap());
     }
 
     fn run(&mut self, step: Step<TreeArray>) {
-        let work = Work { up: vec![], steps: vec![step], down: vec![] };
+        let work = DeviceWork { up: vec![], steps: vec![step], down: vec![] };
         done(self.trees.machine().give(&work).unwrap());
     }
 

@@ -4,7 +4,7 @@ use crate::inside_tests::emulation::{Arg, Emulator, Launch, Random};
 use crate::inside_tests::methods::{
     Collection, List, Postings, Query, ROOM, emulated, emulated_steps, hits,
 };
-use millrace::gpu::ding09::Merging;
+use millrace::gpu::ding09::DingTuning;
 use millrace::gpu::ding09::batch::{Rank, TILE};
 use millrace::gpu::ding09::list::{DingLaid, DingLayer};
 use millrace::gpu::ding09::steps::{self, Decoded};
@@ -16,8 +16,8 @@ use millrace::query::top_k::Hit;
 use std::ops::Range;
 
 fn emulator() -> Option<Emulator> {
-    let source = source::<Merging>();
-    Emulator::compile(source.text, Merging::KERNELS, &source.sizes)
+    let source = source::<DingTuning>();
+    Emulator::compile(source.text, DingTuning::KERNELS, &source.sizes)
 }
 
 fn form(codec: ListCodec, block_len: usize) -> Form {
@@ -106,7 +106,7 @@ fn run(
     emulator: &Emulator,
     collection: &DingCollection,
     queries: &[Query],
-    (all_terms, merging, seed): (bool, Merging, u64),
+    (all_terms, merging, seed): (bool, DingTuning, u64),
 ) -> (Vec<Vec<Hit>>, Vec<Vec<Rank>>) {
     let mut batch = MethodBatch::new(merging, all_terms, collection.documents(), ROOM);
     // What finds no room leaves nothing behind.
@@ -181,7 +181,7 @@ fn twin_ding09_answers_are_exact_and_blocks_are_those_of_forward_seeks() {
         for all_terms in [true, false] {
             // 0 to 3 levels, with fewer and more splitters than there are candidates.
             let splitters = [None, Some(2), Some(8), Some(1 << 12)][n];
-            let how = (all_terms, Merging { levels: n as u32, splitters }, n as u64);
+            let how = (all_terms, DingTuning { levels: n as u32, splitters }, n as u64);
             let (found, ranks) = run(&emulator, &collection, &queries, how);
             for ((query, found), ranks) in queries.iter().zip(found).zip(ranks) {
                 let lists = &query.lists;
@@ -217,7 +217,7 @@ fn twin_ding09_decodes_lists_of_several_segments() {
         let documents = 150_000;
         let collection = DingCollection::new(documents, form(codec, block_len), &[1], &mut random);
         let query = query(&collection, vec![0], 1, &mut random);
-        let mut batch = MethodBatch::new(Merging::default(), false, documents, ROOM);
+        let mut batch = MethodBatch::new(DingTuning::default(), false, documents, ROOM);
         assert!(query.add(&collection, &mut batch));
         batch.finish();
         let List { laid, postings, .. } = &collection.lists[0];

@@ -12,7 +12,7 @@ use millrace::gpu::floor::cache::{ModuleCache, Origin};
 use millrace::gpu::floor::device::Device;
 use millrace::gpu::floor::discover::{DeviceInfo, Discovery};
 use millrace::gpu::floor::error::{Geometry, GpuError};
-use millrace::gpu::floor::machine::{CudaQueue, Machine, UnderWay, Work};
+use millrace::gpu::floor::machine::{CudaQueue, DeviceWork, Machine, UnderWay};
 use millrace::gpu::floor::modules::Toolchain;
 use millrace::gpu::floor::nvrtc::{Compiler, KernelSource};
 use millrace::gpu::floor::slab::Slab;
@@ -174,7 +174,7 @@ pub(crate) fn give(
     steps: Vec<Step<TurnArray>>,
     down: Vec<(TurnArray, Range<u64>)>,
 ) -> Result<Box<dyn UnderWay>, GpuError> {
-    Ok(device.give(&Work { up, steps, down })?.expect("a buffer is free"))
+    Ok(device.give(&DeviceWork { up, steps, down })?.expect("a buffer is free"))
 }
 
 pub(crate) fn wait(given: &dyn UnderWay) -> Result<(), GpuError> {

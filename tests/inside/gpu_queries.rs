@@ -3,7 +3,7 @@
 
 use crate::inside_tests::emulation::{Arg, Buffer, Emulator, Random};
 use millrace::gpu::query::QueryTuning;
-use millrace::gpu::query::batch::{Answered, BatchQuery, QueryBatch, QueryBatchRoom};
+use millrace::gpu::query::batch::{BatchAnswer, BatchQuery, QueryBatch, QueryBatchRoom};
 use millrace::gpu::query::device::KERNELS;
 use millrace::gpu::query::list::{ListMaker, PlacedList, Windows};
 use millrace::gpu::query::plan::{OVERFLOWN, PlacedTerm, QueryState};
@@ -218,8 +218,8 @@ fn check(
     let mut again = Vec::new();
     for (query, answer) in queries.iter().zip(first) {
         match answer {
-            Answered::Hits(found) => assert_eq!(found, expected(collection, query), "{query:?}"),
-            Answered::Overflown(floors) => again.push(BatchQuery { floors, ..query.clone() }),
+            BatchAnswer::Hits(found) => assert_eq!(found, expected(collection, query), "{query:?}"),
+            BatchAnswer::Overflown(floors) => again.push(BatchQuery { floors, ..query.clone() }),
         }
     }
     let mut second = 0;
@@ -227,11 +227,11 @@ fn check(
     for (query, answer) in again.iter().zip(run(emulator, collection, &again, room, seed + 1)) {
         let wanted = expected(collection, query);
         match answer {
-            Answered::Hits(found) => {
+            BatchAnswer::Hits(found) => {
                 second += 1;
                 assert_eq!(found, wanted, "{query:?}");
             }
-            Answered::Overflown(_) => {
+            BatchAnswer::Overflown(_) => {
                 last += 1;
                 assert_eq!(ordered(emulator, collection, query, seed), wanted, "{query:?}");
             }
@@ -247,7 +247,7 @@ fn run(
     queries: &[BatchQuery],
     room: &QueryBatchRoom,
     seed: u64,
-) -> Vec<Answered> {
+) -> Vec<BatchAnswer> {
     if queries.is_empty() {
         return Vec::new();
     }

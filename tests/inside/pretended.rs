@@ -1,6 +1,6 @@
 //! Are the kernels that `tests/pretended` has those of the library?
 
-use millrace::gpu::ding09::Merging;
+use millrace::gpu::ding09::DingTuning;
 use millrace::gpu::floor::nvrtc::KernelSource;
 use millrace::gpu::huang::HuangTuning;
 use millrace::gpu::methods::{DeviceMethod, source};
@@ -16,7 +16,7 @@ fn pretended_kernels_are_those_of_the_library() {
         assert_eq!((kernels.names, kernels.sizes), (names, &*source.sizes));
         assert!(kernels.text == source.text, "{}", source.name);
     };
-    same(&kernels::DING09, Merging::KERNELS, source::<Merging>());
+    same(&kernels::DING09, DingTuning::KERNELS, source::<DingTuning>());
     same(&kernels::HUANG, HuangTuning::KERNELS, source::<HuangTuning>());
     same(&kernels::QUERY, &query::device::KERNELS, QueryTuning::of_device(16 << 10).source());
     same(&kernels::WANG, WangTuning::KERNELS, source::<WangTuning>());

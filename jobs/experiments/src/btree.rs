@@ -3,7 +3,7 @@
 
 mod streams;
 
-use crate::Usage as WrongUsage;
+use crate::Usage;
 use crate::rows::print;
 use anyhow::{Context as _, ensure};
 use millrace::inside::dictionary::{BTreeRun, TokenGroup};
@@ -44,7 +44,7 @@ struct PreparedBlock<'a> {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     if args.tokens == 0 || args.terms == 0 {
-        return Err(WrongUsage("tokens and terms are at least 1".to_owned()).into());
+        return Err(Usage("tokens and terms are at least 1".to_owned()).into());
     }
     let pieces = streams::pieces(args.tokens, args.terms, args.cap / 100.0)?;
     let blocks = blocks(&pieces, args.block);

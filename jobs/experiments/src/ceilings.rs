@@ -53,7 +53,7 @@ const PART_BYTES: u64 = 2 << 20;
 
 /// What is done with every part, each with all before it.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-enum Stage {
+enum CeilingStage {
     Read,
     Hash,
     Copy,
@@ -65,16 +65,16 @@ enum Stage {
     Encode,
 }
 
-const STAGES: [Stage; 9] = [
-    Stage::Read,
-    Stage::Hash,
-    Stage::Copy,
-    Stage::Lines,
-    Stage::Documents,
-    Stage::Tokens,
-    Stage::Count,
-    Stage::Append,
-    Stage::Encode,
+const STAGES: [CeilingStage; 9] = [
+    CeilingStage::Read,
+    CeilingStage::Hash,
+    CeilingStage::Copy,
+    CeilingStage::Lines,
+    CeilingStage::Documents,
+    CeilingStage::Tokens,
+    CeilingStage::Count,
+    CeilingStage::Append,
+    CeilingStage::Encode,
 ];
 
 /// A stretch of a file that has whole lines.
@@ -86,7 +86,7 @@ struct FilePart {
 
 /// What the threads have found, which is the same however many there are.
 #[derive(Default)]
-struct Totals {
+struct ThreadTotals {
     bytes: u64,
     lines: u64,
     documents: u64,
@@ -158,10 +158,10 @@ fn parts(args: &Args) -> anyhow::Result<(Vec<File>, Vec<FilePart>)> {
 /// Does all up to a stage with so many threads; returns the seconds and what they found.
 fn point(
     (files, parts): (&[File], &[FilePart]),
-    stage: Stage,
+    stage: CeilingStage,
     threads: usize,
     memo: usize,
-) -> anyhow::Result<(f64, Totals)> {
+) -> anyhow::Result<(f64, ThreadTotals)> {
     let next = AtomicUsize::new(0);
     let barrier = Barrier::new(threads + 1);
     let thread = || {
@@ -175,23 +175,23 @@ fn point(
             files[part.file].read_exact_at(&mut bytes, part.start)?;
             let mut lines = &bytes[..];
             worker.totals.bytes += lines.len() as u64;
-            if stage >= Stage::Hash {
+            if stage >= CeilingStage::Hash {
                 let mut hash = InputHash::default();
                 hash.update(lines);
                 black_box(hash.digest());
             }
-            if stage >= Stage::Copy {
+            if stage >= CeilingStage::Copy {
                 copy.clear();
                 copy.extend_from_slice(lines);
                 lines = &copy;
             }
-            if stage >= Stage::Lines {
+            if stage >= CeilingStage::Lines {
                 worker.totals.lines += memchr::memchr_iter(b'\n', lines).count() as u64;
             }
-            if stage >= Stage::Documents {
+            if stage >= CeilingStage::Documents {
                 jsonl.parse(PieceView::whole(lines), &mut worker);
             }
-            if stage >= Stage::Count {
+            if stage >= CeilingStage::Count {
                 worker.end_piece();
             }
             black_box(lines);
@@ -202,9 +202,9 @@ fn point(
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(thread)).collect();
         barrier.wait();
         let start = Instant::now();
-        let mut totals = Totals::default();
+        let mut totals = ThreadTotals::default();
         for thread in running {
-            let found: anyhow::Result<Totals> = thread.join().expect("no stage panics");
+            let found: anyhow::Result<ThreadTotals> = thread.join().expect("no stage panics");
             let found = found?;
             totals.bytes += found.bytes;
             totals.lines += found.lines;
@@ -218,27 +218,27 @@ fn point(
 
 /// Takes the texts of documents.
 struct Worker {
-    stage: Stage,
+    stage: CeilingStage,
     scanner: Scanner,
     tally: Tally,
     run: RunDictionary,
     lengths: Vec<u8>,
-    totals: Totals,
+    totals: ThreadTotals,
 }
 
 impl Worker {
-    fn new(stage: Stage, memo: usize) -> Self {
+    fn new(stage: CeilingStage, memo: usize) -> Self {
         let tally = Tally::new(Analysis::default(), Arc::new(Owners::in_turn(1)), memo);
         let scanner = Scanner::new();
         let run = RunDictionary::default();
         let lengths = Vec::new();
-        Self { stage, scanner, tally, run, lengths, totals: Totals::default() }
+        Self { stage, scanner, tally, run, lengths, totals: ThreadTotals::default() }
     }
 
     fn end_piece(&mut self) {
         for group in self.tally.finish() {
             self.totals.postings += group.counts.postings;
-            if self.stage >= Stage::Append {
+            if self.stage >= CeilingStage::Append {
                 self.run.append(&group, self.lengths.len() as u32);
             }
             self.lengths.extend_from_slice(&group.lengths);
@@ -246,8 +246,8 @@ impl Worker {
     }
 
     /// Encodes what was appended.
-    fn finish(self) -> anyhow::Result<Totals> {
-        if self.stage == Stage::Encode {
+    fn finish(self) -> anyhow::Result<ThreadTotals> {
+        if self.stage == CeilingStage::Encode {
             let part = RunPart { documents: self.lengths.len() as u32, ..RunPart::default() };
             let terms: Box<dyn ClosedTerms> = Box::new(SortedRun::from(self.run));
             let lengths = Arc::new(self.lengths);
@@ -265,11 +265,11 @@ impl Worker {
 impl DocumentSink for Worker {
     fn document(&mut self, document: Document<'_>) {
         self.totals.documents += 1;
-        if self.stage == Stage::Tokens {
+        if self.stage == CeilingStage::Tokens {
             let mut seen = TokenCount(0);
             self.scanner.scan(document.text, &mut seen);
             self.totals.tokens += seen.0;
-        } else if self.stage > Stage::Tokens {
+        } else if self.stage > CeilingStage::Tokens {
             self.totals.tokens += u64::from(self.tally.document(document.text));
         }
     }

@@ -3,8 +3,8 @@
 
 mod measure;
 
-use crate::args::Asked;
-use measure::{Figures, ListColumns, Setting, measure, settings};
+use crate::args::AskedQueries;
+use measure::{CodecSetting, ListColumns, ListFigures, measure, settings};
 use millrace::inside::index::Run;
 use millrace::inside::query::Planner;
 use millrace::{Algorithm, Mode, Wanted};
@@ -17,7 +17,7 @@ use synthetic::permutation::permutation;
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
-    asked: Asked,
+    asked: AskedQueries,
     /// Number of times that each list is decoded. The fastest counts.
     #[arg(long, default_value = "5", value_name = "N")]
     passes: NonZeroUsize,
@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         "no term of the queries is in the index"
     );
     for setting in settings() {
-        let mut all = Figures::default();
+        let mut all = ListFigures::default();
         for (power, class) in classes.iter().enumerate().filter(|(_, class)| !class.is_empty()) {
             let figures = measure(&setting, class, args.passes)?;
             all.add(&figures);
@@ -76,9 +76,9 @@ fn touched(args: &Args) -> anyhow::Result<Vec<ListColumns>> {
 
 fn print(
     args: &Args,
-    setting: &Setting,
+    setting: &CodecSetting,
     length_from: Option<u64>,
-    figures: &Figures,
+    figures: &ListFigures,
 ) -> anyhow::Result<()> {
     let gaps = &figures.gaps;
     let tfs = &figures.tfs;

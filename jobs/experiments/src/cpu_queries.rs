@@ -14,7 +14,7 @@
 //! feature `stages`, and the other tables a build without it.
 
 use crate::Usage;
-use crate::args::Asked;
+use crate::args::AskedQueries;
 use crate::numbers::mean;
 use crate::rows::print;
 use millrace::inside::query::Planner;
@@ -30,7 +30,7 @@ use std::time::Instant;
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
-    asked: Asked,
+    asked: AskedQueries,
     /// Number of measured passes over the queries. One pass before them is not measured.
     #[arg(long, default_value = "3", value_name = "N")]
     passes: NonZeroUsize,

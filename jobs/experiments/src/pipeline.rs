@@ -101,7 +101,7 @@ impl TokenIndexer for Discard {
 }
 
 /// Parsers, CPU indexers and GPU indexers.
-type Roles = (usize, usize, usize);
+type RoleCounts = (usize, usize, usize);
 
 struct PipelineBench {
     args: Args,
@@ -116,7 +116,7 @@ struct PipelineBench {
 #[derive(Clone, Copy, Debug)]
 struct BuildWay {
     /// None for `fast`, which has no indexers of tokens.
-    roles: Option<Roles>,
+    roles: Option<RoleCounts>,
     /// GPUs that are used at most.
     gpus: usize,
     /// The rates by which work is placed, if not those that a build takes.
@@ -128,7 +128,7 @@ struct BuildWay {
 const FAST: BuildWay = BuildWay { roles: None, gpus: 0, rates: None, discard: false };
 
 impl BuildWay {
-    fn wei11(roles: Roles) -> Self {
+    fn wei11(roles: RoleCounts) -> Self {
         Self { roles: Some(roles), gpus: usize::MAX, ..FAST }
     }
 }
@@ -210,7 +210,7 @@ impl PipelineBench {
 
     /// The roles that a build has by default: all workers parse and index, and up to sixteen
     /// indexers work on each GPU.
-    fn usual_roles(&self) -> Roles {
+    fn usual_roles(&self) -> RoleCounts {
         let on_each = (self.workers / self.gpus.len().max(1)).clamp(1, 16);
         (self.workers, self.workers, self.gpus.len() * on_each)
     }
@@ -271,7 +271,7 @@ impl PipelineBench {
 
     /// Prints what the steps of a build took and what each side did; returns MB of text a second of
     /// indexing.
-    fn steps(&self, roles: Roles, report: &BuildReport) -> anyhow::Result<f64> {
+    fn steps(&self, roles: RoleCounts, report: &BuildReport) -> anyhow::Result<f64> {
         let mut row = times(report, roles);
         let mb_per_s = row["indexing_mb_per_s"].as_f64().unwrap_or_default();
         row["codec"] = json!(self.args.codec.name());

@@ -29,8 +29,8 @@ use crate::rows::print;
 use anyhow::{Context as _, ensure};
 use millrace::inside::gpu::{Devices, GivenDevices, Traversal, given};
 use millrace::inside::schedule::{
-    Arrival, Choice, Cost, CostModel, Costs, Hardware, ModelTree, Policy, Processor, Schedule,
-    choose, latencies, thresholds,
+    Arrival, Cost, CostModel, Costs, Hardware, ModelTree, Policy, PolicyChoice, Processor,
+    Schedule, choose, latencies, thresholds,
 };
 use real::{MeasuredSample, Real};
 use serde_json::json;
@@ -185,7 +185,7 @@ fn read_costs(args: &Args) -> anyhow::Result<Vec<Cost>> {
 
 impl SchedulingBench<'_> {
     /// The schedules that are asked for; ding09 with costs that are known, too.
-    fn schedules(&self, choice: &Choice) -> anyhow::Result<Vec<Scheduled>> {
+    fn schedules(&self, choice: &PolicyChoice) -> anyhow::Result<Vec<Scheduled>> {
         let mut found = Vec::new();
         for name in &self.args.schedules {
             let schedule: Schedule = name.parse().map_err(Usage)?;

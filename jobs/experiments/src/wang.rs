@@ -6,7 +6,7 @@
 //! all their terms are left out, as in the paper (section 4.1).
 
 use crate::Usage;
-use crate::args::{Asked, all_queries, scoring_of_wang};
+use crate::args::{AskedQueries, all_queries, scoring_of_wang};
 use crate::numbers::fastest;
 use crate::rows::print;
 use crate::threads::in_turn;
@@ -23,7 +23,7 @@ use std::time::Instant;
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
-    asked: Asked,
+    asked: AskedQueries,
     /// Only this figure: figure3, figure7 or figure10.
     #[arg(long, value_name = "NAME", value_parser = ["figure3", "figure7", "figure10"])]
     only: Option<String>,

@@ -7,7 +7,8 @@
 use super::nested::{MAX_LEVELS, choose_width, each_exception, read_exceptions, write_exceptions};
 use crate::codec::column::count_widths;
 use crate::codec::{
-    Block, Codec, CodecError, Encoder, List, bits, bp128, check_values, checked_block_len, vbyte,
+    Codec, CodecError, CodedBlock, Encoder, List, bits, bp128, check_values, checked_block_len,
+    vbyte,
 };
 
 /// The bit of a head that marks exceptions.
@@ -77,7 +78,12 @@ impl Codec for PforBlocks {
         })
     }
 
-    fn values(&self, _: List<'_>, block: Block<'_>, out: &mut [u32]) -> Result<usize, CodecError> {
+    fn values(
+        &self,
+        _: List<'_>,
+        block: CodedBlock<'_>,
+        out: &mut [u32],
+    ) -> Result<usize, CodecError> {
         let width = block.head & !EXCEPTIONS;
         CodecError::at_most("a width", bp128::MAX_WIDTH.into(), width.into())?;
         let mut at = bits::bytes(out.len(), width);
@@ -100,7 +106,7 @@ impl Codec for PforBlocks {
     fn value(
         &self,
         list: List<'_>,
-        block: Block<'_>,
+        block: CodedBlock<'_>,
         len: usize,
         i: usize,
     ) -> Result<u32, CodecError> {
@@ -112,7 +118,7 @@ impl Codec for PforBlocks {
     fn body_bytes(
         &self,
         list: List<'_>,
-        block: Block<'_>,
+        block: CodedBlock<'_>,
         len: usize,
     ) -> Result<usize, CodecError> {
         self.values(list, block, &mut vec![0; len])

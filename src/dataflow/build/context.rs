@@ -3,7 +3,7 @@
 
 use super::flow::Flow;
 use crate::dataflow::control::{Cause, Control};
-use crate::dataflow::rebuild::scanned::{Scan, Scanned};
+use crate::dataflow::rebuild::scanned::{InputScan, Scanned};
 use crate::dictionary::closed::Wake;
 use crate::dictionary::device::lines::AsLines;
 use crate::dictionary::device::text_buffers::TextBuffers;
@@ -20,7 +20,7 @@ use crate::input::error::InputError;
 use crate::input::splits::InputPlan;
 use crate::input::streams::shared_file::SharedFile;
 use crate::input::turns::{LONG_BYTES, Turns};
-use crate::input::wanted::Wanted;
+use crate::input::wanted::WantedInput;
 use crate::order::Budget;
 use crate::schedule::claims::{Claims, SharedSplit};
 use crate::text::analysis::Analysis;
@@ -53,9 +53,9 @@ pub(crate) struct Build {
     pub(crate) owners: Arc<Owners>,
     pub(crate) directory: PathBuf,
     /// The documents that are indexed; none: all.
-    pub(crate) wanted: Option<Wanted>,
+    pub(crate) wanted: Option<WantedInput>,
     /// Notes all documents too, until the dataflow takes it.
-    pub(crate) scan: Mutex<Option<Scan>>,
+    pub(crate) scan: Mutex<Option<InputScan>>,
     pub(crate) control: Arc<Control>,
     pub(crate) wiring: BuildWiring,
     pub(crate) progress: Progress,

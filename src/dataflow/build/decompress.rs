@@ -10,17 +10,17 @@
 //! - Work per activation: pieces until every parser has enough to do, at most [`MOST_AT_ONCE`];
 //!   this worker parses too, and meanwhile the others must not run dry.
 
-use super::read::{InHand, Taken};
+use super::read::{InHand, TakenInput};
 use crate::crew::lock;
 use crate::dataflow::build::context::{Build, InputRead, Progress};
-use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::indexer::Indexing;
 use crate::input::cutter::Cutter;
 use crate::input::hash::InputHash;
 use crate::input::piece::Piece;
-use crate::input::splits::{Opened, Split};
+use crate::input::splits::{OpenedInput, Split};
 use crate::input::streams::decoder::DecodeError;
 use crate::input::streams::decoder::zstd::MOST_WINDOW_LOG;
 use crate::input::streams::split_stream::{FileBlock, SplitStream};
@@ -43,7 +43,7 @@ const PAUSE: Duration = Duration::from_micros(500);
 
 /// `absorbed` follows the far end of the dataflow.
 pub(crate) fn decompress<'scope>(
-    stream: StreamVec<'scope, u64, Taken>,
+    stream: StreamVec<'scope, u64, TakenInput>,
     build: &Arc<Build>,
     in_hand: Rc<InHand>,
     absorbed: ProbeHandle<u64>,
@@ -52,7 +52,7 @@ pub(crate) fn decompress<'scope>(
     let scope = stream.scope();
     let worker = scope.index();
     stream.unary(Pipeline, "Decompress", move |_, info| {
-        let guard = Guard::new(&build.control, "Decompress", worker);
+        let guard = OperatorGuard::new(&build.control, "Decompress", worker);
         let activator = scope.activator_for(info.address);
         let mut open: Option<(Capability<u64>, OpenSplit)> = None;
         let mut last = None;
@@ -60,11 +60,11 @@ pub(crate) fn decompress<'scope>(
             input.for_each(|cap, data| {
                 for taken in data.drain(..) {
                     match taken {
-                        Taken::Piece(piece) => {
+                        TakenInput::Piece(piece) => {
                             let at = cap.retain(0);
                             output.session(&at).give(Local((worker, piece)));
                         }
-                        Taken::Split(split) => {
+                        TakenInput::Split(split) => {
                             open = Some((cap.retain(0), OpenSplit::new(&build, split)));
                         }
                     }
@@ -129,7 +129,7 @@ struct OpenSplit {
     split: usize,
     /// Inputs that are not open.
     inputs: Range<u32>,
-    file: Option<(u32, Opened, InputHash)>,
+    file: Option<(u32, OpenedInput, InputHash)>,
     /// The next block, as far as it is read.
     bytes: Vec<u8>,
     blocks: u64,

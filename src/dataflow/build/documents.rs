@@ -11,9 +11,9 @@
 
 use crate::crew::lock;
 use crate::dataflow::build::context::Build;
-use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
-use crate::dataflow::rebuild::scanned::Scan;
+use crate::dataflow::rebuild::scanned::InputScan;
 use crate::dataflow::sole_time::SoleTime;
 use crate::index::documents::pieces::PieceDocuments;
 use crate::index::documents::pieces::table::{DocumentsDone, DocumentsTable, PieceRows};
@@ -40,7 +40,7 @@ pub(crate) fn write_documents<'scope>(
         Ok((table, lock(&build.scan).take()))
     });
     let mut writer = 0;
-    let place = move |(table, scan): &mut (DocumentsTable, Option<Scan>),
+    let place = move |(table, scan): &mut (DocumentsTable, Option<InputScan>),
                       build: &Build,
                       batch: PieceDocuments| {
         if let Some(scan) = scan {
@@ -55,8 +55,8 @@ pub(crate) fn write_documents<'scope>(
         writer += 1;
         Ok(Some(Local((writer, rows))))
     };
-    let finish = |(table, scan): (DocumentsTable, Option<Scan>), build: &Build| {
-        lock(&build.done).scanned = scan.map(Scan::finish).transpose()?;
+    let finish = |(table, scan): (DocumentsTable, Option<InputScan>), build: &Build| {
+        lock(&build.done).scanned = scan.map(InputScan::finish).transpose()?;
         note(build, table.finish()?);
         Ok(())
     };
@@ -85,7 +85,7 @@ fn write<'scope>(
     let name = "WriteDocuments";
     let scope = rows.scope();
     rows.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_writer, name, move |_, info| {
-        let guard = Guard::new(&build.control, name, worker);
+        let guard = OperatorGuard::new(&build.control, name, worker);
         let activator = scope.activator_for(info.address);
         let mut waiting = VecDeque::new();
         move |input, _output| {
@@ -124,7 +124,7 @@ pub(crate) fn take_in_order<'scope, T: 'static, R: 'static>(
     let (output, taken) = builder.new_output::<Vec<R>>();
     let mut output = OutputBuilder::from(output);
     builder.build(move |_| {
-        let guard = Guard::new(&build.control, name, worker);
+        let guard = OperatorGuard::new(&build.control, name, worker);
         let mut waiting: BTreeMap<u64, (Capability<u64>, PieceDocuments)> = BTreeMap::new();
         let mut taker = taker.and_then(|taker| guard.work(|| taker));
         move |frontiers| {

@@ -13,13 +13,13 @@
 //! - Work per activation: a step of each lane.
 
 use crate::dataflow::build::context::Build;
-use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::closed::{ClosedTerms, Wake};
 use crate::dictionary::parsed::PieceGroup;
 use crate::index::run::RunPart;
-use crate::order::{Placement, Sequencer};
+use crate::order::{PiecePlacement, Sequencer};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -94,7 +94,7 @@ pub(crate) struct FeedHead<G> {
     sequencer: Sequencer,
     lengths: Vec<Arc<[u8]>>,
     /// The run ends with what was taken.
-    closing: Option<(Capability<u64>, Placement)>,
+    closing: Option<(Capability<u64>, PiecePlacement)>,
     /// Of the last piece; the last run goes out with it.
     last: Option<Capability<u64>>,
     /// A run of this owner is not encoded.
@@ -156,7 +156,8 @@ impl<G: PieceGroup> FeedHead<G> {
     pub(crate) fn end(&mut self) {
         if self.closing.is_none() {
             let (run, run_first, run_documents) = self.sequencer.open_run();
-            let placement = Placement { run, run_first, first: 0, run_documents, closes: true };
+            let placement =
+                PiecePlacement { run, run_first, first: 0, run_documents, closes: true };
             let cap = self.last.take().filter(|_| run_documents > 0);
             self.closing = cap.map(|cap| (cap, placement));
         }
@@ -212,7 +213,7 @@ pub(crate) fn feed<'scope, L: Lane>(
     let wake = wake_of(scope.worker().sync_activator_for(address.to_vec()));
     let activator = scope.activator_for(address);
     builder.build(move |_| {
-        let guard = Guard::new(&build.control, name, worker);
+        let guard = OperatorGuard::new(&build.control, name, worker);
         let mut lanes: Vec<L> = Vec::new();
         for owner in build.owners.on_worker(worker) {
             let head = FeedHead::new(owner, build.budget.run_limit);

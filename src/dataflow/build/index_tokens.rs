@@ -33,7 +33,7 @@ pub(crate) fn index_tokens<'scope>(
 
 /// A block that an indexer has, and the capability of its first piece: while it is held, nothing
 /// from there on counts as absorbed.
-struct UnderWay {
+struct BlockUnderWay {
     _absorbed: Capability<u64>,
     split: u32,
     text_bytes: u64,
@@ -47,8 +47,8 @@ struct TokensLane {
     /// The block that is gathered, its text, and its bytes under way.
     block: ParsedBlock,
     text_bytes: u64,
-    gathered: Option<UnderWay>,
-    under_way: VecDeque<UnderWay>,
+    gathered: Option<BlockUnderWay>,
+    under_way: VecDeque<BlockUnderWay>,
     work: IndexerWork,
     /// Since when the indexer has been idle, or has worked on its first block.
     since: Instant,
@@ -144,7 +144,7 @@ impl TokensLane {
             let group = turn.group;
             self.text_bytes += group.text_bytes;
             self.work.tokens += u64::from(group.tokens);
-            let gathered = self.gathered.get_or_insert_with(|| UnderWay {
+            let gathered = self.gathered.get_or_insert_with(|| BlockUnderWay {
                 _absorbed: turn.absorbed,
                 split: Position::split_of(turn.time),
                 text_bytes: 0,

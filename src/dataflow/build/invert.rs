@@ -19,7 +19,7 @@ use super::encode::count;
 use super::feed::{ClosedRun, wake_of};
 use crate::crew::lock;
 use crate::dataflow::build::context::{Build, Progress};
-use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::device::inverted::InvertedTerms;
@@ -87,7 +87,7 @@ struct WaitingPiece {
     documents: Option<PieceDocuments>,
 }
 
-struct Sent {
+struct SentPiece {
     caps: Caps,
     documents: PieceDocuments,
     bytes: usize,
@@ -123,7 +123,7 @@ pub(crate) fn invert<'scope>(
     let owners = build.owners.len() as u32;
     let shared = build.clone();
     builder.build(move |_| {
-        let guard = Guard::new(&build.control, "Invert", worker);
+        let guard = OperatorGuard::new(&build.control, "Invert", worker);
         let mut lane = (worker as u64 == DEVICES)
             .then(|| guard.work(|| Ok(Inverting::new((build.wiring.start_inverter)(wake)?))))
             .flatten();
@@ -220,7 +220,7 @@ struct Inverting {
     gathered_bytes: usize,
     /// When the last piece came.
     came: Instant,
-    sent: VecDeque<Sent>,
+    sent: VecDeque<SentPiece>,
     batches: usize,
     /// Of the last piece that was counted; its run goes out with it.
     last: Option<RunCaps>,
@@ -293,7 +293,12 @@ impl Inverting {
             let mut pieces: Vec<PieceText> = Vec::with_capacity(taken);
             for (n, (caps, documents, group)) in self.gathered.drain(..taken).enumerate() {
                 let bytes = group.memory_bytes();
-                self.sent.push_back(Sent { caps, documents, bytes, ends_batch: n + 1 == taken });
+                self.sent.push_back(SentPiece {
+                    caps,
+                    documents,
+                    bytes,
+                    ends_batch: n + 1 == taken,
+                });
                 pieces.push(group.text);
             }
             self.service.send(pieces);

@@ -18,7 +18,7 @@
 
 use crate::crew::lock;
 use crate::dataflow::build::context::{Build, InputRead, Progress};
-use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::input::cutter::Cutter;
 use crate::input::error::InputError;
 use crate::input::piece::Piece;
@@ -37,7 +37,7 @@ use timely::scheduling::Activator;
 
 const PAUSE: Duration = Duration::from_micros(500);
 
-pub(crate) enum Taken {
+pub(crate) enum TakenInput {
     /// For the parser of this worker.
     Piece(Piece),
     /// To be read by this worker from first to last.
@@ -67,13 +67,13 @@ pub(crate) fn read<'scope>(
     scope: Scope<'scope, u64>,
     build: &Arc<Build>,
     absorbed: ProbeHandle<u64>,
-) -> (StreamVec<'scope, u64, Taken>, Rc<InHand>) {
+) -> (StreamVec<'scope, u64, TakenInput>, Rc<InHand>) {
     let in_hand = Rc::new(InHand::default());
     let build = build.clone();
     let shared = in_hand.clone();
     let stream = source(scope, "Read", move |capability, info| {
         let worker = scope.index();
-        let guard = Guard::new(&build.control, "Read", worker);
+        let guard = OperatorGuard::new(&build.control, "Read", worker);
         let activator = scope.activator_for(info.address.clone());
         *shared.reader.borrow_mut() = Some(scope.activator_for(info.address));
         let mut capability = Some(capability);
@@ -83,7 +83,7 @@ pub(crate) fn read<'scope>(
             let Some(cap) = capability.as_mut().filter(|_| !shared.is_open.get()) else { return };
             let step = guard.work(|| reader.step(&mut taken));
             for (position, taken) in taken.drain(..) {
-                shared.is_open.set(matches!(taken, Taken::Split(_)));
+                shared.is_open.set(matches!(taken, TakenInput::Split(_)));
                 output.session(&cap.delayed(&position)).give(taken);
             }
             match step {
@@ -146,14 +146,14 @@ impl SplitReader {
         !self.absorbed.less_than(&position.0)
     }
 
-    fn step(&mut self, taken: &mut Vec<(u64, Taken)>) -> Result<ReadStep, Cause> {
+    fn step(&mut self, taken: &mut Vec<(u64, TakenInput)>) -> Result<ReadStep, Cause> {
         if self.open.is_none() {
             match self.claim()? {
                 Claim::Stretch { file, place, next } => {
                     self.open = Some(self.begin(file, place, next)?);
                 }
                 Claim::Split { split, next } => {
-                    taken.push((position_of((split, 0))?.0, Taken::Split(split)));
+                    taken.push((position_of((split, 0))?.0, TakenInput::Split(split)));
                     return Ok(ReadStep::Went(position_of(next)?));
                 }
                 Claim::Wait(next) => return Ok(ReadStep::Waits(position_of(next)?)),
@@ -205,7 +205,7 @@ impl SplitReader {
     fn read(
         &mut self,
         stretch: &mut OpenStretch,
-        taken: &mut Vec<(u64, Taken)>,
+        taken: &mut Vec<(u64, TakenInput)>,
     ) -> Result<bool, Cause> {
         let most_held = match self.is_first(stretch.position) {
             true => usize::MAX,
@@ -218,7 +218,7 @@ impl SplitReader {
             .map_err(|e| self.build.plan.read_error(file.input(), e))?;
         for piece in pieces {
             self.build.wiring.flow.take(self.worker, piece.bytes.len());
-            taken.push((position.0, Taken::Piece(piece)));
+            taken.push((position.0, TakenInput::Piece(piece)));
             *position = Position::next_piece(position.0)?;
         }
         Ok(whole)

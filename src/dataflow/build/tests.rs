@@ -13,7 +13,7 @@ use crate::dataflow::build::index_tokens::index_tokens;
 use crate::dataflow::harness::{Step, build, failure, pass, plan_of};
 use crate::dataflow::query::local::Local;
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
-use crate::dictionary::group::Group;
+use crate::dictionary::group::TermGroup;
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use crate::dictionary::parsed::Regroup;
 use crate::dictionary::regroup::TokenTally;
@@ -39,7 +39,7 @@ fn at(block: u64, piece: u64) -> u64 {
     Position::new(0, block, piece).unwrap().0
 }
 
-fn group(texts: &[&str]) -> Group {
+fn group(texts: &[&str]) -> TermGroup {
     let owners = Arc::new(crate::dictionary::owners::Owners::in_turn(1));
     let mut tally = Tally::new(Analysis::default(), owners, 1 << 16);
     texts.iter().for_each(|text| _ = tally.document(text.as_bytes()));

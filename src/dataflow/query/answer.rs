@@ -2,8 +2,8 @@
 //!
 //! - In: queries, on the first worker of a process. Out, there too: answers, at the batch's time,
 //!   in no order.
-//! - Queries and answers go through memory that the workers of the process share ([`QueryDesk`]), not
-//!   through channels: a channel fixes the worker of a record when it is sent, the desk when a
+//! - Queries and answers go through memory that the workers of the process share ([`QueryDesk`]),
+//!   not through channels: a channel fixes the worker of a record when it is sent, the desk when a
 //!   worker is free. A worker takes a query when its engine has room, plans it, and lays its answer
 //!   out when its engine has one, whoever took the query.
 //! - The first worker keeps a capability for every batch with open queries, so that the frontier
@@ -16,9 +16,9 @@
 //!   to make and answers to write.
 
 use super::context::{Context, FIRST};
-use super::desk::{DeskOutcome, QueryDesk, Request, Taken};
+use super::desk::{DeskOutcome, QueryDesk, Request, TakenQuery};
 use super::local::Local;
-use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::cores;
 use crate::dataflow::sole_time::SoleTime;
 use crate::query::engines::engine::{Answer, Engines, Pace, QueryEngine, Wakers};
@@ -52,7 +52,8 @@ pub(crate) fn answer<'scope, D, S, T>(
     context: &Arc<Context>,
     (engines, wakers): (&dyn Engines, &Wakers),
     desk: &Arc<QueryDesk<S, T>>,
-    finish: impl Fn(&Context, Taken<S>, Option<Answer>) -> Result<DeskOutcome<S, T>, Cause> + 'static,
+    finish: impl Fn(&Context, TakenQuery<S>, Option<Answer>) -> Result<DeskOutcome<S, T>, Cause>
+    + 'static,
 ) -> StreamVec<'scope, u64, Local<T>>
 where
     D: Into<Request> + 'static,
@@ -64,7 +65,7 @@ where
     let scope = queries.scope();
     let worker = scope.index() % context.workers;
     queries.unary(Pipeline, "Answer", move |_, info| {
-        let guard = Guard::new(&context.control, "Answer", scope.index());
+        let guard = OperatorGuard::new(&context.control, "Answer", scope.index());
         let activator = scope.activator_for(info.address.clone());
         let waker = scope.worker().sync_activator_for(info.address.to_vec());
         // It fails when the worker has ended, which needs no waking.
@@ -130,7 +131,7 @@ where
 impl<S, T, F> Answering<S, T, F>
 where
     S: Default,
-    F: Fn(&Context, Taken<S>, Option<Answer>) -> Result<DeskOutcome<S, T>, Cause>,
+    F: Fn(&Context, TakenQuery<S>, Option<Answer>) -> Result<DeskOutcome<S, T>, Cause>,
 {
     /// Takes queries if there is room for some, and lets the engine go on.
     fn advance(&mut self, start: Instant, slice: Duration) -> Result<Pace, Cause> {
@@ -173,7 +174,7 @@ where
                     let number = numbered.number;
                     let asked = Some(Request::Text(numbered));
                     let late = Answer { number, hits: Vec::new(), known: true, late: true };
-                    self.finish(number, Taken { batch, asked, before, began }, Some(late))?;
+                    self.finish(number, TakenQuery { batch, asked, before, began }, Some(late))?;
                     return Ok(());
                 }
                 Ok(query) => {
@@ -184,7 +185,7 @@ where
                 Err(_) => {
                     let number = numbered.number;
                     let asked = Some(Request::Text(numbered));
-                    self.finish(number, Taken { batch, asked, before, began }, None)?;
+                    self.finish(number, TakenQuery { batch, asked, before, began }, None)?;
                     return Ok(());
                 }
             },
@@ -193,7 +194,7 @@ where
             Some(Request::Text(numbered)) => numbered.came,
             _ => began,
         };
-        self.desk.begin(number, Taken { batch, asked, before, began });
+        self.desk.begin(number, TakenQuery { batch, asked, before, began });
         self.engine.submit_of(number, plan, came);
         Ok(())
     }
@@ -202,7 +203,7 @@ where
     fn finish(
         &mut self,
         number: u64,
-        taken: Taken<S>,
+        taken: TakenQuery<S>,
         answer: Option<Answer>,
     ) -> Result<bool, Cause> {
         let batch = taken.batch;

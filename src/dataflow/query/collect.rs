@@ -9,10 +9,10 @@
 #![warn(missing_docs)]
 
 use super::context::{AnswerLayout, Context};
-use super::lay_out::{Answered, Out, QueryAnswer};
+use super::lay_out::{AnswerOut, LaidOutAnswer, QueryAnswer};
 use super::local::Local;
 use crate::crew::lock;
-use crate::dataflow::control::{Cause, Guard, JobError};
+use crate::dataflow::control::{Cause, JobError, OperatorGuard};
 use crate::dataflow::sole_time::SoleTime;
 use crate::query::answers::output::AnswerForm;
 use crate::query::reading::lines::Refused;
@@ -55,13 +55,13 @@ impl Sink {
         }
     }
 
-    fn put(&mut self, answers: Vec<Answered>) -> io::Result<()> {
-        for Answered { out, .. } in answers {
+    fn put(&mut self, answers: Vec<LaidOutAnswer>) -> io::Result<()> {
+        for LaidOutAnswer { out, .. } in answers {
             match (&mut *self, out) {
-                (Self::Text(_, to), Out::Text(text)) => to.write_all(&text)?,
-                (Self::Values(take), Out::Value(answer)) => take(*answer),
+                (Self::Text(_, to), AnswerOut::Text(text)) => to.write_all(&text)?,
+                (Self::Values(take), AnswerOut::Value(answer)) => take(*answer),
                 // The layout is that of the sink.
-                (Self::Text(..), Out::Value(_)) | (Self::Values(_), Out::Text(_)) => {}
+                (Self::Text(..), AnswerOut::Value(_)) | (Self::Values(_), AnswerOut::Text(_)) => {}
             }
         }
         match self {
@@ -86,20 +86,20 @@ impl AnswerWriter {
 
 /// Writes answers in order.
 pub(crate) fn collect<'scope>(
-    stream: StreamVec<'scope, u64, Local<Answered>>,
+    stream: StreamVec<'scope, u64, Local<LaidOutAnswer>>,
     context: &Arc<Context>,
     writer: &AnswerWriter,
 ) -> StreamVec<'scope, u64, ()> {
     let context = context.clone();
     let worker = stream.scope().index();
     let mut sink = if worker == 0 { writer.take() } else { None };
-    let to_writer = Exchange::new(|_: &Local<Answered>| 0);
+    let to_writer = Exchange::new(|_: &Local<LaidOutAnswer>| 0);
     stream.unary_frontier::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
         to_writer,
         "Collect",
         move |_, _| {
-            let guard = Guard::new(&context.control, "Collect", worker);
-            let mut batches: BTreeMap<u64, (Capability<u64>, Vec<Answered>)> = BTreeMap::new();
+            let guard = OperatorGuard::new(&context.control, "Collect", worker);
+            let mut batches: BTreeMap<u64, (Capability<u64>, Vec<LaidOutAnswer>)> = BTreeMap::new();
             move |(input, frontier), _output| {
                 input.for_each(|cap, data| {
                     let batch =

@@ -34,7 +34,7 @@ pub(crate) struct Context {
     pub(crate) snapshot: Arc<Mutex<Arc<Snapshot>>>,
     pub(crate) layout: AnswerLayout,
     pub(crate) hooks: Hooks,
-    pub(crate) tally: Tally,
+    pub(crate) tally: QueryTally,
     pub(crate) control: Arc<Control>,
 }
 
@@ -53,7 +53,7 @@ pub struct Hooks {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct QueryTally {
     /// Set if latencies are wanted.
     pub(crate) latencies: Option<Latencies>,
     pub(crate) queries: AtomicU64,
@@ -69,7 +69,7 @@ pub(crate) struct Tally {
     pub(crate) answering: Mutex<Option<(Instant, Instant)>>,
 }
 
-impl Tally {
+impl QueryTally {
     /// To be called when a query was taken, or a batch written.
     pub(crate) fn answering(&self) {
         let now = Instant::now();

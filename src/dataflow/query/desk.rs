@@ -6,7 +6,7 @@
 //! be free by then; so it leaves such queries to others as long as enough of them are free, and
 //! answers some itself only when all others have one.
 
-use super::batch::Numbered;
+use super::batch::NumberedQuery;
 use super::context::FIRST;
 use crate::crew::lock;
 use crate::query::engines::engine::Wakers;
@@ -22,13 +22,13 @@ const WAKES: usize = 3;
 #[derive(Debug)]
 pub(crate) enum Request {
     /// As it came in; the worker that takes it plans it.
-    Text(Numbered),
+    Text(NumberedQuery),
     /// Planned already, by its number.
     Planned(u64, Plan),
 }
 
 #[derive(Debug)]
-pub(crate) struct Taken<S> {
+pub(crate) struct TakenQuery<S> {
     pub(crate) batch: u64,
     /// The query as it was asked; if it was planned already, a copy of the plan only if it may be
     /// needed again.
@@ -38,8 +38,8 @@ pub(crate) struct Taken<S> {
     pub(crate) began: Instant,
 }
 
-impl From<Numbered> for Request {
-    fn from(query: Numbered) -> Self {
+impl From<NumberedQuery> for Request {
+    fn from(query: NumberedQuery) -> Self {
         Request::Text(query)
     }
 }
@@ -48,7 +48,7 @@ impl From<Numbered> for Request {
 pub(crate) enum DeskOutcome<S, T> {
     Out(T),
     /// The engine is asked for another stage.
-    Again(Box<(Taken<S>, Plan)>),
+    Again(Box<(TakenQuery<S>, Plan)>),
 }
 
 /// See the [module](self). `S` are results of earlier stages, `T` is an answer on its way out.
@@ -57,7 +57,7 @@ pub(crate) struct QueryDesk<S, T> {
     state: Mutex<DeskState>,
     /// Queries that wait, to be read without the lock.
     waiting: AtomicUsize,
-    open: Mutex<HashMap<u64, Taken<S>>>,
+    open: Mutex<HashMap<u64, TakenQuery<S>>>,
     answers: Mutex<Vec<(u64, T)>>,
 }
 
@@ -160,11 +160,11 @@ impl<S, T> QueryDesk<S, T> {
     }
 
     /// Keeps a query until its answer is there.
-    pub(crate) fn begin(&self, number: u64, taken: Taken<S>) {
+    pub(crate) fn begin(&self, number: u64, taken: TakenQuery<S>) {
         lock(&self.open).insert(number, taken);
     }
 
-    pub(crate) fn end(&self, number: u64) -> Option<Taken<S>> {
+    pub(crate) fn end(&self, number: u64) -> Option<TakenQuery<S>> {
         lock(&self.open).remove(&number)
     }
 
@@ -198,7 +198,7 @@ mod tests {
         let generation = Generation::open(folder.path(), false).unwrap();
         let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
         let query = Ok(Query::new("q", "mill"));
-        Numbered { place: 0, number: 0, query, snapshot, came: Instant::now() }.into()
+        NumberedQuery { place: 0, number: 0, query, snapshot, came: Instant::now() }.into()
     }
 
     fn desk(workers: usize, queries: usize) -> QueryDesk<(), ()> {

@@ -10,7 +10,7 @@ use super::answer::SLICE;
 use super::context::Context;
 use super::messages::{CountedTerms, Question};
 use crate::crew::lock;
-use crate::dataflow::control::Guard;
+use crate::dataflow::control::OperatorGuard;
 use crate::dataflow::crossing::Crossing;
 use crate::dataflow::sole_time::SoleTime;
 use crate::query::plan::{Plan, Planner};
@@ -45,7 +45,7 @@ pub(crate) fn look<'scope>(
     let context = context.clone();
     let planned = planned.clone();
     let scope = stream.scope();
-    let guard = Guard::new(&context.control, "Look", scope.index());
+    let guard = OperatorGuard::new(&context.control, "Look", scope.index());
     let named = ExchangeCore::new(|asked: &Result<Question, _>| {
         asked.as_ref().map_or(0, |asked| asked.worker.into())
     });

@@ -28,7 +28,7 @@ pub(crate) use crate::query::engines::shard::Shard;
 
 use super::batch::Inbox;
 use super::collect::AnswerWriter;
-use super::context::{Context, Tally};
+use super::context::{Context, QueryTally};
 use super::desk::QueryDesk;
 use crate::cluster::hosts::Hosts;
 use crate::cluster::line::SealedLine;
@@ -240,7 +240,7 @@ impl QueryService {
     fn run_by(
         self,
         sink: Sink,
-        run: impl FnOnce(usize, &Arc<Control>, Build) -> Result<(), JobError>,
+        run: impl FnOnce(usize, &Arc<Control>, BuildDataflow) -> Result<(), JobError>,
     ) -> Result<QueryReport, JobError> {
         let start = Instant::now();
         let Self { options, shard, snapshot, inbox, engines, wakers, control } = self;
@@ -260,7 +260,10 @@ impl QueryService {
             snapshot,
             layout,
             hooks,
-            tally: Tally { latencies: latencies.then(Latencies::default), ..Tally::default() },
+            tally: QueryTally {
+                latencies: latencies.then(Latencies::default),
+                ..QueryTally::default()
+            },
             control: control.clone(),
         });
         let wiring = Arc::new(Wiring {
@@ -275,7 +278,7 @@ impl QueryService {
         let shared = context.clone();
         run(workers, &control, Box::new(move |worker| assemble(&shared, &wiring, worker)))?;
         let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        let Tally { queries, refused, unknown, late, hits, batches, answering, latencies } =
+        let QueryTally { queries, refused, unknown, late, hits, batches, answering, latencies } =
             &context.tally;
         let answering = lock(answering).map_or(Duration::ZERO, |(first, last)| last - first);
         Ok(QueryReport {
@@ -295,4 +298,4 @@ impl QueryService {
     }
 }
 
-type Build = Box<dyn Fn(&mut timely::worker::Worker) + Send + Sync>;
+type BuildDataflow = Box<dyn Fn(&mut timely::worker::Worker) + Send + Sync>;

@@ -4,8 +4,8 @@
 use super::super::control::JobError;
 use super::super::sole_time::SoleTime;
 use super::*;
-use crate::dataflow::query::batch::{Asker, Numbered};
-use crate::dataflow::query::context::{AnswerLayout, Hooks, Tally};
+use crate::dataflow::query::batch::{Asker, NumberedQuery};
+use crate::dataflow::query::context::{AnswerLayout, Hooks, QueryTally};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::query::service::{QueryOptions, QueryService, Sink};
 use crate::index::generations::generation::Generation;
@@ -53,7 +53,7 @@ pub(super) fn context(snapshot: &Arc<Snapshot>, workers: usize) -> Arc<Context> 
         snapshot: Arc::new(Mutex::new(snapshot.clone())),
         layout: AnswerLayout::Text(AnswerForm::Tsv),
         hooks: Hooks::default(),
-        tally: Tally::default(),
+        tally: QueryTally::default(),
         control: Arc::default(),
     })
 }
@@ -111,10 +111,10 @@ impl QueryEngine for Gate {
     }
 }
 
-pub(super) fn numbered(snapshot: &Arc<Snapshot>, number: u64, text: &str) -> Local<Numbered> {
+pub(super) fn numbered(snapshot: &Arc<Snapshot>, number: u64, text: &str) -> Local<NumberedQuery> {
     let place = number as u32;
     let query = Ok(Query::new(number.to_string(), text));
-    Local(Numbered { place, number, query, snapshot: snapshot.clone(), came: Instant::now() })
+    Local(NumberedQuery { place, number, query, snapshot: snapshot.clone(), came: Instant::now() })
 }
 
 /// Runs the answer operator alone: lets two batches in, and the engine answer after a while.
@@ -129,7 +129,7 @@ fn through_answer(gate: Gate, breaks: bool) -> (Vec<(u64, u32)>, Option<JobError
         let records = found.clone();
         let probe = ProbeHandle::new();
         let mut input = worker.dataflow::<u64, _, _>(|scope| {
-            let (input, queries) = scope.new_input::<Vec<Local<Numbered>>>();
+            let (input, queries) = scope.new_input::<Vec<Local<NumberedQuery>>>();
             let answered = answer(
                 queries,
                 &context,

@@ -10,7 +10,7 @@ use super::desk::Request;
 use super::local::Local;
 use super::look::PlansByNumber;
 use super::messages::CountedTerms;
-use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::crossing::Crossing;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub(crate) fn weigh<'scope>(
 ) -> StreamVec<'scope, u64, Local<Request>> {
     let context = context.clone();
     let planned = planned.clone();
-    let guard = Guard::new(&context.control, "Weigh", stream.scope().index());
+    let guard = OperatorGuard::new(&context.control, "Weigh", stream.scope().index());
     let named = ExchangeCore::new(|counted: &Result<CountedTerms, _>| {
         counted.as_ref().map_or(0, |counted| counted.worker.into())
     });

@@ -17,7 +17,7 @@
 //! - Work per activation: a chunk.
 
 use crate::crew::lock;
-use crate::dataflow::control::{Control, Guard, JobError};
+use crate::dataflow::control::{Control, JobError, OperatorGuard};
 use crate::dataflow::rebuild::changed::{Changes, Pair};
 use crate::dataflow::rebuild::table::Table;
 use crate::dataflow::workers;
@@ -39,7 +39,7 @@ const CHUNK: u64 = 1 << 15;
 const AHEAD: u64 = 2;
 
 /// A pair, its time, and the change of its count.
-type Update = (Pair, u64, isize);
+type PairUpdate = (Pair, u64, isize);
 
 /// How the names of two tables are cut: by worker, then by chunk.
 struct NamesCut {
@@ -115,10 +115,10 @@ fn feed<'scope>(
     cut: &Arc<NamesCut>,
     control: &Arc<Control>,
     probe: ProbeHandle<u64>,
-) -> StreamVec<'scope, u64, Update> {
+) -> StreamVec<'scope, u64, PairUpdate> {
     let cut = cut.clone();
     let worker = scope.index();
-    let guard = Guard::new(control, "FeedDocuments", worker);
+    let guard = OperatorGuard::new(control, "FeedDocuments", worker);
     source(scope, "FeedDocuments", move |capability, info| {
         let activator = scope.activator_for(info.address);
         let mut capability = Some(capability);
@@ -158,7 +158,7 @@ fn feed<'scope>(
 
 /// Resolves the changes of a chunk when the frontier has passed it.
 fn resolve_changes<'scope>(
-    stream: StreamVec<'scope, u64, Update>,
+    stream: StreamVec<'scope, u64, PairUpdate>,
     cut: &Arc<NamesCut>,
     control: &Arc<Control>,
     found: &Arc<Mutex<Changes>>,
@@ -166,9 +166,9 @@ fn resolve_changes<'scope>(
     let cut = cut.clone();
     let found = found.clone();
     let worker = stream.scope().index();
-    let guard = Guard::new(control, "ResolveChanges", worker);
+    let guard = OperatorGuard::new(control, "ResolveChanges", worker);
     let owner = cut.clone();
-    let by_name = Exchange::new(move |((name, _), _, _): &Update| owner.owner(*name));
+    let by_name = Exchange::new(move |((name, _), _, _): &PairUpdate| owner.owner(*name));
     stream.unary_frontier::<CapacityContainerBuilder<_>, _, _, _>(
         by_name,
         "ResolveChanges",

@@ -16,7 +16,7 @@
 //! - Work per activation: a day.
 
 use crate::crew::lock;
-use crate::dataflow::control::{Control, Guard, JobError};
+use crate::dataflow::control::{Control, JobError, OperatorGuard};
 use crate::dataflow::workers;
 use differential_dataflow::hashable::Hashable;
 use differential_dataflow::operators::CountTotal;
@@ -48,7 +48,7 @@ pub(crate) struct Change<K> {
 /// Takes the number of a day, and its changes.
 pub(crate) type TellDay<K> = Box<dyn FnMut(u32, Vec<Change<K>>) + Send>;
 
-type Update<K> = (K, u32, isize);
+type KeyUpdate<K> = (K, u32, isize);
 
 /// A key with its count, which is there once more or once less from a day on.
 type CountedKey<K> = ((K, isize), u32, isize);
@@ -90,9 +90,9 @@ fn feed<'scope, K: FrequencyKey>(
     control: &Arc<Control>,
     probe: ProbeHandle<u32>,
     last: &Arc<Mutex<Option<u32>>>,
-) -> StreamVec<'scope, u32, Update<K>> {
+) -> StreamVec<'scope, u32, KeyUpdate<K>> {
     let last = last.clone();
-    let guard = Guard::new(control, "FeedDays", scope.index());
+    let guard = OperatorGuard::new(control, "FeedDays", scope.index());
     source(scope, "FeedDays", move |capability, info| {
         let activator = scope.activator_for(info.address);
         let mut capability = Some(capability);
@@ -128,7 +128,7 @@ fn tell_changes<'scope, K: FrequencyKey>(
     control: &Arc<Control>,
     last: &Arc<Mutex<Option<u32>>>,
 ) -> StreamVec<'scope, u32, ()> {
-    let guard = Guard::new(control, "TellChanges", stream.scope().index());
+    let guard = OperatorGuard::new(control, "TellChanges", stream.scope().index());
     let last = last.clone();
     let to_first = Exchange::new(|_: &CountedKey<K>| 0);
     stream.unary_frontier::<timely::container::CapacityContainerBuilder<_>, _, _, _>(

@@ -17,7 +17,7 @@ use crate::crew::lock;
 use crate::dataflow::build::context::Build;
 use crate::dataflow::build::documents::take_in_order;
 use crate::dataflow::build::parse::parse_input;
-use crate::dataflow::control::{Cause, Guard, JobError};
+use crate::dataflow::control::{Cause, JobError, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::rebuild::table::name_hash;
 use crate::dataflow::workers;
@@ -73,7 +73,7 @@ fn take_links<'scope>(
     let worker = stream.scope().index();
     let to_first = Exchange::new(|_: &Local<LinkGroup>| 0);
     stream.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_first, "Links", move |_, _| {
-        let guard = Guard::new(&build.control, "Links", worker);
+        let guard = OperatorGuard::new(&build.control, "Links", worker);
         move |input, _output| {
             input.for_each(|_, groups| {
                 for Local(group) in groups.drain(..) {

@@ -19,7 +19,7 @@ pub(crate) struct Scanned {
     pub skipped: BTreeMap<String, u64>,
 }
 
-pub(crate) struct Scan {
+pub(crate) struct InputScan {
     sorter: Sorter,
     table: PathBuf,
     places: PathBuf,
@@ -32,7 +32,7 @@ pub(crate) struct Scan {
     name: String,
 }
 
-impl Scan {
+impl InputScan {
     /// Its files come into `folder`; sorting takes `memory` bytes at a time.
     pub(crate) fn new(folder: &Path, memory: u64) -> Result<Self, IndexError> {
         let places = folder.join("places");

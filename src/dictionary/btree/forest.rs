@@ -10,7 +10,7 @@ use super::NONE;
 use super::below::Portable;
 use super::below::Vectors;
 use super::node::{MOST_TERMS, Node};
-use super::strings::{Query, Strings};
+use super::strings::{SoughtString, Strings};
 use crate::codec::prefetch::prefetch;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::cmp::Ordering;
@@ -110,7 +110,7 @@ impl Forest {
         collection: u16,
         suffix: &[u8],
     ) -> (u32, bool) {
-        let query = Query::new(suffix);
+        let query = SoughtString::new(suffix);
         let mut at = self.roots[usize::from(collection)];
         if at == NONE || self.nodes.get(at).is_full() {
             at = self.new_root(collection);
@@ -138,7 +138,7 @@ impl Forest {
     }
 
     #[inline(always)]
-    fn search<V: Vectors>(&self, node: &Node, query: &Query<'_>) -> TreePlace {
+    fn search<V: Vectors>(&self, node: &Node, query: &SoughtString<'_>) -> TreePlace {
         let mut low = V::below(&node.caches, query.cache);
         // Of 31 terms at most 31 are below, and the padding is no term's cache.
         if node.caches[low] != query.cache {
@@ -157,7 +157,7 @@ impl Forest {
     }
 
     #[inline(never)]
-    fn insert(&mut self, leaf: u32, i: usize, query: &Query<'_>) -> u32 {
+    fn insert(&mut self, leaf: u32, i: usize, query: &SoughtString<'_>) -> u32 {
         let term = self.terms;
         self.terms = term.checked_add(1).expect("run limits keep the terms of a run below 2^32");
         let string = self.strings.push(query);

@@ -8,7 +8,7 @@
 use super::below::Avx2;
 use super::below::{Portable, Vectors};
 use super::forest::Forest;
-use super::walk::Walk;
+use super::walk::TreeWalk;
 use crate::codec::folded;
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::{Level, level};
@@ -164,14 +164,14 @@ impl BTreeRun {
 
 pub(crate) struct WalkedRun {
     run: BTreeRun,
-    walk: Walk,
+    walk: TreeWalk,
     collection: u16,
     suffix: Vec<u8>,
 }
 
 impl From<BTreeRun> for WalkedRun {
     fn from(run: BTreeRun) -> Self {
-        Self { run, walk: Walk::default(), collection: 0, suffix: Vec::new() }
+        Self { run, walk: TreeWalk::default(), collection: 0, suffix: Vec::new() }
     }
 }
 

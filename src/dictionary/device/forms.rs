@@ -19,7 +19,7 @@ use super::members::{for_each_member, hash_of_key};
 use crate::crew::Crew;
 use crate::dictionary::strings::codes::{Coded, Spelt, code_of, code_of_number, spell};
 use crate::dictionary::strings::hash::{FoundOrNew, HashTable, hash};
-use crate::dictionary::strings::place::TermPlace;
+use crate::dictionary::strings::place::StringPlace;
 use crate::dictionary::strings::short;
 use crate::order::Sketch;
 use crate::pages;
@@ -40,7 +40,7 @@ pub(crate) const EXPANDED: u64 = 1 << 31;
 /// What one form stands for, as `kernels/invert_terms.cuh` reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
-pub(crate) struct Meaning {
+pub(crate) struct FormMeaning {
     /// The [code](crate::dictionary::strings::codes) of its term, [`NO_TERM`], or [`EXPANDED`] and
     /// the place of its expansion: the number of its parts and how many of these have a term, then
     /// each as a meaning. A part without a term is another member of the sketch.
@@ -49,7 +49,7 @@ pub(crate) struct Meaning {
     pub member: u64,
 }
 
-impl Meaning {
+impl FormMeaning {
     pub(crate) const NOTHING: Self = Self { code: NO_TERM, member: 0 };
 
     /// Of a token with the term of this code and the member of this hash.
@@ -73,7 +73,7 @@ const AHEAD: usize = 16;
 
 /// Terms whose hashes have the same remainder.
 #[derive(Default)]
-struct Shard {
+struct TermShard {
     table: HashTable,
     terms: ShardTerms,
 }
@@ -81,11 +81,11 @@ struct Shard {
 #[derive(Default, Debug)]
 struct ShardTerms {
     /// In the order in which they came.
-    entries: Vec<TermPlace>,
+    entries: Vec<StringPlace>,
     strings: Vec<u8>,
 }
 
-impl Shard {
+impl TermShard {
     /// The place of a term among those of the shard.
     fn number(&mut self, term: &[u8], hash: u64, collection: u16) -> u32 {
         let next = self.terms.entries.len() as u32;
@@ -97,7 +97,7 @@ impl Shard {
             FoundOrNew::Old(number) => number,
             FoundOrNew::New => {
                 let start = self.terms.strings.len();
-                let entry = TermPlace::new(start, collection, term.len());
+                let entry = StringPlace::new(start, collection, term.len());
                 // As much as a short one may be copied with.
                 pages::reserve(&mut self.terms.strings, term.len().max(short::PUSHED));
                 short::push(term, &mut self.terms.strings);
@@ -126,10 +126,10 @@ impl Terms {
 
 struct FormTerm<'a> {
     collection: u16,
-    suffix: Suffix<'a>,
+    suffix: FormSuffix<'a>,
 }
 
-enum Suffix<'a> {
+enum FormSuffix<'a> {
     /// Zeros stand behind it.
     Short([u8; 16], usize),
     Numbered(&'a [u8]),
@@ -140,7 +140,7 @@ impl<'a> FormTerm<'a> {
     fn of(code: u64, shard: impl FnOnce(usize) -> &'a ShardTerms) -> Self {
         match spell(code) {
             Coded::Short(Spelt { collection, suffix, len }) => {
-                Self { collection, suffix: Suffix::Short(suffix, len) }
+                Self { collection, suffix: FormSuffix::Short(suffix, len) }
             }
             Coded::Number(number) => {
                 let (n, at) = place_of(number);
@@ -148,7 +148,7 @@ impl<'a> FormTerm<'a> {
                 let entry = entries[at];
                 let collection = entry.collection();
                 let suffix = &entry.of(strings)[implied_prefix_len(collection)..];
-                Self { collection, suffix: Suffix::Numbered(suffix) }
+                Self { collection, suffix: FormSuffix::Numbered(suffix) }
             }
         }
     }
@@ -156,8 +156,8 @@ impl<'a> FormTerm<'a> {
     #[inline]
     fn suffix(&self) -> &[u8] {
         match &self.suffix {
-            Suffix::Short(bytes, len) => &bytes[..*len],
-            Suffix::Numbered(suffix) => suffix,
+            FormSuffix::Short(bytes, len) => &bytes[..*len],
+            FormSuffix::Numbered(suffix) => suffix,
         }
     }
 }
@@ -168,7 +168,7 @@ fn place_of(number: u32) -> (usize, usize) {
 }
 
 /// A token of a form that is being learned, whose term has no code.
-struct Word {
+struct LearnedWord {
     /// See [`term_hash`].
     hash: u64,
     /// Of its term, once the thread of the shard has set it.
@@ -181,7 +181,7 @@ struct Word {
 /// look-ups read on and on.
 #[derive(Default)]
 struct OfShard {
-    words: Vec<Word>,
+    words: Vec<LearnedWord>,
     /// Their terms, end to end.
     strings: Vec<u8>,
 }
@@ -257,13 +257,13 @@ impl LearnedPart {
         let number = AtomicU32::new(0);
         let collection = trie_collection(term);
         let len = term.len() as u8;
-        words.push(Word { hash, number, collection, len });
+        words.push(LearnedWord { hash, number, collection, len });
         short::push(term.as_bytes(), strings);
     }
 
     /// Writes what the forms stand for, and their expansions, which will stand behind `place` other
     /// meanings.
-    fn meanings(&self, place: usize, meanings: &mut [Meaning], expansions: &mut [Meaning]) {
+    fn meanings(&self, place: usize, meanings: &mut [FormMeaning], expansions: &mut [FormMeaning]) {
         let mut word = 0;
         let mut before = 0;
         let mut filled = 0;
@@ -280,14 +280,14 @@ impl LearnedPart {
             word = end as usize;
             let members = words.last().map_or(before, |&(_, members)| members as usize);
             *meaning = match words {
-                [] => Meaning::NOTHING,
+                [] => FormMeaning::NOTHING,
                 &[(one, _)] if members - before == 1 => {
-                    Meaning { code: code(one), member: self.members[before].into() }
+                    FormMeaning { code: code(one), member: self.members[before].into() }
                 }
                 _ => {
                     let place = 2 * (place + filled) as u64;
                     let mut write = |code, member| {
-                        expansions[filled] = Meaning { code, member };
+                        expansions[filled] = FormMeaning { code, member };
                         filled += 1;
                     };
                     write((members - before) as u64, words.len() as u64);
@@ -300,7 +300,7 @@ impl LearnedPart {
                         }
                         at = members as usize;
                     }
-                    Meaning { code: EXPANDED | place, member: 0 }
+                    FormMeaning { code: EXPANDED | place, member: 0 }
                 }
             };
             before = members;
@@ -310,7 +310,7 @@ impl LearnedPart {
 
 /// Numbers the terms of the words of shard `n`. The table is prefetched for words of the next part,
 /// too, while those of one are looked up.
-fn number(parts: &[LearnedPart], n: usize, shard: &mut Shard) {
+fn number(parts: &[LearnedPart], n: usize, shard: &mut TermShard) {
     let mut later = parts.iter().flat_map(|part| &part.by_shard[n].words);
     later.by_ref().take(AHEAD).for_each(|word| shard.table.prefetch(word.hash));
     for part in parts {
@@ -389,11 +389,11 @@ impl FormReader {
 pub(crate) struct Forms {
     threads: usize,
     crew: Crew,
-    shards: Vec<Shard>,
+    shards: Vec<TermShard>,
 }
 
-fn no_terms() -> Vec<Shard> {
-    (0..SHARDS).map(|_| Shard::default()).collect()
+fn no_terms() -> Vec<TermShard> {
+    (0..SHARDS).map(|_| TermShard::default()).collect()
 }
 
 impl Forms {
@@ -408,7 +408,7 @@ impl Forms {
         &mut self,
         forms: &ReadForms,
         place: usize,
-    ) -> (Vec<Meaning>, Vec<Meaning>) {
+    ) -> (Vec<FormMeaning>, Vec<FormMeaning>) {
         let Self { threads, crew, shards } = self;
         let ReadForms { count, parts } = forms;
         let others = (*threads - 1).min(parts.len() / 2);

@@ -6,7 +6,7 @@ use super::forms::Terms;
 use crate::codec::prefetch::prefetch;
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms, order_key};
 use crate::dictionary::owners::Owners;
-use crate::dictionary::strings::place::TermPlace;
+use crate::dictionary::strings::place::StringPlace;
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ struct InvertedTerm {
     key: u64,
     number: u32,
     /// Among the suffixes of the owner.
-    place: TermPlace,
+    place: StringPlace,
 }
 
 /// Terms whose lists are prefetched.
@@ -67,7 +67,7 @@ impl InvertedTerms {
         let suffixes = &mut self.suffixes;
         self.run.terms.for_each(|number, collection, suffix| {
             if self.owners.of(collection) == self.owner {
-                let place = TermPlace::new(suffixes.len(), collection, suffix.len());
+                let place = StringPlace::new(suffixes.len(), collection, suffix.len());
                 suffixes.extend_from_slice(suffix);
                 order.push(InvertedTerm { key: order_key(collection, suffix), number, place });
             }

@@ -37,12 +37,12 @@ pub(crate) const NUMBER: u32 = 4;
 
 /// A value that may differ in the next line: a string, or a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Value {
+pub(crate) struct LineValue {
     pub role: ValueRole,
     pub is_number: bool,
 }
 
-impl Value {
+impl LineValue {
     const NONE: Self = Self { role: ValueRole::Other, is_number: false };
 
     fn bits(self) -> u32 {
@@ -60,7 +60,7 @@ impl Value {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineShape {
     count: u8,
-    values: [Value; MOST_VALUES],
+    values: [LineValue; MOST_VALUES],
     /// The end of the bytes before each value, and of those behind the last one.
     ends: [u16; MOST_VALUES + 1],
     around: [u8; MOST_AROUND],
@@ -74,7 +74,7 @@ impl LineShape {
     /// The shape with these values, each behind its bytes, and bytes behind all. None without a
     /// text, with two names, with too many values or bytes, or where what follows a value does not
     /// end it: a string ends at the next quote, and a number at its last possible byte.
-    pub(crate) fn of(values: &[(&[u8], Value)], behind: &[u8]) -> Option<Self> {
+    pub(crate) fn of(values: &[(&[u8], LineValue)], behind: &[u8]) -> Option<Self> {
         let arounds = || values.iter().map(|(before, _)| *before).chain([behind]);
         let bytes: usize = arounds().map(<[u8]>::len).sum();
         let count = |role| values.iter().filter(|(_, value)| value.role == role).count();
@@ -102,7 +102,7 @@ impl LineShape {
         }
         let mut shape = Self {
             count: values.len() as u8,
-            values: [Value::NONE; MOST_VALUES],
+            values: [LineValue::NONE; MOST_VALUES],
             ends: [0; MOST_VALUES + 1],
             around: [0; MOST_AROUND],
         };
@@ -120,13 +120,13 @@ impl LineShape {
 
     /// Of lines that are one string each, a text.
     pub(crate) fn of_strings() -> Self {
-        let text = Value { role: ValueRole::Text, is_number: false };
+        let text = LineValue { role: ValueRole::Text, is_number: false };
         Self::of(&[(b"\"", text)], b"\"\n").expect("a string ends at its quote")
     }
 
     /// Each with the bytes before it.
     #[cfg(any(test, fuzzing))]
-    pub(crate) fn values(&self) -> impl DoubleEndedIterator<Item = (&[u8], Value)> {
+    pub(crate) fn values(&self) -> impl DoubleEndedIterator<Item = (&[u8], LineValue)> {
         (0..usize::from(self.count)).map(|n| (self.around(n), self.values[n]))
     }
 
@@ -145,13 +145,14 @@ impl LineShape {
     }
 
     pub(crate) fn words(&self) -> [u32; SHAPE_WORDS] {
-        let is_text = |value: &Value| value.role == ValueRole::Text;
+        let is_text = |value: &LineValue| value.role == ValueRole::Text;
         let first = self.values.iter().position(is_text).unwrap_or(0) as u32;
         let last = self.values.iter().rposition(is_text).unwrap_or(0) as u32;
         let (chunks, _) = self.around.as_chunks();
         let is_named = self.values.iter().any(|value| value.role == ValueRole::Name);
         let numbers = [self.count.into(), is_named.into(), first, last].into_iter();
-        let numbers = numbers.chain(self.values.map(Value::bits)).chain(self.ends.map(u32::from));
+        let numbers =
+            numbers.chain(self.values.map(LineValue::bits)).chain(self.ends.map(u32::from));
         let mut words = [0; SHAPE_WORDS];
         let all = numbers.chain(chunks.iter().map(|chunk| u32::from_le_bytes(*chunk)));
         words.iter_mut().zip(all).for_each(|(word, number)| *word = number);
@@ -234,14 +235,14 @@ impl AsLines {
 mod tests {
     use super::*;
 
-    const NAMED: Value = Value { role: ValueRole::Name, is_number: false };
-    const NUMBERED: Value = Value { role: ValueRole::Name, is_number: true };
-    const TEXTUAL: Value = Value { role: ValueRole::Text, is_number: false };
-    const YEAR: Value = Value { role: ValueRole::Other, is_number: true };
+    const NAMED: LineValue = LineValue { role: ValueRole::Name, is_number: false };
+    const NUMBERED: LineValue = LineValue { role: ValueRole::Name, is_number: true };
+    const TEXTUAL: LineValue = LineValue { role: ValueRole::Text, is_number: false };
+    const YEAR: LineValue = LineValue { role: ValueRole::Other, is_number: true };
 
     #[test]
     fn a_shape_says_where_values_end() {
-        let of = |values: &[(&str, Value)], behind: &str| {
+        let of = |values: &[(&str, LineValue)], behind: &str| {
             let values: Vec<_> = values.iter().map(|(before, v)| (before.as_bytes(), *v)).collect();
             LineShape::of(&values, behind.as_bytes())
         };
@@ -263,7 +264,8 @@ mod tests {
         let text = ("\",\"", TEXTUAL);
         assert!(of(&[named, text], "\"}\n").is_some());
         assert_eq!(of(&[text], "\"\n").unwrap().words()[..4], [1, 0, 0, 0]);
-        let many = |count| [vec![named, text], vec![("\",\"", Value::NONE); count - 2]].concat();
+        let many =
+            |count| [vec![named, text], vec![("\",\"", LineValue::NONE); count - 2]].concat();
         assert!(of(&many(MOST_VALUES), "\"\n").is_some());
         assert!(of(&many(MOST_VALUES + 1), "\"\n").is_none());
         let long = format!("\"{}\n", "}".repeat(MOST_AROUND - 6));
@@ -282,7 +284,7 @@ mod tests {
             (vec![("\"", NUMBERED), ("\",\"", TEXTUAL)], "\"\n"),
             (vec![(":", NUMBERED), ("0,\"", TEXTUAL)], "\"\n"),
             (vec![(":", NUMBERED), ("", TEXTUAL)], "\"\n"),
-            (vec![named, ("\":", Value { role: ValueRole::Text, is_number: true })], "}\n"),
+            (vec![named, ("\":", LineValue { role: ValueRole::Text, is_number: true })], "}\n"),
         ] {
             assert_eq!(of(&values, behind), None, "{values:?} {behind}");
         }

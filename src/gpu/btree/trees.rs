@@ -11,7 +11,7 @@ use super::{TreeArray, TreeTuning};
 use crate::dictionary::stream::TokenGroup;
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::floor::machine::{CudaQueue, Machine, UnderWay, Work};
+use crate::gpu::floor::machine::{CudaQueue, DeviceWork, Machine, UnderWay};
 use crate::gpu::floor::modules::Toolchain;
 use crate::gpu::floor::steps::Step;
 use crate::gpu::floor::wake::Wake;
@@ -131,7 +131,7 @@ impl Trees {
         steps: Vec<Step<TreeArray>>,
         down: Vec<(TreeArray, Range<u64>)>,
     ) -> Result<TreeTicket, GpuError> {
-        let given = self.machine.give(&Work { up, steps, down })?;
+        let given = self.machine.give(&DeviceWork { up, steps, down })?;
         if given.is_some() {
             self.machine.wake(self.wakes.iter().flatten().cloned().collect())?;
         }

@@ -1,7 +1,7 @@
 //! A batch of queries as the kernels read it, and the memory that it takes. A batch is of AND or of
 //! OR, sorted by falling numbers of terms, so that queries with an n-th term come first.
 
-use super::Merging;
+use super::DingTuning;
 use super::list::DingLaid;
 use crate::gpu::methods::batch::{MadeQuery, MethodBatch, PlacedQuery};
 use crate::gpu::methods::travelling::TravellingTerm;
@@ -95,7 +95,7 @@ fn div_up(a: u64, b: u32) -> u32 {
 }
 
 pub(super) fn make(
-    batch: &mut MethodBatch<Merging>,
+    batch: &mut MethodBatch<DingTuning>,
     query: &PlacedQuery<DingLaid>,
 ) -> MadeQuery<DingRecord> {
     let first = batch.terms.len();
@@ -161,7 +161,7 @@ pub(super) fn make(
     }
 }
 
-pub(super) fn plan(batch: &mut MethodBatch<Merging>) {
+pub(super) fn plan(batch: &mut MethodBatch<DingTuning>) {
     let mut opened = HashSet::new();
     for (t, term) in (0..).zip(&batch.terms) {
         if term.opened > 0 && opened.insert(term.opened) {
@@ -199,7 +199,7 @@ pub(super) fn plan(batch: &mut MethodBatch<Merging>) {
         DingPlan { tiles, decoders, clearers, maximisers, ..std::mem::take(&mut batch.plan) };
 }
 
-impl MethodBatch<Merging> {
+impl MethodBatch<DingTuning> {
     fn terms_of(&self, record: &DingRecord) -> &[DingTermRecord] {
         &self.terms[record.first_term as usize..][..record.terms as usize]
     }

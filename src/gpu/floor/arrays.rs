@@ -52,7 +52,7 @@ impl<A: Copy + Debug + Eq + Hash, M> Arrays<A, M> {
 }
 
 /// Operations of [`Arrays`] that need not know their memory.
-pub trait Places<A> {
+pub trait ArrayPlaces<A> {
     fn free_but(&mut self, kept: &[A]);
 
     fn free(&mut self, arrays: &[A]);
@@ -68,7 +68,7 @@ pub trait Places<A> {
     fn swap(&mut self, one: A, other: A);
 }
 
-impl<A: Copy + Debug + Eq + Hash, M> Places<A> for Arrays<A, M> {
+impl<A: Copy + Debug + Eq + Hash, M> ArrayPlaces<A> for Arrays<A, M> {
     fn free_but(&mut self, kept: &[A]) {
         self.there.retain(|array, _| kept.contains(array));
     }

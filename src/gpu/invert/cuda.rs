@@ -8,7 +8,7 @@ use super::steps::{InvertArray, InvertStep};
 use super::upload::CudaUploader;
 use super::{KERNELS, source};
 use crate::crew::lock;
-use crate::gpu::floor::arrays::{CudaArrays, Places};
+use crate::gpu::floor::arrays::{ArrayPlaces, CudaArrays};
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::{GpuError, GpuWork};
 use crate::gpu::floor::modules::Toolchain;
@@ -159,7 +159,7 @@ impl InvertMachine for CudaMachine {
         self.on.reserve(array, "texts and their lists", (bytes, ample), kept)
     }
 
-    fn places(&mut self) -> &mut dyn Places<InvertArray> {
+    fn places(&mut self) -> &mut dyn ArrayPlaces<InvertArray> {
         &mut self.on.memory
     }
 

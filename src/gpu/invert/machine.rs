@@ -4,7 +4,7 @@
 use super::steps::{InvertArray, InvertStep};
 use crate::dictionary::closed::ClosedError;
 use crate::dictionary::device::text_buffers::Pin;
-use crate::gpu::floor::arrays::Places;
+use crate::gpu::floor::arrays::ArrayPlaces;
 use crate::gpu::floor::error::GpuError;
 use std::any::Any;
 use std::ops::Range;
@@ -76,7 +76,7 @@ pub trait InvertMachine: Send {
     /// There is too little memory; the array is as before.
     fn reserve(&mut self, array: InvertArray, bytes: u64, kept: u64) -> Result<(), GpuError>;
 
-    fn places(&mut self) -> &mut dyn Places<InvertArray>;
+    fn places(&mut self) -> &mut dyn ArrayPlaces<InvertArray>;
 
     /// The parts go end to end.
     fn write(&mut self, array: InvertArray, at: u64, parts: &[&[u8]]) -> Result<(), GpuError>;

@@ -12,7 +12,7 @@ use crate::index::documents::pieces::PieceDocuments;
 use crate::index::files::storage::FilledFile;
 use crate::index::format::{FileKind, run_file, run_name};
 use crate::index::run::{LaidChunk, RunPart};
-use crate::order::{PieceCounts, Placement, Sequencer};
+use crate::order::{PieceCounts, PiecePlacement, Sequencer};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -229,7 +229,8 @@ impl Runs {
     pub(crate) fn end(&mut self, mut out: impl FnMut(RunEvent) + Send) -> Result<(), ClosedError> {
         let (run, run_first, run_documents) = self.sequencer.open_run();
         if run_documents > 0 {
-            let placement = Placement { run, run_first, first: 0, run_documents, closes: true };
+            let placement =
+                PiecePlacement { run, run_first, first: 0, run_documents, closes: true };
             self.close(placement, &mut out)?;
         }
         out(RunEvent::End(self.inverter.work()));
@@ -238,7 +239,7 @@ impl Runs {
 
     fn close(
         &mut self,
-        at: Placement,
+        at: PiecePlacement,
         out: &mut (impl FnMut(RunEvent) + Send),
     ) -> Result<(), ClosedError> {
         if self.inverter.keeps() {
@@ -264,10 +265,10 @@ impl Runs {
     /// Has the device encode the run's lists; false if it has no room for that.
     fn encode(
         &mut self,
-        at: Placement,
+        at: PiecePlacement,
         out: &mut (impl FnMut(RunEvent) + Send),
     ) -> Result<bool, ClosedError> {
-        let Placement { run, run_first: first_docid, run_documents: documents, .. } = at;
+        let PiecePlacement { run, run_first: first_docid, run_documents: documents, .. } = at;
         let part = RunPart { run, first_docid, documents, owner: 0 };
         let held = Arc::new(());
         let mut is_open = false;

@@ -36,7 +36,7 @@ pub enum InvertArray {
     Names,
     /// u8: the texts of the batch, in whole tiles.
     Text,
-    /// u32: [`Classes`](super::classes::CharacterClasses) of characters.
+    /// u32: [`CharacterClasses`](super::classes::CharacterClasses) of characters.
     Classes,
     /// u32: where each document begins, and the end.
     DocumentStarts,
@@ -85,7 +85,7 @@ pub enum InvertArray {
     OddMeanings,
     /// u64: codes of stop words.
     StopWords,
-    /// [`Meaning`](crate::dictionary::device::forms::Meaning)s of the new forms of a batch.
+    /// [`FormMeaning`](crate::dictionary::device::forms::FormMeaning)s of the new forms of a batch.
     Coded,
     /// As [`Coded`](Self::Coded), of the batch that is counted next.
     CountedCoded,
@@ -93,7 +93,7 @@ pub enum InvertArray {
     ForeignBytes,
     /// u32: two of each of these, where its bytes are and how many.
     ForeignPlaces,
-    /// [`Meaning`](crate::dictionary::device::forms::Meaning)s that the host has found.
+    /// [`FormMeaning`](crate::dictionary::device::forms::FormMeaning)s that the host has found.
     Told,
     ForeignMeanings,
     /// u64: terms by their codes.

@@ -4,7 +4,7 @@
 
 use super::lists::ALIGNMENT;
 use super::travelling::{Bytes, Travelling, TravellingTerm};
-use super::{Argument, DeviceMethod, MethodStep};
+use super::{DeviceMethod, MethodArgument, MethodStep};
 use crate::gpu::floor::error::Geometry;
 use crate::query::plan::Plan;
 use crate::query::top_k::Hit;
@@ -118,7 +118,7 @@ impl BatchRoom {
 
 /// A query of a batch on the host.
 #[derive(Clone, Copy, Debug)]
-struct Sorted {
+struct SortedQuery {
     /// As added.
     query: usize,
     /// The first of its hits, and the most of them.
@@ -141,7 +141,7 @@ pub struct MethodBatch<M: DeviceMethod> {
     /// Further words that kernels read.
     pub(in crate::gpu) more: Vec<u32>,
     pub(in crate::gpu) plan: M::Plan,
-    queries: Vec<Sorted>,
+    queries: Vec<SortedQuery>,
     lists: Travelling<M::Key, M::Laid>,
     used: BatchRoom,
 }
@@ -214,7 +214,7 @@ impl<M: DeviceMethod> MethodBatch<M> {
         let MadeQuery { shared_bytes, class, work, .. } = made;
         let query = self.records.len();
         let hits = (before.hits as usize, made.hits);
-        self.queries.push(Sorted { query, hits, shared_bytes, class, work });
+        self.queries.push(SortedQuery { query, hits, shared_bytes, class, work });
         self.records.push(made.record);
         Ok(true)
     }
@@ -232,7 +232,7 @@ impl<M: DeviceMethod> MethodBatch<M> {
         &self,
         kernel: &'static str,
         threads: u32,
-        arguments: impl Fn(u32) -> Vec<Argument>,
+        arguments: impl Fn(u32) -> Vec<MethodArgument>,
     ) -> Vec<MethodStep> {
         let mut first = 0;
         let classes = self.queries.chunk_by(|a, b| a.class == b.class);

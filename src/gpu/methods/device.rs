@@ -25,7 +25,7 @@ use std::thread::yield_now;
 
 /// The division of a device's memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Memory {
+pub struct MethodMemory {
     /// For lists that stay; most of what is free if left out.
     pub lists: Option<u64>,
     /// For lists that travel with a batch; as the method has it if left out.
@@ -35,7 +35,7 @@ pub struct Memory {
     pub k: usize,
 }
 
-impl Memory {
+impl MethodMemory {
     /// Of the free memory, for a batch; and at most so many bytes.
     const BATCH_PERCENT: u64 = 25;
     const MOST_BATCH_BYTES: u64 = 8 << 30;
@@ -82,7 +82,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         device: Device,
         toolchain: &Toolchain,
         snapshot: &Arc<Snapshot>,
-        memory: Memory,
+        memory: MethodMemory,
         threads: usize,
     ) -> Result<Self, GpuError> {
         let shared = device.most_shared_bytes();
@@ -97,8 +97,8 @@ impl<M: DeviceMethod> MethodDevice<M> {
             let bytes: &[u8] = bytemuck::cast_slice(values);
             on.take(array, what, bytes.len() as u64)?.write(0, bytes)?;
         }
-        let of_batch = on.device.free_bytes()? / 100 * Memory::BATCH_PERCENT;
-        let of_batch = if M::HAS_WORDS { of_batch.min(Memory::MOST_BATCH_BYTES) } else { 0 };
+        let of_batch = on.device.free_bytes()? / 100 * MethodMemory::BATCH_PERCENT;
+        let of_batch = if M::HAS_WORDS { of_batch.min(MethodMemory::MOST_BATCH_BYTES) } else { 0 };
         let words = on.take(MethodArray::Words, "a batch of queries", of_batch)?.bytes();
         // No more can travel than all lists take on a device.
         let runs = snapshot.generation().runs().iter();
@@ -120,7 +120,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         let input = Pinned::new(&on.device, "queries", input)?;
         let output = Pinned::new(&on.device, "hits", output)?;
         let left = on.device.free_bytes()?.min(on.device.memory().left());
-        let lists = memory.lists.unwrap_or(left / 100 * Memory::LISTS_PERCENT);
+        let lists = memory.lists.unwrap_or(left / 100 * MethodMemory::LISTS_PERCENT);
         on.take(MethodArray::Cached, "postings lists", lists)?;
         Ok(Self {
             input,

@@ -70,7 +70,7 @@ pub enum MethodArray {
     Output,
 }
 
-pub(crate) type Argument = steps::Argument<MethodArray>;
+pub(crate) type MethodArgument = steps::Argument<MethodArray>;
 
 pub(crate) type MethodStep = steps::Step<MethodArray>;
 

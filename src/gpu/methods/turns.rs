@@ -19,7 +19,7 @@ struct OpenTurn<M: DeviceMethod> {
     stage: Stage,
 }
 
-pub(in crate::gpu) struct Turns<M: DeviceMethod> {
+pub(in crate::gpu) struct MethodTurns<M: DeviceMethod> {
     device: MethodDevice<M>,
     how: M,
     /// The documents of the device.
@@ -30,7 +30,7 @@ pub(in crate::gpu) struct Turns<M: DeviceMethod> {
     desk: DeviceDesk,
 }
 
-impl<M: DeviceMethod> Turns<M> {
+impl<M: DeviceMethod> MethodTurns<M> {
     pub(in crate::gpu) fn new(
         device: MethodDevice<M>,
         how: M,

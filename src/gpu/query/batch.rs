@@ -64,7 +64,7 @@ impl BatchQuery {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answered {
+pub enum BatchAnswer {
     /// Best first.
     Hits(Vec<Hit>),
     /// It had more candidates than room. With these floors it has fewer; if it was asked with just
@@ -210,7 +210,7 @@ impl QueryBatch {
     }
 
     /// From the states of all records and their hits.
-    pub(crate) fn answer(&self, query: usize, states: &[QueryState], hits: &[u64]) -> Answered {
+    pub(crate) fn answer(&self, query: usize, states: &[QueryState], hits: &[u64]) -> BatchAnswer {
         let of = |place: u32, is_or: bool| {
             let record = &self.records[place as usize];
             let state = states[place as usize];
@@ -220,24 +220,24 @@ impl QueryBatch {
                     let slack = if is_or { record.slack } else { 0 };
                     let floor = &mut floors[usize::from(is_or)];
                     *floor = state.threshold.saturating_sub(slack).max(*floor);
-                    Answered::Overflown(floors)
+                    BatchAnswer::Overflown(floors)
                 }
                 len => {
                     let keys = &hits[record.hits as usize..][..len.min(record.k) as usize];
-                    Answered::Hits(keys.iter().map(|&key| Hit::of_key(key)).collect())
+                    BatchAnswer::Hits(keys.iter().map(|&key| Hit::of_key(key)).collect())
                 }
             }
         };
         match self.places[query] {
             [Some(all), Some(any)] => match of(all, false) {
-                Answered::Hits(hits) if hits.len() < self.queries[query].k as usize => {
+                BatchAnswer::Hits(hits) if hits.len() < self.queries[query].k as usize => {
                     of(any, true)
                 }
                 answered => answered,
             },
             [Some(place), None] => of(place, false),
             [None, Some(place)] => of(place, true),
-            [None, None] => Answered::Hits(Vec::new()),
+            [None, None] => BatchAnswer::Hits(Vec::new()),
         }
     }
 }

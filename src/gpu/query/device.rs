@@ -4,7 +4,7 @@
 //! enqueued at once, without the host in between; an event says when the results are there.
 
 use super::QueryTuning;
-use super::batch::{Answered, INPUT_HEAD_BYTES, QueryBatch, QueryBatchRoom};
+use super::batch::{BatchAnswer, INPUT_HEAD_BYTES, QueryBatch, QueryBatchRoom};
 use super::list::Windows;
 use super::plan::{QueryRecord, QueryState, TermRecord};
 use super::steps::{Array, Groups, LaunchSettings, QueryStep, Zeroed};
@@ -143,7 +143,7 @@ pub struct BatchSlot {
     input: Pinned,
     output: Pinned,
     stream: Arc<CudaStream>,
-    graphs: HashMap<Groups, Graph>,
+    graphs: HashMap<Groups, SlotGraph>,
     /// The beginning and the end of the last batch.
     began: Option<Ticket>,
     done: Option<Ticket>,
@@ -160,12 +160,12 @@ pub struct BatchSlot {
 /// much longer on the device, and differ.
 const MOST_GRAPHED: u32 = 4;
 
-struct Graph(CudaGraph);
+struct SlotGraph(CudaGraph);
 
 // SAFETY: a slot, and with it its graphs, is one thread's at a time.
-unsafe impl Send for Graph {}
+unsafe impl Send for SlotGraph {}
 
-impl fmt::Debug for Graph {
+impl fmt::Debug for SlotGraph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Graph").finish_non_exhaustive()
     }
@@ -278,7 +278,7 @@ impl BatchSlot {
     }
 
     /// Makes a graph of steps, which serves all batches of the same groups.
-    fn capture(&self, device: &QueryDevice, steps: &[QueryStep]) -> Result<Graph, GpuError> {
+    fn capture(&self, device: &QueryDevice, steps: &[QueryStep]) -> Result<SlotGraph, GpuError> {
         let call = |e| device.device.call("make a graph of kernels", e);
         // Other threads go on with their own calls meanwhile.
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -287,7 +287,7 @@ impl BatchSlot {
         // A stream that captures takes no other work, so this comes before any error.
         let graph = self.stream.end_capture(CUgraphInstantiate_flags(0)).map_err(call);
         launched?;
-        graph.map(|graph| Graph(graph.expect("steps were captured")))
+        graph.map(|graph| SlotGraph(graph.expect("steps were captured")))
     }
 
     /// As [`launch`](Self::launch), for one query that is answered by the ordered kernels.
@@ -420,7 +420,7 @@ impl BatchSlot {
     }
 
     /// The answers to the launched batch, which is done; the slot is free then.
-    pub fn answers(&mut self, batch: &QueryBatch) -> Vec<Answered> {
+    pub fn answers(&mut self, batch: &QueryBatch) -> Vec<BatchAnswer> {
         self.busy = false;
         // SAFETY: the batch is done, and with it all copies.
         let output = unsafe { self.output.bytes() };

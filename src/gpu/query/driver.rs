@@ -2,8 +2,8 @@
 //! waits for their lists, makes batches, and sends answers back. A query that the device cannot
 //! answer, or not soon, goes back to its worker, which answers it on the CPU.
 
-use super::batch::{Answered, BatchQuery, Floors, QueryBatch, QueryBatchRoom};
-use super::bring::Brought;
+use super::batch::{BatchAnswer, BatchQuery, Floors, QueryBatch, QueryBatchRoom};
+use super::bring::BroughtList;
 use super::device::{BatchSlot, QueryDevice};
 use super::fetch::{FetchRequest, Fetchers, NO_LIST, ResidentKey, ResidentLists};
 use super::plan::{MOST_HITS, PlacedTerm};
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(super) struct BatchPace {
     pub(super) batch: usize,
     pub(super) slots: usize,
     /// How long a batch that is not full waits for more while others are in flight.
@@ -43,7 +43,7 @@ pub(super) struct Driver {
     snapshot: Arc<Snapshot>,
     /// The documents of the device.
     share: Range<u32>,
-    pace: Pace,
+    pace: BatchPace,
     room: QueryBatchRoom,
     lists: ResidentLists,
     fetchers: Fetchers,
@@ -67,7 +67,7 @@ impl Driver {
     pub(super) fn new(
         device: QueryDevice,
         (snapshot, share): (Arc<Snapshot>, Range<u32>),
-        pace: Pace,
+        pace: BatchPace,
         k: usize,
         fetchers: usize,
         desk: DeviceDesk,
@@ -162,7 +162,7 @@ impl Driver {
             any = true;
         }
         while let Ok((id, came)) = self.fetchers.fetched.try_recv() {
-            if matches!(came, Brought::Lost(_)) {
+            if matches!(came, BroughtList::Lost(_)) {
                 // The error of this write says why.
                 self.device.arena().write(0, &[])?;
             }
@@ -244,18 +244,18 @@ impl Driver {
         self.ready.push_back(open);
     }
 
-    fn came(&mut self, id: ListId, came: Brought) {
+    fn came(&mut self, id: ListId, came: BroughtList) {
         let mut lists = lock(&self.lists);
         match came {
-            Brought::Here(at, placed) => lists.arrived(id, at, placed),
-            Brought::Lost(at) => lists.failed(id, Some(at)),
-            Brought::Damaged(at) => lists.failed(id, at),
-            Brought::NoRoom => lists.failed(id, None),
+            BroughtList::Here(at, placed) => lists.arrived(id, at, placed),
+            BroughtList::Lost(at) => lists.failed(id, Some(at)),
+            BroughtList::Damaged(at) => lists.failed(id, at),
+            BroughtList::NoRoom => lists.failed(id, None),
         }
         drop(lists);
         for number in self.waits_for.remove(&id).unwrap_or_default() {
             let Some(mut open) = self.waiting.remove(&number) else { continue };
-            if !matches!(came, Brought::Here(..)) {
+            if !matches!(came, BroughtList::Here(..)) {
                 self.unpin(&open);
                 self.desk.back(&open.job, Why::Lists);
                 continue;
@@ -293,13 +293,13 @@ impl Driver {
             let open = std::mem::take(open);
             for (mut open, answer) in open.into_iter().zip(answers) {
                 match answer {
-                    Answered::Hits(hits) => self.hits(open, hits),
-                    Answered::Overflown(floors) if floors != open.floors => {
+                    BatchAnswer::Hits(hits) => self.hits(open, hits),
+                    BatchAnswer::Overflown(floors) if floors != open.floors => {
                         open.floors = floors;
                         self.desk.counts.repeated.fetch_add(1, Ordering::Relaxed);
                         self.is_ready(open);
                     }
-                    Answered::Overflown(_) => {
+                    BatchAnswer::Overflown(_) => {
                         self.desk.counts.overflown.fetch_add(1, Ordering::Relaxed);
                         self.overflown.push_back(open);
                     }
@@ -311,7 +311,7 @@ impl Driver {
             any = true;
             let asked = batch.queries()[0].mode;
             let answer = slot.answers(batch).pop();
-            if let (Some(open), Some(Answered::Hits(hits))) = (open.take(), answer) {
+            if let (Some(open), Some(BatchAnswer::Hits(hits))) = (open.take(), answer) {
                 let wanted = *open.job.plan.wanted();
                 if wanted.mode == Mode::AndOr && asked == Mode::And && hits.len() < wanted.k {
                     self.launch_ordered(open, Mode::Or)?;

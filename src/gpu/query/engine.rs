@@ -3,21 +3,21 @@
 //! that a device returns are answered here, on the CPU, with the same hits.
 
 use super::device::QueryDevice;
-use super::driver::{Driver, Pace as DriverPace};
+use super::driver::{BatchPace, Driver};
 use super::fetch::{ResidentLists, holds, norms_of};
-use super::gather::{Gathering, Next};
+use super::gather::{DeviceGathering, Next};
 use super::plan::{MOST_HITS, Scale};
 use super::service::{Counts, DeviceAnswer, DeviceDesk, DeviceJob, OnLost, Why};
 use crate::crew::{lock, spawn};
-use crate::gpu::ding09::Merging;
+use crate::gpu::ding09::DingTuning;
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::discover::DeviceInfo;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::modules::Toolchain;
 use crate::gpu::huang::HuangTuning;
 use crate::gpu::methods::DeviceMethod;
-use crate::gpu::methods::device::{Memory, MethodDevice};
-use crate::gpu::methods::turns::Turns;
+use crate::gpu::methods::device::{MethodDevice, MethodMemory};
+use crate::gpu::methods::turns::MethodTurns;
 use crate::gpu::wang::WangTuning;
 use crate::query::engines::engine::whole::WholeEngines;
 use crate::query::engines::engine::{Answer, Engines, Pace, QueryEngine, Wakers};
@@ -43,7 +43,7 @@ pub enum GpuMethod {
     #[default]
     Bounds,
     /// See [`ding09`](crate::gpu::ding09).
-    Ding09(Merging),
+    Ding09(DingTuning),
     /// See [`huang`](crate::gpu::huang).
     Huang(HuangTuning),
     /// See [`crate::gpu::wang`]: for queries of AND with its score, and documents in that order.
@@ -191,7 +191,7 @@ fn start(
             let (device, toolchain, snapshot, share) = of;
             let norms = norms_of(snapshot, &share);
             let query = QueryDevice::open(device, toolchain, norms, options.memory)?;
-            let pace = DriverPace {
+            let pace = BatchPace {
                 batch: options.batch,
                 slots: options.slots,
                 patience: options.patience,
@@ -219,7 +219,7 @@ fn turns<M: DeviceMethod>(
     options: GpuOptions,
     desk: DeviceDesk,
 ) -> Result<Box<dyn FnOnce() + Send>, GpuError> {
-    let memory = Memory {
+    let memory = MethodMemory {
         lists: options.memory,
         travelling: None,
         queries: options.batch,
@@ -227,7 +227,7 @@ fn turns<M: DeviceMethod>(
     };
     let mut device = MethodDevice::open(device, toolchain, snapshot, memory, options.fetchers)?;
     device.bring(&how)?;
-    let turns = Turns::new(device, how, share, options.batch, desk);
+    let turns = MethodTurns::new(device, how, share, options.batch, desk);
     Ok(Box::new(move || turns.run()))
 }
 
@@ -271,7 +271,7 @@ struct GpuEngine {
     partition: bool,
     answers: Receiver<Vec<DeviceAnswer>>,
     /// Queries of this worker at devices.
-    open: HashMap<u64, Gathering>,
+    open: HashMap<u64, DeviceGathering>,
     ready: Vec<Answer>,
     back: VecDeque<(u64, Plan)>,
     /// Queries that devices have begun, with their hits before a docid.
@@ -383,7 +383,7 @@ impl QueryEngine for GpuEngine {
         if !self.suits(&plan) {
             return self.back(number, plan, Why::Unsuited);
         }
-        let gathering = Gathering::new(plan, self.parts());
+        let gathering = DeviceGathering::new(plan, self.parts());
         let plan = gathering.plan.clone();
         self.open.insert(number, gathering);
         self.send(number, &plan);
@@ -431,7 +431,8 @@ impl QueryEngine for GpuEngine {
         self.leaves_back = true;
         queries.extend(self.back.drain(..));
         let Some(before) = overdue else { return };
-        let late = |(number, open): (&u64, &Gathering)| (open.since < before).then_some(*number);
+        let late =
+            |(number, open): (&u64, &DeviceGathering)| (open.since < before).then_some(*number);
         let late: Vec<u64> = self.open.iter().filter_map(late).collect();
         for number in late {
             let Some(open) = self.open.remove(&number) else { continue };

@@ -1,6 +1,6 @@
 //! Threads beside the workers that bring lists to a device while batches run.
 
-use super::bring::{Bringer, Brought, ListRequest};
+use super::bring::{Bringer, BroughtList, ListRequest};
 use super::device::QueryDevice;
 use super::residency::{ListId, Residency};
 use crate::crew::{lock, spawn};
@@ -33,19 +33,19 @@ pub(super) fn norms_of<'a>(snapshot: &'a Snapshot, share: &Range<u32>) -> &'a [f
 
 /// That wait for a thread.
 #[derive(Default)]
-struct Queue {
+struct FetchQueue {
     wanted: VecDeque<FetchRequest>,
     closed: bool,
 }
 
 #[derive(Default)]
 struct WaitingFetches {
-    queue: Mutex<Queue>,
+    queue: Mutex<FetchQueue>,
     more: Condvar,
 }
 
 impl WaitingFetches {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, FetchQueue> {
         lock(&self.queue)
     }
 
@@ -69,7 +69,7 @@ pub(super) struct Fetchers {
     waiting: Arc<WaitingFetches>,
     /// Outcomes. Whoever reads one tells the residency, and then those who wait: a list that could
     /// come and go in between would be missing to them.
-    pub(super) fetched: Receiver<(ListId, Brought)>,
+    pub(super) fetched: Receiver<(ListId, BroughtList)>,
     threads: Vec<JoinHandle<()>>,
 }
 

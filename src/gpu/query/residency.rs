@@ -16,13 +16,13 @@ const APART: u64 = 256;
 
 /// Free and used ranges of some bytes.
 #[derive(Debug)]
-pub struct Ranges {
+pub struct FreeRanges {
     /// First byte and bytes; no two touch.
     free: BTreeMap<u64, u64>,
     left: u64,
 }
 
-impl Ranges {
+impl FreeRanges {
     pub fn new(bytes: u64) -> Self {
         let bytes = bytes / APART * APART;
         let free = if bytes > 0 { BTreeMap::from([(0, bytes)]) } else { BTreeMap::new() };
@@ -87,7 +87,7 @@ struct ResidentList<P> {
 /// The lists of an arena; `P` describes one that is there.
 #[derive(Debug)]
 pub(crate) struct Residency<K, P = PlacedList> {
-    ranges: Ranges,
+    ranges: FreeRanges,
     ids: HashMap<K, ListId>,
     entries: Vec<ResidentList<P>>,
     /// Of lists that were forgotten.
@@ -105,7 +105,7 @@ const FADE: u64 = 1 << 20;
 
 impl<K: Eq + Hash, P: Copy> Residency<K, P> {
     pub(crate) fn new(bytes: u64) -> Self {
-        let ranges = Ranges::new(bytes);
+        let ranges = FreeRanges::new(bytes);
         let (ids, entries, unused) = Default::default();
         Self { ranges, ids, entries, unused, asked: 0, pinned: 0, loaded_bytes: 0, evicted: 0 }
     }
@@ -383,7 +383,7 @@ mod tests {
         fn law_ranges_never_overlap_and_all_come_back(
             steps in prop::collection::vec((any::<bool>(), 1..3200u64, any::<prop::sample::Index>()), 1..200),
         ) {
-            let mut ranges = Ranges::new(32_000);
+            let mut ranges = FreeRanges::new(32_000);
             let mut taken: Vec<(u64, u64)> = Vec::new();
             for (takes, bytes, which) in steps {
                 if takes || taken.is_empty() {

@@ -4,11 +4,11 @@ use super::QueryTuning;
 use super::list::Windows;
 use super::plan::QueryState;
 use crate::gpu::floor::error::Geometry;
-use crate::gpu::floor::steps::{Argument as AnyArgument, Step as AnyStep};
+use crate::gpu::floor::steps::{Argument, Step};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Array {
-    /// [`Batch::write`](super::batch::QueryBatch::write).
+    /// [`QueryBatch::write`](super::batch::QueryBatch::write).
     Input,
     /// All lists, in bytes.
     Arena,
@@ -45,7 +45,7 @@ pub(crate) const BINS: usize = 256;
 
 pub(crate) const WORKS: usize = 8;
 
-pub(crate) type QueryStep = AnyStep<Array>;
+pub(crate) type QueryStep = Step<Array>;
 
 /// The records of a batch: of AND, then of OR with sums of 8 bits, then with sums of 16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -75,7 +75,7 @@ const SAMPLE_OF: u32 = 32;
 /// Fewer windows are not sampled.
 const LEAST_SAMPLED: u32 = 8;
 
-use AnyArgument::{Array as In, Number};
+use Argument::{Array as In, Number};
 
 impl LaunchSettings {
     pub(crate) fn batch(&self, windows: Windows, groups: Groups) -> Vec<QueryStep> {

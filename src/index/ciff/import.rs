@@ -3,7 +3,7 @@
 //!
 //! Docids, lengths and term frequencies stay, and so do the scores of BM25 by the same formula.
 
-use super::read::{CiffReader, Value};
+use super::read::{CiffReader, CiffValue};
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
 use crate::index::error::IndexError;
 use crate::index::format::IMPORTED;
@@ -92,7 +92,7 @@ pub(in crate::index) fn publish(
 
 fn write<R: BufRead + Seek>(
     reader: &mut CiffReader<R>,
-    header: &Header,
+    header: &CiffHeader,
     run: NewRun<'_>,
 ) -> Result<(WrittenRun, DocumentsEntry), IndexError> {
     let NewRun { folder, number, form, durability, .. } = run;
@@ -123,12 +123,12 @@ fn write<R: BufRead + Seek>(
     Ok((run.finish(0, header.documents)?, documents.finish()?))
 }
 
-struct Header {
+struct CiffHeader {
     lists: u32,
     documents: u32,
 }
 
-fn header<R: BufRead + Seek>(reader: &mut CiffReader<R>) -> Result<Header, IndexError> {
+fn header<R: BufRead + Seek>(reader: &mut CiffReader<R>) -> Result<CiffHeader, IndexError> {
     let end = reader.message("the header of a CIFF file")?;
     let mut version = 0;
     let mut lists = 0;
@@ -137,17 +137,17 @@ fn header<R: BufRead + Seek>(reader: &mut CiffReader<R>) -> Result<Header, Index
         let at = reader.at();
         let Some(field) = reader.field(end)? else { break };
         match field {
-            (1, Value::Number(number)) => version = number,
-            (2, Value::Number(number)) => lists = reader.count(at, "postings lists", number)?,
-            (3, Value::Number(number)) => documents = reader.count(at, "documents", number)?,
-            (_, Value::Bytes(bytes)) => reader.skip(bytes, end)?,
+            (1, CiffValue::Number(number)) => version = number,
+            (2, CiffValue::Number(number)) => lists = reader.count(at, "postings lists", number)?,
+            (3, CiffValue::Number(number)) => documents = reader.count(at, "documents", number)?,
+            (_, CiffValue::Bytes(bytes)) => reader.skip(bytes, end)?,
             _ => {}
         }
     }
     if version != 1 {
         return Err(reader.wrong(0, "a CIFF file of version 1", format!("version {version}")));
     }
-    Ok(Header { lists, documents })
+    Ok(CiffHeader { lists, documents })
 }
 
 /// Skips a list but for its term.
@@ -157,12 +157,12 @@ fn place<R: BufRead + Seek>(reader: &mut CiffReader<R>) -> Result<CiffTerm, Inde
     let mut term = None;
     while let Some((number, value)) = reader.field(end)? {
         match value {
-            Value::Bytes(bytes) if number == 1 => {
+            CiffValue::Bytes(bytes) if number == 1 => {
                 term = Some(reader.text(bytes)?);
                 // All writers put the term first, and there are as many postings as documents.
                 break;
             }
-            Value::Bytes(bytes) => reader.skip(bytes, end)?,
+            CiffValue::Bytes(bytes) => reader.skip(bytes, end)?,
             _ => {}
         }
     }
@@ -190,10 +190,10 @@ fn document<R: BufRead + Seek>(
         let at = reader.at();
         let Some(field) = reader.field(end)? else { break };
         match field {
-            (1, Value::Number(number)) => found = number,
-            (2, Value::Bytes(bytes)) => name = reader.text(bytes)?,
-            (3, Value::Number(number)) => length = reader.count(at, "tokens", number)?,
-            (_, Value::Bytes(bytes)) => reader.skip(bytes, end)?,
+            (1, CiffValue::Number(number)) => found = number,
+            (2, CiffValue::Bytes(bytes)) => name = reader.text(bytes)?,
+            (3, CiffValue::Number(number)) => length = reader.count(at, "tokens", number)?,
+            (_, CiffValue::Bytes(bytes)) => reader.skip(bytes, end)?,
             _ => {}
         }
     }
@@ -222,9 +222,9 @@ fn list<R: BufRead + Seek, G: FnMut(LaidChunk) -> Result<(), IndexError>>(
         let at = reader.at();
         let Some(field) = reader.field(end)? else { break };
         match field {
-            (2, Value::Number(number)) => df = number,
-            (3, Value::Number(number)) => cf = number,
-            (4, Value::Bytes(bytes)) => {
+            (2, CiffValue::Number(number)) => df = number,
+            (3, CiffValue::Number(number)) => cf = number,
+            (4, CiffValue::Bytes(bytes)) => {
                 let (gap, tf) = posting(reader, bytes)?;
                 if gap == 0 && encoder.df() > 0 {
                     return Err(reader.wrong(
@@ -247,7 +247,7 @@ fn list<R: BufRead + Seek, G: FnMut(LaidChunk) -> Result<(), IndexError>>(
                 encoder.push(docid as u32, tf, code_below(length));
                 chunks.go_on(place.collection, encoder.payload())?;
             }
-            (_, Value::Bytes(bytes)) => reader.skip(bytes, end)?,
+            (_, CiffValue::Bytes(bytes)) => reader.skip(bytes, end)?,
             _ => {}
         }
     }
@@ -271,9 +271,9 @@ fn posting<R: BufRead + Seek>(
     let mut tf = 0;
     while let Some((number, value)) = reader.field(end)? {
         match (number, value) {
-            (1, Value::Number(number)) => gap = number,
-            (2, Value::Number(number)) => tf = number,
-            (_, Value::Bytes(bytes)) => reader.skip(bytes, end)?,
+            (1, CiffValue::Number(number)) => gap = number,
+            (2, CiffValue::Number(number)) => tf = number,
+            (_, CiffValue::Bytes(bytes)) => reader.skip(bytes, end)?,
             _ => {}
         }
     }

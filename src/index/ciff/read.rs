@@ -10,7 +10,7 @@ use std::path::Path;
 const LONGEST_TEXT: u64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum CiffValue {
     Number(u64),
     /// So many bytes, which come next.
     Bytes(u64),
@@ -104,18 +104,18 @@ impl<'a, R: BufRead + Seek> CiffReader<'a, R> {
     }
 
     /// The number and value of the next field of a message that ends at `end`; none at the end.
-    pub(super) fn field(&mut self, end: u64) -> Result<Option<(u64, Value)>, IndexError> {
+    pub(super) fn field(&mut self, end: u64) -> Result<Option<(u64, CiffValue)>, IndexError> {
         let start = self.at;
         if start == end {
             return Ok(None);
         }
         let tag = self.varint()?;
         let value = match tag & 7 {
-            0 => Value::Number(self.varint()?),
-            2 => Value::Bytes(self.length(end)?.0),
+            0 => CiffValue::Number(self.varint()?),
+            2 => CiffValue::Bytes(self.length(end)?.0),
             kind @ (1 | 5) => {
                 self.skip(if kind == 1 { 8 } else { 4 }, end)?;
-                Value::Fixed
+                CiffValue::Fixed
             }
             kind => {
                 return Err(self.wrong(

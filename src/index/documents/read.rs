@@ -5,7 +5,9 @@ use crate::codec::prefetch::{prefetch, prefetch_bytes};
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{FileKind, HEADER_BYTES, Header, LONG, check_length, padding, run_file};
+use crate::index::format::{
+    FileHeader, FileKind, HEADER_BYTES, LONG, check_length, padding, run_file,
+};
 use crate::index::generations::manifest::{RunEntry, find_file};
 use std::path::Path;
 
@@ -56,7 +58,7 @@ impl RunDocuments {
     pub(crate) fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
         let open = |kind, used| {
             let map = Map::open(&generation.join(run_file(&run.name, kind)))?;
-            let header = Header::parse(map.path(), kind, map.bytes())?;
+            let header = FileHeader::parse(map.path(), kind, map.bytes())?;
             header.check_unused(map.path(), used)?;
             Ok((map, header.values))
         };

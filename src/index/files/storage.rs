@@ -14,7 +14,7 @@ pub(crate) use spill::Spill;
 use crate::crew::Crew;
 use crate::fault::{self, Injected};
 use crate::index::error::IndexError;
-use crate::index::format::{ALIGNMENT, HEADER_BYTES, Header, LIST_ALIGNMENT, padding};
+use crate::index::format::{ALIGNMENT, FileHeader, HEADER_BYTES, LIST_ALIGNMENT, padding};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -185,7 +185,7 @@ impl StorageFile {
     }
 
     /// Writes the header and the rest of the body, and syncs the file if it has to last.
-    pub(crate) fn finish(mut self, header: Header) -> Result<FileEntry, IndexError> {
+    pub(crate) fn finish(mut self, header: FileHeader) -> Result<FileEntry, IndexError> {
         self.flush()?;
         let header = header.encode();
         write_at(&self.file, &self.path, &header, 0)?;

@@ -3,7 +3,7 @@
 use super::code::CodedTerms;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, FileEntry, Spill, StorageFile};
-use crate::index::format::{DIRECTORY_ENTRIES, FileKind, Header};
+use crate::index::format::{DIRECTORY_ENTRIES, FileHeader, FileKind};
 use std::path::Path;
 
 /// Bytes of the block index that stay in memory; that of more than a million terms goes through a
@@ -113,7 +113,7 @@ impl LexiconWriter {
         self.file.write(bytemuck::cast_slice(&self.directory))?;
         self.file.pad()?;
         let blocks = u64::from(self.blocks);
-        self.file.finish(Header {
+        self.file.finish(FileHeader {
             kind: FileKind::Lexicon,
             values: [self.terms, blocks, block_bytes, self.postings, self.list_bytes],
             last: self.block_len,

@@ -2,19 +2,19 @@
 //! a block's two bodies give their places.
 
 use super::{BlockSource, ListError, PackedBlock, packed};
-use crate::codec::{Block, CodecError};
+use crate::codec::{CodecError, CodedBlock};
 
 impl PackedBlock {
     /// The body of the gaps (0) or of the term frequencies (1) of a block whose extent has been
     /// checked.
-    fn body<'a>(&self, column: usize, block: &'a [u8]) -> Block<'a> {
+    fn body<'a>(&self, column: usize, block: &'a [u8]) -> CodedBlock<'a> {
         let (head, from) = match column {
             0 => (self.gap_bits, 0),
             _ => (self.tf_bits, usize::from(self.sizes[0])),
         };
         // Without segments the number is 0, and of no meaning.
         let index = self.number as usize % self.form.segment_blocks();
-        Block { index, head, body: &block[from..] }
+        CodedBlock { index, head, body: &block[from..] }
     }
 
     #[cold]

@@ -9,7 +9,7 @@
 
 use super::form::{Form, NOTHING, SEGMENT_POSTINGS};
 use super::{ListError, ListView, PackedBlock};
-use crate::codec::{Encoder, List, Opened};
+use crate::codec::{Encoder, List, OpenedColumn};
 
 /// Bytes that a list notes of each segment.
 pub(crate) const RECORD_BYTES: usize = 16;
@@ -99,7 +99,7 @@ pub(super) fn write(
 /// segments and lists, so that nothing is allocated once it has grown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SegmentColumns {
-    opened: [Opened; 2],
+    opened: [OpenedColumn; 2],
     segment: Option<usize>,
 }
 

@@ -11,7 +11,7 @@ use crate::index::documents::{
 use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, Stop};
 use crate::index::files::window::FileWindow;
-use crate::index::format::{FileKind, HEADER_BYTES, Header, LONG, padding, run_file};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, LONG, padding, run_file};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,7 +86,7 @@ impl MergeInput {
         for kind in FileKind::OF_DOCUMENTS {
             let mut window = self.open(kind, HEADER_BYTES)?;
             let first = window.length().min(BODY) as usize;
-            let header = Header::parse(&self.path(kind), kind, window.read(0, first)?)?;
+            let header = FileHeader::parse(&self.path(kind), kind, window.read(0, first)?)?;
             let documents = u64::from(self.run.documents);
             let found = header.values[0];
             if found != documents {

@@ -4,7 +4,7 @@
 use crate::crew::{Crew, lock};
 use crate::index::error::IndexError;
 use crate::index::files::window::FileWindow;
-use crate::index::format::{FileKind, HEADER_BYTES, Header, LONG, padding};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, LONG, padding};
 use crate::index::list::MAX_BLOCK;
 use crate::score::bounds::code_below;
 use std::path::{Path, PathBuf};
@@ -29,11 +29,11 @@ pub(super) struct Lengths {
 enum Codes {
     All(Vec<u8>),
     /// Threads take turns: a list of few documents meets each page once.
-    Page(Mutex<Page>),
+    Page(Mutex<LengthPage>),
 }
 
 #[derive(Debug)]
-struct Page {
+struct LengthPage {
     window: FileWindow,
     long: Vec<(u32, u32)>,
     first: u64,
@@ -73,7 +73,7 @@ impl Lengths {
     pub(super) fn read(path: &Path, memory_bytes: u64, threads: usize) -> Result<Self, IndexError> {
         let mut window = FileWindow::open(path, 2 * AT_ONCE)?;
         let first = window.length().min(HEADER_BYTES as u64) as usize;
-        let header = Header::parse(path, FileKind::Lengths, window.read(0, first)?)?;
+        let header = FileHeader::parse(path, FileKind::Lengths, window.read(0, first)?)?;
         let [documents, _, long, ..] = header.values;
         // A file of another length is found when a read meets its end.
         let bytes = documents.saturating_mul(2).min(window.length());
@@ -81,7 +81,7 @@ impl Lengths {
         let long = long_documents(&mut window, behind, long)?;
         let documents = bytes / 2;
         let codes = if documents > memory_bytes / 4 * 3 {
-            Codes::Page(Mutex::new(Page { window, long, first: 0, codes: Vec::new() }))
+            Codes::Page(Mutex::new(LengthPage { window, long, first: 0, codes: Vec::new() }))
         } else {
             Codes::All(read_all(path, documents, &long, threads)?)
         };
@@ -135,7 +135,7 @@ impl Lengths {
     }
 }
 
-impl Page {
+impl LengthPage {
     fn code(&mut self, docid: u64, documents: u64) -> Result<u8, IndexError> {
         let at = docid.checked_sub(self.first).filter(|&at| at < self.codes.len() as u64);
         let at = match at {

@@ -4,7 +4,7 @@
 //! unwritten part waits for nobody, since all that it makes is placed at once.
 
 use super::lengths::Lengths;
-use super::source::{Base, Encoding, ListSource, Renumbering};
+use super::source::{Base, ListEncoding, ListSource, Renumbering};
 use super::terms::TermMerge;
 use super::{
     LEAST_RUN_BYTES, LEXICON_SHARE, MOST_RUN_BYTES, MergeInput, Merging, RUN_OVERHEAD_BYTES,
@@ -16,7 +16,7 @@ use crate::index::format::{FileKind, POSTINGS_SLACK, run_file};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry, cut, expect_totals};
 use crate::index::list::{BEFORE_FIRST, ListEncoder};
-use crate::index::run::{Guard, LaidChunk, ListChunks, NewRun, RunWriter};
+use crate::index::run::{LaidChunk, ListChunks, MakerGuard, NewRun, RunWriter};
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::cell::Cell;
 use std::ops::Range;
@@ -81,10 +81,10 @@ impl Drop for Credit {
 }
 
 /// A chunk and the number of its part, or why there will be no more.
-type Sent = Result<(usize, LaidChunk), IndexError>;
+type SentChunk = Result<(usize, LaidChunk), IndexError>;
 
 /// Ends all threads when its thread panics; the scope passes the panic on behind them.
-struct OnPanic<'a>(&'a Sender<Sent>);
+struct OnPanic<'a>(&'a Sender<SentChunk>);
 
 impl Drop for OnPanic<'_> {
     fn drop(&mut self) {
@@ -94,7 +94,7 @@ impl Drop for OnPanic<'_> {
     }
 }
 
-fn write_all(mut run: RunWriter, chunks: Receiver<Sent>) -> Result<RunWriter, IndexError> {
+fn write_all(mut run: RunWriter, chunks: Receiver<SentChunk>) -> Result<RunWriter, IndexError> {
     for sent in chunks {
         let (part, chunk) = sent?;
         run.take(part, chunk);
@@ -147,7 +147,7 @@ impl Joint<'_> {
         let run =
             RunWriter::create(run, parts.iter().map(|part| part.collections.start).collect())?;
         let next = AtomicUsize::new(0);
-        let merge = |out: &Sender<Sent>| {
+        let merge = |out: &Sender<SentChunk>| {
             let mut seen = vec![(0, 0); self.inputs.len()];
             let (back, credits) = channel();
             (0..credit).for_each(|_| _ = back.send(()));
@@ -156,7 +156,7 @@ impl Joint<'_> {
                 let Some(part) = parts.get(number) else { return Ok(seen) };
                 let give = |chunk| {
                     credits.recv().expect("this thread may give credit, too");
-                    let guard: Option<Guard> = Some(Arc::new(Credit(back.clone())));
+                    let guard: Option<MakerGuard> = Some(Arc::new(Credit(back.clone())));
                     let chunk = LaidChunk { guard, ..chunk };
                     out.send(Ok((number, chunk))).map_err(|_| IndexError::Stopped)
                 };
@@ -289,14 +289,17 @@ impl Joint<'_> {
                 if let Some(collected) = &mut renumbering {
                     lists[source].append(list, collected, |_| Ok(()))?;
                 } else {
-                    let encoding = &mut Encoding { lengths: self.lengths, encoder: &mut encoder };
+                    let encoding =
+                        &mut ListEncoding { lengths: self.lengths, encoder: &mut encoder };
                     lists[source].append(list, encoding, &mut drain)?;
                     drain(encoder.payload())?;
                 }
             }
             if let Some(collected) = &mut renumbering {
-                collected
-                    .pour(Encoding { lengths: self.lengths, encoder: &mut encoder }, &mut drain)?;
+                collected.pour(
+                    ListEncoding { lengths: self.lengths, encoder: &mut encoder },
+                    &mut drain,
+                )?;
             }
             // All of its documents may have been left out.
             if encoder.df() > 0 {

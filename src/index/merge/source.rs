@@ -52,12 +52,12 @@ pub(super) trait Target {
     }
 }
 
-pub(super) struct Encoding<'a> {
+pub(super) struct ListEncoding<'a> {
     pub(super) lengths: &'a Lengths,
     pub(super) encoder: &'a mut ListEncoder,
 }
 
-impl Target for Encoding<'_> {
+impl Target for ListEncoding<'_> {
     #[inline]
     fn take(
         &mut self,
@@ -100,7 +100,7 @@ impl<'a> Renumbering<'a> {
     /// Encodes the collected postings in the order of the docids, and clears them.
     pub(super) fn pour(
         &mut self,
-        mut target: Encoding<'_>,
+        mut target: ListEncoding<'_>,
         mut drain: impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
         self.postings.sort_unstable();

@@ -1,7 +1,7 @@
 //! Tests of merging: many runs give the bytes of one.
 
 use super::lengths::Lengths;
-use super::source::{Base, Encoding, ListSource};
+use super::source::{Base, ListEncoding, ListSource};
 use super::terms::TermMerge;
 use super::*;
 use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
@@ -218,7 +218,7 @@ proptest! {
         let mut source = ListSource::open(folder.path(), &run, &lexicon, Base::new(7, base, None), 0).unwrap();
         prop_assert!(lexicon.advance().unwrap());
         let mut found = Vec::new();
-        let mut encoding = Encoding { lengths: &lengths, encoder: &mut encoder };
+        let mut encoding = ListEncoding { lengths: &lengths, encoder: &mut encoder };
         source.append(lexicon.term().list, &mut encoding, |payload| {
             found.append(payload);
             Ok(())

@@ -6,7 +6,7 @@ use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, FileEntry, StorageFile};
-use crate::index::format::{FileKind, HEADER_BYTES, Header, run_file};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, run_file};
 use crate::index::generations::manifest::{Deleted, RunEntry};
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::{BEFORE_FIRST, ListError, ListView, MAX_BLOCK, SegmentColumns};
@@ -57,7 +57,7 @@ pub(crate) fn write_deletions(
     let Deleted { documents, tokens, postings } = deletions.totals;
     let lists = deletions.lists.len() as u64;
     let values = [run.documents.into(), documents.into(), tokens, postings, lists];
-    files.push(file.finish(Header { kind: FileKind::Deletions, values, last: 0 })?);
+    files.push(file.finish(FileHeader { kind: FileKind::Deletions, values, last: 0 })?);
     Ok(())
 }
 

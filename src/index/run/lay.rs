@@ -13,7 +13,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// A maker that waits for this to be dropped may go on then.
-pub(crate) type Guard = Arc<dyn Any + Send + Sync>;
+pub(crate) type MakerGuard = Arc<dyn Any + Send + Sync>;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunPart {
@@ -72,7 +72,7 @@ pub struct LaidChunk {
     /// All of the run comes from one source, whatever the owners of collections.
     pub whole: bool,
     /// Dropped when the chunk is not needed any more: its maker may wait for the memory.
-    pub guard: Option<Guard>,
+    pub guard: Option<MakerGuard>,
 }
 
 impl LaidChunk {

@@ -7,12 +7,14 @@
 //! the place of each stretch is decided here; threads gather, sum and write the bytes.
 
 use super::WrittenRun;
-use super::lay::{Guard, LaidChunk, ListStretch};
+use super::lay::{LaidChunk, ListStretch, MakerGuard};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{
     Durability, FilledFile, GatheredFile, SharedBytes, StorageFile, WRITE_BUFFER_BYTES,
 };
-use crate::index::format::{FileKind, Header, LIST_ALIGNMENT, POSTINGS_SLACK, run_file, run_name};
+use crate::index::format::{
+    FileHeader, FileKind, LIST_ALIGNMENT, POSTINGS_SLACK, run_file, run_name,
+};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{BlockStart, CodedTerms, LexiconWriter};
 use crate::index::list::Form;
@@ -49,7 +51,7 @@ const LARGE: usize = WRITE_BUFFER_BYTES / 2;
 /// The lists of a chunk, until all of them are written.
 struct Payload {
     bytes: Vec<u8>,
-    _guard: Option<Guard>,
+    _guard: Option<MakerGuard>,
 }
 
 impl AsRef<[u8]> for Payload {
@@ -66,7 +68,7 @@ struct ChunkHead {
     payload: Option<SharedBytes>,
     ends: bool,
     placed: PlacedCounts,
-    _guard: Option<Guard>,
+    _guard: Option<MakerGuard>,
 }
 
 #[derive(Default)]
@@ -93,7 +95,7 @@ impl ChunkHead {
 }
 
 #[derive(Default)]
-struct Queue {
+struct ChunkQueue {
     /// The first of them has a stretch that is not placed.
     chunks: VecDeque<ChunkHead>,
     ended: bool,
@@ -101,7 +103,7 @@ struct Queue {
     last: u16,
 }
 
-impl Queue {
+impl ChunkQueue {
     /// Drops chunks of which all is placed.
     fn pass(&mut self) {
         while let Some(head) = self.chunks.front()
@@ -127,9 +129,9 @@ pub(crate) struct RunWriter {
     form: Form,
     lexicon: LexiconWriter,
     postings: GatheredFile,
-    sources: Vec<Queue>,
-    /// The [turn](Queue::turn) of each source that has not ended, and its number. A collection has
-    /// one source: of two with the same, one awaits another.
+    sources: Vec<ChunkQueue>,
+    /// The [turn](ChunkQueue::turn) of each source that has not ended, and its number. A collection
+    /// has one source: of two with the same, one awaits another.
     turns: BTreeSet<((u16, bool), usize)>,
 }
 
@@ -149,7 +151,8 @@ impl RunWriter {
             }
         };
         let turns = (0..).zip(&sources).map(|(source, &last)| ((last, false), source)).collect();
-        let sources = sources.into_iter().map(|last| Queue { last, ..Queue::default() }).collect();
+        let sources =
+            sources.into_iter().map(|last| ChunkQueue { last, ..ChunkQueue::default() }).collect();
         Ok(Self { number, form, lexicon, postings, sources, turns })
     }
 
@@ -192,7 +195,7 @@ impl RunWriter {
 
     /// Places the stretches of one collection, the next of a source.
     fn place(&mut self, source: usize) -> Result<(), IndexError> {
-        let Queue { chunks, last, .. } = &mut self.sources[source];
+        let ChunkQueue { chunks, last, .. } = &mut self.sources[source];
         let head = chunks.front_mut().expect("a chunk whose turn it is");
         *last = head.next().map_or(*last, |stretch| stretch.collection);
         while let Some(stretch) = head.stretches.get(head.placed.stretches)
@@ -245,7 +248,7 @@ impl RunWriter {
         file.pad()?;
         let [codec, block_len] = form.numbers();
         let values = [terms, postings, list_bytes, codec, block_len];
-        let header = Header { kind: FileKind::Postings, values, last: 0 };
+        let header = FileHeader { kind: FileKind::Postings, values, last: 0 };
         let files = vec![lexicon.finish()?, file.finish(header)?];
         let name = run_name(number);
         let run = RunEntry { name, first_docid, documents, terms, postings, ..RunEntry::default() };

@@ -23,7 +23,7 @@ pub(in crate::input) const LINE_END: Mark = Mark {
     last: |bytes| Some(memrchr(b'\n', bytes)? + 1),
 };
 
-pub(in crate::input) struct Marks {
+pub(in crate::input) struct BorderMarks {
     mark: Mark,
     max_document: u64,
     /// No mark that may end the piece begins before this place.
@@ -32,7 +32,7 @@ pub(in crate::input) struct Marks {
     last_record: Option<usize>,
 }
 
-impl Marks {
+impl BorderMarks {
     pub(super) fn new(mark: Mark, max_document: u64) -> Self {
         Self { mark, max_document, searched: 0, last_record: None }
     }

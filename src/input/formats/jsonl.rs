@@ -19,7 +19,7 @@
 mod values;
 
 use super::fields::Fields;
-use super::json::{Bad, Cursor, Span};
+use super::json::{Bad, JsonCursor, Span};
 use super::scan::{Scan, Scanning};
 use crate::dictionary::device::text_buffers::TextBuffer;
 use crate::input::document::{
@@ -101,7 +101,7 @@ impl JsonlParser {
 
     /// Deals with one line and leaves the cursor at its line feed or at the end of the piece.
     #[inline(always)]
-    fn line<S: DocumentSink>(&mut self, cursor: &mut Cursor<'_>, line: u64, sink: &mut S) {
+    fn line<S: DocumentSink>(&mut self, cursor: &mut JsonCursor<'_>, line: u64, sink: &mut S) {
         let offset = cursor.at;
         // Filled in place: moving it in a `Result` stalls, because it is read wider than written.
         let mut record = JsonRecord::new();
@@ -144,7 +144,7 @@ impl<S: DocumentSink> Scanning for JsonLines<'_, '_, S> {
     #[inline(always)]
     fn run(self, scan: Scan) -> u64 {
         let Self { parser, piece, sink } = self;
-        let mut cursor = Cursor { bytes: piece.bytes, at: piece.first_record(), scan };
+        let mut cursor = JsonCursor { bytes: piece.bytes, at: piece.first_record(), scan };
         let mut line = piece.line;
         while cursor.at < cursor.bytes.len() {
             parser.line(&mut cursor, line, sink);
@@ -205,7 +205,11 @@ impl KeyRole {
 }
 
 impl Buffers {
-    fn record(&mut self, cursor: &mut Cursor<'_>, record: &mut JsonRecord) -> Result<(), Failure> {
+    fn record(
+        &mut self,
+        cursor: &mut JsonCursor<'_>,
+        record: &mut JsonRecord,
+    ) -> Result<(), Failure> {
         match cursor.peek() {
             Some(b'{') => cursor.at += 1,
             Some(b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => {
@@ -235,7 +239,7 @@ impl Buffers {
     }
 
     #[inline(always)]
-    fn key(&mut self, cursor: &mut Cursor<'_>) -> Result<KeyRole, Bad> {
+    fn key(&mut self, cursor: &mut JsonCursor<'_>) -> Result<KeyRole, Bad> {
         cursor.begin_key()?;
         if self.fields.is_some() {
             let key = cursor.string()?;
@@ -258,7 +262,7 @@ impl Buffers {
     }
 
     #[cold]
-    fn asked_role(&mut self, cursor: &Cursor<'_>, key: &Span) -> KeyRole {
+    fn asked_role(&mut self, cursor: &JsonCursor<'_>, key: &Span) -> KeyRole {
         let key = unfolded(cursor, key, &mut self.short);
         let Some(fields) = &self.fields else { return KeyRole::Other };
         match fields.name_rank(key) {
@@ -270,7 +274,7 @@ impl Buffers {
     }
 
     #[cold]
-    fn escaped_role(&mut self, cursor: &Cursor<'_>, key: &Span) -> KeyRole {
+    fn escaped_role(&mut self, cursor: &JsonCursor<'_>, key: &Span) -> KeyRole {
         unfolded(cursor, key, &mut self.short);
         self.short.extend([b"\""]);
         match KeyRole::at(&self.short) {
@@ -280,7 +284,11 @@ impl Buffers {
     }
 
     #[inline(always)]
-    fn member(&mut self, cursor: &mut Cursor<'_>, record: &mut JsonRecord) -> Result<(), Failure> {
+    fn member(
+        &mut self,
+        cursor: &mut JsonCursor<'_>,
+        record: &mut JsonRecord,
+    ) -> Result<(), Failure> {
         match self.key(cursor)? {
             KeyRole::Name(rank) if rank < record.name_rank => {
                 let name = match cursor.peek() {
@@ -314,7 +322,7 @@ impl Buffers {
 
     /// Adds the string here, from behind its opening quote, to the text.
     #[inline(always)]
-    fn text(&mut self, cursor: &mut Cursor<'_>, record: &mut JsonRecord) -> Result<(), Bad> {
+    fn text(&mut self, cursor: &mut JsonCursor<'_>, record: &mut JsonRecord) -> Result<(), Bad> {
         match record.texts {
             0 => self.text.truncate(0),
             _ => self.text.extend([b"\n"]),
@@ -325,7 +333,11 @@ impl Buffers {
     }
 
     #[inline(always)]
-    fn resolve<'a>(&'a mut self, cursor: &Cursor<'a>, record: &JsonRecord) -> (Name<'a>, &'a [u8]) {
+    fn resolve<'a>(
+        &'a mut self,
+        cursor: &JsonCursor<'a>,
+        record: &JsonRecord,
+    ) -> (Name<'a>, &'a [u8]) {
         let name = unfolded(cursor, &record.name, &mut self.short);
         let text = if record.texts == 0 { &[] } else { &*self.text };
         (Name::from_raw(name, &mut self.name), text)
@@ -334,12 +346,12 @@ impl Buffers {
 
 /// What a string stands for; `scratch` keeps it if it has escapes.
 #[inline]
-fn unfolded<'a>(cursor: &Cursor<'a>, string: &Span, scratch: &'a mut TextBuffer) -> &'a [u8] {
+fn unfolded<'a>(cursor: &JsonCursor<'a>, string: &Span, scratch: &'a mut TextBuffer) -> &'a [u8] {
     if !string.escapes {
         return &cursor.bytes[string.range.clone()];
     }
     scratch.truncate(0);
-    let mut again = Cursor { bytes: cursor.bytes, at: string.range.start, scan: cursor.scan };
+    let mut again = JsonCursor { bytes: cursor.bytes, at: string.range.start, scan: cursor.scan };
     let unfolded = again.unescape(scratch);
     debug_assert!(unfolded.is_ok(), "the span of a string was checked when it was made");
     scratch

@@ -19,12 +19,12 @@ use std::time::Duration;
 
 /// The name of a run, one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tag {
+pub struct RunTag {
     bytes: [u8; Self::MOST_BYTES],
     length: u8,
 }
 
-impl Tag {
+impl RunTag {
     pub const MOST_BYTES: usize = 64;
 
     /// `None` if it is empty, has white space or control characters, or is too long.
@@ -43,7 +43,7 @@ impl Tag {
     }
 }
 
-impl Default for Tag {
+impl Default for RunTag {
     fn default() -> Self {
         Self::new("millrace").expect("it is a word")
     }
@@ -52,7 +52,7 @@ impl Default for Tag {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerForm {
     /// `qid Q0 name rank score tag`, a line a hit.
-    Trec(Tag),
+    Trec(RunTag),
     Jsonl,
     /// The same, with a snippet of each hit.
     Snippets,
@@ -304,7 +304,7 @@ mod tests {
                 trec += &format!("{qid} Q0 {name} {rank} {score} millrace\n");
                 tsv += &format!("{qid}\t{rank}\t{name}\t{docid}\t{score}\n");
             }
-            prop_assert_eq!(String::from_utf8(written(AnswerForm::Trec(Tag::default()), &qid, &hits, &name)).unwrap(), trec);
+            prop_assert_eq!(String::from_utf8(written(AnswerForm::Trec(RunTag::default()), &qid, &hits, &name)).unwrap(), trec);
             prop_assert_eq!(String::from_utf8(written(AnswerForm::Tsv, &qid, &hits, &name)).unwrap(), tsv);
         }
     }

@@ -116,11 +116,11 @@ pub trait Engines: Send + Sync {
     }
 }
 
-type Wake = Box<dyn Fn() + Send + Sync>;
+type WakeWorker = Box<dyn Fn() + Send + Sync>;
 
 /// The wake-up function of each worker of a process.
 #[derive(Default)]
-pub struct Wakers(Vec<OnceLock<Wake>>);
+pub struct Wakers(Vec<OnceLock<WakeWorker>>);
 
 impl fmt::Debug for Wakers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -45,7 +45,7 @@ struct PartialAnswer {
 }
 
 #[derive(Debug)]
-pub(crate) enum Work<Q> {
+pub(crate) enum PoolWork<Q> {
     /// Answer a query, or cut it; with the number of queries that wait behind it for each worker.
     Begin(Q, usize),
     /// Do some tasks of a query.
@@ -179,13 +179,13 @@ impl<Q> Pool<Q> {
     /// Gives `worker` something to do, and returns workers to wake since there is or soon will be
     /// more. If there is nothing and the worker is about to `sleep`, it is idle until another
     /// caller gets its number.
-    pub(crate) fn take(&self, worker: usize, sleep: bool) -> (Option<Work<Q>>, Vec<usize>) {
+    pub(crate) fn take(&self, worker: usize, sleep: bool) -> (Option<PoolWork<Q>>, Vec<usize>) {
         let mut state = lock(&self.state);
         let work = if state.tasks <= self.delta
             && let Some(query) = state.waiting.pop_front()
         {
             state.begun += 1;
-            Some(Work::Begin(query, (state.waiting.len() + state.behind) / self.workers))
+            Some(PoolWork::Begin(query, (state.waiting.len() + state.behind) / self.workers))
         } else {
             self.take_tasks(&mut state)
         };
@@ -202,7 +202,7 @@ impl<Q> Pool<Q> {
         (work, woken)
     }
 
-    fn take_tasks(&self, state: &mut PoolState<Q>) -> Option<Work<Q>> {
+    fn take_tasks(&self, state: &mut PoolState<Q>) -> Option<PoolWork<Q>> {
         // With several open queries nobody waits at the end of one, and fewer parts are less work.
         let parts = (2 * self.workers / state.open.len().max(1)).max(1);
         let (open, first) = state.open.front_mut()?;
@@ -217,7 +217,7 @@ impl<Q> Pool<Q> {
             state.open.pop_front();
         }
         state.tasks -= end - first_taken;
-        Some(Work::Tasks(taken, first_taken..end))
+        Some(PoolWork::Tasks(taken, first_taken..end))
     }
 }
 

@@ -5,7 +5,10 @@ use std::ops::Range;
 use crate::score::bounds::{Bound, BoundNorms};
 use crate::score::weight::Weight;
 
-use super::{BLOCK, Block, BlockRoom, Documents, Left, Matches, Rest, Shares, Sink, portable};
+use super::{
+    BLOCK, BlockRoom, CandidateShares, DocidBlock, Left, Matches, Rest, ScoredDocuments, SumSink,
+    portable,
+};
 
 macro_rules! compiled_for_avx2 {
     ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
@@ -21,13 +24,13 @@ compiled_for_avx2! {
         last_docids: &[[u8; 4]],
         from: usize,
         candidates: (&BlockRoom, usize),
-        shares: &mut Shares
+        shares: &mut CandidateShares
     );
     fn first_posting(docids: &BlockRoom, span: (usize, usize), docid: u32) -> usize;
     fn match_block(
         candidates: &BlockRoom,
         span: (usize, usize),
-        block: Block<'_>,
+        block: DocidBlock<'_>,
         matches: &mut Matches<'_>
     );
     fn scores(
@@ -51,23 +54,23 @@ compiled_for_avx2! {
         window: (&mut [f32], &mut [u8]),
         first_docid: u32,
         bar: f32,
-        found: &mut Documents
+        found: &mut ScoredDocuments
     );
     fn collect_block(
         postings: (&BlockRoom, &[f32; BLOCK]),
         part: Range<usize>,
         bar: f32,
-        found: &mut Documents
+        found: &mut ScoredDocuments
     );
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(super) fn sweep<S: Sink>(accumulators: &mut [f32], first_docid: u32, sink: &mut S) {
+pub(super) fn sweep<S: SumSink>(accumulators: &mut [f32], first_docid: u32, sink: &mut S) {
     portable::sweep(accumulators, first_docid, sink);
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(super) fn offer_block<S: Sink>(
+pub(super) fn offer_block<S: SumSink>(
     documents: (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     first_docid: u32,

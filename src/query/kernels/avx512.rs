@@ -13,7 +13,7 @@ pub(super) use collect::{collect, collect_block, narrow};
 pub(super) use find::check_intersections;
 pub(super) use find::{match_block, share_out};
 
-use super::{BLOCK, BlockRoom, Sink, UNMATCHED, bits_to_exceed, portable};
+use super::{BLOCK, BlockRoom, SumSink, UNMATCHED, bits_to_exceed, portable};
 use crate::score::weight::Weight;
 
 #[inline]
@@ -133,7 +133,7 @@ pub(super) fn add_scores(
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-pub(super) fn offer_block<S: Sink>(
+pub(super) fn offer_block<S: SumSink>(
     (docids, scores): (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     first_docid: u32,
@@ -154,7 +154,7 @@ pub(super) fn offer_block<S: Sink>(
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-pub(super) fn sweep<S: Sink>(accumulators: &mut [f32], first_docid: u32, sink: &mut S) {
+pub(super) fn sweep<S: SumSink>(accumulators: &mut [f32], first_docid: u32, sink: &mut S) {
     let unmatched = _mm512_set1_ps(UNMATCHED);
     let mut bar = _mm512_set1_epi32(bits_to_exceed(sink));
     let mut docid = first_docid;
@@ -185,7 +185,7 @@ pub(super) fn sweep<S: Sink>(accumulators: &mut [f32], first_docid: u32, sink: &
 }
 
 #[inline(never)]
-fn push_lanes<S: Sink>(mut lanes: u64, sums: &[f32; 64], first_docid: u32, sink: &mut S) {
+fn push_lanes<S: SumSink>(mut lanes: u64, sums: &[f32; 64], first_docid: u32, sink: &mut S) {
     while lanes != 0 {
         let lane = lanes.trailing_zeros();
         sink.push(first_docid + lane, sums[lane as usize]);

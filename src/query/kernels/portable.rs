@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use super::{
-    BLOCK, Block, BlockRoom, Documents, LINE, Left, Matches, NO_DOCID, Rest, Shares, Sink,
-    UNMATCHED, bits_to_exceed,
+    BLOCK, BlockRoom, CandidateShares, DocidBlock, LINE, Left, Matches, NO_DOCID, Rest,
+    ScoredDocuments, SumSink, UNMATCHED, bits_to_exceed,
 };
 use crate::score::bm25::score;
 use crate::score::bounds::{Bound, BoundNorms};
@@ -39,7 +39,7 @@ pub(super) fn share_out(
     last_docids: &[[u8; 4]],
     from: usize,
     (candidates, count): (&BlockRoom, usize),
-    shares: &mut Shares,
+    shares: &mut CandidateShares,
 ) {
     let mut block = from;
     let mut next = 0;
@@ -61,7 +61,7 @@ pub(super) fn share_out(
 pub(super) fn match_block(
     candidates: &BlockRoom,
     (from, end): (usize, usize),
-    block: Block<'_>,
+    block: DocidBlock<'_>,
     matches: &mut Matches<'_>,
 ) {
     let docids = &block.docids[..block.len];
@@ -125,7 +125,7 @@ pub(super) fn score_all(weight: Weight, tfs: &[u32], norms: &mut [f32]) {
 }
 
 #[inline(always)]
-pub(super) fn offer_block<S: Sink>(
+pub(super) fn offer_block<S: SumSink>(
     (docids, scores): (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     first_docid: u32,
@@ -139,7 +139,7 @@ pub(super) fn offer_block<S: Sink>(
 }
 
 #[inline(always)]
-pub(super) fn sweep<S: Sink>(accumulators: &mut [f32], first_docid: u32, sink: &mut S) {
+pub(super) fn sweep<S: SumSink>(accumulators: &mut [f32], first_docid: u32, sink: &mut S) {
     let mut bar = bits_to_exceed(sink);
     let mut docid = first_docid;
     for chunk in accumulators.chunks_mut(16) {
@@ -162,7 +162,7 @@ pub(super) fn collect(
     (accumulators, lines): (&mut [f32], &mut [u8]),
     first_docid: u32,
     bar: f32,
-    found: &mut Documents,
+    found: &mut ScoredDocuments,
 ) {
     let mut docid = first_docid;
     for (sums, line) in accumulators.chunks_exact_mut(LINE).zip(lines) {
@@ -179,7 +179,7 @@ pub(super) fn collect(
 
 /// There must be room for one.
 #[inline(always)]
-fn push_if(wanted: bool, docid: u32, sum: f32, found: &mut Documents) {
+fn push_if(wanted: bool, docid: u32, sum: f32, found: &mut ScoredDocuments) {
     found.docids[found.len] = docid;
     found.sums[found.len] = sum;
     found.len += usize::from(wanted);
@@ -190,7 +190,7 @@ pub(super) fn collect_block(
     (docids, scores): (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     bar: f32,
-    found: &mut Documents,
+    found: &mut ScoredDocuments,
 ) {
     for (&docid, &score) in docids[part.clone()].iter().zip(&scores[part]) {
         push_if(score > bar, docid, score, found);

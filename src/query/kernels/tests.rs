@@ -75,7 +75,7 @@ proptest! {
             }
         }
         for level in levels() {
-            let mut shares = Shares::NONE;
+            let mut shares = CandidateShares::NONE;
             let candidates = (&array(&candidates), candidates.len());
             share_out(level, &last_docids, from, candidates, &mut shares);
             let found: Vec<_> = (0..shares.len)
@@ -104,7 +104,7 @@ proptest! {
                 Some((i as u32, 1280 + at as u32))
             })
             .collect();
-        let block = Block { docids: &array(&docids), len: docids.len(), first: 1280 };
+        let block = DocidBlock { docids: &array(&docids), len: docids.len(), first: 1280 };
         for level in levels() {
             let mut met = array(&[]);
             let mut kept = array(&[]);
@@ -233,7 +233,7 @@ proptest! {
         for level in levels() {
             let mut sums = sums.clone();
             let mut lines: Vec<u8> = untouched.iter().map(|&untouched| u8::from(!untouched)).collect();
-            let mut found = Documents::default();
+            let mut found = ScoredDocuments::default();
             // Earlier documents stay.
             collect_block(level, (&[5; BLOCK + 16], &[2.0; BLOCK]), 3..4, 1.0, &mut found);
             collect(level, (&mut sums, &mut lines), first, bar, &mut found);
@@ -259,7 +259,7 @@ proptest! {
             .filter(|(_, score)| *score > bar)
             .collect();
         for level in levels() {
-            let mut found = Documents::default();
+            let mut found = ScoredDocuments::default();
             collect_block(level, (&array(&docids), &scores), part.clone(), bar, &mut found);
             prop_assert_eq!(&listed(&found, 0..found.len()), &expected);
         }
@@ -297,7 +297,7 @@ proptest! {
     }
 }
 
-fn listed(found: &Documents, part: Range<usize>) -> Vec<(u32, f32)> {
+fn listed(found: &ScoredDocuments, part: Range<usize>) -> Vec<(u32, f32)> {
     let (docids, sums) = found.part(part);
     docids.iter().copied().zip(sums.iter().copied()).collect()
 }

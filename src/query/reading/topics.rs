@@ -27,7 +27,7 @@ const NAMES: [&str; 4] = ["num", "number", "id", "qid"];
 const LABELS: [&str; 5] = ["Number:", "Topic:", "Title:", "Description:", "Narrative:"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Topic {
+pub(crate) struct ReadTopic {
     /// From the start of the file.
     pub offset: usize,
     pub name: Option<String>,
@@ -39,7 +39,7 @@ pub(crate) struct Topic {
 pub(super) const NONE: &str = "begins with <, as files of topics do, and has no <top>, <topic> or \
                                <query>; a query has no markup";
 
-struct Tag {
+struct TopicTag {
     name: String,
     closes: bool,
     /// The topic's name in an attribute.
@@ -50,7 +50,7 @@ struct Tag {
 }
 
 /// The next tag from `at` on. Comments, declarations and a lone `<` are none.
-fn next_tag(bytes: &[u8], mut at: usize) -> Option<Tag> {
+fn next_tag(bytes: &[u8], mut at: usize) -> Option<TopicTag> {
     loop {
         let start = at + memchr(b'<', bytes.get(at..)?)?;
         let closes = bytes.get(start + 1) == Some(&b'/');
@@ -68,7 +68,7 @@ fn next_tag(bytes: &[u8], mut at: usize) -> Option<Tag> {
                     topic.get_or_insert(value);
                 }
             })?;
-            return Some(Tag { name, closes, topic, start, end });
+            return Some(TopicTag { name, closes, topic, start, end });
         }
         at = start + 1;
         if bytes[start..].starts_with(b"<!--") {
@@ -86,7 +86,7 @@ struct BegunTopic {
 }
 
 impl BegunTopic {
-    fn new(tag: Tag) -> Self {
+    fn new(tag: TopicTag) -> Self {
         Self { offset: tag.start, element: tag.name, name: tag.topic, fields: Vec::new() }
     }
 
@@ -116,7 +116,7 @@ impl BegunTopic {
         texts.join(" ")
     }
 
-    fn end(&self, fields: &[String]) -> Result<Topic, (usize, String)> {
+    fn end(&self, fields: &[String]) -> Result<ReadTopic, (usize, String)> {
         let Self { offset, name, .. } = self;
         let text = self.text(fields);
         if text.is_empty() {
@@ -127,13 +127,13 @@ impl BegunTopic {
             let why = format!("a topic begins here that has none of these: {fields}");
             return Err((*offset, why));
         }
-        Ok(Topic { offset: *offset, name: name.clone(), text })
+        Ok(ReadTopic { offset: *offset, name: name.clone(), text })
     }
 }
 
 /// Reads a file of topics: the text of each is that of `fields`, in their order, or of the title.
 /// An error has its offset and affects no other topic.
-pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<Topic, (usize, String)>> {
+pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<ReadTopic, (usize, String)>> {
     let mut html = HtmlText::new();
     let mut plain = |from: usize, to: usize| {
         let text = html.text(&file[from..to], Markup::Sgml { hidden: &[] }, Some(b"utf-8"));

@@ -6,7 +6,7 @@ use super::*;
 use crate::index::generations::generation::Generation;
 use crate::index::testing::{Collection, build, collection, term};
 use crate::query::engines::copied::Copied;
-use crate::query::engines::pool::{Pool, TasksDone, Work};
+use crate::query::engines::pool::{Pool, PoolWork, TasksDone};
 use crate::query::engines::share::{ALL as ALL_DOCIDS, share_of};
 use crate::query::snapshot::Scoring;
 use crate::query::top_k::Combined;
@@ -231,7 +231,7 @@ fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
     for delta in [0, 5, 1000] {
         let pool: Pool<u32> = Pool::new(delta, 3);
         assert!(pool.push([0]).is_empty());
-        assert!(matches!(pool.take(0, true), (Some(Work::Begin(0, 0)), _)));
+        assert!(matches!(pool.take(0, true), (Some(PoolWork::Begin(0, 0)), _)));
         assert!(matches!(pool.take(1, true), (None, _)));
         assert!(matches!(pool.take(2, true), (None, _)));
         let mut woken = pool.open(0, cut());
@@ -242,12 +242,12 @@ fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
         let mut begun = false;
         while next < tasks || !begun {
             match pool.take(0, true).0.unwrap() {
-                Work::Begin(query, _) => {
+                PoolWork::Begin(query, _) => {
                     assert_eq!(query, 1);
                     assert!(tasks - next <= delta);
                     begun = true;
                 }
-                Work::Tasks(open, range) => {
+                PoolWork::Tasks(open, range) => {
                     assert!(begun || tasks - next > delta);
                     assert_eq!((open.query, range.start), (0, next));
                     assert!(range.end <= open.cut.end_of_run(next));
@@ -275,7 +275,7 @@ fn a_pool_gives_greater_parts_when_more_queries_are_open() {
         let mut tasks = 0;
         let mut parts = 0;
         let mut took = 0;
-        while let (Some(Work::Tasks(open, range)), _) = pool.take(0, true) {
+        while let (Some(PoolWork::Tasks(open, range)), _) = pool.take(0, true) {
             if open.query == 0 {
                 tasks = open.cut.tasks();
                 parts = parts + 1;
@@ -302,7 +302,7 @@ fn a_pool_learns_how_many_tasks_are_worth_taking() {
         let pool = Pool::new(5, 4);
         let mut parts = Vec::new();
         pool.open(0, cut);
-        while let (Some(Work::Tasks(open, range)), _) = pool.take(0, true) {
+        while let (Some(PoolWork::Tasks(open, range)), _) = pool.take(0, true) {
             parts.push(range.len());
             let took = task * range.len() as u32;
             open.done((range, took), &[]);
@@ -326,7 +326,7 @@ fn a_pool_wakes_workers_early_where_queries_are_cut() {
     };
     rest(&pool);
     assert!(pool.push([0]).is_empty());
-    assert!(matches!(pool.take(0, false), (Some(Work::Begin(0, 0)), _)));
+    assert!(matches!(pool.take(0, false), (Some(PoolWork::Begin(0, 0)), _)));
     let cut = cut_of(&snapshot, &term(7), &ALL).expect("it is cut");
     assert_eq!(pool.open(0, cut), [2]);
     rest(&pool);

@@ -11,8 +11,8 @@
 
 use super::tags::{NAME_BYTE, TagRole, is_space, name_at, role_of};
 use super::{Markup, raw, references};
-use crate::text::marks::Marks;
-use crate::text::sweep::{self, Stop, Sweep};
+use crate::text::marks::PageMarks;
+use crate::text::sweep::{self, Sweep, SweepStop};
 use memchr::memchr;
 
 /// Appends the text of `page`, which is in UTF-8, to `out`.
@@ -51,7 +51,7 @@ struct Extractor<'a> {
     markup: Markup,
     out: &'a mut Vec<u8>,
     /// Made when something is stepped through.
-    marks: &'a mut Option<Marks<'a>>,
+    marks: &'a mut Option<PageMarks<'a>>,
     at: usize,
     /// Open `template` elements, and where the text of the outermost begins in `out`.
     templates: u32,
@@ -70,7 +70,7 @@ impl Extractor<'_> {
             let end = if self.swept() {
                 self.at
             } else {
-                self.marks.get_or_insert_with(|| Marks::new(page)).text_end(self.at)
+                self.marks.get_or_insert_with(|| PageMarks::new(page)).text_end(self.at)
             };
             self.text_until(end);
             let rest = &page[end..];
@@ -104,11 +104,13 @@ impl Extractor<'_> {
         };
         loop {
             match sweep(self.page, &mut self.at, self.out) {
-                Stop::Behind { name, after, is_end, role } => {
+                SweepStop::Behind { name, after, is_end, role } => {
                     self.rare_tag(name, after, is_end, role);
                 }
-                Stop::Here => return matches!(self.page.get(self.at), None | Some(b'<' | b'&')),
-                Stop::Odd { until } => {
+                SweepStop::Here => {
+                    return matches!(self.page.get(self.at), None | Some(b'<' | b'&'));
+                }
+                SweepStop::Odd { until } => {
                     self.stepped_until = until;
                     return false;
                 }
@@ -161,7 +163,7 @@ impl Extractor<'_> {
     #[inline(always)]
     fn tag_end(&mut self, mut at: usize) -> Option<usize> {
         let page = self.page;
-        let marks = self.marks.get_or_insert_with(|| Marks::new(page));
+        let marks = self.marks.get_or_insert_with(|| PageMarks::new(page));
         loop {
             // No attribute is under way here, so the first of these marks is not part of a value.
             let mark = marks.in_tag(at);

@@ -43,7 +43,7 @@ impl Lanes for Portable {
     }
 }
 
-pub(in crate::text) fn portable(page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Stop {
+pub(in crate::text) fn portable(page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> SweepStop {
     sweep(Portable, page, at, out)
 }
 

@@ -6,7 +6,7 @@ use super::{Arg, Emulator, Launch};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 use millrace::gpu::floor::error::{Cuda, GpuError};
-use millrace::gpu::floor::machine::{Machine, UnderWay, Work};
+use millrace::gpu::floor::machine::{DeviceWork, Machine, UnderWay};
 use millrace::gpu::floor::steps::{Argument, Step};
 use millrace::gpu::floor::wake::Wake;
 use std::collections::HashMap;
@@ -99,11 +99,11 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for EmulatedArrays
         Ok(())
     }
 
-    fn give(&mut self, work: &Work<'_, A>) -> Result<Option<Box<dyn UnderWay>>, GpuError> {
+    fn give(&mut self, work: &DeviceWork<'_, A>) -> Result<Option<Box<dyn UnderWay>>, GpuError> {
         if self.under_way.load(Ordering::Relaxed) == self.manner.buffers {
             return Ok(None);
         }
-        let Work { up, steps, down } = work;
+        let DeviceWork { up, steps, down } = work;
         let parts = |slices: &[&[u8]]| slices.iter().map(|slice| slice.len()).sum::<usize>();
         let brought: usize = up.iter().map(|(_, _, slices)| parts(slices)).sum();
         let brings: u64 = down.iter().map(|(_, part)| part.end - part.start).sum();

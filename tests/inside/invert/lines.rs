@@ -4,7 +4,9 @@
 use super::machine::{Emulated, compiled};
 use super::{SHAPES, compare, inverter_of, keyed, put, read, words};
 use crate::inside_tests::emulation::Random;
-use millrace::dictionary::device::lines::{DeviceLines, LONGEST_NAME, LineShape, Value, ValueRole};
+use millrace::dictionary::device::lines::{
+    DeviceLines, LONGEST_NAME, LineShape, LineValue, ValueRole,
+};
 use millrace::dictionary::device::text_buffers::TextBuffer;
 use millrace::dictionary::device::texts::TextGatherer;
 use millrace::dictionary::parsed::Regroup;
@@ -25,14 +27,14 @@ use millrace::text::html::Page;
 use millrace::text::tokenizer::Tokenizer;
 use std::sync::Arc;
 
-const NAMED: Value = Value { role: ValueRole::Name, is_number: false };
-const NUMBERED: Value = Value { role: ValueRole::Name, is_number: true };
-const TEXT: Value = Value { role: ValueRole::Text, is_number: false };
-const OTHER: Value = Value { role: ValueRole::Other, is_number: false };
-const NUMBER: Value = Value { role: ValueRole::Other, is_number: true };
+const NAMED: LineValue = LineValue { role: ValueRole::Name, is_number: false };
+const NUMBERED: LineValue = LineValue { role: ValueRole::Name, is_number: true };
+const TEXT: LineValue = LineValue { role: ValueRole::Text, is_number: false };
+const OTHER: LineValue = LineValue { role: ValueRole::Other, is_number: false };
+const NUMBER: LineValue = LineValue { role: ValueRole::Other, is_number: true };
 
 /// Values, each behind its bytes, and what is behind all.
-type Template = (&'static [(&'static str, Value)], &'static str);
+type Template = (&'static [(&'static str, LineValue)], &'static str);
 
 /// Shapes with names in quotes and of digits, one text and several, and other fields around.
 const TEMPLATES: [Template; 8] = [
@@ -151,8 +153,8 @@ fn line(random: &mut Random, of: usize, wrong: bool) -> Vec<u8> {
     for (before, value) in values {
         parts.push(before.as_bytes().to_vec());
         parts.push(match value {
-            Value { is_number: true, .. } => number(random, wrong),
-            Value { role: ValueRole::Name, .. } => name(random, wrong),
+            LineValue { is_number: true, .. } => number(random, wrong),
+            LineValue { role: ValueRole::Name, .. } => name(random, wrong),
             _ => {
                 let parts = random.below(60) * random.below(2) + random.below(5);
                 string(random, parts, wrong)

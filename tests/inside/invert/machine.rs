@@ -5,7 +5,7 @@ use crate::inside_tests::emulation::{Arg, Buffer, Emulator};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 use millrace::dictionary::device::text_buffers::Pin;
-use millrace::gpu::floor::arrays::{Arrays, Places};
+use millrace::gpu::floor::arrays::{ArrayPlaces, Arrays};
 use millrace::gpu::floor::error::{Cuda, GpuError};
 use millrace::gpu::invert::machine::{
     ArrayReading, DeviceMemory, Downloader, InvertMachine, NextParcel, Uploader,
@@ -142,7 +142,7 @@ impl InvertMachine for Emulated {
         Ok(())
     }
 
-    fn places(&mut self) -> &mut dyn Places<InvertArray> {
+    fn places(&mut self) -> &mut dyn ArrayPlaces<InvertArray> {
         &mut self.arrays
     }
 

@@ -8,15 +8,15 @@ mod merging;
 
 use super::Args;
 use super::harness::{
-    PlannedQuery, PlannedTerm, PreparedBench, Took, alone, batches_of, distinct, expected, hits,
-    passes, run_wanted, spread,
+    AnswerTimes, PlannedQuery, PlannedTerm, PreparedBench, alone, batches_of, distinct, expected,
+    hits, passes, run_wanted, spread,
 };
 use crate::args::explain;
 use crate::numbers::mean;
 use crate::rows::print;
 use anyhow::ensure;
 use millrace::inside::gpu::{
-    AskedPart, DeviceMethod as _, MOST_MERGE_LEVELS, Merging, MethodBatch, MethodDevice,
+    AskedPart, DeviceMethod as _, DingTuning, MOST_MERGE_LEVELS, MethodBatch, MethodDevice,
     check_lists,
 };
 use millrace::{Hit, Mode, Query, Scoring, Wanted};
@@ -41,9 +41,9 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let all = (Wanted::default(), usize::MAX);
     let prepared = PreparedBench::new((args, queries), Scoring::default(), all)?;
     let generation = prepared.snapshot.generation();
-    check_lists::<Merging>(generation).map_err(explain)?;
+    check_lists::<DingTuning>(generation).map_err(explain)?;
     let most = (args.batch_or(256), 1000);
-    let mut device = prepared.open::<Merging>(0, most, None)?;
+    let mut device = prepared.open::<DingTuning>(0, most, None)?;
     let start = Instant::now();
     let lists = distinct(&prepared.planned);
     let parts: Vec<_> = lists.iter().map(|(_, term)| term.entries.clone().into()).collect();
@@ -77,10 +77,10 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
 
 struct Ding09Bench<'a> {
     prepared: &'a PreparedBench<'a>,
-    device: MethodDevice<Merging>,
+    device: MethodDevice<DingTuning>,
 }
 
-fn asked(term: &PlannedTerm) -> AskedPart<Merging> {
+fn asked(term: &PlannedTerm) -> AskedPart<DingTuning> {
     AskedPart::new(term.entries.clone().into(), term.weight)
 }
 
@@ -104,20 +104,24 @@ impl Ding09Bench<'_> {
         k: u32,
         size: usize,
         all_terms: bool,
-    ) -> anyhow::Result<Vec<MethodBatch<Merging>>> {
+    ) -> anyhow::Result<Vec<MethodBatch<DingTuning>>> {
         let queries = planned.iter().map(|planned| planned.asked());
-        batches_of(&mut self.device, (Merging::default(), all_terms), (queries, k, size))
+        batches_of(&mut self.device, (DingTuning::default(), all_terms), (queries, k, size))
     }
 
     fn size(&self) -> usize {
         self.prepared.args.batch_or(256)
     }
 
-    fn time(&mut self, batches: &[MethodBatch<Merging>], seconds: f64) -> anyhow::Result<Took> {
+    fn time(
+        &mut self,
+        batches: &[MethodBatch<DingTuning>],
+        seconds: f64,
+    ) -> anyhow::Result<AnswerTimes> {
         passes(seconds, || {
-            let mut all = Took::default();
+            let mut all = AnswerTimes::default();
             for batch in batches {
-                all += Took::of(batch.len(), || {
+                all += AnswerTimes::of(batch.len(), || {
                     std::hint::black_box(self.device.answer(batch)?);
                     Ok(self.device.took_ms()?)
                 })?;
@@ -232,7 +236,7 @@ impl Ding09Bench<'_> {
                 let mut stages = BTreeMap::<&str, f64>::new();
                 let mut chosen = 0;
                 for batch in self.of(&queries, 10, size, all_terms)? {
-                    let steps = Merging::steps(&batch);
+                    let steps = DingTuning::steps(&batch);
                     let times = self.device.time_steps(&batch, &steps)?;
                     for (step, &ms) in steps.iter().zip(&times[1..]) {
                         *stages.entry(stage(step.kernel, all_terms)).or_default() += f64::from(ms);
@@ -256,7 +260,7 @@ impl Ding09Bench<'_> {
     }
 
     fn levels(&mut self) -> anyhow::Result<()> {
-        let of = |levels| Merging { levels, ..Merging::default() };
+        let of = |levels| DingTuning { levels, ..DingTuning::default() };
         self.mergings("ding09-levels", (0..=MOST_MERGE_LEVELS).map(of))
     }
 
@@ -264,7 +268,7 @@ impl Ding09Bench<'_> {
     fn mergings(
         &mut self,
         row: &str,
-        mergings: impl IntoIterator<Item = Merging>,
+        mergings: impl IntoIterator<Item = DingTuning>,
     ) -> anyhow::Result<()> {
         let queries = self.prepared.some(STAGED);
         for merging in mergings {

@@ -6,8 +6,8 @@ use crate::rows::print;
 use crate::threads::{in_turn, threads};
 use anyhow::ensure;
 use millrace::inside::gpu::{
-    AskedPart, Device, DeviceInfo, DeviceMethod, FoundHits, Memory, MethodBatch, MethodDevice,
-    ModuleCache, Toolchain,
+    AskedPart, Device, DeviceInfo, DeviceMethod, FoundHits, MethodBatch, MethodDevice,
+    MethodMemory, ModuleCache, Toolchain,
 };
 use millrace::inside::index::TermEntry;
 use millrace::inside::query::{Plan, Planner};
@@ -107,7 +107,7 @@ impl<'a> PreparedBench<'a> {
         (queries, k): (usize, usize),
         travelling: Option<u64>,
     ) -> anyhow::Result<MethodDevice<M>> {
-        let memory = Memory { lists: self.args.gpu_memory, travelling, queries, k };
+        let memory = MethodMemory { lists: self.args.gpu_memory, travelling, queries, k };
         let device = self.device(number)?;
         let toolchain = &self.toolchain;
         Ok(MethodDevice::open(device, toolchain, &self.snapshot, memory, threads())?)
@@ -279,7 +279,7 @@ pub(super) fn hits(found: Vec<FoundHits>) -> impl Iterator<Item = Vec<Hit>> {
 
 /// What queries of a device come to.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Took {
+pub(super) struct AnswerTimes {
     pub(super) queries: f64,
     /// From the launch of the batch that a query is in to its hits.
     pub(super) latency_s: f64,
@@ -288,7 +288,7 @@ pub(super) struct Took {
     pub(super) seconds: f64,
 }
 
-impl AddAssign for Took {
+impl AddAssign for AnswerTimes {
     fn add_assign(&mut self, other: Self) {
         self.queries += other.queries;
         self.latency_s += other.latency_s;
@@ -296,7 +296,7 @@ impl AddAssign for Took {
     }
 }
 
-impl Took {
+impl AnswerTimes {
     /// Answers a batch of so many queries; `answer` returns the milliseconds of the device.
     pub(super) fn of(
         queries: usize,
@@ -321,10 +321,10 @@ impl Took {
 /// The sum of passes behind one that does not count: at least one, and for so many seconds.
 pub(super) fn passes(
     seconds: f64,
-    mut pass: impl FnMut() -> anyhow::Result<Took>,
-) -> anyhow::Result<Took> {
+    mut pass: impl FnMut() -> anyhow::Result<AnswerTimes>,
+) -> anyhow::Result<AnswerTimes> {
     pass()?;
-    let mut all = Took::default();
+    let mut all = AnswerTimes::default();
     let start = Instant::now();
     while all.seconds == 0.0 || all.seconds < seconds {
         all += pass()?;

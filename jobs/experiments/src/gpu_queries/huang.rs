@@ -8,8 +8,8 @@
 
 use super::Args;
 use super::harness::{
-    PlannedQuery, PreparedBench, Took, batches_of, expected, has_room, hits, passes, run_wanted,
-    with,
+    AnswerTimes, PlannedQuery, PreparedBench, batches_of, expected, has_room, hits, passes,
+    run_wanted, with,
 };
 use crate::args::explain;
 use crate::rows::print;
@@ -157,15 +157,15 @@ impl<'a> HuangBench<'a> {
     }
 
     /// Answers all batches; devices take the next one when they have ended one.
-    fn pass(&mut self, made: &mut MadeBatches, way: HuangWay) -> anyhow::Result<Took> {
+    fn pass(&mut self, made: &mut MadeBatches, way: HuangWay) -> anyhow::Result<AnswerTimes> {
         let next = AtomicUsize::new(0);
         let work = |device: &mut MethodDevice<HuangTuning>,
                     batches: &mut [MethodBatch<HuangTuning>]|
-         -> anyhow::Result<Took> {
-            let mut all = Took::default();
+         -> anyhow::Result<AnswerTimes> {
+            let mut all = AnswerTimes::default();
             while let Some(batch) = batches.get_mut(next.fetch_add(1, Ordering::Relaxed)) {
                 way.tell(batch);
-                all += Took::of(batch.len(), || {
+                all += AnswerTimes::of(batch.len(), || {
                     std::hint::black_box(device.answer(batch)?);
                     Ok(device.took_ms()?)
                 })?;
@@ -179,7 +179,7 @@ impl<'a> HuangBench<'a> {
                 each.map(|(device, batches)| scope.spawn(move || work(device, batches))).collect();
             threads.into_iter().map(|thread| thread.join().expect("a thread panicked")).collect()
         });
-        let mut all = Took::default();
+        let mut all = AnswerTimes::default();
         for part in parts {
             all += part?;
         }

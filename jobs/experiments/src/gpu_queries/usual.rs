@@ -8,8 +8,8 @@ use crate::rows::print;
 use crate::threads::{in_turn, threads};
 use anyhow::{Context as _, bail};
 use millrace::inside::gpu::{
-    Answered, BatchQuery, BatchSlot, Bringer, Brought, ListRequest, PlacedList, PlacedTerm,
-    QueryBatch, QueryBatchRoom, QueryDevice, Ranges,
+    BatchAnswer, BatchQuery, BatchSlot, Bringer, BroughtList, FreeRanges, ListRequest, PlacedList,
+    PlacedTerm, QueryBatch, QueryBatchRoom, QueryDevice,
 };
 use millrace::{Hit, Mode, Query, Scoring, Wanted};
 use serde_json::json;
@@ -70,7 +70,7 @@ fn load(
     prepared: &PreparedBench<'_>,
 ) -> anyhow::Result<DeviceLists<PlacedList>> {
     let lists = distinct(&prepared.planned);
-    let ranges = Mutex::new(Ranges::new(device.arena().bytes()));
+    let ranges = Mutex::new(FreeRanges::new(device.arena().bytes()));
     let documents = 0..device.windows().documents;
     let begin = || Ok(Bringer::new(device, &prepared.snapshot, &documents)?);
     let made = in_turn(threads(), begin, |bringer, number| {
@@ -85,10 +85,10 @@ fn load(
         };
         bringer.bring(asked, room, |id, brought| came.push((id, brought)));
         let made = came.into_iter().map(|(id, brought)| match brought {
-            Brought::Here(at, placed) => Ok((some[id].0.clone(), at, placed, lens[id])),
-            Brought::NoRoom => bail!("the lists of the queries do not fit --gpu-memory"),
-            Brought::Damaged(_) => bail!("the index is damaged; `millrace check` says where"),
-            Brought::Lost(_) => bail!("the device took no copy of a list"),
+            BroughtList::Here(at, placed) => Ok((some[id].0.clone(), at, placed, lens[id])),
+            BroughtList::NoRoom => bail!("the lists of the queries do not fit --gpu-memory"),
+            BroughtList::Damaged(_) => bail!("the index is damaged; `millrace check` says where"),
+            BroughtList::Lost(_) => bail!("the device took no copy of a list"),
         });
         Ok(Some(made.collect::<anyhow::Result<Vec<_>>>()?))
     })?;
@@ -153,7 +153,7 @@ impl UsualBench<'_> {
             slot.launch(&self.device, &batch)?;
             slot.wait()?;
             for answer in slot.answers(&batch) {
-                let Answered::Hits(hits) = answer else {
+                let BatchAnswer::Hits(hits) = answer else {
                     overflown += 1;
                     found.push(self.ordered(&mut ordered, sample[found.len()], way)?);
                     continue;
@@ -186,7 +186,7 @@ impl UsualBench<'_> {
         slot.launch_ordered(&self.device, &batch)?;
         slot.wait()?;
         match slot.answers(&batch).pop() {
-            Some(Answered::Hits(hits)) => Ok(hits),
+            Some(BatchAnswer::Hits(hits)) => Ok(hits),
             _ => bail!("the ordered kernels gave no answer"),
         }
     }
@@ -209,7 +209,7 @@ impl UsualBench<'_> {
                 while !slot.is_done()? {
                     std::hint::spin_loop();
                 }
-                let left = |answer: &&Answered| matches!(answer, Answered::Overflown(_));
+                let left = |answer: &&BatchAnswer| matches!(answer, BatchAnswer::Overflown(_));
                 overflown += slot.answers(before).iter().filter(left).count();
                 queries += before.len();
             }

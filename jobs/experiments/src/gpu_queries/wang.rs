@@ -20,7 +20,7 @@ use millrace::inside::gpu::{
 use millrace::inside::index::TermEntry;
 use millrace::inside::query::{Demand, Plan};
 use millrace::{Algorithm, Mode, Query, Wanted};
-use model::{ListSizes, Model};
+use model::{ListSizes, WangModel};
 use pass::PassSettings;
 use serde_json::json;
 use std::collections::HashMap;
@@ -65,14 +65,14 @@ fn of_wang(k: usize) -> Wanted {
 }
 
 /// A model, what the training queries want of lists, and the queries that are answered.
-struct Log {
-    model: Model,
+struct WangLog {
+    model: WangModel,
     demand: Demand,
     plans: Vec<Plan>,
 }
 
 /// A figure of a bench.
-type Figure<B> = fn(&mut B, &Log) -> anyhow::Result<()>;
+type Figure<B> = fn(&mut B, &WangLog) -> anyhow::Result<()>;
 
 struct WangBench<'a> {
     prepared: &'a PreparedBench<'a>,
@@ -91,12 +91,12 @@ impl<'a> WangBench<'a> {
     }
 
     /// The log for the best k, to be answered as the model says.
-    fn log(&self, model: Model, k: usize) -> anyhow::Result<Log> {
+    fn log(&self, model: WangModel, k: usize) -> anyhow::Result<WangLog> {
         let (train, test) = self.halves();
         let text = |planned: &PlannedQuery| (&*self.prepared.queries[planned.number].text, 1);
         let texts: Vec<(&str, _)> = train.iter().map(text).collect();
         let demand = Demand::of_log(&self.prepared.snapshot, &texts, k, threads())?;
-        Ok(Log { model, demand, plans: wanting(test, of_wang(k)) })
+        Ok(WangLog { model, demand, plans: wanting(test, of_wang(k)) })
     }
 
     /// The figures that are asked for, for the best 10 but for the last.

@@ -1,6 +1,6 @@
 //! Rows of the paper's tables, and the rates of this machine, from what builds report.
 
-use super::{BuildWay, PipelineBench, Roles, print};
+use super::{BuildWay, PipelineBench, RoleCounts, print};
 use crate::numbers::uniform;
 use anyhow::Context;
 use millrace::inside::build::{IndexerReport, MeasuredRates, TokensTaken};
@@ -58,7 +58,7 @@ fn preprocessing(report: &BuildReport) -> f64 {
 /// that their sum may be more than the whole. As in the paper, text over the time of indexing is
 /// one throughput, and text over the whole time of the indexers, from the beginning of the dataflow
 /// to the last written run, the other.
-pub(super) fn times(report: &BuildReport, (parsers, cpu, gpu): Roles) -> Value {
+pub(super) fn times(report: &BuildReport, (parsers, cpu, gpu): RoleCounts) -> Value {
     let busy = |on_gpu| of_side(report, gpu, on_gpu, |_, took| took.busy_s).0;
     let waited = |on_gpu| of_side(report, gpu, on_gpu, |_, took| took.waited_s).0;
     let preprocessing = preprocessing(report);

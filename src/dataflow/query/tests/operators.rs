@@ -6,12 +6,12 @@ use crate::dataflow::control::JobError;
 use crate::dataflow::crossing::{Crossing, CrossingRecord};
 use crate::dataflow::harness::{Failure, Step, failure, pass};
 use crate::dataflow::query::ask::ask;
-use crate::dataflow::query::batch::Numbered;
+use crate::dataflow::query::batch::NumberedQuery;
 use crate::dataflow::query::collect::{AnswerWriter, Sink, collect};
 use crate::dataflow::query::context::Context;
 use crate::dataflow::query::desk::Request;
 use crate::dataflow::query::gather::gather;
-use crate::dataflow::query::lay_out::{Answered, Out};
+use crate::dataflow::query::lay_out::{AnswerOut, LaidOutAnswer};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::query::look::{PlansByNumber, look};
 use crate::dataflow::query::messages::{CountedTerms, Question, ShardHits};
@@ -163,7 +163,7 @@ fn weigh_waits_for_all_shards_and_fails_where_they_differ() {
 
 #[derive(Clone)]
 enum Coming {
-    Query(Numbered),
+    Query(NumberedQuery),
     Hits(ShardHits),
 }
 
@@ -197,8 +197,8 @@ fn gather_puts_shards_together_and_holds_queries_that_are_open() {
             gather(queries, tell(hits), &given)
         },
         |Local(answered)| match answered.out {
-            Out::Text(text) => (answered.place, String::from_utf8(text).unwrap()),
-            Out::Value(_) => panic!("text was asked for"),
+            AnswerOut::Text(text) => (answered.place, String::from_utf8(text).unwrap()),
+            AnswerOut::Value(_) => panic!("text was asked for"),
         },
     );
     assert!(!context.control.stopped());
@@ -221,8 +221,8 @@ impl io::Write for Broken {
     }
 }
 
-fn text(place: u32, text: &str) -> Local<Answered> {
-    Local(Answered { place, out: Out::Text(text.into()) })
+fn text(place: u32, text: &str) -> Local<LaidOutAnswer> {
+    Local(LaidOutAnswer { place, out: AnswerOut::Text(text.into()) })
 }
 
 #[test]

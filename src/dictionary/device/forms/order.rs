@@ -3,7 +3,7 @@
 //! terms of each together, sort them, and write to their part of the result. A term is sorted by
 //! the first bytes of its suffix as a number; most suffixes are no longer.
 
-use super::{FormTerm, Forms, PART_FORMS, Shard, Suffix, place_of};
+use super::{FormSuffix, FormTerm, Forms, PART_FORMS, TermShard, place_of};
 use crate::codec::prefetch::prefetch_at;
 use crate::dictionary::strings::codes::{Coded, spell};
 use crate::pages;
@@ -22,13 +22,13 @@ pub(crate) struct OrderedTerms {
 
 /// A term that is sorted within its collection.
 #[derive(Clone, Copy, Zeroable)]
-struct Sorted {
+struct SortedTerm {
     key: u64,
     number: u32,
     len: u8,
 }
 
-impl Sorted {
+impl SortedTerm {
     /// Whether the suffix is longer than the key.
     fn is_long(&self) -> bool {
         usize::from(self.len) > KEY_BYTES
@@ -57,10 +57,10 @@ fn key(suffix: &[u8]) -> u64 {
 /// The same of the suffix of a term.
 fn key_of(term: &FormTerm<'_>) -> u64 {
     match term.suffix {
-        Suffix::Short([a, b, c, d, e, f, g, ..], len) => {
+        FormSuffix::Short([a, b, c, d, e, f, g, ..], len) => {
             u64::from_be_bytes([a, b, c, d, e, f, g, len.min(KEY_BYTES + 1) as u8])
         }
-        Suffix::Numbered(suffix) => key(suffix),
+        FormSuffix::Numbered(suffix) => key(suffix),
     }
 }
 
@@ -81,7 +81,7 @@ impl Size {
 #[derive(Clone, Copy)]
 struct All<'a> {
     codes: &'a [u64],
-    shards: &'a [Shard],
+    shards: &'a [TermShard],
 }
 
 impl<'a> All<'a> {
@@ -89,18 +89,18 @@ impl<'a> All<'a> {
         FormTerm::of(code, |shard| &self.shards[shard].terms)
     }
 
-    fn of(self, term: &Sorted) -> FormTerm<'a> {
+    fn of(self, term: &SortedTerm) -> FormTerm<'a> {
         self.term(self.codes[term.number as usize])
     }
 
     /// Prefetches for suffixes that are longer than keys: the code of one term, the place of an
     /// earlier one, and the bytes of one before that.
-    fn prefetch(self, terms: [Option<&Sorted>; 3]) {
+    fn prefetch(self, terms: [Option<&SortedTerm>; 3]) {
         let [code, place, bytes] = terms.map(|term| term.filter(|term| term.is_long()));
         if let Some(term) = code {
             prefetch_at(self.codes, term.number as usize);
         }
-        let numbered = |term: &Sorted| match spell(self.codes[term.number as usize]) {
+        let numbered = |term: &SortedTerm| match spell(self.codes[term.number as usize]) {
             Coded::Short(_) => None,
             Coded::Number(number) => {
                 let (shard, at) = place_of(number);
@@ -116,8 +116,8 @@ impl<'a> All<'a> {
     }
 
     /// Sorts terms with the same key, whose suffixes are longer than that.
-    fn sort_alike(self, alike: &mut [Sorted]) {
-        let with_rest = |&sorted: &Sorted| {
+    fn sort_alike(self, alike: &mut [SortedTerm]) {
+        let with_rest = |&sorted: &SortedTerm| {
             let term = self.of(&sorted);
             (key(&term.suffix()[KEY_BYTES..]), term, sorted)
         };
@@ -131,7 +131,7 @@ impl<'a> All<'a> {
 
 /// Some terms, by collection.
 struct Scattered {
-    terms: Vec<Sorted>,
+    terms: Vec<SortedTerm>,
     ends: Vec<usize>,
     sizes: Vec<Size>,
 }
@@ -155,13 +155,13 @@ impl Scattered {
         for (number, &code) in (numbers.start as u32..).zip(codes) {
             let term = all.term(code);
             let end = &mut ends[usize::from(term.collection)];
-            terms[*end] = Sorted { key: key_of(&term), number, len: term.suffix().len() as u8 };
+            terms[*end] = SortedTerm { key: key_of(&term), number, len: term.suffix().len() as u8 };
             *end += 1;
         }
         Self { terms, ends, sizes }
     }
 
-    fn collection(&self, collection: usize) -> &[Sorted] {
+    fn collection(&self, collection: usize) -> &[SortedTerm] {
         let begin = collection.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.terms[begin..self.ends[collection]]
     }
@@ -185,7 +185,7 @@ impl OrderPart<'_> {
             terms.clear();
             scattered.iter().for_each(|some| terms.extend_from_slice(some.collection(collection)));
             // Numbers are sorted without a branch for each comparison.
-            terms.sort_unstable_by_key(|term: &Sorted| term.key);
+            terms.sort_unstable_by_key(|term: &SortedTerm| term.key);
             for alike in terms.chunk_by_mut(|a, b| a.key == b.key).filter(|alike| alike.len() > 1) {
                 all.sort_alike(alike);
             }

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 
 /// The codes of terms and the registers that a meaning stands for.
-fn read(meaning: Meaning, expansions: &[Meaning]) -> (Vec<u64>, Vec<u64>) {
+fn read(meaning: FormMeaning, expansions: &[FormMeaning]) -> (Vec<u64>, Vec<u64>) {
     if meaning.code == NO_TERM {
         return (Vec::new(), Vec::new());
     }
@@ -12,7 +12,7 @@ fn read(meaning: Meaning, expansions: &[Meaning]) -> (Vec<u64>, Vec<u64>) {
     }
     assert!(meaning.code & EXPANDED != 0);
     let at = (meaning.code & !EXPANDED) as usize / 2;
-    let Meaning { code: parts, member: terms } = expansions[at];
+    let FormMeaning { code: parts, member: terms } = expansions[at];
     let parts = &expansions[at + 1..][..parts as usize];
     let codes: Vec<u64> = parts.iter().map(|p| p.code).filter(|&c| c != NO_TERM).collect();
     assert_eq!(codes.len() as u64, terms);

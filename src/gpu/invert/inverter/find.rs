@@ -13,7 +13,7 @@ use super::spent;
 use super::typed::{Typed, part};
 use super::work::InverterWork;
 use crate::crew::{Crew, lock, spawn};
-use crate::dictionary::device::forms::Meaning;
+use crate::dictionary::device::forms::FormMeaning;
 use crate::dictionary::device::lines::DeviceLines;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::InvertTuning;
@@ -261,7 +261,7 @@ impl Finder {
             4 * all,
             if known > 0 { 4 * places } else { 0 },
         )?;
-        self.reserve::<Meaning>(InvertArray::Coded, new.into())?;
+        self.reserve::<FormMeaning>(InvertArray::Coded, new.into())?;
         if new > 0 {
             self.reserve::<u32>(InvertArray::Sums, steps::sum_words(new).into())?;
             self.reserve::<u8>(InvertArray::ForeignBytes, new_bytes.into())?;

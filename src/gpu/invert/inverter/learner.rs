@@ -4,7 +4,7 @@
 
 use super::spent;
 use crate::crew::{Awaited, lock, spawn};
-use crate::dictionary::device::forms::{FormReader, Forms, Meaning, OrderedTerms, ReadForms};
+use crate::dictionary::device::forms::{FormMeaning, FormReader, Forms, OrderedTerms, ReadForms};
 use crate::text::analysis::Analysis;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -25,10 +25,10 @@ pub(super) struct UnknownForms {
 }
 
 pub(super) struct Learned {
-    pub(super) foreign: Vec<Meaning>,
-    pub(super) odd: Vec<Meaning>,
+    pub(super) foreign: Vec<FormMeaning>,
+    pub(super) odd: Vec<FormMeaning>,
     /// The expansions of both, and the number of meanings before them among those of all batches.
-    pub(super) expansions: Vec<Meaning>,
+    pub(super) expansions: Vec<FormMeaning>,
     pub(super) place: usize,
     /// Meanings of expansions that stay; those of odd tokens are useless once the batch is counted.
     pub(super) kept: usize,

@@ -6,7 +6,7 @@ use super::find::FoundForms;
 use super::learner::Learned;
 use super::typed::{Typed, part};
 use super::{Inverter, spent};
-use crate::dictionary::device::forms::Meaning;
+use crate::dictionary::device::forms::FormMeaning;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::machine::InvertMachine;
 use crate::gpu::invert::steps::{self, COUNTERS, InvertArray, SUM, terms};
@@ -48,7 +48,7 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
         let Learned { foreign, odd, expansions, place, .. } = learned;
         let told = [foreign, odd, expansions].map(Vec::as_slice);
         let [foreign, odd, expansions] = told.map(|told| told.len() as u32);
-        self.reserve::<Meaning>(InvertArray::Told, u64::from(foreign + odd + expansions))?;
+        self.reserve::<FormMeaning>(InvertArray::Told, u64::from(foreign + odd + expansions))?;
         let parts = told.map(bytemuck::cast_slice);
         self.machine.write(InvertArray::Told, 0, &parts)?;
         self.reserve::<u64>(InvertArray::ForeignMeanings, foreign.into())?;

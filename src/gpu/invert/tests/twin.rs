@@ -3,8 +3,10 @@
 use super::inverter::CountedBatch;
 use super::text::{PieceText, content};
 use crate::codec::folded;
-use crate::dictionary::device::forms::Meaning;
-use crate::dictionary::device::lines::{LONGEST_NAME, LineShape, Value, ValueRole, number_bytes};
+use crate::dictionary::device::forms::FormMeaning;
+use crate::dictionary::device::lines::{
+    LONGEST_NAME, LineShape, LineValue, ValueRole, number_bytes,
+};
 use crate::dictionary::device::members::{for_each_member, hash_of_key};
 use crate::dictionary::strings::codes::code_of;
 use crate::order::{PieceCounts, Sketch};
@@ -62,12 +64,12 @@ pub(crate) fn line(
         rest = rest.strip_prefix(before)?;
         let begin = line.len() - rest.len();
         match value {
-            Value { is_number: true, .. } => rest = &rest[number_bytes(rest)?..],
-            Value { role: ValueRole::Name, .. } => {
+            LineValue { is_number: true, .. } => rest = &rest[number_bytes(rest)?..],
+            LineValue { role: ValueRole::Name, .. } => {
                 let is_of_name = |byte: &&u8| !b"\"\\\n".contains(byte);
                 rest = &rest[rest.iter().take_while(is_of_name).count()..];
             }
-            Value { role, .. } => {
+            LineValue { role, .. } => {
                 let text;
                 (text, rest) = string(rest)?;
                 if role == ValueRole::Text {
@@ -134,11 +136,11 @@ fn unescape<'a>(escape: &'a [u8], text: &mut Vec<u8>) -> Option<&'a [u8]> {
 }
 
 /// `invert_code_forms`: None if the form is foreign.
-pub(crate) fn code_form(analysis: &Analysis, form: &str) -> Option<Meaning> {
+pub(crate) fn code_form(analysis: &Analysis, form: &str) -> Option<FormMeaning> {
     let hash = hash_of_key(key_of(form.as_bytes())?);
     match analysis.analyze_token(form) {
-        None => Some(Meaning::NOTHING),
-        Some(term) => Some(Meaning::of_token(code_of(term.as_bytes())?, hash)),
+        None => Some(FormMeaning::NOTHING),
+        Some(term) => Some(FormMeaning::of_token(code_of(term.as_bytes())?, hash)),
     }
 }
 

@@ -180,13 +180,13 @@ impl PieceDocuments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dictionary::device::lines::{LineShape, Value, ValueRole};
+    use crate::dictionary::device::lines::{LineShape, LineValue, ValueRole};
 
     #[test]
     fn lines_are_the_documents_of_their_pieces() {
         let shape = |end: &str| {
-            let value = |role| Value { role, is_number: false };
-            let values: [(&[u8], Value); 2] = [
+            let value = |role| LineValue { role, is_number: false };
+            let values: [(&[u8], LineValue); 2] = [
                 (b"{\"id\":\"", value(ValueRole::Name)),
                 (b"\",\"text\":\"", value(ValueRole::Text)),
             ];

@@ -24,16 +24,16 @@ pub(crate) struct DocumentsDone {
     pub tokens: u64,
     /// Documents without an indexed token.
     pub empty: u64,
-    pub duplicates: Counting,
+    pub duplicates: NameCounting,
     pub skipped: BTreeMap<String, u64>,
     /// Messages of the first of them.
     pub first_skipped: Vec<String>,
 }
 
 /// A thread that counts names that occur more than once, while the last run is encoded.
-pub(crate) struct Counting(Awaited<io::Result<Duplicates>>);
+pub(crate) struct NameCounting(Awaited<io::Result<Duplicates>>);
 
-impl Counting {
+impl NameCounting {
     pub(crate) fn wait(self, directory: &Path) -> Result<Duplicates, TableCause> {
         let counted = self.0.ended().map_err(|_| "counting the names panicked")?;
         counted.map_err(|e| names_error(directory, &e))
@@ -73,11 +73,11 @@ struct SharedTable {
     /// Threads that count the names.
     threads: usize,
     names: Names,
-    sum: Mutex<Sum>,
+    sum: Mutex<TableSum>,
 }
 
 #[derive(Default)]
-struct Sum {
+struct TableSum {
     runs: BTreeMap<u32, DocumentsEntry>,
     empty: u64,
     skipped: BTreeMap<String, u64>,
@@ -239,7 +239,7 @@ impl PieceRows {
 }
 
 impl SharedTable {
-    fn sum(&self) -> MutexGuard<'_, Sum> {
+    fn sum(&self) -> MutexGuard<'_, TableSum> {
         // Sums are whole after any panic.
         lock(&self.sum)
     }
@@ -259,14 +259,14 @@ impl SharedTable {
             return Ok(None);
         };
         let sum = sum.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Sum { runs, empty, skipped, first_skipped } = sum;
+        let TableSum { runs, empty, skipped, first_skipped } = sum;
         let runs: Vec<DocumentsEntry> = runs.into_values().collect();
         let count = move || {
             // All wait for the lists of the last run.
             give_way();
             names.finish(threads)
         };
-        let duplicates = Counting(Awaited::begin("names", count)?);
+        let duplicates = NameCounting(Awaited::begin("names", count)?);
         Ok(Some(DocumentsDone {
             documents: runs.iter().map(|run| run.documents).sum(),
             tokens: runs.iter().map(|run| run.tokens).sum(),

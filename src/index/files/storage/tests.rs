@@ -4,8 +4,8 @@ use super::*;
 use crate::index::format::{FileKind, PAGE_BYTES};
 use proptest::prelude::*;
 
-fn header() -> Header {
-    Header { kind: FileKind::Names, values: [1, 2, 3, 0, 0], last: 0 }
+fn header() -> FileHeader {
+    FileHeader { kind: FileKind::Names, values: [1, 2, 3, 0, 0], last: 0 }
 }
 
 #[test]

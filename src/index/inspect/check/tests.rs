@@ -1,6 +1,6 @@
 use super::*;
 use crate::index::documents::RunDocuments;
-use crate::index::format::{FileKind, Header, run_file};
+use crate::index::format::{FileHeader, FileKind, run_file};
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::run::Run;
 use crate::index::testing::{build, collection};
@@ -313,7 +313,7 @@ fn documents_that_lie_are_found() {
         sealed(&generation, name, &good);
     }
     let path = generation.join(run_file("000000", FileKind::Names));
-    Header::parse(&path, FileKind::Names, &fs::read(&path).unwrap()).unwrap();
+    FileHeader::parse(&path, FileKind::Names, &fs::read(&path).unwrap()).unwrap();
     check(folder.path()).unwrap();
 }
 

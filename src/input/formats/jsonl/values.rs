@@ -2,14 +2,14 @@
 //! strings and numbers. A device that finds the same bytes around other values has found a line
 //! that means the same ([`lines`](crate::dictionary::device::lines)).
 
-use super::{Cursor, JsonRecord, JsonlParser, KEPT_BUFFER_BYTES, KeyRole, NO_NAME, Span};
-use crate::dictionary::device::lines::{self, LONGEST_NAME, LineShape, Value, number_bytes};
+use super::{JsonCursor, JsonRecord, JsonlParser, KEPT_BUFFER_BYTES, KeyRole, NO_NAME, Span};
+use crate::dictionary::device::lines::{self, LONGEST_NAME, LineShape, LineValue, number_bytes};
 use std::ops::Range;
 
 impl JsonlParser {
     /// The shape of the first of some lines, if it has one; it depends on the fields asked for.
     pub fn line_shape(&mut self, lines: &[u8]) -> Option<LineShape> {
-        let mut cursor = Cursor { bytes: lines, at: 0, scan: self.scan };
+        let mut cursor = JsonCursor { bytes: lines, at: 0, scan: self.scan };
         let mut record = JsonRecord::new();
         let is_right = self.buffers.record(&mut cursor, &mut record).is_ok();
         self.buffers.text.shrink(KEPT_BUFFER_BYTES);
@@ -41,22 +41,22 @@ impl JsonlParser {
 
 /// The values of a line, which is right, each with the bytes before it.
 struct Noted<'a> {
-    cursor: Cursor<'a>,
+    cursor: JsonCursor<'a>,
     /// Where the last value ended.
     from: usize,
-    values: Vec<(&'a [u8], Value)>,
+    values: Vec<(&'a [u8], LineValue)>,
 }
 
 impl Noted<'_> {
     fn note(&mut self, value: Range<usize>, role: lines::ValueRole, is_number: bool) {
         let before = &self.cursor.bytes[self.from..value.start];
-        self.values.push((before, Value { role, is_number }));
+        self.values.push((before, LineValue { role, is_number }));
         self.from = value.end;
     }
 
     /// Steps over the value of a key with this role, and notes its strings and numbers.
     fn value(&mut self, role: &KeyRole, record: &JsonRecord) -> Option<()> {
-        let mut ahead = Cursor { ..self.cursor };
+        let mut ahead = JsonCursor { ..self.cursor };
         ahead.skip_value().ok()?;
         while self.cursor.at < ahead.at {
             match self.cursor.peek()? {
@@ -92,7 +92,7 @@ impl Noted<'_> {
     }
 
     fn is_at_colon(&self) -> bool {
-        let mut behind = Cursor { ..self.cursor };
+        let mut behind = JsonCursor { ..self.cursor };
         behind.space();
         behind.peek() == Some(b':')
     }

@@ -77,7 +77,7 @@ impl BodyDecoder {
         };
         self.decoded.clear();
         let mut whole_zstd = false;
-        let mut out = Out { bytes: &mut self.decoded, most: self.most, turn: &mut self.turn };
+        let mut out = BodyOut { bytes: &mut self.decoded, most: self.most, turn: &mut self.turn };
         match coding {
             Coding::Gzip => {
                 self.gzip.reset();
@@ -128,13 +128,13 @@ enum Coding {
     Zstd,
 }
 
-struct Out<'a> {
+struct BodyOut<'a> {
     bytes: &'a mut Vec<u8>,
     most: u64,
     turn: &'a mut Turn,
 }
 
-impl Out<'_> {
+impl BodyOut<'_> {
     /// Makes the body longer, by bytes that are not yet its; tells where these begin.
     fn grow(&mut self) -> Result<usize, BodyError> {
         if self.bytes.len() as u64 > self.most {

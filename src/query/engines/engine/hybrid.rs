@@ -81,7 +81,7 @@ impl Models {
 
 /// Queries that each kind of processor has answered.
 #[derive(Debug, Default, Serialize)]
-pub struct Shares {
+pub struct ProcessorShares {
     pub cpu: AtomicU64,
     /// Including queries that devices gave back and the CPU answered.
     pub devices: AtomicU64,
@@ -100,7 +100,7 @@ pub struct Scheduling {
     pub predict: Predict,
     /// Called once for a device that is too slow.
     pub on_slow: Option<OnSlow>,
-    pub shares: Arc<Shares>,
+    pub shares: Arc<ProcessorShares>,
 }
 
 struct HybridState {
@@ -202,7 +202,7 @@ impl Hybrid {
         Ok(Self { shared, devices })
     }
 
-    pub(crate) fn shares(&self) -> &Arc<Shares> {
+    pub(crate) fn shares(&self) -> &Arc<ProcessorShares> {
         &self.shared.scheduling.shares
     }
 }

@@ -3,7 +3,7 @@
 //! last task of a query has its answer.
 
 use super::{Answer, Engines, Pace, QueryEngine, Wakers};
-use crate::query::engines::pool::{OpenQuery, Pool, TasksDone, Work};
+use crate::query::engines::pool::{OpenQuery, Pool, PoolWork, TasksDone};
 use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::searcher::{Begun, Cutting, Searcher};
@@ -14,11 +14,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-type Numbered = (u64, Arc<Plan>);
+type NumberedPlan = (u64, Arc<Plan>);
 
 #[derive(Debug)]
 struct SharedPool {
-    pool: Pool<Numbered>,
+    pool: Pool<NumberedPlan>,
     cutting: Cutting,
     patience: Duration,
     wakers: Arc<Wakers>,
@@ -75,16 +75,16 @@ struct TaskEngine {
 }
 
 impl TaskEngine {
-    fn work(&mut self, work: Work<Numbered>) -> Result<(), QueryError> {
+    fn work(&mut self, work: PoolWork<NumberedPlan>) -> Result<(), QueryError> {
         match work {
-            Work::Begin((number, plan), waiting) => {
+            PoolWork::Begin((number, plan), waiting) => {
                 // A query that is cut is answered sooner but takes more work, and others wait.
                 let cutting = self.shared.cutting;
                 let least_ns = cutting.least_ns * (1 + waiting) as f64;
                 let stage = Stage::first(plan.wanted().mode);
                 self.begin(number, &plan, stage, &Cutting { least_ns, ..cutting })
             }
-            Work::Tasks(open, tasks) => self.tasks(&open, tasks),
+            PoolWork::Tasks(open, tasks) => self.tasks(&open, tasks),
         }
     }
 
@@ -109,7 +109,11 @@ impl TaskEngine {
         Ok(())
     }
 
-    fn tasks(&mut self, open: &OpenQuery<Numbered>, tasks: Range<usize>) -> Result<(), QueryError> {
+    fn tasks(
+        &mut self,
+        open: &OpenQuery<NumberedPlan>,
+        tasks: Range<usize>,
+    ) -> Result<(), QueryError> {
         let start = Instant::now();
         self.searcher.work(&open.cut, tasks.clone(), open.floor())?;
         let (number, plan) = &open.query;

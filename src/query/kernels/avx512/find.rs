@@ -6,7 +6,7 @@ use std::hint::{black_box, select_unpredictable};
 
 use crate::cpu::INTERSECTS;
 
-use super::super::{BLOCK, Block, BlockRoom, Matches, NO_DOCID, Shares, portable};
+use super::super::{BLOCK, BlockRoom, CandidateShares, DocidBlock, Matches, NO_DOCID, portable};
 use super::{first_lanes, iota, load, store};
 
 /// Up to this many candidates a block are looked for one by one: each takes about 5 cycles, a merge
@@ -43,7 +43,7 @@ pub(in super::super) fn share_out(
     last_docids: &[[u8; 4]],
     from: usize,
     (candidates, count): (&BlockRoom, usize),
-    shares: &mut Shares,
+    shares: &mut CandidateShares,
 ) {
     shares.len = 0;
     let far = last_docids.get(from + NEAR).copied().map(u32::from_le_bytes);
@@ -60,7 +60,7 @@ fn share_out_far(
     last_docids: &[[u8; 4]],
     from: usize,
     (candidates, count): (&BlockRoom, usize),
-    shares: &mut Shares,
+    shares: &mut CandidateShares,
 ) {
     let mut block = from;
     let mut next = 0;
@@ -81,7 +81,7 @@ fn share_out_near(
     last_docids: &[[u8; 4]],
     from: usize,
     (candidates, count): (&BlockRoom, usize),
-    shares: &mut Shares,
+    shares: &mut CandidateShares,
 ) {
     let all = _mm512_set1_epi32(count as i32);
     let mut before = _mm512_setzero_si512();
@@ -153,7 +153,7 @@ fn count_up_to(candidates: &BlockRoom, mut from: usize, last: u32) -> usize {
 pub(in super::super) fn match_block(
     candidates: &BlockRoom,
     (from, end): (usize, usize),
-    block: Block<'_>,
+    block: DocidBlock<'_>,
     matches: &mut Matches<'_>,
 ) {
     if end - from <= FEW && block.len <= 128 {
@@ -175,7 +175,7 @@ pub(in super::super) fn match_block(
 fn match_few<const IS_LONG: bool>(
     candidates: &BlockRoom,
     (from, end): (usize, usize),
-    block: Block<'_>,
+    block: DocidBlock<'_>,
     matches: &mut Matches<'_>,
 ) {
     let docids = block.docids;
@@ -214,7 +214,7 @@ fn match_few<const IS_LONG: bool>(
 fn match_many<const INTERSECTS: bool>(
     candidates: &BlockRoom,
     (from, end): (usize, usize),
-    block: Block<'_>,
+    block: DocidBlock<'_>,
     matches: &mut Matches<'_>,
 ) {
     let start = matches.found;

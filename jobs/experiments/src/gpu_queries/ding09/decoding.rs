@@ -5,7 +5,7 @@ use super::super::harness::{PlannedTerm, batches_of, distinct, with};
 use super::{Ding09Bench, asked};
 use crate::numbers::median;
 use crate::rows::print;
-use millrace::inside::gpu::{Decoded, Merging, decoding};
+use millrace::inside::gpu::{Decoded, DingTuning, decoding};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ impl Ding09Bench<'_> {
     fn rates(&mut self, lists: &[&PlannedTerm], size: usize) -> anyhow::Result<Value> {
         let postings: f64 = lists.iter().map(|term| f64::from(term.df)).sum();
         let queries = lists.iter().map(|term| vec![asked(term)]);
-        let how = (Merging::default(), true);
+        let how = (DingTuning::default(), true);
         let batches = batches_of(&mut self.device, how, (queries, 1, size))?;
         let mut rates = [0.0; 2];
         for (rate, what) in rates.iter_mut().zip([Decoded::Docids, Decoded::Gaps]) {

@@ -5,7 +5,7 @@
 use super::super::harness::with;
 use super::figures::{MEMORY, MeasuredPartition};
 use super::model::MemoryPoint;
-use super::{Log, WangBench};
+use super::{WangBench, WangLog};
 use crate::rows::print;
 use crate::threads::threads;
 use millrace::Searcher;
@@ -22,7 +22,7 @@ const KS: [usize; 4] = [1, 5, 10, 15];
 const LAMBDAS: [f64; 3] = [0.85, 0.95, 1.0];
 
 impl WangBench<'_> {
-    pub(super) fn figure_10(&mut self, log: &Log) -> anyhow::Result<()> {
+    pub(super) fn figure_10(&mut self, log: &WangLog) -> anyhow::Result<()> {
         for k in KS {
             let log = self.log(log.model.clone(), k)?;
             let mut best: Option<(MemoryPoint, MeasuredPartition)> = None;

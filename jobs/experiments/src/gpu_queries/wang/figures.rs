@@ -2,8 +2,8 @@
 
 use super::super::harness::with;
 use super::model::{CACHES, Fitted, MemoryPoint};
-use super::pass::{PassSettings, Took};
-use super::{BATCH, Log, WangBench};
+use super::pass::{PassSettings, PassTimes};
+use super::{BATCH, WangBench, WangLog};
 use crate::rows::print;
 use millrace::inside::gpu::{DEFAULT_ROUND, of_plan};
 use millrace::inside::index::{CachePolicy, CachedLists};
@@ -54,7 +54,7 @@ impl WangBench<'_> {
     /// Measures a partition. None if the model has no batches of it that end in time.
     pub(super) fn at(
         &mut self,
-        log: &Log,
+        log: &WangLog,
         at: MemoryPoint,
     ) -> anyhow::Result<Option<MeasuredPartition>> {
         let Some((cached, fitted)) = self.sizes.fit(log, at) else { return Ok(None) };
@@ -75,7 +75,7 @@ impl WangBench<'_> {
     }
 
     /// c(n), t(S_b), and dq(S_c) by policy.
-    pub(super) fn figure_4(&mut self, log: &Log) -> anyhow::Result<()> {
+    pub(super) fn figure_4(&mut self, log: &WangLog) -> anyhow::Result<()> {
         for &(queries, seconds) in &log.model.c.0 {
             print(json!({ "row": "wang-figure4", "batch": queries, "c_us": 1e6 * seconds }))?;
         }
@@ -106,7 +106,7 @@ impl WangBench<'_> {
     }
 
     /// Throughput by S_c under deadlines, of the model and measured.
-    pub(super) fn figure_5(&mut self, log: &Log) -> anyhow::Result<()> {
+    pub(super) fn figure_5(&mut self, log: &WangLog) -> anyhow::Result<()> {
         for (deadline_s, row) in self.deadlines("wang-figure5") {
             for (policy, part) in
                 CachePolicy::ALL.into_iter().flat_map(|of| CACHES.map(|part| (of, part)))
@@ -121,7 +121,7 @@ impl WangBench<'_> {
     }
 
     /// Time of the device and of what ends queries, one after the other, by cache and lambda.
-    pub(super) fn figure_6(&mut self, log: &Log) -> anyhow::Result<()> {
+    pub(super) fn figure_6(&mut self, log: &WangLog) -> anyhow::Result<()> {
         let plans = &log.plans[..log.plans.len().min(BEHIND)];
         let buffer = ((BUFFER * self.sizes.index) as u64).max(self.sizes.largest_query(plans));
         for of_index in [0.05, 0.1, 0.2, 0.3, 0.4] {
@@ -131,7 +131,7 @@ impl WangBench<'_> {
                 let cached = self.sizes.admit(log, at);
                 let how = self.fill((&cached, memory), (buffer, BATCH))?;
                 let took = self.best_pass(plans, PassSettings { behind: true, ..how })?;
-                let Took { seconds, post_s, .. } = took;
+                let PassTimes { seconds, post_s, .. } = took;
                 let count = plans.len() as f64;
                 let us = |seconds: f64| 1e6 * seconds / count;
                 print(json!({
@@ -146,7 +146,7 @@ impl WangBench<'_> {
     }
 
     /// Throughput without a deadline by memory.
-    pub(super) fn figure_8(&mut self, log: &Log) -> anyhow::Result<()> {
+    pub(super) fn figure_8(&mut self, log: &WangLog) -> anyhow::Result<()> {
         for of_index in [0.1, 0.2, 0.3, 0.4, 0.6, 0.8] {
             let row = json!({"row": "wang-figure8", "memory_of_index": of_index});
             self.by_lambda(log, &row, (of_index, f64::INFINITY))?;
@@ -155,7 +155,7 @@ impl WangBench<'_> {
     }
 
     /// Throughput and response time under deadlines.
-    pub(super) fn figure_9(&mut self, log: &Log) -> anyhow::Result<()> {
+    pub(super) fn figure_9(&mut self, log: &WangLog) -> anyhow::Result<()> {
         for (deadline_s, row) in self.deadlines("wang-figure9") {
             self.by_lambda(log, &row, (MEMORY, deadline_s))?;
         }
@@ -165,7 +165,7 @@ impl WangBench<'_> {
     /// By policy and lambda, with the best partition of the model.
     fn by_lambda(
         &mut self,
-        log: &Log,
+        log: &WangLog,
         row: &Value,
         (of_index, deadline_s): (f64, f64),
     ) -> anyhow::Result<()> {

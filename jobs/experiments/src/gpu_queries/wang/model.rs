@@ -4,7 +4,7 @@
 //! from the plan of the cache and the log, and from S_b, which the paper leaves out.
 
 use super::pass::PassSettings;
-use super::{BATCH, Log, WangBench};
+use super::{BATCH, WangBench, WangLog};
 use millrace::inside::gpu::DEFAULT_ROUND;
 use millrace::inside::index::{CachePolicy, CachedLists, TermEntry};
 use millrace::inside::query::Plan;
@@ -38,7 +38,7 @@ pub(super) struct Batches {
 
 /// What is measured: seconds of a query by those of a batch, and of a byte by those of a batch.
 #[derive(Clone, Default)]
-pub(super) struct Model {
+pub(super) struct WangModel {
     pub(super) c: Curve,
     pub(super) t: Curve,
 }
@@ -101,13 +101,13 @@ impl ListSizes {
     }
 
     /// What the cache admits.
-    pub(super) fn admit(&self, log: &Log, at: MemoryPoint) -> CachedLists {
+    pub(super) fn admit(&self, log: &WangLog, at: MemoryPoint) -> CachedLists {
         let bytes = (at.cache() / self.growth) as u64;
         log.demand.admit(at.policy, bytes, at.lambda).cached
     }
 
     /// The same with the part for the cache that is best by the model.
-    pub(super) fn best(&self, log: &Log, at: MemoryPoint) -> Option<MemoryPoint> {
+    pub(super) fn best(&self, log: &WangLog, at: MemoryPoint) -> Option<MemoryPoint> {
         let fits = std::thread::scope(|scope| {
             let fit = |part| {
                 let at = MemoryPoint { part, ..at };
@@ -122,7 +122,7 @@ impl ListSizes {
     /// Batches of the queries, with what is cached, that take at most so many bytes and queries.
     pub(super) fn simulate(
         &self,
-        log: &Log,
+        log: &WangLog,
         cached: &CachedLists,
         (buffer, most): (u64, usize),
     ) -> Batches {
@@ -164,7 +164,7 @@ impl ListSizes {
 
     /// What is cached; and the greatest buffer, of what the cache leaves of the memory, whose
     /// batches are answered in time. None if even the smallest takes longer.
-    pub(super) fn fit(&self, log: &Log, at: MemoryPoint) -> Option<(CachedLists, Fitted)> {
+    pub(super) fn fit(&self, log: &WangLog, at: MemoryPoint) -> Option<(CachedLists, Fitted)> {
         let cached = self.admit(log, at);
         let largest = self.largest_query(&log.plans);
         let fitted = (1..=BUFFERS).rev().find_map(|part| {
@@ -204,8 +204,8 @@ impl ListSizes {
 
 impl WangBench<'_> {
     /// Measures c by n, with all lists of the queries on the device, and t by S_b, with none.
-    pub(super) fn measure(&mut self, plans: &[Plan]) -> anyhow::Result<Model> {
-        let mut model = Model::default();
+    pub(super) fn measure(&mut self, plans: &[Plan]) -> anyhow::Result<WangModel> {
+        let mut model = WangModel::default();
         let room = *self.device.room();
         let all = self.asked.iter().map(|&entry| (entry, None)).collect::<Vec<_>>();
         self.device.fill(&all, self.device.cache_room())?;

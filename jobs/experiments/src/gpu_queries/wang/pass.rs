@@ -21,7 +21,7 @@ pub(super) struct PassSettings {
 }
 
 #[derive(Clone, Copy, Default)]
-pub(super) struct Took {
+pub(super) struct PassTimes {
     pub(super) seconds: f64,
     /// To write queries and lists for the copy, and to copy them, both at once.
     pub(super) copy_s: f64,
@@ -47,7 +47,7 @@ impl WangBench<'_> {
         &mut self,
         plans: &[Plan],
         how: PassSettings,
-    ) -> anyhow::Result<(Vec<Vec<Hit>>, Took)> {
+    ) -> anyhow::Result<(Vec<Vec<Hit>>, PassTimes)> {
         let start = Instant::now();
         let end = |searcher: &mut Searcher, (number, hits, from, since): BegunQuery| {
             let start = Instant::now();
@@ -97,7 +97,11 @@ impl WangBench<'_> {
     }
 
     /// The fastest of two passes; their answers are not looked at.
-    pub(super) fn best_pass(&mut self, plans: &[Plan], how: PassSettings) -> anyhow::Result<Took> {
+    pub(super) fn best_pass(
+        &mut self,
+        plans: &[Plan],
+        how: PassSettings,
+    ) -> anyhow::Result<PassTimes> {
         let [(_, first), (_, second)] =
             [self.device_pass(plans, how)?, self.device_pass(plans, how)?];
         Ok(if second.seconds < first.seconds { second } else { first })
@@ -110,9 +114,9 @@ impl WangBench<'_> {
         plans: &[Plan],
         how: PassSettings,
         mut end: impl FnMut(BegunQuery) -> anyhow::Result<()>,
-    ) -> anyhow::Result<(Vec<Vec<Hit>>, Took)> {
+    ) -> anyhow::Result<(Vec<Vec<Hit>>, PassTimes)> {
         let mut answers = Vec::with_capacity(plans.len());
-        let mut took = Took::default();
+        let mut took = PassTimes::default();
         while answers.len() < plans.len() {
             let first = answers.len();
             let since = Instant::now();

@@ -5,7 +5,7 @@ use super::tests::describe;
 use super::*;
 use crate::codec::vbyte;
 use crate::index::files::storage::{Durability, Stop, StorageFile};
-use crate::index::format::{Header, MANIFEST};
+use crate::index::format::{FileHeader, MANIFEST};
 use crate::index::generations::folder::current;
 use crate::index::generations::generation::Generation;
 use crate::index::inspect::check::check;
@@ -29,7 +29,7 @@ fn write_scores(folder: &Path, run: &RunEntry) -> FileEntry {
         file.pad().unwrap();
     }
     let values = [run.documents.into(), BLOCK as u64, 1, 0, 0];
-    file.finish(Header { kind: FileKind::Scores, values, last: 0 }).unwrap()
+    file.finish(FileHeader { kind: FileKind::Scores, values, last: 0 }).unwrap()
 }
 
 /// Every posting has its term at positions 3, 5, 7 and so on.
@@ -72,7 +72,7 @@ fn write_positions(folder: &Path, run: &RunEntry, files: &[FileEntry]) -> FileEn
         file.write(&place.to_le_bytes()).unwrap();
     }
     let values = [run.terms, run.postings, positions.len() as u64, BLOCK as u64, 0];
-    file.finish(Header { kind: FileKind::Positions, values, last: 0 }).unwrap()
+    file.finish(FileHeader { kind: FileKind::Positions, values, last: 0 }).unwrap()
 }
 
 fn writer(folder: &Path, run: &RunEntry, kind: FileKind) -> StorageFile {
