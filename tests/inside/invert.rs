@@ -20,7 +20,7 @@ use millrace::gpu::invert::inverter::{CountedBatch, Inverter, InverterHooks};
 use millrace::gpu::invert::machine::{ArrayReading, InvertMachine};
 use millrace::gpu::invert::steps::{self, InvertArray, postings};
 use millrace::gpu::invert::text::{PieceText, TILE_BYTES, content};
-use millrace::gpu::invert::twin::{self, Run};
+use millrace::gpu::invert::twin::{self, TwinRun};
 use millrace::text::analysis::Analysis;
 use millrace::text::tokenizer::Tokenizer;
 use millrace::text::trie_collection::{implied_prefix_len, trie_collection};
@@ -125,7 +125,7 @@ fn read(inverted: &millrace::dictionary::device::forms::Terms, batches: &[Invert
     lists
 }
 
-fn keyed(run: &Run) -> Keyed {
+fn keyed(run: &TwinRun) -> Keyed {
     let keyed = run.iter().map(|(term, list)| {
         let collection = trie_collection(term);
         ((collection, term.as_bytes()[implied_prefix_len(collection)..].to_vec()), list.clone())
@@ -180,7 +180,7 @@ fn invert<M: InvertMachine>(
     let mut random = Random(seed);
     let analysis = Analysis { tokenizer, ..Analysis::default() };
     for batches in [5, 1] {
-        let mut run = Run::new();
+        let mut run = TwinRun::new();
         let mut lists = Vec::new();
         let mut first = 0;
         let all = Vec::from_iter((0..batches).map(|_| Arc::new(pieces(&mut random, shape))));
@@ -224,7 +224,7 @@ fn texts_that_were_brought_are_used_once() {
     let analysis = Analysis::default();
     let mut inverter = inverter(Emulated::new(emulator, 3), 1);
     let mut random = Random(17);
-    let mut run = Run::new();
+    let mut run = TwinRun::new();
     let mut first = 0;
     let mut batch = Arc::new(pieces(&mut random, SHAPES[2]));
     let bytes: usize = batch.iter().map(|piece| piece.bytes.len()).sum();
@@ -416,7 +416,7 @@ fn a_full_device_takes_smaller_batches() {
     let mut inverter = inverter(machine, 1);
     let Err(error) = inverter.count(&pieces, 0) else { panic!("a full device takes all") };
     assert!(error.is_out_of_memory(), "{error}");
-    let mut run = Run::new();
+    let mut run = TwinRun::new();
     let mut found = Vec::new();
     let mut first = 0;
     for pieces in pieces.chunks(2) {
@@ -442,7 +442,7 @@ fn a_full_device_has_one_table_of_terms() {
     let mut tables = Vec::new();
     for room in (0..24).map(|n| n << 11) {
         let mut inverter = inverter(Emulated::new(emulator.clone(), 6), 1);
-        let mut run = Run::new();
+        let mut run = TwinRun::new();
         let mut found = Vec::new();
         let mut first = 0;
         let mut is_refused = false;

@@ -1,7 +1,7 @@
 //! Collections, and batches of the methods of papers, on a device that is emulated.
 
 use crate::inside_tests::emulation::{Arg, Buffer, Emulator};
-use millrace::gpu::ding09::twin::{Term, best};
+use millrace::gpu::ding09::twin::{DingTwinTerm, best};
 use millrace::gpu::methods::batch::{AskedPart, BatchRoom, FoundHits, MethodBatch};
 use millrace::gpu::methods::lists::{ListEntries, ListKey};
 use millrace::gpu::methods::travelling::Bytes;
@@ -106,8 +106,9 @@ impl Query {
     /// What its answer is.
     pub(crate) fn expected<L>(&self, collection: &Collection<L>, all_terms: bool) -> Vec<Hit> {
         let terms = self.lists.iter().map(|&n| &collection.lists[n]);
-        let terms: Vec<Term<'_>> =
-            terms.map(|list| Term { weight: list.weight, postings: &list.postings }).collect();
+        let terms: Vec<DingTwinTerm<'_>> = terms
+            .map(|list| DingTwinTerm { weight: list.weight, postings: &list.postings })
+            .collect();
         best(&terms, &collection.norms, (self.k as usize, self.docids.clone()), all_terms)
     }
 }

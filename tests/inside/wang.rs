@@ -9,7 +9,7 @@ use millrace::gpu::methods::travelling::Bytes;
 use millrace::gpu::methods::{DeviceMethod as _, source};
 use millrace::gpu::wang::batch::wang_shared_bytes;
 use millrace::gpu::wang::list::{WangLaid, WangLayer};
-use millrace::gpu::wang::twin::{Term, Worth, by_rounds};
+use millrace::gpu::wang::twin::{TwinWorth, WangTwinTerm, by_rounds};
 use millrace::gpu::wang::{ROUNDS, WangTuning};
 use millrace::index::lexicon::TermEntry;
 use millrace::index::list::{Form, ListEncoder, ListError, ListView};
@@ -127,9 +127,9 @@ impl Collection {
         self.lists.push(List { postings, part, cached, bytes, laid });
     }
 
-    fn worth(&self) -> Worth<'_> {
+    fn worth(&self) -> TwinWorth<'_> {
         let Self { norms, statics, globals, .. } = self;
-        Worth { norms, statics, globals }
+        TwinWorth { norms, statics, globals }
     }
 }
 
@@ -181,9 +181,9 @@ impl Query {
     fn twin(&self, collection: &Collection, round: u32) -> (FoundHits, u32) {
         let terms = self.lists.iter().zip(self.weights(collection)).map(|(&n, weight)| {
             let List { postings, laid, .. } = &collection.lists[n];
-            Term { weight, postings, there: laid.postings as usize }
+            WangTwinTerm { weight, postings, there: laid.postings as usize }
         });
-        let terms: Vec<Term<'_>> = terms.collect();
+        let terms: Vec<WangTwinTerm<'_>> = terms.collect();
         by_rounds(&terms, collection.worth(), self.k as usize, round as usize)
     }
 
@@ -222,7 +222,7 @@ fn run(
         assert!(query.add(collection, &mut batch));
     }
     batch.finish();
-    let Worth { norms, statics, globals } = collection.worth();
+    let TwinWorth { norms, statics, globals } = collection.worth();
     let output = emulated(emulator, &batch, (&collection.arena, [norms, statics, globals]), seed);
     let rounds = batch.said_as_added(&output).into_iter().map(|said| said[2]);
     batch.answers(&output).into_iter().zip(rounds).collect()

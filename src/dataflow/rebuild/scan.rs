@@ -104,7 +104,7 @@ impl Regroup for Nothing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataflow::harness::{Step, build, failure, pass, plan_of};
+    use crate::dataflow::harness::{WorkerStep, build, failure, pass, plan_of};
     use crate::dataflow::rebuild::table::name_hash;
     use crate::index::documents::Location;
     use crate::index::documents::pieces::Skipped;
@@ -137,9 +137,9 @@ mod tests {
                     let detail = "no object".to_string();
                     let bad = Skipped { input: 0, offset: 5, line: 2, reason, detail };
                     vec![
-                        Step { records: vec![(2, batch("", 20, vec![bad]))], then: Some(2) },
-                        Step { records: vec![(4, batch("b", 40, vec![]))], then: Some(5) },
-                        Step { records: vec![], then: None },
+                        WorkerStep { records: vec![(2, batch("", 20, vec![bad]))], then: Some(2) },
+                        WorkerStep { records: vec![(4, batch("b", 40, vec![]))], then: Some(5) },
+                        WorkerStep { records: vec![], then: None },
                     ]
                 },
                 move |stream| take_documents(stream, &given),

@@ -13,7 +13,7 @@ use millrace::gpu::invert::InvertTuning;
 use millrace::gpu::invert::inverter::Inverter;
 use millrace::gpu::invert::machine::InvertMachine;
 use millrace::gpu::invert::text::PieceText;
-use millrace::gpu::invert::twin::{self, Run};
+use millrace::gpu::invert::twin::{self, TwinRun};
 use millrace::index::files::storage::FilledFile;
 use millrace::index::list::{Form, ListEncoder};
 use millrace::index::run::{LaidChunk, NewRun, RunPart, RunWriter};
@@ -104,7 +104,7 @@ fn join(chunks: &[LaidChunk], part: RunPart, file: &[u8]) -> Encoded {
     lists
 }
 
-fn expected(run: &Run, codes: &[u8]) -> Encoded {
+fn expected(run: &TwinRun, codes: &[u8]) -> Encoded {
     let mut encoder = ListEncoder::new();
     let lists = keyed(run).into_iter().map(|(key, list)| {
         for &(docid, tf) in &list {
@@ -123,7 +123,7 @@ pub(super) fn encode<M: InvertMachine>(inverter: &mut Inverter<M>, seed: u64, do
     let mut random = Random(seed);
     let analysis = Analysis::default();
     for (number, documents) in [documents, 0, 30].into_iter().enumerate() {
-        let mut run = Run::new();
+        let mut run = TwinRun::new();
         let mut codes = Vec::new();
         let batches = (0..6).map(|_| {
             let pieces = [documents / 4, 0, documents / 20, 9].map(|here| piece(&mut random, here));
@@ -190,7 +190,7 @@ fn twin_emulated_runs_are_encoded() {
 /// A piece, and its lists.
 fn one_batch() -> ([PieceText; 1], [Arc<[u8]>; 1], Encoded) {
     let pieces = [piece(&mut Random(7), 200)];
-    let mut run = Run::new();
+    let mut run = TwinRun::new();
     let counted = twin::invert(&Analysis::default(), &pieces, 0, &mut run);
     let codes = counted[0].codes.clone();
     let expected = expected(&run, &codes);
@@ -308,7 +308,7 @@ fn runs_that_a_device_has_no_room_for_are_taken_to_the_host() {
     let analysis = Analysis::default();
     let mut inverter = super::inverter(Emulated::new(emulator, 2), 1).encoding();
     for _ in 0..2 {
-        let mut run = Run::new();
+        let mut run = TwinRun::new();
         let mut found = Vec::new();
         let mut first = 0;
         let batches = Vec::from_iter((0..6).map(|_| Arc::new(vec![piece(&mut random, 20)])));

@@ -17,7 +17,7 @@ use millrace::gpu::invert::steps::lines::{
 };
 use millrace::gpu::invert::steps::{self, COUNTERS, InvertArray, SUM};
 use millrace::gpu::invert::text::{PieceText, TILE_BYTES};
-use millrace::gpu::invert::twin::{self, Run};
+use millrace::gpu::invert::twin::{self, TwinRun};
 use millrace::input::document::{Document, DocumentSink, Name, PieceView, Skip};
 use millrace::input::formats::fields::Fields;
 use millrace::input::formats::jsonl::JsonlParser;
@@ -443,7 +443,8 @@ fn batches_of_lines_are_inverted() {
         let tuning = InvertTuning { fingerprint_bits: bits, probes: 2, ..InvertTuning::default() };
         let machine = Emulated::new(emulator.clone(), seed);
         let mut inverter = inverter_of(machine, tokenizer, 2).tuned(tuning);
-        let (mut random, mut run, mut lists, mut first) = (Random(seed), Run::new(), Vec::new(), 0);
+        let (mut random, mut run, mut lists, mut first) =
+            (Random(seed), TwinRun::new(), Vec::new(), 0);
         let mut parsed_again = 0;
         for batch in 0..5 {
             let mut lines = raw(&mut random, 6, 30, batch == 1);

@@ -5,7 +5,7 @@ use crate::dataflow::build::context::Build;
 use crate::dataflow::build::decompress::decompress;
 use crate::dataflow::build::parse::parse;
 use crate::dataflow::build::read::read;
-use crate::dataflow::harness::{Step, build, failure, pass, plan_of};
+use crate::dataflow::harness::{WorkerStep, build, failure, pass, plan_of};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::tally::Tally;
@@ -146,7 +146,7 @@ fn parse_gives_groups_and_holds_pieces_that_wait() {
             || {
                 let text = "{\"text\": \"mill mill river\"}\nno JSON\n{\"text\": \"a mill\"}\n";
                 let assigned = |block| (at(block, 0), Local((0, piece(text))));
-                vec![Step { records: vec![assigned(0), assigned(1)], then: Some(at(2, 0)) }]
+                vec![WorkerStep { records: vec![assigned(0), assigned(1)], then: Some(at(2, 0)) }]
             },
             move |stream| {
                 let tally = Tally::new(Analysis::default(), given.owners.clone(), 1 << 16);

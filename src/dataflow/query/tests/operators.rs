@@ -4,7 +4,7 @@
 use super::tests::{context, numbered, snapshot};
 use crate::dataflow::control::JobError;
 use crate::dataflow::crossing::{Crossing, CrossingRecord};
-use crate::dataflow::harness::{Failure, Step, failure, pass};
+use crate::dataflow::harness::{Failure, WorkerStep, failure, pass};
 use crate::dataflow::query::ask::ask;
 use crate::dataflow::query::batch::NumberedQuery;
 use crate::dataflow::query::collect::{AnswerWriter, Sink, collect};
@@ -67,8 +67,8 @@ fn arrive<'scope, T: CrossingRecord + 'static>(
     })
 }
 
-fn step<I>(time: u64, records: Vec<I>, then: Option<u64>) -> Step<I> {
-    Step { records: records.into_iter().map(|record| (time, record)).collect(), then }
+fn step<I>(time: u64, records: Vec<I>, then: Option<u64>) -> WorkerStep<I> {
+    WorkerStep { records: records.into_iter().map(|record| (time, record)).collect(), then }
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn collect_writes_whole_batches_in_order() {
         || {
             vec![
                 step(0, vec![text(1, "b ")], Some(0)),
-                Step { records: vec![(0, text(0, "a ")), (1, text(0, "c"))], then: Some(1) },
+                WorkerStep { records: vec![(0, text(0, "a ")), (1, text(0, "c"))], then: Some(1) },
                 step(1, vec![], None),
             ]
         },

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// Postings are (docid, tf), rising.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Term<'a> {
+pub(crate) struct DingTwinTerm<'a> {
     pub weight: f32,
     pub postings: &'a [(u32, u32)],
 }
@@ -18,7 +18,7 @@ pub(crate) fn merge_find(a: &[u32], b: &[u32]) -> Vec<u32> {
 
 /// The best k documents that have any term, or all, best first.
 pub(crate) fn best(
-    terms: &[Term<'_>],
+    terms: &[DingTwinTerm<'_>],
     norms: &[f32],
     (k, docids): (usize, Range<u32>),
     all_terms: bool,

@@ -158,19 +158,19 @@ pub(crate) fn postings(pairs: &[(u32, u32)]) -> Vec<u32> {
 }
 
 /// Docids and frequencies, by term.
-pub(crate) type Run = BTreeMap<String, Vec<(u32, u32)>>;
+pub(crate) type TwinRun = BTreeMap<String, Vec<(u32, u32)>>;
 
 /// What the pieces of a batch from docid `first` on count; their postings are added to `run`.
 pub(crate) fn invert(
     analysis: &Analysis,
     pieces: &[PieceText],
     first: u32,
-    run: &mut Run,
+    run: &mut TwinRun,
 ) -> Vec<CountedBatch> {
     let mut docid = first;
     let mut all = Vec::new();
     for piece in pieces {
-        let mut lists = Run::new();
+        let mut lists = TwinRun::new();
         let mut sketch = Sketch::default();
         let mut lengths = Vec::new();
         let mut contents = Vec::new();

@@ -7,14 +7,14 @@ use crate::score::wang::is_over;
 
 /// Postings are (docid, tf) of the whole list, rising.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Term<'a> {
+pub(crate) struct WangTwinTerm<'a> {
     pub weight: f32,
     pub postings: &'a [(u32, u32)],
     /// How many of the first ones are on the device.
     pub there: usize,
 }
 
-impl<'a> Term<'a> {
+impl<'a> WangTwinTerm<'a> {
     fn there(&self) -> &'a [(u32, u32)] {
         &self.postings[..self.there]
     }
@@ -27,7 +27,7 @@ impl<'a> Term<'a> {
 
 /// By docid.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Worth<'a> {
+pub(crate) struct TwinWorth<'a> {
     pub norms: &'a [f32],
     pub statics: &'a [f32],
     pub globals: &'a [f32],
@@ -38,8 +38,8 @@ pub(crate) struct Worth<'a> {
 /// # Panics
 /// If there is no term.
 pub(crate) fn by_rounds(
-    terms: &[Term<'_>],
-    worth: Worth<'_>,
+    terms: &[WangTwinTerm<'_>],
+    worth: TwinWorth<'_>,
     k: usize,
     round: usize,
 ) -> (FoundHits, u32) {
