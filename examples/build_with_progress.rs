@@ -34,7 +34,8 @@ pub(crate) fn run(
     });
     let mut progress = out();
     options.progress = Some(Box::new(move |now| {
-        let (read, total) = (now.read_bytes, now.total_bytes);
+        let read = now.read_bytes;
+        let total = now.total_bytes;
         // Who reads this may have gone.
         _ = writeln!(progress, "{read} of {total} bytes, {} documents", now.documents);
     }));

@@ -5,7 +5,7 @@ mod generate;
 
 use crate::cli::report;
 use crate::query::input::open_queries;
-use crate::query::ranking::Ranking;
+use crate::query::ranking::RankingArgs;
 
 use anyhow::Context;
 use millrace::{Query, Searcher};
@@ -18,7 +18,7 @@ use std::time::Instant;
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    experiment: Experiment,
+    experiment: BenchKind,
     /// Write a report of the job to FILE: a page of tables if the name ends in .html, otherwise
     /// JSON. See docs/reports.md.
     #[arg(long, value_name = "FILE", global = true)]
@@ -26,17 +26,17 @@ pub(crate) struct Args {
 }
 
 #[derive(clap::Subcommand, Clone, Debug)]
-enum Experiment {
+enum BenchKind {
     /// Latency of queries: one worker answers them one at a time.
-    Queries(Queries),
+    Queries(QueriesArgs),
     /// Write a synthetic collection of any size, and queries for it.
     Generate(generate::Args),
 }
 
 #[derive(clap::Args, Clone, Debug)]
-struct Queries {
+struct QueriesArgs {
     #[command(flatten)]
-    ranking: Ranking,
+    ranking: RankingArgs,
     /// Number of measured passes over the queries. One pass before them is not measured.
     #[arg(long, default_value = "3", value_name = "N")]
     passes: NonZeroUsize,
@@ -47,23 +47,25 @@ struct Queries {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let (began, report) = (Instant::now(), args.report.as_deref());
+    let began = Instant::now();
+    let report = args.report.as_deref();
     match &args.experiment {
-        Experiment::Queries(args) => {
+        BenchKind::Queries(args) => {
             let row = queries(args)?;
             writeln!(std::io::stdout(), "{row}")?;
             let totals = json!({"job": "bench queries", "rows": [row]});
             let threads = std::thread::available_parallelism().map_or(0, NonZeroUsize::get);
             report::write(report, totals, began.elapsed().as_secs_f64(), threads, &[])
         }
-        Experiment::Generate(args) => generate::run(args, report),
+        BenchKind::Generate(args) => generate::run(args, report),
     }
 }
 
 /// A query's latency is its median over the passes, with analysis and look-up.
-fn queries(args: &Queries) -> anyhow::Result<Value> {
+fn queries(args: &QueriesArgs) -> anyhow::Result<Value> {
     let queries = all_queries(args.queries.as_deref())?;
-    let (snapshot, wanted) = (args.ranking.open()?, args.ranking.wanted());
+    let snapshot = args.ranking.open()?;
+    let wanted = args.ranking.wanted();
     let mut searcher = Searcher::new();
     let passes = args.passes.get();
     let mut micros = vec![Vec::with_capacity(passes); queries.len()];

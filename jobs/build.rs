@@ -5,7 +5,7 @@ use crate::cli::args::{Workers, command, size};
 use crate::cli::index_args::IndexArgs;
 use crate::cli::order_args::OrderArgs;
 use crate::cli::{progress, report, signals};
-use millrace::inside::build::Prepared;
+use millrace::inside::build::PreparedBuild;
 use millrace::inside::dataflow::{InputRefused, TogetherError};
 use millrace::inside::gpu::Gpus;
 use millrace::inside::index::summary;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 mod pipeline;
 
-use pipeline::{Parts, Tuning};
+use pipeline::{PipelineTuning, WorkerParts};
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
@@ -34,11 +34,11 @@ pub(crate) struct Args {
     #[arg(long, default_value = "1G", value_parser = size)]
     memory: u64,
     #[command(flatten)]
-    how: How,
+    how: BuildHow,
     #[command(flatten)]
     guards: GuardArgs,
     #[command(flatten)]
-    parts: Parts,
+    parts: WorkerParts,
     #[command(flatten)]
     order: OrderArgs,
     #[command(flatten)]
@@ -72,7 +72,7 @@ struct GuardArgs {
 
 /// How an index is built.
 #[derive(clap::Args, Clone, Debug)]
-struct How {
+struct BuildHow {
     /// Format of the input: auto, jsonl, json, csv, tsv, plaintext, text, html, warc, trec or
     /// mediawiki.
     #[arg(long, default_value = "auto", value_parser = parse_format)]
@@ -101,7 +101,7 @@ struct How {
     #[arg(long, default_value = "auto", value_name = "auto|none|N")]
     gpus: Gpus,
     #[command(flatten)]
-    tuning: Tuning,
+    tuning: PipelineTuning,
 }
 
 /// None to detect it.
@@ -115,11 +115,13 @@ fn parse_format(text: &str) -> Result<AutoFormat, String> {
     }
 }
 
-impl How {
+impl BuildHow {
     fn fill(&self, options: &mut BuildOptions) -> anyhow::Result<()> {
-        (options.form, options.analysis) = (self.index.form()?, self.index.analysis()?);
+        options.form = self.index.form()?;
+        options.analysis = self.index.analysis()?;
         options.format = self.format.0;
-        let (names, texts) = (self.id_fields.clone(), self.text_fields.clone());
+        let names = self.id_fields.clone();
+        let texts = self.text_fields.clone();
         options.fields = Fields { names, texts };
         options.max_document = self.max_document;
         options.merge = !self.no_merge;
@@ -132,15 +134,18 @@ impl How {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let (workers, quiet) = (&args.workers, args.workers.common.quiet);
+    let workers = &args.workers;
+    let quiet = args.workers.common.quiet;
     let mut options = BuildOptions::of_paths(&args.index, &args.inputs);
     args.how.fill(&mut options)?;
     args.parts.fill(&mut options.pipeline);
     let GuardArgs { allow_empty, allow_cut, max_skipped, min_documents, keep } =
         args.guards.clone();
     options.guards = Guards { allow_empty, allow_cut, max_skipped, min_documents, keep };
-    (options.indexer, options.memory) = (args.indexer, args.memory);
-    (options.order, options.ranks) = (args.order.order()?, args.order.pagerank.clone());
+    options.indexer = args.indexer;
+    options.memory = args.memory;
+    options.order = args.order.order()?;
+    options.ranks = args.order.pagerank.clone();
     options.workers = workers.count()?;
     options.peers = workers.peers()?;
     if !quiet {
@@ -160,7 +165,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let path = workers.common.report.as_deref();
     let shard = workers.hosts()?.map(|hosts| (hosts.process(), hosts.processes()));
     let before = path.map(|_| summary::totals(&args.index, shard)).transpose()?.flatten();
-    let prepared = Prepared::new(options).map_err(explain)?;
+    let prepared = PreparedBuild::new(options).map_err(explain)?;
     if !peers {
         signals::watch(&control, None)?;
     }

@@ -2,7 +2,7 @@
 
 use crate::bench::all_queries;
 use crate::query::gpus::{self, Where};
-use crate::query::ranking::Ranking;
+use crate::query::ranking::RankingArgs;
 use anyhow::{Context as _, ensure};
 use millrace::inside::gpu::Counts;
 use millrace::inside::query::{Engines, Models, Planner, Wakers, costs};
@@ -17,7 +17,7 @@ use synthetic::arrivals::Poisson;
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
-    ranking: Ranking,
+    ranking: RankingArgs,
     #[command(flatten)]
     place: Where,
     /// Greatest number of queries to measure. They are taken from all over the file.
@@ -42,7 +42,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let snapshot = ranking.open_for_any()?;
     let queries = all_queries(args.queries.as_deref())?;
     let step = queries.len().div_ceil(args.sample.max(1)).max(1);
-    let (mut planner, wanted) = (Planner::default(), ranking.wanted());
+    let mut planner = Planner::default();
+    let wanted = ranking.wanted();
     let plans =
         queries.iter().step_by(step).map(|query| planner.plan(&snapshot, wanted, &query.text));
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
@@ -71,7 +72,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let arrivals = || Poisson::new(7, 1.0).take(STREAM).collect();
     let choice = choose(&measured, &model, (deadline, machine), arrivals);
     model.choice = Some(choice);
-    let (errors, alone) = (model.errors, model.alone);
+    let errors = model.errors;
+    let alone = model.alone;
     let leaves = [&model.cpu, &model.device].map(|tree| tree.leaves());
     models.modes.insert(ranking.mode.name().to_owned(), model);
     let path = devices.path_of_models(&ranking.index);

@@ -5,7 +5,7 @@ use crate::cli::args::stdin_once;
 use crate::query::parse_tag;
 use millrace::Rankings;
 use millrace::inside::evaluate::{Method, fuse, write_run};
-use millrace::inside::query::Tag;
+use millrace::inside::query::RunTag;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub(crate) struct Args {
     k: usize,
     /// Name of the run: the last word of each line.
     #[arg(long, default_value = "fused", value_parser = parse_tag, value_name = "NAME")]
-    tag: Tag,
+    tag: RunTag,
     /// Two runs or more, in TREC format; - is standard input.
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,

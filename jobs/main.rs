@@ -117,7 +117,8 @@ pub(crate) fn cli() -> clap::Command {
 fn main() -> ExitCode {
     cli::signals::refuse_no_file_size();
     millrace::inside::dataflow::keep_panic_messages();
-    let (start, matches) = (Instant::now(), cli().get_matches());
+    let start = Instant::now();
+    let matches = cli().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let result = millrace::inside::log::start().map_err(|why| Usage(why).into()).and_then(|()| {
         match cli.job {

@@ -11,20 +11,20 @@ pub(crate) mod score;
 use self::expanded::Expansion;
 use self::follow::Renew;
 use self::gpus::Where;
-use self::input::{Input, Queries, end, remark};
-use self::measured::Measured;
-use self::ranking::Ranking;
+use self::input::{Queries, QueryInput, end, remark};
+use self::measured::MeasuredAnswers;
+use self::ranking::RankingArgs;
 use crate::Usage;
 use crate::cli::args::Workers;
 use crate::cli::{report, signals};
 use crate::cluster::{SharedSetting, refuse, together};
 use millrace::inside::cluster::Hosts;
 use millrace::inside::dataflow::{AnsweredBy, Hooks, Mover};
-use millrace::inside::gpu::{Chosen, Counts, CpuWork, Devices, without_devices};
+use millrace::inside::gpu::{ChosenMethod, Counts, CpuWork, Devices, without_devices};
 use millrace::inside::index::ShardedManifest;
 use millrace::inside::query::{
-    AnswerForm, COLUMNS, Engines, Model, Refusals, RenewedEngines, Renewer, Shard, Shares, Tag,
-    Talk, Wakers, spreading,
+    AnswerForm, COLUMNS, Engines, Model, ProcessorShares, Refusals, RenewedEngines, Renewer,
+    RunTag, Shard, Talk, Wakers, spreading,
 };
 use millrace::inside::score::Score;
 use millrace::{Algorithm, Control, QueryOptions, QueryReport, QueryService, Sink, Snapshot};
@@ -37,9 +37,9 @@ use std::time::Duration;
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(crate) ranking: Ranking,
+    pub(crate) ranking: RankingArgs,
     #[command(flatten)]
-    spreading: Spreading,
+    spreading: SpreadingArgs,
     #[command(flatten)]
     place: Where,
     /// Output format. trec: qid Q0 name rank score tag. jsonl: one object for each query. tsv: qid,
@@ -69,20 +69,20 @@ pub(crate) struct Args {
     workers: Workers,
     /// Name of the run: the last word of each line with --format trec.
     #[arg(long, default_value = "millrace", value_parser = parse_tag, value_name = "NAME")]
-    tag: Tag,
+    tag: RunTag,
     /// File of judgements. The answers are measured when all are written; the values go to standard
     /// error and into the report.
     #[arg(long, value_name = "FILE")]
     qrels: Option<PathBuf>,
     #[command(flatten)]
-    input: Input,
+    input: QueryInput,
     #[command(flatten)]
     expansion: Expansion,
 }
 
 /// How queries are spread over workers.
 #[derive(clap::Args, Clone, Debug)]
-struct Spreading {
+struct SpreadingArgs {
     /// How workers share queries. inter: each worker answers whole queries. docp-ui: all workers
     /// answer each query, each for its own range of documents. docp-pi: the same, but each worker
     /// has its own copy of the postings of its range. fgqp: queries are cut into small tasks, which
@@ -108,7 +108,7 @@ struct Spreading {
     barrier: bool,
 }
 
-impl Spreading {
+impl SpreadingArgs {
     fn model(&self) -> Result<Model, Usage> {
         let Self { delta, cut_us, spin_us, barrier, .. } = *self;
         let given = spreading::Spreading { delta, cut_us, spin_us, barrier };
@@ -116,8 +116,9 @@ impl Spreading {
     }
 }
 
-pub(crate) fn parse_tag(text: &str) -> Result<Tag, String> {
-    Tag::new(text).ok_or_else(|| format!("give one word of at most {} bytes", Tag::MOST_BYTES))
+pub(crate) fn parse_tag(text: &str) -> Result<RunTag, String> {
+    RunTag::new(text)
+        .ok_or_else(|| format!("give one word of at most {} bytes", RunTag::MOST_BYTES))
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -144,7 +145,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.snippets && (args.format.as_deref() != Some("jsonl") || processes > 1) {
         return Err(Usage("--snippets goes with --format jsonl, in one process".into()).into());
     }
-    let Ranking { k, algorithm, .. } = args.ranking;
+    let RankingArgs { k, algorithm, .. } = args.ranking;
     let devices = if args.leaves_devices(score) {
         without_devices(algorithm).map_err(Usage::from)?;
         say!("millrace: the score {} is computed by the CPU alone: no GPU is used", score.name());
@@ -215,12 +216,14 @@ fn run_on(
     args: &Args,
     (devices, snapshot): (Devices, Arc<Snapshot>),
     queries: impl Iterator<Item = <Queries as Iterator>::Item> + Send + 'static,
-    (options, measured): (QueryOptions, Option<&Measured>),
+    (options, measured): (QueryOptions, Option<&MeasuredAnswers>),
     control: &Arc<Control>,
 ) -> anyhow::Result<()> {
-    let (mut by, mut failed, mut renewer) = (AnsweredBy::default(), None, None);
+    let mut by = AnsweredBy::default();
+    let mut failed = None;
+    let mut renewer = None;
     let quiet = args.workers.common.quiet;
-    let maker = Maker::new(args, devices);
+    let maker = EngineMaker::new(args, devices);
     let engines = |wakers: &Arc<Wakers>| -> Box<dyn Engines> {
         match maker.make(&snapshot, wakers) {
             Ok(engines) => {
@@ -263,14 +266,14 @@ fn run_on(
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Makes engines of devices, for one generation after the other.
-struct Maker {
+struct EngineMaker {
     args: Args,
     devices: Devices,
     counts: Arc<Counts>,
-    shares: Arc<Shares>,
+    shares: Arc<ProcessorShares>,
 }
 
-impl Maker {
+impl EngineMaker {
     fn new(args: &Args, devices: Devices) -> Self {
         let (counts, shares) = Default::default();
         Self { args: args.clone(), devices, counts, shares }
@@ -281,7 +284,8 @@ impl Maker {
         snapshot: &Arc<Snapshot>,
         wakers: &Arc<Wakers>,
     ) -> anyhow::Result<Arc<dyn Engines>> {
-        let (args, devices) = (&self.args, &self.devices);
+        let args = &self.args;
+        let devices = &self.devices;
         let quiet = args.workers.common.quiet;
         let told = (args.shed, quiet);
         let scheduling = args.place.scheduling(devices, &args.ranking, told, &self.shares)?;
@@ -333,7 +337,7 @@ impl Args {
 
     /// Devices are asked for that do not have the score; the algorithm wang brings its own.
     fn leaves_devices(&self, score: Score) -> bool {
-        let has_own = matches!(self.ranking.algorithm, Chosen::Cpu(Algorithm::Wang));
+        let has_own = matches!(self.ranking.algorithm, ChosenMethod::Cpu(Algorithm::Wang));
         self.place.is_gpu() && !has_own && !score.is_on_devices()
     }
 
@@ -351,16 +355,16 @@ impl Args {
     }
 
     /// For process 0, which writes the answers.
-    fn measured(&self, process: usize) -> anyhow::Result<Option<Measured>> {
+    fn measured(&self, process: usize) -> anyhow::Result<Option<MeasuredAnswers>> {
         if self.qrels.is_some() && self.format.as_deref() == Some("binary") {
             let why = "--qrels measures names, and --format binary has none";
             return Err(Usage(why.into()).into());
         }
         let qrels = self.qrels.as_deref().filter(|_| process == 0);
-        qrels.map(Measured::new).transpose()
+        qrels.map(MeasuredAnswers::new).transpose()
     }
 
-    fn answers(&self, measured: Option<&Measured>) -> Sink {
+    fn answers(&self, measured: Option<&MeasuredAnswers>) -> Sink {
         let form = match self.format.as_deref() {
             Some("jsonl") if self.snippets => AnswerForm::Snippets,
             Some("jsonl") => AnswerForm::Jsonl,
@@ -382,11 +386,11 @@ impl Args {
         model: Model,
         snapshot: &Snapshot,
     ) -> Option<Devices> {
-        let Ranking { k, mode, algorithm, .. } = self.ranking;
+        let RankingArgs { k, mode, algorithm, .. } = self.ranking;
         if !snapshot.scoring().score.is_on_devices() {
             return None;
         }
-        if model != Model::Inter || algorithm != Chosen::Cpu(Algorithm::Auto) {
+        if model != Model::Inter || algorithm != ChosenMethod::Cpu(Algorithm::Auto) {
             return None;
         }
         let file = self.input.path().and_then(|path| path.metadata().ok());
@@ -428,7 +432,7 @@ impl Args {
 
     /// The settings that all processes must share.
     fn alike(&self, workers: usize) -> Vec<SharedSetting> {
-        let Ranking { k, mode, algorithm, scored, docids, .. } = &self.ranking;
+        let RankingArgs { k, mode, algorithm, scored, docids, .. } = &self.ranking;
         let mut rows = vec![
             ("--workers", workers.to_string()),
             ("-k", k.to_string()),
@@ -445,7 +449,7 @@ impl Args {
 fn totals(
     args: &Args,
     report: &QueryReport,
-    (by, measured): (AnsweredBy, Option<&Measured>),
+    (by, measured): (AnsweredBy, Option<&MeasuredAnswers>),
 ) -> anyhow::Result<()> {
     let index = args.ranking.index.display().to_string();
     if !args.workers.common.quiet {

@@ -2,7 +2,7 @@
 
 use crate::Usage;
 use crate::cli::args::{Common, workers_of};
-use crate::query::input::Input;
+use crate::query::input::QueryInput;
 use crate::query::score::parse_idf;
 use anyhow::{Context, bail};
 use millrace::inside::index::open_plain;
@@ -69,7 +69,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "N")]
     workers: Option<NonZeroUsize>,
     #[command(flatten)]
-    input: Input,
+    input: QueryInput,
     #[command(flatten)]
     common: Common,
 }
@@ -88,7 +88,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let threads = workers_of(args.workers)?;
     let generation = open_plain(&args.index)?;
-    let (measure, k, mode, folds) = (args.measure, args.k, args.mode, args.folds);
+    let measure = args.measure;
+    let k = args.k;
+    let mode = args.mode;
+    let folds = args.folds;
     let goal = Goal { measure, k, mode, folds, threads };
     let found = tune(generation.path(), &grid, &topics, &goal)?;
     let mut totals = serde_json::to_value(&found)?;

@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Builder, JoinHandle};
 use std::{fmt, io};
 
-type Job = Box<dyn FnOnce() + Send>;
+type CrewJob = Box<dyn FnOnce() + Send>;
 
 /// Ignores poison: a panic is reported to the thread that waits for the one that panicked, and what
 /// is behind such locks is whole after any panic.
@@ -21,7 +21,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// A thread that does what it is sent, until no sender is left.
 struct Hand {
-    jobs: Sender<Job>,
+    jobs: Sender<CrewJob>,
     thread: JoinHandle<()>,
 }
 
@@ -68,7 +68,8 @@ impl Crew {
     ) -> Result<Vec<T>, E> {
         let next = AtomicUsize::new(0);
         let take = || {
-            let (mut state, mut made) = (S::default(), Vec::new());
+            let mut state = S::default();
+            let mut made = Vec::new();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= count {
@@ -103,7 +104,8 @@ impl Crew {
             let piece = lock(&pieces[number]).take();
             work(piece.expect("a piece is taken once"));
         };
-        let (work, count): (&(dyn Fn(usize) + Sync), _) = (&work, pieces.len());
+        let work: &(dyn Fn(usize) + Sync) = &work;
+        let count: _ = pieces.len();
         // SAFETY: only the lifetime changes. All pieces are done before this function ends, and a
         // thread that finds all taken does not use the work.
         let work = unsafe {
@@ -111,8 +113,9 @@ impl Crew {
                 work,
             )
         };
-        let (next, done) = (AtomicUsize::new(0), Mutex::default());
-        let shared = Arc::new(Shared { work, count, next, done, all: Condvar::new() });
+        let next = AtomicUsize::new(0);
+        let done = Mutex::default();
+        let shared = Arc::new(SharedWork { work, count, next, done, all: Condvar::new() });
         for number in 0..others.min(count.saturating_sub(1)) {
             let here = shared.clone();
             // If the system gives no more threads, those that there are do it.
@@ -134,7 +137,7 @@ impl Crew {
     fn hand(&mut self, number: usize) -> Option<&Hand> {
         if number >= self.hands.len() {
             let (jobs, from) = channel();
-            let work = move || from.into_iter().for_each(|job: Job| job());
+            let work = move || from.into_iter().for_each(|job: CrewJob| job());
             let thread = spawn(self.name, work).ok()?;
             self.hands.push(Hand { jobs, thread });
         }
@@ -143,29 +146,29 @@ impl Crew {
 }
 
 /// Pieces of work that threads take one after the other.
-struct Shared {
+struct SharedWork {
     /// Does a piece by its number.
     work: *const (dyn Fn(usize) + Sync),
     count: usize,
     /// The first that is not taken.
     next: AtomicUsize,
-    done: Mutex<Done>,
+    done: Mutex<DonePieces>,
     all: Condvar,
 }
 
 #[derive(Default)]
-struct Done {
+struct DonePieces {
     pieces: usize,
     panic: Option<Box<dyn Any + Send>>,
 }
 
 // SAFETY: several threads may use the work at once, and only those do that have taken a piece, for
 // which `share` waits.
-unsafe impl Send for Shared {}
+unsafe impl Send for SharedWork {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SharedWork {}
 
-impl Shared {
+impl SharedWork {
     fn take(&self) {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);

@@ -91,7 +91,7 @@ mod enabled {
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    enum Plan {
+    enum FaultPlan {
         None,
         Count,
         Crash(u64),
@@ -104,18 +104,20 @@ mod enabled {
     }
 
     static OPERATIONS: AtomicU64 = AtomicU64::new(0);
-    static PLAN: LazyLock<Plan> = LazyLock::new(|| {
-        let Ok(text) = std::env::var("MILLRACE_FAULT") else { return Plan::None };
+    static PLAN: LazyLock<FaultPlan> = LazyLock::new(|| {
+        let Ok(text) = std::env::var("MILLRACE_FAULT") else { return FaultPlan::None };
         let number = |s: &str| s.parse().expect("MILLRACE_FAULT: a number after @");
         match text.split_once(['@', ':']) {
-            None if text == "count" => Plan::Count,
-            Some(("crash", n)) => Plan::Crash(number(n)),
-            Some(("fail", n)) => Plan::Fail(number(n)),
-            Some(("eio", n)) => Plan::Io(number(n)),
-            Some(("short", n)) => Plan::Short(number(n)),
-            Some(("trap", n)) => Plan::Trap(n.parse().expect("MILLRACE_FAULT: a number after @")),
-            Some(("panic", name)) => Plan::Panic(name.to_string()),
-            Some(("error", name)) => Plan::Error(name.to_string()),
+            None if text == "count" => FaultPlan::Count,
+            Some(("crash", n)) => FaultPlan::Crash(number(n)),
+            Some(("fail", n)) => FaultPlan::Fail(number(n)),
+            Some(("eio", n)) => FaultPlan::Io(number(n)),
+            Some(("short", n)) => FaultPlan::Short(number(n)),
+            Some(("trap", n)) => {
+                FaultPlan::Trap(n.parse().expect("MILLRACE_FAULT: a number after @"))
+            }
+            Some(("panic", name)) => FaultPlan::Panic(name.to_string()),
+            Some(("error", name)) => FaultPlan::Error(name.to_string()),
             _ => panic!("MILLRACE_FAULT: `{text}` is not a fault"),
         }
     });
@@ -123,19 +125,19 @@ mod enabled {
     pub(super) fn storage() -> io::Result<Injected> {
         let now = OPERATIONS.fetch_add(1, Ordering::SeqCst);
         match *PLAN {
-            Plan::Crash(n) if n == now => std::process::abort(),
-            Plan::Fail(n) if n == now => Err(super::no_space()),
+            FaultPlan::Crash(n) if n == now => std::process::abort(),
+            FaultPlan::Fail(n) if n == now => Err(super::no_space()),
             // EIO
-            Plan::Io(n) if n == now => Err(io::Error::from_raw_os_error(5)),
-            Plan::Short(n) if n == now => Ok(Injected::Short),
+            FaultPlan::Io(n) if n == now => Err(io::Error::from_raw_os_error(5)),
+            FaultPlan::Short(n) if n == now => Ok(Injected::Short),
             _ => Ok(Injected::Nothing),
         }
     }
 
     pub(super) fn operator(name: &str) -> io::Result<()> {
         match &*PLAN {
-            Plan::Panic(n) if n == name => panic!("injected panic in {name}"),
-            Plan::Error(n) if n == name => {
+            FaultPlan::Panic(n) if n == name => panic!("injected panic in {name}"),
+            FaultPlan::Error(n) if n == name => {
                 Err(io::Error::other(format!("injected error in {name}")))
             }
             _ => Ok(()),
@@ -144,7 +146,7 @@ mod enabled {
 
     pub(super) fn trap_at() -> Option<u32> {
         match *PLAN {
-            Plan::Trap(n) => Some(n),
+            FaultPlan::Trap(n) => Some(n),
             _ => None,
         }
     }
@@ -155,7 +157,7 @@ mod enabled {
     }
 
     pub(super) fn report() {
-        if matches!(*PLAN, Plan::Count) {
+        if matches!(*PLAN, FaultPlan::Count) {
             use std::io::Write as _;
             let operations = OPERATIONS.load(Ordering::SeqCst);
             _ = writeln!(io::stderr(), "storage operations: {operations}");

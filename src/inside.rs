@@ -8,7 +8,7 @@ pub mod build {
         options::{BuildProgress, Notes, OnProgress, Peers, Pipeline},
         rates::MeasuredRates,
         report::{IndexerReport, TokensTaken},
-        run::Prepared,
+        run::PreparedBuild,
     };
 }
 
@@ -19,7 +19,7 @@ pub mod cluster {
 pub mod codec {
     pub use crate::codec::{
         bp128,
-        column::{Block, Codec, List, Opened},
+        column::{Codec, CodedBlock, List, OpenedColumn},
         error::CodecError,
         named::ListCodec,
         pfor::{Pfor, blocks::PforBlocks, nested::MAX_LEVELS},
@@ -49,9 +49,9 @@ pub mod dictionary {
         device::{
             lines::{DeviceLines, LONGEST_LINE},
             text_buffers::TextBuffer,
-            texts::{PieceText, Texts},
+            texts::{PieceText, TextGatherer},
         },
-        group::Group,
+        group::TermGroup,
         indexer::{ParsedBlock, TokenIndexer},
         owners::Owners,
         parsed::Regroup,
@@ -79,11 +79,11 @@ pub mod gpu {
         btree::{
             TreeTuning,
             block::{Most, TokenBlock},
-            room::{TreeRoom, Usage},
+            room::{TreeRoom, TreeUsage},
             trees::{Trees, usage},
         },
         ding09::{
-            MOST_MERGE_LEVELS, Merging,
+            DingTuning, MOST_MERGE_LEVELS,
             batch::TILE,
             steps::{Decoded, decoding},
         },
@@ -108,20 +108,20 @@ pub mod gpu {
         },
         methods::{
             DeviceMethod, MethodArray,
-            batch::{AskedPart, BatchRoom, Found, MethodBatch},
+            batch::{AskedPart, BatchRoom, FoundHits, MethodBatch},
             check_lists,
-            device::{Memory, MethodDevice},
+            device::{MethodDevice, MethodMemory},
         },
         query::{
-            batch::{Answered, Batch, BatchQuery, Room},
-            bring::{Bringer, Brought, ListRequest},
-            choose::{Chosen, Devices},
-            device::{QueryDevice, Slot},
+            batch::{BatchAnswer, BatchQuery, QueryBatch, QueryBatchRoom},
+            bring::{Bringer, BroughtList, ListRequest},
+            choose::{ChosenMethod, Devices},
+            device::{BatchSlot, QueryDevice},
             engine::{GpuEngines, GpuMethod},
             given::{self, GivenDevices, without_devices},
-            list::Placed,
+            list::PlacedList,
             plan::PlacedTerm,
-            residency::Ranges,
+            residency::FreeRanges,
             service::{Counts, OnLost},
             worth::CpuWork,
         },
@@ -201,7 +201,7 @@ pub mod query {
         again::Again,
         algorithms::{and, exhaustive, max_score, small_adaptive, wand},
         answers::{
-            output::{AnswerForm, Tag},
+            output::{AnswerForm, RunTag},
             talk::{COLUMNS, Talk},
             texts::record_of,
         },
@@ -210,7 +210,7 @@ pub mod query {
         engines::{
             engine::{
                 Engines, Model, Wakers,
-                hybrid::{Models, OnSlow, Predict, Scheduling, Shares},
+                hybrid::{Models, OnSlow, Predict, ProcessorShares, Scheduling},
                 measure::costs,
                 renewed::{RenewedEngines, Renewer},
                 whole::WholeEngines,
@@ -219,13 +219,13 @@ pub mod query {
             spreading::{self, patience},
         },
         error::QueryError,
-        expanding::{Expanded, Read},
+        expanding::{Expanded, ReadQuery},
         norms::Norms,
         plan::{Plan, Planner},
         reading::{docids::Docids, lines::operator, refusals::Refusals},
         rm3::{Expander, Rm3},
         scratch::Scratch,
-        searcher::tasks::{Begun, Cut, Cutting},
+        searcher::tasks::{Begun, Cutting, QueryCut},
         term_statistics::TermStatistics,
         top_k::TopK,
         wanted::Stage,
@@ -249,7 +249,7 @@ pub mod schedule {
         machine::Hardware,
         model_tree::ModelTree,
         placement::Rates,
-        policy::{Choice, Policy, Processor, Schedule},
+        policy::{Policy, PolicyChoice, Processor, Schedule},
         simulate::{Arrival, choose, latencies, thresholds},
     };
 }
@@ -274,7 +274,7 @@ pub mod text {
     pub use crate::text::{
         analysis::Analysis,
         html::{HtmlText, Markup},
-        scan::{Key, Scanner, Stretches},
+        scan::{Scanner, Stretches, TokenKey},
         stemmer::Stemmer,
         stop_words::StopWords,
         tokenizer::{Tokenizer, for_each_token},

@@ -197,7 +197,7 @@ pub(crate) const MOST_RUN_BYTES: u64 = 28 << 30;
 pub(crate) const MOST_STRING_BYTES: u64 = MOST_RUN_BYTES / UNIT_COST * SKETCH_UNIT_BYTES as u64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Placement {
+pub(crate) struct PiecePlacement {
     /// From 0.
     pub run: u32,
     pub run_first: u32,
@@ -234,7 +234,7 @@ impl Sequencer {
         Self { limit, run: 0, run_first: 0, next: 0, additive: 0, forms: Sketch::default() }
     }
 
-    pub(crate) fn place(&mut self, counts: &PieceCounts) -> Result<Placement, SettingError> {
+    pub(crate) fn place(&mut self, counts: &PieceCounts) -> Result<PiecePlacement, SettingError> {
         let first = self.next;
         // The greatest docid stays free as a sentinel.
         self.next = first
@@ -245,7 +245,7 @@ impl Sequencer {
             counts.list_bytes * LIST_BYTE_COST + u64::from(counts.documents) * DOCUMENT_COST;
         self.forms.unite(&counts.forms);
         let cost = self.additive + self.forms.estimate() * UNIT_COST;
-        let placement = Placement {
+        let placement = PiecePlacement {
             run: self.run,
             run_first: self.run_first,
             first: first - self.run_first,
@@ -340,7 +340,9 @@ mod tests {
             limit in 1_000u64..200_000,
         ) {
             let mut s = Sequencer::new(limit);
-            let (mut next, mut run, mut run_first) = (0u32, 0u32, 0u32);
+            let mut next = 0u32;
+            let mut run = 0u32;
+            let mut run_first = 0u32;
             for (documents, bytes, terms) in pieces {
                 let p = s.place(&counts(documents, bytes, 0..terms)).unwrap();
                 prop_assert_eq!((p.run, p.run_first), (run, run_first));

@@ -86,7 +86,8 @@ fn advise<T>(buffer: &Vec<T>) {
         const PAGE: usize = 4096;
         let start = buffer.as_ptr() as usize;
         let end = start + buffer.capacity() * size_of::<T>();
-        let (first, last) = (start.next_multiple_of(PAGE), end / PAGE * PAGE);
+        let first = start.next_multiple_of(PAGE);
+        let last = end / PAGE * PAGE;
         if end - start >= LARGE {
             // SAFETY: the pages lie wholly inside the buffer, and the advice changes no byte.
             unsafe { libc::madvise(first as *mut libc::c_void, last - first, libc::MADV_HUGEPAGE) };

@@ -44,7 +44,8 @@ pub fn judged<'a>(
     let topic = |(qid, judged)| Some(Topic { qid, text: texts.remove(qid)?, judged });
     let topics: Vec<Topic<'_>> = qrels.iter().filter_map(topic).collect();
     let mut remarks = Vec::new();
-    let (not_asked, not_judged) = (qrels.len() - topics.len(), texts.len());
+    let not_asked = qrels.len() - topics.len();
+    let not_judged = texts.len();
     if not_asked > 0 {
         remarks.push(format!(
             "{not_asked} of {} judged queries are not asked and do not count",
@@ -248,7 +249,8 @@ impl Tuned {
     /// value of another; then the results.
     pub fn text(&self, grid: &Grid, goal: &Goal) -> String {
         let mut text = String::new();
-        let (measure, held_out) = (&goal.measure, &self.cross_validated);
+        let measure = &goal.measure;
+        let held_out = &self.cross_validated;
         let one = [(" ", vec![f64::NAN])];
         let (tables, [down, across]) = match &grid.axes[..] {
             [axis] => (&one[..], [axis, &one[0]]),

@@ -7,7 +7,7 @@ use millrace::inside::schedule::Rates;
 
 /// How workers share the steps of the job. The index does not depend on it.
 #[derive(clap::Args, Clone, Debug)]
-pub(super) struct Parts {
+pub(super) struct WorkerParts {
     /// Number of workers that parse (default: all).
     #[arg(long, value_name = "M")]
     parsers: Option<usize>,
@@ -22,7 +22,7 @@ pub(super) struct Parts {
 
 /// How much is taken at a time, and what is known of the machine. The index does not depend on it.
 #[derive(clap::Args, Clone, Debug)]
-pub(super) struct Tuning {
+pub(super) struct PipelineTuning {
     /// With --indexer wei11: bytes of text that an indexer takes at a time.
     #[arg(long, default_value = "16M", value_parser = size, value_name = "SIZE")]
     parse_block: u64,
@@ -47,7 +47,7 @@ fn bytes(text: &str) -> Result<u64, String> {
     if text == "0" { Ok(0) } else { size(text) }
 }
 
-impl Parts {
+impl WorkerParts {
     pub(super) fn fill(&self, pipeline: &mut Pipeline) {
         pipeline.parsers = self.parsers;
         pipeline.cpu_indexers = self.cpu_indexers;
@@ -55,7 +55,7 @@ impl Parts {
     }
 }
 
-impl Tuning {
+impl PipelineTuning {
     pub(super) fn fill(&self, pipeline: &mut Pipeline) {
         pipeline.parse_block = self.parse_block;
         pipeline.readers = self.readers;

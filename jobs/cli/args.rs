@@ -62,7 +62,8 @@ pub(crate) struct Common {
 impl Together {
     /// None if there is only this process.
     pub(crate) fn hosts(&self) -> anyhow::Result<Option<Hosts>> {
-        let (n, process) = (self.processes.get(), self.process);
+        let n = self.processes.get();
+        let process = self.process;
         if process >= n {
             return Err(Usage(format!("--process {process} is not below --processes {n}")).into());
         }
@@ -84,7 +85,8 @@ impl Together {
 
     /// None if there is only this process.
     pub(crate) fn peers(&self) -> anyhow::Result<Option<Peers>> {
-        let (hosts, secret) = (self.hosts()?, self.secret()?);
+        let hosts = self.hosts()?;
+        let secret = self.secret()?;
         Ok(hosts.map(|hosts| Peers { hosts, wait: self.wait(), secret }))
     }
 

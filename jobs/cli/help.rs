@@ -28,23 +28,23 @@ fn examples() -> impl Iterator<Item = (&'static str, &'static str)> {
     EXAMPLES.split("\n\n").filter_map(|of_job| of_job.split_once('\n'))
 }
 
-struct Group {
+struct OptionGroup {
     job: &'static str,
     heading: &'static str,
     options: Vec<&'static str>,
 }
 
-impl Group {
+impl OptionGroup {
     fn is_of(&self, job: &str) -> bool {
         self.job == "any" || self.job == job
     }
 }
 
-fn groups() -> Vec<Group> {
+fn groups() -> Vec<OptionGroup> {
     let group = |line: &'static str| {
         let (job, rest) = line.split_once(" | ")?;
         let (heading, options) = rest.split_once(" | ")?;
-        Some(Group { job, heading, options: options.split(' ').collect() })
+        Some(OptionGroup { job, heading, options: options.split(' ').collect() })
     };
     GROUPS.lines().filter_map(group).collect()
 }
@@ -61,11 +61,11 @@ pub(crate) fn complete(mut command: Command) -> Command {
     command
 }
 
-fn grouped(job: Command, groups: &[Group]) -> Command {
+fn grouped(job: Command, groups: &[OptionGroup]) -> Command {
     let name = job.get_name().to_string();
     job.mut_args(|option| {
         let id = option.get_id().as_str();
-        let is_in = |group: &&Group| group.is_of(&name) && group.options.contains(&id);
+        let is_in = |group: &&OptionGroup| group.is_of(&name) && group.options.contains(&id);
         match groups.iter().find(is_in) {
             Some(group) if !option.is_positional() => option.help_heading(group.heading),
             _ => option,
@@ -86,7 +86,8 @@ mod tests {
             let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
             assert_eq!(lines.len(), 4, "{job}");
             for example in lines.chunks(2) {
-                let (what, line) = (example[0], example[1]);
+                let what = example[0];
+                let line = example[1];
                 let words: Vec<&str> = line.split(' ').collect();
                 assert_eq!(words[..2], ["millrace", job]);
                 assert!(what.ends_with(':') && line.len() < 110, "{line}");
@@ -111,7 +112,7 @@ mod tests {
                 };
                 let has =
                     |job: &Command| group.is_of(job.get_name()) && job.get_arguments().any(is_it);
-                let Group { job, heading, .. } = group;
+                let OptionGroup { job, heading, .. } = group;
                 assert!(command.get_subcommands().any(has), "{job} {heading}: {option}");
             }
         }

@@ -37,7 +37,8 @@ impl IndexArgs {
     }
 
     pub(crate) fn form(&self) -> Result<Form, Usage> {
-        let (codec, block_len) = (self.codec, self.block_size);
+        let codec = self.codec;
+        let block_len = self.block_size;
         let none = || Usage(IndexError::NoForm { codec, block_len }.to_string());
         Form::new(codec, block_len).ok_or_else(none)
     }

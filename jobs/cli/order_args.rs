@@ -34,7 +34,8 @@ impl OrderArgs {
         let order = match self.order.as_deref() {
             Some("global") => {
                 let default = Bm25::default();
-                let (k1, b) = (self.k1.unwrap_or(default.k1()), self.b.unwrap_or(default.b()));
+                let k1 = self.k1.unwrap_or(default.k1());
+                let b = self.b.unwrap_or(default.b());
                 let bm25 = Bm25::new(k1, b).map_err(|error| Usage(error.to_string()))?;
                 return Ok(Some(DocumentOrder::Global { wang: wang(self.alpha)?, bm25 }));
             }

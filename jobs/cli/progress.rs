@@ -25,9 +25,9 @@ pub(crate) fn aside(write: impl FnOnce()) {
 }
 
 /// A line that goes when it is dropped.
-struct Line(ProgressBar);
+struct ProgressLine(ProgressBar);
 
-impl Line {
+impl ProgressLine {
     fn new() -> Self {
         let style =
             ProgressStyle::with_template("{wide_msg}").expect("the template is well-formed");
@@ -39,7 +39,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.0.finish_and_clear();
     }
@@ -47,7 +47,8 @@ impl Drop for Line {
 
 /// None unless standard error is a terminal.
 pub(crate) fn of_build() -> Option<OnProgress> {
-    let (line, began) = (std::io::stderr().is_terminal().then(Line::new)?, Instant::now());
+    let line = std::io::stderr().is_terminal().then(ProgressLine::new)?;
+    let began = Instant::now();
     Some(Box::new(move |progress| line.draw(build_line(progress, began.elapsed()))))
 }
 
@@ -104,21 +105,23 @@ fn left(done: u64, of: u64, took: Duration) -> String {
 }
 
 /// Draws the progress of a job on files until it is dropped, if standard error is a terminal.
-pub(crate) struct Watching {
+pub(crate) struct DrawnProgress {
     over: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Watching {
+impl DrawnProgress {
     /// `line` makes the text of what is done, of how much, and for how long.
     pub(crate) fn start(stop: &Stop, quiet: bool, line: fn(u64, u64, Duration) -> String) -> Self {
         let nothing = Self { over: None, thread: None };
         if quiet || !std::io::stderr().is_terminal() {
             return nothing;
         }
-        let (stop, began, (over, ends)) = (stop.clone(), Instant::now(), channel());
+        let stop = stop.clone();
+        let began = Instant::now();
+        let (over, ends) = channel();
         let watch = move || {
-            let drawn = Line::new();
+            let drawn = ProgressLine::new();
             while let Err(RecvTimeoutError::Timeout) = ends.recv_timeout(PAUSE) {
                 if let Some((done, of)) = stop.how_far() {
                     drawn.draw(line(done, of, began.elapsed()));
@@ -131,7 +134,7 @@ impl Watching {
     }
 }
 
-impl Drop for Watching {
+impl Drop for DrawnProgress {
     fn drop(&mut self) {
         drop(self.over.take());
         if let Some(thread) = self.thread.take() {
@@ -175,8 +178,10 @@ mod tests {
     #[test]
     fn lines_say_the_stage_and_fit_a_terminal() {
         let half = |snapshot: &mut BuildProgress| {
-            (snapshot.read_bytes, snapshot.total_bytes) = (5 << 30, 10 << 30);
-            (snapshot.documents, snapshot.runs) = (123_456, 1);
+            snapshot.read_bytes = 5 << 30;
+            snapshot.total_bytes = 10 << 30;
+            snapshot.documents = 123_456;
+            snapshot.runs = 1;
         };
         let expected = "indexing 50 %, 10 s left: 5.00 GiB of 10.00 GiB, 123,456 documents, 1 run";
         assert_eq!(line(half, 10), expected);

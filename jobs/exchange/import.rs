@@ -42,8 +42,11 @@ pub(crate) struct Args {
 
 impl Args {
     fn import(&self) -> anyhow::Result<Manifest> {
-        let (mut analysis, form) = (self.how.analysis()?, self.how.form()?);
-        let (memory_bytes, format, keep) = (self.memory, self.format.clone(), self.keep);
+        let mut analysis = self.how.analysis()?;
+        let form = self.how.form()?;
+        let memory_bytes = self.memory;
+        let format = self.format.clone();
+        let keep = self.keep;
         let settings = |analysis: &Analysis| Settings {
             memory_bytes,
             format: format.clone(),
@@ -87,7 +90,8 @@ impl Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let manifest = args.import()?;
-    let (seconds, found) = (start.elapsed().as_secs_f64(), &manifest.statistics);
+    let seconds = start.elapsed().as_secs_f64();
+    let found = &manifest.statistics;
     let factor = manifest.settings.impact_factor.as_ref();
     let factor = factor.map_or(String::new(), |factor| format!(", weights times {factor}"));
     if !args.common.quiet {

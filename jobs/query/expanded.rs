@@ -1,9 +1,9 @@
 //! Options of the expansion of queries.
 
-use super::ranking::Ranking;
+use super::ranking::RankingArgs;
 use crate::Usage;
 use anyhow::Context;
-use millrace::inside::query::{Expanded, Expander, Read, Rm3};
+use millrace::inside::query::{Expanded, Expander, ReadQuery, Rm3};
 use millrace::{Generation, Snapshot};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -35,11 +35,11 @@ impl Expansion {
     /// for.
     pub(crate) fn prepare(
         &self,
-        ranking: &Ranking,
+        ranking: &RankingArgs,
         snapshot: Arc<Snapshot>,
-        queries: impl Iterator<Item = Read> + Send + 'static,
+        queries: impl Iterator<Item = ReadQuery> + Send + 'static,
         threads: usize,
-    ) -> anyhow::Result<(Arc<Snapshot>, Box<dyn Iterator<Item = Read> + Send>)> {
+    ) -> anyhow::Result<(Arc<Snapshot>, Box<dyn Iterator<Item = ReadQuery> + Send>)> {
         let Some(rm3) = self.rm3 else { return Ok((snapshot, Box::new(queries))) };
         let generation = Generation::open_folder(snapshot.generation().path(), false)?;
         let answering =

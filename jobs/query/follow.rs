@@ -1,6 +1,6 @@
 //! Query jobs that follow their index.
 
-use super::ranking::Ranking;
+use super::ranking::RankingArgs;
 use crate::cli::signals;
 use millrace::inside::dataflow::{Followed, Follower, Mover};
 use millrace::inside::shown::chain;
@@ -13,14 +13,17 @@ pub(crate) type Renew = Box<dyn FnMut(&Arc<Snapshot>) + Send>;
 /// Moves a service that answers from `snapshot` over to every generation that becomes live, and
 /// calls `renew` behind each move; SIGHUP lets it look at once.
 pub(crate) fn follow(
-    ranking: &Ranking,
+    ranking: &RankingArgs,
     quiet: bool,
     snapshot: &Snapshot,
     mover: Mover,
     mut renew: Renew,
 ) -> anyhow::Result<()> {
-    let (index, docids, verify) = (ranking.index.clone(), ranking.docids.0.clone(), ranking.verify);
-    let (name, scoring) = (index.display().to_string(), ranking.scoring()?);
+    let index = ranking.index.clone();
+    let docids = ranking.docids.0.clone();
+    let verify = ranking.verify;
+    let name = index.display().to_string();
+    let scoring = ranking.scoring()?;
     let path = index.clone();
     let open =
         move || Snapshot::of_range(Generation::open(&path, verify)?, scoring, docids.clone());
@@ -44,9 +47,10 @@ pub(crate) fn follow(
 }
 
 /// Reports every generation that becomes live, since expanded queries do not move over to it.
-pub(crate) fn stay(ranking: &Ranking, quiet: bool, snapshot: &Snapshot) -> anyhow::Result<()> {
+pub(crate) fn stay(ranking: &RankingArgs, quiet: bool, snapshot: &Snapshot) -> anyhow::Result<()> {
     let manifest = snapshot.generation().manifest();
-    let (name, number) = (ranking.index.display().to_string(), manifest.generation);
+    let name = ranking.index.display().to_string();
+    let number = manifest.generation;
     let tell = move || {
         if !quiet {
             say!(

@@ -1,14 +1,14 @@
 //! Options of the devices that answer queries.
 
-use super::ranking::Ranking;
+use super::ranking::RankingArgs;
 use crate::Usage;
 use anyhow::{Context as _, bail};
 use millrace::Snapshot;
 use millrace::inside::gpu::{
-    Cached, Chosen, Counts, CpuWork, Devices, GivenDevices, GpuEngines, GpuError, GpuMethod,
+    Cached, ChosenMethod, Counts, CpuWork, Devices, GivenDevices, GpuEngines, GpuError, GpuMethod,
     MOST_MERGE_LEVELS, OnLost, Traversal, given,
 };
-use millrace::inside::query::{OnSlow, Scheduling, Shares, Wakers};
+use millrace::inside::query::{OnSlow, ProcessorShares, Scheduling, Wakers};
 use millrace::inside::schedule::Schedule;
 use millrace::inside::shown::chain;
 use std::num::NonZeroUsize;
@@ -95,7 +95,7 @@ impl Where {
         k: usize,
         processes: usize,
         inter: bool,
-        algorithm: Chosen,
+        algorithm: ChosenMethod,
     ) -> anyhow::Result<Option<Devices>> {
         self.given().check(algorithm, self.is_gpu()).map_err(Usage::from)?;
         if !self.is_gpu() {
@@ -110,7 +110,7 @@ impl Where {
         self.chosen(k, algorithm).map(Some)
     }
 
-    pub(crate) fn chosen(&self, k: usize, algorithm: Chosen) -> anyhow::Result<Devices> {
+    pub(crate) fn chosen(&self, k: usize, algorithm: ChosenMethod) -> anyhow::Result<Devices> {
         let given = self.given();
         Devices::of_machine(&given.choice(k, given.method(algorithm))).map_err(explain)
     }
@@ -143,15 +143,16 @@ impl Where {
     pub(crate) fn scheduling(
         &self,
         devices: &Devices,
-        ranking: &Ranking,
+        ranking: &RankingArgs,
         (shed, quiet): (bool, bool),
-        shares: &Arc<Shares>,
+        shares: &Arc<ProcessorShares>,
     ) -> anyhow::Result<Option<Scheduling>> {
         if !self.is_hybrid() {
             return Ok(None);
         }
         let models = devices.models(&ranking.index).map_err(explain)?;
-        let (of, here) = (&models.machine, devices.machine());
+        let of = &models.machine;
+        let here = devices.machine();
         if *of != here && !quiet {
             say!(
                 "millrace: costs were measured on another machine ({of}, not {here}): run millrace calibrate here"
@@ -175,7 +176,8 @@ impl Where {
             }
         });
         let predict = models.predict();
-        let (deadline, on_slow) = (self.deadline(), Some(on_slow));
+        let deadline = self.deadline();
+        let on_slow = Some(on_slow);
         Ok(Some(Scheduling { policy, deadline, shed, predict, on_slow, shares: shares.clone() }))
     }
 

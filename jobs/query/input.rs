@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Which queries.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Input {
+pub(crate) struct QueryInput {
     /// Fields of a topic that make up the query, such as title,desc (default: title).
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = field)]
     topic_fields: Vec<String>,
@@ -28,7 +28,7 @@ fn field(name: &str) -> Result<String, String> {
 
 pub(crate) type Queries = Lines<Box<dyn Read + Send>>;
 
-impl Input {
+impl QueryInput {
     pub(crate) fn path(&self) -> Option<&Path> {
         self.queries.as_deref()
     }

@@ -5,12 +5,12 @@ use millrace::{Measure, Qrels};
 use serde_json::Value;
 use std::path::Path;
 
-pub(crate) struct Measured {
+pub(crate) struct MeasuredAnswers {
     qrels: Qrels,
     pub(crate) written: Written,
 }
 
-impl Measured {
+impl MeasuredAnswers {
     /// Reads the judgements, before the first query is answered.
     pub(crate) fn new(qrels: &Path) -> anyhow::Result<Self> {
         Ok(Self { qrels: Qrels::open(qrels)?, written: Written::default() })

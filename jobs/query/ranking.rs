@@ -3,7 +3,7 @@
 use super::score::Scored;
 use crate::Usage;
 use crate::cluster::Cluster;
-use millrace::inside::gpu::{Chosen, without_devices};
+use millrace::inside::gpu::{ChosenMethod, without_devices};
 use millrace::inside::index::ShardedManifest;
 use millrace::inside::query::{Docids, Shard};
 use millrace::inside::score::Score;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// How queries are answered.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Ranking {
+pub(crate) struct RankingArgs {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     pub(crate) index: PathBuf,
@@ -27,7 +27,7 @@ pub(crate) struct Ranking {
     /// Search algorithm. OR: exhaustive, maxscore, wand, bmw. AND: galloping, small-adaptive, wang.
     /// With --device gpu: ding09, huang, wang. auto takes the fastest. All give the same answers.
     #[arg(long, default_value = "auto", value_parser = parse_algorithm, value_name = "NAME")]
-    pub(crate) algorithm: Chosen,
+    pub(crate) algorithm: ChosenMethod,
     #[command(flatten)]
     pub(crate) scored: Scored,
     /// Verify the checksums of all postings before the first query.
@@ -43,15 +43,15 @@ pub(crate) fn parse_mode(text: &str) -> Result<Mode, String> {
     Mode::named(text).ok_or_else(|| format!("give {}", Mode::ALL.map(Mode::name).join(", ")))
 }
 
-fn parse_algorithm(text: &str) -> Result<Chosen, String> {
-    Chosen::named(text).ok_or_else(|| {
+fn parse_algorithm(text: &str) -> Result<ChosenMethod, String> {
+    ChosenMethod::named(text).ok_or_else(|| {
         let of_cpu = Algorithm::ALL.map(Algorithm::name);
-        let names = [&of_cpu[..], &Chosen::OF_DEVICES.map(Chosen::name)].concat();
+        let names = [&of_cpu[..], &ChosenMethod::OF_DEVICES.map(ChosenMethod::name)].concat();
         format!("give {}", names.join(", "))
     })
 }
 
-impl Ranking {
+impl RankingArgs {
     /// To be searched by the CPU.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
         without_devices(self.algorithm).map_err(Usage::from)?;
@@ -63,7 +63,7 @@ impl Ranking {
         let scoring = self.scoring()?;
         let generation = Generation::open(&self.index, self.verify)?;
         let snapshot = Snapshot::of_range(generation, scoring, self.docids.0.clone())?;
-        if self.algorithm == Chosen::Cpu(Algorithm::Wang) {
+        if self.algorithm == ChosenMethod::Cpu(Algorithm::Wang) {
             snapshot.check_global()?;
         }
         Ok(snapshot)
@@ -76,7 +76,7 @@ impl Ranking {
 
     pub(crate) fn scoring(&self) -> anyhow::Result<Scoring> {
         let scoring = self.scored.scoring()?;
-        if self.algorithm == Chosen::Cpu(Algorithm::Wang)
+        if self.algorithm == ChosenMethod::Cpu(Algorithm::Wang)
             && (self.mode != Mode::And || !matches!(scoring.score, Score::Wang(_)))
         {
             let text = "--algorithm wang goes with --mode and, and with --score wang";
@@ -87,7 +87,8 @@ impl Ranking {
 
     /// Process 0 says which generation is live.
     pub(super) fn open_shard(&self, cluster: &Cluster) -> anyhow::Result<(Arc<Snapshot>, Shard)> {
-        let (process, processes) = (cluster.process, cluster.processes);
+        let process = cluster.process;
+        let processes = cluster.processes;
         let manifest = if process == 0 {
             let live = ShardedManifest::live_for(&self.index, processes)?;
             cluster.tell_others(&live)?;
@@ -95,7 +96,8 @@ impl Ranking {
         } else {
             cluster.hear_first::<ShardedManifest>()?
         };
-        let (scoring, place) = (self.scoring()?, (process, processes));
+        let scoring = self.scoring()?;
+        let place = (process, processes);
         Ok(Shard::open(&self.index, &manifest, place, self.verify, scoring, &self.docids.0)?)
     }
 }

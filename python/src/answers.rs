@@ -5,7 +5,7 @@ use millrace::Hit;
 use millrace::ManyHits;
 use millrace::Query;
 use millrace::Snapshot;
-use millrace::inside::query::{AnswerForm, Tag};
+use millrace::inside::query::{AnswerForm, RunTag};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -203,7 +203,8 @@ impl Answers {
 
     fn write_to(&self, path: &Path, form: AnswerForm) -> std::io::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 18, File::create(path)?);
-        let (mut text, mut hits) = (Vec::new(), Vec::new());
+        let mut text = Vec::new();
+        let mut hits = Vec::new();
         for (at, (qid, query)) in self.queries.iter().enumerate() {
             let (start, end) = self.range(at);
             let ManyHits { docids, scores, .. } = &self.found.hits;
@@ -286,8 +287,8 @@ impl Answers {
     ///     tag: the name of the run, one word.
     #[pyo3(signature = (path, tag="millrace"))]
     fn write_run(&self, py: Python<'_>, path: PathBuf, tag: &str) -> PyResult<()> {
-        let tag = Tag::new(tag).ok_or_else(|| {
-            crate::error::wrong(format!("tag is one word of at most {} bytes", Tag::MOST_BYTES))
+        let tag = RunTag::new(tag).ok_or_else(|| {
+            crate::error::wrong(format!("tag is one word of at most {} bytes", RunTag::MOST_BYTES))
         })?;
         Ok(py.detach(|| self.write_to(&path, AnswerForm::Trec(tag)))?)
     }

@@ -36,7 +36,8 @@ impl PythonDocuments {
     ) -> PyResult<(Self, Raised)> {
         let raised = Raised::default();
         let iterator = Some(iterable.try_iter()?.unbind());
-        let (fetched, told) = (VecDeque::new(), raised.clone());
+        let fetched = VecDeque::new();
+        let told = raised.clone();
         Ok((Self { iterator, fields, fetched, number: 0, control, raised: told }, raised))
     }
 
@@ -95,7 +96,8 @@ fn document(item: &Bound<'_, PyAny>, fields: &Fields) -> PyResult<OwnedDocument>
         return Ok(OwnedDocument::new(name(&pair.get_item(0)?)?, text.to_cow()?));
     }
     let Ok(record) = item.cast::<PyDict>() else { return Err(wrong_type(item)) };
-    let (mut named, mut texts): (Option<(usize, String)>, Vec<String>) = (None, Vec::new());
+    let mut named: Option<(usize, String)> = None;
+    let mut texts: Vec<String> = Vec::new();
     for (key, value) in record {
         let key = key.extract::<String>()?;
         if let Some(rank) = fields.name_rank(key.as_bytes())

@@ -128,7 +128,8 @@ pub(crate) fn evaluate<'py>(
     qrels: &Bound<'py, PyAny>,
     measures: Option<Vec<String>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (mut run, qrels) = (self::run(run, "run")?, self::qrels(qrels)?);
+    let mut run = self::run(run, "run")?;
+    let qrels = self::qrels(qrels)?;
     let measures = self::measures(measures)?;
     let found = py.detach(|| Evaluation::new(&mut run, &qrels, &measures));
     json(py, &found.map_err(|error| of_evaluate(&error))?)
@@ -152,8 +153,10 @@ pub(crate) fn compare<'py>(
     qrels: &Bound<'py, PyAny>,
     measures: Option<Vec<String>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (mut run, mut other) = (self::run(run, "run")?, self::run(other, "other")?);
-    let (qrels, measures) = (self::qrels(qrels)?, self::measures(measures)?);
+    let mut run = self::run(run, "run")?;
+    let mut other = self::run(other, "other")?;
+    let qrels = self::qrels(qrels)?;
+    let measures = self::measures(measures)?;
     let compared = py.detach(|| {
         let run = Evaluation::new(&mut run, &qrels, &measures)?;
         let other = Evaluation::new(&mut other, &qrels, &measures)?;

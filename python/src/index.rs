@@ -165,7 +165,8 @@ impl Index {
         rm3: Option<(usize, usize, f64)>,
     ) -> PyResult<Hits> {
         let mut wanted = wanted(k, mode, algorithm)?;
-        let (mut snapshot, mut text) = (self.snapshot.clone(), query.to_string());
+        let mut snapshot = self.snapshot.clone();
+        let mut text = query.to_string();
         if let Some(rm3) = rm3 {
             let queries = vec![("1".to_string(), text)];
             let expanded = self.expand(py, queries, rm3, &wanted, NonZeroUsize::MIN)?;
@@ -202,8 +203,10 @@ impl Index {
         workers: Option<usize>,
         rm3: Option<(usize, usize, f64)>,
     ) -> PyResult<Answers> {
-        let (mut wanted, threads) = (wanted(k, mode, algorithm)?, threads(workers)?);
-        let (mut snapshot, mut queries) = (self.snapshot.clone(), read_queries(queries)?);
+        let mut wanted = wanted(k, mode, algorithm)?;
+        let threads = threads(workers)?;
+        let mut snapshot = self.snapshot.clone();
+        let mut queries = read_queries(queries)?;
         if let Some(rm3) = rm3 {
             (snapshot, queries) = self.expand(py, queries, rm3, &wanted, threads)?;
             wanted.mode = Mode::Or;
@@ -313,11 +316,13 @@ impl Index {
             )));
         }
         let scoring = self.snapshot.scoring();
-        let (score, tried) = (scoring.score, Tried { k1, b, alpha, mu, score_delta });
+        let score = scoring.score;
+        let tried = Tried { k1, b, alpha, mu, score_delta };
         let idf = score.has_idf_kinds().then_some(scoring.idf);
         let grid = Grid::new(score.name(), idf, &tried).map_err(wrong)?;
         let measure = measures(Some(vec![measure.to_string()]))?[0];
-        let (mode, threads) = (self::mode(mode)?, threads(workers)?.get());
+        let mode = self::mode(mode)?;
+        let threads = threads(workers)?.get();
         let goal = Goal { measure, k, mode, folds, threads };
         let found = py.detach(|| tune(self.generation().path(), &grid, &topics, &goal));
         json(py, &found.map_err(|error| failed(&error))?)
@@ -340,7 +345,9 @@ impl Index {
         threads: NonZeroUsize,
     ) -> PyResult<(Arc<Snapshot>, Named)> {
         let rm3 = Rm3::new(documents, terms, weight).map_err(wrong)?;
-        let (snapshot, wanted, stop) = (self.snapshot.clone(), *wanted, Stop::default());
+        let snapshot = self.snapshot.clone();
+        let wanted = *wanted;
+        let stop = Stop::default();
         let given = interruptible(
             py,
             || stop.set(),

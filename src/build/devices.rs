@@ -16,10 +16,10 @@ use crate::gpu::floor::discover::{DeviceInfo, Discovery, Gpus};
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::modules::Toolchain;
 use crate::gpu::indexer::GpuIndexer;
-use crate::gpu::indexer::cuda::{self, Sizes};
+use crate::gpu::indexer::cuda::{self, IndexerSizes};
 use crate::gpu::indexer::opening::Opening;
 use crate::gpu::invert::cuda::CudaMachine;
-use crate::gpu::invert::machine::{Machine, MakeMachine};
+use crate::gpu::invert::machine::{InvertMachine, MakeMachine};
 use crate::input::splits::InputPlan;
 use crate::order::Budget;
 use crate::schedule::roles::Roles;
@@ -29,13 +29,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
 #[derive(Default)]
-pub(super) struct Chosen {
+pub(super) struct ChosenDevices {
     devices: Vec<DeviceInfo>,
     toolchain: Option<Toolchain>,
     /// Why there are not more.
     reasons: Vec<String>,
     /// The device that takes texts, while a thread still finds and opens it.
-    awaited: Option<Awaited<Result<Box<dyn Machine>, ClosedError>>>,
+    awaited: Option<Awaited<Result<Box<dyn InvertMachine>, ClosedError>>>,
 }
 
 /// The devices of the machine, while they are found: the driver takes some tenths of a second.
@@ -89,12 +89,14 @@ impl Finding {
     }
 
     /// A note says why there is none, if any could have been used.
-    pub(super) fn choose(self, options: &BuildOptions) -> Result<Chosen, BuildError> {
+    pub(super) fn choose(self, options: &BuildOptions) -> Result<ChosenDevices, BuildError> {
         let discovery = match self.finding {
             Ok(looking) => looking.found(),
-            Err(reason) => return Ok(Chosen { reasons: vec![reason], ..Chosen::default() }),
+            Err(reason) => {
+                return Ok(ChosenDevices { reasons: vec![reason], ..ChosenDevices::default() });
+            }
         };
-        let chosen = Chosen::of(&discovery, self.gpus)?;
+        let chosen = ChosenDevices::of(&discovery, self.gpus)?;
         // Who names no indexer need not know, and one that needs a device says so itself.
         if chosen.devices.is_empty() && options.indexer == Indexer::Wei11 {
             options.note(&Note::NoGpu { reasons: chosen.reasons.clone() });
@@ -103,22 +105,25 @@ impl Finding {
     }
 
     /// What an indexer that needs a device uses. Where a driver and a compiler are there, a thread
-    /// finds and opens it meanwhile; if there is none, [making](Chosen::make_machine) it says so.
+    /// finds and opens it meanwhile; if there is none, [making](ChosenDevices::make_machine) it
+    /// says so.
     ///
     /// # Errors
     /// There are fewer than were asked for, as far as that is known; the system gives no thread.
-    pub(super) fn open(self, options: &BuildOptions) -> Result<Chosen, BuildError> {
+    pub(super) fn open(self, options: &BuildOptions) -> Result<ChosenDevices, BuildError> {
         let is_likely = |looking: &Looking| looking.seems.recv().is_ok();
         if !self.finding.as_ref().is_ok_and(is_likely) {
             return self.choose(options);
         }
-        let (finding, gpus, indexer) = (self.finding, self.gpus, options.indexer);
+        let finding = self.finding;
+        let gpus = self.gpus;
+        let indexer = options.indexer;
         let open = move || {
             let discovery = finding.map(Looking::found).expect("it is under way");
-            Chosen::of(&discovery, gpus)?.open(indexer)
+            ChosenDevices::of(&discovery, gpus)?.open(indexer)
         };
         let awaited = Awaited::begin("opening", open).map_err(BuildError::Thread)?;
-        Ok(Chosen { awaited: Some(awaited), ..Chosen::default() })
+        Ok(ChosenDevices { awaited: Some(awaited), ..ChosenDevices::default() })
     }
 }
 
@@ -144,10 +149,10 @@ const FREE_PART: usize = 6;
 /// What a GPU indexer may pin where memory allows it, however small its share is.
 const ENOUGH_HOST_BYTES: usize = 8 << 20;
 
-impl Chosen {
+impl ChosenDevices {
     fn of(discovery: &Discovery, gpus: Gpus) -> Result<Self, BuildError> {
-        let (devices, reasons) =
-            (discovery.choose(gpus).map_err(BuildError::Devices)?, discovery.reasons());
+        let devices = discovery.choose(gpus).map_err(BuildError::Devices)?;
+        let reasons = discovery.reasons();
         let toolchain = Toolchain::of(discovery, ModuleCache::of_user());
         Ok(Self { devices, toolchain, reasons, awaited: None })
     }
@@ -161,7 +166,8 @@ impl Chosen {
         options: &BuildOptions,
         budget: &Budget,
     ) -> Result<Roles, BuildError> {
-        let (pipeline, workers) = (&options.pipeline, options.workers);
+        let pipeline = &options.pipeline;
+        let workers = options.workers;
         let is_wei11 = options.indexer == Indexer::Wei11;
         SettingError::check([
             ("cpu-indexers", pipeline.cpu_indexers.is_some(), is_wei11, "indexer wei11".into()),
@@ -207,7 +213,7 @@ impl Chosen {
     }
 
     /// Opens the device that takes texts, which is the first one.
-    fn open(&self, indexer: Indexer) -> Result<Box<dyn Machine>, ClosedError> {
+    fn open(&self, indexer: Indexer) -> Result<Box<dyn InvertMachine>, ClosedError> {
         let info = self.needs_one(indexer)?;
         let toolchain = self.toolchain.as_ref().ok_or("what can be used has a compiler")?;
         Ok(Box::new(CudaMachine::open(Device::open(info, 1)?, toolchain)?))
@@ -238,7 +244,8 @@ impl Chosen {
         host_bytes: u64,
         note: impl Fn(Note),
     ) -> Result<usize, BuildError> {
-        let (devices, least) = (self.devices.len(), Sizes::LEAST_HOST_BYTES as u64);
+        let devices = self.devices.len();
+        let least = IndexerSizes::LEAST_HOST_BYTES as u64;
         let room = usize::try_from(host_bytes / least).unwrap_or(usize::MAX);
         match asked {
             Some(asked) if asked > 0 && devices == 0 => {
@@ -267,10 +274,11 @@ impl Chosen {
     pub(super) fn make_indexer(
         &self,
         roles: Roles,
-        sizes: Sizes,
+        sizes: IndexerSizes,
         notes: Option<Notes>,
     ) -> MakeIndexer {
-        let (devices, toolchain) = (self.devices.clone(), self.toolchain.clone());
+        let devices = self.devices.clone();
+        let toolchain = self.toolchain.clone();
         Box::new(move |owner| {
             let Some(toolchain) = toolchain.as_ref().filter(|_| roles.on_gpu(owner)) else {
                 return Ok(Box::new(CpuIndexer::default()));
@@ -278,7 +286,8 @@ impl Chosen {
             let number = owner as usize % devices.len();
             let alike = |g: &usize| g % devices.len() == number;
             let owners = (0..roles.gpu_indexers).filter(alike).count();
-            let (device, toolchain) = (devices[number].clone(), toolchain.clone());
+            let device = devices[number].clone();
+            let toolchain = toolchain.clone();
             let open = move || cuda::open(&device, owners, &toolchain, &sizes);
             let notes = notes.clone();
             let begin = move |opened| begin(owner, opened, notes.as_ref());
@@ -295,17 +304,17 @@ pub(super) fn gpu_sizes(
     budget: &Budget,
     roles: &Roles,
     plan: &InputPlan,
-) -> Sizes {
+) -> IndexerSizes {
     let under_way = budget.under_way() as usize * roles.workers;
     let indexers = roles.gpu_indexers.max(1);
     let blocks = usize::try_from(parse_block).unwrap_or(usize::MAX).saturating_mul(4);
     let host_bytes = (blocks / indexers).max(ENOUGH_HOST_BYTES).min(under_way / 4 / indexers);
-    let host_bytes = host_bytes.max(Sizes::LEAST_HOST_BYTES);
+    let host_bytes = host_bytes.max(IndexerSizes::LEAST_HOST_BYTES);
     // A run costs less than its text, for which the bytes of the files stand; twice its share,
     // for shares are not equal. A pipe, which has no size, may bring anything.
     let known = (0..plan.inputs.len()).all(|input| plan.inputs.bytes(input) > 0);
     let text = if known { plan.bytes() / indexers as u64 * 2 } else { u64::MAX };
-    Sizes { host_bytes, run_limit: budget.run_limit.min(text) }
+    IndexerSizes { host_bytes, run_limit: budget.run_limit.min(text) }
 }
 
 fn begin(
@@ -338,7 +347,7 @@ mod tests {
     use super::*;
     use crate::gpu::floor::version::Architecture;
 
-    fn chosen(devices: usize) -> Chosen {
+    fn chosen(devices: usize) -> ChosenDevices {
         let device = |ordinal| DeviceInfo {
             ordinal,
             name: "a device".into(),
@@ -347,12 +356,12 @@ mod tests {
             multiprocessors: 8,
         };
         let devices = (0..devices).map(device).collect();
-        Chosen { devices, reasons: vec!["a reason".into()], ..Chosen::default() }
+        ChosenDevices { devices, reasons: vec!["a reason".into()], ..ChosenDevices::default() }
     }
 
     #[test]
     fn devices_and_memory_bound_the_indexers() {
-        let two = 2 * Sizes::LEAST_HOST_BYTES as u64;
+        let two = 2 * IndexerSizes::LEAST_HOST_BYTES as u64;
         let indexers = |devices, asked| chosen(devices).indexers(asked, 16, two, |_| ());
         for (devices, asked, expected) in [
             (0, None, 0),

@@ -8,19 +8,19 @@ use super::options::{BuildOptions, Input};
 use super::place::place;
 use super::placement::Placement;
 use super::prepare::Ready;
-use super::progress::Watching;
+use super::progress::ProgressThread;
 use crate::crew::lock;
 use crate::dataflow::build::assemble;
-use crate::dataflow::build::context::{Build, BuildWiring, Done, InputRead};
+use crate::dataflow::build::context::{Build, BuildDone, BuildWiring, InputRead};
 use crate::dataflow::build::flow::Flow;
-use crate::dataflow::rebuild::scanned::Scan;
+use crate::dataflow::rebuild::scanned::InputScan;
 use crate::dataflow::workers;
 use crate::dictionary::device::lines::AsLines;
 use crate::dictionary::device::text_buffers::TextBuffers;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::names::Duplicates;
 use crate::gpu::invert::inverter::ParseLines;
-use crate::gpu::invert::service::{InvertService, Inverting};
+use crate::gpu::invert::service::{InvertService, InvertSettings};
 use crate::index::format::VERSION;
 use crate::index::generations::manifest::{self, Manifest};
 use crate::index::merge::{self, Merging};
@@ -29,7 +29,7 @@ use crate::input::hash as input_hash;
 use crate::input::parser::parse_lines;
 use crate::input::splits::{MEMORY, STDIN};
 use crate::input::turns::Turns;
-use crate::input::wanted::Wanted;
+use crate::input::wanted::WantedInput;
 use crate::schedule::claims::Claims;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -67,9 +67,9 @@ const TEXTS_PART: usize = 8;
 #[derive(Default)]
 pub(super) struct Which {
     /// All if there is none.
-    pub(super) wanted: Option<Wanted>,
+    pub(super) wanted: Option<WantedInput>,
     /// Notes all documents.
-    pub(super) scan: Option<Scan>,
+    pub(super) scan: Option<InputScan>,
 }
 
 /// Builds generation `number` in its empty folder and syncs it; publishes nothing.
@@ -83,7 +83,7 @@ pub(super) fn build_generation(
     let Ready { began, resident, whole, .. } = input;
     let workers = options.workers;
     let (build, placement) = dataflow_of(options, input, directory, which)?;
-    let watching = Watching::start(options.progress.take(), &build)?;
+    let watching = ProgressThread::start(options.progress.take(), &build)?;
     let shared = build.clone();
     let prepared = began.elapsed();
     workers::run(workers, &options.control, move |worker| assemble(&shared, worker))?;
@@ -124,9 +124,11 @@ pub(super) fn dataflow_of(
     };
     let under_way = under_way as usize * workers;
     let own = options.pipeline.make_indexer.take();
-    let (analysis, run_limit) = (options.analysis.clone(), budget.run_limit);
+    let analysis = options.analysis.clone();
+    let run_limit = budget.run_limit;
     let encodes = options.device_encodes();
-    let (notes, max_document) = (options.notes.clone(), options.max_document);
+    let notes = options.notes.clone();
+    let max_document = options.max_document;
     let make_indexer = own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, notes));
     let given = options.pipeline.make_machine.take();
     let machine = given.unwrap_or_else(|| gpus.make_machine(options.indexer));
@@ -136,7 +138,8 @@ pub(super) fn dataflow_of(
     let others = if indexing == Indexing::Texts { (under_way - pinned) / TEXTS_PART } else { 0 };
     let in_flow = under_way - pinned - others;
     let buffers = texts.clone();
-    let (folder, fields) = (directory.clone(), plan.fields.clone());
+    let folder = directory.clone();
+    let fields = plan.fields.clone();
     // The device has something to do, and the next batch is gathered.
     let batch_bytes = (under_way / 7).max(budget.piece_bytes()).min(options.pipeline.texts_at_once);
     let takes_lines = indexing == Indexing::Texts && which.wanted.is_none() && which.scan.is_none();
@@ -146,11 +149,14 @@ pub(super) fn dataflow_of(
         writing: roles.writing(),
         make_indexer,
         start_inverter: Box::new(move |wake| {
-            let (machine, analysis) = (machine.clone(), analysis.clone());
-            let (buffers, folder) = (buffers.clone(), folder.clone());
+            let machine = machine.clone();
+            let analysis = analysis.clone();
+            let buffers = buffers.clone();
+            let folder = folder.clone();
             let threads = workers;
             // Other memory than that which is pinned: nobody waits for it.
-            let (texts, fields) = (TextBuffers::new(batch_bytes), fields.clone());
+            let texts = TextBuffers::new(batch_bytes);
+            let fields = fields.clone();
             let as_lines = fails.clone();
             let parse: ParseLines = Arc::new(move |text, lines| {
                 if let Some(as_lines) = &as_lines {
@@ -158,7 +164,8 @@ pub(super) fn dataflow_of(
                 }
                 parse_lines(text, lines, (max_document, &fields), &texts)
             });
-            let how = Inverting { analysis, threads, run_limit, encodes, buffers, folder, parse };
+            let how =
+                InvertSettings { analysis, threads, run_limit, encodes, buffers, folder, parse };
             Ok(InvertService::start(Box::new(move || (*machine)()), how, wake)?)
         }),
         batch_bytes,
@@ -214,9 +221,10 @@ fn finish(
     resident: u64,
 ) -> Result<Finished, BuildError> {
     let mut done = lock(&build.done);
-    let (indexers, inverted) = (std::mem::take(&mut done.indexers), done.inverted);
+    let indexers = std::mem::take(&mut done.indexers);
+    let inverted = done.inverted;
     let scanned = done.scanned.take();
-    let rest = Done { indexers, inverted, scanned, ..Done::default() };
+    let rest = BuildDone { indexers, inverted, scanned, ..BuildDone::default() };
     let mut done = std::mem::replace(&mut *done, rest);
     let mut documents = done.documents.take().ok_or(BuildError::NoTable)?;
     for (reason, n) in &build.plan.passed.counts {
@@ -228,11 +236,13 @@ fn finish(
             1 => build.plan.path(0),
             n => format!("{} and {} more inputs", build.plan.path(0), n - 1),
         };
-        let (skipped, first_skipped) = (documents.skipped, documents.first_skipped);
+        let skipped = documents.skipped;
+        let first_skipped = documents.first_skipped;
         return Err(BuildError::NoDocuments { bytes: read, place, skipped, first_skipped });
     }
     if whole && documents.documents > 0 && documents.tokens == 0 {
-        let (documents, seen) = (documents.documents, build.plan.what_is_there());
+        let documents = documents.documents;
+        let seen = build.plan.what_is_there();
         return Err(BuildError::NoText { documents, seen });
     }
     let duplicates = documents.duplicates.wait(&build.directory).map_err(BuildError::Names)?;
@@ -245,7 +255,9 @@ fn finish(
     let memory = build.budget.memory.saturating_sub(kept);
     if runs.len() > 1 && options.merge {
         let run;
-        let (threads, form, stop) = (build.workers, build.form, options.control.stop().clone());
+        let threads = build.workers;
+        let form = build.form;
+        let stop = options.control.stop().clone();
         let merging = Merging { memory_bytes: memory, threads, form, stop };
         (run, files) = merge::merge_in_place(&build.directory, &runs, &merging)?;
         runs = vec![run];
@@ -256,12 +268,16 @@ fn finish(
     }
     let mut order = None;
     if (options.order.is_some() || options.ranks.is_some()) && runs.len() == 1 {
-        let (threads, form, stop) = (build.workers, build.form, options.control.stop().clone());
+        let threads = build.workers;
+        let form = build.form;
+        let stop = options.control.stop().clone();
         let merging = Merging { memory_bytes: memory, threads, form, stop };
-        let (wish, ranks) = (options.order.as_ref(), options.ranks.as_deref());
+        let wish = options.order.as_ref();
+        let ranks = options.ranks.as_deref();
         let run = (runs.remove(0), std::mem::take(&mut files));
         let ordered = merge::order_in_place(&build.directory, run, wish, ranks, &merging)?;
-        (files, order) = (ordered.files, ordered.order);
+        files = ordered.files;
+        order = ordered.order;
         runs = vec![ordered.run];
         if let Some(remark) = ordered.ranks.remark() {
             options.note(&Note::Ranks(remark));

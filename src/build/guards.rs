@@ -34,7 +34,8 @@ pub struct Guards {
 impl Default for Guards {
     /// Refuses empty input and broken streams, and keeps one older generation.
     fn default() -> Self {
-        let (allow_empty, allow_cut) = (false, false);
+        let allow_empty = false;
+        let allow_cut = false;
         Self { allow_empty, allow_cut, max_skipped: None, min_documents: None, keep: 1 }
     }
 }

@@ -25,7 +25,8 @@ pub(super) fn on_cpu(
     if !is_again || !options.control.revive() {
         return Ok(None);
     }
-    (options.indexer, options.gpus) = (Indexer::Fast, Gpus::None);
+    options.indexer = Indexer::Fast;
+    options.gpus = Gpus::None;
     let input = Ready::new(options, true)?;
     // A pipe has been read.
     let is_file = |n| fs::metadata(input.plan.path(n)).is_ok_and(|metadata| metadata.is_file());

@@ -55,7 +55,7 @@ pub(crate) use note::Note;
 pub(crate) use options::{BuildOptions, Input, Notes, Peers};
 pub(crate) use part::{build_part, links, scan};
 pub(crate) use report::BuildReport;
-pub(crate) use run::Prepared;
+pub(crate) use run::PreparedBuild;
 
 /// Builds an index, or replaces it by a new generation.
 ///
@@ -63,5 +63,5 @@ pub(crate) use run::Prepared;
 /// See [`BuildError`]. The generation that was live stays live, and what the build has written is
 /// removed, by this call or by the next build.
 pub fn build(options: BuildOptions) -> Result<BuildReport, BuildError> {
-    Prepared::new(options)?.run()
+    PreparedBuild::new(options)?.run()
 }

@@ -5,19 +5,19 @@ use super::generation::{Which, build_generation, dataflow_of, describe};
 use super::options::BuildOptions;
 use super::prepare::Ready;
 use crate::crew::lock;
-use crate::dataflow::rebuild::links::{Take, links as links_of_pages};
+use crate::dataflow::rebuild::links::{TakeLinks, links as links_of_pages};
 use crate::dataflow::rebuild::scan::scan as scan_documents;
-use crate::dataflow::rebuild::scanned::{Scan, Scanned};
+use crate::dataflow::rebuild::scanned::{InputScan, Scanned};
 use crate::gpu::floor::discover::Gpus;
 use crate::index::generations::manifest::{InputEntry, Manifest};
-use crate::input::wanted::Wanted;
+use crate::input::wanted::WantedInput;
 use std::path::{Path, PathBuf};
 
 /// Finds the documents of the input of `options` for `scan` and indexes nothing; `folder` is for
 /// what reading may leave. Returns the inputs too, by their numbers.
 pub(crate) fn scan(
     mut options: BuildOptions,
-    scan: Scan,
+    scan: InputScan,
     folder: &Path,
 ) -> Result<(Scanned, Vec<InputEntry>), BuildError> {
     options.gpus = Gpus::None;
@@ -38,7 +38,7 @@ pub(crate) fn scan(
 pub(crate) fn links(
     mut options: BuildOptions,
     folder: &Path,
-    take: Take,
+    take: TakeLinks,
 ) -> Result<(), BuildError> {
     options.gpus = Gpus::None;
     options.pipeline.sample = 0;
@@ -51,8 +51,8 @@ pub(crate) fn links(
 /// for runs, as generation 1, and publishes nothing; `scan` gets all documents.
 pub(crate) fn build_part(
     mut options: BuildOptions,
-    wanted: Option<Wanted>,
-    scan: Option<Scan>,
+    wanted: Option<WantedInput>,
+    scan: Option<InputScan>,
     folder: PathBuf,
 ) -> Result<(Manifest, Option<Scanned>), BuildError> {
     let input = Ready::new(&mut options, wanted.is_none())?;

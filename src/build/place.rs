@@ -1,6 +1,6 @@
 //! Places trie collections: which indexer owns what, and what decided that.
 
-use super::devices::Chosen;
+use super::devices::ChosenDevices;
 use super::error::BuildError;
 use super::note::Note;
 use super::options::BuildOptions;
@@ -21,7 +21,8 @@ pub(super) fn sample_of(options: &BuildOptions, plan: &InputPlan) -> Option<Samp
         0 => None,
         _ if options.device_encodes() => None,
         bytes => {
-            let (indexing, threads) = (options.indexer.indexing(), options.workers);
+            let indexing = options.indexer.indexing();
+            let threads = options.workers;
             sample(plan, &options.analysis, options.max_document, indexing, bytes, threads)
         }
     }
@@ -31,7 +32,7 @@ pub(super) fn sample_of(options: &BuildOptions, plan: &InputPlan) -> Option<Samp
 pub(super) fn place(
     options: &BuildOptions,
     plan: &InputPlan,
-    gpus: &Chosen,
+    gpus: &ChosenDevices,
     roles: &Roles,
     sample: Option<Sample>,
 ) -> Result<(Arc<Owners>, Placement), BuildError> {

@@ -1,6 +1,6 @@
 //! Finds out of options and input what a build has to know before it begins.
 
-use super::devices::{self, Chosen};
+use super::devices::{self, ChosenDevices};
 use super::error::BuildError;
 use super::indexer::Indexer;
 use super::note::Note;
@@ -9,7 +9,7 @@ use super::{memory, place};
 use crate::dataflow::build::context::InputRead;
 use crate::dataflow::together::SharedSetting;
 use crate::input::Format;
-use crate::input::folder::Walk;
+use crate::input::folder::FolderWalk;
 use crate::input::sample::Sample;
 use crate::input::splits::InputPlan;
 use crate::order::Budget;
@@ -21,7 +21,7 @@ pub(super) struct Ready {
     pub(super) began: Instant,
     /// In bytes, when the build began.
     pub(super) resident: u64,
-    pub(super) gpus: Chosen,
+    pub(super) gpus: ChosenDevices,
     pub(super) roles: Roles,
     pub(super) budget: Budget,
     pub(super) plan: InputPlan,
@@ -38,14 +38,16 @@ impl Ready {
     pub(super) fn new(options: &mut BuildOptions, whole: bool) -> Result<Self, BuildError> {
         let began = Instant::now();
         let resident = memory::resident();
-        let (memory, workers) = (options.memory, options.workers);
+        let memory = options.memory;
+        let workers = options.workers;
         Budget::new(memory, workers)?;
         if options.max_document >= 4 << 30 {
             let why = format!("documents of {} bytes: give less than 4 GiB", options.max_document);
             return Err(SettingError::value("max-document", why).into());
         }
         if options.indexer == Indexer::Gpu && options.max_document > MOST_DEVICE_DOCUMENT {
-            let (got, indexer) = (options.max_document, options.indexer);
+            let got = options.max_document;
+            let indexer = options.indexer;
             let most = MOST_DEVICE_DOCUMENT;
             let why =
                 format!("documents of {got} bytes: the indexer {indexer} takes at most {most}");
@@ -56,7 +58,7 @@ impl Ready {
         }
         let plan = match &mut options.input {
             Input::Paths(paths) => {
-                let walk = Walk { index: Some(options.index.clone()) };
+                let walk = FolderWalk { index: Some(options.index.clone()) };
                 let mut plan = InputPlan::walked(paths, options.format, &walk)?;
                 plan.fields = options.fields.clone();
                 plan
@@ -99,7 +101,8 @@ impl Ready {
 
 /// What folders hold and cannot be read is an error of a strict build, and else a remark.
 fn accept_passed(options: &BuildOptions, plan: &InputPlan) -> Result<(), BuildError> {
-    let (count, first) = (plan.passed.unreadable(), &plan.passed.first);
+    let count = plan.passed.unreadable();
+    let first = &plan.passed.first;
     if options.strict
         && let Some(first) = first.first()
     {

@@ -24,17 +24,18 @@ fn snapshot(build: &Build) -> BuildProgress {
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The thread; it ends when this is dropped, and the callback is dropped with it.
-pub(super) struct Watching {
+pub(super) struct ProgressThread {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Watching {
+impl ProgressThread {
     /// Starts the thread if anybody wants to know. The last snapshot is of the end.
     pub(super) fn start(tell: Option<OnProgress>, build: &Arc<Build>) -> Result<Self, BuildError> {
         let over = Arc::new(AtomicBool::new(false));
         let Some(mut tell) = tell else { return Ok(Self { over, thread: None }) };
-        let (build, ended) = (build.clone(), over.clone());
+        let build = build.clone();
+        let ended = over.clone();
         let watch = move || loop {
             let last = ended.load(Ordering::Acquire);
             tell(&snapshot(&build));
@@ -48,7 +49,7 @@ impl Watching {
     }
 }
 
-impl Drop for Watching {
+impl Drop for ProgressThread {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {

@@ -6,7 +6,7 @@
 //! in tokens a second. Rates that were measured with another device, or with none, say nothing of
 //! this one's and are passed over with a remark.
 
-use super::devices::Chosen;
+use super::devices::ChosenDevices;
 use super::error::BuildError;
 use super::note::Note;
 use super::options::BuildOptions;
@@ -69,7 +69,7 @@ impl MeasuredRates {
 
 pub(super) fn rates_of(
     options: &BuildOptions,
-    gpus: &Chosen,
+    gpus: &ChosenDevices,
 ) -> Result<(Rates, RatesFrom), BuildError> {
     let default = (Rates::default(), RatesFrom::Default);
     if let Some(rates) = options.pipeline.rates {

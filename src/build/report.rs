@@ -232,7 +232,8 @@ impl BuildReport {
     /// this process built.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        let (index, seconds) = (self.index.display(), self.seconds);
+        let index = self.index.display();
+        let seconds = self.seconds;
         if let Some(whole) = &self.whole {
             let duplicates = match whole.duplicate_names {
                 0 => String::new(),

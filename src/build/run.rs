@@ -13,12 +13,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A build whose options and input are good, and which has written nothing yet.
-pub struct Prepared {
+pub struct PreparedBuild {
     options: BuildOptions,
     input: Ready,
 }
 
-impl Prepared {
+impl PreparedBuild {
     /// Checks the options, lists the input and finds devices. One that takes texts may still be
     /// looked for then, and be missed when the build runs.
     ///

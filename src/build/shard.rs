@@ -215,7 +215,8 @@ fn lead_locked(
         shards: all.into_iter().map(|synced| synced.entry).collect(),
     };
     whole.line_up(&options.index)?;
-    let (directory, memory) = (&built.build.directory, options.memory);
+    let directory = &built.build.directory;
+    let memory = options.memory;
     let ask = |process, from| match process {
         0 => names::piece(directory, from),
         _ => {
@@ -286,6 +287,7 @@ fn require_documents(options: &BuildOptions, all: &[Synced]) -> Result<(), Build
     if documents > 0 || options.guards.allow_empty {
         return Ok(());
     }
-    let (place, first_skipped) = ("input".to_string(), Vec::new());
+    let place = "input".to_string();
+    let first_skipped = Vec::new();
     Err(BuildError::NoDocuments { bytes, place, skipped, first_skipped })
 }

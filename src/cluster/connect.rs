@@ -2,7 +2,7 @@
 //! those with greater ones, for a bounded time.
 
 use super::ClusterError;
-use super::hello::{Hello, Line, PROTOCOL, build_id, nonce};
+use super::hello::{Hello, LineKind, PROTOCOL, build_id, nonce};
 use super::hosts::Hosts;
 use super::line::SealedLine;
 use super::links::{SILENCE, send_failure};
@@ -32,15 +32,15 @@ pub(crate) struct Call {
 
 /// The lines of this process, by the number of the process at the other end.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub(crate) struct ProcessLines {
     /// Between process 0 and each other.
     pub control: Vec<Option<SealedLine>>,
     /// To all others, if the job needs them.
     pub data: Vec<Option<SealedLine>>,
 }
 
-enum Event {
-    Line(Line, usize, SealedLine),
+enum ConnectEvent {
+    Line(LineKind, usize, SealedLine),
     Failed(ClusterError),
 }
 
@@ -53,10 +53,15 @@ const GREETING: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// All of [`ClusterError`] but those of the host file. Processes that came before are told.
-pub(crate) fn connect(call: &Call, stopped: impl Fn() -> bool) -> Result<Lines, ClusterError> {
+pub(crate) fn connect(
+    call: &Call,
+    stopped: impl Fn() -> bool,
+) -> Result<ProcessLines, ClusterError> {
     let n = call.hosts.processes();
-    let mut lines =
-        Lines { control: (0..n).map(|_| None).collect(), data: (0..n).map(|_| None).collect() };
+    let mut lines = ProcessLines {
+        control: (0..n).map(|_| None).collect(),
+        data: (0..n).map(|_| None).collect(),
+    };
     let made = make_lines(call, &mut lines, stopped);
     if let Err(error) = &made {
         for line in lines.control.iter_mut().flatten() {
@@ -77,18 +82,21 @@ fn chain(error: &ClusterError) -> String {
 
 fn make_lines(
     call: &Call,
-    lines: &mut Lines,
+    lines: &mut ProcessLines,
     stopped: impl Fn() -> bool,
 ) -> Result<(), ClusterError> {
-    let (hosts, start) = (&call.hosts, Instant::now());
+    let hosts = &call.hosts;
+    let start = Instant::now();
     let me = hosts.process();
     let build = build_id()?;
-    let kinds = if call.data { &[Line::Control, Line::Data][..] } else { &[Line::Control] };
+    let kinds =
+        if call.data { &[LineKind::Control, LineKind::Data][..] } else { &[LineKind::Control] };
     let mut wanted = BTreeSet::new();
     for &kind in kinds {
         let others = (0..hosts.processes()).filter(|&other| other != me);
-        wanted
-            .extend(others.filter(|&o| kind == Line::Data || me == 0 || o == 0).map(|o| (kind, o)));
+        wanted.extend(
+            others.filter(|&o| kind == LineKind::Data || me == 0 || o == 0).map(|o| (kind, o)),
+        );
     }
     let shared = Arc::new(Calling {
         call: call.clone(),
@@ -103,12 +111,14 @@ fn make_lines(
         let listener = TcpListener::bind(address)
             .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
             .map_err(|source| ClusterError::Listen { address: address.to_string(), source })?;
-        let (shared, sender) = (shared.clone(), sender.clone());
+        let shared = shared.clone();
+        let sender = sender.clone();
         thread::spawn(move || shared.answer_calls(&listener, &sender));
     }
     let troubles = shared.troubles.clone();
     for &(kind, other) in wanted.iter().filter(|&&(_, other)| other < me) {
-        let (shared, sender) = (shared.clone(), sender.clone());
+        let shared = shared.clone();
+        let sender = sender.clone();
         thread::spawn(move || shared.call_until_answered((kind, other), &sender));
     }
     while !wanted.is_empty() {
@@ -116,17 +126,17 @@ fn make_lines(
             return Err(ClusterError::Stopped);
         }
         match events.recv_timeout(PAUSE) {
-            Ok(Event::Line(kind, other, stream)) => {
+            Ok(ConnectEvent::Line(kind, other, stream)) => {
                 if !wanted.remove(&(kind, other)) {
                     return Err(ClusterError::Twice { process: other });
                 }
                 let place = match kind {
-                    Line::Control => &mut lines.control[other],
-                    Line::Data => &mut lines.data[other],
+                    LineKind::Control => &mut lines.control[other],
+                    LineKind::Data => &mut lines.data[other],
                 };
                 *place = Some(stream);
             }
-            Ok(Event::Failed(error)) => return Err(error),
+            Ok(ConnectEvent::Failed(error)) => return Err(error),
             // This thread holds a sender itself.
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
@@ -172,7 +182,7 @@ impl Calling {
         self.over.load(Ordering::Relaxed)
     }
 
-    fn hello(&self, other: usize, line: Line) -> io::Result<Hello> {
+    fn hello(&self, other: usize, line: LineKind) -> io::Result<Hello> {
         let Call { hosts, job, format, secret, .. } = &self.call;
         let ends = (hosts.process(), other, line);
         let hello = Hello::new(&self.build, *format, job, hosts.processes(), ends);
@@ -185,11 +195,12 @@ impl Calling {
     }
 
     /// Takes calls; a caller that does not greet as millrace gets no answer.
-    fn answer_calls(self: &Arc<Self>, listener: &TcpListener, events: &Sender<Event>) {
+    fn answer_calls(self: &Arc<Self>, listener: &TcpListener, events: &Sender<ConnectEvent>) {
         while !self.is_over() {
             match listener.accept() {
                 Ok((stream, from)) => {
-                    let (shared, events) = (self.clone(), events.clone());
+                    let shared = self.clone();
+                    let events = events.clone();
                     thread::spawn(move || {
                         if let Ok(event) = shared.answer(stream, &from.to_string()) {
                             // The job may have ended.
@@ -203,7 +214,7 @@ impl Calling {
         }
     }
 
-    fn answer(&self, mut stream: TcpStream, from: &str) -> io::Result<Event> {
+    fn answer(&self, mut stream: TcpStream, from: &str) -> io::Result<ConnectEvent> {
         prepare(&stream)?;
         let secret = &self.call.secret;
         let (theirs, called) = Hello::read(&mut stream)?;
@@ -221,44 +232,50 @@ impl Calling {
             return Err(ErrorKind::PermissionDenied.into());
         }
         if let Err(error) = ours.agree(&theirs, from) {
-            return Ok(Event::Failed(error));
+            return Ok(ConnectEvent::Failed(error));
         }
         let greetings = [&called[..], &answered];
         if !genuine || !secret.verify(Purpose::Confirm, &greetings, read_tag(&mut stream)?) {
             return Err(ErrorKind::InvalidData.into());
         }
         let line = SealedLine::new(stream, secret.ends(true, greetings));
-        Ok(Event::Line(theirs.line, theirs.process, line))
+        Ok(ConnectEvent::Line(theirs.line, theirs.process, line))
     }
 
-    fn greet(&self, mut stream: TcpStream, line: Line, other: usize) -> io::Result<Event> {
+    fn greet(
+        &self,
+        mut stream: TcpStream,
+        line: LineKind,
+        other: usize,
+    ) -> io::Result<ConnectEvent> {
         prepare(&stream)?;
-        let (secret, address) = (&self.call.secret, self.call.hosts.address(other));
+        let secret = &self.call.secret;
+        let address = self.call.hosts.address(other);
         let ours = self.hello(other, line)?;
         let called = ours.write(&mut stream)?;
         stream.write_all(secret.tag(Purpose::Call, &[&called]).as_bytes())?;
         let (theirs, answered) = Hello::read(&mut stream)?;
         let unproved = theirs.protocol != PROTOCOL || !secret.is_given();
         if unproved && let Err(error) = ours.agree(&theirs, address) {
-            return Ok(Event::Failed(error));
+            return Ok(ConnectEvent::Failed(error));
         }
         let greetings = [&called[..], &answered];
         if !secret.verify(Purpose::Answer, &greetings, read_tag(&mut stream)?) {
             if secret.is_given() {
                 let address = address.to_string();
-                return Ok(Event::Failed(ClusterError::WrongSecret { address }));
+                return Ok(ConnectEvent::Failed(ClusterError::WrongSecret { address }));
             }
             return Err(io::Error::new(ErrorKind::InvalidData, "the greeting was damaged"));
         }
         if let Err(error) = ours.agree(&theirs, address) {
-            return Ok(Event::Failed(error));
+            return Ok(ConnectEvent::Failed(error));
         }
         stream.write_all(secret.tag(Purpose::Confirm, &greetings).as_bytes())?;
         let sealed = SealedLine::new(stream, secret.ends(false, greetings));
-        Ok(Event::Line(line, other, sealed))
+        Ok(ConnectEvent::Line(line, other, sealed))
     }
 
-    fn call_until_answered(&self, (line, other): (Line, usize), events: &Sender<Event>) {
+    fn call_until_answered(&self, (line, other): (LineKind, usize), events: &Sender<ConnectEvent>) {
         while !self.is_over() {
             match self.call_once(line, other) {
                 Ok(event) => {
@@ -271,7 +288,7 @@ impl Calling {
         }
     }
 
-    fn call_once(&self, line: Line, other: usize) -> io::Result<Event> {
+    fn call_once(&self, line: LineKind, other: usize) -> io::Result<ConnectEvent> {
         let address = self.call.hosts.address(other);
         let mut last = io::Error::other("the host has no address");
         for at in address.to_socket_addrs()? {

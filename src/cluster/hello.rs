@@ -17,7 +17,7 @@ const MOST_BYTES: u32 = 4096;
 pub(super) const PROTOCOL: u32 = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum Line {
+pub(crate) enum LineKind {
     /// Messages of the job, heartbeats, and the reason of the end.
     Control,
     /// Records between timely's workers.
@@ -34,7 +34,7 @@ pub(crate) struct Hello {
     pub process: usize,
     /// The number that it takes the other process for.
     pub meant: usize,
-    pub line: Line,
+    pub line: LineKind,
     #[serde(default)]
     secret: bool,
     /// Unique, so that no two lines have the same keys.
@@ -56,9 +56,10 @@ impl Hello {
         format: u32,
         job: &str,
         processes: usize,
-        (process, meant, line): (usize, usize, Line),
+        (process, meant, line): (usize, usize, LineKind),
     ) -> Self {
-        let (build, job) = (build.to_string(), job.to_string());
+        let build = build.to_string();
+        let job = job.to_string();
         let (secret, nonce) = Default::default();
         let protocol = PROTOCOL;
         Self { protocol, build, format, job, processes, process, meant, line, secret, nonce }
@@ -112,7 +113,8 @@ impl Hello {
         ];
         for (what, theirs, ours, remedy) in rows {
             if theirs != ours {
-                let (process, address) = (other.process, address.to_string());
+                let process = other.process;
+                let address = address.to_string();
                 return Err(ClusterError::Mismatch {
                     process,
                     address,
@@ -152,7 +154,7 @@ mod tests {
     use super::*;
 
     fn hello(process: usize, meant: usize) -> Hello {
-        Hello::new("b", 1, "build", 3, (process, meant, Line::Control))
+        Hello::new("b", 1, "build", 3, (process, meant, LineKind::Control))
     }
 
     #[test]

@@ -30,13 +30,15 @@ impl Hosts {
             }
             let port = line.rsplit_once(':').filter(|(host, _)| !host.is_empty());
             if !port.is_some_and(|(_, port)| port.parse::<u16>().is_ok_and(|port| port > 0)) {
-                let (path, found) = (path.into(), line.to_string());
+                let path = path.into();
+                let found = line.to_string();
                 return Err(ClusterError::HostLine { path, line: number, found });
             }
             addresses.push(line.to_string());
         }
         if addresses.len() < processes {
-            let (path, found) = (path.into(), addresses.len());
+            let path = path.into();
+            let found = addresses.len();
             return Err(ClusterError::TooFewHosts { path, expected: processes, found });
         }
         Ok(Self { addresses, process })

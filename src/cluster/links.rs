@@ -46,16 +46,16 @@ pub enum PeerOutcome {
     Peer(PeerFailure),
 }
 
-pub(crate) struct Links {
+pub(crate) struct ProcessLinks {
     hosts: Hosts,
-    lines: Arc<Vec<Option<Mutex<Sending>>>>,
+    lines: Arc<Vec<Option<Mutex<LinkSender>>>>,
     inbox: Mutex<Receiver<(usize, Vec<u8>)>>,
     readers: Vec<JoinHandle<()>>,
     pulse: Option<JoinHandle<()>>,
     over: Arc<AtomicBool>,
 }
 
-impl Links {
+impl ProcessLinks {
     /// Begins to listen on the lines that [`connect`](super::connect::connect) made. `end` is
     /// called when another process makes this one end: with `None` for a quiet end.
     pub(crate) fn start(
@@ -75,7 +75,7 @@ impl Links {
             let (stream, sealer, opener) = line.into_parts();
             stream.set_read_timeout(Some(SILENCE))?;
             stream.set_write_timeout(Some(SILENCE))?;
-            let reader = Reader {
+            let reader = MessageReader {
                 process,
                 hosts: hosts.clone(),
                 stream: stream.try_clone()?,
@@ -84,12 +84,13 @@ impl Links {
                 end: end.clone(),
             };
             readers.push(spawn(format!("process-{process}"), move || reader.run())?);
-            lines.push(Some(Mutex::new(Sending { stream, sealer })));
+            lines.push(Some(Mutex::new(LinkSender { stream, sealer })));
         }
         let lines = Arc::new(lines);
         let over = Arc::new(AtomicBool::new(false));
         let pulse = {
-            let (lines, over) = (Arc::clone(&lines), over.clone());
+            let lines = Arc::clone(&lines);
+            let over = over.clone();
             spawn("pulse", move || beat(&lines, &over))?
         };
         let inbox = Mutex::new(inbox);
@@ -138,7 +139,7 @@ impl Links {
         };
         for line in self.lines.iter().flatten() {
             let mut line = lock(line);
-            let Sending { stream, sealer } = &mut *line;
+            let LinkSender { stream, sealer } = &mut *line;
             // Who does not receive it has no need to.
             _ = match origin {
                 Some(origin) => send_failure((stream, sealer), origin, text),
@@ -165,12 +166,12 @@ pub(super) fn send_failure(
     write(line, FAILED, &bytes)
 }
 
-struct Sending {
+struct LinkSender {
     stream: TcpStream,
     sealer: Sealer,
 }
 
-impl Sending {
+impl LinkSender {
     fn write(&mut self, kind: u8, bytes: &[u8]) -> io::Result<()> {
         write((&mut self.stream, &mut self.sealer), kind, bytes)
     }
@@ -199,7 +200,7 @@ pub(crate) fn lost(hosts: &Hosts, process: usize, error: &io::Error) -> PeerFail
     PeerFailure { process, address: hosts.address(process).to_string(), message }
 }
 
-fn beat(lines: &[Option<Mutex<Sending>>], over: &AtomicBool) {
+fn beat(lines: &[Option<Mutex<LinkSender>>], over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         for line in lines.iter().flatten() {
             let mut line = lock(line);
@@ -210,7 +211,7 @@ fn beat(lines: &[Option<Mutex<Sending>>], over: &AtomicBool) {
     }
 }
 
-struct Reader {
+struct MessageReader {
     process: usize,
     hosts: Hosts,
     stream: TcpStream,
@@ -219,7 +220,7 @@ struct Reader {
     end: Arc<dyn Fn(Option<PeerFailure>) + Send + Sync>,
 }
 
-impl Reader {
+impl MessageReader {
     fn run(mut self) {
         loop {
             match self.read() {
@@ -275,7 +276,7 @@ mod tests {
     type Ends = Arc<Mutex<Vec<Option<PeerFailure>>>>;
 
     /// The control lines of processes 0 and 1, and what ended each.
-    fn pair() -> ([Links; 2], [Ends; 2]) {
+    fn pair() -> ([ProcessLinks; 2], [Ends; 2]) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let caller = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let answerer = listener.accept().unwrap().0;
@@ -283,7 +284,7 @@ mod tests {
         let start = |me: usize, control| {
             let ends = ends[me].clone();
             let end = move |why| ends.lock().unwrap().push(why);
-            Links::start(Hosts::local(2, me), control, end).unwrap()
+            ProcessLinks::start(Hosts::local(2, me), control, end).unwrap()
         };
         let line = |stream, called| {
             Some(SealedLine::new(stream, Secret::none().ends(called, [b"one", b"two"])))

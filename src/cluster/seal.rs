@@ -61,7 +61,8 @@ impl Secret {
             ClusterError::SecretFile { path, source }
         })?;
         if bytes.len() < LEAST_SECRET_BYTES {
-            let (path, found) = (path.to_path_buf(), bytes.len());
+            let path = path.to_path_buf();
+            let found = bytes.len();
             return Err(ClusterError::ShortSecret { path, least: LEAST_SECRET_BYTES, found });
         }
         Ok(Self(Some(blake3::derive_key("millrace cluster 2026: secret of a job", &bytes))))
@@ -94,17 +95,18 @@ impl Secret {
 
     /// The two ends of a line for the process that was called, or that called.
     pub(crate) fn ends(&self, called: bool, greetings: [&[u8]; 2]) -> (Sealer, Opener) {
-        let key = |purpose| Key(self.0.map(|_| *self.tag(purpose, &greetings).as_bytes()));
-        let (caller, answerer) = (key(Purpose::FromCaller), key(Purpose::FromAnswerer));
+        let key = |purpose| SealKey(self.0.map(|_| *self.tag(purpose, &greetings).as_bytes()));
+        let caller = key(Purpose::FromCaller);
+        let answerer = key(Purpose::FromAnswerer);
         let (out, back) = if called { (answerer, caller) } else { (caller, answerer) };
         (Sealer { key: out, next: 0 }, Opener { key: back, next: 0 })
     }
 }
 
 #[derive(Clone)]
-struct Key(Option<[u8; blake3::KEY_LEN]>);
+struct SealKey(Option<[u8; blake3::KEY_LEN]>);
 
-impl Key {
+impl SealKey {
     fn tag(&self, number: u64, message: &[u8]) -> [u8; TAG_BYTES] {
         match &self.0 {
             None => XxHash3_128::oneshot_with_seed(number, message).to_be_bytes(),
@@ -130,7 +132,7 @@ fn damaged(what: String) -> io::Error {
 }
 
 pub(crate) struct Sealer {
-    key: Key,
+    key: SealKey,
     next: u64,
 }
 
@@ -149,7 +151,7 @@ impl Sealer {
 }
 
 pub(crate) struct Opener {
-    key: Key,
+    key: SealKey,
     next: u64,
 }
 

@@ -35,8 +35,10 @@ pub const fn bytes(width: u8) -> usize {
 /// If `width` is above 32.
 pub fn pack(values: &[u32; BLOCK], width: u8, out: &mut Vec<u8>) {
     assert!(width <= MAX_WIDTH, "a width of {width} bits");
-    let (width, mask) = (u32::from(width), mask(width));
-    let (mut held, mut bits) = (0u64, 0);
+    let mask = mask(width);
+    let width = u32::from(width);
+    let mut held = 0u64;
+    let mut bits = 0;
     for value in values {
         held |= u64::from(value & mask) << bits;
         bits += width;
@@ -120,8 +122,10 @@ mod portable {
 
     pub(super) fn unpack<const N: usize>(block: &[u8], width: u8, more: u32, out: &mut [u32; N]) {
         let mut words = block[..N / 8 * usize::from(width)].chunks_exact(4);
-        let (width, mask) = (u32::from(width), mask(width));
-        let (mut held, mut bits) = (0u64, 0);
+        let mask = mask(width);
+        let width = u32::from(width);
+        let mut held = 0u64;
+        let mut bits = 0;
         for value in out {
             if bits < width {
                 // 32 values of w bits are exactly w words.

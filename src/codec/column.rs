@@ -97,7 +97,7 @@ pub trait Encoder: Debug + Send {
 
 /// What the blocks of one column share, ready for reading; reused for other columns.
 #[derive(Clone, Debug, Default)]
-pub struct Opened {
+pub struct OpenedColumn {
     /// The width of all blocks.
     pub(super) width: u8,
     pub(super) blocks: usize,
@@ -110,7 +110,7 @@ pub struct Opened {
     pub(super) firsts: Vec<u32>,
 }
 
-impl Opened {
+impl OpenedColumn {
     pub(crate) const NOTHING: Self = Self {
         width: 0,
         blocks: 0,
@@ -126,11 +126,11 @@ impl Opened {
 #[derive(Clone, Copy, Debug)]
 pub struct List<'a> {
     pub shared: &'a [u8],
-    pub opened: &'a Opened,
+    pub opened: &'a OpenedColumn,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Block<'a> {
+pub struct CodedBlock<'a> {
     /// Its number, from 0.
     pub index: usize,
     pub head: u8,
@@ -167,7 +167,7 @@ pub trait Codec: Debug + Sync {
         shared: &[u8],
         count: usize,
         block_len: usize,
-        opened: &mut Opened,
+        opened: &mut OpenedColumn,
     ) -> Result<(), CodecError> {
         let _ = (count, block_len, opened);
         match shared.len() as u64 {
@@ -180,7 +180,7 @@ pub trait Codec: Debug + Sync {
     fn values(
         &self,
         list: List<'_>,
-        block: Block<'_>,
+        block: CodedBlock<'_>,
         out: &mut [u32],
     ) -> Result<usize, CodecError>;
 
@@ -189,7 +189,7 @@ pub trait Codec: Debug + Sync {
     fn docids(
         &self,
         list: List<'_>,
-        block: Block<'_>,
+        block: CodedBlock<'_>,
         previous: u32,
         out: &mut [u32],
     ) -> Result<usize, CodecError> {
@@ -205,13 +205,17 @@ pub trait Codec: Debug + Sync {
     fn value(
         &self,
         list: List<'_>,
-        block: Block<'_>,
+        block: CodedBlock<'_>,
         len: usize,
         i: usize,
     ) -> Result<u32, CodecError>;
 
     /// Bytes of the body of a block of `len` values, found without reading all values; fails if
     /// what it reads is damaged. The body may reach beyond the bytes that are there.
-    fn body_bytes(&self, list: List<'_>, block: Block<'_>, len: usize)
-    -> Result<usize, CodecError>;
+    fn body_bytes(
+        &self,
+        list: List<'_>,
+        block: CodedBlock<'_>,
+        len: usize,
+    ) -> Result<usize, CodecError>;
 }

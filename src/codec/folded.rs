@@ -46,7 +46,8 @@ pub(crate) fn word(gap_minus_one: u32, tf: u32) -> (u32, u8) {
 /// The posting at the beginning of a [`word`], as (`gap_minus_one`, tf - 1, bytes). Branch-free.
 #[inline(always)]
 pub(crate) fn of_word(word: u32) -> (u32, u32, usize) {
-    let (more, two) = (word & 1, word >> 7 & 1);
+    let more = word & 1;
+    let two = word >> 7 & 1;
     let folded = (word & 0x7f) | ((word >> 1) & 0x3f80 & two.wrapping_neg());
     let tf_byte = (word >> (8 + 8 * two)) & 0xff;
     (folded >> 1, (tf_byte + 1) & more.wrapping_neg(), 1 + two as usize + more as usize)
@@ -106,8 +107,10 @@ pub(crate) fn get_many(
     tfs: &mut [u32],
 ) -> Option<usize> {
     let most = gaps.len().min(tfs.len());
-    let (gaps, tfs) = (&mut gaps[..most], &mut tfs[..most]);
-    let (mut count, mut place) = (0, *at);
+    let gaps = &mut gaps[..most];
+    let tfs = &mut tfs[..most];
+    let mut count = 0;
+    let mut place = *at;
     while let (Some(gaps), Some(tfs)) = (eight(gaps, count), eight(tfs, count)) {
         let Some(word) = bytes.get(place..).and_then(|rest| rest.first_chunk::<8>()) else {
             break;
@@ -118,7 +121,8 @@ pub(crate) fn get_many(
                 *gap = u32::from(byte >> 1);
             }
             tfs.fill(0);
-            (count, place) = (count + 8, place + 8);
+            count = count + 8;
+            place = place + 8;
             continue;
         }
         let first = of_word(whole as u32);
@@ -126,11 +130,13 @@ pub(crate) fn get_many(
         let second = of_word(behind);
         if is_word(whole as u32, first.1) & is_word(behind, second.1) {
             (gaps[0], tfs[0], gaps[1], tfs[1]) = (first.0, first.1, second.0, second.1);
-            (count, place) = (count + 2, place + first.2 + second.2);
+            count = count + 2;
+            place = place + first.2 + second.2;
             continue;
         }
         let (gap_minus_one, tf) = get(bytes, &mut place)?;
-        (gaps[0], tfs[0]) = (gap_minus_one, tf - 1);
+        gaps[0] = gap_minus_one;
+        tfs[0] = tf - 1;
         count += 1;
     }
     for (gap, tf) in gaps[count..].iter_mut().zip(&mut tfs[count..]) {
@@ -138,15 +144,18 @@ pub(crate) fn get_many(
             let word = u32::from_le_bytes(*word);
             let (gap_minus_one, less_one, bytes) = of_word(word);
             if is_word(word, less_one) {
-                (*gap, *tf) = (gap_minus_one, less_one);
-                (count, place) = (count + 1, place + bytes);
+                *gap = gap_minus_one;
+                *tf = less_one;
+                count = count + 1;
+                place = place + bytes;
                 continue;
             }
         } else if place >= bytes.len() {
             break;
         }
         let (gap_minus_one, whole) = get(bytes, &mut place)?;
-        (*gap, *tf) = (gap_minus_one, whole - 1);
+        *gap = gap_minus_one;
+        *tf = whole - 1;
         count += 1;
     }
     *at = place;
@@ -175,16 +184,20 @@ mod tests {
             cut in any::<prop::sample::Index>(),
         ) {
             let mut bytes = Vec::new();
-            let (mut expected, mut ends) = (Vec::new(), vec![0]);
+            let mut expected = Vec::new();
+            let mut ends = vec![0];
             for &(gap, less, tf, tf_less) in &postings {
-                let (gap, tf) = (gap >> less, (tf >> tf_less).max(1));
+                let gap = gap >> less;
+                let tf = (tf >> tf_less).max(1);
                 put(gap, tf, &mut bytes);
                 expected.push((gap, tf - 1));
                 ends.push(bytes.len());
             }
-            let (mut at, mut found) = (0, Vec::new());
+            let mut at = 0;
+            let mut found = Vec::new();
             loop {
-                let (mut gaps, mut tfs) = (vec![7; room], vec![7; room]);
+                let mut gaps = vec![7; room];
+                let mut tfs = vec![7; room];
                 let count = get_many(&bytes, &mut at, &mut gaps, &mut tfs).unwrap();
                 prop_assert_eq!(at, ends[found.len() + count]);
                 found.extend(gaps.into_iter().zip(tfs).take(count));
@@ -194,7 +207,8 @@ mod tests {
             }
             prop_assert_eq!(&found, &expected);
             let cut = cut.index(bytes.len() + 1);
-            let (mut gaps, mut tfs) = ([0; 80], [0; 80]);
+            let mut gaps = [0; 80];
+            let mut tfs = [0; 80];
             let read = get_many(&bytes[..cut], &mut 0, &mut gaps, &mut tfs);
             prop_assert_eq!(read, ends.binary_search(&cut).ok());
         }
@@ -204,14 +218,17 @@ mod tests {
             bytes in prop::collection::vec(prop_oneof![4 => 0u8..6, 2 => Just(0x80u8), 1 => any::<u8>()], 0..40),
             most in 0usize..40,
         ) {
-            let (mut at, mut expected) = (0, Some(Vec::new()));
+            let mut at = 0;
+            let mut expected = Some(Vec::new());
             while let Some(postings) = &mut expected && at < bytes.len() && postings.len() < most {
                 match get(&bytes, &mut at) {
                     Some((gap, tf)) => postings.push((gap, tf - 1)),
                     None => expected = None,
                 }
             }
-            let (mut gaps, mut tfs, mut end) = (vec![0; most], vec![0; most], 0);
+            let mut gaps = vec![0; most];
+            let mut tfs = vec![0; most];
+            let mut end = 0;
             let read = get_many(&bytes, &mut end, &mut gaps, &mut tfs);
             prop_assert_eq!(read, expected.as_ref().map(Vec::len));
             if let Some(expected) = expected {

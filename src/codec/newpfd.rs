@@ -30,7 +30,7 @@ mod avx512;
 
 use super::unary::{self, UnaryWriter};
 use super::{
-    Block, Codec, CodecError, Encoder, List, bits, bp128, check_values, checked_block_len,
+    Codec, CodecError, CodedBlock, Encoder, List, bits, bp128, check_values, checked_block_len,
 };
 use crate::cpu::{Level, level};
 
@@ -43,7 +43,7 @@ const EXCEPTIONS: u8 = 64;
 pub(crate) struct NewPfd;
 
 #[derive(Debug)]
-struct Writer {
+struct NewPfdWriter {
     block_len: usize,
     unary: UnaryWriter,
 }
@@ -53,17 +53,17 @@ const EXCEPTION_BITS: usize = 1;
 
 /// Widths, and the cost of a body with them, in bits.
 #[derive(Clone, Copy, Debug)]
-struct Choice {
+struct WidthChoice {
     cost: usize,
     width: u8,
     overflow_width: u8,
 }
 
 /// The widths of the cheapest body.
-fn choose(values: &[u32]) -> Choice {
+fn choose(values: &[u32]) -> WidthChoice {
     let widest = bits::width(values);
     let cost = 8 * bits::bytes(values.len(), widest);
-    let mut best = Choice { cost, width: widest, overflow_width: 0 };
+    let mut best = WidthChoice { cost, width: widest, overflow_width: 0 };
     let mut overflows = [0; MAX_LEN];
     for width in (0..widest).rev() {
         let mut count = 0;
@@ -81,7 +81,7 @@ fn choose(values: &[u32]) -> Choice {
         let (overflow_width, bytes) = choose_overflow_width(&overflows[..count]);
         let cost = 8 * (slots + 2 + places + bytes) + EXCEPTION_BITS * count;
         if cost < best.cost {
-            best = Choice { cost, width, overflow_width };
+            best = WidthChoice { cost, width, overflow_width };
         } else if cost > best.cost + values.len() {
             // The cost falls with the width while exceptions are few and rises when they are many.
             break;
@@ -102,24 +102,27 @@ fn choose_overflow_width(overflows: &[u32]) -> (u8, usize) {
     sizes.min_by_key(|&(_, bytes)| bytes).unwrap_or((0, 0))
 }
 
-impl Encoder for Writer {
+impl Encoder for NewPfdWriter {
     fn block(&mut self, values: &[u32], out: &mut Vec<u8>) -> u8 {
         check_values(values, self.block_len);
-        let Choice { width, overflow_width, .. } = choose(values);
+        let WidthChoice { width, overflow_width, .. } = choose(values);
         bits::pack(values, width, out);
-        let (mut places, mut overflows) = ([0; MAX_LEN], [0; MAX_LEN]);
+        let mut places = [0; MAX_LEN];
+        let mut overflows = [0; MAX_LEN];
         let mut count = 0;
         for (place, &value) in values.iter().enumerate() {
             let high = value.checked_shr(width.into()).unwrap_or(0);
             if high > 0 {
-                (places[count], overflows[count]) = (place as u8, high - 1);
+                places[count] = place as u8;
+                overflows[count] = high - 1;
                 count += 1;
             }
         }
         if count == 0 {
             return width;
         }
-        let (places, overflows) = (&places[..count], &overflows[..count]);
+        let places = &places[..count];
+        let overflows = &overflows[..count];
         out.extend_from_slice(&[count as u8, overflow_width]);
         let map = values.len().div_ceil(8);
         if count < map {
@@ -139,7 +142,7 @@ impl Encoder for Writer {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Parts<'a> {
+struct BlockParts<'a> {
     width: u8,
     count: usize,
     overflow_width: u8,
@@ -151,17 +154,17 @@ struct Parts<'a> {
     bytes: usize,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> BlockParts<'a> {
     #[inline]
-    fn of(block: Block<'a>, len: usize) -> Result<Self, CodecError> {
-        let Block { head, body, .. } = block;
+    fn of(block: CodedBlock<'a>, len: usize) -> Result<Self, CodecError> {
+        let CodedBlock { head, body, .. } = block;
         let width = head & !EXCEPTIONS;
         CodecError::at_most("a width", bp128::MAX_WIDTH.into(), width.into())?;
         let slots = bits::bytes(len, width);
         CodecError::need(slots, body.len())?;
         let rest = &body[slots..];
         if head & EXCEPTIONS == 0 {
-            let nothing = Parts {
+            let nothing = BlockParts {
                 width,
                 count: 0,
                 overflow_width: 0,
@@ -192,7 +195,15 @@ impl<'a> Parts<'a> {
         CodecError::need(place_bytes + low_bytes, rest.len())?;
         let (places, lows) = rest.split_at(place_bytes);
         let bytes = slots + 2 + place_bytes + low_bytes;
-        Ok(Parts { width, count, overflow_width, places, lows, unary: &lows[low_bytes..], bytes })
+        Ok(BlockParts {
+            width,
+            count,
+            overflow_width,
+            places,
+            lows,
+            unary: &lows[low_bytes..],
+            bytes,
+        })
     }
 
     /// What an exception adds to its slot. An overflow of only ones, never written, adds nothing.
@@ -218,7 +229,10 @@ impl<'a> Parts<'a> {
 fn map_of(places: &[u8], count: usize, len: usize) -> Result<u128, CodecError> {
     let wrong = |found| CodecError::Place { values: len as u64, found };
     if count < len.div_ceil(8) {
-        let (mut low, mut high, mut least, mut rises) = (0u64, 0u64, 0, true);
+        let mut low = 0u64;
+        let mut high = 0u64;
+        let mut least = 0;
+        let mut rises = true;
         for &place in places {
             let bit = 1 << (place % 64);
             low |= if place < 64 { bit } else { 0 };
@@ -249,10 +263,15 @@ fn map_of(places: &[u8], count: usize, len: usize) -> Result<u128, CodecError> {
 
 /// Adds the high bits of exceptions to the values and returns the bytes of the body.
 #[inline]
-fn add_exceptions(parts: &Parts<'_>, map: u128, values: &mut [u32]) -> Result<usize, CodecError> {
+fn add_exceptions(
+    parts: &BlockParts<'_>,
+    map: u128,
+    values: &mut [u32],
+) -> Result<usize, CodecError> {
     #[cfg(target_arch = "x86_64")]
     if level() == Level::Avx512 {
-        // SAFETY: `level` found the instructions; `Parts::of` made sure of the count and the lows.
+        // SAFETY: `level` found the instructions; `BlockParts::of` made sure of the count and the
+        // lows.
         let added = unsafe { avx512::add_exceptions(parts, map, values) };
         if let Some((end, quotients)) = added {
             check_quotients(parts, quotients)?;
@@ -265,12 +284,14 @@ fn add_exceptions(parts: &Parts<'_>, map: u128, values: &mut [u32]) -> Result<us
 /// The path of every machine, and of unary codes of any length.
 #[inline(never)]
 fn add_exceptions_portable(
-    parts: &Parts<'_>,
+    parts: &BlockParts<'_>,
     mut map: u128,
     values: &mut [u32],
 ) -> Result<usize, CodecError> {
-    let (mut highs, mut lows) = ([0; MAX_LEN], [0; MAX_LEN]);
-    let (highs, lows) = (&mut highs[..parts.count], &mut lows[..parts.count]);
+    let mut highs = [0; MAX_LEN];
+    let mut lows = [0; MAX_LEN];
+    let highs = &mut highs[..parts.count];
+    let lows = &mut lows[..parts.count];
     let end = unary::read(parts.unary, 0, highs).ok_or_else(|| parts.unary_error())?;
     check_quotients(parts, highs.iter().fold(0, |all, high| all | high))?;
     bits::unpack(parts.lows, parts.overflow_width, lows);
@@ -283,7 +304,7 @@ fn add_exceptions_portable(
 
 /// Checks that the quotients of overflows, whose bits are or-ed in `all`, fit above the slots.
 #[inline]
-fn check_quotients(parts: &Parts<'_>, all: u32) -> Result<(), CodecError> {
+fn check_quotients(parts: &BlockParts<'_>, all: u32) -> Result<(), CodecError> {
     let below = u32::from(parts.width) + u32::from(parts.overflow_width);
     let most = u32::MAX.checked_shr(below).unwrap_or(0);
     CodecError::at_most("a quotient", most as usize, all as usize)
@@ -304,13 +325,18 @@ impl Codec for NewPfd {
 
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
         let block_len = checked_block_len(self, block_len);
-        Box::new(Writer { block_len, unary: UnaryWriter::default() })
+        Box::new(NewPfdWriter { block_len, unary: UnaryWriter::default() })
     }
 
     #[inline]
-    fn values(&self, _: List<'_>, block: Block<'_>, out: &mut [u32]) -> Result<usize, CodecError> {
+    fn values(
+        &self,
+        _: List<'_>,
+        block: CodedBlock<'_>,
+        out: &mut [u32],
+    ) -> Result<usize, CodecError> {
         CodecError::at_most("values", MAX_LEN, out.len())?;
-        let parts = Parts::of(block, out.len())?;
+        let parts = BlockParts::of(block, out.len())?;
         bits::unpack(block.body, parts.width, out);
         if parts.count == 0 {
             return Ok(parts.bytes);
@@ -322,12 +348,12 @@ impl Codec for NewPfd {
     fn value(
         &self,
         _: List<'_>,
-        block: Block<'_>,
+        block: CodedBlock<'_>,
         len: usize,
         i: usize,
     ) -> Result<u32, CodecError> {
         assert!(i < len && len <= MAX_LEN, "value {i} of a block of {len}");
-        let parts = Parts::of(block, len)?;
+        let parts = BlockParts::of(block, len)?;
         let low = bits::get(block.body, parts.width, i);
         let map = map_of(parts.places, parts.count, len)?;
         if map >> i & 1 == 0 {
@@ -341,8 +367,13 @@ impl Codec for NewPfd {
         Ok(parts.high(quotient, overflow_low) | low)
     }
 
-    fn body_bytes(&self, _: List<'_>, block: Block<'_>, len: usize) -> Result<usize, CodecError> {
-        let parts = Parts::of(block, len)?;
+    fn body_bytes(
+        &self,
+        _: List<'_>,
+        block: CodedBlock<'_>,
+        len: usize,
+    ) -> Result<usize, CodecError> {
+        let parts = BlockParts::of(block, len)?;
         match parts.count {
             0 => Ok(parts.bytes),
             count => unary::end_of(parts.unary, 0, count)
@@ -384,7 +415,7 @@ mod tests {
         assert_eq!(body[17..], [0b1101_1011, 0b1011_0110, 0b0110_1101]);
     }
 
-    type Add = fn(&Parts<'_>, u128, &mut [u32]) -> Result<usize, CodecError>;
+    type Add = fn(&BlockParts<'_>, u128, &mut [u32]) -> Result<usize, CodecError>;
 
     proptest! {
         #[test]
@@ -402,7 +433,7 @@ mod tests {
                 body[place] ^= bits;
             }
             let read = |add: Add| {
-                let parts = Parts::of(Block { index: 0, head, body: &body }, values.len())?;
+                let parts = BlockParts::of(CodedBlock { index: 0, head, body: &body }, values.len())?;
                 let mut out = vec![0; values.len()];
                 bits::unpack(&body, parts.width, &mut out);
                 let map = map_of(parts.places, parts.count, values.len())?;

@@ -27,8 +27,8 @@ pub(crate) mod blocks;
 pub(crate) mod nested;
 
 use super::{
-    Block, Codec, CodecError, Encoder, List, Opened, Survey, bits, check_values, checked_block_len,
-    vbyte,
+    Codec, CodecError, CodedBlock, Encoder, List, OpenedColumn, Survey, bits, check_values,
+    checked_block_len, vbyte,
 };
 use nested::{
     MAX_LEVELS, choose_width, each_exception, read_exceptions, read_head, write_exceptions,
@@ -58,7 +58,7 @@ impl Pfor {
 }
 
 #[derive(Debug)]
-struct Writer {
+struct PforWriter {
     levels: u8,
     block_len: usize,
     survey: Survey,
@@ -71,7 +71,7 @@ struct Writer {
     since: u32,
 }
 
-impl Encoder for Writer {
+impl Encoder for PforWriter {
     fn survey(&mut self, values: &[u32]) {
         self.survey.add(values);
     }
@@ -84,7 +84,8 @@ impl Encoder for Writer {
         each_exception(values, width, |place, high| {
             highs.push(high);
             gaps.push(*since + (place - next) as u32);
-            (next, *since) = (place + 1, 0);
+            next = place + 1;
+            *since = 0;
         });
         *since += (values.len() - next) as u32;
         bits::pack(values, width, out);
@@ -99,7 +100,8 @@ impl Encoder for Writer {
         }
         self.highs.clear();
         self.gaps.clear();
-        (self.since, self.survey) = (0, Survey::default());
+        self.since = 0;
+        self.survey = Survey::default();
     }
 }
 
@@ -117,7 +119,7 @@ impl Codec for Pfor {
     }
 
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
-        Box::new(Writer {
+        Box::new(PforWriter {
             levels: self.levels,
             block_len: checked_block_len(self, block_len),
             survey: Survey::default(),
@@ -133,14 +135,14 @@ impl Codec for Pfor {
         shared: &[u8],
         count: usize,
         block_len: usize,
-        opened: &mut Opened,
+        opened: &mut OpenedColumn,
     ) -> Result<(), CodecError> {
         let Some(&levels) = shared.first() else { return CodecError::need(1, 0) };
         CodecError::at_most("levels", MAX_LEVELS.into(), levels.into())?;
         let shift = checked_block_len(self, block_len).ilog2();
         let mut at = 1;
         let (width, exceptions) = read_head(shared, &mut at)?;
-        let Opened { places, highs, firsts, .. } = opened;
+        let OpenedColumn { places, highs, firsts, .. } = opened;
         places.clear();
         highs.clear();
         if exceptions > 0 {
@@ -150,7 +152,8 @@ impl Codec for Pfor {
         if at < shared.len() {
             return Err(CodecError::Rest { expected: at as u64, found: shared.len() as u64 });
         }
-        (opened.width, opened.block_len) = (width, block_len);
+        opened.width = width;
+        opened.block_len = block_len;
         firsts.clear();
         for (i, &place) in (0..).zip(&*places) {
             let block = (place >> shift) as usize;
@@ -166,10 +169,10 @@ impl Codec for Pfor {
     fn values(
         &self,
         list: List<'_>,
-        block: Block<'_>,
+        block: CodedBlock<'_>,
         out: &mut [u32],
     ) -> Result<usize, CodecError> {
-        let Opened { width, ref places, ref highs, .. } = *list.opened;
+        let OpenedColumn { width, ref places, ref highs, .. } = *list.opened;
         let bytes = bits::bytes(out.len(), width);
         CodecError::need(bytes, block.body.len())?;
         bits::unpack(block.body, width, out);
@@ -187,12 +190,12 @@ impl Codec for Pfor {
     fn value(
         &self,
         list: List<'_>,
-        block: Block<'_>,
+        block: CodedBlock<'_>,
         len: usize,
         i: usize,
     ) -> Result<u32, CodecError> {
         assert!(i < len, "value {i} of a block of {len}");
-        let Opened { width, block_len, ref places, ref highs, .. } = *list.opened;
+        let OpenedColumn { width, block_len, ref places, ref highs, .. } = *list.opened;
         CodecError::need(bits::bytes(len, width), block.body.len())?;
         let low = bits::get(block.body, width, i);
         let exceptions = exceptions_of(list.opened, block.index)?;
@@ -204,13 +207,21 @@ impl Codec for Pfor {
         Ok(high | low)
     }
 
-    fn body_bytes(&self, list: List<'_>, _: Block<'_>, len: usize) -> Result<usize, CodecError> {
+    fn body_bytes(
+        &self,
+        list: List<'_>,
+        _: CodedBlock<'_>,
+        len: usize,
+    ) -> Result<usize, CodecError> {
         Ok(bits::bytes(len, list.opened.width))
     }
 }
 
 #[inline]
-fn exceptions_of(opened: &Opened, block: usize) -> Result<std::ops::Range<usize>, CodecError> {
+fn exceptions_of(
+    opened: &OpenedColumn,
+    block: usize,
+) -> Result<std::ops::Range<usize>, CodecError> {
     match opened.firsts.get(block..block + 2) {
         Some(&[first, end]) => Ok(first as usize..end as usize),
         _ => {

@@ -22,7 +22,7 @@
 
 use super::unary::{self, UnaryWriter};
 use super::{
-    Block, Codec, CodecError, Encoder, List, Opened, Survey, bits, bp128, check_values,
+    Codec, CodecError, CodedBlock, Encoder, List, OpenedColumn, Survey, bits, bp128, check_values,
     checked_block_len,
 };
 
@@ -47,7 +47,7 @@ fn choose_width(survey: &Survey) -> u8 {
 }
 
 #[derive(Debug)]
-struct Writer {
+struct RiceWriter {
     block_len: usize,
     survey: Survey,
     width: Option<u8>,
@@ -55,7 +55,7 @@ struct Writer {
     unary: UnaryWriter,
 }
 
-impl Encoder for Writer {
+impl Encoder for RiceWriter {
     fn survey(&mut self, values: &[u32]) {
         self.survey.add(values);
     }
@@ -96,7 +96,7 @@ impl Encoder for Writer {
 /// The unary vector of a column, and the bit where a block begins in it.
 #[inline]
 fn unary_of<'a>(list: List<'a>, block: usize) -> Result<(&'a [u8], u64), CodecError> {
-    let Opened { blocks, unary_bits, .. } = *list.opened;
+    let OpenedColumn { blocks, unary_bits, .. } = *list.opened;
     let begins = &list.shared[HEAD_BYTES.min(list.shared.len())..];
     let vector = HEAD_BYTES + 4 * blocks + 4 * unary_bits.div_ceil(CHUNK) as usize;
     match (begins.as_chunks::<4>().0.get(block), list.shared.get(vector..)) {
@@ -104,7 +104,8 @@ fn unary_of<'a>(list: List<'a>, block: usize) -> Result<(&'a [u8], u64), CodecEr
             Ok((vector, u32::from_le_bytes(*begin).into()))
         }
         _ => {
-            let (most, found) = (blocks as u64, block as u64);
+            let most = blocks as u64;
+            let found = block as u64;
             Err(CodecError::Number { what: "a block", most, found })
         }
     }
@@ -136,7 +137,7 @@ impl Codec for Rice {
     }
 
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
-        Box::new(Writer {
+        Box::new(RiceWriter {
             block_len: checked_block_len(self, block_len),
             survey: Survey::default(),
             width: None,
@@ -150,7 +151,7 @@ impl Codec for Rice {
         shared: &[u8],
         count: usize,
         block_len: usize,
-        opened: &mut Opened,
+        opened: &mut OpenedColumn,
     ) -> Result<(), CodecError> {
         let Some(&[width, a, b, c, d]) = shared.first_chunk::<HEAD_BYTES>() else {
             return CodecError::need(HEAD_BYTES, shared.len());
@@ -164,7 +165,9 @@ impl Codec for Rice {
             found if found < expected => Err(CodecError::CutShort { expected, found }),
             found if found > expected => Err(CodecError::Rest { expected, found }),
             _ => {
-                (opened.width, opened.blocks, opened.unary_bits) = (width, blocks, unary_bits);
+                opened.width = width;
+                opened.blocks = blocks;
+                opened.unary_bits = unary_bits;
                 Ok(())
             }
         }
@@ -173,7 +176,7 @@ impl Codec for Rice {
     fn values(
         &self,
         list: List<'_>,
-        block: Block<'_>,
+        block: CodedBlock<'_>,
         out: &mut [u32],
     ) -> Result<usize, CodecError> {
         let width = list.opened.width;
@@ -181,7 +184,8 @@ impl Codec for Rice {
         CodecError::need(bytes, block.body.len())?;
         let (vector, from) = unary_of(list, block.index)?;
         let values = out.len() as u64;
-        let (mut from, mut at) = (from, 0);
+        let mut from = from;
+        let mut at = 0;
         for part in out.chunks_mut(bp128::BLOCK) {
             let mut highs = [0; bp128::BLOCK];
             let highs = &mut highs[..part.len()];
@@ -197,7 +201,7 @@ impl Codec for Rice {
     fn value(
         &self,
         list: List<'_>,
-        block: Block<'_>,
+        block: CodedBlock<'_>,
         len: usize,
         i: usize,
     ) -> Result<u32, CodecError> {
@@ -212,7 +216,12 @@ impl Codec for Rice {
         Ok(value[0])
     }
 
-    fn body_bytes(&self, list: List<'_>, _: Block<'_>, len: usize) -> Result<usize, CodecError> {
+    fn body_bytes(
+        &self,
+        list: List<'_>,
+        _: CodedBlock<'_>,
+        len: usize,
+    ) -> Result<usize, CodecError> {
         Ok(bits::bytes(len, list.opened.width))
     }
 }

@@ -51,7 +51,7 @@ fn decode(
     block_len: usize,
     coded: &Coded,
     slack: usize,
-    opened: &mut Opened,
+    opened: &mut OpenedColumn,
 ) -> Result<Vec<u32>, CodecError> {
     let count = coded.blocks.iter().map(|&(_, _, len)| len).sum();
     codec.open(&coded.shared, count, block_len, opened)?;
@@ -62,7 +62,7 @@ fn decode(
     let bodies: Box<[u8]> = bodies.into();
     let mut values = vec![0; count];
     for (index, &(head, begin, len)) in coded.blocks.iter().enumerate().rev() {
-        let block = Block { index, head, body: &bodies[begin..] };
+        let block = CodedBlock { index, head, body: &bodies[begin..] };
         let first = index * block_len;
         let out = &mut values[first..first + len];
         let bytes = codec.values(list, block, out)?;
@@ -85,7 +85,7 @@ fn decode(
 }
 
 fn holds(codec: &dyn Codec, values: &[u32]) {
-    let mut opened = Opened::default();
+    let mut opened = OpenedColumn::default();
     for &block_len in codec.block_lens() {
         let mut encoder = codec.encoder(block_len);
         // The same encoder and buffers serve one list after the other.
@@ -178,7 +178,7 @@ fn values() -> impl Strategy<Value = Vec<u32>> {
 }
 
 /// Reads everything in damaged bytes; only a panic fails.
-fn read_all(codec: &dyn Codec, block_len: usize, coded: &Coded, opened: &mut Opened) {
+fn read_all(codec: &dyn Codec, block_len: usize, coded: &Coded, opened: &mut OpenedColumn) {
     let count = coded.blocks.iter().map(|&(_, _, len)| len).sum();
     if codec.open(&coded.shared, count, block_len, opened).is_err() {
         return;
@@ -186,7 +186,7 @@ fn read_all(codec: &dyn Codec, block_len: usize, coded: &Coded, opened: &mut Ope
     let list = List { shared: &coded.shared, opened };
     for (index, &(head, begin, len)) in coded.blocks.iter().enumerate() {
         let body: Box<[u8]> = coded.bodies[begin.min(coded.bodies.len())..].into();
-        let block = Block { index, head, body: &body };
+        let block = CodedBlock { index, head, body: &body };
         let mut out = vec![0; len];
         let whole = codec.values(list, block, &mut out);
         if let Ok(bytes) = whole {
@@ -203,7 +203,7 @@ fn read_all(codec: &dyn Codec, block_len: usize, coded: &Coded, opened: &mut Ope
         }
         let _ = codec.body_bytes(list, block, len);
         // A missing block is an error or nothing, never a panic.
-        let _ = codec.values(list, Block { index: index + 1000, ..block }, &mut out);
+        let _ = codec.values(list, CodedBlock { index: index + 1000, ..block }, &mut out);
     }
 }
 
@@ -225,7 +225,7 @@ proptest! {
         part in 0..3u8,
     ) {
         for codec in EVERY {
-            let mut opened = Opened::default();
+            let mut opened = OpenedColumn::default();
             for &block_len in codec.block_lens() {
                 let mut coded = encode(&mut *codec.encoder(block_len), block_len, &values);
                 for (place, bit) in &flips {
@@ -265,9 +265,9 @@ proptest! {
             for &block_len in codec.block_lens() {
                 let blocks = vec![(head, 0, len.min(block_len))];
                 let coded = Coded { blocks, bodies: bodies.clone(), shared: shared.clone() };
-                read_all(codec, block_len, &coded, &mut Opened::default());
+                read_all(codec, block_len, &coded, &mut OpenedColumn::default());
                 let own = Coded { shared: Vec::new(), ..coded };
-                read_all(codec, block_len, &own, &mut Opened::default());
+                read_all(codec, block_len, &own, &mut OpenedColumn::default());
             }
         }
     }

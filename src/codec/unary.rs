@@ -39,7 +39,8 @@ impl UnaryWriter {
         let last = self.held | u64::MAX << self.filled;
         out.append(&mut self.bytes);
         out.extend_from_slice(&last.to_le_bytes()[..self.filled.div_ceil(8) as usize]);
-        (self.held, self.filled) = (0, 0);
+        self.held = 0;
+        self.filled = 0;
     }
 }
 
@@ -47,7 +48,8 @@ impl UnaryWriter {
 #[inline]
 pub(crate) fn read(stream: &[u8], from: u64, out: &mut [u32]) -> Option<u64> {
     let first = window(stream, from / 64).unwrap_or(0);
-    let (mut start, mut zeros) = (from, first & u64::MAX << (from % 64));
+    let mut start = from;
+    let mut zeros = first & u64::MAX << (from % 64);
     let mut word = from / 64;
     for value in out {
         while zeros == 0 {

@@ -23,7 +23,7 @@ use crate::dataflow::build::index::index;
 use crate::dataflow::build::index_tokens::index_tokens;
 use crate::dataflow::build::invert::invert;
 use crate::dataflow::build::parse::parse_input;
-use crate::dictionary::device::texts::Texts;
+use crate::dictionary::device::texts::TextGatherer;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::regroup::TokenTally;
 use crate::dictionary::tally::Tally;
@@ -50,7 +50,8 @@ use timely::worker::Worker;
 pub(crate) fn assemble(build: &Arc<Build>, worker: &mut Worker) {
     worker.dataflow_named::<u64, _, _>("build", |scope| {
         let absorbed = ProbeHandle::new();
-        let (analysis, owners) = (build.analysis.clone(), build.owners.clone());
+        let analysis = build.analysis.clone();
+        let owners = build.owners.clone();
         let memo_bytes = build.budget.memo() as usize;
         let (runs, indexed, batches, encoded) = match build.wiring.indexing {
             Indexing::Postings => {
@@ -66,7 +67,7 @@ pub(crate) fn assemble(build: &Arc<Build>, worker: &mut Worker) {
                 (runs, indexed, batches, None)
             }
             Indexing::Texts => {
-                let texts = Texts::new(build.wiring.texts.clone());
+                let texts = TextGatherer::new(build.wiring.texts.clone());
                 let texts = texts.with_lines(build.wiring.as_lines.clone());
                 let (texts, batches) = parse_input(scope, build, &absorbed, texts);
                 let (runs, batches, indexed, encoded) = invert(texts, batches, build);

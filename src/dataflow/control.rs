@@ -1,9 +1,9 @@
 //! The end of a job, well or not.
 //!
 //! When a worker panics, timely leaves the other workers of the process waiting for ever, and it
-//! has no operators that fail. So every operator runs its work through a [`Guard`], which keeps the
-//! first failure of the job, and every worker's step loop polls the [`Control`] and drops its
-//! dataflows as soon as there is one.
+//! has no operators that fail. So every operator runs its work through an [`OperatorGuard`], which
+//! keeps the first failure of the job, and every worker's step loop polls the [`Control`] and drops
+//! its dataflows as soon as there is one.
 
 use super::timeline::Timeline;
 use crate::cluster::PeerFailure;
@@ -162,7 +162,7 @@ impl Control {
 }
 
 /// An operator of one worker runs its work through this.
-pub(crate) struct Guard {
+pub(crate) struct OperatorGuard {
     control: Arc<Control>,
     operator: &'static str,
     worker: usize,
@@ -171,9 +171,10 @@ pub(crate) struct Guard {
     timeline: RefCell<Timeline>,
 }
 
-impl Guard {
+impl OperatorGuard {
     pub(crate) fn new(control: &Arc<Control>, operator: &'static str, worker: usize) -> Self {
-        let (until, control) = (Cell::new(control.began), control.clone());
+        let until = Cell::new(control.began);
+        let control = control.clone();
         let (worked, timeline) = Default::default();
         Self { control, operator, worker, worked, until, timeline }
     }
@@ -194,7 +195,8 @@ impl Guard {
         match result {
             Ok(result) => Some(result),
             Err(source) => {
-                let (operator, worker) = (self.operator, self.worker);
+                let operator = self.operator;
+                let worker = self.worker;
                 self.control.fail(JobError::Operator { operator, worker, source });
                 None
             }
@@ -202,11 +204,13 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for OperatorGuard {
     fn drop(&mut self) {
         let seconds = self.worked.get().as_secs_f64();
         let until = (self.until.get() - self.control.began).as_secs_f64();
-        let (operator, worker, timeline) = (self.operator, self.worker, self.timeline.take());
+        let operator = self.operator;
+        let worker = self.worker;
+        let timeline = self.timeline.take();
         let time = OperatorTime { operator, worker, seconds, until, timeline };
         lock(&self.control.times).push(time);
     }

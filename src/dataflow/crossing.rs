@@ -22,7 +22,7 @@ use timely::bytes::arc::Bytes;
 use timely::container::{DrainContainer, PushInto, SizableContainer};
 use timely::dataflow::channels::ContainerBytes;
 
-pub(crate) trait Record: Sized {
+pub(crate) trait CrossingRecord: Sized {
     fn write(&self, put: &mut impl FnMut(u64));
 
     /// Reads what [`write`](Self::write) laid out; none if the words are no record.
@@ -91,7 +91,7 @@ impl<R> PushInto<Result<R, String>> for Crossing<R> {
     }
 }
 
-impl<R: Record> Crossing<R> {
+impl<R: CrossingRecord> Crossing<R> {
     /// A damaged record, which no operator passes on, is left out.
     fn words(&self, put: &mut impl FnMut(u64)) {
         self.0.iter().flatten().for_each(|record| record.write(put));
@@ -109,7 +109,7 @@ impl<R: Record> Crossing<R> {
     }
 }
 
-impl<R: Record> ContainerBytes for Crossing<R> {
+impl<R: CrossingRecord> ContainerBytes for Crossing<R> {
     fn from_bytes(bytes: Bytes) -> Self {
         // abomonation wants bytes that it may write to, and alignment, which this gives.
         let mut room = vec![0u64; bytes.len() / WORD];
@@ -246,7 +246,7 @@ mod tests {
     #[derive(Clone, Debug, PartialEq)]
     struct Sample(u32, Vec<u64>, String);
 
-    impl Record for Sample {
+    impl CrossingRecord for Sample {
         fn write(&self, put: &mut impl FnMut(u64)) {
             put(self.0.into());
             put_numbers(&self.1, put);

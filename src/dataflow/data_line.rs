@@ -29,19 +29,19 @@ const GRACE: Duration = Duration::from_millis(700);
 
 pub(super) struct DataLine {
     stream: TcpStream,
-    shared: Arc<Shared>,
+    shared: Arc<SharedLines>,
 }
 
-struct Shared {
+struct SharedLines {
     process: usize,
     hosts: Hosts,
     control: Arc<Control>,
     /// Each is used by one thread of timely's.
-    sending: Mutex<Sending>,
+    sending: Mutex<LineSender>,
     receiving: Mutex<Receiving>,
 }
 
-struct Sending {
+struct LineSender {
     sealer: Sealer,
     message: Vec<u8>,
     over: bool,
@@ -64,9 +64,9 @@ impl DataLine {
         control: &Arc<Control>,
     ) -> Self {
         let (stream, sealer, opener) = line.into_parts();
-        let sending = Sending { sealer, message: Vec::new(), over: false };
+        let sending = LineSender { sealer, message: Vec::new(), over: false };
         let receiving = Receiving { opener, message: Vec::new(), given: 0, over: false };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedLines {
             process,
             hosts: hosts.clone(),
             control: control.clone(),
@@ -78,7 +78,7 @@ impl DataLine {
 
     /// Ends the job; returns the error for timely.
     fn broken(&self, error: io::Error) -> io::Error {
-        let Shared { process, hosts, control, .. } = &*self.shared;
+        let SharedLines { process, hosts, control, .. } = &*self.shared;
         let start = Instant::now();
         // Damage has no other reason; a process that is gone may have told one.
         while error.kind() != ErrorKind::InvalidData
@@ -94,7 +94,7 @@ impl DataLine {
     }
 }
 
-impl Sending {
+impl LineSender {
     fn write(&mut self, stream: &mut TcpStream, kind: u8, bytes: &[u8]) -> io::Result<()> {
         self.message.clear();
         self.message.push(kind);

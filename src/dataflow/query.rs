@@ -25,12 +25,12 @@ pub(crate) mod weigh;
 use crate::dataflow::query::answer::answer;
 use crate::dataflow::query::ask::ask;
 use crate::dataflow::query::batch::{Inbox, batch};
-use crate::dataflow::query::collect::{Writer, collect};
+use crate::dataflow::query::collect::{AnswerWriter, collect};
 use crate::dataflow::query::context::Context;
-use crate::dataflow::query::desk::Desk;
+use crate::dataflow::query::desk::QueryDesk;
 use crate::dataflow::query::gather::gather;
-use crate::dataflow::query::lay_out::Answered;
-use crate::dataflow::query::look::{Planned, look};
+use crate::dataflow::query::lay_out::LaidOutAnswer;
+use crate::dataflow::query::look::{PlansByNumber, look};
 use crate::dataflow::query::messages::ShardHits;
 use crate::dataflow::query::tell::tell;
 use crate::dataflow::query::weigh::weigh;
@@ -44,15 +44,15 @@ use timely::worker::Worker;
 /// What the operators of a process share beside their streams.
 pub(super) struct Wiring {
     pub(super) inbox: Arc<Inbox>,
-    pub(super) writer: Writer,
+    pub(super) writer: AnswerWriter,
     pub(super) engines: Box<dyn Engines>,
     pub(super) wakers: Arc<Wakers>,
     /// The queries of a process that has all of the index.
-    pub(super) whole: Arc<Desk<(), Answered>>,
+    pub(super) whole: Arc<QueryDesk<(), LaidOutAnswer>>,
     /// The queries of a process that has a shard.
-    pub(super) shards: Arc<Desk<Option<Vec<NamedHit>>, ShardHits>>,
+    pub(super) shards: Arc<QueryDesk<Option<Vec<NamedHit>>, ShardHits>>,
     /// Plans of a shard that wait for the numbers of the others.
-    pub(super) planned: Arc<Planned>,
+    pub(super) planned: Arc<PlansByNumber>,
 }
 
 /// Joins the operators on one worker. In one process, whatever the engine:

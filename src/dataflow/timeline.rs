@@ -27,8 +27,10 @@ impl Timeline {
     /// instructions, unless the work extends over several slices.
     #[inline]
     pub(crate) fn add(&mut self, from: Duration, to: Duration) {
-        let (from, to) = (from.as_nanos() as u64, to.as_nanos() as u64);
-        let (first, last) = ((from >> self.shift) as usize, (to >> self.shift) as usize);
+        let from = from.as_nanos() as u64;
+        let to = to.as_nanos() as u64;
+        let first = (from >> self.shift) as usize;
+        let last = (to >> self.shift) as usize;
         if first == last && last < SLICES {
             self.slices[last] += to - from;
         } else {

@@ -5,7 +5,7 @@ use crate::cluster::ClusterError;
 use crate::cluster::connect::{Call, connect};
 use crate::cluster::hosts::Hosts;
 use crate::cluster::line::SealedLine;
-use crate::cluster::links::{Links, PeerOutcome};
+use crate::cluster::links::{PeerOutcome, ProcessLinks};
 use crate::cluster::seal::Secret;
 use crate::index::format::VERSION;
 use serde::Serialize;
@@ -99,8 +99,9 @@ impl Meeting {
         let end =
             move |why: Option<_>| ending.fail(why.map_or(JobError::OutputClosed, JobError::Peer));
         let links =
-            Links::start(hosts.clone(), lines.control, end).map_err(TogetherError::Start)?;
-        let (process, processes) = (hosts.process(), hosts.processes());
+            ProcessLinks::start(hosts.clone(), lines.control, end).map_err(TogetherError::Start)?;
+        let process = hosts.process();
+        let processes = hosts.processes();
         Ok((Cluster { links, control: control.clone(), process, processes }, lines.data))
     }
 
@@ -139,7 +140,7 @@ fn compare(
 }
 
 pub struct Cluster {
-    links: Links,
+    links: ProcessLinks,
     control: Arc<Control>,
     pub process: usize,
     pub processes: usize,

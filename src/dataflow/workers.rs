@@ -99,7 +99,8 @@ pub(crate) fn run_with_others(
         initialize_networking_from_sockets(inside, sockets, process, workers, hooks)
             .map_err(|error| JobError::Start(error.to_string()))?;
     let builders = builders.into_iter().map(AllocatorBuilder::Tcp).collect();
-    let (shared, (completed, completions)) = (control.clone(), channel());
+    let shared = control.clone();
+    let (completed, completions) = channel();
     let guards = start(builders, move |worker| {
         match step(worker, &shared, &build) {
             Err(JobError::Panic { worker, message }) if message.contains(POISONED) => {

@@ -1,13 +1,13 @@
 //! Finds the terms of a piece and hands them on in batches. The layouts count them:
 //! [`tally`](super::tally) makes postings, [`regroup`](super::regroup) tokens.
 
-use super::memo::{Memo, NO_TERM, Term};
+use super::memo::{Memo, MemoTerm, NO_TERM};
 use crate::dictionary::device::members::hash_of_token;
-use crate::dictionary::strings::mixed::{Meaning, Mixed};
+use crate::dictionary::strings::mixed::{Mixed, StretchMeaning};
 use crate::order::PieceCounts;
 use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;
-use crate::text::scan::{Key, Scanner, Stretches, TOGETHER, plain_key};
+use crate::text::scan::{Scanner, Stretches, TOGETHER, TokenKey, plain_key};
 use crate::text::tokenizer::Tokenizer;
 
 /// The current document. Documents are counted from 1 and from piece to piece, so that what is kept
@@ -19,31 +19,31 @@ pub(super) struct Now {
     pub(super) document: u32,
 }
 
-pub(super) trait Counting: Default {
+pub(super) trait TokenCounting: Default {
     /// Kept with each term.
     type State: Copy + Default;
 
     /// Prefetches what [`count`](Self::count) needs of a term.
-    fn prefetch(&self, terms: &[Term<Self::State>], term: u32);
+    fn prefetch(&self, terms: &[MemoTerm<Self::State>], term: u32);
 
     /// Counts at most [`TOGETHER`] tokens of the current document by their terms; stop words as if
     /// they were one term.
-    fn count(&mut self, terms: &mut [Term<Self::State>], tokens: &[u32], now: Now);
+    fn count(&mut self, terms: &mut [MemoTerm<Self::State>], tokens: &[u32], now: Now);
 
-    fn end_document(&mut self, terms: &mut [Term<Self::State>], now: Now);
+    fn end_document(&mut self, terms: &mut [MemoTerm<Self::State>], now: Now);
 
     /// Begins the next piece. Returns true if the last one was so large that its scratch is freed.
     fn reset(&mut self) -> bool;
 }
 
-pub(super) struct Counter<C: Counting> {
+pub(super) struct Counter<C: TokenCounting> {
     scanner: Scanner,
-    found: Found<C>,
+    found: FormCounter<C>,
     /// Codes of the lengths of the piece's documents.
     pub(super) lengths: Vec<u8>,
 }
 
-struct Found<C: Counting> {
+struct FormCounter<C: TokenCounting> {
     tokenizer: Tokenizer,
     memo: Memo<C::State>,
     mixed: Mixed,
@@ -53,28 +53,28 @@ struct Found<C: Counting> {
     tokens: u32,
 }
 
-impl<C: Counting> Found<C> {
+impl<C: TokenCounting> FormCounter<C> {
     fn count(&mut self, term: u32) {
         self.tokens += u32::from(term != NO_TERM);
         self.counting.count(self.memo.terms_mut(), &[term], self.now);
     }
 }
 
-impl<C: Counting> Stretches for Found<C> {
+impl<C: TokenCounting> Stretches for FormCounter<C> {
     /// The cache misses of one overlap those of the others.
     #[inline(always)]
-    fn ahead(&self) -> impl Fn(Key) -> u32 {
+    fn ahead(&self) -> impl Fn(TokenKey) -> u32 {
         self.memo.prefetch()
     }
 
-    fn keys(&mut self, keys: &[Key], spreads: &[u32]) {
+    fn keys(&mut self, keys: &[TokenKey], spreads: &[u32]) {
         let mut terms = [NO_TERM; TOGETHER];
         let terms = &mut terms[..keys.len()];
         let Self { memo, counting, now, tokens, .. } = self;
         let unknown = memo.terms_of_keys(keys, spreads, terms, |list, term| {
             counting.prefetch(list, term);
         });
-        let mut count = |list: &mut [Term<C::State>], terms: &[u32]| {
+        let mut count = |list: &mut [MemoTerm<C::State>], terms: &[u32]| {
             *tokens += terms.iter().map(|&term| u32::from(term != NO_TERM)).sum::<u32>();
             counting.count(list, terms, *now);
         };
@@ -99,21 +99,23 @@ impl<C: Counting> Stretches for Found<C> {
 
     fn mixed(&mut self, bytes: &[u8]) {
         let key = plain_key(bytes);
-        if let Some(Meaning { term, bytes, hash }) = key.and_then(|key| self.mixed.get(key)) {
+        if let Some(StretchMeaning { term, bytes, hash }) = key.and_then(|key| self.mixed.get(key))
+        {
             if term != NO_TERM {
                 self.memo.see_form(hash, bytes as usize, term);
                 self.count(term);
             }
             return;
         }
-        let (mut meaning, mut tokens) = (Meaning::NOTHING, 0);
+        let mut meaning = StretchMeaning::NOTHING;
+        let mut tokens = 0;
         self.tokenizer.for_each_token(bytes, |token| {
             let term = self.memo.term_of_token(token);
             self.count(term);
             tokens += 1;
             if key.is_some() {
                 let (hash, bytes) = hash_of_token(token);
-                meaning = Meaning { term, bytes: bytes as u32, hash };
+                meaning = StretchMeaning { term, bytes: bytes as u32, hash };
             }
         });
         if let Some(key) = key
@@ -124,10 +126,10 @@ impl<C: Counting> Stretches for Found<C> {
     }
 }
 
-impl<C: Counting> Counter<C> {
+impl<C: TokenCounting> Counter<C> {
     /// The memo takes at most `memo_bytes` from piece to piece.
     pub(super) fn new(analysis: Analysis, memo_bytes: usize) -> Self {
-        let found = Found {
+        let found = FormCounter {
             tokenizer: analysis.tokenizer,
             memo: Memo::new(analysis, memo_bytes),
             mixed: Mixed::default(),

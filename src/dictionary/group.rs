@@ -15,7 +15,7 @@ pub struct GroupTerm {
     pub first_tf: u32,
     pub last: u32,
     pub postings: u32,
-    /// Bytes in [`Group::lists`]: the postings behind the first.
+    /// Bytes in [`TermGroup::lists`]: the postings behind the first.
     pub list_bytes: u32,
     pub suffix: Suffix,
 }
@@ -24,7 +24,7 @@ pub struct GroupTerm {
 /// must know of the piece. A term's string travels with every piece that has it: sending it once
 /// for each parser would save a fifth of these bytes, and needs tables that follow runs, parsers
 /// and the order of pieces.
-pub struct Group {
+pub struct TermGroup {
     pub owner: u32,
     /// For the owner's sequencer.
     pub counts: Arc<PieceCounts>,

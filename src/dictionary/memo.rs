@@ -4,12 +4,12 @@
 use crate::codec::prefetch::{prefetch, prefetch_at};
 use crate::dictionary::device::members::{for_each_unit, hash_of_key};
 use crate::dictionary::strings::doubled::double;
-use crate::dictionary::strings::hash::{Found, HashTable, hash};
+use crate::dictionary::strings::hash::{FoundOrNew, HashTable, hash};
 use crate::dictionary::strings::suffix::Suffix;
 use crate::order::Sketch;
 use crate::pages::Grown;
 use crate::text::analysis::Analysis;
-use crate::text::scan::{Key, key_bytes, key_of};
+use crate::text::scan::{TokenKey, key_bytes, key_of};
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use bytemuck::Zeroable;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(crate) const NO_TERM: u32 = 0;
 /// A term that a parser knows, and what its counter keeps with it: in one line of the cache.
 #[derive(Clone, Copy, Default)]
 #[repr(C, align(64))]
-pub(crate) struct Term<S> {
+pub(crate) struct MemoTerm<S> {
     pub hash: u64,
     /// The memo's strings have a long one.
     pub suffix: Suffix,
@@ -29,8 +29,8 @@ pub(crate) struct Term<S> {
 
 #[derive(Clone, Copy, Default, PartialEq, Zeroable)]
 #[repr(align(32))]
-struct Slot {
-    key: Key,
+struct MemoSlot {
+    key: TokenKey,
     term: u32,
     /// The last piece that had the form.
     seen: u32,
@@ -49,14 +49,14 @@ struct OtherForm {
 pub(crate) struct Memo<S: Copy> {
     analysis: Arc<Analysis>,
     /// Forms with a key; a slot whose key is zero is free.
-    slots: Grown<Slot>,
+    slots: Grown<MemoSlot>,
     used: usize,
     /// Forms without a key, lower-cased.
     others: HashTable,
     other_forms: Vec<OtherForm>,
     terms: HashTable,
     /// Number 0 stands for all stop words.
-    list: Grown<Term<S>>,
+    list: Grown<MemoTerm<S>>,
     strings: Vec<u8>,
     most_bytes: usize,
     is_full: bool,
@@ -77,7 +77,7 @@ const MANY_SLOTS: usize = 1 << 21;
 /// The place of a key, in as many of the lower bits as there are slots: multiplied, every byte
 /// reaches the uppermost byte, which is swapped to be the lowest.
 #[inline(always)]
-fn spread(key: Key) -> u32 {
+fn spread(key: TokenKey) -> u32 {
     let folded = key[0] ^ key[1].wrapping_mul(0xd6e8_feb8_6659_fd93);
     folded.wrapping_mul(0x9e37_79b9_7f4a_7c15).swap_bytes() as u32
 }
@@ -90,7 +90,7 @@ fn count_form(forms: &mut Sketch, hash: u64, bytes: usize, term: u32) {
 }
 
 #[inline(never)]
-fn see_key(forms: &mut Sketch, key: Key, term: u32) {
+fn see_key(forms: &mut Sketch, key: TokenKey, term: u32) {
     // A key is shorter than a unit.
     count_form(forms, hash_of_key(key), 0, term);
 }
@@ -102,7 +102,12 @@ fn see_key(forms: &mut Sketch, key: Key, term: u32) {
 /// common forms come to be found at once. The other one is still found, for all slots between are
 /// in use.
 #[inline(always)]
-fn find_key(slots: &mut [Slot], key: Key, spread: u32, piece: u32) -> Result<&mut Slot, usize> {
+fn find_key(
+    slots: &mut [MemoSlot],
+    key: TokenKey,
+    spread: u32,
+    piece: u32,
+) -> Result<&mut MemoSlot, usize> {
     let mask = slots.len() - 1;
     let home = spread as usize & mask;
     let mut at = home;
@@ -127,16 +132,16 @@ fn find_key(slots: &mut [Slot], key: Key, spread: u32, piece: u32) -> Result<&mu
     Ok(&mut slots[at])
 }
 
-fn no_forms() -> Grown<Slot> {
+fn no_forms() -> Grown<MemoSlot> {
     let mut slots = Grown::default();
     slots.lengthen(LEAST_SLOTS);
     slots
 }
 
 /// With the entry for stop words.
-fn no_terms<S: Copy + Default>() -> Grown<Term<S>> {
+fn no_terms<S: Copy + Default>() -> Grown<MemoTerm<S>> {
     let mut list = Grown::default();
-    list.push(Term::default());
+    list.push(MemoTerm::default());
     list
 }
 
@@ -182,7 +187,7 @@ impl<S: Copy + Default> Memo<S> {
         let used = std::mem::take(&mut self.used);
         if self.is_kept {
             if used > 0 {
-                self.slots.fill(Slot::default());
+                self.slots.fill(MemoSlot::default());
             }
             self.others.empty();
             self.other_forms.clear();
@@ -209,32 +214,32 @@ impl<S: Copy + Default> Memo<S> {
     /// All terms by their numbers, to change what is kept with them; the first stands for all stop
     /// words.
     #[inline]
-    pub(super) fn terms_mut(&mut self) -> &mut [Term<S>] {
+    pub(super) fn terms_mut(&mut self) -> &mut [MemoTerm<S>] {
         &mut self.list
     }
 
     #[inline]
-    pub(crate) fn term(&self, number: u32) -> &Term<S> {
+    pub(crate) fn term(&self, number: u32) -> &MemoTerm<S> {
         &self.list[number as usize]
     }
 
     #[inline]
-    pub(crate) fn suffix<'a>(&'a self, term: &'a Term<S>) -> &'a [u8] {
+    pub(crate) fn suffix<'a>(&'a self, term: &'a MemoTerm<S>) -> &'a [u8] {
         term.suffix.of(&self.strings)
     }
 
     /// A long suffix is appended to the group's strings.
     #[inline]
-    pub(super) fn put_suffix(&self, term: &Term<S>, strings: &mut Vec<u8>) -> Suffix {
+    pub(super) fn put_suffix(&self, term: &MemoTerm<S>, strings: &mut Vec<u8>) -> Suffix {
         term.suffix.moved(&self.strings, strings)
     }
 
     fn bytes(&self) -> usize {
-        self.slots.len() * size_of::<Slot>()
+        self.slots.len() * size_of::<MemoSlot>()
             + self.others.bytes()
             + self.terms.bytes()
             + self.other_forms.len() * size_of::<OtherForm>()
-            + self.list.len() * size_of::<Term<S>>()
+            + self.list.len() * size_of::<MemoTerm<S>>()
             + self.strings.len()
     }
 
@@ -254,19 +259,20 @@ impl<S: Copy + Default> Memo<S> {
         self.forget_forms();
         if self.is_kept {
             self.list.truncate(1);
-            self.list[0] = Term::default();
+            self.list[0] = MemoTerm::default();
             self.strings.clear();
         } else {
             self.list = no_terms();
             self.strings = Vec::new();
         }
-        (self.is_full, self.is_kept) = (false, true);
+        self.is_full = false;
+        self.is_kept = true;
     }
 
     /// Prefetches the first slot for a key, and returns what [`terms_of_keys`](Self::terms_of_keys)
     /// takes with it.
     #[inline(always)]
-    pub(super) fn prefetch(&self) -> impl Fn(Key) -> u32 {
+    pub(super) fn prefetch(&self) -> impl Fn(TokenKey) -> u32 {
         let slots = &self.slots[..];
         move |key| {
             let spread = spread(key);
@@ -281,13 +287,15 @@ impl<S: Copy + Default> Memo<S> {
     #[inline(always)]
     pub(super) fn terms_of_keys(
         &mut self,
-        keys: &[Key],
+        keys: &[TokenKey],
         spreads: &[u32],
         terms: &mut [u32],
-        known: impl Fn(&[Term<S>], u32),
+        known: impl Fn(&[MemoTerm<S>], u32),
     ) -> u128 {
         let mut unknown = 0u128;
-        let (slots, list, piece) = (&mut self.slots[..], &self.list[..], self.piece);
+        let slots = &mut self.slots[..];
+        let list = &self.list[..];
+        let piece = self.piece;
         for (i, ((term, &key), &spread)) in terms.iter_mut().zip(keys).zip(spreads).enumerate() {
             match find_key(slots, key, spread, piece) {
                 Ok(slot) => {
@@ -304,7 +312,7 @@ impl<S: Copy + Default> Memo<S> {
         unknown
     }
 
-    fn term_of_key(&mut self, key: Key) -> u32 {
+    fn term_of_key(&mut self, key: TokenKey) -> u32 {
         let mut term = [NO_TERM];
         if self.terms_of_keys(&[key], &[spread(key)], &mut term, |_, _| {}) != 0 {
             self.learn_keys(&[key], 1, &term.clone(), |_, learned| term[0] = learned[0]);
@@ -319,15 +327,17 @@ impl<S: Copy + Default> Memo<S> {
     #[inline(never)]
     pub(super) fn learn_keys(
         &mut self,
-        keys: &[Key],
+        keys: &[TokenKey],
         mut unknown: u128,
         terms: &[u32],
-        mut count: impl FnMut(&mut [Term<S>], &[u32]),
+        mut count: impl FnMut(&mut [MemoTerm<S>], &[u32]),
     ) {
         let analysis = Arc::clone(&self.analysis);
         let mut known = Some(terms);
         while unknown != 0 {
-            let (mut places, mut tokens, mut found) = ([0; AT_ONCE], [([0; 16], 0); AT_ONCE], 0);
+            let mut places = [0; AT_ONCE];
+            let mut tokens = [([0; 16], 0); AT_ONCE];
+            let mut found = 0;
             while unknown != 0 && found < AT_ONCE {
                 places[found] = unknown.trailing_zeros() as usize;
                 tokens[found] = key_bytes(keys[places[found]]);
@@ -371,11 +381,12 @@ impl<S: Copy + Default> Memo<S> {
         }
     }
 
-    fn learn_key(&mut self, key: Key, at: usize, term: u32) {
-        self.slots[at] = Slot { key, term, seen: self.piece };
+    fn learn_key(&mut self, key: TokenKey, at: usize, term: u32) {
+        self.slots[at] = MemoSlot { key, term, seen: self.piece };
         see_key(&mut self.forms, key, term);
         self.used += 1;
-        let (used, slots) = (self.used, self.slots.len());
+        let used = self.used;
+        let slots = self.slots.len();
         if used * 2 > slots && (used * 8 > slots * 7 || self.may_double()) {
             self.double();
         }
@@ -386,7 +397,7 @@ impl<S: Copy + Default> Memo<S> {
     /// at once, and its memory, far beyond what it may keep, would be taken from the system again.
     fn may_double(&self) -> bool {
         let slots = self.slots.len();
-        slots < MANY_SLOTS && self.bytes() + slots * size_of::<Slot>() <= self.most_bytes
+        slots < MANY_SLOTS && self.bytes() + slots * size_of::<MemoSlot>() <= self.most_bytes
     }
 
     fn double(&mut self) {
@@ -405,15 +416,16 @@ impl<S: Copy + Default> Memo<S> {
 
     pub(super) fn term_of_long(&mut self, token: &[u8]) -> u32 {
         let next = self.other_forms.len() as u32;
-        let (forms, strings) = (&self.other_forms, &self.strings);
+        let forms = &self.other_forms;
+        let strings = &self.strings;
         let hash = hash(token);
         let found = self.others.find_or_insert(hash, next, |n| {
             let form = &forms[n as usize];
             &strings[form.start as usize..form.end as usize] == token
         });
         let number = match found {
-            Found::Old(number) => number,
-            Found::New => {
+            FoundOrNew::Old(number) => number,
+            FoundOrNew::New => {
                 let start = self.strings.len() as u32;
                 self.strings.extend_from_slice(token);
                 let end = u32::try_from(self.strings.len()).expect("forms take less than 4 GiB");
@@ -445,16 +457,17 @@ impl<S: Copy + Default> Memo<S> {
         let bytes = &term.as_bytes()[implied_prefix_len(collection)..];
         let suffix = Suffix::new(collection, bytes);
         let next = self.list.len() as u32;
-        let (list, strings) = (&self.list, &self.strings);
+        let list = &self.list;
+        let strings = &self.strings;
         let found = self.terms.find_or_insert(hash, next, |n| {
             let t = &list[n as usize];
             t.hash == hash && t.suffix.same(strings, &suffix, bytes)
         });
         match found {
-            Found::Old(n) => n,
-            Found::New => {
+            FoundOrNew::Old(n) => n,
+            FoundOrNew::New => {
                 let suffix = suffix.moved(bytes, &mut self.strings);
-                self.list.push(Term { hash, suffix, state: S::default() });
+                self.list.push(MemoTerm { hash, suffix, state: S::default() });
                 next
             }
         }

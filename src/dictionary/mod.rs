@@ -2,7 +2,7 @@
 //!
 //! A parser turns each piece into groups, one for each of the [`owners`] of trie collections: the
 //! [`memo`] gives a surface form its term, the `counter` counts, and the counts are laid out as
-//! [`parsed`] says: [`tally`] makes postings, [`group::Group`], and [`regroup`] makes tokens,
+//! [`parsed`] says: [`tally`] makes postings, [`group::TermGroup`], and [`regroup`] makes tokens,
 //! [`stream::TokenGroup`]. An owner keeps its part of the run in a [`run::RunDictionary`], or, if
 //! it takes tokens ([`indexer`]), in the B-trees of a [`btree::run::BTreeRun`] or on a device,
 //! until the run is encoded as [`closed::ClosedTerms`]. For a device that turns whole texts into

@@ -54,13 +54,13 @@ pub(crate) fn name_hash(name: &[u8]) -> u128 {
 
 #[derive(Clone, Copy, AnyBitPattern, NoUninit)]
 #[repr(C, packed(4))]
-struct Entry {
+struct NameEntry {
     hash: u128,
     docid: u32,
 }
 
 /// The hashes of the names of neighbouring documents.
-struct Piece {
+struct NameHashes {
     first: u32,
     hashes: Vec<u128>,
 }
@@ -72,19 +72,20 @@ struct Parted {
 }
 
 /// All that is in the file.
-struct Spilled {
+struct SpilledNames {
     names: usize,
     file: Option<Arc<File>>,
     parted: Vec<Parted>,
 }
 
-impl Spilled {
-    fn read(&self, number: usize, entries: &mut Vec<Entry>) -> io::Result<()> {
+impl SpilledNames {
+    fn read(&self, number: usize, entries: &mut Vec<NameEntry>) -> io::Result<()> {
         for Parted { at, ends } in &self.parted {
             let file = self.file.as_ref().expect("entries went to a file");
-            let (range, have) = (range(ends, number), entries.len());
-            entries.resize(have + range.len(), Entry { hash: 0, docid: 0 });
-            let at = (at + range.start as u64) * size_of::<Entry>() as u64;
+            let range = range(ends, number);
+            let have = entries.len();
+            entries.resize(have + range.len(), NameEntry { hash: 0, docid: 0 });
+            let at = (at + range.start as u64) * size_of::<NameEntry>() as u64;
             file.read_exact_at(bytemuck::cast_slice_mut(&mut entries[have..]), at)?;
         }
         Ok(())
@@ -100,12 +101,12 @@ pub(crate) struct Names {
     at_once: usize,
     /// Bits at the beginning of a hash that give its part.
     bits: u32,
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptNames>,
 }
 
 #[derive(Default)]
-struct Kept {
-    pieces: Vec<Piece>,
+struct KeptNames {
+    pieces: Vec<NameHashes>,
     hashes: usize,
     file: Option<Arc<File>>,
     /// Entries that have a place in the file.
@@ -122,7 +123,7 @@ impl Names {
         Self { folder: folder.to_path_buf(), most, at_once, bits, kept: Mutex::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, KeptNames> {
         lock(&self.kept)
     }
 
@@ -133,12 +134,12 @@ impl Names {
     pub(crate) fn push_hash(&self, hash: u128, docid: u32) -> io::Result<()> {
         let mut kept = self.kept();
         match kept.pieces.last_mut() {
-            Some(Piece { first, hashes })
+            Some(NameHashes { first, hashes })
                 if hashes.len() < PIECE_NAMES && *first + hashes.len() as u32 == docid =>
             {
                 hashes.push(hash);
             }
-            _ => kept.pieces.push(Piece { first: docid, hashes: vec![hash] }),
+            _ => kept.pieces.push(NameHashes { first: docid, hashes: vec![hash] }),
         }
         kept.hashes += 1;
         self.spill_if_many(kept)
@@ -152,33 +153,35 @@ impl Names {
         hashes.shrink_to_fit();
         let mut kept = self.kept();
         kept.hashes += hashes.len();
-        kept.pieces.push(Piece { first, hashes });
+        kept.pieces.push(NameHashes { first, hashes });
         self.spill_if_many(kept)
     }
 
-    fn spill_if_many(&self, mut kept: MutexGuard<'_, Kept>) -> io::Result<()> {
+    fn spill_if_many(&self, mut kept: MutexGuard<'_, KeptNames>) -> io::Result<()> {
         if kept.hashes < self.most {
             return Ok(());
         }
-        let (mut count, mut pieces) = (0, 0);
+        let mut count = 0;
+        let mut pieces = 0;
         while count < self.at_once && pieces < kept.pieces.len() {
             count += kept.pieces[pieces].hashes.len();
             pieces += 1;
         }
-        let pieces: Vec<Piece> = kept.pieces.drain(..pieces).collect();
+        let pieces: Vec<NameHashes> = kept.pieces.drain(..pieces).collect();
         kept.hashes -= count;
         if kept.file.is_none() {
             crate::fault::storage()?;
             kept.file = Some(Arc::new(tempfile::tempfile_in(&self.folder)?));
         }
-        let (file, at) = (kept.file.clone().expect("a file was made"), kept.spilled);
+        let file = kept.file.clone().expect("a file was made");
+        let at = kept.spilled;
         kept.spilled += count as u64;
         // Others may go on.
         drop(kept);
         let sizes = sizes_of_parts(&pieces, self.bits);
         let InParts { all, ends } = part(&pieces, &sizes, 0..sizes.len());
         crate::fault::storage()?;
-        file.write_all_at(bytemuck::cast_slice(&all), at * size_of::<Entry>() as u64)?;
+        file.write_all_at(bytemuck::cast_slice(&all), at * size_of::<NameEntry>() as u64)?;
         self.kept().parted.push(Parted { at, ends });
         Ok(())
     }
@@ -187,18 +190,20 @@ impl Names {
     pub(crate) fn finish(self, threads: usize) -> io::Result<Duplicates> {
         let Self { most, at_once, bits, kept, .. } = self;
         let kept = kept.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Kept { pieces, hashes, file, spilled, parted } = kept;
-        let spilled = Spilled { names: spilled as usize, file, parted };
+        let KeptNames { pieces, hashes, file, spilled, parted } = kept;
+        let spilled = SpilledNames { names: spilled as usize, file, parted };
         let names = hashes + spilled.names;
         let threads = threads.min(names / LEAST_NAMES).max(1);
         let mut crew = Crew::new("names");
-        let chunks: Vec<&[Piece]> = pieces.chunks(pieces.len().div_ceil(threads).max(1)).collect();
+        let chunks: Vec<&[NameHashes]> =
+            pieces.chunks(pieces.len().div_ceil(threads).max(1)).collect();
         let sizes = |&pieces| move || sizes_of_parts(pieces, bits);
         let sizes = crew.all(chunks.iter().map(sizes).collect());
         // Parts may also take what hashes that are not there would have.
         let bytes = most.saturating_mul(HASH_BYTES) - hashes.min(most) * size_of::<u128>();
-        let room = (bytes / size_of::<Entry>()).max(at_once);
-        let (mut duplicates, mut begin) = (Duplicates::default(), 0);
+        let room = (bytes / size_of::<NameEntry>()).max(at_once);
+        let mut duplicates = Duplicates::default();
+        let mut begin = 0;
         while begin < 1 << bits {
             let mut names = 0;
             let enough = (begin..1 << bits).find(|&number| {
@@ -212,7 +217,7 @@ impl Names {
                 move || part(pieces, sizes, parts)
             });
             let parted = crew.all(part.collect());
-            let look = |Room { entries, slots }: &mut Room, part: usize| {
+            let look = |CountRoom { entries, slots }: &mut CountRoom, part: usize| {
                 entries.clear();
                 let number = parts.start + part;
                 parted.iter().for_each(|parted| entries.extend_from_slice(parted.part(number)));
@@ -232,13 +237,13 @@ fn number(hash: u128, bits: u32) -> usize {
 
 /// Some names, by the first bits of their hashes.
 struct InParts {
-    all: Vec<Entry>,
+    all: Vec<NameEntry>,
     /// Where each part ends.
     ends: Vec<u32>,
 }
 
 impl InParts {
-    fn part(&self, number: usize) -> &[Entry] {
+    fn part(&self, number: usize) -> &[NameEntry] {
         &self.all[range(&self.ends, number)]
     }
 }
@@ -249,7 +254,7 @@ fn range(ends: &[u32], number: usize) -> Range<usize> {
 }
 
 /// How many names of some pieces each part has.
-fn sizes_of_parts(pieces: &[Piece], bits: u32) -> Vec<u32> {
+fn sizes_of_parts(pieces: &[NameHashes], bits: u32) -> Vec<u32> {
     let mut sizes = vec![0; 1 << bits];
     for &hash in pieces.iter().flat_map(|piece| &piece.hashes) {
         sizes[number(hash, bits)] += 1;
@@ -259,21 +264,22 @@ fn sizes_of_parts(pieces: &[Piece], bits: u32) -> Vec<u32> {
 
 /// Puts the names of some pieces into some parts; `sizes` are those of all parts, of which there is
 /// a power of two.
-fn part(pieces: &[Piece], sizes: &[u32], parts: Range<usize>) -> InParts {
+fn part(pieces: &[NameHashes], sizes: &[u32], parts: Range<usize>) -> InParts {
     let bits = sizes.len().ilog2();
-    let (mut ends, mut names) = (vec![0; sizes.len()], 0);
+    let mut ends = vec![0; sizes.len()];
+    let mut names = 0;
     for (number, end) in ends.iter_mut().enumerate() {
         // The beginning of the part, until its entries are there.
         *end = names;
         names += if parts.contains(&number) { sizes[number] } else { 0 };
     }
     let mut all = pages::zeroed(names as usize);
-    for Piece { first, hashes } in pieces {
+    for NameHashes { first, hashes } in pieces {
         for (docid, &hash) in (*first..).zip(hashes) {
             let number = number(hash, bits);
             if parts.contains(&number) {
                 let place = &mut ends[number];
-                all[*place as usize] = Entry { hash, docid };
+                all[*place as usize] = NameEntry { hash, docid };
                 *place += 1;
             }
         }
@@ -282,8 +288,8 @@ fn part(pieces: &[Piece], sizes: &[u32], parts: Range<usize>) -> InParts {
 }
 
 #[derive(Default)]
-struct Room {
-    entries: Vec<Entry>,
+struct CountRoom {
+    entries: Vec<NameEntry>,
     slots: Vec<u32>,
 }
 
@@ -293,13 +299,14 @@ struct Room {
 /// Of equal names the first entry keeps the least docid so far. Whichever of the two least comes
 /// later meets the other one, so that the first duplicate is found; all others that it is compared
 /// with are greater.
-fn count(entries: &mut [Entry], slots: &mut Vec<u32>) -> Duplicates {
+fn count(entries: &mut [NameEntry], slots: &mut Vec<u32>) -> Duplicates {
     let mask = (2 * entries.len()).next_power_of_two() - 1;
     slots.clear();
     slots.resize(mask + 1, 0);
-    let (mut count, mut first) = (0, (u32::MAX, u32::MAX));
+    let mut count = 0;
+    let mut first = (u32::MAX, u32::MAX);
     for number in 0..entries.len() {
-        let Entry { hash, docid } = entries[number];
+        let NameEntry { hash, docid } = entries[number];
         let mut slot = hash as usize & mask;
         loop {
             let Some(other) = (slots[slot] as usize).checked_sub(1) else {

@@ -1,7 +1,7 @@
 //! What a parser makes of a piece: a group for each owner, of postings for `fast`, of tokens for
 //! `wei11`, with what every owner must know of the piece.
 
-use super::group::{Group, GroupTerm};
+use super::group::{GroupTerm, TermGroup};
 use super::stream::TokenGroup;
 use crate::dictionary::device::lines::DeviceLines;
 use crate::dictionary::device::text_buffers::TextBuffer;
@@ -49,7 +49,7 @@ pub trait PieceGroup: Send + 'static {
     fn lengths(&self) -> &Arc<[u8]>;
 }
 
-impl PieceGroup for Group {
+impl PieceGroup for TermGroup {
     fn counts(&self) -> &Arc<PieceCounts> {
         &self.counts
     }

@@ -6,8 +6,8 @@
 //! counting; the paper keeps the order of the text, on which nothing depends. Counts are those of
 //! [`Tally`](super::tally::Tally), so that runs end at the same documents.
 
-use super::counter::{Counter, Counting, FIRST_POSTING_BYTES, KEEP, Now};
-use super::memo::{NO_TERM, Term};
+use super::counter::{Counter, FIRST_POSTING_BYTES, KEEP, Now, TokenCounting};
+use super::memo::{MemoTerm, NO_TERM};
 use super::owners::Owners;
 use super::parsed::Regroup;
 use super::stream::{MORE, TokenGroup};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 /// Where a term was last seen; all zero when it never was.
 #[derive(Clone, Copy, Default)]
-struct State {
+struct LastSeen {
     /// The last document with the term, counted as [`Now`] counts.
     document: u32,
     /// Where the posting of that document lies, while its piece is counted.
@@ -45,7 +45,7 @@ struct Posting {
 /// seen in and where its posting there lies. Whether a token is a stop word, and whether its term
 /// is new in the document, is as good as random, so no branch depends on it.
 #[derive(Default)]
-struct Postings {
+struct RegroupedPostings {
     /// The piece's terms in order of appearance: the first `terms`; then room. [`NO_TERM`] may be
     /// among them.
     touched: Vec<u32>,
@@ -56,11 +56,11 @@ struct Postings {
     used: usize,
 }
 
-impl Counting for Postings {
-    type State = State;
+impl TokenCounting for RegroupedPostings {
+    type State = LastSeen;
 
     #[inline(always)]
-    fn count(&mut self, terms: &mut [Term<State>], tokens: &[u32], now: Now) {
+    fn count(&mut self, terms: &mut [MemoTerm<LastSeen>], tokens: &[u32], now: Now) {
         if self.postings.len() < self.used + TOGETHER {
             self.postings.resize(2 * self.used + 1024, Posting::default());
         }
@@ -71,7 +71,7 @@ impl Counting for Postings {
             let state = &mut terms[term as usize].state;
             let new_here = state.document != now.document;
             let new = state.document <= now.before;
-            *state = State {
+            *state = LastSeen {
                 document: now.document,
                 slot: select_unpredictable(new_here, self.used as u32, state.slot),
                 ordinal: select_unpredictable(new, self.terms as u32, state.ordinal),
@@ -87,18 +87,19 @@ impl Counting for Postings {
     }
 
     #[inline(always)]
-    fn prefetch(&self, terms: &[Term<State>], term: u32) {
+    fn prefetch(&self, terms: &[MemoTerm<LastSeen>], term: u32) {
         prefetch(&terms[term as usize]);
     }
 
-    fn end_document(&mut self, _: &mut [Term<State>], _: Now) {}
+    fn end_document(&mut self, _: &mut [MemoTerm<LastSeen>], _: Now) {}
 
     fn reset(&mut self) -> bool {
         let large = self.postings.capacity() > KEEP;
         if large {
             *self = Self::default();
         }
-        (self.terms, self.used) = (0, 0);
+        self.terms = 0;
+        self.used = 0;
         large
     }
 }
@@ -148,7 +149,7 @@ impl Stream {
 /// Lays the tokens of one piece after the other out as streams.
 pub struct TokenTally {
     owners: Arc<Owners>,
-    counter: Counter<Postings>,
+    counter: Counter<RegroupedPostings>,
     /// Bytes of the text so far.
     text_bytes: u64,
     /// Scratch of the layout: terms by their ordinals, streams by rank, and all streams end to end.
@@ -221,7 +222,8 @@ impl TokenTally {
         for (stream, collection) in self.streams.iter_mut().zip(self.owners.in_order()) {
             let owner = self.owners.of(collection);
             if owner != owner_before {
-                (owner_start, owner_before) = (end, owner);
+                owner_start = end;
+                owner_before = owner;
             }
             let start = end;
             end = end.checked_add(stream.at).expect("a piece's tokens stay below 4 GiB");
@@ -303,7 +305,8 @@ impl Regroup for TokenTally {
         self.measure(&mut counts);
         let mut groups = self.place();
         self.write();
-        let (counts, lengths) = (Arc::new(counts), Arc::from(&*self.counter.lengths));
+        let counts = Arc::new(counts);
+        let lengths = Arc::from(&*self.counter.lengths);
         let mut rest = &self.bytes[..];
         for group in &mut groups {
             let end = group.collections.last().map_or(0, |&(_, end)| end as usize);
@@ -311,7 +314,8 @@ impl Regroup for TokenTally {
             rest = behind;
             group.bytes = bytes.to_vec();
             group.text_bytes = self.text_bytes;
-            (group.counts, group.lengths) = (Arc::clone(&counts), Arc::clone(&lengths));
+            group.counts = Arc::clone(&counts);
+            group.lengths = Arc::clone(&lengths);
         }
         self.text_bytes = 0;
         if self.counter.reset() {
@@ -323,7 +327,7 @@ impl Regroup for TokenTally {
 
 #[cfg(test)]
 mod tests {
-    use super::super::stream::Tokens;
+    use super::super::stream::StreamTokens;
     use super::super::tally::Tally;
     use super::*;
     use crate::text::trie_collection::{implied_prefix, trie_collection};
@@ -344,7 +348,7 @@ mod tests {
                 assert_eq!(owners.of(collection), owner);
                 let (prefix, len) = implied_prefix(collection);
                 let term = |suffix| String::from_utf8([&prefix[..len], suffix].concat()).unwrap();
-                let mut stream = Tokens::new(bytes);
+                let mut stream = StreamTokens::new(bytes);
                 let mut list: Vec<_> =
                     stream.by_ref().map(|(document, suffix)| (document, term(suffix))).collect();
                 assert!(list.is_sorted_by_key(|&(document, _)| document));

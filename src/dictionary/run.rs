@@ -2,11 +2,11 @@
 //! bytes in slices; sorted for the lexicon when the run closes.
 
 use super::closed::{Advance, ClosedError, ClosedTerms};
-use super::group::{Group, GroupTerm};
+use super::group::{GroupTerm, TermGroup};
 use super::slices::{Chain, Slices};
 use crate::codec::folded;
 use crate::codec::prefetch::{prefetch, prefetch_at};
-use crate::dictionary::strings::hash::{Found, HashTable};
+use crate::dictionary::strings::hash::{FoundOrNew, HashTable};
 use crate::dictionary::strings::short;
 use crate::dictionary::strings::suffix::Suffix;
 use crate::pages::{self, Grown};
@@ -14,19 +14,19 @@ use crate::pages::{self, Grown};
 /// Two to a line of the cache.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
-struct Entry {
+struct DictionaryEntry {
     suffix: Suffix,
     df: u32,
     /// The docid behind that of the last posting, counted from the run's first document.
     next: u32,
     chain: Chain,
 }
-const _: () = assert!(size_of::<Entry>() == 32);
+const _: () = assert!(size_of::<DictionaryEntry>() == 32);
 
 #[derive(Default)]
 pub struct RunDictionary {
     table: HashTable,
-    entries: Grown<Entry>,
+    entries: Grown<DictionaryEntry>,
     /// Of terms with long ones.
     suffixes: Vec<u8>,
     slices: Slices,
@@ -51,7 +51,7 @@ impl RunDictionary {
     /// Appending to a list needs the slot of its term, then its entry, then its slice, all of them
     /// out of the cache. Each is prefetched when what leads to it has arrived. No term is in a
     /// group twice, so a number that was found before is still the term's.
-    pub fn append(&mut self, group: &Group, first: u32) {
+    pub fn append(&mut self, group: &TermGroup, first: u32) {
         let terms = &group.terms[..];
         for term in terms.iter().take(AHEAD) {
             self.table.prefetch(term.hash);
@@ -106,7 +106,8 @@ impl RunDictionary {
     /// The number of a term, new if it has none; `strings` has its suffix if that is long.
     #[inline(always)]
     fn number(&mut self, guessed: u32, term: &GroupTerm, strings: &[u8]) -> u32 {
-        let (entries, suffixes) = (&self.entries, &self.suffixes);
+        let entries = &self.entries;
+        let suffixes = &self.suffixes;
         let same = |n: u32| {
             let entry = entries.get(n as usize);
             entry.is_some_and(|entry| entry.suffix.same(suffixes, &term.suffix, strings))
@@ -116,10 +117,10 @@ impl RunDictionary {
         }
         let next = entries.len() as u32;
         match self.table.find_or_insert(term.hash, next, same) {
-            Found::Old(number) => number,
-            Found::New => {
+            FoundOrNew::Old(number) => number,
+            FoundOrNew::New => {
                 let suffix = term.suffix.moved(strings, &mut self.suffixes);
-                let entry = Entry { suffix, df: 0, next: 0, chain: self.slices.begin() };
+                let entry = DictionaryEntry { suffix, df: 0, next: 0, chain: self.slices.begin() };
                 self.entries.push(entry);
                 next
             }
@@ -247,7 +248,9 @@ mod tests {
             for ((collection, suffix), list) in &expected {
                 prop_assert_eq!(run.advance(&mut bytes).unwrap(), Advance::Term);
                 prop_assert_eq!(run.term(), (*collection, &suffix[..]));
-                let (mut at, mut next, mut got) = (0, 0, Vec::new());
+                let mut at = 0;
+                let mut next = 0;
+                let mut got = Vec::new();
                 while let Some((gap, tf)) = folded::get(&bytes, &mut at) {
                     got.push((next + gap, tf));
                     next += gap + 1;

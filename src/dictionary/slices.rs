@@ -63,7 +63,8 @@ impl Slices {
     /// Forgets all lists; the memory of the first block is kept.
     pub(crate) fn clear(&mut self) {
         self.blocks.truncate(1);
-        (self.used, self.before) = (0, 0);
+        self.used = 0;
+        self.before = 0;
     }
 
     fn slice(&mut self, level: u8) -> u32 {
@@ -158,7 +159,8 @@ impl Slices {
         }
         // What is behind them is not in use yet: the rest of the slice, and its link.
         let to = self.at_mut(chain.write());
-        let (low, high) = (word as u32, (word >> 32) as u32);
+        let low = word as u32;
+        let high = (word >> 32) as u32;
         to[..4].copy_from_slice(&low.to_le_bytes());
         to[left.min(4)..][..4].copy_from_slice(&high.to_le_bytes());
         chain.left -= count as u16;
@@ -166,7 +168,8 @@ impl Slices {
 
     /// Calls `take` with the bytes of a list, a slice at a time.
     pub(crate) fn read(&self, chain: &Chain, mut take: impl FnMut(&[u8])) {
-        let (mut slice, mut level) = (chain.head, 0usize);
+        let mut slice = chain.head;
+        let mut level = 0usize;
         loop {
             let at = slice as usize * UNIT;
             if slice == chain.last {

@@ -134,12 +134,12 @@ impl StreamWriter {
 
 /// The tokens of a stream as (document counted from the piece's first, suffix).
 #[derive(Clone, Debug)]
-pub(crate) struct Tokens<'a> {
+pub(crate) struct StreamTokens<'a> {
     bytes: &'a [u8],
     document: u32,
 }
 
-impl<'a> Tokens<'a> {
+impl<'a> StreamTokens<'a> {
     pub(crate) fn new(stream: &'a [u8]) -> Self {
         Self { bytes: stream, document: 0 }
     }
@@ -150,13 +150,14 @@ impl<'a> Tokens<'a> {
     }
 }
 
-impl<'a> Iterator for Tokens<'a> {
+impl<'a> Iterator for StreamTokens<'a> {
     type Item = (u32, &'a [u8]);
 
     /// `None` at the end, and where a token is cut short, which leaves a [`rest`](Self::rest).
     #[inline]
     fn next(&mut self) -> Option<(u32, &'a [u8])> {
-        let (mut document, mut at) = (self.document, 0);
+        let mut document = self.document;
+        let mut at = 0;
         let length = loop {
             let &[gap, next, ..] = self.bytes.get(at..)? else { return None };
             document = document.checked_add(u32::from(gap))?;
@@ -208,7 +209,7 @@ mod tests {
             prop_assert_eq!((group.owner, &group.lengths[..]), (3, &[1u8, 2][..]));
             prop_assert_eq!(group.tokens as usize, streams.values().map(Vec::len).sum::<usize>());
             let got: BTreeMap<u16, Vec<(u32, &[u8])>> =
-                group.streams().map(|(c, bytes)| (c, Tokens::new(bytes).collect())).collect();
+                group.streams().map(|(c, bytes)| (c, StreamTokens::new(bytes).collect())).collect();
             prop_assert_eq!(group.collections.len(), got.len());
             prop_assert_eq!(got, expected);
         }
@@ -216,7 +217,7 @@ mod tests {
         /// Any bytes are read without a panic or a read beyond them.
         #[test]
         fn law_bad_bytes_end_the_stream(bytes in prop::collection::vec(prop_oneof![Just(255u8), 0u8..6, any::<u8>()], 0..300)) {
-            let mut tokens = Tokens::new(&bytes);
+            let mut tokens = StreamTokens::new(&bytes);
             let read: usize = tokens.by_ref().map(|(_, suffix)| suffix.len() + 2).sum();
             prop_assert!(read + tokens.rest() <= bytes.len());
         }
@@ -232,9 +233,9 @@ mod tests {
             }
             let group = writer.finish(Arc::default(), Arc::default());
             let (_, bytes) = group.stream(0).unwrap();
-            let whole: Vec<_> = Tokens::new(bytes).collect();
+            let whole: Vec<_> = StreamTokens::new(bytes).collect();
             let cut = &bytes[..cut % (bytes.len() + 1)];
-            let part: Vec<_> = Tokens::new(cut).collect();
+            let part: Vec<_> = StreamTokens::new(cut).collect();
             prop_assert_eq!(&whole[..part.len()], &part[..]);
             prop_assert_eq!(part.len() == whole.len(), cut.len() == bytes.len());
         }

@@ -6,9 +6,9 @@
 //! collection, in the form in which a group has it; so nothing is sorted. Postings that do not fit
 //! the line, which few terms of a piece have, go on in slices.
 
-use super::counter::{Counter, Counting, FIRST_POSTING_BYTES, KEEP, Now};
-use super::group::{Group, GroupTerm};
-use super::memo::{NO_TERM, Term};
+use super::counter::{Counter, FIRST_POSTING_BYTES, KEEP, Now, TokenCounting};
+use super::group::{GroupTerm, TermGroup};
+use super::memo::{MemoTerm, NO_TERM};
 use super::owners::Owners;
 use super::parsed::Regroup;
 use super::slices::{Chain, Slices};
@@ -28,7 +28,7 @@ const AT_ONCE: usize = 4;
 /// The postings in a term's line.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
-struct State {
+struct LinePostings {
     /// The document of the last posting, counted as [`Now`] counts.
     posted: u32,
     /// The term's postings in the piece.
@@ -42,13 +42,13 @@ struct State {
     bytes: [u8; LINE_BYTES],
 }
 
-const _: () = assert!(size_of::<Term<State>>() == 64);
+const _: () = assert!(size_of::<MemoTerm<LinePostings>>() == 64);
 
-impl State {
+impl LinePostings {
     /// Adds the posting of the current document. Returns whether it is the term's first of the
     /// piece.
     #[inline(always)]
-    fn post(&mut self, tf: u32, now: Now, spilled: &mut Spilled) -> bool {
+    fn post(&mut self, tf: u32, now: Now, spilled: &mut SpilledPostings) -> bool {
         let first = self.posted <= now.before;
         let from = select_unpredictable(first, now.before, self.posted);
         let gap = now.document - 1 - from;
@@ -73,7 +73,7 @@ impl State {
     /// before it. Returns that one: its document, counted from the first of the piece, and its
     /// frequency.
     #[inline(always)]
-    fn lay(&self, spilled: &Spilled, lists: &mut Vec<u8>) -> (u32, u32) {
+    fn lay(&self, spilled: &SpilledPostings, lists: &mut Vec<u8>) -> (u32, u32) {
         if self.spilled != 0 {
             return self.lay_spilled(spilled, lists);
         }
@@ -88,8 +88,9 @@ impl State {
     }
 
     #[inline(never)]
-    fn lay_spilled(&self, spilled: &Spilled, lists: &mut Vec<u8>) -> (u32, u32) {
-        let (before, chain) = (lists.len(), &spilled.chains[self.spilled as usize - 1]);
+    fn lay_spilled(&self, spilled: &SpilledPostings, lists: &mut Vec<u8>) -> (u32, u32) {
+        let before = lists.len();
+        let chain = &spilled.chains[self.spilled as usize - 1];
         spilled.slices.read(chain, |slice| lists.extend_from_slice(slice));
         lists.extend_from_slice(&self.bytes[..usize::from(self.used)]);
         let mut at = before;
@@ -102,8 +103,8 @@ impl State {
     /// to be written at once.
     #[cold]
     #[inline(never)]
-    fn spill(&mut self, spilled: &mut Spilled, wide: Option<(u32, u32)>) {
-        let Spilled { slices, chains } = spilled;
+    fn spill(&mut self, spilled: &mut SpilledPostings, wide: Option<(u32, u32)>) {
+        let SpilledPostings { slices, chains } = spilled;
         if self.spilled == 0 {
             chains.push(slices.begin());
             self.spilled = chains.len() as u32;
@@ -121,7 +122,7 @@ impl State {
 
 /// Postings that do not fit the lines of their terms.
 #[derive(Default)]
-struct Spilled {
+struct SpilledPostings {
     slices: Slices,
     chains: Vec<Chain>,
 }
@@ -129,9 +130,9 @@ struct Spilled {
 /// The last document with a term, counted as [`Now`] counts, and above it the term's frequency
 /// there. In one number, so that a token is one load and one store.
 #[derive(Clone, Copy, Default)]
-struct Seen(u64);
+struct SeenCount(u64);
 
-impl Seen {
+impl SeenCount {
     /// Counts a token of a document. Returns whether it is the first of the term there.
     #[inline(always)]
     fn count(&mut self, document: u32) -> bool {
@@ -148,10 +149,10 @@ impl Seen {
 
 /// The postings of a piece, but for those in the terms' lines.
 #[derive(Default)]
-struct Postings {
+struct TalliedPostings {
     /// By the numbers of terms. Apart from their lines: common terms, which have low numbers, so
     /// share lines, and most tokens find them in the nearest cache.
-    seen: Grown<Seen>,
+    seen: Grown<SeenCount>,
     /// The document's terms in order of appearance, the first `here`; then room. [`NO_TERM`] may be
     /// among them.
     document: Vec<u32>,
@@ -161,34 +162,35 @@ struct Postings {
     terms: usize,
     /// Postings of the piece; those of [`NO_TERM`] may be among them.
     posted: usize,
-    spilled: Spilled,
+    spilled: SpilledPostings,
 }
 
-impl Postings {
+impl TalliedPostings {
     #[inline(always)]
     fn make_room(&mut self, terms: usize) {
         if self.seen.len() < terms {
-            self.seen.resize(terms + terms / 4, Seen::default());
+            self.seen.resize(terms + terms / 4, SeenCount::default());
         }
     }
 }
 
-impl Counting for Postings {
-    type State = State;
+impl TokenCounting for TalliedPostings {
+    type State = LinePostings;
 
     #[inline(always)]
-    fn prefetch(&self, terms: &[Term<State>], term: u32) {
+    fn prefetch(&self, terms: &[MemoTerm<LinePostings>], term: u32) {
         prefetch_at(&self.seen, term as usize);
         prefetch_at(terms, term as usize);
     }
 
     #[inline(always)]
-    fn count(&mut self, terms: &mut [Term<State>], tokens: &[u32], now: Now) {
+    fn count(&mut self, terms: &mut [MemoTerm<LinePostings>], tokens: &[u32], now: Now) {
         if self.document.len() < self.here + TOGETHER {
             self.document.resize(2 * self.here + 1024, 0);
         }
         self.make_room(terms.len());
-        let (document, seen) = (&mut self.document[self.here..][..TOGETHER], &mut self.seen[..]);
+        let document = &mut self.document[self.here..][..TOGETHER];
+        let seen = &mut self.seen[..];
         let mut found = 0;
         for &term in tokens {
             document[found] = term;
@@ -197,7 +199,7 @@ impl Counting for Postings {
         self.here += found;
     }
 
-    fn end_document(&mut self, terms: &mut [Term<State>], now: Now) {
+    fn end_document(&mut self, terms: &mut [MemoTerm<LinePostings>], now: Now) {
         // As many as there are terms, so that bounds are checked once.
         self.make_room(terms.len());
         // Terms to be prefetched stand behind the document's.
@@ -210,7 +212,8 @@ impl Counting for Postings {
             self.touched.resize(2 * (self.terms + document.len()) + 1024, 0);
         }
         let touched = &mut self.touched[self.terms..][..document.len()];
-        let (seen, spilled) = (&self.seen[..terms.len()], &mut self.spilled);
+        let seen = &self.seen[..terms.len()];
+        let spilled = &mut self.spilled;
         let mut found = 0;
         for (&term, &ahead) in document.iter().zip(&document[AHEAD..]) {
             prefetch_at(terms, ahead as usize);
@@ -230,7 +233,8 @@ impl Counting for Postings {
         if large {
             *self = Self::default();
         }
-        (self.terms, self.posted) = (0, 0);
+        self.terms = 0;
+        self.posted = 0;
         self.spilled.slices.clear();
         self.spilled.chains.clear();
         large
@@ -239,11 +243,11 @@ impl Counting for Postings {
 
 pub struct Tally {
     owners: Arc<Owners>,
-    counter: Counter<Postings>,
+    counter: Counter<TalliedPostings>,
 }
 
 impl Regroup for Tally {
-    type Group = Group;
+    type Group = TermGroup;
 
     fn document(&mut self, text: &[u8]) -> u32 {
         self.counter.document(text)
@@ -253,12 +257,14 @@ impl Regroup for Tally {
         self.counter.documents()
     }
 
-    fn finish(&mut self) -> Vec<Group> {
+    fn finish(&mut self) -> Vec<TermGroup> {
         let mut counts = self.counter.piece_counts();
         let mut parts = self.encode(&mut counts);
-        let (counts, lengths) = (Arc::new(counts), Arc::from(&*self.counter.lengths));
+        let counts = Arc::new(counts);
+        let lengths = Arc::from(&*self.counter.lengths);
         for part in &mut parts {
-            (part.counts, part.lengths) = (counts.clone(), Arc::clone(&lengths));
+            part.counts = counts.clone();
+            part.lengths = Arc::clone(&lengths);
         }
         self.counter.reset();
         parts
@@ -276,10 +282,10 @@ impl Tally {
     }
 
     /// Lays out what each owner gets.
-    fn encode(&mut self, counts: &mut PieceCounts) -> Vec<Group> {
+    fn encode(&mut self, counts: &mut PieceCounts) -> Vec<TermGroup> {
         let owners = self.owners.len();
-        let mut groups: Vec<Group> = (0..owners)
-            .map(|owner| Group {
+        let mut groups: Vec<TermGroup> = (0..owners)
+            .map(|owner| TermGroup {
                 owner: owner as u32,
                 counts: Arc::default(),
                 lengths: Arc::default(),
@@ -337,7 +343,7 @@ mod tests {
 
     type Lists = BTreeMap<String, Vec<(u32, u32)>>;
 
-    fn read(groups: &[Group], owners: &Owners) -> Lists {
+    fn read(groups: &[TermGroup], owners: &Owners) -> Lists {
         let mut lists = Lists::new();
         for group in groups {
             let mut list_at = 0;
@@ -410,7 +416,9 @@ mod tests {
             let analysis = Analysis { tokenizer, ..Analysis::default() };
             let mut tally = Tally::new(analysis.clone(), owners.clone(), memo_bytes);
             for texts in pieces {
-                let (mut expected, mut lengths, mut forms) = (Lists::new(), Vec::new(), Sketch::default());
+                let mut expected = Lists::new();
+                let mut lengths = Vec::new();
+                let mut forms = Sketch::default();
                 for (document, text) in (0u32..).zip(&texts) {
                     let mut length = 0;
                     tokenizer.for_each_token(text.as_bytes(), |token| {

@@ -68,7 +68,8 @@ pub(super) fn each_line(
     use io::BufRead;
     let failed = |source| EvaluateError::Io { path: path.to_string(), source };
     let mut lines = io::BufReader::with_capacity(1 << 18, stream);
-    let (mut line, mut number) = (Vec::new(), 0);
+    let mut line = Vec::new();
+    let mut number = 0;
     loop {
         line.clear();
         number += 1;

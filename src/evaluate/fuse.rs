@@ -21,10 +21,10 @@ pub enum Method {
     CombSum,
 }
 
-pub(crate) type Ranking = (String, Vec<(Vec<u8>, f64)>);
+pub(crate) type NamedRanking = (String, Vec<(Vec<u8>, f64)>);
 
 /// Writes a ranking as lines of a TREC run with the tag `tag`.
-pub fn write_run((qid, ranking): &Ranking, tag: &str, out: &mut impl Write) -> io::Result<()> {
+pub fn write_run((qid, ranking): &NamedRanking, tag: &str, out: &mut impl Write) -> io::Result<()> {
     for ((name, score), rank) in ranking.iter().zip(1..) {
         write!(out, "{qid} Q0 ")?;
         out.write_all(name)?;
@@ -42,7 +42,7 @@ pub fn fuse(
     runs: &mut [Rankings],
     method: Method,
     depth: usize,
-) -> Result<Vec<Ranking>, EvaluateError> {
+) -> Result<Vec<NamedRanking>, EvaluateError> {
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut sums: Vec<(String, HashMap<Vec<u8>, f64>)> = Vec::new();
     for run in runs {

@@ -22,12 +22,12 @@
 
 use super::error::EvaluateError;
 use super::qrels::Judged;
-use super::run::Ranked;
+use super::run::RankedLevels;
 use std::fmt;
 use std::str::FromStr;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum MeasureKind {
     Precision,
     Recall,
     Success,
@@ -39,22 +39,22 @@ enum Kind {
 }
 
 /// The first name is the one that is written.
-const NAMES: [(Kind, &[&str]); 8] = [
-    (Kind::Ndcg, &["nDCG"]),
-    (Kind::AveragePrecision, &["AP", "MAP"]),
-    (Kind::ReciprocalRank, &["RR", "MRR"]),
-    (Kind::Precision, &["P", "Precision"]),
-    (Kind::Recall, &["R", "Recall"]),
-    (Kind::Success, &["Success"]),
-    (Kind::Bpref, &["Bpref"]),
-    (Kind::Judged, &["Judged"]),
+const NAMES: [(MeasureKind, &[&str]); 8] = [
+    (MeasureKind::Ndcg, &["nDCG"]),
+    (MeasureKind::AveragePrecision, &["AP", "MAP"]),
+    (MeasureKind::ReciprocalRank, &["RR", "MRR"]),
+    (MeasureKind::Precision, &["P", "Precision"]),
+    (MeasureKind::Recall, &["R", "Recall"]),
+    (MeasureKind::Success, &["Success"]),
+    (MeasureKind::Bpref, &["Bpref"]),
+    (MeasureKind::Judged, &["Judged"]),
 ];
 
 /// A measure with its cutoff and the least relevant level, written and read as in ir_measures:
 /// `nDCG@10`, `AP(rel=2)`, `RR(rel=2)@10`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Measure {
-    kind: Kind,
+    kind: MeasureKind,
     cutoff: Option<usize>,
     rel: i32,
 }
@@ -68,9 +68,11 @@ impl Measure {
             .collect()
     }
 
-    pub(crate) fn of(&self, ranked: &Ranked, judged: &Judged) -> f64 {
+    pub(crate) fn of(&self, ranked: &RankedLevels, judged: &Judged) -> f64 {
         let ranked = match (self.kind, self.cutoff) {
-            (Kind::Judged, _) | (Kind::ReciprocalRank, Some(_)) => &ranked.lesser_name_first,
+            (MeasureKind::Judged, _) | (MeasureKind::ReciprocalRank, Some(_)) => {
+                &ranked.lesser_name_first
+            }
             _ => &ranked.levels,
         };
         let cut = self.cutoff.unwrap_or(ranked.len());
@@ -79,26 +81,27 @@ impl Measure {
         let found = || first.iter().filter(|level| relevant(level)).count() as f64;
         let all = judged.levels().iter().filter(|&&level| level >= self.rel).count() as f64;
         match self.kind {
-            Kind::Precision => ratio(found(), cut as f64),
-            Kind::Recall => ratio(found(), all),
-            Kind::Success => f64::from(first.iter().any(relevant)),
-            Kind::ReciprocalRank => {
+            MeasureKind::Precision => ratio(found(), cut as f64),
+            MeasureKind::Recall => ratio(found(), all),
+            MeasureKind::Success => f64::from(first.iter().any(relevant)),
+            MeasureKind::ReciprocalRank => {
                 first.iter().position(relevant).map_or(0.0, |at| 1.0 / (at + 1) as f64)
             }
-            Kind::AveragePrecision => {
-                let (mut found, mut sum) = (0.0, 0.0);
+            MeasureKind::AveragePrecision => {
+                let mut found = 0.0;
+                let mut sum = 0.0;
                 for (at, _) in first.iter().enumerate().filter(|(_, level)| relevant(level)) {
                     found += 1.0;
                     sum += found / (at + 1) as f64;
                 }
                 ratio(sum, all)
             }
-            Kind::Ndcg => {
+            MeasureKind::Ndcg => {
                 let ideal = judged.levels().iter().copied().take(self.cutoff.unwrap_or(usize::MAX));
                 ratio(gain(first.iter().map(|level| level.unwrap_or(0))), gain(ideal))
             }
-            Kind::Bpref => self.bpref(ranked, judged, all),
-            Kind::Judged => {
+            MeasureKind::Bpref => self.bpref(ranked, judged, all),
+            MeasureKind::Judged => {
                 let judged = first.iter().filter(|level| level.is_some()).count();
                 ratio(judged as f64, first.len() as f64)
             }
@@ -109,7 +112,8 @@ impl Measure {
         // A negative level marks a document that was not in the pool.
         let not = |level: &i32| (0..self.rel).contains(level);
         let all_not = judged.levels().iter().filter(|level| not(level)).count() as f64;
-        let (mut before, mut sum) = (0.0f64, 0.0);
+        let mut before = 0.0f64;
+        let mut sum = 0.0;
         for level in ranked.iter().flatten() {
             if not(level) {
                 before += 1.0;
@@ -169,11 +173,17 @@ impl FromStr for Measure {
         let is = |names: &[&str]| names.iter().any(|other| other.eq_ignore_ascii_case(name));
         let kind = NAMES.iter().find(|(_, names)| is(names)).map(|&(kind, _)| kind);
         let kind = kind.ok_or_else(|| wrong(known))?;
-        let needs = matches!(kind, Kind::Precision | Kind::Recall | Kind::Success | Kind::Judged);
+        let needs = matches!(
+            kind,
+            MeasureKind::Precision
+                | MeasureKind::Recall
+                | MeasureKind::Success
+                | MeasureKind::Judged
+        );
         match (kind, cutoff) {
             (_, None) if needs => return Err(wrong("it needs a cutoff, as in P@10")),
-            (Kind::Bpref, Some(_)) => return Err(wrong("it takes no cutoff")),
-            (Kind::Ndcg | Kind::Judged, _) if rel != 1 => {
+            (MeasureKind::Bpref, Some(_)) => return Err(wrong("it takes no cutoff")),
+            (MeasureKind::Ndcg | MeasureKind::Judged, _) if rel != 1 => {
                 return Err(wrong("it takes no relevance level"));
             }
             _ => {}
@@ -209,7 +219,7 @@ mod tests {
         let judged = qrels.get("q").unwrap();
         // c, x (not judged), b, z (not in the pool), a
         let levels = vec![Some(0), None, Some(3), Some(-1), Some(1)];
-        let ranked = Ranked { lesser_name_first: levels.clone(), levels };
+        let ranked = RankedLevels { lesser_name_first: levels.clone(), levels };
         let log = |n: f64| n.log2();
         let ideal = 3.0 + 2.0 / log(3.0) + 1.0 / log(4.0);
         for (name, value) in [
@@ -235,7 +245,7 @@ mod tests {
             assert!((got - value).abs() < 1e-12, "{name}: {got}, not {value}");
         }
         for measure in Measure::usual() {
-            assert_eq!(measure.of(&Ranked::default(), judged), 0.0, "{measure}");
+            assert_eq!(measure.of(&RankedLevels::default(), judged), 0.0, "{measure}");
         }
     }
 }

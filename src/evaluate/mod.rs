@@ -62,7 +62,8 @@ impl Evaluation {
         }
         let not_judged = run.queries().filter(|qid| qrels.get(qid).is_none()).count();
         if without_hits == per_query.len() {
-            let (run, qrels) = (run.name().to_string(), qrels.name().to_string());
+            let run = run.name().to_string();
+            let qrels = qrels.name().to_string();
             return Err(EvaluateError::NothingInCommon { run, qrels });
         }
         let mean = |at: usize| {
@@ -70,7 +71,8 @@ impl Evaluation {
             sum / per_query.len() as f64
         };
         let means = (0..measures.len()).map(mean).collect();
-        let (run, measures) = (run.name().to_string(), measures.to_vec());
+        let run = run.name().to_string();
+        let measures = measures.to_vec();
         Ok(Self { run, measures, per_query, means, without_hits, not_judged })
     }
 
@@ -142,9 +144,9 @@ impl Serialize for Against<'_> {
     }
 }
 
-struct Named<'a>(&'a [Measure], &'a [f64]);
+struct NamedMeans<'a>(&'a [Measure], &'a [f64]);
 
-impl Serialize for Named<'_> {
+impl Serialize for NamedMeans<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(ToString::to_string).zip(self.1))
     }
@@ -155,7 +157,8 @@ struct ByQuery<'a>(&'a Evaluation);
 impl Serialize for ByQuery<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Evaluation { per_query, measures, .. } = self.0;
-        serializer.collect_map(per_query.iter().map(|(qid, values)| (qid, Named(measures, values))))
+        serializer
+            .collect_map(per_query.iter().map(|(qid, values)| (qid, NamedMeans(measures, values))))
     }
 }
 
@@ -166,7 +169,7 @@ impl Serialize for Evaluation {
         map.serialize_entry("queries", &self.per_query.len())?;
         map.serialize_entry("queries_without_hits", &self.without_hits)?;
         map.serialize_entry("queries_not_judged", &self.not_judged)?;
-        map.serialize_entry("measures", &Named(&self.measures, &self.means))?;
+        map.serialize_entry("measures", &NamedMeans(&self.measures, &self.means))?;
         map.serialize_entry("per_query", &ByQuery(self))?;
         map.end()
     }

@@ -56,7 +56,8 @@ impl Qrels {
 
     /// Errors call the stream `name`.
     pub(crate) fn read(name: &str, stream: impl Read) -> Result<Self, EvaluateError> {
-        let (queries, places) = (Vec::new(), HashMap::new());
+        let queries = Vec::new();
+        let places = HashMap::new();
         let mut qrels = Self { name: name.to_string(), queries, places };
         let mut form = None;
         each_line(name, stream, |line, number| {
@@ -85,7 +86,8 @@ impl Qrels {
         name: &str,
         judgements: impl IntoIterator<Item = (&'a str, &'a [u8], i32)>,
     ) -> Result<Self, EvaluateError> {
-        let (queries, places) = (Vec::new(), HashMap::new());
+        let queries = Vec::new();
+        let places = HashMap::new();
         let mut qrels = Self { name: name.to_string(), queries, places };
         for ((qid, document, relevance), number) in judgements.into_iter().zip(1..) {
             qrels.add(qid, document, relevance, number)?;
@@ -162,7 +164,8 @@ fn is_beir_head(line: &[u8]) -> bool {
 }
 
 fn fields(line: &[u8], beir: bool) -> Option<(&str, &[u8], i32)> {
-    let (mut fields, mut count) = ([&b""[..]; 4], 0);
+    let mut fields = [&b""[..]; 4];
+    let mut count = 0;
     for field in line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()) {
         *fields.get_mut(count)? = field;
         count += 1;

@@ -21,18 +21,18 @@ use std::path::Path;
 pub struct Rankings {
     name: String,
     names: Vec<u8>,
-    queries: HashMap<String, Vec<Found>>,
+    queries: HashMap<String, Vec<RunHit>>,
     order: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
-struct Found {
+struct RunHit {
     start: usize,
     bytes: u32,
     score: f32,
 }
 
-impl Found {
+impl RunHit {
     fn name(&self) -> Range<usize> {
         self.start..self.start + self.bytes as usize
     }
@@ -40,7 +40,7 @@ impl Found {
 
 /// The judgements of a ranking's documents by falling score; `None` without judgement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ranked {
+pub(crate) struct RankedLevels {
     /// Equal scores: the greater name first, as in trec_eval.
     pub levels: Vec<Option<i32>>,
     /// Equal scores: the lesser name first, as in ir_measures where it does not call trec_eval.
@@ -48,14 +48,14 @@ pub(crate) struct Ranked {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Form {
+enum RunForm {
     Trec,
     Jsonl,
     Tsv,
     MsMarco,
 }
 
-impl Form {
+impl RunForm {
     fn of(line: &[u8]) -> Self {
         let fields = words(line).count();
         match fields {
@@ -78,10 +78,10 @@ impl Form {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum JsonAnswer {
+enum ReadAnswer {
     Hits {
         qid: String,
-        hits: Vec<JsonHit>,
+        hits: Vec<ReadHit>,
     },
     /// A refused query; it has no ranking.
     Refused {
@@ -93,7 +93,7 @@ enum JsonAnswer {
 }
 
 #[derive(Deserialize)]
-struct JsonHit {
+struct ReadHit {
     name: String,
     score: f32,
 }
@@ -105,7 +105,9 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 impl Rankings {
     /// A run without rankings.
     pub fn new(name: &str) -> Self {
-        let (names, queries, order) = (Vec::new(), HashMap::new(), Vec::new());
+        let names = Vec::new();
+        let queries = HashMap::new();
+        let order = Vec::new();
         Self { name: name.to_string(), names, queries, order }
     }
 
@@ -124,7 +126,7 @@ impl Rankings {
         let mut run = Self::new(name);
         let mut form = None;
         each_line(name, stream, |line, number| {
-            let form = *form.get_or_insert_with(|| Form::of(line));
+            let form = *form.get_or_insert_with(|| RunForm::of(line));
             run.take(line, form).ok_or_else(|| EvaluateError::Line {
                 path: name.to_string(),
                 line: number,
@@ -138,10 +140,10 @@ impl Rankings {
         Ok(run)
     }
 
-    fn take(&mut self, line: &[u8], form: Form) -> Option<()> {
-        if form == Form::Jsonl {
-            let answer: JsonAnswer = serde_json::from_slice(line).ok()?;
-            if let JsonAnswer::Hits { qid, hits } = answer {
+    fn take(&mut self, line: &[u8], form: RunForm) -> Option<()> {
+        if form == RunForm::Jsonl {
+            let answer: ReadAnswer = serde_json::from_slice(line).ok()?;
+            if let ReadAnswer::Hits { qid, hits } = answer {
                 self.query(&qid);
                 for hit in hits {
                     self.add(&qid, hit.name.as_bytes(), hit.score);
@@ -149,16 +151,17 @@ impl Rankings {
             }
             return Some(());
         }
-        let (mut fields, mut count) = ([&b""[..]; 6], 0);
+        let mut fields = [&b""[..]; 6];
+        let mut count = 0;
         for word in words(line) {
             *fields.get_mut(count)? = word;
             count += 1;
         }
         let number = |field| std::str::from_utf8(field).ok()?.parse::<f32>().ok();
         let (document, score) = match (form, count) {
-            (Form::Trec, 6) => (fields[2], number(fields[4])?),
-            (Form::Tsv, 5) => (fields[2], number(fields[4])?),
-            (Form::MsMarco, 3) => (fields[1], -number(fields[2])?),
+            (RunForm::Trec, 6) => (fields[2], number(fields[4])?),
+            (RunForm::Tsv, 5) => (fields[2], number(fields[4])?),
+            (RunForm::MsMarco, 3) => (fields[1], -number(fields[2])?),
             _ => return None,
         };
         if score.is_nan() {
@@ -171,12 +174,12 @@ impl Rankings {
     /// Adds a document to the ranking of a query.
     pub fn add(&mut self, qid: &str, document: &[u8], score: f32) {
         // A name is part of a line, which is shorter than 4 GiB.
-        let found = Found { start: self.names.len(), bytes: document.len() as u32, score };
+        let found = RunHit { start: self.names.len(), bytes: document.len() as u32, score };
         self.names.extend_from_slice(document);
         self.query(qid).push(found);
     }
 
-    fn query(&mut self, qid: &str) -> &mut Vec<Found> {
+    fn query(&mut self, qid: &str) -> &mut Vec<RunHit> {
         if !self.queries.contains_key(qid) {
             self.order.push(qid.to_string());
             self.queries.insert(qid.to_string(), Vec::new());
@@ -220,12 +223,16 @@ impl Rankings {
     }
 
     /// The judgements of a query's documents by falling score.
-    pub(crate) fn ranking(&mut self, qid: &str, judged: &Judged) -> Result<Ranked, EvaluateError> {
+    pub(crate) fn ranking(
+        &mut self,
+        qid: &str,
+        judged: &Judged,
+    ) -> Result<RankedLevels, EvaluateError> {
         self.sort(qid)?;
-        let Some(ranking) = self.queries.get(qid) else { return Ok(Ranked::default()) };
-        let level = |found: &Found| judged.level(&self.names[found.name()]);
+        let Some(ranking) = self.queries.get(qid) else { return Ok(RankedLevels::default()) };
+        let level = |found: &RunHit| judged.level(&self.names[found.name()]);
         let ties = ranking.chunk_by(|a, b| a.score == b.score);
-        Ok(Ranked {
+        Ok(RankedLevels {
             levels: ranking.iter().map(level).collect(),
             lesser_name_first: ties.flat_map(|tie| tie.iter().rev().map(level)).collect(),
         })

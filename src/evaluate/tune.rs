@@ -46,7 +46,8 @@ pub(crate) fn cross_validate(values: &[Vec<f64>], folds: usize) -> CrossValidate
     let mut held_out = vec![0.0; queries];
     let of_fold = |fold| {
         let (chosen, train) = best(values, (0..queries).filter(|query| query % folds != fold));
-        let (mut sum, mut count) = (0.0, 0);
+        let mut sum = 0.0;
+        let mut count = 0;
         for query in (fold..queries).step_by(folds) {
             held_out[query] = values[chosen][query];
             sum += held_out[query];

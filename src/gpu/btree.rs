@@ -15,14 +15,14 @@ pub(crate) mod trees;
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::{Geometry, GpuError};
 use crate::gpu::floor::modules::Toolchain;
-use crate::gpu::floor::nvrtc::Source;
+use crate::gpu::floor::nvrtc::KernelSource;
 use crate::gpu::floor::steps::Argument::{Array as In, Number};
 use crate::gpu::floor::steps::{Argument, Kernels, Step};
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use block::{Most, PADDING, TokenBlock};
 use room::{COUNTERS, TreeRoom};
 use std::ops::Range;
-use terms::Sums;
+use terms::TermSums;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeTuning {
@@ -51,7 +51,7 @@ impl TreeTuning {
         Self { blocks: tuning.blocks_per_sm * multiprocessors, ..tuning }
     }
 
-    pub(crate) fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> KernelSource {
         let mut sizes = vec![
             ("WARPS", self.warps),
             ("SLOTS", self.slots),
@@ -66,7 +66,7 @@ impl TreeTuning {
             include_str!("../../kernels/btree_search.cuh"),
             include_str!("../../kernels/btree.cu"),
         );
-        Source { name: "btree", text, sizes }
+        KernelSource { name: "btree", text, sizes }
     }
 
     pub(crate) fn load(&self, toolchain: &Toolchain, device: &Device) -> Result<Kernels, GpuError> {
@@ -109,13 +109,13 @@ pub(crate) enum TreeArray {
     Strings,
     Records,
     Slices,
-    /// u64, as [`Usage`](room::Usage) reads them.
+    /// u64, as [`TreeUsage`](room::TreeUsage) reads them.
     Counters,
     /// What each warp has left of its chunks of the arenas.
     Spares,
-    /// [`Sums`] of each collection.
+    /// [`TermSums`] of each collection.
     Sums,
-    /// [`Sums`] again: where each collection begins in the columns.
+    /// [`TermSums`] again: where each collection begins in the columns.
     Starts,
     /// Columns of terms, in the order of the lexicon; those of u32 come first, so that each is
     /// aligned where they lie end to end. u32: postings of each term.
@@ -136,7 +136,7 @@ impl TreeArray {
     pub(crate) const COLUMNS: [Self; 6] =
         [Self::Dfs, Self::Lasts, Self::ListBytes, Self::Lengths, Self::Suffixes, Self::Lists];
 
-    pub(crate) fn of_sums(self, [terms, suffix_bytes, list_bytes]: Sums) -> u64 {
+    pub(crate) fn of_sums(self, [terms, suffix_bytes, list_bytes]: TermSums) -> u64 {
         match self {
             Self::Lengths => terms,
             Self::Suffixes => suffix_bytes,
@@ -149,8 +149,10 @@ impl TreeArray {
     /// its suffix in its node, and its last posting, of ten bytes at most, in its record.
     pub(crate) fn all(tuning: &TreeTuning, room: &TreeRoom, most: &Most) -> [(Self, u64); 19] {
         let collections = TRIE_COLLECTIONS as u64;
-        let (nodes, strings, records, slices) =
-            (room.nodes * 512, room.string_words * 8, room.records, room.slice_units * 8);
+        let nodes = room.nodes * 512;
+        let strings = room.string_words * 8;
+        let records = room.records;
+        let slices = room.slice_units * 8;
         [
             (Self::Input, most.bytes as u64),
             (Self::Segments, 16 * (most.segments + PADDING) as u64),

@@ -10,7 +10,7 @@ pub(crate) mod steps;
 #[path = "ding09/tests/twin.rs"]
 pub(crate) mod twin;
 
-use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery};
+use crate::gpu::methods::batch::{MadeQuery, MethodBatch, PlacedQuery};
 use crate::gpu::methods::lists::{ListEntries, ListKey, key_of};
 use crate::gpu::methods::{DeviceMethod, MethodStep};
 use crate::index::error::IndexError;
@@ -29,7 +29,7 @@ pub const MOST_MERGE_LEVELS: u32 = 4;
 
 /// Parameters of Parallel Merge Find (section 7.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Merging {
+pub struct DingTuning {
     /// Levels of splitters, 0 to [`MOST_MERGE_LEVELS`].
     pub levels: u32,
     /// Splitters for each of the level before, a power of two from 2 to [`MOST_SPLITTERS`]; if
@@ -37,13 +37,13 @@ pub struct Merging {
     pub splitters: Option<u32>,
 }
 
-impl Default for Merging {
+impl Default for DingTuning {
     fn default() -> Self {
         Self { levels: MERGE_LEVELS, splitters: None }
     }
 }
 
-impl Merging {
+impl DingTuning {
     pub(crate) fn is_number_of_splitters(splitters: u32) -> bool {
         splitters.is_power_of_two() && (2..=MOST_SPLITTERS).contains(&splitters)
     }
@@ -54,7 +54,7 @@ impl Merging {
     }
 }
 
-impl DeviceMethod for Merging {
+impl DeviceMethod for DingTuning {
     const NAME: &'static str = "ding09";
     const TEXT: &'static str = concat!(
         include_str!("../../kernels/common.cuh"),
@@ -127,7 +127,7 @@ impl DeviceMethod for Merging {
         Ok(layer.finish(out))
     }
 
-    fn make(batch: &mut MethodBatch<Self>, query: &PlacedQuery<DingLaid>) -> Made<DingRecord> {
+    fn make(batch: &mut MethodBatch<Self>, query: &PlacedQuery<DingLaid>) -> MadeQuery<DingRecord> {
         batch::make(batch, query)
     }
 

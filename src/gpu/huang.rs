@@ -7,7 +7,7 @@
 pub(crate) mod batch;
 pub(crate) mod list;
 
-use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery};
+use crate::gpu::methods::batch::{MadeQuery, MethodBatch, PlacedQuery};
 use crate::gpu::methods::lists::{ListEntries, ListKey, key_of, longest};
 use crate::gpu::methods::{DeviceMethod, MethodStep};
 use crate::index::error::IndexError;
@@ -79,7 +79,8 @@ pub struct HuangTuning {
 
 impl Default for HuangTuning {
     fn default() -> Self {
-        let (threads, traversal) = (DEFAULT_THREADS, Traversal::default());
+        let threads = DEFAULT_THREADS;
+        let traversal = Traversal::default();
         Self { threads, traversal, shared_threshold: false, timed: false }
     }
 }
@@ -141,7 +142,10 @@ impl DeviceMethod for HuangTuning {
         Ok(layer.finish(out))
     }
 
-    fn make(batch: &mut MethodBatch<Self>, query: &PlacedQuery<HuangLaid>) -> Made<HuangRecord> {
+    fn make(
+        batch: &mut MethodBatch<Self>,
+        query: &PlacedQuery<HuangLaid>,
+    ) -> MadeQuery<HuangRecord> {
         batch::make(batch, query)
     }
 

@@ -7,10 +7,10 @@
 //!    is launched behind the copy. Several blocks are under way: the next one is there when the one
 //!    before is inserted. What is too large for a buffer goes in parts (`cut`).
 //! 2. Before a launch the host makes sure that no arena can be full in the midst of it, from the
-//!    counters of the last launch that is done and what comes on top ([`Usage::with`]). If there is
-//!    no room the device is emptied: what it holds becomes a part of the run on the host, and the
-//!    arenas begin anew. Parts take less memory than the run may cost the host (`order::Budget`),
-//!    which counts every term and posting, whoever owns it.
+//!    counters of the last launch that is done and what comes on top ([`TreeUsage::with`]). If
+//!    there is no room the device is emptied: what it holds becomes a part of the run on the host,
+//!    and the arenas begin anew. Parts take less memory than the run may cost the host
+//!    (`order::Budget`), which counts every term and posting, whoever owns it.
 //! 3. When the run closes, the device's terms are collected in the order of the lexicon and come
 //!    back chunk by chunk, while they are encoded (`fetch`); parts are joined by terms (`join`).
 //!
@@ -23,23 +23,23 @@ mod fetch;
 mod join;
 pub(crate) mod opening;
 
-use self::cut::{Piece, cut};
-use self::fetch::{Fetch, Reader};
-use self::join::{DeviceRun, Part};
+use self::cut::{PlacedGroup, cut};
+use self::fetch::{ChunkReader, Fetch};
+use self::join::{DeviceRun, FetchedPart};
 use crate::dictionary::closed::{ClosedError, ClosedTerms, Wake};
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use crate::dictionary::stream::TokenGroup;
 use crate::gpu::btree::block::{MOST_BLOCK_BYTES, TokenBlock};
-use crate::gpu::btree::room::{Coming, TreeRoom, Usage};
+use crate::gpu::btree::room::{ComingTokens, TreeRoom, TreeUsage};
 use crate::gpu::btree::trees::{Trees, Waiter, usage};
 use crate::gpu::floor::machine::UnderWay;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-struct Launched {
+struct LaunchedBlock {
     insert: Box<dyn UnderWay>,
-    coming: Coming,
+    coming: ComingTokens,
     ends_block: bool,
 }
 
@@ -47,14 +47,14 @@ struct Launched {
 pub(crate) struct GpuIndexer {
     trees: Rc<RefCell<Trees>>,
     /// Blocks that are not wholly under way.
-    waiting: VecDeque<VecDeque<Piece>>,
-    launched: VecDeque<Launched>,
+    waiting: VecDeque<VecDeque<PlacedGroup>>,
+    launched: VecDeque<LaunchedBlock>,
     /// As of the last launch that is done.
-    usage: Usage,
+    usage: TreeUsage,
     documents: u32,
     /// What was brought back of the run.
-    parts: Vec<Part>,
-    emptying: Option<(Fetch, Reader)>,
+    parts: Vec<FetchedPart>,
+    emptying: Option<(Fetch, ChunkReader)>,
     /// The device holds a run that was closed.
     stale: bool,
 }
@@ -68,7 +68,7 @@ impl GpuIndexer {
             trees: Rc::new(RefCell::new(trees)),
             waiting: VecDeque::new(),
             launched: VecDeque::new(),
-            usage: Usage::default(),
+            usage: TreeUsage::default(),
             documents: 0,
             parts: Vec::new(),
             emptying: None,
@@ -109,12 +109,12 @@ impl GpuIndexer {
         }
         trees.clear()?;
         self.parts.extend(self.emptying.take().map(|(_, part)| part));
-        self.usage = Usage::default();
+        self.usage = TreeUsage::default();
         Ok(true)
     }
 
-    fn coming(&self) -> Coming {
-        let mut all = Coming { documents: self.documents, ..Coming::default() };
+    fn coming(&self) -> ComingTokens {
+        let mut all = ComingTokens { documents: self.documents, ..ComingTokens::default() };
         for launched in &self.launched {
             all.tokens += launched.coming.tokens;
             all.bytes += launched.coming.bytes;
@@ -140,7 +140,7 @@ impl GpuIndexer {
             if ends_block {
                 self.waiting.pop_front();
             }
-            self.launched.push_back(Launched { insert, coming, ends_block });
+            self.launched.push_back(LaunchedBlock { insert, coming, ends_block });
         }
         Ok(())
     }
@@ -149,12 +149,17 @@ impl GpuIndexer {
     /// or until the device is emptied.
     fn next_pieces(&mut self) -> Result<Option<usize>, ClosedError> {
         let mut trees = self.trees.borrow_mut();
-        let (room, warps, most) = (trees.room(), trees.warps(), trees.most());
+        let room = trees.room();
+        let warps = trees.warps();
+        let most = trees.most();
         let most_bytes = most.bytes.min(MOST_BLOCK_BYTES as usize);
         let before = self.coming();
         let waiting = self.waiting.front_mut().expect("there is a block");
         loop {
-            let (mut taken, mut bytes, mut segments, mut coming) = (0, 0, 0, before);
+            let mut taken = 0;
+            let mut bytes = 0;
+            let mut segments = 0;
+            let mut coming = before;
             let mut needed = TreeRoom::default();
             for (group, _) in waiting.iter() {
                 bytes += group.bytes.len();
@@ -171,7 +176,8 @@ impl GpuIndexer {
                 return Ok(Some(taken));
             }
             let first = &waiting[0].0;
-            let (halves, one) = (first.bytes.len() / 2, first.tokens == 1);
+            let halves = first.bytes.len() / 2;
+            let one = first.tokens == 1;
             if first.bytes.len() > most_bytes && !one {
                 split(waiting, most_bytes);
             } else if first.collections.len() > most.segments {
@@ -181,7 +187,7 @@ impl GpuIndexer {
                 return Ok(None);
             } else if self.usage.terms > 0 {
                 let fetch = Fetch::begin(&mut trees, true)?;
-                self.emptying = Some((fetch, Reader::default()));
+                self.emptying = Some((fetch, ChunkReader::default()));
                 return Ok(None);
             } else if !one {
                 split(waiting, halves);
@@ -197,15 +203,15 @@ impl GpuIndexer {
     }
 }
 
-fn split(waiting: &mut VecDeque<Piece>, most_bytes: usize) {
+fn split(waiting: &mut VecDeque<PlacedGroup>, most_bytes: usize) {
     let Some(first) = waiting.pop_front() else { return };
     for part in cut(&first, most_bytes).into_iter().rev() {
         waiting.push_front(part);
     }
 }
 
-fn load(pieces: &[(&TokenGroup, u32)]) -> Coming {
-    Coming {
+fn load(pieces: &[(&TokenGroup, u32)]) -> ComingTokens {
+    ComingTokens {
         tokens: pieces.iter().map(|(group, _)| u64::from(group.tokens)).sum(),
         bytes: pieces.iter().map(|(group, _)| group.bytes.len() as u64).sum(),
         documents: 0,
@@ -218,7 +224,7 @@ impl TokenIndexer for GpuIndexer {
             self.documents = self.documents.max(first + group.lengths.len() as u32);
         }
         // Pieces without tokens of this indexer only say how many documents there are.
-        let pieces: VecDeque<Piece> =
+        let pieces: VecDeque<PlacedGroup> =
             block.into_iter().filter(|(group, _)| group.tokens > 0).collect();
         if !pieces.is_empty() {
             self.waiting.push_back(pieces);
@@ -248,7 +254,7 @@ impl TokenIndexer for GpuIndexer {
                 Some((self.trees.clone(), fetch))
             }
         };
-        self.usage = Usage::default();
+        self.usage = TreeUsage::default();
         self.documents = 0;
         Ok(Box::new(DeviceRun::new(parts, rest)))
     }

@@ -24,7 +24,7 @@ mod upload;
 use crate::dictionary::device::lines::{
     self, LONGEST_NAME, LONGEST_NUMBER, MOST_AROUND, MOST_VALUES,
 };
-use crate::gpu::floor::nvrtc::Source;
+use crate::gpu::floor::nvrtc::KernelSource;
 
 pub(crate) const KERNELS: [&str; 45] = [
     "invert_scan",
@@ -76,7 +76,7 @@ pub(crate) const KERNELS: [&str; 45] = [
 
 /// Nothing in an index depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tuning {
+pub(crate) struct InvertTuning {
     /// 1 to 64. With few bits different forms have the same fingerprint: for tests.
     pub fingerprint_bits: u32,
     /// Slots that are tried for a fingerprint.
@@ -87,7 +87,7 @@ pub(crate) struct Tuning {
     pub encoded_at_once: u32,
 }
 
-impl Default for Tuning {
+impl Default for InvertTuning {
     fn default() -> Self {
         Self {
             fingerprint_bits: 64,
@@ -98,7 +98,7 @@ impl Default for Tuning {
     }
 }
 
-pub(crate) fn source() -> Source {
+pub(crate) fn source() -> KernelSource {
     let text = concat!(
         include_str!("../../kernels/common.cuh"),
         include_str!("../../kernels/invert_scan.cuh"),
@@ -130,5 +130,5 @@ pub(crate) fn source() -> Source {
         ("BOUND_LISTS_SHARED_BYTES", steps::encode::BOUND_LISTS_SHARED_BYTES),
         ("WRITE_PARTS_SHARED_BYTES", steps::encode::WRITE_PARTS_SHARED_BYTES),
     ];
-    Source { name: "invert", text, sizes }
+    KernelSource { name: "invert", text, sizes }
 }

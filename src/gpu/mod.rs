@@ -28,13 +28,13 @@ pub(crate) mod wang;
 
 /// Every source under `kernels/`, with its default tuning.
 #[cfg(test)]
-pub(crate) fn sources() -> Vec<floor::nvrtc::Source> {
+pub(crate) fn sources() -> Vec<floor::nvrtc::KernelSource> {
     vec![
         btree::TreeTuning::default().source(),
-        methods::source::<ding09::Merging>(),
+        methods::source::<ding09::DingTuning>(),
         methods::source::<huang::HuangTuning>(),
         invert::source(),
-        query::Tuning::default().source(),
+        query::QueryTuning::default().source(),
         methods::source::<wang::WangTuning>(),
     ]
 }

@@ -30,10 +30,10 @@ pub(crate) mod twin;
 pub(crate) mod unpack;
 pub(crate) mod worth;
 
-use crate::gpu::floor::nvrtc::Source;
+use crate::gpu::floor::nvrtc::KernelSource;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tuning {
+pub(crate) struct QueryTuning {
     /// Binary logarithm of a window's documents, at most 16.
     pub window_bits: u32,
     /// Of a block with sums of 8 bits.
@@ -50,7 +50,7 @@ pub(crate) struct Tuning {
     pub select_threads: u32,
 }
 
-impl Default for Tuning {
+impl Default for QueryTuning {
     fn default() -> Self {
         Self {
             window_bits: 16,
@@ -67,7 +67,7 @@ impl Default for Tuning {
 /// Of a window's lists, its bins and all else but the sums and what is found.
 const SHARED_BESIDE: u32 = (plan::MOST_TERMS * 32 + 256 * 4 + 24) as u32;
 
-impl Tuning {
+impl QueryTuning {
     pub(crate) const RESCORE_SHARED_BYTES: u32 = 2 * 1024 + 8;
 
     /// The largest windows for so much shared memory of a block.
@@ -77,7 +77,7 @@ impl Tuning {
         all.into_iter().find(fits).unwrap_or(all[3])
     }
 
-    pub(crate) fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> KernelSource {
         let sizes = [
             ("WINDOW_BITS", self.window_bits),
             ("THREADS", self.threads),
@@ -104,7 +104,7 @@ impl Tuning {
             include_str!("../../kernels/query_unpack.cuh"),
             include_str!("../../kernels/query.cu"),
         );
-        Source { name: "query", text, sizes: sizes.into() }
+        KernelSource { name: "query", text, sizes: sizes.into() }
     }
 
     /// Of a block with sums of so many bits.

@@ -11,7 +11,7 @@ pub(crate) mod list;
 #[path = "wang/tests/twin.rs"]
 pub(crate) mod twin;
 
-use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery};
+use crate::gpu::methods::batch::{MadeQuery, MethodBatch, PlacedQuery};
 use crate::gpu::methods::lists::longest;
 use crate::gpu::methods::{DeviceMethod, MethodStep};
 use crate::index::cache_plan::{CachePlan, CachedLists};
@@ -117,7 +117,7 @@ impl DeviceMethod for WangTuning {
         laid.map_err(IndexError::list(run.postings_path(), HEADER_BYTES as u64 + entry.offset))
     }
 
-    fn make(batch: &mut MethodBatch<Self>, query: &PlacedQuery<WangLaid>) -> Made<WangRecord> {
+    fn make(batch: &mut MethodBatch<Self>, query: &PlacedQuery<WangLaid>) -> MadeQuery<WangRecord> {
         batch::make(batch, query)
     }
 

@@ -11,7 +11,9 @@ mod tests;
 use crate::index::error::IndexError;
 use crate::index::files::map::check_crc;
 use crate::index::files::{plain, storage};
-use crate::index::format::{CACHE_PLAN, HEADER_BYTES, Header, Kind, MANIFEST, check_length};
+use crate::index::format::{
+    CACHE_PLAN, FileHeader, FileKind, HEADER_BYTES, MANIFEST, check_length,
+};
 use crate::index::generations::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use std::collections::HashMap;
@@ -81,7 +83,8 @@ impl CachedLists {
 
     /// Returns false for a list that is there already.
     fn push(&mut self, list: CachedList) -> bool {
-        let (next, key) = (self.lists.len() as u32, (list.run, list.entry.offset));
+        let next = self.lists.len() as u32;
+        let key = (list.run, list.entry.offset);
         let is_new = *self.places.entry(key).or_insert(next) == next;
         if is_new {
             self.lists.push(list);
@@ -112,7 +115,8 @@ pub struct PlanOf {
 impl PlanOf {
     pub fn generation(generation: &Generation) -> Result<Self, IndexError> {
         let bytes = plain::read(&generation.path().join(MANIFEST))?;
-        let (number, crc) = (generation.manifest().generation, crc32fast::hash(&bytes));
+        let number = generation.manifest().generation;
+        let crc = crc32fast::hash(&bytes);
         Ok(Self { generation: number, manifest_crc: crc })
     }
 }
@@ -139,7 +143,7 @@ impl CachePlan {
         let of = u64::from(self.of.manifest_crc) << 32 | u64::from(self.of.generation);
         let lists = self.cached.lists();
         let values = [of, lists.len() as u64, self.queries, self.memory_bytes, self.cached_bytes];
-        let mut bytes = Header { kind: Kind::CachePlan, values, last: 0 }.encode().to_vec();
+        let mut bytes = FileHeader { kind: FileKind::CachePlan, values, last: 0 }.encode().to_vec();
         bytes.reserve((lists.len() + 1) * RECORD_BYTES + END_BYTES);
         bytes.extend((self.policy as u32).to_le_bytes());
         bytes.extend(self.k.to_le_bytes());
@@ -158,7 +162,7 @@ impl CachePlan {
     }
 
     pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Self, IndexError> {
-        let header = Header::parse(path, Kind::CachePlan, bytes)?;
+        let header = FileHeader::parse(path, FileKind::CachePlan, bytes)?;
         let [of, lists, queries, memory_bytes, cached_bytes] = header.values;
         let expected = lists
             .checked_mul(RECORD_BYTES as u64)
@@ -172,7 +176,8 @@ impl CachePlan {
         }
         check_crc(path, sealed as u32, crc32fast::hash(body))?;
         let mut records = body[HEADER_BYTES..].as_chunks::<RECORD_BYTES>().0.iter();
-        let first = records.next().map_or(Record([0; RECORD_BYTES]), |record| Record(*record));
+        let first =
+            records.next().map_or(PlanRecord([0; RECORD_BYTES]), |record| PlanRecord(*record));
         let at = HEADER_BYTES as u64;
         let policy = CachePolicy::ALL.get(first.u32(0) as usize).copied();
         let policy = policy.ok_or_else(|| {
@@ -188,10 +193,13 @@ impl CachePlan {
         }
         let mut cached = CachedLists::default();
         for (number, record) in (1..).zip(records) {
-            let (record, at) = (Record(*record), at + number * RECORD_BYTES as u64);
+            let record = PlanRecord(*record);
+            let at = at + number * RECORD_BYTES as u64;
             let entry =
                 TermEntry { df: record.u32(4), offset: record.u64(16), bytes: record.u64(24) };
-            let (run, blocks, queries) = (record.u32(0), record.u32(8), record.u32(12));
+            let run = record.u32(0);
+            let blocks = record.u32(8);
+            let queries = record.u32(12);
             if blocks == 0 || blocks > entry.df {
                 let expected = format!("1 to {} blocks", entry.df);
                 return Err(IndexError::damaged(path, at + 8, expected, blocks));
@@ -236,7 +244,8 @@ impl CachePlan {
     pub(crate) fn check(&self, path: &Path, generation: &Generation) -> Result<(), IndexError> {
         let now = PlanOf::generation(generation)?;
         if now != self.of {
-            let (of, now) = (self.of.generation, now.generation);
+            let of = self.of.generation;
+            let now = now.generation;
             let reason = match of == now {
                 true => format!("the plan is about another index with a generation {of}"),
                 false => format!("the plan is about generation {of}, and this is generation {now}"),
@@ -262,9 +271,9 @@ impl CachePlan {
     }
 }
 
-struct Record([u8; RECORD_BYTES]);
+struct PlanRecord([u8; RECORD_BYTES]);
 
-impl Record {
+impl PlanRecord {
     fn u32(&self, at: usize) -> u32 {
         self.0[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }

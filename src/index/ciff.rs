@@ -118,7 +118,9 @@ fn list(
     message: &mut Vec<u8>,
     out: &mut impl Write,
 ) -> Result<(), ExportError> {
-    let (mut cf, mut length, mut last) = (0, 0, 0);
+    let mut cf = 0;
+    let mut length = 0;
+    let mut last = 0;
     lists.postings(generation, |docids, tfs| {
         for (&docid, &tf) in docids.iter().zip(tfs) {
             let posting = posting_bytes(docid - last, tf);

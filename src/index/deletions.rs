@@ -8,7 +8,7 @@ mod tests;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{HEADER_BYTES, Header, Kind, check_length, padding, run_file};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, padding, run_file};
 use crate::index::generations::manifest::{Deleted, RunEntry};
 use crate::index::lexicon::TermEntry;
 use std::path::Path;
@@ -39,11 +39,11 @@ impl Deletions {
         run: &RunEntry,
         file: Option<&FileEntry>,
     ) -> Result<Self, IndexError> {
-        let map = Map::open(&generation.join(run_file(&run.name, Kind::Deletions)))?;
+        let map = Map::open(&generation.join(run_file(&run.name, FileKind::Deletions)))?;
         if let Some(file) = file {
             map.verify(file.bytes, file.crc32)?;
         }
-        let header = Header::parse(map.path(), Kind::Deletions, map.bytes())?;
+        let header = FileHeader::parse(map.path(), FileKind::Deletions, map.bytes())?;
         let [documents, deleted, tokens, postings, lists] = header.values;
         let of_run = run.deleted.unwrap_or_default();
         for (at, expected, found) in [
@@ -107,7 +107,8 @@ impl Deletions {
         }
         let offsets = BODY + 8 * self.bits.len() as u64;
         if let Some(i) = self.lists.windows(2).position(|pair| pair[0] >= pair[1]) {
-            let (at, found) = (offsets + 8 * (i as u64 + 1), self.lists[i + 1]);
+            let at = offsets + 8 * (i as u64 + 1);
+            let found = self.lists[i + 1];
             return Some((at, format!("more than {}", self.lists[i]), found));
         }
         let counts = offsets + 8 * self.lists.len() as u64;

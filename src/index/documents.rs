@@ -52,11 +52,14 @@ impl DocumentsEntry {
         files: &mut Vec<FileEntry>,
     ) -> Result<(), IndexError> {
         if run.documents != self.documents {
-            let (lists, table) = (run.documents, self.documents);
+            let lists = run.documents;
+            let table = self.documents;
             let reason = format!("run {} has lists of {lists} documents, but {table}", run.name);
             return Err(IndexError::refused(generation, reason));
         }
-        (run.tokens, run.first_input, run.inputs) = (self.tokens, self.first_input, self.inputs);
+        run.tokens = self.tokens;
+        run.first_input = self.first_input;
+        run.inputs = self.inputs;
         files.extend(self.files);
         Ok(())
     }

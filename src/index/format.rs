@@ -97,7 +97,7 @@ pub(crate) const fn list_pages(list_bytes: u64) -> u64 {
 }
 
 /// `runs/000000.lexicon`.
-pub(crate) fn run_file(run: &str, kind: Kind) -> String {
+pub(crate) fn run_file(run: &str, kind: FileKind) -> String {
     format!("{RUNS}/{run}.{}", kind.extension())
 }
 
@@ -106,7 +106,7 @@ pub(crate) const fn padding(bytes: u64) -> u64 {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FileKind {
     Lexicon,
     Postings,
     Lengths,
@@ -121,7 +121,7 @@ pub(crate) enum Kind {
     CachePlan,
 }
 
-impl Kind {
+impl FileKind {
     pub(crate) const OF_RUN: [Self; 7] = [
         Self::Lexicon,
         Self::Postings,
@@ -172,15 +172,15 @@ impl Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
-    pub kind: Kind,
+pub(crate) struct FileHeader {
+    pub kind: FileKind,
     /// The numbers a to e of `docs/index-format.md`.
     pub values: [u64; 5],
     /// The number f, which only lexicons use.
     pub last: u32,
 }
 
-impl Header {
+impl FileHeader {
     pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
@@ -197,7 +197,7 @@ impl Header {
 
     /// Reads the header of the file at `path` from its first `bytes`. `Damaged` where a byte is
     /// wrong, `Newer` and `Older` for another format version.
-    pub(crate) fn parse(path: &Path, kind: Kind, bytes: &[u8]) -> Result<Self, IndexError> {
+    pub(crate) fn parse(path: &Path, kind: FileKind, bytes: &[u8]) -> Result<Self, IndexError> {
         let Some(bytes) = bytes.first_chunk::<HEADER_BYTES>() else {
             return Err(IndexError::damaged(
                 path,
@@ -215,24 +215,28 @@ impl Header {
         }
         let version = u32_at(12);
         if version > VERSION {
-            let (path, found) = (path.to_path_buf(), u64::from(version));
+            let path = path.to_path_buf();
+            let found = u64::from(version);
             return Err(IndexError::Newer { path, found, supported: VERSION });
         }
         if bytes[8..12] != kind.code() {
-            let (expected, found) = (kind.code(), bytes[8..12].escape_ascii());
+            let expected = kind.code();
+            let found = bytes[8..12].escape_ascii();
             return Err(IndexError::damaged(path, 8, expected.escape_ascii(), found));
         }
-        let (crc, found) = (crc32fast::hash(&bytes[..60]), u32_at(60));
+        let crc = crc32fast::hash(&bytes[..60]);
+        let found = u32_at(60);
         if crc != found {
             let expected = format!("checksum {crc:08x} of the header");
             return Err(IndexError::damaged(path, 60, expected, format_args!("{found:08x}")));
         }
         if version != VERSION {
-            let (path, found) = (path.to_path_buf(), u64::from(version));
+            let path = path.to_path_buf();
+            let found = u64::from(version);
             return Err(IndexError::Older { path, found, supported: VERSION });
         }
         let last = u32_at(56);
-        if last != 0 && kind != Kind::Lexicon {
+        if last != 0 && kind != FileKind::Lexicon {
             return Err(IndexError::damaged(path, 56, "four zero bytes", last));
         }
         let mut values = [0; 5];
@@ -276,14 +280,14 @@ pub(crate) fn check_length(
 mod tests {
     use super::*;
 
-    fn header() -> Header {
-        Header { kind: Kind::Lexicon, values: [1, 2, u64::MAX, 4, 5], last: 6 }
+    fn header() -> FileHeader {
+        FileHeader { kind: FileKind::Lexicon, values: [1, 2, u64::MAX, 4, 5], last: 6 }
     }
 
     #[test]
     fn header_round_trip() {
         let bytes = header().encode();
-        assert_eq!(Header::parse(Path::new("x"), Kind::Lexicon, &bytes).unwrap(), header());
+        assert_eq!(FileHeader::parse(Path::new("x"), FileKind::Lexicon, &bytes).unwrap(), header());
     }
 
     #[test]
@@ -291,24 +295,25 @@ mod tests {
         for bit in 0..HEADER_BYTES * 8 {
             let mut bytes = header().encode();
             bytes[bit / 8] ^= 1 << (bit % 8);
-            Header::parse(Path::new("x"), Kind::Lexicon, &bytes).unwrap_err();
+            FileHeader::parse(Path::new("x"), FileKind::Lexicon, &bytes).unwrap_err();
         }
         for end in 0..HEADER_BYTES {
-            Header::parse(Path::new("x"), Kind::Lexicon, &header().encode()[..end]).unwrap_err();
+            FileHeader::parse(Path::new("x"), FileKind::Lexicon, &header().encode()[..end])
+                .unwrap_err();
         }
     }
 
     #[test]
     fn messages_say_what_is_wrong() {
         let parse = |kind, bytes: &[u8]| {
-            Header::parse(Path::new("runs/0"), kind, bytes).unwrap_err().to_string()
+            FileHeader::parse(Path::new("runs/0"), kind, bytes).unwrap_err().to_string()
         };
         let mut bytes = header().encode();
-        assert_eq!(parse(Kind::Names, &bytes), "runs/0: byte 8: expected NAME, found LEXI");
+        assert_eq!(parse(FileKind::Names, &bytes), "runs/0: byte 8: expected NAME, found LEXI");
         bytes[12] = 9;
-        assert!(parse(Kind::Lexicon, &bytes).contains("format version 9 is newer than 3"));
+        assert!(parse(FileKind::Lexicon, &bytes).contains("format version 9 is newer than 3"));
         let foreign = [b'%'; 64];
-        assert!(parse(Kind::Names, &foreign).contains("byte 0: expected MILLRACE"));
+        assert!(parse(FileKind::Names, &foreign).contains("byte 0: expected MILLRACE"));
     }
 
     #[test]

@@ -21,7 +21,9 @@ pub(crate) use write::LexiconWriter;
 
 use crate::codec::vbyte;
 use crate::index::error::IndexError;
-use crate::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, Header, Kind, check_length, padding};
+use crate::index::format::{
+    DIRECTORY_ENTRIES, FileHeader, FileKind, HEADER_BYTES, check_length, padding,
+};
 use crate::index::list::MAX_BLOCK;
 use std::path::Path;
 
@@ -53,7 +55,8 @@ const MAX_CODED_BYTES: usize = 2 + 255 + 2 * vbyte::MAX_BYTES;
 
 impl LexiconHeader {
     fn parse(path: &Path, bytes: &[u8], file_bytes: u64) -> Result<Self, IndexError> {
-        let Header { values, last: block_len, .. } = Header::parse(path, Kind::Lexicon, bytes)?;
+        let FileHeader { values, last: block_len, .. } =
+            FileHeader::parse(path, FileKind::Lexicon, bytes)?;
         let [terms, blocks, block_bytes, postings, list_bytes] = values;
         if block_len == 0 || block_len as usize > MAX_BLOCK {
             let expected = format!("blocks of 1 to {MAX_BLOCK} postings");

@@ -4,7 +4,7 @@
 //! Postings).
 //!
 //! [`ListEncoder`] writes a list from postings in docid order and lets finished blocks go at once;
-//! [`ListView`] reads a list in place; [`Layout`], [`PackedBlock`] and [`decode_tail`] read one
+//! [`ListView`] reads a list in place; [`ListLayout`], [`PackedBlock`] and [`decode_tail`] read one
 //! from bytes that come in pieces. No byte is believed: a part that is read without an error holds
 //! docids that rise, lie behind the part before it and are below the bound that the reader gave,
 //! and term frequencies of 1 or more.
@@ -25,13 +25,13 @@ pub(crate) use encode::ListEncoder;
 pub(crate) use error::ListError;
 pub(crate) use form::{Form, ListCodec};
 pub(crate) use packed::{PackedBlock, decode_tail};
-pub(crate) use segment::{Columns, MOST_SHARED_BYTES, RECORD_BYTES, Segment, Source};
+pub(crate) use segment::{BlockSource, MOST_SHARED_BYTES, RECORD_BYTES, Segment, SegmentColumns};
 pub(crate) use whole::WholeBlock;
 
 use crate::codec::bp128;
 use crate::score::bounds::{BOUND_BYTES, Bound};
 use form::HEAD_BYTES;
-use packed::{ANCHOR_BLOCKS, Head};
+use packed::{ANCHOR_BLOCKS, BlockHead};
 
 /// Postings in a block by default.
 pub(crate) const BLOCK: usize = bp128::BLOCK;
@@ -43,7 +43,7 @@ pub(crate) const BEFORE_FIRST: u32 = u32::MAX;
 
 /// The places of the parts of a list, in bytes from its first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct ListLayout {
     pub full: u32,
     pub tail_len: u32,
     /// Last docid of each block, u32; also the end of the tail.
@@ -57,7 +57,7 @@ pub(crate) struct Layout {
     pub bytes: u64,
 }
 
-impl Layout {
+impl ListLayout {
     /// Fails if `df` is 0 or the arrays alone take more than `bytes`.
     pub(crate) fn new(form: Form, df: u32, bytes: u64) -> Result<Self, ListError> {
         if df == 0 {
@@ -80,7 +80,7 @@ impl Layout {
         let places = last_docids + last_docids_bytes;
         let heads = places + places_bytes;
         let bounds = heads + heads_bytes;
-        Ok(Layout { full, tail_len, last_docids, places, heads, bounds, bytes })
+        Ok(ListLayout { full, tail_len, last_docids, places, heads, bounds, bytes })
     }
 }
 
@@ -100,7 +100,7 @@ pub struct ListView<'a> {
     data: &'a [u8],
     last_docids: &'a [[u8; 4]],
     places: &'a [[u8; 4]],
-    heads: &'a [Head],
+    heads: &'a [BlockHead],
     bounds: &'a [Bound],
     list_bounds: &'a [Bound],
     form: Form,
@@ -133,7 +133,7 @@ impl<'a> ListView<'a> {
         bytes: u64,
         data: &'a [u8],
     ) -> Result<Self, ListError> {
-        let layout = Layout::new(form, df, bytes)?;
+        let layout = ListLayout::new(form, df, bytes)?;
         if bytes > data.len() as u64 {
             let found = data.len() as u64;
             return Err(ListError::CutShort { offset: 0, expected: bytes, found });
@@ -227,7 +227,7 @@ impl<'a> ListView<'a> {
     pub(crate) fn first_docid(
         &self,
         block: usize,
-        columns: &mut Columns,
+        columns: &mut SegmentColumns,
     ) -> Result<u32, ListError> {
         let line = self.block(block)?;
         line.first_docid(self.source(&line, columns)?)
@@ -284,7 +284,8 @@ impl<'a> ListView<'a> {
             let offset = (self.heads_at + self.form.head_bytes() * block) as u64;
             return ListError::Width { offset, found };
         }
-        let (offset, expected) = (line.offset, line.bytes() as u64);
+        let offset = line.offset;
+        let expected = line.bytes() as u64;
         let found = (self.arrays as u64).saturating_sub(offset);
         if found < expected || offset > self.arrays as u64 {
             return ListError::CutShort { offset, expected, found };
@@ -305,7 +306,7 @@ impl<'a> ListView<'a> {
     pub(crate) fn docids_of(
         &self,
         line: &PackedBlock,
-        columns: &mut Columns,
+        columns: &mut SegmentColumns,
         documents: u32,
         docids: &mut [u32],
     ) -> Result<(), ListError> {
@@ -320,7 +321,7 @@ impl<'a> ListView<'a> {
     pub(crate) fn tfs_of(
         &self,
         line: &PackedBlock,
-        columns: &mut Columns,
+        columns: &mut SegmentColumns,
         tfs: &mut [u32],
     ) -> Result<(), ListError> {
         if self.form.is_bp128() {
@@ -337,7 +338,7 @@ impl<'a> ListView<'a> {
         &self,
         block: usize,
         documents: u32,
-        columns: &mut Columns,
+        columns: &mut SegmentColumns,
         docids: &mut [u32],
     ) -> Result<(), ListError> {
         let line = self.block(block)?;
@@ -349,7 +350,7 @@ impl<'a> ListView<'a> {
     pub(crate) fn decode_tfs(
         &self,
         block: usize,
-        columns: &mut Columns,
+        columns: &mut SegmentColumns,
         tfs: &mut [u32],
     ) -> Result<(), ListError> {
         let line = self.block(block)?;
@@ -363,7 +364,7 @@ impl<'a> ListView<'a> {
         &self,
         block: usize,
         i: usize,
-        columns: &mut Columns,
+        columns: &mut SegmentColumns,
     ) -> Result<u32, ListError> {
         let line = self.block(block)?;
         line.tf(self.source(&line, columns)?, i)

@@ -37,7 +37,7 @@ pub use published::{Merged, Recode, merge_index};
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, Durability, FileEntry, Stop};
-use crate::index::format::{Kind, run_file, run_name};
+use crate::index::format::{FileKind, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::Form;
@@ -82,7 +82,7 @@ impl Merging {
 }
 
 #[derive(Clone, Debug)]
-struct Input {
+struct MergeInput {
     generation: PathBuf,
     run: RunEntry,
     /// Remove it once it is merged.
@@ -112,7 +112,7 @@ fn rename(
     number: u32,
 ) -> Result<(), IndexError> {
     let old = std::mem::replace(&mut run.name, run_name(number));
-    for kind in Kind::OF_RUN.into_iter().chain(Kind::OPTIONAL) {
+    for kind in FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL) {
         let [from, to] = [&old, &run.name].map(|name| run_file(name, kind));
         for file in files.iter_mut().filter(|file| file.name == from && from != to) {
             storage::rename(&generation.join(&from), &generation.join(&to))?;
@@ -148,7 +148,7 @@ pub(crate) fn count_distinct_terms(
 ) -> Result<u64, IndexError> {
     let window = (memory_bytes / runs.len().max(1) as u64).min(MOST_RUN_BYTES) as usize;
     let open = |&(generation, run): &(&Path, &RunEntry)| {
-        let path = generation.join(run_file(&run.name, Kind::Lexicon));
+        let path = generation.join(run_file(&run.name, FileKind::Lexicon));
         LexiconStream::open(&path, window.max(4 << 10))
     };
     let streams = runs.iter().map(open).collect::<Result<_, _>>()?;
@@ -173,12 +173,17 @@ fn deletions_of(generation: &Path, run: &RunEntry) -> Result<Option<Arc<Deletion
     run.deleted.map(open).transpose()
 }
 
-fn inputs(generation: &Path, runs: &[RunEntry], remove: bool) -> Result<Vec<Input>, IndexError> {
+fn inputs(
+    generation: &Path,
+    runs: &[RunEntry],
+    remove: bool,
+) -> Result<Vec<MergeInput>, IndexError> {
     let mut base = 0u32;
     let input = |run: &RunEntry| {
         let deletions = deletions_of(generation, run)?;
-        let (generation, run) = (generation.to_path_buf(), run.clone());
-        let input = Input { generation, run, remove, deletions, base };
+        let generation = generation.to_path_buf();
+        let run = run.clone();
+        let input = MergeInput { generation, run, remove, deletions, base };
         // Docids that do not fit are refused before any is used.
         base = base.saturating_add(input.documents());
         Ok(input)
@@ -186,7 +191,7 @@ fn inputs(generation: &Path, runs: &[RunEntry], remove: bool) -> Result<Vec<Inpu
     runs.iter().map(input).collect()
 }
 
-impl Input {
+impl MergeInput {
     /// Documents of the merged run that come of this one.
     fn documents(&self) -> u32 {
         self.run.live_documents()
@@ -194,9 +199,9 @@ impl Input {
 }
 
 /// Refuses gaps in docid order, and documents that do not fit one run.
-fn check_order(inputs: &[Input]) -> Result<(), IndexError> {
+fn check_order(inputs: &[MergeInput]) -> Result<(), IndexError> {
     let mut next = inputs.first().map_or(0, |input| input.run.first_docid);
-    for Input { generation, run, .. } in inputs {
+    for MergeInput { generation, run, .. } in inputs {
         let Some(end) = run.first_docid.checked_add(run.documents) else {
             return Err(IndexError::refused(generation, "runs have at most 2^32 - 1 documents"));
         };
@@ -211,7 +216,7 @@ fn check_order(inputs: &[Input]) -> Result<(), IndexError> {
 
 /// Merges the documents, then the lists; threads remove what is merged.
 fn merge(
-    inputs: Vec<Input>,
+    inputs: Vec<MergeInput>,
     to: &Path,
     number: u32,
     merging: &Merging,
@@ -219,7 +224,7 @@ fn merge(
     check_order(&inputs)?;
     info!(runs = inputs.len(), generation = %to.display(), "merging");
     let documents = documents::merge(&inputs, to, number, merging)?;
-    let gone = superfluous(&inputs, &Kind::OF_DOCUMENTS);
+    let gone = superfluous(&inputs, &FileKind::OF_DOCUMENTS);
     let (mut run, mut files) = std::thread::scope(|scope| {
         let removed = match merging.threads {
             0 | 1 => storage::remove_files(&gone, 1).map(|()| None)?,
@@ -234,15 +239,15 @@ fn merge(
     Ok((run, files))
 }
 
-fn superfluous(inputs: &[Input], kinds: &[Kind]) -> Vec<PathBuf> {
-    let of_input = |Input { generation, run, .. }: &Input| {
+fn superfluous(inputs: &[MergeInput], kinds: &[FileKind]) -> Vec<PathBuf> {
+    let of_input = |MergeInput { generation, run, .. }: &MergeInput| {
         kinds.iter().map(|&kind| generation.join(run_file(&run.name, kind))).collect::<Vec<_>>()
     };
     inputs.iter().filter(|input| input.remove).flat_map(of_input).collect()
 }
 
 fn merge_lists(
-    mut inputs: Vec<Input>,
+    mut inputs: Vec<MergeInput>,
     to: &Path,
     number: u32,
     merging: &Merging,
@@ -250,10 +255,10 @@ fn merge_lists(
     // The allocator rounds the windows up.
     let memory_bytes = merging.memory_bytes - merging.memory_bytes / 16;
     let memory_bytes = memory_bytes.saturating_sub(WRITER_BYTES);
-    let lengths = to.join(run_file(&run_name(number), Kind::Lengths));
+    let lengths = to.join(run_file(&run_name(number), FileKind::Lengths));
     let lengths = &Lengths::read(&lengths, memory_bytes, merging.threads)?;
     let memory_bytes = lengths.memory_behind(memory_bytes);
-    let joint = |inputs: &[Input], number, durability| {
+    let joint = |inputs: &[MergeInput], number, durability| {
         let numbers = None;
         Joint { lengths, inputs, to, number, durability, memory_bytes, merging, numbers }.merge()
     };
@@ -271,8 +276,9 @@ fn merge_lists(
             }
             scratch += 1;
             let (run, _) = joint(group, scratch, Durability::Scratch)?;
-            let (generation, base) = (to.to_path_buf(), group[0].base);
-            merged.push(Input { generation, run, remove: true, deletions: None, base });
+            let generation = to.to_path_buf();
+            let base = group[0].base;
+            merged.push(MergeInput { generation, run, remove: true, deletions: None, base });
         }
         inputs = merged;
     }

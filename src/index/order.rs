@@ -79,14 +79,18 @@ pub struct GlobalEntry {
 impl GlobalEntry {
     pub(crate) fn new(parameters: &GlobalParameters) -> Self {
         let GlobalParameters { wang, bm25, documents, tokens } = *parameters;
-        let (alpha, k1, b) = (wang.alpha(), bm25.k1(), bm25.b());
+        let alpha = wang.alpha();
+        let k1 = bm25.k1();
+        let b = bm25.b();
         Self { alpha, k1, b, documents, tokens, mean_length: parameters.mean() }
     }
 
     /// None if they are outside of their ranges.
     pub(crate) fn parameters(&self) -> Option<GlobalParameters> {
-        let (wang, bm25) = (Wang::new(self.alpha).ok()?, Bm25::new(self.k1, self.b).ok()?);
-        let (documents, tokens) = (self.documents, self.tokens);
+        let wang = Wang::new(self.alpha).ok()?;
+        let bm25 = Bm25::new(self.k1, self.b).ok()?;
+        let documents = self.documents;
+        let tokens = self.tokens;
         Some(GlobalParameters { wang, bm25, documents, tokens })
     }
 }

@@ -37,7 +37,8 @@ pub(crate) fn read_ranks<'a>(
     let documents = names.len();
     let least = BYTES_A_DOCUMENT * documents as u64;
     if least > memory_bytes {
-        let (least, given) = (least.div_ceil(1 << 20), memory_bytes >> 20);
+        let least = least.div_ceil(1 << 20);
+        let given = memory_bytes >> 20;
         let reason = format!(
             "the ranks of {documents} documents take {least} MiB of memory, and {given} MiB are given"
         );
@@ -45,7 +46,8 @@ pub(crate) fn read_ranks<'a>(
     }
     let mut first: HashMap<u128, u32> = HashMap::with_capacity(documents);
     // Of each document the first one of its name.
-    let (mut same, mut ranks) = (Vec::with_capacity(documents), vec![f32::NAN; documents]);
+    let mut same = Vec::with_capacity(documents);
+    let mut ranks = vec![f32::NAN; documents];
     let mut plain_name = Vec::new();
     for (docid, name) in (0..).zip(names) {
         plain_name.clear();
@@ -55,7 +57,8 @@ pub(crate) fn read_ranks<'a>(
     }
     let mut counts = RankCounts::default();
     let mut file = BufReader::with_capacity(1 << 18, plain::open(path)?);
-    let (mut line, mut offset) = (Vec::new(), 0);
+    let mut line = Vec::new();
+    let mut offset = 0;
     loop {
         line.clear();
         let bytes = file.read_until(b'\n', &mut line).map_err(IndexError::storage("read", path))?;
@@ -98,7 +101,8 @@ fn parse(line: &[u8], is_first: bool) -> Result<Option<(&[u8], f32)>, String> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let mut fields = line.split(|&byte| byte == b'\t');
-    let (name, value) = (fields.next().unwrap_or_default(), fields.next());
+    let name = fields.next().unwrap_or_default();
+    let value = fields.next();
     let Some(value) = value else {
         let passed = line.is_empty() || is_first && line.starts_with(b"#");
         return if passed { Ok(None) } else { Err(shown(line)) };

@@ -14,7 +14,7 @@ mod write;
 
 pub(crate) use chunks::ListChunks;
 pub(crate) use delete::write_deletions;
-pub(crate) use lay::{Guard, LaidChunk, Layout, RunPart, padded};
+pub(crate) use lay::{ChunkLayout, LaidChunk, MakerGuard, RunPart, padded};
 pub(crate) use part::{CHUNK_BYTES, PartEncoder};
 pub(crate) use read::Run;
 pub(crate) use write::{NewRun, RunWriter};
@@ -23,7 +23,7 @@ use crate::index::documents::DocumentsEntry;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry};
 use crate::index::format::{
-    HEADER_BYTES, Header, Kind, POSTINGS_SLACK, check_length, list_pages, padding, run_file,
+    FileHeader, FileKind, HEADER_BYTES, POSTINGS_SLACK, check_length, list_pages, padding, run_file,
 };
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconHeader;
@@ -41,7 +41,7 @@ pub struct PostingsHeader {
 impl PostingsHeader {
     /// Parses the first bytes of a file, and checks the file's length against them.
     pub(crate) fn parse(path: &Path, bytes: &[u8], file_bytes: u64) -> Result<Self, IndexError> {
-        let header = Header::parse(path, Kind::Postings, bytes)?;
+        let header = FileHeader::parse(path, FileKind::Postings, bytes)?;
         let [lists, postings, list_bytes, codec, block_len] = header.values;
         let form = Form::of_numbers([codec, block_len]).ok_or_else(|| {
             let found = format!("{codec} and {block_len}");
@@ -67,7 +67,7 @@ impl PostingsHeader {
 /// might have been merged before anything is published.
 pub(crate) fn sync_run(generation: &Path, run: &RunEntry) -> Result<(), IndexError> {
     let sync = |kind| storage::sync_file(&generation.join(run_file(&run.name, kind)));
-    Kind::OF_RUN.into_iter().try_for_each(sync)
+    FileKind::OF_RUN.into_iter().try_for_each(sync)
 }
 
 pub(crate) type WrittenRun = (RunEntry, Vec<FileEntry>);
@@ -84,7 +84,8 @@ pub(crate) fn join(
         let reason = format!("{} runs have the documents of {}", lists.len(), documents.len());
         return Err(IndexError::refused(generation, reason));
     }
-    let (mut runs, mut files) = (Vec::new(), Vec::new());
+    let mut runs = Vec::new();
+    let mut files = Vec::new();
     for ((mut run, more), documents) in lists.into_iter().zip(documents) {
         files.extend(more);
         documents.complete(generation, &mut run, &mut files)?;

@@ -5,7 +5,7 @@
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::{Durability, FileEntry, StorageFile};
-use crate::index::format::{HEADER_BYTES, Header, Kind, check_length, padding, run_file};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, padding, run_file};
 use crate::index::generations::manifest::{Manifest, RunEntry, find_file};
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub(crate) fn write_scores(
     globals: Option<&[f32]>,
     durability: Durability,
 ) -> Result<FileEntry, IndexError> {
-    let mut file = StorageFile::create(generation, &run_file(run, Kind::Scores), durability)?;
+    let mut file = StorageFile::create(generation, &run_file(run, FileKind::Scores), durability)?;
     let columns = [Some(ranks), globals];
     for column in columns.into_iter().flatten() {
         if column.len() != ranks.len() || !column.iter().all(is_score) {
@@ -39,7 +39,7 @@ pub(crate) fn write_scores(
     }
     let columns = columns.iter().flatten().count() as u64;
     let values = [ranks.len() as u64, SCORES_BLOCK as u64, columns, 0, 0];
-    file.finish(Header { kind: Kind::Scores, values, last: 0 })
+    file.finish(FileHeader { kind: FileKind::Scores, values, last: 0 })
 }
 
 fn is_score(score: &f32) -> bool {
@@ -66,7 +66,7 @@ impl RunScores {
         run: &RunEntry,
         files: &[FileEntry],
     ) -> Result<Option<Self>, IndexError> {
-        let name = run_file(&run.name, Kind::Scores);
+        let name = run_file(&run.name, FileKind::Scores);
         let Ok(file) = find_file(files, generation, &name) else { return Ok(None) };
         let scores = Self::open_unverified(generation, run)?;
         scores.map.verify(file.bytes, file.crc32)?;
@@ -75,8 +75,8 @@ impl RunScores {
 
     /// As [`open`](Self::open), but reads no more than the header.
     pub(crate) fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
-        let map = Map::open(&generation.join(run_file(&run.name, Kind::Scores)))?;
-        let header = Header::parse(map.path(), Kind::Scores, map.bytes())?;
+        let map = Map::open(&generation.join(run_file(&run.name, FileKind::Scores)))?;
+        let header = FileHeader::parse(map.path(), FileKind::Scores, map.bytes())?;
         header.check_unused(map.path(), 3)?;
         let [documents, block, columns, ..] = header.values;
         let wrong =
@@ -165,7 +165,8 @@ impl RunScores {
 /// `Lacks` if only some runs have them.
 pub fn ranks_of(generation: &Path, manifest: &Manifest) -> Result<Option<Vec<f32>>, IndexError> {
     let mut ranks = Vec::new();
-    let (mut with, mut without) = (None, None);
+    let mut with = None;
+    let mut without = None;
     for run in &manifest.runs {
         match RunScores::open(generation, run, &manifest.files)? {
             Some(scores) => {

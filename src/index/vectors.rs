@@ -44,7 +44,7 @@ pub struct VectorFile<'a> {
 
 /// A line, whose other members are ignored.
 #[derive(Deserialize)]
-struct Record {
+struct VectorLine {
     #[serde(alias = "_id", alias = "docid")]
     id: Id,
     #[serde(deserialize_with = "pairs")]
@@ -103,7 +103,8 @@ pub fn import<'a>(
     factor: Option<f64>,
     what: Import,
 ) -> Result<Manifest, IndexError> {
-    let (mut collected, mut inputs) = (Collected::default(), Vec::new());
+    let mut collected = Collected::default();
+    let mut inputs = Vec::new();
     for file in files {
         let number = inputs.len() as u32;
         collected.read(file.lines, Path::new(&file.entry.path), number)?;
@@ -120,7 +121,8 @@ pub fn import<'a>(
 impl Collected {
     fn read(&mut self, lines: impl Read, path: &Path, input: u32) -> Result<(), IndexError> {
         let mut lines = BufReader::with_capacity(1 << 18, lines);
-        let (mut line, mut at) = (Vec::new(), 0u64);
+        let mut line = Vec::new();
+        let mut at = 0u64;
         loop {
             line.clear();
             let offset = at;
@@ -137,7 +139,7 @@ impl Collected {
             let wrong = |expected: &str, found: String| {
                 Err(IndexError::damaged(path, offset, expected, found))
             };
-            let record: Record = match serde_json::from_slice(text) {
+            let record: VectorLine = match serde_json::from_slice(text) {
                 Ok(record) => record,
                 Err(error) => {
                     let expected = "an object with \"id\" and \"vector\", a line each";

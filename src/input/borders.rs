@@ -15,12 +15,12 @@ pub(super) mod marks;
 use crate::input::Format;
 use crate::input::formats::warc::borders::WarcBorders;
 use crate::input::formats::{mediawiki, trec};
-use found::{Found, Gone};
+use found::{FoundBorder, Gone};
 use machine::{Csv, Json, MachineBorders};
-use marks::{LINE_END, Mark, Marks};
+use marks::{BorderMarks, LINE_END, Mark};
 
 pub(super) enum Borders {
-    Marks(Marks),
+    Marks(BorderMarks),
     Warc(WarcBorders),
     Json(MachineBorders<Json>),
     Csv(MachineBorders<Csv>),
@@ -36,7 +36,7 @@ impl Borders {
             Format::Csv => Self::Csv(MachineBorders::new(max_document)),
             Format::Warc => Self::Warc(WarcBorders::new(max_document)),
             _ => match Mark::of(format) {
-                Some(mark) => Self::Marks(Marks::new(mark, max_document)),
+                Some(mark) => Self::Marks(BorderMarks::new(mark, max_document)),
                 None => Self::Files,
             },
         }
@@ -44,13 +44,13 @@ impl Borders {
 
     /// Looks at `bytes`, the piece so far, which may end at or behind `least` of them; `ended`:
     /// nothing follows them.
-    pub(super) fn find(&mut self, bytes: &[u8], least: usize, ended: bool) -> Found {
+    pub(super) fn find(&mut self, bytes: &[u8], least: usize, ended: bool) -> FoundBorder {
         match self {
             Self::Marks(marks) => marks.find(bytes, least),
             Self::Warc(warc) => warc.find(bytes, least, ended),
             Self::Json(json) => json.find(bytes, least),
             Self::Csv(csv) => csv.find(bytes, least),
-            Self::Files => Found::Nothing,
+            Self::Files => FoundBorder::Nothing,
         }
     }
 

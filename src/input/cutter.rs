@@ -8,7 +8,7 @@
 
 use super::Format;
 use super::borders::Borders;
-use super::borders::found::Found;
+use super::borders::found::FoundBorder;
 use super::piece::Piece;
 use crate::dictionary::device::lines::AsLines;
 use crate::dictionary::device::text_buffers::{TextBuffer, TextBuffers};
@@ -104,7 +104,9 @@ impl Cutter {
         self.piece.skipped.clear();
         self.dropping = None;
         self.begin(input);
-        (self.piece.offset, self.end, self.until) = (range.start, range.start, range.end);
+        self.piece.offset = range.start;
+        self.end = range.start;
+        self.until = range.end;
     }
 
     pub(crate) fn is_past_part(&self) -> bool {
@@ -172,9 +174,9 @@ impl Cutter {
                 return None;
             }
             match self.borders.find(&self.piece.bytes, self.enough(), self.ended) {
-                Found::Nothing => return None,
-                Found::End(end) => return Some(self.split_off(end, end)),
-                Found::Long(start) => {
+                FoundBorder::Nothing => return None,
+                FoundBorder::End(end) => return Some(self.split_off(end, end)),
+                FoundBorder::Long(start) => {
                     // What stands before the record goes on, the record goes.
                     let gone = self.borders.drop_record(&self.piece.bytes[start..]);
                     let offset = self.piece.offset + start as u64;
@@ -265,7 +267,8 @@ impl Cutter {
     /// Takes the first `len` bytes as a piece; what stands from `next` on begins the next.
     fn split_off(&mut self, len: usize, next: usize) -> Piece {
         self.borders.forget(next);
-        let (input, offset) = (self.input, self.piece.offset + next as u64);
+        let input = self.input;
+        let offset = self.piece.offset + next as u64;
         let rest = &self.piece.bytes[next..];
         let mut next = empty(self.format, input, offset, TextBuffer::default());
         // The buffer of what is cut is filled again when it is parsed, unless something has to be

@@ -84,7 +84,7 @@ pub struct Document<'a> {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Skip {
-    #[error("bad JSON at byte {column} of the line: expected {expected}, found {}", Found(*found))]
+    #[error("bad JSON at byte {column} of the line: expected {expected}, found {}", FoundByte(*found))]
     BadJson {
         /// Where the first wrong byte is, in bytes from the begin of the piece.
         offset: usize,
@@ -228,9 +228,9 @@ pub(crate) fn is_broken_record(reason: &str) -> bool {
     !left_out.contains(&reason)
 }
 
-struct Found(Option<u8>);
+struct FoundByte(Option<u8>);
 
-impl fmt::Display for Found {
+impl fmt::Display for FoundByte {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             None | Some(b'\n') => f.write_str("the end of the line"),
@@ -263,14 +263,14 @@ pub(super) type KeptDocument = (Option<String>, Vec<u8>, usize, usize, u64);
 
 #[cfg(test)]
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Kept {
+pub(super) struct KeptDocuments {
     pub(super) documents: Vec<KeptDocument>,
     /// Offset, line, bytes, reason.
     pub(super) skipped: Vec<(usize, u64, usize, Skip)>,
 }
 
 #[cfg(test)]
-impl DocumentSink for Kept {
+impl DocumentSink for KeptDocuments {
     fn document(&mut self, d: Document<'_>) {
         let name = match d.name {
             Name::Given(name) => Some(name.to_owned()),

@@ -34,12 +34,12 @@ impl Passed {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Walk {
+pub(crate) struct FolderWalk {
     /// The folder of the index that the job writes, which is no input even before it is an index.
     pub index: Option<PathBuf>,
 }
 
-impl Walk {
+impl FolderWalk {
     /// The index that the job writes, or another one.
     pub(super) fn is_index(&self, folder: &Path) -> bool {
         self.is_own(folder) || folder.join(LOCK).exists() && matches!(current(folder), Ok(Some(_)))
@@ -169,7 +169,7 @@ mod tests {
         fs::write(at("other/LOCK"), "").unwrap();
         fs::write(at("other/CURRENT"), "gen-000001\n").unwrap();
         fs::write(at("a.json"), "{}").unwrap();
-        let walk = Walk { index: Some(at("./idx")) };
+        let walk = FolderWalk { index: Some(at("./idx")) };
         let plan = InputPlan::walked(&[dir.path().into()], None, &walk).unwrap();
         assert_eq!(names(&plan), ["a.json"]);
         assert_eq!(plan.passed.indexes, [at("idx"), at("other")]);

@@ -44,7 +44,8 @@ pub(super) fn format_of_name(path: &Path) -> Result<Option<Format>, InputError> 
     let bare = COMPRESSED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
     let named = Format::by_name(path);
     if bare.ends_with(".ciff") {
-        let (path, unknown) = (path.display().to_string(), Unknown::Ciff);
+        let path = path.display().to_string();
+        let unknown = Unknown::Ciff;
         return Err(InputError::UnknownFormat { path, unknown });
     }
     let xml = bare.ends_with(".xml");

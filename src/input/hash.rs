@@ -16,8 +16,10 @@ pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
 
 /// What a manifest says of a file that is read as it lies there.
 pub fn entry_of(path: &Path, format: &str) -> io::Result<InputEntry> {
-    let (mut file, mut hash) = (File::open(path)?, InputHash::default());
-    let (mut bytes, mut block) = (0, vec![0; 1 << 18]);
+    let mut file = File::open(path)?;
+    let mut hash = InputHash::default();
+    let mut bytes = 0;
+    let mut block = vec![0; 1 << 18];
     loop {
         match file.read(&mut block)? {
             0 => break,

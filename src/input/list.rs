@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// One file of the input, or standard input.
 #[derive(Clone, Debug)]
-pub(crate) struct Input {
+pub(crate) struct InputFile {
     /// Where it is; `None` for standard input and documents in memory.
     pub path: Option<PathBuf>,
     /// The path below the argument that named it, which names documents without a name: that of a
@@ -23,7 +23,7 @@ pub(crate) struct Input {
 
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
-    entries: Vec<Entry>,
+    entries: Vec<ListedFile>,
     /// The paths of all below their roots, or the names of those that have no path.
     names: Vec<u8>,
     /// The folders that files were found below, and those of files that were named by themselves.
@@ -31,7 +31,7 @@ pub struct Inputs {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct ListedFile {
     /// Where its name ends; it begins where the last one ends.
     end: u64,
     bytes: u64,
@@ -53,12 +53,12 @@ impl Inputs {
 
     /// # Panics
     /// If there is no such input, as all that follow.
-    pub(crate) fn get(&self, number: usize) -> Input {
-        let Entry { bytes, format, .. } = self.entries[number];
-        Input { path: self.path(number), name: self.name(number).into(), bytes, format }
+    pub(crate) fn get(&self, number: usize) -> InputFile {
+        let ListedFile { bytes, format, .. } = self.entries[number];
+        InputFile { path: self.path(number), name: self.name(number).into(), bytes, format }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Input> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = InputFile> {
         (0..self.len()).map(|number| self.get(number))
     }
 
@@ -98,7 +98,7 @@ impl Inputs {
     }
 
     pub(crate) fn memory(&self) -> u64 {
-        (self.entries.len() * size_of::<Entry>() + self.names.len()) as u64
+        (self.entries.len() * size_of::<ListedFile>() + self.names.len()) as u64
     }
 
     /// Adds the file at `path`, found below `root` or named by itself.
@@ -115,11 +115,11 @@ impl Inputs {
             self.roots.push(folder.to_path_buf());
         }
         let root = self.roots.len() as u32 - 1;
-        self.push(below.as_os_str(), Entry { end: 0, bytes, root, format, found });
+        self.push(below.as_os_str(), ListedFile { end: 0, bytes, root, format, found });
     }
 
     pub(super) fn push_stream(&mut self, name: &str, format: Format) {
-        let entry = Entry { end: 0, bytes: 0, root: NO_ROOT, format, found: false };
+        let entry = ListedFile { end: 0, bytes: 0, root: NO_ROOT, format, found: false };
         self.push(OsStr::new(name), entry);
     }
 
@@ -141,9 +141,9 @@ impl Inputs {
         self.push(other.below_root(number).as_os_str(), other.entries[number]);
     }
 
-    fn push(&mut self, name: &OsStr, entry: Entry) {
+    fn push(&mut self, name: &OsStr, entry: ListedFile) {
         self.names.extend_from_slice(name.as_bytes());
-        self.entries.push(Entry { end: self.names.len() as u64, ..entry });
+        self.entries.push(ListedFile { end: self.names.len() as u64, ..entry });
     }
 
     fn below_root(&self, number: usize) -> &Path {

@@ -115,7 +115,9 @@ mod tests {
             || GivenDocuments::new((0..20).map(|i| OwnedDocument::new(format!("{i}"), "a b")));
         let mut whole = Vec::new();
         documents().read_to_end(&mut whole).unwrap();
-        let (mut small, mut reader, mut part) = (Vec::new(), documents(), [0; 3]);
+        let mut small = Vec::new();
+        let mut reader = documents();
+        let mut part = [0; 3];
         loop {
             match reader.read(&mut part).unwrap() {
                 0 => break,

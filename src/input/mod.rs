@@ -225,7 +225,9 @@ fn is_csv(head: &[u8]) -> bool {
         let mut names =
             line.split(|byte| byte == separator).map(|name| name.trim_ascii().trim_ascii_quotes());
         let any = |found: bool, is: bool| found || is;
-        let (mut name, mut text, mut count) = (false, false, 0);
+        let mut name = false;
+        let mut text = false;
+        let mut count = 0;
         for field in &mut names {
             name = any(name, fields.name_rank(field).is_some());
             text = any(text, fields.is_text(field));

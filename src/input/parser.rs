@@ -5,13 +5,13 @@ use super::document::{self, Document, DocumentSink, Skip};
 use super::piece::Piece;
 use super::splits::InputPlan;
 use super::turns::{Turn, Turns};
-use super::wanted::Wanted;
+use super::wanted::WantedInput;
 use crate::dictionary::device::lines::{DeviceLines, LONGEST_LINE, MOST_LINES_BYTES};
 use crate::dictionary::device::text_buffers::TextBuffers;
-use crate::dictionary::device::texts::{PieceText, Texts};
+use crate::dictionary::device::texts::{PieceText, TextGatherer};
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::Location;
-use crate::index::documents::pieces::{PieceDocuments, Room, Skipped};
+use crate::index::documents::pieces::{DocumentsRoom, PieceDocuments, Skipped};
 use crate::input::Format;
 use crate::input::formats::fields::Fields;
 use crate::input::formats::json_values;
@@ -28,7 +28,7 @@ pub(crate) struct PieceParser<R> {
     turn: Turn,
     parsers: Parsers,
     /// What the next piece may need: about as much as the last one.
-    room: Room,
+    room: DocumentsRoom,
 }
 
 impl<R: Regroup> PieceParser<R> {
@@ -43,7 +43,7 @@ impl<R: Regroup> PieceParser<R> {
             turn: Turn::new(turns.clone()),
             regroup,
             parsers: Parsers::new((max_document, fields), Turn::new(turns)),
-            room: Room::default(),
+            room: DocumentsRoom::default(),
         }
     }
 
@@ -52,7 +52,7 @@ impl<R: Regroup> PieceParser<R> {
     pub(crate) fn parse(
         &mut self,
         plan: &InputPlan,
-        wanted: Option<&Wanted>,
+        wanted: Option<&WantedInput>,
         piece: &mut Piece,
     ) -> (Vec<R::Group>, PieceDocuments) {
         if wanted.is_none() && self.hands_on_lines(piece) {
@@ -143,7 +143,7 @@ pub(crate) fn parse_lines(
     buffers: &Arc<TextBuffers>,
 ) -> (PieceText, PieceDocuments) {
     // No text is longer than its line.
-    let mut texts = Texts::new(buffers.clone()).expecting(text.bytes.len());
+    let mut texts = TextGatherer::new(buffers.clone()).expecting(text.bytes.len());
     let mut batch = PieceDocuments::new(lines.input, Vec::new());
     let mut sink = PieceSink {
         regroup: &mut texts,
@@ -166,7 +166,7 @@ struct PieceSink<'a, R> {
     offset: u64,
     max_document: u64,
     /// The documents that are indexed; all of them if nothing is said.
-    wanted: Option<&'a Wanted>,
+    wanted: Option<&'a WantedInput>,
 }
 
 impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
@@ -194,9 +194,9 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
         let name = document.name.or_empty();
         let hash = || XxHash3_64::oneshot(document.text);
         let content = match self.wanted {
-            Some(Wanted::At(places)) if !places.contains(location.input, offset) => return,
-            None | Some(Wanted::At(_)) => (!R::COUNTED_LATER).then(hash),
-            Some(Wanted::Unknown(known)) => {
+            Some(WantedInput::At(places)) if !places.contains(location.input, offset) => return,
+            None | Some(WantedInput::At(_)) => (!R::COUNTED_LATER).then(hash),
+            Some(WantedInput::Unknown(known)) => {
                 let named = known.look_for(name.as_bytes());
                 let content = hash();
                 self.batch.see(name, document.line, location, content);
@@ -249,9 +249,9 @@ mod tests {
             }
             offset += line.len() as u64 + 1;
         }
-        let wanted = Wanted::At(wanted);
+        let wanted = WantedInput::At(wanted);
         let most = lines[2].len() as u64 - 1;
-        let texts = Texts::new(Arc::default());
+        let texts = TextGatherer::new(Arc::default());
         let mut parser = PieceParser::new(texts, (most, &plan.fields), Arc::default());
         // The second piece has room from the first.
         for (wanted, expected, starts) in [

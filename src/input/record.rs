@@ -46,13 +46,13 @@ pub(crate) fn fetch(path: &Path, offset: u64, bytes: u32) -> io::Result<Vec<u8>>
 const HEAD_BYTES: u64 = 1 << 20;
 
 /// Reads texts of documents again, as they were indexed.
-pub(crate) struct Texts {
+pub(crate) struct DocumentTexts {
     parsers: Parsers,
     /// The first record of files where it names the columns.
     heads: HashMap<PathBuf, Vec<u8>>,
 }
 
-impl Texts {
+impl DocumentTexts {
     pub(crate) fn new(max_document: u64, fields: &Fields) -> Self {
         let parsers = Parsers::new((max_document, fields), Turn::alone());
         Self { parsers, heads: HashMap::new() }
@@ -78,7 +78,7 @@ impl Texts {
         if format == Format::Json {
             json_values::to_lines(&mut record);
         }
-        let mut found = Found::default();
+        let mut found = FirstDocument::default();
         if format.file_is_document() {
             let name = path.to_string_lossy();
             self.parsers.file(format, &name, &record, &mut found);
@@ -97,12 +97,12 @@ impl Texts {
 
 /// The first document of a record.
 #[derive(Default)]
-struct Found {
+struct FirstDocument {
     text: Option<Vec<u8>>,
     why: Option<Skip>,
 }
 
-impl DocumentSink for Found {
+impl DocumentSink for FirstDocument {
     fn document(&mut self, document: Document<'_>) {
         self.text.get_or_insert_with(|| document.text.to_vec());
     }
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn texts_are_those_of_their_format() {
-        let mut texts = Texts::new(1 << 20, &Fields::default());
+        let mut texts = DocumentTexts::new(1 << 20, &Fields::default());
         let page = "<page><title>Mills</title><revision><text>of old</text></revision></page>";
         let warc = "WARC/1.0\r\nWARC-Type: conversion\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nmills\r\n\r\n";
         for (format, before, record, expected) in [

@@ -12,12 +12,12 @@ use super::cutter::Cutter;
 use super::parser::PieceParser;
 use super::splits::InputPlan;
 use crate::crew::Crew;
-use crate::dictionary::group::Group;
+use crate::dictionary::group::TermGroup;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::Regroup;
 use crate::dictionary::regroup::TokenTally;
-use crate::dictionary::stream::{TokenGroup, Tokens};
+use crate::dictionary::stream::{StreamTokens, TokenGroup};
 use crate::dictionary::tally::Tally;
 use crate::input::streams::split_stream::{FileBlock, SplitStream};
 use crate::text::analysis::Analysis;
@@ -51,7 +51,7 @@ pub(crate) struct Sample {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct SamplePlace {
     input: u32,
     /// Where it begins in the file, in bytes.
     offset: u64,
@@ -74,7 +74,8 @@ pub(crate) fn sample(
     let places = places(plan, per_gigabyte);
     let next = AtomicUsize::new(0);
     let take = || {
-        let (analysis, owners) = (analysis.clone(), owners.clone());
+        let analysis = analysis.clone();
+        let owners = owners.clone();
         let places = || places.get(next.fetch_add(1, Ordering::Relaxed)).copied();
         match indexing {
             // What a device makes of texts is encoded as what parsers count is.
@@ -107,7 +108,7 @@ impl Sample {
 /// lists of their own: as much as so many postings.
 const TERM_WEIGHT: u64 = 12;
 
-fn weigh_postings(group: &Group, weights: &mut [u64]) {
+fn weigh_postings(group: &TermGroup, weights: &mut [u64]) {
     for term in &group.terms {
         weights[usize::from(term.suffix.collection)] += TERM_WEIGHT + u64::from(term.postings);
     }
@@ -115,13 +116,13 @@ fn weigh_postings(group: &Group, weights: &mut [u64]) {
 
 fn weigh_tokens(group: &TokenGroup, weights: &mut [u64]) {
     for (collection, stream) in group.streams() {
-        weights[usize::from(collection)] += Tokens::new(stream).count() as u64;
+        weights[usize::from(collection)] += StreamTokens::new(stream).count() as u64;
     }
 }
 
 fn take<R: Regroup>(
     plan: &InputPlan,
-    places: impl FnMut() -> Option<Place>,
+    places: impl FnMut() -> Option<SamplePlace>,
     regroup: R,
     max_document: u64,
     weigh: fn(&R::Group, &mut [u64]),
@@ -151,7 +152,7 @@ fn take<R: Regroup>(
 }
 
 /// Reads a place as a block that ends its split; `None` if that is not possible.
-fn read(plan: &InputPlan, place: Place) -> Option<FileBlock> {
+fn read(plan: &InputPlan, place: SamplePlace) -> Option<FileBlock> {
     let read = |offset, bytes| plan.peek(place.input, offset, bytes).ok();
     let mut head = read(0, 4)?;
     let compression = Compression::by_content(&head);
@@ -165,7 +166,7 @@ fn read(plan: &InputPlan, place: Place) -> Option<FileBlock> {
     Some(FileBlock { input: place.input, compression, bytes, ends_input: true, ends_split: true })
 }
 
-fn places(plan: &InputPlan, per_gigabyte: u64) -> Vec<Place> {
+fn places(plan: &InputPlan, per_gigabyte: u64) -> Vec<SamplePlace> {
     let text = |bytes: u64, compressed: bool| if compressed { bytes * SWELL } else { bytes };
     let sizes: Vec<(u64, bool)> = (0..plan.inputs.len())
         .map(|i| {
@@ -179,15 +180,16 @@ fn places(plan: &InputPlan, per_gigabyte: u64) -> Vec<Place> {
     let wanted = ((u128::from(total) * u128::from(per_gigabyte)) >> 30) as u64;
     let bytes = wanted.max(per_gigabyte).min(total / PART).min(MOST_BYTES);
     let number = bytes.div_ceil(PLACE_BYTES);
-    let mut places: Vec<Place> = Vec::new();
-    let (mut input, mut before) = (0, 0);
+    let mut places: Vec<SamplePlace> = Vec::new();
+    let mut input = 0;
+    let mut before = 0;
     for i in 0..number {
         let at = (u128::from(total) * u128::from(2 * i + 1) / u128::from(2 * number)) as u64;
         while before + sizes[input].0 <= at {
             before += sizes[input].0;
             input += 1;
         }
-        let place = Place { input: input as u32, offset: at - before, bytes: bytes / number };
+        let place = SamplePlace { input: input as u32, offset: at - before, bytes: bytes / number };
         match places.last_mut() {
             // A compressed file has one place, its beginning.
             Some(last) if last.input == place.input && sizes[input].1 => last.bytes += place.bytes,
@@ -248,7 +250,8 @@ mod tests {
             let threads = take(Indexing::Tokens, 3);
             assert_eq!((tokens.bytes, &tokens.weights), (threads.bytes, &threads.weights));
             let weight = |sample: &Sample, term| sample.weights[usize::from(trie_collection(term))];
-            let (twice, once) = (weight(&tokens, "miller"), weight(&tokens, "common"));
+            let twice = weight(&tokens, "miller");
+            let once = weight(&tokens, "common");
             assert!(once > 100 && twice == 2 * once, "{name}: {twice} {once}");
             let numbers = tokens.weights.iter().sum::<u64>() - twice - once;
             assert_eq!(numbers, once, "{name}");

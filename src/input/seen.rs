@@ -25,7 +25,8 @@ impl InputPlan {
 
     /// The names of the fields of the first input's first record, where records have any.
     fn first_fields(&self) -> Option<Vec<String>> {
-        let (path, format) = (self.inputs.path(0)?, self.inputs.format(0));
+        let path = self.inputs.path(0)?;
+        let format = self.inputs.format(0);
         let mut head = vec![0; HEAD_BYTES as usize];
         let mut stream = unpacked::Unpacked::open(&path).ok()?;
         let mut len = 0;

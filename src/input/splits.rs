@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use super::error::{InputError, io_error};
-use super::folder::{Passed, Walk};
+use super::folder::{FolderWalk, Passed};
 use super::guess::{content_format, format_of_content, format_of_name, metadata, read_head};
-use super::list::{Input, Inputs};
+use super::list::{InputFile, Inputs};
 use crate::input::streams::pipe::Pipe;
 use crate::input::streams::shared_file::{CHANGED, SharedFile};
 use crate::order::PIECE_BYTES;
@@ -43,7 +43,7 @@ pub struct InputPlan {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Source {
+pub(crate) struct InputSource {
     pub paths: Vec<PathBuf>,
     /// Found out for each file if none is given.
     pub format: Option<Format>,
@@ -56,14 +56,14 @@ impl fmt::Debug for InputPlan {
     }
 }
 
-pub(crate) struct Opened {
+pub(crate) struct OpenedInput {
     pub reader: Box<dyn Read>,
     pub compression: Compression,
     pub read: u64,
     file: Option<(File, Metadata)>,
 }
 
-impl Opened {
+impl OpenedInput {
     pub(crate) fn check_unchanged(&self) -> io::Result<()> {
         let Some((file, before)) = &self.file else { return Ok(()) };
         let now = file.metadata()?;
@@ -84,7 +84,7 @@ impl InputPlan {
     /// in folders only files are read whose name tells it.
     #[cfg(test)]
     pub(crate) fn new(arguments: &[PathBuf], format: Option<Format>) -> Result<Self, InputError> {
-        Self::walked(arguments, format, &Walk::default())
+        Self::walked(arguments, format, &FolderWalk::default())
     }
 
     /// As [`new`](Self::new), but what belongs to the index of `walk` or another is passed over in
@@ -92,7 +92,7 @@ impl InputPlan {
     pub(crate) fn walked(
         arguments: &[PathBuf],
         format: Option<Format>,
-        walk: &Walk,
+        walk: &FolderWalk,
     ) -> Result<Self, InputError> {
         let mut plan = Self::empty();
         for argument in arguments {
@@ -104,9 +104,12 @@ impl InputPlan {
 
     /// Expands sources one behind the other. A file that is there twice is read once, in its first
     /// place; what belongs to an index is passed over, for patterns match it by chance.
-    pub(crate) fn of_sources(sources: &[Source], walk: &Walk) -> Result<Self, InputError> {
+    pub(crate) fn of_sources(
+        sources: &[InputSource],
+        walk: &FolderWalk,
+    ) -> Result<Self, InputError> {
         let mut plan = Self::empty();
-        for Source { paths, format } in sources {
+        for InputSource { paths, format } in sources {
             for path in paths {
                 match plan.add(path, *format, walk) {
                     Err(InputError::IsIndex { .. }) => plan.passed.indexes.push(path.clone()),
@@ -139,7 +142,7 @@ impl InputPlan {
         &mut self,
         argument: &Path,
         format: Option<Format>,
-        walk: &Walk,
+        walk: &FolderWalk,
     ) -> Result<(), InputError> {
         if argument.as_os_str() == STDIN {
             return self.add_stdin(format);
@@ -188,7 +191,7 @@ impl InputPlan {
     pub(crate) fn digest(&self) -> u64 {
         let mut hash = twox_hash::XxHash3_64::new();
         hash.write(format!("{:?}\n", self.fields).as_bytes());
-        for Input { name, bytes, format, .. } in self.inputs.iter() {
+        for InputFile { name, bytes, format, .. } in self.inputs.iter() {
             hash.write(format!("{}:{name}:{bytes}:{format}\n", name.len()).as_bytes());
         }
         hash.finish()
@@ -255,7 +258,7 @@ impl InputPlan {
         &mut self,
         folder: &Path,
         format: Option<Format>,
-        walk: &Walk,
+        walk: &FolderWalk,
     ) -> Result<(), InputError> {
         let before = self.inputs.len();
         let mut passed = std::mem::take(&mut self.passed);
@@ -273,7 +276,8 @@ impl InputPlan {
         if self.inputs.len() == before
             && let Some(first) = self.passed.first.first()
         {
-            let (path, first) = (folder.display().to_string(), first.clone());
+            let path = folder.display().to_string();
+            let first = first.clone();
             return Err(InputError::NothingReadable { path, first });
         }
         if self.inputs.len() == before {
@@ -298,7 +302,8 @@ impl InputPlan {
     fn make_splits(&mut self) {
         let mut shared = 0;
         for number in 0..self.inputs.len() {
-            let (format, bytes) = (self.inputs.format(number), self.inputs.bytes(number));
+            let format = self.inputs.format(number);
+            let bytes = self.inputs.bytes(number);
             let number = number as u32;
             match self.splits.last_mut() {
                 Some(split)
@@ -319,7 +324,7 @@ impl InputPlan {
 
     /// Opens an input; `None` while the first bytes of a pipe are not there. The reader of a pipe
     /// fails with `WouldBlock` while more is to come.
-    pub(crate) fn open(&self, input: u32) -> Result<Option<Opened>, InputError> {
+    pub(crate) fn open(&self, input: u32) -> Result<Option<OpenedInput>, InputError> {
         let error = |e| self.read_error(input, e);
         let regular = match self.inputs.path(input as usize) {
             Some(path) if path.metadata().map_err(error)?.is_file() => Some(path),
@@ -334,7 +339,7 @@ impl InputPlan {
         let compression = Compression::by_content(&start);
         let reader = Box::new(Cursor::new(start).chain(reader));
         debug!(path = %path.display(), %compression, "reading");
-        Ok(Some(Opened { reader, compression, read: 0, file: Some((file, before)) }))
+        Ok(Some(OpenedInput { reader, compression, read: 0, file: Some((file, before)) }))
     }
 
     /// Opens an input that several can read together, in pieces of `piece_bytes`, if it is one.
@@ -343,7 +348,8 @@ impl InputPlan {
         split: &Split,
         piece_bytes: usize,
     ) -> Result<Option<SharedFile>, InputError> {
-        let (input, format) = (split.inputs.start, split.format);
+        let input = split.inputs.start;
+        let format = split.format;
         let Some(path) = self.inputs.path(input as usize) else { return Ok(None) };
         let open = || match SharedFile::has_marks(format) && path.metadata()?.is_file() {
             true => SharedFile::new(input, format, File::open(&path)?, piece_bytes),
@@ -370,7 +376,7 @@ impl InputPlan {
     }
 
     /// [`open`](Self::open) for what is no file of a known length.
-    fn open_pipe(&self, input: u32) -> io::Result<Option<Opened>> {
+    fn open_pipe(&self, input: u32) -> io::Result<Option<OpenedInput>> {
         let mut pipes = lock(&self.pipes);
         let mut pipe = match (pipes.remove(&input), self.inputs.path(input as usize)) {
             (Some(pipe), _) => pipe,
@@ -388,7 +394,7 @@ impl InputPlan {
             }
             Err(e) => return Err(e),
         };
-        Ok(Some(Opened { reader: Box::new(pipe), compression, read: 0, file: None }))
+        Ok(Some(OpenedInput { reader: Box::new(pipe), compression, read: 0, file: None }))
     }
 
     pub(crate) fn read_error(&self, input: u32, source: io::Error) -> InputError {

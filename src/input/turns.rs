@@ -100,7 +100,9 @@ mod tests {
     fn long_documents_share_the_room() {
         let turns = Arc::new(Turns::new(8 * LONG_BYTES));
         let turn = || Turn::new(turns.clone());
-        let (mut a, mut b, mut c) = (turn(), turn(), turn());
+        let mut a = turn();
+        let mut b = turn();
+        let mut c = turn();
         a.take(LONG_BYTES);
         assert_eq!(*turns.lock(), 0, "it is not long");
         a.take(2 * LONG_BYTES);
@@ -129,7 +131,8 @@ mod tests {
         let turns = Arc::new(Turns::new(4 * LONG_BYTES));
         let (done, heard) = channel();
         for _ in 0..4 {
-            let (mut turn, done) = (Turn::new(turns.clone()), done.clone());
+            let mut turn = Turn::new(turns.clone());
+            let done = done.clone();
             std::thread::spawn(move || {
                 for _ in 0..50 {
                     (1..40).for_each(|n| turn.take(n * LONG_BYTES / 4));

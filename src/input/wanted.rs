@@ -5,7 +5,7 @@ use crate::pages;
 use twox_hash::XxHash3_64;
 
 #[derive(Clone, Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum WantedInput {
     At(WantedDocuments),
     /// Those that are not known; all others are noted too
     /// ([`PieceDocuments::see`](crate::index::documents::pieces::PieceDocuments::see)).
@@ -59,7 +59,7 @@ pub(crate) struct KnownDocuments {
 
 /// A document's name, as it is looked for; none if it is missing.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Named(Option<u64>);
+pub(crate) struct WantedName(Option<u64>);
 
 /// Slots behind the place of a name where its keys may lie.
 const NEAR: usize = 16;
@@ -95,16 +95,16 @@ impl KnownDocuments {
     /// Begins to look for a document by its name, which is empty if it is missing: what will be
     /// needed is brought into the cache.
     #[inline]
-    pub(crate) fn look_for(&self, name: &[u8]) -> Named {
+    pub(crate) fn look_for(&self, name: &[u8]) -> WantedName {
         let named = (!name.is_empty()).then(|| XxHash3_64::oneshot(name));
         if let (Some(named), false) = (named, self.slots.is_empty()) {
             prefetch(&self.slots[self.home(named)]);
         }
-        Named(named)
+        WantedName(named)
     }
 
     #[inline]
-    pub(crate) fn contains(&self, Named(name): Named, content: u64) -> bool {
+    pub(crate) fn contains(&self, WantedName(name): WantedName, content: u64) -> bool {
         !self.slots.is_empty() && self.find(name.unwrap_or(content), content).is_ok()
     }
 

@@ -83,7 +83,8 @@ impl Area {
 
     #[cfg(target_os = "linux")]
     fn move_to(self, larger: &mut Self) {
-        let (from, to) = (self.start.as_ptr().cast(), larger.start.as_ptr().cast::<libc::c_void>());
+        let from = self.start.as_ptr().cast();
+        let to = larger.start.as_ptr().cast::<libc::c_void>();
         let how = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
         // SAFETY: the pages of both are theirs. Nothing refers to those of `self`, which ends here,
         // and `larger` has at least as many, which are replaced as a whole.

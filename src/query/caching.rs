@@ -83,7 +83,8 @@ impl Demand {
         let next = AtomicUsize::new(0);
         let block_len = snapshot.generation().manifest().settings.block_size as usize;
         let work = || -> Result<Self, IndexError> {
-            let (mut planner, mut searcher) = (Planner::default(), Searcher::new());
+            let mut planner = Planner::default();
+            let mut searcher = Searcher::new();
             let mut demand = Self::new(block_len);
             loop {
                 let start = next.fetch_add(AT_ONCE, Ordering::Relaxed);
@@ -189,7 +190,8 @@ impl Demand {
         memory_bytes: u64,
     ) -> CachePlan {
         let Admitted { bytes: cached_bytes, cached } = self.admit(policy, memory_bytes, lambda);
-        let (queries, k) = (self.queries, k.get());
+        let queries = self.queries;
+        let k = k.get();
         CachePlan { of, policy, lambda, k, queries, memory_bytes, cached_bytes, cached }
     }
 
@@ -234,7 +236,8 @@ struct Admission<'a> {
 impl Admission<'_> {
     /// Admits the first units of a list if there is room for the missing ones.
     fn take(&mut self, number: usize, units: usize, room: u64) -> bool {
-        let (list, there) = (self.lists[number], self.units[number]);
+        let list = self.lists[number];
+        let there = self.units[number];
         let more = list.bytes_of(units) - list.bytes_of(there);
         let fits = self.bytes + more <= room;
         if fits {

@@ -2,13 +2,13 @@
 
 use super::again::Again;
 use super::kernels::{
-    Block, Matches, NO_DOCID, Room, Shares, first_block, first_posting, match_block, scores,
-    share_out,
+    BlockRoom, CandidateShares, DocidBlock, Matches, NO_DOCID, first_block, first_posting,
+    match_block, scores, share_out,
 };
 pub(crate) use super::norms::Norms;
 use crate::codec::prefetch::prefetch_bytes;
 use crate::cpu::Level;
-use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK, PackedBlock};
+use crate::index::list::{ListError, ListView, MAX_BLOCK, PackedBlock, SegmentColumns};
 use crate::score::weight::Weight;
 use std::ops::Range;
 
@@ -43,7 +43,8 @@ impl<'a> RunSearch<'a> {
         norms: Norms<'a>,
         level: Level,
     ) -> Self {
-        let (first_docid, documents) = (docids.start, docids.len());
+        let first_docid = docids.start;
+        let documents = docids.len();
         let statics = norms.statics.len();
         assert!(statics == 0 || statics >= documents, "{statics} of {documents} documents");
         let known = norms.documents.len();
@@ -70,15 +71,15 @@ const FETCHED: usize = 192;
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Cursor {
-    pub(super) docids: Room,
+    pub(super) docids: BlockRoom,
     tail_tfs: [u32; MAX_BLOCK],
     apart: [u8; 640],
     tfs: [u32; MAX_BLOCK],
     /// The places of the candidates in the list.
-    pub(super) positions: Room,
+    pub(super) positions: BlockRoom,
     apart_too: [u8; 576],
     pub(super) scores: [f32; MAX_BLOCK],
-    shares: Shares,
+    shares: CandidateShares,
     pub(super) len: usize,
     /// The first posting of the block that is not used up.
     pub(super) at: usize,
@@ -88,7 +89,7 @@ pub(crate) struct Cursor {
     tfs_block: usize,
     block_len: usize,
     pub(super) again: Again,
-    columns: Columns,
+    columns: SegmentColumns,
     lines: [PackedBlock; MAX_BLOCK + 16],
 }
 
@@ -103,7 +104,7 @@ impl Default for Cursor {
             positions: [0; MAX_BLOCK + 16],
             apart_too: [0; 576],
             scores: [0.0; MAX_BLOCK],
-            shares: Shares::NONE,
+            shares: CandidateShares::NONE,
             len: 0,
             at: 0,
             block: NONE,
@@ -111,7 +112,7 @@ impl Default for Cursor {
             tfs_block: NONE,
             block_len: 0,
             again: Again::default(),
-            columns: Columns::default(),
+            columns: SegmentColumns::default(),
             lines: [line; MAX_BLOCK + 16],
         }
     }
@@ -119,7 +120,10 @@ impl Default for Cursor {
 
 impl Cursor {
     pub(super) fn reset(&mut self) {
-        (self.len, self.at, self.block, self.tfs_block) = (0, 0, NONE, NONE);
+        self.len = 0;
+        self.at = 0;
+        self.block = NONE;
+        self.tfs_block = NONE;
         self.columns.close();
     }
 
@@ -359,8 +363,8 @@ impl Cursor {
     pub(super) fn find(
         &mut self,
         (list, documents): (&ListView<'_>, u32),
-        (candidates, count): (&Room, usize),
-        (docids, kept): (&mut Room, &mut Room),
+        (candidates, count): (&BlockRoom, usize),
+        (docids, kept): (&mut BlockRoom, &mut BlockRoom),
         level: Level,
     ) -> Result<(usize, bool), ListError> {
         let from = if self.block == NONE { 0 } else { self.block };
@@ -374,7 +378,8 @@ impl Cursor {
                 prefetch_bytes(list.bytes_of(line), FETCHED);
             }
         }
-        let (mut found, mut next) = (0, 0);
+        let mut found = 0;
+        let mut next = 0;
         for share in 0..self.shares.len {
             let block = self.shares.blocks[share] as usize;
             let end = self.shares.ends[share] as usize;
@@ -390,7 +395,7 @@ impl Cursor {
             }
             if self.len > 0 {
                 let first = (block * self.block_len) as u32;
-                let block = Block { docids: &self.docids, len: self.len, first };
+                let block = DocidBlock { docids: &self.docids, len: self.len, first };
                 let positions = &mut self.positions;
                 let mut matches = Matches { found, docids, kept, positions };
                 match_block(level, candidates, (next, end), block, &mut matches);

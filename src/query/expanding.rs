@@ -15,7 +15,7 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 
-pub type Read = io::Result<Result<Query, Refused>>;
+pub type ReadQuery = io::Result<Result<Query, Refused>>;
 
 /// That of the threads.
 const NAME: &str = "expand";
@@ -24,12 +24,12 @@ const NAME: &str = "expand";
 const AHEAD: usize = 4;
 
 /// A query to expand, and where it goes.
-type Task = (Query, Sender<Read>);
+type Task = (Query, Sender<ReadQuery>);
 
 /// The queries of a stream, expanded, in their order. A query that cannot be expanded is an error
 /// that names it.
 pub struct Expanded {
-    in_order: Receiver<Receiver<Read>>,
+    in_order: Receiver<Receiver<ReadQuery>>,
 }
 
 impl Expanded {
@@ -38,7 +38,7 @@ impl Expanded {
     /// # Errors
     /// If the texts of the index can no longer be had, or the system has no more threads.
     pub fn new(
-        queries: impl Iterator<Item = Read> + Send + 'static,
+        queries: impl Iterator<Item = ReadQuery> + Send + 'static,
         expander: Expander,
         threads: NonZeroUsize,
     ) -> Result<Self, QueryError> {
@@ -57,9 +57,9 @@ impl Expanded {
 }
 
 impl Iterator for Expanded {
-    type Item = Read;
+    type Item = ReadQuery;
 
-    fn next(&mut self) -> Option<Read> {
+    fn next(&mut self) -> Option<ReadQuery> {
         let query = self.in_order.recv().ok()?;
         let panicked = |_| Err(io::Error::other("a thread that expands queries panicked"));
         Some(query.recv().unwrap_or_else(panicked))
@@ -68,9 +68,9 @@ impl Iterator for Expanded {
 
 /// Reads queries until the iterator is gone; refused lines go on unchanged.
 fn deal_out(
-    queries: impl Iterator<Item = Read>,
+    queries: impl Iterator<Item = ReadQuery>,
     tasks: &Sender<Task>,
-    give: &SyncSender<Receiver<Read>>,
+    give: &SyncSender<Receiver<ReadQuery>>,
 ) {
     for read in queries {
         let (to, from) = channel();

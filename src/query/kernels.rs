@@ -32,22 +32,22 @@ pub(super) const UNMATCHED: f32 = -0.0;
 /// Room for the numbers of the longest block and one vector beyond it. If the numbers are docids,
 /// [`NO_DOCID`] follows them 16 times, and those of a block up to a multiple of 128 besides; the
 /// rest is arbitrary.
-pub(super) type Room = [u32; BLOCK + 16];
+pub(super) type BlockRoom = [u32; BLOCK + 16];
 
 #[derive(Debug)]
 pub(super) struct Matches<'a> {
     /// How many were found; the arrays are arbitrary behind them.
     pub(super) found: usize,
-    pub(super) docids: &'a mut Room,
+    pub(super) docids: &'a mut BlockRoom,
     /// Their numbers among the candidates.
-    pub(super) kept: &'a mut Room,
+    pub(super) kept: &'a mut BlockRoom,
     /// Their places in the list.
-    pub(super) positions: &'a mut Room,
+    pub(super) positions: &'a mut BlockRoom,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Block<'a> {
-    pub(super) docids: &'a Room,
+pub(super) struct DocidBlock<'a> {
+    pub(super) docids: &'a BlockRoom,
     /// How many docids: at least 1.
     pub(super) len: usize,
     /// Position of the first in the list.
@@ -71,16 +71,17 @@ macro_rules! dispatch {
 
 /// Candidates by the block of a list in which they lie: a share for each block.
 #[derive(Clone, Debug)]
-pub(super) struct Shares {
-    pub(super) blocks: Room,
+pub(super) struct CandidateShares {
+    pub(super) blocks: BlockRoom,
     /// Of each share, the number of the first candidate behind it.
-    pub(super) ends: Room,
+    pub(super) ends: BlockRoom,
     /// How many shares; the arrays are arbitrary behind them.
     pub(super) len: usize,
 }
 
-impl Shares {
-    pub(super) const NONE: Self = Shares { blocks: [0; BLOCK + 16], ends: [0; BLOCK + 16], len: 0 };
+impl CandidateShares {
+    pub(super) const NONE: Self =
+        CandidateShares { blocks: [0; BLOCK + 16], ends: [0; BLOCK + 16], len: 0 };
 
     #[inline(always)]
     fn push(&mut self, block: usize, end: usize) {
@@ -97,8 +98,8 @@ pub(super) fn share_out(
     level: Level,
     last_docids: &[[u8; 4]],
     from: usize,
-    candidates: (&Room, usize),
-    shares: &mut Shares,
+    candidates: (&BlockRoom, usize),
+    shares: &mut CandidateShares,
 ) {
     dispatch!(level, share_out(last_docids, from, candidates, shares))
 }
@@ -109,9 +110,9 @@ pub(super) fn share_out(
 #[inline]
 pub(super) fn match_block(
     level: Level,
-    candidates: &Room,
+    candidates: &BlockRoom,
     (from, end): (usize, usize),
-    block: Block<'_>,
+    block: DocidBlock<'_>,
     matches: &mut Matches<'_>,
 ) {
     dispatch!(level, match_block(candidates, (from, end), block, matches))
@@ -122,7 +123,7 @@ pub(super) fn match_block(
 #[inline]
 pub(super) fn first_posting(
     level: Level,
-    docids: &Room,
+    docids: &BlockRoom,
     (from, len): (usize, usize),
     docid: u32,
 ) -> usize {
@@ -134,7 +135,7 @@ pub(super) fn first_posting(
 pub(super) fn scores(
     level: Level,
     weight: Weight,
-    (docids, tfs): (&Room, &[u32; BLOCK]),
+    (docids, tfs): (&BlockRoom, &[u32; BLOCK]),
     len: usize,
     norms: &[f32],
     scores: &mut [f32; BLOCK],
@@ -153,7 +154,7 @@ pub(super) fn scores(
 fn other_scores(
     level: Level,
     weight: Weight,
-    (docids, tfs): (&Room, &[u32; BLOCK]),
+    (docids, tfs): (&BlockRoom, &[u32; BLOCK]),
     len: usize,
     norms: &[f32],
     scores: &mut [f32; BLOCK],
@@ -203,10 +204,10 @@ fn add_other_scores(
 #[repr(C, align(64))]
 pub(crate) struct Left {
     /// They rise, with [`NO_DOCID`] 16 times behind them.
-    pub(super) docids: Room,
+    pub(super) docids: BlockRoom,
     pub(super) sums: [f32; BLOCK + 16],
     /// Where their scores are stored.
-    pub(super) slots: Room,
+    pub(super) slots: BlockRoom,
     pub(super) count: usize,
 }
 
@@ -227,14 +228,14 @@ pub(super) fn narrow(level: Level, bar: f32, rest: Rest<'_>, left: &mut Left) {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Documents {
+pub(crate) struct ScoredDocuments {
     docids: Vec<u32>,
     sums: Vec<f32>,
     /// How many; the rest is arbitrary.
     len: usize,
 }
 
-impl Documents {
+impl ScoredDocuments {
     pub(super) fn len(&self) -> usize {
         self.len
     }
@@ -269,7 +270,7 @@ pub(super) fn collect(
     (accumulators, lines): (&mut [f32], &mut [u8]),
     first_docid: u32,
     bar: f32,
-    found: &mut Documents,
+    found: &mut ScoredDocuments,
 ) {
     found.make_room(LINE * lines.iter().filter(|line| **line != 0).count());
     dispatch!(level, collect((accumulators, lines), first_docid, bar, found))
@@ -279,10 +280,10 @@ pub(super) fn collect(
 #[inline]
 pub(super) fn collect_block(
     level: Level,
-    (docids, scores): (&Room, &[f32; BLOCK]),
+    (docids, scores): (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     bar: f32,
-    found: &mut Documents,
+    found: &mut ScoredDocuments,
 ) {
     found.make_room(BLOCK);
     dispatch!(level, collect_block((docids, scores), part, bar, found))
@@ -303,14 +304,14 @@ pub(super) fn mosts(
     }
 }
 
-pub(crate) trait Sink {
+pub(crate) trait SumSink {
     /// Sums up to this are not wanted; below zero if every document is.
     fn bar(&self) -> f32;
 
     fn push(&mut self, docid: u32, sum: f32);
 }
 
-impl Sink for TopK {
+impl SumSink for TopK {
     #[inline(always)]
     fn bar(&self) -> f32 {
         self.threshold()
@@ -325,9 +326,9 @@ impl Sink for TopK {
 /// Passes the documents of a part of a block, which rise, to `sink` if their scores are above its
 /// bar, with `first_docid` added.
 #[inline]
-pub(super) fn offer_block<S: Sink>(
+pub(super) fn offer_block<S: SumSink>(
     level: Level,
-    (docids, scores): (&Room, &[f32; BLOCK]),
+    (docids, scores): (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     first_docid: u32,
     sink: &mut S,
@@ -338,7 +339,7 @@ pub(super) fn offer_block<S: Sink>(
 /// Passes the matched documents of a window, the first of which is `first_docid`, to `sink` if
 /// their sums are above its bar, and makes every accumulator [`UNMATCHED`] again.
 #[inline]
-pub(super) fn sweep<S: Sink>(
+pub(super) fn sweep<S: SumSink>(
     level: Level,
     accumulators: &mut [f32],
     first_docid: u32,
@@ -351,7 +352,7 @@ pub(super) fn sweep<S: Sink>(
 /// sums are not negative, so their bits order as signed numbers do, and those of [`UNMATCHED`] are
 /// the least of all.
 #[inline(always)]
-fn bits_to_exceed(sink: &impl Sink) -> i32 {
+fn bits_to_exceed(sink: &impl SumSink) -> i32 {
     let bar = sink.bar();
     if bar < 0.0 { UNMATCHED.to_bits() as i32 } else { bar.to_bits() as i32 }
 }

@@ -217,7 +217,8 @@ impl Planner {
 }
 
 fn weigh(snapshot: &Snapshot, terms: &mut [PlanTerm]) {
-    let (scoring, whole) = (snapshot.scoring(), snapshot.whole());
+    let scoring = snapshot.scoring();
+    let whole = snapshot.whole();
     let counts = |term: &PlanTerm| TermCounts { times: term.times, df: term.df, cf: term.cf };
     if let Score::Wang(wang) = scoring.score {
         let part = |term: &PlanTerm| scoring.wang_part(whole.documents, &counts(term));

@@ -71,7 +71,7 @@ impl FromStr for Rm3 {
 const KEPT_DOCUMENTS: usize = 10_000;
 
 /// Terms with their frequencies, by document.
-type Kept = HashMap<u32, Arc<BTreeMap<String, u32>>>;
+type KeptTerms = HashMap<u32, Arc<BTreeMap<String, u32>>>;
 
 pub struct Expander {
     snapshot: Arc<Snapshot>,
@@ -80,7 +80,7 @@ pub struct Expander {
     searcher: Searcher,
     reread: Reread,
     /// Documents that were read, for later queries.
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<KeptTerms>>,
 }
 
 impl Expander {
@@ -91,7 +91,8 @@ impl Expander {
     /// If texts of the index cannot be had.
     pub fn new(snapshot: Arc<Snapshot>, rm3: Rm3, wanted: Wanted) -> Result<Self, QueryError> {
         let reread = Reread::new(snapshot.generation())?;
-        let (searcher, kept) = (Searcher::new(), Arc::default());
+        let searcher = Searcher::new();
+        let kept = Arc::default();
         Ok(Self { snapshot, rm3, wanted, searcher, reread, kept })
     }
 
@@ -146,7 +147,7 @@ impl Expander {
         Ok(terms)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, KeptTerms> {
         // What is behind the lock is whole after any panic.
         lock(&self.kept)
     }

@@ -2,12 +2,12 @@
 
 use super::again::Again;
 use super::cursor::{Cursor, Norms, RunSearch, RunTerm};
-use super::kernels::{Documents, NO_DOCID, Room};
+use super::kernels::{BlockRoom, NO_DOCID, ScoredDocuments};
 use super::top_k::TopK;
 use crate::cpu::{Level, level};
 use crate::index::list::MAX_BLOCK;
 use crate::query::algorithms::max_score::asking::Asking;
-use crate::query::algorithms::ranges::Ranges;
+use crate::query::algorithms::ranges::DocidRanges;
 use crate::query::algorithms::wand::stand::Stand;
 use crate::query::algorithms::wang::segments::Segments;
 use std::ops::Range;
@@ -31,9 +31,9 @@ pub struct Scratch {
     /// Bounds of a list's blocks.
     pub(super) of_blocks: Vec<f32>,
     /// Documents of needed lists, by the number of the other lists.
-    pub(super) found: Vec<Documents>,
+    pub(super) found: Vec<ScoredDocuments>,
     pub(super) asking: Box<Asking>,
-    pub(super) ranges: Ranges,
+    pub(super) ranges: DocidRanges,
     pub(super) best: Vec<u32>,
     /// The best documents of one list.
     pub(super) ahead: TopK,
@@ -67,10 +67,10 @@ impl WindowMemory {
 #[repr(C, align(64))]
 pub(crate) struct Candidates {
     /// Docids before and after a list was searched, alternately.
-    pub(super) docids: [Room; 2],
+    pub(super) docids: [BlockRoom; 2],
     apart: [u8; 576],
     /// Numbers of those found last.
-    pub(super) kept: Room,
+    pub(super) kept: BlockRoom,
     pub(super) norms: [f32; MAX_BLOCK],
     apart_too: [u8; 576],
     /// Of full matches in one list.
@@ -126,7 +126,7 @@ impl Scratch {
             of_blocks: Vec::new(),
             found: Vec::new(),
             asking: Box::default(),
-            ranges: Ranges::default(),
+            ranges: DocidRanges::default(),
             best: Vec::new(),
             ahead: TopK::new(),
             sums: Vec::new(),

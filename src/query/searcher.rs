@@ -8,7 +8,7 @@ pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use tasks::{Begun, Cut, Cutting};
+pub(crate) use tasks::{Begun, Cutting, QueryCut};
 
 use super::cursor::{Norms, RunTerm};
 use super::plan::{Plan, Planner};
@@ -24,7 +24,7 @@ use crate::query::algorithms::{
     and, auto, exhaustive, max_score, scored, small_adaptive, wand, wang,
 };
 use crate::query::engines::copied::Copied;
-use crate::query::engines::share::Source;
+use crate::query::engines::share::SearchedLists;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -141,7 +141,7 @@ impl Searcher {
     fn find_in(
         &mut self,
         plan: &Plan,
-        source: &impl Source,
+        source: &impl SearchedLists,
         stage: Stage,
     ) -> Result<&[Hit], IndexError> {
         self.with_lists(plan, source, |searcher, lists| searcher.find(plan, source, lists, stage))?;
@@ -159,7 +159,7 @@ impl Searcher {
     }
 
     /// Calls `work` with the query's lists in `source`, run by run.
-    fn with_lists<R, S: Source>(
+    fn with_lists<R, S: SearchedLists>(
         &mut self,
         plan: &Plan,
         source: &S,
@@ -181,7 +181,7 @@ impl Searcher {
     fn find<'a>(
         &mut self,
         plan: &Plan,
-        source: &impl Source,
+        source: &impl SearchedLists,
         lists: &[Option<ListView<'a>>],
         stage: Stage,
     ) -> Result<(), IndexError> {
@@ -204,7 +204,7 @@ impl Searcher {
     fn search_run<'a>(
         &mut self,
         plan: &Plan,
-        source: &impl Source,
+        source: &impl SearchedLists,
         (number, run): (usize, &Run),
         lists: &[Option<ListView<'a>>],
         stage: Stage,
@@ -215,7 +215,8 @@ impl Searcher {
         let docids = source.place(run, number);
         let norms = norms_of(plan, &docids);
         let has_statics = !norms.statics.is_empty();
-        let (top, scratch) = (&mut self.top, &mut self.scratch);
+        let top = &mut self.top;
+        let scratch = &mut self.scratch;
         let search = match (stage, plan.wanted().algorithm) {
             // No bound knows what scores begin with.
             (Stage::Any, _) if has_statics => scored::search_any,

@@ -24,7 +24,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) use crate::score::scoring::{Scoring, Whole};
+pub(crate) use crate::score::scoring::{Scoring, WholeCollection};
 
 impl Scoring {
     /// The score by which documents of a generation are in global order, with the weights of its
@@ -47,7 +47,7 @@ const LEAST_SCORE: f32 = f32::from_bits(1);
 #[derive(Debug)]
 pub struct Snapshot {
     generation: Generation,
-    whole: Whole,
+    whole: WholeCollection,
     analysis: Analysis,
     scoring: Scoring,
     /// The documents that are searched.
@@ -87,7 +87,7 @@ impl Snapshot {
     ) -> Result<Arc<Self>, IndexError> {
         let documents = generation.live_documents();
         let tokens = generation.manifest().statistics.tokens;
-        Self::of_shard(generation, scoring, Whole { documents, tokens }, docids)
+        Self::of_shard(generation, scoring, WholeCollection { documents, tokens }, docids)
     }
 
     /// Prepares a generation that holds a shard of a collection, or all of it; documents outside of
@@ -101,7 +101,7 @@ impl Snapshot {
     pub(crate) fn of_shard(
         generation: Generation,
         scoring: Scoring,
-        whole: Whole,
+        whole: WholeCollection,
         docids: Range<u32>,
     ) -> Result<Arc<Self>, IndexError> {
         let analysis = generation.manifest().analysis(generation.path())?;
@@ -169,7 +169,7 @@ impl Snapshot {
     }
 
     /// The collection's counts for scores.
-    pub fn whole(&self) -> Whole {
+    pub fn whole(&self) -> WholeCollection {
         self.whole
     }
 

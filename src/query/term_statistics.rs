@@ -52,7 +52,10 @@ impl TermStatistics {
         // An index has fewer than 2^32 documents.
         let idf = if df == 0 { 0.0 } else { idf(documents.len(), df as u32, IdfKind::Lucene) };
         let weight = bm25.weight(idf, 1);
-        let (mut cf, mut most_tf, mut most_score, mut first) = (0, 0, 0f32, Vec::new());
+        let mut cf = 0;
+        let mut most_tf = 0;
+        let mut most_score = 0f32;
+        let mut first = Vec::new();
         lists.postings(generation, |docids, tfs| {
             for (&docid, &tf) in docids.iter().zip(tfs) {
                 cf += u64::from(tf);
@@ -64,13 +67,15 @@ impl TermStatistics {
                 }
             }
         })?;
-        let (norms, mut bound) = (BoundNorms::new(bm25, mean), 0f32);
+        let norms = BoundNorms::new(bm25, mean);
+        let mut bound = 0f32;
         for &(number, entry) in &lists.lists {
             let list = generation.runs()[number].list(entry)?;
             let bounds = list.list_bounds().iter().map(|pairs| norms.most(weight.into(), pairs));
             bound = bounds.fold(bound, f32::max);
         }
-        let (bytes, runs) = (lists.bytes(), lists.lists.len());
+        let bytes = lists.bytes();
+        let runs = lists.lists.len();
         let term = term.to_string();
         Ok(Self { term, df, cf, most_tf, idf, bytes, runs, most_score, bound, first })
     }
@@ -113,7 +118,8 @@ impl TermStatistics {
         writeln!(to, "cf        {cf}; at most {most_tf} in a document")?;
         writeln!(to, "idf       {idf:.4}")?;
         writeln!(to, "lists     {bytes} bytes in {runs} of {} runs", generation.runs().len())?;
-        let (k1, b) = (bm25.k1(), bm25.b());
+        let k1 = bm25.k1();
+        let b = bm25.b();
         write!(to, "score     at most {most_score:.4} (k1 {k1}, b {b})")?;
         if *bound > 0.0 {
             write!(to, "; its bound is {bound:.4}")?;

@@ -149,7 +149,8 @@ fn search(
         };
         terms.push(RunTerm { weight: *weight, list });
     }
-    let (mut top, mut hits) = (TopK::new(), Vec::new());
+    let mut top = TopK::new();
+    let mut hits = Vec::new();
     top.reset(k);
     let search = match algorithm {
         Algorithm::And => and::search,
@@ -280,7 +281,8 @@ fn check(case: &Case, scratches: &mut [Scratch]) -> Result<(), TestCaseError> {
 fn case_of(documents: u32, first_docid: u32, terms: Vec<(f32, Option<Postings>)>) -> Case {
     let scoring = Scoring::default();
     let form = Form::default();
-    let (norms, statics) = (norms(&scoring, documents), Vec::new());
+    let norms = norms(&scoring, documents);
+    let statics = Vec::new();
     let terms = terms.into_iter().map(|(weight, list)| (weight.into(), list)).collect();
     Case { form, documents, first_docid, scoring, norms, statics, terms }
 }

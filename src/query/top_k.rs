@@ -78,13 +78,15 @@ impl TopK {
         self.k = k;
         self.limit = k.saturating_mul(2).max(k.saturating_add(LEAST_ROOM));
         self.bar = if k == 0 { u64::MAX } else { 0 };
-        (self.first, self.span) = (0, u32::MAX);
+        self.first = 0;
+        self.span = u32::MAX;
         self.keys.clear();
     }
 
     /// Lets only some documents in, until the next [`reset`](Self::reset).
     pub(crate) fn only(&mut self, docids: Range<u32>) {
-        (self.first, self.span) = (docids.start, docids.end.saturating_sub(docids.start));
+        self.first = docids.start;
+        self.span = docids.end.saturating_sub(docids.start);
     }
 
     /// Refuses documents with scores below `floor`, since k others have such scores.
@@ -288,7 +290,8 @@ mod tests {
             let mut floor = f32::NEG_INFINITY;
             // The later documents first: of equal scores the earlier ones still get in.
             for part in [cut..u32::MAX, 0..cut] {
-                let (mut top, mut hits) = (TopK::new(), Vec::new());
+                let mut top = TopK::new();
+                let mut hits = Vec::new();
                 top.reset(k);
                 top.raise(floor);
                 top.only(part);

@@ -158,7 +158,8 @@ mod tests {
             (Mode::AndOr, 4, vec![Stage::All, Stage::Any]),
         ] {
             let wanted = Wanted { k: 5, mode, ..Wanted::default() };
-            let (mut passed, mut stage) = (Vec::new(), Some(Stage::first(mode)));
+            let mut passed = Vec::new();
+            let mut stage = Some(Stage::first(mode));
             while let Some(now) = stage {
                 passed.push(now);
                 stage = now.next(&wanted, found);

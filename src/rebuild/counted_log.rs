@@ -6,7 +6,7 @@
 
 use super::error::RebuildError;
 use super::files::replace_json;
-use crate::index::format::{Kind, run_file};
+use crate::index::format::{FileKind, run_file};
 use crate::index::generations::manifest::{Manifest, find_file};
 use crate::input::Compression;
 use crate::input::streams::unpacked::Unpacked;
@@ -56,7 +56,7 @@ pub(crate) fn run_key(manifest: &Manifest, folder: &Path, run: usize) -> u64 {
         let name = run_file(&manifest.runs[run].name, kind);
         find_file(&manifest.files, folder, &name).map_or(0, |file| file.crc32)
     };
-    u64::from(crc(Kind::Lexicon)) << 32 | u64::from(crc(Kind::Postings))
+    u64::from(crc(FileKind::Lexicon)) << 32 | u64::from(crc(FileKind::Postings))
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,7 +88,8 @@ impl CountedLog {
         if blank_after_qid(open()?)? {
             lines = lines.with_blank_after_qid();
         }
-        let (mut times, mut refused) = (HashMap::<String, u32>::new(), 0);
+        let mut times = HashMap::<String, u32>::new();
+        let mut refused = 0;
         for query in lines {
             match query? {
                 Ok(query) => *times.entry(query.text).or_default() += 1,

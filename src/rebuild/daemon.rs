@@ -5,10 +5,10 @@ use super::files::replace;
 use super::{Rebuild, RebuildError};
 use crate::build::{Notes, Peers};
 use crate::dataflow::control::{Control, JobError};
-use crate::rebuild::history::{self, Outcome, Record};
+use crate::rebuild::history::{self, HistoryRecord, RebuildOutcome};
 use crate::rebuild::job_file::JobFile;
 use crate::rebuild::job_file::keys::StatusKeys;
-use crate::rebuild::schedule::{Due, Turn};
+use crate::rebuild::schedule::{Due, NextRebuild};
 use crate::rebuild::status::Status;
 use crate::report_page::page;
 use jiff::Timestamp;
@@ -26,14 +26,14 @@ const LOOK: Duration = Duration::from_millis(500);
 const SHOWN: usize = 60;
 
 /// Receives a line about what a daemon does, and whether something has gone wrong.
-pub(crate) type Tell = Box<dyn Fn(&str, bool) + Send + Sync>;
+pub(crate) type TellLine = Box<dyn Fn(&str, bool) + Send + Sync>;
 
 pub struct Daemon {
     pub job: JobFile,
     /// What started it, for the manifests.
     pub command: String,
     pub notes: Option<Notes>,
-    pub tell: Tell,
+    pub tell: TellLine,
     /// The other processes that rebuild shards of the index, if it has some. Process 0 tells, keeps
     /// the history and runs commands.
     pub peers: Option<Peers>,
@@ -56,7 +56,7 @@ impl Daemon {
     }
 
     /// Rebuilds once, now, if the sources have changed.
-    pub fn once(&self, control: &Arc<Control>) -> Result<Record, RebuildError> {
+    pub fn once(&self, control: &Arc<Control>) -> Result<HistoryRecord, RebuildError> {
         self.attempt(control, 1, None)
     }
 
@@ -72,8 +72,8 @@ impl Daemon {
         let mut told = None;
         loop {
             match due.look(Timestamp::now()) {
-                Turn::Never => return Err(none()),
-                Turn::Wait(next) => {
+                NextRebuild::Never => return Err(none()),
+                NextRebuild::Wait(next) => {
                     if told != Some(next) {
                         let next_time = schedule.show(next);
                         (self.tell)(&format!("the next rebuild is due {next_time}"), false);
@@ -82,7 +82,7 @@ impl Daemon {
                     }
                     sleep(LOOK, stop)?;
                 }
-                Turn::Now(_) => self.turn(stop, schedule.after(Timestamp::now()))?,
+                NextRebuild::Now(_) => self.turn(stop, schedule.after(Timestamp::now()))?,
             }
         }
     }
@@ -115,7 +115,7 @@ impl Daemon {
         control: &Arc<Control>,
         attempt: u32,
         next: Option<Timestamp>,
-    ) -> Result<Record, RebuildError> {
+    ) -> Result<HistoryRecord, RebuildError> {
         let result = self.rebuild(control).run(attempt);
         if !self.leads() {
             return result;
@@ -124,7 +124,7 @@ impl Daemon {
         match &result {
             Ok(record) => {
                 (self.tell)(&format!("{}: {record}", self.job.index.display()), false);
-                if record.outcome == Outcome::Published {
+                if record.outcome == RebuildOutcome::Published {
                     self.call(&self.job.notify.on_success, record.generation, "");
                 }
             }
@@ -182,7 +182,7 @@ impl Daemon {
             .map(|path| replace(path, self.status(next)?.prometheus().as_bytes()));
         let page = html.as_ref().map(|path| {
             let nights = history::read(&self.job.index)?;
-            let newest_first: Vec<&Record> = nights.iter().rev().take(SHOWN).collect();
+            let newest_first: Vec<&HistoryRecord> = nights.iter().rev().take(SHOWN).collect();
             let title = format!("Rebuilds of {}", self.job.index.display());
             replace(path, page(&title, &json!(newest_first)).as_bytes())
         });

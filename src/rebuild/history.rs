@@ -21,7 +21,7 @@ pub(crate) const HISTORY: &str = "history.jsonl";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum RebuildOutcome {
     Published,
     /// The live generation stays.
     Unchanged,
@@ -85,13 +85,13 @@ pub struct LogCounts {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Record {
+pub struct HistoryRecord {
     /// In UTC.
     pub started: String,
     pub seconds: f64,
     /// From 1.
     pub attempt: u32,
-    pub outcome: Outcome,
+    pub outcome: RebuildOutcome,
     pub reason: Option<String>,
     /// Live behind the rebuild.
     pub generation: Option<u32>,
@@ -112,7 +112,7 @@ pub struct Record {
     pub stages: BTreeMap<String, f64>,
 }
 
-impl Record {
+impl HistoryRecord {
     pub(super) fn time<T>(&mut self, stage: &str, work: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let done = work();
@@ -121,13 +121,13 @@ impl Record {
     }
 }
 
-impl fmt::Display for Record {
+impl fmt::Display for HistoryRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let outcome = match (self.outcome, self.incremental) {
-            (Outcome::Failed, _) => "failed",
-            (Outcome::Unchanged, _) => "unchanged",
-            (Outcome::Published, true) => "added to",
-            (Outcome::Published, false) => "built",
+            (RebuildOutcome::Failed, _) => "failed",
+            (RebuildOutcome::Unchanged, _) => "unchanged",
+            (RebuildOutcome::Published, true) => "added to",
+            (RebuildOutcome::Published, false) => "built",
         };
         let started = self.started.split('.').next().unwrap_or_default();
         let generation = self.generation.map_or("-".into(), |number| number.to_string());
@@ -153,7 +153,7 @@ pub(crate) fn path(index: &Path) -> PathBuf {
     index.join(FOLDER).join(HISTORY)
 }
 
-pub(crate) fn append(index: &Path, record: &Record) -> Result<(), RebuildError> {
+pub(crate) fn append(index: &Path, record: &HistoryRecord) -> Result<(), RebuildError> {
     let path = path(index);
     let write = || {
         if let Some(folder) = path.parent() {
@@ -176,7 +176,7 @@ pub(crate) fn append(index: &Path, record: &Record) -> Result<(), RebuildError> 
 ///
 /// # Errors
 /// When the file cannot be read, or a whole line of it is not a record.
-pub fn read(index: &Path) -> Result<Vec<Record>, RebuildError> {
+pub fn read(index: &Path) -> Result<Vec<HistoryRecord>, RebuildError> {
     let path = path(index);
     let bytes = match fs::read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -189,7 +189,8 @@ pub fn read(index: &Path) -> Result<Vec<Record>, RebuildError> {
             // The part of a line that a killed job left is no JSON.
             Err(source) if !source.is_data() => {}
             Err(error) => {
-                let (column, message) = (error.column(), "this is not a record of a rebuild");
+                let column = error.column();
+                let message = "this is not a record of a rebuild";
                 let message = format!("{message}: {error}");
                 return Err(RebuildError::Wrong { path, line, column, message });
             }
@@ -206,7 +207,8 @@ mod tests {
     fn records_come_back_and_parts_of_lines_do_no_harm() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(read(folder.path()).unwrap(), []);
-        let record = |generation| Record { generation: Some(generation), ..Record::default() };
+        let record =
+            |generation| HistoryRecord { generation: Some(generation), ..HistoryRecord::default() };
         append(folder.path(), &record(1)).unwrap();
         let mut file = OpenOptions::new().append(true).open(path(folder.path())).unwrap();
         file.write_all(b"{\"started\": \"2026").unwrap();

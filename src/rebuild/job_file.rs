@@ -73,7 +73,8 @@ impl JobFile {
             let message = error.message().trim().replace('\n', ", ");
             wrong(path, text, error.span().unwrap_or(0..0), message)
         })?;
-        (job.path, job.text) = (path.to_path_buf(), text.to_string());
+        job.path = path.to_path_buf();
+        job.text = text.to_string();
         let folder = path.parent().unwrap_or(Path::new(""));
         if job.index.as_os_str().is_empty() {
             return Err(job.wrong(0..0, "no folder is named as `index`"));
@@ -108,7 +109,8 @@ impl JobFile {
         let size = block_size.as_ref().map_or(128, |size| *size.get_ref());
         Form::new(*codec.get_ref(), size).ok_or_else(|| {
             let span = block_size.as_ref().map_or(codec.span(), Spanned::span);
-            let (name, sizes) = (codec.get_ref().name(), codec.get_ref().block_lens());
+            let name = codec.get_ref().name();
+            let sizes = codec.get_ref().block_lens();
             self.wrong(span, format!("blocks of {name} have {sizes:?} postings"))
         })
     }

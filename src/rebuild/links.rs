@@ -9,7 +9,7 @@ use crate::dataflow::rebuild::links::PageLinks;
 use crate::rebuild::files::{self, Trust};
 use crate::rebuild::history::FOLDER;
 use crate::rebuild::job_file::keys::LinkKeys;
-use crate::rebuild::nodes::{Links, Nodes, read_links};
+use crate::rebuild::nodes::{LinksInParts, Nodes, read_links};
 use crate::rebuild::page_links::{LinkReader, LinkWriter, file_key};
 use crate::score::pagerank::RankSettings;
 use std::collections::{HashMap, HashSet};
@@ -20,7 +20,7 @@ use twox_hash::XxHash3_64;
 
 const PAGES: &str = "links";
 
-pub(super) struct Found {
+pub(super) struct FoundLinks {
     pub(super) hash: String,
     pub(super) asked: RankSettings,
     path: PathBuf,
@@ -35,7 +35,7 @@ impl Rebuild<'_> {
         asked: RankSettings,
         looked: &Looked,
         work: &Path,
-    ) -> Result<Found, RebuildError> {
+    ) -> Result<FoundLinks, RebuildError> {
         match &links.file {
             Some(path) => {
                 let path = path.get_ref();
@@ -49,7 +49,7 @@ impl Rebuild<'_> {
                 )?;
                 let hash = known.file(&path.display().to_string()).map(|file| file.hash.clone());
                 let hash = hash.unwrap_or_default();
-                Ok(Found { hash, asked, path: path.clone(), of_pages: false })
+                Ok(FoundLinks { hash, asked, path: path.clone(), of_pages: false })
             }
             None => {
                 let path = self.job.index.join(FOLDER).join(PAGES);
@@ -61,13 +61,13 @@ impl Rebuild<'_> {
                 }
                 keys.sort_unstable();
                 let hash = format!("{:016x}", XxHash3_64::oneshot(bytemuck::cast_slice(&keys)));
-                Ok(Found { hash, asked, path, of_pages: true })
+                Ok(FoundLinks { hash, asked, path, of_pages: true })
             }
         }
     }
 
     fn keys(&self, looked: &Looked) -> Vec<u64> {
-        let key = |input: crate::input::list::Input| {
+        let key = |input: crate::input::list::InputFile| {
             let path = input.path.map(|path| path.display().to_string()).unwrap_or_default();
             let hash = looked.known.file(&path).map_or("", |file| &file.hash);
             file_key(&path, hash, &input.format.to_string())
@@ -126,10 +126,10 @@ impl Rebuild<'_> {
     }
 }
 
-impl Found {
+impl FoundLinks {
     /// The links between documents, read by so many threads, and how many lead from or to no
     /// document, lines that are no links among them.
-    pub(super) fn read(&self, nodes: &Nodes, threads: usize) -> Result<Links, RebuildError> {
+    pub(super) fn read(&self, nodes: &Nodes, threads: usize) -> Result<LinksInParts, RebuildError> {
         let read = match self.of_pages {
             true => read_pages(&self.path, nodes),
             false => read_links(&self.path, nodes, threads),
@@ -139,7 +139,7 @@ impl Found {
 }
 
 /// Reads the links of pages twice, since an address is that of the first document with its page.
-fn read_pages(path: &Path, nodes: &Nodes) -> io::Result<Links> {
+fn read_pages(path: &Path, nodes: &Nodes) -> io::Result<LinksInParts> {
     let open = || LinkReader::open(path).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData));
     let mut of_address = HashMap::<u64, u32>::new();
     let mut reader = open()?;
@@ -149,7 +149,9 @@ fn read_pages(path: &Path, nodes: &Nodes) -> io::Result<Links> {
             *first = node.min(*first);
         }
     }
-    let (mut links, mut passed_over, mut reader) = (Vec::new(), 0, open()?);
+    let mut links = Vec::new();
+    let mut passed_over = 0;
+    let mut reader = open()?;
     while let Some(page) = reader.next()? {
         let source = nodes.get(page.name);
         for target in &page.targets {

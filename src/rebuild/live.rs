@@ -3,7 +3,7 @@
 use super::RebuildError;
 use crate::index::deletions::Deletions;
 use crate::index::documents::{Location, RunDocuments};
-use crate::index::format::Kind;
+use crate::index::format::FileKind;
 use crate::index::generations::folder::current;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::{Manifest, RunEntry};
@@ -19,7 +19,7 @@ pub(super) struct Live {
 
 impl Live {
     pub(super) fn has_ranks(&self) -> bool {
-        let extension = Kind::Scores.extension();
+        let extension = FileKind::Scores.extension();
         self.manifest.files.iter().any(|file| file.name.ends_with(extension))
     }
 }
@@ -57,7 +57,7 @@ pub(super) fn live(index: &Path) -> Result<Option<Live>, RebuildError> {
     Ok(Some(Live { path, manifest }))
 }
 
-pub(super) struct Places {
+pub(super) struct LivePlaces {
     file: File,
     path: PathBuf,
     /// The last block read, and the number of its first: most are asked for in order.
@@ -67,7 +67,7 @@ pub(super) struct Places {
 
 const PLACES: u32 = 4096;
 
-impl Places {
+impl LivePlaces {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let (held, first) = Default::default();
         Ok(Self { file: File::open(path)?, path: path.to_path_buf(), held, first })
@@ -87,7 +87,8 @@ impl Places {
         let place_bytes = size_of::<Location>() as u64;
         let all = self.file.metadata()?.len() / place_bytes;
         let count = all.saturating_sub(first.into()).min(PLACES.into());
-        (self.first, self.held) = (first, vec![Location::default(); count as usize]);
+        self.first = first;
+        self.held = vec![Location::default(); count as usize];
         let bytes = bytemuck::cast_slice_mut(&mut self.held);
         self.file.read_exact_at(bytes, u64::from(first) * place_bytes)
     }

@@ -15,7 +15,7 @@
 use super::live::Live;
 use super::{Rebuild, RebuildError};
 use crate::crew::lock;
-use crate::dataflow::rebuild::frequencies::{Change, Day, Key, frequencies};
+use crate::dataflow::rebuild::frequencies::{Change, Day, FrequencyKey, frequencies};
 use crate::index::cache_plan::{CachePlan, PlanOf};
 use crate::index::generations::generation::Generation;
 use crate::index::generations::manifest::RunEntry;
@@ -43,7 +43,7 @@ const LOGS: &str = "logs";
 const PLANNED: &str = "planned.json";
 
 #[derive(Default, PartialEq, Serialize, Deserialize)]
-struct Planned {
+struct PlannedLogs {
     /// Of the files of the logs.
     known: Known,
     /// The generation's number and the checksum of its manifest.
@@ -51,7 +51,7 @@ struct Planned {
     how: String,
 }
 
-struct Log {
+struct DayLog {
     day: Date,
     path: PathBuf,
     hash: String,
@@ -68,7 +68,7 @@ pub(super) fn plan_cache(
     let folder = rebuild.job.index.join(FOLDER).join(LOGS);
     fs::create_dir_all(&folder).map_err(RebuildError::io(&folder))?;
     let state = folder.join(PLANNED);
-    let before: Planned = fs::read(&state)
+    let before: PlannedLogs = fs::read(&state)
         .ok()
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())
         .unwrap_or_default();
@@ -78,7 +78,7 @@ pub(super) fn plan_cache(
     let hashes: Vec<_> = logs.iter().map(|log| (&log.kept, &log.hash)).collect();
     let how = format!("{hashes:?} {} {:?} {}", keys.window, keys.cache, keys.lambda);
     let how = format!("{how} {} {}", keys.memory, keys.k);
-    let planned = Planned { known, of: (of.generation, of.manifest_crc), how };
+    let planned = PlannedLogs { known, of: (of.generation, of.manifest_crc), how };
     let is_there = CachePlan::open(&generation).is_ok_and(|plan| plan.is_some());
     if is_there && (planned.of, &planned.how) == (before.of, &before.how) {
         return Ok(None);
@@ -101,7 +101,7 @@ pub(super) fn plan_cache(
             left.push(path);
         }
     }
-    let window = Window::begin(keys, all.last().map(|(day, _)| *day).unwrap_or_default());
+    let window = DayWindow::begin(keys, all.last().map(|(day, _)| *day).unwrap_or_default());
     for path in &left {
         let day = path.file_name().and_then(|name| day_of(&name.to_string_lossy()));
         let log = day.filter(|day| *day < window.first).and_then(|_| CountedLog::read(path));
@@ -118,7 +118,8 @@ pub(super) fn plan_cache(
     let k = NonZeroU32::new(keys.k).unwrap_or(NonZeroU32::MIN);
     let plan = demand.plan(of, (keys.cache, keys.lambda), k, keys.memory);
     plan.write(&live.path)?;
-    (counts.lists, counts.cached_bytes) = (plan.cached.lists().len() as u64, plan.cached_bytes);
+    counts.lists = plan.cached.lists().len() as u64;
+    counts.cached_bytes = plan.cached_bytes;
     replace_json(&state, &planned)?;
     for path in left {
         // What cannot be removed now is removed by the next rebuild.
@@ -132,10 +133,10 @@ fn logs(
     keys: &LogKeys,
     folder: &Path,
     before: &Known,
-) -> Result<(Vec<Log>, Known), RebuildError> {
+) -> Result<(Vec<DayLog>, Known), RebuildError> {
     let mut found = rebuild.job.log_files()?;
     if let Some(&(last, _)) = found.last() {
-        let first = Window::begin(keys, last).first;
+        let first = DayWindow::begin(keys, last).first;
         found.retain(|(day, _)| *day >= first);
     }
     let paths: Vec<PathBuf> = found.iter().map(|(_, path)| path.clone()).collect();
@@ -144,7 +145,7 @@ fn logs(
         let name = path.display().to_string();
         let hash = known.file(&name).map(|file| file.hash.clone()).ok_or(RebuildError::Replaced)?;
         let kept = folder.join(format!("{day}-{:016x}.json", XxHash3_64::oneshot(name.as_bytes())));
-        Ok::<_, RebuildError>(Log { day, path, hash, kept })
+        Ok::<_, RebuildError>(DayLog { day, path, hash, kept })
     };
     let logs = found.into_iter().map(log).collect::<Result<Vec<_>, _>>()?;
     Ok((logs, known))
@@ -154,7 +155,7 @@ fn logs(
 fn count(
     rebuild: &Rebuild<'_>,
     (snapshot, keys): (&Arc<Snapshot>, &LogKeys),
-    log: &Log,
+    log: &DayLog,
     counts: &mut LogCounts,
 ) -> Result<CountedLog, RebuildError> {
     let before = CountedLog::read(&log.kept).filter(|counted| counted.hash == log.hash);
@@ -169,7 +170,8 @@ fn count(
         }
     };
     let generation = snapshot.generation();
-    let (manifest, folder) = (generation.manifest(), generation.path());
+    let manifest = generation.manifest();
+    let folder = generation.path();
     let run = |(place, run): (usize, &RunEntry)| (run_key(manifest, folder, place), run.documents);
     let runs: Vec<(u64, u32)> = manifest.runs.iter().enumerate().map(run).collect();
     if !counted.visits.fit(keys.k, &runs) {
@@ -177,14 +179,17 @@ fn count(
         let k = keys.k;
         let demand = Demand::of_log(snapshot, &counted.queries, k as usize, rebuild.workers())?;
         let visits = demand.lists().flat_map(|list| {
-            let (key, entry, blocks) = (runs[list.run as usize].0, list.entry, list.blocks);
+            let key = runs[list.run as usize].0;
+            let entry = list.entry;
+            let blocks = list.blocks;
             list.by_units().map(move |(units, queries)| {
                 ((key, entry.offset, entry.df, entry.bytes, blocks, units), queries)
             })
         });
         let mut visits: Vec<(Visit, u32)> = visits.collect();
         visits.sort_unstable();
-        let (queries, without_answer) = (demand.queries, demand.without_answer);
+        let queries = demand.queries;
+        let without_answer = demand.without_answer;
         let runs = runs.iter().map(|(key, _)| *key).collect();
         counted.visits = Visits { k, runs, queries, without_answer, visits };
         counted.write(&log.kept)?;
@@ -192,13 +197,13 @@ fn count(
     Ok(counted)
 }
 
-struct Window {
+struct DayWindow {
     first: Date,
     last: Date,
     days: u32,
 }
 
-impl Window {
+impl DayWindow {
     fn begin(keys: &LogKeys, last: Date) -> Self {
         let back = Span::new().days(i64::from(keys.window.min(1_000_000)) - 1);
         let first = last.checked_sub(back).unwrap_or(Date::MIN);
@@ -212,7 +217,8 @@ impl Window {
         logs: Vec<(Date, CountedLog)>,
         counts: &mut LogCounts,
     ) -> Result<Demand, RebuildError> {
-        let (mut queries, mut visits) = (Vec::new(), Vec::new());
+        let mut queries = Vec::new();
+        let mut visits = Vec::new();
         let mut answered = 0;
         for (day, log) in logs {
             answered += log.visits.queries * u64::from(day >= self.first);
@@ -243,7 +249,8 @@ impl Window {
             }
         })?;
         let generation = snapshot.generation();
-        let (manifest, folder) = (generation.manifest(), generation.path());
+        let manifest = generation.manifest();
+        let folder = generation.path();
         let places: HashMap<u64, u32> = (0..manifest.runs.len())
             .map(|run| (run_key(manifest, folder, run), run as u32))
             .collect();
@@ -262,7 +269,7 @@ impl Window {
 
     /// Slides the window over the counts of logs, sorted by day, to its last day; `tell` gets the
     /// changes of each day.
-    fn slide<K: Key + Send>(
+    fn slide<K: FrequencyKey + Send>(
         &self,
         rebuild: &Rebuild<'_>,
         logs: Vec<(Date, Day<K>)>,

@@ -1,23 +1,23 @@
 //! Looks at the sources and compares them with the live generation.
 
-use super::live::{Live, Places, deletions, live};
+use super::live::{Live, LivePlaces, deletions, live};
 use super::{FILES, Rebuild, RebuildError, guards};
 use crate::build::{self, BuildError, Input};
 use crate::dataflow::build::context::InputRead;
 use crate::dataflow::rebuild::changed::Changes;
 use crate::dataflow::rebuild::changes::changes;
-use crate::dataflow::rebuild::scanned::{Scan, Scanned};
-use crate::dataflow::rebuild::table::{Entry, Sorter, Table, name_hash};
+use crate::dataflow::rebuild::scanned::{InputScan, Scanned};
+use crate::dataflow::rebuild::table::{Sorter, Table, TableEntry, name_hash};
 use crate::index::documents::{Documents, Location};
 use crate::index::files::storage;
 use crate::index::format::RUNS;
 use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings};
-use crate::input::folder::Walk;
-use crate::input::splits::{InputPlan, Source};
-use crate::input::wanted::{KnownDocuments, Wanted, WantedDocuments};
+use crate::input::folder::FolderWalk;
+use crate::input::splits::{InputPlan, InputSource};
+use crate::input::wanted::{KnownDocuments, WantedDocuments, WantedInput};
 use crate::order::Budget;
 use crate::rebuild::files::{self, Known};
-use crate::rebuild::history::{DocumentCounts, FOLDER, InputCounts, Record};
+use crate::rebuild::history::{DocumentCounts, FOLDER, HistoryRecord, InputCounts};
 use crate::rebuild::job_file::JobFile;
 use crate::rebuild::job_file::keys::InputKeys;
 use crate::text::tokenizer::Tokenizer;
@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum How {
+pub enum RebuildKind {
     Nothing,
     /// Index new documents, and leave out those that are gone.
     Part,
@@ -36,8 +36,8 @@ pub enum How {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Planned {
-    pub how: How,
+pub struct PlannedRebuild {
+    pub how: RebuildKind,
     pub inputs: InputCounts,
     /// If only a part is built; `live` are those behind that.
     pub documents: DocumentCounts,
@@ -48,7 +48,7 @@ pub struct Planned {
 }
 
 pub(super) struct Looked {
-    pub(super) planned: Planned,
+    pub(super) planned: PlannedRebuild,
     pub(super) plan: InputPlan,
     /// By file: it has changed or is new.
     touched: Vec<bool>,
@@ -89,7 +89,7 @@ impl Rebuild<'_> {
         &self,
         work: &Path,
         purpose: For,
-        record: &mut Record,
+        record: &mut HistoryRecord,
     ) -> Result<Looked, RebuildError> {
         let index = &self.job.index;
         let live = record.time("open", || live(index))?;
@@ -99,7 +99,8 @@ impl Rebuild<'_> {
             before = Known::default();
         }
         let paths = (0..plan.inputs.len()).filter_map(|input| plan.inputs.path(input));
-        let (paths, trust) = (paths.collect::<Vec<PathBuf>>(), self.job.trust);
+        let paths = paths.collect::<Vec<PathBuf>>();
+        let trust = self.job.trust;
         // Only a file of its old length may be unchanged: others are read and hashed anyway.
         let inputs = live.iter().flat_map(|live| &live.manifest.inputs);
         let was: HashSet<(&str, u64)> =
@@ -109,26 +110,26 @@ impl Rebuild<'_> {
             record.time("hash", || files::look(&paths, trust, &before, needs, self.workers()))?;
         let inputs = live.iter().flat_map(|live| &live.manifest.inputs);
         let inputs = inputs.map(|input| [&*input.path, &*input.hash, &*input.format]);
-        let found = Found::new(&plan, &known, inputs);
-        let Found { counts: inputs, touched, gone } = found;
+        let found = FoundChanges::new(&plan, &known, inputs);
+        let FoundChanges { counts: inputs, touched, gone } = found;
         let other =
             live.as_ref().map(|live| self.other_settings(&live.manifest.settings)).transpose()?;
         let how = match (&live, other.flatten()) {
-            (None, _) => How::Whole("there is no index"),
-            (_, Some(reason)) => How::Whole(reason),
-            _ if touched.contains(&true) || !gone.is_empty() => How::Part,
-            _ => How::Nothing,
+            (None, _) => RebuildKind::Whole("there is no index"),
+            (_, Some(reason)) => RebuildKind::Whole(reason),
+            _ if touched.contains(&true) || !gone.is_empty() => RebuildKind::Part,
+            _ => RebuildKind::Nothing,
         };
         let documents = DocumentCounts {
             live: live.as_ref().map_or(0, |live| live.manifest.statistics.documents),
             ..DocumentCounts::default()
         };
         let (skipped, read_bytes) = Default::default();
-        let planned = Planned { how, inputs, documents, skipped, read_bytes };
+        let planned = PlannedRebuild { how, inputs, documents, skipped, read_bytes };
         let (changes, places, read, part) = Default::default();
         let mut looked =
             Looked { planned, plan, touched, known, live, changes, places, read, part };
-        if how == How::Part {
+        if how == RebuildKind::Part {
             let (old, known) = record.time("compare", || self.old_table(&looked, gone, work))?;
             let known = known.filter(|_| purpose == For::Build);
             let scanned = record.time("read", || self.read(&mut looked, known, work))?;
@@ -139,10 +140,13 @@ impl Rebuild<'_> {
 
     pub(super) fn sources(&self) -> Result<InputPlan, RebuildError> {
         let source = |(number, input): (usize, &InputKeys)| {
-            Ok::<_, RebuildError>(Source { paths: self.job.expand(number)?, format: input.format })
+            Ok::<_, RebuildError>(InputSource {
+                paths: self.job.expand(number)?,
+                format: input.format,
+            })
         };
         let sources = self.job.inputs.iter().enumerate().map(source);
-        let walk = Walk { index: Some(self.job.index.clone()) };
+        let walk = FolderWalk { index: Some(self.job.index.clone()) };
         Ok(InputPlan::of_sources(&sources.collect::<Result<Vec<_>, _>>()?, &walk)?)
     }
 
@@ -179,7 +183,7 @@ impl Rebuild<'_> {
         let plan = looked.touched_plan();
         looked.planned.read_bytes = plan.bytes();
         options.input = Input::Plan(Box::new(plan));
-        let scan = Scan::new(work, self.job.build.memory / SORT_SHARE)?;
+        let scan = InputScan::new(work, self.job.build.memory / SORT_SHARE)?;
         let scanned = match known {
             None => {
                 let (scanned, read) = build::scan(options, scan, work)?;
@@ -189,7 +193,7 @@ impl Rebuild<'_> {
             Some(known) => {
                 options.memory -= beyond_small(known.memory_bytes(), options.memory);
                 let folder = part_folder(work)?;
-                let wanted = Some(Wanted::Unknown(known));
+                let wanted = Some(WantedInput::Unknown(known));
                 let (manifest, scanned) =
                     build::build_part(options, wanted, Some(scan), folder.clone())?;
                 looked.read = manifest.inputs.clone();
@@ -210,7 +214,8 @@ impl Rebuild<'_> {
         work: &Path,
     ) -> Result<(Table, Option<KnownDocuments>), RebuildError> {
         let Some(live) = &looked.live else { return Err(RebuildError::Replaced) };
-        let (mut paths, touched) = (gone, looked.touched_plan());
+        let mut paths = gone;
+        let touched = looked.touched_plan();
         for input in touched.inputs.iter() {
             paths.extend(input.path.map(|path| path.display().to_string()));
         }
@@ -249,7 +254,7 @@ impl Rebuild<'_> {
                 }
                 let input = run.first_input.saturating_add(place.input);
                 let number = run.first_docid + docid;
-                sorter.push(Entry { name: name_hash(name), content, input, number })?;
+                sorter.push(TableEntry { name: name_hash(name), content, input, number })?;
             }
         }
         Ok((sorter.finish(&work.join("live"))?, known))
@@ -266,7 +271,8 @@ impl Rebuild<'_> {
         let found = changes(old, table, self.workers(), &self.control)?;
         let documents = &mut looked.planned.documents;
         documents.live = documents.live - found.deleted.len() + found.wanted.len();
-        (documents.added, documents.changed) = (found.added, found.changed);
+        documents.added = found.added;
+        documents.changed = found.changed;
         documents.removed = found.removed();
         looked.changes = found;
         looked.places = Some(places);
@@ -281,7 +287,7 @@ impl Rebuild<'_> {
     /// before, or has no name of its own and lies in another line: then the files are read once
     /// more. Where everything is built anew nothing was read before.
     pub(super) fn index_new(&self, looked: &mut Looked, work: &Path) -> Result<(), RebuildError> {
-        let is_whole = matches!(looked.planned.how, How::Whole(_));
+        let is_whole = matches!(looked.planned.how, RebuildKind::Whole(_));
         let wanted = looked.changes.wanted.len();
         if !is_whole && wanted == 0 {
             looked.part = None;
@@ -295,7 +301,7 @@ impl Rebuild<'_> {
         }
         let (plan, wanted) = match is_whole {
             true => (looked.plan.only(|_| true), None),
-            false => (looked.touched_plan(), Some(Wanted::At(looked.wanted()?))),
+            false => (looked.touched_plan(), Some(WantedInput::At(looked.wanted()?))),
         };
         let mut options = self.options()?;
         options.input = Input::Plan(Box::new(plan));
@@ -323,9 +329,10 @@ fn part_folder(work: &Path) -> Result<PathBuf, RebuildError> {
 }
 
 impl Looked {
-    pub(super) fn tell(&self, record: &mut Record) {
+    pub(super) fn tell(&self, record: &mut HistoryRecord) {
         let planned = &self.planned;
-        (record.inputs, record.documents) = (planned.inputs, planned.documents);
+        record.inputs = planned.inputs;
+        record.documents = planned.documents;
         record.skipped = planned.skipped.values().sum();
         record.read_bytes = planned.read_bytes;
     }
@@ -333,8 +340,8 @@ impl Looked {
     pub(super) fn check(&self, job: &JobFile) -> Result<(), RebuildError> {
         let before = self.live.as_ref().map(|live| live.manifest.statistics.documents);
         let (now, skipped) = match (self.planned.how, &self.part) {
-            (How::Part, _) => (self.planned.documents.live, &self.planned.skipped),
-            (How::Whole(_), Some((whole, _))) => {
+            (RebuildKind::Part, _) => (self.planned.documents.live, &self.planned.skipped),
+            (RebuildKind::Whole(_), Some((whole, _))) => {
                 (whole.statistics.documents, &whole.statistics.skipped)
             }
             _ => return Ok(()),
@@ -367,20 +374,20 @@ impl Looked {
         Ok(wanted)
     }
 
-    pub(super) fn places(&self) -> Result<Places, RebuildError> {
+    pub(super) fn places(&self) -> Result<LivePlaces, RebuildError> {
         let path = self.places.as_deref().ok_or(RebuildError::Replaced)?;
-        Places::open(path).map_err(RebuildError::io(path))
+        LivePlaces::open(path).map_err(RebuildError::io(path))
     }
 }
 
-pub(super) struct Found {
+pub(super) struct FoundChanges {
     pub(super) counts: InputCounts,
     /// By file of the plan: it has changed or is new.
     touched: Vec<bool>,
     gone: HashSet<String>,
 }
 
-impl Found {
+impl FoundChanges {
     /// `live` are path, hash and format of each input of the live generation.
     pub(super) fn new<'a>(
         plan: &InputPlan,
@@ -400,7 +407,8 @@ impl Found {
         let mut touched = Vec::with_capacity(plan.inputs.len());
         for input in plan.inputs.iter() {
             let path = input.path.as_ref().map(|path| path.display().to_string());
-            let (path, format) = (path.unwrap_or_default(), input.format.to_string());
+            let path = path.unwrap_or_default();
+            let format = input.format.to_string();
             let file = known.file(&path);
             let was = before.remove(path.as_str());
             let now = file.map(|file| (file.hash.as_str(), format.as_str()));

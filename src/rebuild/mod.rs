@@ -1,5 +1,5 @@
 //! The job `rebuild`: it brings an index up to date with its sources, from a job file to a
-//! [`Record`].
+//! [`HistoryRecord`].
 //!
 //! ```text
 //! list the sources -> hash them -> read what changed -> compare -> index what is new -> guard
@@ -34,7 +34,7 @@ mod together;
 pub(crate) mod values;
 
 pub(crate) use error::RebuildError;
-pub(crate) use look::{How, Planned};
+pub(crate) use look::{PlannedRebuild, RebuildKind};
 
 use crate::build::{BuildOptions, Guards, Note, Notes, Peers};
 use crate::dataflow::control::Control;
@@ -42,12 +42,12 @@ use crate::index::error::IndexError;
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
-use crate::rebuild::history::{FOLDER, Outcome, Record};
+use crate::rebuild::history::{FOLDER, HistoryRecord, RebuildOutcome};
 use crate::rebuild::job_file::JobFile;
 use crate::rebuild::job_file::keys::{BuildKeys, GuardKeys};
 use crate::text::analysis::Analysis;
 use crate::text::stop_words::StopWords;
-use links::Found;
+use links::FoundLinks;
 use live::Live;
 use look::For;
 use publish::{Publishing, is_ordered};
@@ -80,10 +80,10 @@ impl Rebuild<'_> {
     ///
     /// # Errors
     /// What would fail the rebuild before it builds.
-    pub fn plan(&self) -> Result<Planned, RebuildError> {
+    pub fn plan(&self) -> Result<PlannedRebuild, RebuildError> {
         self.job.log_files()?;
         let work = tempfile::tempdir().map_err(RebuildError::io(&std::env::temp_dir()))?;
-        let looked = self.look(work.path(), For::Plan, &mut Record::default())?;
+        let looked = self.look(work.path(), For::Plan, &mut HistoryRecord::default())?;
         looked.check(self.job)?;
         Ok(looked.planned)
     }
@@ -93,8 +93,9 @@ impl Rebuild<'_> {
     /// # Errors
     /// Why the live generation stays. The record is in the history all the same, unless another
     /// rebuild is under way or the history cannot be written.
-    pub(crate) fn run(&self, attempt: u32) -> Result<Record, RebuildError> {
-        let (began, started) = (Instant::now(), jiff::Timestamp::now().to_string());
+    pub(crate) fn run(&self, attempt: u32) -> Result<HistoryRecord, RebuildError> {
+        let began = Instant::now();
+        let started = jiff::Timestamp::now().to_string();
         let folder = self.job.index.join(FOLDER);
         if let Some(peers) = &self.peers {
             let JobFile { logs, build, .. } = self.job;
@@ -103,11 +104,11 @@ impl Rebuild<'_> {
             }
             if peers.hosts.process() > 0 {
                 self.together(peers, None)?;
-                return Ok(Record {
+                return Ok(HistoryRecord {
                     started,
                     attempt,
-                    outcome: Outcome::Unchanged,
-                    ..Record::default()
+                    outcome: RebuildOutcome::Unchanged,
+                    ..HistoryRecord::default()
                 });
             }
         }
@@ -115,7 +116,7 @@ impl Rebuild<'_> {
             IndexError::Locked { path } => RebuildError::Busy { folder: path },
             error => error.into(),
         })?;
-        let mut record = Record { started, attempt, ..Record::default() };
+        let mut record = HistoryRecord { started, attempt, ..HistoryRecord::default() };
         let work = folder.join(WORK);
         let result = fresh(&work)
             .and_then(|()| match &self.peers {
@@ -128,7 +129,7 @@ impl Rebuild<'_> {
         _ = fs::remove_dir_all(&work);
         record.seconds = began.elapsed().as_secs_f64();
         if let Err(error) = &result {
-            record.outcome = Outcome::Failed;
+            record.outcome = RebuildOutcome::Failed;
             record.reason = Some(error.chain());
         }
         // The reason of a failed rebuild tells what it could not read.
@@ -149,7 +150,7 @@ impl Rebuild<'_> {
         result.map(|()| record)
     }
 
-    fn attempt(&self, work: &Path, record: &mut Record) -> Result<(), RebuildError> {
+    fn attempt(&self, work: &Path, record: &mut HistoryRecord) -> Result<(), RebuildError> {
         // Missing logs are told before anything is built.
         self.job.log_files()?;
         // A killed job may have left scratch, or one generation too many.
@@ -165,8 +166,8 @@ impl Rebuild<'_> {
         let mut looked = self.look(work, For::Build, record)?;
         looked.tell(record);
         let how = looked.planned.how;
-        if how != How::Nothing {
-            if matches!(how, How::Whole(_))
+        if how != RebuildKind::Nothing {
+            if matches!(how, RebuildKind::Whole(_))
                 && self.job.ranks().is_none()
                 && looked.live.as_ref().is_some_and(Live::has_ranks)
             {
@@ -184,19 +185,20 @@ impl Rebuild<'_> {
             }
             _ => None,
         };
-        let done =
-            looked.live.take_if(|live| how == How::Nothing && self.is_done(live, links.as_ref()));
+        let done = looked
+            .live
+            .take_if(|live| how == RebuildKind::Nothing && self.is_done(live, links.as_ref()));
         let (live, ranked) = match done {
             Some(live) => {
-                record.outcome = Outcome::Unchanged;
+                record.outcome = RebuildOutcome::Unchanged;
                 (live, None)
             }
             None => {
                 let links = links.as_ref();
                 let published =
                     Publishing { rebuild: self, looked: &looked, links, work }.publish(record)?;
-                record.outcome = Outcome::Published;
-                record.incremental = !matches!(how, How::Whole(_));
+                record.outcome = RebuildOutcome::Published;
+                record.incremental = !matches!(how, RebuildKind::Whole(_));
                 published
             }
         };
@@ -214,7 +216,7 @@ impl Rebuild<'_> {
     }
 
     /// Whether the live generation, whose sources have not changed, has all that is asked for.
-    fn is_done(&self, live: &Live, links: Option<&Found>) -> bool {
+    fn is_done(&self, live: &Live, links: Option<&FoundLinks>) -> bool {
         links.is_none_or(|links| rank::are_of(self, live, links))
             && self.job.build.order.is_none_or(|order| is_ordered(&live.manifest, order))
     }
@@ -256,7 +258,8 @@ impl Rebuild<'_> {
 
 fn guards(job: &JobFile) -> Guards {
     let GuardKeys { min_documents, max_skipped, allow_cut, allow_empty } = job.guard;
-    let (min_documents, max_skipped) = (Some(min_documents), Some(max_skipped));
+    let min_documents = Some(min_documents);
+    let max_skipped = Some(max_skipped);
     // The job file counts the live generation too.
     let keep = job.keep.generations as usize - 1;
     Guards { allow_empty, allow_cut, max_skipped, min_documents, keep }

@@ -48,7 +48,7 @@ fn short(name: u128) -> u64 {
 }
 
 /// Links in parts, and the number of lines that name no document.
-pub(crate) type Links = (Vec<Vec<(u32, u32)>>, u64);
+pub(crate) type LinksInParts = (Vec<Vec<(u32, u32)>>, u64);
 
 /// Bytes of a file that a thread claims: the lines that begin there.
 const PIECE_BYTES: u64 = 4 << 20;
@@ -59,15 +59,21 @@ const READ_BYTES: usize = 1 << 16;
 const TOGETHER: usize = 64;
 
 /// Reads a file of links by so many threads. Empty lines do not count.
-pub(crate) fn read_links(path: &Path, nodes: &Nodes, threads: usize) -> io::Result<Links> {
+pub(crate) fn read_links(path: &Path, nodes: &Nodes, threads: usize) -> io::Result<LinksInParts> {
     read_in_pieces(path, nodes, threads, PIECE_BYTES)
 }
 
-fn read_in_pieces(path: &Path, nodes: &Nodes, threads: usize, piece: u64) -> io::Result<Links> {
+fn read_in_pieces(
+    path: &Path,
+    nodes: &Nodes,
+    threads: usize,
+    piece: u64,
+) -> io::Result<LinksInParts> {
     let bytes = fs::metadata(path)?.len();
     let pieces = bytes.div_ceil(piece) as usize;
     let found = Crew::new("links").in_order(threads, pieces, |(): &mut (), number| {
-        let (start, mut links) = (number as u64 * piece, Vec::new());
+        let start = number as u64 * piece;
+        let mut links = Vec::new();
         let lines = read_piece(path, start, start + piece)?;
         let passed_over = take_lines(&lines, nodes, &mut links);
         io::Result::Ok((links, passed_over))
@@ -79,7 +85,8 @@ fn read_in_pieces(path: &Path, nodes: &Nodes, threads: usize, piece: u64) -> io:
 /// Reads the lines that begin in a part of a file, whole, and no others.
 fn read_piece(path: &Path, start: u64, end: u64) -> io::Result<Vec<u8>> {
     let mut file = BufReader::with_capacity(READ_BYTES, File::open(path)?);
-    let (mut lines, mut at) = (Vec::new(), start);
+    let mut lines = Vec::new();
+    let mut at = start;
     if start > 0 {
         // A line begins behind the end of another, which may be the byte before.
         file.seek(SeekFrom::Start(start - 1))?;
@@ -97,7 +104,8 @@ fn read_piece(path: &Path, start: u64, end: u64) -> io::Result<Vec<u8>> {
 
 /// Appends the links of whole lines; returns how many lines are no links.
 fn take_lines(mut text: &[u8], nodes: &Nodes, links: &mut Vec<(u32, u32)>) -> u64 {
-    let (mut names, mut passed_over) = (Vec::with_capacity(TOGETHER), 0);
+    let mut names = Vec::with_capacity(TOGETHER);
+    let mut passed_over = 0;
     while !text.is_empty() {
         names.clear();
         while names.len() < TOGETHER && !text.is_empty() {
@@ -162,7 +170,8 @@ mod tests {
             if ended {
                 text.push('\n');
             }
-            let (mut expected, mut wrong) = (Vec::new(), 0);
+            let mut expected = Vec::new();
+            let mut wrong = 0;
             for line in text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)) {
                 let get = |name: &str| nodes.get(name_hash(name.as_bytes()));
                 match line.split_once('\t').map(|(source, target)| (get(source), get(target))) {

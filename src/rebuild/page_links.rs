@@ -117,7 +117,8 @@ impl LinkWriter {
     }
 
     pub(crate) fn push(&mut self, page: &PageLinks) -> io::Result<()> {
-        let (low, high) = (page.name as u64, (page.name >> 64) as u64);
+        let low = page.name as u64;
+        let high = (page.name >> 64) as u64;
         let links = page.targets.len() as u64;
         self.write(&[page.file.into(), links, low, high, page.key])?;
         self.write(&page.targets)

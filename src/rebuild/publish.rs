@@ -7,23 +7,23 @@
 //! documents get their PageRanks, and an order is made.
 
 use super::affected::affected;
-use super::links::Found;
+use super::links::FoundLinks;
 use super::live::{Live, for_each_name};
-use super::look::{How, Looked};
-use super::rank::{self, Ranked};
+use super::look::{Looked, RebuildKind};
+use super::rank::{self, RankedPages};
 use super::{Rebuild, RebuildError, guards};
 use crate::dataflow::rebuild::table::name_hash;
 use crate::index::documents::{Documents, Location};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, Durability, FileEntry, StorageFile};
-use crate::index::format::{Header, Kind, generation_name, run_file, run_name};
+use crate::index::format::{FileHeader, FileKind, generation_name, run_file, run_name};
 use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry};
 use crate::index::merge::Merging;
 use crate::index::order::DocumentOrder;
 use crate::index::scores::ranks_of;
-use crate::rebuild::history::Record;
+use crate::rebuild::history::HistoryRecord;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub(super) struct Publishing<'a> {
     pub(super) rebuild: &'a Rebuild<'a>,
     pub(super) looked: &'a Looked,
     /// The links by which documents are ranked, if any.
-    pub(super) links: Option<&'a Found>,
+    pub(super) links: Option<&'a FoundLinks>,
     pub(super) work: &'a Path,
 }
 
@@ -54,8 +54,8 @@ impl Publishing<'_> {
     /// Makes and publishes the generation, with the ranks that were computed.
     pub(super) fn publish(
         &self,
-        record: &mut Record,
-    ) -> Result<(Live, Option<Ranked>), RebuildError> {
+        record: &mut HistoryRecord,
+    ) -> Result<(Live, Option<RankedPages>), RebuildError> {
         let job = self.rebuild.job;
         let lock = IndexLock::acquire(&job.index)?.keeping(guards(job).keep);
         lock.remove_debris()?;
@@ -74,11 +74,12 @@ impl Publishing<'_> {
     fn draft(
         &self,
         lock: &IndexLock,
-        record: &mut Record,
-    ) -> Result<(Live, Option<Ranked>), RebuildError> {
+        record: &mut HistoryRecord,
+    ) -> Result<(Live, Option<RankedPages>), RebuildError> {
         let Self { rebuild, looked, .. } = self;
         let job = rebuild.job;
-        let (memory_bytes, threads) = (job.build.memory, rebuild.workers());
+        let memory_bytes = job.build.memory;
+        let threads = rebuild.workers();
         let mut draft = Draft::begin(lock)?;
         let mut description = self.runs(&mut draft)?;
         description.settings.memory_bytes = memory_bytes;
@@ -88,12 +89,12 @@ impl Publishing<'_> {
         // Documents that stay keep their order, unless that rests on their ranks.
         let how = looked.planned.how;
         let kept = looked.live.as_ref().and_then(|live| live.manifest.order.clone());
-        let kept = kept.filter(|order| how == How::Nothing && order.global.is_none());
+        let kept = kept.filter(|order| how == RebuildKind::Nothing && order.global.is_none());
         let is_other =
             |order: &&DocumentOrder| kept.as_ref().is_none_or(|kept| kept.name != order.name());
         let order = job.build.order.as_ref().filter(is_other);
         let mut lost = false;
-        if how == How::Part && order.is_none() {
+        if how == RebuildKind::Part && order.is_none() {
             record.time("merge", || {
                 // The last first, so that the places of those before it stay.
                 for runs in affected(draft.runs(), &job.merge).into_iter().rev() {
@@ -123,9 +124,10 @@ impl Publishing<'_> {
 
     fn runs(&self, draft: &mut Draft<'_>) -> Result<Description, RebuildError> {
         let Self { rebuild, looked, .. } = self;
-        let is_whole = matches!(looked.planned.how, How::Whole(_));
+        let is_whole = matches!(looked.planned.how, RebuildKind::Whole(_));
         let live = looked.live.as_ref().filter(|_| !is_whole);
-        let (command, workers) = (rebuild.command.clone(), rebuild.workers() as u32);
+        let command = rebuild.command.clone();
+        let workers = rebuild.workers() as u32;
         let mut description = Description { command, workers, ..Description::default() };
         if let Some(live) = live {
             description.settings = live.manifest.settings.clone();
@@ -159,7 +161,8 @@ impl Publishing<'_> {
         let looked = self.looked;
         let moved = Moved::new(live, looked, self.work)?;
         let deleted = |run: &RunEntry| {
-            let (first, end) = (run.first_docid, run.first_docid + run.documents);
+            let first = run.first_docid;
+            let end = run.first_docid + run.documents;
             let deleted =
                 looked.changes.deleted.iter().filter(move |docid| (first..end).contains(docid));
             deleted.map(|docid| docid - first).collect::<Vec<u32>>()
@@ -176,7 +179,7 @@ impl Publishing<'_> {
             }
             let place = draft.link(&live.path, &moved.manifest, number)?;
             if let Some(places) = moved.places.get(&number) {
-                let name = run_file(&run_name(place as u32), Kind::Locations);
+                let name = run_file(&run_name(place as u32), FileKind::Locations);
                 storage::rename(places, &draft.folder().join(name))?;
             }
             let deleted = deleted(run);
@@ -273,7 +276,8 @@ impl Moved {
         let mut new = looked.places()?;
         let mut kept = looked.changes.kept.clone();
         kept.sort_unstable();
-        let (mut inputs, mut rest) = (Vec::new(), &kept[..]);
+        let mut inputs = Vec::new();
+        let mut rest = &kept[..];
         for (number, run) in self.manifest.runs.iter_mut().enumerate() {
             let end = run.first_docid + run.documents;
             let (mine, behind) = rest.split_at(rest.partition_point(|&(docid, _)| docid < end));
@@ -313,7 +317,7 @@ impl Moved {
                 let entry = write_places(work, number, run, &places)?;
                 let name = entry.name.clone();
                 self.places.insert(number, work.join(&name));
-                let wanted = run_file(&run.name, Kind::Locations);
+                let wanted = run_file(&run.name, FileKind::Locations);
                 for file in &mut self.manifest.files {
                     if file.name == wanted {
                         *file = FileEntry { name: wanted.clone(), ..entry.clone() };
@@ -339,5 +343,5 @@ fn write_places(
     let mut file = StorageFile::create(work, &format!("places-{number}"), Durability::Lasting)?;
     file.write(bytemuck::cast_slice(places))?;
     let values = [u64::from(run.documents), 0, 0, 0, 0];
-    file.finish(Header { kind: Kind::Locations, values, last: 0 })
+    file.finish(FileHeader { kind: FileKind::Locations, values, last: 0 })
 }

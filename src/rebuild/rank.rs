@@ -8,7 +8,7 @@
 //!
 //! Memory: 16 bytes a link and 80 bytes a document.
 
-use super::links::Found;
+use super::links::FoundLinks;
 use super::live::{Live, for_each_name};
 use super::{Rebuild, RebuildError};
 use crate::dataflow::rebuild::table::name_hash;
@@ -24,14 +24,14 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::PathBuf;
 
 #[derive(Default)]
-pub(super) struct Ranked {
+pub(super) struct RankedPages {
     pub(super) counts: RankHistory,
     nodes: Nodes,
     /// Of each node, what the next computation begins with.
     raw: Vec<f64>,
 }
 
-pub(super) fn are_of(rebuild: &Rebuild<'_>, live: &Live, links: &Found) -> bool {
+pub(super) fn are_of(rebuild: &Rebuild<'_>, live: &Live, links: &FoundLinks) -> bool {
     let lines = File::open(path(rebuild)).map(|file| BufReader::new(file).lines());
     let first = lines.ok().and_then(|mut lines| lines.next()?.ok());
     first.is_some_and(|first| first == head(live, links))
@@ -40,10 +40,11 @@ pub(super) fn are_of(rebuild: &Rebuild<'_>, live: &Live, links: &Found) -> bool 
 pub(super) fn rank(
     rebuild: &Rebuild<'_>,
     draft: &mut Draft<'_>,
-    links: &Found,
-) -> Result<Ranked, RebuildError> {
-    let before = Ranked::read(rebuild);
-    let (mut nodes, mut first) = (Nodes::default(), Vec::new());
+    links: &FoundLinks,
+) -> Result<RankedPages, RebuildError> {
+    let before = RankedPages::read(rebuild);
+    let mut nodes = Nodes::default();
+    let mut first = Vec::new();
     for_each_name(draft.folder(), draft.runs(), |_, _, name| {
         let name = name_hash(name);
         // Links of a name lead to the first document of it.
@@ -67,24 +68,27 @@ pub(super) fn rank(
     for (run, ranks) in of_runs.iter().enumerate() {
         draft.rank(run, ranks)?;
     }
-    let (documents, rounds) = (u64::from(graph.nodes()), found.rounds);
+    let documents = u64::from(graph.nodes());
+    let rounds = found.rounds;
     let counts = RankHistory { documents, links: graph.links(), passed_over, rounds };
-    Ok(Ranked { counts, nodes, raw: found.raw })
+    Ok(RankedPages { counts, nodes, raw: found.raw })
 }
 
 fn path(rebuild: &Rebuild<'_>) -> PathBuf {
     rebuild.job.index.join(FOLDER).join("ranks.tsv")
 }
 
-fn head(live: &Live, links: &Found) -> String {
-    let (generation, created) = (live.manifest.generation, &live.manifest.created);
-    let (RankSettings { damping, tolerance }, hash) = (links.asked, &links.hash);
+fn head(live: &Live, links: &FoundLinks) -> String {
+    let generation = live.manifest.generation;
+    let created = &live.manifest.created;
+    let RankSettings { damping, tolerance } = links.asked;
+    let hash = &links.hash;
     format!(
         "# generation {generation} of {created}, links {hash}, damping {damping}, tolerance {tolerance}, Power"
     )
 }
 
-impl Ranked {
+impl RankedPages {
     /// Reads the file, whose ranks to begin with may be any positive numbers.
     fn read(rebuild: &Rebuild<'_>) -> Self {
         let mut before = Self::default();
@@ -109,9 +113,10 @@ impl Ranked {
         &self,
         rebuild: &Rebuild<'_>,
         live: &Live,
-        links: &Found,
+        links: &FoundLinks,
     ) -> Result<(), RebuildError> {
-        let (path, runs) = (path(rebuild), &live.manifest.runs);
+        let path = path(rebuild);
+        let runs = &live.manifest.runs;
         let next = path.with_extension("tmp");
         let error = RebuildError::io(&next);
         let mut ranks = Vec::with_capacity(self.raw.len());
@@ -126,7 +131,8 @@ impl Ranked {
         let mut file = BufWriter::with_capacity(1 << 18, File::create(&next).map_err(error)?);
         writeln!(file, "{}", head(live, links)).map_err(error)?;
         for_each_name(&live.path, runs, |_, _, name| {
-            let (rank, raw) = (ranks.next().unwrap_or_default(), self.raw(name_hash(name)));
+            let rank = ranks.next().unwrap_or_default();
+            let raw = self.raw(name_hash(name));
             file.write_all(&shown(name)).map_err(error)?;
             writeln!(file, "\t{rank}\t{raw}").map_err(error)
         })?;

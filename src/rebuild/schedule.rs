@@ -75,7 +75,7 @@ pub(crate) struct Due {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum NextRebuild {
     /// For this time of the schedule.
     Now(Timestamp),
     Wait(Timestamp),
@@ -90,16 +90,16 @@ impl Due {
 
     /// Looks at the clock. Times that were missed in a rebuild, or while the machine slept, are one
     /// turn. What is due after a clock was set back is found from it, but behind the last time due.
-    pub(crate) fn look(&mut self, now: Timestamp) -> Turn {
-        let Some(next) = self.next else { return Turn::Never };
+    pub(crate) fn look(&mut self, now: Timestamp) -> NextRebuild {
+        let Some(next) = self.next else { return NextRebuild::Never };
         if now >= next {
             self.last = Some(next);
             self.next = self.schedule.after(now);
-            return Turn::Now(next);
+            return NextRebuild::Now(next);
         }
         let from = self.last.map_or(now, |last| last.max(now));
         self.next = self.schedule.after(from);
-        self.next.map_or(Turn::Never, Turn::Wait)
+        self.next.map_or(NextRebuild::Never, NextRebuild::Wait)
     }
 }
 
@@ -178,20 +178,41 @@ mod tests {
     #[test]
     fn what_was_missed_is_one_turn() {
         let mut due = Due::new(schedule("0 * * * *", "UTC"), at("2026-11-22T00:30:00Z"));
-        assert_eq!(due.look(at("2026-11-22T00:59:59Z")), Turn::Wait(at("2026-11-22T01:00:00Z")));
-        assert_eq!(due.look(at("2026-11-22T07:10:00Z")), Turn::Now(at("2026-11-22T01:00:00Z")));
-        assert_eq!(due.look(at("2026-11-22T07:10:01Z")), Turn::Wait(at("2026-11-22T08:00:00Z")));
+        assert_eq!(
+            due.look(at("2026-11-22T00:59:59Z")),
+            NextRebuild::Wait(at("2026-11-22T01:00:00Z"))
+        );
+        assert_eq!(
+            due.look(at("2026-11-22T07:10:00Z")),
+            NextRebuild::Now(at("2026-11-22T01:00:00Z"))
+        );
+        assert_eq!(
+            due.look(at("2026-11-22T07:10:01Z")),
+            NextRebuild::Wait(at("2026-11-22T08:00:00Z"))
+        );
     }
 
     #[test]
     fn a_clock_that_goes_back_repeats_nothing() {
         let mut due = Due::new(schedule("0 3 * * *", "UTC"), at("2026-11-22T02:00:00Z"));
-        assert_eq!(due.look(at("2026-11-22T03:00:00Z")), Turn::Now(at("2026-11-22T03:00:00Z")));
+        assert_eq!(
+            due.look(at("2026-11-22T03:00:00Z")),
+            NextRebuild::Now(at("2026-11-22T03:00:00Z"))
+        );
         // Back by two hours: three o'clock comes again, and was done.
-        assert_eq!(due.look(at("2026-11-22T01:00:00Z")), Turn::Wait(at("2026-11-23T03:00:00Z")));
-        assert_eq!(due.look(at("2026-11-22T03:00:00Z")), Turn::Wait(at("2026-11-23T03:00:00Z")));
+        assert_eq!(
+            due.look(at("2026-11-22T01:00:00Z")),
+            NextRebuild::Wait(at("2026-11-23T03:00:00Z"))
+        );
+        assert_eq!(
+            due.look(at("2026-11-22T03:00:00Z")),
+            NextRebuild::Wait(at("2026-11-23T03:00:00Z"))
+        );
         // A clock that was far ahead and is put right: the next night is not waited for for a year.
         let mut due = Due::new(schedule("0 3 * * *", "UTC"), at("2027-11-22T02:00:00Z"));
-        assert_eq!(due.look(at("2026-11-22T01:00:00Z")), Turn::Wait(at("2026-11-22T03:00:00Z")));
+        assert_eq!(
+            due.look(at("2026-11-22T01:00:00Z")),
+            NextRebuild::Wait(at("2026-11-22T03:00:00Z"))
+        );
     }
 }

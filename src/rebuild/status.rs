@@ -2,7 +2,7 @@
 //! format.
 
 use super::error::RebuildError;
-use super::history::{FOLDER, Outcome, Record};
+use super::history::{FOLDER, HistoryRecord, RebuildOutcome};
 use crate::index::generations::folder::{current, is_being_written};
 use crate::index::generations::manifest::summary::Summary;
 use serde::Serialize;
@@ -18,22 +18,23 @@ pub struct Status {
     pub generation: Option<u32>,
     /// Since the last rebuild that did not fail.
     pub failures: u64,
-    pub last: Option<Record>,
-    pub last_published: Option<Record>,
+    pub last: Option<HistoryRecord>,
+    pub last_published: Option<HistoryRecord>,
     /// Published or unchanged.
-    pub last_good: Option<Record>,
+    pub last_good: Option<HistoryRecord>,
 }
 
 impl Status {
     /// Looks at a history, the oldest record first, and at the index.
     pub(crate) fn new(
         index: &Path,
-        history: &[Record],
+        history: &[HistoryRecord],
         next: Option<String>,
     ) -> Result<Self, RebuildError> {
         let live = current(index)?.map(|path| Summary::read(&path)).transpose()?;
-        let newest = |want: fn(&Record) -> bool| history.iter().rev().find(|r| want(r)).cloned();
-        let failed = |record: &&Record| record.outcome == Outcome::Failed;
+        let newest =
+            |want: fn(&HistoryRecord) -> bool| history.iter().rev().find(|r| want(r)).cloned();
+        let failed = |record: &&HistoryRecord| record.outcome == RebuildOutcome::Failed;
         Ok(Self {
             index: index.display().to_string(),
             running: is_being_written(&index.join(FOLDER)),
@@ -41,8 +42,8 @@ impl Status {
             generation: live.map(|live| live.generation),
             failures: history.iter().rev().take_while(failed).count() as u64,
             last: history.last().cloned(),
-            last_published: newest(|record| record.outcome == Outcome::Published),
-            last_good: newest(|record| record.outcome != Outcome::Failed),
+            last_published: newest(|record| record.outcome == RebuildOutcome::Published),
+            last_good: newest(|record| record.outcome != RebuildOutcome::Failed),
         })
     }
 
@@ -57,7 +58,7 @@ impl Status {
                 _ = writeln!(text, "{name}{{index=\"{label}\"}} {value}");
             }
         };
-        let ended = |record: &Record| {
+        let ended = |record: &HistoryRecord| {
             let started: jiff::Timestamp = record.started.parse().ok()?;
             Some(started.as_millisecond() as f64 / 1000.0 + record.seconds)
         };
@@ -92,18 +93,24 @@ impl Status {
 mod tests {
     use super::*;
 
-    fn record(outcome: Outcome, generation: u32, seconds: f64) -> Record {
+    fn record(outcome: RebuildOutcome, generation: u32, seconds: f64) -> HistoryRecord {
         let started = "2026-11-22T03:00:00Z".to_string();
-        Record { started, outcome, seconds, generation: Some(generation), ..Record::default() }
+        HistoryRecord {
+            started,
+            outcome,
+            seconds,
+            generation: Some(generation),
+            ..HistoryRecord::default()
+        }
     }
 
     #[test]
     fn the_last_records_tell_how_it_stands() {
         let history = [
-            record(Outcome::Published, 1, 4.0),
-            record(Outcome::Unchanged, 1, 0.5),
-            record(Outcome::Failed, 1, 1.0),
-            record(Outcome::Failed, 1, 2.0),
+            record(RebuildOutcome::Published, 1, 4.0),
+            record(RebuildOutcome::Unchanged, 1, 0.5),
+            record(RebuildOutcome::Failed, 1, 1.0),
+            record(RebuildOutcome::Failed, 1, 2.0),
         ];
         let status = Status::new(Path::new("a \"b\""), &history, None).unwrap();
         assert_eq!(status.failures, 2);

@@ -6,16 +6,16 @@
 //! Process 0 keeps the history. What is known of the sources is each file's hash and the format
 //! that it was read in.
 
-use super::look::Found;
+use super::look::FoundChanges;
 use super::{FILES, Rebuild, RebuildError};
-use crate::build::{self, Peers, Prepared};
+use crate::build::{self, Peers, PreparedBuild};
 use crate::dataflow::together::Meeting;
 use crate::index::generations::folder::current;
 use crate::index::generations::manifest::sharded::ShardedManifest;
-use crate::input::list::Input;
+use crate::input::list::InputFile;
 use crate::input::splits::InputPlan;
 use crate::rebuild::files::{self, Known};
-use crate::rebuild::history::{FOLDER, InputCounts, Outcome, Record};
+use crate::rebuild::history::{FOLDER, HistoryRecord, InputCounts, RebuildOutcome};
 use std::collections::HashMap;
 
 impl Rebuild<'_> {
@@ -23,7 +23,7 @@ impl Rebuild<'_> {
     pub(super) fn together(
         &self,
         peers: &Peers,
-        lead: Option<&mut Record>,
+        lead: Option<&mut HistoryRecord>,
     ) -> Result<(), RebuildError> {
         let Some(record) = lead else {
             let plan = self.sources().map_err(|error| self.refuse(peers, error))?;
@@ -32,11 +32,11 @@ impl Rebuild<'_> {
         let looked = self.look_together(peers, record);
         let (plan, known) = looked.map_err(|error| self.refuse(peers, error))?;
         let InputCounts { changed, added, removed, .. } = record.inputs;
-        let is_live = record.outcome == Outcome::Unchanged;
+        let is_live = record.outcome == RebuildOutcome::Unchanged;
         let wants = !is_live || changed + added + removed > 0;
         let report = record.time("build", || self.build_with(peers, plan, wants))?;
         if let Some(generation) = report {
-            record.outcome = Outcome::Published;
+            record.outcome = RebuildOutcome::Published;
             let known = Known { generation, ..known };
             known.write(&self.job.index.join(FOLDER).join(FILES))?;
         }
@@ -48,7 +48,7 @@ impl Rebuild<'_> {
     fn look_together(
         &self,
         peers: &Peers,
-        record: &mut Record,
+        record: &mut HistoryRecord,
     ) -> Result<(InputPlan, Known), RebuildError> {
         let plan = record.time("list", || self.sources())?;
         let live = match current(&self.job.index)? {
@@ -67,20 +67,21 @@ impl Rebuild<'_> {
         if live.is_none() || before.generation != number {
             before = Known::default();
         } else {
-            record.outcome = Outcome::Unchanged;
+            record.outcome = RebuildOutcome::Unchanged;
         }
         let paths = (0..plan.inputs.len()).filter_map(|input| plan.inputs.path(input));
-        let (paths, trust) = (paths.collect::<Vec<_>>(), self.job.trust);
+        let paths = paths.collect::<Vec<_>>();
+        let trust = self.job.trust;
         let mut known = record
             .time("hash", || files::look(&paths, trust, &before, |_, _| true, self.workers()))?;
         let format =
-            |input: Input| Some((input.path?.display().to_string(), input.format.to_string()));
+            |input: InputFile| Some((input.path?.display().to_string(), input.format.to_string()));
         let formats: HashMap<String, String> = plan.inputs.iter().filter_map(format).collect();
         for file in &mut known.files {
             file.format = formats.get(&file.path).cloned().unwrap_or_default();
         }
         let before = before.files.iter().map(|file| [&*file.path, &*file.hash, &*file.format]);
-        record.inputs = Found::new(&plan, &known, before).counts;
+        record.inputs = FoundChanges::new(&plan, &known, before).counts;
         Ok((plan, known))
     }
 
@@ -94,7 +95,7 @@ impl Rebuild<'_> {
         let mut options = self.options()?;
         options.input = build::Input::Plan(Box::new(plan));
         options.peers = Some(peers.clone());
-        let report = Prepared::new(options)?.run_if(wants)?;
+        let report = PreparedBuild::new(options)?.run_if(wants)?;
         Ok(report.map(|report| report.generation))
     }
 

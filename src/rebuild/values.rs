@@ -68,7 +68,8 @@ pub(super) fn days<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> 
 /// Reads a span of time: seconds, or numbers with s, m, h or d, as in `90s`, `7d` or `1h30m`.
 fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is not a span of time; write it as in 30s, 15m, 12h or 7d");
-    let (mut seconds, mut number) = (0u64, None::<u64>);
+    let mut seconds = 0u64;
+    let mut number = None::<u64>;
     let digits = text.trim();
     for c in digits.chars() {
         if let Some(digit) = c.to_digit(10) {

@@ -18,7 +18,7 @@ impl<F> Default for Claims<F> {
 struct ClaimState<F> {
     next: usize,
     /// The split before `next`, if it is a shared file, and its next stretch.
-    shared: Option<(Shared<F>, u64)>,
+    shared: Option<(SharedSplit<F>, u64)>,
     /// The split `next` is known not to be a shared file.
     is_stream: bool,
     open: usize,
@@ -27,30 +27,30 @@ struct ClaimState<F> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Shared<F> {
+pub(crate) struct SharedSplit<F> {
     pub file: Arc<F>,
     /// One at least.
     pub stretches: u64,
 }
 
 /// The numbers of a split and of a stretch in it.
-pub(crate) type Place = (usize, u64);
+pub(crate) type ClaimPlace = (usize, u64);
 
 /// What is next, for who asks.
 pub(crate) enum Claim<F> {
     /// A stretch of a shared file; nothing before the `next` place will be claimed.
     Stretch {
         file: Arc<F>,
-        place: Place,
-        next: Place,
+        place: ClaimPlace,
+        next: ClaimPlace,
     },
     /// A split that one worker reads; nothing before the `next` place will be claimed.
     Split {
         split: usize,
-        next: Place,
+        next: ClaimPlace,
     },
     /// Not now; nothing before this place will be claimed.
-    Wait(Place),
+    Wait(ClaimPlace),
     Over,
 }
 
@@ -59,7 +59,7 @@ impl<F> ClaimState<F> {
     fn shared<E>(
         &mut self,
         splits: usize,
-        open: impl FnOnce(usize) -> Result<Option<Shared<F>>, E>,
+        open: impl FnOnce(usize) -> Result<Option<SharedSplit<F>>, E>,
     ) -> Result<(), E> {
         if self.shared.is_none() && self.next < splits && !self.is_stream {
             match open(self.next)? {
@@ -73,7 +73,7 @@ impl<F> ClaimState<F> {
         Ok(())
     }
 
-    fn place(&self) -> Place {
+    fn place(&self) -> ClaimPlace {
         match self.shared {
             Some((_, stretch)) => (self.next - 1, stretch),
             None => (self.next, 0),
@@ -93,13 +93,14 @@ impl<F> Claims<F> {
         splits: usize,
         most: usize,
         hungry: bool,
-        may_share: impl FnOnce(Place, bool) -> bool,
-        open: impl FnOnce(usize) -> Result<Option<Shared<F>>, E>,
+        may_share: impl FnOnce(ClaimPlace, bool) -> bool,
+        open: impl FnOnce(usize) -> Result<Option<SharedSplit<F>>, E>,
     ) -> Result<Claim<F>, E> {
         let mut state = self.state();
         state.shared(splits, open)?;
-        let (place, streams) = (state.place(), state.open > 0);
-        if let Some((Shared { file, stretches }, stretch)) = &mut state.shared {
+        let place = state.place();
+        let streams = state.open > 0;
+        if let Some((SharedSplit { file, stretches }, stretch)) = &mut state.shared {
             if !may_share(place, streams) {
                 return Ok(Claim::Wait(place));
             }
@@ -143,7 +144,7 @@ mod tests {
     use std::convert::Infallible;
 
     /// What is claimed, and the place behind it; the same place twice where one has to wait.
-    type Claimed = Option<(Place, Place)>;
+    type Claimed = Option<(ClaimPlace, ClaimPlace)>;
 
     fn claimed<F>(claim: Result<Claim<F>, Infallible>) -> Claimed {
         match claim.unwrap_or_else(|never| match never {}) {
@@ -158,7 +159,7 @@ mod tests {
         Some(((split, 0), (split + 1, 0)))
     }
 
-    fn wait(place: Place) -> Claimed {
+    fn wait(place: ClaimPlace) -> Claimed {
         Some((place, place))
     }
 
@@ -187,8 +188,9 @@ mod tests {
     fn shared_files_are_handed_out_in_stretches() {
         let claims = Claims::default();
         // The first and the last are such files.
-        let open =
-            |split: usize| Ok((split != 1).then(|| Shared { file: Arc::new(split), stretches: 2 }));
+        let open = |split: usize| {
+            Ok((split != 1).then(|| SharedSplit { file: Arc::new(split), stretches: 2 }))
+        };
         let claim = |may: bool| {
             let claim = claims.claim(3, 2, true, |_, _| may, open);
             if let Ok(Claim::Stretch { file, place, .. }) = &claim {

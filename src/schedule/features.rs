@@ -1,7 +1,7 @@
 //! Features of a query that are known before it is answered, and its predicted cost.
 
 use super::model_tree::{Errors, Example, FEATURES, ModelTree};
-use super::policy::{Choice, Processor};
+use super::policy::{PolicyChoice, Processor};
 use serde::{Deserialize, Serialize};
 
 /// Postings of a block, as in `huang`.
@@ -95,7 +95,8 @@ impl Costs {
 
     /// Seconds of a device with `others`, which share the extra time of a query alone.
     pub(crate) fn on_device_beside(&self, others: usize) -> f64 {
-        let ([_, together], [_, alone]) = (self.seconds, self.alone);
+        let [_, together] = self.seconds;
+        let [_, alone] = self.alone;
         together + (alone - together).max(0.0) / (1 + others) as f64
     }
 
@@ -124,7 +125,7 @@ pub struct CostModel {
     pub errors: [Errors; 2],
     /// The policies that suit such queries, if they were looked for.
     #[serde(default)]
-    pub choice: Option<Choice>,
+    pub choice: Option<PolicyChoice>,
 }
 
 impl CostModel {
@@ -139,7 +140,8 @@ impl CostModel {
             chosen.map(|(_, cost)| cost.example(kind)).collect()
         };
         let [cpu, device] = [0, 1].map(|kind| ModelTree::learn(&examples(kind, false)));
-        let (cpu, device) = (cpu?, device?);
+        let cpu = cpu?;
+        let device = device?;
         let errors = [cpu.errors(&examples(0, true)), device.errors(&examples(1, true))];
         let sum = |of: fn(&Cost) -> f64| queries.iter().map(of).sum::<f64>();
         let alone = [

@@ -82,16 +82,16 @@ fn solve(mut rows: [[f64; FEATURES + 1]; FEATURES]) -> [f64; FEATURES] {
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Node {
+struct ModelNode {
     model: Linear,
     examples: usize,
     /// Feature, border, and the nodes up to it and beyond it.
-    split: Option<(usize, f64, Box<[Node; 2]>)>,
+    split: Option<(usize, f64, Box<[ModelNode; 2]>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelTree {
-    root: Node,
+    root: ModelNode,
     /// Logarithms of the least and the greatest time seen.
     range: [f64; 2],
 }
@@ -110,10 +110,12 @@ fn best_split(examples: &mut [(Example, f64)]) -> Option<(usize, f64, f64)> {
         examples.sort_by(|a, b| a.0.features[feature].total_cmp(&b.0.features[feature]));
         let (sum, squares) =
             examples.iter().fold((0.0, 0.0), |(sum, squares), (_, y)| (sum + y, squares + y * y));
-        let (mut below, mut below_squares) = (0.0, 0.0);
+        let mut below = 0.0;
+        let mut below_squares = 0.0;
         for at in 1..n {
             let y = examples[at - 1].1;
-            (below, below_squares) = (below + y, below_squares + y * y);
+            below = below + y;
+            below_squares = below_squares + y * y;
             let [low, high] = [at - 1, at].map(|at| examples[at].0.features[feature]);
             if low == high || at < LEAST_EXAMPLES || n - at < LEAST_EXAMPLES {
                 continue;
@@ -130,7 +132,7 @@ fn best_split(examples: &mut [(Example, f64)]) -> Option<(usize, f64, f64)> {
     best
 }
 
-impl Node {
+impl ModelNode {
     /// Grows and prunes a tree; returns its mean error too, times the [`penalty`] of its factors.
     fn grow(examples: &mut [(Example, f64)], even: f64) -> (Self, f64) {
         let n = examples.len();
@@ -173,7 +175,8 @@ impl Node {
 
 /// The factor from errors on training examples to those on others.
 fn penalty(examples: usize, factors: usize) -> f64 {
-    let (n, v) = (examples as f64, factors as f64);
+    let n = examples as f64;
+    let v = factors as f64;
     if n > v { (n + v) / (n - v) } else { 10.0 }
 }
 
@@ -206,7 +209,7 @@ impl ModelTree {
         let range =
             [logs().fold(f64::INFINITY, f64::min), logs().fold(f64::NEG_INFINITY, f64::max)];
         let even = EVEN * deviation(logs());
-        Some(Self { root: Node::grow(&mut with_logs, even).0, range })
+        Some(Self { root: ModelNode::grow(&mut with_logs, even).0, range })
     }
 
     /// Never less or more than any example took.
@@ -221,7 +224,9 @@ impl ModelTree {
     pub fn errors(&self, examples: &[Example]) -> Errors {
         let n = examples.len().max(1) as f64;
         let mean = examples.iter().map(|example| example.took).sum::<f64>() / n;
-        let (mut relative, mut absolute, mut spread) = (0.0, 0.0, 0.0);
+        let mut relative = 0.0;
+        let mut absolute = 0.0;
+        let mut spread = 0.0;
         let mut ratios = Vec::with_capacity(examples.len());
         for example in examples {
             let predicted = self.predict(&example.features);

@@ -78,7 +78,7 @@ impl Default for Rates {
 const WRITING: u64 = 40;
 
 #[derive(Debug)]
-pub(crate) struct Placed {
+pub(crate) struct PlacedOwners {
     pub owners: Owners,
     /// Collections of the sample that CPU indexers own.
     pub popular: usize,
@@ -101,7 +101,7 @@ pub(crate) fn in_turn(roles: &Roles) -> Owners {
 ///
 /// # Panics
 /// If there is not a weight for each of the 17,613 collections, or no indexer.
-pub(crate) fn by_weight(weights: &[u64], roles: &Roles, rates: &Rates) -> Placed {
+pub(crate) fn by_weight(weights: &[u64], roles: &Roles, rates: &Rates) -> PlacedOwners {
     assert_eq!(weights.len(), TRIE_COLLECTIONS, "every collection has a weight");
     let mut order: Vec<u16> = (0..TRIE_COLLECTIONS as u16).collect();
     order.sort_by_key(|&c| Reverse(weights[usize::from(c)]));
@@ -130,11 +130,12 @@ pub(crate) fn by_weight(weights: &[u64], roles: &Roles, rates: &Rates) -> Placed
         sets.push(Reverse((load + weights[usize::from(collection)].max(1), set)));
     }
     let loads = || sets.iter().map(|&Reverse((load, set))| load - before(set));
-    let (heaviest, of_sets) = (loads().max().unwrap_or(0), loads().sum::<u64>());
+    let heaviest = loads().max().unwrap_or(0);
+    let of_sets = loads().sum::<u64>();
     let on_cpu: u64 = sorted[..border].iter().sum();
     let times = times(on_cpu, total, sorted.get(border).copied().unwrap_or(0), roles, rates);
     let per_giga = 1e9 / (total.max(1)) as f64;
-    Placed {
+    PlacedOwners {
         owners: Owners::new(|c| owner[usize::from(c)], roles.indexing()),
         popular: border.min(seen),
         seen,
@@ -146,8 +147,10 @@ pub(crate) fn by_weight(weights: &[u64], roles: &Roles, rates: &Rates) -> Placed
 
 /// Seconds for CPU and GPU with so many units on the CPU and this largest collection on a GPU.
 fn times(on_cpu: u64, total: u64, largest: u64, roles: &Roles, rates: &Rates) -> (f64, f64) {
-    let (index, parse) = (on_cpu as f64 / rates.cpu, total as f64 / rates.parser);
-    let (indexers, parsers) = (roles.cpu_indexers.max(1) as f64, roles.parsers as f64);
+    let index = on_cpu as f64 / rates.cpu;
+    let parse = total as f64 / rates.parser;
+    let indexers = roles.cpu_indexers.max(1) as f64;
+    let parsers = roles.parsers as f64;
     let cores = (index + parse) / roles.workers as f64;
     let cpu = (index / indexers).max(parse / parsers).max(cores);
     let gpu = (total - on_cpu) as f64 / (roles.gpus.max(1) as f64 * rates.gpu);
@@ -163,11 +166,14 @@ fn border(sorted: &[u64], roles: &Roles, rates: &Rates) -> usize {
         return 0;
     }
     let total: u64 = sorted.iter().sum();
-    let (mut best, mut least, mut on_cpu) = (0, f64::INFINITY, 0);
+    let mut best = 0;
+    let mut least = f64::INFINITY;
+    let mut on_cpu = 0;
     for (border, &largest) in sorted.iter().enumerate() {
         let (cpu, gpu) = times(on_cpu, total, largest, roles, rates);
         if cpu.max(gpu) < least {
-            (best, least) = (border, cpu.max(gpu));
+            best = border;
+            least = cpu.max(gpu);
         }
         on_cpu += largest;
     }
@@ -262,9 +268,11 @@ mod tests {
             let placed = by_weight(&all, &roles, &rates);
             prop_assert_eq!(placed.owners.len(), cpu + gpu);
             let mut loads = vec![0u64; cpu + gpu];
-            let (mut least_popular, mut most_unpopular) = (u64::MAX, 0);
+            let mut least_popular = u64::MAX;
+            let mut most_unpopular = 0;
             for c in 0..TRIE_COLLECTIONS as u16 {
-                let (owner, weight) = (placed.owners.of(c), all[usize::from(c)]);
+                let owner = placed.owners.of(c);
+                let weight = all[usize::from(c)];
                 if roles.on_gpu(owner) {
                     prop_assert_eq!(owner as usize, usize::from(c) % gpu);
                     most_unpopular = most_unpopular.max(weight);

@@ -111,7 +111,7 @@ impl From<Policy> for String {
 /// The best policies of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Choice {
+pub struct PolicyChoice {
     pub best: Policy,
     pub by_blocks: Policy,
 }
@@ -125,7 +125,7 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    pub fn policy(self, choice: Option<&Choice>) -> Option<Policy> {
+    pub fn policy(self, choice: Option<&PolicyChoice>) -> Option<Policy> {
         match self {
             Self::Auto => choice.map(|choice| choice.best),
             Self::ByBlocks => choice.map(|choice| choice.by_blocks),
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_schedule_is_a_policy_or_what_was_found() {
         let by_blocks = Policy::ByBlocks { threshold: 5, below: Processor::Device };
-        let found = Choice { best: Policy::Best, by_blocks };
+        let found = PolicyChoice { best: Policy::Best, by_blocks };
         for (name, policy) in [("auto", Policy::Best), ("lbd", by_blocks), ("sd", Policy::Halves)] {
             let schedule: Schedule = name.parse().unwrap();
             assert_eq!(schedule.policy(Some(&found)), Some(policy));
@@ -179,6 +179,6 @@ mod tests {
         assert!("x".parse::<Schedule>().unwrap_err().ends_with("auto, lbd"));
         let text = serde_json::to_string(&found).unwrap();
         assert_eq!(text, r#"{"best":"best","by_blocks":"lbd:5"}"#);
-        assert_eq!(serde_json::from_str::<Choice>(&text).unwrap(), found);
+        assert_eq!(serde_json::from_str::<PolicyChoice>(&text).unwrap(), found);
     }
 }

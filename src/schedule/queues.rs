@@ -27,7 +27,7 @@ const AHEAD: f64 = 0.125;
 const FILLED: (f64, f64) = (8e-3, 0.4);
 
 #[derive(Debug)]
-struct Waiting<T> {
+struct WaitingItem<T> {
     item: T,
     costs: Costs,
     /// Arrival, in seconds.
@@ -35,11 +35,11 @@ struct Waiting<T> {
 }
 
 #[derive(Debug)]
-struct Kind<T> {
+struct ProcessorQueue<T> {
     servers: usize,
-    own: VecDeque<Waiting<T>>,
+    own: VecDeque<WaitingItem<T>>,
     /// Those that the other kind could not do; nobody steals them.
-    returned: VecDeque<Waiting<T>>,
+    returned: VecDeque<WaitingItem<T>>,
     /// Seconds of work of `own`.
     backlog: f64,
     /// Queries in progress, and their seconds together.
@@ -48,7 +48,7 @@ struct Kind<T> {
     lost: bool,
 }
 
-impl<T> Kind<T> {
+impl<T> ProcessorQueue<T> {
     fn new(servers: usize) -> Self {
         Self {
             servers: servers.max(1),
@@ -72,8 +72,8 @@ impl<T> Kind<T> {
 pub(crate) struct Queues<T> {
     policy: Policy,
     deadline: f64,
-    kinds: [Kind<T>; 2],
-    either: VecDeque<Waiting<T>>,
+    kinds: [ProcessorQueue<T>; 2],
+    either: VecDeque<WaitingItem<T>>,
     /// The ratio of costs from which a query belongs to one kind.
     much_better: f64,
     coin: u64,
@@ -85,7 +85,7 @@ impl<T> Queues<T> {
         Self {
             policy,
             deadline,
-            kinds: [Kind::new(threads), Kind::new(devices)],
+            kinds: [ProcessorQueue::new(threads), ProcessorQueue::new(devices)],
             either: VecDeque::new(),
             much_better: MUCH_BETTER,
             coin: 0x9e37_79b9_7f4a_7c15,
@@ -97,7 +97,7 @@ impl<T> Queues<T> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        let waiting = |kind: &Kind<T>| kind.own.len() + kind.returned.len();
+        let waiting = |kind: &ProcessorQueue<T>| kind.own.len() + kind.returned.len();
         self.kinds.iter().map(waiting).sum::<usize>() + self.either.len()
     }
 
@@ -149,11 +149,11 @@ impl<T> Queues<T> {
             costs.on_device_beside(device.has() / device.servers),
         ];
         let group = self.group(&costs);
-        self.queue(Waiting { item, costs, came }, group);
+        self.queue(WaitingItem { item, costs, came }, group);
         group
     }
 
-    fn queue(&mut self, waiting: Waiting<T>, group: Option<Processor>) {
+    fn queue(&mut self, waiting: WaitingItem<T>, group: Option<Processor>) {
         match group {
             Some(kind) => {
                 let of = &mut self.kinds[kind as usize];
@@ -166,7 +166,7 @@ impl<T> Queues<T> {
 
     /// Adds a query that kind `by` took and cannot do: the other does it before all that wait.
     pub(crate) fn give_back(&mut self, item: T, costs: Costs, came: f64, by: Processor) {
-        self.kinds[by.other() as usize].returned.push_back(Waiting { item, costs, came });
+        self.kinds[by.other() as usize].returned.push_back(WaitingItem { item, costs, came });
     }
 
     /// No processor of a kind works: the other kind gets its queries.
@@ -243,7 +243,7 @@ impl<T> Queues<T> {
         Some(waiting.item)
     }
 
-    fn next(&mut self, kind: Processor, now: f64) -> Option<Waiting<T>> {
+    fn next(&mut self, kind: Processor, now: f64) -> Option<WaitingItem<T>> {
         match self.policy {
             Policy::Groups => self.next_of_groups(kind, now),
             Policy::CachedFirst { balance } => {
@@ -271,7 +271,8 @@ impl<T> Queues<T> {
     /// Takes a query that is past its deadline.
     pub(crate) fn take_late(&mut self, now: f64) -> Option<T> {
         let came = now - self.deadline;
-        let is_late = |queue: &VecDeque<Waiting<T>>| queue.front().is_some_and(|it| it.came < came);
+        let is_late =
+            |queue: &VecDeque<WaitingItem<T>>| queue.front().is_some_and(|it| it.came < came);
         if is_late(&self.either) {
             return self.either.pop_front().map(|waiting| waiting.item);
         }
@@ -295,7 +296,7 @@ impl<T> Queues<T> {
         }
     }
 
-    fn take_of(&mut self, kind: Processor, at: usize) -> Option<Waiting<T>> {
+    fn take_of(&mut self, kind: Processor, at: usize) -> Option<WaitingItem<T>> {
         let of = &mut self.kinds[kind as usize];
         let waiting = of.own.remove(at)?;
         of.backlog = (of.backlog - waiting.costs.on(kind)).max(0.0);
@@ -303,7 +304,7 @@ impl<T> Queues<T> {
     }
 
     /// Takes a query of the other kind if the balance allows it.
-    fn take_uncached(&mut self, kind: Processor, balance: f64) -> Option<Waiting<T>> {
+    fn take_uncached(&mut self, kind: Processor, balance: f64) -> Option<WaitingItem<T>> {
         let [cpu, devices] = [0, 1].map(|kind| self.kinds[kind].taken as f64);
         let most = match kind {
             Processor::Device => balance * (cpu + devices + 1.0) - devices,
@@ -312,7 +313,7 @@ impl<T> Queues<T> {
         if most > 0.0 { self.take_of(kind.other(), 0) } else { None }
     }
 
-    fn next_of_groups(&mut self, kind: Processor, now: f64) -> Option<Waiting<T>> {
+    fn next_of_groups(&mut self, kind: Processor, now: f64) -> Option<WaitingItem<T>> {
         let urgent = now - URGENT * self.deadline;
         let either = self.either.front();
         if either.is_some_and(|it| it.came < urgent && it.costs.better() == kind) {
@@ -323,7 +324,7 @@ impl<T> Queues<T> {
             return self.take_of(kind, 0);
         }
         // Short ones first, more urgent the longer they wait for their cost: response ratio.
-        let ratio = |it: &Waiting<T>| (now - it.came) / it.costs.on(kind);
+        let ratio = |it: &WaitingItem<T>| (now - it.came) / it.costs.on(kind);
         let next =
             own.iter().take(LOOKED_AT).enumerate().max_by(|a, b| ratio(a.1).total_cmp(&ratio(b.1)));
         if let Some(at) = next.map(|(at, _)| at) {
@@ -337,17 +338,18 @@ impl<T> Queues<T> {
     }
 
     /// Whether a query may miss its deadline on this kind and would not on the other.
-    fn is_late_here(&self, waiting: &Waiting<T>, kind: Processor, now: f64) -> bool {
+    fn is_late_here(&self, waiting: &WaitingItem<T>, kind: Processor, now: f64) -> bool {
         let left = waiting.came + self.deadline - now;
         waiting.costs.most(kind) > left && waiting.costs.most(kind.other()) <= left
     }
 
     /// Takes a query of the other kind if it ends here before the other comes to its last one: a
     /// thread must not begin what a device does a hundred times as fast.
-    fn steal(&mut self, kind: Processor, now: f64) -> Option<Waiting<T>> {
+    fn steal(&mut self, kind: Processor, now: f64) -> Option<WaitingItem<T>> {
         let other = kind.other();
-        let (of, wait) = (&self.kinds[other as usize], self.wait(other));
-        let loss = |it: &Waiting<T>| it.costs.on(kind) / it.costs.on(other);
+        let of = &self.kinds[other as usize];
+        let wait = self.wait(other);
+        let loss = |it: &WaitingItem<T>| it.costs.on(kind) / it.costs.on(other);
         let (at, least) = of
             .own
             .iter()

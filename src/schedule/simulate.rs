@@ -3,7 +3,7 @@
 
 use super::features::{Cost, CostModel, Costs};
 use super::machine::Hardware;
-use super::policy::{Choice, Policy, Processor};
+use super::policy::{Policy, PolicyChoice, Processor};
 use super::queues::Queues;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,7 +17,7 @@ pub struct Arrival {
 }
 
 /// Time in nanoseconds, the processor that becomes free, and the number of its answers.
-type Event = Reverse<(u64, usize, usize)>;
+type ProcessorFree = Reverse<(u64, usize, usize)>;
 
 /// The latency of each query in seconds. A device takes as one batch the work that it may have at a
 /// time: the sum of what its queries take beside others, or what the feeding threads need, and once
@@ -49,7 +49,7 @@ pub fn latencies(
     };
     let mut queues = Queues::new(policy, deadline, (threads, machine.devices));
     let mut idle: Vec<usize> = (0..threads + machine.devices).collect();
-    let mut events: BinaryHeap<Event> = BinaryHeap::new();
+    let mut events: BinaryHeap<ProcessorFree> = BinaryHeap::new();
     let mut found = vec![0.0; arrivals.len()];
     let mut next = 0;
     loop {
@@ -75,7 +75,8 @@ pub fn latencies(
         }
         let mut at = 0;
         while at < idle.len() {
-            let (server, seconds) = (idle[at], now as f64 / 1e9);
+            let server = idle[at];
+            let seconds = now as f64 / 1e9;
             let Some(query) = queues.take(kind(server), seconds) else {
                 at += 1;
                 continue;
@@ -87,7 +88,8 @@ pub fn latencies(
                     arrivals[query].real.on_thread_beside(busy)
                 }
                 Processor::Device => {
-                    let (mut work, mut longer) = (0.0, 0.0_f64);
+                    let mut work = 0.0;
+                    let mut longer = 0.0_f64;
                     let mut add = |query: usize| {
                         let Costs { seconds: [_, together], alone: [_, alone], .. } =
                             arrivals[query].real;
@@ -153,7 +155,7 @@ pub fn choose(
     model: &CostModel,
     (deadline, machine): (f64, Hardware),
     times: impl Fn() -> Vec<f64>,
-) -> Choice {
+) -> PolicyChoice {
     assert!(!costs.is_empty(), "there are costs");
     let at_once = stream(costs, model, std::iter::repeat_n(0.0, CHOSEN_BY));
     let together = |policy: &Policy| {
@@ -177,7 +179,7 @@ pub fn choose(
     let mean = |policy: &Policy| latencies(&spread, *policy, deadline, machine).iter().sum::<f64>();
     let near = policies.into_iter().filter(|policy| together(policy) <= 1.05 * soonest);
     let best = near.map(|policy| (policy, mean(&policy))).min_by(|a, b| a.1.total_cmp(&b.1));
-    Choice { best: best.map_or(Policy::Groups, |(policy, _)| policy), by_blocks }
+    PolicyChoice { best: best.map_or(Policy::Groups, |(policy, _)| policy), by_blocks }
 }
 
 #[cfg(test)]

@@ -105,14 +105,16 @@ impl Front {
         const AT_ONCE: usize = 64;
         const SMALL: u8 = 4;
         for (tfs, lengths) in tfs_less_one.chunks(AT_ONCE).zip(lengths.chunks(AT_ONCE)) {
-            let (mut small, mut padded) = ([u8::MAX; AT_ONCE], [0; AT_ONCE]);
+            let mut small = [u8::MAX; AT_ONCE];
+            let mut padded = [0; AT_ONCE];
             for (small, &tf) in small.iter_mut().zip(tfs) {
                 *small = tf.min(u32::from(u8::MAX)) as u8;
             }
             padded[..lengths.len()].copy_from_slice(lengths);
             let mut rest = tfs.len();
             for tf in 0..SMALL {
-                let (mut least, mut many) = (u8::MAX, 0u8);
+                let mut least = u8::MAX;
+                let mut many = 0u8;
                 for (&other, &length) in small.iter().zip(&padded) {
                     let same = other == tf;
                     least = least.min(if same { length } else { u8::MAX });
@@ -179,7 +181,8 @@ impl Front {
 /// The first of the two neighbours with the least loss when they are merged.
 fn closest(pairs: &[[u8; 2]]) -> usize {
     let loss = |at: &usize| {
-        let ([tf, length], [next_tf, next_length]) = (pairs[*at], pairs[at + 1]);
+        let [tf, length] = pairs[*at];
+        let [next_tf, next_length] = pairs[at + 1];
         let apart = |a, b| magnitude(a) - magnitude(b);
         apart(tf, next_tf).min(apart(length, next_length))
     };
@@ -316,7 +319,8 @@ mod tests {
             postings in prop::collection::vec((prop_oneof![8 => 0..6u32, 1 => any::<u32>()], any::<u8>()), 0..200),
         ) {
             let (tfs, lengths): (Vec<u32>, Vec<u8>) = postings.iter().copied().unzip();
-            let (mut one_by_one, mut at_once) = (Front::new(), Front::new());
+            let mut one_by_one = Front::new();
+            let mut at_once = Front::new();
             postings.iter().for_each(|&(tf, length)| one_by_one.add(tf.wrapping_add(1), length));
             at_once.add_block(&tfs, &lengths);
             prop_assert_eq!((one_by_one.lengths, one_by_one.tfs), (at_once.lengths, at_once.tfs));

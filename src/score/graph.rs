@@ -93,7 +93,8 @@ fn ends_of(nodes: u32, threads: usize, count: impl Fn(Range<u32>, &mut [u64]) + 
     let mut ends = vec![0u64; nodes as usize];
     let width = (nodes as usize).div_ceil(threads).max(1);
     let parts = ends.chunks_mut(width).enumerate().map(|(part, counts)| {
-        let (count, first) = (&count, (part * width) as u32);
+        let count = &count;
+        let first = (part * width) as u32;
         move || count(first..first + counts.len() as u32, counts)
     });
     Crew::new("graph").all(parts.collect());
@@ -158,10 +159,13 @@ fn clean(ends: &mut [u64], targets: &mut [u32], ranges: &[Range<u32>]) -> usize 
     let starts: Vec<usize> =
         ranges.iter().map(|range| start_of(ends, range.start) as usize).collect();
     let mut left = 0;
-    let (mut rest_of_ends, mut rest, mut before) = (&mut *ends, &mut *targets, 0);
+    let mut rest_of_ends = &mut *ends;
+    let mut rest = &mut *targets;
+    let mut before = 0;
     let parts = ranges.iter().map(|range| {
         let own_ends = rest_of_ends.split_off_mut(..range.len()).expect("each node has an end");
-        let (first, end) = (before, own_ends.last().copied().unwrap_or(before));
+        let first = before;
+        let end = own_ends.last().copied().unwrap_or(before);
         let own = rest.split_off_mut(..(end - first) as usize).expect("each link has a place");
         before = end;
         move || clean_rows(range.start, first, own_ends, own)
@@ -180,7 +184,8 @@ fn clean(ends: &mut [u64], targets: &mut [u32], ranges: &[Range<u32>]) -> usize 
 
 /// [`clean`] for the rows from node `start` on, which began at `first`; counts ends from 0.
 fn clean_rows(start: u32, first: u64, ends: &mut [u64], rows: &mut [u32]) {
-    let (mut from, mut left) = (0, 0);
+    let mut from = 0;
+    let mut left = 0;
     for (node, end) in (start..).zip(ends) {
         let to = (*end - first) as usize;
         rows[from..to].sort_unstable();
@@ -193,7 +198,8 @@ fn clean_rows(start: u32, first: u64, ends: &mut [u64], rows: &mut [u32]) {
             }
             last = Some(target);
         }
-        (from, *end) = (to, left as u64);
+        from = to;
+        *end = left as u64;
     }
 }
 

@@ -61,16 +61,20 @@ pub fn pagerank<E>(
     assert_eq!(first.len(), graph.nodes() as usize, "a rank for each node");
     let slices: Vec<_> = (0..threads).map(|slice| graph.slice(slice, threads)).collect();
     let mut crew = Crew::new("ranks");
-    let (mut raw, mut shares, mut rounds) = (first, vec![0.0; graph.nodes() as usize], 0);
+    let mut raw = first;
+    let mut shares = vec![0.0; graph.nodes() as usize];
+    let mut rounds = 0;
     loop {
         go_on()?;
         let given = |(nodes, shares): (&Range<u32>, _)| {
-            let (nodes, raw) = (nodes.clone(), &raw);
+            let nodes = nodes.clone();
+            let raw = &raw;
             move || give(graph, nodes, raw, shares)
         };
         crew.all(slices.iter().zip(cut(&slices, &mut shares)).map(given).collect());
         let taken = |(nodes, raw): (&Range<u32>, _)| {
-            let (nodes, shares) = (nodes.clone(), &shares);
+            let nodes = nodes.clone();
+            let shares = &shares;
             move || take(graph, nodes, raw, shares, asked.damping)
         };
         let sums =
@@ -119,7 +123,8 @@ fn take(
 ) -> Vec<(f64, f64)> {
     let mut next = nodes.start;
     let block = |ranks: &mut [f64]| {
-        let (mut residuals, mut sum) = (0.0, 0.0);
+        let mut residuals = 0.0;
+        let mut sum = 0.0;
         for (node, rank) in (next..).zip(ranks.iter_mut()) {
             let sources = graph.sources(node).iter();
             let taken: f64 = sources.map(|&source| shares[source as usize]).sum();

@@ -21,14 +21,14 @@ pub struct Scoring {
 
 /// The collection's counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Whole {
+pub struct WholeCollection {
     /// Documents.
     pub documents: u32,
     /// Indexed tokens.
     pub tokens: u64,
 }
 
-impl Whole {
+impl WholeCollection {
     /// Mean tokens of a document; 0 without documents.
     pub(crate) fn mean(&self) -> f64 {
         match self.documents {
@@ -94,7 +94,8 @@ impl Scoring {
     /// The idf in a term's weight, if the score has one.
     pub(crate) fn idf(&self, documents: u32, df: u32) -> Option<f64> {
         // A damaged index may give more postings than documents, and a term may be in none.
-        let (n, df_or_one) = (f64::from(documents.max(df)), f64::from(df.max(1)));
+        let n = f64::from(documents.max(df));
+        let df_or_one = f64::from(df.max(1));
         match self.score {
             Score::Bm25 | Score::Bm25Lucene | Score::Wang(_) => Some(idf(documents, df, self.idf)),
             Score::Bm25Plus(_) => Some(log((n + 1.0) / df_or_one)),
@@ -110,7 +111,7 @@ impl Scoring {
     }
 
     /// The weight of a term; [`Score::Wang`] weighs all together ([`Self::wang_part`]).
-    pub(crate) fn weight(&self, whole: Whole, counts: &TermCounts) -> Weight {
+    pub(crate) fn weight(&self, whole: WholeCollection, counts: &TermCounts) -> Weight {
         let TermCounts { times, df, cf } = *counts;
         let part = times * self.idf(whole.documents, df).unwrap_or(1.0);
         let k1 = self.bm25.k1();
@@ -128,7 +129,8 @@ impl Scoring {
             Score::Bm25L(delta) => {
                 // (c + d) / (k1 + c + d) with c = tf / B is r + (1 - r) tf / (tf + (k1 + d) B),
                 // where r = d / (k1 + d).
-                let (delta, all) = (delta.get(), k1 + delta.get());
+                let all = k1 + delta.get();
+                let delta = delta.get();
                 let constant = if all > 0.0 { delta / all } else { 0.0 };
                 lifted((k1 + 1.0) * (1.0 - constant), (k1 + 1.0) * constant)
             }

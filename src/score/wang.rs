@@ -145,7 +145,8 @@ mod tests {
         ) {
             let wang = Wang::new(alpha).unwrap();
             let norm = Bm25::new(k1, 0.75).unwrap().norm(length, mean);
-            let (rank, greatest) = (rank as f32 / 7.0, 1000.0 / 7.0);
+            let rank = rank as f32 / 7.0;
+            let greatest = 1000.0 / 7.0;
             let postings: Vec<(u32, f64)> =
                 postings.into_iter().map(|(tf, shift, idf)| ((tf >> shift).max(1), idf + 1e-6)).collect();
             let sum: f64 = postings.iter().map(|posting| posting.1).sum();

@@ -278,7 +278,8 @@ impl Letters {
 
     fn step_3(&mut self) {
         let end = self.end();
-        let (r1, r2) = (self.r1, self.r2);
+        let r1 = self.r1;
+        let r2 = self.r2;
         match end.last() {
             b'e' if end.is(b"alize") => self.cut(r1, 5, 3),
             b'e' if end.is(b"ative") => self.cut(r2, 5, 5),

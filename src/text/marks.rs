@@ -10,7 +10,7 @@ const WINDOW: usize = 2048;
 /// The end of the places.
 const NO_PLACE: u16 = u16::MAX;
 
-pub(super) struct Marks<'a> {
+pub(super) struct PageMarks<'a> {
     page: &'a [u8],
     /// The range whose places are known.
     base: usize,
@@ -19,7 +19,7 @@ pub(super) struct Marks<'a> {
     next: usize,
 }
 
-impl<'a> Marks<'a> {
+impl<'a> PageMarks<'a> {
     pub(super) fn new(page: &'a [u8]) -> Self {
         Self { page, base: 0, end: 0, places: [NO_PLACE; WINDOW + 64], next: 0 }
     }
@@ -109,7 +109,8 @@ mod tests {
 
     /// Each step of `steps` first skips so many bytes, and is one in a tag or not.
     fn check(page: &[u8], steps: &[(usize, bool)]) {
-        let (mut marks, mut at) = (Marks::new(page), 0);
+        let mut marks = PageMarks::new(page);
+        let mut at = 0;
         for &(skipped, in_tag) in steps {
             let from = (at + skipped).min(page.len());
             let set = if in_tag { &b">=\"'"[..] } else { b"<&" };

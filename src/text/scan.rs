@@ -20,7 +20,7 @@ use crate::cpu::IOTA;
 use crate::cpu::{Level, level};
 
 /// An ASCII token of up to 16 bytes, lower-cased, padded with zero bytes.
-pub type Key = [u64; 2];
+pub type TokenKey = [u64; 2];
 
 pub(crate) const KEY_BYTES: usize = 16;
 
@@ -33,12 +33,12 @@ pub(crate) const TOGETHER: usize = 128;
 pub trait Stretches {
     /// Called with each key that the next call of [`keys`](Self::keys) will have.
     #[inline(always)]
-    fn ahead(&self) -> impl Fn(Key) -> u32 {
+    fn ahead(&self) -> impl Fn(TokenKey) -> u32 {
         |_| 0
     }
     /// Whole tokens of up to 16 ASCII bytes, lower-cased, at most [`TOGETHER`], with what
     /// [`ahead`](Self::ahead) returned for each.
-    fn keys(&mut self, keys: &[Key], ahead: &[u32]);
+    fn keys(&mut self, keys: &[TokenKey], ahead: &[u32]);
     /// A whole token of more than 16 ASCII bytes, as written.
     fn long(&mut self, token: &[u8]);
     /// Bytes that hold none, one or several whole tokens, among them bytes from 0x80 on.
@@ -73,13 +73,14 @@ impl Scanner {
         let mut high = if any_high { next_high(&self.high, 0) } else { usize::MAX };
         let (pairs, rest) = self.edges.as_chunks::<2>();
         debug_assert!(rest.is_empty());
-        let mut batch = Batch { keys: [[0; 2]; TOGETHER], ahead: [0; TOGETHER], found: 0 };
+        let mut batch = KeyBatch { keys: [[0; 2]; TOGETHER], ahead: [0; TOGETHER], found: 0 };
         for mut pairs in pairs.chunks(TOGETHER) {
             batch.found = 0;
             loop {
                 let taken = batch.take(text, pairs, high, out.ahead());
                 let Some((&[start, end], behind)) = pairs[taken..].split_first() else { break };
-                let (stretch, end) = (&text[start as usize..end as usize], end as usize);
+                let stretch = &text[start as usize..end as usize];
+                let end = end as usize;
                 // A byte from 0x80 on is a word byte, so no stretch before this one had it.
                 if end > high {
                     out.mixed(stretch);
@@ -116,7 +117,8 @@ impl Scanner {
     }
 
     fn find_edges_portable(&mut self, text: &[u8]) -> bool {
-        let (mut carry, mut last) = (0, [0; 64]);
+        let mut carry = 0;
+        let mut last = [0; 64];
         for (i, bytes) in text.chunks(64).enumerate() {
             let step = bytes.try_into().unwrap_or_else(|_| {
                 last[..bytes.len()].copy_from_slice(bytes);
@@ -225,14 +227,14 @@ fn next_high(high: &[u64], from: usize) -> usize {
     usize::MAX
 }
 
-struct Batch {
-    keys: [Key; TOGETHER],
+struct KeyBatch {
+    keys: [TokenKey; TOGETHER],
     /// What [`Stretches::ahead`] returned for each.
     ahead: [u32; TOGETHER],
     found: usize,
 }
 
-impl Batch {
+impl KeyBatch {
     /// Takes stretches up to the first without a key: one with the byte at `high`, or a long one.
     /// Returns their number. A function of its own keeps the loop's state in registers.
     #[inline(never)]
@@ -241,12 +243,13 @@ impl Batch {
         text: &[u8],
         pairs: &[[u32; 2]],
         high: usize,
-        to_come: impl Fn(Key) -> u32,
+        to_come: impl Fn(TokenKey) -> u32,
     ) -> usize {
         let room = self.keys[self.found..].iter_mut().zip(&mut self.ahead[self.found..]);
         let mut taken = 0;
         for (&[start, end], (key, ahead)) in pairs.iter().zip(room) {
-            let (start, len) = (start as usize, (end - start) as usize);
+            let len = (end - start) as usize;
+            let start = start as usize;
             if end as usize > high || len > KEY_BYTES {
                 break;
             }
@@ -260,7 +263,7 @@ impl Batch {
 }
 
 /// Masks of the first `len` bytes of a key.
-const KEEP: [Key; KEY_BYTES + 1] = {
+const KEEP: [TokenKey; KEY_BYTES + 1] = {
     let mut keep = [[0u64; 2]; KEY_BYTES + 1];
     let mut len = 1;
     while len <= KEY_BYTES {
@@ -282,7 +285,7 @@ const LOWER: u64 = 0x2020_2020_2020_2020;
 
 /// The key of the ASCII letters and digits `text[start..start + len]`, `len` from 1 to 16.
 #[inline(always)]
-fn load_key(text: &[u8], start: usize, len: usize) -> Key {
+fn load_key(text: &[u8], start: usize, len: usize) -> TokenKey {
     let whole = match text.get(start..start + KEY_BYTES) {
         Some(bytes) => u128::from_le_bytes(bytes.try_into().expect("so many bytes were taken")),
         None => load_last(text, start, len),
@@ -333,14 +336,14 @@ pub(super) fn plain_bytes(whole: u128) -> u128 {
 
 /// The bytes of a stretch as they stand, if they are as few as a key has.
 #[inline]
-pub(crate) fn plain_key(stretch: &[u8]) -> Option<Key> {
+pub(crate) fn plain_key(stretch: &[u8]) -> Option<TokenKey> {
     let whole = (stretch.len() <= KEY_BYTES).then(|| load_short(stretch))?;
     Some([whole as u64, (whole >> 64) as u64])
 }
 
 /// The key of a lower-cased ASCII token, or `None` if it has none.
 #[inline]
-pub(crate) fn key_of(token: &[u8]) -> Option<Key> {
+pub(crate) fn key_of(token: &[u8]) -> Option<TokenKey> {
     if token.is_empty() || token.len() > KEY_BYTES {
         return None;
     }
@@ -350,7 +353,7 @@ pub(crate) fn key_of(token: &[u8]) -> Option<Key> {
     fits.then_some([whole as u64, (whole >> 64) as u64])
 }
 
-pub(crate) fn key_bytes(key: Key) -> ([u8; KEY_BYTES], usize) {
+pub(crate) fn key_bytes(key: TokenKey) -> ([u8; KEY_BYTES], usize) {
     let whole = (u128::from(key[1]) << 64) | u128::from(key[0]);
     let len = KEY_BYTES - whole.leading_zeros() as usize / 8;
     (whole.to_le_bytes(), len)
@@ -366,7 +369,7 @@ mod tests {
     struct Collect(Vec<String>);
 
     impl Stretches for Collect {
-        fn keys(&mut self, keys: &[Key], _: &[u32]) {
+        fn keys(&mut self, keys: &[TokenKey], _: &[u32]) {
             for &key in keys {
                 let (bytes, len) = key_bytes(key);
                 self.0.push(std::str::from_utf8(&bytes[..len]).unwrap().to_string());

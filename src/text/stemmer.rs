@@ -25,31 +25,31 @@ use super::{english, porter};
 /// At this length the slowest token of the slowest stemmer takes below 1 ms, or 0.2 µs a byte.
 pub(crate) const MAX_STEMMED_BYTES: usize = 4096;
 
-const STEMMERS: [(&str, Kind); 20] = [
-    ("english", Kind::English),
-    ("porter", Kind::Porter),
-    ("none", Kind::None),
-    ("arabic", Kind::Snowball(Algorithm::Arabic)),
-    ("danish", Kind::Snowball(Algorithm::Danish)),
-    ("dutch", Kind::Snowball(Algorithm::Dutch)),
-    ("finnish", Kind::Snowball(Algorithm::Finnish)),
-    ("french", Kind::Snowball(Algorithm::French)),
-    ("german", Kind::Snowball(Algorithm::German)),
-    ("greek", Kind::Snowball(Algorithm::Greek)),
-    ("hungarian", Kind::Snowball(Algorithm::Hungarian)),
-    ("italian", Kind::Snowball(Algorithm::Italian)),
-    ("norwegian", Kind::Snowball(Algorithm::Norwegian)),
-    ("portuguese", Kind::Snowball(Algorithm::Portuguese)),
-    ("romanian", Kind::Snowball(Algorithm::Romanian)),
-    ("russian", Kind::Snowball(Algorithm::Russian)),
-    ("spanish", Kind::Snowball(Algorithm::Spanish)),
-    ("swedish", Kind::Snowball(Algorithm::Swedish)),
-    ("tamil", Kind::Snowball(Algorithm::Tamil)),
-    ("turkish", Kind::Snowball(Algorithm::Turkish)),
+const STEMMERS: [(&str, StemmerKind); 20] = [
+    ("english", StemmerKind::English),
+    ("porter", StemmerKind::Porter),
+    ("none", StemmerKind::None),
+    ("arabic", StemmerKind::Snowball(Algorithm::Arabic)),
+    ("danish", StemmerKind::Snowball(Algorithm::Danish)),
+    ("dutch", StemmerKind::Snowball(Algorithm::Dutch)),
+    ("finnish", StemmerKind::Snowball(Algorithm::Finnish)),
+    ("french", StemmerKind::Snowball(Algorithm::French)),
+    ("german", StemmerKind::Snowball(Algorithm::German)),
+    ("greek", StemmerKind::Snowball(Algorithm::Greek)),
+    ("hungarian", StemmerKind::Snowball(Algorithm::Hungarian)),
+    ("italian", StemmerKind::Snowball(Algorithm::Italian)),
+    ("norwegian", StemmerKind::Snowball(Algorithm::Norwegian)),
+    ("portuguese", StemmerKind::Snowball(Algorithm::Portuguese)),
+    ("romanian", StemmerKind::Snowball(Algorithm::Romanian)),
+    ("russian", StemmerKind::Snowball(Algorithm::Russian)),
+    ("spanish", StemmerKind::Snowball(Algorithm::Spanish)),
+    ("swedish", StemmerKind::Snowball(Algorithm::Swedish)),
+    ("tamil", StemmerKind::Snowball(Algorithm::Tamil)),
+    ("turkish", StemmerKind::Snowball(Algorithm::Turkish)),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum StemmerKind {
     None,
     English,
     Porter,
@@ -57,15 +57,15 @@ enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stemmer(Kind);
+pub struct Stemmer(StemmerKind);
 
 impl Stemmer {
     /// [`super::english`].
-    pub const ENGLISH: Self = Self(Kind::English);
+    pub const ENGLISH: Self = Self(StemmerKind::English);
     /// [`super::porter`].
-    pub const PORTER: Self = Self(Kind::Porter);
+    pub const PORTER: Self = Self(StemmerKind::Porter);
     /// Leaves every token as it is.
-    pub const NONE: Self = Self(Kind::None);
+    pub const NONE: Self = Self(StemmerKind::None);
 
     #[cfg(any(test, fuzzing))]
     pub(crate) fn all() -> impl Iterator<Item = Self> {
@@ -86,12 +86,12 @@ impl Stemmer {
             return Cow::Borrowed(token);
         }
         match self.0 {
-            Kind::None => Cow::Borrowed(token),
-            Kind::English => {
+            StemmerKind::None => Cow::Borrowed(token),
+            StemmerKind::English => {
                 english::stem(token).unwrap_or_else(|| stem_by_snowball(Algorithm::English, token))
             }
-            Kind::Porter => stem_by_porter(token),
-            Kind::Snowball(algorithm) => stem_by_snowball(algorithm, token),
+            StemmerKind::Porter => stem_by_porter(token),
+            StemmerKind::Snowball(algorithm) => stem_by_snowball(algorithm, token),
         }
     }
 }

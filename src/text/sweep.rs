@@ -20,7 +20,7 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use super::html::tags::{INLINE, ROLES, Role, name_at, role_of, tag};
+use super::html::tags::{INLINE, ROLES, TagRole, name_at, role_of, tag};
 #[cfg(test)]
 pub(super) use tests::portable;
 
@@ -31,17 +31,17 @@ const BEHIND: usize = 16;
 
 /// Why a sweep stopped.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Stop {
+pub(super) enum SweepStop {
     /// At a reference, a comment, a tag with a long name, or the page's end.
     Here,
     /// Behind a tag with a meaning, whose name is at `name..after`.
-    Behind { name: usize, after: usize, is_end: bool, role: Role },
+    Behind { name: usize, after: usize, is_end: bool, role: TagRole },
     /// Before irregular markup, which must be stepped through up to there.
     Odd { until: usize },
 }
 
 /// Sweeps a page from a place outside of tags on, appends its text, and moves the place.
-pub(super) type Sweep = fn(&[u8], &mut usize, &mut Vec<u8>) -> Stop;
+pub(super) type Sweep = fn(&[u8], &mut usize, &mut Vec<u8>) -> SweepStop;
 
 /// The best sweep of this machine, if it has one.
 pub(super) fn best() -> Option<Sweep> {
@@ -88,7 +88,8 @@ trait Lanes: Copy {
 #[cfg(target_arch = "x86_64")]
 const PARTS: [u8; 16] = {
     let set = b" \t\n\x0c\r/>";
-    let (mut table, mut i) = ([0xff; 16], 0);
+    let mut table = [0xff; 16];
+    let mut i = 0;
     while i < set.len() {
         table[(set[i] & 15) as usize] = set[i];
         i += 1;
@@ -110,7 +111,8 @@ const fn slot(name: u64, factor: u64) -> usize {
 }
 
 const fn names(factor: u64) -> Option<[u64; SLOTS]> {
-    let (mut names, mut i) = ([0; SLOTS], 0);
+    let mut names = [0; SLOTS];
+    let mut i = 0;
     while i < ROLES.len() + INLINE.len() {
         let (name, meaning) = if i < ROLES.len() {
             (ROLES[i].0, 2)
@@ -197,7 +199,7 @@ struct Carry {
     tag_at: usize,
     inline: u64,
     /// The last tag has a meaning.
-    pending: Option<Stop>,
+    pending: Option<SweepStop>,
     /// All bits set within a quoted value.
     in_quotes: u64,
     /// Within an unquoted value.
@@ -216,7 +218,7 @@ impl Carry {
 }
 
 #[inline(always)]
-fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Stop {
+fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> SweepStop {
     // No more comes out than goes in.
     out.reserve(page.len() - *at + BLOCK);
     let mut after_word = out.last().is_some_and(|last| *last > b' ');
@@ -266,9 +268,12 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
 
         // Where the regular part ends, why, and whether the next block begins there.
         let is_last = filled < BLOCK;
-        let (mut cut, mut stop, mut again) = (filled as u32, is_last.then_some(Stop::Here), false);
+        let mut cut = filled as u32;
+        let mut stop = is_last.then_some(SweepStop::Here);
+        let mut again = false;
         // A reference becomes one byte; the rest of it is dropped.
-        let (mut references, mut dropped) = (ampersand & !tags, 0);
+        let mut references = ampersand & !tags;
+        let mut dropped = 0;
         let mut replaced;
         if references != 0 {
             replaced = *block;
@@ -278,7 +283,8 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
                 let known = one_byte(word_at(bytes, place + 1));
                 let Some((byte, length)) = known.filter(|(_, length)| place + length < 64) else {
                     again = known.is_some() && place > 0;
-                    (cut, stop) = (place, Some(Stop::Here));
+                    cut = place;
+                    stop = Some(SweepStop::Here);
                     break;
                 };
                 replaced[place as usize] = byte;
@@ -290,7 +296,9 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
         if let Some(pending) = before.pending
             && ends & below(cut) != 0
         {
-            (cut, stop, again) = (ends.trailing_zeros() + 1, Some(pending), false);
+            cut = ends.trailing_zeros() + 1;
+            stop = Some(pending);
+            again = false;
         }
         // For each tag under way here whether it is inline.
         let mut inline = before.inline & u64::from(before.in_tag);
@@ -311,19 +319,25 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
             if !is_letter | (length > 7) | (meaning > 1) & !is_end {
                 if !is_letter || start > 63 {
                     // Nothing behind the block is known: the next one begins here.
-                    (cut, stop, again) = (place, Some(Stop::Here), is_letter && place > 0);
+                    cut = place;
+                    stop = Some(SweepStop::Here);
+                    again = is_letter && place > 0;
                     break;
                 }
                 match look(page, base + start as usize, is_end) {
                     Look::Unknown => {
-                        (cut, stop, again) = (place, Some(Stop::Here), false);
+                        cut = place;
+                        stop = Some(SweepStop::Here);
+                        again = false;
                         break;
                     }
                     Look::Plain(found) => meaning = found,
                     Look::Means(behind) => {
                         let end = first(ends & !below(place));
                         if end != 0 {
-                            (cut, stop, again) = (end.trailing_zeros() + 1, Some(behind), false);
+                            cut = end.trailing_zeros() + 1;
+                            stop = Some(behind);
+                            again = false;
                             break;
                         }
                         carry.pending = Some(behind);
@@ -342,7 +356,7 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
         let taken = below(cut);
         if odd & taken != 0 {
             *at = before.begin(base);
-            return Stop::Odd { until: base + BLOCK };
+            return SweepStop::Odd { until: base + BLOCK };
         }
         let feeds = ends & taken & !lanes.deposit(inline, ends);
         let text = taken & !tags & !dropped;
@@ -375,7 +389,7 @@ enum Look {
     Unknown,
     /// See [`meaning`].
     Plain(u64),
-    Means(Stop),
+    Means(SweepStop),
 }
 
 #[cold]
@@ -386,9 +400,9 @@ fn look(page: &[u8], name: usize, is_end: bool) -> Look {
         return Look::Unknown;
     }
     match role_of(packed) {
-        Role::Block => Look::Plain(0),
-        Role::Inline => Look::Plain(1),
-        role if is_end && role != Role::Template => Look::Plain(0),
-        role => Look::Means(Stop::Behind { name, after, is_end, role }),
+        TagRole::Block => Look::Plain(0),
+        TagRole::Inline => Look::Plain(1),
+        role if is_end && role != TagRole::Template => Look::Plain(0),
+        role => Look::Means(SweepStop::Behind { name, after, is_end, role }),
     }
 }

@@ -111,7 +111,7 @@ fn for_each_token_of_str(text: &str, lowered: &mut String, f: &mut impl FnMut(&s
     }
 }
 
-struct Found<'a> {
+struct RawToken<'a> {
     text: &'a str,
     is_ascii: bool,
     /// Has a letter from A to Z.
@@ -119,9 +119,10 @@ struct Found<'a> {
 }
 
 /// The token that begins at byte `start`; empty before a separator or the end.
-fn token_at(text: &str, start: usize) -> Found<'_> {
+fn token_at(text: &str, start: usize) -> RawToken<'_> {
     let bytes = text.as_bytes();
-    let (mut is_ascii, mut has_upper) = (true, false);
+    let mut is_ascii = true;
+    let mut has_upper = false;
     let mut end = start;
     while let Some(&byte) = bytes.get(end) {
         if byte.is_ascii_alphanumeric() {
@@ -137,7 +138,7 @@ fn token_at(text: &str, start: usize) -> Found<'_> {
             is_ascii = false;
         }
     }
-    Found { text: &text[start..end], is_ascii, has_upper }
+    RawToken { text: &text[start..end], is_ascii, has_upper }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const DROPPED: [&[u8]; 6] = [b"ref", b"math", b"gallery", b"timeline", b"chem", 
 /// Namespaces of pictures, whose links have a caption as their last part.
 const PICTURES: [&[u8]; 3] = [b"file", b"image", b"media"];
 
-enum Open {
+enum OpenMarkup {
     /// `{{`, with the length of the output before it.
     Template(usize),
     /// `[[` likewise, with the end of its target and the begin of its last part, if it has parts.
@@ -25,7 +25,7 @@ enum Open {
 
 /// Appends the text of a page to `out` in linear time.
 pub(crate) fn strip(page: &[u8], out: &mut Vec<u8>) {
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenMarkup> = Vec::new();
     let mut at = 0;
     let mut tables = 0u32;
     while at < page.len() {
@@ -43,21 +43,21 @@ pub(crate) fn strip(page: &[u8], out: &mut Vec<u8>) {
                 None => (out.push(b'<'), at += 1).1,
             },
             [b'{', b'{', ..] => {
-                open.push(Open::Template(out.len()));
+                open.push(OpenMarkup::Template(out.len()));
                 at += 2;
             }
             [b'}', b'}', ..] => {
-                if let Some(Open::Template(start)) = close(&mut open, true) {
+                if let Some(OpenMarkup::Template(start)) = close(&mut open, true) {
                     out.truncate(start);
                 }
                 at += 2;
             }
             [b'[', b'[', ..] => {
-                open.push(Open::Link { start: out.len(), target: None, last: out.len() });
+                open.push(OpenMarkup::Link { start: out.len(), target: None, last: out.len() });
                 at += 2;
             }
             [b']', b']', ..] => {
-                if let Some(Open::Link { start, target, last }) = close(&mut open, false) {
+                if let Some(OpenMarkup::Link { start, target, last }) = close(&mut open, false) {
                     link(out, start, target, last);
                 }
                 at += 2;
@@ -75,7 +75,7 @@ pub(crate) fn strip(page: &[u8], out: &mut Vec<u8>) {
             [b'|', b'-', ..] if line_begins && tables > 0 => at += line(rest),
             [b'|' | b'!', ..] if line_begins && tables > 0 => at += cell(rest),
             [b'|', ..] => {
-                if let Some(Open::Link { target, last, .. }) = open.last_mut() {
+                if let Some(OpenMarkup::Link { target, last, .. }) = open.last_mut() {
                     target.get_or_insert(out.len());
                     *last = out.len();
                 } else {
@@ -93,10 +93,10 @@ pub(crate) fn strip(page: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Takes the last open one of this kind and drops those opened after it.
-fn close(open: &mut Vec<Open>, template: bool) -> Option<Open> {
+fn close(open: &mut Vec<OpenMarkup>, template: bool) -> Option<OpenMarkup> {
     /// So few are searched that time stays linear.
     const MOST: usize = 16;
-    let kind = |open: &Open| matches!(open, Open::Template(_)) == template;
+    let kind = |open: &OpenMarkup| matches!(open, OpenMarkup::Template(_)) == template;
     let behind = open.iter().rev().take(MOST).position(kind)?;
     open.truncate(open.len() - behind);
     open.pop()

@@ -93,7 +93,8 @@ fn runs_of_a_codec_with_segments_are_merged_in_little_memory() {
     let input = fixture.scratch.path("c.jsonl");
     let queries = scratch.write("q", fixture.queries(420, 30).join("\n"));
     for form in [("rice", "64"), ("pfor", "128"), ("pfor", "512")] {
-        let (one, many) = (scratch.path(format!("one-{}{}", form.0, form.1)), scratch.path("many"));
+        let one = scratch.path(format!("one-{}{}", form.0, form.1));
+        let many = scratch.path("many");
         build_as(&one, form, &input);
         let job = millrace(args!["build", "--quiet", "--index", many, "--no-merge", input]);
         let job = job.args(["--codec", form.0, "--block-size", form.1]);
@@ -111,7 +112,8 @@ fn runs_of_a_codec_with_segments_are_merged_in_little_memory() {
 fn a_codec_without_the_block_size_is_wrong_usage() {
     let fixture = Fixture::new(43, 300);
     let scratch = Scratch::new();
-    let (input, index) = (fixture.scratch.path("c.jsonl"), scratch.path("index"));
+    let input = fixture.scratch.path("c.jsonl");
+    let index = scratch.path("index");
     let says = "newpfd has no blocks of 512: its block sizes are 64, 128";
     let job =
         millrace(args!["build", "--index", index, "--codec", "newpfd", "--block-size", "512"]);

@@ -7,7 +7,8 @@ use std::path::Path;
 
 /// Compresses as bzip2 and xz, in three streams.
 fn bzip2_and_xz(bytes: &[u8]) -> [Vec<u8>; 2] {
-    let (mut packed, size) = ([Vec::new(), Vec::new()], bytes.len().div_ceil(3).max(1));
+    let mut packed = [Vec::new(), Vec::new()];
+    let size = bytes.len().div_ceil(3).max(1);
     for part in bytes.chunks(size) {
         let mut e = bzip2::write::BzEncoder::new(&mut packed[0], bzip2::Compression::fast());
         e.write_all(part).unwrap();

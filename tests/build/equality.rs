@@ -81,7 +81,8 @@ fn any_way_in_which_the_input_comes() {
             _ => scratch.write(format!("parts/{number}.jsonl.zst"), zstd(part, 1)),
         });
     }
-    let (several, folder) = (scratch.path("several"), scratch.path("folder"));
+    let several = scratch.path("several");
+    let folder = scratch.path("folder");
     build(&several, args!["-w", "2"].into_iter().chain(parts.iter().map(Into::into)));
     assert_same_index(&reference, &several, &[NAMES[0], NAMES[1], LOCATIONS]);
     build(&folder, args!["-w", "4", scratch.path("parts")]);
@@ -93,7 +94,9 @@ fn names_and_order_do_not_depend_on_files_when_documents_have_names() {
     let scratch = Scratch::new();
     let bytes = Collection::new(2, 800, 40).jsonl();
     let parts = cut_lines(&bytes, 3);
-    let (one, three, back) = (scratch.path("one"), scratch.path("three"), scratch.path("back"));
+    let one = scratch.path("one");
+    let three = scratch.path("three");
+    let back = scratch.path("back");
     build(&one, args![scratch.write("c.jsonl", &bytes)]);
     let paths: Vec<PathBuf> = parts
         .iter()
@@ -114,7 +117,9 @@ fn formats_of_the_same_documents() {
     let scratch = Scratch::new();
     let mut docs = Collection::new(3, 500, 40).docs;
     docs.iter_mut().for_each(|doc| doc.text = doc.text.replace(['\n', '\t'], " "));
-    let (json, tabs, text) = (scratch.path("json"), scratch.path("tabs"), scratch.path("text"));
+    let json = scratch.path("json");
+    let tabs = scratch.path("tabs");
+    let text = scratch.path("text");
     build(&json, args![scratch.write("c.jsonl", jsonl(&docs))]);
     build(&tabs, args![scratch.write("c.tsv", tsv(&docs))]);
     assert_same_index(&json, &tabs, &[LOCATIONS]);
@@ -157,7 +162,8 @@ fn damaged(begin: &str, name: &str, end: &str) -> Vec<u8> {
 /// Builds with one reader and with many, and compares the indexes and what is said.
 fn compare_readers(name: &str, bytes: &[u8]) -> Vec<String> {
     let scratch = Scratch::new();
-    let (plain, packed) = (scratch.write(name, bytes), format!("{name}.gz"));
+    let plain = scratch.write(name, bytes);
+    let packed = format!("{name}.gz");
     let packed = scratch.write(packed, gzip(bytes, 3));
     let build = |index: &Path, more: &[std::ffi::OsString]| {
         let job = millrace(args!["build", "--max-document", "3M", "--gpus", "none"]);
@@ -270,7 +276,8 @@ fn many_runs_answer_as_one() {
     let scratch = Scratch::new();
     let collection = Collection::new(6, 14_000, 90);
     let input = scratch.write("c.jsonl", collection.jsonl());
-    let (one, many) = (scratch.path("one"), scratch.path("many"));
+    let one = scratch.path("one");
+    let many = scratch.path("many");
     build(&one, args![input]);
     build_runs(&many, 1, &args!["--no-merge", input]);
     assert!(runs(&many) >= 9, "{} runs", runs(&many));

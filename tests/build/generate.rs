@@ -127,13 +127,15 @@ fn a_log_repeats_queries_and_every_document_has_a_value() {
         let fields = text.lines().map(|line| line.split_once('\t').unwrap());
         fields.map(|(a, b)| (a.to_owned(), b.to_owned())).collect()
     };
-    let (train, test) = (lines("log-train.tsv"), lines("log-test.tsv"));
+    let train = lines("log-train.tsv");
+    let test = lines("log-test.tsv");
     assert_eq!((train.len(), test.len()), (501, 500));
     assert_eq!((&*train[0].0, &*test[0].0), ("1", "502"));
     let queries = |log: &[(String, String)]| -> std::collections::HashSet<String> {
         log.iter().map(|(_, query)| query.clone()).collect()
     };
-    let (of_train, of_test) = (queries(&train), queries(&test));
+    let of_train = queries(&train);
+    let of_test = queries(&test);
     assert!((10..=50).contains(&of_train.len()), "{}", of_train.len());
     assert!(of_train.intersection(&of_test).count() * 2 > of_test.len());
     let values = lines("pagerank.tsv");

@@ -25,7 +25,8 @@ fn an_old_index_is_read_and_written_as_it_was() {
     let new = scratch.path("index");
     let job = millrace(args!["build", "--quiet", "--index", new, "--block-size", "64", "-"]);
     job.stdin(std::fs::read(golden("input.jsonl")).unwrap()).ok();
-    let (found, expected) = (crate::support::files(&new), crate::support::files(&old));
+    let found = crate::support::files(&new);
+    let expected = crate::support::files(&old);
     assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
     for (name, bytes) in expected {
         assert!(found[&name] == bytes, "{name}");

@@ -92,8 +92,9 @@ impl Running {
 fn two_builds_one_cancelled_and_three_services_run_at_once() {
     const DOCUMENTS: usize = 4000;
     let scratch = Scratch::new();
-    let (kept, cancelled, alone) =
-        (scratch.path("kept"), scratch.path("cancelled"), scratch.path("alone"));
+    let kept = scratch.path("kept");
+    let cancelled = scratch.path("cancelled");
+    let alone = scratch.path("alone");
     small(&cancelled);
     let before = contents(&cancelled);
     let options = |index: &Path, documents: Box<dyn Iterator<Item = OwnedDocument> + Send>| {
@@ -127,7 +128,8 @@ fn two_builds_one_cancelled_and_three_services_run_at_once() {
     let models = [Model::Inter, Model::DocpUi { barrier: false }, fgqp];
     let services = models.map(|model| Running::start(&cancelled, model));
     let control = second.control.clone();
-    let (first, second) = (spawn(|| build(first)), spawn(|| build(second)));
+    let first = spawn(|| build(first));
+    let second = spawn(|| build(second));
     under_way.iter().for_each(|build| build.recv_timeout(LONG).unwrap());
     services.iter().for_each(Running::answers);
     control.cancel();
@@ -257,7 +259,8 @@ impl std::io::Write for Printed {
 fn example_build_with_progress() {
     let scratch = Scratch::new();
     let input = scratch.write("c.jsonl", "{\"id\": 1, \"contents\": \"a mill\"}\n");
-    let (index, printed) = (scratch.path("index"), Printed::default());
+    let index = scratch.path("index");
+    let printed = Printed::default();
     let out = printed.clone();
     // An input that does not end before the build: nobody cancels it.
     let (end, input_of_user) = std::io::pipe().map(|(read, write)| (write, read)).unwrap();

@@ -35,7 +35,8 @@ fn bombs(scratch: &Scratch, files: usize) {
 fn bodies_that_inflate_take_turns() {
     let scratch = Scratch::new();
     bombs(&scratch, 6);
-    let (index, report) = (scratch.path("index"), scratch.path("report.json"));
+    let index = scratch.path("index");
+    let report = scratch.path("report.json");
     let build = millrace(args!["build", "--index", &index, "--memory", "64M", "-w", "4"]);
     build.args(args!["--gpus", "none", "--report", &report, scratch.path("input")]).ok();
     assert_eq!(info(&index)["documents"], 6);
@@ -56,7 +57,8 @@ fn long_records_of_a_file_that_all_read_come_one_after_the_other() {
         lines.extend_from_slice(b"\"}\n");
     }
     let input = scratch.write("long.jsonl", lines);
-    let (index, report) = (scratch.path("index"), scratch.path("report.json"));
+    let index = scratch.path("index");
+    let report = scratch.path("report.json");
     let build = millrace(args!["build", "--index", &index, "--memory", "64M", "-w", "4"]);
     build.args(args!["--gpus", "none", "--report", &report, input]).ok();
     assert_eq!(info(&index)["documents"], 6);
@@ -112,7 +114,8 @@ fn a_long_document_takes_what_the_docs_say() {
     let scratch = Scratch::new();
     let text = new_words(1, WORDS);
     let input = scratch.write("long.tsv", &text);
-    let (index, report) = (scratch.path("index"), scratch.path("report.json"));
+    let index = scratch.path("index");
+    let report = scratch.path("report.json");
     let build = millrace(args!["build", "--index", &index, "--memory", "64M", "-w", "1"]);
     build.args(args!["--gpus", "none", "--stemmer", "none", "--report", &report, input]).ok();
     assert_eq!(info(&index)["terms"], WORDS);
@@ -127,7 +130,8 @@ fn a_long_document_takes_what_the_docs_say() {
 fn campaign_terms_of_one_document_each() {
     let scratch = Scratch::new();
     let input = scratch.write("words.tsv", new_words(400_000, 12));
-    let (index, report) = (scratch.path("index"), scratch.path("report.json"));
+    let index = scratch.path("index");
+    let report = scratch.path("report.json");
     let build = |more: &[&str]| {
         let build = millrace(args!["build", "--index", &index, "--memory", "128M", "-w", "2"]);
         build.args(more).args(args!["--gpus", "none", "--quiet", "--report", &report, input]).ok();
@@ -165,7 +169,8 @@ fn campaign_many_small_files() {
             }
         }
     }
-    let (index, report) = (scratch.path("index"), scratch.path("report.json"));
+    let index = scratch.path("index");
+    let report = scratch.path("report.json");
     // The second build looks at what the first has made.
     for _ in 0..2 {
         let build = millrace(args!["build", "--index", &index, "--memory", "64M", "-w", "2"]);

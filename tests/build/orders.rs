@@ -42,7 +42,8 @@ fn a_build_and_a_merge_give_the_same_order() {
         })
         .collect();
     let ranks = scratch.write("ranks.tsv", ranks);
-    let (plain, built) = (scratch.path("plain"), scratch.path("built"));
+    let plain = scratch.path("plain");
+    let built = scratch.path("built");
     build(&plain, args![input]);
     let bm25 = sorted(ask(&plain, &[]));
     let order = args!["--order", "global", "--pagerank", ranks, "--alpha", "0.4"];

@@ -98,7 +98,8 @@ fn placement_changes_no_byte() {
                     .iter()
                     .map(|row| row["tokens"].as_u64().unwrap())
                     .collect();
-                let (most, all) = (tokens.iter().max().unwrap(), tokens.iter().sum::<u64>());
+                let most = tokens.iter().max().unwrap();
+                let all = tokens.iter().sum::<u64>();
                 assert!(2 * most < all, "{tokens:?}");
                 assert_eq!(report["tokens"], all);
             }
@@ -118,7 +119,8 @@ fn every_format_and_compression() {
         scratch.write(format!("in/texts/{number}.txt"), &doc.text);
         scratch.write(format!("in/pages/{number}.html"), format!("<p>{}</p>", doc.text));
     }
-    let (fast, wei11) = (scratch.path("fast"), scratch.path("wei11"));
+    let fast = scratch.path("fast");
+    let wei11 = scratch.path("wei11");
     build_fast(&fast, None, &args![scratch.path("in")]);
     assert!(info(&fast)["documents"].as_u64().unwrap() > 2500);
     for workers in ["1", "2", "4"] {
@@ -126,7 +128,8 @@ fn every_format_and_compression() {
         assert_same_index(&fast, &wei11, &[]);
     }
     // From a pipe.
-    let (fast, wei11) = (scratch.path("fast-stdin"), scratch.path("wei11-stdin"));
+    let fast = scratch.path("fast-stdin");
+    let wei11 = scratch.path("wei11-stdin");
     for (index, indexer) in [(&fast, "fast"), (&wei11, "wei11")] {
         let build = args!["build", "--quiet", "--indexer", indexer, "--index", index, "-"];
         millrace(build).stdin(gzip(&lines, 1)).ok();
@@ -139,7 +142,8 @@ fn real_collections() {
     let Some(collections) = shared("collections") else { return };
     let scratch = Scratch::new();
     for name in ["cacm", "cisi", "cranfield", "vaswani"] {
-        let (fast, wei11) = (scratch.path("fast"), scratch.path("wei11"));
+        let fast = scratch.path("fast");
+        let wei11 = scratch.path("wei11");
         for stemmer in ["english", "porter"] {
             let input = collections.join(name);
             build_fast(&fast, None, &args!["--stemmer", stemmer, input]);
@@ -174,7 +178,8 @@ fn skewed_collections() {
             .map(|terms| serde_json::json!({ "text": terms.join(" ") }).to_string() + "\n")
             .collect();
         let input = scratch.write(format!("{name}.jsonl"), docs.concat());
-        let (fast, wei11) = (scratch.path("fast"), scratch.path("wei11"));
+        let fast = scratch.path("fast");
+        let wei11 = scratch.path("wei11");
         build_fast(&fast, None, &args!["--stemmer", "none", input]);
         for roles in [["-w", "1", "--cpu-indexers", "1"], ["-w", "3", "--cpu-indexers", "5"]] {
             let roles = roles.iter().map(OsString::from);
@@ -193,7 +198,8 @@ fn several_processes() {
     for (number, part) in parts.iter().enumerate() {
         scratch.write(format!("in/{number}.jsonl"), part);
     }
-    let (fast, wei11) = (scratch.path("fast"), scratch.path("wei11"));
+    let fast = scratch.path("fast");
+    let wei11 = scratch.path("wei11");
     for (index, indexer) in [(&fast, "fast"), (&wei11, "wei11")] {
         let more = args!["--indexer", indexer, "-w", "2", scratch.path("in")];
         let build = args!["build", "--quiet", "--index", index].into_iter().chain(more);

@@ -40,7 +40,8 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let carried: Arc<[[AtomicUsize; 2]; 2]> = Arc::default();
-        let (counts, target) = (carried.clone(), target.to_string());
+        let counts = carried.clone();
+        let target = target.to_string();
         thread::spawn(move || {
             let mut number = 0;
             for caller in listener.incoming().flatten() {
@@ -54,7 +55,8 @@ impl Proxy {
                     let here = connection == ANY || number == connection;
                     let harmed = here && back == (way == 1);
                     let harm = if harmed { harm } else { Harm::Nothing };
-                    let (counts, number) = (counts.clone(), number.min(1));
+                    let counts = counts.clone();
+                    let number = number.min(1);
                     thread::spawn(move || carry(from, to, (harm, at), &counts[number][way]));
                 }
                 number += 1;
@@ -141,14 +143,16 @@ fn nothing_that_was_harmed_on_the_way_gives_another_answer() {
         }
     }
     let mut random = Random::new(7);
-    let (mut refused, mut failed) = (0, 0);
+    let mut refused = 0;
+    let mut failed = 0;
     for run in 0..32 {
         let harm = match run % 4 {
             0 | 1 => Harm::Flip(random.below(8) as u8),
             2 => Harm::Drop,
             _ => Harm::Double,
         };
-        let (connection, back) = (random.below(2), random.below(2) == 1);
+        let connection = random.below(2);
+        let back = random.below(2) == 1;
         let length = carried[connection][usize::from(back)];
         // Greetings are harmed too, but not every time.
         let from = if run % 8 == 0 { 0 } else { length / 4 };

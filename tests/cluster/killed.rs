@@ -16,7 +16,8 @@ fn kill_everywhere(victim: usize, step: usize) {
     let mut crashes = 0;
     for operation in (0..).step_by(step) {
         together(&scratch, 2, &build(&old));
-        let (live, hosts) = (files_below(&index), Hosts::new(&scratch, 2));
+        let live = files_below(&index);
+        let hosts = Hosts::new(&scratch, 2);
         let running = Running::start((0..2).map(|process| {
             let job = hosts.job(process, &build(new[0].parent().unwrap()));
             let fault = format!("crash@{operation}");

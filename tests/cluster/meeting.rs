@@ -128,7 +128,8 @@ fn input_that_cannot_be_shared_or_read_ends_all() {
     let scratch = Scratch::new();
     let index = scratch.path("index");
     let blank = scratch.write("blank.jsonl", "[]\n");
-    let (hosts, missing) = (Hosts::new(&scratch, 2), scratch.path("missing.jsonl"));
+    let hosts = Hosts::new(&scratch, 2);
+    let missing = scratch.path("missing.jsonl");
     let job = |p, input: &Path| hosts.job(p, &args!["build", "--index", index, "-w", "1", input]);
     for outcome in Running::start((0..2).map(|p| job(p, Path::new("-")))).end() {
         outcome.expect_status(2).says("standard input");

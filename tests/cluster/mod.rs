@@ -178,7 +178,8 @@ fn assert_equal_answers(scratch: &Scratch, input: &Path, queries: &Path, ks: &[&
         let index = scratch.path(format!("index-{n}-{workers}"));
         let arguments = args!["build", "--quiet", "--index", index, "-w", workers, input];
         together(scratch, n, &arguments);
-        let (one, several) = (info(&whole), info(&index));
+        let one = info(&whole);
+        let several = info(&index);
         for number in [
             "documents",
             "terms",
@@ -317,7 +318,8 @@ fn strict_sees_duplicate_names_in_different_shards() {
 fn as_many_processes_as_shards() {
     let scratch = Scratch::new();
     let (input, queries) = collection(&scratch);
-    let (index, whole) = (scratch.path("index"), scratch.path("whole"));
+    let index = scratch.path("index");
+    let whole = scratch.path("whole");
     together(&scratch, 3, &args!["build", "--quiet", "--index", index, "-w", "1", input]);
     build(&whole, args![input]);
     let ask = |index: &Path| args!["query", "--index", index, "-w", "1", queries];

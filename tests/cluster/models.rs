@@ -7,12 +7,14 @@ use super::*;
 fn every_model_answers_as_one_process() {
     let scratch = Scratch::new();
     let (input, texts) = collection(&scratch);
-    let (whole, index) = (scratch.path("whole"), scratch.path("index"));
+    let whole = scratch.path("whole");
+    let index = scratch.path("index");
     build(&whole, args![input]);
     together(&scratch, 2, &args!["build", "--quiet", "--index", index, input]);
     let mut lines = String::new();
     for (number, text) in std::fs::read_to_string(texts).unwrap().lines().enumerate() {
-        let (k, mode) = ([10, 3, 0, 500][number % 4], ["and-or", "or", "and"][number % 3]);
+        let k = [10, 3, 0, 500][number % 4];
+        let mode = ["and-or", "or", "and"][number % 3];
         let query = serde_json::json!({"qid": number, "query": text, "k": k, "mode": mode});
         lines += &format!("{query}\n");
     }

@@ -180,7 +180,8 @@ fn with_fault(job: Job, fault: &str) -> Job {
 fn of_one_process(name: &str) -> Subject {
     let runs = if name == "merge" { MERGED_RUNS } else { BUILT_RUNS };
     let set = OldAndNew::new(5 * runs, 12, runs);
-    let (index, queries) = (set.index(), set.queries.clone());
+    let index = set.index();
+    let queries = set.queries.clone();
     match name {
         "first build" => {}
         "build" => (0..2).for_each(|_| _ = build(&set, &set.old).ok()),
@@ -214,7 +215,8 @@ fn of_rebuild() -> Subject {
     let word = |n: u32| if n.is_multiple_of(5) { "stone" } else { "river" };
     place.scratch.write("docs/c.jsonl", (5..70).map(|n| line(n, word(n))).collect::<String>());
     let queries = ["mill", "river 7", "stone", "race 3"].map(String::from).to_vec();
-    let (index, job) = (place.index(), place.job.clone());
+    let index = place.index();
+    let job = place.job.clone();
     let start = move |fault: &str, _| {
         let job = millrace(args!["rebuild", &job, "--once", "--quiet"]);
         vec![with_fault(job, fault).run()]
@@ -225,9 +227,11 @@ fn of_rebuild() -> Subject {
 /// A build of two processes.
 fn of_two_processes() -> Subject {
     let set = OldAndNew::new(80, 12, BUILT_RUNS);
-    let (index, queries) = (set.index(), set.queries.clone());
+    let index = set.index();
+    let queries = set.queries.clone();
     let scratch = crate::support::Scratch::new();
-    let (old, new) = (set.old.clone(), set.new.clone());
+    let old = set.old.clone();
+    let new = set.new.clone();
     let folder = index.clone();
     let run = move |input: &Path, fault: &str, process: usize| {
         let hosts = Hosts::new(&scratch, 2);
@@ -252,7 +256,9 @@ fn at_every_call(name: &str, make: impl Fn() -> Subject + Sync) {
     const THREADS: u64 = 2;
     let run = |thread: u64| {
         let subject = make();
-        let (mut calls, mut faults, mut published) = (0, 0, 0);
+        let mut calls = 0;
+        let mut faults = 0;
+        let mut published = 0;
         for process in 0..subject.processes {
             let all = subject.count(process);
             calls += all;
@@ -270,7 +276,8 @@ fn at_every_call(name: &str, make: impl Fn() -> Subject + Sync) {
         let threads = [0, 1].map(|thread| scope.spawn(move || run(thread)));
         threads.map(|thread| thread.join().unwrap()).into()
     });
-    let (calls, faults) = (done[0].0, done.iter().map(|done| done.1).sum::<u64>());
+    let calls = done[0].0;
+    let faults = done.iter().map(|done| done.1).sum::<u64>();
     let published: u64 = done.iter().map(|done| done.2).sum();
     let kills = faults / FAULTS.len() as u64;
     println!(

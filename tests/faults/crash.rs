@@ -91,7 +91,8 @@ fn at_every_operation(kind: Kind) {
     let halves = [0, 1].map(|half| {
         std::thread::spawn(move || {
             let case = Case::new(kind);
-            let (mut jobs, mut published) = (0, 0);
+            let mut jobs = 0;
+            let mut published = 0;
             case.reset("at first");
             for n in (half..operations).step_by(2) {
                 let faults =
@@ -306,7 +307,8 @@ fn a_folder_that_may_not_be_written_is_named() {
     assert!(set.answers() == old);
     set.assert_tidy("after nothing was written");
     // What may not be read.
-    let (input, index) = (set.new.join("000.jsonl"), set.scratch.path("other"));
+    let input = set.new.join("000.jsonl");
+    let index = set.scratch.path("other");
     std::fs::create_dir(&index).unwrap();
     allow(&index, 0o777);
     allow(&input, 0);

@@ -171,7 +171,8 @@ fn no_damaged_byte_of_postings_changes_an_answer() {
             let victim = Victim::new(form);
             let is_wanted = |path: &&PathBuf| path.ends_with("000000.postings");
             let path = victim.files.iter().find(is_wanted).unwrap();
-            let (bytes, mut silent) = (fs::read(path).unwrap(), 0u64);
+            let bytes = fs::read(path).unwrap();
+            let mut silent = 0u64;
             let file = File::options().write(true).open(path).unwrap();
             for (at, &old) in (0..).zip(&bytes) {
                 let what = format!("{form:?}: byte {at}");
@@ -285,7 +286,8 @@ fn seal_damage(form: Form, extent: Extent) {
         let manifest = Manifest::read(&generation);
         let whole = fs::read(generation.join("manifest.json")).unwrap();
         let mut random = Random::new(3);
-        let (mut count, mut unnoticed) = (0, 0);
+        let mut count = 0;
+        let mut unnoticed = 0;
         for (number, name) in manifest.files().into_iter().enumerate() {
             let path = generation.join(&name);
             let bytes = fs::read(&path).unwrap();

@@ -199,7 +199,8 @@ fn a_slow_reader_loses_nothing_and_one_that_goes_ends_the_job_quietly() {
     let mut child = query().spawn();
     let mut stdin = child.stdin.take().unwrap();
     let writing = std::thread::spawn(move || stdin.write_all(queries.as_bytes()));
-    let (mut slow, mut part) = (Vec::new(), [0; 16 << 10]);
+    let mut slow = Vec::new();
+    let mut part = [0; 16 << 10];
     let mut stdout = child.stdout.take().unwrap();
     loop {
         let n = stdout.read(&mut part).unwrap();
@@ -234,7 +235,8 @@ fn a_pipe_that_is_named_as_a_file_is_read_whole() {
     if !made.is_ok_and(|status| status.success()) {
         return eprintln!("skipped: named pipes cannot be made here");
     }
-    let (path, bytes) = (pipe.clone(), docs.into_bytes());
+    let path = pipe.clone();
+    let bytes = docs.into_bytes();
     let writing = std::thread::spawn(move || {
         let mut pipe = std::fs::File::options().write(true).open(path).unwrap();
         for part in bytes.chunks(100_000) {

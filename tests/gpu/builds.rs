@@ -16,7 +16,8 @@ fn a_fault_in_the_midst_of_a_build_leaves_the_live_generation() {
     // The kernels of this fault are cached apart from those that jobs use.
     let cache = set.index().with_file_name("kernels");
     let build = |workers: &str| {
-        let (index, input) = (set.index(), &set.new);
+        let index = set.index();
+        let input = &set.new;
         let build = millrace(args!["build", "-w", workers, "--quiet", "--index", index, input]);
         // The device owns every term.
         let build = build.args([

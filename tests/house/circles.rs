@@ -31,7 +31,8 @@ fn own_code<'a>(tokens: &[Token<'a>]) -> Vec<Token<'a>> {
         let inner = if text(at + 4) == "all" { at + 6 } else { at + 4 };
         (0..4).map(|n| text(at + n)).eq(["#", "[", "cfg", "("]) && text(inner) == "test"
     };
-    let (mut left, mut at) = (Vec::new(), 0);
+    let mut left = Vec::new();
+    let mut at = 0;
     while at < tokens.len() {
         if !is_mark(at) {
             left.extend((text(at) != "millrace").then_some(tokens[at]));
@@ -100,7 +101,8 @@ fn imports(all: &[Source]) -> Imports {
 
 /// The files that one needs, whatever lies between.
 fn needed(imports: &Imports, file: usize) -> BTreeSet<usize> {
-    let (mut found, mut left) = (BTreeSet::new(), vec![file]);
+    let mut found = BTreeSet::new();
+    let mut left = vec![file];
     while let Some(file) = left.pop() {
         left.extend(imports[file].keys().filter(|&&used| found.insert(used)));
     }
@@ -134,7 +136,9 @@ fn the_check_finds_circles() {
         let source = |&(path, text): &(&str, &str)| Source { path: path.into(), text: text.into() };
         circles(&files.iter().map(source).collect::<Vec<_>>())
     };
-    let (lib, a, b) = (("src/lib.rs", ""), "src/a.rs", "src/a/b.rs");
+    let lib = ("src/lib.rs", "");
+    let a = "src/a.rs";
+    let b = "src/a/b.rs";
     let both =
         found(&[lib, (a, "\nuse crate::c::X;"), ("src/c/mod.rs", "fn f(_: super::a::Y) {}")]);
     assert_eq!(both, ["src/a.rs:2 imports src/c/mod.rs", "src/c/mod.rs:1 imports src/a.rs"]);

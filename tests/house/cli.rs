@@ -420,7 +420,8 @@ fn paths_need_not_be_utf8() {
     let scratch = Scratch::new();
     let folder = scratch.path(std::ffi::OsStr::from_bytes(b"caf\xe9"));
     let input = scratch.write(folder.join("c.jsonl"), ONE);
-    let (index, report) = (folder.join("index"), scratch.path("report.json"));
+    let index = folder.join("index");
+    let report = scratch.path("report.json");
     build_job(&index).args(args!["--report", report, input]).ok();
     assert!(std::fs::read_to_string(&report).unwrap().contains("caf\u{fffd}/index"));
     for job in ["check", "merge", "info"] {

@@ -82,7 +82,9 @@ pub(crate) fn is_word(c: char) -> bool {
 
 /// The code of a file without comments, strings, characters and the ticks of lifetimes.
 pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
-    let (mut found, mut at, mut line) = (Vec::new(), 0, 1);
+    let mut found = Vec::new();
+    let mut at = 0;
+    let mut line = 1;
     while let Some(c) = text[at..].chars().next() {
         let rest = &text[at..];
         let mut token = None;
@@ -114,7 +116,8 @@ pub(crate) fn tokens(text: &str) -> Vec<Token<'_>> {
 
 /// Bytes of the comment that `rest` begins with; such comments nest.
 fn block_comment(rest: &str) -> usize {
-    let (mut depth, mut at) = (0, 0);
+    let mut depth = 0;
+    let mut at = 0;
     while at < rest.len() {
         match &rest.as_bytes()[at..rest.len().min(at + 2)] {
             b"/*" => (depth, at) = (depth + 1, at + 2),
@@ -178,7 +181,9 @@ pub(crate) type Mention<'a> = (Vec<&'a str>, usize);
 /// that of another crate is none, whose paths lead there by `millrace` only.
 pub(crate) fn mentions<'a>(tokens: &[Token<'a>], file: Option<Vec<&'a str>>) -> Vec<Mention<'a>> {
     let text = |at: usize| tokens.get(at).map_or("", |token| token.text);
-    let (mut found, mut inline, mut depth) = (Vec::new(), Vec::new(), 0);
+    let mut found = Vec::new();
+    let mut inline = Vec::new();
+    let mut depth = 0;
     let mut at = 0;
     while at < tokens.len() {
         // `pub(in crate::a)` names who may see, not what is seen.

@@ -28,7 +28,9 @@ fn fields_agree_and_are_documented() {
     let tiny = |name: &str| format!("{}/datasets/tiny/{name}", env!("CARGO_MANIFEST_DIR"));
     let broken = scratch.write("broken.jsonl", "{\"id\": 1, \"text\": \"mill race\"}\n{\"id\"\n");
     let [index, broken] = [&scratch.path("index"), &broken].map(|path| path.display().to_string());
-    let (documents, queries, qrels) = (tiny("a.jsonl"), tiny("queries.tsv"), tiny("qrels.txt"));
+    let documents = tiny("a.jsonl");
+    let queries = tiny("queries.tsv");
+    let qrels = tiny("qrels.txt");
     let run = scratch.path("run.trec").display().to_string();
     let ciff = scratch.path("index.ciff").display().to_string();
     let built = ["build", "--index", &index, "--no-merge"];
@@ -106,7 +108,8 @@ fn fields_agree_and_are_documented() {
 #[test]
 fn a_page_shows_what_the_report_says() {
     let scratch = Scratch::new();
-    let (index, page) = (scratch.path("index"), scratch.path("report.html"));
+    let index = scratch.path("index");
+    let page = scratch.path("report.html");
     let input = scratch.write("in.jsonl", "{\"id\": 1, \"text\": \"mill race\"}\n{\"id\"\n");
     build(&index, [input.as_os_str()]);
     build(&index, [input.as_os_str(), "--report".as_ref(), page.as_os_str()]);

@@ -33,7 +33,9 @@ const DEFAULT: Setting = Setting { k: 10, mode: "or", k1: 1.2, b: 0.75, idf: "lu
 
 impl Naive {
     fn new(docs: &[Doc]) -> Self {
-        let (mut counted, mut lengths, mut df) = (Vec::new(), Vec::new(), HashMap::new());
+        let mut counted = Vec::new();
+        let mut lengths = Vec::new();
+        let mut df = HashMap::new();
         for doc in docs {
             let mut terms = BTreeMap::new();
             Analysis::default().terms(doc.text.as_bytes(), |term| {
@@ -133,7 +135,9 @@ fn oracle_every_setting_equals_naive_scoring() {
     }
     for setting in settings {
         let Setting { k, mode, k1, b, idf } = setting;
-        let (k, k1, b) = (k.to_string(), k1.to_string(), b.to_string());
+        let k = k.to_string();
+        let k1 = k1.to_string();
+        let b = b.to_string();
         let more = ["--mode", mode, "-k", &k, "--k1", &k1, "--b", &b, "--idf", idf];
         let answers =
             fixture.query(&more).args(["--format", "jsonl"]).stdin(&*lines).ok().json_lines();

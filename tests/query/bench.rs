@@ -32,12 +32,14 @@ fn a_report_has_the_row_that_is_printed() {
 fn rates_that_are_kept_place_the_work() {
     let scratch = Scratch::new();
     scratch.write("in/a.jsonl", Collection::new(18, 700, 60).jsonl());
-    let (cache, input) = (scratch.path("cache"), scratch.path("in"));
+    let cache = scratch.path("cache");
+    let input = scratch.path("in");
     let job = |args: &[std::ffi::OsString]| {
         millrace(args).args(["-w", "2", "--gpus", "none"]).arg(&input).env("MILLRACE_CACHE", &cache)
     };
     let placed = |more: &[&str]| -> Value {
-        let (index, report) = (scratch.path("index"), scratch.path("report.json"));
+        let index = scratch.path("index");
+        let report = scratch.path("report.json");
         let build = args!["build", "--indexer", "wei11", "--index", index, "--report", report];
         job(&build).args(more).ok();
         let report: Value = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();

@@ -27,7 +27,8 @@ fn read(index: &Path) -> CachePlan {
 #[test]
 fn plans_are_about_the_terms_of_the_log() {
     let scratch = Scratch::new();
-    let (input, index) = (scratch.write("c.jsonl", documents()), scratch.path("index"));
+    let input = scratch.write("c.jsonl", documents());
+    let index = scratch.path("index");
     build(&index, args!["--order", "global", &input]);
     let log = scratch.write("log", LOG);
     let cache =
@@ -104,7 +105,8 @@ fn plans_are_about_the_terms_of_the_log() {
     let job = args!["build", "--quiet", "--index", apart, "--no-merge", &input, more];
     millrace(job).env("MILLRACE_RUN_LIMIT", "1").ok();
     millrace(args!["cache", "--quiet", "--index", apart, "--memory", "1M", "-k", "1", &log]).ok();
-    let (plan, open) = (read(&apart), Generation::open(&apart, false).unwrap());
+    let plan = read(&apart);
+    let open = Generation::open(&apart, false).unwrap();
     assert!(open.runs().len() > 1);
     for run in 0..open.runs().len() {
         let lists = plan.cached.lists().iter().filter(|list| list.run as usize == run);

@@ -97,7 +97,8 @@ fn answers_are_those_of_an_index_without_the_documents() {
     let input = set.scratch.write("rest.jsonl", rest);
     let without = set.scratch.path("without");
     set.build_into(&without, &input).args(["--block-size", "64"]).ok();
-    let (mut queries, one) = (set.queries.clone(), set.queries.clone());
+    let mut queries = set.queries.clone();
+    let one = set.queries.clone();
     // Queries of one term take other ways.
     queries.extend(one.iter().map(|query| query.split(' ').next().unwrap().to_string()));
     let expected = ask_all(&without, &queries);

@@ -37,7 +37,8 @@ fn ndcg10(hits: &[String], judged: &HashMap<String, f64>) -> f64 {
 fn average_precision(hits: &[String], judged: &HashMap<String, f64>) -> f64 {
     let relevant: HashSet<&String> =
         judged.iter().filter(|&(_, &relevance)| relevance > 0.0).map(|(name, _)| name).collect();
-    let (mut found, mut sum) = (0.0, 0.0);
+    let mut found = 0.0;
+    let mut sum = 0.0;
     for (hit, rank) in hits.iter().zip(1..) {
         if relevant.contains(hit) {
             found += 1.0;
@@ -63,7 +64,8 @@ fn measure(folder: &Path, stemmer: &str) -> (f64, f64) {
         assert_eq!(rank.parse(), Ok(of_query.len()), "{line}");
     }
     let judged = judgements(&folder.join("qrels.txt"));
-    let (mut ndcg, mut precision) = (0.0, 0.0);
+    let mut ndcg = 0.0;
+    let mut precision = 0.0;
     for (query, judged) in &judged {
         let hits = hits.get(query).map_or(&[][..], Vec::as_slice);
         ndcg += ndcg10(hits, judged);

@@ -75,7 +75,8 @@ fn on_one_run_and_on_many() {
         let phrase = collection.words.phrase(&mut random, count);
         queries.extend([format!("{phrase} {phrase}"), phrase]);
     }
-    let (one, many) = (scratch.path("one"), scratch.path("many"));
+    let one = scratch.path("one");
+    let many = scratch.path("many");
     build(&one, args![input]);
     compare(&one, &queries);
     let job = millrace(args!["build", "--quiet", "--index", many, "--no-merge", input]);

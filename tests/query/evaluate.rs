@@ -26,7 +26,8 @@ fn golden_values_of_every_query() {
     assert_eq!(got["per_query"].as_object().unwrap().len(), 20);
     let mut far = Vec::new();
     let mut compare = |what: &str, got: &Value, expected: &Value| {
-        let (got, expected) = (got.as_f64().unwrap(), expected.as_f64().unwrap());
+        let got = got.as_f64().unwrap();
+        let expected = expected.as_f64().unwrap();
         if (got - expected).abs() > 1e-6 {
             far.push(format!("{what}: {got}, not {expected}"));
         }
@@ -85,7 +86,8 @@ fn runs_are_compared_with_the_first() {
     let line = |qid, name, score| format!("{qid} Q0 {name} 1 {score} t\n");
     let first = [line(1, "x", 2), line(1, "a", 1), line(2, "x", 2), line(2, "a", 1)].concat();
     let second = [line(1, "a", 2), line(2, "a", 1), line(3, "a", 1)].concat();
-    let (first, second) = (scratch.write("first", first), scratch.write("second", second));
+    let first = scratch.write("first", first);
+    let second = scratch.write("second", second);
     let job = |more: &[&str]| {
         millrace(args!["evaluate", "-m", "RR", "--qrels", qrels, first, second]).args(more)
     };
@@ -105,7 +107,8 @@ fn runs_are_compared_with_the_first() {
     let text = job(&["--per-query", "--quiet"]).ok();
     let rows: Vec<Vec<&str>> =
         text.text().lines().map(|l| l.split_whitespace().collect()).collect();
-    let (a, b) = (first.to_str().unwrap(), second.to_str().unwrap());
+    let a = first.to_str().unwrap();
+    let b = second.to_str().unwrap();
     assert!(rows.contains(&vec![a, "2", "0.5000"]), "{rows:?}");
     assert!(rows.contains(&vec![b, "3", "1.0000"]), "{rows:?}");
     assert!(rows.contains(&vec!["RR", "0.3333", "1.0000"]), "{rows:?}");
@@ -141,7 +144,8 @@ fn runs_are_fused() {
     let two = scratch.write("two", "q1\tb\t1\nq2\tc\t1\n");
     let fuse = || millrace(args!["fuse", one, two]);
     let text = |job: Job| String::from_utf8(job.ok().stdout).unwrap();
-    let (b, a) = (1.0 / 62.0 + 1.0 / 61.0, 1.0 / 61.0);
+    let b = 1.0 / 62.0 + 1.0 / 61.0;
+    let a = 1.0 / 61.0;
     let expected = format!("q1 Q0 b 1 {b} fused\nq1 Q0 a 2 {a} fused\nq2 Q0 c 1 {a} fused\n");
     assert_eq!(text(fuse()), expected);
     let expected = "q1 Q0 a 1 1 x\nq2 Q0 c 1 1 x\n";
@@ -164,7 +168,8 @@ fn tune_finds_what_evaluate_finds() {
     let scratch = Scratch::new();
     let index = scratch.path("index");
     build(&index, args![folder.join("corpus.jsonl")]);
-    let (qrels, queries) = (folder.join("qrels.txt"), folder.join("queries.tsv"));
+    let qrels = folder.join("qrels.txt");
+    let queries = folder.join("queries.tsv");
     let tune = args!["tune", "--index", index, "--qrels", qrels, "--json", "-w", "2"];
     let job = millrace(tune).args(["--k1", "0.5,2", "--b", "0.3,0.9", "--folds", "4"]);
     let found = job.arg(&queries).ok().says("5 settings of k1 and b").json_lines().remove(0);

@@ -52,7 +52,9 @@ fn forms_are_exact() {
     ];
     let names = ["plain", "with space\tand\u{a0}tab", "北京", "c.jsonl:4", "17"];
     let words = ["plain", "with_space_and_tab", "北京", "c.jsonl:4", "17"];
-    let (mut trec, mut tsv, mut json) = (String::new(), String::new(), Vec::new());
+    let mut trec = String::new();
+    let mut tsv = String::new();
+    let mut json = Vec::new();
     for (qid, text, mut found) in expected {
         found.sort_by(|x, y| y.1.total_cmp(&x.1).then(x.0.cmp(&y.0)));
         let qid_word = qid.replace(' ', "_");
@@ -87,7 +89,8 @@ fn forms_are_exact() {
         for (hit, (rank, name, docid, score)) in found.into_iter().zip(hits) {
             let keys: Vec<&str> = hit.as_object().unwrap().keys().map(String::as_str).collect();
             assert_eq!(keys, ["docid", "name", "rank", "score"]);
-            let (rank, docid): (i32, u64) = (rank, docid as u64);
+            let rank: i32 = rank;
+            let docid: u64 = docid as u64;
             assert_eq!(hit["rank"], rank);
             assert_eq!(hit["name"], name);
             assert_eq!(hit["docid"], docid);

@@ -97,7 +97,8 @@ fn dumps_hold_everything() {
     for merged in [true, false] {
         let index = index(&scratch, &collection, merged);
         let dump = |args: &[&str]| millrace(args!["dump", "--index", index]).args(args).ok();
-        let (known, terms) = (info(&index), dump(&["terms"]).json_lines());
+        let known = info(&index);
+        let terms = dump(&["terms"]).json_lines();
         assert_eq!(terms.len(), known["terms"].as_u64().unwrap() as usize);
         let sum = |rows: &[Value], key: &str| {
             rows.iter().map(|row| row[key].as_u64().unwrap()).sum::<u64>()
@@ -131,7 +132,8 @@ struct Message<'a>(&'a [u8]);
 
 impl<'a> Message<'a> {
     fn varint(&mut self) -> u64 {
-        let (mut value, mut shift) = (0, 0);
+        let mut value = 0;
+        let mut shift = 0;
         loop {
             let byte = self.0[0];
             self.0 = &self.0[1..];
@@ -184,7 +186,8 @@ fn ciff_holds_the_same_as_the_dumps() {
         let header = rest.take().fields();
         let known = info(&index);
         let number = |key: &str| known[key].as_u64().unwrap();
-        let (terms, documents) = (number("terms"), number("documents"));
+        let terms = number("terms");
+        let documents = number("documents");
         let numbers: Vec<u64> = header[..6].iter().map(|field| field.1).collect();
         assert_eq!(numbers, [1, terms, documents, terms, documents, number("tokens")]);
         let mean = f64::from_le_bytes(header[6].2.try_into().unwrap());
@@ -195,7 +198,8 @@ fn ciff_holds_the_same_as_the_dumps() {
             let list = rest.take().fields();
             let term = list[0].2.to_vec();
             assert!(last < term, "lists are in the order of their terms");
-            let (mut docid, mut cf) = (0, 0);
+            let mut docid = 0;
+            let mut cf = 0;
             let postings = list[3..].iter().map(|&(field, _, bytes)| {
                 assert_eq!(field, 4);
                 let posting = Message(bytes).fields();
@@ -229,8 +233,10 @@ fn ciff_holds_the_same_as_the_dumps() {
 fn ciff_that_was_imported_answers_alike() {
     let scratch = Scratch::new();
     let collection = Collection::new(11, 400, 20);
-    let (from, to) = (index(&scratch, &collection, true), scratch.path("imported"));
-    let (file, again) = (scratch.path("a.ciff"), scratch.path("b.ciff"));
+    let from = index(&scratch, &collection, true);
+    let to = scratch.path("imported");
+    let file = scratch.path("a.ciff");
+    let again = scratch.path("b.ciff");
     millrace(args!["export", "--index", from, file]).ok();
     millrace(args!["import", "--index", to, file, "--codec", "vbyte"]).ok().says("400 documents");
     millrace(args!["check", "--index", to]).ok();
@@ -276,11 +282,13 @@ fn ciff_of_anserini_has_its_scores() {
     for list in lists {
         let term = std::str::from_utf8(list[0].2).unwrap();
         let idf = (1.0 + (3.0 - value(&list, 2) + 0.5) / (value(&list, 2) + 0.5)).ln();
-        let (mut docid, mut expected) = (0, Vec::new());
+        let mut docid = 0;
+        let mut expected = Vec::new();
         for posting in list.iter().filter(|field| field.0 == 4) {
             let posting = Message(posting.2).fields();
             docid += value(&posting, 1) as usize;
-            let (tf, length) = (value(&posting, 2), value(&documents[docid], 3));
+            let tf = value(&posting, 2);
+            let length = value(&documents[docid], 3);
             expected.push((docid, idf * 2.2 * tf / (tf + 1.2 * (0.25 + 0.75 * length / mean))));
         }
         let job = millrace(args!["query", "--quiet", "--format", "tsv", "--index", index]);

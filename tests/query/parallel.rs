@@ -147,7 +147,8 @@ fn oracle_ranges_of_docids() {
     ] {
         // qid, rank, name, docid, score: ranks are counted anew.
         let mut expected = String::new();
-        let (mut qid, mut rank) = ("", 0);
+        let mut qid = "";
+        let mut rank = 0;
         for line in all.lines() {
             let columns: Vec<&str> = line.split('\t').collect();
             if !docids.contains(&columns[3].parse().unwrap()) {

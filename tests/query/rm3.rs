@@ -120,7 +120,8 @@ fn threads_expand_in_order_and_as_queries_come() {
         "query", "--quiet", "--index", index, "--rm3", "5,5,0.3", "--format", "jsonl"
     ]);
     let mut child = job.spawn();
-    let (mut stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut stdin = child.stdin.take().unwrap();
+    let stdout = child.stdout.take().unwrap();
     let (tell, told) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         BufReader::new(stdout).lines().try_for_each(|line| tell.send(line.unwrap()))

@@ -62,9 +62,12 @@ impl Facts {
             let at = options.iter().position(|option| *option == name);
             at.map_or(usual, |at| options[at + 1].parse().unwrap())
         };
-        let (k1, b, n) = (given("--k1", 1.2), given("--b", 0.75), self.lengths.len() as f64);
+        let k1 = given("--k1", 1.2);
+        let b = given("--b", 0.75);
+        let n = self.lengths.len() as f64;
         let list = &self.postings[term];
-        let (df, cf) = (list.len() as f64, list.values().sum::<f64>());
+        let df = list.len() as f64;
+        let cf = list.values().sum::<f64>();
         let mean = self.tokens / n;
         let size = 1.0 - b + b * length / mean;
         let odds = (n - df + 0.5) / (df + 0.5);
@@ -84,7 +87,8 @@ impl Facts {
             }
             "tfidf" => (k1 * tf / (tf + k1 * size)) * (n / df + 1.0).log2(),
             "ql" => {
-                let (mu, p) = (given("--mu", 1000.0), cf / self.tokens);
+                let mu = given("--mu", 1000.0);
+                let p = cf / self.tokens;
                 ((1.0 + tf / (mu * p)).ln() + (mu / (length + mu)).ln()).max(1e-30)
             }
             "dph" => {

@@ -92,7 +92,8 @@ fn a_reader_that_goes_ends_the_job_quietly() {
     for workers in ["1", "3"] {
         let mut job = fixture.query(&["-w", workers]);
         let mut child = job.spawn();
-        let (mut stdin, bytes) = (child.stdin.take().unwrap(), lines.clone().into_bytes());
+        let mut stdin = child.stdin.take().unwrap();
+        let bytes = lines.clone().into_bytes();
         // The job may go while this writes.
         let writing = std::thread::spawn(move || drop(stdin.write_all(&bytes)));
         let mut stdout = BufReader::new(child.stdout.take().unwrap());

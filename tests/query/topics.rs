@@ -85,7 +85,8 @@ fn answers_are_measured_as_they_are_written() {
     let scratch = Scratch::new();
     let index = scratch.path("index");
     build(&index, args![folder.join("doc-text.trec")]);
-    let (qrels, report) = (folder.join("qrels"), scratch.path("report"));
+    let qrels = folder.join("qrels");
+    let report = scratch.path("report");
     let topics = folder.join("query-text.trec");
     let ask = |form: &str| {
         let job = args!["query", "--quiet", "--index", index, "-k", "1000", "--tag", "run-7"];

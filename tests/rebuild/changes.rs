@@ -47,7 +47,8 @@ impl Sources {
             }
             // All documents of one name, so that the name determines the text.
             3 if at < documents.len() => {
-                let (name, text) = (documents[at].0.clone(), Self::text(random));
+                let name = documents[at].0.clone();
+                let text = Self::text(random);
                 let all = self.files.values_mut().flatten();
                 all.filter(|document| document.0 == name).for_each(|one| one.1 = text.clone());
             }
@@ -114,7 +115,8 @@ fn answers(index: &std::path::Path) -> (Pairs<String>, Pairs<u64>) {
             _ = writeln!(queries, "{query}");
         }
     }
-    let (mut scores, mut docids) = (Vec::new(), Vec::new());
+    let mut scores = Vec::new();
+    let mut docids = Vec::new();
     let asked = args!["query", "--index", index, "--format", "jsonl", "-w", "2"];
     for line in millrace(asked).stdin(&*queries).ok().json_lines() {
         for hit in line["hits"].as_array().unwrap() {

@@ -24,7 +24,8 @@ impl Case {
         let place = Place::new(JOB);
         place.scratch.write("links.tsv", "d1\td2\nd2\td1\nd31\td1\n");
         place.once();
-        let (before, old) = (place.scratch.path("before"), names(&place.index()));
+        let before = place.scratch.path("before");
+        let old = names(&place.index());
         copy_folder(&place.index(), &before);
         // One changes, one is new, some are gone.
         let line = |n: u32| format!("{{\"id\": \"d{n}\", \"contents\": \"river {n}\"}}\n");
@@ -131,7 +132,8 @@ fn campaign_rebuilds_that_fail_at_every_operation() {
 fn rebuilds_and_builds_at_once_leave_a_whole_index() {
     let place = Place::new("[guard]\nmin_documents = 0\n");
     place.once();
-    let (docs, index) = (place.scratch.path("docs"), place.index());
+    let docs = place.scratch.path("docs");
+    let index = place.index();
     for round in 0..2 {
         let line = |n: u32| format!("{{\"id\": \"d{n}\", \"contents\": \"river {n} {round}\"}}\n");
         place.scratch.write("docs/b.jsonl", (30..45 + round).map(line).collect::<String>());

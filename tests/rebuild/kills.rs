@@ -21,7 +21,8 @@ fn killed(kills: usize) {
         Place::new("[guard]\nmin_documents = 0\n[keep]\ngenerations = 1\n[merge]\nruns = 2\n");
     place.once();
     let mut random = Random::new(17);
-    let (mut live, mut published) = (40, 0);
+    let mut live = 40;
+    let mut published = 0;
     for kill in 0..kills {
         // Documents come at the end, and one in three changes.
         let end = 40 + kill as u32 + 1;

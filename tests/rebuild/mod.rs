@@ -187,7 +187,8 @@ fn oracle_a_build_of_the_same_files() {
     };
     let built = |stemmer: &str, order: &str| {
         let other = place.scratch.path(format!("{stemmer}-{order}"));
-        let (index, docs) = (place.index(), place.scratch.path("docs"));
+        let index = place.index();
+        let docs = place.scratch.path("docs");
         let of_build = args![
             "build",
             "--index",

@@ -143,7 +143,8 @@ fn a_stream_goes_on_over_twenty_rebuilds() {
             asked
         }
     });
-    let (mut found, mut generations) = (Vec::new(), 0);
+    let mut found = Vec::new();
+    let mut generations = 0;
     for version in 1..=20 {
         write(version);
         let record = place.once();

@@ -31,7 +31,8 @@ pub(crate) fn files(index: &Path) -> BTreeMap<String, Vec<u8>> {
 /// Checks that two indexes have the same bytes in all files but the manifest and those in `but`.
 #[track_caller]
 pub(crate) fn assert_same_index(a: &Path, b: &Path, but: &[&str]) {
-    let (left, right) = (files(a), files(b));
+    let left = files(a);
+    let right = files(b);
     let names = |files: &BTreeMap<String, Vec<u8>>| files.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&left), names(&right), "files of {} and {}", a.display(), b.display());
     let mut differences = String::new();

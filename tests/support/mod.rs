@@ -109,7 +109,8 @@ impl Job {
     pub(crate) fn run(mut self) -> Outcome {
         let command = format!("{:?}", self.command);
         let mut child = self.spawn();
-        let (mut stdin, bytes) = (child.stdin.take().unwrap(), self.stdin);
+        let mut stdin = child.stdin.take().unwrap();
+        let bytes = self.stdin;
         // A job need not read what it is given.
         let writing = std::thread::spawn(move || drop(stdin.write_all(&bytes)));
         let stdout = drain(child.stdout.take().unwrap());

@@ -60,7 +60,8 @@ impl OldAndNew {
                 scratch.write(format!("{name}/{number:03}.jsonl"), part);
             }
         }
-        let (old, new) = (scratch.path("old"), scratch.path("new"));
+        let old = scratch.path("old");
+        let new = scratch.path("new");
         Self { scratch, queries, old, new }
     }
 

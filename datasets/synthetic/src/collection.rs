@@ -427,7 +427,8 @@ impl<'a, 'b> Worker<'a, 'b> {
             Amount::Bytes(_) => first + job.documents_a_block,
             Amount::Documents(n) => n.min(first + job.documents_a_block),
         };
-        let (block, documents) = (&mut self.block, &mut self.documents);
+        let block = &mut self.block;
+        let documents = &mut self.documents;
         documents.clear();
         block.ends.clear();
         block.tokens.clear();

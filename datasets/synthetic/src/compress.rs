@@ -75,7 +75,8 @@ mod tests {
     }
 
     fn appended(compression: Compression) -> Vec<u8> {
-        let (mut compressor, mut out) = (Compressor::new(compression).unwrap(), Vec::new());
+        let mut compressor = Compressor::new(compression).unwrap();
+        let mut out = Vec::new();
         let both = both();
         for part in [&both[..5], &[], &both[5..]] {
             compressor.append(part, &mut out).unwrap();

@@ -15,7 +15,8 @@ const LOG_LONGEST: f64 = 15.0;
 const BETWEEN: [&str; 4] = ["; ", ": ", " - ", " \u{2013} "];
 
 const fn around(quotes: (&'static str, &'static str)) -> [(&'static str, &'static str); 8] {
-    let (brackets, curly) = (("(", ")"), ("\u{201c}", "\u{201d}"));
+    let brackets = ("(", ")");
+    let curly = ("\u{201c}", "\u{201d}");
     [quotes, quotes, quotes, quotes, brackets, brackets, ("'", "'"), curly]
 }
 
@@ -191,7 +192,8 @@ impl Name {
 
 /// A random UUID, of version 4.
 fn uuid(random: &mut Random) -> String {
-    let (high, low) = (random.bits(), random.bits());
+    let high = random.bits();
+    let low = random.bits();
     format!(
         "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
         high >> 32,

@@ -79,7 +79,8 @@ mod tests {
             counts.sort_unstable_by(|a, b| b.cmp(a));
             counts[..100].iter().sum::<usize>() as f64 / all as f64
         };
-        let (text, skewed) = (share(0.0), share(4.0));
+        let text = share(0.0);
+        let skewed = share(4.0);
         assert!(skewed > text * 1.1, "{text} {skewed}");
     }
 }

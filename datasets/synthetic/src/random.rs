@@ -65,7 +65,8 @@ impl Random {
     /// method.
     pub(super) fn normal(&mut self) -> f64 {
         loop {
-            let (x, y) = (2.0 * self.fraction() - 1.0, 2.0 * self.fraction() - 1.0);
+            let x = 2.0 * self.fraction() - 1.0;
+            let y = 2.0 * self.fraction() - 1.0;
             let square = x * x + y * y;
             if square > 0.0 && square < 1.0 {
                 return x * (-2.0 * crate::real::ln(square) / square).sqrt();

@@ -6,7 +6,8 @@ use std::f64::consts::{LN_2, SQRT_2};
 
 /// 1, 1/3, 1/5, ...
 const ODD: [f64; 11] = {
-    let (mut terms, mut n) = ([1.0; 11], 1);
+    let mut terms = [1.0; 11];
+    let mut n = 1;
     while n < 11 {
         terms[n] = 1.0 / (2 * n + 1) as f64;
         n += 1;
@@ -16,7 +17,8 @@ const ODD: [f64; 11] = {
 
 /// 1, 1/2!, 1/3!, ...
 const FACTORIALS: [f64; 16] = {
-    let (mut terms, mut n) = ([1.0; 16], 1);
+    let mut terms = [1.0; 16];
+    let mut n = 1;
     while n < 16 {
         terms[n] = terms[n - 1] / (n + 1) as f64;
         n += 1;

@@ -334,7 +334,8 @@ mod tests {
         #[test]
         fn law_two_numbers_have_two_words(x in 0u64..1 << 34, step in 1u64..1 << 20) {
             let syllables = Syllables::new();
-            let (one, other) = (syllables.spell(x), syllables.spell(x + step));
+            let one = syllables.spell(x);
+            let other = syllables.spell(x + step);
             prop_assert_ne!(one.as_slice(), other.as_slice());
         }
 

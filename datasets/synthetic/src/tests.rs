@@ -165,7 +165,9 @@ fn warc_records_are_as_long_as_they_say() {
     let model = model(Recipe::default());
     let layout = layout(Path::new(""), Amount::Documents(500), 1, Format::Warc);
     let (written, files) = written(&model, layout, 2);
-    let (mut rest, mut responses, mut tokens) = (&files[0][..], 0, 0);
+    let mut rest = &files[0][..];
+    let mut responses = 0;
+    let mut tokens = 0;
     while !rest.is_empty() {
         let head_end = memchr::memmem::find(rest, b"\r\n\r\n").unwrap() + 4;
         let head = std::str::from_utf8(&rest[..head_end]).unwrap();
@@ -185,7 +187,8 @@ fn warc_records_are_as_long_as_they_say() {
 
 /// Counts the tokens of a page outside of tags, comments, style, scripts and entities.
 fn visible_tokens(page: &str) -> u64 {
-    let (mut tokens, mut rest) = (0, page);
+    let mut tokens = 0;
+    let mut rest = page;
     while !rest.is_empty() {
         let ends = [
             ("<!--", "-->"),
@@ -366,7 +369,8 @@ proptest! {
         sigma in 0.0f64..2.0,
         number: u64,
     ) {
-        let (clustering, cluster) = (0.0, NonZeroU32::MIN);
+        let clustering = 0.0;
+        let cluster = NonZeroU32::MIN;
         let recipe =
             Recipe { seed, vocabulary, zipf, heaps, mean_tokens, sigma, clustering, cluster };
         let model = model(recipe);
@@ -395,7 +399,10 @@ fn gaps(clustering: f64) -> (f64, f64) {
     let model = model(recipe);
     let mut documents = Documents::new(&model, Format::Tsv);
     let mut last: HashMap<u32, u64> = HashMap::new();
-    let (mut sum, mut postings, mut tokens, mut stop_words) = (0.0, 0u64, 0, 0);
+    let mut sum = 0.0;
+    let mut postings = 0u64;
+    let mut tokens = 0;
+    let mut stop_words = 0;
     for number in 0..6000 {
         let mut ranks = documents.ranks_of(0, number);
         tokens += ranks.len();

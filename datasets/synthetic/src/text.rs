@@ -64,7 +64,9 @@ struct End([u8; 16]);
 
 impl End {
     const fn new(parts: [&str; 2], sentence: bool) -> Self {
-        let (mut bytes, mut len, mut part) = ([0; 16], 0, 0);
+        let mut bytes = [0; 16];
+        let mut len = 0;
+        let mut part = 0;
         while part < 2 {
             let mut at = 0;
             while at < parts[part].len() {
@@ -130,7 +132,9 @@ struct Cluster {
 
 impl<'m> Text<'m> {
     pub(super) fn new(model: &'m Model, random: Random) -> Self {
-        let (topics, kept, cluster) = ([0; TOPICS], None, None);
+        let topics = [0; TOPICS];
+        let kept = None;
+        let cluster = None;
         Self { model, buffer: Vec::new(), len: 0, random, topics, topics_used: 1, cluster, kept }
     }
 
@@ -205,8 +209,10 @@ impl<'m> Text<'m> {
     /// made room.
     #[inline]
     fn clause(&mut self, count: u32) {
-        let (ranks, words) = (&self.model.ranks, &self.model.words);
-        let (mut random, mut at) = (self.random.clone(), self.len);
+        let ranks = &self.model.ranks;
+        let words = &self.model.words;
+        let mut random = self.random.clone();
+        let mut at = self.len;
         let buffer = &mut self.buffer[..];
         for token in 1..=count {
             let rank = match &self.cluster {

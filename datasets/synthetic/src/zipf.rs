@@ -85,7 +85,8 @@ impl Law {
     /// thousands.
     fn weight_of_segment(&self, first: u32, len: u32) -> f64 {
         let t = self.tail_exponent;
-        let (low, high) = (f64::from(first) + 0.5, f64::from(first) + f64::from(len) + 0.5);
+        let low = f64::from(first) + 0.5;
+        let high = f64::from(first) + f64::from(len) + 0.5;
         let density = |x: f64| pow(KNEE, -self.exponent) * pow(x / KNEE, -t);
         let width = ln(high / low);
         let integral = density(low) * low * width * growth((1.0 - t) * width);
@@ -147,7 +148,8 @@ impl Ranks {
     #[inline]
     fn accepts(&self, segment: &Segment, rank: u32, level: u64) -> bool {
         let level = level as f64 / SLOT_WEIGHT as f64;
-        let (first, behind) = (f64::from(segment.first) + 1.0, f64::from(rank - segment.first));
+        let first = f64::from(segment.first) + 1.0;
+        let behind = f64::from(rank - segment.first);
         if level < 1.0 - self.tail_exponent * behind / first {
             return true;
         }
@@ -243,7 +245,8 @@ mod tests {
     fn ranks_of_a_segment_come_by_their_weight() {
         let law = Law::new(1.0, 0.5);
         let ranks = Ranks::new(&law, u32::MAX, 0, 1.0);
-        let (mut random, draws) = (random(), 200_000u32);
+        let mut random = random();
+        let draws = 200_000u32;
         let symbol = DIRECT + 3;
         let Segment { first, len, .. } = ranks.segments[3];
         let half = first + len / 2;
@@ -260,7 +263,8 @@ mod tests {
             assert!(ranks.segments.len() <= SLOTS - DIRECT as usize);
             let last = ranks.segments.last().unwrap();
             assert_eq!(u64::from(last.first) + u64::from(last.len), u64::from(vocabulary));
-            let (mut random, symbol) = (random(), DIRECT + ranks.segments.len() as u32 - 1);
+            let mut random = random();
+            let symbol = DIRECT + ranks.segments.len() as u32 - 1;
             assert!((0..1000).all(|_| ranks.in_segment(symbol, &mut random) < vocabulary));
         }
         let ranks = Ranks::new(&Law::new(1.0, 1.0), 64, 33, 1.1);

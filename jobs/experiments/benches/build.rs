@@ -14,15 +14,15 @@
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use millrace::inside::dictionary::ClosedTerms;
-use millrace::inside::dictionary::Group;
 use millrace::inside::dictionary::Owners;
 use millrace::inside::dictionary::Regroup;
 use millrace::inside::dictionary::Tally;
+use millrace::inside::dictionary::TermGroup;
 use millrace::inside::dictionary::{RunDictionary, SortedRun};
 use millrace::inside::input::JsonlParser;
 use millrace::inside::input::{Document, DocumentSink, PieceView, Skip};
 use millrace::inside::text::Analysis;
-use millrace::inside::text::{Key, Scanner, Stretches};
+use millrace::inside::text::{Scanner, Stretches, TokenKey};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ impl DocumentSink for ToTally<'_> {
 struct Count(u64);
 
 impl Stretches for Count {
-    fn keys(&mut self, keys: &[Key], _: &[u32]) {
+    fn keys(&mut self, keys: &[TokenKey], _: &[u32]) {
         keys.iter().for_each(|key| self.0 = self.0.wrapping_add(key[0] ^ key[1]));
     }
     fn long(&mut self, _: &[u8]) {}
@@ -95,7 +95,7 @@ fn tally() -> Tally {
     Tally::new(Analysis::default(), Arc::new(Owners::in_turn(1)), 64 << 20)
 }
 
-fn parse(tally: &mut Tally, jsonl: &mut JsonlParser, pieces: &[&[u8]]) -> Vec<(u32, Group)> {
+fn parse(tally: &mut Tally, jsonl: &mut JsonlParser, pieces: &[&[u8]]) -> Vec<(u32, TermGroup)> {
     let mut groups = Vec::new();
     let mut first = 0;
     for bytes in pieces {
@@ -107,7 +107,7 @@ fn parse(tally: &mut Tally, jsonl: &mut JsonlParser, pieces: &[&[u8]]) -> Vec<(u
     groups
 }
 
-fn run(groups: &[(u32, Group)]) -> RunDictionary {
+fn run(groups: &[(u32, TermGroup)]) -> RunDictionary {
     let mut run = RunDictionary::default();
     for (first, group) in groups {
         run.append(group, *first);
@@ -129,7 +129,8 @@ fn steps(criterion: &mut Criterion) {
             count.0
         });
     });
-    let (mut tally, mut jsonl) = (tally(), JsonlParser::new());
+    let mut tally = tally();
+    let mut jsonl = JsonlParser::new();
     group.bench_function("tally", |b| b.iter(|| parse(&mut tally, &mut jsonl, &pieces).len()));
     let groups = parse(&mut tally, &mut jsonl, &pieces);
     group.bench_function("append", |b| b.iter(|| run(&groups).terms()));

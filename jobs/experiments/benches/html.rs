@@ -23,7 +23,7 @@ use millrace::inside::input::{Decoder, Output};
 use millrace::inside::input::{Document, DocumentSink, Skip};
 use millrace::inside::text::Analysis;
 use millrace::inside::text::{HtmlText, Markup};
-use millrace::inside::text::{Key, Scanner, Stretches};
+use millrace::inside::text::{Scanner, Stretches, TokenKey};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ struct Count(u64);
 
 impl Stretches for Count {
     #[inline(always)]
-    fn keys(&mut self, keys: &[Key], _: &[u32]) {
+    fn keys(&mut self, keys: &[TokenKey], _: &[u32]) {
         keys.iter().for_each(|key| self.0 ^= key[0]);
     }
 
@@ -138,7 +138,8 @@ fn html(criterion: &mut Criterion) {
     let mut pieces = Vec::new();
     cut(&stream, |piece| pieces.push(piece));
     let mut parser = WarcParser::new(MAX_DOCUMENT);
-    let (mut documents, mut text_bytes) = (0, 0);
+    let mut documents = 0;
+    let mut text_bytes = 0;
     parse(&mut parser, &pieces, |text| {
         documents += 1;
         text_bytes += text.len();

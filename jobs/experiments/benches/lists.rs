@@ -143,12 +143,15 @@ fn queries(c: &mut Criterion) {
             let mut group = c.benchmark_group(mode);
             group.throughput(Throughput::Elements(dfs.iter().map(|&df| u64::from(df)).sum()));
             for k in [10, 1000] {
-                let (mut top, mut scratch, mut hits) = (TopK::new(), Scratch::new(), Vec::new());
+                let mut top = TopK::new();
+                let mut scratch = Scratch::new();
+                let mut hits = Vec::new();
                 group.bench_function(BenchmarkId::new(&name, k), |b| {
                     b.iter(|| {
                         top.reset(k);
                         let terms = black_box(&terms[..]);
-                        let (top, scratch) = (&mut top, &mut scratch);
+                        let top = &mut top;
+                        let scratch = &mut scratch;
                         let run = scratch.run(terms, 0..DOCUMENTS, norms);
                         match mode {
                             "and" => and::search(&run, top, scratch),

@@ -2,7 +2,7 @@
 
 use crate::Usage;
 use anyhow::Context;
-use millrace::inside::gpu::{Chosen, GpuError};
+use millrace::inside::gpu::{ChosenMethod, GpuError};
 use millrace::inside::input::STDIN;
 use millrace::inside::score::{Score, Wang};
 use millrace::{Algorithm, BuildError, IdfKind, Lines, Mode, Query, Scoring, Snapshot, Wanted};
@@ -14,7 +14,7 @@ pub(crate) use millrace::inside::rebuild::size;
 
 /// An index and queries.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct AskedQueries {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     pub(crate) index: PathBuf,
@@ -24,7 +24,7 @@ pub(crate) struct Asked {
     queries: Option<PathBuf>,
 }
 
-impl Asked {
+impl AskedQueries {
     pub(crate) fn queries(&self) -> anyhow::Result<Vec<Query>> {
         all_queries(self.queries.as_deref())
     }
@@ -38,7 +38,7 @@ impl Asked {
 
 /// How queries are answered.
 #[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Ranking {
+pub(crate) struct AskedRanking {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     pub(crate) index: PathBuf,
@@ -50,13 +50,13 @@ pub(crate) struct Ranking {
     mode: Mode,
     /// Search algorithm, as of `millrace query`. With wang the score is that of wang, too.
     #[arg(long, default_value = "auto", value_parser = algorithm, value_name = "NAME")]
-    pub(crate) algorithm: Chosen,
+    pub(crate) algorithm: ChosenMethod,
 }
 
-impl Ranking {
+impl AskedRanking {
     /// Opens the index.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
-        if self.algorithm != Chosen::Cpu(Algorithm::Wang) {
+        if self.algorithm != ChosenMethod::Cpu(Algorithm::Wang) {
             return Ok(Snapshot::open(&self.index, false, Scoring::default())?);
         }
         let snapshot = Snapshot::open(&self.index, false, scoring_of_wang(None)?)?;
@@ -73,8 +73,8 @@ fn mode(text: &str) -> Result<Mode, String> {
     Mode::named(text).ok_or_else(|| format!("give {}", Mode::ALL.map(Mode::name).join(", ")))
 }
 
-fn algorithm(text: &str) -> Result<Chosen, String> {
-    Chosen::named(text).ok_or_else(|| "give an algorithm of `millrace query`".to_string())
+fn algorithm(text: &str) -> Result<ChosenMethod, String> {
+    ChosenMethod::named(text).ok_or_else(|| "give an algorithm of `millrace query`".to_string())
 }
 
 /// The scoring of `wang`, with the share of PageRank that the options name.

@@ -50,8 +50,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let bounds = BoundNorms::new(&bm25, mean);
     let mut norms = Vec::new();
     bm25.norms(generation.documents().lengths(), mean, &mut norms);
-    let (mut blocks, mut lists, mut bound_bytes, mut list_bytes) =
-        (Sums::default(), Sums::default(), 0, 0);
+    let mut blocks = Sums::default();
+    let mut lists = Sums::default();
+    let mut bound_bytes = 0;
+    let mut list_bytes = 0;
     for run in generation.runs() {
         let norms = &norms[run.first_docid() as usize..][..run.documents() as usize];
         let mut terms = LexiconStream::open(run.lexicon().path(), WINDOW_BYTES)?;
@@ -59,13 +61,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             let term = terms.term().list;
             list_bytes += term.bytes;
             let list = run.list(term)?;
-            let (of_blocks, of_list) = (list.bounds(), list.list_bounds());
+            let of_blocks = list.bounds();
+            let of_list = list.list_bounds();
             if of_blocks.is_empty() {
                 continue;
             }
             let own = if of_list.len() < of_blocks.len() { of_list.len() } else { 0 };
             bound_bytes += (BOUND_BYTES * (of_blocks.len() + own)) as u64;
-            let (mut block, mut best_of_list) = (0, 0f32);
+            let mut block = 0;
+            let mut best_of_list = 0f32;
             list.check(run.documents(), None, |docids, tfs| {
                 let each = docids.iter().zip(tfs);
                 let best = each.map(|(&docid, &tf)| score(1.0, tf, norms[docid as usize]));

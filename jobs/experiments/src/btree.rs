@@ -3,13 +3,13 @@
 
 mod streams;
 
-use crate::Usage as WrongUsage;
+use crate::Usage;
 use crate::rows::print;
 use anyhow::{Context as _, ensure};
 use millrace::inside::dictionary::{BTreeRun, TokenGroup};
 use millrace::inside::gpu::{
-    Device, GpuError, ModuleCache, Most, TokenBlock, Toolchain, TreeRoom, TreeTuning, Trees,
-    UnderWay, Usage, usage,
+    Device, GpuError, ModuleCache, Most, TokenBlock, Toolchain, TreeRoom, TreeTuning, TreeUsage,
+    Trees, UnderWay, usage,
 };
 use serde_json::json;
 use std::time::Instant;
@@ -37,14 +37,14 @@ pub(super) struct Args {
 }
 
 /// A block, and the pieces that it was made from.
-struct Prepared<'a> {
+struct PreparedBlock<'a> {
     block: TokenBlock,
     pieces: Vec<(&'a TokenGroup, u32)>,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     if args.tokens == 0 || args.terms == 0 {
-        return Err(WrongUsage("tokens and terms are at least 1".to_owned()).into());
+        return Err(Usage("tokens and terms are at least 1".to_owned()).into());
     }
     let pieces = streams::pieces(args.tokens, args.terms, args.cap / 100.0)?;
     let blocks = blocks(&pieces, args.block);
@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Cuts the pieces into blocks of at least so many bytes.
-fn blocks(pieces: &[(TokenGroup, u32)], block_bytes: u64) -> Vec<Prepared<'_>> {
+fn blocks(pieces: &[(TokenGroup, u32)], block_bytes: u64) -> Vec<PreparedBlock<'_>> {
     let mut blocks: Vec<Vec<(&TokenGroup, u32)>> = vec![Vec::new()];
     let mut bytes = 0;
     for (group, first) in pieces {
@@ -86,15 +86,20 @@ fn blocks(pieces: &[(TokenGroup, u32)], block_bytes: u64) -> Vec<Prepared<'_>> {
         bytes += group.bytes.len() as u64;
         blocks.last_mut().expect("a block was begun").push((group, *first));
     }
-    blocks.into_iter().map(|pieces| Prepared { block: TokenBlock::of(&pieces), pieces }).collect()
+    blocks
+        .into_iter()
+        .map(|pieces| PreparedBlock { block: TokenBlock::of(&pieces), pieces })
+        .collect()
 }
 
 /// One core; returns terms and postings.
-fn on_cpu(args: &Args, blocks: &[Prepared<'_>]) -> anyhow::Result<(u64, u64)> {
-    let (mut run, began) = (BTreeRun::default(), Instant::now());
+fn on_cpu(args: &Args, blocks: &[PreparedBlock<'_>]) -> anyhow::Result<(u64, u64)> {
+    let mut run = BTreeRun::default();
+    let began = Instant::now();
     blocks.iter().for_each(|of| run.append(&of.pieces));
     let seconds = began.elapsed().as_secs_f64();
-    let (terms, postings) = (run.terms() as u64, run.postings_len());
+    let terms = run.terms() as u64;
+    let postings = run.postings_len();
     print(json!({
         "on": "cpu", "terms": terms, "postings": postings, "nodes": run.forest().nodes(),
         "insert_s": seconds, "tokens_per_s": args.tokens as f64 / seconds,
@@ -121,16 +126,17 @@ fn on_device(
     device: Device,
     toolchain: &Toolchain,
     tuning: TreeTuning,
-    blocks: &[Prepared<'_>],
-) -> anyhow::Result<(Usage, f64)> {
+    blocks: &[PreparedBlock<'_>],
+) -> anyhow::Result<(TreeUsage, f64)> {
     let most = Most {
         bytes: blocks.iter().map(|of| of.block.input_bytes as usize).max().unwrap_or(0),
         segments: blocks.iter().map(|of| of.block.segments_len() as usize).max().unwrap_or(0),
     };
     let room = TreeRoom::of_bytes(args.arenas);
     let mut trees = Trees::alone(device, toolchain, tuning, room, most)?;
-    let (mut now, mut seconds) = (Usage::default(), 0.0);
-    for Prepared { block, pieces } in blocks {
+    let mut now = TreeUsage::default();
+    let mut seconds = 0.0;
+    for PreparedBlock { block, pieces } in blocks {
         done(|| trees.bring(pieces, block))?;
         seconds -= done(|| trees.work_on(block, false))?.1;
         let (inserted, took) = done(|| trees.work_on(block, true))?;

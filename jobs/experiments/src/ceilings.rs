@@ -15,7 +15,7 @@ use millrace::inside::gpu::Gpus;
 use millrace::inside::index::{Form, PartEncoder, RunPart};
 use millrace::inside::input::{Document, DocumentSink, InputHash, JsonlParser, PieceView, Skip};
 use millrace::inside::order::Budget;
-use millrace::inside::text::{Analysis, Key, Scanner, Stretches};
+use millrace::inside::text::{Analysis, Scanner, Stretches, TokenKey};
 use millrace::{BuildOptions, BuildReport, Indexer, build, give_back_large_buffers};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -53,7 +53,7 @@ const PART_BYTES: u64 = 2 << 20;
 
 /// What is done with every part, each with all before it.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-enum Stage {
+enum CeilingStage {
     Read,
     Hash,
     Copy,
@@ -65,20 +65,20 @@ enum Stage {
     Encode,
 }
 
-const STAGES: [Stage; 9] = [
-    Stage::Read,
-    Stage::Hash,
-    Stage::Copy,
-    Stage::Lines,
-    Stage::Documents,
-    Stage::Tokens,
-    Stage::Count,
-    Stage::Append,
-    Stage::Encode,
+const STAGES: [CeilingStage; 9] = [
+    CeilingStage::Read,
+    CeilingStage::Hash,
+    CeilingStage::Copy,
+    CeilingStage::Lines,
+    CeilingStage::Documents,
+    CeilingStage::Tokens,
+    CeilingStage::Count,
+    CeilingStage::Append,
+    CeilingStage::Encode,
 ];
 
 /// A stretch of a file that has whole lines.
-struct Part {
+struct FilePart {
     file: usize,
     start: u64,
     bytes: usize,
@@ -86,7 +86,7 @@ struct Part {
 
 /// What the threads have found, which is the same however many there are.
 #[derive(Default)]
-struct Totals {
+struct ThreadTotals {
     bytes: u64,
     lines: u64,
     documents: u64,
@@ -125,8 +125,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// Opens the files and cuts what is looked at.
-fn parts(args: &Args) -> anyhow::Result<(Vec<File>, Vec<Part>)> {
-    let (mut files, mut parts, mut left) = (Vec::new(), Vec::new(), args.bytes);
+fn parts(args: &Args) -> anyhow::Result<(Vec<File>, Vec<FilePart>)> {
+    let mut files = Vec::new();
+    let mut parts = Vec::new();
+    let mut left = args.bytes;
     for (number, path) in args.inputs.iter().enumerate() {
         let shown = || path.display().to_string();
         let file = File::open(path).with_context(shown)?;
@@ -137,12 +139,13 @@ fn parts(args: &Args) -> anyhow::Result<(Vec<File>, Vec<Part>)> {
             "{}: the stages are those of JSON lines, which begin with a brace",
             path.display()
         );
-        let (mut start, most) = (0, bytes.min(left));
+        let mut start = 0;
+        let most = bytes.min(left);
         while start < most {
             // The line that the last byte is of ends there or behind.
             let last = lines.seek(SeekFrom::Start((start + PART_BYTES).min(bytes) - 1))?;
             let end = last + lines.read_until(b'\n', &mut Vec::new())? as u64;
-            parts.push(Part { file: number, start, bytes: (end - start) as usize });
+            parts.push(FilePart { file: number, start, bytes: (end - start) as usize });
             start = end;
         }
         left = left.saturating_sub(start);
@@ -154,38 +157,41 @@ fn parts(args: &Args) -> anyhow::Result<(Vec<File>, Vec<Part>)> {
 
 /// Does all up to a stage with so many threads; returns the seconds and what they found.
 fn point(
-    (files, parts): (&[File], &[Part]),
-    stage: Stage,
+    (files, parts): (&[File], &[FilePart]),
+    stage: CeilingStage,
     threads: usize,
     memo: usize,
-) -> anyhow::Result<(f64, Totals)> {
-    let (next, barrier) = (AtomicUsize::new(0), Barrier::new(threads + 1));
+) -> anyhow::Result<(f64, ThreadTotals)> {
+    let next = AtomicUsize::new(0);
+    let barrier = Barrier::new(threads + 1);
     let thread = || {
-        let (mut worker, mut jsonl) = (Worker::new(stage, memo), JsonlParser::new());
-        let (mut bytes, mut copy) = (vec![0; PART_BYTES as usize], Vec::new());
+        let mut worker = Worker::new(stage, memo);
+        let mut jsonl = JsonlParser::new();
+        let mut bytes = vec![0; PART_BYTES as usize];
+        let mut copy = Vec::new();
         barrier.wait();
         while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
             bytes.resize(part.bytes, 0);
             files[part.file].read_exact_at(&mut bytes, part.start)?;
             let mut lines = &bytes[..];
             worker.totals.bytes += lines.len() as u64;
-            if stage >= Stage::Hash {
+            if stage >= CeilingStage::Hash {
                 let mut hash = InputHash::default();
                 hash.update(lines);
                 black_box(hash.digest());
             }
-            if stage >= Stage::Copy {
+            if stage >= CeilingStage::Copy {
                 copy.clear();
                 copy.extend_from_slice(lines);
                 lines = &copy;
             }
-            if stage >= Stage::Lines {
+            if stage >= CeilingStage::Lines {
                 worker.totals.lines += memchr::memchr_iter(b'\n', lines).count() as u64;
             }
-            if stage >= Stage::Documents {
+            if stage >= CeilingStage::Documents {
                 jsonl.parse(PieceView::whole(lines), &mut worker);
             }
-            if stage >= Stage::Count {
+            if stage >= CeilingStage::Count {
                 worker.end_piece();
             }
             black_box(lines);
@@ -196,9 +202,9 @@ fn point(
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(thread)).collect();
         barrier.wait();
         let start = Instant::now();
-        let mut totals = Totals::default();
+        let mut totals = ThreadTotals::default();
         for thread in running {
-            let found: anyhow::Result<Totals> = thread.join().expect("no stage panics");
+            let found: anyhow::Result<ThreadTotals> = thread.join().expect("no stage panics");
             let found = found?;
             totals.bytes += found.bytes;
             totals.lines += found.lines;
@@ -212,25 +218,27 @@ fn point(
 
 /// Takes the texts of documents.
 struct Worker {
-    stage: Stage,
+    stage: CeilingStage,
     scanner: Scanner,
     tally: Tally,
     run: RunDictionary,
     lengths: Vec<u8>,
-    totals: Totals,
+    totals: ThreadTotals,
 }
 
 impl Worker {
-    fn new(stage: Stage, memo: usize) -> Self {
+    fn new(stage: CeilingStage, memo: usize) -> Self {
         let tally = Tally::new(Analysis::default(), Arc::new(Owners::in_turn(1)), memo);
-        let (scanner, run, lengths) = (Scanner::new(), RunDictionary::default(), Vec::new());
-        Self { stage, scanner, tally, run, lengths, totals: Totals::default() }
+        let scanner = Scanner::new();
+        let run = RunDictionary::default();
+        let lengths = Vec::new();
+        Self { stage, scanner, tally, run, lengths, totals: ThreadTotals::default() }
     }
 
     fn end_piece(&mut self) {
         for group in self.tally.finish() {
             self.totals.postings += group.counts.postings;
-            if self.stage >= Stage::Append {
+            if self.stage >= CeilingStage::Append {
                 self.run.append(&group, self.lengths.len() as u32);
             }
             self.lengths.extend_from_slice(&group.lengths);
@@ -238,8 +246,8 @@ impl Worker {
     }
 
     /// Encodes what was appended.
-    fn finish(self) -> anyhow::Result<Totals> {
-        if self.stage == Stage::Encode {
+    fn finish(self) -> anyhow::Result<ThreadTotals> {
+        if self.stage == CeilingStage::Encode {
             let part = RunPart { documents: self.lengths.len() as u32, ..RunPart::default() };
             let terms: Box<dyn ClosedTerms> = Box::new(SortedRun::from(self.run));
             let lengths = Arc::new(self.lengths);
@@ -257,11 +265,11 @@ impl Worker {
 impl DocumentSink for Worker {
     fn document(&mut self, document: Document<'_>) {
         self.totals.documents += 1;
-        if self.stage == Stage::Tokens {
-            let mut seen = Seen(0);
+        if self.stage == CeilingStage::Tokens {
+            let mut seen = TokenCount(0);
             self.scanner.scan(document.text, &mut seen);
             self.totals.tokens += seen.0;
-        } else if self.stage > Stage::Tokens {
+        } else if self.stage > CeilingStage::Tokens {
             self.totals.tokens += u64::from(self.tally.document(document.text));
         }
     }
@@ -270,10 +278,10 @@ impl DocumentSink for Worker {
 }
 
 /// Counts tokens and stretches of text that is not ASCII.
-struct Seen(u64);
+struct TokenCount(u64);
 
-impl Stretches for Seen {
-    fn keys(&mut self, keys: &[Key], _: &[u32]) {
+impl Stretches for TokenCount {
+    fn keys(&mut self, keys: &[TokenKey], _: &[u32]) {
         self.0 += black_box(keys).len() as u64;
     }
 
@@ -293,7 +301,9 @@ fn whole(args: &Args, workers: usize) -> anyhow::Result<()> {
         let folder = tempfile::tempdir()?;
         let mut options = BuildOptions::of_paths(folder.path().join("index"), &args.inputs);
         options.indexer = Indexer::Fast;
-        (options.memory, options.workers, options.gpus) = (args.memory, workers, Gpus::None);
+        options.memory = args.memory;
+        options.workers = workers;
+        options.gpus = Gpus::None;
         build(options).map_err(of_build)
     };
     let report = fastest(args.repeat, |report| report.seconds, once)?;

@@ -3,8 +3,8 @@
 
 mod measure;
 
-use crate::args::Asked;
-use measure::{Figures, Lists, Setting, measure, settings};
+use crate::args::AskedQueries;
+use measure::{CodecSetting, ListColumns, ListFigures, measure, settings};
 use millrace::inside::index::Run;
 use millrace::inside::query::Planner;
 use millrace::{Algorithm, Mode, Wanted};
@@ -17,7 +17,7 @@ use synthetic::permutation::permutation;
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
-    asked: Asked,
+    asked: AskedQueries,
     /// Number of times that each list is decoded. The fastest counts.
     #[arg(long, default_value = "5", value_name = "N")]
     passes: NonZeroUsize,
@@ -33,9 +33,12 @@ pub(super) struct Args {
 /// Runs the experiment.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let classes = touched(args)?;
-    anyhow::ensure!(!classes.iter().all(Lists::is_empty), "no term of the queries is in the index");
+    anyhow::ensure!(
+        !classes.iter().all(ListColumns::is_empty),
+        "no term of the queries is in the index"
+    );
     for setting in settings() {
-        let mut all = Figures::default();
+        let mut all = ListFigures::default();
         for (power, class) in classes.iter().enumerate().filter(|(_, class)| !class.is_empty()) {
             let figures = measure(&setting, class, args.passes)?;
             all.add(&figures);
@@ -47,14 +50,15 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// The lists of the distinct terms of the queries, by the power of two that their length reaches.
-fn touched(args: &Args) -> anyhow::Result<Vec<Lists>> {
+fn touched(args: &Args) -> anyhow::Result<Vec<ListColumns>> {
     let snapshot = args.asked.open()?;
     let runs = snapshot.generation().runs();
     let order = |run: &Run| args.shuffle.map(|seed| permutation(seed, run.documents()));
     let orders: Vec<_> = runs.iter().map(order).collect();
     let wanted = Wanted { k: 10, mode: Mode::Or, algorithm: Algorithm::Auto };
-    let (mut planner, mut seen) = (Planner::default(), BTreeSet::new());
-    let mut classes = vec![Lists::default(); 32];
+    let mut planner = Planner::default();
+    let mut seen = BTreeSet::new();
+    let mut classes = vec![ListColumns::default(); 32];
     for query in args.asked.queries()? {
         let plan = planner.plan(&snapshot, wanted, &query.text)?;
         for (number, (run, order)) in runs.iter().zip(&orders).enumerate() {
@@ -72,11 +76,12 @@ fn touched(args: &Args) -> anyhow::Result<Vec<Lists>> {
 
 fn print(
     args: &Args,
-    setting: &Setting,
+    setting: &CodecSetting,
     length_from: Option<u64>,
-    figures: &Figures,
+    figures: &ListFigures,
 ) -> anyhow::Result<()> {
-    let (gaps, tfs) = (&figures.gaps, &figures.tfs);
+    let gaps = &figures.gaps;
+    let tfs = &figures.tfs;
     crate::rows::print(json!({
         "codec": setting.codec.name(),
         "levels": setting.levels,

@@ -14,7 +14,7 @@
 //! feature `stages`, and the other tables a build without it.
 
 use crate::Usage;
-use crate::args::Asked;
+use crate::args::AskedQueries;
 use crate::numbers::mean;
 use crate::rows::print;
 use millrace::inside::query::Planner;
@@ -30,7 +30,7 @@ use std::time::Instant;
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct Args {
     #[command(flatten)]
-    asked: Asked,
+    asked: AskedQueries,
     /// Number of measured passes over the queries. One pass before them is not measured.
     #[arg(long, default_value = "3", value_name = "N")]
     passes: NonZeroUsize,
@@ -67,14 +67,14 @@ const PRUNING: [Row; 5] = [
 const BEST: [usize; 3] = [1, 10, 20];
 
 /// What is measured: a searcher and the least time of each query.
-struct Point {
+struct StagePoint {
     name: &'static str,
     wanted: Wanted,
     searcher: Searcher,
     micros: Vec<f64>,
 }
 
-impl Point {
+impl StagePoint {
     fn new((name, mode, algorithm): Row, k: usize, searcher: Searcher) -> Self {
         Self { name, wanted: Wanted { k, mode, algorithm }, searcher, micros: Vec::new() }
     }
@@ -120,17 +120,18 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
                     --features stages -- cpu-queries --stages";
         return Err(Usage(text.into()).into());
     }
-    let (queries, snapshot) = (args.asked.queries()?, args.asked.open()?);
+    let queries = args.asked.queries()?;
+    let snapshot = args.asked.open()?;
     let blocks = blocks(&snapshot, &queries)?;
     let mut points = Vec::new();
     if args.stages {
-        points.push(Point::new(STAGES[0], 0, searcher(0, 0)));
+        points.push(StagePoint::new(STAGES[0], 0, searcher(0, 0)));
         for row in STAGES {
             let all = [searcher(0, 0), searcher(TIMES, 0), searcher(0, TIMES)];
-            points.extend(all.map(|searcher| Point::new(row, 10, searcher)));
+            points.extend(all.map(|searcher| StagePoint::new(row, 10, searcher)));
         }
     } else {
-        let best = |row| BEST.map(|k| Point::new(row, k, searcher(0, 0)));
+        let best = |row| BEST.map(|k| StagePoint::new(row, k, searcher(0, 0)));
         points.extend(PRUNING.into_iter().flat_map(best));
     }
     for point in &mut points {
@@ -153,7 +154,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 /// How many blocks the lists of each query have, the tails counted as blocks.
 fn blocks(snapshot: &Arc<Snapshot>, queries: &[Query]) -> anyhow::Result<Vec<usize>> {
     let wanted = Wanted { k: 10, mode: Mode::Or, algorithm: Algorithm::Auto };
-    let (mut planner, mut all) = (Planner::default(), Vec::new());
+    let mut planner = Planner::default();
+    let mut all = Vec::new();
     for query in queries {
         let plan = planner.plan(snapshot, wanted, &query.text)?;
         let mut blocks = 0;
@@ -168,12 +170,13 @@ fn blocks(snapshot: &Arc<Snapshot>, queries: &[Query]) -> anyhow::Result<Vec<usi
 }
 
 /// Table 2 of `ding09`.
-fn print_stages(points: &[Point]) -> anyhow::Result<()> {
+fn print_stages(points: &[StagePoint]) -> anyhow::Result<()> {
     let look_up = points[0].mean_us();
     for row in points[1..].chunks(3) {
         let whole = row[0].mean_us();
-        let stage = |point: &Point| ((point.mean_us() - whole) / f64::from(TIMES)).max(0.0);
-        let (decompression, scoring) = (stage(&row[1]), stage(&row[2]));
+        let stage = |point: &StagePoint| ((point.mean_us() - whole) / f64::from(TIMES)).max(0.0);
+        let decompression = stage(&row[1]);
+        let scoring = stage(&row[2]);
         print(json!({
             "table": "ding09 table 2", "algorithm": row[0].name, "k": 10, "mean_us": whole,
             "look_up_us": look_up, "decompression_us": decompression,
@@ -184,7 +187,7 @@ fn print_stages(points: &[Point]) -> anyhow::Result<()> {
 }
 
 /// Table 1 of `huang`, and figure 3: by the power of two that the blocks of a query reach.
-fn print_best(points: &[Point], blocks: &[usize]) -> anyhow::Result<()> {
+fn print_best(points: &[StagePoint], blocks: &[usize]) -> anyhow::Result<()> {
     for point in points {
         print(json!({
             "table": "huang table 1", "algorithm": point.name, "k": point.wanted.k,

@@ -10,7 +10,7 @@ use crate::rows::print;
 use crate::threads::threads;
 use anyhow::{Context, anyhow, ensure};
 use millrace::inside::dictionary::{
-    DeviceLines, LONGEST_LINE, PieceText, Regroup, TextBuffer, Texts,
+    DeviceLines, LONGEST_LINE, PieceText, Regroup, TextBuffer, TextGatherer,
 };
 use millrace::inside::gpu::{
     CudaMachine, Device, Inverter, InverterHooks, MOST_PIECES, ModuleCache, Toolchain,
@@ -85,9 +85,12 @@ fn round(
     batches: &[&[PieceText]],
 ) -> anyhow::Result<(f64, Value)> {
     let before = inverter.work();
-    let (mut first, mut list_bytes, mut codes) = (0, 0, Vec::<Arc<[u8]>>::new());
+    let mut first = 0;
+    let mut list_bytes = 0;
+    let mut codes = Vec::<Arc<[u8]>>::new();
     let start = Instant::now();
-    let (mut counting, mut listing) = (0.0, 0.0);
+    let mut counting = 0.0;
+    let mut listing = 0.0;
     for batch in batches {
         let began = Instant::now();
         let counted = inverter.count(batch, first)?;
@@ -123,12 +126,15 @@ fn round(
 
 /// Consecutive pieces of at most so many bytes of text.
 fn batches(pieces: &[PieceText], most: u64) -> Vec<&[PieceText]> {
-    let (mut batches, mut start, mut bytes) = (Vec::new(), 0, 0);
+    let mut batches = Vec::new();
+    let mut start = 0;
+    let mut bytes = 0;
     for (at, piece) in pieces.iter().enumerate() {
         let here = piece.bytes.len() as u64;
         if at > start && (bytes + here > most || at - start == MOST_PIECES) {
             batches.push(&pieces[start..at]);
-            (start, bytes) = (at, 0);
+            start = at;
+            bytes = 0;
         }
         bytes += here;
     }
@@ -137,11 +143,14 @@ fn batches(pieces: &[PieceText], most: u64) -> Vec<&[PieceText]> {
 }
 
 fn pieces(args: &Args) -> anyhow::Result<Vec<PieceText>> {
-    let (mut pieces, mut left) = (Vec::new(), args.bytes);
-    let (mut jsonl, mut texts) = (JsonlParser::new(), Texts::new(Arc::default()));
+    let mut pieces = Vec::new();
+    let mut left = args.bytes;
+    let mut jsonl = JsonlParser::new();
+    let mut texts = TextGatherer::new(Arc::default());
     for path in &args.inputs {
         let shown = || path.display().to_string();
-        let (file, mut text) = (std::fs::File::open(path).with_context(shown)?, Vec::new());
+        let file = std::fs::File::open(path).with_context(shown)?;
+        let mut text = Vec::new();
         left -= file.take(left).read_to_end(&mut text).with_context(shown)? as u64;
         // The last line may be cut.
         text.truncate(memchr::memrchr(b'\n', &text).map_or(0, |at| at + 1));
@@ -151,7 +160,8 @@ fn pieces(args: &Args) -> anyhow::Result<Vec<PieceText>> {
             let end = memchr::memchr(b'\n', &rest[least..]).map_or(rest.len(), |at| least + at + 1);
             let (lines, behind) = rest.split_at(end);
             let shape = jsonl.line_shape(lines).context("lines have no shape that a device finds");
-            let (shape, longest) = (shape.with_context(shown)?, LONGEST_LINE as u32);
+            let shape = shape.with_context(shown)?;
+            let longest = LONGEST_LINE as u32;
             let mut bytes = TextBuffer::default();
             bytes.extend([lines]);
             texts

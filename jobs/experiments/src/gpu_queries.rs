@@ -72,15 +72,15 @@ impl Args {
 }
 
 /// Runs the experiments of an engine.
-type Run = fn(&Args, &[Query]) -> anyhow::Result<()>;
+type RunExperiments = fn(&Args, &[Query]) -> anyhow::Result<()>;
 
 /// Engines that are named.
-const ENGINES: [(&str, Run); 3] =
+const ENGINES: [(&str, RunExperiments); 3] =
     [("ding09", ding09::run), ("huang", huang::run), ("wang", wang::run)];
 
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let queries = all_queries(args.queries.as_deref())?;
     let only = args.only.as_deref().unwrap_or_default();
     let named = ENGINES.iter().find(|(name, _)| only.starts_with(name));
-    named.map_or(usual::run as Run, |(_, run)| *run)(args, &queries)
+    named.map_or(usual::run as RunExperiments, |(_, run)| *run)(args, &queries)
 }

@@ -11,7 +11,7 @@ mod figures;
 mod tasks;
 
 use crate::Usage;
-use crate::args::{Ranking, all_queries, workers_or_cores};
+use crate::args::{AskedRanking, all_queries, workers_or_cores};
 use crate::numbers::{fastest, mean, median, quantile};
 use crate::rig::{MOST_QUERIES, Rig, Timings};
 use anyhow::Context;
@@ -31,7 +31,7 @@ use synthetic::arrivals::Poisson;
 #[command(mut_arg("algorithm", |algorithm| algorithm.default_value("small-adaptive")))]
 pub(crate) struct Args {
     #[command(flatten)]
-    ranking: Ranking,
+    ranking: AskedRanking,
     /// Worker threads, such as 1,2,4 (default: powers of two up to all cores).
     #[arg(short, long, value_name = "N,...", value_delimiter = ',')]
     workers: Vec<NonZeroUsize>,
@@ -88,7 +88,7 @@ struct Timed {
 }
 
 /// What all figures need.
-struct Bench {
+struct ParallelismBench {
     args: Args,
     snapshot: Arc<Snapshot>,
     queries: Vec<Timed>,
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         workers.push(cores);
     }
     workers.sort_unstable();
-    let bench = Bench { args: args.clone(), snapshot, queries, workers, block_len };
+    let bench = ParallelismBench { args: args.clone(), snapshot, queries, workers, block_len };
     crate::args::figures(&bench, figures::FIGURES, &args.only)
 }
 
@@ -145,20 +145,20 @@ fn mean_us(queries: &[&Timed]) -> f64 {
 
 /// A way to run a query job.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Way {
+struct JobWay {
     model: Model,
     workers: usize,
 }
 
 /// How a way does at a load.
-struct Point {
-    way: Way,
+struct LoadPoint {
+    way: JobWay,
     /// Queries a second that arrive; infinity if all are there from the beginning.
     rate: f64,
     runs: Vec<Timings>,
 }
 
-impl Point {
+impl LoadPoint {
     fn throughput(&self) -> f64 {
         median(&mut self.runs.iter().map(|run| run.queries_per_s).collect::<Vec<_>>())
     }
@@ -180,7 +180,7 @@ impl Point {
     }
 }
 
-impl Bench {
+impl ParallelismBench {
     /// How queries are cut.
     fn cutting(&self) -> Cutting {
         let usual = Cutting::default();
@@ -200,13 +200,13 @@ impl Bench {
     }
 
     /// Those of some models that are asked for, on so many workers.
-    fn ways(&self, models: impl IntoIterator<Item = Model>, workers: usize) -> Vec<Way> {
+    fn ways(&self, models: impl IntoIterator<Item = Model>, workers: usize) -> Vec<JobWay> {
         let names = &self.args.models;
         let wanted = |model: &Model| {
             let name = name(*model);
             names.is_empty() || name == "inter" || names.iter().any(|other| other == name)
         };
-        models.into_iter().filter(wanted).map(|model| Way { model, workers }).collect()
+        models.into_iter().filter(wanted).map(|model| JobWay { model, workers }).collect()
     }
 
     fn all(&self) -> Vec<&Timed> {
@@ -218,7 +218,7 @@ impl Bench {
     }
 
     /// Measures ways with all queries there, and at light load.
-    fn both_loads(&self, ways: &[Way], queries: &[&Timed]) -> anyhow::Result<Vec<Point>> {
+    fn both_loads(&self, ways: &[JobWay], queries: &[&Timed]) -> anyhow::Result<Vec<LoadPoint>> {
         let light = self.args.light * 1e6 / mean_us(queries);
         let loads = [f64::INFINITY, light];
         let wanted = loads.iter().flat_map(|&rate| ways.iter().map(move |&way| (way, rate)));
@@ -226,9 +226,13 @@ impl Bench {
     }
 
     /// Measures points, given by way and rate, in turn, so many passes.
-    fn points(&self, wanted: &[(Way, f64)], queries: &[&Timed]) -> anyhow::Result<Vec<Point>> {
+    fn points(
+        &self,
+        wanted: &[(JobWay, f64)],
+        queries: &[&Timed],
+    ) -> anyhow::Result<Vec<LoadPoint>> {
         let texts: Vec<&Query> = queries.iter().map(|timed| &timed.query).collect();
-        let mut rigs: Vec<(Way, Rig)> = Vec::new();
+        let mut rigs: Vec<(JobWay, Rig)> = Vec::new();
         for &(way, _) in wanted {
             if rigs.iter().all(|(other, _)| *other != way) {
                 let what = (&self.snapshot, self.args.ranking.wanted());
@@ -236,8 +240,8 @@ impl Bench {
                 rigs.push((way, Rig::start(what, engines, way.workers, &texts)?));
             }
         }
-        let of = |&(way, rate): &(Way, f64)| Point { way, rate, runs: Vec::new() };
-        let mut points: Vec<Point> = wanted.iter().map(of).collect();
+        let of = |&(way, rate): &(JobWay, f64)| LoadPoint { way, rate, runs: Vec::new() };
+        let mut points: Vec<LoadPoint> = wanted.iter().map(of).collect();
         // All answer the same queries: so few of them differ much in what they take.
         let most = rigs.iter().map(|(way, _)| way.workers).max().unwrap_or(1);
         let most_rate = 1e6 / mean_us(queries) * most as f64;
@@ -263,9 +267,9 @@ impl Bench {
     }
 
     /// Prints a point with more fields.
-    fn print(&self, figure: &str, point: &Point, more: Value) -> anyhow::Result<()> {
+    fn print(&self, figure: &str, point: &LoadPoint, more: Value) -> anyhow::Result<()> {
         let all = point.sorted(|run| &run.latencies);
-        let Way { model, workers } = point.way;
+        let JobWay { model, workers } = point.way;
         let (delta, skip) = match model {
             Model::Fgqp { delta, cutting, .. } => {
                 (Some(delta), Some(cutting.skip * self.block_len))

@@ -67,12 +67,12 @@ fn codec(text: &str) -> Result<ListCodec, String> {
 }
 
 /// What is measured. What is kept changes builds to come: only who asks for rates gets them.
-const FIGURES: &Figures<Bench> = &[
-    ("rates", Bench::rates),
-    ("parsers", Bench::parsers),
-    ("indexers", Bench::indexers),
-    ("files", Bench::files),
-    ("whole", Bench::whole),
+const FIGURES: &Figures<PipelineBench> = &[
+    ("rates", PipelineBench::rates),
+    ("parsers", PipelineBench::parsers),
+    ("indexers", PipelineBench::indexers),
+    ("files", PipelineBench::files),
+    ("whole", PipelineBench::whole),
     ("regrouping", |bench| print("regrouping", parts::regrouping(&bench.args.inputs)?)),
     ("inflating", |bench| {
         parts::inflating(&bench.args.inputs)?.map_or(Ok(()), |row| print("inflating", row))
@@ -101,9 +101,9 @@ impl TokenIndexer for Discard {
 }
 
 /// Parsers, CPU indexers and GPU indexers.
-type Roles = (usize, usize, usize);
+type RoleCounts = (usize, usize, usize);
 
-struct Bench {
+struct PipelineBench {
     args: Args,
     workers: usize,
     /// The names of the GPUs that may be used.
@@ -114,9 +114,9 @@ struct Bench {
 
 /// What differs between builds of the bench.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct BuildWay {
     /// None for `fast`, which has no indexers of tokens.
-    roles: Option<Roles>,
+    roles: Option<RoleCounts>,
     /// GPUs that are used at most.
     gpus: usize,
     /// The rates by which work is placed, if not those that a build takes.
@@ -125,10 +125,10 @@ struct Way {
     discard: bool,
 }
 
-const FAST: Way = Way { roles: None, gpus: 0, rates: None, discard: false };
+const FAST: BuildWay = BuildWay { roles: None, gpus: 0, rates: None, discard: false };
 
-impl Way {
-    fn wei11(roles: Roles) -> Self {
+impl BuildWay {
+    fn wei11(roles: RoleCounts) -> Self {
         Self { roles: Some(roles), gpus: usize::MAX, ..FAST }
     }
 }
@@ -155,8 +155,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         gpu_indexers = vec![gpus.len(), 8 * gpus.len()];
     }
     give_back_large_buffers(args.memory);
-    let bench =
-        Bench { args: args.clone(), workers: workers_or_cores(args.workers), gpus, gpu_indexers };
+    let bench = PipelineBench {
+        args: args.clone(),
+        workers: workers_or_cores(args.workers),
+        gpus,
+        gpu_indexers,
+    };
     let usual = if args.only.is_empty() { &FIGURES[1..] } else { FIGURES };
     figures(&bench, usual, &args.only)
 }
@@ -166,9 +170,9 @@ fn print(figure: &str, mut row: Value) -> anyhow::Result<()> {
     crate::rows::print(row)
 }
 
-impl Bench {
+impl PipelineBench {
     /// Builds the input, the fastest of so many times as are asked for.
-    fn build(&self, way: Way) -> anyhow::Result<BuildReport> {
+    fn build(&self, way: BuildWay) -> anyhow::Result<BuildReport> {
         let once =
             || self.build_once(way, |index| BuildOptions::of_paths(index, &self.args.inputs));
         fastest(self.args.repeat, |report| report.seconds, once)
@@ -177,14 +181,16 @@ impl Bench {
     /// Builds what `of` asks for into a folder that goes away.
     fn build_once(
         &self,
-        way: Way,
+        way: BuildWay,
         of: impl FnOnce(PathBuf) -> BuildOptions,
     ) -> anyhow::Result<BuildReport> {
         let folder = tempfile::tempdir()?;
         let mut options = of(folder.path().join("index"));
         options.form = Form::new(self.args.codec, 128).context("the codec has no blocks of 128")?;
-        (options.memory, options.workers) = (self.args.memory, self.workers);
-        (options.indexer, options.gpus) = (Indexer::Fast, Gpus::None);
+        options.memory = self.args.memory;
+        options.workers = self.workers;
+        options.indexer = Indexer::Fast;
+        options.gpus = Gpus::None;
         if let Some((parsers, cpu, gpu)) = way.roles {
             options.indexer = Indexer::Wei11;
             options.pipeline.parsers = Some(parsers);
@@ -204,7 +210,7 @@ impl Bench {
 
     /// The roles that a build has by default: all workers parse and index, and up to sixteen
     /// indexers work on each GPU.
-    fn usual_roles(&self) -> Roles {
+    fn usual_roles(&self) -> RoleCounts {
         let on_each = (self.workers / self.gpus.len().max(1)).clamp(1, 16);
         (self.workers, self.workers, self.gpus.len() * on_each)
     }
@@ -218,11 +224,11 @@ impl Bench {
     fn parsers(&self) -> anyhow::Result<()> {
         for parsers in 1..self.workers.max(2) {
             let cpu = self.workers.saturating_sub(parsers).max(1);
-            let on_cpu = Way::wei11((parsers, cpu, 0));
+            let on_cpu = BuildWay::wei11((parsers, cpu, 0));
             let mut scenarios = vec![("cpu", on_cpu)];
-            let gpu = |&gpu: &usize| ("cpu and gpu", Way::wei11((parsers, cpu, gpu)));
+            let gpu = |&gpu: &usize| ("cpu and gpu", BuildWay::wei11((parsers, cpu, gpu)));
             scenarios.extend(self.gpu_indexers.iter().map(gpu));
-            scenarios.push(("no indexers", Way { discard: true, ..on_cpu }));
+            scenarios.push(("no indexers", BuildWay { discard: true, ..on_cpu }));
             for (scenario, way) in scenarios {
                 let report = self.build(way)?;
                 let (_, cpu, gpu) = way.roles.unwrap_or_default();
@@ -240,7 +246,7 @@ impl Bench {
     /// whether CPU and GPU together index more than the sum of what each does alone (section IV.B).
     fn indexers(&self) -> anyhow::Result<()> {
         let parsers = self.usual_parsers();
-        let report = self.build(Way::wei11((parsers, 1, 0)))?;
+        let report = self.build(BuildWay::wei11((parsers, 1, 0)))?;
         print(
             "collection",
             json!({"compressed_bytes": report.read_bytes, "documents": report.documents,
@@ -248,10 +254,11 @@ impl Bench {
                 "tokens": report.tokens, "postings": report.postings}),
         )?;
         self.steps((parsers, 1, 0), &report)?;
-        let steps = |roles| self.steps(roles, &self.build(Way::wei11(roles))?);
+        let steps = |roles| self.steps(roles, &self.build(BuildWay::wei11(roles))?);
         let on_cpu = steps((parsers, 2, 0))?;
         for &gpu in &self.gpu_indexers {
-            let (alone, both) = (steps((parsers, 0, gpu))?, steps((parsers, 2, gpu))?);
+            let alone = steps((parsers, 0, gpu))?;
+            let both = steps((parsers, 2, gpu))?;
             print(
                 "superlinear",
                 json!({"gpu_indexers": gpu, "cpu_mb_per_s": on_cpu, "gpu_mb_per_s": alone,
@@ -264,7 +271,7 @@ impl Bench {
 
     /// Prints what the steps of a build took and what each side did; returns MB of text a second of
     /// indexing.
-    fn steps(&self, roles: Roles, report: &BuildReport) -> anyhow::Result<f64> {
+    fn steps(&self, roles: RoleCounts, report: &BuildReport) -> anyhow::Result<f64> {
         let mut row = times(report, roles);
         let mb_per_s = row["indexing_mb_per_s"].as_f64().unwrap_or_default();
         row["codec"] = json!(self.args.codec.name());
@@ -283,7 +290,7 @@ impl Bench {
         let mut settings = vec![(parsers, 1, 0), (parsers, 2, 0)];
         settings.extend(self.gpu_indexers.last().map(|&gpu| (parsers, 2, gpu)));
         for roles in settings {
-            for split in &self.build(Way::wei11(roles))?.splits {
+            for split in &self.build(BuildWay::wei11(roles))?.splits {
                 let mb_per_s = split.text_bytes as f64 / 1e6 / split.seconds.max(1e-9);
                 print(
                     "files",
@@ -298,9 +305,9 @@ impl Bench {
     /// Table VI: the whole job by its parts, beside `fast`. Our dictionary is written with each
     /// run, so that the paper's two last rows are one: joining runs, syncing and describing them.
     fn whole(&self) -> anyhow::Result<()> {
-        let mut jobs = vec![FAST, Way::wei11((self.workers, self.workers, 0))];
+        let mut jobs = vec![FAST, BuildWay::wei11((self.workers, self.workers, 0))];
         if !self.gpus.is_empty() {
-            jobs.push(Way::wei11(self.usual_roles()));
+            jobs.push(BuildWay::wei11(self.usual_roles()));
         }
         for way in jobs {
             let report = self.build(way)?;

@@ -3,7 +3,7 @@
 
 use anyhow::Context;
 use millrace::inside::dataflow::Hooks;
-use millrace::inside::query::{AnswerForm, Engines, Shard, Tag, Wakers};
+use millrace::inside::query::{AnswerForm, Engines, RunTag, Shard, Wakers};
 use millrace::{Asker, Control, Query, QueryOptions, QueryService, Sink, Snapshot, Wanted};
 use std::io;
 use std::num::NonZeroUsize;
@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 pub(super) const MOST_QUERIES: usize = 1 << 20;
 
 /// The number of a query, when it was answered, and how long that took since a worker took it.
-type Stamp = (u64, Instant, Duration);
+type AnswerStamp = (u64, Instant, Duration);
 
 /// A query job that runs.
 pub(super) struct Rig {
     control: Arc<Control>,
     asker: Option<Asker>,
     running: Option<JoinHandle<anyhow::Result<()>>>,
-    answers: Arc<Mutex<Vec<Stamp>>>,
+    answers: Arc<Mutex<Vec<AnswerStamp>>>,
     /// Queries sent in all runs.
     sent: u64,
 }
@@ -64,10 +64,11 @@ impl Rig {
             QueryService::with_engines(snapshot.clone(), Shard::WHOLE, options, engines);
         let control = service.control().clone();
         let running = std::thread::Builder::new().name("rig".into()).spawn(move || {
-            service.run(Sink::text(AnswerForm::Trec(Tag::default()), io::sink()))?;
+            service.run(Sink::text(AnswerForm::Trec(RunTag::default()), io::sink()))?;
             Ok(())
         })?;
-        let (asker, running) = (Some(asker), Some(running));
+        let asker = Some(asker);
+        let running = Some(running);
         let mut rig = Self { control, asker, running, answers, sent: 0 };
         let first: Vec<&Query> =
             queries.iter().copied().cycle().take(64.max(8 * workers)).collect();
@@ -108,7 +109,7 @@ impl Rig {
         let mut answers = std::mem::take(&mut *lock(&self.answers));
         answers.sort_unstable_by_key(|&(number, ..)| number);
         let last = answers.iter().map(|&(_, at, _)| at).max().context("no query was sent")?;
-        let latency = |&(number, at, _): &Stamp| {
+        let latency = |&(number, at, _): &AnswerStamp| {
             at.duration_since(arrived[(number - first) as usize]).as_secs_f64() * 1e6
         };
         let latencies = answers.iter().map(latency).collect();

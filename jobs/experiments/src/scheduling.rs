@@ -24,15 +24,15 @@
 mod real;
 
 use crate::Usage;
-use crate::args::{Ranking, explain, size, workers_or_cores};
+use crate::args::{AskedRanking, explain, size, workers_or_cores};
 use crate::rows::print;
 use anyhow::{Context as _, ensure};
 use millrace::inside::gpu::{Devices, GivenDevices, Traversal, given};
 use millrace::inside::schedule::{
-    Arrival, Choice, Cost, CostModel, Costs, Hardware, ModelTree, Policy, Processor, Schedule,
-    choose, latencies, thresholds,
+    Arrival, Cost, CostModel, Costs, Hardware, ModelTree, Policy, PolicyChoice, Processor,
+    Schedule, choose, latencies, thresholds,
 };
-use real::{Measured, Real};
+use real::{MeasuredSample, Real};
 use serde_json::json;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ const NO_INDEX: &str = "-";
 #[command(mut_arg("index", |index| index.required(false).default_value(NO_INDEX).hide_default_value(true)))]
 pub(crate) struct Args {
     #[command(flatten)]
-    ranking: Ranking,
+    ranking: AskedRanking,
     /// Milliseconds within which a query should be answered.
     #[arg(long, default_value_t = 500, value_name = "MS")]
     deadline_ms: u64,
@@ -118,7 +118,7 @@ struct Scheduled {
     known: bool,
 }
 
-struct Bench<'a> {
+struct SchedulingBench<'a> {
     args: &'a Args,
     stream: Vec<(Cost, Costs)>,
     machine: Hardware,
@@ -133,7 +133,7 @@ fn poisson(rate: f64, count: usize) -> Vec<f64> {
 /// Runs the experiment.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let is_real = args.ranking.index.as_os_str() != NO_INDEX;
-    let measured: Option<Measured> = is_real.then(|| real::measure(args)).transpose()?;
+    let measured: Option<MeasuredSample> = is_real.then(|| real::measure(args)).transpose()?;
     let costs = match &measured {
         Some(measured) => measured.costs.clone(),
         None => read_costs(args)?,
@@ -161,7 +161,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         "deadline_ms": 1e3 * deadline, "best": choice.best, "lbd": choice.by_blocks,
     }))?;
     let stream = stream.iter().map(|cost| (*cost, model.costs(&cost.features))).collect();
-    let bench = Bench { args, stream, machine, deadline };
+    let bench = SchedulingBench { args, stream, machine, deadline };
     let schedules = bench.schedules(&choice)?;
     if let Some(measured) = &measured {
         let real = Real::new(&bench, measured, (first, &model));
@@ -183,9 +183,9 @@ fn read_costs(args: &Args) -> anyhow::Result<Vec<Cost>> {
     costs.collect()
 }
 
-impl Bench<'_> {
+impl SchedulingBench<'_> {
     /// The schedules that are asked for; ding09 with costs that are known, too.
-    fn schedules(&self, choice: &Choice) -> anyhow::Result<Vec<Scheduled>> {
+    fn schedules(&self, choice: &PolicyChoice) -> anyhow::Result<Vec<Scheduled>> {
         let mut found = Vec::new();
         for name in &self.args.schedules {
             let schedule: Schedule = name.parse().map_err(Usage)?;
@@ -286,7 +286,8 @@ impl Bench<'_> {
             |policy| *self.at_rate(policy, f64::INFINITY, false).last().expect("there are queries");
         let halves = seconds(Policy::Halves);
         let print = |name: &str, policy, threshold: Option<u64>| {
-            let (took, queries) = (seconds(policy), self.args.queries as f64);
+            let took = seconds(policy);
+            let queries = self.args.queries as f64;
             // With a threshold, which side of it devices have.
             let swept = threshold.and_then(|_| Some(name.split_once(':')?.0));
             print(json!({

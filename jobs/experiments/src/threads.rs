@@ -17,7 +17,8 @@ pub(crate) fn in_turn<S, T: Send>(
 ) -> anyhow::Result<Vec<T>> {
     let next = AtomicUsize::new(0);
     let thread = || -> anyhow::Result<Vec<(usize, T)>> {
-        let (mut state, mut made) = (begin()?, Vec::new());
+        let mut state = begin()?;
+        let mut made = Vec::new();
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             let Some(one) = work(&mut state, number)? else { return Ok(made) };

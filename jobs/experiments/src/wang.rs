@@ -6,7 +6,7 @@
 //! all their terms are left out, as in the paper (section 4.1).
 
 use crate::Usage;
-use crate::args::{Asked, all_queries, scoring_of_wang};
+use crate::args::{AskedQueries, all_queries, scoring_of_wang};
 use crate::numbers::fastest;
 use crate::rows::print;
 use crate::threads::in_turn;
@@ -23,7 +23,7 @@ use std::time::Instant;
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
-    asked: Asked,
+    asked: AskedQueries,
     /// Only this figure: figure3, figure7 or figure10.
     #[arg(long, value_name = "NAME", value_parser = ["figure3", "figure7", "figure10"])]
     only: Option<String>,
@@ -107,7 +107,9 @@ fn plans(
     queries: Vec<Query>,
 ) -> anyhow::Result<(Vec<Plan>, usize)> {
     let wanted = Wanted { k: 10, mode: Mode::And, algorithm: Algorithm::Wang };
-    let (mut planner, mut plans, mut none) = (Planner::default(), Vec::new(), 0);
+    let mut planner = Planner::default();
+    let mut plans = Vec::new();
+    let mut none = 0;
     for query in queries {
         let plan = planner.plan(snapshot, wanted, &query.text)?;
         if searcher.answer(&plan)?.is_empty() {
@@ -139,7 +141,10 @@ fn figure_7(
     (policy, memory, lambda): (CachePolicy, u64, f64),
 ) -> anyhow::Result<serde_json::Value> {
     let admitted = demand.admit(policy, memory, lambda);
-    let (mut lists, mut hits, mut bytes, mut complete) = (0u64, 0u64, 0u64, 0usize);
+    let mut lists = 0u64;
+    let mut hits = 0u64;
+    let mut bytes = 0u64;
+    let mut complete = 0usize;
     for plan in test {
         let mut prefixes = Vec::new();
         for entry in plan.lists_of(0).iter().flatten() {

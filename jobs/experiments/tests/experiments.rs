@@ -50,7 +50,8 @@ impl Fixture {
         std::fs::write(&input, documents(41, count, 40)).unwrap();
         let mut options = BuildOptions::of_paths(&index, [&input]);
         options.form = Form::new(codec, block).unwrap();
-        (options.order, options.workers) = (Some(order), 2);
+        options.order = Some(order);
+        options.workers = 2;
         build(options).unwrap();
         let query = |n: usize| format!("word1 word{} word{} word{}", n + 2, n % 5, n % 3);
         let all: Vec<String> = (0..9).map(query).collect();
@@ -191,7 +192,8 @@ fn two_files() -> TempDir {
 
 #[test]
 fn pipeline_has_the_tables_of_the_paper() {
-    let (folder, cache) = (two_files(), tempfile::tempdir().unwrap());
+    let folder = two_files();
+    let cache = tempfile::tempdir().unwrap();
     let bench = |more: &str| {
         let mut job = experiments("pipeline", &format!("--gpus none {more}"));
         job.arg(folder.path()).env("MILLRACE_CACHE", cache.path());
@@ -212,7 +214,8 @@ fn pipeline_has_the_tables_of_the_paper() {
             (&collection["tokens"], &collection["terms"])
         );
         // Each term once, most of them without what their collection implies.
-        let (characters, terms) = (number(work, "characters"), number(work, "terms"));
+        let characters = number(work, "characters");
+        let terms = number(work, "terms");
         assert!(characters > 0.5 * terms && characters < 20.0 * terms, "{work}");
         assert!(characters < number(work, "tokens"), "{work}");
     }
@@ -238,7 +241,8 @@ fn pipeline_has_the_tables_of_the_paper() {
     let indexers: Vec<_> = whole.iter().map(|row| row["indexer"].clone()).collect();
     assert_eq!(indexers, ["fast", "wei11"]);
     for row in whole {
-        let (parsers, indexers) = (number(row, "parsers_s"), number(row, "indexers_s"));
+        let parsers = number(row, "parsers_s");
+        let indexers = number(row, "indexers_s");
         assert!(
             0.0 < parsers && parsers <= indexers && indexers <= number(row, "total_s"),
             "{row}"
@@ -265,14 +269,16 @@ fn codecs_on_shuffled_docids_have_the_same_postings() {
         let rows = fixture.rows("codecs", &format!("--passes 1 --lists 2 {more}"));
         rows.into_iter().filter(|row| row["length_from"].is_null()).collect()
     };
-    let (plain, shuffled) = (sums(""), sums("--shuffle 1"));
+    let plain = sums("");
+    let shuffled = sums("--shuffle 1");
     assert_eq!(plain.len(), shuffled.len());
     for (plain, shuffled) in plain.iter().zip(&shuffled) {
         assert_eq!((&plain["shuffled"], &shuffled["shuffled"]), (&false.into(), &true.into()));
         for same in ["codec", "block", "levels", "lists", "postings"] {
             assert_eq!(plain[same], shuffled[same]);
         }
-        let (all, codes) = (number(plain, "bytes_a_docid"), number(plain, "codes_a_docid"));
+        let all = number(plain, "bytes_a_docid");
+        let codes = number(plain, "codes_a_docid");
         assert_eq!(codes < all, plain["codec"] == "rice", "{plain}");
         assert!(codes > 0.0);
     }
@@ -378,7 +384,8 @@ fn ceilings_find_the_same_whoever_looks_and_as_much_as_a_build() {
         assert!(
             of.iter().all(|row| number(row, "bytes") == bytes && number(row, "gb_per_s") > 0.0)
         );
-        let (encode, build) = (of[8], of[9]);
+        let encode = of[8];
+        let build = of[9];
         assert_eq!(encode["lines"], 200);
         for counted in ["documents", "tokens", "postings"] {
             assert_eq!(encode[counted], build[counted], "{counted} with {threads} threads");
@@ -406,7 +413,8 @@ fn wang_has_the_figures_that_need_no_gpu() {
     let caches = of(&rows, "row", "figure7");
     assert_eq!(caches.len(), 3 * 4);
     for row in &caches {
-        let (hits, bytes) = (number(row, "hit_rate"), number(row, "transfer_bytes_per_query"));
+        let hits = number(row, "hit_rate");
+        let bytes = number(row, "transfer_bytes_per_query");
         assert!(number(row, "cached_bytes") <= number(row, "memory_bytes"), "{row}");
         assert!((hits == 1.0) == (bytes == 0.0), "{row}");
     }

@@ -1,7 +1,7 @@
 //! `bp128` as a codec of postings: the head is the width, the body the bits.
 
 use crate::codec::{
-    Block, Codec, CodecError, Encoder, List, bits, check_values, checked_block_len,
+    Codec, CodecError, CodedBlock, Encoder, List, bits, check_values, checked_block_len,
 };
 
 use super::{BLOCK, MAX_WIDTH, sum_docids};
@@ -27,7 +27,7 @@ impl Encoder for Packer {
 
 /// The bytes of the body, which are all there.
 #[inline]
-fn checked(block: Block<'_>, len: usize) -> Result<usize, CodecError> {
+fn checked(block: CodedBlock<'_>, len: usize) -> Result<usize, CodecError> {
     CodecError::at_most("a width", MAX_WIDTH.into(), block.head.into())?;
     let bytes = bits::bytes(len, block.head);
     CodecError::need(bytes, block.body.len())?;
@@ -52,7 +52,12 @@ impl Codec for Bp128 {
     }
 
     #[inline]
-    fn values(&self, _: List<'_>, block: Block<'_>, out: &mut [u32]) -> Result<usize, CodecError> {
+    fn values(
+        &self,
+        _: List<'_>,
+        block: CodedBlock<'_>,
+        out: &mut [u32],
+    ) -> Result<usize, CodecError> {
         let bytes = checked(block, out.len())?;
         bits::unpack(block.body, block.head, out);
         Ok(bytes)
@@ -62,7 +67,7 @@ impl Codec for Bp128 {
     fn docids(
         &self,
         _: List<'_>,
-        block: Block<'_>,
+        block: CodedBlock<'_>,
         previous: u32,
         out: &mut [u32],
     ) -> Result<usize, CodecError> {
@@ -83,7 +88,7 @@ impl Codec for Bp128 {
     fn value(
         &self,
         _: List<'_>,
-        block: Block<'_>,
+        block: CodedBlock<'_>,
         len: usize,
         i: usize,
     ) -> Result<u32, CodecError> {
@@ -92,7 +97,12 @@ impl Codec for Bp128 {
         Ok(bits::get(block.body, block.head, i))
     }
 
-    fn body_bytes(&self, _: List<'_>, block: Block<'_>, len: usize) -> Result<usize, CodecError> {
+    fn body_bytes(
+        &self,
+        _: List<'_>,
+        block: CodedBlock<'_>,
+        len: usize,
+    ) -> Result<usize, CodecError> {
         CodecError::at_most("a width", MAX_WIDTH.into(), block.head.into())?;
         Ok(bits::bytes(len, block.head))
     }

@@ -8,7 +8,7 @@
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
 
-use super::{MAX_LEN, Parts, bits, unary};
+use super::{BlockParts, MAX_LEN, bits, unary};
 use crate::cpu::IOTA;
 
 /// Words of 64 unary bits, whose places fit a byte.
@@ -22,7 +22,7 @@ const WORDS: u64 = 4;
 /// `parts` has at most 128 exceptions and their low bits; the machine has the instructions.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,popcnt")]
 pub(super) unsafe fn add_exceptions(
-    parts: &Parts<'_>,
+    parts: &BlockParts<'_>,
     map: u128,
     values: &mut [u32],
 ) -> Option<(u64, u32)> {
@@ -35,7 +35,8 @@ pub(super) unsafe fn add_exceptions(
     }
     let overflow_up = _mm_cvtsi32_si128(parts.overflow_width.into());
     let up = _mm_cvtsi32_si128(parts.width.into());
-    let (one, mut all) = (_mm512_set1_epi32(1), _mm512_setzero_si512());
+    let one = _mm512_set1_epi32(1);
+    let mut all = _mm512_setzero_si512();
     // Sixteen more than there can be, so that any sixteen can be loaded.
     let mut highs = MaybeUninit::<[u32; MAX_LEN + 32]>::uninit();
     let to = highs.as_mut_ptr().cast::<u32>();
@@ -60,7 +61,8 @@ pub(super) unsafe fn add_exceptions(
     // SAFETY: that is at most 128, and sixteen values are behind it.
     unsafe { _mm512_storeu_si512(to.add(behind).cast(), one) };
 
-    let (mut map, mut used) = (map, 0);
+    let mut map = map;
+    let mut used = 0;
     let (groups, rest) = values.as_chunks_mut::<16>();
     for group in groups {
         let lanes = map as u16;

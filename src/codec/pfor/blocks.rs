@@ -7,7 +7,8 @@
 use super::nested::{MAX_LEVELS, choose_width, each_exception, read_exceptions, write_exceptions};
 use crate::codec::column::count_widths;
 use crate::codec::{
-    Block, Codec, CodecError, Encoder, List, bits, bp128, check_values, checked_block_len, vbyte,
+    Codec, CodecError, CodedBlock, Encoder, List, bits, bp128, check_values, checked_block_len,
+    vbyte,
 };
 
 /// The bit of a head that marks exceptions.
@@ -28,18 +29,20 @@ impl PforBlocks {
 }
 
 #[derive(Debug)]
-struct Writer {
+struct PforBlockWriter {
     levels: u8,
     block_len: usize,
 }
 
-impl Encoder for Writer {
+impl Encoder for PforBlockWriter {
     fn block(&mut self, values: &[u32], out: &mut Vec<u8>) -> u8 {
         check_values(values, self.block_len);
         let mut widths = [0; 33];
         count_widths(values, &mut widths);
         let width = choose_width(&widths, self.levels);
-        let (mut highs, mut gaps, mut next) = (Vec::new(), Vec::new(), 0);
+        let mut highs = Vec::new();
+        let mut gaps = Vec::new();
+        let mut next = 0;
         each_exception(values, width, |place, high| {
             highs.push(high);
             gaps.push((place - next) as u32);
@@ -69,10 +72,18 @@ impl Codec for PforBlocks {
     }
 
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
-        Box::new(Writer { levels: self.levels, block_len: checked_block_len(self, block_len) })
+        Box::new(PforBlockWriter {
+            levels: self.levels,
+            block_len: checked_block_len(self, block_len),
+        })
     }
 
-    fn values(&self, _: List<'_>, block: Block<'_>, out: &mut [u32]) -> Result<usize, CodecError> {
+    fn values(
+        &self,
+        _: List<'_>,
+        block: CodedBlock<'_>,
+        out: &mut [u32],
+    ) -> Result<usize, CodecError> {
         let width = block.head & !EXCEPTIONS;
         CodecError::at_most("a width", bp128::MAX_WIDTH.into(), width.into())?;
         let mut at = bits::bytes(out.len(), width);
@@ -82,7 +93,8 @@ impl Codec for PforBlocks {
             let begin = at as u64;
             let count = vbyte::get(block.body, &mut at).and_then(|n| usize::try_from(n).ok());
             let what = (count.ok_or(CodecError::Integer { at: begin })?, out.len(), width);
-            let (mut places, mut highs) = (Vec::new(), Vec::new());
+            let mut places = Vec::new();
+            let mut highs = Vec::new();
             read_exceptions(block.body, &mut at, what, self.levels, &mut places, &mut highs)?;
             for (&place, &high) in places.iter().zip(&highs) {
                 out[place as usize] |= high << width;
@@ -94,7 +106,7 @@ impl Codec for PforBlocks {
     fn value(
         &self,
         list: List<'_>,
-        block: Block<'_>,
+        block: CodedBlock<'_>,
         len: usize,
         i: usize,
     ) -> Result<u32, CodecError> {
@@ -106,7 +118,7 @@ impl Codec for PforBlocks {
     fn body_bytes(
         &self,
         list: List<'_>,
-        block: Block<'_>,
+        block: CodedBlock<'_>,
         len: usize,
     ) -> Result<usize, CodecError> {
         self.values(list, block, &mut vec![0; len])

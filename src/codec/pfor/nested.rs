@@ -84,7 +84,9 @@ fn write_array(values: &[u32], levels: u8, out: &mut Vec<u8>) {
     let mut widths = [0; 33];
     count_widths(values, &mut widths);
     let width = choose_width(&widths, levels - 1);
-    let (mut highs, mut gaps, mut next) = (Vec::new(), Vec::new(), 0);
+    let mut highs = Vec::new();
+    let mut gaps = Vec::new();
+    let mut next = 0;
     each_exception(values, width, |place, high| {
         highs.push(high);
         gaps.push((place - next) as u32);
@@ -152,7 +154,8 @@ fn read_array(
     bits::unpack(&bytes[*at..], width, out);
     *at += slots;
     if exceptions > 0 {
-        let (mut places, mut highs) = (Vec::new(), Vec::new());
+        let mut places = Vec::new();
+        let mut highs = Vec::new();
         let what = (exceptions, count, width);
         read_exceptions(bytes, at, what, levels - 1, &mut places, &mut highs)?;
         for (&place, &high) in places.iter().zip(&highs) {

@@ -1,6 +1,6 @@
 //! `vbyte` as a codec of postings: the head is 0, the body the values in order.
 
-use crate::codec::{Block, Codec, CodecError, Encoder, List, check_values, checked_block_len};
+use crate::codec::{Codec, CodecError, CodedBlock, Encoder, List, check_values, checked_block_len};
 
 use super::{get, put};
 
@@ -8,11 +8,11 @@ use super::{get, put};
 pub(crate) struct VByte;
 
 #[derive(Debug)]
-struct Writer {
+struct VbyteBlockWriter {
     block_len: usize,
 }
 
-impl Encoder for Writer {
+impl Encoder for VbyteBlockWriter {
     fn block(&mut self, values: &[u32], out: &mut Vec<u8>) -> u8 {
         check_values(values, self.block_len);
         values.iter().for_each(|&value| put(value.into(), out));
@@ -38,10 +38,15 @@ impl Codec for VByte {
     }
 
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
-        Box::new(Writer { block_len: checked_block_len(self, block_len) })
+        Box::new(VbyteBlockWriter { block_len: checked_block_len(self, block_len) })
     }
 
-    fn values(&self, _: List<'_>, block: Block<'_>, out: &mut [u32]) -> Result<usize, CodecError> {
+    fn values(
+        &self,
+        _: List<'_>,
+        block: CodedBlock<'_>,
+        out: &mut [u32],
+    ) -> Result<usize, CodecError> {
         let mut at = 0;
         for value in out {
             *value = next(block.body, &mut at)?;
@@ -52,7 +57,7 @@ impl Codec for VByte {
     fn value(
         &self,
         _: List<'_>,
-        block: Block<'_>,
+        block: CodedBlock<'_>,
         len: usize,
         i: usize,
     ) -> Result<u32, CodecError> {
@@ -64,7 +69,12 @@ impl Codec for VByte {
         next(block.body, &mut at)
     }
 
-    fn body_bytes(&self, _: List<'_>, block: Block<'_>, len: usize) -> Result<usize, CodecError> {
+    fn body_bytes(
+        &self,
+        _: List<'_>,
+        block: CodedBlock<'_>,
+        len: usize,
+    ) -> Result<usize, CodecError> {
         // The last byte of each value is below 128.
         let ends = block.body.iter().enumerate().filter(|(_, byte)| **byte < 0x80);
         match ends.map(|(at, _)| at + 1).nth(len.wrapping_sub(1)) {

@@ -3,7 +3,7 @@
 
 use super::flow::Flow;
 use crate::dataflow::control::{Cause, Control};
-use crate::dataflow::rebuild::scanned::{Scan, Scanned};
+use crate::dataflow::rebuild::scanned::{InputScan, Scanned};
 use crate::dictionary::closed::Wake;
 use crate::dictionary::device::lines::AsLines;
 use crate::dictionary::device::text_buffers::TextBuffers;
@@ -20,9 +20,9 @@ use crate::input::error::InputError;
 use crate::input::splits::InputPlan;
 use crate::input::streams::shared_file::SharedFile;
 use crate::input::turns::{LONG_BYTES, Turns};
-use crate::input::wanted::Wanted;
+use crate::input::wanted::WantedInput;
 use crate::order::Budget;
-use crate::schedule::claims::{Claims, Shared};
+use crate::schedule::claims::{Claims, SharedSplit};
 use crate::text::analysis::Analysis;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,13 +53,13 @@ pub(crate) struct Build {
     pub(crate) owners: Arc<Owners>,
     pub(crate) directory: PathBuf,
     /// The documents that are indexed; none: all.
-    pub(crate) wanted: Option<Wanted>,
+    pub(crate) wanted: Option<WantedInput>,
     /// Notes all documents too, until the dataflow takes it.
-    pub(crate) scan: Mutex<Option<Scan>>,
+    pub(crate) scan: Mutex<Option<InputScan>>,
     pub(crate) control: Arc<Control>,
     pub(crate) wiring: BuildWiring,
     pub(crate) progress: Progress,
-    pub(crate) done: Mutex<Done>,
+    pub(crate) done: Mutex<BuildDone>,
 }
 
 pub(crate) struct BuildWiring {
@@ -111,7 +111,7 @@ pub(crate) struct Progress {
 }
 
 #[derive(Default)]
-pub(crate) struct Done {
+pub(crate) struct BuildDone {
     pub runs: Vec<WrittenRun>,
     pub documents: Option<DocumentsDone>,
     pub inputs: Vec<InputRead>,
@@ -140,12 +140,12 @@ impl Build {
     pub(crate) fn open_shared(
         &self,
         split: usize,
-    ) -> Result<Option<Shared<SharedFile>>, InputError> {
+    ) -> Result<Option<SharedSplit<SharedFile>>, InputError> {
         if !self.wiring.all_read {
             return Ok(None);
         }
         let opened = self.plan.open_shared(&self.plan.splits[split], self.budget.piece_bytes())?;
-        Ok(opened.map(|file| Shared { stretches: file.stretches(), file: Arc::new(file) }))
+        Ok(opened.map(|file| SharedSplit { stretches: file.stretches(), file: Arc::new(file) }))
     }
 
     /// Bytes of a piece that grows before all that precedes it is absorbed: a longer one holds a

@@ -10,17 +10,17 @@
 //! - Work per activation: pieces until every parser has enough to do, at most [`MOST_AT_ONCE`];
 //!   this worker parses too, and meanwhile the others must not run dry.
 
-use super::read::{InHand, Taken};
+use super::read::{InHand, TakenInput};
 use crate::crew::lock;
 use crate::dataflow::build::context::{Build, InputRead, Progress};
-use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::indexer::Indexing;
 use crate::input::cutter::Cutter;
 use crate::input::hash::InputHash;
 use crate::input::piece::Piece;
-use crate::input::splits::{Opened, Split};
+use crate::input::splits::{OpenedInput, Split};
 use crate::input::streams::decoder::DecodeError;
 use crate::input::streams::decoder::zstd::MOST_WINDOW_LOG;
 use crate::input::streams::split_stream::{FileBlock, SplitStream};
@@ -43,7 +43,7 @@ const PAUSE: Duration = Duration::from_micros(500);
 
 /// `absorbed` follows the far end of the dataflow.
 pub(crate) fn decompress<'scope>(
-    stream: StreamVec<'scope, u64, Taken>,
+    stream: StreamVec<'scope, u64, TakenInput>,
     build: &Arc<Build>,
     in_hand: Rc<InHand>,
     absorbed: ProbeHandle<u64>,
@@ -52,20 +52,20 @@ pub(crate) fn decompress<'scope>(
     let scope = stream.scope();
     let worker = scope.index();
     stream.unary(Pipeline, "Decompress", move |_, info| {
-        let guard = Guard::new(&build.control, "Decompress", worker);
+        let guard = OperatorGuard::new(&build.control, "Decompress", worker);
         let activator = scope.activator_for(info.address);
-        let mut open: Option<(Capability<u64>, Reading)> = None;
+        let mut open: Option<(Capability<u64>, OpenSplit)> = None;
         let mut last = None;
         move |input, output| {
             input.for_each(|cap, data| {
                 for taken in data.drain(..) {
                     match taken {
-                        Taken::Piece(piece) => {
+                        TakenInput::Piece(piece) => {
                             let at = cap.retain(0);
                             output.session(&at).give(Local((worker, piece)));
                         }
-                        Taken::Split(split) => {
-                            open = Some((cap.retain(0), Reading::new(&build, split)));
+                        TakenInput::Split(split) => {
+                            open = Some((cap.retain(0), OpenSplit::new(&build, split)));
                         }
                     }
                 }
@@ -84,9 +84,9 @@ pub(crate) fn decompress<'scope>(
                 let Some(step) = guard.work(|| reading.step(&build, first)) else { return };
                 let mut busy = false;
                 match step {
-                    Step::Waits => return activator.activate_after(PAUSE),
-                    Step::Went => {}
-                    Step::Piece(piece) => {
+                    DecompressStep::Waits => return activator.activate_after(PAUSE),
+                    DecompressStep::Went => {}
+                    DecompressStep::Piece(piece) => {
                         cut = true;
                         let parser;
                         (parser, busy) = build.wiring.flow.assign(worker, piece.bytes.len());
@@ -118,18 +118,18 @@ pub(crate) fn decompress<'scope>(
     })
 }
 
-enum Step {
+enum DecompressStep {
     Went,
     Piece(Piece),
     /// A pipe has no more bytes yet, or what comes next has to wait.
     Waits,
 }
 
-struct Reading {
+struct OpenSplit {
     split: usize,
     /// Inputs that are not open.
     inputs: Range<u32>,
-    file: Option<(u32, Opened, InputHash)>,
+    file: Option<(u32, OpenedInput, InputHash)>,
     /// The next block, as far as it is read.
     bytes: Vec<u8>,
     blocks: u64,
@@ -141,7 +141,7 @@ struct Reading {
     fed: bool,
 }
 
-impl Reading {
+impl OpenSplit {
     fn new(build: &Build, split: usize) -> Self {
         let Split { inputs, format } = build.plan.splits[split].clone();
         let budget = &build.budget;
@@ -161,35 +161,35 @@ impl Reading {
     }
 
     /// Goes on until a piece is whole or a block is done; `first`: all earlier splits are absorbed.
-    fn step(&mut self, build: &Build, first: bool) -> Result<Step, Cause> {
+    fn step(&mut self, build: &Build, first: bool) -> Result<DecompressStep, Cause> {
         if !first && self.stream.held_bytes() > build.longest_ahead() {
-            return Ok(Step::Waits);
+            return Ok(DecompressStep::Waits);
         }
         if self.block.is_none() {
             self.block = self.next_block(build)?;
         }
-        let Some(block) = &self.block else { return Ok(Step::Waits) };
+        let Some(block) = &self.block else { return Ok(DecompressStep::Waits) };
         let (piece, done) = self.stream.step(block)?;
         accept(build, &self.stream, block, done)?;
         if let Some(bytes) = self.stream.wanted_window() {
             check_window(build, block.input, bytes)?;
             if !first {
-                return Ok(Step::Waits);
+                return Ok(DecompressStep::Waits);
             }
             build.wiring.flow.hold(bytes as usize);
             build.wiring.flow.absorbed(std::mem::replace(&mut self.window, bytes as usize));
             self.stream.allow_window(bytes);
-            return Ok(Step::Went);
+            return Ok(DecompressStep::Went);
         }
         if done {
             self.bytes = self.block.take().expect("it was there").bytes;
             self.bytes.clear();
         }
-        let Some(piece) = piece else { return Ok(Step::Went) };
+        let Some(piece) = piece else { return Ok(DecompressStep::Went) };
         if !std::mem::replace(&mut self.fed, true) {
             build.wiring.claims.feeds();
         }
-        Ok(Step::Piece(piece))
+        Ok(DecompressStep::Piece(piece))
     }
 
     /// `None` while the rest of the block is not there, which only pipes do.
@@ -214,10 +214,12 @@ impl Reading {
         file.read += bytes.len() as u64;
         Progress::add(&build.progress.read_bytes, bytes.len() as u64);
         let ends_input = bytes.len() < BLOCK_BYTES;
-        let (input, compression) = (*input, file.compression);
+        let input = *input;
+        let compression = file.compression;
         if ends_input {
             file.check_unchanged().map_err(|e| build.plan.read_error(input, e))?;
-            let (bytes, hash) = (file.read, hash.clone().digest());
+            let bytes = file.read;
+            let hash = hash.clone().digest();
             lock(&build.done).inputs.push(InputRead { input, bytes, hash, compression });
             self.file = None;
         }
@@ -286,7 +288,8 @@ fn accept(build: &Build, read: &SplitStream, block: &FileBlock, done: bool) -> R
         let source = error.clone();
         return Err(InputRefused::Broken { path: path(), reason, offset, source }.into());
     }
-    let (inputs, input) = (&build.plan.inputs, block.input as usize);
+    let inputs = &build.plan.inputs;
+    let input = block.input as usize;
     let may_be_empty =
         build.allow_empty || inputs.was_found(input) && inputs.format(input).file_is_document();
     if done && block.ends_input && !may_be_empty && read.stream_bytes() == 0 {
@@ -299,7 +302,8 @@ fn accept(build: &Build, read: &SplitStream, block: &FileBlock, done: bool) -> R
 fn check_window(build: &Build, input: u32, bytes: u64) -> Result<(), Cause> {
     let path = build.plan.path(input);
     if bytes > 1 << MOST_WINDOW_LOG {
-        let (found, most) = (bytes.div_ceil(1 << 20), 1 << (MOST_WINDOW_LOG - 20));
+        let found = bytes.div_ceil(1 << 20);
+        let most = 1 << (MOST_WINDOW_LOG - 20);
         return Err(format!(
             "{path}: inflating this needs a window of {found} MiB, and the largest that is read has \
              {most} MiB; compress it anew, with zstd --long={MOST_WINDOW_LOG} at most"
@@ -308,7 +312,8 @@ fn check_window(build: &Build, input: u32, bytes: u64) -> Result<(), Cause> {
     }
     let workers = build.workers;
     if bytes > build.budget.longest_window(workers) {
-        let (found, least) = (bytes >> 20, Budget::least_for_window(bytes, workers) >> 20);
+        let found = bytes >> 20;
+        let least = Budget::least_for_window(bytes, workers) >> 20;
         return Err(format!(
             "{path}: inflating this needs a window of {found} MiB; give the build a memory of \
              {least}M or more"

@@ -11,9 +11,9 @@
 
 use crate::crew::lock;
 use crate::dataflow::build::context::Build;
-use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
-use crate::dataflow::rebuild::scanned::Scan;
+use crate::dataflow::rebuild::scanned::InputScan;
 use crate::dataflow::sole_time::SoleTime;
 use crate::index::documents::pieces::PieceDocuments;
 use crate::index::documents::pieces::table::{DocumentsDone, DocumentsTable, PieceRows};
@@ -40,7 +40,7 @@ pub(crate) fn write_documents<'scope>(
         Ok((table, lock(&build.scan).take()))
     });
     let mut writer = 0;
-    let place = move |(table, scan): &mut (DocumentsTable, Option<Scan>),
+    let place = move |(table, scan): &mut (DocumentsTable, Option<InputScan>),
                       build: &Build,
                       batch: PieceDocuments| {
         if let Some(scan) = scan {
@@ -55,8 +55,8 @@ pub(crate) fn write_documents<'scope>(
         writer += 1;
         Ok(Some(Local((writer, rows))))
     };
-    let finish = |(table, scan): (DocumentsTable, Option<Scan>), build: &Build| {
-        lock(&build.done).scanned = scan.map(Scan::finish).transpose()?;
+    let finish = |(table, scan): (DocumentsTable, Option<InputScan>), build: &Build| {
+        lock(&build.done).scanned = scan.map(InputScan::finish).transpose()?;
         note(build, table.finish()?);
         Ok(())
     };
@@ -79,12 +79,13 @@ fn write<'scope>(
     rows: StreamVec<'scope, u64, ToWrite>,
     build: &Arc<Build>,
 ) -> StreamVec<'scope, u64, ()> {
-    let (build, worker) = (build.clone(), rows.scope().index());
+    let build = build.clone();
+    let worker = rows.scope().index();
     let to_writer = Exchange::new(|Local((writer, _)): &ToWrite| *writer);
     let name = "WriteDocuments";
     let scope = rows.scope();
     rows.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_writer, name, move |_, info| {
-        let guard = Guard::new(&build.control, name, worker);
+        let guard = OperatorGuard::new(&build.control, name, worker);
         let activator = scope.activator_for(info.address);
         let mut waiting = VecDeque::new();
         move |input, _output| {
@@ -115,14 +116,15 @@ pub(crate) fn take_in_order<'scope, T: 'static, R: 'static>(
     mut take: impl FnMut(&mut T, &Build, PieceDocuments) -> Result<Option<R>, Cause> + 'static,
     mut finish: impl FnMut(T, &Build) -> Result<(), Cause> + 'static,
 ) -> StreamVec<'scope, u64, R> {
-    let (build, scope) = (build.clone(), batches.scope());
+    let build = build.clone();
+    let scope = batches.scope();
     let worker = scope.index();
     let mut builder = OperatorBuilder::new(name.to_owned(), scope);
     let mut input = builder.new_input(batches, Exchange::new(|_: &Local<PieceDocuments>| 0));
     let (output, taken) = builder.new_output::<Vec<R>>();
     let mut output = OutputBuilder::from(output);
     builder.build(move |_| {
-        let guard = Guard::new(&build.control, name, worker);
+        let guard = OperatorGuard::new(&build.control, name, worker);
         let mut waiting: BTreeMap<u64, (Capability<u64>, PieceDocuments)> = BTreeMap::new();
         let mut taker = taker.and_then(|taker| guard.work(|| taker));
         move |frontiers| {

@@ -12,7 +12,7 @@
 
 use super::feed::{ClosedRun, wake_of};
 use crate::dataflow::build::context::{Build, Encoded};
-use crate::dataflow::control::Guard;
+use crate::dataflow::control::OperatorGuard;
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::closed::Wake;
@@ -39,20 +39,21 @@ pub(crate) fn encode<'scope>(
     let scope = stream.scope();
     let worker = scope.index();
     stream.unary(Pipeline, "Encode", move |_, info| {
-        let guard = Guard::new(&build.control, "Encode", worker);
+        let guard = OperatorGuard::new(&build.control, "Encode", worker);
         let wake = wake_of(scope.worker().sync_activator_for(info.address.to_vec()));
         let activator = scope.activator_for(info.address);
         // Each owner of this worker has one run here at most.
-        let mut open: Vec<(Capability<u64>, Encoding)> = Vec::new();
+        let mut open: Vec<(Capability<u64>, RunEncoding)> = Vec::new();
         let mut sent = vec![0u64; build.owners.len()];
         move |input, output| {
             input.for_each(|cap, data| {
                 for run in data.drain(..) {
-                    let encoding = guard.work(|| Ok(Encoding::new(run, &build, &wake)));
+                    let encoding = guard.work(|| Ok(RunEncoding::new(run, &build, &wake)));
                     open.extend(encoding.map(|encoding| (cap.retain(0), encoding)));
                 }
             });
-            let (mut more, mut look) = (false, false);
+            let mut more = false;
+            let mut look = false;
             open.retain_mut(|(cap, encoding)| {
                 let owner = encoding.encoder.part().owner;
                 let written = build.wiring.encoded[owner].written_chunks.load(Ordering::Acquire);
@@ -89,7 +90,7 @@ pub(crate) fn encode<'scope>(
     })
 }
 
-struct Encoding {
+struct RunEncoding {
     encoder: PartEncoder,
     /// The dictionary wakes the operator when its next term is there.
     is_woken: bool,
@@ -97,7 +98,7 @@ struct Encoding {
     busy: Rc<Cell<bool>>,
 }
 
-impl Encoding {
+impl RunEncoding {
     fn new(run: ClosedRun, build: &Build, wake: &Wake) -> Self {
         let ClosedRun { part, mut terms, lengths, busy } = run;
         let is_woken = terms.wake_by(wake.clone());

@@ -13,13 +13,13 @@
 //! - Work per activation: a step of each lane.
 
 use crate::dataflow::build::context::Build;
-use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::closed::{ClosedTerms, Wake};
 use crate::dictionary::parsed::PieceGroup;
 use crate::index::run::RunPart;
-use crate::order::{Placement, Sequencer};
+use crate::order::{PiecePlacement, Sequencer};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -54,9 +54,9 @@ pub(crate) trait Lane: Sized + 'static {
     type Group: PieceGroup;
 
     /// `wake` has the lane looked at, from any thread.
-    fn new(head: Head<Self::Group>, build: &Arc<Build>, wake: &Wake) -> Result<Self, Cause>;
+    fn new(head: FeedHead<Self::Group>, build: &Arc<Build>, wake: &Wake) -> Result<Self, Cause>;
 
-    fn head(&mut self) -> &mut Head<Self::Group>;
+    fn head(&mut self) -> &mut FeedHead<Self::Group>;
 
     /// Takes pieces that have `arrived` with all earlier ones; `over`: no more will come. Returns a
     /// run that closes.
@@ -78,7 +78,7 @@ pub(crate) fn wake_of(activator: SyncActivator) -> Wake {
 }
 
 /// The next piece of an owner.
-pub(crate) struct Turn<G> {
+pub(crate) struct OwnerTurn<G> {
     pub(crate) time: u64,
     /// While this is held the piece does not count as absorbed.
     pub(crate) absorbed: Capability<u64>,
@@ -88,20 +88,20 @@ pub(crate) struct Turn<G> {
 }
 
 /// The pieces that wait for an owner, and the state of its run.
-pub(crate) struct Head<G> {
+pub(crate) struct FeedHead<G> {
     pub(crate) owner: u32,
     waiting: BTreeMap<u64, (Capability<u64>, Capability<u64>, G)>,
     sequencer: Sequencer,
     lengths: Vec<Arc<[u8]>>,
     /// The run ends with what was taken.
-    closing: Option<(Capability<u64>, Placement)>,
+    closing: Option<(Capability<u64>, PiecePlacement)>,
     /// Of the last piece; the last run goes out with it.
     last: Option<Capability<u64>>,
     /// A run of this owner is not encoded.
     busy: Rc<Cell<bool>>,
 }
 
-impl<G: PieceGroup> Head<G> {
+impl<G: PieceGroup> FeedHead<G> {
     fn new(owner: u32, run_limit: u64) -> Self {
         Self {
             owner,
@@ -131,7 +131,7 @@ impl<G: PieceGroup> Head<G> {
     pub(crate) fn next(
         &mut self,
         arrived: impl Fn(&u64) -> bool,
-    ) -> Result<Option<Turn<G>>, Cause> {
+    ) -> Result<Option<OwnerTurn<G>>, Cause> {
         if self.is_held() {
             return Ok(None);
         }
@@ -144,18 +144,20 @@ impl<G: PieceGroup> Head<G> {
         let placement = self.sequencer.place(group.counts())?;
         self.lengths.push(group.lengths().clone());
         if placement.closes {
-            (self.closing, self.last) = (Some((runs, placement)), None);
+            self.closing = Some((runs, placement));
+            self.last = None;
         } else {
             self.last = Some(runs);
         }
-        Ok(Some(Turn { time, absorbed, group, first: placement.first }))
+        Ok(Some(OwnerTurn { time, absorbed, group, first: placement.first }))
     }
 
     /// No piece will come any more: the open run ends, if it has documents.
     pub(crate) fn end(&mut self) {
         if self.closing.is_none() {
             let (run, run_first, run_documents) = self.sequencer.open_run();
-            let placement = Placement { run, run_first, first: 0, run_documents, closes: true };
+            let placement =
+                PiecePlacement { run, run_first, first: 0, run_documents, closes: true };
             let cap = self.last.take().filter(|_| run_documents > 0);
             self.closing = cap.map(|cap| (cap, placement));
         }
@@ -211,10 +213,10 @@ pub(crate) fn feed<'scope, L: Lane>(
     let wake = wake_of(scope.worker().sync_activator_for(address.to_vec()));
     let activator = scope.activator_for(address);
     builder.build(move |_| {
-        let guard = Guard::new(&build.control, name, worker);
+        let guard = OperatorGuard::new(&build.control, name, worker);
         let mut lanes: Vec<L> = Vec::new();
         for owner in build.owners.on_worker(worker) {
-            let head = Head::new(owner, build.budget.run_limit);
+            let head = FeedHead::new(owner, build.budget.run_limit);
             lanes.extend(guard.work(|| L::new(head, &build, &wake)));
         }
         move |frontiers| {
@@ -230,7 +232,8 @@ pub(crate) fn feed<'scope, L: Lane>(
                 }
             });
             let arrived = |time: &u64| !frontier.less_equal(time);
-            let (mut now, mut later) = (false, false);
+            let mut now = false;
+            let mut later = false;
             for lane in &mut lanes {
                 let over = frontier.is_empty();
                 let Some(closed) = guard.work(|| lane.step(arrived, over)) else { return };

@@ -11,7 +11,7 @@
 
 use crate::crew::lock;
 use crate::dataflow::build::context::{Build, Progress};
-use crate::dataflow::control::Guard;
+use crate::dataflow::control::OperatorGuard;
 use crate::dataflow::query::local::Local;
 use crate::index::error::IndexError;
 use crate::index::files::storage::Durability;
@@ -40,7 +40,7 @@ pub(crate) fn flush<'scope>(
     let writing = build.wiring.writing as u64;
     let to_writer = Exchange::new(move |_: &Local<LaidChunk>| writing);
     stream.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_writer, "Flush", move |_, _| {
-        let guard = Guard::new(&build.control, "Flush", worker);
+        let guard = OperatorGuard::new(&build.control, "Flush", worker);
         // An owner that is ahead may have begun the next run.
         let mut runs: BTreeMap<u32, (RunPart, RunWriter)> = BTreeMap::new();
         move |input, _output| {

@@ -4,12 +4,12 @@
 //! Work per step: at most `MOST_AT_ONCE` groups, or `MOST_BYTES` of them, for every worker has a
 //! group of each piece while it parses a few of the pieces.
 
-use super::feed::{Closed, Head, Indexed, Lane, feed};
+use super::feed::{Closed, FeedHead, Indexed, Lane, feed};
 use crate::dataflow::build::context::Build;
 use crate::dataflow::control::Cause;
 use crate::dataflow::query::local::Local;
 use crate::dictionary::closed::Wake;
-use crate::dictionary::group::Group;
+use crate::dictionary::group::TermGroup;
 use crate::dictionary::parsed::PieceGroup;
 use crate::dictionary::run::{RunDictionary, SortedRun};
 use std::sync::Arc;
@@ -21,26 +21,26 @@ const MOST_AT_ONCE: usize = 256;
 const MOST_BYTES: usize = 4 << 20;
 
 pub(crate) fn index<'scope>(
-    stream: StreamVec<'scope, u64, Local<Group>>,
+    stream: StreamVec<'scope, u64, Local<TermGroup>>,
     build: &Arc<Build>,
 ) -> Indexed<'scope> {
     feed::<PostingsLane>(stream, build, "Index")
 }
 
 struct PostingsLane {
-    head: Head<Group>,
+    head: FeedHead<TermGroup>,
     dictionary: RunDictionary,
     build: Arc<Build>,
 }
 
 impl Lane for PostingsLane {
-    type Group = Group;
+    type Group = TermGroup;
 
-    fn new(head: Head<Group>, build: &Arc<Build>, _: &Wake) -> Result<Self, Cause> {
+    fn new(head: FeedHead<TermGroup>, build: &Arc<Build>, _: &Wake) -> Result<Self, Cause> {
         Ok(Self { head, dictionary: RunDictionary::default(), build: build.clone() })
     }
 
-    fn head(&mut self) -> &mut Head<Group> {
+    fn head(&mut self) -> &mut FeedHead<TermGroup> {
         &mut self.head
     }
 

@@ -8,7 +8,7 @@
 //!
 //! Work per step: a block.
 
-use super::feed::{Closed, Head, Indexed, Lane, feed};
+use super::feed::{Closed, FeedHead, Indexed, Lane, feed};
 use crate::crew::lock;
 use crate::dataflow::build::context::Build;
 use crate::dataflow::control::Cause;
@@ -33,7 +33,7 @@ pub(crate) fn index_tokens<'scope>(
 
 /// A block that an indexer has, and the capability of its first piece: while it is held, nothing
 /// from there on counts as absorbed.
-struct UnderWay {
+struct BlockUnderWay {
     _absorbed: Capability<u64>,
     split: u32,
     text_bytes: u64,
@@ -41,14 +41,14 @@ struct UnderWay {
 }
 
 struct TokensLane {
-    head: Head<TokenGroup>,
+    head: FeedHead<TokenGroup>,
     indexer: Box<dyn TokenIndexer>,
     is_woken: bool,
     /// The block that is gathered, its text, and its bytes under way.
     block: ParsedBlock,
     text_bytes: u64,
-    gathered: Option<UnderWay>,
-    under_way: VecDeque<UnderWay>,
+    gathered: Option<BlockUnderWay>,
+    under_way: VecDeque<BlockUnderWay>,
     work: IndexerWork,
     /// Since when the indexer has been idle, or has worked on its first block.
     since: Instant,
@@ -58,7 +58,7 @@ struct TokensLane {
 impl Lane for TokensLane {
     type Group = TokenGroup;
 
-    fn new(head: Head<TokenGroup>, build: &Arc<Build>, wake: &Wake) -> Result<Self, Cause> {
+    fn new(head: FeedHead<TokenGroup>, build: &Arc<Build>, wake: &Wake) -> Result<Self, Cause> {
         let owner = head.owner;
         let mut indexer = (build.wiring.make_indexer)(owner)?;
         Ok(Self {
@@ -75,7 +75,7 @@ impl Lane for TokensLane {
         })
     }
 
-    fn head(&mut self) -> &mut Head<TokenGroup> {
+    fn head(&mut self) -> &mut FeedHead<TokenGroup> {
         &mut self.head
     }
 
@@ -144,7 +144,7 @@ impl TokensLane {
             let group = turn.group;
             self.text_bytes += group.text_bytes;
             self.work.tokens += u64::from(group.tokens);
-            let gathered = self.gathered.get_or_insert_with(|| UnderWay {
+            let gathered = self.gathered.get_or_insert_with(|| BlockUnderWay {
                 _absorbed: turn.absorbed,
                 split: Position::split_of(turn.time),
                 text_bytes: 0,

@@ -19,13 +19,13 @@ use super::encode::count;
 use super::feed::{ClosedRun, wake_of};
 use crate::crew::lock;
 use crate::dataflow::build::context::{Build, Progress};
-use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::device::inverted::InvertedTerms;
 use crate::dictionary::device::texts::{PieceText, TextGroup};
 use crate::dictionary::parsed::PieceGroup;
-use crate::gpu::invert::runs::{Event, RunEnd};
+use crate::gpu::invert::runs::{RunEnd, RunEvent};
 use crate::gpu::invert::service::InvertService;
 use crate::gpu::invert::text::MOST_PIECES;
 use crate::index::documents::pieces::PieceDocuments;
@@ -82,12 +82,12 @@ struct RunCaps {
 
 /// A piece that waits for earlier ones, or for one of its two halves.
 #[derive(Default)]
-struct Waiting {
+struct WaitingPiece {
     text: Option<(Caps, TextGroup)>,
     documents: Option<PieceDocuments>,
 }
 
-struct Sent {
+struct SentPiece {
     caps: Caps,
     documents: PieceDocuments,
     bytes: usize,
@@ -123,7 +123,7 @@ pub(crate) fn invert<'scope>(
     let owners = build.owners.len() as u32;
     let shared = build.clone();
     builder.build(move |_| {
-        let guard = Guard::new(&build.control, "Invert", worker);
+        let guard = OperatorGuard::new(&build.control, "Invert", worker);
         let mut lane = (worker as u64 == DEVICES)
             .then(|| guard.work(|| Ok(Inverting::new((build.wiring.start_inverter)(wake)?))))
             .flatten();
@@ -215,12 +215,12 @@ enum RunLists {
 
 struct Inverting {
     service: InvertService,
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, WaitingPiece>,
     gathered: Vec<(Caps, PieceDocuments, TextGroup)>,
     gathered_bytes: usize,
     /// When the last piece came.
     came: Instant,
-    sent: VecDeque<Sent>,
+    sent: VecDeque<SentPiece>,
     batches: usize,
     /// Of the last piece that was counted; its run goes out with it.
     last: Option<RunCaps>,
@@ -252,7 +252,7 @@ impl Inverting {
             && arrived(entry.key())
         {
             // Both halves of a piece have its time, which both frontiers have passed.
-            if let Waiting { text: Some((caps, group)), documents: Some(documents) } =
+            if let WaitingPiece { text: Some((caps, group)), documents: Some(documents) } =
                 entry.remove()
             {
                 self.gathered_bytes += group.text.bytes.len();
@@ -279,7 +279,8 @@ impl Inverting {
             if !(full || ends || starved) {
                 break;
             }
-            let (mut taken, mut bytes) = (0, 0);
+            let mut taken = 0;
+            let mut bytes = 0;
             let are_lines = |piece: usize| self.gathered[piece].2.text.lines.is_some();
             while taken < self.gathered.len().min(MOST_PIECES)
                 && bytes < build.wiring.batch_bytes
@@ -292,7 +293,12 @@ impl Inverting {
             let mut pieces: Vec<PieceText> = Vec::with_capacity(taken);
             for (n, (caps, documents, group)) in self.gathered.drain(..taken).enumerate() {
                 let bytes = group.memory_bytes();
-                self.sent.push_back(Sent { caps, documents, bytes, ends_batch: n + 1 == taken });
+                self.sent.push_back(SentPiece {
+                    caps,
+                    documents,
+                    bytes,
+                    ends_batch: n + 1 == taken,
+                });
                 pieces.push(group.text);
             }
             self.service.send(pieces);
@@ -315,7 +321,7 @@ impl Inverting {
     ) -> Result<(), Cause> {
         while let Some(outcome) = self.service.outcome() {
             match outcome? {
-                Event::Piece { counts, lengths, contents, documents: read } => {
+                RunEvent::Piece { counts, lengths, contents, documents: read } => {
                     let mut sent = self.sent.pop_front().ok_or("a device counts what it has")?;
                     if let Some(read) = read {
                         // Nothing was known of them when the piece was parsed.
@@ -330,12 +336,12 @@ impl Inverting {
                     // Kept until all is over, for the last outcome.
                     self.last = Some(sent.caps.run);
                 }
-                Event::Run(end) => runs(self.last()?, RunLists::Parts(end)),
-                Event::Encoded(chunk) => {
+                RunEvent::Run(end) => runs(self.last()?, RunLists::Parts(end)),
+                RunEvent::Encoded(chunk) => {
                     count(&chunk, &build.wiring.encoded[chunk.part.owner]);
                     runs(self.last()?, RunLists::Encoded(chunk));
                 }
-                Event::End(work) => {
+                RunEvent::End(work) => {
                     self.last = None;
                     lock(&build.done).inverted = Some(work);
                 }

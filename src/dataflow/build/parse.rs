@@ -10,7 +10,7 @@
 use super::decompress::{Assigned, decompress};
 use super::read::{InHand, read};
 use crate::dataflow::build::context::{Build, Progress};
-use crate::dataflow::control::Guard;
+use crate::dataflow::control::OperatorGuard;
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
@@ -59,7 +59,7 @@ pub(crate) fn parse<'scope, R: Regroup + 'static>(
     let mut batches_out = OutputBuilder::from(batches_out);
     let activator = scope.activator_for(builder.operator_info().address);
     builder.build(move |_| {
-        let guard = Guard::new(&build.control, "Parse", worker);
+        let guard = OperatorGuard::new(&build.control, "Parse", worker);
         let mut waiting = VecDeque::new();
         let mut parser = {
             let fields = &build.plan.fields;

@@ -18,14 +18,14 @@
 
 use crate::crew::lock;
 use crate::dataflow::build::context::{Build, InputRead, Progress};
-use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::input::cutter::Cutter;
 use crate::input::error::InputError;
 use crate::input::piece::Piece;
-use crate::input::streams::shared_file::{Reading, SharedFile};
+use crate::input::streams::shared_file::{SharedFile, StretchReading};
 use crate::input::{Compression, Format};
 use crate::order::Position;
-use crate::schedule::claims::{Claim, Place};
+use crate::schedule::claims::{Claim, ClaimPlace};
 use crate::settings::SettingError;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -37,7 +37,7 @@ use timely::scheduling::Activator;
 
 const PAUSE: Duration = Duration::from_micros(500);
 
-pub(crate) enum Taken {
+pub(crate) enum TakenInput {
     /// For the parser of this worker.
     Piece(Piece),
     /// To be read by this worker from first to last.
@@ -67,34 +67,35 @@ pub(crate) fn read<'scope>(
     scope: Scope<'scope, u64>,
     build: &Arc<Build>,
     absorbed: ProbeHandle<u64>,
-) -> (StreamVec<'scope, u64, Taken>, Rc<InHand>) {
+) -> (StreamVec<'scope, u64, TakenInput>, Rc<InHand>) {
     let in_hand = Rc::new(InHand::default());
-    let (build, shared) = (build.clone(), in_hand.clone());
+    let build = build.clone();
+    let shared = in_hand.clone();
     let stream = source(scope, "Read", move |capability, info| {
         let worker = scope.index();
-        let guard = Guard::new(&build.control, "Read", worker);
+        let guard = OperatorGuard::new(&build.control, "Read", worker);
         let activator = scope.activator_for(info.address.clone());
         *shared.reader.borrow_mut() = Some(scope.activator_for(info.address));
         let mut capability = Some(capability);
-        let mut reader = Reader::new(build, absorbed, worker);
+        let mut reader = SplitReader::new(build, absorbed, worker);
         let mut taken = Vec::new();
         move |output| {
             let Some(cap) = capability.as_mut().filter(|_| !shared.is_open.get()) else { return };
             let step = guard.work(|| reader.step(&mut taken));
             for (position, taken) in taken.drain(..) {
-                shared.is_open.set(matches!(taken, Taken::Split(_)));
+                shared.is_open.set(matches!(taken, TakenInput::Split(_)));
                 output.session(&cap.delayed(&position)).give(taken);
             }
             match step {
-                Some(Step::Went(next)) => {
+                Some(ReadStep::Went(next)) => {
                     activator.activate();
                     cap.downgrade(&next.0);
                 }
-                Some(Step::Waits(next)) => {
+                Some(ReadStep::Waits(next)) => {
                     activator.activate_after(PAUSE);
                     cap.downgrade(&next.0);
                 }
-                Some(Step::Over) | None => capability = None,
+                Some(ReadStep::Over) | None => capability = None,
             }
         }
     });
@@ -102,34 +103,34 @@ pub(crate) fn read<'scope>(
 }
 
 /// Nothing before the given position will be taken.
-enum Step {
+enum ReadStep {
     Went(Position),
     Waits(Position),
     Over,
 }
 
-struct Reader {
+struct SplitReader {
     build: Arc<Build>,
     absorbed: ProbeHandle<u64>,
     worker: usize,
     cutter: Cutter,
-    open: Option<Stretch>,
+    open: Option<OpenStretch>,
 }
 
-struct Stretch {
+struct OpenStretch {
     file: Arc<SharedFile>,
     number: u64,
-    reading: Reading,
+    reading: StretchReading,
     /// Of its next piece.
     position: Position,
-    next: Place,
+    next: ClaimPlace,
 }
 
-fn position_of((split, stretch): Place) -> Result<Position, SettingError> {
+fn position_of((split, stretch): ClaimPlace) -> Result<Position, SettingError> {
     Position::new(split as u64, stretch, 0)
 }
 
-impl Reader {
+impl SplitReader {
     fn new(build: Arc<Build>, absorbed: ProbeHandle<u64>, worker: usize) -> Self {
         let wiring = &build.wiring;
         let texts = wiring.as_lines.clone().map(|as_lines| (wiring.texts.clone(), as_lines));
@@ -145,31 +146,32 @@ impl Reader {
         !self.absorbed.less_than(&position.0)
     }
 
-    fn step(&mut self, taken: &mut Vec<(u64, Taken)>) -> Result<Step, Cause> {
+    fn step(&mut self, taken: &mut Vec<(u64, TakenInput)>) -> Result<ReadStep, Cause> {
         if self.open.is_none() {
             match self.claim()? {
                 Claim::Stretch { file, place, next } => {
                     self.open = Some(self.begin(file, place, next)?);
                 }
                 Claim::Split { split, next } => {
-                    taken.push((position_of((split, 0))?.0, Taken::Split(split)));
-                    return Ok(Step::Went(position_of(next)?));
+                    taken.push((position_of((split, 0))?.0, TakenInput::Split(split)));
+                    return Ok(ReadStep::Went(position_of(next)?));
                 }
-                Claim::Wait(next) => return Ok(Step::Waits(position_of(next)?)),
-                Claim::Over => return Ok(Step::Over),
+                Claim::Wait(next) => return Ok(ReadStep::Waits(position_of(next)?)),
+                Claim::Over => return Ok(ReadStep::Over),
             }
         }
         let mut stretch = self.open.take().expect("it was begun");
         if self.read(&mut stretch, taken)? {
-            return Ok(Step::Went(position_of(self.end(stretch)?)?));
+            return Ok(ReadStep::Went(position_of(self.end(stretch)?)?));
         }
         let position = stretch.position;
         self.open = Some(stretch);
-        Ok(Step::Waits(position))
+        Ok(ReadStep::Waits(position))
     }
 
     fn claim(&self) -> Result<Claim<SharedFile>, InputError> {
-        let (Build { plan, budget, wiring, .. }, worker) = (&*self.build, self.worker);
+        let Build { plan, budget, wiring, .. } = &*self.build;
+        let worker = self.worker;
         let flow = &wiring.flow;
         let first = |place| position_of(place).is_ok_and(|start| self.is_first(start));
         wiring.claims.claim(
@@ -185,50 +187,53 @@ impl Reader {
     fn begin(
         &mut self,
         file: Arc<SharedFile>,
-        place: Place,
-        next: Place,
-    ) -> Result<Stretch, Cause> {
-        let (position, number) = (position_of(place)?, place.1);
+        place: ClaimPlace,
+        next: ClaimPlace,
+    ) -> Result<OpenStretch, Cause> {
+        let position = position_of(place)?;
+        let number = place.1;
         // The first asks for what all will read next, the others for one more.
         let workers = self.build.workers as u64;
         let ahead = if number == 0 { 1 } else { workers };
         (ahead..=workers).for_each(|ahead| file.will_need(number + ahead));
         let reading = file.begin(number, &mut self.cutter);
         let reading = reading.map_err(|e| self.build.plan.read_error(file.input(), e))?;
-        Ok(Stretch { file, number, reading, position, next })
+        Ok(OpenStretch { file, number, reading, position, next })
     }
 
     /// Tells whether all is read.
     fn read(
         &mut self,
-        stretch: &mut Stretch,
-        taken: &mut Vec<(u64, Taken)>,
+        stretch: &mut OpenStretch,
+        taken: &mut Vec<(u64, TakenInput)>,
     ) -> Result<bool, Cause> {
         let most_held = match self.is_first(stretch.position) {
             true => usize::MAX,
             false => self.build.longest_ahead(),
         };
-        let Stretch { file, reading, position, .. } = stretch;
+        let OpenStretch { file, reading, position, .. } = stretch;
         let mut pieces = Vec::new();
         let whole = file
             .read(reading, &mut self.cutter, most_held, |piece| pieces.push(piece))
             .map_err(|e| self.build.plan.read_error(file.input(), e))?;
         for piece in pieces {
             self.build.wiring.flow.take(self.worker, piece.bytes.len());
-            taken.push((position.0, Taken::Piece(piece)));
+            taken.push((position.0, TakenInput::Piece(piece)));
             *position = Position::next_piece(position.0)?;
         }
         Ok(whole)
     }
 
     /// Ends a stretch that is read; nothing before the returned place will be claimed.
-    fn end(&self, stretch: Stretch) -> Result<Place, InputError> {
-        let Stretch { file, number, reading, next, .. } = stretch;
-        let (build, input) = (&self.build, file.input());
+    fn end(&self, stretch: OpenStretch) -> Result<ClaimPlace, InputError> {
+        let OpenStretch { file, number, reading, next, .. } = stretch;
+        let build = &self.build;
+        let input = file.input();
         let hash = file.end(reading).map_err(|e| build.plan.read_error(input, e))?;
         Progress::add(&build.progress.read_bytes, file.stretch_len(number));
         if let Some(hash) = hash {
-            let (bytes, compression) = (file.bytes(), Compression::None);
+            let bytes = file.bytes();
+            let compression = Compression::None;
             lock(&build.done).inputs.push(InputRead { input, bytes, hash, compression });
         }
         Ok(next)

@@ -10,10 +10,10 @@ use crate::dataflow::build::feed::ClosedRun;
 use crate::dataflow::build::flush::flush;
 use crate::dataflow::build::index::index;
 use crate::dataflow::build::index_tokens::index_tokens;
-use crate::dataflow::harness::{Step, build, failure, pass, plan_of};
+use crate::dataflow::harness::{WorkerStep, build, failure, pass, plan_of};
 use crate::dataflow::query::local::Local;
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
-use crate::dictionary::group::Group;
+use crate::dictionary::group::TermGroup;
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use crate::dictionary::parsed::Regroup;
 use crate::dictionary::regroup::TokenTally;
@@ -21,7 +21,7 @@ use crate::dictionary::stream::TokenGroup;
 use crate::dictionary::tally::Tally;
 use crate::index::documents::Location;
 use crate::index::documents::pieces::{PieceDocuments, Skipped};
-use crate::index::run::{LaidChunk, Layout, RunPart};
+use crate::index::run::{ChunkLayout, LaidChunk, RunPart};
 use crate::input::splits::InputPlan;
 use crate::order::{PieceCounts, Position};
 use crate::text::analysis::Analysis;
@@ -39,7 +39,7 @@ fn at(block: u64, piece: u64) -> u64 {
     Position::new(0, block, piece).unwrap().0
 }
 
-fn group(texts: &[&str]) -> Group {
+fn group(texts: &[&str]) -> TermGroup {
     let owners = Arc::new(crate::dictionary::owners::Owners::in_turn(1));
     let mut tally = Tally::new(Analysis::default(), owners, 1 << 16);
     texts.iter().for_each(|text| _ = tally.document(text.as_bytes()));
@@ -56,17 +56,18 @@ fn index_takes_pieces_in_order_and_closes_the_last_run() {
             let local = |texts: &[&str]| Local(group(texts));
             vec![
                 // The second piece comes first, and an earlier one may come.
-                Step { records: vec![(at(1, 0), local(&["mill"]))], then: Some(at(1, 0)) },
-                Step {
+                WorkerStep { records: vec![(at(1, 0), local(&["mill"]))], then: Some(at(1, 0)) },
+                WorkerStep {
                     records: vec![(at(1, 1), local(&["river mill", "mill"]))],
                     then: Some(at(2, 0)),
                 },
-                Step { records: vec![], then: None },
+                WorkerStep { records: vec![], then: None },
             ]
         },
         move |stream| index(stream, &given).0,
         |mut run: ClosedRun| {
-            let (mut terms, mut postings) = (Vec::new(), Vec::new());
+            let mut terms = Vec::new();
+            let mut postings = Vec::new();
             while run.terms.advance(&mut postings).unwrap() == Advance::Term {
                 terms.push((run.terms.term().1.to_vec(), postings.len()));
             }
@@ -98,7 +99,7 @@ fn index_fails_when_docids_run_out() {
                     Arc::new(PieceCounts { documents: u32::MAX - 1, ..(*group.counts).clone() });
                 (at(number, 0), Local(group))
             };
-            vec![Step { records: vec![large(0), large(1)], then: None }]
+            vec![WorkerStep { records: vec![large(0), large(1)], then: None }]
         },
         move |stream| index(stream, &given).0,
         |_| (),
@@ -160,9 +161,12 @@ fn index_tokens_holds_what_its_indexer_is_not_done_with_and_fails_with_it() {
                 };
                 let tell = Some(if broken { BROKEN } else { 1 });
                 vec![
-                    Step { records: vec![(at(0, 0), (Some(group()), None))], then: Some(at(5, 0)) },
-                    Step { records: vec![(at(5, 0), (None, tell))], then: Some(at(6, 0)) },
-                    Step { records: vec![], then: Some(at(7, 0)) },
+                    WorkerStep {
+                        records: vec![(at(0, 0), (Some(group()), None))],
+                        then: Some(at(5, 0)),
+                    },
+                    WorkerStep { records: vec![(at(5, 0), (None, tell))], then: Some(at(6, 0)) },
+                    WorkerStep { records: vec![], then: Some(at(7, 0)) },
                 ]
             },
             move |stream| {
@@ -218,11 +222,11 @@ impl ClosedTerms for Terms {
 fn encode_terms(
     shared: &Arc<Build>,
     terms: &'static [Result<&'static str, &'static str>],
-) -> crate::dataflow::harness::Passed<(bool, u64)> {
+) -> crate::dataflow::harness::HarnessPassed<(bool, u64)> {
     let given = shared.clone();
     pass(
         || {
-            let step = |records, then| Step { records, then };
+            let step = |records, then| WorkerStep { records, then };
             vec![step(vec![(at(0, 0), ())], Some(at(4, 0))), step(vec![], None)]
         },
         move |stream| {
@@ -260,7 +264,7 @@ fn encode_gives_chunks_and_waits_for_the_dictionary_and_fails_with_it() {
 }
 
 /// A chunk with a list of one posting for each of some terms of trie collection 0.
-fn chunk(shared: &Build, layout: &mut Layout, suffixes: &[u8], ends: bool) -> LaidChunk {
+fn chunk(shared: &Build, layout: &mut ChunkLayout, suffixes: &[u8], ends: bool) -> LaidChunk {
     for (n, suffix) in suffixes.chunks(1).enumerate() {
         layout.list((0, suffix), (1, 1), n + 1).unwrap();
     }
@@ -280,12 +284,13 @@ fn flush_writes_a_run_when_its_owners_have_ended_it_and_fails_without_a_folder()
             std::fs::create_dir(folder.path().join("runs")).unwrap();
         }
         let shared = Arc::new(empty(folder.path()));
-        let (given, of_chunks) = (shared.clone(), shared.clone());
+        let given = shared.clone();
+        let of_chunks = shared.clone();
         let passed = pass(
             move || {
                 let shared = &of_chunks;
-                let mut layout = Layout::new(shared.form);
-                let mut step = |number, suffixes: &[u8], ends_run| Step {
+                let mut layout = ChunkLayout::new(shared.form);
+                let mut step = |number, suffixes: &[u8], ends_run| WorkerStep {
                     records: vec![(
                         at(number, 0),
                         Local(chunk(shared, &mut layout, suffixes, ends_run)),
@@ -337,9 +342,15 @@ fn documents_are_written_in_order_and_strict_builds_fail_where_something_is_skip
                     detail: "no object".into(),
                 };
                 vec![
-                    Step { records: vec![(at(1, 0), batch("b", vec![]))], then: Some(at(1, 0)) },
-                    Step { records: vec![(at(3, 0), batch("c", vec![bad]))], then: Some(at(4, 0)) },
-                    Step { records: vec![], then: None },
+                    WorkerStep {
+                        records: vec![(at(1, 0), batch("b", vec![]))],
+                        then: Some(at(1, 0)),
+                    },
+                    WorkerStep {
+                        records: vec![(at(3, 0), batch("c", vec![bad]))],
+                        then: Some(at(4, 0)),
+                    },
+                    WorkerStep { records: vec![], then: None },
                 ]
             },
             move |stream| write_documents(stream, &given),

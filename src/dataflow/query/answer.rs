@@ -2,8 +2,8 @@
 //!
 //! - In: queries, on the first worker of a process. Out, there too: answers, at the batch's time,
 //!   in no order.
-//! - Queries and answers go through memory that the workers of the process share ([`Desk`]), not
-//!   through channels: a channel fixes the worker of a record when it is sent, the desk when a
+//! - Queries and answers go through memory that the workers of the process share ([`QueryDesk`]),
+//!   not through channels: a channel fixes the worker of a record when it is sent, the desk when a
 //!   worker is free. A worker takes a query when its engine has room, plans it, and lays its answer
 //!   out when its engine has one, whoever took the query.
 //! - The first worker keeps a capability for every batch with open queries, so that the frontier
@@ -16,9 +16,9 @@
 //!   to make and answers to write.
 
 use super::context::{Context, FIRST};
-use super::desk::{Desk, Outcome, Request, Taken};
+use super::desk::{DeskOutcome, QueryDesk, Request, TakenQuery};
 use super::local::Local;
-use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::cores;
 use crate::dataflow::sole_time::SoleTime;
 use crate::query::engines::engine::{Answer, Engines, Pace, QueryEngine, Wakers};
@@ -36,7 +36,7 @@ pub(crate) const SLICE: Duration = Duration::from_millis(1);
 
 struct Answering<S, T, F> {
     context: Arc<Context>,
-    desk: Arc<Desk<S, T>>,
+    desk: Arc<QueryDesk<S, T>>,
     finish: F,
     worker: usize,
     /// Leaves queries to other workers that are free.
@@ -51,19 +51,21 @@ pub(crate) fn answer<'scope, D, S, T>(
     queries: StreamVec<'scope, u64, Local<D>>,
     context: &Arc<Context>,
     (engines, wakers): (&dyn Engines, &Wakers),
-    desk: &Arc<Desk<S, T>>,
-    finish: impl Fn(&Context, Taken<S>, Option<Answer>) -> Result<Outcome<S, T>, Cause> + 'static,
+    desk: &Arc<QueryDesk<S, T>>,
+    finish: impl Fn(&Context, TakenQuery<S>, Option<Answer>) -> Result<DeskOutcome<S, T>, Cause>
+    + 'static,
 ) -> StreamVec<'scope, u64, Local<T>>
 where
     D: Into<Request> + 'static,
     S: Default + Send + 'static,
     T: Send + 'static,
 {
-    let (context, desk) = (context.clone(), desk.clone());
+    let context = context.clone();
+    let desk = desk.clone();
     let scope = queries.scope();
     let worker = scope.index() % context.workers;
     queries.unary(Pipeline, "Answer", move |_, info| {
-        let guard = Guard::new(&context.control, "Answer", scope.index());
+        let guard = OperatorGuard::new(&context.control, "Answer", scope.index());
         let activator = scope.activator_for(info.address.clone());
         let waker = scope.worker().sync_activator_for(info.address.to_vec());
         // It fails when the worker has ended, which needs no waking.
@@ -75,7 +77,8 @@ where
         let leaves = worker == FIRST && engines.answers_whole();
         // Without its engine the job has failed, and no query is answered.
         let mut answering = engine.map(|engine| {
-            let (planner, answers) = (Planner::default(), Vec::new());
+            let planner = Planner::default();
+            let answers = Vec::new();
             Answering { context, desk, finish, worker, leaves, planner, engine, answers }
         });
         let slice = if worker == FIRST { SLICE / 5 } else { SLICE };
@@ -128,7 +131,7 @@ where
 impl<S, T, F> Answering<S, T, F>
 where
     S: Default,
-    F: Fn(&Context, Taken<S>, Option<Answer>) -> Result<Outcome<S, T>, Cause>,
+    F: Fn(&Context, TakenQuery<S>, Option<Answer>) -> Result<DeskOutcome<S, T>, Cause>,
 {
     /// Takes queries if there is room for some, and lets the engine go on.
     fn advance(&mut self, start: Instant, slice: Duration) -> Result<Pace, Cause> {
@@ -143,7 +146,8 @@ where
             }
         }
         let pace = self.engine.advance()?;
-        let (mut answers, mut again) = (std::mem::take(&mut self.answers), false);
+        let mut answers = std::mem::take(&mut self.answers);
+        let mut again = false;
         self.engine.take(&mut answers);
         for answer in answers.drain(..) {
             let number = answer.number;
@@ -158,7 +162,8 @@ where
 
     /// Plans and submits a query.
     fn begin(&mut self, batch: u64, asked: Request) -> Result<(), Cause> {
-        let (began, before) = (Instant::now(), S::default());
+        let began = Instant::now();
+        let before = S::default();
         let (number, plan, asked) = match asked {
             Request::Planned(number, mut plan) => {
                 let whole = plan.split_stages();
@@ -166,9 +171,10 @@ where
             }
             Request::Text(numbered) => match &numbered.query {
                 Ok(_) if self.context.shed.is_some_and(|most| numbered.came.elapsed() > most) => {
-                    let (number, asked) = (numbered.number, Some(Request::Text(numbered)));
+                    let number = numbered.number;
+                    let asked = Some(Request::Text(numbered));
                     let late = Answer { number, hits: Vec::new(), known: true, late: true };
-                    self.finish(number, Taken { batch, asked, before, began }, Some(late))?;
+                    self.finish(number, TakenQuery { batch, asked, before, began }, Some(late))?;
                     return Ok(());
                 }
                 Ok(query) => {
@@ -177,8 +183,9 @@ where
                     (numbered.number, plan, Some(Request::Text(numbered)))
                 }
                 Err(_) => {
-                    let (number, asked) = (numbered.number, Some(Request::Text(numbered)));
-                    self.finish(number, Taken { batch, asked, before, began }, None)?;
+                    let number = numbered.number;
+                    let asked = Some(Request::Text(numbered));
+                    self.finish(number, TakenQuery { batch, asked, before, began }, None)?;
                     return Ok(());
                 }
             },
@@ -187,7 +194,7 @@ where
             Some(Request::Text(numbered)) => numbered.came,
             _ => began,
         };
-        self.desk.begin(number, Taken { batch, asked, before, began });
+        self.desk.begin(number, TakenQuery { batch, asked, before, began });
         self.engine.submit_of(number, plan, came);
         Ok(())
     }
@@ -196,16 +203,16 @@ where
     fn finish(
         &mut self,
         number: u64,
-        taken: Taken<S>,
+        taken: TakenQuery<S>,
         answer: Option<Answer>,
     ) -> Result<bool, Cause> {
         let batch = taken.batch;
         match (self.finish)(&self.context, taken, answer)? {
-            Outcome::Out(out) => {
+            DeskOutcome::Out(out) => {
                 self.desk.hand_out(self.worker, batch, out);
                 Ok(false)
             }
-            Outcome::Again(again) => {
+            DeskOutcome::Again(again) => {
                 let (taken, plan) = *again;
                 self.desk.begin(number, taken);
                 self.engine.submit(number, plan);

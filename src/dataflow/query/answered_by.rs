@@ -2,7 +2,7 @@
 
 use super::service::QueryReport;
 use crate::gpu::query::service::Counts;
-use crate::query::engines::engine::hybrid::Shares;
+use crate::query::engines::engine::hybrid::ProcessorShares;
 use crate::score::named::Score;
 use crate::shown::count;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 pub struct AnsweredBy {
     pub devices: Option<Arc<Counts>>,
     /// What the scheduler gave to each processor.
-    pub shares: Option<Arc<Shares>>,
+    pub shares: Option<Arc<ProcessorShares>>,
     /// Devices were asked for, and do not have the score.
     pub score_is_of_cpu: bool,
 }

@@ -4,11 +4,11 @@
 //!   whose turn it is there, at the batch's time. A line that is no query is not sent.
 //! - Memory: none. Work per activation: all that has come, a few copies of a text for each query.
 
-use super::batch::Numbered;
+use super::batch::NumberedQuery;
 use super::context::Context;
 use super::local::Local;
 use super::messages::Question;
-use crate::dataflow::control::Guard;
+use crate::dataflow::control::OperatorGuard;
 use crate::dataflow::crossing::Crossing;
 use std::sync::Arc;
 use timely::container::CapacityContainerBuilder;
@@ -17,17 +17,17 @@ use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::{Stream, StreamVec};
 
 pub(crate) fn ask<'scope>(
-    stream: StreamVec<'scope, u64, Local<Numbered>>,
+    stream: StreamVec<'scope, u64, Local<NumberedQuery>>,
     context: &Arc<Context>,
 ) -> Stream<'scope, u64, Crossing<Question>> {
     let context = context.clone();
-    let guard = Guard::new(&context.control, "Ask", stream.scope().index());
+    let guard = OperatorGuard::new(&context.control, "Ask", stream.scope().index());
     stream.unary::<CapacityContainerBuilder<_>, _, _, _>(Pipeline, "Ask", move |_, _| {
         move |input, output| {
             input.for_each(|cap, data| {
                 guard.work(|| {
                     let mut session = output.session(&cap);
-                    for Local(Numbered { number, query, .. }) in data.drain(..) {
+                    for Local(NumberedQuery { number, query, .. }) in data.drain(..) {
                         let Ok(query) = query else { continue };
                         let wanted = query.wanted(&context.wanted);
                         for process in 0..context.shard.processes {

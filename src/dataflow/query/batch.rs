@@ -15,7 +15,7 @@
 use super::context::Context;
 use super::local::Local;
 use crate::crew::{lock, spawn};
-use crate::dataflow::control::{Cause, Guard};
+use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::query::reading::lines::{Query, Refused};
 use crate::query::snapshot::Snapshot;
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ pub(crate) type Received = io::Result<Result<Query, Refused>>;
 
 /// A query, or a line that is none, and its places.
 #[derive(Clone, Debug)]
-pub(crate) struct Numbered {
+pub(crate) struct NumberedQuery {
     /// In the batch, from 0.
     pub(crate) place: u32,
     /// In the stream, from 0.
@@ -43,10 +43,10 @@ pub(crate) struct Numbered {
     pub(crate) came: Instant,
 }
 
-type Asked = (Instant, Received);
+type ArrivedQuery = (Instant, Received);
 
 pub(crate) struct Inbox {
-    received: Mutex<Option<Receiver<Asked>>>,
+    received: Mutex<Option<Receiver<ArrivedQuery>>>,
     bell: Arc<Bell>,
 }
 
@@ -76,7 +76,7 @@ impl Bell {
 
 /// Puts queries to a query job; the job ends when they are answered and this is dropped.
 pub struct Asker {
-    sender: Option<SyncSender<Asked>>,
+    sender: Option<SyncSender<ArrivedQuery>>,
     bell: Arc<Bell>,
 }
 
@@ -136,12 +136,13 @@ pub(crate) fn batch<'scope>(
     context: &Arc<Context>,
     inbox: &Inbox,
     written: ProbeHandle<u64>,
-) -> StreamVec<'scope, u64, Local<Numbered>> {
+) -> StreamVec<'scope, u64, Local<NumberedQuery>> {
     let context = context.clone();
     source(scope, "Batch", move |capability, info| {
-        let guard = Guard::new(&context.control, "Batch", scope.index());
+        let guard = OperatorGuard::new(&context.control, "Batch", scope.index());
         let activator = scope.activator_for(info.address.clone());
-        let (mut open, bell) = (None, inbox.bell.clone());
+        let mut open = None;
+        let bell = inbox.bell.clone();
         if scope.index() == 0 {
             let waker = scope.worker().sync_activator_for(info.address.to_vec());
             *lock(&inbox.bell.waker) = Some(waker);
@@ -151,10 +152,12 @@ pub(crate) fn batch<'scope>(
         // Why the stream of queries has failed; they end there.
         let mut failed: Option<Cause> = None;
         let mut first_came = Instant::now();
-        let (mut number, mut batches) = (0u64, 0u64);
+        let mut number = 0u64;
+        let mut batches = 0u64;
         // Batches under way, each with the number of the first query behind it, and the number
         // behind the last query that is written.
-        let (mut under_way, mut answered) = (VecDeque::<(u64, u64)>::new(), 0u64);
+        let mut under_way = VecDeque::<(u64, u64)>::new();
+        let mut answered = 0u64;
         let most =
             MOST_BATCHES.saturating_mul(context.workers).saturating_mul(context.batch) as u64;
         let most = context.most_open.map_or(most, |open| most.min(open.get() as u64));
@@ -208,7 +211,7 @@ pub(crate) fn batch<'scope>(
                     let mut session = output.session(&*cap);
                     for (place, (came, query)) in (0u32..).zip(batch.drain(..)) {
                         let snapshot = snapshot.clone();
-                        session.give(Local(Numbered { place, number, query, snapshot, came }));
+                        session.give(Local(NumberedQuery { place, number, query, snapshot, came }));
                         number += 1;
                     }
                     drop(session);

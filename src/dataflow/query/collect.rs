@@ -8,11 +8,11 @@
 
 #![warn(missing_docs)]
 
-use super::context::{Context, Layout};
-use super::lay_out::{Answered, Out, QueryAnswer};
+use super::context::{AnswerLayout, Context};
+use super::lay_out::{AnswerOut, LaidOutAnswer, QueryAnswer};
 use super::local::Local;
 use crate::crew::lock;
-use crate::dataflow::control::{Cause, Guard, JobError};
+use crate::dataflow::control::{Cause, JobError, OperatorGuard};
 use crate::dataflow::sole_time::SoleTime;
 use crate::query::answers::output::AnswerForm;
 use crate::query::reading::lines::Refused;
@@ -27,14 +27,14 @@ use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::operator::Operator;
 
 /// Takes answers, and refusals of lines that are no queries.
-type Take = Box<dyn FnMut(Result<QueryAnswer, Refused>) + Send>;
+type TakeAnswer = Box<dyn FnMut(Result<QueryAnswer, Refused>) + Send>;
 
 /// Where answers go, in the order of the queries.
 pub enum Sink {
     /// They are written as text, and flushed after each batch.
     Text(AnswerForm, Box<dyn Write + Send>),
     /// This is called with each. It makes the job wait as long as it takes.
-    Values(Take),
+    Values(TakeAnswer),
 }
 
 impl Sink {
@@ -48,20 +48,20 @@ impl Sink {
         Self::Values(Box::new(take))
     }
 
-    pub(crate) fn layout(&self) -> Layout {
+    pub(crate) fn layout(&self) -> AnswerLayout {
         match self {
-            Self::Text(form, _) => Layout::Text(*form),
-            Self::Values(_) => Layout::Values,
+            Self::Text(form, _) => AnswerLayout::Text(*form),
+            Self::Values(_) => AnswerLayout::Values,
         }
     }
 
-    fn put(&mut self, answers: Vec<Answered>) -> io::Result<()> {
-        for Answered { out, .. } in answers {
+    fn put(&mut self, answers: Vec<LaidOutAnswer>) -> io::Result<()> {
+        for LaidOutAnswer { out, .. } in answers {
             match (&mut *self, out) {
-                (Self::Text(_, to), Out::Text(text)) => to.write_all(&text)?,
-                (Self::Values(take), Out::Value(answer)) => take(*answer),
+                (Self::Text(_, to), AnswerOut::Text(text)) => to.write_all(&text)?,
+                (Self::Values(take), AnswerOut::Value(answer)) => take(*answer),
                 // The layout is that of the sink.
-                (Self::Text(..), Out::Value(_)) | (Self::Values(_), Out::Text(_)) => {}
+                (Self::Text(..), AnswerOut::Value(_)) | (Self::Values(_), AnswerOut::Text(_)) => {}
             }
         }
         match self {
@@ -72,9 +72,9 @@ impl Sink {
 }
 
 /// Holds the sink until worker 0 takes it.
-pub(crate) struct Writer(Mutex<Option<Sink>>);
+pub(crate) struct AnswerWriter(Mutex<Option<Sink>>);
 
-impl Writer {
+impl AnswerWriter {
     pub(crate) fn new(sink: Sink) -> Self {
         Self(Mutex::new(Some(sink)))
     }
@@ -86,20 +86,20 @@ impl Writer {
 
 /// Writes answers in order.
 pub(crate) fn collect<'scope>(
-    stream: StreamVec<'scope, u64, Local<Answered>>,
+    stream: StreamVec<'scope, u64, Local<LaidOutAnswer>>,
     context: &Arc<Context>,
-    writer: &Writer,
+    writer: &AnswerWriter,
 ) -> StreamVec<'scope, u64, ()> {
     let context = context.clone();
     let worker = stream.scope().index();
     let mut sink = if worker == 0 { writer.take() } else { None };
-    let to_writer = Exchange::new(|_: &Local<Answered>| 0);
+    let to_writer = Exchange::new(|_: &Local<LaidOutAnswer>| 0);
     stream.unary_frontier::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
         to_writer,
         "Collect",
         move |_, _| {
-            let guard = Guard::new(&context.control, "Collect", worker);
-            let mut batches: BTreeMap<u64, (Capability<u64>, Vec<Answered>)> = BTreeMap::new();
+            let guard = OperatorGuard::new(&context.control, "Collect", worker);
+            let mut batches: BTreeMap<u64, (Capability<u64>, Vec<LaidOutAnswer>)> = BTreeMap::new();
             move |(input, frontier), _output| {
                 input.for_each(|cap, data| {
                     let batch =

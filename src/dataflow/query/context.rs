@@ -32,9 +32,9 @@ pub(crate) struct Context {
     pub(crate) shard: Shard,
     /// What the next batch is answered from.
     pub(crate) snapshot: Arc<Mutex<Arc<Snapshot>>>,
-    pub(crate) layout: Layout,
+    pub(crate) layout: AnswerLayout,
     pub(crate) hooks: Hooks,
-    pub(crate) tally: Tally,
+    pub(crate) tally: QueryTally,
     pub(crate) control: Arc<Control>,
 }
 
@@ -53,7 +53,7 @@ pub struct Hooks {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct QueryTally {
     /// Set if latencies are wanted.
     pub(crate) latencies: Option<Latencies>,
     pub(crate) queries: AtomicU64,
@@ -69,7 +69,7 @@ pub(crate) struct Tally {
     pub(crate) answering: Mutex<Option<(Instant, Instant)>>,
 }
 
-impl Tally {
+impl QueryTally {
     /// To be called when a query was taken, or a batch written.
     pub(crate) fn answering(&self) {
         let now = Instant::now();
@@ -94,7 +94,7 @@ impl Context {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layout {
+pub(crate) enum AnswerLayout {
     Text(AnswerForm),
     Values,
 }

@@ -6,7 +6,7 @@
 //! be free by then; so it leaves such queries to others as long as enough of them are free, and
 //! answers some itself only when all others have one.
 
-use super::batch::Numbered;
+use super::batch::NumberedQuery;
 use super::context::FIRST;
 use crate::crew::lock;
 use crate::query::engines::engine::Wakers;
@@ -22,13 +22,13 @@ const WAKES: usize = 3;
 #[derive(Debug)]
 pub(crate) enum Request {
     /// As it came in; the worker that takes it plans it.
-    Text(Numbered),
+    Text(NumberedQuery),
     /// Planned already, by its number.
     Planned(u64, Plan),
 }
 
 #[derive(Debug)]
-pub(crate) struct Taken<S> {
+pub(crate) struct TakenQuery<S> {
     pub(crate) batch: u64,
     /// The query as it was asked; if it was planned already, a copy of the plan only if it may be
     /// needed again.
@@ -38,38 +38,38 @@ pub(crate) struct Taken<S> {
     pub(crate) began: Instant,
 }
 
-impl From<Numbered> for Request {
-    fn from(query: Numbered) -> Self {
+impl From<NumberedQuery> for Request {
+    fn from(query: NumberedQuery) -> Self {
         Request::Text(query)
     }
 }
 
 /// What becomes of a query when its engine has answered.
-pub(crate) enum Outcome<S, T> {
+pub(crate) enum DeskOutcome<S, T> {
     Out(T),
     /// The engine is asked for another stage.
-    Again(Box<(Taken<S>, Plan)>),
+    Again(Box<(TakenQuery<S>, Plan)>),
 }
 
 /// See the [module](self). `S` are results of earlier stages, `T` is an answer on its way out.
-pub(crate) struct Desk<S, T> {
+pub(crate) struct QueryDesk<S, T> {
     wakers: Arc<Wakers>,
-    state: Mutex<State>,
+    state: Mutex<DeskState>,
     /// Queries that wait, to be read without the lock.
     waiting: AtomicUsize,
-    open: Mutex<HashMap<u64, Taken<S>>>,
+    open: Mutex<HashMap<u64, TakenQuery<S>>>,
     answers: Mutex<Vec<(u64, T)>>,
 }
 
 #[derive(Default)]
-struct State {
+struct DeskState {
     waiting: VecDeque<(u64, Request)>,
     idle: Vec<usize>,
     /// Workers that were woken, or have not begun, and have not looked for a query since.
     coming: Vec<usize>,
 }
 
-impl State {
+impl DeskState {
     fn wake(&mut self, work: usize) -> Vec<usize> {
         let most = WAKES.min(work).min(self.idle.len());
         let woken = self.idle.split_off(self.idle.len() - most);
@@ -90,10 +90,10 @@ impl State {
     }
 }
 
-impl<S, T> Desk<S, T> {
+impl<S, T> QueryDesk<S, T> {
     pub(crate) fn new(wakers: Arc<Wakers>) -> Self {
         let coming = (0..wakers.workers()).collect();
-        let state = Mutex::new(State { coming, ..State::default() });
+        let state = Mutex::new(DeskState { coming, ..DeskState::default() });
         let (waiting, open, answers) = Default::default();
         Self { wakers, state, waiting, open, answers }
     }
@@ -160,11 +160,11 @@ impl<S, T> Desk<S, T> {
     }
 
     /// Keeps a query until its answer is there.
-    pub(crate) fn begin(&self, number: u64, taken: Taken<S>) {
+    pub(crate) fn begin(&self, number: u64, taken: TakenQuery<S>) {
         lock(&self.open).insert(number, taken);
     }
 
-    pub(crate) fn end(&self, number: u64) -> Option<Taken<S>> {
+    pub(crate) fn end(&self, number: u64) -> Option<TakenQuery<S>> {
         lock(&self.open).remove(&number)
     }
 
@@ -198,11 +198,11 @@ mod tests {
         let generation = Generation::open(folder.path(), false).unwrap();
         let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
         let query = Ok(Query::new("q", "mill"));
-        Numbered { place: 0, number: 0, query, snapshot, came: Instant::now() }.into()
+        NumberedQuery { place: 0, number: 0, query, snapshot, came: Instant::now() }.into()
     }
 
-    fn desk(workers: usize, queries: usize) -> Desk<(), ()> {
-        let desk = Desk::new(Wakers::new(workers));
+    fn desk(workers: usize, queries: usize) -> QueryDesk<(), ()> {
+        let desk = QueryDesk::new(Wakers::new(workers));
         desk.push(0, std::iter::repeat_with(query).take(queries));
         desk
     }

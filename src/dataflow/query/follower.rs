@@ -28,7 +28,7 @@ pub enum Followed {
 }
 
 /// Opens the live generation for the service.
-pub(crate) type Open = Box<dyn FnMut() -> Result<Arc<Snapshot>, IndexError> + Send>;
+pub(crate) type OpenSnapshot = Box<dyn FnMut() -> Result<Arc<Snapshot>, IndexError> + Send>;
 
 /// A thread that follows an index until all copies of this are dropped.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ impl Follower {
         index: &Path,
         manifest: &Manifest,
         mover: Mover,
-        mut open: Open,
+        mut open: OpenSnapshot,
         mut tell: impl FnMut(Followed) + Send + 'static,
     ) -> io::Result<Self> {
         let mut manifest = manifest.clone();

@@ -5,12 +5,12 @@
 //! - Memory: the queries of the batches under way and their hits.
 //! - Work per activation: all that has come; a merge costs about as much as sorting 2 k hits.
 
-use super::batch::Numbered;
+use super::batch::NumberedQuery;
 use super::context::Context;
-use super::lay_out::Answered;
+use super::lay_out::LaidOutAnswer;
 use super::local::Local;
 use super::messages::ShardHits;
-use crate::dataflow::control::Guard;
+use crate::dataflow::control::OperatorGuard;
 use crate::dataflow::crossing::Crossing;
 use crate::dataflow::sole_time::SoleTime;
 use crate::query::top_k::{Combined, Hit, NamedHit};
@@ -26,23 +26,24 @@ use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::{Stream, StreamVec};
 
 /// A query whose hits come in.
-struct Gathering {
+struct GatheredQuery {
     cap: Capability<u64>,
     came: Instant,
-    query: Option<Numbered>,
+    query: Option<NumberedQuery>,
     found: Vec<ShardHits>,
 }
 
 /// See the [module](self).
 pub(crate) fn gather<'scope>(
-    queries: StreamVec<'scope, u64, Local<Numbered>>,
+    queries: StreamVec<'scope, u64, Local<NumberedQuery>>,
     found: Stream<'scope, u64, Crossing<ShardHits>>,
     context: &Arc<Context>,
-) -> StreamVec<'scope, u64, Local<Answered>> {
+) -> StreamVec<'scope, u64, Local<LaidOutAnswer>> {
     let context = context.clone();
-    let guard = Guard::new(&context.control, "Gather", queries.scope().index());
+    let guard = OperatorGuard::new(&context.control, "Gather", queries.scope().index());
     let workers = context.workers as u64;
-    let query_turn = Exchange::new(move |Local(query): &Local<Numbered>| query.number % workers);
+    let query_turn =
+        Exchange::new(move |Local(query): &Local<NumberedQuery>| query.number % workers);
     let found_turn = ExchangeCore::new(move |found: &Result<ShardHits, _>| {
         found.as_ref().map_or(0, |found| found.number % workers)
     });
@@ -52,7 +53,7 @@ pub(crate) fn gather<'scope>(
         found_turn,
         "Gather",
         move |_, _| {
-            let mut open: BTreeMap<u64, Gathering> = BTreeMap::new();
+            let mut open: BTreeMap<u64, GatheredQuery> = BTreeMap::new();
             move |queries, found, output| {
                 let mut touched = Vec::new();
                 queries.for_each(|cap, data| {
@@ -83,7 +84,7 @@ pub(crate) fn gather<'scope>(
                         query.query.is_some() && query.found.len() == context.shard.processes
                     });
                     if complete
-                        && let Some(Gathering { cap, came, query: Some(query), found }) =
+                        && let Some(GatheredQuery { cap, came, query: Some(query), found }) =
                             open.remove(&number)
                     {
                         let answered = guard.work(|| Ok(answer(&context, query, found, came)));
@@ -97,11 +98,11 @@ pub(crate) fn gather<'scope>(
 }
 
 fn entry(
-    open: &mut BTreeMap<u64, Gathering>,
+    open: &mut BTreeMap<u64, GatheredQuery>,
     number: u64,
     cap: impl FnOnce() -> Capability<u64>,
-) -> &mut Gathering {
-    open.entry(number).or_insert_with(|| Gathering {
+) -> &mut GatheredQuery {
+    open.entry(number).or_insert_with(|| GatheredQuery {
         cap: cap(),
         came: Instant::now(),
         query: None,
@@ -109,7 +110,12 @@ fn entry(
     })
 }
 
-fn answer(context: &Context, query: Numbered, found: Vec<ShardHits>, came: Instant) -> Answered {
+fn answer(
+    context: &Context,
+    query: NumberedQuery,
+    found: Vec<ShardHits>,
+    came: Instant,
+) -> LaidOutAnswer {
     let wanted = query.query.as_ref().map_or(context.wanted, |q| q.wanted(&context.wanted));
     let known = found.iter().any(|found| found.known);
     let (hits, names) = put_together(found, &wanted);

@@ -3,9 +3,9 @@
 
 #![warn(missing_docs)]
 
-use super::batch::Numbered;
-use super::context::{Context, Layout};
-use super::desk::{Outcome, Request, Taken};
+use super::batch::NumberedQuery;
+use super::context::{AnswerLayout, Context};
+use super::desk::{DeskOutcome, Request, TakenQuery};
 use crate::dataflow::control::Cause;
 use crate::query::answers::output::{AnswerForm, write_json};
 use crate::query::answers::snippet::{self, Snippets};
@@ -33,14 +33,14 @@ pub struct QueryAnswer {
 
 /// An answer on its way to the worker that writes.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct LaidOutAnswer {
     /// Place of the query in its batch.
     pub(crate) place: u32,
-    pub(crate) out: Out,
+    pub(crate) out: AnswerOut,
 }
 
 #[derive(Debug)]
-pub(crate) enum Out {
+pub(crate) enum AnswerOut {
     /// Empty for a query without hits in some forms.
     Text(Vec<u8>),
     Value(Box<Result<QueryAnswer, Refused>>),
@@ -49,51 +49,59 @@ pub(crate) enum Out {
 /// Of a process that has all of the index.
 pub(crate) fn answer(
     context: &Context,
-    taken: Taken<()>,
+    taken: TakenQuery<()>,
     answer: Option<Answer>,
-) -> Result<Outcome<(), Answered>, Cause> {
+) -> Result<DeskOutcome<(), LaidOutAnswer>, Cause> {
     let Some(Request::Text(numbered)) = taken.asked else {
         return Err("a query came without its text".into());
     };
-    let Some(answer) = answer else { return Ok(Outcome::Out(context.lay_out_refused(numbered))) };
+    let Some(answer) = answer else {
+        return Ok(DeskOutcome::Out(context.lay_out_refused(numbered)));
+    };
     if answer.late {
-        return Ok(Outcome::Out(context.lay_out_late(numbered, taken.began.elapsed())));
+        return Ok(DeskOutcome::Out(context.lay_out_late(numbered, taken.began.elapsed())));
     }
     let snapshot = numbered.snapshot.clone();
     let documents = snapshot.generation().documents();
     let name = documents.names(|at| answer.hits.get(at).map(|hit: &Hit| hit.docid));
     let took = taken.began.elapsed();
-    Ok(Outcome::Out(context.lay_out(numbered, (&answer.hits, answer.known), took, name)))
+    Ok(DeskOutcome::Out(context.lay_out(numbered, (&answer.hits, answer.known), took, name)))
 }
 
 impl Context {
     /// Lays an answer out and counts it. `name` gives the name of the hit at a place.
     pub(crate) fn lay_out<'a>(
         &self,
-        numbered: Numbered,
+        numbered: NumberedQuery,
         (hits, known): (&[Hit], bool),
         took: Duration,
         name: impl Fn(usize) -> Cow<'a, str>,
-    ) -> Answered {
-        let Numbered { place, number, query, snapshot, .. } = numbered;
+    ) -> LaidOutAnswer {
+        let NumberedQuery { place, number, query, snapshot, .. } = numbered;
         let out = match (query, self.layout) {
             (Err(refused), _) => return self.refused(place, refused),
-            (Ok(query), Layout::Text(AnswerForm::Snippets)) => {
+            (Ok(query), AnswerLayout::Text(AnswerForm::Snippets)) => {
                 let mut text = Vec::new();
                 let snippets = Snippets::new(&snapshot, &query.text, snippet::CHARACTERS);
                 let snippet = |at: usize| snippets.of(hits[at].docid);
                 write_json(&query, hits, took, (name, snippet), &mut text);
-                Out::Text(text)
+                AnswerOut::Text(text)
             }
-            (Ok(query), Layout::Text(form)) => {
+            (Ok(query), AnswerLayout::Text(form)) => {
                 let mut text = Vec::new();
                 form.write(&query, hits, took, name, &mut text);
-                Out::Text(text)
+                AnswerOut::Text(text)
             }
-            (Ok(query), Layout::Values) => {
+            (Ok(query), AnswerLayout::Values) => {
                 let named = |(at, &hit)| NamedHit { hit, name: name(at).into_owned() };
                 let hits = hits.iter().enumerate().map(named).collect();
-                Out::Value(Box::new(Ok(QueryAnswer { query, hits, known, late: false, took })))
+                AnswerOut::Value(Box::new(Ok(QueryAnswer {
+                    query,
+                    hits,
+                    known,
+                    late: false,
+                    took,
+                })))
             }
         };
         self.tally.queries.fetch_add(1, Ordering::Relaxed);
@@ -105,45 +113,47 @@ impl Context {
         if let Some(on_answer) = &self.hooks.on_answer {
             on_answer(number, took);
         }
-        Answered { place, out }
+        LaidOutAnswer { place, out }
     }
 
     /// For a line that is no query.
-    pub(crate) fn lay_out_refused(&self, numbered: Numbered) -> Answered {
+    pub(crate) fn lay_out_refused(&self, numbered: NumberedQuery) -> LaidOutAnswer {
         self.lay_out(numbered, (&[], true), Duration::ZERO, |_| Cow::Borrowed(""))
     }
 
     /// For a query that has waited too long, which is counted.
-    fn lay_out_late(&self, numbered: Numbered, took: Duration) -> Answered {
-        let Numbered { place, number, query, .. } = numbered;
+    fn lay_out_late(&self, numbered: NumberedQuery, took: Duration) -> LaidOutAnswer {
+        let NumberedQuery { place, number, query, .. } = numbered;
         let out = match (query, self.layout) {
             (Err(refused), _) => return self.refused(place, refused),
-            (Ok(query), Layout::Text(form)) => {
+            (Ok(query), AnswerLayout::Text(form)) => {
                 let mut text = Vec::new();
                 form.write_late(&query, &mut text);
-                Out::Text(text)
+                AnswerOut::Text(text)
             }
-            (Ok(query), Layout::Values) => {
-                let (hits, known, late) = (Vec::new(), true, true);
-                Out::Value(Box::new(Ok(QueryAnswer { query, hits, known, late, took })))
+            (Ok(query), AnswerLayout::Values) => {
+                let hits = Vec::new();
+                let known = true;
+                let late = true;
+                AnswerOut::Value(Box::new(Ok(QueryAnswer { query, hits, known, late, took })))
             }
         };
         self.tally.late.fetch_add(1, Ordering::Relaxed);
         if let Some(on_answer) = &self.hooks.on_answer {
             on_answer(number, took);
         }
-        Answered { place, out }
+        LaidOutAnswer { place, out }
     }
 
-    fn refused(&self, place: u32, refused: Refused) -> Answered {
+    fn refused(&self, place: u32, refused: Refused) -> LaidOutAnswer {
         let out = match self.layout {
-            Layout::Values => Out::Value(Box::new(Err(refused))),
-            Layout::Text(form) => {
+            AnswerLayout::Values => AnswerOut::Value(Box::new(Err(refused))),
+            AnswerLayout::Text(form) => {
                 let mut text = Vec::new();
                 form.write_refused(&refused, &mut text);
-                Out::Text(text)
+                AnswerOut::Text(text)
             }
         };
-        Answered { place, out }
+        LaidOutAnswer { place, out }
     }
 }

@@ -8,9 +8,9 @@
 
 use super::answer::SLICE;
 use super::context::Context;
-use super::messages::{Counted, Question};
+use super::messages::{CountedTerms, Question};
 use crate::crew::lock;
-use crate::dataflow::control::Guard;
+use crate::dataflow::control::OperatorGuard;
 use crate::dataflow::crossing::Crossing;
 use crate::dataflow::sole_time::SoleTime;
 use crate::query::plan::{Plan, Planner};
@@ -24,9 +24,9 @@ use timely::dataflow::operators::generic::operator::Operator;
 
 /// Plans by the numbers of their queries.
 #[derive(Debug, Default)]
-pub(crate) struct Planned(Mutex<HashMap<u64, Plan>>);
+pub(crate) struct PlansByNumber(Mutex<HashMap<u64, Plan>>);
 
-impl Planned {
+impl PlansByNumber {
     fn put(&self, number: u64, plan: Plan) {
         lock(&self.0).insert(number, plan);
     }
@@ -40,11 +40,12 @@ impl Planned {
 pub(crate) fn look<'scope>(
     stream: Stream<'scope, u64, Crossing<Question>>,
     context: &Arc<Context>,
-    planned: &Arc<Planned>,
-) -> Stream<'scope, u64, Crossing<Counted>> {
-    let (context, planned) = (context.clone(), planned.clone());
+    planned: &Arc<PlansByNumber>,
+) -> Stream<'scope, u64, Crossing<CountedTerms>> {
+    let context = context.clone();
+    let planned = planned.clone();
     let scope = stream.scope();
-    let guard = Guard::new(&context.control, "Look", scope.index());
+    let guard = OperatorGuard::new(&context.control, "Look", scope.index());
     let named = ExchangeCore::new(|asked: &Result<Question, _>| {
         asked.as_ref().map_or(0, |asked| asked.worker.into())
     });
@@ -67,7 +68,7 @@ pub(crate) fn look<'scope>(
                     let mut session = output.session(&cap);
                     for process in 0..context.shard.processes {
                         let worker = context.first_of(process);
-                        session.give(Counted { worker, number, dfs: dfs.clone() });
+                        session.give(CountedTerms { worker, number, dfs: dfs.clone() });
                     }
                     Ok(())
                 });

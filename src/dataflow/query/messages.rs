@@ -1,7 +1,7 @@
 //! Messages of processes about a query: the query, the document frequencies of its terms in each
 //! shard, and the best hits of each shard.
 
-use crate::dataflow::crossing::{Record, Words, put_numbers, put_text};
+use crate::dataflow::crossing::{CrossingRecord, Words, put_numbers, put_text};
 use crate::query::top_k::{Hit, NamedHit};
 use crate::query::wanted::{Algorithm, Mode, Wanted};
 
@@ -16,7 +16,7 @@ pub(crate) struct Question {
 
 /// The document frequencies of a query's terms in one shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct CountedTerms {
     /// The worker that receives them.
     pub worker: u32,
     pub number: u64,
@@ -39,7 +39,7 @@ fn place<T: PartialEq>(all: &[T], item: &T) -> u64 {
     all.iter().position(|other| other == item).unwrap_or(all.len()) as u64
 }
 
-impl Record for Question {
+impl CrossingRecord for Question {
     fn write(&self, put: &mut impl FnMut(u64)) {
         put(self.worker.into());
         put(self.number);
@@ -50,7 +50,8 @@ impl Record for Question {
     }
 
     fn read(words: &mut Words<'_>) -> Option<Self> {
-        let (worker, number) = (words.small()?, words.word()?);
+        let worker = words.small()?;
+        let number = words.word()?;
         let k = words.word()?.try_into().ok()?;
         let mode = *Mode::ALL.get(words.small()? as usize)?;
         let algorithm = *Algorithm::ALL.get(words.small()? as usize)?;
@@ -59,7 +60,7 @@ impl Record for Question {
     }
 }
 
-impl Record for Counted {
+impl CrossingRecord for CountedTerms {
     fn write(&self, put: &mut impl FnMut(u64)) {
         put(self.worker.into());
         put(self.number);
@@ -67,12 +68,13 @@ impl Record for Counted {
     }
 
     fn read(words: &mut Words<'_>) -> Option<Self> {
-        let (worker, number) = (words.small()?, words.word()?);
+        let worker = words.small()?;
+        let number = words.word()?;
         Some(Self { worker, number, dfs: words.numbers()? })
     }
 }
 
-impl Record for ShardHits {
+impl CrossingRecord for ShardHits {
     fn write(&self, put: &mut impl FnMut(u64)) {
         put(self.number);
         put(self.known.into());
@@ -86,10 +88,12 @@ impl Record for ShardHits {
     }
 
     fn read(words: &mut Words<'_>) -> Option<Self> {
-        let (number, known) = (words.word()?, words.flag()?);
+        let number = words.word()?;
+        let known = words.flag()?;
         let mut hits = || {
             // The count may be wrong, so the room grows with what is there.
-            let (mut hits, count) = (Vec::new(), words.word()?);
+            let mut hits = Vec::new();
+            let count = words.word()?;
             for _ in 0..count {
                 let word = words.word()?;
                 let score = f32::from_bits(word as u32);
@@ -112,7 +116,7 @@ mod tests {
     use timely::container::PushInto;
     use timely::dataflow::channels::ContainerBytes;
 
-    fn send<R: Record + Clone + Debug + PartialEq>(records: &[R]) {
+    fn send<R: CrossingRecord + Clone + Debug + PartialEq>(records: &[R]) {
         let mut container = Crossing::default();
         records.iter().for_each(|record| container.push_into(record.clone()));
         let mut bytes = Vec::new();
@@ -145,11 +149,12 @@ mod tests {
             dfs in prop::collection::vec(any::<u64>(), 0..4),
             (hits, any) in (hits(), hits()),
         ) {
-            let (mode, algorithm) = (Mode::ALL[mode], Algorithm::ALL[algorithm]);
+            let mode = Mode::ALL[mode];
+            let algorithm = Algorithm::ALL[algorithm];
             let wanted = Wanted { k, mode, algorithm };
             let asked = Question { worker, number, wanted, text };
             send(&[asked.clone(), asked]);
-            let counted = Counted { worker, number, dfs };
+            let counted = CountedTerms { worker, number, dfs };
             send(&[counted.clone(), counted]);
             let found = ShardHits { number, known, hits, any };
             send(&[found.clone(), found]);

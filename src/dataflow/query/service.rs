@@ -27,9 +27,9 @@ pub(crate) use super::context::Hooks;
 pub(crate) use crate::query::engines::shard::Shard;
 
 use super::batch::Inbox;
-use super::collect::Writer;
-use super::context::{Context, Tally};
-use super::desk::Desk;
+use super::collect::AnswerWriter;
+use super::context::{Context, QueryTally};
+use super::desk::QueryDesk;
 use crate::cluster::hosts::Hosts;
 use crate::cluster::line::SealedLine;
 use crate::crew::lock;
@@ -127,10 +127,13 @@ impl fmt::Display for QueryReport {
         if process > 0 {
             write!(f, " (shard {process} of {processes})")?;
         }
-        let (queries, hits, seconds) = (self.queries, self.hits, self.took.as_secs_f64());
+        let queries = self.queries;
+        let hits = self.hits;
+        let seconds = self.took.as_secs_f64();
         let per_second = queries as f64 / seconds;
         let of_queries = |n| number_of(n, "query", "queries");
-        let (queries, hits) = (of_queries(queries), number_of(hits, "hit", "hits"));
+        let queries = of_queries(queries);
+        let hits = number_of(hits, "hit", "hits");
         write!(f, ": {queries}, {hits} in {seconds:.3} s ({per_second:.0} queries/s)")?;
         if self.late > 0 {
             write!(f, "; {} came too late and had no answer", of_queries(self.late))?;
@@ -188,7 +191,8 @@ impl QueryService {
         let room = options.most_open.map_or(options.room, |most| options.room.min(most.get()));
         let (asker, inbox) = Asker::new(room);
         let wakers = Wakers::new(options.workers.get());
-        let (engines, snapshot) = (engines(&wakers), Arc::new(Mutex::new(snapshot)));
+        let engines = engines(&wakers);
+        let snapshot = Arc::new(Mutex::new(snapshot));
         let control = Arc::new(Control::default());
         (Self { options, shard, snapshot, inbox, engines, wakers, control }, asker)
     }
@@ -236,14 +240,15 @@ impl QueryService {
     fn run_by(
         self,
         sink: Sink,
-        run: impl FnOnce(usize, &Arc<Control>, Build) -> Result<(), JobError>,
+        run: impl FnOnce(usize, &Arc<Control>, BuildDataflow) -> Result<(), JobError>,
     ) -> Result<QueryReport, JobError> {
         let start = Instant::now();
         let Self { options, shard, snapshot, inbox, engines, wakers, control } = self;
         let QueryOptions {
             wanted, workers, batch, delay, most_open, shed, hooks, latencies, ..
         } = options;
-        let (workers, layout) = (workers.get(), sink.layout());
+        let workers = workers.get();
+        let layout = sink.layout();
         let context = Arc::new(Context {
             wanted,
             batch: batch.get(),
@@ -255,22 +260,25 @@ impl QueryService {
             snapshot,
             layout,
             hooks,
-            tally: Tally { latencies: latencies.then(Latencies::default), ..Tally::default() },
+            tally: QueryTally {
+                latencies: latencies.then(Latencies::default),
+                ..QueryTally::default()
+            },
             control: control.clone(),
         });
         let wiring = Arc::new(Wiring {
             inbox,
-            writer: Writer::new(sink),
+            writer: AnswerWriter::new(sink),
             engines,
-            whole: Arc::new(Desk::new(wakers.clone())),
-            shards: Arc::new(Desk::new(wakers.clone())),
+            whole: Arc::new(QueryDesk::new(wakers.clone())),
+            shards: Arc::new(QueryDesk::new(wakers.clone())),
             wakers,
             planned: Arc::default(),
         });
         let shared = context.clone();
         run(workers, &control, Box::new(move |worker| assemble(&shared, &wiring, worker)))?;
         let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        let Tally { queries, refused, unknown, late, hits, batches, answering, latencies } =
+        let QueryTally { queries, refused, unknown, late, hits, batches, answering, latencies } =
             &context.tally;
         let answering = lock(answering).map_or(Duration::ZERO, |(first, last)| last - first);
         Ok(QueryReport {
@@ -290,4 +298,4 @@ impl QueryService {
     }
 }
 
-type Build = Box<dyn Fn(&mut timely::worker::Worker) + Send + Sync>;
+type BuildDataflow = Box<dyn Fn(&mut timely::worker::Worker) + Send + Sync>;

@@ -9,7 +9,7 @@
 //! for OR if that found fewer than k.
 
 use super::context::Context;
-use super::desk::{Outcome, Request, Taken};
+use super::desk::{DeskOutcome, Request, TakenQuery};
 use super::local::Local;
 use super::messages::ShardHits;
 use crate::dataflow::control::Cause;
@@ -26,11 +26,11 @@ use timely::dataflow::{Stream, StreamVec};
 /// Makes the message of an engine's answer, or asks the engine for the next stage.
 pub(crate) fn answer(
     context: &Context,
-    taken: Taken<Option<Vec<NamedHit>>>,
+    taken: TakenQuery<Option<Vec<NamedHit>>>,
     answer: Option<Answer>,
-) -> Result<Outcome<Option<Vec<NamedHit>>, ShardHits>, Cause> {
+) -> Result<DeskOutcome<Option<Vec<NamedHit>>, ShardHits>, Cause> {
     let Answer { number, hits, known, .. } = answer.ok_or("a shard was asked what is no query")?;
-    let Taken { batch, asked, before, began } = taken;
+    let TakenQuery { batch, asked, before, began } = taken;
     let named = name(context, &hits);
     let (hits, any) = match (before, asked) {
         (Some(hits), _) => (hits, named),
@@ -39,8 +39,8 @@ pub(crate) fn answer(
         {
             let wanted = *plan.wanted();
             plan.want(Wanted { mode: Mode::Or, ..wanted });
-            let taken = Taken { batch, asked: None, before: Some(named), began };
-            return Ok(Outcome::Again(Box::new((taken, plan))));
+            let taken = TakenQuery { batch, asked: None, before: Some(named), began };
+            return Ok(DeskOutcome::Again(Box::new((taken, plan))));
         }
         (None, _) => (named, Vec::new()),
     };
@@ -48,7 +48,7 @@ pub(crate) fn answer(
         context.tally.queries.fetch_add(1, Ordering::Relaxed);
         context.tally.hits.fetch_add((hits.len() + any.len()) as u64, Ordering::Relaxed);
     }
-    Ok(Outcome::Out(ShardHits { number, known, hits, any }))
+    Ok(DeskOutcome::Out(ShardHits { number, known, hits, any }))
 }
 
 /// Gives hits of the shard their names and their docids in the whole index.

@@ -4,8 +4,8 @@
 use super::super::control::JobError;
 use super::super::sole_time::SoleTime;
 use super::*;
-use crate::dataflow::query::batch::{Asker, Numbered};
-use crate::dataflow::query::context::{Hooks, Layout, Tally};
+use crate::dataflow::query::batch::{Asker, NumberedQuery};
+use crate::dataflow::query::context::{AnswerLayout, Hooks, QueryTally};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::query::service::{QueryOptions, QueryService, Sink};
 use crate::index::generations::generation::Generation;
@@ -51,9 +51,9 @@ pub(super) fn context(snapshot: &Arc<Snapshot>, workers: usize) -> Arc<Context> 
         workers,
         shard: Shard::WHOLE,
         snapshot: Arc::new(Mutex::new(snapshot.clone())),
-        layout: Layout::Text(AnswerForm::Tsv),
+        layout: AnswerLayout::Text(AnswerForm::Tsv),
         hooks: Hooks::default(),
-        tally: Tally::default(),
+        tally: QueryTally::default(),
         control: Arc::default(),
     })
 }
@@ -63,10 +63,10 @@ fn wiring(engines: Box<dyn Engines>, sink: Sink) -> (Arc<Wiring>, Asker) {
     let wakers = Wakers::new(1);
     let wiring = Wiring {
         inbox,
-        writer: Writer::new(sink),
+        writer: AnswerWriter::new(sink),
         engines,
-        whole: Arc::new(Desk::new(wakers.clone())),
-        shards: Arc::new(Desk::new(wakers.clone())),
+        whole: Arc::new(QueryDesk::new(wakers.clone())),
+        shards: Arc::new(QueryDesk::new(wakers.clone())),
         wakers,
         planned: Arc::default(),
     };
@@ -111,9 +111,10 @@ impl QueryEngine for Gate {
     }
 }
 
-pub(super) fn numbered(snapshot: &Arc<Snapshot>, number: u64, text: &str) -> Local<Numbered> {
-    let (place, query) = (number as u32, Ok(Query::new(number.to_string(), text)));
-    Local(Numbered { place, number, query, snapshot: snapshot.clone(), came: Instant::now() })
+pub(super) fn numbered(snapshot: &Arc<Snapshot>, number: u64, text: &str) -> Local<NumberedQuery> {
+    let place = number as u32;
+    let query = Ok(Query::new(number.to_string(), text));
+    Local(NumberedQuery { place, number, query, snapshot: snapshot.clone(), came: Instant::now() })
 }
 
 /// Runs the answer operator alone: lets two batches in, and the engine answer after a while.
@@ -125,9 +126,10 @@ fn through_answer(gate: Gate, breaks: bool) -> (Vec<(u64, u32)>, Option<JobError
     let control = context.control.clone();
     let found = timely::execute_directly(move |worker| {
         let found = Rc::new(RefCell::new(Vec::new()));
-        let (records, probe) = (found.clone(), ProbeHandle::new());
+        let records = found.clone();
+        let probe = ProbeHandle::new();
         let mut input = worker.dataflow::<u64, _, _>(|scope| {
-            let (input, queries) = scope.new_input::<Vec<Local<Numbered>>>();
+            let (input, queries) = scope.new_input::<Vec<Local<NumberedQuery>>>();
             let answered = answer(
                 queries,
                 &context,
@@ -199,12 +201,14 @@ fn an_engine_that_fails_ends_the_job() {
 #[test]
 fn queries_become_batches_that_bear_their_snapshot() {
     let folder = tempfile::tempdir().unwrap();
-    let (one, two) = (snapshot(folder.path(), 1, 30), snapshot(folder.path(), 2, 40));
+    let one = snapshot(folder.path(), 1, 30);
+    let two = snapshot(folder.path(), 2, 40);
     let context = context(&one, 1);
     let (wiring, asker) = wiring(Box::new(Gate::default()), Sink::values(|_| ()));
     let seen = timely::execute_directly(move |worker| {
         let seen = Rc::new(RefCell::new(Vec::new()));
-        let (records, probe) = (seen.clone(), ProbeHandle::new());
+        let records = seen.clone();
+        let probe = ProbeHandle::new();
         worker.dataflow::<u64, _, _>(|scope| {
             let queries = batch(scope, &context, &wiring.inbox, probe.clone());
             let kept = queries.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
@@ -283,7 +287,8 @@ struct HeldEngine {
 
 impl Engines for Held {
     fn engine(&self, worker: usize, _: &Arc<Snapshot>) -> Result<Box<dyn QueryEngine>, QueryError> {
-        let (began, open) = (self.began.lock().unwrap().clone(), self.open.clone());
+        let began = self.began.lock().unwrap().clone();
+        let open = self.open.clone();
         Ok(Box::new(HeldEngine { worker, began, open, number: None, answer: None }))
     }
 
@@ -382,7 +387,8 @@ fn services_run_side_by_side() {
 #[test]
 fn a_service_moves_between_two_batches() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-    let (one, two) = (snapshot(folders[0].path(), 1, 300), snapshot(folders[1].path(), 2, 500));
+    let one = snapshot(folders[0].path(), 1, 300);
+    let two = snapshot(folders[1].path(), 2, 500);
     let wanted = Wanted { k: 1000, ..Wanted::default() };
     let expected = [&one, &two]
         .map(|snapshot| Searcher::new().search(snapshot, &wanted, &term(7)).unwrap().0.to_vec());
@@ -391,7 +397,8 @@ fn a_service_moves_between_two_batches() {
     for model in [Model::Inter, Model::DocpPi { barrier: false }, fgqp] {
         let options = QueryOptions { wanted, delay: Duration::ZERO, ..options(model, 2) };
         let (service, asker) = QueryService::new(one.clone(), options);
-        let (mover, (sender, answers)) = (service.mover(), std::sync::mpsc::channel());
+        let mover = service.mover();
+        let (sender, answers) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             let running = scope.spawn(|| {
                 service.run(Sink::values(move |answer| {

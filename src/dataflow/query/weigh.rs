@@ -8,9 +8,9 @@
 use super::context::Context;
 use super::desk::Request;
 use super::local::Local;
-use super::look::Planned;
-use super::messages::Counted;
-use crate::dataflow::control::{Cause, Guard};
+use super::look::PlansByNumber;
+use super::messages::CountedTerms;
+use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::crossing::Crossing;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ struct Weighing {
 }
 
 impl Weighing {
-    fn add(&mut self, counted: Counted) -> Result<(), Cause> {
+    fn add(&mut self, counted: CountedTerms) -> Result<(), Cause> {
         if self.shards == 0 {
             self.dfs = counted.dfs;
         } else if self.dfs.len() == counted.dfs.len() {
@@ -42,13 +42,14 @@ impl Weighing {
 
 /// Weighs plans by the numbers of all shards.
 pub(crate) fn weigh<'scope>(
-    stream: Stream<'scope, u64, Crossing<Counted>>,
+    stream: Stream<'scope, u64, Crossing<CountedTerms>>,
     context: &Arc<Context>,
-    planned: &Arc<Planned>,
+    planned: &Arc<PlansByNumber>,
 ) -> StreamVec<'scope, u64, Local<Request>> {
-    let (context, planned) = (context.clone(), planned.clone());
-    let guard = Guard::new(&context.control, "Weigh", stream.scope().index());
-    let named = ExchangeCore::new(|counted: &Result<Counted, _>| {
+    let context = context.clone();
+    let planned = planned.clone();
+    let guard = OperatorGuard::new(&context.control, "Weigh", stream.scope().index());
+    let named = ExchangeCore::new(|counted: &Result<CountedTerms, _>| {
         counted.as_ref().map_or(0, |counted| counted.worker.into())
     });
     stream.unary::<CapacityContainerBuilder<_>, _, _, _>(named, "Weigh", move |_, _| {

@@ -4,7 +4,7 @@
 //! what changed of each pair; here the counts are given to documents. Of equal documents the first
 //! ones stay, by docid; a new document and one that is gone, of one name, are a change.
 
-use super::table::Entry;
+use super::table::TableEntry;
 
 /// The hashes of name and content.
 pub(crate) type Pair = (u128, u64);
@@ -19,7 +19,8 @@ pub(crate) struct Numbers {
 impl Numbers {
     /// Adds a number; false if it was there.
     pub(crate) fn insert(&mut self, number: u32) -> bool {
-        let (word, bit) = (number as usize / 64, 1 << (number % 64));
+        let word = number as usize / 64;
+        let bit = 1 << (number % 64);
         if self.words.len() <= word {
             self.words.resize(word + 1, 0);
         }
@@ -98,8 +99,15 @@ impl Changes {
     ///
     /// # Panics
     /// When the counts are not those of the entries.
-    pub(crate) fn resolve(&mut self, old: &[Entry], new: &[Entry], counts: &[(Pair, isize)]) {
-        let (mut old, mut new, mut counts) = (old, new, counts);
+    pub(crate) fn resolve(
+        &mut self,
+        old: &[TableEntry],
+        new: &[TableEntry],
+        counts: &[(Pair, isize)],
+    ) {
+        let mut old = old;
+        let mut new = new;
+        let mut counts = counts;
         while let Some(name) = least(old, new) {
             let before = split(&mut old, |entry| entry.name == name);
             let after = split(&mut new, |entry| entry.name == name);
@@ -109,8 +117,14 @@ impl Changes {
         assert!(counts.is_empty(), "a count of a name that no document has");
     }
 
-    fn resolve_name(&mut self, mut old: &[Entry], mut new: &[Entry], counts: &[(Pair, isize)]) {
-        let (mut gone, mut came) = (0u64, 0u64);
+    fn resolve_name(
+        &mut self,
+        mut old: &[TableEntry],
+        mut new: &[TableEntry],
+        counts: &[(Pair, isize)],
+    ) {
+        let mut gone = 0u64;
+        let mut came = 0u64;
         let mut counts = counts;
         loop {
             let content = match (old.first(), new.first()) {
@@ -142,7 +156,7 @@ impl Changes {
     }
 }
 
-fn least(old: &[Entry], new: &[Entry]) -> Option<u128> {
+fn least(old: &[TableEntry], new: &[TableEntry]) -> Option<u128> {
     let names = [old.first(), new.first()];
     names.into_iter().flatten().map(|entry| entry.name).min()
 }
@@ -157,8 +171,8 @@ fn split<'a, T>(rest: &mut &'a [T], is_in: impl FnMut(&T) -> bool) -> &'a [T] {
 mod tests {
     use super::*;
 
-    fn entry(name: u128, content: u64, number: u32) -> Entry {
-        Entry { name, content, input: 0, number }
+    fn entry(name: u128, content: u64, number: u32) -> TableEntry {
+        TableEntry { name, content, input: 0, number }
     }
 
     #[test]

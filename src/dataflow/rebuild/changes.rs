@@ -17,7 +17,7 @@
 //! - Work per activation: a chunk.
 
 use crate::crew::lock;
-use crate::dataflow::control::{Control, Guard, JobError};
+use crate::dataflow::control::{Control, JobError, OperatorGuard};
 use crate::dataflow::rebuild::changed::{Changes, Pair};
 use crate::dataflow::rebuild::table::Table;
 use crate::dataflow::workers;
@@ -39,17 +39,17 @@ const CHUNK: u64 = 1 << 15;
 const AHEAD: u64 = 2;
 
 /// A pair, its time, and the change of its count.
-type Update = (Pair, u64, isize);
+type PairUpdate = (Pair, u64, isize);
 
 /// How the names of two tables are cut: by worker, then by chunk.
-struct Cut {
+struct NamesCut {
     old: Table,
     new: Table,
     workers: u128,
     chunks: u64,
 }
 
-impl Cut {
+impl NamesCut {
     fn new(old: Table, new: Table, workers: usize, chunk: u64) -> Self {
         // Two at least, so that the width of a chunk is a u128.
         let chunks = (old.len() + new.len()).div_ceil(chunk * workers as u64).max(2);
@@ -95,9 +95,10 @@ fn in_chunks(
     chunk: u64,
     control: &Arc<Control>,
 ) -> Result<Changes, JobError> {
-    let cut = Arc::new(Cut::new(old, new, workers, chunk));
+    let cut = Arc::new(NamesCut::new(old, new, workers, chunk));
     let found = Arc::new(Mutex::new(Changes::default()));
-    let (shared, result) = (control.clone(), found.clone());
+    let shared = control.clone();
+    let result = found.clone();
     workers::run(workers, control, move |worker| {
         worker.dataflow_named::<u64, _, _>("changes", |scope| {
             let probe = ProbeHandle::new();
@@ -111,15 +112,17 @@ fn in_chunks(
 
 fn feed<'scope>(
     scope: Scope<'scope, u64>,
-    cut: &Arc<Cut>,
+    cut: &Arc<NamesCut>,
     control: &Arc<Control>,
     probe: ProbeHandle<u64>,
-) -> StreamVec<'scope, u64, Update> {
-    let (cut, worker) = (cut.clone(), scope.index());
-    let guard = Guard::new(control, "FeedDocuments", worker);
+) -> StreamVec<'scope, u64, PairUpdate> {
+    let cut = cut.clone();
+    let worker = scope.index();
+    let guard = OperatorGuard::new(control, "FeedDocuments", worker);
     source(scope, "FeedDocuments", move |capability, info| {
         let activator = scope.activator_for(info.address);
-        let (mut capability, mut chunk) = (Some(capability), 0);
+        let mut capability = Some(capability);
+        let mut chunk = 0;
         move |output| {
             let Some(cap) = capability.as_mut() else { return };
             if chunk >= AHEAD && probe.less_than(&(chunk - AHEAD + 1)) {
@@ -135,7 +138,7 @@ fn feed<'scope>(
             };
             let mut session = output.session(&*cap);
             let update = |more: isize| {
-                move |entry: &crate::dataflow::rebuild::table::Entry| {
+                move |entry: &crate::dataflow::rebuild::table::TableEntry| {
                     ((entry.name, entry.content), chunk, more)
                 }
             };
@@ -155,21 +158,24 @@ fn feed<'scope>(
 
 /// Resolves the changes of a chunk when the frontier has passed it.
 fn resolve_changes<'scope>(
-    stream: StreamVec<'scope, u64, Update>,
-    cut: &Arc<Cut>,
+    stream: StreamVec<'scope, u64, PairUpdate>,
+    cut: &Arc<NamesCut>,
     control: &Arc<Control>,
     found: &Arc<Mutex<Changes>>,
 ) -> StreamVec<'scope, u64, ()> {
-    let (cut, found, worker) = (cut.clone(), found.clone(), stream.scope().index());
-    let guard = Guard::new(control, "ResolveChanges", worker);
+    let cut = cut.clone();
+    let found = found.clone();
+    let worker = stream.scope().index();
+    let guard = OperatorGuard::new(control, "ResolveChanges", worker);
     let owner = cut.clone();
-    let by_name = Exchange::new(move |((name, _), _, _): &Update| owner.owner(*name));
+    let by_name = Exchange::new(move |((name, _), _, _): &PairUpdate| owner.owner(*name));
     stream.unary_frontier::<CapacityContainerBuilder<_>, _, _, _>(
         by_name,
         "ResolveChanges",
         move |_, _| {
             let mut open: BTreeMap<u64, Vec<(Pair, isize)>> = BTreeMap::new();
-            let (mut next, mut changes) = (0, Some(Changes::default()));
+            let mut next = 0;
+            let mut changes = Some(Changes::default());
             move |(input, frontier), _output| {
                 input.for_each(|_, updates| {
                     for (pair, time, more) in updates.drain(..) {
@@ -184,7 +190,8 @@ fn resolve_changes<'scope>(
                     counts.sort_unstable();
                     let done = guard.work(|| {
                         let [old, new] = cut.entries(worker, next)?;
-                        let (old, new) = (cut.old.entries(old)?, cut.new.entries(new)?);
+                        let old = cut.old.entries(old)?;
+                        let new = cut.new.entries(new)?;
                         mine.resolve(&old, &new, &counts);
                         Ok(())
                     });
@@ -205,7 +212,7 @@ fn resolve_changes<'scope>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataflow::rebuild::table::{Entry, Sorter, name_hash};
+    use crate::dataflow::rebuild::table::{Sorter, TableEntry, name_hash};
     use proptest::prelude::*;
     use std::collections::HashMap;
     use std::path::Path;
@@ -214,7 +221,7 @@ mod tests {
         let mut sorter = Sorter::new(folder, 0);
         for (number, &(name, content)) in (0..).zip(documents) {
             let name = name_hash(&name.to_le_bytes());
-            sorter.push(Entry { name, content, input: 0, number }).unwrap();
+            sorter.push(TableEntry { name, content, input: 0, number }).unwrap();
         }
         sorter.finish(&folder.join(name)).unwrap()
     }

@@ -16,7 +16,7 @@
 //! - Work per activation: a day.
 
 use crate::crew::lock;
-use crate::dataflow::control::{Control, Guard, JobError};
+use crate::dataflow::control::{Control, JobError, OperatorGuard};
 use crate::dataflow::workers;
 use differential_dataflow::hashable::Hashable;
 use differential_dataflow::operators::CountTotal;
@@ -32,9 +32,9 @@ use timely::dataflow::{ProbeHandle, Scope, StreamVec};
 pub(crate) type Day<K> = Vec<(K, u32)>;
 
 /// A query, or a part of a list.
-pub(crate) trait Key: ExchangeData + Hashable {}
+pub(crate) trait FrequencyKey: ExchangeData + Hashable {}
 
-impl<K: ExchangeData + Hashable> Key for K {}
+impl<K: ExchangeData + Hashable> FrequencyKey for K {}
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Change<K> {
@@ -46,23 +46,23 @@ pub(crate) struct Change<K> {
 }
 
 /// Takes the number of a day, and its changes.
-pub(crate) type Tell<K> = Box<dyn FnMut(u32, Vec<Change<K>>) + Send>;
+pub(crate) type TellDay<K> = Box<dyn FnMut(u32, Vec<Change<K>>) + Send>;
 
-type Update<K> = (K, u32, isize);
+type KeyUpdate<K> = (K, u32, isize);
 
 /// A key with its count, which is there once more or once less from a day on.
-type Counted<K> = ((K, isize), u32, isize);
+type CountedKey<K> = ((K, isize), u32, isize);
 
 /// Follows `days`, which are numbered from 0, over a window of so many days on so many workers.
 ///
 /// # Panics
 /// When the window has no day.
-pub(crate) fn frequencies<K: Key + Send>(
+pub(crate) fn frequencies<K: FrequencyKey + Send>(
     days: impl IntoIterator<Item = Day<K>, IntoIter: Send + 'static>,
     window: u32,
     workers: usize,
     control: &Arc<Control>,
-    tell: Tell<K>,
+    tell: TellDay<K>,
 ) -> Result<(), JobError> {
     assert!(window > 0, "a window has a day at least");
     let days: Box<dyn Iterator<Item = Day<K>> + Send> = Box::new(days.into_iter());
@@ -83,19 +83,20 @@ pub(crate) fn frequencies<K: Key + Send>(
     })
 }
 
-fn feed<'scope, K: Key>(
+fn feed<'scope, K: FrequencyKey>(
     scope: Scope<'scope, u32>,
     mut days: Option<Box<dyn Iterator<Item = Day<K>> + Send>>,
     window: u32,
     control: &Arc<Control>,
     probe: ProbeHandle<u32>,
     last: &Arc<Mutex<Option<u32>>>,
-) -> StreamVec<'scope, u32, Update<K>> {
+) -> StreamVec<'scope, u32, KeyUpdate<K>> {
     let last = last.clone();
-    let guard = Guard::new(control, "FeedDays", scope.index());
+    let guard = OperatorGuard::new(control, "FeedDays", scope.index());
     source(scope, "FeedDays", move |capability, info| {
         let activator = scope.activator_for(info.address);
-        let (mut capability, mut day) = (Some(capability), 0u32);
+        let mut capability = Some(capability);
+        let mut day = 0u32;
         move |output| {
             let Some(cap) = capability.as_mut() else { return };
             if day > 0 && probe.less_than(&day) {
@@ -121,14 +122,15 @@ fn feed<'scope, K: Key>(
     })
 }
 
-fn tell_changes<'scope, K: Key>(
-    stream: StreamVec<'scope, u32, Counted<K>>,
-    mut tell: Option<Tell<K>>,
+fn tell_changes<'scope, K: FrequencyKey>(
+    stream: StreamVec<'scope, u32, CountedKey<K>>,
+    mut tell: Option<TellDay<K>>,
     control: &Arc<Control>,
     last: &Arc<Mutex<Option<u32>>>,
 ) -> StreamVec<'scope, u32, ()> {
-    let (guard, last) = (Guard::new(control, "TellChanges", stream.scope().index()), last.clone());
-    let to_first = Exchange::new(|_: &Counted<K>| 0);
+    let guard = OperatorGuard::new(control, "TellChanges", stream.scope().index());
+    let last = last.clone();
+    let to_first = Exchange::new(|_: &CountedKey<K>| 0);
     stream.unary_frontier::<timely::container::CapacityContainerBuilder<_>, _, _, _>(
         to_first,
         "TellChanges",
@@ -176,7 +178,8 @@ mod tests {
 
     fn windows(days: &[Day<String>], window: u32, workers: usize) -> Vec<BTreeMap<String, u64>> {
         let found = Arc::new(Mutex::new(Vec::new()));
-        let (mut counts, told) = (BTreeMap::new(), found.clone());
+        let mut counts = BTreeMap::new();
+        let told = found.clone();
         let tell = Box::new(move |day: u32, changes: Vec<Change<String>>| {
             assert!(changes.is_sorted());
             for Change { key: query, before, now } in changes {

@@ -17,7 +17,7 @@ use crate::crew::lock;
 use crate::dataflow::build::context::Build;
 use crate::dataflow::build::documents::take_in_order;
 use crate::dataflow::build::parse::parse_input;
-use crate::dataflow::control::{Cause, Guard, JobError};
+use crate::dataflow::control::{Cause, JobError, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::rebuild::table::name_hash;
 use crate::dataflow::workers;
@@ -36,22 +36,23 @@ use timely::worker::Worker;
 use twox_hash::XxHash3_64;
 use url::Url;
 
-pub(crate) type Take = Box<dyn FnMut(&PageLinks) -> Result<(), Cause> + Send>;
+pub(crate) type TakeLinks = Box<dyn FnMut(&PageLinks) -> Result<(), Cause> + Send>;
 
 /// Reads the inputs of `build`, on its workers, and gives the links of their pages to `take`, on
 /// one of them.
-pub(crate) fn links(build: &Arc<Build>, take: Take) -> Result<(), JobError> {
-    let (shared, take) = (build.clone(), Mutex::new(Some(take)));
+pub(crate) fn links(build: &Arc<Build>, take: TakeLinks) -> Result<(), JobError> {
+    let shared = build.clone();
+    let take = Mutex::new(Some(take));
     workers::run(build.workers, &build.control, move |worker| {
         let take = (worker.index() == 0).then(|| lock(&take).take()).flatten();
         assemble(worker, &shared, take);
     })
 }
 
-fn assemble(worker: &mut Worker, build: &Arc<Build>, take: Option<Take>) {
+fn assemble(worker: &mut Worker, build: &Arc<Build>, take: Option<TakeLinks>) {
     worker.dataflow_named::<u64, _, _>("links", |scope| {
         let absorbed = ProbeHandle::new();
-        let (groups, batches) = parse_input(scope, build, &absorbed, Links::default());
+        let (groups, batches) = parse_input(scope, build, &absorbed, GatheredLinks::default());
         take_links(groups, build, take).probe_with(&absorbed);
         let nobody = (scope.index() == 0).then_some(Ok(()));
         let forget = |(): &mut (), build: &Build, batch: PieceDocuments| {
@@ -66,12 +67,13 @@ fn assemble(worker: &mut Worker, build: &Arc<Build>, take: Option<Take>) {
 fn take_links<'scope>(
     stream: StreamVec<'scope, u64, Local<LinkGroup>>,
     build: &Arc<Build>,
-    mut take: Option<Take>,
+    mut take: Option<TakeLinks>,
 ) -> StreamVec<'scope, u64, ()> {
-    let (build, worker) = (build.clone(), stream.scope().index());
+    let build = build.clone();
+    let worker = stream.scope().index();
     let to_first = Exchange::new(|_: &Local<LinkGroup>| 0);
     stream.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_first, "Links", move |_, _| {
-        let guard = Guard::new(&build.control, "Links", worker);
+        let guard = OperatorGuard::new(&build.control, "Links", worker);
         move |input, _output| {
             input.for_each(|_, groups| {
                 for Local(group) in groups.drain(..) {
@@ -87,7 +89,7 @@ fn take_links<'scope>(
 }
 
 #[derive(Default)]
-struct Links {
+struct GatheredLinks {
     html: HtmlText,
     pages: Vec<PageLinks>,
     documents: u32,
@@ -117,7 +119,7 @@ impl PieceGroup for LinkGroup {
     }
 }
 
-impl Regroup for Links {
+impl Regroup for GatheredLinks {
     type Group = LinkGroup;
 
     fn page(&mut self, input: u32, page: &Page<'_>) {
@@ -136,7 +138,8 @@ impl Regroup for Links {
 
     fn finish(&mut self) -> Vec<LinkGroup> {
         self.documents = 0;
-        let (counts, lengths) = (Arc::default(), Arc::default());
+        let counts = Arc::default();
+        let lengths = Arc::default();
         vec![LinkGroup { pages: std::mem::take(&mut self.pages), counts, lengths }]
     }
 }
@@ -155,8 +158,10 @@ impl PageLinks {
     /// Nothing if the page has no address.
     pub(crate) fn of(file: u32, page: &Page<'_>, html: &mut HtmlText) -> Option<Self> {
         let own = address(page.url)?;
-        let (name, key) = (name_hash(String::from_utf8_lossy(page.name).as_bytes()), key(&own)?);
-        let (mut base, mut targets) = (own.clone(), Vec::new());
+        let name = name_hash(String::from_utf8_lossy(page.name).as_bytes());
+        let key = key(&own)?;
+        let mut base = own.clone();
+        let mut targets = Vec::new();
         html.anchors(page, |anchor| match anchor {
             Anchor::Base(to) => {
                 if let Ok(to) = own.join(&String::from_utf8_lossy(to)) {
@@ -208,7 +213,9 @@ mod tests {
     use crate::text::html::Markup;
 
     fn links_of(url: &str, text: &str) -> Option<PageLinks> {
-        let (name, url, markup) = (&b"page"[..], url.as_bytes(), Markup::Html);
+        let name = &b"page"[..];
+        let url = url.as_bytes();
+        let markup = Markup::Html;
         let page = Page { name, url, bytes: text.as_bytes(), markup, charset: None };
         PageLinks::of(3, &page, &mut HtmlText::new())
     }

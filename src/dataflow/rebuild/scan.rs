@@ -16,7 +16,7 @@ use crate::dataflow::build::documents::take_in_order;
 use crate::dataflow::build::parse::parse_input;
 use crate::dataflow::control::JobError;
 use crate::dataflow::query::local::Local;
-use crate::dataflow::rebuild::scanned::Scan;
+use crate::dataflow::rebuild::scanned::InputScan;
 use crate::dataflow::workers;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::pieces::PieceDocuments;
@@ -47,7 +47,7 @@ fn take_documents<'scope>(
 ) -> StreamVec<'scope, u64, ()> {
     let scan = (batches.scope().index() == 0)
         .then(|| lock(&build.scan).take().ok_or("nothing notes the documents".into()));
-    let take = |scan: &mut Scan, build: &Build, batch: PieceDocuments| {
+    let take = |scan: &mut InputScan, build: &Build, batch: PieceDocuments| {
         build.wiring.flow.absorbed(batch.bytes());
         scan.take(&build.plan, &batch)?;
         Ok(None)
@@ -104,7 +104,7 @@ impl Regroup for Nothing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataflow::harness::{Step, build, failure, pass, plan_of};
+    use crate::dataflow::harness::{WorkerStep, build, failure, pass, plan_of};
     use crate::dataflow::rebuild::table::name_hash;
     use crate::index::documents::Location;
     use crate::index::documents::pieces::Skipped;
@@ -124,7 +124,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let plan = plan_of(folder.path(), "a.jsonl", b"");
             let mut shared = build(plan, folder.path());
-            shared.scan = Mutex::new(Some(Scan::new(folder.path(), 1 << 16).unwrap()));
+            shared.scan = Mutex::new(Some(InputScan::new(folder.path(), 1 << 16).unwrap()));
             if !is_there {
                 // The folder of the table is gone when it is written.
                 std::fs::remove_dir_all(folder.path()).unwrap();
@@ -133,12 +133,13 @@ mod tests {
             let given = shared.clone();
             let passed = pass(
                 || {
-                    let (reason, detail) = ("bad JSON", "no object".to_string());
+                    let reason = "bad JSON";
+                    let detail = "no object".to_string();
                     let bad = Skipped { input: 0, offset: 5, line: 2, reason, detail };
                     vec![
-                        Step { records: vec![(2, batch("", 20, vec![bad]))], then: Some(2) },
-                        Step { records: vec![(4, batch("b", 40, vec![]))], then: Some(5) },
-                        Step { records: vec![], then: None },
+                        WorkerStep { records: vec![(2, batch("", 20, vec![bad]))], then: Some(2) },
+                        WorkerStep { records: vec![(4, batch("b", 40, vec![]))], then: Some(5) },
+                        WorkerStep { records: vec![], then: None },
                     ]
                 },
                 move |stream| take_documents(stream, &given),

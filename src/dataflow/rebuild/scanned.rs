@@ -1,7 +1,7 @@
 //! The documents of the files that were read: a table of their names and contents, and their
 //! places, both on disk.
 
-use super::table::{Entry, Sorter, Table, name_hash};
+use super::table::{Sorter, Table, TableEntry, name_hash};
 use crate::index::documents::pieces::PieceDocuments;
 use crate::index::error::IndexError;
 use crate::input::splits::InputPlan;
@@ -19,7 +19,7 @@ pub(crate) struct Scanned {
     pub skipped: BTreeMap<String, u64>,
 }
 
-pub(crate) struct Scan {
+pub(crate) struct InputScan {
     sorter: Sorter,
     table: PathBuf,
     places: PathBuf,
@@ -32,7 +32,7 @@ pub(crate) struct Scan {
     name: String,
 }
 
-impl Scan {
+impl InputScan {
     /// Its files come into `folder`; sorting takes `memory` bytes at a time.
     pub(crate) fn new(folder: &Path, memory: u64) -> Result<Self, IndexError> {
         let places = folder.join("places");
@@ -56,7 +56,8 @@ impl Scan {
         batch: &PieceDocuments,
     ) -> Result<(), IndexError> {
         if batch.input != self.input {
-            (self.input, self.lines) = (batch.input, 0);
+            self.input = batch.input;
+            self.lines = 0;
         }
         let table = &self.table;
         let too_many = || IndexError::refused(table, "more than 2^32 - 1 documents");
@@ -67,8 +68,9 @@ impl Scan {
                 self.name = format!("{file}:{}", self.lines + line);
                 name = &self.name;
             }
-            let (name, input) = (name_hash(name.as_bytes()), location.input);
-            self.sorter.push(Entry { name, content, input, number: self.number })?;
+            let name = name_hash(name.as_bytes());
+            let input = location.input;
+            self.sorter.push(TableEntry { name, content, input, number: self.number })?;
             let written = self.file.write_all(bytemuck::bytes_of(&location));
             written.map_err(IndexError::storage("write", &self.places))?;
             self.number = self.number.checked_add(1).ok_or_else(too_many)?;

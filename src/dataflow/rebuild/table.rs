@@ -15,11 +15,11 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-const ENTRY: usize = size_of::<Entry>();
+const ENTRY: usize = size_of::<TableEntry>();
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 #[repr(C)]
-pub(crate) struct Entry {
+pub(crate) struct TableEntry {
     /// Hash of its name; the order of the table.
     pub name: u128,
     pub content: u64,
@@ -34,7 +34,7 @@ pub(crate) fn name_hash(name: &[u8]) -> u128 {
 
 pub(crate) struct Sorter {
     folder: PathBuf,
-    held: Vec<Entry>,
+    held: Vec<TableEntry>,
     most: usize,
     parts: Vec<PathBuf>,
 }
@@ -47,7 +47,7 @@ impl Sorter {
         Self { folder: folder.to_path_buf(), held: Vec::new(), most, parts: Vec::new() }
     }
 
-    pub(crate) fn push(&mut self, entry: Entry) -> Result<(), IndexError> {
+    pub(crate) fn push(&mut self, entry: TableEntry) -> Result<(), IndexError> {
         if self.held.len() == self.most {
             self.held.sort_unstable();
             let path = self.folder.join(format!("part-{:04}", self.parts.len()));
@@ -64,10 +64,10 @@ impl Sorter {
         if self.parts.is_empty() {
             return write(path, self.held.iter().map(|entry| Ok(*entry)));
         }
-        let mut sources = vec![Source::Held(std::mem::take(&mut self.held).into_iter())];
+        let mut sources = vec![EntrySource::Held(std::mem::take(&mut self.held).into_iter())];
         for part in &self.parts {
             let file = File::open(part).map_err(IndexError::storage("open", part))?;
-            sources.push(Source::Part(BufReader::with_capacity(1 << 18, file), part.clone()));
+            sources.push(EntrySource::Part(BufReader::with_capacity(1 << 18, file), part.clone()));
         }
         let mut heads = BinaryHeap::new();
         for (number, source) in sources.iter_mut().enumerate() {
@@ -90,17 +90,17 @@ impl Sorter {
     }
 }
 
-enum Source {
-    Held(std::vec::IntoIter<Entry>),
+enum EntrySource {
+    Held(std::vec::IntoIter<TableEntry>),
     Part(BufReader<File>, PathBuf),
 }
 
-impl Source {
-    fn next(&mut self) -> Option<Result<Entry, IndexError>> {
+impl EntrySource {
+    fn next(&mut self) -> Option<Result<TableEntry, IndexError>> {
         match self {
-            Source::Held(entries) => entries.next().map(Ok),
-            Source::Part(file, path) => {
-                let mut entry = Entry::zeroed();
+            EntrySource::Held(entries) => entries.next().map(Ok),
+            EntrySource::Part(file, path) => {
+                let mut entry = TableEntry::zeroed();
                 match file.read_exact(bytemuck::bytes_of_mut(&mut entry)) {
                     Ok(()) => Some(Ok(entry)),
                     Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
@@ -114,7 +114,7 @@ impl Source {
 /// Not synced: no job needs the table of another.
 fn write(
     path: &Path,
-    entries: impl Iterator<Item = Result<Entry, IndexError>>,
+    entries: impl Iterator<Item = Result<TableEntry, IndexError>>,
 ) -> Result<Table, IndexError> {
     let error = || IndexError::storage("write", path);
     let file = File::options().read(true).write(true).create(true).truncate(true).open(path);
@@ -146,8 +146,8 @@ impl Table {
     }
 
     /// The entries whose numbers are in a range.
-    pub(crate) fn entries(&self, range: Range<u64>) -> Result<Vec<Entry>, IndexError> {
-        let mut entries = vec![Entry::zeroed(); (range.end - range.start) as usize];
+    pub(crate) fn entries(&self, range: Range<u64>) -> Result<Vec<TableEntry>, IndexError> {
+        let mut entries = vec![TableEntry::zeroed(); (range.end - range.start) as usize];
         let at = range.start * ENTRY as u64;
         let bytes = bytemuck::cast_slice_mut(&mut entries);
         self.file.read_exact_at(bytes, at).map_err(IndexError::storage("read", &self.path))?;
@@ -156,7 +156,8 @@ impl Table {
 
     /// The number of the first entry whose name is `name` or greater.
     pub(crate) fn first_from(&self, name: u128) -> Result<u64, IndexError> {
-        let (mut low, mut high) = (0, self.entries);
+        let mut low = 0;
+        let mut high = self.entries;
         while low < high {
             let middle = low + (high - low) / 2;
             match self.entries(middle..middle + 1)?[0].name < name {
@@ -172,11 +173,11 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn entry(name: u128, number: u32) -> Entry {
-        Entry { name, content: u64::from(number) * 7, input: number % 3, number }
+    fn entry(name: u128, number: u32) -> TableEntry {
+        TableEntry { name, content: u64::from(number) * 7, input: number % 3, number }
     }
 
-    fn sorted(folder: &Path, entries: &[Entry], bytes: u64) -> Table {
+    fn sorted(folder: &Path, entries: &[TableEntry], bytes: u64) -> Table {
         let mut sorter = Sorter::new(folder, bytes);
         for entry in entries {
             sorter.push(*entry).unwrap();
@@ -187,7 +188,7 @@ mod tests {
     #[test]
     fn entries_come_back_sorted_whether_they_fit_memory_or_not() {
         let folder = tempfile::tempdir().unwrap();
-        let mut entries: Vec<Entry> =
+        let mut entries: Vec<TableEntry> =
             (0..25_000).map(|n| entry(name_hash(&(n / 2u32).to_le_bytes()), n)).collect();
         let spilled = sorted(folder.path(), &entries, 0);
         entries.sort_unstable();

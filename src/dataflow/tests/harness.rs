@@ -25,13 +25,13 @@ use timely::dataflow::{ProbeHandle, StreamVec};
 
 /// Records that go in at once with their times, and the least time of later ones; none if there are
 /// no later ones.
-pub(super) struct Step<I> {
+pub(super) struct WorkerStep<I> {
     pub(super) records: Vec<(u64, I)>,
     pub(super) then: Option<u64>,
 }
 
 #[derive(Debug, PartialEq)]
-pub(super) struct Passed<R> {
+pub(super) struct HarnessPassed<R> {
     /// After each step, with their times.
     pub(super) records: Vec<Vec<(u64, R)>>,
     /// After each step, the least time at which more may come out; none if nothing will.
@@ -45,20 +45,21 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Lets records through an operator on one worker; `keep` makes of each that comes out what is
 /// kept.
 pub(super) fn pass<I, O, R>(
-    steps: impl FnOnce() -> Vec<Step<I>> + Send + Sync + 'static,
+    steps: impl FnOnce() -> Vec<WorkerStep<I>> + Send + Sync + 'static,
     operator: impl for<'scope> FnOnce(StreamVec<'scope, u64, I>) -> StreamVec<'scope, u64, O>
     + Send
     + Sync
     + 'static,
     mut keep: impl FnMut(O) -> R + Send + Sync + 'static,
-) -> Passed<R>
+) -> HarnessPassed<R>
 where
     I: 'static,
     O: 'static,
     R: Send + 'static,
 {
     timely::execute_directly(move |worker| {
-        let (found, probe) = (Rc::new(RefCell::new(Vec::new())), ProbeHandle::new());
+        let found = Rc::new(RefCell::new(Vec::new()));
+        let probe = ProbeHandle::new();
         let records = found.clone();
         let mut input = worker.dataflow::<u64, _, _>(|scope| {
             // timely's inputs may copy records; these are taken once.
@@ -80,8 +81,8 @@ where
             kept.probe_with(&probe);
             Some(input)
         });
-        let mut passed = Passed { records: Vec::new(), frontier: Vec::new() };
-        for Step { records, then } in steps() {
+        let mut passed = HarnessPassed { records: Vec::new(), frontier: Vec::new() };
+        for WorkerStep { records, then } in steps() {
             let handle = input.as_mut().expect("records come before the end");
             for (time, record) in records {
                 handle.advance_to(time);

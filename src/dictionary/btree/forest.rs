@@ -10,7 +10,7 @@ use super::NONE;
 use super::below::Portable;
 use super::below::Vectors;
 use super::node::{MOST_TERMS, Node};
-use super::strings::{Query, Strings};
+use super::strings::{SoughtString, Strings};
 use crate::codec::prefetch::prefetch;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::cmp::Ordering;
@@ -19,12 +19,12 @@ use std::cmp::Ordering;
 const CHUNK_BITS: u32 = 8;
 
 #[derive(Default)]
-struct Nodes {
+struct NodeArena {
     chunks: Vec<Vec<Node>>,
     used: u32,
 }
 
-impl Nodes {
+impl NodeArena {
     #[inline(always)]
     fn get(&self, node: u32) -> &Node {
         &self.chunks[(node >> CHUNK_BITS) as usize][node as usize % (1 << CHUNK_BITS)]
@@ -50,7 +50,7 @@ impl Nodes {
 /// The trees of all trie collections. Terms are numbered from 0 as they come.
 pub struct Forest {
     roots: Box<[u32]>,
-    nodes: Nodes,
+    nodes: NodeArena,
     strings: Strings,
     terms: u32,
 }
@@ -59,14 +59,14 @@ impl Default for Forest {
     fn default() -> Self {
         Self {
             roots: vec![NONE; TRIE_COLLECTIONS].into_boxed_slice(),
-            nodes: Nodes::default(),
+            nodes: NodeArena::default(),
             strings: Strings::default(),
             terms: 0,
         }
     }
 }
 
-enum Place {
+enum TreePlace {
     Found(u32),
     Before(usize),
 }
@@ -110,7 +110,7 @@ impl Forest {
         collection: u16,
         suffix: &[u8],
     ) -> (u32, bool) {
-        let query = Query::new(suffix);
+        let query = SoughtString::new(suffix);
         let mut at = self.roots[usize::from(collection)];
         if at == NONE || self.nodes.get(at).is_full() {
             at = self.new_root(collection);
@@ -118,8 +118,8 @@ impl Forest {
         loop {
             let node = self.nodes.get(at);
             let i = match self.search::<V>(node, &query) {
-                Place::Found(term) => return (term, false),
-                Place::Before(i) => i,
+                TreePlace::Found(term) => return (term, false),
+                TreePlace::Before(i) => i,
             };
             if node.leaf != 0 {
                 return (self.insert(at, i, &query), true);
@@ -138,11 +138,11 @@ impl Forest {
     }
 
     #[inline(always)]
-    fn search<V: Vectors>(&self, node: &Node, query: &Query<'_>) -> Place {
+    fn search<V: Vectors>(&self, node: &Node, query: &SoughtString<'_>) -> TreePlace {
         let mut low = V::below(&node.caches, query.cache);
         // Of 31 terms at most 31 are below, and the padding is no term's cache.
         if node.caches[low] != query.cache {
-            return Place::Before(low);
+            return TreePlace::Before(low);
         }
         let mut high = V::below(&node.caches, query.cache + 1);
         while low < high {
@@ -150,14 +150,14 @@ impl Forest {
             match self.strings.compare(node.strings[middle], query) {
                 Ordering::Less => low = middle + 1,
                 Ordering::Greater => high = middle,
-                Ordering::Equal => return Place::Found(node.postings[middle]),
+                Ordering::Equal => return TreePlace::Found(node.postings[middle]),
             }
         }
-        Place::Before(low)
+        TreePlace::Before(low)
     }
 
     #[inline(never)]
-    fn insert(&mut self, leaf: u32, i: usize, query: &Query<'_>) -> u32 {
+    fn insert(&mut self, leaf: u32, i: usize, query: &SoughtString<'_>) -> u32 {
         let term = self.terms;
         self.terms = term.checked_add(1).expect("run limits keep the terms of a run below 2^32");
         let string = self.strings.push(query);

@@ -8,16 +8,16 @@
 use super::below::Avx2;
 use super::below::{Portable, Vectors};
 use super::forest::Forest;
-use super::walk::Walk;
+use super::walk::TreeWalk;
 use crate::codec::folded;
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::{Level, level};
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
 use crate::dictionary::slices::{Chain, Slices};
-use crate::dictionary::stream::{TokenGroup, Tokens};
+use crate::dictionary::stream::{StreamTokens, TokenGroup};
 
 #[derive(Clone, Copy)]
-struct Record {
+struct PostingsRecord {
     /// The postings that are not open; begins with the second posting.
     chain: Chain,
     df: u32,
@@ -32,7 +32,7 @@ struct Record {
 #[derive(Default)]
 pub struct BTreeRun {
     forest: Forest,
-    records: Vec<Record>,
+    records: Vec<PostingsRecord>,
     slices: Slices,
     postings: u64,
     bytes: Vec<u8>,
@@ -113,7 +113,7 @@ impl BTreeRun {
         for &(collection, piece, place) in streams {
             let (group, first) = block[piece as usize];
             let stream = group.stream(place as usize).map_or(&[][..], |(_, stream)| stream);
-            for (document, suffix) in Tokens::new(stream) {
+            for (document, suffix) in StreamTokens::new(stream) {
                 let (term, new) = self.forest.find_or_insert_by::<V>(collection, suffix);
                 self.count(term, new, first + document);
             }
@@ -125,7 +125,13 @@ impl BTreeRun {
         if new {
             self.postings += 1;
             let chain = Chain::default();
-            return self.records.push(Record { chain, df: 1, last: docid, gap: docid, tf: 1 });
+            return self.records.push(PostingsRecord {
+                chain,
+                df: 1,
+                last: docid,
+                gap: docid,
+                tf: 1,
+            });
         }
         let record = &mut self.records[term as usize];
         if record.last == docid {
@@ -158,14 +164,14 @@ impl BTreeRun {
 
 pub(crate) struct WalkedRun {
     run: BTreeRun,
-    walk: Walk,
+    walk: TreeWalk,
     collection: u16,
     suffix: Vec<u8>,
 }
 
 impl From<BTreeRun> for WalkedRun {
     fn from(run: BTreeRun) -> Self {
-        Self { run, walk: Walk::default(), collection: 0, suffix: Vec::new() }
+        Self { run, walk: TreeWalk::default(), collection: 0, suffix: Vec::new() }
     }
 }
 

@@ -32,7 +32,9 @@ fn word(bytes: &[u8]) -> u64 {
         // The two ends overlap; what both have is the same.
         4.. => be32(0) << 32 | be32(n - 4) << (64 - 8 * n),
         _ => {
-            let (first, middle, last) = (bytes[0], bytes[n / 2], bytes[n - 1]);
+            let first = bytes[0];
+            let middle = bytes[n / 2];
+            let last = bytes[n - 1];
             u64::from(first) << 56
                 | u64::from(middle) << (56 - 8 * (n / 2))
                 | u64::from(last) << (64 - 8 * n)
@@ -41,13 +43,13 @@ fn word(bytes: &[u8]) -> u64 {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Query<'a> {
+pub(crate) struct SoughtString<'a> {
     pub cache: u32,
     first: u64,
     rest: &'a [u8],
 }
 
-impl<'a> Query<'a> {
+impl<'a> SoughtString<'a> {
     /// `suffix` lacks the prefix that its trie collection implies: at most 255 bytes of UTF-8, none
     /// of them NUL.
     #[inline(always)]
@@ -76,7 +78,7 @@ impl Strings {
     }
 
     /// Adds the string of a term, if it has one, and returns its number.
-    pub(crate) fn push(&mut self, query: &Query<'_>) -> u32 {
+    pub(crate) fn push(&mut self, query: &SoughtString<'_>) -> u32 {
         if query.rest.is_empty() {
             return NONE;
         }
@@ -90,7 +92,7 @@ impl Strings {
 
     /// The order of a term's string and that of a query with the same cache.
     #[inline(always)]
-    pub(crate) fn compare(&self, string: u32, query: &Query<'_>) -> Ordering {
+    pub(crate) fn compare(&self, string: u32, query: &SoughtString<'_>) -> Ordering {
         if string == NONE {
             return if query.rest.is_empty() { Ordering::Equal } else { Ordering::Less };
         }
@@ -103,7 +105,7 @@ impl Strings {
 
     /// [`compare`](Self::compare) of strings whose first words agree in all but the length.
     #[cold]
-    fn compare_long(&self, string: u32, query: &Query<'_>) -> Ordering {
+    fn compare_long(&self, string: u32, query: &SoughtString<'_>) -> Ordering {
         // Equal words have equal lengths, for terms hold no NUL.
         let behind = query.rest.get(7..).unwrap_or_default();
         self.words_of(string)[1..].iter().copied().cmp(behind.chunks(8).map(word))

@@ -5,14 +5,14 @@ use super::NONE;
 use super::forest::Forest;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Walk {
+pub(crate) struct TreeWalk {
     /// The trie collection that comes next.
     collection: u16,
     /// From the root down: a node and the next of its terms.
     path: Vec<(u32, u32)>,
 }
 
-impl Walk {
+impl TreeWalk {
     /// Moves behind the next term, puts its suffix into `suffix` and returns its trie collection
     /// and its number.
     pub(crate) fn next(&mut self, forest: &Forest, suffix: &mut Vec<u8>) -> Option<(u16, u32)> {

@@ -18,8 +18,8 @@ pub(crate) use order::OrderedTerms;
 use super::members::{for_each_member, hash_of_key};
 use crate::crew::Crew;
 use crate::dictionary::strings::codes::{Coded, Spelt, code_of, code_of_number, spell};
-use crate::dictionary::strings::hash::{Found, HashTable, hash};
-use crate::dictionary::strings::place::TermPlace;
+use crate::dictionary::strings::hash::{FoundOrNew, HashTable, hash};
+use crate::dictionary::strings::place::StringPlace;
 use crate::dictionary::strings::short;
 use crate::order::Sketch;
 use crate::pages;
@@ -40,7 +40,7 @@ pub(crate) const EXPANDED: u64 = 1 << 31;
 /// What one form stands for, as `kernels/invert_terms.cuh` reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C, align(16))]
-pub(crate) struct Meaning {
+pub(crate) struct FormMeaning {
     /// The [code](crate::dictionary::strings::codes) of its term, [`NO_TERM`], or [`EXPANDED`] and
     /// the place of its expansion: the number of its parts and how many of these have a term, then
     /// each as a meaning. A part without a term is another member of the sketch.
@@ -49,7 +49,7 @@ pub(crate) struct Meaning {
     pub member: u64,
 }
 
-impl Meaning {
+impl FormMeaning {
     pub(crate) const NOTHING: Self = Self { code: NO_TERM, member: 0 };
 
     /// Of a token with the term of this code and the member of this hash.
@@ -73,7 +73,7 @@ const AHEAD: usize = 16;
 
 /// Terms whose hashes have the same remainder.
 #[derive(Default)]
-struct Shard {
+struct TermShard {
     table: HashTable,
     terms: ShardTerms,
 }
@@ -81,11 +81,11 @@ struct Shard {
 #[derive(Default, Debug)]
 struct ShardTerms {
     /// In the order in which they came.
-    entries: Vec<TermPlace>,
+    entries: Vec<StringPlace>,
     strings: Vec<u8>,
 }
 
-impl Shard {
+impl TermShard {
     /// The place of a term among those of the shard.
     fn number(&mut self, term: &[u8], hash: u64, collection: u16) -> u32 {
         let next = self.terms.entries.len() as u32;
@@ -94,10 +94,10 @@ impl Shard {
             short::equal(terms.entries[n as usize].of(&terms.strings), term)
         });
         match found {
-            Found::Old(number) => number,
-            Found::New => {
+            FoundOrNew::Old(number) => number,
+            FoundOrNew::New => {
                 let start = self.terms.strings.len();
-                let entry = TermPlace::new(start, collection, term.len());
+                let entry = StringPlace::new(start, collection, term.len());
                 // As much as a short one may be copied with.
                 pages::reserve(&mut self.terms.strings, term.len().max(short::PUSHED));
                 short::push(term, &mut self.terms.strings);
@@ -118,29 +118,29 @@ impl Terms {
     /// Calls `f` with each term's number, trie collection and suffix.
     pub(crate) fn for_each(&self, mut f: impl FnMut(u32, u16, &[u8])) {
         for (number, &code) in (0..).zip(&*self.codes) {
-            let term = Term::of(code, |shard| &self.shards[shard]);
+            let term = FormTerm::of(code, |shard| &self.shards[shard]);
             f(number, term.collection, term.suffix());
         }
     }
 }
 
-struct Term<'a> {
+struct FormTerm<'a> {
     collection: u16,
-    suffix: Suffix<'a>,
+    suffix: FormSuffix<'a>,
 }
 
-enum Suffix<'a> {
+enum FormSuffix<'a> {
     /// Zeros stand behind it.
     Short([u8; 16], usize),
     Numbered(&'a [u8]),
 }
 
-impl<'a> Term<'a> {
+impl<'a> FormTerm<'a> {
     #[inline]
     fn of(code: u64, shard: impl FnOnce(usize) -> &'a ShardTerms) -> Self {
         match spell(code) {
             Coded::Short(Spelt { collection, suffix, len }) => {
-                Self { collection, suffix: Suffix::Short(suffix, len) }
+                Self { collection, suffix: FormSuffix::Short(suffix, len) }
             }
             Coded::Number(number) => {
                 let (n, at) = place_of(number);
@@ -148,7 +148,7 @@ impl<'a> Term<'a> {
                 let entry = entries[at];
                 let collection = entry.collection();
                 let suffix = &entry.of(strings)[implied_prefix_len(collection)..];
-                Self { collection, suffix: Suffix::Numbered(suffix) }
+                Self { collection, suffix: FormSuffix::Numbered(suffix) }
             }
         }
     }
@@ -156,8 +156,8 @@ impl<'a> Term<'a> {
     #[inline]
     fn suffix(&self) -> &[u8] {
         match &self.suffix {
-            Suffix::Short(bytes, len) => &bytes[..*len],
-            Suffix::Numbered(suffix) => suffix,
+            FormSuffix::Short(bytes, len) => &bytes[..*len],
+            FormSuffix::Numbered(suffix) => suffix,
         }
     }
 }
@@ -168,7 +168,7 @@ fn place_of(number: u32) -> (usize, usize) {
 }
 
 /// A token of a form that is being learned, whose term has no code.
-struct Word {
+struct LearnedWord {
     /// See [`term_hash`].
     hash: u64,
     /// Of its term, once the thread of the shard has set it.
@@ -181,14 +181,14 @@ struct Word {
 /// look-ups read on and on.
 #[derive(Default)]
 struct OfShard {
-    words: Vec<Word>,
+    words: Vec<LearnedWord>,
     /// Their terms, end to end.
     strings: Vec<u8>,
 }
 
 /// Some of the forms that are learned together. Its memory is used again.
 #[derive(Default)]
-struct Part {
+struct LearnedPart {
     /// Words up to the end of each form.
     ends: Vec<u32>,
     /// Of each word, the code of its term, or the shard if it has none, and where its members end.
@@ -200,7 +200,7 @@ struct Part {
     expansions: usize,
 }
 
-impl Part {
+impl LearnedPart {
     fn read<'a>(&mut self, analysis: &Analysis, forms: impl Iterator<Item = &'a [u8]>) {
         self.ends.clear();
         self.words.clear();
@@ -219,7 +219,8 @@ impl Part {
                     analysis.tokenizer.for_each_token(form, token);
                 }
             }
-            let (words, members) = (self.words.len() - before.0, self.members.len() - before.1);
+            let words = self.words.len() - before.0;
+            let members = self.members.len() - before.1;
             if words > 0 && (words, members) != (1, 1) {
                 self.expansions += 1 + members;
             }
@@ -254,15 +255,18 @@ impl Part {
         self.words.push((shard as u64, members));
         let OfShard { words, strings } = &mut self.by_shard[shard];
         let number = AtomicU32::new(0);
-        let (collection, len) = (trie_collection(term), term.len() as u8);
-        words.push(Word { hash, number, collection, len });
+        let collection = trie_collection(term);
+        let len = term.len() as u8;
+        words.push(LearnedWord { hash, number, collection, len });
         short::push(term.as_bytes(), strings);
     }
 
     /// Writes what the forms stand for, and their expansions, which will stand behind `place` other
     /// meanings.
-    fn meanings(&self, place: usize, meanings: &mut [Meaning], expansions: &mut [Meaning]) {
-        let (mut word, mut before, mut filled) = (0, 0, 0);
+    fn meanings(&self, place: usize, meanings: &mut [FormMeaning], expansions: &mut [FormMeaning]) {
+        let mut word = 0;
+        let mut before = 0;
+        let mut filled = 0;
         let mut of_shards = self.by_shard.each_ref().map(|of| of.words.iter());
         let mut code = |code_or_shard: u64| match of_shards.get_mut(code_or_shard as usize) {
             None => code_or_shard,
@@ -276,14 +280,14 @@ impl Part {
             word = end as usize;
             let members = words.last().map_or(before, |&(_, members)| members as usize);
             *meaning = match words {
-                [] => Meaning::NOTHING,
+                [] => FormMeaning::NOTHING,
                 &[(one, _)] if members - before == 1 => {
-                    Meaning { code: code(one), member: self.members[before].into() }
+                    FormMeaning { code: code(one), member: self.members[before].into() }
                 }
                 _ => {
                     let place = 2 * (place + filled) as u64;
                     let mut write = |code, member| {
-                        expansions[filled] = Meaning { code, member };
+                        expansions[filled] = FormMeaning { code, member };
                         filled += 1;
                     };
                     write((members - before) as u64, words.len() as u64);
@@ -296,7 +300,7 @@ impl Part {
                         }
                         at = members as usize;
                     }
-                    Meaning { code: EXPANDED | place, member: 0 }
+                    FormMeaning { code: EXPANDED | place, member: 0 }
                 }
             };
             before = members;
@@ -306,7 +310,7 @@ impl Part {
 
 /// Numbers the terms of the words of shard `n`. The table is prefetched for words of the next part,
 /// too, while those of one are looked up.
-fn number(parts: &[Part], n: usize, shard: &mut Shard) {
+fn number(parts: &[LearnedPart], n: usize, shard: &mut TermShard) {
     let mut later = parts.iter().flat_map(|part| &part.by_shard[n].words);
     later.by_ref().take(AHEAD).for_each(|word| shard.table.prefetch(word.hash));
     for part in parts {
@@ -338,7 +342,7 @@ fn shard_of(hash: u64) -> usize {
 #[derive(Default)]
 pub(crate) struct ReadForms {
     count: usize,
-    parts: Vec<Part>,
+    parts: Vec<LearnedPart>,
 }
 
 /// Finds the words of forms, which needs no terms.
@@ -346,7 +350,7 @@ pub(crate) struct FormReader {
     analysis: Analysis,
     threads: usize,
     crew: Crew,
-    spare: Vec<Part>,
+    spare: Vec<LearnedPart>,
 }
 
 impl FormReader {
@@ -361,7 +365,7 @@ impl FormReader {
         form: impl Fn(usize) -> &'a [u8] + Sync,
     ) -> ReadForms {
         let Self { analysis, threads, crew, spare } = self;
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<LearnedPart> = Vec::new();
         parts.resize_with(count.div_ceil(PART_FORMS), || spare.pop().unwrap_or_default());
         let others = (*threads - 1).min(parts.len() / 2);
         crew.share(others, parts.iter_mut().enumerate().collect(), |(n, part)| {
@@ -385,11 +389,11 @@ impl FormReader {
 pub(crate) struct Forms {
     threads: usize,
     crew: Crew,
-    shards: Vec<Shard>,
+    shards: Vec<TermShard>,
 }
 
-fn no_terms() -> Vec<Shard> {
-    (0..SHARDS).map(|_| Shard::default()).collect()
+fn no_terms() -> Vec<TermShard> {
+    (0..SHARDS).map(|_| TermShard::default()).collect()
 }
 
 impl Forms {
@@ -404,7 +408,7 @@ impl Forms {
         &mut self,
         forms: &ReadForms,
         place: usize,
-    ) -> (Vec<Meaning>, Vec<Meaning>) {
+    ) -> (Vec<FormMeaning>, Vec<FormMeaning>) {
         let Self { threads, crew, shards } = self;
         let ReadForms { count, parts } = forms;
         let others = (*threads - 1).min(parts.len() / 2);
@@ -413,12 +417,15 @@ impl Forms {
         });
         let all: usize = parts.iter().map(|part| part.expansions).sum();
         assert!(2 * (place + all) < EXPANDED as usize, "expansions take too much");
-        let (mut meanings, mut expansions) = (pages::zeroed(*count), pages::zeroed(all));
-        let (mut rest, mut place) = (&mut expansions[..], place);
+        let mut meanings = pages::zeroed(*count);
+        let mut expansions = pages::zeroed(all);
+        let mut rest = &mut expansions[..];
+        let mut place = place;
         let told = parts.iter().zip(meanings.chunks_mut(PART_FORMS)).map(|(part, meanings)| {
             let (expansions, behind) = std::mem::take(&mut rest).split_at_mut(part.expansions);
             let here = place;
-            (place, rest) = (place + part.expansions, behind);
+            place = place + part.expansions;
+            rest = behind;
             (part, here, meanings, expansions)
         });
         crew.share(others, told.collect(), |(part, place, meanings, expansions)| {

@@ -6,11 +6,11 @@ use super::forms::Terms;
 use crate::codec::prefetch::prefetch;
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms, order_key};
 use crate::dictionary::owners::Owners;
-use crate::dictionary::strings::place::TermPlace;
+use crate::dictionary::strings::place::StringPlace;
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
-pub struct Lists {
+pub struct InvertedLists {
     /// The beginning of each term's list, by number, and the end of the last. Terms that came later
     /// have none.
     pub starts: Vec<u32>,
@@ -19,7 +19,7 @@ pub struct Lists {
     pub bytes: Vec<u8>,
 }
 
-impl Lists {
+impl InvertedLists {
     fn of(&self, term: u32) -> &[u8] {
         match self.starts.get(term as usize..term as usize + 2) {
             Some(&[start, end]) => &self.bytes[start as usize..end as usize],
@@ -32,7 +32,7 @@ impl Lists {
 pub(crate) struct InvertedRun {
     pub terms: Terms,
     /// In the order of their documents.
-    pub batches: Vec<Lists>,
+    pub batches: Vec<InvertedLists>,
 }
 
 pub(crate) struct InvertedTerms {
@@ -40,18 +40,18 @@ pub(crate) struct InvertedTerms {
     owners: Arc<Owners>,
     owner: u32,
     /// In the order of the lexicon. Made when the first is asked for.
-    order: Option<Vec<Term>>,
+    order: Option<Vec<InvertedTerm>>,
     suffixes: Vec<u8>,
     given: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Term {
+struct InvertedTerm {
     /// See [`order_key`].
     key: u64,
     number: u32,
     /// Among the suffixes of the owner.
-    place: TermPlace,
+    place: StringPlace,
 }
 
 /// Terms whose lists are prefetched.
@@ -62,16 +62,17 @@ impl InvertedTerms {
         Self { run, owners, owner, order: None, suffixes: Vec::new(), given: 0 }
     }
 
-    fn sort(&mut self) -> Vec<Term> {
-        let (mut order, suffixes) = (Vec::new(), &mut self.suffixes);
+    fn sort(&mut self) -> Vec<InvertedTerm> {
+        let mut order = Vec::new();
+        let suffixes = &mut self.suffixes;
         self.run.terms.for_each(|number, collection, suffix| {
             if self.owners.of(collection) == self.owner {
-                let place = TermPlace::new(suffixes.len(), collection, suffix.len());
+                let place = StringPlace::new(suffixes.len(), collection, suffix.len());
                 suffixes.extend_from_slice(suffix);
-                order.push(Term { key: order_key(collection, suffix), number, place });
+                order.push(InvertedTerm { key: order_key(collection, suffix), number, place });
             }
         });
-        let string = |term: &Term| term.place.of(suffixes);
+        let string = |term: &InvertedTerm| term.place.of(suffixes);
         order.sort_unstable_by(|a, b| a.key.cmp(&b.key).then_with(|| string(a).cmp(string(b))));
         order
     }

@@ -23,7 +23,7 @@ pub const LONGEST_LINE: usize = 256 << 10;
 pub(crate) const MOST_LINES_BYTES: usize = 16 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum ValueRole {
     Other,
     Name,
     /// A part of the document's text.
@@ -37,19 +37,19 @@ pub(crate) const NUMBER: u32 = 4;
 
 /// A value that may differ in the next line: a string, or a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Value {
-    pub role: Role,
+pub(crate) struct LineValue {
+    pub role: ValueRole,
     pub is_number: bool,
 }
 
-impl Value {
-    const NONE: Self = Self { role: Role::Other, is_number: false };
+impl LineValue {
+    const NONE: Self = Self { role: ValueRole::Other, is_number: false };
 
     fn bits(self) -> u32 {
         let role = match self.role {
-            Role::Other => 0,
-            Role::Name => NAME,
-            Role::Text => TEXT,
+            ValueRole::Other => 0,
+            ValueRole::Name => NAME,
+            ValueRole::Text => TEXT,
         };
         if self.is_number { role | NUMBER } else { role }
     }
@@ -60,7 +60,7 @@ impl Value {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LineShape {
     count: u8,
-    values: [Value; MOST_VALUES],
+    values: [LineValue; MOST_VALUES],
     /// The end of the bytes before each value, and of those behind the last one.
     ends: [u16; MOST_VALUES + 1],
     around: [u8; MOST_AROUND],
@@ -74,14 +74,17 @@ impl LineShape {
     /// The shape with these values, each behind its bytes, and bytes behind all. None without a
     /// text, with two names, with too many values or bytes, or where what follows a value does not
     /// end it: a string ends at the next quote, and a number at its last possible byte.
-    pub(crate) fn of(values: &[(&[u8], Value)], behind: &[u8]) -> Option<Self> {
+    pub(crate) fn of(values: &[(&[u8], LineValue)], behind: &[u8]) -> Option<Self> {
         let arounds = || values.iter().map(|(before, _)| *before).chain([behind]);
         let bytes: usize = arounds().map(<[u8]>::len).sum();
         let count = |role| values.iter().filter(|(_, value)| value.role == role).count();
         if values.len() > MOST_VALUES || bytes > MOST_AROUND {
             return None;
         }
-        if count(Role::Name) > 1 || count(Role::Text) == 0 || behind.last() != Some(&b'\n') {
+        if count(ValueRole::Name) > 1
+            || count(ValueRole::Text) == 0
+            || behind.last() != Some(&b'\n')
+        {
             return None;
         }
         for (&(before, value), after) in values.iter().zip(arounds().skip(1)) {
@@ -90,14 +93,16 @@ impl LineShape {
                 true => after.first().is_some_and(|byte| !is_of_number(byte)),
                 false => quotes[1],
             };
-            if !ends || quotes[0] == value.is_number || value.is_number && value.role == Role::Text
+            if !ends
+                || quotes[0] == value.is_number
+                || value.is_number && value.role == ValueRole::Text
             {
                 return None;
             }
         }
         let mut shape = Self {
             count: values.len() as u8,
-            values: [Value::NONE; MOST_VALUES],
+            values: [LineValue::NONE; MOST_VALUES],
             ends: [0; MOST_VALUES + 1],
             around: [0; MOST_AROUND],
         };
@@ -115,13 +120,13 @@ impl LineShape {
 
     /// Of lines that are one string each, a text.
     pub(crate) fn of_strings() -> Self {
-        let text = Value { role: Role::Text, is_number: false };
+        let text = LineValue { role: ValueRole::Text, is_number: false };
         Self::of(&[(b"\"", text)], b"\"\n").expect("a string ends at its quote")
     }
 
     /// Each with the bytes before it.
     #[cfg(any(test, fuzzing))]
-    pub(crate) fn values(&self) -> impl DoubleEndedIterator<Item = (&[u8], Value)> {
+    pub(crate) fn values(&self) -> impl DoubleEndedIterator<Item = (&[u8], LineValue)> {
         (0..usize::from(self.count)).map(|n| (self.around(n), self.values[n]))
     }
 
@@ -140,13 +145,14 @@ impl LineShape {
     }
 
     pub(crate) fn words(&self) -> [u32; SHAPE_WORDS] {
-        let is_text = |value: &Value| value.role == Role::Text;
+        let is_text = |value: &LineValue| value.role == ValueRole::Text;
         let first = self.values.iter().position(is_text).unwrap_or(0) as u32;
         let last = self.values.iter().rposition(is_text).unwrap_or(0) as u32;
         let (chunks, _) = self.around.as_chunks();
-        let is_named = self.values.iter().any(|value| value.role == Role::Name);
+        let is_named = self.values.iter().any(|value| value.role == ValueRole::Name);
         let numbers = [self.count.into(), is_named.into(), first, last].into_iter();
-        let numbers = numbers.chain(self.values.map(Value::bits)).chain(self.ends.map(u32::from));
+        let numbers =
+            numbers.chain(self.values.map(LineValue::bits)).chain(self.ends.map(u32::from));
         let mut words = [0; SHAPE_WORDS];
         let all = numbers.chain(chunks.iter().map(|chunk| u32::from_le_bytes(*chunk)));
         words.iter_mut().zip(all).for_each(|(word, number)| *word = number);
@@ -164,8 +170,8 @@ pub(crate) fn number_bytes(bytes: &[u8]) -> Option<usize> {
     let length = bytes.iter().take_while(|byte| is_of_number(byte)).count();
     let number = &bytes[..length];
     let parts = number.strip_prefix(b"-").unwrap_or(number).splitn(2, |&byte| byte == b'.');
-    let (mut parts, are_digits) =
-        (parts, |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit));
+    let mut parts = parts;
+    let are_digits = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
     let whole = parts.next()?;
     let is_number =
         are_digits(whole) && (whole.len() == 1 || whole[0] != b'0') && parts.all(are_digits);
@@ -229,14 +235,14 @@ impl AsLines {
 mod tests {
     use super::*;
 
-    const NAMED: Value = Value { role: Role::Name, is_number: false };
-    const NUMBERED: Value = Value { role: Role::Name, is_number: true };
-    const TEXTUAL: Value = Value { role: Role::Text, is_number: false };
-    const YEAR: Value = Value { role: Role::Other, is_number: true };
+    const NAMED: LineValue = LineValue { role: ValueRole::Name, is_number: false };
+    const NUMBERED: LineValue = LineValue { role: ValueRole::Name, is_number: true };
+    const TEXTUAL: LineValue = LineValue { role: ValueRole::Text, is_number: false };
+    const YEAR: LineValue = LineValue { role: ValueRole::Other, is_number: true };
 
     #[test]
     fn a_shape_says_where_values_end() {
-        let of = |values: &[(&str, Value)], behind: &str| {
+        let of = |values: &[(&str, LineValue)], behind: &str| {
             let values: Vec<_> = values.iter().map(|(before, v)| (before.as_bytes(), *v)).collect();
             LineShape::of(&values, behind.as_bytes())
         };
@@ -254,10 +260,12 @@ mod tests {
         assert_eq!((&rich.words()[..4], rich.end_bytes()), (&[5, 1, 0, 4][..], 1));
         assert_eq!(rich.words()[4..10], [TEXT, NUMBER, TEXT, NAME | NUMBER, TEXT, 0]);
 
-        let (named, text) = (("\"", NAMED), ("\",\"", TEXTUAL));
+        let named = ("\"", NAMED);
+        let text = ("\",\"", TEXTUAL);
         assert!(of(&[named, text], "\"}\n").is_some());
         assert_eq!(of(&[text], "\"\n").unwrap().words()[..4], [1, 0, 0, 0]);
-        let many = |count| [vec![named, text], vec![("\",\"", Value::NONE); count - 2]].concat();
+        let many =
+            |count| [vec![named, text], vec![("\",\"", LineValue::NONE); count - 2]].concat();
         assert!(of(&many(MOST_VALUES), "\"\n").is_some());
         assert!(of(&many(MOST_VALUES + 1), "\"\n").is_none());
         let long = format!("\"{}\n", "}".repeat(MOST_AROUND - 6));
@@ -276,7 +284,7 @@ mod tests {
             (vec![("\"", NUMBERED), ("\",\"", TEXTUAL)], "\"\n"),
             (vec![(":", NUMBERED), ("0,\"", TEXTUAL)], "\"\n"),
             (vec![(":", NUMBERED), ("", TEXTUAL)], "\"\n"),
-            (vec![named, ("\":", Value { role: Role::Text, is_number: true })], "}\n"),
+            (vec![named, ("\":", LineValue { role: ValueRole::Text, is_number: true })], "}\n"),
         ] {
             assert_eq!(of(&values, behind), None, "{values:?} {behind}");
         }

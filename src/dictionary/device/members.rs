@@ -4,11 +4,11 @@
 use crate::dictionary::strings::hash::hash;
 use crate::order::SKETCH_UNIT_BYTES;
 use crate::text::analysis::MAX_TERM_BYTES;
-use crate::text::scan::{Key, key_of};
+use crate::text::scan::{TokenKey, key_of};
 
 /// Mixes a key: multiply and fold, so that both halves reach the upper bits.
 #[inline]
-fn mix(key: Key) -> u64 {
+fn mix(key: TokenKey) -> u64 {
     let product = u128::from(key[0] ^ 0x9e37_79b9_7f4a_7c15)
         * u128::from(key[1].rotate_left(23) ^ 0xd6e8_feb8_6659_fd93);
     (product >> 64) as u64 ^ product as u64
@@ -24,7 +24,7 @@ fn scatter(mut hash: u64) -> u64 {
 
 /// The hash of a token that has a key, its only member of the [`Sketch`](crate::order::Sketch).
 #[inline]
-pub(crate) fn hash_of_key(key: Key) -> u64 {
+pub(crate) fn hash_of_key(key: TokenKey) -> u64 {
     scatter(mix(key))
 }
 

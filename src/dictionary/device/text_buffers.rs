@@ -65,10 +65,10 @@ fn rounded(bytes: usize) -> usize {
 }
 
 /// An area of one buffer, or of many.
-struct Shared {
+struct BufferArea {
     /// Stands before the area, so that it is dropped before that is freed.
     pin: OnceLock<Pin>,
-    /// The area's beginning; each part of it belongs to one [`Memory`].
+    /// The area's beginning; each part of it belongs to one [`BufferMemory`].
     start: *mut u8,
     bytes: usize,
     area: Area,
@@ -77,11 +77,11 @@ struct Shared {
 }
 
 // SAFETY: the area is the allocator's; only the owner of a part of it looks there.
-unsafe impl Send for Shared {}
+unsafe impl Send for BufferArea {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for BufferArea {}
 
-impl Shared {
+impl BufferArea {
     fn new(bytes: usize, all: &Arc<AtomicUsize>) -> Self {
         let mut area = Area::new(bytes, if bytes < HUGE { bytes } else { 0 });
         all.fetch_add(bytes, Ordering::Relaxed);
@@ -89,7 +89,7 @@ impl Shared {
     }
 }
 
-impl Shared {
+impl BufferArea {
     /// Makes the area larger where nobody copies it.
     fn grow(&mut self, bytes: usize) {
         self.area = std::mem::take(&mut self.area).grown(bytes);
@@ -99,20 +99,20 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for BufferArea {
     fn drop(&mut self) {
         self.all.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
 /// The memory of a buffer: a part of an area.
-struct Memory {
-    of: Arc<Shared>,
+struct BufferMemory {
+    of: Arc<BufferArea>,
     at: usize,
     bytes: usize,
 }
 
-impl Deref for Memory {
+impl Deref for BufferMemory {
     type Target = [u8];
 
     #[inline]
@@ -122,7 +122,7 @@ impl Deref for Memory {
     }
 }
 
-impl DerefMut for Memory {
+impl DerefMut for BufferMemory {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above.
@@ -144,9 +144,9 @@ pub struct TextBuffers {
 #[derive(Default)]
 struct Held {
     /// The one that came back last is the last one.
-    spare: VecDeque<Memory>,
+    spare: VecDeque<BufferMemory>,
     /// The unused rest of the last shared area.
-    rest: Option<Memory>,
+    rest: Option<BufferMemory>,
     /// Bytes up to which memory is kept. With 0 none is.
     most: usize,
 }
@@ -172,10 +172,10 @@ impl TextBuffers {
         lock(&self.held)
     }
 
-    fn take(&self, room: usize) -> Memory {
+    fn take(&self, room: usize) -> BufferMemory {
         let bytes = rounded(room);
         let mut held = self.held();
-        let fits = |memory: &Memory| (bytes..=2 * bytes).contains(&memory.bytes);
+        let fits = |memory: &BufferMemory| (bytes..=2 * bytes).contains(&memory.bytes);
         if let Some(at) = held.spare.iter().rposition(fits) {
             return held.spare.remove(at).expect("it was found there");
         }
@@ -198,7 +198,8 @@ impl TextBuffers {
         // If others use what there is, no more is taken than is needed.
         let is_own = is_own || is_over(new, &held);
         let new = if is_own { bytes } else { new };
-        let whole = Memory { of: Arc::new(Shared::new(new, &self.bytes)), at: 0, bytes: new };
+        let whole =
+            BufferMemory { of: Arc::new(BufferArea::new(new, &self.bytes)), at: 0, bytes: new };
         if is_own {
             return whole;
         }
@@ -207,7 +208,7 @@ impl TextBuffers {
         held.part(bytes).expect("a new area has room")
     }
 
-    fn give(&self, memory: Memory) {
+    fn give(&self, memory: BufferMemory) {
         let mut held = self.held();
         let spare = || held.spare.iter().map(|memory| memory.bytes).sum::<usize>();
         if held.most == 0 || !self.for_device && spare() + memory.bytes > held.most {
@@ -228,9 +229,9 @@ impl TextBuffers {
 }
 
 impl Held {
-    fn part(&mut self, bytes: usize) -> Option<Memory> {
+    fn part(&mut self, bytes: usize) -> Option<BufferMemory> {
         let rest = self.rest.as_mut().filter(|rest| rest.bytes >= bytes)?;
-        let part = Memory { of: rest.of.clone(), at: rest.at, bytes };
+        let part = BufferMemory { of: rest.of.clone(), at: rest.at, bytes };
         rest.at += bytes;
         rest.bytes -= bytes;
         Some(part)
@@ -240,7 +241,7 @@ impl Held {
 /// Bytes that grow, in memory that comes from [`TextBuffers`] and goes back there.
 #[derive(Default)]
 pub struct TextBuffer {
-    memory: Option<Memory>,
+    memory: Option<BufferMemory>,
     len: usize,
     home: Arc<TextBuffers>,
 }
@@ -289,7 +290,7 @@ impl TextBuffer {
     fn grow(&mut self, bytes: usize) {
         // Large memory that is nobody else's is moved by the system.
         if bytes > HUGE
-            && let Some(Memory { of, bytes: all, .. }) = &mut self.memory
+            && let Some(BufferMemory { of, bytes: all, .. }) = &mut self.memory
             && let Some(own) = Arc::get_mut(of).filter(|own| own.pin.get().is_none())
             && own.bytes == *all
         {
@@ -391,7 +392,7 @@ impl TextBuffer {
     /// Has its memory pinned, unless it is: `pin` gets all of the area, which other buffers may
     /// fill meanwhile, and its result is dropped before that is freed. One thread at a time.
     pub(crate) fn pin(&mut self, pin: impl FnOnce(*const [u8]) -> Option<Pin>) {
-        if let Some(Memory { of, .. }) = &self.memory
+        if let Some(BufferMemory { of, .. }) = &self.memory
             && of.pin.get().is_none()
             && let Some(pin) = pin(std::ptr::slice_from_raw_parts(of.start, of.bytes))
         {

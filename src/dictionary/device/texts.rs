@@ -80,7 +80,7 @@ impl PieceGroup for TextGroup {
 }
 
 /// Gathers the texts of one piece after the other.
-pub struct Texts {
+pub struct TextGatherer {
     text: PieceText,
     /// Bytes and documents of the last piece: the next one's are about as many.
     last: (usize, usize),
@@ -90,9 +90,10 @@ pub struct Texts {
     pauses: Cell<bool>,
 }
 
-impl Texts {
+impl TextGatherer {
     pub fn new(buffers: Arc<TextBuffers>) -> Self {
-        let (text, pauses) = (PieceText::of(&buffers), Cell::new(false));
+        let text = PieceText::of(&buffers);
+        let pauses = Cell::new(false);
         Self { text, last: (0, 0), buffers, as_lines: None, pauses }
     }
 
@@ -117,7 +118,7 @@ impl Texts {
     }
 }
 
-impl Regroup for Texts {
+impl Regroup for TextGatherer {
     type Group = TextGroup;
 
     const COUNTED_LATER: bool = true;
@@ -129,7 +130,8 @@ impl Regroup for Texts {
     }
 
     fn lines(&mut self, bytes: TextBuffer, lines: DeviceLines) {
-        (self.text.bytes, self.text.lines) = (bytes, Some(lines));
+        self.text.bytes = bytes;
+        self.text.lines = Some(lines);
     }
 
     /// Its length is not known, and 0 stands for it. Panics if the piece would have 4 GiB or more.

@@ -39,7 +39,8 @@ fn each_piece_has_the_sketch_of_its_forms() {
     let estimate = m.end_piece().estimate();
     assert!((28_500..31_500).contains(&estimate), "{estimate}");
     words(5000, 6000).for_each(|word| _ = m.term_of_token(&word));
-    let (known, mut fresh) = (m.end_piece(), memo(0));
+    let known = m.end_piece();
+    let mut fresh = memo(0);
     words(5000, 6000).for_each(|word| _ = fresh.term_of_token(&word));
     assert_eq!(known, fresh.end_piece(), "what a memo knows makes no difference");
     assert_eq!(m.end_piece(), Sketch::default());

@@ -30,7 +30,8 @@ pub(crate) fn code_of(term: &[u8]) -> Option<u64> {
     if term.is_empty() || term.len() > CODED_BYTES {
         return None;
     }
-    let (mut code, mut rest) = (0, term.iter());
+    let mut code = 0;
+    let mut rest = term.iter();
     for _ in 0..CODED_BYTES / 3 {
         let mut three = 0;
         for _ in 0..3 {

@@ -19,7 +19,8 @@ pub(crate) fn double<S, const LINE: usize>(
 ) where
     S: Copy + Default + PartialEq + Zeroable,
 {
-    let (free, before) = (S::default(), slots.len());
+    let free = S::default();
+    let before = slots.len();
     slots.lengthen(before * 2);
     let from = slots[..before].iter().position(|slot| *slot == free).expect("a slot is free");
     let from = (from / LINE + 1) * LINE;

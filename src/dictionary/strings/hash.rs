@@ -42,7 +42,7 @@ pub(crate) struct HashTable {
 
 /// What [`HashTable::find_or_insert`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FoundOrNew {
     Old(u32),
     /// The given number, which is there now.
     New,
@@ -103,17 +103,17 @@ impl HashTable {
         hash: u64,
         number: u32,
         same: impl FnMut(u32) -> bool,
-    ) -> Found {
+    ) -> FoundOrNew {
         debug_assert!(number < u32::MAX);
         if self.used * 10 >= self.slots.len() * 7 {
             self.grow();
         }
         match self.probe(hash, same) {
-            Ok(old) => Found::Old(old),
+            Ok(old) => FoundOrNew::Old(old),
             Err(free) => {
                 self.slots[free] = (hash & UPPER) | (u64::from(number) + 1);
                 self.used += 1;
-                Found::New
+                FoundOrNew::New
             }
         }
     }
@@ -166,11 +166,11 @@ mod tests {
             for key in keys {
                 let next = strings.len() as u32;
                 match table.find_or_insert(weak(key), next, |n| strings[n as usize] == key) {
-                    Found::New => {
+                    FoundOrNew::New => {
                         strings.push(key);
                         prop_assert_eq!(map.insert(key, next), None);
                     }
-                    Found::Old(n) => prop_assert_eq!(map.get(&key), Some(&n)),
+                    FoundOrNew::Old(n) => prop_assert_eq!(map.get(&key), Some(&n)),
                 }
             }
             prop_assert_eq!(table.len(), map.len());

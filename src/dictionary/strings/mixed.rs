@@ -4,11 +4,11 @@
 
 use crate::dictionary::device::members::hash_of_key;
 use crate::dictionary::memo::NO_TERM;
-use crate::text::scan::Key;
+use crate::text::scan::TokenKey;
 
 /// What a stretch is that has one token, or none.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Meaning {
+pub(crate) struct StretchMeaning {
     /// The term, which is [`NO_TERM`] where there is no token.
     pub(crate) term: u32,
     /// Of the token's form, for the sketch of a piece: its bytes, if these matter, and its hash.
@@ -16,14 +16,14 @@ pub(crate) struct Meaning {
     pub(crate) hash: u64,
 }
 
-impl Meaning {
+impl StretchMeaning {
     /// Of a stretch without tokens.
     pub(crate) const NOTHING: Self = Self { term: NO_TERM, bytes: 0, hash: 0 };
 }
 
 /// The last stretch at each of a few places, which its bytes choose.
 pub(crate) struct Mixed {
-    known: Box<[(Key, Meaning)]>,
+    known: Box<[(TokenKey, StretchMeaning)]>,
 }
 
 /// A power of two; all of them fit the second-level cache and leave most of it to others.
@@ -31,23 +31,23 @@ const PLACES: usize = 1 << 11;
 
 impl Default for Mixed {
     fn default() -> Self {
-        Self { known: vec![<(Key, Meaning)>::default(); PLACES].into() }
+        Self { known: vec![<(TokenKey, StretchMeaning)>::default(); PLACES].into() }
     }
 }
 
 impl Mixed {
-    fn place(key: Key) -> usize {
+    fn place(key: TokenKey) -> usize {
         hash_of_key(key) as usize % PLACES
     }
 
     /// What is known of a stretch.
     #[inline]
-    pub(crate) fn get(&self, key: Key) -> Option<Meaning> {
+    pub(crate) fn get(&self, key: TokenKey) -> Option<StretchMeaning> {
         let (known, meaning) = self.known[Self::place(key)];
         (known == key).then_some(meaning)
     }
 
-    pub(crate) fn put(&mut self, key: Key, meaning: Meaning) {
+    pub(crate) fn put(&mut self, key: TokenKey, meaning: StretchMeaning) {
         self.known[Self::place(key)] = (key, meaning);
     }
 

@@ -11,9 +11,9 @@ const _: () = assert!(2 * MOST_STRING_BYTES < 1 << PLACE_BITS);
 /// The place of a term's string, the term's trie collection, and the string's length: 40, 16 and 8
 /// bits of one `u64`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TermPlace(u64);
+pub(crate) struct StringPlace(u64);
 
-impl TermPlace {
+impl StringPlace {
     /// Panics if the string begins at 1 TiB or later, which the limit of a run rules out, or has
     /// more than 255 bytes.
     #[inline]
@@ -57,11 +57,11 @@ mod tests {
             collection in prop_oneof![Just(0), any::<u16>(), Just(u16::MAX)],
             bytes in prop_oneof![Just(0), 0usize..256, Just(255)],
         ) {
-            let place = TermPlace::new(start, collection, bytes);
+            let place = StringPlace::new(start, collection, bytes);
             prop_assert_eq!((place.start(), place.collection()), (start, collection));
             prop_assert_eq!(place.0 as u8 as usize, bytes);
             let strings = vec![7; start % 1000 + bytes];
-            let near = TermPlace::new(start % 1000, collection, bytes);
+            let near = StringPlace::new(start % 1000, collection, bytes);
             prop_assert_eq!(near.of(&strings), &vec![7; bytes][..]);
         }
     }
@@ -69,6 +69,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "below 1 TiB")]
     fn a_place_has_forty_bits() {
-        TermPlace::new(1 << 40, 0, 1);
+        StringPlace::new(1 << 40, 0, 1);
     }
 }

@@ -108,7 +108,8 @@ mod tests {
                 let mut strings = b"others".to_vec();
                 (Suffix::new(collection, bytes.as_bytes()).moved(bytes.as_bytes(), &mut strings), strings)
             };
-            let ((a_suffix, a_strings), (b_suffix, b_strings)) = (of(&a, 7), of(&b, 7));
+            let (a_suffix, a_strings) = of(&a, 7);
+            let (b_suffix, b_strings) = of(&b, 7);
             prop_assert_eq!(a_suffix.of(&a_strings), a.as_bytes());
             prop_assert_eq!(a_suffix.order_key(&a_strings), order_key(7, a.as_bytes()));
             prop_assert_eq!(b_suffix.of(&b_strings), b.as_bytes());

@@ -7,7 +7,7 @@ use crate::gpu::floor::machine::ALIGN;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::cmp::Reverse;
 
-pub(crate) type Row = [u32; 4];
+pub(crate) type ShareRow = [u32; 4];
 
 /// Places in a block's streams have 32 bits.
 pub(crate) const MOST_BLOCK_BYTES: u64 =
@@ -34,7 +34,8 @@ impl Most {
     }
 
     pub fn pinned_bytes(&self) -> usize {
-        let rows = [self.segments + PADDING, TRIE_COLLECTIONS].map(|rows| rows * size_of::<Row>());
+        let rows =
+            [self.segments + PADDING, TRIE_COLLECTIONS].map(|rows| rows * size_of::<ShareRow>());
         [self.bytes, rows[0], rows[1]].iter().map(|bytes| bytes.next_multiple_of(ALIGN)).sum()
     }
 
@@ -46,16 +47,16 @@ impl Most {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TokenBlock {
     /// By collection, then docid; then rows of zeros as padding.
-    pub segments: Vec<Row>,
+    pub segments: Vec<ShareRow>,
     /// By falling bytes.
-    pub work: Vec<Row>,
+    pub work: Vec<ShareRow>,
     pub input_bytes: u32,
     pub stream_bytes: u32,
     pub tokens: u64,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Share {
+struct CollectionShare {
     bytes: u32,
     segments: u32,
     place: u32,
@@ -70,7 +71,7 @@ impl TokenBlock {
     pub fn of(block: &[(&TokenGroup, u32)]) -> Self {
         let bytes: u64 = block.iter().map(|(group, _)| group.bytes.len() as u64).sum();
         assert!(bytes <= MOST_BLOCK_BYTES, "a block has {bytes} bytes");
-        let mut shares = vec![Share::default(); TRIE_COLLECTIONS];
+        let mut shares = vec![CollectionShare::default(); TRIE_COLLECTIONS];
         for (group, _) in block {
             let mut start = 0;
             for &(collection, end) in &group.collections {
@@ -80,9 +81,12 @@ impl TokenBlock {
                 start = end;
             }
         }
-        let (mut work, mut place, mut next) = (Vec::new(), 0, 0);
+        let mut work = Vec::new();
+        let mut place = 0;
+        let mut next = 0;
         for (collection, share) in (0u32..).zip(&mut shares).filter(|(_, share)| share.bytes > 0) {
-            (share.place, share.next) = (place, next);
+            share.place = place;
+            share.next = next;
             work.push([collection, place / STREAM_ALIGN, share.bytes, next]);
             place += share.bytes.next_multiple_of(STREAM_ALIGN);
             next += share.segments;

@@ -72,7 +72,7 @@ impl TreeRoom {
 
 /// The counters of a run, once a launch is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct TreeUsage {
     pub taken: TreeRoom,
     /// How often each arena was full, 16 bits each: the run is lost.
     pub full: u64,
@@ -82,7 +82,7 @@ pub struct Usage {
     pub list_bytes: u64,
 }
 
-impl From<[u64; COUNTERS]> for Usage {
+impl From<[u64; COUNTERS]> for TreeUsage {
     fn from(
         [nodes, string_words, records, slice_units, _, full, terms, postings, list_bytes]: [u64; COUNTERS],
     ) -> Self {
@@ -93,16 +93,16 @@ impl From<[u64; COUNTERS]> for Usage {
 
 /// Tokens still to be indexed, or under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Coming {
+pub(crate) struct ComingTokens {
     pub tokens: u64,
     pub bytes: u64,
     /// Of the run, with those of these tokens.
     pub documents: u32,
 }
 
-impl Usage {
+impl TreeUsage {
     /// Upper bound of the arenas' use once what comes is indexed by `warps` warps.
-    pub(crate) fn with(&self, coming: &Coming, warps: u32) -> TreeRoom {
+    pub(crate) fn with(&self, coming: &ComingTokens, warps: u32) -> TreeRoom {
         let terms = self.terms + coming.tokens;
         let roots = terms.min(TRIE_COLLECTIONS as u64);
         // A gap below the number of documents; a second byte of a tf stands for 128 tokens.
@@ -140,10 +140,10 @@ mod tests {
 
     #[test]
     fn what_comes_is_never_less_than_what_is_there() {
-        let usage = Usage::from([10, 20, 30, 40, 7, 0, 5, 9, 11]);
-        let none = usage.with(&Coming::default(), 0);
+        let usage = TreeUsage::from([10, 20, 30, 40, 7, 0, 5, 9, 11]);
+        let none = usage.with(&ComingTokens::default(), 0);
         assert_eq!((none.records, none.nodes, none.string_words), (5, 5, 21));
-        let some = usage.with(&Coming { tokens: 1, bytes: 2, documents: 1 }, 3);
+        let some = usage.with(&ComingTokens { tokens: 1, bytes: 2, documents: 1 }, 3);
         assert_eq!(some.records, 6 + 3 * 64);
         assert!(some.holds(none));
     }

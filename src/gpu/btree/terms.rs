@@ -4,11 +4,11 @@
 use std::ops::Range;
 
 /// Terms, bytes of their suffixes, bytes of their lists.
-pub(crate) type Sums = [u64; 3];
+pub(crate) type TermSums = [u64; 3];
 
 /// Where each collection begins, and the sums of all.
-pub(crate) fn starts(sums: &[Sums]) -> (Vec<Sums>, Sums) {
-    let mut all = Sums::default();
+pub(crate) fn starts(sums: &[TermSums]) -> (Vec<TermSums>, TermSums) {
+    let mut all = TermSums::default();
     let starts = sums
         .iter()
         .map(|sums| {
@@ -21,13 +21,16 @@ pub(crate) fn starts(sums: &[Sums]) -> (Vec<Sums>, Sums) {
 }
 
 /// Cuts collections into ranges of at most `most`; a range of one collection may have more.
-pub(crate) fn ranges(sums: &[Sums], most: Sums) -> Vec<Range<usize>> {
-    let (mut ranges, mut start, mut here) = (Vec::new(), 0, Sums::default());
+pub(crate) fn ranges(sums: &[TermSums], most: TermSums) -> Vec<Range<usize>> {
+    let mut ranges = Vec::new();
+    let mut start = 0;
+    let mut here = TermSums::default();
     for (i, sums) in sums.iter().enumerate() {
         let with: Vec<u64> = here.iter().zip(sums).map(|(a, b)| a + b).collect();
         if i > start && with.iter().zip(most).any(|(&with, most)| with > most) {
             ranges.push(start..i);
-            (start, here) = (i, *sums);
+            start = i;
+            here = *sums;
         } else {
             here = [with[0], with[1], with[2]];
         }
@@ -53,7 +56,7 @@ pub(crate) struct TermColumns<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Term<'a> {
+pub(crate) struct TreeTerm<'a> {
     /// Without the prefix that its collection implies.
     pub suffix: &'a [u8],
     pub df: u32,
@@ -63,13 +66,13 @@ pub(crate) struct Term<'a> {
 }
 
 impl<'a> Iterator for TermColumns<'a> {
-    type Item = Term<'a>;
+    type Item = TreeTerm<'a>;
 
-    fn next(&mut self) -> Option<Term<'a>> {
+    fn next(&mut self) -> Option<TreeTerm<'a>> {
         let (suffix, suffixes) =
             self.suffixes.split_at_checked(usize::from(*self.lengths.first()?))?;
         let (list, lists) = self.lists.split_at_checked(*self.list_bytes.first()? as usize)?;
-        let term = Term { suffix, df: *self.dfs.first()?, last: *self.lasts.first()?, list };
+        let term = TreeTerm { suffix, df: *self.dfs.first()?, last: *self.lasts.first()?, list };
         *self = Self {
             lengths: &self.lengths[1..],
             dfs: &self.dfs[1..],
@@ -107,8 +110,8 @@ mod tests {
             suffixes: b"ab",
             lists: &[7, 8, 9],
         };
-        assert_eq!(columns.next(), Some(Term { suffix: b"ab", df: 1, last: 5, list: &[7] }));
-        assert_eq!(columns.next(), Some(Term { suffix: b"", df: 2, last: 6, list: &[8, 9] }));
+        assert_eq!(columns.next(), Some(TreeTerm { suffix: b"ab", df: 1, last: 5, list: &[7] }));
+        assert_eq!(columns.next(), Some(TreeTerm { suffix: b"", df: 2, last: 6, list: &[8, 9] }));
         assert_eq!(columns.next(), None);
     }
 }

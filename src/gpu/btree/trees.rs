@@ -5,13 +5,13 @@
 //! hold all that arenas of this size can, into which a closed run is written.
 
 use super::block::{Most, TokenBlock};
-use super::room::{COUNTERS, TreeRoom, Usage};
-use super::terms::Sums;
+use super::room::{COUNTERS, TreeRoom, TreeUsage};
+use super::terms::TermSums;
 use super::{TreeArray, TreeTuning};
 use crate::dictionary::stream::TokenGroup;
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::floor::machine::{CudaQueue, Machine, UnderWay, Work};
+use crate::gpu::floor::machine::{CudaQueue, DeviceWork, Machine, UnderWay};
 use crate::gpu::floor::modules::Toolchain;
 use crate::gpu::floor::steps::Step;
 use crate::gpu::floor::wake::Wake;
@@ -19,12 +19,12 @@ use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::ops::Range;
 
 /// None if no buffer was free.
-pub(crate) type Given = Option<Box<dyn UnderWay>>;
+pub(crate) type TreeTicket = Option<Box<dyn UnderWay>>;
 
 type Up<'a> = Vec<(TreeArray, u64, Vec<&'a [u8]>)>;
 
 const ALL: Range<u32> = 0..TRIE_COLLECTIONS as u32;
-const SUMS_BYTES: u64 = (TRIE_COLLECTIONS * size_of::<Sums>()) as u64;
+const SUMS_BYTES: u64 = (TRIE_COLLECTIONS * size_of::<TermSums>()) as u64;
 const COUNTED: (TreeArray, Range<u64>) = (TreeArray::Counters, 0..8 * COUNTERS as u64);
 
 /// Percent of the memory behind a block for arenas: columns take two thirds as much.
@@ -47,7 +47,7 @@ pub struct Trees {
     /// Bytes of one download: a multiple of four.
     pub(crate) stretch_bytes: usize,
     /// The kernel that writes the columns, until it is done.
-    collecting: Given,
+    collecting: TreeTicket,
     wakes: [Option<Wake>; 2],
 }
 
@@ -130,8 +130,8 @@ impl Trees {
         up: Up<'_>,
         steps: Vec<Step<TreeArray>>,
         down: Vec<(TreeArray, Range<u64>)>,
-    ) -> Result<Given, GpuError> {
-        let given = self.machine.give(&Work { up, steps, down })?;
+    ) -> Result<TreeTicket, GpuError> {
+        let given = self.machine.give(&DeviceWork { up, steps, down })?;
         if given.is_some() {
             self.machine.wake(self.wakes.iter().flatten().cloned().collect())?;
         }
@@ -146,7 +146,7 @@ impl Trees {
         &mut self,
         pieces: &[(&TokenGroup, u32)],
         block: &TokenBlock,
-    ) -> Result<Given, GpuError> {
+    ) -> Result<TreeTicket, GpuError> {
         let steps = vec![self.tuning.regroup(block), self.tuning.insert(block, &self.room)];
         self.give(self.brought(pieces, block), steps, vec![COUNTED])
     }
@@ -159,12 +159,12 @@ impl Trees {
         &mut self,
         pieces: &[(&TokenGroup, u32)],
         block: &TokenBlock,
-    ) -> Result<Given, GpuError> {
+    ) -> Result<TreeTicket, GpuError> {
         self.give(self.brought(pieces, block), vec![], vec![])
     }
 
     /// Regroups, and with `inserts` inserts, a block that was brought: to measure that.
-    pub fn work_on(&mut self, block: &TokenBlock, inserts: bool) -> Result<Given, GpuError> {
+    pub fn work_on(&mut self, block: &TokenBlock, inserts: bool) -> Result<TreeTicket, GpuError> {
         let mut steps = vec![self.tuning.regroup(block)];
         steps.extend(inserts.then(|| self.tuning.insert(block, &self.room)));
         self.give(vec![], steps, vec![COUNTED])
@@ -180,13 +180,13 @@ impl Trees {
     }
 
     /// None while no buffer is free.
-    pub(crate) fn measure(&mut self) -> Result<Given, GpuError> {
+    pub(crate) fn measure(&mut self) -> Result<TreeTicket, GpuError> {
         let steps = vec![self.tuning.measure(ALL)];
         self.give(vec![], steps, vec![(TreeArray::Sums, 0..SUMS_BYTES)])
     }
 
     /// Writes all terms into columns, in the order of the lexicon; all work before is done.
-    pub(crate) fn collect(&mut self, starts: &[Sums], all: Sums) -> Result<(), GpuError> {
+    pub(crate) fn collect(&mut self, starts: &[TermSums], all: TermSums) -> Result<(), GpuError> {
         let room = TreeArray::all(&self.tuning, &self.room, &self.most);
         for (array, bytes) in room.iter().filter(|(array, _)| TreeArray::COLUMNS.contains(array)) {
             assert!(array.of_sums(all) <= *bytes, "no room for {array:?}");
@@ -203,7 +203,7 @@ impl Trees {
     pub(crate) fn download(
         &mut self,
         stretches: Vec<(TreeArray, Range<u64>)>,
-    ) -> Result<Given, GpuError> {
+    ) -> Result<TreeTicket, GpuError> {
         if let Some(collecting) = &self.collecting {
             if !collecting.is_done()? {
                 return Ok(None);
@@ -236,14 +236,14 @@ impl Trees {
 }
 
 /// The counters after an insertion that is done.
-pub fn usage(inserted: &dyn UnderWay) -> Usage {
+pub fn usage(inserted: &dyn UnderWay) -> TreeUsage {
     let mut counters = [0u64; COUNTERS];
     bytemuck::bytes_of_mut(&mut counters).copy_from_slice(inserted.bytes());
     counters.into()
 }
 
-pub(crate) fn sums(measured: &dyn UnderWay) -> Vec<Sums> {
-    let mut sums = vec![Sums::default(); TRIE_COLLECTIONS];
+pub(crate) fn sums(measured: &dyn UnderWay) -> Vec<TermSums> {
+    let mut sums = vec![TermSums::default(); TRIE_COLLECTIONS];
     bytemuck::cast_slice_mut(&mut sums).copy_from_slice(measured.bytes());
     sums
 }
@@ -259,6 +259,7 @@ fn reserve(
 }
 
 fn too_small(machine: &dyn Machine<TreeArray>, needed: TreeRoom) -> GpuError {
-    let ((limit, left), bytes) = (machine.memory(), needed.bytes());
+    let (limit, left) = machine.memory();
+    let bytes = needed.bytes();
     GpuError::Budget { device: machine.device(), what: "trees", bytes, left, limit }
 }

@@ -1,10 +1,10 @@
 //! A batch of queries as the kernels read it, and the memory that it takes. A batch is of AND or of
 //! OR, sorted by falling numbers of terms, so that queries with an n-th term come first.
 
-use super::Merging;
+use super::DingTuning;
 use super::list::DingLaid;
-use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery};
-use crate::gpu::methods::travelling::Placed;
+use crate::gpu::methods::batch::{MadeQuery, MethodBatch, PlacedQuery};
+use crate::gpu::methods::travelling::TravellingTerm;
 use bytemuck::{Pod, Zeroable};
 use std::collections::{HashMap, HashSet};
 
@@ -95,18 +95,21 @@ fn div_up(a: u64, b: u32) -> u32 {
 }
 
 pub(super) fn make(
-    batch: &mut MethodBatch<Merging>,
+    batch: &mut MethodBatch<DingTuning>,
     query: &PlacedQuery<DingLaid>,
-) -> Made<DingRecord> {
-    let (first, hits) = (batch.terms.len(), batch.used().hits as u32);
+) -> MadeQuery<DingRecord> {
+    let first = batch.terms.len();
+    let hits = batch.used().hits as u32;
     let order = match batch.all_terms {
         true => query.by_length(|laid| laid.postings),
         false => (0..query.terms.len()).collect(),
     };
     batch.terms.extend(order.iter().map(|&row| {
-        let Placed { place, laid, travels, weight } = query.terms[row];
+        let TravellingTerm { place, laid, travels, weight } = query.terms[row];
         let DingLaid { blocks, segments, postings, block_len, .. } = laid;
-        let (travels, row, new) = (travels.into(), row as u32, DingTermRecord::zeroed());
+        let travels = travels.into();
+        let row = row as u32;
+        let new = DingTermRecord::zeroed();
         DingTermRecord { place, blocks, segments, postings, row, weight, block_len, travels, ..new }
     }));
     let mut end = batch.used().words;
@@ -147,7 +150,7 @@ pub(super) fn make(
             }
         };
     }
-    Made {
+    MadeQuery {
         record,
         words: end - batch.used().words,
         hits: query.k,
@@ -158,7 +161,7 @@ pub(super) fn make(
     }
 }
 
-pub(super) fn plan(batch: &mut MethodBatch<Merging>) {
+pub(super) fn plan(batch: &mut MethodBatch<DingTuning>) {
     let mut opened = HashSet::new();
     for (t, term) in (0..).zip(&batch.terms) {
         if term.opened > 0 && opened.insert(term.opened) {
@@ -168,7 +171,8 @@ pub(super) fn plan(batch: &mut MethodBatch<Merging>) {
     batch.plan.items = batch.more.len() as u32 / 2;
     let mut more = std::mem::take(&mut batch.more);
     let mut share = |blocks: &mut dyn Iterator<Item = u32>| {
-        let (at, mut sum) = (more.len(), 0u32);
+        let at = more.len();
+        let mut sum = 0u32;
         more.push(0);
         for blocks in blocks {
             sum = sum.saturating_add(blocks);
@@ -195,7 +199,7 @@ pub(super) fn plan(batch: &mut MethodBatch<Merging>) {
         DingPlan { tiles, decoders, clearers, maximisers, ..std::mem::take(&mut batch.plan) };
 }
 
-impl MethodBatch<Merging> {
+impl MethodBatch<DingTuning> {
     fn terms_of(&self, record: &DingRecord) -> &[DingTermRecord] {
         &self.terms[record.first_term as usize..][..record.terms as usize]
     }
@@ -241,7 +245,8 @@ impl MethodBatch<Merging> {
 
     /// The tiles of the queries that have a term at `rank`.
     pub(super) fn tiles_at(&self, rank: usize) -> DingShares {
-        let (tiles, queries) = (self.plan.tiles, self.plan.decoders[rank].queries);
+        let tiles = self.plan.tiles;
+        let queries = self.plan.decoders[rank].queries;
         DingShares { queries, blocks: self.more[tiles.at + queries as usize], ..tiles }
     }
 

@@ -7,7 +7,7 @@
 use crate::codec::{CodecError, bits, vbyte};
 use crate::gpu::methods::lists::{ALIGNMENT, put};
 use crate::index::list::{
-    BEFORE_FIRST, Columns, Form, ListCodec, ListError, ListView, MAX_BLOCK, Segment,
+    BEFORE_FIRST, Form, ListCodec, ListError, ListView, MAX_BLOCK, Segment, SegmentColumns,
 };
 use bytemuck::{Pod, Zeroable};
 
@@ -67,7 +67,7 @@ pub struct DingLayer {
     segment_of: Vec<u32>,
     records: Vec<SegmentRecord>,
     bytes: Vec<u8>,
-    columns: Columns,
+    columns: SegmentColumns,
     opened_words: u64,
     block_len: u32,
 }
@@ -80,7 +80,8 @@ impl DingLayer {
         self.segment_of.clear();
         self.records.clear();
         self.bytes.clear();
-        (self.opened_words, self.block_len) = (0, 0);
+        self.opened_words = 0;
+        self.block_len = 0;
     }
 
     /// Adds the list of a run, whose docids count from `first_docid` and are below `documents`.
@@ -99,7 +100,8 @@ impl DingLayer {
         assert!([0, block_len].contains(&self.block_len), "blocks of {block_len}");
         self.block_len = block_len;
         self.columns.close();
-        let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
+        let mut docids = [0; MAX_BLOCK];
+        let mut tfs = [0; MAX_BLOCK];
         let mut before = first_docid.wrapping_add(BEFORE_FIRST);
         let base = self.bytes.len();
         let mut number = 0;
@@ -233,7 +235,8 @@ fn read_pfor(shared: &[u8], place: u64, column: &mut ColumnRecord) -> Result<(),
     };
     let levels = byte(&mut at);
     if levels != 1 {
-        let (what, found) = ("levels of exceptions for a device", levels.into());
+        let what = "levels of exceptions for a device";
+        let found = levels.into();
         return Err(CodecError::Number { what, most: 1, found });
     }
     column.width = byte(&mut at);

@@ -1,11 +1,11 @@
 //! The kernels that answer a batch, in their order.
 
-use super::Merging;
+use super::DingTuning;
 use super::batch::{DingShares, TILE, WARPS};
 use crate::gpu::floor::error::Geometry;
 use crate::gpu::floor::steps::Argument::{Array as In, Number};
 use crate::gpu::methods::batch::{BatchInput, BatchOutput, MethodBatch};
-use crate::gpu::methods::{Argument, MethodArray, MethodStep};
+use crate::gpu::methods::{MethodArgument, MethodArray, MethodStep};
 
 const OPEN_THREADS: u32 = 256;
 
@@ -26,23 +26,29 @@ pub enum Decoded {
     Gaps = 3,
 }
 
-const RECORDS: Argument = In(MethodArray::Input, 0);
-const WORDS: Argument = In(MethodArray::Words, 0);
-const NORMS: Argument = In(MethodArray::Norms, 0);
+const RECORDS: MethodArgument = In(MethodArray::Input, 0);
+const WORDS: MethodArgument = In(MethodArray::Words, 0);
+const NORMS: MethodArgument = In(MethodArray::Norms, 0);
 
-struct Maker<'a> {
-    batch: &'a MethodBatch<Merging>,
+struct StepMaker<'a> {
+    batch: &'a MethodBatch<DingTuning>,
     input: BatchInput,
     output: BatchOutput,
     steps: Vec<MethodStep>,
 }
 
-impl<'a> Maker<'a> {
-    fn new(batch: &'a MethodBatch<Merging>) -> Self {
+impl<'a> StepMaker<'a> {
+    fn new(batch: &'a MethodBatch<DingTuning>) -> Self {
         Self { batch, input: batch.input(), output: batch.output(), steps: Vec::new() }
     }
 
-    fn push(&mut self, kernel: &'static str, blocks: u32, threads: u32, arguments: Vec<Argument>) {
+    fn push(
+        &mut self,
+        kernel: &'static str,
+        blocks: u32,
+        threads: u32,
+        arguments: Vec<MethodArgument>,
+    ) {
         if blocks == 0 {
             return;
         }
@@ -55,19 +61,19 @@ impl<'a> Maker<'a> {
         self.steps.push(MethodStep { kernel, geometry, arguments });
     }
 
-    fn lists(&self) -> [Argument; 2] {
+    fn lists(&self) -> [MethodArgument; 2] {
         [In(MethodArray::Cached, 0), In(MethodArray::Input, self.input.lists as u64)]
     }
 
-    fn terms(&self) -> Argument {
+    fn terms(&self) -> MethodArgument {
         In(MethodArray::Input, self.input.terms as u64)
     }
 
-    fn firsts(&self, shares: DingShares) -> Argument {
+    fn firsts(&self, shares: DingShares) -> MethodArgument {
         In(MethodArray::Input, (self.input.more + 4 * shares.at) as u64)
     }
 
-    fn ranks(&self) -> Argument {
+    fn ranks(&self) -> MethodArgument {
         In(MethodArray::Output, self.output.beside as u64)
     }
 
@@ -79,7 +85,12 @@ impl<'a> Maker<'a> {
     }
 
     /// Arguments of most kernels: the lists if it reads any, its queries, and more.
-    fn common(&self, lists: bool, shares: DingShares, more: &[Argument]) -> Vec<Argument> {
+    fn common(
+        &self,
+        lists: bool,
+        shares: DingShares,
+        more: &[MethodArgument],
+    ) -> Vec<MethodArgument> {
         let lists = if lists { &self.lists()[..] } else { &[] };
         let queries = [self.terms(), RECORDS, self.firsts(shares), Number(shares.queries)];
         [lists, &queries, more].concat()
@@ -93,7 +104,7 @@ impl<'a> Maker<'a> {
     }
 
     /// A kernel that takes candidates in tiles.
-    fn tiles(&mut self, kernel: &'static str, rank: usize, more: &[Argument], lists: bool) {
+    fn tiles(&mut self, kernel: &'static str, rank: usize, more: &[MethodArgument], lists: bool) {
         let shares = self.batch.tiles_at(rank);
         let more = [&[Number(rank as u32)], more, &[self.ranks(), WORDS]].concat();
         let arguments = self.common(lists, shares, &more);
@@ -102,12 +113,13 @@ impl<'a> Maker<'a> {
 
     fn sum_counts(&mut self, rank: usize, chosen: bool) {
         let queries = self.batch.tiles_at(rank).queries;
-        let (rank, chosen) = (Number(rank as u32), Number(chosen.into()));
+        let rank = Number(rank as u32);
+        let chosen = Number(chosen.into());
         let arguments = vec![self.terms(), RECORDS, rank, chosen, self.ranks(), WORDS];
         self.push("ding_sum_counts", queries, TILE, arguments);
     }
 
-    fn all_terms(&mut self, merging: Merging) {
+    fn all_terms(&mut self, merging: DingTuning) {
         let documents = Number(self.batch.documents);
         for rank in 0..self.batch.plan.decoders.len() {
             if rank == 0 {
@@ -160,8 +172,8 @@ impl<'a> Maker<'a> {
     }
 }
 
-pub(super) fn all(batch: &MethodBatch<Merging>) -> Vec<MethodStep> {
-    let mut maker = Maker::new(batch);
+pub(super) fn all(batch: &MethodBatch<DingTuning>) -> Vec<MethodStep> {
+    let mut maker = StepMaker::new(batch);
     maker.open();
     match batch.all_terms {
         true => maker.all_terms(batch.how),
@@ -172,8 +184,8 @@ pub(super) fn all(batch: &MethodBatch<Merging>) -> Vec<MethodStep> {
 }
 
 /// Decodes the first list of each query of a batch, and no more: to measure that.
-pub fn decoding(batch: &MethodBatch<Merging>, what: Decoded) -> Vec<MethodStep> {
-    let mut maker = Maker::new(batch);
+pub fn decoding(batch: &MethodBatch<DingTuning>, what: Decoded) -> Vec<MethodStep> {
+    let mut maker = StepMaker::new(batch);
     maker.open();
     maker.decode(0, what);
     maker.steps

@@ -52,7 +52,7 @@ impl<A: Copy + Debug + Eq + Hash, M> Arrays<A, M> {
 }
 
 /// Operations of [`Arrays`] that need not know their memory.
-pub trait Places<A> {
+pub trait ArrayPlaces<A> {
     fn free_but(&mut self, kept: &[A]);
 
     fn free(&mut self, arrays: &[A]);
@@ -68,7 +68,7 @@ pub trait Places<A> {
     fn swap(&mut self, one: A, other: A);
 }
 
-impl<A: Copy + Debug + Eq + Hash, M> Places<A> for Arrays<A, M> {
+impl<A: Copy + Debug + Eq + Hash, M> ArrayPlaces<A> for Arrays<A, M> {
     fn free_but(&mut self, kept: &[A]) {
         self.there.retain(|array, _| kept.contains(array));
     }
@@ -94,7 +94,8 @@ impl<A: Copy + Debug + Eq + Hash, M> Places<A> for Arrays<A, M> {
     }
 
     fn swap(&mut self, one: A, other: A) {
-        let (of_one, of_other) = (self.take(one), self.take(other));
+        let of_one = self.take(one);
+        let of_other = self.take(other);
         self.there.extend(of_other.map(|memory| (one, memory)));
         self.there.extend(of_one.map(|memory| (other, memory)));
     }
@@ -152,7 +153,8 @@ impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
         let slab = Slab::new(&self.device, what, ample)
             .or_else(|_| Slab::new(&self.device, what, bytes))?;
         if let Some(old) = self.memory.get(array) {
-            let (to, from) = (slab.part(0, kept), old.part(0, kept));
+            let to = slab.part(0, kept);
+            let from = old.part(0, kept);
             let copied = self.device.context().bind_to_thread().and_then(|()| {
                 // SAFETY: both have so many bytes; the old ones are freed when the device is done.
                 unsafe {

@@ -11,7 +11,7 @@
 //! ```
 
 use super::error::GpuError;
-use super::nvrtc::{Compiler, Source};
+use super::nvrtc::{Compiler, KernelSource};
 use super::version::Architecture;
 use std::ffi::OsString;
 use std::fs;
@@ -65,7 +65,7 @@ impl ModuleCache {
     pub(crate) fn cubin(
         &self,
         compiler: &Compiler,
-        source: &Source,
+        source: &KernelSource,
         architecture: Architecture,
     ) -> Result<Cubin, GpuError> {
         let key = key(compiler, source, architecture);
@@ -100,7 +100,7 @@ fn folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
         .or_else(|| set("HOME").map(|p| p.join(".cache/millrace")))
 }
 
-fn key(compiler: &Compiler, source: &Source, architecture: Architecture) -> u128 {
+fn key(compiler: &Compiler, source: &KernelSource, architecture: Architecture) -> u128 {
     let mut text = format!("{}\0{}\0", compiler.version(), source.name);
     for option in source.options(architecture) {
         text += &option;
@@ -166,14 +166,18 @@ mod tests {
         let version = Version { major: 13, minor: 0 };
         let compiler = Compiler::pretended(version, &[75, 90]);
         let other = Compiler::pretended(Version { major: 13, minor: 1 }, &[75, 90]);
-        let source = Source { name: "a", text: "text", sizes: vec![("N", 1)] };
+        let source = KernelSource { name: "a", text: "text", sizes: vec![("N", 1)] };
         let keys = [
             key(&compiler, &source, Architecture(90)),
             key(&compiler, &source, Architecture(75)),
             key(&other, &source, Architecture(90)),
-            key(&compiler, &Source { text: "texts", ..source.clone() }, Architecture(90)),
-            key(&compiler, &Source { name: "b", ..source.clone() }, Architecture(90)),
-            key(&compiler, &Source { sizes: vec![("N", 2)], ..source.clone() }, Architecture(90)),
+            key(&compiler, &KernelSource { text: "texts", ..source.clone() }, Architecture(90)),
+            key(&compiler, &KernelSource { name: "b", ..source.clone() }, Architecture(90)),
+            key(
+                &compiler,
+                &KernelSource { sizes: vec![("N", 2)], ..source.clone() },
+                Architecture(90),
+            ),
         ];
         for (n, a) in keys.iter().enumerate() {
             assert!(keys[..n].iter().all(|b| a != b), "{n}");

@@ -128,7 +128,7 @@ fn device(ordinal: i32) -> Result<DeviceInfo, cudarc::driver::DriverError> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct FoundDevice {
     pub info: DeviceInfo,
     pub unfit: Option<Missing>,
 }
@@ -137,7 +137,7 @@ pub(crate) struct Found {
 pub(crate) struct Discovery {
     pub driver: Option<Version>,
     pub compiler: Option<Compiler>,
-    pub devices: Vec<Found>,
+    pub devices: Vec<FoundDevice>,
     /// What no device can be used without.
     pub missing: Vec<Missing>,
 }
@@ -187,7 +187,7 @@ impl Discovery {
         }
         let found = devices.into_iter().map(|info| {
             let unfit = unfit(info.architecture, compiler.as_ref());
-            Found { info, unfit }
+            FoundDevice { info, unfit }
         });
         let found = Self { driver, devices: found.collect(), compiler, missing };
         debug!(usable = found.usable().len(), reasons = ?found.reasons(), "looked for GPUs");
@@ -216,7 +216,8 @@ impl Discovery {
             Gpus::None => usable.clear(),
             Gpus::Auto => {}
             Gpus::Number(n) if n as usize > usable.len() => {
-                let (found, reasons) = (usable.len(), self.reasons().join("; "));
+                let found = usable.len();
+                let reasons = self.reasons().join("; ");
                 let why = format!("{n} GPUs were asked for, and {found} can be used here");
                 let why = if reasons.is_empty() { why } else { format!("{why} ({reasons})") };
                 return Err(SettingError::value("gpus", why));

@@ -2,7 +2,7 @@
 
 use super::cache::ModuleCache;
 use super::device::Device;
-use super::discover::{Discovery, Found};
+use super::discover::{Discovery, FoundDevice};
 use crate::shown::{self, chain};
 use serde_json::{Value, json};
 
@@ -18,7 +18,7 @@ impl Inventory {
     pub fn of_machine() -> Self {
         let discovery = Discovery::of_machine();
         let usable = discovery.usable();
-        let open = |found: &Found| {
+        let open = |found: &FoundDevice| {
             let device = Device::open(&found.info, 1).and_then(|device| device.free_bytes());
             device.map_err(|error| chain(&error))
         };

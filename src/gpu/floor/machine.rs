@@ -1,7 +1,7 @@
 //! A device that works on named arrays: the trait against which the host's part is written, and
 //! [`CudaQueue`], a CUDA device. The tests have an emulated one.
 
-use super::arrays::{CudaArrays, Places};
+use super::arrays::{ArrayPlaces, CudaArrays};
 use super::device::Device;
 use super::error::{GpuError, GpuWork};
 use super::events::Ticket;
@@ -33,14 +33,14 @@ pub trait UnderWay: Send {
 }
 
 /// Copies and kernels that a device does in one go, in the order of the fields.
-pub(crate) struct Work<'a, A> {
+pub(crate) struct DeviceWork<'a, A> {
     /// Bytes for an array from a place on, those of all slices end to end.
     pub up: Vec<(A, u64, Vec<&'a [u8]>)>,
     pub steps: Vec<Step<A>>,
     pub down: Vec<(A, Range<u64>)>,
 }
 
-impl<A> Work<'_, A> {
+impl<A> DeviceWork<'_, A> {
     /// What errors name.
     pub(crate) fn named(&self) -> GpuWork {
         let slices = self.up.iter().flat_map(|(_, _, slices)| slices);
@@ -72,7 +72,7 @@ pub(crate) trait Machine<A>: Send {
     fn fill(&mut self, array: A, byte: u8) -> Result<(), GpuError>;
 
     /// None while no buffer is free for the copies.
-    fn give(&mut self, work: &Work<'_, A>) -> Result<Option<Box<dyn UnderWay>>, GpuError>;
+    fn give(&mut self, work: &DeviceWork<'_, A>) -> Result<Option<Box<dyn UnderWay>>, GpuError>;
 
     /// That one work can copy up, and down.
     fn buffer_bytes(&self) -> usize;
@@ -106,7 +106,7 @@ impl<A: Copy + Debug + Eq + Hash> CudaQueue<A> {
         self.on.memory.of(array)
     }
 
-    fn enqueue(&self, work: &Work<'_, A>, buffer: &mut Pinned) -> Result<Ticket, GpuError> {
+    fn enqueue(&self, work: &DeviceWork<'_, A>, buffer: &mut Pinned) -> Result<Ticket, GpuError> {
         let CudaArrays { memory, stream, .. } = &self.on;
         let mut filled = 0;
         for (array, at, slices) in &work.up {
@@ -166,13 +166,14 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for CudaQueue<A> {
         filled.map_err(|e| device.call("fill memory", e))
     }
 
-    fn give(&mut self, work: &Work<'_, A>) -> Result<Option<Box<dyn UnderWay>>, GpuError> {
+    fn give(&mut self, work: &DeviceWork<'_, A>) -> Result<Option<Box<dyn UnderWay>>, GpuError> {
         let free = lock(&self.buffers).pop();
         let Some(mut buffer) = free else { return Ok(None) };
         let ticket = self.enqueue(work, &mut buffer)?;
         let bytes = work.bytes_down() as usize;
-        let (done, buffers) = (Cell::new(false), self.buffers.clone());
-        Ok(Some(Box::new(Given { ticket, done, bytes, buffer: Some(buffer), buffers })))
+        let done = Cell::new(false);
+        let buffers = self.buffers.clone();
+        Ok(Some(Box::new(LentTicket { ticket, done, bytes, buffer: Some(buffer), buffers })))
     }
 
     fn buffer_bytes(&self) -> usize {
@@ -185,7 +186,7 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for CudaQueue<A> {
 }
 
 /// Its buffer goes back when it is dropped.
-struct Given {
+struct LentTicket {
     ticket: Ticket,
     done: Cell<bool>,
     bytes: usize,
@@ -193,7 +194,7 @@ struct Given {
     buffers: Arc<Mutex<Vec<Pinned>>>,
 }
 
-impl UnderWay for Given {
+impl UnderWay for LentTicket {
     fn is_done(&self) -> Result<bool, GpuError> {
         self.done.set(self.done.get() || self.ticket.is_done()?);
         Ok(self.done.get())
@@ -207,7 +208,7 @@ impl UnderWay for Given {
     }
 }
 
-impl Drop for Given {
+impl Drop for LentTicket {
     fn drop(&mut self) {
         // Else copies may still use the buffer: it is freed, behind them.
         lock(&self.buffers).extend(self.buffer.take().filter(|_| self.done.get()));

@@ -6,7 +6,7 @@ use super::cache::{Cubin, ModuleCache, Origin};
 use super::device::Device;
 use super::discover::{DeviceInfo, Discovery};
 use super::error::{Cuda, GpuError};
-use super::nvrtc::{Compiler, Source};
+use super::nvrtc::{Compiler, KernelSource};
 use super::version::Version;
 use cudarc::driver::CudaFunction;
 use cudarc::nvrtc::Ptx;
@@ -22,7 +22,8 @@ pub struct Toolchain {
 impl Toolchain {
     /// None if the driver or the compiler is missing.
     pub(crate) fn of(discovery: &Discovery, cache: ModuleCache) -> Option<Self> {
-        let (driver, compiler) = (discovery.driver?, discovery.compiler.clone()?);
+        let driver = discovery.driver?;
+        let compiler = discovery.compiler.clone()?;
         Some(Self { driver, compiler, cache })
     }
 
@@ -40,10 +41,11 @@ impl Toolchain {
     pub(super) fn load(
         &self,
         device: &Device,
-        source: &Source,
+        source: &KernelSource,
         kernels: impl IntoIterator<Item = &'static str>,
     ) -> Result<(HashMap<&'static str, CudaFunction>, Origin), GpuError> {
-        let (name, architecture) = (source.name.to_owned(), device.info().architecture);
+        let name = source.name.to_owned();
+        let architecture = device.info().architecture;
         let Cubin { bytes, origin } = self.cache.cubin(&self.compiler, source, architecture)?;
         let module = device.context().load_module(Ptx::from_binary(bytes));
         let module = module.map_err(|error| GpuError::Load {

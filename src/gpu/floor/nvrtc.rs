@@ -18,7 +18,7 @@ pub(crate) const LEAST_NVRTC: Version = Version { major: 12, minor: 0 };
 const OPTIONS: [&str; 3] = ["--std=c++17", "--fmad=false", "--generate-line-info"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Source {
+pub(crate) struct KernelSource {
     /// Without `.cu`.
     pub name: &'static str,
     pub text: &'static str,
@@ -26,7 +26,7 @@ pub(crate) struct Source {
     pub sizes: Vec<(&'static str, u32)>,
 }
 
-impl Source {
+impl KernelSource {
     pub(crate) fn options(&self, architecture: Architecture) -> Vec<String> {
         let mut options: Vec<String> = OPTIONS.iter().map(ToString::to_string).collect();
         options.push(format!("--gpu-architecture={architecture}"));
@@ -65,7 +65,8 @@ impl Compiler {
             return Err(NoCompiler::NoLibrary);
         }
         let silent = |error| NoCompiler::Silent(Nvrtc(error));
-        let (mut major, mut minor) = (0, 0);
+        let mut major = 0;
+        let mut minor = 0;
         // SAFETY: both pointers lead to integers that outlive the call.
         unsafe { sys::nvrtcVersion(&mut major, &mut minor) }.result().map_err(silent)?;
         let number = |n: i32| u32::try_from(n).unwrap_or(0);
@@ -102,7 +103,7 @@ impl Compiler {
     /// Returns the cubin.
     pub(crate) fn compile(
         &self,
-        source: &Source,
+        source: &KernelSource,
         architecture: Architecture,
     ) -> Result<Vec<u8>, GpuError> {
         let options = source.options(architecture);
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn options_name_architecture_and_sizes() {
-        let source = Source { name: "x", text: "", sizes: vec![("CTA_THREADS", 32)] };
+        let source = KernelSource { name: "x", text: "", sizes: vec![("CTA_THREADS", 32)] };
         let options = source.options(Architecture(90));
         assert!(options.contains(&"--gpu-architecture=sm_90".to_owned()));
         assert!(options.contains(&"-DCTA_THREADS=32".to_owned()));

@@ -24,12 +24,18 @@ const COPY_BYTES: usize = 4 << 20;
 const LEAST_SHARED: usize = 2 << 20;
 
 /// Bytes and their place.
-type Part<'a> = (usize, &'a [u8]);
+type PlacedBytes<'a> = (usize, &'a [u8]);
 
 /// Cuts parts, whose places rise, into pieces, and groups these so that each goes at most
 /// `copy_bytes` beyond the end of the group before, unless it is a single piece.
-fn groups<'a>(parts: &[Part<'a>], piece_bytes: usize, copy_bytes: usize) -> Vec<Vec<Part<'a>>> {
-    let (mut groups, mut begin, mut end) = (Vec::<Vec<Part<'a>>>::new(), 0, 0);
+fn groups<'a>(
+    parts: &[PlacedBytes<'a>],
+    piece_bytes: usize,
+    copy_bytes: usize,
+) -> Vec<Vec<PlacedBytes<'a>>> {
+    let mut groups = Vec::<Vec<PlacedBytes<'a>>>::new();
+    let mut begin = 0;
+    let mut end = 0;
     for &(place, bytes) in parts {
         for (n, piece) in bytes.chunks(piece_bytes).enumerate() {
             let at = place + n * piece_bytes;
@@ -127,7 +133,7 @@ impl Pinned {
     /// If a part has no room, or places do not rise.
     pub(crate) unsafe fn write_up(
         &mut self,
-        parts: &[Part<'_>],
+        parts: &[PlacedBytes<'_>],
         (crew, threads): (&mut Crew, usize),
         to: u64,
         stream: &CudaStream,
@@ -206,7 +212,8 @@ mod tests {
             expected[place..place + part.len()].copy_from_slice(part);
         }
         for (piece_bytes, copy_bytes) in [(1, 4), (3, 3), (8, 30), (16, 64), (1000, 1000)] {
-            let (mut room, mut end) = (vec![255; 110], 0);
+            let mut room = vec![255; 110];
+            let mut end = 0;
             for group in groups(&parts, piece_bytes, copy_bytes) {
                 let begin = end;
                 for &(place, piece) in &group {

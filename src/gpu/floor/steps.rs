@@ -5,7 +5,7 @@ use super::cache::Origin;
 use super::device::Device;
 use super::error::{Geometry, GpuError, Launched};
 use super::modules::Toolchain;
-use super::nvrtc::Source;
+use super::nvrtc::KernelSource;
 use cudarc::driver::sys::CUfunction_attribute;
 use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
 use std::collections::HashMap;
@@ -44,7 +44,7 @@ impl Kernels {
     pub(crate) fn load(
         toolchain: &Toolchain,
         device: &Device,
-        source: &Source,
+        source: &KernelSource,
         kernels: impl IntoIterator<Item = (&'static str, u32)>,
     ) -> Result<Self, GpuError> {
         let kernels: Vec<_> = kernels.into_iter().collect();

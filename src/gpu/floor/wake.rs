@@ -100,7 +100,8 @@ mod tests {
         let clock = Arc::new(AtomicU32::new(0));
         let (woken, receive) = channel();
         let watch = |name: &'static str, end| {
-            let (woken, clock) = (woken.clone(), clock.clone());
+            let woken = woken.clone();
+            let clock = clock.clone();
             let wake: Wake = Arc::new(move || woken.send(name).unwrap());
             watcher.watch(move || clock.load(Ordering::SeqCst) < end, vec![wake]);
         };

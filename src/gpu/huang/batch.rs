@@ -4,7 +4,7 @@
 use super::HuangTuning;
 use super::list::HuangLaid;
 use crate::gpu::floor::steps::Argument::{Array as In, Number};
-use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery, in_a_word};
+use crate::gpu::methods::batch::{MadeQuery, MethodBatch, PlacedQuery, in_a_word};
 use crate::gpu::methods::{DeviceMethod as _, MethodArray, MethodStep};
 use bytemuck::{Pod, Zeroable};
 
@@ -66,8 +66,10 @@ const ROUNDING: f32 = 1.0 + 16.0 * f32::EPSILON;
 pub(super) fn make(
     batch: &mut MethodBatch<HuangTuning>,
     query: &PlacedQuery<HuangLaid>,
-) -> Made<HuangRecord> {
-    let (first_term, terms, k) = (batch.terms.len() as u32, query.terms.len(), query.k);
+) -> MadeQuery<HuangRecord> {
+    let first_term = batch.terms.len() as u32;
+    let terms = query.terms.len();
+    let k = query.k;
     batch.terms.extend(query.terms.iter().map(|list| {
         let per_bound = list.weight * ROUNDING;
         HuangTermRecord {
@@ -94,7 +96,7 @@ pub(super) fn make(
         to: query.docids.end,
         slack: 1.0 - (2 * terms + 8) as f32 * f32::EPSILON,
     };
-    Made {
+    MadeQuery {
         record,
         words: 2 * u64::from(capacity) * u64::from(threads),
         hits: k,
@@ -108,7 +110,8 @@ pub(super) fn make(
 pub(super) fn steps(batch: &MethodBatch<HuangTuning>) -> Vec<MethodStep> {
     let HuangTuning { threads, traversal, shared_threshold, timed } = batch.how;
     let kernel = if batch.all_terms { "huang_and" } else { traversal.kernel() };
-    let (input, output) = (batch.input(), batch.output());
+    let input = batch.input();
+    let output = batch.output();
     batch.step_by_class(kernel, threads, |first| {
         vec![
             In(MethodArray::Cached, 0),

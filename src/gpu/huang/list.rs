@@ -6,7 +6,7 @@
 
 use crate::codec::CodecError;
 use crate::gpu::methods::lists::put;
-use crate::index::list::{BEFORE_FIRST, Columns, ListCodec, ListError, ListView};
+use crate::index::list::{BEFORE_FIRST, ListCodec, ListError, ListView, SegmentColumns};
 use crate::score::bm25::score;
 use crate::score::bounds::BoundNorms;
 use crate::score::weight::ROUNDING;
@@ -48,7 +48,7 @@ pub struct HuangLayer {
     last: Vec<u32>,
     records: Vec<[u32; 4]>,
     bytes: Vec<u8>,
-    columns: Columns,
+    columns: SegmentColumns,
     postings: u32,
     most: f32,
 }
@@ -58,7 +58,8 @@ impl HuangLayer {
         self.last.clear();
         self.records.clear();
         self.bytes.clear();
-        (self.postings, self.most) = (0, 0.0);
+        self.postings = 0;
+        self.most = 0.0;
     }
 
     /// Adds the list of a run, whose docids count from `first_docid` and are below `documents`.
@@ -74,7 +75,8 @@ impl HuangLayer {
     ) -> Result<(), ListError> {
         assert_eq!((list.form().list_codec(), list.block_len()), (ListCodec::NewPfd, BLOCK));
         self.columns.close();
-        let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
+        let mut docids = [0; BLOCK];
+        let mut tfs = [0; BLOCK];
         let mut before = first_docid.wrapping_add(BEFORE_FIRST);
         for (block, bound) in list.bounds().iter().enumerate().take(list.full_blocks()) {
             let line = list.block(block)?;
@@ -83,7 +85,8 @@ impl HuangLayer {
             let wrong = |source| ListError::Body { offset: line.offset, source };
             let place = self.bytes.len();
             let most = |what, most: usize, found: usize| {
-                let (most, found) = (most as u64, found as u64);
+                let most = most as u64;
+                let found = found as u64;
                 if found < most { Ok(()) } else { Err(CodecError::Number { what, most, found }) }
             };
             most("bytes of gaps for a device", MOST_GAP_BYTES, line.gap_bytes()).map_err(wrong)?;
@@ -124,7 +127,9 @@ impl HuangLayer {
         out.extend_from_slice(bytemuck::cast_slice(&self.records));
         out.extend_from_slice(&self.bytes);
         put(out, &[0; SLACK_BYTES]);
-        let (blocks, postings, most) = (self.last.len() as u32, self.postings, self.most);
+        let blocks = self.last.len() as u32;
+        let postings = self.postings;
+        let most = self.most;
         HuangLaid { blocks, postings, most }
     }
 }

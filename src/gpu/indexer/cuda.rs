@@ -2,7 +2,7 @@
 
 use crate::gpu::btree::TreeTuning;
 use crate::gpu::btree::block::Most;
-use crate::gpu::btree::room::{Coming, Usage};
+use crate::gpu::btree::room::{ComingTokens, TreeUsage};
 use crate::gpu::btree::trees::Trees;
 use crate::gpu::floor::cache::Origin;
 use crate::gpu::floor::device::Device;
@@ -17,15 +17,15 @@ const BUFFERS: usize = 2;
 const ARENAS_BY_RUN: u64 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sizes {
-    /// Pinned host memory, in bytes; at least [`Sizes::LEAST_HOST_BYTES`] is taken.
+pub(crate) struct IndexerSizes {
+    /// Pinned host memory, in bytes; at least [`IndexerSizes::LEAST_HOST_BYTES`] is taken.
     pub host_bytes: usize,
     /// The most that the indexer's part of a run costs (`order::Budget`), as far as known. What
     /// does not fit the device after all is brought back in parts.
     pub run_limit: u64,
 }
 
-impl Sizes {
+impl IndexerSizes {
     pub(crate) const LEAST_HOST_BYTES: usize = 4 << 20;
 
     fn buffer_bytes(&self) -> usize {
@@ -34,14 +34,14 @@ impl Sizes {
 }
 
 /// The least that arenas hold at once: a block of a few pieces.
-const LEAST: Coming = Coming { tokens: 1 << 16, bytes: 1 << 20, documents: 1 << 16 };
+const LEAST: ComingTokens = ComingTokens { tokens: 1 << 16, bytes: 1 << 20, documents: 1 << 16 };
 
 /// Opens `device`, which `owners` indexers share; returns also where its kernels' code came from.
 pub(crate) fn open(
     device: &DeviceInfo,
     owners: usize,
     toolchain: &Toolchain,
-    sizes: &Sizes,
+    sizes: &IndexerSizes,
 ) -> Result<(Trees, Origin), GpuError> {
     let trap_at = crate::fault::trap_at();
     let tuning = TreeTuning { trap_at, ..TreeTuning::of_device(device.multiprocessors) };
@@ -50,7 +50,7 @@ pub(crate) fn open(
     let origin = kernels.origin.clone();
     let buffer_bytes = sizes.buffer_bytes();
     let machine = Box::new(CudaQueue::new(device, kernels, (BUFFERS, buffer_bytes))?);
-    let least = Usage::default().with(&LEAST, tuning.all_warps());
+    let least = TreeUsage::default().with(&LEAST, tuning.all_warps());
     // What a run needs, and chunks that warps hold.
     let wanted = sizes.run_limit.saturating_mul(ARENAS_BY_RUN);
     let wanted = wanted.saturating_add(4 * least.bytes());

@@ -1,17 +1,17 @@
 //! Cuts a piece that is too large for a buffer, or for the room that is left, into parts: some of
 //! its collections, or some tokens of one.
 
-use crate::dictionary::stream::{TokenGroup, Tokens};
+use crate::dictionary::stream::{StreamTokens, TokenGroup};
 
 /// A group with the docid of its piece's first document, counted from the run's first.
-pub(super) type Piece = (TokenGroup, u32);
+pub(super) type PlacedGroup = (TokenGroup, u32);
 
-struct Part {
+struct CutGroup {
     group: TokenGroup,
     first: u32,
 }
 
-impl Part {
+impl CutGroup {
     fn new(whole: &TokenGroup, first: u32) -> Self {
         let group = TokenGroup {
             owner: whole.owner,
@@ -31,35 +31,43 @@ impl Part {
 
 /// Cuts a group into parts of at most `most_bytes`, or of one token. A part that begins within a
 /// stream has the docid of the token before as its first, from which its first gap counts.
-pub(super) fn cut((whole, first): &Piece, most_bytes: usize) -> Vec<Piece> {
+pub(super) fn cut((whole, first): &PlacedGroup, most_bytes: usize) -> Vec<PlacedGroup> {
     let mut parts = Vec::new();
-    let mut open = Part::new(whole, *first);
-    let mut close = |part: Part| {
+    let mut open = CutGroup::new(whole, *first);
+    let mut close = |part: CutGroup| {
         if !part.group.bytes.is_empty() {
             parts.push((part.group, part.first));
         }
     };
     for (collection, stream) in whole.streams() {
         if open.group.bytes.len() + stream.len() <= most_bytes {
-            let tokens = Tokens::new(stream).count() as u32;
+            let tokens = StreamTokens::new(stream).count() as u32;
             open.push(collection, stream, tokens);
             continue;
         }
-        close(std::mem::replace(&mut open, Part::new(whole, *first)));
+        close(std::mem::replace(&mut open, CutGroup::new(whole, *first)));
         // Parts of this stream; the last may take more collections only if it begins with it.
-        let (mut tokens, mut from, mut base) = (Tokens::new(stream), 0, *first);
-        let (mut end, mut last, mut count) = (0, base, 0);
+        let mut tokens = StreamTokens::new(stream);
+        let mut from = 0;
+        let mut base = *first;
+        let mut end = 0;
+        let mut last = base;
+        let mut count = 0;
         while let Some((document, _)) = tokens.next() {
             let behind = stream.len() - tokens.rest();
             if behind - from > most_bytes && count > 0 {
-                let mut part = Part::new(whole, base);
+                let mut part = CutGroup::new(whole, base);
                 part.push(collection, &stream[from..end], count);
                 close(part);
-                (from, base, count) = (end, last, 0);
+                from = end;
+                base = last;
+                count = 0;
             }
-            (end, last, count) = (behind, first + document, count + 1);
+            end = behind;
+            last = first + document;
+            count = count + 1;
         }
-        let mut rest = Part::new(whole, base);
+        let mut rest = CutGroup::new(whole, base);
         if count > 0 {
             rest.push(collection, &stream[from..end], count);
         }
@@ -82,11 +90,11 @@ mod tests {
 
     type Found = Vec<(u16, u32, Vec<u8>)>;
 
-    fn tokens(pieces: &[Piece]) -> Found {
+    fn tokens(pieces: &[PlacedGroup]) -> Found {
         let mut found = Found::new();
         for (group, first) in pieces {
             for (collection, stream) in group.streams() {
-                let tokens = Tokens::new(stream);
+                let tokens = StreamTokens::new(stream);
                 found.extend(tokens.map(|(d, s)| (collection, first + d, s.to_vec())));
             }
         }
@@ -120,7 +128,7 @@ mod tests {
             for (group, _) in &parts {
                 prop_assert_eq!(group.owner, 2);
                 prop_assert!(group.bytes.len() <= most || group.tokens == 1);
-                prop_assert_eq!(group.tokens as usize, group.streams().map(|(_, s)| Tokens::new(s).count()).sum::<usize>());
+                prop_assert_eq!(group.tokens as usize, group.streams().map(|(_, s)| StreamTokens::new(s).count()).sum::<usize>());
             }
         }
     }

@@ -5,7 +5,7 @@
 //! [`TreeArray::COLUMNS`]. A copy brings parts of the columns of a chunk.
 
 use crate::gpu::btree::TreeArray;
-use crate::gpu::btree::terms::{Sums, TermColumns, ranges, starts};
+use crate::gpu::btree::terms::{TermColumns, TermSums, ranges, starts};
 use crate::gpu::btree::trees::{Trees, sums};
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::machine::UnderWay;
@@ -17,15 +17,15 @@ const CHUNK_BYTES: u64 = 4 << 20;
 /// Chunks ahead of a reader at most.
 const AHEAD: usize = 3;
 
-fn bytes_of(sums: Sums) -> u64 {
+fn bytes_of(sums: TermSums) -> u64 {
     TreeArray::COLUMNS.iter().map(|column| column.of_sums(sums)).sum()
 }
 
 /// A part of a column, in bytes.
-type Stretch = (TreeArray, Range<u64>);
+type ColumnPart = (TreeArray, Range<u64>);
 
 /// The parts of columns that begin behind `start` and hold `sums`.
-fn stretches(start: Sums, sums: Sums) -> VecDeque<Stretch> {
+fn stretches(start: TermSums, sums: TermSums) -> VecDeque<ColumnPart> {
     let all = TreeArray::COLUMNS.into_iter().map(|column| {
         let at = column.of_sums(start);
         (column, at..at + column.of_sums(sums))
@@ -33,17 +33,17 @@ fn stretches(start: Sums, sums: Sums) -> VecDeque<Stretch> {
     all.filter(|(_, range)| !range.is_empty()).collect()
 }
 
-pub(super) struct Chunk {
+pub(super) struct FetchedChunk {
     /// With their numbers of terms, without those that have none.
     collections: Vec<(u16, u64)>,
-    sums: Sums,
+    sums: TermSums,
     /// The columns, end to end.
     words: Vec<u32>,
 }
 
-impl Chunk {
-    fn new(collections: Range<usize>, sums: &[Sums]) -> Self {
-        let mut all = Sums::default();
+impl FetchedChunk {
+    fn new(collections: Range<usize>, sums: &[TermSums]) -> Self {
+        let mut all = TermSums::default();
         let mut with_terms = Vec::new();
         for collection in collections {
             let here = sums[collection];
@@ -85,7 +85,7 @@ impl Chunk {
 
 /// A term of the first chunk.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct ChunkPlace {
     /// Terms, bytes of suffixes and bytes of lists before it.
     done: [usize; 3],
     /// Its collection among the chunk's, and terms of that before it.
@@ -95,25 +95,25 @@ struct Place {
 
 /// Reads chunks term by term.
 #[derive(Default)]
-pub(super) struct Reader {
-    chunks: VecDeque<Chunk>,
-    place: Place,
+pub(super) struct ChunkReader {
+    chunks: VecDeque<FetchedChunk>,
+    place: ChunkPlace,
 }
 
-pub(super) struct Term<'a> {
+pub(super) struct FetchedTerm<'a> {
     pub(super) collection: u16,
     pub(super) suffix: &'a [u8],
     pub(super) last: u32,
     pub(super) list: &'a [u8],
 }
 
-impl Reader {
+impl ChunkReader {
     /// The current term; `None` when another chunk is needed.
-    pub(super) fn term(&self) -> Option<Term<'_>> {
+    pub(super) fn term(&self) -> Option<FetchedTerm<'_>> {
         let chunk = self.chunks.front()?;
         let (collection, _) = *chunk.collections.get(self.place.collection)?;
         let term = chunk.columns(self.place.done).next()?;
-        Some(Term { collection, suffix: term.suffix, last: term.last, list: term.list })
+        Some(FetchedTerm { collection, suffix: term.suffix, last: term.last, list: term.list })
     }
 
     pub(super) fn step(&mut self) {
@@ -133,19 +133,19 @@ impl Reader {
         }
         if place.collection == chunk.collections.len() {
             self.chunks.pop_front();
-            self.place = Place::default();
+            self.place = ChunkPlace::default();
         }
     }
 
-    fn push(&mut self, chunk: Chunk) {
+    fn push(&mut self, chunk: FetchedChunk) {
         self.chunks.push_back(chunk);
     }
 }
 
-struct Coming {
-    chunk: Chunk,
+struct ComingChunk {
+    chunk: FetchedChunk,
     /// Parts that are not asked for yet.
-    left: VecDeque<Stretch>,
+    left: VecDeque<ColumnPart>,
     /// Where in the chunk the next copy goes.
     at: usize,
     copies: VecDeque<(Box<dyn UnderWay>, Range<usize>)>,
@@ -154,11 +154,11 @@ struct Coming {
 pub(super) struct Fetch {
     measuring: Option<Box<dyn UnderWay>>,
     is_measured: bool,
-    sums: Vec<Sums>,
-    starts: Vec<Sums>,
+    sums: Vec<TermSums>,
+    starts: Vec<TermSums>,
     /// Of the chunks that are not begun.
     ranges: VecDeque<Range<usize>>,
-    coming: VecDeque<Coming>,
+    coming: VecDeque<ComingChunk>,
     ahead: usize,
 }
 
@@ -180,7 +180,7 @@ impl Fetch {
     pub(super) fn advance(
         &mut self,
         trees: &mut Trees,
-        reader: &mut Reader,
+        reader: &mut ChunkReader,
     ) -> Result<bool, GpuError> {
         if !self.is_measured {
             let measuring = match self.measuring.take() {
@@ -224,7 +224,7 @@ impl Fetch {
             return Ok(());
         }
         trees.collect(&self.starts, all)?;
-        let weights: Vec<Sums> = self.sums.iter().map(|&sums| [bytes_of(sums), 0, 0]).collect();
+        let weights: Vec<TermSums> = self.sums.iter().map(|&sums| [bytes_of(sums), 0, 0]).collect();
         let ranges = ranges(&weights, [CHUNK_BYTES, 0, 0]);
         let has_terms = |range: &Range<usize>| self.sums[range.clone()].iter().any(|s| s[0] > 0);
         self.ranges = ranges.into_iter().filter(has_terms).collect();
@@ -232,7 +232,7 @@ impl Fetch {
     }
 
     /// Starts copies as long as there are buffers.
-    fn ask(&mut self, trees: &mut Trees, reader: &Reader) -> Result<(), GpuError> {
+    fn ask(&mut self, trees: &mut Trees, reader: &ChunkReader) -> Result<(), GpuError> {
         loop {
             if self.coming.back().is_none_or(|last| last.left.is_empty()) {
                 if reader.chunks.len().saturating_add(self.coming.len()) >= self.ahead {
@@ -240,9 +240,9 @@ impl Fetch {
                 }
                 let Some(collections) = self.ranges.pop_front() else { return Ok(()) };
                 let start = self.starts[collections.start];
-                let chunk = Chunk::new(collections, &self.sums);
+                let chunk = FetchedChunk::new(collections, &self.sums);
                 let left = stretches(start, chunk.sums);
-                self.coming.push_back(Coming { chunk, left, at: 0, copies: VecDeque::new() });
+                self.coming.push_back(ComingChunk { chunk, left, at: 0, copies: VecDeque::new() });
             }
             let last = self.coming.back_mut().expect("there is one that asks");
             let (first, bytes) = take(&last.left, trees.stretch_bytes);
@@ -255,8 +255,9 @@ impl Fetch {
 }
 
 /// The first `most` bytes of `left`, and how many there are.
-fn take(left: &VecDeque<Stretch>, most: usize) -> (Vec<Stretch>, usize) {
-    let (mut first, mut bytes) = (Vec::new(), 0);
+fn take(left: &VecDeque<ColumnPart>, most: usize) -> (Vec<ColumnPart>, usize) {
+    let mut first = Vec::new();
+    let mut bytes = 0;
     for (column, range) in left {
         let here = (range.end - range.start).min((most - bytes) as u64);
         if here > 0 {
@@ -267,7 +268,7 @@ fn take(left: &VecDeque<Stretch>, most: usize) -> (Vec<Stretch>, usize) {
     (first, bytes)
 }
 
-fn drop_first(left: &mut VecDeque<Stretch>, mut bytes: u64) {
+fn drop_first(left: &mut VecDeque<ColumnPart>, mut bytes: u64) {
     while let Some((_, first)) = left.front_mut()
         && bytes > 0
     {

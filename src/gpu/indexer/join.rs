@@ -1,7 +1,7 @@
 //! Joins the parts of a run term by term. A device that is full in the middle of a run is emptied,
 //! and what it held is a part; a later part has the later docids.
 
-use super::fetch::{Fetch, Reader};
+use super::fetch::{ChunkReader, Fetch};
 use crate::codec::folded;
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms, Wake};
 use crate::gpu::btree::trees::{Trees, Waiter};
@@ -9,21 +9,21 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 /// A part that has come whole.
-pub(super) type Part = Reader;
+pub(super) type FetchedPart = ChunkReader;
 
 /// Asking a device takes longer than passing on a term.
 const TERMS_BETWEEN_LOOKS: u32 = 1000;
 
-struct Rest {
+struct OpenParts {
     trees: Rc<RefCell<Trees>>,
     fetch: Fetch,
 }
 
 /// The terms of a closed run: those of all its parts, the last of which is under way.
 pub(super) struct DeviceRun {
-    parts: Vec<Reader>,
+    parts: Vec<ChunkReader>,
     /// None when all has come.
-    rest: Option<Rest>,
+    rest: Option<OpenParts>,
     /// Terms since the device was asked.
     since: u32,
     collection: u16,
@@ -32,10 +32,13 @@ pub(super) struct DeviceRun {
 
 impl DeviceRun {
     /// `parts` in their order; `rest` is what the device still holds.
-    pub(super) fn new(mut parts: Vec<Part>, rest: Option<(Rc<RefCell<Trees>>, Fetch)>) -> Self {
-        let rest = rest.map(|(trees, fetch)| Rest { trees, fetch });
+    pub(super) fn new(
+        mut parts: Vec<FetchedPart>,
+        rest: Option<(Rc<RefCell<Trees>>, Fetch)>,
+    ) -> Self {
+        let rest = rest.map(|(trees, fetch)| OpenParts { trees, fetch });
         if rest.is_some() {
-            parts.push(Reader::default());
+            parts.push(ChunkReader::default());
         }
         Self { parts, rest, since: 0, collection: 0, suffix: Vec::new() }
     }
@@ -98,7 +101,8 @@ fn join(list: &mut Vec<u8>, last: Option<u32>, more: &[u8]) -> Option<()> {
     let mut at = 0;
     let (docid, tf) = folded::get(more, &mut at)?;
     if docid == last {
-        let (mut start, mut behind) = (0, 0);
+        let mut start = 0;
+        let mut behind = 0;
         let mut open = None;
         while behind < list.len() {
             start = behind;
@@ -120,7 +124,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn encoded(postings: &[(u32, u32)]) -> Vec<u8> {
-        let (mut bytes, mut expected) = (Vec::new(), 0);
+        let mut bytes = Vec::new();
+        let mut expected = 0;
         for &(docid, tf) in postings {
             folded::put(docid - expected, tf, &mut bytes);
             expected = docid + 1;
@@ -146,7 +151,8 @@ mod tests {
                 })
                 .collect();
             let cut = cut.index(whole.len());
-            let (mut before, mut behind) = (whole[..cut].to_vec(), whole[cut..].to_vec());
+            let mut before = whole[..cut].to_vec();
+            let mut behind = whole[cut..].to_vec();
             let (docid, tf) = behind[0];
             if within && tf > 1 {
                 before.push((docid, 1));

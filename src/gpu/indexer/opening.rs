@@ -13,10 +13,10 @@ use std::thread::JoinHandle;
 const MOST_BLOCKS: usize = 2;
 
 /// Makes an indexer of what was opened.
-type Begin<T> = Box<dyn FnOnce(T) -> Result<Box<dyn TokenIndexer>, ClosedError>>;
+type BeginIndexer<T> = Box<dyn FnOnce(T) -> Result<Box<dyn TokenIndexer>, ClosedError>>;
 
 pub(crate) struct Opening<T> {
-    opening: Option<(JoinHandle<()>, Begin<T>)>,
+    opening: Option<(JoinHandle<()>, BeginIndexer<T>)>,
     door: Arc<Mutex<Door<T>>>,
     waiting: Vec<ParsedBlock>,
     indexer: Option<Box<dyn TokenIndexer>>,
@@ -45,7 +45,7 @@ impl<T: Send + 'static> Opening<T> {
                 wake();
             }
         })?;
-        let opening = Some((thread, Box::new(begin) as Begin<T>));
+        let opening = Some((thread, Box::new(begin) as BeginIndexer<T>));
         Ok(Self { opening, door, waiting: Vec::new(), indexer: None })
     }
 

@@ -20,25 +20,26 @@ const PAGE_WORDS: usize = 16;
 
 /// The classes of all characters, as kernels read them; equal pages are stored once.
 #[derive(Clone, Debug)]
-pub(crate) struct Classes {
+pub(crate) struct CharacterClasses {
     words: Vec<u32>,
 }
 
 /// No character from here on is a letter or digit: asking of each takes milliseconds.
 const NO_LETTERS: u32 = 0x40000;
 
-impl Classes {
+impl CharacterClasses {
     /// Made at the first call.
     ///
     /// # Panics
     /// If there were more than 256 kinds of pages.
     pub(crate) fn of(tokenizer: Tokenizer) -> &'static Self {
-        static CLASSES: [OnceLock<Classes>; 2] = [const { OnceLock::new() }; 2];
+        static CLASSES: [OnceLock<CharacterClasses>; 2] = [const { OnceLock::new() }; 2];
         CLASSES[tokenizer as usize].get_or_init(|| Self::find(tokenizer))
     }
 
     fn find(tokenizer: Tokenizer) -> Self {
-        let (mut numbers, mut pages) = ([0u8; PAGES], Vec::<[u32; PAGE_WORDS]>::new());
+        let mut numbers = [0u8; PAGES];
+        let mut pages = Vec::<[u32; PAGE_WORDS]>::new();
         let class = |code| match char::from_u32(code) {
             Some(letter) if code < NO_LETTERS => tokenizer.class(letter),
             _ => Class::Separator,
@@ -65,7 +66,8 @@ impl Classes {
     }
 
     fn class(&self, letter: char) -> Class {
-        let (page, i) = (letter as usize / 256, letter as usize % 256);
+        let page = letter as usize / 256;
+        let i = letter as usize % 256;
         let page = usize::from(self.words[page / 4].to_le_bytes()[page % 4]);
         let word = self.words[PAGES / 4 + page * PAGE_WORDS + i / PAGE_WORDS];
         Class::ALL[(word >> (2 * (i % PAGE_WORDS)) & 3) as usize]
@@ -80,7 +82,8 @@ impl Classes {
         let letters = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
         let mut before = None;
         for (at, letter) in letters.char_indices() {
-            let (here, end) = (self.class(letter), at + letter.len_utf8());
+            let here = self.class(letter);
+            let end = at + letter.len_utf8();
             match (before, here) {
                 (_, Class::Separator)
                 | (Some(Class::Word), Class::Paired)
@@ -108,7 +111,7 @@ mod tests {
     /// The words of the forms of a text, as a device finds these, are those of the text.
     fn check(text: &[u8]) {
         for tokenizer in Tokenizer::ALL {
-            let classes = Classes::of(tokenizer);
+            let classes = CharacterClasses::of(tokenizer);
             let starts = twin::tokens(tokenizer, text);
             let forms = starts.iter().map(|&at| classes.form_at(text, at as usize));
             let words = forms.flat_map(|form| tokens(tokenizer, &form.to_ascii_lowercase()));
@@ -120,7 +123,7 @@ mod tests {
     #[test]
     fn classes_are_those_of_the_tokenizer() {
         for tokenizer in Tokenizer::ALL {
-            let classes = Classes::of(tokenizer);
+            let classes = CharacterClasses::of(tokenizer);
             assert!((char::MIN..=char::MAX).all(|c| classes.class(c) == tokenizer.class(c)));
             assert!(classes.words.len() < 4000, "{}", classes.words.len());
         }
@@ -130,7 +133,8 @@ mod tests {
     fn forms_are_parts_of_stretches() {
         let forms = |tokenizer, text: &str| {
             let starts = twin::tokens(tokenizer, text.as_bytes());
-            let form = |&at: &u32| Classes::of(tokenizer).form_at(text.as_bytes(), at as usize);
+            let form =
+                |&at: &u32| CharacterClasses::of(tokenizer).form_at(text.as_bytes(), at as usize);
             Vec::from_iter(starts.iter().map(|at| str::from_utf8(form(at)).unwrap())).join(" ")
         };
         let text =

@@ -2,13 +2,13 @@
 //! pinned buffers that alternate, results through others.
 
 use super::download::{CudaDownloader, Making};
-use super::machine::{DeviceMemory, Downloader, Machine, Reading, Uploader};
-use super::staged::{Buffers, COPIERS, COPY_BYTES, STAGED_BYTES};
-use super::steps::{InvertArray, Step};
+use super::machine::{ArrayReading, DeviceMemory, Downloader, InvertMachine, Uploader};
+use super::staged::{COPIERS, COPY_BYTES, STAGED_BYTES, StagingBuffers};
+use super::steps::{InvertArray, InvertStep};
 use super::upload::CudaUploader;
 use super::{KERNELS, source};
 use crate::crew::lock;
-use crate::gpu::floor::arrays::{CudaArrays, Places};
+use crate::gpu::floor::arrays::{ArrayPlaces, CudaArrays};
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::{GpuError, GpuWork};
 use crate::gpu::floor::modules::Toolchain;
@@ -30,16 +30,16 @@ pub(crate) type Times = BTreeMap<&'static str, (f64, u32)>;
 
 #[derive(Debug)]
 pub struct CudaMachine {
-    up: Buffers,
+    up: StagingBuffers,
     down: Pinned,
     /// Arrays of kernels that may still run.
     in_use: HashSet<InvertArray>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedKernels>,
     on: CudaArrays<InvertArray>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedKernels {
     kernels: Kernels,
     downloader: Mutex<Making>,
     /// What kernels took, if measured.
@@ -53,12 +53,16 @@ impl CudaMachine {
         let names = KERNELS.map(|name| (name, 0));
         let kernels = Kernels::load(toolchain, &device, &source(), names)?;
         let (downloader, times, measured) = Default::default();
-        let shared = Shared { kernels, downloader, times, measured };
+        let shared = SharedKernels { kernels, downloader, times, measured };
         Self::with(Arc::new(shared), Arc::new(device), FIRST)
     }
 
-    fn with(shared: Arc<Shared>, device: Arc<Device>, priority: i32) -> Result<Self, GpuError> {
-        let up = Buffers::new(&device)?;
+    fn with(
+        shared: Arc<SharedKernels>,
+        device: Arc<Device>,
+        priority: i32,
+    ) -> Result<Self, GpuError> {
+        let up = StagingBuffers::new(&device)?;
         let down = Pinned::new(&device, "lists", STAGED_BYTES)?;
         let on = CudaArrays::new(device, shared.kernels.clone(), Some(priority))?;
         Ok(Self { up, down, in_use: HashSet::new(), shared, on })
@@ -102,10 +106,11 @@ impl CudaMachine {
     }
 
     /// Returns when all parts are there.
-    fn try_read(&mut self, parts: &mut [Reading<'_>]) -> Result<(), GpuError> {
+    fn try_read(&mut self, parts: &mut [ArrayReading<'_>]) -> Result<(), GpuError> {
         // Parts of the buffer and their destinations.
-        let (mut brought, mut filled) = (Vec::new(), 0);
-        for Reading { array, at, to, is_pinned } in parts {
+        let mut brought = Vec::new();
+        let mut filled = 0;
+        for ArrayReading { array, at, to, is_pinned } in parts {
             let mut at = *at;
             if *is_pinned && !to.is_empty() {
                 let from = self.on.memory.of(*array).part(at, to.len() as u64);
@@ -133,7 +138,7 @@ impl CudaMachine {
         self.take(brought)
     }
 
-    fn launch(&mut self, step: &Step) -> Result<(), GpuError> {
+    fn launch(&mut self, step: &InvertStep) -> Result<(), GpuError> {
         self.in_use.extend(step.arguments.iter().filter_map(|argument| match argument {
             Argument::Array(array, _) => Some(array),
             Argument::Number(_) => None,
@@ -142,8 +147,8 @@ impl CudaMachine {
     }
 }
 
-impl Machine for CudaMachine {
-    fn sibling(&self) -> Result<Box<dyn Machine>, GpuError> {
+impl InvertMachine for CudaMachine {
+    fn sibling(&self) -> Result<Box<dyn InvertMachine>, GpuError> {
         Ok(Box::new(Self::with(self.shared.clone(), self.on.device.clone(), LATER)?))
     }
 
@@ -154,7 +159,7 @@ impl Machine for CudaMachine {
         self.on.reserve(array, "texts and their lists", (bytes, ample), kept)
     }
 
-    fn places(&mut self) -> &mut dyn Places<InvertArray> {
+    fn places(&mut self) -> &mut dyn ArrayPlaces<InvertArray> {
         &mut self.on.memory
     }
 
@@ -162,7 +167,7 @@ impl Machine for CudaMachine {
         self.up.send(&self.on, (array, at), parts)
     }
 
-    fn read(&mut self, parts: &mut [Reading<'_>]) -> Result<(), GpuError> {
+    fn read(&mut self, parts: &mut [ArrayReading<'_>]) -> Result<(), GpuError> {
         let read = self.try_read(parts);
         if read.is_err() {
             // Copies to memory of others may be under way.
@@ -198,7 +203,7 @@ impl Machine for CudaMachine {
         Ok(old.map(|old| Box::new(old) as _))
     }
 
-    fn run(&mut self, steps: &[Step]) -> Result<(), GpuError> {
+    fn run(&mut self, steps: &[InvertStep]) -> Result<(), GpuError> {
         if !self.shared.measured.load(Ordering::Relaxed) {
             return steps.iter().try_for_each(|step| self.launch(step));
         }

@@ -22,16 +22,16 @@ mod typed;
 mod work;
 
 pub(crate) use find::{Back, ParseLines};
-pub(crate) use learner::Tell;
+pub(crate) use learner::TellLearned;
 pub(crate) use work::{InverterSeconds, InverterWork};
 
-use self::find::{Finding, Found, Tokens};
+use self::find::{FindThread, FoundForms, FoundTokens};
 use self::kept::Keeping;
 use self::learner::{Learned, Learner};
 use self::terms::{Numbering, OF_TERMS};
 use self::typed::Typed;
-use super::Tuning;
-use super::machine::{DeviceMemory, Machine};
+use super::InvertTuning;
+use super::machine::{DeviceMemory, InvertMachine};
 use super::steps::InvertArray;
 use super::text::PieceText;
 use crate::dictionary::device::forms::{Forms, Terms};
@@ -50,7 +50,7 @@ use std::time::Instant;
 /// and 16 bytes for each new form.
 pub(crate) const MOST_FOUND: usize = 3;
 
-pub struct Counted {
+pub struct CountedBatch {
     pub counts: PieceCounts,
     /// Of indexed tokens, by document.
     pub lengths: Vec<u32>,
@@ -63,7 +63,7 @@ pub struct Counted {
 
 pub struct InverterHooks {
     /// Called by other threads, whenever forms were found or terms made.
-    pub tell: Tell,
+    pub tell: TellLearned,
     pub back: Back,
     /// Makes texts of lines that a device cannot read.
     pub parse: ParseLines,
@@ -84,7 +84,7 @@ impl Default for InverterHooks {
 
 /// The batch that was counted last.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct OpenBatch {
     /// Counted from the run's first.
     first: u32,
     postings: u32,
@@ -94,24 +94,24 @@ struct Open {
 
 pub struct Inverter<M: ?Sized> {
     machine: Box<M>,
-    tuning: Tuning,
+    tuning: InvertTuning,
     /// Before the learner, which ends when this is dropped.
-    finding: Finding,
+    finding: FindThread,
     learner: Learner,
     back: Back,
     /// The pieces to be counted next, in their order: forms are found, or being found.
     coming: VecDeque<Arc<Vec<PieceText>>>,
     /// Outcomes of the first of these.
-    found: VecDeque<Result<Found, GpuError>>,
+    found: VecDeque<Result<FoundForms, GpuError>>,
     /// The meanings of their forms, as far as known.
     learned: VecDeque<Learned>,
     /// Arrays of tokens of counted batches, to be used again.
-    spare: Vec<Tokens>,
+    spare: Vec<FoundTokens>,
     numbering: Numbering,
     /// Terms with last docids, and numbers of retained postings, on the device.
     lasts: u32,
     keeping: Keeping,
-    open: Option<Open>,
+    open: Option<OpenBatch>,
     work: InverterWork,
 }
 
@@ -119,7 +119,7 @@ pub(super) fn spent(began: Instant) -> f64 {
     began.elapsed().as_secs_f64()
 }
 
-impl<M: Machine + ?Sized> Typed for Inverter<M> {
+impl<M: InvertMachine + ?Sized> Typed for Inverter<M> {
     type On = M;
 
     fn on(&mut self) -> &mut M {
@@ -127,7 +127,7 @@ impl<M: Machine + ?Sized> Typed for Inverter<M> {
     }
 }
 
-impl<M: Machine + ?Sized> Inverter<M> {
+impl<M: InvertMachine + ?Sized> Inverter<M> {
     /// On a machine that has done nothing, and a sibling that finds forms; `threads` make terms.
     ///
     /// # Errors
@@ -144,10 +144,10 @@ impl<M: Machine + ?Sized> Inverter<M> {
             Learner::start(analysis.clone(), threads, hooks.tell.clone()).map_err(refused)?;
         let told = (hooks.back.clone(), hooks.tell.clone());
         let parse = (hooks.parse.clone(), threads);
-        let finding = Finding::start(machine.sibling()?, analysis, asker, parse, told);
+        let finding = FindThread::start(machine.sibling()?, analysis, asker, parse, told);
         Ok(Self {
             machine,
-            tuning: Tuning::default(),
+            tuning: InvertTuning::default(),
             finding: finding.map_err(refused)?,
             learner,
             back: hooks.back.clone(),
@@ -166,7 +166,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
     /// Before anything is counted.
     #[must_use]
     #[cfg(test)]
-    pub(crate) fn tuned(mut self, tuning: Tuning) -> Self {
+    pub(crate) fn tuned(mut self, tuning: InvertTuning) -> Self {
         self.finding.tune(tuning);
         self.tuning = tuning;
         self
@@ -257,7 +257,11 @@ impl<M: Machine + ?Sized> Inverter<M> {
     ///
     /// # Panics
     /// If there are too many pieces, or too much text.
-    pub fn count(&mut self, pieces: &[PieceText], first: u32) -> Result<Vec<Counted>, GpuError> {
+    pub fn count(
+        &mut self,
+        pieces: &[PieceText],
+        first: u32,
+    ) -> Result<Vec<CountedBatch>, GpuError> {
         let counted = self.take_found(pieces).and_then(|found| self.count_found(found, first));
         if counted.is_err() {
             self.free_but_run();
@@ -265,7 +269,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         counted
     }
 
-    fn take_found(&mut self, pieces: &[PieceText]) -> Result<Found, GpuError> {
+    fn take_found(&mut self, pieces: &[PieceText]) -> Result<FoundForms, GpuError> {
         self.open = None;
         if self.is_next(pieces) {
             self.coming.pop_front();

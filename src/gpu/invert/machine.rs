@@ -1,17 +1,18 @@
 //! The device that an inverter needs: arrays that grow, copies both ways, and launches. The tests
 //! have an emulated one, so that the host's part is the same there.
 
-use super::steps::{InvertArray, Step};
+use super::steps::{InvertArray, InvertStep};
 use crate::dictionary::closed::ClosedError;
 use crate::dictionary::device::text_buffers::Pin;
-use crate::gpu::floor::arrays::Places;
+use crate::gpu::floor::arrays::ArrayPlaces;
 use crate::gpu::floor::error::GpuError;
 use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// Called once in a build.
-pub(crate) type MakeMachine = Arc<dyn Fn() -> Result<Box<dyn Machine>, ClosedError> + Send + Sync>;
+pub(crate) type MakeMachine =
+    Arc<dyn Fn() -> Result<Box<dyn InvertMachine>, ClosedError> + Send + Sync>;
 
 /// Memory of an array that somebody else uses meanwhile: of texts that come, or of lists that go.
 pub(crate) type DeviceMemory = Box<dyn Any + Send + Sync>;
@@ -35,8 +36,8 @@ pub trait Uploader: Send {
 
 pub(crate) const MOST_TAKEN: u64 = 4 << 20;
 
-pub trait Parcel {
-    /// [Lent](Machine::lend) memory.
+pub trait TextParcel {
+    /// [Lent](InvertMachine::lend) memory.
     fn memory(&self) -> &DeviceMemory;
 
     /// At most [`MOST_TAKEN`].
@@ -46,7 +47,7 @@ pub trait Parcel {
 }
 
 /// Waits for the next parcel; None if there will be no more.
-pub(crate) type NextParcel<'a> = &'a (dyn Fn() -> Option<Box<dyn Parcel + 'a>> + Sync);
+pub(crate) type NextParcel<'a> = &'a (dyn Fn() -> Option<Box<dyn TextParcel + 'a>> + Sync);
 
 /// Takes lists to the host, while another thread drives the device.
 pub trait Downloader: Send {
@@ -54,7 +55,7 @@ pub trait Downloader: Send {
     fn download(&mut self, next: NextParcel<'_>) -> Result<(), GpuError>;
 }
 
-pub struct Reading<'a> {
+pub struct ArrayReading<'a> {
     pub array: InvertArray,
     pub at: u64,
     /// As many bytes are read.
@@ -64,10 +65,10 @@ pub struct Reading<'a> {
 }
 
 /// A device with the arrays of one inverter. Copies and launches take effect in the order of calls.
-pub trait Machine: Send {
+pub trait InvertMachine: Send {
     /// A machine of the same device, with arrays of its own, which works beside this one: memory
     /// that one [lends](Self::lend) the other may [adopt](Self::adopt).
-    fn sibling(&self) -> Result<Box<dyn Machine>, GpuError>;
+    fn sibling(&self) -> Result<Box<dyn InvertMachine>, GpuError>;
 
     /// Makes an array at least so long, in bytes; the first `kept` stay, the others are undefined.
     ///
@@ -75,15 +76,15 @@ pub trait Machine: Send {
     /// There is too little memory; the array is as before.
     fn reserve(&mut self, array: InvertArray, bytes: u64, kept: u64) -> Result<(), GpuError>;
 
-    fn places(&mut self) -> &mut dyn Places<InvertArray>;
+    fn places(&mut self) -> &mut dyn ArrayPlaces<InvertArray>;
 
     /// The parts go end to end.
     fn write(&mut self, array: InvertArray, at: u64, parts: &[&[u8]]) -> Result<(), GpuError>;
 
     /// Reads when all before is done: the host waits once for all that fit into a buffer.
-    fn read(&mut self, parts: &mut [Reading<'_>]) -> Result<(), GpuError>;
+    fn read(&mut self, parts: &mut [ArrayReading<'_>]) -> Result<(), GpuError>;
 
-    fn run(&mut self, steps: &[Step]) -> Result<(), GpuError>;
+    fn run(&mut self, steps: &[InvertStep]) -> Result<(), GpuError>;
 
     fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError>;
 

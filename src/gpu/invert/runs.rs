@@ -2,17 +2,17 @@
 //! counts. A sequencer decides, as every owner's does for `fast`: if a run ends within a batch, the
 //! pieces up to its end are counted again alone, and the others begin the next run.
 
-use super::inverter::{Counted, Inverter, InverterSeconds, InverterWork, MOST_FOUND, spent};
-use super::machine::{DeviceMemory, Machine, Uploader};
+use super::inverter::{CountedBatch, Inverter, InverterSeconds, InverterWork, MOST_FOUND, spent};
+use super::machine::{DeviceMemory, InvertMachine, Uploader};
 use super::text::{MOST_BYTES, PieceText, fitting, is_fitting};
 use crate::dictionary::closed::ClosedError;
-use crate::dictionary::device::inverted::{InvertedRun, Lists};
+use crate::dictionary::device::inverted::{InvertedLists, InvertedRun};
 use crate::gpu::floor::error::GpuError;
 use crate::index::documents::pieces::PieceDocuments;
 use crate::index::files::storage::FilledFile;
-use crate::index::format::{Kind, run_file, run_name};
+use crate::index::format::{FileKind, run_file, run_name};
 use crate::index::run::{LaidChunk, RunPart};
-use crate::order::{PieceCounts, Placement, Sequencer};
+use crate::order::{PieceCounts, PiecePlacement, Sequencer};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use std::sync::{Arc, Weak};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-pub(crate) enum Event {
+pub(crate) enum RunEvent {
     /// Counted, and of the open run.
     Piece {
         counts: Arc<PieceCounts>,
@@ -50,13 +50,13 @@ pub(crate) struct RunEnd {
 
 /// The open run of a device.
 pub(crate) struct Runs {
-    inverter: Inverter<dyn Machine>,
+    inverter: Inverter<dyn InvertMachine>,
     /// That of the generation.
     folder: PathBuf,
     sequencer: Sequencer,
     /// Batches that are not taken.
     coming: VecDeque<Arc<Vec<PieceText>>>,
-    batches: Vec<Lists>,
+    batches: Vec<InvertedLists>,
     /// Codes of the documents' lengths.
     lengths: Vec<Arc<[u8]>>,
     /// The run before, until it is encoded or written: there is memory for one.
@@ -72,7 +72,7 @@ impl Runs {
     /// ([`Budget::run_limit`](crate::order::Budget)); all ends early once `stop` is set. Where the
     /// device encodes lists they go to files in the `folder` of the generation.
     pub(crate) fn new(
-        inverter: Inverter<dyn Machine>,
+        inverter: Inverter<dyn InvertMachine>,
         run_limit: u64,
         folder: PathBuf,
         stop: Arc<AtomicBool>,
@@ -144,7 +144,7 @@ impl Runs {
     /// Of the device, a piece with more text than a device takes, or too many documents.
     pub(crate) fn take_next(
         &mut self,
-        out: impl FnMut(Event) + Send,
+        out: impl FnMut(RunEvent) + Send,
     ) -> Result<Option<Arc<Vec<PieceText>>>, ClosedError> {
         let Some(pieces) = self.coming.pop_front() else { return Ok(None) };
         self.take(&pieces, out)?;
@@ -153,7 +153,7 @@ impl Runs {
     }
 
     /// Counts pieces; once more if the device had no room, and has freed all but the run's.
-    fn count(&mut self, pieces: &[PieceText], first: u32) -> Result<Vec<Counted>, GpuError> {
+    fn count(&mut self, pieces: &[PieceText], first: u32) -> Result<Vec<CountedBatch>, GpuError> {
         match self.inverter.count(pieces, first) {
             Err(error) if error.is_out_of_memory() => self.inverter.count(pieces, first),
             counted => counted,
@@ -163,7 +163,7 @@ impl Runs {
     fn take(
         &mut self,
         pieces: &[PieceText],
-        mut out: impl FnMut(Event) + Send,
+        mut out: impl FnMut(RunEvent) + Send,
     ) -> Result<(), ClosedError> {
         let mut rest = pieces;
         while !rest.is_empty() {
@@ -210,10 +210,11 @@ impl Runs {
             self.seconds().lists += spent(began);
             let began = Instant::now();
             for counted in counted.into_iter().take(taken) {
-                let Counted { counts, lengths, codes, contents, documents } = counted;
+                let CountedBatch { counts, lengths, codes, contents, documents } = counted;
                 self.lengths.push(codes);
-                let (counts, documents) = (Arc::new(counts), documents.map(Box::new));
-                out(Event::Piece { counts, lengths, contents, documents });
+                let counts = Arc::new(counts);
+                let documents = documents.map(Box::new);
+                out(RunEvent::Piece { counts, lengths, contents, documents });
             }
             self.seconds().give += spent(began);
             if let Some(placement) = closes {
@@ -225,20 +226,21 @@ impl Runs {
     }
 
     /// All pieces are taken: the open run ends, if it has documents.
-    pub(crate) fn end(&mut self, mut out: impl FnMut(Event) + Send) -> Result<(), ClosedError> {
+    pub(crate) fn end(&mut self, mut out: impl FnMut(RunEvent) + Send) -> Result<(), ClosedError> {
         let (run, run_first, run_documents) = self.sequencer.open_run();
         if run_documents > 0 {
-            let placement = Placement { run, run_first, first: 0, run_documents, closes: true };
+            let placement =
+                PiecePlacement { run, run_first, first: 0, run_documents, closes: true };
             self.close(placement, &mut out)?;
         }
-        out(Event::End(self.inverter.work()));
+        out(RunEvent::End(self.inverter.work()));
         Ok(())
     }
 
     fn close(
         &mut self,
-        at: Placement,
-        out: &mut (impl FnMut(Event) + Send),
+        at: PiecePlacement,
+        out: &mut (impl FnMut(RunEvent) + Send),
     ) -> Result<(), ClosedError> {
         if self.inverter.keeps() {
             if !self.wait_for_encoders() || self.encode(at, out)? {
@@ -250,7 +252,7 @@ impl Runs {
         let batches = std::mem::take(&mut self.batches);
         let inverted = Arc::new(InvertedRun { terms, batches });
         self.before = Arc::downgrade(&inverted) as _;
-        out(Event::Run(RunEnd {
+        out(RunEvent::Run(RunEnd {
             run: at.run,
             first_docid: at.run_first,
             documents: at.run_documents,
@@ -263,19 +265,20 @@ impl Runs {
     /// Has the device encode the run's lists; false if it has no room for that.
     fn encode(
         &mut self,
-        at: Placement,
-        out: &mut (impl FnMut(Event) + Send),
+        at: PiecePlacement,
+        out: &mut (impl FnMut(RunEvent) + Send),
     ) -> Result<bool, ClosedError> {
-        let Placement { run, run_first: first_docid, run_documents: documents, .. } = at;
+        let PiecePlacement { run, run_first: first_docid, run_documents: documents, .. } = at;
         let part = RunPart { run, first_docid, documents, owner: 0 };
-        let (held, mut is_open) = (Arc::new(()), false);
+        let held = Arc::new(());
+        let mut is_open = false;
         let folder = &self.folder;
         let open = || {
             is_open = true;
-            Ok(FilledFile::create(folder, &run_file(&run_name(run), Kind::Postings))?)
+            Ok(FilledFile::create(folder, &run_file(&run_name(run), FileKind::Postings))?)
         };
         let run = (part, &self.lengths[..]);
-        let encoded = self.inverter.encode(run, &held, open, |chunk| out(Event::Encoded(chunk)));
+        let encoded = self.inverter.encode(run, &held, open, |chunk| out(RunEvent::Encoded(chunk)));
         let has_no_room = |error: &ClosedError| {
             error.downcast_ref::<GpuError>().is_some_and(GpuError::is_out_of_memory)
         };

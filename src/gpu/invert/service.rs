@@ -2,8 +2,8 @@
 //! tells the outcomes, while another thread uploads the texts of the next batches. No worker waits.
 
 use super::inverter::{Inverter, InverterHooks, ParseLines, spent};
-use super::machine::{DeviceMemory, Machine, Uploader};
-use super::runs::{Event, Runs};
+use super::machine::{DeviceMemory, InvertMachine, Uploader};
+use super::runs::{RunEvent, Runs};
 use super::text::{PieceText, is_fitting, parts};
 use crate::crew::{Awaited, spawn};
 use crate::dictionary::closed::{ClosedError, Wake};
@@ -24,9 +24,10 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 /// Runs on the thread that drives the device.
-pub(crate) type OpenMachine = Box<dyn FnOnce() -> Result<Box<dyn Machine>, ClosedError> + Send>;
+pub(crate) type OpenMachine =
+    Box<dyn FnOnce() -> Result<Box<dyn InvertMachine>, ClosedError> + Send>;
 
-pub(crate) struct Inverting {
+pub(crate) struct InvertSettings {
     pub analysis: Analysis,
     /// That make terms of forms.
     pub threads: usize,
@@ -43,24 +44,24 @@ pub(crate) struct Inverting {
     pub parse: ParseLines,
 }
 
-pub(crate) type Outcome = Result<Event, ClosedError>;
+pub(crate) type InvertOutcome = Result<RunEvent, ClosedError>;
 
 pub(crate) struct InvertService {
     batches: Option<Sender<Vec<PieceText>>>,
-    outcomes: Receiver<Outcome>,
+    outcomes: Receiver<InvertOutcome>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl InvertService {
     /// `wake` is called whenever there is an outcome.
-    pub(crate) fn start(open: OpenMachine, how: Inverting, wake: Wake) -> io::Result<Self> {
+    pub(crate) fn start(open: OpenMachine, how: InvertSettings, wake: Wake) -> io::Result<Self> {
         let (batches, from) = channel();
         let (to, outcomes) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = spawn("inverter", move || {
-            let tell = |outcome: Outcome| {
+            let tell = |outcome: InvertOutcome| {
                 // If the receiver is gone nobody wants it; the same below.
                 _ = to.send(outcome);
                 wake();
@@ -100,7 +101,7 @@ impl InvertService {
     }
 
     /// Never waits.
-    pub(crate) fn outcome(&self) -> Option<Outcome> {
+    pub(crate) fn outcome(&self) -> Option<InvertOutcome> {
         self.outcomes.try_recv().ok()
     }
 }
@@ -117,7 +118,7 @@ impl Drop for InvertService {
 }
 
 enum Message {
-    Brought(Brought),
+    Brought(BroughtPieces),
     Failed(GpuError),
     Panicked(Box<dyn Any + Send>),
     /// There will be no more batches.
@@ -127,7 +128,7 @@ enum Message {
 }
 
 /// `text` is none if the device had no room.
-struct Brought {
+struct BroughtPieces {
     pieces: Vec<PieceText>,
     text: Option<DeviceMemory>,
     /// Seconds of pinning and copying.
@@ -139,7 +140,7 @@ struct Brought {
 const TEXTS_AHEAD: usize = 2;
 
 /// For the uploading thread: batches, room for one more, and batches whose texts were used.
-struct Coming {
+struct ComingBatches {
     batches: Receiver<Vec<PieceText>>,
     room: Receiver<Option<DeviceMemory>>,
     done: Receiver<Arc<Vec<PieceText>>>,
@@ -148,14 +149,15 @@ struct Coming {
 
 /// Uploads texts, batch after batch, whenever there is room for one more; `room` has memory to use
 /// again. After the last batch the buffers end, so that texts are freed here, beside the driver.
-fn bring(mut uploader: Box<dyn Uploader>, coming: &Coming, to: &Sender<Message>) {
+fn bring(mut uploader: Box<dyn Uploader>, coming: &ComingBatches, to: &Sender<Message>) {
     while let Ok(old) = coming.room.recv() {
         let Ok(mut pieces) = coming.batches.recv() else {
             _ = to.send(Message::End);
             coming.buffers.end();
             return coming.done.iter().for_each(drop);
         };
-        let (mut pin, mut upload) = (0.0, 0.0);
+        let mut pin = 0.0;
+        let mut upload = 0.0;
         let brought = match is_fitting(&pieces) {
             true => {
                 let began = Instant::now();
@@ -177,7 +179,7 @@ fn bring(mut uploader: Box<dyn Uploader>, coming: &Coming, to: &Sender<Message>)
             brought => brought,
         };
         let message = match brought {
-            Ok(text) => Message::Brought(Brought { pieces, text, pin, upload }),
+            Ok(text) => Message::Brought(BroughtPieces { pieces, text, pin, upload }),
             Err(error) => Message::Failed(error),
         };
         if to.send(message).is_err() {
@@ -188,15 +190,17 @@ fn bring(mut uploader: Box<dyn Uploader>, coming: &Coming, to: &Sender<Message>)
 
 fn drive(
     open: OpenMachine,
-    how: Inverting,
+    how: InvertSettings,
     batches: Receiver<Vec<PieceText>>,
     stop: Arc<AtomicBool>,
     uploading: &mut Option<JoinHandle<()>>,
-    mut tell: impl FnMut(Event) + Send,
+    mut tell: impl FnMut(RunEvent) + Send,
 ) -> Result<(), ClosedError> {
     let began = Instant::now();
     let machine = open()?;
-    let ((to, messages), (give_room, room), (give, done)) = (channel(), channel(), channel());
+    let (to, messages) = channel();
+    let (give_room, room) = channel();
+    let (give, done) = channel();
     for _ in 0..TEXTS_AHEAD {
         _ = give_room.send(None);
     }
@@ -213,8 +217,8 @@ fn drive(
         inverter = inverter.encoding();
     }
     let mut runs = Runs::new(inverter, how.run_limit, how.folder, stop.clone());
-    let (uploader, coming) =
-        (runs.uploader()?, Coming { batches, room, done, buffers: how.buffers });
+    let uploader = runs.uploader()?;
+    let coming = ComingBatches { batches, room, done, buffers: how.buffers };
     let bring = move || {
         let bring = || bring(uploader, &coming, &to);
         if let Err(cause) = catch_unwind(AssertUnwindSafe(bring)) {
@@ -223,11 +227,12 @@ fn drive(
     };
     *uploading = Some(spawn("uploader", bring)?);
     runs.seconds().open = spent(began);
-    let (mut brought, mut ended) = (VecDeque::<Brought>::new(), false);
+    let mut brought = VecDeque::<BroughtPieces>::new();
+    let mut ended = false;
     while !stop.load(Ordering::Relaxed) {
         // Forms are found first: the host makes terms of them while the batch before is counted.
         while runs.has_room()
-            && let Some(Brought { pieces, text, pin, upload }) = brought.pop_front()
+            && let Some(BroughtPieces { pieces, text, pin, upload }) = brought.pop_front()
         {
             runs.seconds().pin += pin;
             runs.seconds().upload += upload;

@@ -17,7 +17,7 @@ pub(super) const COPIERS: usize = 4;
 
 /// One is filled while the other is copied.
 #[derive(Debug)]
-pub(super) struct Buffers {
+pub(super) struct StagingBuffers {
     /// With the last copy from each.
     buffers: [(Pinned, Option<Ticket>); 2],
     /// Which is filled, and how far.
@@ -26,10 +26,11 @@ pub(super) struct Buffers {
     pub(super) crew: Crew,
 }
 
-impl Buffers {
+impl StagingBuffers {
     pub(super) fn new(device: &Device) -> Result<Self, GpuError> {
         let buffer = || Ok((Pinned::new(device, "texts", STAGED_BYTES)?, None));
-        let (buffers, crew) = ([buffer()?, buffer()?], Crew::new("copier"));
+        let buffers = [buffer()?, buffer()?];
+        let crew = Crew::new("copier");
         Ok(Self { buffers, current: 0, filled: 0, crew })
     }
 
@@ -41,14 +42,18 @@ impl Buffers {
         parts: &[&[u8]],
     ) -> Result<(), GpuError> {
         let to = on.memory.of(to);
-        let (mut at, mut parts, mut rest) = (at, parts.iter(), &[][..]);
+        let mut at = at;
+        let mut parts = parts.iter();
+        let mut rest = &[][..];
         loop {
             if self.filled == STAGED_BYTES {
-                (self.current, self.filled) = (1 - self.current, 0);
+                self.current = 1 - self.current;
+                self.filled = 0;
                 // The last copy that was enqueued from it.
                 self.buffers[self.current].1.as_ref().map_or(Ok(()), Ticket::wait)?;
             }
-            let ((buffer, copied), first) = (&mut self.buffers[self.current], self.filled);
+            let (buffer, copied) = &mut self.buffers[self.current];
+            let first = self.filled;
             // SAFETY: all copies from this buffer are of bytes before that.
             let mut room = unsafe { &mut buffer.bytes_mut()[first..] };
             let mut copies = Vec::new();
@@ -61,7 +66,8 @@ impl Buffers {
                 let len = rest.len().min(room.len()).min(COPY_BYTES);
                 let (to, behind) = room.split_at_mut(len);
                 let (from, more) = rest.split_at(len);
-                (room, rest) = (behind, more);
+                room = behind;
+                rest = more;
                 copies.push((to, from));
                 self.filled += len;
             }

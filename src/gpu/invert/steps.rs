@@ -5,7 +5,7 @@ pub(crate) mod lines;
 pub(crate) mod postings;
 pub(crate) mod terms;
 
-use super::Tuning;
+use super::InvertTuning;
 use super::text::TILE_BYTES;
 use crate::gpu::floor::error::Geometry;
 use crate::gpu::floor::steps::Argument::{self, Number};
@@ -36,7 +36,7 @@ pub enum InvertArray {
     Names,
     /// u8: the texts of the batch, in whole tiles.
     Text,
-    /// u32: [`Classes`](super::classes::Classes) of characters.
+    /// u32: [`CharacterClasses`](super::classes::CharacterClasses) of characters.
     Classes,
     /// u32: where each document begins, and the end.
     DocumentStarts,
@@ -85,7 +85,7 @@ pub enum InvertArray {
     OddMeanings,
     /// u64: codes of stop words.
     StopWords,
-    /// [`Meaning`](crate::dictionary::device::forms::Meaning)s of the new forms of a batch.
+    /// [`FormMeaning`](crate::dictionary::device::forms::FormMeaning)s of the new forms of a batch.
     Coded,
     /// As [`Coded`](Self::Coded), of the batch that is counted next.
     CountedCoded,
@@ -93,7 +93,7 @@ pub enum InvertArray {
     ForeignBytes,
     /// u32: two of each of these, where its bytes are and how many.
     ForeignPlaces,
-    /// [`Meaning`](crate::dictionary::device::forms::Meaning)s that the host has found.
+    /// [`FormMeaning`](crate::dictionary::device::forms::FormMeaning)s that the host has found.
     Told,
     ForeignMeanings,
     /// u64: terms by their codes.
@@ -171,7 +171,7 @@ pub enum InvertArray {
     Encoded,
 }
 
-pub(crate) type Step = crate::gpu::floor::steps::Step<InvertArray>;
+pub(crate) type InvertStep = crate::gpu::floor::steps::Step<InvertArray>;
 
 /// Words of [`InvertArray::Counters`]: new forms and their bytes, odd tokens, the last sum of
 /// tiles, and foreign forms and their bytes.
@@ -205,15 +205,16 @@ fn step(
     kernel: &'static str,
     (blocks, shared_bytes): (u32, u32),
     arguments: Vec<Argument<InvertArray>>,
-) -> Step {
-    Step { kernel, geometry: Geometry { blocks, threads: THREADS, shared_bytes }, arguments }
+) -> InvertStep {
+    InvertStep { kernel, geometry: Geometry { blocks, threads: THREADS, shared_bytes }, arguments }
 }
 
 /// Zeroes `words` words, at least one, from word `from` on.
-pub(crate) fn clear(array: InvertArray, from: u64, words: u64) -> Step {
+pub(crate) fn clear(array: InvertArray, from: u64, words: u64) -> InvertStep {
     // A thread clears 16 words.
     let blocks = words.div_ceil(16 * u64::from(THREADS)) as u32;
-    let (low, high) = (Number(words as u32), Number((words >> 32) as u32));
+    let low = Number(words as u32);
+    let high = Number((words >> 32) as u32);
     step("invert_clear", (blocks, 0), vec![Argument::Array(array, 4 * from), low, high])
 }
 
@@ -223,10 +224,10 @@ pub(crate) fn sum_words(words: u32) -> u32 {
 }
 
 /// Each of the first `words` becomes the sum of those before; that of all is a counter.
-pub(crate) fn scan(array: InvertArray, words: u32) -> Vec<Step> {
+pub(crate) fn scan(array: InvertArray, words: u32) -> Vec<InvertStep> {
     let launch = |kernel, blocks, arguments| {
         let geometry = Geometry { blocks, threads: SCAN_THREADS, shared_bytes: SCAN_SHARED_BYTES };
-        Step { kernel, geometry, arguments }
+        InvertStep { kernel, geometry, arguments }
     };
     let sum = Argument::Array(InvertArray::Counters, 4 * SUM as u64);
     let whole = |array, words| launch("invert_scan", 1, vec![of(array), Number(words), sum]);
@@ -244,19 +245,19 @@ pub(crate) fn scan(array: InvertArray, words: u32) -> Vec<Step> {
 }
 
 /// A launch, and the sums of its counts by tile.
-fn counted(count: Step, tiles: u32) -> Vec<Step> {
+fn counted(count: InvertStep, tiles: u32) -> Vec<InvertStep> {
     let mut steps = vec![count];
     steps.extend(scan(InvertArray::Tiles, tiles));
     steps
 }
 
-pub(crate) fn count_tokens(tiles: u32) -> Vec<Step> {
+pub(crate) fn count_tokens(tiles: u32) -> Vec<InvertStep> {
     let arguments = vec![of(InvertArray::Text), of(InvertArray::Classes), of(InvertArray::Tiles)];
     let count = step("invert_count_tokens", (tiles, SCAN_SHARED_BYTES), arguments);
     counted(count, tiles)
 }
 
-pub(crate) fn write_tokens(tiles: u32) -> Step {
+pub(crate) fn write_tokens(tiles: u32) -> InvertStep {
     let arguments =
         [InvertArray::Text, InvertArray::Classes, InvertArray::Tiles, InvertArray::Tokens]
             .map(of)
@@ -265,7 +266,7 @@ pub(crate) fn write_tokens(tiles: u32) -> Step {
 }
 
 /// There is at least one document.
-pub(crate) fn hash_documents(documents: u32) -> Step {
+pub(crate) fn hash_documents(documents: u32) -> InvertStep {
     let arguments = vec![
         of(InvertArray::Text),
         of(InvertArray::DocumentStarts),
@@ -277,7 +278,7 @@ pub(crate) fn hash_documents(documents: u32) -> Step {
 }
 
 /// Finds the slots of the forms of all tokens, and numbers forms that are not among the `known`.
-pub(crate) fn find_forms(tokens: u32, slots: u32, known: u32, tuning: Tuning) -> Step {
+pub(crate) fn find_forms(tokens: u32, slots: u32, known: u32, tuning: InvertTuning) -> InvertStep {
     let arguments = vec![
         of(InvertArray::Text),
         of(InvertArray::Classes),
@@ -299,7 +300,7 @@ pub(crate) fn find_forms(tokens: u32, slots: u32, known: u32, tuning: Tuning) ->
 }
 
 /// Stores the bytes of `count` new forms behind the `used` ones.
-pub(crate) fn keep_forms(count: u32, known: u32, used: u32) -> Step {
+pub(crate) fn keep_forms(count: u32, known: u32, used: u32) -> InvertStep {
     let arguments = vec![
         of(InvertArray::Text),
         of(InvertArray::NewStarts),
@@ -314,7 +315,7 @@ pub(crate) fn keep_forms(count: u32, known: u32, used: u32) -> Step {
     step("invert_keep_forms", (count.div_ceil(THREADS), 0), arguments)
 }
 
-pub(crate) fn check_forms(tokens: u32) -> Step {
+pub(crate) fn check_forms(tokens: u32) -> InvertStep {
     let arguments = vec![
         of(InvertArray::Text),
         of(InvertArray::Classes),
@@ -341,14 +342,15 @@ fn meanings(tokens: u32) -> Vec<Argument<InvertArray>> {
     ]
 }
 
-pub(crate) fn count_terms(tokens: u32) -> Vec<Step> {
-    let (tiles, arguments) = (tiles(tokens), meanings(tokens));
+pub(crate) fn count_terms(tokens: u32) -> Vec<InvertStep> {
+    let tiles = tiles(tokens);
+    let arguments = meanings(tokens);
     let count = step("invert_count_terms", (tiles, SCAN_SHARED_BYTES), arguments);
     counted(count, tiles)
 }
 
 /// Writes terms with their documents, and the lengths of these.
-pub(crate) fn write_terms(tokens: u32, documents: u32, pieces: u32) -> Vec<Step> {
+pub(crate) fn write_terms(tokens: u32, documents: u32, pieces: u32) -> Vec<InvertStep> {
     let mut arguments = meanings(tokens);
     arguments.extend([
         of(InvertArray::CountedTokens),
@@ -376,7 +378,7 @@ pub(crate) fn write_terms(tokens: u32, documents: u32, pieces: u32) -> Vec<Step>
 }
 
 /// Moves a table of `from` slots to `to` empty ones.
-pub(crate) fn rehash(from: u32, to: u32, tuning: Tuning) -> Step {
+pub(crate) fn rehash(from: u32, to: u32, tuning: InvertTuning) -> InvertStep {
     let arguments = vec![
         of(InvertArray::Slots),
         of(InvertArray::SlotForms),

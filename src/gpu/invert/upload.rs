@@ -10,12 +10,12 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 /// Memory of somebody else that is pinned.
-struct Pinned {
+struct PinnedText {
     context: Arc<CudaContext>,
     at: usize,
 }
 
-impl Pinned {
+impl PinnedText {
     /// # Safety
     /// As [`Uploader::pin`] says.
     unsafe fn new(context: &Arc<CudaContext>, memory: *const [u8]) -> Result<Self, DriverError> {
@@ -28,7 +28,7 @@ impl Pinned {
     }
 }
 
-impl Drop for Pinned {
+impl Drop for PinnedText {
     fn drop(&mut self) {
         // SAFETY: the context is bound; the memory's owner retains it until this is dropped.
         let unpin = || unsafe { sys::cuMemHostUnregister(self.at as *mut c_void) }.result();
@@ -72,7 +72,7 @@ impl Uploader for CudaUploader {
             return None;
         }
         // SAFETY: the caller answers for the memory.
-        let pinned = unsafe { Pinned::new(self.device.context(), memory) };
+        let pinned = unsafe { PinnedText::new(self.device.context(), memory) };
         self.refused = pinned.is_err();
         pinned.ok().map(|pinned| Box::new(pinned) as _)
     }

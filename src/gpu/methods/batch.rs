@@ -3,8 +3,8 @@
 //! long leaves the device idle beside it. Parts not on the device travel with the batch, each once.
 
 use super::lists::ALIGNMENT;
-use super::travelling::{Bytes, Placed, Travelling};
-use super::{Argument, DeviceMethod, MethodStep};
+use super::travelling::{Bytes, Travelling, TravellingTerm};
+use super::{DeviceMethod, MethodArgument, MethodStep};
 use crate::gpu::floor::error::Geometry;
 use crate::query::plan::Plan;
 use crate::query::top_k::Hit;
@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// The result of a query.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct FoundHits {
     pub hits: Vec<Hit>,
     /// The docid from which it is not answered, if it is not.
     pub rest: Option<u32>,
@@ -33,7 +33,8 @@ impl<M: DeviceMethod> AskedPart<M> {
 
     /// The terms of a query that documents have; `None` if one of them has no part.
     pub fn of_plan(plan: &Plan) -> Option<Vec<Self>> {
-        let (count, terms) = (plan.terms().len(), plan.terms().iter().enumerate());
+        let count = plan.terms().len();
+        let terms = plan.terms().iter().enumerate();
         let known = terms.filter(|(_, term)| term.df > 0);
         let asked = known.map(|(t, term)| {
             let part = M::part(plan.lists().iter().skip(t).step_by(count).copied())?;
@@ -45,7 +46,7 @@ impl<M: DeviceMethod> AskedPart<M> {
 
 #[derive(Clone, Debug)]
 pub struct PlacedQuery<L> {
-    pub(in crate::gpu) terms: Vec<Placed<L>>,
+    pub(in crate::gpu) terms: Vec<TravellingTerm<L>>,
     pub k: u32,
     pub docids: Range<u32>,
 }
@@ -65,7 +66,7 @@ pub(in crate::gpu) fn in_a_word(order: &[usize]) -> u64 {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Made<R> {
+pub struct MadeQuery<R> {
     pub record: R,
     /// Of the batch's memory.
     pub words: u64,
@@ -117,7 +118,7 @@ impl BatchRoom {
 
 /// A query of a batch on the host.
 #[derive(Clone, Copy, Debug)]
-struct Sorted {
+struct SortedQuery {
     /// As added.
     query: usize,
     /// The first of its hits, and the most of them.
@@ -140,7 +141,7 @@ pub struct MethodBatch<M: DeviceMethod> {
     /// Further words that kernels read.
     pub(in crate::gpu) more: Vec<u32>,
     pub(in crate::gpu) plan: M::Plan,
-    queries: Vec<Sorted>,
+    queries: Vec<SortedQuery>,
     lists: Travelling<M::Key, M::Laid>,
     used: BatchRoom,
 }
@@ -186,7 +187,8 @@ impl<M: DeviceMethod> MethodBatch<M> {
         cached: impl Fn(&M::Key) -> Option<(u64, M::Laid)>,
         lay: impl FnMut(usize) -> Result<Bytes<M::Laid>, E>,
     ) -> Result<bool, E> {
-        let (first, lists) = (self.terms.len(), self.lists.len());
+        let first = self.terms.len();
+        let lists = self.lists.len();
         let may_fit = (1..=M::MOST_TERMS).contains(&asked.len()) && k > 0;
         if !may_fit || first + asked.len() > self.room.terms {
             return Ok(false);
@@ -209,9 +211,10 @@ impl<M: DeviceMethod> MethodBatch<M> {
             return Ok(false);
         }
         self.used = used;
-        let Made { shared_bytes, class, work, .. } = made;
-        let (query, hits) = (self.records.len(), (before.hits as usize, made.hits));
-        self.queries.push(Sorted { query, hits, shared_bytes, class, work });
+        let MadeQuery { shared_bytes, class, work, .. } = made;
+        let query = self.records.len();
+        let hits = (before.hits as usize, made.hits);
+        self.queries.push(SortedQuery { query, hits, shared_bytes, class, work });
         self.records.push(made.record);
         Ok(true)
     }
@@ -229,7 +232,7 @@ impl<M: DeviceMethod> MethodBatch<M> {
         &self,
         kernel: &'static str,
         threads: u32,
-        arguments: impl Fn(u32) -> Vec<Argument>,
+        arguments: impl Fn(u32) -> Vec<MethodArgument>,
     ) -> Vec<MethodStep> {
         let mut first = 0;
         let classes = self.queries.chunk_by(|a, b| a.class == b.class);
@@ -292,7 +295,7 @@ impl<M: DeviceMethod> MethodBatch<M> {
     }
 
     /// In the order in which queries were added.
-    pub fn answers(&self, output: &[u8]) -> Vec<Found> {
+    pub fn answers(&self, output: &[u8]) -> Vec<FoundHits> {
         let BatchOutput { hits, bytes, .. } = self.output();
         let keys: &[[u8; 8]] = output[hits..bytes].as_chunks().0;
         let found = self.queries.iter().zip(self.said(output)).map(|(query, said)| {
@@ -300,7 +303,7 @@ impl<M: DeviceMethod> MethodBatch<M> {
             let count = said.as_ref()[0].min(most) as usize;
             let keys = keys[first..][..count].iter();
             let hits = keys.map(|key| Hit::of_key(u64::from_le_bytes(*key))).collect();
-            Found { hits, rest: M::rest(&said) }
+            FoundHits { hits, rest: M::rest(&said) }
         });
         self.as_added(found)
     }

@@ -2,9 +2,9 @@
 //! parts that stay, and memory that one batch at a time works in. A batch brings the parts that it
 //! lacks in the same copy as its queries.
 
-use super::batch::{AskedPart, BatchRoom, Found, MethodBatch};
+use super::batch::{AskedPart, BatchRoom, FoundHits, MethodBatch};
 use super::lists::ListCache;
-use super::travelling::Kept;
+use super::travelling::KeptLists;
 use super::{DeviceMethod, MethodArray, MethodStep, source};
 use crate::crew::Crew;
 use crate::gpu::floor::arrays::CudaArrays;
@@ -25,7 +25,7 @@ use std::thread::yield_now;
 
 /// The division of a device's memory.
 #[derive(Clone, Copy, Debug)]
-pub struct Memory {
+pub struct MethodMemory {
     /// For lists that stay; most of what is free if left out.
     pub lists: Option<u64>,
     /// For lists that travel with a batch; as the method has it if left out.
@@ -35,7 +35,7 @@ pub struct Memory {
     pub k: usize,
 }
 
-impl Memory {
+impl MethodMemory {
     /// Of the free memory, for a batch; and at most so many bytes.
     const BATCH_PERCENT: u64 = 25;
     const MOST_BATCH_BYTES: u64 = 8 << 30;
@@ -68,7 +68,7 @@ pub struct MethodDevice<M: DeviceMethod> {
     on: CudaArrays<MethodArray>,
     snapshot: Arc<Snapshot>,
     cache: ListCache<M::Key, M::Laid>,
-    kept: Kept<M::Key, M::Laid, M::Layer>,
+    kept: KeptLists<M::Key, M::Laid, M::Layer>,
     room: BatchRoom,
     /// Of the host, to bring lists.
     threads: usize,
@@ -82,7 +82,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         device: Device,
         toolchain: &Toolchain,
         snapshot: &Arc<Snapshot>,
-        memory: Memory,
+        memory: MethodMemory,
         threads: usize,
     ) -> Result<Self, GpuError> {
         let shared = device.most_shared_bytes();
@@ -97,8 +97,8 @@ impl<M: DeviceMethod> MethodDevice<M> {
             let bytes: &[u8] = bytemuck::cast_slice(values);
             on.take(array, what, bytes.len() as u64)?.write(0, bytes)?;
         }
-        let of_batch = on.device.free_bytes()? / 100 * Memory::BATCH_PERCENT;
-        let of_batch = if M::HAS_WORDS { of_batch.min(Memory::MOST_BATCH_BYTES) } else { 0 };
+        let of_batch = on.device.free_bytes()? / 100 * MethodMemory::BATCH_PERCENT;
+        let of_batch = if M::HAS_WORDS { of_batch.min(MethodMemory::MOST_BATCH_BYTES) } else { 0 };
         let words = on.take(MethodArray::Words, "a batch of queries", of_batch)?.bytes();
         // No more can travel than all lists take on a device.
         let runs = snapshot.generation().runs().iter();
@@ -113,13 +113,14 @@ impl<M: DeviceMethod> MethodDevice<M> {
             more: M::more_bytes(terms),
             shared_bytes: shared,
         };
-        let (input, output) = (room.input_bytes::<M>(), room.output_bytes::<M>());
+        let input = room.input_bytes::<M>();
+        let output = room.output_bytes::<M>();
         on.take(MethodArray::Input, "queries", input as u64)?;
         on.take(MethodArray::Output, "hits", output as u64)?;
         let input = Pinned::new(&on.device, "queries", input)?;
         let output = Pinned::new(&on.device, "hits", output)?;
         let left = on.device.free_bytes()?.min(on.device.memory().left());
-        let lists = memory.lists.unwrap_or(left / 100 * Memory::LISTS_PERCENT);
+        let lists = memory.lists.unwrap_or(left / 100 * MethodMemory::LISTS_PERCENT);
         on.take(MethodArray::Cached, "postings lists", lists)?;
         Ok(Self {
             input,
@@ -129,7 +130,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
             on,
             snapshot: snapshot.clone(),
             cache: ListCache::default(),
-            kept: Kept::new(MOST_KEPT),
+            kept: KeptLists::new(MOST_KEPT),
             room,
             threads,
             travelled: 0,
@@ -178,7 +179,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
 
     /// Restarts the host's cache of laid-out parts, with room for `most` bytes.
     pub fn keep(&mut self, most: u64) {
-        self.kept = Kept::new(most);
+        self.kept = KeptLists::new(most);
     }
 
     /// Lays out those parts that are neither on the device nor cached.
@@ -193,7 +194,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         kept.lay_ahead(wanted, (crew, *threads), lay)
     }
 
-    pub fn kept(&self) -> &Kept<M::Key, M::Laid, M::Layer> {
+    pub fn kept(&self) -> &KeptLists<M::Key, M::Laid, M::Layer> {
         &self.kept
     }
 
@@ -320,7 +321,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
     }
 
     /// Answers a finished batch.
-    pub fn answer(&mut self, batch: &MethodBatch<M>) -> Result<Vec<Found>, GpuError> {
+    pub fn answer(&mut self, batch: &MethodBatch<M>) -> Result<Vec<FoundHits>, GpuError> {
         self.launch(batch, &M::steps(batch), false)?;
         self.wait()?;
         Ok(batch.answers(self.output()))

@@ -105,7 +105,8 @@ impl<K: Eq + Hash + Send, L: Copy + Send> ListCache<K, L> {
         by: (&mut Crew, usize),
         lay: impl Fn(&mut S, &W, &mut Vec<u8>) -> Result<(K, L), E> + Sync,
     ) -> Result<(), GpuError> {
-        let (before, most) = (self.lists.len(), most.min(arena.bytes()));
+        let before = self.lists.len();
+        let most = most.min(arena.bytes());
         let cache = Mutex::new(&mut *self);
         by_threads(wanted, by, |layer, bytes, list| {
             let Ok((key, laid)) = lay(layer, list, bytes) else { return Ok(true) };

@@ -39,7 +39,7 @@ pub(crate) mod travelling;
 pub(crate) mod turns;
 
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::floor::nvrtc::Source;
+use crate::gpu::floor::nvrtc::KernelSource;
 use crate::gpu::floor::steps;
 use crate::index::error::IndexError;
 use crate::index::generations::generation::Generation;
@@ -47,7 +47,7 @@ use crate::index::lexicon::TermEntry;
 use crate::index::list::Form;
 use crate::query::snapshot::Snapshot;
 use crate::settings::SettingError;
-use batch::{Made, MethodBatch, PlacedQuery};
+use batch::{MadeQuery, MethodBatch, PlacedQuery};
 use bytemuck::Pod;
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -70,12 +70,12 @@ pub enum MethodArray {
     Output,
 }
 
-pub(crate) type Argument = steps::Argument<MethodArray>;
+pub(crate) type MethodArgument = steps::Argument<MethodArray>;
 
 pub(crate) type MethodStep = steps::Step<MethodArray>;
 
-pub(crate) fn source<M: DeviceMethod>() -> Source {
-    Source { name: M::NAME, text: M::TEXT, sizes: M::SIZES.to_vec() }
+pub(crate) fn source<M: DeviceMethod>() -> KernelSource {
+    KernelSource { name: M::NAME, text: M::TEXT, sizes: M::SIZES.to_vec() }
 }
 
 /// Fails if a device cannot read all lists of a generation.
@@ -83,7 +83,8 @@ pub fn check_lists<M: DeviceMethod>(generation: &Generation) -> Result<(), GpuEr
     let mut forms = generation.runs().iter().map(|run| run.postings_header().form);
     let first = forms.clone().next();
     let other = forms.find(|&form| !M::reads(form, first.unwrap_or(form)));
-    let ([reads, remedy], method) = (M::READS, M::NAME);
+    let [reads, remedy] = M::READS;
+    let method = M::NAME;
     other.map_or(Ok(()), |form| {
         let why = format!(
             "{method} reads lists of {reads}, and the index has some of {form}: build it with \
@@ -162,7 +163,10 @@ pub trait DeviceMethod: Copy + Debug + Send + Sync + 'static {
     ) -> Result<Self::Laid, IndexError>;
 
     /// Makes the record of a query, and adds its terms to the batch's.
-    fn make(batch: &mut MethodBatch<Self>, query: &PlacedQuery<Self::Laid>) -> Made<Self::Record>;
+    fn make(
+        batch: &mut MethodBatch<Self>,
+        query: &PlacedQuery<Self::Laid>,
+    ) -> MadeQuery<Self::Record>;
 
     /// Bytes of [`MethodBatch::more`] for so many terms, at most.
     fn more_bytes(_terms: usize) -> usize {

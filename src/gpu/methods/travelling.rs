@@ -20,7 +20,7 @@ pub(in crate::gpu) struct Travelling<K, L> {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(in crate::gpu) struct Placed<L> {
+pub(in crate::gpu) struct TravellingTerm<L> {
     /// In bytes, on the device or among those that travel.
     pub(in crate::gpu) place: u64,
     pub(in crate::gpu) laid: L,
@@ -62,7 +62,7 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
         &mut self,
         asked: impl IntoIterator<Item = (&'a K, Option<(u64, L)>, f32)>,
         mut lay: impl FnMut(usize) -> Result<Bytes<L>, E>,
-    ) -> Result<Vec<Placed<L>>, E>
+    ) -> Result<Vec<TravellingTerm<L>>, E>
     where
         K: 'a,
     {
@@ -72,7 +72,7 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
                 Some(place) => place,
                 None => self.place(key, || lay(number))?,
             };
-            Ok(Placed { place, laid, travels: on_device.is_none(), weight })
+            Ok(TravellingTerm { place, laid, travels: on_device.is_none(), weight })
         });
         placed.collect::<Result<_, E>>().inspect_err(|_| self.truncate(before))
     }
@@ -101,7 +101,7 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
 
 /// A cache of lists in their layout for a device, on the host.
 #[derive(Debug)]
-pub struct Kept<K, L, S> {
+pub struct KeptLists<K, L, S> {
     lists: HashMap<K, Bytes<L>>,
     /// In the order in which they came.
     order: VecDeque<K>,
@@ -111,9 +111,11 @@ pub struct Kept<K, L, S> {
     most: u64,
 }
 
-impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept<K, L, S> {
+impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> KeptLists<K, L, S> {
     pub(crate) fn new(most: u64) -> Self {
-        let (lists, order, layer) = (HashMap::new(), VecDeque::new(), S::default());
+        let lists = HashMap::new();
+        let order = VecDeque::new();
+        let layer = S::default();
         Self { lists, order, layer, room: Vec::new(), bytes: 0, most }
     }
 
@@ -165,7 +167,8 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
         let mut known = HashSet::new();
         let is_new = |(key, _): &(&'a K, W)| !self.lists.contains_key(*key) && known.insert(*key);
         let wanted: Vec<(&'a K, W)> = wanted.into_iter().filter(is_new).collect();
-        let (most, state) = (self.most, Mutex::new((self, 0)));
+        let most = self.most;
+        let state = Mutex::new((self, 0));
         by_threads(&wanted, by, |layer, room, (key, list)| {
             let laid = lay(layer, list, room)?;
             let bytes: Bytes<L> = (laid, room.as_slice().into());
@@ -202,7 +205,7 @@ mod tests {
 
     #[test]
     fn those_that_came_last_are_kept() {
-        let mut kept = Kept::<u8, u8, ()>::new(100);
+        let mut kept = KeptLists::<u8, u8, ()>::new(100);
         let mut ask = |key: u8| kept.list(&key, |(), out| lay(key, out)).map(|(laid, _)| laid);
         for key in [40, 30, 20, 40] {
             assert_eq!(ask(key), Ok(key));
@@ -217,7 +220,7 @@ mod tests {
     #[test]
     fn lists_are_laid_out_ahead_as_far_as_they_have_room() {
         for threads in [1, 3] {
-            let mut kept = Kept::<u8, u8, ()>::new(100);
+            let mut kept = KeptLists::<u8, u8, ()>::new(100);
             let each = |keys: &'static [u8]| keys.iter().map(|key| (key, *key)).collect::<Vec<_>>();
             let of = |(): &mut (), key: &u8, out: &mut Vec<u8>| lay(*key, out);
             let mut crew = Crew::new("test");

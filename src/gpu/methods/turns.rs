@@ -4,39 +4,39 @@
 //! finds too few (ding09, section 8.3). What the device cannot answer goes back to its worker.
 
 use super::DeviceMethod;
-use super::batch::{AskedPart, Found, MethodBatch};
+use super::batch::{AskedPart, FoundHits, MethodBatch};
 use super::device::MethodDevice;
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::query::service::{Desk, Job, Why};
+use crate::gpu::query::service::{DeviceDesk, DeviceJob, Why};
 use crate::query::wanted::Stage;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-struct Open<M: DeviceMethod> {
-    job: Job,
+struct OpenTurn<M: DeviceMethod> {
+    job: DeviceJob,
     terms: Vec<AskedPart<M>>,
     stage: Stage,
 }
 
-pub(in crate::gpu) struct Turns<M: DeviceMethod> {
+pub(in crate::gpu) struct MethodTurns<M: DeviceMethod> {
     device: MethodDevice<M>,
     how: M,
     /// The documents of the device.
     docids: Range<u32>,
     batch: usize,
     /// Queries of AND, and of OR.
-    ready: [VecDeque<Open<M>>; 2],
-    desk: Desk,
+    ready: [VecDeque<OpenTurn<M>>; 2],
+    desk: DeviceDesk,
 }
 
-impl<M: DeviceMethod> Turns<M> {
+impl<M: DeviceMethod> MethodTurns<M> {
     pub(in crate::gpu) fn new(
         device: MethodDevice<M>,
         how: M,
         docids: Range<u32>,
         batch: usize,
-        desk: Desk,
+        desk: DeviceDesk,
     ) -> Self {
         Self { device, how, docids, batch, ready: Default::default(), desk }
     }
@@ -64,7 +64,7 @@ impl<M: DeviceMethod> Turns<M> {
         self.desk.close(&failed, ready);
     }
 
-    fn take(&mut self, jobs: Vec<Job>) {
+    fn take(&mut self, jobs: Vec<DeviceJob>) {
         let asked: Vec<_> = jobs.iter().map(|job| AskedPart::of_plan(&job.plan)).collect();
         // A damaged list is found again with its query, a device that fails with the next batch.
         _ = self.device.grow(asked.iter().flatten().flatten());
@@ -74,13 +74,13 @@ impl<M: DeviceMethod> Turns<M> {
             // With a term that no document has AND finds none.
             let stage = if job.plan.may_find(stage) { stage } else { Stage::Any };
             match terms {
-                Some(terms) => self.queue(Open { job, terms, stage }),
+                Some(terms) => self.queue(OpenTurn { job, terms, stage }),
                 None => self.desk.back(&job, Why::Unsuited),
             }
         }
     }
 
-    fn queue(&mut self, open: Open<M>) {
+    fn queue(&mut self, open: OpenTurn<M>) {
         self.ready[usize::from(open.stage == Stage::Any)].push_back(open);
     }
 
@@ -101,9 +101,10 @@ impl<M: DeviceMethod> Turns<M> {
         Ok(())
     }
 
-    fn fill(&mut self, all_terms: bool) -> Option<(MethodBatch<M>, Vec<Open<M>>)> {
+    fn fill(&mut self, all_terms: bool) -> Option<(MethodBatch<M>, Vec<OpenTurn<M>>)> {
         let mut batch = self.device.batch(self.how, all_terms);
-        let (mut taken, ready) = (Vec::new(), usize::from(!all_terms));
+        let mut taken = Vec::new();
+        let ready = usize::from(!all_terms);
         while taken.len() < self.batch {
             let Some(open) = self.ready[ready].pop_front() else { break };
             let best = (open.job.plan.wanted().k as u32, self.docids.clone());
@@ -130,10 +131,10 @@ impl<M: DeviceMethod> Turns<M> {
         Some((batch, taken))
     }
 
-    fn answered(&mut self, open: Vec<Open<M>>, answers: Vec<Found>) {
-        for (open, Found { hits, rest }) in open.into_iter().zip(answers) {
+    fn answered(&mut self, open: Vec<OpenTurn<M>>, answers: Vec<FoundHits>) {
+        for (open, FoundHits { hits, rest }) in open.into_iter().zip(answers) {
             match open.stage.next(open.job.plan.wanted(), hits.len()) {
-                Some(stage) => self.queue(Open { stage, ..open }),
+                Some(stage) => self.queue(OpenTurn { stage, ..open }),
                 None => self.desk.hits(&open.job, hits, rest),
             }
         }

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// The capacity of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
+pub struct QueryBatchRoom {
     /// Those of AND+OR count twice.
     pub records: usize,
     pub terms: usize,
@@ -28,7 +28,7 @@ pub struct Room {
     pub candidates_per_hit: u32,
 }
 
-impl Room {
+impl QueryBatchRoom {
     /// Room for candidates of a query for `k` hits.
     pub(crate) fn capacity(&self, k: u32) -> u32 {
         // A sample's threshold lets some times k documents through until it has risen.
@@ -64,7 +64,7 @@ impl BatchQuery {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Answered {
+pub enum BatchAnswer {
     /// Best first.
     Hits(Vec<Hit>),
     /// It had more candidates than room. With these floors it has fewer; if it was asked with just
@@ -76,7 +76,7 @@ pub enum Answered {
 pub(super) const INPUT_HEAD_BYTES: usize = 16;
 
 #[derive(Debug, Default)]
-pub struct Batch {
+pub struct QueryBatch {
     pub terms: Vec<TermRecord>,
     pub records: Vec<QueryRecord>,
     pub groups: Groups,
@@ -97,14 +97,16 @@ struct Used {
     sorted: u64,
 }
 
-impl Batch {
+impl QueryBatch {
     pub(crate) fn clear(&mut self) {
         let Self { terms, records, groups, hits, places, queries, used } = self;
         terms.clear();
         records.clear();
         places.clear();
         queries.clear();
-        (*groups, *hits, *used) = (Groups::default(), 0, Used::default());
+        *groups = Groups::default();
+        *hits = 0;
+        *used = Used::default();
     }
 
     pub fn len(&self) -> usize {
@@ -116,7 +118,7 @@ impl Batch {
     }
 
     /// Takes a query that [is possible](BatchQuery::is_possible), or returns it for want of room.
-    pub fn add(&mut self, query: BatchQuery, room: &Room) -> Result<(), BatchQuery> {
+    pub fn add(&mut self, query: BatchQuery, room: &QueryBatchRoom) -> Result<(), BatchQuery> {
         let records = query.records();
         let many = records as u64;
         let sorted = match query.k > room.sorted_shared {
@@ -143,12 +145,14 @@ impl Batch {
         Ok(())
     }
 
-    pub fn finish(&mut self, room: &Room) {
+    pub fn finish(&mut self, room: &QueryBatchRoom) {
         self.terms.clear();
         self.records.clear();
         self.places.clear();
         self.places.resize(self.queries.len(), [None; 2]);
-        let (mut keys, mut hits, mut sorted) = (0, 0, 0);
+        let mut keys = 0;
+        let mut hits = 0;
+        let mut sorted = 0;
         let mut counts = [0; 3];
         for (group, count) in counts.iter_mut().enumerate() {
             for (query, places) in self.queries.iter().zip(&mut self.places) {
@@ -206,33 +210,34 @@ impl Batch {
     }
 
     /// From the states of all records and their hits.
-    pub(crate) fn answer(&self, query: usize, states: &[QueryState], hits: &[u64]) -> Answered {
+    pub(crate) fn answer(&self, query: usize, states: &[QueryState], hits: &[u64]) -> BatchAnswer {
         let of = |place: u32, is_or: bool| {
-            let (record, state) = (&self.records[place as usize], states[place as usize]);
+            let record = &self.records[place as usize];
+            let state = states[place as usize];
             match state.hits {
                 OVERFLOWN => {
                     let mut floors = self.queries[query].floors;
                     let slack = if is_or { record.slack } else { 0 };
                     let floor = &mut floors[usize::from(is_or)];
                     *floor = state.threshold.saturating_sub(slack).max(*floor);
-                    Answered::Overflown(floors)
+                    BatchAnswer::Overflown(floors)
                 }
                 len => {
                     let keys = &hits[record.hits as usize..][..len.min(record.k) as usize];
-                    Answered::Hits(keys.iter().map(|&key| Hit::of_key(key)).collect())
+                    BatchAnswer::Hits(keys.iter().map(|&key| Hit::of_key(key)).collect())
                 }
             }
         };
         match self.places[query] {
             [Some(all), Some(any)] => match of(all, false) {
-                Answered::Hits(hits) if hits.len() < self.queries[query].k as usize => {
+                BatchAnswer::Hits(hits) if hits.len() < self.queries[query].k as usize => {
                     of(any, true)
                 }
                 answered => answered,
             },
             [Some(place), None] => of(place, false),
             [None, Some(place)] => of(place, true),
-            [None, None] => Answered::Hits(Vec::new()),
+            [None, None] => BatchAnswer::Hits(Vec::new()),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! hardly touches them; others are made on the host. Lists travel together as fit a [`Parcel`].
 
 use super::device::QueryDevice;
-use super::list::{ListMaker, Placed, Windows};
+use super::list::{ListMaker, PlacedList, Windows};
 use super::load::{lists_to_unpack, make_list};
 use super::parcel::{Parcel, Tables};
 use super::unpack::Outline;
@@ -30,9 +30,9 @@ const FAULT_BYTES: usize = 16;
 const THREADS: u32 = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Brought {
+pub enum BroughtList {
     /// In this place.
-    Here(u64, Placed),
+    Here(u64, PlacedList),
     NoRoom,
     /// The index is damaged: whoever searches it finds out where. Its place, if that was known.
     Damaged(Option<u64>),
@@ -74,7 +74,7 @@ pub struct Bringer<I> {
     staging: Pinned,
     memory: Slab,
     /// Lists whose last bytes are in the parcel.
-    travelling: Vec<(I, u64, Placed)>,
+    travelling: Vec<(I, u64, PlacedList)>,
     maker: ListMaker,
     bytes: Vec<u8>,
 }
@@ -87,7 +87,9 @@ impl<I: Copy> Bringer<I> {
         share: &Range<u32>,
     ) -> Result<Self, GpuError> {
         let parcel_bytes = fault::parcel_bytes(PARCEL_BYTES);
-        let (device, kernels, windows) = (query.device(), query.kernels(), query.windows());
+        let device = query.device();
+        let kernels = query.kernels();
+        let windows = query.windows();
         let resident = |kernel| kernels.resident(device, kernel, THREADS);
         // A portion of a list goes with the numbers of its windows.
         let bytes = parcel_bytes + 16 * windows.len();
@@ -123,7 +125,7 @@ impl<I: Copy> Bringer<I> {
         &mut self,
         asked: impl IntoIterator<Item = ListRequest<'a, I>>,
         mut room: impl FnMut(I, u64) -> Option<u64>,
-        mut tell: impl FnMut(I, Brought),
+        mut tell: impl FnMut(I, BroughtList),
     ) where
         I: 'a,
     {
@@ -133,11 +135,11 @@ impl<I: Copy> Bringer<I> {
                 lists.map(|lists| Outline::new(&lists, self.windows, &self.share)).transpose()
             });
             match outline {
-                Err(_) | Ok(Err(_)) => tell(id, Brought::Damaged(None)),
+                Err(_) | Ok(Err(_)) => tell(id, BroughtList::Damaged(None)),
                 Ok(Ok(None)) => self.make(id, entries, &mut room, &mut tell),
                 Ok(Ok(Some(outline))) => match room(id, outline.bytes()) {
                     Some(at) => self.pack(id, &outline, at, &mut tell),
-                    None => tell(id, Brought::NoRoom),
+                    None => tell(id, BroughtList::NoRoom),
                 },
             }
         }
@@ -149,7 +151,7 @@ impl<I: Copy> Bringer<I> {
         id: I,
         entries: &[Option<TermEntry>],
         room: &mut impl FnMut(I, u64) -> Option<u64>,
-        tell: &mut impl FnMut(I, Brought),
+        tell: &mut impl FnMut(I, BroughtList),
     ) {
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
@@ -158,13 +160,13 @@ impl<I: Copy> Bringer<I> {
         let generation = self.snapshot.generation();
         let made = make_list(generation, entries, of, norms, &mut self.maker, &mut bytes);
         match made.map(|placed| (placed, room(id, bytes.len() as u64))) {
-            Err(_) => tell(id, Brought::Damaged(None)),
-            Ok((_, None)) => tell(id, Brought::NoRoom),
+            Err(_) => tell(id, BroughtList::Damaged(None)),
+            Ok((_, None)) => tell(id, BroughtList::NoRoom),
             Ok((placed, Some(at))) => {
                 if self.put(at, &bytes, tell) {
                     self.travelling.push((id, at, placed));
                 } else {
-                    tell(id, Brought::Lost(at));
+                    tell(id, BroughtList::Lost(at));
                 }
             }
         }
@@ -172,7 +174,12 @@ impl<I: Copy> Bringer<I> {
     }
 
     /// Sends the parcel if so much more does not fit it. False if there is still no room.
-    fn make_way(&mut self, data: usize, lines: usize, tell: &mut impl FnMut(I, Brought)) -> bool {
+    fn make_way(
+        &mut self,
+        data: usize,
+        lines: usize,
+        tell: &mut impl FnMut(I, BroughtList),
+    ) -> bool {
         let fits = |parcel: &Parcel, memory: &Slab| {
             parcel.bytes_with(data, lines) as u64 <= memory.bytes()
         };
@@ -183,7 +190,7 @@ impl<I: Copy> Bringer<I> {
     }
 
     /// Puts bytes into the parcel, or, if too many, where they belong. False if the device is lost.
-    fn put(&mut self, at: u64, bytes: &[u8], tell: &mut impl FnMut(I, Brought)) -> bool {
+    fn put(&mut self, at: u64, bytes: &[u8], tell: &mut impl FnMut(I, BroughtList)) -> bool {
         if !self.make_way(bytes.len(), 0, tell) {
             return self.arena.write(at, bytes).is_ok();
         }
@@ -194,7 +201,13 @@ impl<I: Copy> Bringer<I> {
     }
 
     /// Puts a list that the device decodes into one parcel or several.
-    fn pack(&mut self, id: I, outline: &Outline<'_>, at: u64, tell: &mut impl FnMut(I, Brought)) {
+    fn pack(
+        &mut self,
+        id: I,
+        outline: &Outline<'_>,
+        at: u64,
+        tell: &mut impl FnMut(I, BroughtList),
+    ) {
         let placed = outline.placed();
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
@@ -224,12 +237,12 @@ impl<I: Copy> Bringer<I> {
             self.travelling.push((id, at, placed));
         } else {
             // What was sent did not arrive whole; nothing reads the rest.
-            tell(id, Brought::Damaged(Some(at)));
+            tell(id, BroughtList::Damaged(Some(at)));
         }
     }
 
     /// Sends the parcel and tells of lists that are whole then; false if it had damaged ones.
-    fn send(&mut self, tell: &mut impl FnMut(I, Brought)) -> bool {
+    fn send(&mut self, tell: &mut impl FnMut(I, BroughtList)) -> bool {
         // A list too large for a parcel has gone by itself, and is told of with an empty one.
         let sent = if self.parcel.is_empty() { Ok(true) } else { self.copy_and_launch() };
         self.parcel.clear();
@@ -237,9 +250,9 @@ impl<I: Copy> Bringer<I> {
             tell(
                 id,
                 match sent {
-                    Ok(true) => Brought::Here(at, placed),
-                    Ok(false) => Brought::Damaged(Some(at)),
-                    Err(_) => Brought::Lost(at),
+                    Ok(true) => BroughtList::Here(at, placed),
+                    Ok(false) => BroughtList::Damaged(Some(at)),
+                    Err(_) => BroughtList::Lost(at),
                 },
             );
         }

@@ -2,7 +2,7 @@
 
 use super::engine::{GpuEngines, GpuMethod, GpuOptions};
 use super::service::{Counts, OnLost};
-use crate::gpu::ding09::Merging;
+use crate::gpu::ding09::DingTuning;
 use crate::gpu::floor::cache::ModuleCache;
 use crate::gpu::floor::discover::DeviceInfo;
 use crate::gpu::floor::error::GpuError;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Chosen {
+pub enum ChosenMethod {
     /// Devices that are asked for find the same in [their own way](GpuMethod::Bounds), but for
     /// `wang`, which both have.
     Cpu(Algorithm),
@@ -28,7 +28,7 @@ pub enum Chosen {
     Huang,
 }
 
-impl Chosen {
+impl ChosenMethod {
     pub const OF_DEVICES: [Self; 2] = [Self::Ding09, Self::Huang];
 
     pub fn name(self) -> &'static str {
@@ -169,7 +169,7 @@ impl Devices {
         let Self { devices, toolchain, options } = self;
         match options.method {
             GpuMethod::Bounds => {}
-            GpuMethod::Ding09(_) => check_lists::<Merging>(snapshot.generation())?,
+            GpuMethod::Ding09(_) => check_lists::<DingTuning>(snapshot.generation())?,
             GpuMethod::Huang(_) => check_lists::<HuangTuning>(snapshot.generation())?,
             GpuMethod::Wang(_) => snapshot.check_global().map_err(GpuError::Order)?,
         }
@@ -194,11 +194,11 @@ mod tests {
 
     #[test]
     fn names_of_all_algorithms_are_read() {
-        let of_cpu = Algorithm::ALL.map(Chosen::Cpu);
-        for chosen in of_cpu.into_iter().chain(Chosen::OF_DEVICES) {
-            assert_eq!(Chosen::named(chosen.name()), Some(chosen));
-            assert_eq!(chosen.is_of_devices(), Chosen::OF_DEVICES.contains(&chosen));
+        let of_cpu = Algorithm::ALL.map(ChosenMethod::Cpu);
+        for chosen in of_cpu.into_iter().chain(ChosenMethod::OF_DEVICES) {
+            assert_eq!(ChosenMethod::named(chosen.name()), Some(chosen));
+            assert_eq!(chosen.is_of_devices(), ChosenMethod::OF_DEVICES.contains(&chosen));
         }
-        assert_eq!(Chosen::named("ding"), None);
+        assert_eq!(ChosenMethod::named("ding"), None);
     }
 }

@@ -1,13 +1,13 @@
 //! A device that takes several batches at a time, and the memory of one batch. A [`QueryDevice`]
-//! has the kernels, the norms, and the arena of the lists. A [`Slot`] has a stream of its own,
+//! has the kernels, the norms, and the arena of the lists. A [`BatchSlot`] has a stream of its own,
 //! memory on the device, and pinned memory for a batch and its results. All steps of a batch are
 //! enqueued at once, without the host in between; an event says when the results are there.
 
-use super::Tuning;
-use super::batch::{Answered, Batch, INPUT_HEAD_BYTES, Room};
+use super::QueryTuning;
+use super::batch::{BatchAnswer, INPUT_HEAD_BYTES, QueryBatch, QueryBatchRoom};
 use super::list::Windows;
 use super::plan::{QueryRecord, QueryState, TermRecord};
-use super::steps::{Array, Groups, Machine, Step, Zeroed};
+use super::steps::{Array, Groups, LaunchSettings, QueryStep, Zeroed};
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::{GpuError, GpuWork};
 use crate::gpu::floor::events::Ticket;
@@ -45,7 +45,7 @@ pub(crate) const KERNELS: [&str; 14] = [
 pub struct QueryDevice {
     device: Arc<Device>,
     kernels: Kernels,
-    machine: Machine,
+    machine: LaunchSettings,
     windows: Windows,
     norms: Arc<Slab>,
     arena: Arc<Slab>,
@@ -62,7 +62,7 @@ impl QueryDevice {
         norms: &[f32],
         arena_bytes: Option<u64>,
     ) -> Result<Self, GpuError> {
-        let tuning = Tuning::of_device(device.most_shared_bytes());
+        let tuning = QueryTuning::of_device(device.most_shared_bytes());
         let shared_bytes = |name: &'static str| match name {
             "query_sample" | "query_or" => tuning.or_shared_bytes(8),
             "query_wide_sample" | "query_wide_or" => tuning.or_shared_bytes(16),
@@ -81,7 +81,7 @@ impl QueryDevice {
             None => device.free_bytes()? / 100 * ARENA_PERCENT,
         };
         let arena = Arc::new(Slab::new(&device, "postings lists", arena_bytes)?);
-        let machine = Machine { tuning, multiprocessors: device.info().multiprocessors };
+        let machine = LaunchSettings { tuning, multiprocessors: device.info().multiprocessors };
         Ok(Self { device: Arc::new(device), kernels, machine, windows, norms: on_device, arena })
     }
 
@@ -107,10 +107,10 @@ impl QueryDevice {
     }
 
     /// The capacity of a slot.
-    pub fn room(&self, queries: usize, k: u32) -> Room {
+    pub fn room(&self, queries: usize, k: u32) -> QueryBatchRoom {
         let candidates = 1 << 15;
         let sorted_shared = self.machine.tuning.sorted;
-        let mut room = Room {
+        let mut room = QueryBatchRoom {
             records: 2 * queries,
             terms: 24 * queries,
             keys: 0,
@@ -137,13 +137,13 @@ impl QueryDevice {
 
 /// The memory of one batch, from its records to its results.
 #[derive(Debug)]
-pub struct Slot {
-    room: Room,
+pub struct BatchSlot {
+    room: QueryBatchRoom,
     memory: Slab,
     input: Pinned,
     output: Pinned,
     stream: Arc<CudaStream>,
-    graphs: HashMap<Groups, Graph>,
+    graphs: HashMap<Groups, SlotGraph>,
     /// The beginning and the end of the last batch.
     began: Option<Ticket>,
     done: Option<Ticket>,
@@ -160,19 +160,19 @@ pub struct Slot {
 /// much longer on the device, and differ.
 const MOST_GRAPHED: u32 = 4;
 
-struct Graph(CudaGraph);
+struct SlotGraph(CudaGraph);
 
 // SAFETY: a slot, and with it its graphs, is one thread's at a time.
-unsafe impl Send for Graph {}
+unsafe impl Send for SlotGraph {}
 
-impl fmt::Debug for Graph {
+impl fmt::Debug for SlotGraph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Graph").finish_non_exhaustive()
     }
 }
 
 /// In bytes from the first of a slot's memory.
-struct Parts {
+struct SlotParts {
     terms: u64,
     records: u64,
     zeroed: u64,
@@ -183,8 +183,8 @@ struct Parts {
     all: u64,
 }
 
-impl Parts {
-    fn new(room: &Room) -> Self {
+impl SlotParts {
+    fn new(room: &QueryBatchRoom) -> Self {
         let mut at = 0;
         let mut part = |bytes: u64| {
             let here = at;
@@ -203,26 +203,30 @@ impl Parts {
 }
 
 /// At most.
-fn input_bytes(room: &Room) -> usize {
+fn input_bytes(room: &QueryBatchRoom) -> usize {
     let records = room.records * size_of::<QueryRecord>();
     INPUT_HEAD_BYTES + records + room.terms * size_of::<TermRecord>()
 }
 
 /// Of all states and hits.
-fn output_bytes(room: &Room) -> usize {
+fn output_bytes(room: &QueryBatchRoom) -> usize {
     hits_at(room) + 8 * room.hits as usize
 }
 
 /// Hits stand behind the states.
-fn hits_at(room: &Room) -> usize {
+fn hits_at(room: &QueryBatchRoom) -> usize {
     room.records * size_of::<QueryState>()
 }
 
-impl Slot {
+impl BatchSlot {
     /// One that `answers_ordered` can run the ordered kernels too.
-    pub fn new(device: &QueryDevice, room: Room, answers_ordered: bool) -> Result<Self, GpuError> {
+    pub fn new(
+        device: &QueryDevice,
+        room: QueryBatchRoom,
+        answers_ordered: bool,
+    ) -> Result<Self, GpuError> {
         let on = &device.device;
-        let parts = Parts::new(&room);
+        let parts = SlotParts::new(&room);
         let scores = match answers_ordered {
             true => Some(Slab::new(on, "scores", 4 * u64::from(device.windows.documents))?),
             false => None,
@@ -244,7 +248,7 @@ impl Slot {
         })
     }
 
-    pub fn room(&self) -> &Room {
+    pub fn room(&self) -> &QueryBatchRoom {
         &self.room
     }
 
@@ -257,7 +261,7 @@ impl Slot {
     ///
     /// # Panics
     /// If the slot is busy, or the batch does not fit it.
-    pub fn launch(&mut self, device: &QueryDevice, batch: &Batch) -> Result<(), GpuError> {
+    pub fn launch(&mut self, device: &QueryDevice, batch: &QueryBatch) -> Result<(), GpuError> {
         if batch.groups.len() > MOST_GRAPHED {
             let steps = device.machine.batch(device.windows, batch.groups);
             return self.run(device, batch, &steps);
@@ -274,7 +278,7 @@ impl Slot {
     }
 
     /// Makes a graph of steps, which serves all batches of the same groups.
-    fn capture(&self, device: &QueryDevice, steps: &[Step]) -> Result<Graph, GpuError> {
+    fn capture(&self, device: &QueryDevice, steps: &[QueryStep]) -> Result<SlotGraph, GpuError> {
         let call = |e| device.device.call("make a graph of kernels", e);
         // Other threads go on with their own calls meanwhile.
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -283,14 +287,18 @@ impl Slot {
         // A stream that captures takes no other work, so this comes before any error.
         let graph = self.stream.end_capture(CUgraphInstantiate_flags(0)).map_err(call);
         launched?;
-        graph.map(|graph| Graph(graph.expect("steps were captured")))
+        graph.map(|graph| SlotGraph(graph.expect("steps were captured")))
     }
 
     /// As [`launch`](Self::launch), for one query that is answered by the ordered kernels.
     ///
     /// # Panics
     /// As there, or if this slot does not answer so, or the batch has not one record.
-    pub fn launch_ordered(&mut self, device: &QueryDevice, batch: &Batch) -> Result<(), GpuError> {
+    pub fn launch_ordered(
+        &mut self,
+        device: &QueryDevice,
+        batch: &QueryBatch,
+    ) -> Result<(), GpuError> {
         assert!(batch.records.len() == 1 && self.scores.is_some(), "one query in the right slot");
         let all_terms = batch.queries()[0].mode == Mode::And;
         let steps = device.machine.ordered(device.windows, all_terms, batch.records[0].k);
@@ -304,11 +312,12 @@ impl Slot {
     pub(crate) fn run(
         &mut self,
         device: &QueryDevice,
-        batch: &Batch,
-        steps: &[Step],
+        batch: &QueryBatch,
+        steps: &[QueryStep],
     ) -> Result<(), GpuError> {
         self.begin(device, batch, false)?;
-        let (parts, len) = (Parts::new(&self.room), batch.input_bytes());
+        let parts = SlotParts::new(&self.room);
+        let len = batch.input_bytes();
         let to = self.memory.part(parts.input, len as u64);
         // SAFETY: both parts have so many bytes, and live until the slot goes, which waits.
         unsafe { self.input.copy_up(0..len, to, &self.stream) }?;
@@ -316,7 +325,8 @@ impl Slot {
             self.launch_step(device, step)?;
         }
         let states = self.records * size_of::<QueryState>();
-        let (hits, hits_at) = (8 * self.hits as usize, hits_at(&self.room));
+        let hits = 8 * self.hits as usize;
+        let hits_at = hits_at(&self.room);
         for (at, len) in [(0, states), (hits_at, hits)] {
             let from = self.memory.part(parts.output + at as u64, len as u64);
             // SAFETY: both parts are the slot's, fit its output, and are not read while it is busy.
@@ -332,7 +342,12 @@ impl Slot {
     }
 
     /// Writes a batch where its kernels read it, or where it is copied from.
-    fn begin(&mut self, device: &QueryDevice, batch: &Batch, mapped: bool) -> Result<(), GpuError> {
+    fn begin(
+        &mut self,
+        device: &QueryDevice,
+        batch: &QueryBatch,
+        mapped: bool,
+    ) -> Result<(), GpuError> {
         assert!(!self.busy, "a slot has one batch at a time");
         assert!(
             batch.records.len() <= self.room.records && batch.terms.len() <= self.room.terms,
@@ -350,8 +365,9 @@ impl Slot {
         Ok(())
     }
 
-    fn launch_step(&self, device: &QueryDevice, step: &Step) -> Result<(), GpuError> {
-        let (parts, zeroed) = (Parts::new(&self.room), Zeroed::new(self.records));
+    fn launch_step(&self, device: &QueryDevice, step: &QueryStep) -> Result<(), GpuError> {
+        let parts = SlotParts::new(&self.room);
+        let zeroed = Zeroed::new(self.records);
         let address = |array| match (array, zeroed.place(array)) {
             (_, Some(at)) => self.memory.address() + parts.zeroed + at as u64,
             (Array::Arena, _) => device.arena.address(),
@@ -404,7 +420,7 @@ impl Slot {
     }
 
     /// The answers to the launched batch, which is done; the slot is free then.
-    pub fn answers(&mut self, batch: &Batch) -> Vec<Answered> {
+    pub fn answers(&mut self, batch: &QueryBatch) -> Vec<BatchAnswer> {
         self.busy = false;
         // SAFETY: the batch is done, and with it all copies.
         let output = unsafe { self.output.bytes() };

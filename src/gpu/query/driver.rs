@@ -2,13 +2,13 @@
 //! waits for their lists, makes batches, and sends answers back. A query that the device cannot
 //! answer, or not soon, goes back to its worker, which answers it on the CPU.
 
-use super::batch::{Answered, Batch, BatchQuery, Floors, Room};
-use super::bring::Brought;
-use super::device::{QueryDevice, Slot};
-use super::fetch::{FetchRequest, Fetchers, Key, Lists, NO_LIST};
+use super::batch::{BatchAnswer, BatchQuery, Floors, QueryBatch, QueryBatchRoom};
+use super::bring::BroughtList;
+use super::device::{BatchSlot, QueryDevice};
+use super::fetch::{FetchRequest, Fetchers, NO_LIST, ResidentKey, ResidentLists};
 use super::plan::{MOST_HITS, PlacedTerm};
-use super::residency::{ListId, Place, Residency};
-use super::service::{Desk, Job, Why};
+use super::residency::{ListId, Residence, Residency};
+use super::service::{DeviceDesk, DeviceJob, Why};
 use crate::crew::lock;
 use crate::gpu::floor::error::GpuError;
 use crate::query::snapshot::Snapshot;
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pace {
+pub(super) struct BatchPace {
     pub(super) batch: usize,
     pub(super) slots: usize,
     /// How long a batch that is not full waits for more while others are in flight.
@@ -30,8 +30,8 @@ pub(super) struct Pace {
 }
 
 /// A query that waits for its lists, or for a batch.
-struct Open {
-    job: Job,
+struct WaitingQuery {
+    job: DeviceJob,
     /// Of its terms that are in the index.
     lists: Vec<ListId>,
     missing: usize,
@@ -43,43 +43,43 @@ pub(super) struct Driver {
     snapshot: Arc<Snapshot>,
     /// The documents of the device.
     share: Range<u32>,
-    pace: Pace,
-    room: Room,
-    lists: Lists,
+    pace: BatchPace,
+    room: QueryBatchRoom,
+    lists: ResidentLists,
     fetchers: Fetchers,
-    slots: Vec<(Slot, Batch, Vec<Open>)>,
-    ordered: (Slot, Batch, Option<Open>),
+    slots: Vec<(BatchSlot, QueryBatch, Vec<WaitingQuery>)>,
+    ordered: (BatchSlot, QueryBatch, Option<WaitingQuery>),
     /// For the ordered kernels.
-    overflown: VecDeque<Open>,
+    overflown: VecDeque<WaitingQuery>,
     /// Queries whose lists are not asked for yet, since those of others leave no room.
-    held: VecDeque<Job>,
-    waiting: HashMap<u64, Open>,
+    held: VecDeque<DeviceJob>,
+    waiting: HashMap<u64, WaitingQuery>,
     /// The numbers of the queries in `waiting` that wait for a list.
     waits_for: HashMap<ListId, Vec<u64>>,
     next_wait: u64,
-    key: Key,
-    ready: VecDeque<Open>,
+    key: ResidentKey,
+    ready: VecDeque<WaitingQuery>,
     ready_since: Option<Instant>,
-    desk: Desk,
+    desk: DeviceDesk,
 }
 
 impl Driver {
     pub(super) fn new(
         device: QueryDevice,
         (snapshot, share): (Arc<Snapshot>, Range<u32>),
-        pace: Pace,
+        pace: BatchPace,
         k: usize,
         fetchers: usize,
-        desk: Desk,
+        desk: DeviceDesk,
     ) -> Result<Self, GpuError> {
         let k = k.clamp(1, MOST_HITS) as u32;
         let room = device.room(pace.batch, k);
-        let slot = |room, ordered| Slot::new(&device, room, ordered);
+        let slot = |room, ordered| BatchSlot::new(&device, room, ordered);
         let slots = (0..pace.slots)
-            .map(|_| Ok((slot(room, false)?, Batch::default(), Vec::new())))
+            .map(|_| Ok((slot(room, false)?, QueryBatch::default(), Vec::new())))
             .collect::<Result<Vec<_>, GpuError>>()?;
-        let ordered = (slot(device.room(1, k), true)?, Batch::default(), None);
-        let lists: Lists = Arc::new(Mutex::new(Residency::new(device.arena().bytes())));
+        let ordered = (slot(device.room(1, k), true)?, QueryBatch::default(), None);
+        let lists: ResidentLists = Arc::new(Mutex::new(Residency::new(device.arena().bytes())));
         let fetchers = Fetchers::start(fetchers, &snapshot, &device, &share, &lists)?;
         Ok(Self {
             device,
@@ -96,7 +96,7 @@ impl Driver {
             waiting: HashMap::new(),
             waits_for: HashMap::new(),
             next_wait: 0,
-            key: Key::new(),
+            key: ResidentKey::new(),
             ready: VecDeque::new(),
             ready_since: None,
             desk,
@@ -119,7 +119,7 @@ impl Driver {
         self.desk.close(&failed, all);
     }
 
-    pub(super) fn lists(&self) -> &Lists {
+    pub(super) fn lists(&self) -> &ResidentLists {
         &self.lists
     }
 
@@ -162,7 +162,7 @@ impl Driver {
             any = true;
         }
         while let Ok((id, came)) = self.fetchers.fetched.try_recv() {
-            if matches!(came, Brought::Lost(_)) {
+            if matches!(came, BroughtList::Lost(_)) {
                 // The error of this write says why.
                 self.device.arena().write(0, &[])?;
             }
@@ -194,10 +194,11 @@ impl Driver {
     }
 
     /// Pins the lists of a query, and asks for those that are not here.
-    fn take(&mut self, job: Job) {
+    fn take(&mut self, job: DeviceJob) {
         let plan = &job.plan;
         let runs = self.snapshot.generation().runs().len();
-        let (terms, entries) = (plan.terms().len(), plan.lists());
+        let terms = plan.terms().len();
+        let entries = plan.lists();
         let mut ids = Vec::with_capacity(terms);
         let mut missing: Vec<(ListId, Option<usize>)> = Vec::new();
         let mut residency = lock(&self.lists);
@@ -210,9 +211,9 @@ impl Driver {
             self.key.extend(of_runs.map(|entry| entry.map_or(NO_LIST, |entry| entry.offset)));
             let (id, place) = residency.ask(&self.key[..]);
             match place {
-                Place::Here(..) => {}
-                Place::Coming => missing.push((id, None)),
-                Place::Away => {
+                Residence::Here(..) => {}
+                Residence::Coming => missing.push((id, None)),
+                Residence::Away => {
                     let df = (0..runs).filter_map(|run| entries[run * terms + t]);
                     let df = df.map(|entry| u64::from(entry.df)).sum();
                     residency.fetch(id, self.device.windows().about_bytes(df));
@@ -223,7 +224,7 @@ impl Driver {
         }
         drop(residency);
         if missing.is_empty() {
-            return self.is_ready(Open { job, lists: ids, missing: 0, floors: [0; 2] });
+            return self.is_ready(WaitingQuery { job, lists: ids, missing: 0, floors: [0; 2] });
         }
         let number = self.next_wait;
         self.next_wait += 1;
@@ -234,27 +235,27 @@ impl Driver {
                 self.fetchers.want(FetchRequest { id, entries });
             }
         }
-        let open = Open { missing: missing.len(), job, lists: ids, floors: [0; 2] };
+        let open = WaitingQuery { missing: missing.len(), job, lists: ids, floors: [0; 2] };
         self.waiting.insert(number, open);
     }
 
-    fn is_ready(&mut self, open: Open) {
+    fn is_ready(&mut self, open: WaitingQuery) {
         self.ready_since.get_or_insert_with(Instant::now);
         self.ready.push_back(open);
     }
 
-    fn came(&mut self, id: ListId, came: Brought) {
+    fn came(&mut self, id: ListId, came: BroughtList) {
         let mut lists = lock(&self.lists);
         match came {
-            Brought::Here(at, placed) => lists.arrived(id, at, placed),
-            Brought::Lost(at) => lists.failed(id, Some(at)),
-            Brought::Damaged(at) => lists.failed(id, at),
-            Brought::NoRoom => lists.failed(id, None),
+            BroughtList::Here(at, placed) => lists.arrived(id, at, placed),
+            BroughtList::Lost(at) => lists.failed(id, Some(at)),
+            BroughtList::Damaged(at) => lists.failed(id, at),
+            BroughtList::NoRoom => lists.failed(id, None),
         }
         drop(lists);
         for number in self.waits_for.remove(&id).unwrap_or_default() {
             let Some(mut open) = self.waiting.remove(&number) else { continue };
-            if !matches!(came, Brought::Here(..)) {
+            if !matches!(came, BroughtList::Here(..)) {
                 self.unpin(&open);
                 self.desk.back(&open.job, Why::Lists);
                 continue;
@@ -268,12 +269,12 @@ impl Driver {
         }
     }
 
-    fn unpin(&self, open: &Open) {
+    fn unpin(&self, open: &WaitingQuery) {
         let mut residency = lock(&self.lists);
         open.lists.iter().for_each(|&id| residency.unpin(id));
     }
 
-    fn hits(&mut self, open: Open, mut hits: Vec<Hit>) {
+    fn hits(&mut self, open: WaitingQuery, mut hits: Vec<Hit>) {
         self.unpin(&open);
         hits.iter_mut().for_each(|hit| hit.docid += self.share.start);
         self.desk.hits(&open.job, hits, None);
@@ -292,13 +293,13 @@ impl Driver {
             let open = std::mem::take(open);
             for (mut open, answer) in open.into_iter().zip(answers) {
                 match answer {
-                    Answered::Hits(hits) => self.hits(open, hits),
-                    Answered::Overflown(floors) if floors != open.floors => {
+                    BatchAnswer::Hits(hits) => self.hits(open, hits),
+                    BatchAnswer::Overflown(floors) if floors != open.floors => {
                         open.floors = floors;
                         self.desk.counts.repeated.fetch_add(1, Ordering::Relaxed);
                         self.is_ready(open);
                     }
-                    Answered::Overflown(_) => {
+                    BatchAnswer::Overflown(_) => {
                         self.desk.counts.overflown.fetch_add(1, Ordering::Relaxed);
                         self.overflown.push_back(open);
                     }
@@ -310,7 +311,7 @@ impl Driver {
             any = true;
             let asked = batch.queries()[0].mode;
             let answer = slot.answers(batch).pop();
-            if let (Some(open), Some(Answered::Hits(hits))) = (open.take(), answer) {
+            if let (Some(open), Some(BatchAnswer::Hits(hits))) = (open.take(), answer) {
                 let wanted = *open.job.plan.wanted();
                 if wanted.mode == Mode::AndOr && asked == Mode::And && hits.len() < wanted.k {
                     self.launch_ordered(open, Mode::Or)?;
@@ -382,7 +383,7 @@ impl Driver {
         slot.launch(&self.device, kept)
     }
 
-    fn launch_ordered(&mut self, open: Open, mode: Mode) -> Result<(), GpuError> {
+    fn launch_ordered(&mut self, open: WaitingQuery, mode: Mode) -> Result<(), GpuError> {
         let query = self.placed(&open, Some(mode));
         let (slot, batch, kept) = &mut self.ordered;
         batch.clear();
@@ -398,13 +399,13 @@ impl Driver {
     }
 
     /// A query whose lists are all there.
-    fn placed(&self, open: &Open, mode: Option<Mode>) -> BatchQuery {
+    fn placed(&self, open: &WaitingQuery, mode: Option<Mode>) -> BatchQuery {
         let plan = &open.job.plan;
         let residency = lock(&self.lists);
         let known = plan.terms().iter().filter(|term| term.df > 0).zip(&open.lists);
         let mut terms = Vec::with_capacity(open.lists.len());
         terms.extend(known.map(|(term, &id)| match residency.place(id) {
-            Place::Here(place, placed) => {
+            Residence::Here(place, placed) => {
                 PlacedTerm { place, placed, df: term.df, weight: term.weight.factor() }
             }
             // An answer without one of its lists would be wrong, and nobody would notice.
@@ -414,7 +415,8 @@ impl Driver {
         let lacks = open.lists.len() < plan.terms().len();
         let asked = plan.wanted().mode;
         let mode = mode.unwrap_or(if lacks && asked == Mode::AndOr { Mode::Or } else { asked });
-        let (k, docids) = (plan.wanted().k as u32, 0..self.share.len() as u32);
+        let k = plan.wanted().k as u32;
+        let docids = 0..self.share.len() as u32;
         BatchQuery { terms, k, mode, docids, floors: open.floors }
     }
 
@@ -424,8 +426,8 @@ impl Driver {
         self.desk.send();
     }
 
-    fn take_all(&mut self) -> Vec<Job> {
-        let mut all: Vec<Open> = Vec::new();
+    fn take_all(&mut self) -> Vec<DeviceJob> {
+        let mut all: Vec<WaitingQuery> = Vec::new();
         for (_, _, open) in &mut self.slots {
             all.append(open);
         }

@@ -3,21 +3,21 @@
 //! that a device returns are answered here, on the CPU, with the same hits.
 
 use super::device::QueryDevice;
-use super::driver::{Driver, Pace as DriverPace};
-use super::fetch::{Lists, holds, norms_of};
-use super::gather::{Gathering, Next};
+use super::driver::{BatchPace, Driver};
+use super::fetch::{ResidentLists, holds, norms_of};
+use super::gather::{DeviceGathering, Next};
 use super::plan::{MOST_HITS, Scale};
-use super::service::{Counts, Desk, Done, Job, OnLost, Why};
+use super::service::{Counts, DeviceAnswer, DeviceDesk, DeviceJob, OnLost, Why};
 use crate::crew::{lock, spawn};
-use crate::gpu::ding09::Merging;
+use crate::gpu::ding09::DingTuning;
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::discover::DeviceInfo;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::modules::Toolchain;
 use crate::gpu::huang::HuangTuning;
 use crate::gpu::methods::DeviceMethod;
-use crate::gpu::methods::device::{Memory, MethodDevice};
-use crate::gpu::methods::turns::Turns;
+use crate::gpu::methods::device::{MethodDevice, MethodMemory};
+use crate::gpu::methods::turns::MethodTurns;
 use crate::gpu::wang::WangTuning;
 use crate::query::engines::engine::whole::WholeEngines;
 use crate::query::engines::engine::{Answer, Engines, Pace, QueryEngine, Wakers};
@@ -43,7 +43,7 @@ pub enum GpuMethod {
     #[default]
     Bounds,
     /// See [`ding09`](crate::gpu::ding09).
-    Ding09(Merging),
+    Ding09(DingTuning),
     /// See [`huang`](crate::gpu::huang).
     Huang(HuangTuning),
     /// See [`crate::gpu::wang`]: for queries of AND with its score, and documents in that order.
@@ -86,11 +86,11 @@ impl Default for GpuOptions {
 }
 
 struct DeviceThread {
-    jobs: Option<Sender<Job>>,
+    jobs: Option<Sender<DeviceJob>>,
     lost: Arc<AtomicBool>,
     has: Arc<AtomicUsize>,
     /// With [`GpuMethod::Bounds`] alone.
-    lists: Option<Lists>,
+    lists: Option<ResidentLists>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -108,7 +108,7 @@ impl Drop for DeviceThread {
 pub struct GpuEngines {
     devices: Arc<Vec<DeviceThread>>,
     snapshot: Arc<Snapshot>,
-    answers: Vec<Mutex<Option<Receiver<Vec<Done>>>>>,
+    answers: Vec<Mutex<Option<Receiver<Vec<DeviceAnswer>>>>>,
     counts: Arc<Counts>,
     method: GpuMethod,
     room: usize,
@@ -154,7 +154,8 @@ impl GpuEngines {
         let room = (room / wakers.workers().max(1)).max(64);
         let answers = receivers.into_iter().map(|receiver| Mutex::new(Some(receiver))).collect();
         let snapshot = snapshot.clone();
-        let (devices, partition) = (Arc::new(threads), options.partition);
+        let devices = Arc::new(threads);
+        let partition = options.partition;
         let method = options.method;
         Ok(Self { devices, snapshot, answers, counts, method, room, partition })
     }
@@ -166,12 +167,13 @@ fn start(
     (snapshot, share): (&Arc<Snapshot>, Range<u32>),
     options: GpuOptions,
     (wakers, counts): (Arc<Wakers>, Arc<Counts>),
-    answers: &[Sender<Vec<Done>>],
+    answers: &[Sender<Vec<DeviceAnswer>>],
     on_lost: &OnLost,
 ) -> Result<DeviceThread, GpuError> {
     let has = Arc::new(AtomicUsize::new(0));
-    let (answers, had) = (answers.to_vec(), has.clone());
-    let reply = Box::new(move |worker: usize, done: Vec<Done>| {
+    let answers = answers.to_vec();
+    let had = has.clone();
+    let reply = Box::new(move |worker: usize, done: Vec<DeviceAnswer>| {
         had.fetch_sub(done.len(), Ordering::Relaxed);
         // A worker that has ended takes no answers, and needs no waking.
         if answers[worker].send(done).is_ok() {
@@ -181,7 +183,7 @@ fn start(
     let device = Device::open(info, 1)?;
     let (sender, jobs) = channel();
     let lost = Arc::new(AtomicBool::new(false));
-    let desk = Desk::new(jobs, (reply, counts), (lost.clone(), on_lost.clone()));
+    let desk = DeviceDesk::new(jobs, (reply, counts), (lost.clone(), on_lost.clone()));
     let mut lists = None;
     let of = (device, toolchain, snapshot, share);
     let run: Box<dyn FnOnce() + Send> = match options.method {
@@ -189,12 +191,13 @@ fn start(
             let (device, toolchain, snapshot, share) = of;
             let norms = norms_of(snapshot, &share);
             let query = QueryDevice::open(device, toolchain, norms, options.memory)?;
-            let pace = DriverPace {
+            let pace = BatchPace {
                 batch: options.batch,
                 slots: options.slots,
                 patience: options.patience,
             };
-            let (k, fetchers) = (options.k, options.fetchers);
+            let k = options.k;
+            let fetchers = options.fetchers;
             let what = (snapshot.clone(), share);
             let driver = Driver::new(query, what, pace, k, fetchers, desk)?;
             lists = Some(driver.lists().clone());
@@ -214,9 +217,9 @@ fn turns<M: DeviceMethod>(
     how: M,
     (device, toolchain, snapshot, share): (Device, &Toolchain, &Arc<Snapshot>, Range<u32>),
     options: GpuOptions,
-    desk: Desk,
+    desk: DeviceDesk,
 ) -> Result<Box<dyn FnOnce() + Send>, GpuError> {
-    let memory = Memory {
+    let memory = MethodMemory {
         lists: options.memory,
         travelling: None,
         queries: options.batch,
@@ -224,7 +227,7 @@ fn turns<M: DeviceMethod>(
     };
     let mut device = MethodDevice::open(device, toolchain, snapshot, memory, options.fetchers)?;
     device.bring(&how)?;
-    let turns = Turns::new(device, how, share, options.batch, desk);
+    let turns = MethodTurns::new(device, how, share, options.batch, desk);
     Ok(Box::new(move || turns.run()))
 }
 
@@ -266,9 +269,9 @@ struct GpuEngine {
     snapshot: Arc<Snapshot>,
     /// Each device has a part of the documents.
     partition: bool,
-    answers: Receiver<Vec<Done>>,
+    answers: Receiver<Vec<DeviceAnswer>>,
     /// Queries of this worker at devices.
-    open: HashMap<u64, Gathering>,
+    open: HashMap<u64, DeviceGathering>,
     ready: Vec<Answer>,
     back: VecDeque<(u64, Plan)>,
     /// Queries that devices have begun, with their hits before a docid.
@@ -303,7 +306,7 @@ impl GpuEngine {
         };
         let mut sent = 0;
         for device in chosen {
-            let job = Job { worker: self.worker, number, plan: plan.clone() };
+            let job = DeviceJob { worker: self.worker, number, plan: plan.clone() };
             device.has.fetch_add(1, Ordering::Relaxed);
             sent += usize::from(device.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok()));
         }
@@ -380,7 +383,7 @@ impl QueryEngine for GpuEngine {
         if !self.suits(&plan) {
             return self.back(number, plan, Why::Unsuited);
         }
-        let gathering = Gathering::new(plan, self.parts());
+        let gathering = DeviceGathering::new(plan, self.parts());
         let plan = gathering.plan.clone();
         self.open.insert(number, gathering);
         self.send(number, &plan);
@@ -390,9 +393,9 @@ impl QueryEngine for GpuEngine {
         while let Ok(done) = self.answers.try_recv() {
             for done in done {
                 match done {
-                    Done::Hits(number, hits) => self.answered(number, Ok(hits)),
-                    Done::Begun(number, hits, from) => self.begun(number, hits, from),
-                    Done::Back(number, why) => self.answered(number, Err(why)),
+                    DeviceAnswer::Hits(number, hits) => self.answered(number, Ok(hits)),
+                    DeviceAnswer::Begun(number, hits, from) => self.begun(number, hits, from),
+                    DeviceAnswer::Back(number, why) => self.answered(number, Err(why)),
                 }
             }
         }
@@ -428,7 +431,8 @@ impl QueryEngine for GpuEngine {
         self.leaves_back = true;
         queries.extend(self.back.drain(..));
         let Some(before) = overdue else { return };
-        let late = |(number, open): (&u64, &Gathering)| (open.since < before).then_some(*number);
+        let late =
+            |(number, open): (&u64, &DeviceGathering)| (open.since < before).then_some(*number);
         let late: Vec<u64> = self.open.iter().filter_map(late).collect();
         for number in late {
             let Some(open) = self.open.remove(&number) else { continue };

@@ -1,6 +1,6 @@
 //! Threads beside the workers that bring lists to a device while batches run.
 
-use super::bring::{Bringer, Brought, ListRequest};
+use super::bring::{Bringer, BroughtList, ListRequest};
 use super::device::QueryDevice;
 use super::residency::{ListId, Residency};
 use crate::crew::{lock, spawn};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 /// Where the list begins in each run of the index, or [`NO_LIST`].
-pub(in crate::gpu) type Key = Vec<u64>;
+pub(in crate::gpu) type ResidentKey = Vec<u64>;
 
 /// The run has no list of the term.
 pub(in crate::gpu) const NO_LIST: u64 = u64::MAX;
@@ -25,7 +25,7 @@ pub(in crate::gpu) struct FetchRequest {
     pub(in crate::gpu) entries: Box<[Option<TermEntry>]>,
 }
 
-pub(super) type Lists = Arc<Mutex<Residency<Key>>>;
+pub(super) type ResidentLists = Arc<Mutex<Residency<ResidentKey>>>;
 
 pub(super) fn norms_of<'a>(snapshot: &'a Snapshot, share: &Range<u32>) -> &'a [f32] {
     &snapshot.norms()[share.start as usize..share.end as usize]
@@ -33,19 +33,19 @@ pub(super) fn norms_of<'a>(snapshot: &'a Snapshot, share: &Range<u32>) -> &'a [f
 
 /// That wait for a thread.
 #[derive(Default)]
-struct Queue {
+struct FetchQueue {
     wanted: VecDeque<FetchRequest>,
     closed: bool,
 }
 
 #[derive(Default)]
-struct Waiting {
-    queue: Mutex<Queue>,
+struct WaitingFetches {
+    queue: Mutex<FetchQueue>,
     more: Condvar,
 }
 
-impl Waiting {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+impl WaitingFetches {
+    fn lock(&self) -> MutexGuard<'_, FetchQueue> {
         lock(&self.queue)
     }
 
@@ -66,10 +66,10 @@ impl Waiting {
 }
 
 pub(super) struct Fetchers {
-    waiting: Arc<Waiting>,
+    waiting: Arc<WaitingFetches>,
     /// Outcomes. Whoever reads one tells the residency, and then those who wait: a list that could
     /// come and go in between would be missing to them.
-    pub(super) fetched: Receiver<(ListId, Brought)>,
+    pub(super) fetched: Receiver<(ListId, BroughtList)>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -79,12 +79,13 @@ impl Fetchers {
         snapshot: &Arc<Snapshot>,
         device: &QueryDevice,
         share: &Range<u32>,
-        lists: &Lists,
+        lists: &ResidentLists,
     ) -> Result<Self, GpuError> {
-        let waiting = Arc::new(Waiting::default());
+        let waiting = Arc::new(WaitingFetches::default());
         let (sender, fetched) = channel();
         let start = |number: usize| {
-            let (waiting, sender) = (waiting.clone(), sender.clone());
+            let waiting = waiting.clone();
+            let sender = sender.clone();
             let mut bringer = Bringer::new(device, snapshot, share)?;
             let lists = lists.clone();
             let run = move || {
@@ -120,7 +121,8 @@ impl Fetchers {
 impl Drop for Fetchers {
     fn drop(&mut self) {
         let mut queue = self.waiting.lock();
-        (queue.closed, queue.wanted) = (true, VecDeque::new());
+        queue.closed = true;
+        queue.wanted = VecDeque::new();
         drop(queue);
         self.waiting.more.notify_all();
         for thread in self.threads.drain(..) {
@@ -130,9 +132,11 @@ impl Drop for Fetchers {
     }
 }
 
-pub(super) fn holds(lists: &Lists, plan: &Plan) -> bool {
-    let (terms, entries) = (plan.terms().len(), plan.lists());
-    let (lists, mut key) = (lock(lists), Key::new());
+pub(super) fn holds(lists: &ResidentLists, plan: &Plan) -> bool {
+    let terms = plan.terms().len();
+    let entries = plan.lists();
+    let lists = lock(lists);
+    let mut key = ResidentKey::new();
     (0..terms).filter(|&t| plan.terms()[t].df > 0).all(|t| {
         let of_runs = entries.iter().skip(t).step_by(terms);
         key.clear();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 /// A query at devices.
-pub(super) struct Gathering {
+pub(super) struct DeviceGathering {
     /// As the devices have it now.
     pub(super) plan: Arc<Plan>,
     wanted: Wanted,
@@ -33,14 +33,15 @@ pub(super) enum Next {
     Back(Plan, Why),
 }
 
-impl Gathering {
+impl DeviceGathering {
     pub(super) fn new(mut plan: Plan, devices: usize) -> Self {
         let wanted = *plan.wanted();
         if devices > 1 && wanted.mode == Mode::AndOr {
             let all = plan.terms().iter().all(|term| term.df > 0);
             plan.want(Wanted { mode: if all { Mode::And } else { Mode::Or }, ..wanted });
         }
-        let (plan, since) = (Arc::new(plan), Instant::now());
+        let plan = Arc::new(plan);
+        let since = Instant::now();
         Self { plan, wanted, left: devices, hits: Vec::new(), back: None, since }
     }
 
@@ -74,7 +75,8 @@ impl Gathering {
         if was_all && hits.len() < self.wanted.k {
             let mut plan = Plan::clone(&self.plan);
             plan.want(Wanted { mode: Mode::Or, ..self.wanted });
-            (self.plan, self.left) = (Arc::new(plan), devices);
+            self.plan = Arc::new(plan);
+            self.left = devices;
             return Next::Again(self.plan.clone());
         }
         Next::Hits(hits)
@@ -105,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_best_of_all_devices_are_the_best() {
-        let mut gathering = Gathering::new(plan(Mode::Or, &term(1)), 3);
+        let mut gathering = DeviceGathering::new(plan(Mode::Or, &term(1)), 3);
         let parts = [[(4, 2.0), (1, 1.0)], [(12, 2.0), (11, 0.5)], [(20, 3.0), (21, 2.0)]];
         for part in &parts[..2] {
             assert!(matches!(gathering.take(Ok(hits(part)), 3), Next::Wait));
@@ -118,7 +120,7 @@ mod tests {
     fn all_devices_together_decide_whether_any_term_is_enough() {
         let text = format!("{} {}", term(1), term(2));
         let of_two = |second: &[(u32, f32)]| {
-            let mut gathering = Gathering::new(plan(Mode::AndOr, &text), 2);
+            let mut gathering = DeviceGathering::new(plan(Mode::AndOr, &text), 2);
             assert_eq!(gathering.plan.wanted().mode, Mode::And);
             assert!(matches!(gathering.take(Ok(hits(&[(1, 1.0), (2, 0.5)])), 2), Next::Wait));
             let next = gathering.take(Ok(hits(second)), 2);
@@ -135,8 +137,11 @@ mod tests {
             other => panic!("{other:?}"),
         }
         // A device with everything decides by itself; a term that no document has decides at once.
-        assert_eq!(Gathering::new(plan(Mode::AndOr, &text), 1).plan.wanted().mode, Mode::AndOr);
+        assert_eq!(
+            DeviceGathering::new(plan(Mode::AndOr, &text), 1).plan.wanted().mode,
+            Mode::AndOr
+        );
         let lacking = plan(Mode::AndOr, &format!("{text} nowhere"));
-        assert_eq!(Gathering::new(lacking, 2).plan.wanted().mode, Mode::Or);
+        assert_eq!(DeviceGathering::new(lacking, 2).plan.wanted().mode, Mode::Or);
     }
 }

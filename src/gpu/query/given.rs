@@ -1,8 +1,8 @@
 //! The options of a user for devices that answer queries, most of which go with one algorithm.
 
-use super::choose::{Chosen, DeviceChoice};
+use super::choose::{ChosenMethod, DeviceChoice};
 use super::engine::GpuMethod;
-use crate::gpu::ding09::{self, Merging};
+use crate::gpu::ding09::{self, DingTuning};
 use crate::gpu::huang::{self, Traversal};
 use crate::gpu::wang::{self, Cached};
 use crate::query::wanted::Algorithm;
@@ -11,7 +11,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// Both the CPU and devices have it.
-const WANG: Chosen = Chosen::Cpu(Algorithm::Wang);
+const WANG: ChosenMethod = ChosenMethod::Cpu(Algorithm::Wang);
 
 /// What is left out is as usual.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,15 +39,15 @@ pub struct GivenDevices {
 
 impl GivenDevices {
     /// Checks options with an algorithm, and with answers by devices or by the CPU alone.
-    pub fn check(&self, algorithm: Chosen, on_devices: bool) -> Result<(), SettingError> {
-        let row = |name, given, with: Chosen| {
+    pub fn check(&self, algorithm: ChosenMethod, on_devices: bool) -> Result<(), SettingError> {
+        let row = |name, given, with: ChosenMethod| {
             (name, given, algorithm == with, format!("algorithm {}", with.name()))
         };
         SettingError::check([
-            row("merge-levels", self.merge_levels.is_some(), Chosen::Ding09),
-            row("splitters", self.splitters.is_some(), Chosen::Ding09),
-            row("traversal", self.traversal.is_some(), Chosen::Huang),
-            row("threshold", self.shared_threshold.is_some(), Chosen::Huang),
+            row("merge-levels", self.merge_levels.is_some(), ChosenMethod::Ding09),
+            row("splitters", self.splitters.is_some(), ChosenMethod::Ding09),
+            row("traversal", self.traversal.is_some(), ChosenMethod::Huang),
+            row("threshold", self.shared_threshold.is_some(), ChosenMethod::Huang),
         ])?;
         self.check_threads(algorithm)?;
         SettingError::check([row("cached", self.cached.is_some(), WANG)])?;
@@ -69,11 +69,11 @@ impl GivenDevices {
         Ok(())
     }
 
-    fn check_threads(&self, algorithm: Chosen) -> Result<(), SettingError> {
+    fn check_threads(&self, algorithm: ChosenMethod) -> Result<(), SettingError> {
         let what = "query-threads";
         let Some(threads) = self.threads else { return Ok(()) };
         let known = match algorithm {
-            Chosen::Huang => &huang::THREADS[..],
+            ChosenMethod::Huang => &huang::THREADS[..],
             WANG => &wang::ROUNDS,
             _ => return Err(SettingError::alone(what, "algorithm huang, or wang on a GPU")),
         };
@@ -84,7 +84,7 @@ impl GivenDevices {
         Err(SettingError::value(what, why))
     }
 
-    pub fn method(&self, algorithm: Chosen) -> GpuMethod {
+    pub fn method(&self, algorithm: ChosenMethod) -> GpuMethod {
         match algorithm {
             WANG => {
                 let usual = wang::WangTuning::default();
@@ -93,12 +93,12 @@ impl GivenDevices {
                     cached: self.cached.unwrap_or(usual.cached),
                 })
             }
-            Chosen::Cpu(_) => GpuMethod::Bounds,
-            Chosen::Ding09 => GpuMethod::Ding09(Merging {
-                levels: self.merge_levels.unwrap_or(Merging::default().levels),
+            ChosenMethod::Cpu(_) => GpuMethod::Bounds,
+            ChosenMethod::Ding09 => GpuMethod::Ding09(DingTuning {
+                levels: self.merge_levels.unwrap_or(DingTuning::default().levels),
                 splitters: self.splitters,
             }),
-            Chosen::Huang => {
+            ChosenMethod::Huang => {
                 let usual = huang::HuangTuning::default();
                 GpuMethod::Huang(huang::HuangTuning {
                     threads: self.threads.unwrap_or(usual.threads),
@@ -123,7 +123,7 @@ impl GivenDevices {
 }
 
 /// An algorithm that devices alone have is an error.
-pub fn without_devices(algorithm: Chosen) -> Result<(), SettingError> {
+pub fn without_devices(algorithm: ChosenMethod) -> Result<(), SettingError> {
     let what = format!("algorithm {}", algorithm.name());
     if algorithm.is_of_devices() { Err(SettingError::alone(what, "device gpu")) } else { Ok(()) }
 }
@@ -134,7 +134,7 @@ fn listed(numbers: &[u32]) -> String {
 
 /// Parses a number of splitters.
 pub fn splitters(text: &str) -> Result<u32, String> {
-    let splitters = text.parse().ok().filter(|n| Merging::is_number_of_splitters(*n));
+    let splitters = text.parse().ok().filter(|n| DingTuning::is_number_of_splitters(*n));
     splitters.ok_or_else(|| format!("give a power of two from 2 to {}", ding09::MOST_SPLITTERS))
 }
 
@@ -164,13 +164,13 @@ mod tests {
         };
         assert_eq!(says(&given, WANG, true), "--query-threads: wang takes 64, 128, 256, 512, 1024");
         let huang = "--algorithm huang does not go with --gpu-partition";
-        assert_eq!(says(&given, Chosen::Huang, true), huang);
+        assert_eq!(says(&given, ChosenMethod::Huang, true), huang);
         assert_eq!(
-            says(&given, Chosen::Ding09, true),
+            says(&given, ChosenMethod::Ding09, true),
             "--query-threads goes with --algorithm huang, or wang on a GPU"
         );
         let given = GivenDevices { partition: true, ..GivenDevices::default() };
-        let auto = Chosen::Cpu(Algorithm::Auto);
+        let auto = ChosenMethod::Cpu(Algorithm::Auto);
         assert_eq!(says(&given, auto, false), "--gpu-partition goes with --device gpu");
         assert_eq!(given.check(auto, true), Ok(()));
     }

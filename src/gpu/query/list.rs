@@ -55,7 +55,7 @@ impl Windows {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Placed {
+pub struct PlacedList {
     pub postings: u32,
     /// Postings whose term frequency stands apart.
     pub exceptions: u32,
@@ -164,7 +164,7 @@ impl ListMaker {
     }
 
     /// Appends the list to `out`, whose length is a multiple of [`ALIGNMENT`] before and after.
-    pub(crate) fn finish(&mut self, windows: Windows, out: &mut Vec<u8>) -> Placed {
+    pub(crate) fn finish(&mut self, windows: Windows, out: &mut Vec<u8>) -> PlacedList {
         if self.maxes.is_empty() {
             self.maxes.push(0);
         }
@@ -186,7 +186,10 @@ impl ListMaker {
         put(&self.tfs);
         self.exceptions.extend_from_slice(&self.exceptional_tfs);
         put(bytemuck::cast_slice(&self.exceptions));
-        Placed { postings: self.docids.len() as u32, exceptions: self.exceptional_tfs.len() as u32 }
+        PlacedList {
+            postings: self.docids.len() as u32,
+            exceptions: self.exceptional_tfs.len() as u32,
+        }
     }
 }
 
@@ -219,7 +222,7 @@ impl<'a> DeviceList<'a> {
     ///
     /// # Panics
     /// If the bytes are too few.
-    pub(crate) fn new(windows: Windows, placed: Placed, mut bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(windows: Windows, placed: PlacedList, mut bytes: &'a [u8]) -> Self {
         let mut take = |len: usize| {
             let (part, rest) = bytes.split_at(len.next_multiple_of(ALIGNMENT).min(bytes.len()));
             bytes = rest;
@@ -228,10 +231,13 @@ impl<'a> DeviceList<'a> {
         let postings = placed.postings as usize;
         let starts = take(4 * (windows.len() + 1));
         let maxes = take(windows.len());
-        let (docids, impacts, tfs) = (take(2 * postings), take(postings), take(postings));
+        let docids = take(2 * postings);
+        let impacts = take(postings);
+        let tfs = take(postings);
         let exceptions = take(8 * placed.exceptions as usize).as_chunks().0;
         let (exceptions, exceptional_tfs) = exceptions.split_at(placed.exceptions as usize);
-        let (starts, docids) = (starts.as_chunks().0, docids.as_chunks().0);
+        let starts = starts.as_chunks().0;
+        let docids = docids.as_chunks().0;
         Self { starts, maxes, docids, impacts, tfs, exceptions, exceptional_tfs }
     }
 
@@ -265,7 +271,7 @@ mod tests {
 
     const WINDOWS: Windows = Windows { documents: 1000, bits: 6 };
 
-    fn made(postings: &[(u32, u32)], norms: &[f32], piece: usize) -> (Vec<u8>, Placed) {
+    fn made(postings: &[(u32, u32)], norms: &[f32], piece: usize) -> (Vec<u8>, PlacedList) {
         let mut maker = ListMaker::default();
         maker.begin();
         for part in postings.chunks(piece) {

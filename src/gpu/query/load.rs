@@ -1,12 +1,12 @@
 //! Makes a list of a device from one of an index, decoded by blocks, whatever its codec, by runs.
 
-use super::list::{ListMaker, Placed, Windows};
+use super::list::{ListMaker, PlacedList, Windows};
 use super::unpack::{LEAST_UNPACKED, RunList};
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::generations::generation::Generation;
 use crate::index::lexicon::TermEntry;
-use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK};
+use crate::index::list::{ListError, ListView, MAX_BLOCK, SegmentColumns};
 use crate::index::run::Run;
 use std::ops::Range;
 
@@ -43,7 +43,7 @@ pub(crate) fn make_list(
     norms: &[f32],
     maker: &mut ListMaker,
     out: &mut Vec<u8>,
-) -> Result<Placed, IndexError> {
+) -> Result<PlacedList, IndexError> {
     assert_eq!(norms.len(), windows.documents as usize, "a norm for each document");
     assert_eq!(norms.len(), share.len(), "a norm for each document");
     assert_eq!(entries.len(), generation.runs().len(), "an entry for each run");
@@ -65,8 +65,10 @@ fn append(
     norms: &[f32],
     maker: &mut ListMaker,
 ) -> Result<(), ListError> {
-    let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
-    let (mut columns, block_len) = (Columns::default(), list.block_len());
+    let mut docids = [0; MAX_BLOCK];
+    let mut tfs = [0; MAX_BLOCK];
+    let mut columns = SegmentColumns::default();
+    let block_len = list.block_len();
     let first = run.first_docid();
     // Skips blocks that end before the share.
     let before = |block: usize| {

@@ -8,7 +8,7 @@ use bytemuck::{Pod, Zeroable, cast_slice};
 /// This and the next as in `kernels/query_unpack.cuh`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-struct Piece {
+struct ParcelPiece {
     to: u64,
     from: u32,
     units: u32,
@@ -43,7 +43,7 @@ pub(crate) struct Tables {
 pub(crate) struct Parcel {
     /// Bytes of data so far, a multiple of 16.
     used: usize,
-    pieces: Vec<Piece>,
+    pieces: Vec<ParcelPiece>,
     portions: Vec<ListRecord>,
     lines: Vec<BlockLine>,
     owners: Vec<u32>,
@@ -69,7 +69,7 @@ impl Parcel {
     /// Bytes with so many more of data and so many lines.
     pub(crate) fn bytes_with(&self, data: usize, lines: usize) -> usize {
         // One more piece and portion, and padding of each array to a multiple of 16.
-        let pieces = size_of::<Piece>() * (self.pieces.len() + 2);
+        let pieces = size_of::<ParcelPiece>() * (self.pieces.len() + 2);
         let portions = size_of::<ListRecord>() * (self.portions.len() + 1);
         let lines = (size_of::<BlockLine>() + 4) * (self.lines.len() + lines);
         self.used + whole(data) + 64 + pieces + portions + lines
@@ -81,9 +81,10 @@ impl Parcel {
         if bytes.is_empty() {
             return;
         }
-        let (from, units) = ((self.used / 16) as u32, (bytes.len() / 16) as u32);
+        let from = (self.used / 16) as u32;
+        let units = (bytes.len() / 16) as u32;
         self.write(out, bytes);
-        self.pieces.push(Piece { to, from, units });
+        self.pieces.push(ParcelPiece { to, from, units });
     }
 
     /// Adds the numbers of windows' first postings; [`portion`](Self::portion) needs the result.

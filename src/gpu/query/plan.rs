@@ -8,7 +8,7 @@
 //! in units, and a document whose sum is below `T - slack` is not among the best k. The roundings
 //! of f32, of one part in 2^24 each, are part of the slack.
 
-use super::list::{MOST_IMPACT, Placed};
+use super::list::{MOST_IMPACT, PlacedList};
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
 
@@ -75,7 +75,7 @@ pub(crate) const OVERFLOWN: u32 = u32::MAX;
 pub struct PlacedTerm {
     /// Of its list.
     pub place: u64,
-    pub placed: Placed,
+    pub placed: PlacedList,
     pub df: u32,
     /// Above zero.
     pub weight: f32,
@@ -198,7 +198,9 @@ mod tests {
             postings in prop::collection::vec((1..300u32, 0.1..4.0f32), MOST_TERMS),
         ) {
             let scale = Scale::new(weights.iter().copied()).unwrap();
-            let (mut sum, mut most, mut exact) = (0, 0, 0.0f32);
+            let mut sum = 0;
+            let mut most = 0;
+            let mut exact = 0.0f32;
             for (&weight, &(tf, _)) in weights.iter().zip(&postings) {
                 let multiplier = scale.multiplier(weight);
                 u32::from(u8::MAX).checked_mul(multiplier).and_then(|p| p.checked_add(65535)).unwrap();

@@ -5,7 +5,7 @@
 //! for, and costs its bytes, so the number of times decides. Old times fade. A list that a query
 //! waits for or a batch is reading is pinned; callers watch how much that is.
 
-use super::list::Placed;
+use super::list::PlacedList;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -16,13 +16,13 @@ const APART: u64 = 256;
 
 /// Free and used ranges of some bytes.
 #[derive(Debug)]
-pub struct Ranges {
+pub struct FreeRanges {
     /// First byte and bytes; no two touch.
     free: BTreeMap<u64, u64>,
     left: u64,
 }
 
-impl Ranges {
+impl FreeRanges {
     pub fn new(bytes: u64) -> Self {
         let bytes = bytes / APART * APART;
         let free = if bytes > 0 { BTreeMap::from([(0, bytes)]) } else { BTreeMap::new() };
@@ -54,7 +54,8 @@ impl Ranges {
             && before + len == at
         {
             self.free.remove(&before);
-            (at, bytes) = (before, bytes + len);
+            at = before;
+            bytes = bytes + len;
         }
         if let Some(len) = self.free.remove(&(at + bytes)) {
             bytes += len;
@@ -64,7 +65,7 @@ impl Ranges {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place<P = Placed> {
+pub(crate) enum Residence<P = PlacedList> {
     Here(u64, P),
     Coming,
     Away,
@@ -74,8 +75,8 @@ pub(crate) enum Place<P = Placed> {
 pub(crate) type ListId = u32;
 
 #[derive(Debug)]
-struct Entry<P> {
-    place: Place<P>,
+struct ResidentList<P> {
+    place: Residence<P>,
     /// What it takes, or about what it will; 0 if it is away.
     bytes: u64,
     /// Batches that read it, and queries that wait for it.
@@ -85,10 +86,10 @@ struct Entry<P> {
 
 /// The lists of an arena; `P` describes one that is there.
 #[derive(Debug)]
-pub(crate) struct Residency<K, P = Placed> {
-    ranges: Ranges,
+pub(crate) struct Residency<K, P = PlacedList> {
+    ranges: FreeRanges,
     ids: HashMap<K, ListId>,
-    entries: Vec<Entry<P>>,
+    entries: Vec<ResidentList<P>>,
     /// Of lists that were forgotten.
     unused: Vec<ListId>,
     /// Requests since times were last halved.
@@ -104,13 +105,13 @@ const FADE: u64 = 1 << 20;
 
 impl<K: Eq + Hash, P: Copy> Residency<K, P> {
     pub(crate) fn new(bytes: u64) -> Self {
-        let ranges = Ranges::new(bytes);
+        let ranges = FreeRanges::new(bytes);
         let (ids, entries, unused) = Default::default();
         Self { ranges, ids, entries, unused, asked: 0, pinned: 0, loaded_bytes: 0, evicted: 0 }
     }
 
     /// Pins the list.
-    pub(crate) fn ask<Q>(&mut self, key: &Q) -> (ListId, Place<P>)
+    pub(crate) fn ask<Q>(&mut self, key: &Q) -> (ListId, Residence<P>)
     where
         K: Borrow<Q>,
         Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
@@ -125,7 +126,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
             entry.pins += 1;
             return (id, entry.place);
         }
-        let entry = Entry { place: Place::Away, bytes: 0, pins: 1, times: 1 };
+        let entry = ResidentList { place: Residence::Away, bytes: 0, pins: 1, times: 1 };
         let id = match self.unused.pop() {
             Some(id) => {
                 self.entries[id as usize] = entry;
@@ -137,7 +138,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
             }
         };
         self.ids.insert(key.to_owned(), id);
-        (id, Place::Away)
+        (id, Residence::Away)
     }
 
     pub(crate) fn holds<Q>(&self, key: &Q) -> bool
@@ -145,10 +146,10 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
         K: Borrow<Q>,
         Q: Eq + Hash + ?Sized,
     {
-        self.ids.get(key).is_some_and(|&id| matches!(self.place(id), Place::Here(..)))
+        self.ids.get(key).is_some_and(|&id| matches!(self.place(id), Residence::Here(..)))
     }
 
-    pub(crate) fn place(&self, id: ListId) -> Place<P> {
+    pub(crate) fn place(&self, id: ListId) -> Residence<P> {
         self.entries[id as usize].place
     }
 
@@ -175,7 +176,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
 
     /// Notes that a list is fetched, which takes about so many bytes.
     pub(crate) fn fetch(&mut self, id: ListId, bytes: u64) {
-        self.entries[id as usize].place = Place::Coming;
+        self.entries[id as usize].place = Residence::Coming;
         self.set_bytes(id, bytes);
     }
 
@@ -193,14 +194,14 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
     /// The list is where [`make_room`](Self::make_room) said. By the thread that tells who waits.
     pub(crate) fn arrived(&mut self, id: ListId, at: u64, placed: P) {
         let entry = &mut self.entries[id as usize];
-        entry.place = Place::Here(at, placed);
+        entry.place = Residence::Here(at, placed);
         self.loaded_bytes += entry.bytes;
     }
 
     /// The list does not come; `at` is from [`make_room`](Self::make_room).
     pub(crate) fn failed(&mut self, id: ListId, at: Option<u64>) {
         let entry = &mut self.entries[id as usize];
-        entry.place = Place::Away;
+        entry.place = Residence::Away;
         if let Some(at) = at {
             self.ranges.give(at, entry.bytes);
         }
@@ -209,7 +210,8 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
 
     /// Evicts lists without pins until there is room, least often asked for first.
     fn evict_for(&mut self, bytes: u64) -> Option<u64> {
-        let can_go = |entry: &Entry<P>| matches!(entry.place, Place::Here(..)) && entry.pins == 0;
+        let can_go =
+            |entry: &ResidentList<P>| matches!(entry.place, Residence::Here(..)) && entry.pins == 0;
         let mut going: Vec<(u32, u64, usize)> = (0..)
             .zip(&self.entries)
             .filter(|(_, entry)| can_go(entry))
@@ -229,10 +231,11 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
                 break;
             }
             let entry = &mut self.entries[number];
-            if let Place::Here(at, _) = entry.place {
+            if let Residence::Here(at, _) = entry.place {
                 self.ranges.give(at, entry.bytes);
                 freed += entry.bytes;
-                (entry.place, entry.bytes) = (Place::Away, 0);
+                entry.place = Residence::Away;
+                entry.bytes = 0;
                 self.evicted += 1;
             }
             if found.is_none() {
@@ -253,7 +256,8 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
         ids.retain(|_, id| {
             let entry = &mut entries[*id as usize];
             entry.times /= 2;
-            let stays = entry.times > 0 || entry.pins > 0 || !matches!(entry.place, Place::Away);
+            let stays =
+                entry.times > 0 || entry.pins > 0 || !matches!(entry.place, Residence::Away);
             if !stays {
                 unused.push(*id);
             }
@@ -269,21 +273,21 @@ mod tests {
 
     fn bring(lists: &mut Residency<u32>, key: u32, bytes: u64) -> bool {
         let (id, place) = lists.ask(&key);
-        if let Place::Here(..) = place {
+        if let Residence::Here(..) = place {
             lists.unpin(id);
             return true;
         }
         lists.fetch(id, bytes);
         let at = lists.make_room(id, bytes);
         match at {
-            Some(at) => lists.arrived(id, at, Placed::default()),
+            Some(at) => lists.arrived(id, at, PlacedList::default()),
             None => lists.failed(id, None),
         }
         lists.unpin(id);
         at.is_some()
     }
 
-    fn place(lists: &Residency<u32>, key: u32) -> Place {
+    fn place(lists: &Residency<u32>, key: u32) -> Residence {
         lists.place(lists.ids[&key])
     }
 
@@ -295,10 +299,10 @@ mod tests {
         }
         assert!(bring(&mut lists, 2, 1536));
         assert!(bring(&mut lists, 3, 1536), "list 2 goes");
-        assert_eq!(place(&lists, 2), Place::Away);
-        assert_eq!(place(&lists, 1), Place::Here(0, Placed::default()));
+        assert_eq!(place(&lists, 2), Residence::Away);
+        assert_eq!(place(&lists, 1), Residence::Here(0, PlacedList::default()));
         assert!(bring(&mut lists, 4, 2560), "list 3 is not enough");
-        assert_eq!((place(&lists, 3), place(&lists, 1)), (Place::Away, Place::Away));
+        assert_eq!((place(&lists, 3), place(&lists, 1)), (Residence::Away, Residence::Away));
         assert!(!bring(&mut lists, 5, 4097), "more than there is");
     }
 
@@ -307,7 +311,7 @@ mod tests {
         let mut lists = Residency::new(1024);
         assert!(bring(&mut lists, 1, 1024));
         let (one, place) = lists.ask(&1);
-        assert_eq!(place, Place::Here(0, Placed::default()));
+        assert_eq!(place, Residence::Here(0, PlacedList::default()));
         for _ in 0..9 {
             assert!(!bring(&mut lists, 2, 1024));
         }
@@ -316,7 +320,7 @@ mod tests {
         let (three, _) = lists.ask(&3);
         lists.fetch(three, 64);
         lists.failed(three, None);
-        assert_eq!(lists.place(three), Place::Away);
+        assert_eq!(lists.place(three), Residence::Away);
     }
 
     /// A query that waited for it is dropped since another of its lists has no room; a second query
@@ -325,16 +329,16 @@ mod tests {
     fn a_list_that_is_on_its_way_cannot_go() {
         let mut lists = Residency::new(1024);
         let (one, place) = lists.ask(&1);
-        assert_eq!(place, Place::Away);
+        assert_eq!(place, Residence::Away);
         lists.fetch(one, 1000);
         let at = lists.make_room(one, 1024).expect("all is free");
         lists.unpin(one);
         for _ in 0..9 {
             assert!(!bring(&mut lists, 2, 1024), "the place of a list that comes was taken");
         }
-        assert_eq!(lists.ask(&1), (one, Place::Coming));
-        lists.arrived(one, at, Placed::default());
-        assert_eq!(lists.place(one), Place::Here(at, Placed::default()));
+        assert_eq!(lists.ask(&1), (one, Residence::Coming));
+        lists.arrived(one, at, PlacedList::default());
+        assert_eq!(lists.place(one), Residence::Here(at, PlacedList::default()));
         assert!(!bring(&mut lists, 2, 1024), "it is pinned");
         lists.unpin(one);
         assert!(bring(&mut lists, 2, 1024));
@@ -352,7 +356,7 @@ mod tests {
         lists.asked = FADE - 1;
         let (new, _) = lists.ask(&9);
         assert_eq!((lists.ids.len(), lists.entries.len()), (3, 9), "0 is there, 1 is pinned");
-        assert!(new != kept && place(&lists, 0) == Place::Here(0, Placed::default()));
+        assert!(new != kept && place(&lists, 0) == Residence::Here(0, PlacedList::default()));
     }
 
     #[test]
@@ -365,7 +369,7 @@ mod tests {
         lists.ask(&1);
         lists.unpin(one);
         assert_eq!(lists.pinned(), 1200);
-        lists.arrived(one, at, Placed::default());
+        lists.arrived(one, at, PlacedList::default());
         lists.unpin(one);
         assert_eq!(lists.pinned(), 0);
         let (two, _) = lists.ask(&2);
@@ -379,7 +383,7 @@ mod tests {
         fn law_ranges_never_overlap_and_all_come_back(
             steps in prop::collection::vec((any::<bool>(), 1..3200u64, any::<prop::sample::Index>()), 1..200),
         ) {
-            let mut ranges = Ranges::new(32_000);
+            let mut ranges = FreeRanges::new(32_000);
             let mut taken: Vec<(u64, u64)> = Vec::new();
             for (takes, bytes, which) in steps {
                 if takes || taken.is_empty() {

@@ -1,5 +1,5 @@
-//! The interface of the threads of devices that answer queries: all take queries from a [`Desk`]
-//! and leave answers there, whoever drives them; and their counters.
+//! The interface of the threads of devices that answer queries: all take queries from a
+//! [`DeviceDesk`] and leave answers there, whoever drives them; and their counters.
 
 use crate::gpu::floor::error::GpuError;
 use crate::query::plan::Plan;
@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 
-pub(in crate::gpu) struct Job {
+pub(in crate::gpu) struct DeviceJob {
     pub(in crate::gpu) worker: usize,
     pub(in crate::gpu) number: u64,
     pub(in crate::gpu) plan: Arc<Plan>,
 }
 
 /// With the query's number.
-pub(in crate::gpu) enum Done {
+pub(in crate::gpu) enum DeviceAnswer {
     /// Among the documents of the device, best first.
     Hits(u64, Vec<Hit>),
     /// Among the documents before a docid, from which the CPU goes on.
@@ -78,26 +78,26 @@ pub struct Counts {
 }
 
 /// Sends answers to their worker, and wakes it.
-pub(in crate::gpu) type Reply = Box<dyn Fn(usize, Vec<Done>) + Send>;
+pub(in crate::gpu) type Reply = Box<dyn Fn(usize, Vec<DeviceAnswer>) + Send>;
 
 /// Called once for each device that failed.
 pub type OnLost = Arc<dyn Fn(&GpuError) + Send + Sync>;
 
 /// Where the thread of a device takes queries and leaves answers.
-pub(in crate::gpu) struct Desk {
-    pub(in crate::gpu) jobs: Receiver<Job>,
+pub(in crate::gpu) struct DeviceDesk {
+    pub(in crate::gpu) jobs: Receiver<DeviceJob>,
     pub(in crate::gpu) counts: Arc<Counts>,
     /// To be sent, by worker.
-    done: HashMap<usize, Vec<Done>>,
+    done: HashMap<usize, Vec<DeviceAnswer>>,
     reply: Reply,
     lost: Arc<AtomicBool>,
     on_lost: OnLost,
 }
 
-impl Desk {
+impl DeviceDesk {
     /// `lost` is set, and `on_lost` told, if the device fails.
     pub(in crate::gpu) fn new(
-        jobs: Receiver<Job>,
+        jobs: Receiver<DeviceJob>,
         (reply, counts): (Reply, Arc<Counts>),
         (lost, on_lost): (Arc<AtomicBool>, OnLost),
     ) -> Self {
@@ -105,17 +105,17 @@ impl Desk {
     }
 
     /// From docid `rest` on, if there is one, the CPU has to go on.
-    pub(in crate::gpu) fn hits(&mut self, job: &Job, hits: Vec<Hit>, rest: Option<u32>) {
+    pub(in crate::gpu) fn hits(&mut self, job: &DeviceJob, hits: Vec<Hit>, rest: Option<u32>) {
         let done = match rest {
-            Some(from) => Done::Begun(job.number, hits, from),
-            None => Done::Hits(job.number, hits),
+            Some(from) => DeviceAnswer::Begun(job.number, hits, from),
+            None => DeviceAnswer::Hits(job.number, hits),
         };
         self.done.entry(job.worker).or_default().push(done);
     }
 
     /// The CPU has to answer the query.
-    pub(in crate::gpu) fn back(&mut self, job: &Job, why: Why) {
-        self.done.entry(job.worker).or_default().push(Done::Back(job.number, why));
+    pub(in crate::gpu) fn back(&mut self, job: &DeviceJob, why: Why) {
+        self.done.entry(job.worker).or_default().push(DeviceAnswer::Back(job.number, why));
     }
 
     pub(in crate::gpu) fn send(&mut self) {
@@ -125,7 +125,11 @@ impl Desk {
     }
 
     /// The device has failed: returns all queries, and those that come until nobody can send.
-    pub(in crate::gpu) fn close(&mut self, failed: &GpuError, open: impl IntoIterator<Item = Job>) {
+    pub(in crate::gpu) fn close(
+        &mut self,
+        failed: &GpuError,
+        open: impl IntoIterator<Item = DeviceJob>,
+    ) {
         self.lost.store(true, Ordering::Release);
         (self.on_lost)(failed);
         open.into_iter().for_each(|job| self.back(&job, Why::Lost));

@@ -1,14 +1,14 @@
 //! The kernels that answer a batch, in their order.
 
-use super::Tuning;
+use super::QueryTuning;
 use super::list::Windows;
 use super::plan::QueryState;
 use crate::gpu::floor::error::Geometry;
-use crate::gpu::floor::steps::{Argument as AnyArgument, Step as AnyStep};
+use crate::gpu::floor::steps::{Argument, Step};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Array {
-    /// [`Batch::write`](super::batch::Batch::write).
+    /// [`QueryBatch::write`](super::batch::QueryBatch::write).
     Input,
     /// All lists, in bytes.
     Arena,
@@ -45,7 +45,7 @@ pub(crate) const BINS: usize = 256;
 
 pub(crate) const WORKS: usize = 8;
 
-pub(crate) type Step = AnyStep<Array>;
+pub(crate) type QueryStep = Step<Array>;
 
 /// The records of a batch: of AND, then of OR with sums of 8 bits, then with sums of 16.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -64,8 +64,8 @@ impl Groups {
 
 /// What decides about the geometry of launches.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Machine {
-    pub tuning: Tuning,
+pub(crate) struct LaunchSettings {
+    pub tuning: QueryTuning,
     pub multiprocessors: u32,
 }
 
@@ -75,10 +75,10 @@ const SAMPLE_OF: u32 = 32;
 /// Fewer windows are not sampled.
 const LEAST_SAMPLED: u32 = 8;
 
-use AnyArgument::{Array as In, Number};
+use Argument::{Array as In, Number};
 
-impl Machine {
-    pub(crate) fn batch(&self, windows: Windows, groups: Groups) -> Vec<Step> {
+impl LaunchSettings {
+    pub(crate) fn batch(&self, windows: Windows, groups: Groups) -> Vec<QueryStep> {
         let mut steps = vec![self.begin(groups.len())];
         let mut work = 0;
         if groups.all > 0 {
@@ -103,7 +103,7 @@ impl Machine {
         steps
     }
 
-    fn begin(&self, records: u32) -> Step {
+    fn begin(&self, records: u32) -> QueryStep {
         let zeroed = (Zeroed::new(records as usize).bytes() / 16) as u32;
         let arguments = vec![
             In(Array::Input, 0),
@@ -114,7 +114,7 @@ impl Machine {
         ];
         let blocks = zeroed.div_ceil(256).min(self.multiprocessors);
         let geometry = Geometry { blocks, threads: 256, shared_bytes: 0 };
-        Step { kernel: "query_begin", geometry, arguments }
+        QueryStep { kernel: "query_begin", geometry, arguments }
     }
 
     fn or(
@@ -124,7 +124,7 @@ impl Machine {
         bits: u32,
         sampled: Option<u32>,
         work: &mut u64,
-    ) -> Step {
+    ) -> QueryStep {
         let tuning = &self.tuning;
         let (kernel, threads, per_sm) = match (bits, sampled) {
             (8, Some(_)) => ("query_sample", tuning.threads, tuning.blocks_per_sm),
@@ -152,10 +152,10 @@ impl Machine {
         ]);
         *work += 1;
         let shared_bytes = tuning.or_shared_bytes(bits);
-        Step { kernel, geometry: Geometry { blocks, threads, shared_bytes }, arguments }
+        QueryStep { kernel, geometry: Geometry { blocks, threads, shared_bytes }, arguments }
     }
 
-    fn and(&self, windows: Windows, len: u32) -> Step {
+    fn and(&self, windows: Windows, len: u32) -> QueryStep {
         const THREADS: u32 = 128;
         let items = u64::from(len) * windows.len() as u64;
         let blocks = items.min(u64::from(self.multiprocessors) * 12) as u32;
@@ -173,10 +173,10 @@ impl Machine {
         ];
         let shared_bytes = self.tuning.and_shared_bytes();
         let geometry = Geometry { blocks, threads: THREADS, shared_bytes };
-        Step { kernel: "query_and", geometry, arguments }
+        QueryStep { kernel: "query_and", geometry, arguments }
     }
 
-    fn rescore(&self, windows: Windows, (first, len): (u32, u32), bits: u32) -> Step {
+    fn rescore(&self, windows: Windows, (first, len): (u32, u32), bits: u32) -> QueryStep {
         const THREADS: u32 = 128;
         // Enough blocks for the device, however few queries there are.
         let most = (self.multiprocessors / len).max(32);
@@ -194,12 +194,12 @@ impl Machine {
             In(Array::Bins, 0),
             In(Array::Keys, 0),
         ];
-        let shared_bytes = Tuning::RESCORE_SHARED_BYTES;
+        let shared_bytes = QueryTuning::RESCORE_SHARED_BYTES;
         let geometry = Geometry { blocks: len * each, threads: THREADS, shared_bytes };
-        Step { kernel: "query_rescore", geometry, arguments }
+        QueryStep { kernel: "query_rescore", geometry, arguments }
     }
 
-    fn select(&self, first: u32, len: u32) -> Step {
+    fn select(&self, first: u32, len: u32) -> QueryStep {
         let arguments = vec![
             In(Array::Records, 0),
             Number(first),
@@ -209,17 +209,17 @@ impl Machine {
             In(Array::Answers, 0),
             In(Array::Hits, 0),
         ];
-        let (threads, shared_bytes) =
-            (self.tuning.select_threads, self.tuning.select_shared_bytes());
+        let threads = self.tuning.select_threads;
+        let shared_bytes = self.tuning.select_shared_bytes();
         let geometry = Geometry { blocks: len, threads, shared_bytes };
-        Step { kernel: "query_select", geometry, arguments }
+        QueryStep { kernel: "query_select", geometry, arguments }
     }
 
     /// Answers record 0 of a batch exactly, list after list, whatever its lists hold; needs room
     /// for as many candidates as hits.
-    pub(crate) fn ordered(&self, windows: Windows, all_terms: bool, k: u32) -> Vec<Step> {
+    pub(crate) fn ordered(&self, windows: Windows, all_terms: bool, k: u32) -> Vec<QueryStep> {
         let documents = windows.documents;
-        let plain = |kernel, blocks, threads, shared_bytes, arguments| Step {
+        let plain = |kernel, blocks, threads, shared_bytes, arguments| QueryStep {
             kernel,
             geometry: Geometry { blocks, threads, shared_bytes },
             arguments,

@@ -4,8 +4,8 @@
 //!
 //! The list is then the one that a [`ListMaker`](super::list::ListMaker) makes, to the byte.
 
-use super::list::{ALIGNMENT, EXCEPTION, GROUP, Placed, Windows};
-use crate::index::list::{BEFORE_FIRST, Columns, ListError, ListView, MAX_BLOCK};
+use super::list::{ALIGNMENT, EXCEPTION, GROUP, PlacedList, Windows};
+use crate::index::list::{BEFORE_FIRST, ListError, ListView, MAX_BLOCK, SegmentColumns};
 use crate::score::bounds::{Bound, greatest_tf};
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub(crate) struct BlockLine {
 
 /// Consecutive blocks of a list in one run, and their bytes.
 #[derive(Clone, Debug)]
-struct Stretch<'a> {
+struct BlockStretch<'a> {
     /// The last may be that of the tail.
     lines: Vec<BlockLine>,
     payload: &'a [u8],
@@ -36,7 +36,7 @@ struct Stretch<'a> {
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outline<'a> {
-    stretches: Vec<Stretch<'a>>,
+    stretches: Vec<BlockStretch<'a>>,
     /// The number in the index of the first posting of each window, and of the first behind all.
     pub firsts: Vec<u32>,
     /// The same in the list of the device.
@@ -102,12 +102,14 @@ impl<'a> Outline<'a> {
         let RunList { list, first_docid, documents } = *run;
         assert!(list.form().is_bp128(), "only bp128 is decoded on devices");
         let block_len = list.block_len();
-        let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
-        let mut columns = Columns::default();
+        let mut docids = [0; MAX_BLOCK];
+        let mut tfs = [0; MAX_BLOCK];
+        let mut columns = SegmentColumns::default();
         let mut lines = Vec::with_capacity(list.full_blocks() + 1);
         // All that is left lies behind the share.
         let mut is_behind = false;
-        let (mut payload, mut words): (&[u8], u32) = (&[], 0);
+        let mut payload: &[u8] = &[];
+        let mut words: u32 = 0;
         for block in 0..list.full_blocks() {
             let line = list.block(block)?;
             let number = first + (block * block_len) as u32;
@@ -146,7 +148,8 @@ impl<'a> Outline<'a> {
         let mut tail = Vec::new();
         if list.tail_len() > 0 && !is_behind {
             let len = list.decode_tail(documents, &mut docids, &mut tfs)?;
-            let (docids, tfs) = (&docids[..len], &tfs[..len]);
+            let docids = &docids[..len];
+            let tfs = &tfs[..len];
             self.begin_windows(docids, first_docid, tail_first, windows, share);
             self.note_great(tfs, tail_first);
             let previous = match list.full_blocks() {
@@ -161,7 +164,7 @@ impl<'a> Outline<'a> {
                 number: tail_first,
             });
         }
-        self.stretches.push(Stretch {
+        self.stretches.push(BlockStretch {
             lines,
             payload: &payload[..4 * words as usize],
             tail,
@@ -195,9 +198,9 @@ impl<'a> Outline<'a> {
         self.great.extend(numbered.filter(|&(_, tf)| tf >= EXCEPTION));
     }
 
-    pub(crate) fn placed(&self) -> Placed {
+    pub(crate) fn placed(&self) -> PlacedList {
         let postings = self.starts[self.starts.len() - 1].next_multiple_of(ALIGNMENT as u32);
-        Placed { postings, exceptions: self.exceptions().count() as u32 }
+        PlacedList { postings, exceptions: self.exceptions().count() as u32 }
     }
 
     /// Place in the device's list, and tf, of postings whose tf is too great for a byte.
@@ -226,7 +229,8 @@ impl<'a> Outline<'a> {
 
     /// Of the list on the device.
     pub(crate) fn bytes(&self) -> u64 {
-        let (windows, placed) = (self.starts.len() - 1, self.placed());
+        let windows = self.starts.len() - 1;
+        let placed = self.placed();
         let head = (4 * self.starts.len()).next_multiple_of(ALIGNMENT)
             + windows.next_multiple_of(ALIGNMENT);
         let end = (8 * u64::from(placed.exceptions)).next_multiple_of(ALIGNMENT as u64);
@@ -287,7 +291,7 @@ impl Portion<'_> {
 }
 
 struct Portions<'a> {
-    stretch: &'a Stretch<'a>,
+    stretch: &'a BlockStretch<'a>,
     most: usize,
     next: usize,
 }
@@ -296,7 +300,7 @@ impl<'a> Iterator for Portions<'a> {
     type Item = Portion<'a>;
 
     fn next(&mut self) -> Option<Portion<'a>> {
-        let Stretch { lines, payload, tail, block_len } = self.stretch;
+        let BlockStretch { lines, payload, tail, block_len } = self.stretch;
         let from = self.next;
         let begin = 4 * lines.get(from)?.place as usize;
         let all = payload.len() + size_of_val(&tail[..]);

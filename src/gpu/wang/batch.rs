@@ -4,8 +4,8 @@
 use super::list::WangLaid;
 use super::{KERNEL, ROUNDS, WangTuning};
 use crate::gpu::floor::steps::Argument::{Array as In, Number};
-use crate::gpu::methods::batch::{Made, MethodBatch, PlacedQuery, in_a_word};
-use crate::gpu::methods::travelling::Placed;
+use crate::gpu::methods::batch::{MadeQuery, MethodBatch, PlacedQuery, in_a_word};
+use crate::gpu::methods::travelling::TravellingTerm;
 use crate::gpu::methods::{MethodArray, MethodStep};
 use crate::score::wang::slack;
 use bytemuck::{Pod, Zeroable};
@@ -48,15 +48,19 @@ pub struct WangRecord {
 pub(super) fn make(
     batch: &mut MethodBatch<WangTuning>,
     query: &PlacedQuery<WangLaid>,
-) -> Made<WangRecord> {
+) -> MadeQuery<WangRecord> {
     let threads = batch.how.round;
     assert!(ROUNDS.contains(&threads), "a round of {threads}");
-    let (first_term, terms, k) = (batch.terms.len() as u32, query.terms.len(), query.k);
-    batch.terms.extend(query.terms.iter().map(|&Placed { place, laid, travels, weight }| {
-        let WangLaid { postings, buckets, shift, block_bits, .. } = laid;
-        let travels = travels.into();
-        WangTermRecord { place, postings, buckets, shift, block_bits, travels, weight }
-    }));
+    let first_term = batch.terms.len() as u32;
+    let terms = query.terms.len();
+    let k = query.k;
+    batch.terms.extend(query.terms.iter().map(
+        |&TravellingTerm { place, laid, travels, weight }| {
+            let WangLaid { postings, buckets, shift, block_bits, .. } = laid;
+            let travels = travels.into();
+            WangTermRecord { place, postings, buckets, shift, block_bits, travels, weight }
+        },
+    ));
     let order = query.by_length(|laid| laid.df);
     let shortest = query.terms[order[0]].laid.postings;
     let ends = query.terms.iter().filter_map(|list| list.laid.end);
@@ -72,7 +76,7 @@ pub(super) fn make(
         cut: ends.min().unwrap_or(batch.documents),
     };
     let shared_bytes = wang_shared_bytes(threads, terms, capacity);
-    Made {
+    MadeQuery {
         record,
         words: 0,
         hits: k.min(capacity),
@@ -84,7 +88,8 @@ pub(super) fn make(
 }
 
 pub(super) fn steps(batch: &MethodBatch<WangTuning>) -> Vec<MethodStep> {
-    let (input, output) = (batch.input(), batch.output());
+    let input = batch.input();
+    let output = batch.output();
     batch.step_by_class(KERNEL, batch.how.round, |first| {
         vec![
             In(MethodArray::Cached, 0),

@@ -5,7 +5,7 @@
 
 use crate::codec::bits;
 use crate::gpu::methods::lists::put;
-use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK};
+use crate::index::list::{ListError, ListView, MAX_BLOCK, SegmentColumns};
 
 /// About so many, and twice as many at most where docids are spread evenly.
 const BUCKET_POSTINGS: u32 = 8;
@@ -34,7 +34,7 @@ pub struct WangLayer {
     records: Vec<[u32; 4]>,
     table: Vec<u32>,
     bytes: Vec<u8>,
-    columns: Columns,
+    columns: SegmentColumns,
 }
 
 impl WangLayer {
@@ -60,7 +60,8 @@ impl WangLayer {
         let shift = (0..32).find(|&shift| greatest >> shift < most).unwrap_or(31);
         let block_bits = list.block_len().trailing_zeros();
         self.begin();
-        let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
+        let mut docids = [0; MAX_BLOCK];
+        let mut tfs = [0; MAX_BLOCK];
         let mut postings = 0;
         for block in 0..list.blocks() {
             let count = if block < list.full_blocks() {
@@ -108,7 +109,8 @@ impl WangLayer {
 
     /// Returns where, in words, and the width.
     fn pack(&mut self, values: &[u32]) -> (u32, u8) {
-        let (place, width) = (self.bytes.len() as u32 / 4, bits::width(values));
+        let place = self.bytes.len() as u32 / 4;
+        let width = bits::width(values);
         bits::pack(values, width, &mut self.bytes);
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
         (place, width)

@@ -102,7 +102,8 @@ fn numbers_that_cannot_be_are_named_with_their_place() {
 #[test]
 fn a_plan_is_about_one_generation() {
     let folder = tempfile::tempdir().unwrap();
-    let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+    let a = folder.path().join("a");
+    let b = folder.path().join("b");
     build(&a, &collection(8, 400, 200), &[130]);
     build(&b, &collection(9, 400, 200), &[130]);
     let generation = Generation::open(&a, false).unwrap();

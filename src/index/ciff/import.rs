@@ -3,7 +3,7 @@
 //!
 //! Docids, lengths and term frequencies stay, and so do the scores of BM25 by the same formula.
 
-use super::read::{Reader, Value};
+use super::read::{CiffReader, CiffValue};
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
 use crate::index::error::IndexError;
 use crate::index::format::IMPORTED;
@@ -33,7 +33,7 @@ pub struct Import {
     pub memory_bytes: u64,
 }
 
-struct Place {
+struct CiffTerm {
     collection: u16,
     term: Box<str>,
     at: u64,
@@ -50,7 +50,7 @@ struct Place {
 pub fn import(path: &Path, index: &Path, what: Import) -> Result<Manifest, IndexError> {
     let file = File::open(path).map_err(IndexError::storage("open", path))?;
     let bytes = file.metadata().map_err(IndexError::storage("look at", path))?.len();
-    let mut reader = Reader::new(path, BufReader::with_capacity(1 << 18, file), bytes);
+    let mut reader = CiffReader::new(path, BufReader::with_capacity(1 << 18, file), bytes);
     // What is no CIFF leaves no trace.
     let header = header(&mut reader)?;
     let inputs = vec![what.input.clone()];
@@ -78,7 +78,8 @@ pub(in crate::index) fn publish(
         documents.complete(draft.folder(), &mut entry, &mut files)?;
         draft.add_inputs(inputs);
         draft.add(entry, files)?;
-        let (workers, skipped) = (1, Default::default());
+        let workers = 1;
+        let skipped = Default::default();
         let settings = Settings { indexer: IMPORTED.into(), ..settings };
         draft.publish(Description { command, workers, settings, skipped }, memory_bytes)
     };
@@ -90,8 +91,8 @@ pub(in crate::index) fn publish(
 }
 
 fn write<R: BufRead + Seek>(
-    reader: &mut Reader<R>,
-    header: &Header,
+    reader: &mut CiffReader<R>,
+    header: &CiffHeader,
     run: NewRun<'_>,
 ) -> Result<(WrittenRun, DocumentsEntry), IndexError> {
     let NewRun { folder, number, form, durability, .. } = run;
@@ -107,7 +108,8 @@ fn write<R: BufRead + Seek>(
     }
     places.sort_unstable_by(|a, b| (a.collection, &a.term).cmp(&(b.collection, &b.term)));
     if let Some([a, b, ..]) = places.windows(2).find(|pair| pair[0].term == pair[1].term) {
-        let (first, second) = (a.at.min(b.at), a.at.max(b.at));
+        let first = a.at.min(b.at);
+        let second = a.at.max(b.at);
         let found = format!("`{}`, as at byte {first}", a.term);
         return Err(reader.wrong(second, "a list of another term", found));
     }
@@ -121,44 +123,46 @@ fn write<R: BufRead + Seek>(
     Ok((run.finish(0, header.documents)?, documents.finish()?))
 }
 
-struct Header {
+struct CiffHeader {
     lists: u32,
     documents: u32,
 }
 
-fn header<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<Header, IndexError> {
+fn header<R: BufRead + Seek>(reader: &mut CiffReader<R>) -> Result<CiffHeader, IndexError> {
     let end = reader.message("the header of a CIFF file")?;
-    let (mut version, mut lists, mut documents) = (0, 0, 0);
+    let mut version = 0;
+    let mut lists = 0;
+    let mut documents = 0;
     loop {
         let at = reader.at();
         let Some(field) = reader.field(end)? else { break };
         match field {
-            (1, Value::Number(number)) => version = number,
-            (2, Value::Number(number)) => lists = reader.count(at, "postings lists", number)?,
-            (3, Value::Number(number)) => documents = reader.count(at, "documents", number)?,
-            (_, Value::Bytes(bytes)) => reader.skip(bytes, end)?,
+            (1, CiffValue::Number(number)) => version = number,
+            (2, CiffValue::Number(number)) => lists = reader.count(at, "postings lists", number)?,
+            (3, CiffValue::Number(number)) => documents = reader.count(at, "documents", number)?,
+            (_, CiffValue::Bytes(bytes)) => reader.skip(bytes, end)?,
             _ => {}
         }
     }
     if version != 1 {
         return Err(reader.wrong(0, "a CIFF file of version 1", format!("version {version}")));
     }
-    Ok(Header { lists, documents })
+    Ok(CiffHeader { lists, documents })
 }
 
 /// Skips a list but for its term.
-fn place<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<Place, IndexError> {
+fn place<R: BufRead + Seek>(reader: &mut CiffReader<R>) -> Result<CiffTerm, IndexError> {
     let at = reader.at();
     let end = reader.message("a postings list")?;
     let mut term = None;
     while let Some((number, value)) = reader.field(end)? {
         match value {
-            Value::Bytes(bytes) if number == 1 => {
+            CiffValue::Bytes(bytes) if number == 1 => {
                 term = Some(reader.text(bytes)?);
                 // All writers put the term first, and there are as many postings as documents.
                 break;
             }
-            Value::Bytes(bytes) => reader.skip(bytes, end)?,
+            CiffValue::Bytes(bytes) => reader.skip(bytes, end)?,
             _ => {}
         }
     }
@@ -168,26 +172,28 @@ fn place<R: BufRead + Seek>(reader: &mut Reader<R>) -> Result<Place, IndexError>
         return Err(reader.wrong(at, expected, format!("{} bytes", term.len())));
     }
     reader.go_to(end)?;
-    Ok(Place { collection: trie_collection(&term), term: term.into(), at })
+    Ok(CiffTerm { collection: trie_collection(&term), term: term.into(), at })
 }
 
 /// Copies a document; returns its length.
 fn document<R: BufRead + Seek>(
-    reader: &mut Reader<R>,
+    reader: &mut CiffReader<R>,
     docid: u32,
     documents: &mut DocumentsWriter,
 ) -> Result<u32, IndexError> {
     let at = reader.at();
     let end = reader.message("a document")?;
-    let (mut found, mut name, mut length) = (0, String::new(), 0);
+    let mut found = 0;
+    let mut name = String::new();
+    let mut length = 0;
     loop {
         let at = reader.at();
         let Some(field) = reader.field(end)? else { break };
         match field {
-            (1, Value::Number(number)) => found = number,
-            (2, Value::Bytes(bytes)) => name = reader.text(bytes)?,
-            (3, Value::Number(number)) => length = reader.count(at, "tokens", number)?,
-            (_, Value::Bytes(bytes)) => reader.skip(bytes, end)?,
+            (1, CiffValue::Number(number)) => found = number,
+            (2, CiffValue::Bytes(bytes)) => name = reader.text(bytes)?,
+            (3, CiffValue::Number(number)) => length = reader.count(at, "tokens", number)?,
+            (_, CiffValue::Bytes(bytes)) => reader.skip(bytes, end)?,
             _ => {}
         }
     }
@@ -201,21 +207,24 @@ fn document<R: BufRead + Seek>(
 }
 
 fn list<R: BufRead + Seek, G: FnMut(LaidChunk) -> Result<(), IndexError>>(
-    reader: &mut Reader<R>,
-    place: &Place,
+    reader: &mut CiffReader<R>,
+    place: &CiffTerm,
     lengths: &[u32],
     (chunks, encoder): (&mut ListChunks<'_, G>, &mut ListEncoder),
 ) -> Result<(), IndexError> {
     reader.go_to(place.at)?;
     let end = reader.message("a postings list")?;
-    let (mut df, mut cf, mut docid, mut tokens) = (0, 0, 0u64, 0u64);
+    let mut df = 0;
+    let mut cf = 0;
+    let mut docid = 0u64;
+    let mut tokens = 0u64;
     loop {
         let at = reader.at();
         let Some(field) = reader.field(end)? else { break };
         match field {
-            (2, Value::Number(number)) => df = number,
-            (3, Value::Number(number)) => cf = number,
-            (4, Value::Bytes(bytes)) => {
+            (2, CiffValue::Number(number)) => df = number,
+            (3, CiffValue::Number(number)) => cf = number,
+            (4, CiffValue::Bytes(bytes)) => {
                 let (gap, tf) = posting(reader, bytes)?;
                 if gap == 0 && encoder.df() > 0 {
                     return Err(reader.wrong(
@@ -238,7 +247,7 @@ fn list<R: BufRead + Seek, G: FnMut(LaidChunk) -> Result<(), IndexError>>(
                 encoder.push(docid as u32, tf, code_below(length));
                 chunks.go_on(place.collection, encoder.payload())?;
             }
-            (_, Value::Bytes(bytes)) => reader.skip(bytes, end)?,
+            (_, CiffValue::Bytes(bytes)) => reader.skip(bytes, end)?,
             _ => {}
         }
     }
@@ -254,16 +263,17 @@ fn list<R: BufRead + Seek, G: FnMut(LaidChunk) -> Result<(), IndexError>>(
 
 /// Reads a posting of so many bytes: the gap to the docid before, and the term frequency.
 fn posting<R: BufRead + Seek>(
-    reader: &mut Reader<R>,
+    reader: &mut CiffReader<R>,
     bytes: u64,
 ) -> Result<(u64, u64), IndexError> {
     let end = reader.inner(bytes);
-    let (mut gap, mut tf) = (0, 0);
+    let mut gap = 0;
+    let mut tf = 0;
     while let Some((number, value)) = reader.field(end)? {
         match (number, value) {
-            (1, Value::Number(number)) => gap = number,
-            (2, Value::Number(number)) => tf = number,
-            (_, Value::Bytes(bytes)) => reader.skip(bytes, end)?,
+            (1, CiffValue::Number(number)) => gap = number,
+            (2, CiffValue::Number(number)) => tf = number,
+            (_, CiffValue::Bytes(bytes)) => reader.skip(bytes, end)?,
             _ => {}
         }
     }

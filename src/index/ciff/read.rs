@@ -10,7 +10,7 @@ use std::path::Path;
 const LONGEST_TEXT: u64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum CiffValue {
     Number(u64),
     /// So many bytes, which come next.
     Bytes(u64),
@@ -18,14 +18,14 @@ pub(super) enum Value {
     Fixed,
 }
 
-pub(super) struct Reader<'a, R> {
+pub(super) struct CiffReader<'a, R> {
     path: &'a Path,
     input: R,
     at: u64,
     end: u64,
 }
 
-impl<'a, R: BufRead + Seek> Reader<'a, R> {
+impl<'a, R: BufRead + Seek> CiffReader<'a, R> {
     pub(super) fn new(path: &'a Path, input: R, bytes: u64) -> Self {
         Self { path, input, at: 0, end: bytes }
     }
@@ -62,7 +62,8 @@ impl<'a, R: BufRead + Seek> Reader<'a, R> {
     }
 
     fn varint(&mut self) -> Result<u64, IndexError> {
-        let (start, mut value) = (self.at, 0u64);
+        let start = self.at;
+        let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);
@@ -103,18 +104,18 @@ impl<'a, R: BufRead + Seek> Reader<'a, R> {
     }
 
     /// The number and value of the next field of a message that ends at `end`; none at the end.
-    pub(super) fn field(&mut self, end: u64) -> Result<Option<(u64, Value)>, IndexError> {
+    pub(super) fn field(&mut self, end: u64) -> Result<Option<(u64, CiffValue)>, IndexError> {
         let start = self.at;
         if start == end {
             return Ok(None);
         }
         let tag = self.varint()?;
         let value = match tag & 7 {
-            0 => Value::Number(self.varint()?),
-            2 => Value::Bytes(self.length(end)?.0),
+            0 => CiffValue::Number(self.varint()?),
+            2 => CiffValue::Bytes(self.length(end)?.0),
             kind @ (1 | 5) => {
                 self.skip(if kind == 1 { 8 } else { 4 }, end)?;
-                Value::Fixed
+                CiffValue::Fixed
             }
             kind => {
                 return Err(self.wrong(

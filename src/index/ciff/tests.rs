@@ -23,7 +23,8 @@ fn exported(index: &Path) -> Vec<u8> {
 }
 
 fn imported(folder: &Path, bytes: &[u8]) -> (PathBuf, Result<(), IndexError>) {
-    let (file, index) = (folder.join("x.ciff"), folder.join("index"));
+    let file = folder.join("x.ciff");
+    let index = folder.join("index");
     fs::write(&file, bytes).unwrap();
     let settings = crate::index::generations::manifest::Settings {
         stemmer: "none".into(),
@@ -60,7 +61,8 @@ fn law_what_was_exported_comes_back() {
 }
 
 fn message(term: &str, [df, cf]: [u64; 2], postings: &[(u64, u64)]) -> Vec<u8> {
-    let (mut all, mut out) = (Vec::new(), Vec::new());
+    let mut all = Vec::new();
+    let mut out = Vec::new();
     bytes(&mut all, 1, term.as_bytes());
     number(&mut all, 2, df);
     number(&mut all, 3, cf);
@@ -78,7 +80,8 @@ fn message(term: &str, [df, cf]: [u64; 2], postings: &[(u64, u64)]) -> Vec<u8> {
 }
 
 fn file(version: u64, lists: &[Vec<u8>], documents: &[(u64, &str, u64)]) -> Vec<u8> {
-    let (mut head, mut out) = (Vec::new(), Vec::new());
+    let mut head = Vec::new();
+    let mut out = Vec::new();
     number(&mut head, 1, version);
     number(&mut head, 2, lists.len() as u64);
     number(&mut head, 3, documents.len() as u64);

@@ -65,7 +65,7 @@ fn made_name_bytes(file: usize, line: u64) -> u64 {
 }
 
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Room {
+pub(crate) struct DocumentsRoom {
     documents: usize,
     /// Documents whose lengths and hashes are known.
     counted: usize,
@@ -85,7 +85,7 @@ impl Rows {
         }
     }
 
-    fn reserve(&mut self, Room { documents, counted, name_bytes }: Room) {
+    fn reserve(&mut self, DocumentsRoom { documents, counted, name_bytes }: DocumentsRoom) {
         self.names.reserve(name_bytes);
         self.ends.reserve(documents);
         self.lines.reserve(documents);
@@ -118,15 +118,15 @@ impl PieceDocuments {
         Self { input, skipped, lines, counts, unread, rows, name_hashes, seen }
     }
 
-    pub(crate) fn reserve(&mut self, room: Room) {
+    pub(crate) fn reserve(&mut self, room: DocumentsRoom) {
         self.rows.reserve(room);
         self.name_hashes.reserve(room.documents);
     }
 
     /// Room for as much as is here and a sixteenth more.
-    pub(crate) fn room(&self) -> Room {
+    pub(crate) fn room(&self) -> DocumentsRoom {
         let ample = |len: usize| len + len / 16;
-        Room {
+        DocumentsRoom {
             documents: ample(self.rows.len()),
             counted: ample(self.rows.lengths.len()),
             name_bytes: ample(self.rows.names.len()),
@@ -164,7 +164,8 @@ impl PieceDocuments {
     ) {
         assert_eq!(lengths.len(), self.documents() as usize, "each document has a length");
         assert_eq!(contents.len(), self.documents() as usize, "each document has a hash");
-        (self.rows.lengths, self.rows.contents) = (lengths, contents);
+        self.rows.lengths = lengths;
+        self.rows.contents = contents;
         self.counts = counts;
     }
 

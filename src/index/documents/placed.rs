@@ -5,7 +5,7 @@ use super::{DocumentsEntry, Location};
 use crate::crew::lock;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, FilledFile, StorageFile};
-use crate::index::format::{Header, Kind, LONG, run_file, run_name};
+use crate::index::format::{FileHeader, FileKind, LONG, run_file, run_name};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
@@ -42,11 +42,11 @@ pub(crate) struct PlacedDocuments {
     locations: FilledFile,
     hashes: FilledFile,
     first_input: u32,
-    sum: Mutex<Sum>,
+    sum: Mutex<PlacedSum>,
 }
 
 #[derive(Debug, Default)]
-struct Sum {
+struct PlacedSum {
     long: Vec<[u32; 2]>,
     documents: u32,
     tokens: u64,
@@ -68,17 +68,17 @@ impl PlacedDocuments {
             Ok(FilledFile::of(file))
         };
         Ok(Self {
-            lengths: create(Kind::Lengths)?,
-            names: create(Kind::Names)?,
-            ends: create(Kind::Ends)?,
-            locations: create(Kind::Locations)?,
-            hashes: create(Kind::Hashes)?,
+            lengths: create(FileKind::Lengths)?,
+            names: create(FileKind::Names)?,
+            ends: create(FileKind::Ends)?,
+            locations: create(FileKind::Locations)?,
+            hashes: create(FileKind::Hashes)?,
             first_input,
             sum: Mutex::default(),
         })
     }
 
-    fn sum(&self) -> MutexGuard<'_, Sum> {
+    fn sum(&self) -> MutexGuard<'_, PlacedSum> {
         lock(&self.sum)
     }
 
@@ -109,7 +109,8 @@ impl PlacedDocuments {
             location.input = input;
             inputs = inputs.max(input.saturating_add(1));
         }
-        let (mut long, mut tokens) = (Vec::new(), 0);
+        let mut long = Vec::new();
+        let mut tokens = 0;
         let shorts = (place.documents..).zip(lengths).map(|(docid, &length)| {
             tokens += u64::from(length);
             let short = u16::try_from(length).unwrap_or(LONG);
@@ -148,7 +149,7 @@ impl PlacedDocuments {
     /// # Panics
     /// If some documents are not written.
     pub(crate) fn finish(self) -> Result<DocumentsEntry, IndexError> {
-        let Sum { mut long, documents, tokens, inputs } = std::mem::take(&mut *self.sum());
+        let PlacedSum { mut long, documents, tokens, inputs } = std::mem::take(&mut *self.sum());
         long.sort_unstable();
         let [mut lengths, mut names] = [self.lengths.end()?.0, self.names.end()?.0];
         let name_bytes = names.body_bytes();
@@ -156,14 +157,14 @@ impl PlacedDocuments {
         lengths.write(bytemuck::cast_slice(&long))?;
         names.pad()?;
         let count = u64::from(documents);
-        let header = |kind, b| Header { kind, values: [count, b, 0, 0, 0], last: 0 };
+        let header = |kind, b| FileHeader { kind, values: [count, b, 0, 0, 0], last: 0 };
         let values = [count, tokens, long.len() as u64, 0, 0];
         let files = vec![
-            lengths.finish(Header { kind: Kind::Lengths, values, last: 0 })?,
-            names.finish(header(Kind::Names, name_bytes))?,
-            self.ends.end()?.0.finish(header(Kind::Ends, name_bytes))?,
-            self.locations.end()?.0.finish(header(Kind::Locations, 0))?,
-            self.hashes.end()?.0.finish(header(Kind::Hashes, 0))?,
+            lengths.finish(FileHeader { kind: FileKind::Lengths, values, last: 0 })?,
+            names.finish(header(FileKind::Names, name_bytes))?,
+            self.ends.end()?.0.finish(header(FileKind::Ends, name_bytes))?,
+            self.locations.end()?.0.finish(header(FileKind::Locations, 0))?,
+            self.hashes.end()?.0.finish(header(FileKind::Hashes, 0))?,
         ];
         let first_input = if inputs == 0 { 0 } else { self.first_input };
         Ok(DocumentsEntry { documents, tokens, first_input, inputs, files })

@@ -5,7 +5,9 @@ use crate::codec::prefetch::{prefetch, prefetch_bytes};
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, check_length, padding, run_file};
+use crate::index::format::{
+    FileHeader, FileKind, HEADER_BYTES, LONG, check_length, padding, run_file,
+};
 use crate::index::generations::manifest::{RunEntry, find_file};
 use std::path::Path;
 
@@ -39,11 +41,11 @@ impl RunDocuments {
     ) -> Result<Self, IndexError> {
         let documents = Self::open_unverified(generation, run)?;
         for (map, kind) in [
-            (&documents.lengths_file, Kind::Lengths),
-            (&documents.names, Kind::Names),
-            (&documents.ends, Kind::Ends),
-            (&documents.locations, Kind::Locations),
-            (&documents.hashes, Kind::Hashes),
+            (&documents.lengths_file, FileKind::Lengths),
+            (&documents.names, FileKind::Names),
+            (&documents.ends, FileKind::Ends),
+            (&documents.locations, FileKind::Locations),
+            (&documents.hashes, FileKind::Hashes),
         ] {
             let entry = find_file(files, generation, &run_file(&run.name, kind))?;
             map.verify(entry.bytes, entry.crc32)?;
@@ -56,15 +58,15 @@ impl RunDocuments {
     pub(crate) fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
         let open = |kind, used| {
             let map = Map::open(&generation.join(run_file(&run.name, kind)))?;
-            let header = Header::parse(map.path(), kind, map.bytes())?;
+            let header = FileHeader::parse(map.path(), kind, map.bytes())?;
             header.check_unused(map.path(), used)?;
             Ok((map, header.values))
         };
-        let (lengths, [count, tokens, long, ..]) = open(Kind::Lengths, 3)?;
-        let (names, [names_count, name_bytes, ..]) = open(Kind::Names, 2)?;
-        let (ends, [ends_count, ends_bytes, ..]) = open(Kind::Ends, 2)?;
-        let (locations, [locations_count, ..]) = open(Kind::Locations, 1)?;
-        let (hashes, [hashes_count, ..]) = open(Kind::Hashes, 1)?;
+        let (lengths, [count, tokens, long, ..]) = open(FileKind::Lengths, 3)?;
+        let (names, [names_count, name_bytes, ..]) = open(FileKind::Names, 2)?;
+        let (ends, [ends_count, ends_bytes, ..]) = open(FileKind::Ends, 2)?;
+        let (locations, [locations_count, ..]) = open(FileKind::Locations, 1)?;
+        let (hashes, [hashes_count, ..]) = open(FileKind::Hashes, 1)?;
         for (map, at, expected, found) in [
             (&lengths, 16, run.documents.into(), count),
             (&lengths, 24, run.tokens, tokens),
@@ -87,7 +89,8 @@ impl RunDocuments {
         }
         let expected = name_bytes.checked_add(BODY + padding(name_bytes));
         check_length(names.path(), names.bytes().len() as u64, expected)?;
-        let (documents, lengths_file) = (run.documents, lengths);
+        let documents = run.documents;
+        let lengths_file = lengths;
         let lengths = read_lengths(&lengths_file, documents, long)?;
         Ok(Self {
             lengths,
@@ -136,10 +139,12 @@ impl RunDocuments {
 
     /// UTF-8 unless the file was damaged after it was opened.
     pub(crate) fn name(&self, docid: u32) -> Option<&[u8]> {
-        let (ends, docid) = (self.ends(), docid as usize);
+        let ends = self.ends();
+        let docid = docid as usize;
         let end = *ends.get(docid)?;
         let start = docid.checked_sub(1).map_or(0, |before| ends[before]);
-        let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
+        let start = usize::try_from(start).ok()?;
+        let end = usize::try_from(end).ok()?;
         self.name_section().get(start..end)
     }
 

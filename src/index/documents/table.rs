@@ -11,14 +11,14 @@ use std::path::Path;
 /// beside what is mapped.
 #[derive(Debug)]
 pub struct Documents {
-    runs: Vec<Placed>,
+    runs: Vec<PlacedRun>,
     /// The tokens of all documents, if there is more than one run.
     lengths: Vec<u32>,
     documents: u32,
 }
 
 #[derive(Debug)]
-struct Placed {
+struct PlacedRun {
     first_docid: u32,
     first_input: u32,
     documents: RunDocuments,
@@ -44,7 +44,7 @@ impl Documents {
         let mut runs = Vec::with_capacity(manifest.runs.len());
         for run in &manifest.runs {
             let RunEntry { first_docid, first_input, .. } = *run;
-            runs.push(Placed { first_docid, first_input, documents: open(run)? });
+            runs.push(PlacedRun { first_docid, first_input, documents: open(run)? });
         }
         let lengths = match &runs[..] {
             [] | [_] => Vec::new(),
@@ -65,7 +65,7 @@ impl Documents {
     }
 
     /// The run of a document, and its docid there.
-    fn place(&self, docid: u32) -> Option<(&Placed, u32)> {
+    fn place(&self, docid: u32) -> Option<(&PlacedRun, u32)> {
         if docid >= self.documents {
             return None;
         }
@@ -134,7 +134,7 @@ impl Documents {
     /// Looks at every document until the first of this name is found.
     #[cfg(any(test, fuzzing))]
     pub(crate) fn find_name(&self, name: &[u8]) -> Option<u32> {
-        let found = |run: &Placed| Some(run.first_docid + run.documents.find_name(name)?);
+        let found = |run: &PlacedRun| Some(run.first_docid + run.documents.find_name(name)?);
         self.runs.iter().find_map(found)
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, FileEntry};
-use crate::index::format::{Kind, run_file};
+use crate::index::format::{FileKind, run_file};
 use crate::index::generations::manifest::{Manifest, RunEntry};
 use proptest::prelude::*;
 use std::fs;
@@ -27,7 +27,8 @@ fn write(
     for (name, length, location, hash) in documents {
         writer.push(name, *length, *location, *hash).unwrap();
     }
-    let (mut files, documents) = (Vec::new(), documents.len() as u32);
+    let mut files = Vec::new();
+    let documents = documents.len() as u32;
     let name = crate::index::format::run_name(number);
     let mut run = RunEntry { name, first_docid, documents, ..RunEntry::default() };
     writer.finish().unwrap().complete(folder, &mut run, &mut files).unwrap();
@@ -49,7 +50,8 @@ proptest! {
         let folder = folder.path();
         let mut ends = [cuts.0, cuts.1, documents.len()].map(|end| end.min(documents.len()));
         ends.sort_unstable();
-        let (mut manifest, mut start) = (Manifest::default(), 0);
+        let mut manifest = Manifest::default();
+        let mut start = 0;
         for (number, end) in (0..).zip(ends) {
             let (run, files) = write(folder, number, start as u32, &documents[start..end]);
             manifest.runs.push(run);
@@ -89,7 +91,9 @@ proptest! {
         let (run, expected) = write(folder.path(), 0, 0, &documents);
         let mut ends = [cuts.0, cuts.1, documents.len()].map(|end| end.min(documents.len()));
         ends.sort_unstable();
-        let (mut parts, mut start, mut place) = (Vec::new(), 0, DocumentsPlace::default());
+        let mut parts = Vec::new();
+        let mut start = 0;
+        let mut place = DocumentsPlace::default();
         for end in ends {
             let part = &documents[start..end];
             parts.push((place, part));
@@ -101,7 +105,8 @@ proptest! {
         let placed = PlacedDocuments::create(folder.path(), 1, scratch, run.first_input).unwrap();
         for n in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]][order] {
             let (place, part) = parts[n];
-            let (mut names, mut ends) = (String::new(), Vec::new());
+            let mut names = String::new();
+            let mut ends = Vec::new();
             for (name, ..) in part {
                 names += name;
                 ends.push(names.len() as u64);
@@ -109,8 +114,11 @@ proptest! {
             let lengths: Vec<u32> = part.iter().map(|document| document.1).collect();
             let mut locations: Vec<Location> = part.iter().map(|document| document.2).collect();
             let hashes: Vec<u64> = part.iter().map(|document| document.3).collect();
-            let (ends, locations) = (&mut ends[..], &mut locations[..]);
-            let (names, lengths, hashes) = (&names[..], &lengths[..], &hashes[..]);
+            let ends = &mut ends[..];
+            let locations = &mut locations[..];
+            let names = &names[..];
+            let lengths = &lengths[..];
+            let hashes = &hashes[..];
             placed.write(place, DocumentColumns { names, ends, lengths, locations, hashes }).unwrap();
         }
         let entry = placed.finish().unwrap();
@@ -130,7 +138,8 @@ fn a_document_of_another_run_is_refused() {
     let place = Location::default();
     fs::create_dir(folder.path().join("runs")).unwrap();
     let placed = PlacedDocuments::create(folder.path(), 1, Durability::Scratch, 7).unwrap();
-    let (ends, locations) = (&mut [1][..], &mut [Location { input: 6, ..place }][..]);
+    let ends = &mut [1][..];
+    let locations = &mut [Location { input: 6, ..place }][..];
     let columns = DocumentColumns { names: "n", ends, lengths: &[1], locations, hashes: &[0] };
     let error = placed.write(DocumentsPlace::default(), columns).unwrap_err();
     assert!(matches!(error, IndexError::Refused { .. }), "{error}");
@@ -143,7 +152,7 @@ fn every_flipped_bit_and_every_cut_is_an_error() {
     let document = |name: &str, length| (name.to_string(), length, location, 99);
     let documents = [document("a", 1), document("", 70_000), document("xyz", 3)];
     let (run, entries) = write(folder.path(), 0, 0, &documents);
-    for kind in Kind::OF_DOCUMENTS {
+    for kind in FileKind::OF_DOCUMENTS {
         let path = folder.path().join(run_file(&run.name, kind));
         let good = fs::read(&path).unwrap();
         let rewrite = |bytes: &[u8]| {
@@ -179,7 +188,7 @@ fn ends_that_fall_or_leave_the_names_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let documents = ["ab", "c", "d"].map(|name| (name.into(), 1, Location::default(), 0));
     let (run, _) = write(folder.path(), 0, 0, &documents);
-    let path = folder.path().join(run_file(&run.name, Kind::Ends));
+    let path = folder.path().join(run_file(&run.name, FileKind::Ends));
     let good = fs::read(&path).unwrap();
     for (entry, end) in [(0, 4u64), (0, u64::MAX), (1, 1), (2, 3), (2, 5)] {
         let mut bytes = good.clone();

@@ -43,7 +43,8 @@ impl Map {
 
     pub(crate) fn slice(&self, start: u64, bytes: u64) -> Result<&[u8], IndexError> {
         let range = start.checked_add(bytes).and_then(|end| {
-            let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
+            let start = usize::try_from(start).ok()?;
+            let end = usize::try_from(end).ok()?;
             self.map.get(start..end)
         });
         range.ok_or_else(|| {

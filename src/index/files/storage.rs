@@ -7,14 +7,14 @@ mod spill;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use filled::{FilledFile, Room};
-pub(crate) use gathered::{GatheredFile, Source};
+pub(crate) use filled::{FileRoom, FilledFile};
+pub(crate) use gathered::{GatheredFile, SharedBytes};
 pub(crate) use spill::Spill;
 
 use crate::crew::Crew;
 use crate::fault::{self, Injected};
 use crate::index::error::IndexError;
-use crate::index::format::{ALIGNMENT, HEADER_BYTES, Header, LIST_ALIGNMENT, padding};
+use crate::index::format::{ALIGNMENT, FileHeader, HEADER_BYTES, LIST_ALIGNMENT, padding};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -26,10 +26,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// Ends the long work of one job on files, a merge or a check, from any thread, and tells any
 /// thread its progress. What publishes or removes a generation goes on. Clones share one state.
 #[derive(Clone, Debug, Default)]
-pub struct Stop(Arc<Shared>);
+pub struct Stop(Arc<SharedProgress>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedProgress {
     stopped: AtomicBool,
     /// Work in all and done: postings of a merge, bytes of a check.
     all: AtomicU64,
@@ -185,7 +185,7 @@ impl StorageFile {
     }
 
     /// Writes the header and the rest of the body, and syncs the file if it has to last.
-    pub(crate) fn finish(mut self, header: Header) -> Result<FileEntry, IndexError> {
+    pub(crate) fn finish(mut self, header: FileHeader) -> Result<FileEntry, IndexError> {
         self.flush()?;
         let header = header.encode();
         write_at(&self.file, &self.path, &header, 0)?;

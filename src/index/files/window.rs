@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 ///
 /// Memory: the capacity, and of a file with checksums two pages and a window on these.
 #[derive(Debug)]
-pub(crate) struct Window {
+pub(crate) struct FileWindow {
     path: PathBuf,
     /// Of the file.
     length: u64,
@@ -46,7 +46,7 @@ struct PageSums {
     /// Where they begin in the file, and where the last page ends that has one.
     start: u64,
     end: u64,
-    window: Box<Window>,
+    window: Box<FileWindow>,
 }
 
 impl PageSums {
@@ -64,10 +64,11 @@ impl PageSums {
     }
 }
 
-impl Window {
+impl FileWindow {
     pub(crate) fn open(path: &Path, capacity: usize) -> Result<Self, IndexError> {
         let metadata = std::fs::metadata(path).map_err(IndexError::storage("open", path))?;
-        let (path, buffer) = (path.to_path_buf(), Vec::new());
+        let path = path.to_path_buf();
+        let buffer = Vec::new();
         Ok(Self { path, length: metadata.len(), start: 0, buffer, capacity, sums: None })
     }
 
@@ -107,7 +108,8 @@ impl Window {
 
     fn fill(&mut self, at: u64, bytes: usize) -> Result<&[u8], IndexError> {
         if self.length.checked_sub(at).is_none_or(|rest| rest < bytes as u64) {
-            let (expected, found) = (format!("{bytes} bytes from byte {at} on"), "the end");
+            let expected = format!("{bytes} bytes from byte {at} on");
+            let found = "the end";
             return Err(IndexError::damaged(&self.path, self.length, expected, found));
         }
         // Only whole pages can be verified.
@@ -151,7 +153,7 @@ pub(crate) fn checksum(
     part: Range<u64>,
     capacity: usize,
 ) -> Result<crc32fast::Hasher, IndexError> {
-    let mut window = Window::open(path, capacity)?;
+    let mut window = FileWindow::open(path, capacity)?;
     let mut crc = crc32fast::Hasher::new();
     let mut at = part.start;
     while at < part.end {
@@ -178,7 +180,7 @@ mod tests {
             let path = folder.path().join("file");
             let bytes: Vec<u8> = (0..120).collect();
             std::fs::write(&path, &bytes).unwrap();
-            let mut window = Window::open(&path, capacity).unwrap();
+            let mut window = FileWindow::open(&path, capacity).unwrap();
             for (at, length) in reads {
                 let length = length.min(capacity);
                 match bytes.get(at as usize..at as usize + length) {
@@ -207,7 +209,7 @@ mod tests {
         for capacity in [1usize, 64, 5000] {
             let all = |bytes: &[u8]| {
                 std::fs::write(&path, bytes).unwrap();
-                let window = Window::open(&path, capacity).unwrap();
+                let window = FileWindow::open(&path, capacity).unwrap();
                 let mut window = window.verifying(sums_start, end as u64).unwrap();
                 (0..end as u64 + 7).step_by(capacity).try_for_each(|at| {
                     let here = capacity.min(end + 7 - at as usize);
@@ -230,12 +232,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         std::fs::write(&path, [1; 100]).unwrap();
-        let mut window = Window::open(&path, 10).unwrap();
+        let mut window = FileWindow::open(&path, 10).unwrap();
         window.read(0, 10).unwrap();
         std::fs::write(&path, [1; 50]).unwrap();
         window.read(60, 10).unwrap_err();
         std::fs::remove_file(&path).unwrap();
         assert!(window.read(20, 10).unwrap_err().is_not_found());
-        assert!(Window::open(&path, 10).unwrap_err().is_not_found());
+        assert!(FileWindow::open(&path, 10).unwrap_err().is_not_found());
     }
 }

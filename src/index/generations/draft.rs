@@ -13,7 +13,7 @@ use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, Durability, FileEntry};
-use crate::index::format::{Kind, VERSION, run_file, run_name};
+use crate::index::format::{FileKind, VERSION, run_file, run_name};
 use crate::index::generations::folder::IndexLock;
 use crate::index::generations::manifest::{
     InputEntry, Manifest, RunEntry, Settings, Statistics, find_file,
@@ -100,15 +100,17 @@ impl<'a> Draft<'a> {
         run: usize,
     ) -> Result<usize, IndexError> {
         let Some(old) = manifest.runs.get(run) else {
-            let (expected, found) = (format!("run {run}"), format!("{} runs", manifest.runs.len()));
+            let expected = format!("run {run}");
+            let found = format!("{} runs", manifest.runs.len());
             let path = from.join(crate::index::format::MANIFEST);
             return Err(IndexError::damaged(&path, 0, expected, found));
         };
         let name = run_name(self.next_run());
-        for kind in Kind::OF_RUN.into_iter().chain(Kind::OPTIONAL) {
-            let (old_name, name) = (run_file(&old.name, kind), run_file(&name, kind));
+        for kind in FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL) {
+            let old_name = run_file(&old.name, kind);
+            let name = run_file(&name, kind);
             let entry = find_file(&manifest.files, from, &old_name);
-            if entry.is_err() && Kind::OPTIONAL.contains(&kind) {
+            if entry.is_err() && FileKind::OPTIONAL.contains(&kind) {
                 continue;
             }
             let entry = FileEntry { name, ..entry?.clone() };
@@ -166,7 +168,7 @@ impl<'a> Draft<'a> {
             let reason = format!("there is no run {run} with {} documents", ranks.len());
             return Err(IndexError::refused(&self.folder, reason));
         };
-        let name = run_file(&entry.name, Kind::Scores);
+        let name = run_file(&entry.name, FileKind::Scores);
         if self.files.iter().any(|file| file.name == name) {
             // The file may be linked from another generation.
             storage::remove_file(&self.folder.join(&name))?;
@@ -197,7 +199,7 @@ impl<'a> Draft<'a> {
             let reason = format!("there are no runs {} to {}", runs.start, runs.end);
             return Err(IndexError::refused(&self.folder, reason));
         };
-        let names = Kind::OF_RUN.into_iter().chain(Kind::OPTIONAL);
+        let names = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
         let names = old.iter().flat_map(|run| names.clone().map(|kind| run_file(&run.name, kind)));
         let names: HashSet<String> = names.collect();
         let of_old = |file: &&FileEntry| names.contains(&file.name);
@@ -206,7 +208,7 @@ impl<'a> Draft<'a> {
         let lost = ranked > 0 && ranked < old.len();
         let (run, files) = merge_runs(&self.folder, old, &self.folder, self.next_run, merging)?;
         for file in self.files.extract_if(.., |file| names.contains(&file.name)) {
-            let kinds = [Kind::Deletions, Kind::Scores];
+            let kinds = [FileKind::Deletions, FileKind::Scores];
             if kinds.iter().any(|kind| file.name.ends_with(kind.extension())) {
                 storage::remove_file(&self.folder.join(&file.name))?;
             }
@@ -252,10 +254,11 @@ impl<'a> Draft<'a> {
         };
         let run = self.runs.remove(0);
         if ranks.is_some() {
-            storage::remove_file(&self.folder.join(run_file(&run.name, Kind::Scores)))?;
+            storage::remove_file(&self.folder.join(run_file(&run.name, FileKind::Scores)))?;
         }
         let ordered = renumber_in_place(&self.folder, run, order, ranks.as_deref(), merging)?;
-        (self.runs, self.files) = (vec![ordered.run], ordered.files);
+        self.runs = vec![ordered.run];
+        self.files = ordered.files;
         self.order = Some(ordered.order);
         Ok(found)
     }
@@ -263,7 +266,8 @@ impl<'a> Draft<'a> {
     /// The PageRanks of the documents of some runs that are not deleted, and how many of the runs
     /// have any.
     fn ranks_left(&self, runs: &[RunEntry]) -> Result<(Vec<f32>, usize), IndexError> {
-        let (mut ranks, mut ranked) = (Vec::new(), 0);
+        let mut ranks = Vec::new();
+        let mut ranked = 0;
         for run in runs {
             let Some(scores) = RunScores::open(&self.folder, run, &self.files)? else { continue };
             ranked += 1;

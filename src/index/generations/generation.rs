@@ -212,7 +212,8 @@ mod tests {
 
     #[test]
     fn files_of_another_generation_are_refused() {
-        let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let a = tempfile::tempdir().unwrap();
+        let b = tempfile::tempdir().unwrap();
         build(a.path(), &collection(1, 10, 10), &[]);
         build(b.path(), &collection(2, 10, 10), &[]);
         let generation = |folder: &tempfile::TempDir| folder.path().join("gen-000001");

@@ -77,7 +77,8 @@ mod tests {
     fn a_generation_stays_while_it_is_used() {
         let folder = tempfile::tempdir().unwrap();
         let index = folder.path();
-        let (first, second) = (index.join("gen-000001"), index.join("gen-000002"));
+        let first = index.join("gen-000001");
+        let second = index.join("gen-000002");
         build(index, &collection(1, 30, 20), &[]);
         let used = Generation::open(index, false).unwrap();
         let again = Generation::open(index, false).unwrap();

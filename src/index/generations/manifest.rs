@@ -228,7 +228,7 @@ impl Manifest {
 
     /// What is wrong when the parts are looked at together.
     fn inconsistency(&self, inputs: usize) -> Option<String> {
-        use crate::index::format::{Kind, is_run_name, run_file};
+        use crate::index::format::{FileKind, is_run_name, run_file};
         if self.format != VERSION {
             return Some(format!("format is {} and not {VERSION}", self.format));
         }
@@ -239,8 +239,13 @@ impl Manifest {
         if let Some(wrong) = self.wrong_order() {
             return Some(wrong);
         }
-        let (mut next, mut postings, mut terms, mut tokens) = (0u64, 0u64, 0u64, 0u64);
-        let (mut documents, mut expected, mut optional) = (0u64, Vec::new(), Vec::new());
+        let mut next = 0u64;
+        let mut postings = 0u64;
+        let mut terms = 0u64;
+        let mut tokens = 0u64;
+        let mut documents = 0u64;
+        let mut expected = Vec::new();
+        let mut optional = Vec::new();
         for run in &self.runs {
             if !is_run_name(&run.name) {
                 return Some(format!("`{}` is no name of a run", run.name));
@@ -272,9 +277,11 @@ impl Manifest {
             if end > inputs as u64 {
                 return Some(format!("run {} lies in {end} inputs of {inputs}", run.name));
             }
-            expected.extend(Kind::OF_RUN.map(|kind| run_file(&run.name, kind)));
-            expected.extend(run.deleted.map(|_| run_file(&run.name, Kind::Deletions)));
-            optional.extend([Kind::Scores, Kind::Positions].map(|kind| run_file(&run.name, kind)));
+            expected.extend(FileKind::OF_RUN.map(|kind| run_file(&run.name, kind)));
+            expected.extend(run.deleted.map(|_| run_file(&run.name, FileKind::Deletions)));
+            optional.extend(
+                [FileKind::Scores, FileKind::Positions].map(|kind| run_file(&run.name, kind)),
+            );
         }
         let statistics = &self.statistics;
         if documents != statistics.documents || next > u64::from(u32::MAX) {

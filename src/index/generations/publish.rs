@@ -136,7 +136,8 @@ mod tests {
     /// Stops before each step of a job as a killed one would, and lets the next job come.
     #[test]
     fn a_job_that_stops_at_any_step_leaves_a_whole_generation() {
-        let (old, new) = (collection(1, 30, 40), collection(2, 50, 60));
+        let old = collection(1, 30, 40);
+        let new = collection(2, 50, 60);
         let steps: [fn(&Path, &Path); 5] = [
             |_, generation| fs::write(generation.join("runs/000000.lexicon"), "part").unwrap(),
             |_, generation| {

@@ -232,7 +232,8 @@ mod tests {
 
     #[test]
     fn a_shard_that_is_not_the_listed_one_is_refused() {
-        let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let a = tempfile::tempdir().unwrap();
+        let b = tempfile::tempdir().unwrap();
         let manifest = three(a.path());
         build(b.path(), &collection(8, 7, 30), &[]);
         let shard = a.path().join("shard-2/gen-000001");

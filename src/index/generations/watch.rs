@@ -9,12 +9,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Tells one `CURRENT` from another: each generation replaces the file.
-type Stamp = (u64, u64, i64, i64);
+type CurrentStamp = (u64, u64, i64, i64);
 
 #[derive(Debug)]
 pub(crate) struct Watch {
     path: PathBuf,
-    seen: Option<Stamp>,
+    seen: Option<CurrentStamp>,
 }
 
 impl Watch {

@@ -13,7 +13,7 @@ use crate::index::cache_plan::CachePlan;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::{FileEntry, Stop};
-use crate::index::format::{CACHE_PLAN, HEADER_BYTES, Kind, MANIFEST, RUNS, padding, run_file};
+use crate::index::format::{CACHE_PLAN, FileKind, HEADER_BYTES, MANIFEST, RUNS, padding, run_file};
 use crate::index::generations::folder::{current, is_being_written};
 use crate::index::generations::generation::Generation;
 use crate::index::generations::manifest::read::read_manifest;
@@ -151,7 +151,7 @@ fn check_generation(
     let mut check = Check { generation, manifest: &manifest, share, watched, problems: Vec::new() };
     // All of it for its checksums, and the lists for what they say.
     let lists =
-        manifest.files.iter().filter(|file| file.name.ends_with(Kind::Postings.extension()));
+        manifest.files.iter().filter(|file| file.name.ends_with(FileKind::Postings.extension()));
     let bytes_of = |file: &FileEntry| file.bytes;
     watched.expect(manifest.files.iter().chain(lists).map(bytes_of).fold(0, u64::saturating_add));
     let bytes = check.files();
@@ -277,7 +277,7 @@ impl Check<'_> {
     }
 
     fn scores(&mut self, entry: &RunEntry) {
-        let name = run_file(&entry.name, Kind::Scores);
+        let name = run_file(&entry.name, FileKind::Scores);
         if self.manifest.files.iter().any(|file| file.name == name) {
             let scores = RunScores::open_unverified(self.generation, entry);
             self.note(scores.and_then(|scores| scores.check()));

@@ -77,7 +77,8 @@ pub struct PlanEntry {
 impl PlanEntry {
     fn of(plan: &CachePlan) -> Self {
         let &CachePlan { of, policy, lambda, k, queries, memory_bytes, cached_bytes, .. } = plan;
-        let (cache, lists) = (policy.name().into(), plan.cached.lists().len() as u64);
+        let cache = policy.name().into();
+        let lists = plan.cached.lists().len() as u64;
         let generation = of.generation;
         Self { generation, cache, lambda, k, queries, memory_bytes, cached_bytes, lists }
     }

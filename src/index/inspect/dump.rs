@@ -18,7 +18,8 @@ pub fn terms(
     let mut rows = 0;
     for_each_term::<ExportError>(generation, |lists| {
         let term = String::from_utf8_lossy(&lists.term);
-        let (df, bytes) = (lists.df(), lists.bytes());
+        let df = lists.df();
+        let bytes = lists.bytes();
         rows += 1;
         if !postings {
             let mut cf = 0u64;
@@ -34,7 +35,8 @@ pub fn terms(
             return Ok(());
         }
         // A list may be long, so its line is written as it is read.
-        let (mut first, mut failed) = (true, Ok(()));
+        let mut first = true;
+        let mut failed = Ok(());
         if !tsv {
             write!(out, "{{\"term\":{},\"df\":{df},\"postings\":[", json!(term))?;
         }

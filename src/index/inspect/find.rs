@@ -87,7 +87,8 @@ pub fn find_in(
     index: &Path,
     key: DocumentKey<'_>,
 ) -> Result<u32, IndexError> {
-    let (path, documents) = (index.to_path_buf(), generation.documents().len());
+    let path = index.to_path_buf();
+    let documents = generation.documents().len();
     match key {
         DocumentKey::Docid(docid) if generation.is_deleted(docid) => {
             Err(IndexError::Deleted { path, docid })

@@ -55,7 +55,8 @@ impl TermCoder {
             return Err("terms come in rising order");
         }
         let shared = if self.begins_block(collection) {
-            (self.collection, self.in_block) = (collection, 0);
+            self.collection = collection;
+            self.in_block = 0;
             0
         } else {
             self.suffix.iter().zip(suffix).take_while(|(a, b)| a == b).count()

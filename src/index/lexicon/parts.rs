@@ -11,7 +11,8 @@ use std::path::Path;
 /// collections from one up to another.
 pub(crate) fn cut(parts: u64, weight: impl Fn(usize, usize) -> u64) -> Vec<Range<u16>> {
     let share = weight(0, TRIE_COLLECTIONS) / parts.max(1) + 1;
-    let (mut cut, mut start) = (Vec::new(), 0);
+    let mut cut = Vec::new();
+    let mut start = 0;
     for end in 1..=TRIE_COLLECTIONS {
         if weight(start, end) >= share || end == TRIE_COLLECTIONS {
             cut.push(start as u16..end as u16);

@@ -92,10 +92,12 @@ impl Lexicon {
         let blocks = self.blocks()?;
         let start = self.header.directory_start();
         let directory: &[u32] = self.map.array(start, DIRECTORY_ENTRIES as u64)?;
-        let (low, high) = (directory[collection] as usize, directory[collection + 1] as usize);
+        let low = directory[collection] as usize;
+        let high = directory[collection + 1] as usize;
         let Some(own) = blocks.get(low..high) else {
             let offset = start + 4 * collection as u64;
-            let (expected, found) = ("rising blocks", format_args!("{low} and {high}").to_string());
+            let expected = "rising blocks";
+            let found = format_args!("{low} and {high}").to_string();
             return Err(IndexError::damaged(self.path(), offset, expected, found));
         };
         // The last block whose first term is not behind the one that is sought. Keys leave only
@@ -144,7 +146,9 @@ impl Lexicon {
         suffix: &[u8],
     ) -> Result<Option<TermEntry>, IndexError> {
         let bytes = self.block(place, end)?;
-        let (mut length, mut lists_end, mut at) = (0, first_list, 0);
+        let mut length = 0;
+        let mut lists_end = first_list;
+        let mut at = 0;
         // The term before is less than the one sought, and begins with so many bytes of it.
         let mut common = 0;
         while at < bytes.len() {
@@ -177,7 +181,8 @@ impl Lexicon {
             match order {
                 Ordering::Less => {}
                 Ordering::Equal => {
-                    let (df, bytes) = (coded.df, coded.list_bytes);
+                    let df = coded.df;
+                    let bytes = coded.list_bytes;
                     return Ok(Some(TermEntry { df, offset, bytes }));
                 }
                 Ordering::Greater => return Ok(None),

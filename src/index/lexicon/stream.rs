@@ -2,7 +2,7 @@
 
 use super::{BLOCK_ENTRY_BYTES, CodedTerm, LexiconHeader, MAX_CODED_BYTES, TermEntry, no_term};
 use crate::index::error::IndexError;
-use crate::index::files::window::Window;
+use crate::index::files::window::FileWindow;
 use crate::index::format::{
     DIRECTORY_ENTRIES, HEADER_BYTES, LEXICON_BLOCK, MAX_TERM_BYTES, list_start,
 };
@@ -31,9 +31,9 @@ pub struct StreamedTerm<'a> {
 #[derive(Debug)]
 pub struct LexiconStream {
     header: LexiconHeader,
-    blocks: Window,
-    index: Window,
-    directory: Window,
+    blocks: FileWindow,
+    index: FileWindow,
+    directory: FileWindow,
     /// Trie collection of the term, and the block at which the collection ends.
     collection: u64,
     collection_end: u64,
@@ -74,15 +74,15 @@ impl LexiconStream {
         (window_bytes, table_bytes): (usize, usize),
         collections: Range<u16>,
     ) -> Result<Self, IndexError> {
-        let mut blocks = Window::open(path, window_bytes.max(MAX_CODED_BYTES))?;
+        let mut blocks = FileWindow::open(path, window_bytes.max(MAX_CODED_BYTES))?;
         let length = blocks.length();
         let first = usize::try_from(length).map_or(HEADER_BYTES, |length| length.min(HEADER_BYTES));
         let header = LexiconHeader::parse(path, blocks.read(0, first)?, length)?;
         let mut stream = Self {
             header,
             blocks,
-            index: Window::open(path, table_bytes)?,
-            directory: Window::open(path, table_bytes)?,
+            index: FileWindow::open(path, table_bytes)?,
+            directory: FileWindow::open(path, table_bytes)?,
             collection: u64::from(collections.start),
             collection_end: 0,
             last: u64::from(collections.end),
@@ -105,7 +105,8 @@ impl LexiconStream {
         stream.block_start(stream.collection_end)?;
         if stream.collection_end < stream.begun {
             let offset = stream.header.directory_start() + 4 * (collection + 1);
-            let (expected, found) = (format!("at least {}", stream.begun), stream.collection_end);
+            let expected = format!("at least {}", stream.begun);
+            let found = stream.collection_end;
             return Err(IndexError::damaged(path, offset, expected, found));
         }
         if stream.begun == 0 {
@@ -113,7 +114,8 @@ impl LexiconStream {
             stream.expect(entry, 0, place)?;
             stream.expect(entry + 8, 0, first_list)?;
         }
-        (stream.at, stream.block_end) = (place, place);
+        stream.at = place;
+        stream.block_end = place;
         stream.list.offset = first_list;
         Ok(stream)
     }
@@ -123,7 +125,8 @@ impl LexiconStream {
     pub(crate) fn collection_starts(path: &Path) -> Result<Vec<[u64; 2]>, IndexError> {
         let windows = (0, STARTS_WINDOW_BYTES);
         let mut stream = Self::open_by(path, windows, 0..TRIE_COLLECTIONS as u16)?;
-        let (mut starts, mut block) = (Vec::with_capacity(DIRECTORY_ENTRIES), 0);
+        let mut starts = Vec::with_capacity(DIRECTORY_ENTRIES);
+        let mut block = 0;
         for entry in 0..DIRECTORY_ENTRIES as u64 {
             block = stream.directory_entry(entry)?;
             starts.push(stream.block_start(block)?);
@@ -210,7 +213,8 @@ impl LexiconStream {
     /// Goes into the next block, or checks the totals behind the last.
     fn next_block(&mut self) -> Result<bool, IndexError> {
         let header = self.header;
-        let (block, lists_end) = (self.begun, self.list.offset + self.list.bytes);
+        let block = self.begun;
+        let lists_end = self.list.offset + self.list.bytes;
         let mut same_collection = true;
         while self.collection_end == block && self.collection + 1 < self.last {
             self.collection += 1;
@@ -285,7 +289,8 @@ impl LexiconStream {
     fn block_start(&mut self, block: u64) -> Result<[u64; 2], IndexError> {
         let header = self.header;
         if block > header.blocks {
-            let (at, most) = (header.directory_start(), header.blocks);
+            let at = header.directory_start();
+            let most = header.blocks;
             return Err(IndexError::damaged(self.path(), at, format!("at most {most}"), block));
         }
         match block == header.blocks {

@@ -19,7 +19,8 @@ pub(crate) fn write_terms(
     terms: &[(u16, &[u8], (u32, u64))],
 ) -> FileEntry {
     let mut writer = LexiconWriter::create(folder, name, Durability::Scratch, 128).unwrap();
-    let (mut coder, mut end) = (TermCoder::default(), 0);
+    let mut coder = TermCoder::default();
+    let mut end = 0;
     for &(collection, suffix, (df, bytes)) in terms {
         let begins = [BlockStart { terms: 0, lists: 0 }];
         let blocks = if coder.begins_block(collection) { &begins[..] } else { &[] };
@@ -108,7 +109,8 @@ fn blocks_of_every_length() {
 
 #[test]
 fn what_breaks_the_rules_is_not_written() {
-    let (mut coder, mut coded) = (TermCoder::default(), Vec::new());
+    let mut coder = TermCoder::default();
+    let mut coded = Vec::new();
     coder.code(5, b"b", (1, 1), &mut coded).unwrap();
     let wrong: [(u16, &[u8], u32); 6] = [
         (5, b"b", 1),

@@ -3,7 +3,7 @@
 use super::code::CodedTerms;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, FileEntry, Spill, StorageFile};
-use crate::index::format::{DIRECTORY_ENTRIES, Header, Kind};
+use crate::index::format::{DIRECTORY_ENTRIES, FileHeader, FileKind};
 use std::path::Path;
 
 /// Bytes of the block index that stay in memory; that of more than a million terms goes through a
@@ -64,7 +64,8 @@ impl LexiconWriter {
         }
         let begin = self.file.body_bytes();
         for block in coded.blocks {
-            let (terms, lists) = (begin + block.terms as u64, at + block.lists as u64);
+            let terms = begin + block.terms as u64;
+            let lists = at + block.lists as u64;
             self.begin_block(coded.collection, terms, lists)?;
         }
         self.file.write(coded.bytes)?;
@@ -112,8 +113,8 @@ impl LexiconWriter {
         self.file.write(bytemuck::cast_slice(&self.directory))?;
         self.file.pad()?;
         let blocks = u64::from(self.blocks);
-        self.file.finish(Header {
-            kind: Kind::Lexicon,
+        self.file.finish(FileHeader {
+            kind: FileKind::Lexicon,
             values: [self.terms, blocks, block_bytes, self.postings, self.list_bytes],
             last: self.block_len,
         })

@@ -1,20 +1,20 @@
 //! Reads blocks of codecs other than bp128, by the codec's trait; the sizes that the list notes of
 //! a block's two bodies give their places.
 
-use super::{ListError, PackedBlock, Source, packed};
-use crate::codec::{Block, CodecError};
+use super::{BlockSource, ListError, PackedBlock, packed};
+use crate::codec::{CodecError, CodedBlock};
 
 impl PackedBlock {
     /// The body of the gaps (0) or of the term frequencies (1) of a block whose extent has been
     /// checked.
-    fn body<'a>(&self, column: usize, block: &'a [u8]) -> Block<'a> {
+    fn body<'a>(&self, column: usize, block: &'a [u8]) -> CodedBlock<'a> {
         let (head, from) = match column {
             0 => (self.gap_bits, 0),
             _ => (self.tf_bits, usize::from(self.sizes[0])),
         };
         // Without segments the number is 0, and of no meaning.
         let index = self.number as usize % self.form.segment_blocks();
-        Block { index, head, body: &block[from..] }
+        CodedBlock { index, head, body: &block[from..] }
     }
 
     #[cold]
@@ -27,7 +27,8 @@ impl PackedBlock {
     fn check_size(&self, column: usize, found: usize) -> Result<(), ListError> {
         let expected = usize::from(self.sizes[column]);
         if found != expected {
-            let (expected, found) = (expected as u64, found as u64);
+            let expected = expected as u64;
+            let found = found as u64;
             return Err(self.damaged_body(column, CodecError::Rest { expected, found }));
         }
         Ok(())
@@ -36,7 +37,7 @@ impl PackedBlock {
     #[inline(never)]
     pub(super) fn docids_apart(
         &self,
-        source: Source<'_>,
+        source: BlockSource<'_>,
         documents: u32,
         docids: &mut [u32],
     ) -> Result<(), ListError> {
@@ -54,7 +55,11 @@ impl PackedBlock {
     }
 
     #[inline(never)]
-    pub(super) fn tfs_apart(&self, source: Source<'_>, tfs: &mut [u32]) -> Result<(), ListError> {
+    pub(super) fn tfs_apart(
+        &self,
+        source: BlockSource<'_>,
+        tfs: &mut [u32],
+    ) -> Result<(), ListError> {
         let body = self.body(1, source.bytes);
         let read = self.form.codec().values(source.columns[1], body, tfs);
         self.check_size(1, read.map_err(|source| self.damaged_body(1, source))?)?;
@@ -71,10 +76,11 @@ impl PackedBlock {
     pub(super) fn value_apart(
         &self,
         column: usize,
-        source: Source<'_>,
+        source: BlockSource<'_>,
         i: usize,
     ) -> Result<u32, ListError> {
-        let (list, body) = (source.columns[column], self.body(column, source.bytes));
+        let list = source.columns[column];
+        let body = self.body(column, source.bytes);
         let value = self.form.codec().value(list, body, self.form.block_len(), i);
         value.map_err(|source| self.damaged_body(column, source))
     }
@@ -86,7 +92,8 @@ impl PackedBlock {
         gaps: &[u32],
         tfs: &[u32],
     ) -> Result<(), ListError> {
-        let (mut bytes, mut heads) = (Vec::new(), Vec::new());
+        let mut bytes = Vec::new();
+        let mut heads = Vec::new();
         let encoder = &mut *self.form.codec().encoder(self.form.block_len());
         packed::pack_apart(encoder, gaps, tfs, &mut bytes, &mut heads);
         let [gap_bytes, tf_bytes] = self.sizes.map(u16::to_le_bytes);

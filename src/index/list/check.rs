@@ -3,7 +3,7 @@
 
 use super::packed::ANCHOR_BLOCKS;
 use super::segment::{self, RECORD_BYTES};
-use super::{Columns, ListError, ListView, MAX_BLOCK, bounds_of};
+use super::{ListError, ListView, MAX_BLOCK, SegmentColumns, bounds_of};
 use crate::score::bounds::{BOUND_BYTES, Bound, Front, code_below};
 
 impl ListView<'_> {
@@ -17,17 +17,19 @@ impl ListView<'_> {
         lengths: Option<&[u32]>,
         mut each: impl FnMut(&[u32], &[u32]),
     ) -> Result<(), ListError> {
-        let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
+        let mut docids = [0; MAX_BLOCK];
+        let mut tfs = [0; MAX_BLOCK];
         let mut bounds = Bounds { list: self, lengths, front: Front::new(), of_list: Front::new() };
         let mut blocks = Blocks {
             list: self,
             end: 0,
-            columns: Columns::default(),
+            columns: SegmentColumns::default(),
             segment: [const { Vec::new() }; 2],
         };
         let block_len = self.block_len();
         for block in 0..self.full_blocks() {
-            let (docids, tfs) = (&mut docids[..block_len], &mut tfs[..block_len]);
+            let docids = &mut docids[..block_len];
+            let tfs = &mut tfs[..block_len];
             blocks.check(block, documents, docids, tfs)?;
             bounds.check(block, docids, tfs)?;
             each(docids, tfs);
@@ -45,7 +47,7 @@ struct Blocks<'a> {
     list: &'a ListView<'a>,
     /// Where the next block or segment has to begin.
     end: u64,
-    columns: Columns,
+    columns: SegmentColumns,
     /// The blocks of the segment so far, `gap_minus_one` and tf - 1.
     segment: [Vec<u32>; 2],
 }
@@ -58,7 +60,8 @@ impl Blocks<'_> {
         docids: &mut [u32],
         tfs: &mut [u32],
     ) -> Result<(), ListError> {
-        let (list, form) = (self.list, self.list.form);
+        let list = self.list;
+        let form = self.list.form;
         let line = list.block(block)?;
         if form.has_segments() {
             if block.is_multiple_of(form.segment_blocks()) {
@@ -75,8 +78,10 @@ impl Blocks<'_> {
         let source = list.source(&line, &mut self.columns)?;
         line.docids(source, documents, docids)?;
         line.tfs(source, tfs)?;
-        let (mut gaps, mut less_one) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
-        let (gaps, less_one) = (&mut gaps[..docids.len()], &mut less_one[..docids.len()]);
+        let mut gaps = [0; MAX_BLOCK];
+        let mut less_one = [0; MAX_BLOCK];
+        let gaps = &mut gaps[..docids.len()];
+        let less_one = &mut less_one[..docids.len()];
         let mut before = line.previous;
         for (gap, &docid) in gaps.iter_mut().zip(&*docids) {
             *gap = docid.wrapping_sub(before).wrapping_sub(1);
@@ -105,7 +110,8 @@ impl Blocks<'_> {
         }
         let list = self.list;
         let unit = list.form.place_unit();
-        let (expected, found) = (self.end / unit, offset / unit);
+        let expected = self.end / unit;
+        let found = offset / unit;
         let offset = (list.arrays + 4 * list.full_blocks() + place) as u64;
         Err(ListError::Place { offset, expected, found })
     }

@@ -133,7 +133,8 @@ impl ListEncoder {
             }
             self.lengths[place].copy_from_slice(&lengths[here.clone()]);
             self.df += here.len() as u32;
-            (self.filled, done) = (filled, here.end);
+            self.filled = filled;
+            done = here.end;
             if filled == self.block_len {
                 self.close_block();
             }
@@ -155,7 +156,8 @@ impl ListEncoder {
         enough: usize,
     ) -> Option<()> {
         while *at < bytes.len() && self.payload.len() < enough {
-            let (gaps, tfs) = (&mut self.gaps[..self.block_len], &mut self.tfs);
+            let gaps = &mut self.gaps[..self.block_len];
+            let tfs = &mut self.tfs;
             self.filled = folded::get_many(bytes, at, gaps, tfs)?;
             self.df += self.filled as u32;
             let is_whole = self.filled == self.block_len;
@@ -283,14 +285,16 @@ impl ListEncoder {
     fn write_block(&mut self) {
         self.note_place();
         let before = self.payload.len();
-        let (gaps, tfs) = (&self.gaps[..self.filled], &self.tfs[..self.filled]);
+        let gaps = &self.gaps[..self.filled];
+        let tfs = &self.tfs[..self.filled];
         match &mut self.apart {
             None => {
                 let head = packed::pack(gaps, tfs, &mut self.payload);
                 self.heads.extend_from_slice(&head);
             }
             Some(encoder) => {
-                let (payload, heads) = (&mut self.payload, &mut self.heads);
+                let payload = &mut self.payload;
+                let heads = &mut self.heads;
                 packed::pack_apart(&mut **encoder, gaps, tfs, payload, heads);
             }
         }

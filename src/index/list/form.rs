@@ -8,7 +8,7 @@
 
 use super::{BLOCK, MAX_BLOCK};
 pub(crate) use crate::codec::ListCodec;
-use crate::codec::{Codec, Opened};
+use crate::codec::{Codec, OpenedColumn};
 use std::fmt;
 
 /// A multiple of every block.
@@ -18,7 +18,7 @@ pub(crate) const SEGMENT_POSTINGS: usize = 1 << 16;
 pub(super) const HEAD_BYTES: usize = 2;
 
 /// For codecs without segments.
-pub(super) static NOTHING: Opened = Opened::NOTHING;
+pub(super) static NOTHING: OpenedColumn = OpenedColumn::NOTHING;
 
 /// A codec, and the postings of its blocks: 64, 128 or 512, as far as the codec has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

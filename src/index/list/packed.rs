@@ -3,7 +3,7 @@
 #[cfg(doc)]
 use super::BEFORE_FIRST;
 use super::form::{Form, HEAD_BYTES};
-use super::{ListError, Segment, Source};
+use super::{BlockSource, ListError, Segment};
 use crate::codec::{Encoder, bits, bp128, vbyte};
 
 /// The widest gaps that overflow a docid at most once: 128 x 2^24 is below 2^32.
@@ -15,7 +15,7 @@ fn safe_gap_bits(block_len: usize) -> u8 {
 /// What a codec notes of each block, beside its place, is one or three of these: the heads of the
 /// gaps and of the term frequencies (for bp128 their bits); then the bytes of the gaps, and of the
 /// term frequencies.
-pub(super) type Head = [u8; HEAD_BYTES];
+pub(super) type BlockHead = [u8; HEAD_BYTES];
 
 /// The places of every so many blocks are kept; those between follow from the heads.
 pub(super) const ANCHOR_BLOCKS: usize = 16;
@@ -41,13 +41,13 @@ pub(super) fn units(heads: &[u8], count: usize) -> u32 {
 }
 
 /// As [`units`] for a form other than bp128.
-pub(super) fn units_apart(form: Form, heads: &[Head]) -> u64 {
+pub(super) fn units_apart(form: Form, heads: &[BlockHead]) -> u64 {
     let blocks = heads.chunks_exact(form.head_pairs());
     blocks.map(|head| bytes_apart(head) as u64 / form.place_unit()).sum()
 }
 
 /// Of a form other than bp128, up to where the next block begins.
-fn bytes_apart(head: &[Head]) -> usize {
+fn bytes_apart(head: &[BlockHead]) -> usize {
     let [_, gaps, tfs] = *head else { return 0 };
     let bytes = usize::from(u16::from_le_bytes(gaps)) + usize::from(u16::from_le_bytes(tfs));
     bytes.next_multiple_of(4)
@@ -66,7 +66,8 @@ pub(super) fn pack_apart(
     let middle = out.len();
     let tf_head = encoder.block(tfs, out);
     // 128 values take no more than 5 bytes each.
-    let (gap_bytes, tf_bytes) = ((middle - begin) as u16, (out.len() - middle) as u16);
+    let gap_bytes = (middle - begin) as u16;
+    let tf_bytes = (out.len() - middle) as u16;
     out.resize(begin + (out.len() - begin).next_multiple_of(4), 0);
     heads.extend_from_slice(&[gap_head, tf_head]);
     heads.extend_from_slice(&gap_bytes.to_le_bytes());
@@ -74,8 +75,9 @@ pub(super) fn pack_apart(
 }
 
 /// Appends a block of `gap_minus_one` and tf - 1 to `out`, and returns its head.
-pub(super) fn pack(gaps: &[u32], tfs: &[u32], out: &mut Vec<u8>) -> Head {
-    let (gap_bits, tf_bits) = (bits::width(gaps), bits::width(tfs));
+pub(super) fn pack(gaps: &[u32], tfs: &[u32], out: &mut Vec<u8>) -> BlockHead {
+    let gap_bits = bits::width(gaps);
+    let tf_bits = bits::width(tfs);
     bits::pack(gaps, gap_bits, out);
     bits::pack(tfs, tf_bits, out);
     [gap_bits, tf_bits]
@@ -144,7 +146,9 @@ impl PackedBlock {
         previous: u32,
         last: u32,
     ) -> Self {
-        let (form, sizes, number) = (Form::BP128, [0; 2], 0);
+        let form = Form::BP128;
+        let sizes = [0; 2];
+        let number = 0;
         PackedBlock { offset, gap_bits, tf_bits, previous, last, form, sizes, number }
     }
 
@@ -153,11 +157,13 @@ impl PackedBlock {
     pub(super) fn packed(
         form: Form,
         place: u64,
-        [gap_bits, tf_bits]: Head,
+        [gap_bits, tf_bits]: BlockHead,
         previous: u32,
         last: u32,
     ) -> Self {
-        let (offset, sizes, number) = (place * form.place_unit(), [0; 2], 0);
+        let offset = place * form.place_unit();
+        let sizes = [0; 2];
+        let number = 0;
         PackedBlock { offset, gap_bits, tf_bits, previous, last, form, sizes, number }
     }
 
@@ -188,7 +194,8 @@ impl PackedBlock {
     ) -> Self {
         let before = (number % form.segment_blocks()) as u64 * segment.block_bytes();
         let offset = segment.offset + segment.shared_bytes() + before;
-        let (sizes, number) = (segment.bodies, number as u32);
+        let sizes = segment.bodies;
+        let number = number as u32;
         PackedBlock { form, sizes, number, ..Self::new(offset, [0; 2], previous, last) }
     }
 
@@ -216,7 +223,7 @@ impl PackedBlock {
 
     /// The least docid of the block, read alone, if the block is sound. Fails if it is cut short.
     #[inline]
-    pub(crate) fn first_docid(&self, source: Source<'_>) -> Result<u32, ListError> {
+    pub(crate) fn first_docid(&self, source: BlockSource<'_>) -> Result<u32, ListError> {
         self.check_extent(source.bytes)?;
         let gap = if self.form.is_bp128() {
             bits::get(source.bytes, self.gap_bits, 0)
@@ -253,7 +260,7 @@ impl PackedBlock {
     #[inline]
     pub(crate) fn docids(
         &self,
-        source: Source<'_>,
+        source: BlockSource<'_>,
         documents: u32,
         docids: &mut [u32],
     ) -> Result<(), ListError> {
@@ -290,7 +297,7 @@ impl PackedBlock {
     /// Reads the term frequencies of the block. Fails if it is cut short or a term frequency does
     /// not fit 32 bits. Panics if `tfs` has not the length of a block.
     #[inline]
-    pub(crate) fn tfs(&self, source: Source<'_>, tfs: &mut [u32]) -> Result<(), ListError> {
+    pub(crate) fn tfs(&self, source: BlockSource<'_>, tfs: &mut [u32]) -> Result<(), ListError> {
         if !self.form.is_bp128() {
             assert_eq!(tfs.len(), self.block_len());
             self.check_extent(source.bytes)?;
@@ -313,7 +320,7 @@ impl PackedBlock {
 
     /// Reads the term frequency of posting `i` alone. Panics if there is none.
     #[inline]
-    pub(crate) fn tf(&self, source: Source<'_>, i: usize) -> Result<u32, ListError> {
+    pub(crate) fn tf(&self, source: BlockSource<'_>, i: usize) -> Result<u32, ListError> {
         assert!(i < self.block_len(), "posting {i} of a block of {}", self.block_len());
         self.check_extent(source.bytes)?;
         let less_one = if self.form.is_bp128() {

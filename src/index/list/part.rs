@@ -23,7 +23,8 @@ impl<'a> ListView<'a> {
     pub(crate) fn block_of(&self, from: usize, docid: u32) -> usize {
         let last_docids = self.last_docids();
         // Near ones are found soon: the search doubles its steps.
-        let (mut least, mut step) = (from, 1);
+        let mut least = from;
+        let mut step = 1;
         while let Some(&last) = last_docids.get(least + step - 1)
             && u32::from_le_bytes(last) < docid
         {

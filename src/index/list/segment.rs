@@ -9,7 +9,7 @@
 
 use super::form::{Form, NOTHING, SEGMENT_POSTINGS};
 use super::{ListError, ListView, PackedBlock};
-use crate::codec::{Encoder, List, Opened};
+use crate::codec::{Encoder, List, OpenedColumn};
 
 /// Bytes that a list notes of each segment.
 pub(crate) const RECORD_BYTES: usize = 16;
@@ -98,12 +98,12 @@ pub(super) fn write(
 /// What the blocks of one segment of a list share, opened for reading. It is used again for other
 /// segments and lists, so that nothing is allocated once it has grown.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Columns {
-    opened: [Opened; 2],
+pub(crate) struct SegmentColumns {
+    opened: [OpenedColumn; 2],
     segment: Option<usize>,
 }
 
-impl Columns {
+impl SegmentColumns {
     /// Must be called before another list is read.
     pub(crate) fn close(&mut self) {
         self.segment = None;
@@ -138,19 +138,19 @@ impl Columns {
 
 /// Where a block is read from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Source<'a> {
+pub(crate) struct BlockSource<'a> {
     /// From its first byte on; longer than the block if there was more.
     pub bytes: &'a [u8],
     /// What it shares with its neighbours.
     pub columns: [List<'a>; 2],
 }
 
-impl<'a> Source<'a> {
+impl<'a> BlockSource<'a> {
     /// For a block that shares nothing.
     #[inline(always)]
     pub(crate) fn alone(bytes: &'a [u8]) -> Self {
         const NONE: List<'static> = List { shared: &[], opened: &NOTHING };
-        Source { bytes, columns: [NONE; 2] }
+        BlockSource { bytes, columns: [NONE; 2] }
     }
 }
 
@@ -168,7 +168,8 @@ impl<'a> ListView<'a> {
         segment: &Segment,
         blocks: usize,
     ) -> Result<&'a [u8], ListError> {
-        let (offset, expected) = (segment.offset, segment.bytes(blocks));
+        let offset = segment.offset;
+        let expected = segment.bytes(blocks);
         let found = (self.arrays as u64).saturating_sub(offset);
         if expected > found {
             return Err(ListError::CutShort { offset, expected, found });
@@ -200,24 +201,25 @@ impl<'a> ListView<'a> {
     pub(crate) fn source<'c>(
         &'c self,
         line: &PackedBlock,
-        columns: &'c mut Columns,
-    ) -> Result<Source<'c>, ListError> {
+        columns: &'c mut SegmentColumns,
+    ) -> Result<BlockSource<'c>, ListError> {
         let bytes = self.bytes_of(line);
         if !self.form.has_segments() {
-            return Ok(Source::alone(bytes));
+            return Ok(BlockSource::alone(bytes));
         }
         let columns = self.open(line.number as usize / self.form.segment_blocks(), columns)?;
-        Ok(Source { bytes, columns })
+        Ok(BlockSource { bytes, columns })
     }
 
     #[inline(never)]
     fn open<'c>(
         &'c self,
         number: usize,
-        columns: &'c mut Columns,
+        columns: &'c mut SegmentColumns,
     ) -> Result<[List<'c>; 2], ListError> {
         let segment = self.segment(number);
-        let (offset, expected) = (segment.offset, segment.shared_bytes());
+        let offset = segment.offset;
+        let expected = segment.shared_bytes();
         let found = (self.arrays as u64).saturating_sub(offset);
         if expected > found {
             return Err(ListError::CutShort { offset, expected, found });

@@ -59,8 +59,9 @@ fn decode_as(
 
 fn decode_view(list: &ListView<'_>, documents: u32) -> Result<Postings, ListError> {
     let mut postings = Vec::new();
-    let (mut docids, mut tfs) = (vec![0; list.block_len()], vec![0; list.block_len()]);
-    let mut columns = Columns::default();
+    let mut docids = vec![0; list.block_len()];
+    let mut tfs = vec![0; list.block_len()];
+    let mut columns = SegmentColumns::default();
     for block in 0..list.full_blocks() {
         list.decode_block(block, documents, &mut columns, &mut docids)?;
         list.decode_tfs(block, &mut columns, &mut tfs)?;
@@ -234,7 +235,7 @@ fn a_wrap_around_is_found_at_every_width() {
         bp128::unpack_docids(&block, gap_bits, previous, &mut docids);
         let last = docids[BLOCK - 1];
         let line = PackedBlock::new(0, [gap_bits, 0], previous, last);
-        let error = line.docids(Source::alone(&block), u32::MAX, &mut docids).unwrap_err();
+        let error = line.docids(BlockSource::alone(&block), u32::MAX, &mut docids).unwrap_err();
         assert_eq!(error, ListError::Order { offset: 0, expected: last, found: last });
     }
 }
@@ -252,13 +253,13 @@ fn check_finds_what_reading_leaves_alone() {
         Ok::<_, ListError>(all)
     };
     assert_eq!(check(&bytes), Ok(list));
-    let places = Layout::new(Form::BP128, df, size).unwrap().places as usize;
+    let places = ListLayout::new(Form::BP128, df, size).unwrap().places as usize;
     let mut moved = bytes.clone();
     moved[places] = 1;
     let found = check(&moved).unwrap_err();
     assert_eq!(found, ListError::Place { offset: places as u64, expected: 0, found: 1 });
 
-    let bounds = Layout::new(Form::BP128, df, size).unwrap().bounds as usize;
+    let bounds = ListLayout::new(Form::BP128, df, size).unwrap().bounds as usize;
     for (number, byte) in [(0, 0), (1, 5), (7, 1), (8, 3)] {
         let at = bounds + BOUND_BYTES * number + byte;
         let mut loose = bytes.clone();
@@ -293,7 +294,7 @@ fn lists_of_several_segments_come_back() {
             .unwrap();
             assert!(all == list, "{form}");
             // Any block, whatever was open before.
-            let mut columns = Columns::default();
+            let mut columns = SegmentColumns::default();
             let mut docids = vec![0; form.block_len()];
             for block in [view.full_blocks() - 1, 0, view.full_blocks() / 2, 1] {
                 view.decode_block(block, 1 << 20, &mut columns, &mut docids).unwrap();

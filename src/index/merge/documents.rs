@@ -3,15 +3,15 @@
 //! documents and bytes of names precede it.
 
 use super::lengths::{long_documents, no_long, of_long};
-use super::{Input, Merging};
+use super::{MergeInput, Merging};
 use crate::crew::Crew;
 use crate::index::documents::{
     DocumentsEntry, DocumentsPlace, DocumentsWriter, Location, PlacedDocuments,
 };
 use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, Stop};
-use crate::index::files::window::Window;
-use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, padding, run_file};
+use crate::index::files::window::FileWindow;
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, LONG, padding, run_file};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const BODY: u64 = HEADER_BYTES as u64;
 
 /// Neighbouring documents of an input, and the place in the merged run of those that are left.
 #[derive(Debug)]
-struct Stretch {
+struct DocumentStretch {
     input: usize,
     documents: Range<u32>,
     place: DocumentsPlace,
@@ -42,7 +42,7 @@ struct Stretch {
 /// Memory: for each thread [`THREAD_BYTES`], and the longest name twice; 8 bytes for each document
 /// of 65,535 tokens or more.
 pub(super) fn merge(
-    inputs: &[Input],
+    inputs: &[MergeInput],
     to: &Path,
     number: u32,
     merging: &Merging,
@@ -51,7 +51,8 @@ pub(super) fn merge(
     let first_input = inputs.iter().filter(|input| input.run.inputs > 0);
     let first_input = first_input.map(|input| input.run.first_input).min().unwrap_or(0);
     let mut place = DocumentsPlace::default();
-    let (mut stretches, mut longs) = (Vec::new(), Vec::new());
+    let mut stretches = Vec::new();
+    let mut longs = Vec::new();
     for (number, input) in inputs.iter().enumerate() {
         longs.push(input.long_documents()?);
         input.cut(number, &mut place, &mut stretches)?;
@@ -70,31 +71,32 @@ pub(super) fn merge(
 /// The documents of 65,535 tokens or more, and their lengths.
 type LongDocuments = Vec<(u32, u32)>;
 
-impl Input {
-    fn path(&self, kind: Kind) -> PathBuf {
+impl MergeInput {
+    fn path(&self, kind: FileKind) -> PathBuf {
         self.generation.join(run_file(&self.run.name, kind))
     }
 
-    fn open(&self, kind: Kind, bytes: usize) -> Result<Window, IndexError> {
-        Window::open(&self.path(kind), bytes)
+    fn open(&self, kind: FileKind, bytes: usize) -> Result<FileWindow, IndexError> {
+        FileWindow::open(&self.path(kind), bytes)
     }
 
     /// Also checks the headers of all files.
     fn long_documents(&self) -> Result<LongDocuments, IndexError> {
         let mut count = 0;
-        for kind in Kind::OF_DOCUMENTS {
+        for kind in FileKind::OF_DOCUMENTS {
             let mut window = self.open(kind, HEADER_BYTES)?;
             let first = window.length().min(BODY) as usize;
-            let header = Header::parse(&self.path(kind), kind, window.read(0, first)?)?;
-            let (documents, found) = (u64::from(self.run.documents), header.values[0]);
+            let header = FileHeader::parse(&self.path(kind), kind, window.read(0, first)?)?;
+            let documents = u64::from(self.run.documents);
+            let found = header.values[0];
             if found != documents {
                 return Err(IndexError::damaged(window.path(), 16, documents, found));
             }
-            if kind == Kind::Lengths {
+            if kind == FileKind::Lengths {
                 count = header.values[2];
             }
         }
-        let mut window = self.open(Kind::Lengths, BORDER_BYTES)?;
+        let mut window = self.open(FileKind::Lengths, BORDER_BYTES)?;
         let bytes = 2 * u64::from(self.run.documents);
         let first = BODY + bytes + padding(bytes);
         long_documents(&mut window, first, count)
@@ -104,14 +106,14 @@ impl Input {
         &self,
         input: usize,
         place: &mut DocumentsPlace,
-        stretches: &mut Vec<Stretch>,
+        stretches: &mut Vec<DocumentStretch>,
     ) -> Result<(), IndexError> {
-        let mut ends = self.open(Kind::Ends, BORDER_BYTES)?;
+        let mut ends = self.open(FileKind::Ends, BORDER_BYTES)?;
         let mut deleted = self.deletions.iter().flat_map(|gone| gone.docids()).peekable();
         let documents = self.run.documents;
         for start in (0..documents).step_by(STRETCH as usize) {
             let end = documents.min(start.saturating_add(STRETCH));
-            stretches.push(Stretch { input, documents: start..end, place: *place });
+            stretches.push(DocumentStretch { input, documents: start..end, place: *place });
             let mut count = end - start;
             let mut bytes = name_bytes(&mut ends, start..end)?;
             while let Some(gone) = deleted.next_if(|&gone| gone < end) {
@@ -126,16 +128,16 @@ impl Input {
 
     fn copy(
         &self,
-        stretch: &Stretch,
+        stretch: &DocumentStretch,
         long: &LongDocuments,
         table: &Arc<PlacedDocuments>,
         stop: &Stop,
     ) -> Result<(), IndexError> {
-        let mut lengths = self.open(Kind::Lengths, WINDOW_BYTES)?;
-        let mut names = self.open(Kind::Names, NAMES_BYTES)?;
-        let mut ends = self.open(Kind::Ends, WINDOW_BYTES)?;
-        let mut locations = self.open(Kind::Locations, WINDOW_BYTES)?;
-        let mut hashes = self.open(Kind::Hashes, WINDOW_BYTES)?;
+        let mut lengths = self.open(FileKind::Lengths, WINDOW_BYTES)?;
+        let mut names = self.open(FileKind::Names, NAMES_BYTES)?;
+        let mut ends = self.open(FileKind::Ends, WINDOW_BYTES)?;
+        let mut locations = self.open(FileKind::Locations, WINDOW_BYTES)?;
+        let mut hashes = self.open(FileKind::Hashes, WINDOW_BYTES)?;
         let mut writer = DocumentsWriter::at(table, stretch.place);
         let mut long_name = Vec::new();
         let mut start = end_before(&mut ends, stretch.documents.start)?;
@@ -146,18 +148,19 @@ impl Input {
             let at = |size: u64| BODY + size * u64::from(docid);
             let end = u64::from_le_bytes(fixed(ends.read(at(8), 8)?));
             if end < start {
-                let (path, expected) =
-                    (self.path(Kind::Ends), format!("an end of at least {start}"));
+                let path = self.path(FileKind::Ends);
+                let expected = format!("an end of at least {start}");
                 return Err(IndexError::damaged(&path, at(8), expected, end));
             }
-            let (place, bytes) = (BODY + start, end - start);
+            let place = BODY + start;
+            let bytes = end - start;
             start = end;
             if self.deletions.as_ref().is_some_and(|gone| gone.contains(docid)) {
                 continue;
             }
             let length = match u16::from_le_bytes(fixed(lengths.read(at(2), 2)?)) {
                 LONG => of_long(long, docid.into())
-                    .ok_or_else(|| no_long(&self.path(Kind::Lengths), docid.into()))?,
+                    .ok_or_else(|| no_long(&self.path(FileKind::Lengths), docid.into()))?,
                 length => length.into(),
             };
             let location: Location = bytemuck::pod_read_unaligned(locations.read(at(16), 16)?);
@@ -171,7 +174,7 @@ impl Input {
                 &long_name
             };
             let name = std::str::from_utf8(name).map_err(|_| {
-                IndexError::refused(&self.path(Kind::Names), "a document's name is UTF-8")
+                IndexError::refused(&self.path(FileKind::Names), "a document's name is UTF-8")
             })?;
             writer.push(name, length, location, hash)?;
         }
@@ -180,7 +183,7 @@ impl Input {
 }
 
 fn read_long(
-    names: &mut Window,
+    names: &mut FileWindow,
     place: u64,
     bytes: u64,
     name: &mut Vec<u8>,
@@ -199,14 +202,15 @@ fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
 }
 
 /// Where the name before that of a document ends.
-fn end_before(ends: &mut Window, document: u32) -> Result<u64, IndexError> {
+fn end_before(ends: &mut FileWindow, document: u32) -> Result<u64, IndexError> {
     let Some(before) = document.checked_sub(1) else { return Ok(0) };
     let bytes = ends.read(BODY + 8 * u64::from(before), 8)?;
     Ok(u64::from_le_bytes(fixed(bytes)))
 }
 
-fn name_bytes(ends: &mut Window, documents: Range<u32>) -> Result<u64, IndexError> {
-    let (start, end) = (end_before(ends, documents.start)?, end_before(ends, documents.end)?);
+fn name_bytes(ends: &mut FileWindow, documents: Range<u32>) -> Result<u64, IndexError> {
+    let start = end_before(ends, documents.start)?;
+    let end = end_before(ends, documents.end)?;
     end.checked_sub(start).ok_or_else(|| {
         let offset = BODY + 8 * u64::from(documents.end - 1);
         IndexError::damaged(ends.path(), offset, format!("an end of at least {start}"), end)

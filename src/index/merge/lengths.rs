@@ -3,8 +3,8 @@
 
 use crate::crew::{Crew, lock};
 use crate::index::error::IndexError;
-use crate::index::files::window::Window;
-use crate::index::format::{HEADER_BYTES, Header, Kind, LONG, padding};
+use crate::index::files::window::FileWindow;
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, LONG, padding};
 use crate::index::list::MAX_BLOCK;
 use crate::score::bounds::code_below;
 use std::path::{Path, PathBuf};
@@ -29,12 +29,12 @@ pub(super) struct Lengths {
 enum Codes {
     All(Vec<u8>),
     /// Threads take turns: a list of few documents meets each page once.
-    Page(Mutex<Page>),
+    Page(Mutex<LengthPage>),
 }
 
 #[derive(Debug)]
-struct Page {
-    window: Window,
+struct LengthPage {
+    window: FileWindow,
     long: Vec<(u32, u32)>,
     first: u64,
     codes: Vec<u8>,
@@ -43,7 +43,7 @@ struct Page {
 /// Reads the `count` documents of 65,535 tokens or more, and their lengths, from byte `first` of a
 /// file of lengths on.
 pub(super) fn long_documents(
-    window: &mut Window,
+    window: &mut FileWindow,
     first: u64,
     count: u64,
 ) -> Result<Vec<(u32, u32)>, IndexError> {
@@ -71,9 +71,9 @@ pub(super) fn no_long(path: &Path, docid: u64) -> IndexError {
 
 impl Lengths {
     pub(super) fn read(path: &Path, memory_bytes: u64, threads: usize) -> Result<Self, IndexError> {
-        let mut window = Window::open(path, 2 * AT_ONCE)?;
+        let mut window = FileWindow::open(path, 2 * AT_ONCE)?;
         let first = window.length().min(HEADER_BYTES as u64) as usize;
-        let header = Header::parse(path, Kind::Lengths, window.read(0, first)?)?;
+        let header = FileHeader::parse(path, FileKind::Lengths, window.read(0, first)?)?;
         let [documents, _, long, ..] = header.values;
         // A file of another length is found when a read meets its end.
         let bytes = documents.saturating_mul(2).min(window.length());
@@ -81,7 +81,7 @@ impl Lengths {
         let long = long_documents(&mut window, behind, long)?;
         let documents = bytes / 2;
         let codes = if documents > memory_bytes / 4 * 3 {
-            Codes::Page(Mutex::new(Page { window, long, first: 0, codes: Vec::new() }))
+            Codes::Page(Mutex::new(LengthPage { window, long, first: 0, codes: Vec::new() }))
         } else {
             Codes::All(read_all(path, documents, &long, threads)?)
         };
@@ -135,7 +135,7 @@ impl Lengths {
     }
 }
 
-impl Page {
+impl LengthPage {
     fn code(&mut self, docid: u64, documents: u64) -> Result<u8, IndexError> {
         let at = docid.checked_sub(self.first).filter(|&at| at < self.codes.len() as u64);
         let at = match at {
@@ -162,7 +162,7 @@ fn read_all(
     let mut codes = vec![0; documents as usize];
     let each = codes.len().div_ceil(threads.max(1)).max(LEAST_DOCUMENTS);
     let read = |(number, part): (usize, &mut [u8])| {
-        let mut window = Window::open(path, 2 * AT_ONCE)?;
+        let mut window = FileWindow::open(path, 2 * AT_ONCE)?;
         let first = (number * each) as u64;
         let mut parts = (first..).step_by(AT_ONCE).zip(part.chunks_mut(AT_ONCE));
         parts.try_for_each(|(docid, codes)| read_codes(&mut window, long, docid, codes))
@@ -174,7 +174,7 @@ fn read_all(
 }
 
 fn read_codes(
-    window: &mut Window,
+    window: &mut FileWindow,
     long: &[(u32, u32)],
     docid: u64,
     codes: &mut [u8],

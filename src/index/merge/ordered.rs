@@ -11,11 +11,11 @@ use super::lengths::Lengths;
 use super::parts::{Joint, LIST_BYTES};
 use super::sort::sort;
 use super::source::{Base, ListSource, Target};
-use super::{Input, Merging, RanksFound, WRITER_BYTES, rename};
+use super::{MergeInput, Merging, RanksFound, WRITER_BYTES, rename};
 use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, Durability, FileEntry};
-use crate::index::format::{Kind, run_file, run_name};
+use crate::index::format::{FileKind, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::MAX_BLOCK;
@@ -68,7 +68,8 @@ pub(super) fn reorder(
     let (ranks, globals) = match order {
         DocumentOrder::Global { wang, bm25 } => {
             let ranks = ranks.map_or_else(|| vec![1.0; count as usize], <[f32]>::to_vec);
-            let (documents, tokens) = (run.documents, run.tokens);
+            let documents = run.documents;
+            let tokens = run.tokens;
             let of = GlobalParameters { wang: *wang, bm25: *bm25, documents, tokens };
             let globals = globals(from, run, (&table, &ranks), &of)?;
             (Some(ranks), Some(globals))
@@ -100,7 +101,7 @@ pub(super) fn reorder(
         numbers[docid as usize] = number;
     }
     let name = run_name(number);
-    let input = Input {
+    let input = MergeInput {
         generation: from.to_path_buf(),
         run: run.clone(),
         remove,
@@ -108,7 +109,7 @@ pub(super) fn reorder(
         base: 0,
     };
     let memory_bytes = merging.memory_bytes - WRITER_BYTES - DOCUMENT_BYTES * count;
-    let lengths = to.join(run_file(&name, Kind::Lengths));
+    let lengths = to.join(run_file(&name, FileKind::Lengths));
     let lengths = Lengths::read(&lengths, memory_bytes, merging.threads)?;
     let joint = Joint {
         lengths: &lengths,
@@ -128,14 +129,16 @@ pub(super) fn reorder(
             docids.iter().map(|&docid| scores[docid as usize]).collect()
         };
         let globals = globals.as_deref().map(sorted);
-        let (ranks, globals) = (sorted(&ranks), globals.as_deref());
+        let ranks = sorted(&ranks);
+        let globals = globals.as_deref();
         files.push(write_scores(to, &name, &ranks, globals, Durability::Lasting)?);
     }
-    for kind in Kind::OF_DOCUMENTS.into_iter().filter(|_| remove) {
+    for kind in FileKind::OF_DOCUMENTS.into_iter().filter(|_| remove) {
         storage::remove_file(&from.join(run_file(&run.name, kind)))?;
     }
     let parameters = |wang, bm25| {
-        let (documents, tokens) = (run.documents, run.tokens);
+        let documents = run.documents;
+        let tokens = run.tokens;
         GlobalEntry::new(&GlobalParameters { wang, bm25, documents, tokens })
     };
     let global = match *order {
@@ -163,12 +166,14 @@ pub(crate) fn order_in_place(
     ranks: Option<&Path>,
     merging: &Merging,
 ) -> Result<Ordered, IndexError> {
-    let (mut found, mut values) = (RanksFound::None, None);
+    let mut found = RanksFound::None;
+    let mut values = None;
     if let Some(path) = ranks {
         let table = RunDocuments::open_unverified(generation, &run)?;
         let names = (0..table.len()).map(|docid| table.name(docid).unwrap_or_default());
         let (ranks, counts) = read_ranks(path, names, merging.memory_bytes)?;
-        (found, values) = (RanksFound::Read(counts), Some(ranks));
+        found = RanksFound::Read(counts);
+        values = Some(ranks);
     }
     let Some(order) = order.filter(|order| **order != DocumentOrder::Input) else {
         if let Some(ranks) = values {
@@ -208,7 +213,7 @@ fn globals(
     parameters: &GlobalParameters,
 ) -> Result<Vec<f32>, IndexError> {
     let mut greatest_tfs = GreatestTfs(vec![0; run.documents as usize]);
-    let lexicon = generation.join(run_file(&run.name, Kind::Lexicon));
+    let lexicon = generation.join(run_file(&run.name, FileKind::Lexicon));
     let mut terms = LexiconStream::open(&lexicon, WINDOW_BYTES)?;
     let base = Base::new(0, 0, None);
     let mut lists = ListSource::open(generation, run, &terms, base, WINDOW_BYTES)?;

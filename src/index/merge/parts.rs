@@ -4,18 +4,19 @@
 //! unwritten part waits for nobody, since all that it makes is placed at once.
 
 use super::lengths::Lengths;
-use super::source::{Base, Encoding, ListSource, Renumbering};
+use super::source::{Base, ListEncoding, ListSource, Renumbering};
 use super::terms::TermMerge;
 use super::{
-    Input, LEAST_RUN_BYTES, LEXICON_SHARE, MOST_RUN_BYTES, Merging, RUN_OVERHEAD_BYTES, superfluous,
+    LEAST_RUN_BYTES, LEXICON_SHARE, MOST_RUN_BYTES, MergeInput, Merging, RUN_OVERHEAD_BYTES,
+    superfluous,
 };
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, Durability, FileEntry};
-use crate::index::format::{Kind, POSTINGS_SLACK, run_file};
+use crate::index::format::{FileKind, POSTINGS_SLACK, run_file};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry, cut, expect_totals};
 use crate::index::list::{BEFORE_FIRST, ListEncoder};
-use crate::index::run::{Guard, LaidChunk, ListChunks, NewRun, RunWriter};
+use crate::index::run::{LaidChunk, ListChunks, MakerGuard, NewRun, RunWriter};
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::cell::Cell;
 use std::ops::Range;
@@ -51,7 +52,7 @@ pub(super) const LIST_BYTES: u64 = 8;
 pub(super) struct Joint<'a> {
     /// Of the documents of all runs that are merged in the end.
     pub(super) lengths: &'a Lengths,
-    pub(super) inputs: &'a [Input],
+    pub(super) inputs: &'a [MergeInput],
     /// The generation of the merged run, and its number there.
     pub(super) to: &'a Path,
     pub(super) number: u32,
@@ -63,7 +64,7 @@ pub(super) struct Joint<'a> {
     pub(super) numbers: Option<&'a [u32]>,
 }
 
-struct Part {
+struct MergePart {
     collections: Range<u16>,
     /// Of their terms and of their lists in each run, at most.
     bytes: Vec<[u64; 2]>,
@@ -80,10 +81,10 @@ impl Drop for Credit {
 }
 
 /// A chunk and the number of its part, or why there will be no more.
-type Sent = Result<(usize, LaidChunk), IndexError>;
+type SentChunk = Result<(usize, LaidChunk), IndexError>;
 
 /// Ends all threads when its thread panics; the scope passes the panic on behind them.
-struct OnPanic<'a>(&'a Sender<Sent>);
+struct OnPanic<'a>(&'a Sender<SentChunk>);
 
 impl Drop for OnPanic<'_> {
     fn drop(&mut self) {
@@ -93,7 +94,7 @@ impl Drop for OnPanic<'_> {
     }
 }
 
-fn write_all(mut run: RunWriter, chunks: Receiver<Sent>) -> Result<RunWriter, IndexError> {
+fn write_all(mut run: RunWriter, chunks: Receiver<SentChunk>) -> Result<RunWriter, IndexError> {
     for sent in chunks {
         let (part, chunk) = sent?;
         run.take(part, chunk);
@@ -106,7 +107,7 @@ impl Joint<'_> {
     /// Merges the runs, and removes those that are to be removed.
     pub(super) fn merge(&self) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
         let first_docid = self.inputs.first().map_or(0, |input| input.run.first_docid);
-        let documents = self.inputs.iter().map(Input::documents).sum();
+        let documents = self.inputs.iter().map(MergeInput::documents).sum();
         self.merging.stop.expect(self.inputs.iter().map(|input| input.run.postings).sum());
         let runs = self.inputs.len().max(1) as u64;
         // Beside its windows a thread sorts a list in memory.
@@ -125,7 +126,7 @@ impl Joint<'_> {
         };
         let run = self.merge_parts(threads, memory, run)?;
         let merged = run.finish(first_docid, documents)?;
-        let gone = superfluous(self.inputs, &[Kind::Lexicon, Kind::Postings]);
+        let gone = superfluous(self.inputs, &[FileKind::Lexicon, FileKind::Postings]);
         storage::remove_files(&gone, self.merging.threads)?;
         Ok(merged)
     }
@@ -146,7 +147,7 @@ impl Joint<'_> {
         let run =
             RunWriter::create(run, parts.iter().map(|part| part.collections.start).collect())?;
         let next = AtomicUsize::new(0);
-        let merge = |out: &Sender<Sent>| {
+        let merge = |out: &Sender<SentChunk>| {
             let mut seen = vec![(0, 0); self.inputs.len()];
             let (back, credits) = channel();
             (0..credit).for_each(|_| _ = back.send(()));
@@ -155,7 +156,7 @@ impl Joint<'_> {
                 let Some(part) = parts.get(number) else { return Ok(seen) };
                 let give = |chunk| {
                     credits.recv().expect("this thread may give credit, too");
-                    let guard: Option<Guard> = Some(Arc::new(Credit(back.clone())));
+                    let guard: Option<MakerGuard> = Some(Arc::new(Credit(back.clone())));
                     let chunk = LaidChunk { guard, ..chunk };
                     out.send(Ok((number, chunk))).map_err(|_| IndexError::Stopped)
                 };
@@ -184,10 +185,10 @@ impl Joint<'_> {
             run.map(|run| (run, seen))
         })?;
         // Each part has compared the header of its lexicon with the entry of the run.
-        for (number, Input { generation, run, .. }) in self.inputs.iter().enumerate() {
+        for (number, MergeInput { generation, run, .. }) in self.inputs.iter().enumerate() {
             let seen = seen.iter().flatten().map(|seen: &Vec<_>| seen[number]);
             let seen = seen.fold((0, 0), |sum: (u64, u64), seen| (sum.0 + seen.0, sum.1 + seen.1));
-            expect_totals(&generation.join(run_file(&run.name, Kind::Lexicon)), run, seen)?;
+            expect_totals(&generation.join(run_file(&run.name, FileKind::Lexicon)), run, seen)?;
         }
         Ok(run)
     }
@@ -195,14 +196,15 @@ impl Joint<'_> {
     /// Cuts the collections into parts of about equal cost, at least [`PARTS`] for each of the
     /// `threads`, and so many that each thread has a whole one before `chunks` bytes of its own
     /// wait.
-    fn cut(&self, threads: u64, chunks: u64) -> Result<Vec<Part>, IndexError> {
+    fn cut(&self, threads: u64, chunks: u64) -> Result<Vec<MergePart>, IndexError> {
         let mut starts = Vec::new();
-        for Input { generation, run, .. } in self.inputs {
-            let path = generation.join(run_file(&run.name, Kind::Lexicon));
+        for MergeInput { generation, run, .. } in self.inputs {
+            let path = generation.join(run_file(&run.name, FileKind::Lexicon));
             starts.push(LexiconStream::collection_starts(&path)?);
         }
         let between = |starts: &Vec<[u64; 2]>, from: usize, to: usize| {
-            let (from, to) = (starts[from], starts[to]);
+            let from = starts[from];
+            let to = starts[to];
             [0, 1].map(|i| to[i].saturating_sub(from[i]))
         };
         let weight = |from: usize, to: usize| {
@@ -217,7 +219,7 @@ impl Joint<'_> {
         let part = |collections: Range<u16>| {
             let [from, to] = [collections.start, collections.end].map(usize::from);
             let bytes = starts.iter().map(|starts| between(starts, from, to)).collect();
-            Part { collections, bytes }
+            MergePart { collections, bytes }
         };
         Ok(cut(parts, weight).into_iter().map(part).collect())
     }
@@ -226,21 +228,22 @@ impl Joint<'_> {
     /// `chunk_bytes`. Returns the number of terms and postings that each run had there.
     fn merge_part(
         &self,
-        part: &Part,
+        part: &MergePart,
         (memory_bytes, chunk_bytes): (u64, usize),
         mut give: impl FnMut(LaidChunk) -> Result<(), IndexError>,
     ) -> Result<Vec<(u64, u64)>, IndexError> {
         let share = memory_bytes / self.inputs.len().max(1) as u64;
         let share = share.clamp(LEAST_RUN_BYTES, MOST_RUN_BYTES);
         let first = self.inputs.first().map_or(0, |input| input.base);
-        let (mut streams, mut lists) = (Vec::new(), Vec::new());
+        let mut streams = Vec::new();
+        let mut lists = Vec::new();
         for (input, &[term_bytes, list_bytes]) in self.inputs.iter().zip(&part.bytes) {
-            let Input { generation, run, deletions, base, .. } = input;
+            let MergeInput { generation, run, deletions, base, .. } = input;
             // Reads behind the part are wasted.
             let lexicon_window = (share / LEXICON_SHARE).min(term_bytes) as usize;
             let postings_window = share - share / LEXICON_SHARE - RUN_OVERHEAD_BYTES;
             let postings_window = postings_window.min(list_bytes.saturating_add(POSTINGS_SLACK));
-            let path = generation.join(run_file(&run.name, Kind::Lexicon));
+            let path = generation.join(run_file(&run.name, FileKind::Lexicon));
             let collections = part.collections.clone();
             let stream = LexiconStream::open_part(&path, lexicon_window, collections)?;
             let base = Base::new(first, base - first, deletions.clone());
@@ -258,7 +261,8 @@ impl Joint<'_> {
             give(chunk)
         };
         let mut laying = ListChunks::new(self.merging.form, self.to, chunk_bytes, give);
-        let (mut entries, block_len) = (Vec::new(), self.merging.form.block_len() as u64);
+        let mut entries = Vec::new();
+        let block_len = self.merging.form.block_len() as u64;
         while terms.take_term() {
             let collection = terms.taken().0;
             entries.clear();
@@ -271,7 +275,8 @@ impl Joint<'_> {
             let is_tail = |(source, list): &(usize, TermEntry)| lists[*source].is_tail(list);
             if df < block_len && renumbering.is_none() && entries.iter().all(is_tail) {
                 let payload = encoder.payload();
-                let (before, mut last) = (payload.len(), BEFORE_FIRST);
+                let before = payload.len();
+                let mut last = BEFORE_FIRST;
                 for &(source, list) in &entries {
                     last = lists[source].append_tail(list, last, payload)?;
                 }
@@ -284,14 +289,17 @@ impl Joint<'_> {
                 if let Some(collected) = &mut renumbering {
                     lists[source].append(list, collected, |_| Ok(()))?;
                 } else {
-                    let encoding = &mut Encoding { lengths: self.lengths, encoder: &mut encoder };
+                    let encoding =
+                        &mut ListEncoding { lengths: self.lengths, encoder: &mut encoder };
                     lists[source].append(list, encoding, &mut drain)?;
                     drain(encoder.payload())?;
                 }
             }
             if let Some(collected) = &mut renumbering {
-                collected
-                    .pour(Encoding { lengths: self.lengths, encoder: &mut encoder }, &mut drain)?;
+                collected.pour(
+                    ListEncoding { lengths: self.lengths, encoder: &mut encoder },
+                    &mut drain,
+                )?;
             }
             // All of its documents may have been left out.
             if encoder.df() > 0 {

@@ -7,8 +7,8 @@ use crate::index::documents::Documents;
 use crate::index::error::IndexError;
 use crate::index::files::map::check_crc;
 use crate::index::files::storage::{Durability, FileEntry, Stop};
-use crate::index::files::window::{Window, checksum};
-use crate::index::format::{Kind, check_length};
+use crate::index::files::window::{FileWindow, checksum};
+use crate::index::format::{FileKind, check_length};
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::read::read_manifest;
@@ -115,7 +115,8 @@ pub fn merge_index(
     if is_done || old.runs.is_empty() {
         return Ok(Merged::Nothing);
     }
-    let (threads, stop) = (workers.max(1) as usize, stop.clone());
+    let threads = workers.max(1) as usize;
+    let stop = stop.clone();
     let merging = Merging { memory_bytes, threads, form, stop };
     let merged = merge_generation(&lock, &from, old, (command, workers), &recode, &merging);
     if merged.is_err() {
@@ -166,7 +167,8 @@ fn merge_generation(
                     // Other ranks make another order.
                     order = order.filter(|order| order.global.is_none());
                 }
-                let (lasting, globals) = (Durability::Lasting, globals.as_deref());
+                let lasting = Durability::Lasting;
+                let globals = globals.as_deref();
                 files.push(write_scores(&to, &run.name, &ranks, globals, lasting)?);
             }
             (run, files, order)
@@ -201,12 +203,12 @@ pub(in crate::index) fn verify<'a>(
     let mut parts = Vec::new();
     for file in files {
         let path = generation.join(&file.name);
-        let unknown = Kind::Positions.extension();
+        let unknown = FileKind::Positions.extension();
         if file.name.ends_with(unknown) {
             let reason = format!("this program cannot merge the {unknown} of runs");
             return Err(IndexError::refused(&path, reason));
         }
-        check_length(&path, Window::open(&path, 0)?.length(), Some(file.bytes))?;
+        check_length(&path, FileWindow::open(&path, 0)?.length(), Some(file.bytes))?;
         // An empty file has one, too.
         for start in (0..file.bytes.max(1)).step_by(PART_BYTES as usize) {
             parts.push((file, start..file.bytes.min(start + PART_BYTES)));

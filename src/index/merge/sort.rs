@@ -29,7 +29,8 @@ pub(super) fn sort(
 /// Compares addresses such as `http://www.example.org:80/page` by their hosts from the end, `org`,
 /// `example`, `www`, and then by the rest.
 fn compare_addresses(a: &[u8], b: &[u8]) -> Ordering {
-    let ((host_a, rest_a), (host_b, rest_b)) = (cut(a), cut(b));
+    let (host_a, rest_a) = cut(a);
+    let (host_b, rest_b) = cut(b);
     let is_dot = |byte: &u8| *byte == b'.';
     let by_host = host_a.rsplit(is_dot).cmp(host_b.rsplit(is_dot));
     by_host.then_with(|| rest_a.cmp(rest_b)).then_with(|| a.cmp(b))

@@ -5,13 +5,13 @@ use crate::codec::folded;
 use crate::dictionary::strings::short;
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
-use crate::index::files::window::Window;
-use crate::index::format::{HEADER_BYTES, Kind, POSTINGS_SLACK, run_file};
+use crate::index::files::window::FileWindow;
+use crate::index::format::{FileKind, HEADER_BYTES, POSTINGS_SLACK, run_file};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{
-    BEFORE_FIRST, Columns, Form, Layout, ListEncoder, ListError, ListView, MAX_BLOCK,
-    MOST_SHARED_BYTES, PackedBlock, RECORD_BYTES, Segment, Source, WholeBlock, decode_tail,
+    BEFORE_FIRST, BlockSource, Form, ListEncoder, ListError, ListLayout, ListView, MAX_BLOCK,
+    MOST_SHARED_BYTES, PackedBlock, RECORD_BYTES, Segment, SegmentColumns, WholeBlock, decode_tail,
 };
 use crate::index::run::{PostingsHeader, check_agreement};
 use crate::score::bounds::BOUND_BYTES;
@@ -52,12 +52,12 @@ pub(super) trait Target {
     }
 }
 
-pub(super) struct Encoding<'a> {
+pub(super) struct ListEncoding<'a> {
     pub(super) lengths: &'a Lengths,
     pub(super) encoder: &'a mut ListEncoder,
 }
 
-impl Target for Encoding<'_> {
+impl Target for ListEncoding<'_> {
     #[inline]
     fn take(
         &mut self,
@@ -100,16 +100,18 @@ impl<'a> Renumbering<'a> {
     /// Encodes the collected postings in the order of the docids, and clears them.
     pub(super) fn pour(
         &mut self,
-        mut target: Encoding<'_>,
+        mut target: ListEncoding<'_>,
         mut drain: impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
         self.postings.sort_unstable();
-        let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
+        let mut docids = [0; MAX_BLOCK];
+        let mut tfs = [0; MAX_BLOCK];
         let mut codes = [0; MAX_BLOCK];
         for postings in self.postings.chunks(MAX_BLOCK) {
             let count = postings.len();
             for ((docid, tf), &posting) in docids.iter_mut().zip(&mut tfs).zip(postings) {
-                (*docid, *tf) = ((posting >> 32) as u32, posting as u32);
+                *docid = (posting >> 32) as u32;
+                *tf = posting as u32;
             }
             target.take((0, 0), &docids[..count], &tfs[..count], &mut codes)?;
             target.drain(&mut drain)?;
@@ -137,7 +139,7 @@ impl Target for Renumbering<'_> {
     }
 }
 
-fn verifying(window: Window, header: &PostingsHeader) -> Result<Window, IndexError> {
+fn verifying(window: FileWindow, header: &PostingsHeader) -> Result<FileWindow, IndexError> {
     window.verifying(header.sums_start(), HEADER_BYTES as u64 + header.list_bytes)
 }
 
@@ -145,11 +147,11 @@ fn verifying(window: Window, header: &PostingsHeader) -> Result<Window, IndexErr
 #[derive(Debug)]
 pub(super) struct ListSource {
     path: PathBuf,
-    payload: Window,
+    payload: FileWindow,
     header: PostingsHeader,
     documents: u32,
     base: Base,
-    columns: Columns,
+    columns: SegmentColumns,
     docids: [u32; MAX_BLOCK],
     tfs: [u32; MAX_BLOCK],
 }
@@ -162,23 +164,25 @@ impl ListSource {
         base: Base,
         window_bytes: usize,
     ) -> Result<Self, IndexError> {
-        let path = generation.join(run_file(&run.name, Kind::Postings));
+        let path = generation.join(run_file(&run.name, FileKind::Postings));
         let window_bytes = window_bytes.max(TAIL_BYTES as usize).max(BLOCK_BYTES);
-        let mut payload = Window::open(&path, window_bytes)?;
+        let mut payload = FileWindow::open(&path, window_bytes)?;
         let length = payload.length();
         let first = usize::try_from(length).map_or(HEADER_BYTES, |length| length.min(HEADER_BYTES));
         let header = PostingsHeader::parse(&path, payload.read(0, first)?, length)?;
         check_agreement(run, (lexicon.path(), lexicon.header()), (&path, &header))?;
         // Blocks are copied with bounds that are not checked.
         let payload = verifying(payload, &header)?;
-        let (documents, docids, tfs) = (run.documents, [0; MAX_BLOCK], [0; MAX_BLOCK]);
+        let documents = run.documents;
+        let docids = [0; MAX_BLOCK];
+        let tfs = [0; MAX_BLOCK];
         Ok(Self {
             path,
             payload,
             header,
             documents,
             base,
-            columns: Columns::default(),
+            columns: SegmentColumns::default(),
             docids,
             tfs,
         })
@@ -228,9 +232,11 @@ impl ListSource {
         let start = self.start(&list)?;
         let Self { path, payload, documents, base, docids, tfs, .. } = self;
         let wrong = |error| IndexError::list(path, start)(error);
-        let (df, size) = (list.df as usize, usize::try_from(list.bytes).unwrap_or(usize::MAX));
+        let df = list.df as usize;
+        let size = usize::try_from(list.bytes).unwrap_or(usize::MAX);
         let bytes = payload.read(start, size)?;
-        let (gaps, tfs) = (&mut docids[..df], &mut tfs[..df]);
+        let gaps = &mut docids[..df];
+        let tfs = &mut tfs[..df];
         let mut at = 0;
         let count = folded::get_many(bytes, &mut at, gaps, tfs);
         let all = gaps.iter().map(|&gap| u64::from(gap) + 1).sum::<u64>();
@@ -259,7 +265,8 @@ impl ListSource {
         let view = ListView::of_form(header.form, list.df, list.bytes, bytes).map_err(wrong)?;
         let block_len = view.block_len();
         for block in 0..view.full_blocks() {
-            let (docids, tfs) = (&mut docids[..block_len], &mut tfs[..block_len]);
+            let docids = &mut docids[..block_len];
+            let tfs = &mut tfs[..block_len];
             let line = view.block(block).map_err(wrong)?;
             view.docids_of(&line, columns, *documents, docids).map_err(wrong)?;
             if view.form().has_segments()
@@ -284,11 +291,14 @@ impl ListSource {
         let wrong = |error| IndexError::list(&path, start)(error);
         let form = self.header.form;
         let block_len = form.block_len();
-        let layout = Layout::new(form, list.df, list.bytes).map_err(wrong)?;
+        let layout = ListLayout::new(form, list.df, list.bytes).map_err(wrong)?;
         let header = self.header;
-        let open = || verifying(Window::open(&path, ARRAY_WINDOW_BYTES)?, &header);
-        let (mut last_docids, mut notes, mut bounds) = (open()?, open()?, open()?);
-        let (mut offset, mut previous) = (0, BEFORE_FIRST);
+        let open = || verifying(FileWindow::open(&path, ARRAY_WINDOW_BYTES)?, &header);
+        let mut last_docids = open()?;
+        let mut notes = open()?;
+        let mut bounds = open()?;
+        let mut offset = 0;
+        let mut previous = BEFORE_FIRST;
         let mut segment = OpenSegment::default();
         for block in 0..u64::from(layout.full) {
             let at = start + layout.last_docids + 4 * block;
@@ -323,12 +333,14 @@ impl ListSource {
             // lead astray.
             let bytes = line.bytes().min(BLOCK_BYTES - SLACK);
             if offset + bytes as u64 > layout.last_docids {
-                let (expected, found) = (bytes as u64, layout.last_docids - offset);
+                let expected = bytes as u64;
+                let found = layout.last_docids - offset;
                 return Err(wrong(ListError::CutShort { offset, expected, found }));
             }
             let payload = self.payload.read(start + offset, bytes + SLACK)?;
-            let mut source = Source::alone(payload);
-            let (docids, tfs) = (&mut self.docids[..block_len], &mut self.tfs[..block_len]);
+            let mut source = BlockSource::alone(payload);
+            let docids = &mut self.docids[..block_len];
+            let tfs = &mut self.tfs[..block_len];
             let is_taken = if form.has_segments() {
                 source.columns = self.columns.lists(segment.shared());
                 line.docids(source, self.documents, docids).map_err(wrong)?;
@@ -363,7 +375,8 @@ impl ListSource {
         }
         let count = layout.tail_len as usize;
         let bytes = self.payload.read(start + offset, tail as usize)?;
-        let (docids, tfs) = (&mut self.docids, &mut self.tfs);
+        let docids = &mut self.docids;
+        let tfs = &mut self.tfs;
         decode_tail(bytes, offset, count, previous, self.documents, docids, tfs).map_err(wrong)?;
         self.base.push(&docids[..count], &tfs[..count], target)?;
         target.drain(&mut drain)
@@ -388,9 +401,9 @@ impl OpenSegment {
     /// `offset`.
     fn read(
         &mut self,
-        (payload, notes): (&mut Window, &mut Window),
+        (payload, notes): (&mut FileWindow, &mut FileWindow),
         start: u64,
-        (form, layout): (Form, &Layout),
+        (form, layout): (Form, &ListLayout),
         number: usize,
         offset: u64,
     ) -> Result<(), IndexError> {
@@ -408,7 +421,8 @@ impl OpenSegment {
                 found: found / 4,
             }));
         }
-        let (expected, found) = (self.segment.shared_bytes(), layout.last_docids - offset);
+        let expected = self.segment.shared_bytes();
+        let found = layout.last_docids - offset;
         let most = found.min(MOST_SHARED_BYTES);
         if expected > most {
             return Err(wrong(ListError::CutShort { offset, expected, found: most }));
@@ -446,7 +460,8 @@ impl Base {
     /// `first` is the place of the merged run's first document among the lengths, `documents` the
     /// number of its documents before those of this run.
     pub(super) fn new(first: u32, documents: u32, deletions: Option<Arc<Deletions>>) -> Self {
-        let (docids, tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
+        let docids = [0; MAX_BLOCK];
+        let tfs = [0; MAX_BLOCK];
         Self { first, documents, deletions, codes: [0; MAX_BLOCK], docids, tfs }
     }
 
@@ -463,14 +478,16 @@ impl Base {
         tfs: &[u32],
         target: &mut impl Target,
     ) -> Result<(), IndexError> {
-        let (mut docids, mut tfs) = (docids, tfs);
+        let mut docids = docids;
+        let mut tfs = tfs;
         if let Some(deletions) = &self.deletions {
             let mut count = 0;
             for (&docid, &tf) in docids.iter().zip(tfs).filter(|of| !deletions.contains(*of.0)) {
                 (self.docids[count], self.tfs[count]) = (docid - deletions.before(docid), tf);
                 count += 1;
             }
-            (docids, tfs) = (&self.docids[..count], &self.tfs[..count]);
+            docids = &self.docids[..count];
+            tfs = &self.tfs[..count];
         }
         target.take((self.first, self.documents), docids, tfs, &mut self.codes)
     }

@@ -8,14 +8,14 @@ const KEY_SUFFIX_BYTES: usize = 13;
 /// A stream's present term in short, big-endian: two bytes of collection, the first 13 bytes of the
 /// suffix, zero where it has none, and the suffix's length, or 14 if that is more. The order of
 /// keys is that of their terms; of equal keys only those that end with 14 can have different terms.
-type Key = u128;
+type TermKey = u128;
 
 #[derive(Debug)]
 pub(super) struct TermMerge {
     streams: Vec<LexiconStream>,
     /// Streams that have a term, the least on top; equal terms in the order of the streams.
-    heap: Vec<(Key, usize)>,
-    key: Key,
+    heap: Vec<(TermKey, usize)>,
+    key: TermKey,
     suffix: Vec<u8>,
 }
 
@@ -92,7 +92,8 @@ impl TermMerge {
 
     #[inline]
     fn before(&self, a: usize, b: usize) -> bool {
-        let (a, b) = (self.heap[a], self.heap[b]);
+        let a = self.heap[a];
+        let b = self.heap[b];
         if a.0 != b.0 || is_whole(a.0) {
             return a < b;
         }
@@ -102,7 +103,7 @@ impl TermMerge {
 }
 
 #[inline]
-fn key(stream: &LexiconStream) -> Key {
+fn key(stream: &LexiconStream) -> TermKey {
     let term = stream.term();
     let mut bytes = [0; 16];
     bytes[..2].copy_from_slice(&term.collection.to_be_bytes());
@@ -113,6 +114,6 @@ fn key(stream: &LexiconStream) -> Key {
 }
 
 #[inline]
-fn is_whole(key: Key) -> bool {
+fn is_whole(key: TermKey) -> bool {
     key as u8 <= KEY_SUFFIX_BYTES as u8
 }

@@ -1,7 +1,7 @@
 //! Tests of merging: many runs give the bytes of one.
 
 use super::lengths::Lengths;
-use super::source::{Base, Encoding, ListSource};
+use super::source::{Base, ListEncoding, ListSource};
 use super::terms::TermMerge;
 use super::*;
 use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
@@ -67,7 +67,8 @@ proptest! {
         threads in 1..5usize,
     ) {
         let collection = collection(seed, documents, vocabulary);
-        let (one, many) = (generation(), generation());
+        let one = generation();
+        let many = generation();
         let (expected, _) = write_run(one.path(), 0, 0, &collection);
         let (runs, _) = write_runs(many.path(), &collection, &sorted(cuts, documents));
 
@@ -133,7 +134,7 @@ proptest! {
             });
         let expected = (0..).zip(expected).filter(|(docid, _)| !gone.contains(docid));
         prop_assert_eq!(documents, Vec::from_iter(expected.map(|(_, document)| document)));
-        for kind in [Kind::Lexicon, Kind::Postings, Kind::Lengths] {
+        for kind in [FileKind::Lexicon, FileKind::Postings, FileKind::Lengths] {
             let [found, expected] = [&merged, &one]
                 .map(|folder| fs::read(folder.path().join(run_file("000000", kind))).unwrap());
             prop_assert!(found == expected, "{kind:?}");
@@ -215,15 +216,15 @@ proptest! {
             table.push("", length(docid), Location::default(), 0).unwrap();
         }
         table.finish().unwrap();
-        let path = folder.path().join(run_file(&run.name, Kind::Lengths));
+        let path = folder.path().join(run_file(&run.name, FileKind::Lengths));
         let lengths = Lengths::read(&path, 1 << 20, 1).unwrap();
 
-        let path = folder.path().join(run_file(&run.name, Kind::Lexicon));
+        let path = folder.path().join(run_file(&run.name, FileKind::Lexicon));
         let mut lexicon = LexiconStream::open(&path, 0).unwrap();
         let mut source = ListSource::open(folder.path(), &run, &lexicon, Base::new(7, base, None), 0).unwrap();
         prop_assert!(lexicon.advance().unwrap());
         let mut found = Vec::new();
-        let mut encoding = Encoding { lengths: &lengths, encoder: &mut encoder };
+        let mut encoding = ListEncoding { lengths: &lengths, encoder: &mut encoder };
         source.append(lexicon.term().list, &mut encoding, |payload| {
             found.append(payload);
             Ok(())
@@ -252,7 +253,8 @@ fn runs_must_follow_each_other() {
 
 #[test]
 fn damaged_runs_give_errors_and_no_panic() {
-    let (from, to) = (generation(), generation());
+    let from = generation();
+    let to = generation();
     let mut documents = collection(3, 700, 20);
     for terms in &mut documents {
         terms.insert("common".into(), 100_000);
@@ -289,7 +291,8 @@ fn damaged_runs_give_errors_and_no_panic() {
 
 #[test]
 fn an_index_is_merged_to_what_one_run_would_have_been() {
-    let (one, many) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let one = tempfile::tempdir().unwrap();
+    let many = tempfile::tempdir().unwrap();
     let collection = collection(5, 500, 300);
     build(one.path(), &collection, &[]);
     build(many.path(), &collection, &[100, 100, 499]);

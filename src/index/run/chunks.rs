@@ -1,13 +1,13 @@
 //! Hands over lists that come one after the other in chunks with their layout.
 
-use super::lay::{LaidChunk, Layout, Stretch};
+use super::lay::{ChunkLayout, LaidChunk, ListStretch};
 use crate::index::error::IndexError;
 use crate::index::list::Form;
 use std::path::Path;
 
 /// Encoded lists in a payload, on their way.
 pub(crate) struct ListChunks<'a, G> {
-    layout: Layout,
+    layout: ChunkLayout,
     chunk_bytes: usize,
     /// The generation's, for messages.
     folder: &'a Path,
@@ -17,7 +17,7 @@ pub(crate) struct ListChunks<'a, G> {
 impl<'a, G: FnMut(LaidChunk) -> Result<(), IndexError>> ListChunks<'a, G> {
     /// Gives chunks of about so many bytes to `give`.
     pub(crate) fn new(form: Form, folder: &'a Path, chunk_bytes: usize, give: G) -> Self {
-        Self { layout: Layout::new(form), chunk_bytes, folder, give }
+        Self { layout: ChunkLayout::new(form), chunk_bytes, folder, give }
     }
 
     /// The payload has another part of the list of a term of this collection at its end: hands the
@@ -47,7 +47,7 @@ impl<'a, G: FnMut(LaidChunk) -> Result<(), IndexError>> ListChunks<'a, G> {
         let laid = self.layout.list(term, list, payload.len());
         laid.map_err(|reason| IndexError::refused(self.folder, reason))?;
         let LaidChunk { stretches, terms, .. } = self.layout.chunk();
-        let tables = terms.len() + stretches.len() * size_of::<Stretch>();
+        let tables = terms.len() + stretches.len() * size_of::<ListStretch>();
         if payload.len() + tables < self.chunk_bytes { Ok(()) } else { self.give(payload, false) }
     }
 

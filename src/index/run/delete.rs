@@ -6,10 +6,10 @@ use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, FileEntry, StorageFile};
-use crate::index::format::{HEADER_BYTES, Header, Kind, run_file};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, run_file};
 use crate::index::generations::manifest::{Deleted, RunEntry};
 use crate::index::lexicon::LexiconStream;
-use crate::index::list::{BEFORE_FIRST, Columns, ListError, ListView, MAX_BLOCK};
+use crate::index::list::{BEFORE_FIRST, ListError, ListView, MAX_BLOCK, SegmentColumns};
 use std::path::Path;
 
 const WINDOW_BYTES: usize = 64 << 10;
@@ -27,7 +27,7 @@ pub(crate) fn write_deletions(
     files: &mut Vec<FileEntry>,
     docids: &[u32],
 ) -> Result<(), IndexError> {
-    let name = run_file(&run.name, Kind::Deletions);
+    let name = run_file(&run.name, FileKind::Deletions);
     let path = generation.join(&name);
     let mut bits = vec![0u64; (run.documents as usize).div_ceil(64)];
     for &docid in docids {
@@ -57,7 +57,7 @@ pub(crate) fn write_deletions(
     let Deleted { documents, tokens, postings } = deletions.totals;
     let lists = deletions.lists.len() as u64;
     let values = [run.documents.into(), documents.into(), tokens, postings, lists];
-    files.push(file.finish(Header { kind: Kind::Deletions, values, last: 0 })?);
+    files.push(file.finish(FileHeader { kind: FileKind::Deletions, values, last: 0 })?);
     Ok(())
 }
 
@@ -91,10 +91,13 @@ fn count(generation: &Path, entry: &RunEntry, bits: Vec<u64>) -> Result<Deletion
 }
 
 fn of_list(list: &ListView<'_>, documents: u32, deletions: &Deletions) -> Result<u32, ListError> {
-    let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
-    let (mut columns, block_len) = (Columns::default(), list.block_len());
+    let mut docids = [0; MAX_BLOCK];
+    let mut tfs = [0; MAX_BLOCK];
+    let mut columns = SegmentColumns::default();
+    let block_len = list.block_len();
     let count = |docids: &[u32]| docids.iter().filter(|docid| deletions.contains(**docid)).count();
-    let (mut found, mut previous) = (0, BEFORE_FIRST);
+    let mut found = 0;
+    let mut previous = BEFORE_FIRST;
     for block in 0..list.full_blocks() {
         let last = list.last_docid(block);
         // Docids of a block lie behind those of the one before, up to its last.

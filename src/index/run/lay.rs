@@ -13,7 +13,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// A maker that waits for this to be dropped may go on then.
-pub(crate) type Guard = Arc<dyn Any + Send + Sync>;
+pub(crate) type MakerGuard = Arc<dyn Any + Send + Sync>;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunPart {
@@ -25,7 +25,7 @@ pub struct RunPart {
 
 /// Neighbouring lists, or parts of lists, and the numbers of their terms for the lexicon.
 #[derive(Clone, Copy, Debug)]
-pub struct Stretch {
+pub struct ListStretch {
     pub collection: u16,
     /// Begins at a multiple of 16 bytes; others follow directly on the stretch before.
     pub is_aligned: bool,
@@ -40,7 +40,7 @@ pub struct Stretch {
 /// The bytes from byte `at` of the lists of a run on: the lists of these stretches, which lie end
 /// to end in the `payload`, and zeros before those that begin at a multiple of 16 bytes.
 pub(crate) fn padded<'a>(
-    stretches: &[Stretch],
+    stretches: &[ListStretch],
     mut at: u64,
     mut payload: &'a [u8],
 ) -> impl Iterator<Item = &'a [u8]> {
@@ -57,7 +57,7 @@ pub(crate) fn padded<'a>(
 pub struct LaidChunk {
     pub part: RunPart,
     /// One behind another.
-    pub stretches: Vec<Stretch>,
+    pub stretches: Vec<ListStretch>,
     pub payload: Vec<u8>,
     /// The file of the lists of the run, if their bytes are in place there; then there is no
     /// payload.
@@ -72,19 +72,19 @@ pub struct LaidChunk {
     /// All of the run comes from one source, whatever the owners of collections.
     pub whole: bool,
     /// Dropped when the chunk is not needed any more: its maker may wait for the memory.
-    pub guard: Option<Guard>,
+    pub guard: Option<MakerGuard>,
 }
 
 impl LaidChunk {
     /// The lists that end here, and their postings.
     pub(crate) fn ended(&self) -> (u64, u64) {
-        let ended = |(terms, postings), s: &Stretch| (terms + s.terms, postings + s.postings);
+        let ended = |(terms, postings), s: &ListStretch| (terms + s.terms, postings + s.postings);
         self.stretches.iter().fold((0, 0), ended)
     }
 }
 
 /// Lays out lists of one source of a run, or some neighbouring ones.
-pub(crate) struct Layout {
+pub(crate) struct ChunkLayout {
     form: Form,
     coder: TermCoder,
     /// A list has begun and not ended, of which `came` bytes are there.
@@ -95,7 +95,7 @@ pub(crate) struct Layout {
     at: usize,
 }
 
-impl Layout {
+impl ChunkLayout {
     pub(crate) fn new(form: Form) -> Self {
         Self::behind(form, TermCoder::default())
     }
@@ -144,7 +144,7 @@ impl Layout {
 
     fn extend(&mut self, collection: u16, is_long: bool, payload_bytes: usize) {
         let LaidChunk { stretches, blocks, .. } = &mut self.chunk;
-        let stretch = |is_aligned| Stretch {
+        let stretch = |is_aligned| ListStretch {
             collection,
             is_aligned,
             payload_bytes: 0,

@@ -28,7 +28,8 @@ impl Pages {
         header: &PostingsHeader,
         (start, bytes): (u64, u64),
     ) -> Result<(), IndexError> {
-        let (first, last) = (start / PAGE_BYTES, (start + bytes - 1) / PAGE_BYTES);
+        let first = start / PAGE_BYTES;
+        let last = (start + bytes - 1) / PAGE_BYTES;
         for word in first / 64..=last / 64 {
             let from = first.max(word * 64) % 64;
             let to = last.min(word * 64 + 63) % 64;

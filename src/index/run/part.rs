@@ -5,7 +5,7 @@
 //! Memory: a chunk, one list as bytes, and a byte for each document of the run, which all owners
 //! share.
 
-use super::lay::{LaidChunk, Layout, RunPart};
+use super::lay::{ChunkLayout, LaidChunk, RunPart};
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
 use crate::index::list::{Form, ListEncoder};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub struct PartEncoder {
     /// The list of the present term of `terms` is not encoded to its end.
     in_list: bool,
     encoder: ListEncoder,
-    layout: Layout,
+    layout: ChunkLayout,
     lengths: Arc<Vec<u8>>,
     bytes: Vec<u8>,
     /// Where the current list goes on in `bytes`.
@@ -33,7 +33,9 @@ impl PartEncoder {
         lengths: Arc<Vec<u8>>,
         form: Form,
     ) -> Self {
-        let (encoder, layout, bytes) = (ListEncoder::of_form(form), Layout::new(form), Vec::new());
+        let encoder = ListEncoder::of_form(form);
+        let layout = ChunkLayout::new(form);
+        let bytes = Vec::new();
         Self { part, terms, in_list: false, encoder, layout, lengths, bytes, at: 0 }
     }
 

@@ -7,10 +7,10 @@ use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{HEADER_BYTES, Kind, run_file};
+use crate::index::format::{FileKind, HEADER_BYTES, run_file};
 use crate::index::generations::manifest::{RunEntry, Settings, find_file};
 use crate::index::lexicon::{Lexicon, TermEntry};
-use crate::index::list::{Layout, ListView};
+use crate::index::list::{ListLayout, ListView};
 use std::path::Path;
 
 /// So many bytes of a list, and as many of its arrays, are prefetched.
@@ -39,16 +39,16 @@ impl Run {
     ) -> Result<Self, IndexError> {
         let lexicon = Lexicon::open(
             generation,
-            find_file(files, generation, &run_file(&entry.name, Kind::Lexicon))?,
+            find_file(files, generation, &run_file(&entry.name, FileKind::Lexicon))?,
         )?;
         let mut run = Self::assemble(generation, entry, lexicon)?;
         if entry.deleted.is_some() {
-            let name = run_file(&entry.name, Kind::Deletions);
+            let name = run_file(&entry.name, FileKind::Deletions);
             let file = find_file(files, generation, &name)?;
             run.deletions = Some(Deletions::open(generation, entry, Some(file))?);
         }
         if verify {
-            let file = find_file(files, generation, &run_file(&entry.name, Kind::Postings))?;
+            let file = find_file(files, generation, &run_file(&entry.name, FileKind::Postings))?;
             run.postings.verify(file.bytes, file.crc32)?;
         }
         Ok(run)
@@ -56,7 +56,7 @@ impl Run {
 
     /// Maps the lists of a run and reads only headers and deletions.
     pub(crate) fn open_unverified(generation: &Path, entry: &RunEntry) -> Result<Self, IndexError> {
-        let path = generation.join(run_file(&entry.name, Kind::Lexicon));
+        let path = generation.join(run_file(&entry.name, FileKind::Lexicon));
         let mut run = Self::assemble(generation, entry, Lexicon::open_unverified(&path)?)?;
         let open = |_| Deletions::open(generation, entry, None);
         run.deletions = entry.deleted.map(open).transpose()?;
@@ -64,18 +64,20 @@ impl Run {
     }
 
     fn assemble(generation: &Path, entry: &RunEntry, lexicon: Lexicon) -> Result<Self, IndexError> {
-        let postings = Map::open(&generation.join(run_file(&entry.name, Kind::Postings)))?;
+        let postings = Map::open(&generation.join(run_file(&entry.name, FileKind::Postings)))?;
         let bytes = postings.bytes();
         let header = PostingsHeader::parse(postings.path(), bytes, bytes.len() as u64)?;
         check_agreement(entry, (lexicon.path(), lexicon.header()), (postings.path(), &header))?;
-        let (first_docid, documents) = (entry.first_docid, entry.documents);
+        let first_docid = entry.first_docid;
+        let documents = entry.documents;
         let pages = Pages::new(&header);
         let deletions = None;
         Ok(Self { lexicon, postings, header, pages, first_docid, documents, deletions })
     }
 
     pub(crate) fn check_form(&self, settings: &Settings) -> Result<(), IndexError> {
-        let (expected, found) = (settings.form(), self.header.form);
+        let expected = settings.form();
+        let found = self.header.form;
         if expected == Some(found) {
             return Ok(());
         }
@@ -96,7 +98,7 @@ impl Run {
     /// Prefetches what [`list`](Self::list) reads of a list, and its first block.
     pub(crate) fn prefetch(&self, term: &TermEntry) {
         let bytes = self.postings.from(HEADER_BYTES as u64 + term.offset);
-        let Ok(layout) = Layout::new(self.header.form, term.df, term.bytes) else { return };
+        let Ok(layout) = ListLayout::new(self.header.form, term.df, term.bytes) else { return };
         // The arrays follow one another; the rest of long ones is fetched as it is read.
         for at in [0, layout.last_docids] {
             prefetch_bytes(bytes.get(at as usize..).unwrap_or_default(), FETCHED);
@@ -120,7 +122,8 @@ impl Run {
     pub fn list(&self, term: TermEntry) -> Result<ListView<'_>, IndexError> {
         let end = term.offset.checked_add(term.bytes);
         if end.is_none_or(|end| end > self.header.list_bytes) {
-            let (offset, bytes) = (term.offset, term.bytes);
+            let offset = term.offset;
+            let bytes = term.bytes;
             let found = format!("one of {bytes} bytes {offset} bytes behind the first");
             let expected = format!("a list inside of {} bytes", self.header.list_bytes);
             return Err(IndexError::damaged(self.postings_path(), 32, expected, found));

@@ -7,7 +7,7 @@ use crate::index::documents::{DocumentsWriter, Location};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, FileEntry};
 use crate::index::lexicon::TermCoder;
-use crate::index::list::{BLOCK, Columns, ListEncoder};
+use crate::index::list::{BLOCK, ListEncoder, SegmentColumns};
 use crate::index::testing::{TestList, write_lists};
 use proptest::prelude::*;
 use std::fs;
@@ -62,8 +62,9 @@ fn read(run: &Run) -> Result<Vec<(u32, u32)>, IndexError> {
     for (collection, suffix) in [(0u16, "x"), (11, ""), (11, "b")] {
         let list = run.find(collection, suffix.as_bytes())?.expect("the lexicon has it");
         let wrong = |error| IndexError::list(run.postings_path(), 0)(error);
-        let columns = &mut Columns::default();
-        let (mut docids, mut tfs) = ([0; BLOCK], [0; BLOCK]);
+        let columns = &mut SegmentColumns::default();
+        let mut docids = [0; BLOCK];
+        let mut tfs = [0; BLOCK];
         for i in 0..list.full_blocks() {
             list.decode_block(i, run.documents(), columns, &mut docids).map_err(wrong)?;
             list.decode_tfs(i, columns, &mut tfs).map_err(wrong)?;
@@ -82,7 +83,9 @@ fn lists_with_a_full_block_begin_on_sixteen_bytes() {
     let run = Run::open(folder.path(), &entry, &files, true).unwrap();
     let offset =
         |c, suffix: &str| run.lexicon().find(c, suffix.as_bytes()).unwrap().unwrap().offset;
-    let (x, one, b) = (offset(0, "x"), offset(11, ""), offset(11, "b"));
+    let x = offset(0, "x");
+    let one = offset(11, "");
+    let b = offset(11, "b");
     assert!(x == 0 && b % 16 == 0 && b > one + 1, "{x} {one} {b}");
     let list = run.find(11, b"b").unwrap().unwrap();
     let block = list.bytes_of(&list.block(0).unwrap());
@@ -114,7 +117,8 @@ fn a_flipped_bit_is_an_error_or_makes_no_difference() {
     assert!((8 * 64..8 * 80).contains(&harmless), "{harmless} bits of slack and padding");
     fs::remove_file(&path).unwrap();
     fs::write(&path, &bytes).unwrap();
-    let (path, good) = (path, bytes);
+    let path = path;
+    let good = bytes;
     for length in 0..good.len() {
         fs::remove_file(&path).unwrap();
         fs::write(&path, &good[..length]).unwrap();
@@ -205,14 +209,16 @@ fn owners_parts(threads: usize) -> Vec<FileEntry> {
     let new = NewRun { threads, ..NewRun::alone(folder.path(), 4, Form::default()) };
     let mut run = RunWriter::create(new, vec![0; 2]).unwrap();
     let written = [(); 2].map(|()| Arc::new(()));
-    let (mut made, mut lists) = ([0; 2], [(0, 0); 2]);
+    let mut made = [0; 2];
+    let mut lists = [(0, 0); 2];
     // The first owner is ahead.
     for owner in [0, 1] {
         assert_eq!(encoders[owner].part().owner, owner);
         loop {
             let Some(mut chunk) = encoders[owner].chunk().unwrap() else { continue };
             chunk.guard = Some(written[owner].clone());
-            let (ends, ended) = (chunk.ends, chunk.ended());
+            let ends = chunk.ends;
+            let ended = chunk.ended();
             lists[owner] = (lists[owner].0 + ended.0, lists[owner].1 + ended.1);
             made[owner] += 1;
             run.take(owner, chunk);
@@ -273,7 +279,7 @@ proptest! {
         let mut all = Vec::new();
         let mut chunks = vec![Vec::new(); owners];
         let mut payloads = vec![Vec::new(); owners];
-        let mut layouts: Vec<Layout> = (0..owners).map(|_| Layout::new(Form::default())).collect();
+        let mut layouts: Vec<ChunkLayout> = (0..owners).map(|_| ChunkLayout::new(Form::default())).collect();
         // The last term of each owner, and how many its collection has.
         let mut last = vec![(0, "", 0); owners];
         let mut encoder = ListEncoder::new();
@@ -286,7 +292,9 @@ proptest! {
             // A long list in several parts, each in a chunk of its own.
             let parts = if df >= BLOCK as u32 { 1 + step(3) } else { 1 };
             let owner = usize::from(*collection) * 5 % owners;
-            let (chunks, layout, last) = (&mut chunks[owner], &mut layouts[owner], &mut last[owner]);
+            let chunks = &mut chunks[owner];
+            let layout = &mut layouts[owner];
+            let last = &mut last[owner];
             let chunk = &mut payloads[owner];
             for number in 0..parts {
                 let here = &payload[payload.len() * number / parts..payload.len() * (number + 1) / parts];
@@ -294,7 +302,7 @@ proptest! {
                     chunks.push(layout.take(std::mem::take(chunk)));
                     if number == 0 && last.2 > 0 {
                         // The layout knows only what precedes.
-                        *layout = Layout::behind(Form::default(), TermCoder::behind(last.0, last.1.as_bytes(), last.2));
+                        *layout = ChunkLayout::behind(Form::default(), TermCoder::behind(last.0, last.1.as_bytes(), last.2));
                     }
                 }
                 chunk.extend_from_slice(here);
@@ -364,7 +372,7 @@ fn expected_postings(lists: &[TestList<'_>]) -> Vec<u8> {
 #[test]
 fn lists_that_do_not_fit_are_not_laid_out() {
     let lay = |lists: &[(&str, u32, u64)]| {
-        let mut layout = Layout::new(Form::default());
+        let mut layout = ChunkLayout::new(Form::default());
         (1..).zip(lists).try_for_each(|(n, &(suffix, df, bytes))| {
             layout.list((3, suffix.as_bytes()), (df, bytes), 2 * n)
         })
@@ -372,7 +380,7 @@ fn lists_that_do_not_fit_are_not_laid_out() {
     assert_eq!(lay(&[("a", 1, 2), ("b", 1, 2)]), Ok(()));
     assert_eq!(lay(&[("b", 1, 2), ("a", 1, 2)]), Err("terms come in rising order"));
     assert_eq!(lay(&[("a", 1, 3)]), Err("a list came with other bytes than it has"));
-    let mut layout = Layout::new(Form::default());
+    let mut layout = ChunkLayout::new(Form::default());
     layout.part(3, 2);
     let reason = "a list without a full block came in parts";
     assert_eq!(layout.list((3, b"a"), (127, 4), 4), Err(reason));

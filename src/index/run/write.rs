@@ -7,12 +7,14 @@
 //! the place of each stretch is decided here; threads gather, sum and write the bytes.
 
 use super::WrittenRun;
-use super::lay::{Guard, LaidChunk, Stretch};
+use super::lay::{LaidChunk, ListStretch, MakerGuard};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{
-    Durability, FilledFile, GatheredFile, Source, StorageFile, WRITE_BUFFER_BYTES,
+    Durability, FilledFile, GatheredFile, SharedBytes, StorageFile, WRITE_BUFFER_BYTES,
 };
-use crate::index::format::{Header, Kind, LIST_ALIGNMENT, POSTINGS_SLACK, run_file, run_name};
+use crate::index::format::{
+    FileHeader, FileKind, LIST_ALIGNMENT, POSTINGS_SLACK, run_file, run_name,
+};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{BlockStart, CodedTerms, LexiconWriter};
 use crate::index::list::Form;
@@ -49,7 +51,7 @@ const LARGE: usize = WRITE_BUFFER_BYTES / 2;
 /// The lists of a chunk, until all of them are written.
 struct Payload {
     bytes: Vec<u8>,
-    _guard: Option<Guard>,
+    _guard: Option<MakerGuard>,
 }
 
 impl AsRef<[u8]> for Payload {
@@ -58,50 +60,50 @@ impl AsRef<[u8]> for Payload {
     }
 }
 
-struct Head {
-    stretches: Vec<Stretch>,
+struct ChunkHead {
+    stretches: Vec<ListStretch>,
     terms: Vec<u8>,
     blocks: Vec<BlockStart>,
     /// None if the lists are in place already.
-    payload: Option<Source>,
+    payload: Option<SharedBytes>,
     ends: bool,
-    placed: Placed,
-    _guard: Option<Guard>,
+    placed: PlacedCounts,
+    _guard: Option<MakerGuard>,
 }
 
 #[derive(Default)]
-struct Placed {
+struct PlacedCounts {
     stretches: usize,
     terms: usize,
     blocks: usize,
     payload: usize,
 }
 
-impl Head {
+impl ChunkHead {
     fn new(chunk: LaidChunk) -> Self {
         let LaidChunk { stretches, terms, blocks, payload, placed, ends, guard, .. } = chunk;
         let is_large = payload.len() >= LARGE;
         let (of_payload, _guard) = if is_large { (guard, None) } else { (None, guard) };
         let payload = Payload { bytes: payload, _guard: of_payload };
-        let payload = placed.is_none().then(|| Arc::new(payload) as Source);
-        Self { stretches, terms, blocks, payload, ends, placed: Placed::default(), _guard }
+        let payload = placed.is_none().then(|| Arc::new(payload) as SharedBytes);
+        Self { stretches, terms, blocks, payload, ends, placed: PlacedCounts::default(), _guard }
     }
 
-    fn next(&self) -> Option<&Stretch> {
+    fn next(&self) -> Option<&ListStretch> {
         self.stretches.get(self.placed.stretches)
     }
 }
 
 #[derive(Default)]
-struct Queue {
+struct ChunkQueue {
     /// The first of them has a stretch that is not placed.
-    chunks: VecDeque<Head>,
+    chunks: VecDeque<ChunkHead>,
     ended: bool,
     /// No collection before this one follows.
     last: u16,
 }
 
-impl Queue {
+impl ChunkQueue {
     /// Drops chunks of which all is placed.
     fn pass(&mut self) {
         while let Some(head) = self.chunks.front()
@@ -115,7 +117,7 @@ impl Queue {
     /// The collection that has to be next before the next chunk is placed, and whether that chunk
     /// is there; nothing at the end.
     fn turn(&self) -> Option<(u16, bool)> {
-        match self.chunks.front().and_then(Head::next) {
+        match self.chunks.front().and_then(ChunkHead::next) {
             Some(stretch) => Some((stretch.collection, true)),
             None => (!self.ended).then_some((self.last, false)),
         }
@@ -127,9 +129,9 @@ pub(crate) struct RunWriter {
     form: Form,
     lexicon: LexiconWriter,
     postings: GatheredFile,
-    sources: Vec<Queue>,
-    /// The [turn](Queue::turn) of each source that has not ended, and its number. A collection has
-    /// one source: of two with the same, one awaits another.
+    sources: Vec<ChunkQueue>,
+    /// The [turn](ChunkQueue::turn) of each source that has not ended, and its number. A collection
+    /// has one source: of two with the same, one awaits another.
     turns: BTreeSet<((u16, bool), usize)>,
 }
 
@@ -139,17 +141,18 @@ impl RunWriter {
     pub(crate) fn create(run: NewRun<'_>, sources: Vec<u16>) -> Result<Self, IndexError> {
         let NewRun { folder, number, form, durability, lists, threads } = run;
         let name = run_name(number);
-        let lexicon = run_file(&name, Kind::Lexicon);
+        let lexicon = run_file(&name, FileKind::Lexicon);
         let lexicon = LexiconWriter::create(folder, &lexicon, durability, form.block_len())?;
         let postings = match lists {
             Some(file) => GatheredFile::by_others(file)?,
             None => {
-                let name = run_file(&name, Kind::Postings);
+                let name = run_file(&name, FileKind::Postings);
                 GatheredFile::new(StorageFile::create(folder, &name, durability)?, threads)?
             }
         };
         let turns = (0..).zip(&sources).map(|(source, &last)| ((last, false), source)).collect();
-        let sources = sources.into_iter().map(|last| Queue { last, ..Queue::default() }).collect();
+        let sources =
+            sources.into_iter().map(|last| ChunkQueue { last, ..ChunkQueue::default() }).collect();
         Ok(Self { number, form, lexicon, postings, sources, turns })
     }
 
@@ -161,7 +164,7 @@ impl RunWriter {
         if let Some(turn) = queue.turn() {
             self.turns.remove(&(turn, source));
         }
-        queue.chunks.push_back(Head::new(chunk));
+        queue.chunks.push_back(ChunkHead::new(chunk));
         queue.pass();
         self.turns.extend(queue.turn().map(|turn| (turn, source)));
     }
@@ -192,7 +195,7 @@ impl RunWriter {
 
     /// Places the stretches of one collection, the next of a source.
     fn place(&mut self, source: usize) -> Result<(), IndexError> {
-        let Queue { chunks, last, .. } = &mut self.sources[source];
+        let ChunkQueue { chunks, last, .. } = &mut self.sources[source];
         let head = chunks.front_mut().expect("a chunk whose turn it is");
         *last = head.next().map_or(*last, |stretch| stretch.collection);
         while let Some(stretch) = head.stretches.get(head.placed.stretches)
@@ -223,7 +226,9 @@ impl RunWriter {
                 None => self.postings.pass(end),
             }
             placed.stretches += 1;
-            (placed.payload, placed.terms, placed.blocks) = (payload.end, terms.end, blocks.end);
+            placed.payload = payload.end;
+            placed.terms = terms.end;
+            placed.blocks = blocks.end;
         }
         self.postings.check()
     }
@@ -234,15 +239,16 @@ impl RunWriter {
     pub(crate) fn finish(self, first_docid: u32, documents: u32) -> Result<WrittenRun, IndexError> {
         let Self { number, form, lexicon, postings, .. } = self;
         let (mut file, sums) = postings.end()?;
-        let (list_bytes, terms, postings) =
-            (file.body_bytes(), lexicon.terms(), lexicon.postings());
+        let list_bytes = file.body_bytes();
+        let terms = lexicon.terms();
+        let postings = lexicon.postings();
         file.pad()?;
         file.write(&[0; POSTINGS_SLACK as usize])?;
         sums.map_or(Ok(()), |sums| sums.pour(&mut file))?;
         file.pad()?;
         let [codec, block_len] = form.numbers();
         let values = [terms, postings, list_bytes, codec, block_len];
-        let header = Header { kind: Kind::Postings, values, last: 0 };
+        let header = FileHeader { kind: FileKind::Postings, values, last: 0 };
         let files = vec![lexicon.finish()?, file.finish(header)?];
         let name = run_name(number);
         let run = RunEntry { name, first_docid, documents, terms, postings, ..RunEntry::default() };

@@ -125,7 +125,9 @@ pub(crate) fn write_runs(
     collection: &[BTreeMap<String, u32>],
     cuts: &[usize],
 ) -> (Vec<RunEntry>, Vec<FileEntry>) {
-    let (mut runs, mut files, mut start) = (Vec::new(), Vec::new(), 0);
+    let mut runs = Vec::new();
+    let mut files = Vec::new();
+    let mut start = 0;
     for (number, end) in (0..).zip(cuts.iter().copied().chain([collection.len()])) {
         let (run, more) = write_run(generation, number, start as u32, &collection[start..end]);
         runs.push(run);
@@ -158,7 +160,8 @@ pub(crate) fn write_documents(
     for (docid, terms) in (first_docid..).zip(collection) {
         let input = 1 + docid / DOCUMENTS_OF_INPUT;
         let location = Location { offset: u64::from(docid) * 10, bytes: 10, input };
-        let (name, length) = (format!("doc-{docid}"), terms.values().sum());
+        let name = format!("doc-{docid}");
+        let length = terms.values().sum();
         let hash = u64::from(docid).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         documents.push(&name, length, location, hash).unwrap();
     }

@@ -1,7 +1,7 @@
 //! What finders of borders say of the bytes that are there.
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FoundBorder {
     /// No piece ends in them, as far as one can tell.
     Nothing,
     /// The first border where the piece may end.

@@ -1,12 +1,12 @@
 //! Finds where records end that may hold line ends: CSV with quoted fields, and JSON over several
 //! lines.
 
-use super::found::{Found, Gone};
+use super::found::{FoundBorder, Gone};
 use memchr::{memchr, memchr2};
 
 /// What has to be known of the bytes before to tell where a record ends. The default stands at a
 /// record's begin.
-pub(in crate::input) trait Machine: Default {
+pub(in crate::input) trait BorderMachine: Default {
     /// Reads on from a place in `bytes`. Returns the place behind the next record's end, or nothing
     /// if all bytes were read before it came; then the machine is to go on behind them.
     fn next(&mut self, bytes: &[u8], from: usize) -> Option<usize>;
@@ -23,30 +23,34 @@ pub(in crate::input) struct MachineBorders<M> {
     dropping: M,
 }
 
-impl<M: Machine> MachineBorders<M> {
+impl<M: BorderMachine> MachineBorders<M> {
     pub(in crate::input) fn new(max_document: u64) -> Self {
         Self { max_document, ..Self::default() }
     }
 
-    pub(in crate::input) fn find(&mut self, bytes: &[u8], least: usize) -> Found {
+    pub(in crate::input) fn find(&mut self, bytes: &[u8], least: usize) -> FoundBorder {
         // Only the record that reaches beyond the piece can be too long to be kept.
         if bytes.len() < least {
-            return Found::Nothing;
+            return FoundBorder::Nothing;
         }
         let long = |length: usize| length as u64 > self.max_document;
         while let Some(end) = self.machine.next(bytes, self.read) {
             self.read = end;
             if end >= least {
                 return if long(end - self.record) {
-                    Found::Long(self.record)
+                    FoundBorder::Long(self.record)
                 } else {
-                    Found::End(end)
+                    FoundBorder::End(end)
                 };
             }
             self.record = end;
         }
         self.read = bytes.len();
-        if long(bytes.len() - self.record) { Found::Long(self.record) } else { Found::Nothing }
+        if long(bytes.len() - self.record) {
+            FoundBorder::Long(self.record)
+        } else {
+            FoundBorder::Nothing
+        }
     }
 
     /// The next piece begins at a record's begin.
@@ -123,7 +127,7 @@ impl Json {
     }
 }
 
-impl Machine for Json {
+impl BorderMachine for Json {
     fn next(&mut self, bytes: &[u8], from: usize) -> Option<usize> {
         let mut at = from;
         while at < bytes.len() {
@@ -154,7 +158,7 @@ pub(in crate::input) enum Csv {
     Quote,
 }
 
-impl Machine for Csv {
+impl BorderMachine for Csv {
     fn next(&mut self, bytes: &[u8], from: usize) -> Option<usize> {
         let mut at = from;
         while at < bytes.len() {
@@ -187,7 +191,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn ends<M: Machine>(bytes: &[u8]) -> Vec<usize> {
+    fn ends<M: BorderMachine>(bytes: &[u8]) -> Vec<usize> {
         let mut machine = M::default();
         let mut ends: Vec<usize> = Vec::new();
         while let Some(end) = machine.next(bytes, ends.last().copied().unwrap_or(0)) {
@@ -208,8 +212,10 @@ mod tests {
             bytes in proptest::collection::vec(proptest::sample::select(b"\"\\{}[],;\n a".to_vec()), 0..60),
             cut in 0usize..60,
         ) {
-            fn parts<M: Machine>(bytes: &[u8], cut: usize) -> Vec<usize> {
-                let (mut machine, mut ends, mut read) = (M::default(), Vec::new(), 0);
+            fn parts<M: BorderMachine>(bytes: &[u8], cut: usize) -> Vec<usize> {
+                let mut machine = M::default();
+                let mut ends = Vec::new();
+                let mut read = 0;
                 for part in [&bytes[..cut], bytes] {
                     while let Some(end) = machine.next(part, read) {
                         ends.push(end);

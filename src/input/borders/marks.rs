@@ -1,6 +1,6 @@
 //! Finds borders of records that end with a mark.
 
-use super::found::{Found, Gone};
+use super::found::{FoundBorder, Gone};
 use memchr::{memchr, memrchr};
 
 /// What stands at the end of every record, and nowhere else. Two of them never overlap, so that
@@ -23,7 +23,7 @@ pub(in crate::input) const LINE_END: Mark = Mark {
     last: |bytes| Some(memrchr(b'\n', bytes)? + 1),
 };
 
-pub(in crate::input) struct Marks {
+pub(in crate::input) struct BorderMarks {
     mark: Mark,
     max_document: u64,
     /// No mark that may end the piece begins before this place.
@@ -32,7 +32,7 @@ pub(in crate::input) struct Marks {
     last_record: Option<usize>,
 }
 
-impl Marks {
+impl BorderMarks {
     pub(super) fn new(mark: Mark, max_document: u64) -> Self {
         Self { mark, max_document, searched: 0, last_record: None }
     }
@@ -42,21 +42,21 @@ impl Marks {
         self.last_record = None;
     }
 
-    pub(super) fn find(&mut self, bytes: &[u8], least: usize) -> Found {
+    pub(super) fn find(&mut self, bytes: &[u8], least: usize) -> FoundBorder {
         let Mark { bytes: mark_bytes, end_bytes, first, last } = self.mark;
         if bytes.len() < least {
-            return Found::Nothing;
+            return FoundBorder::Nothing;
         }
         let end = first(bytes, self.searched.max(least.saturating_sub(mark_bytes)));
         let before = &bytes[..least - 1];
         let record = *self.last_record.get_or_insert_with(|| last(before).unwrap_or(0));
         let length = end.map_or(bytes.len(), |end| end - end_bytes) - record;
         match end {
-            _ if length as u64 > self.max_document => Found::Long(record),
-            Some(end) => Found::End(end),
+            _ if length as u64 > self.max_document => FoundBorder::Long(record),
+            Some(end) => FoundBorder::End(end),
             None => {
                 self.searched = bytes.len().saturating_sub(mark_bytes - 1);
-                Found::Nothing
+                FoundBorder::Nothing
             }
         }
     }

@@ -1,4 +1,4 @@
-use super::super::document::{self, Kept};
+use super::super::document::{self, KeptDocuments};
 use super::*;
 use crate::input::formats::trec::TrecParser;
 use crate::input::formats::warc::WarcParser;
@@ -188,10 +188,13 @@ fn shown(pieces: Vec<Piece>) -> Vec<Shown> {
 }
 
 /// Documents, and what is skipped, of all pieces; places are those in the stream.
-fn parsed<'a>(format: Format, pieces: impl IntoIterator<Item = (u64, &'a [u8], bool)>) -> Kept {
-    let mut all = Kept::default();
+fn parsed<'a>(
+    format: Format,
+    pieces: impl IntoIterator<Item = (u64, &'a [u8], bool)>,
+) -> KeptDocuments {
+    let mut all = KeptDocuments::default();
     for (offset, bytes, ends_input) in pieces {
-        let mut kept = Kept::default();
+        let mut kept = KeptDocuments::default();
         let piece = document::PieceView { bytes, offset, line: 1 };
         match format {
             Format::Warc => _ = WarcParser::new(1 << 30).parse(piece, ends_input, &mut kept),
@@ -241,7 +244,7 @@ proptest! {
             let whole = parsed(format, [(0, &*stream, true)]);
             prop_assert!(cut.documents == whole.documents);
             // A first piece without a document says so, though others may follow.
-            let notes = |kept: &Kept| {
+            let notes = |kept: &KeptDocuments| {
                 let some = kept.skipped.iter().filter(|s| s.3 != document::Skip::NoDoc);
                 some.copied().collect::<Vec<_>>()
             };
@@ -261,10 +264,12 @@ fn small_blocks_make_the_same_pieces() {
 #[test]
 fn a_warc_record_too_long_is_dropped_wherever_it_stands() {
     let record = |kind: usize, bytes| stream(&[(kind, bytes)], WARC);
-    let (limit, long) = (2 << 20, 7 << 20);
+    let limit = 2 << 20;
+    let long = 7 << 20;
     for before in [0, 100, PIECE_BYTES, PIECE_BYTES * 3 / 2] {
         for kind in [0, 2, 4, 5] {
-            let (first, last) = (record(0, before), record(1, 9));
+            let first = record(0, before);
+            let last = record(1, 9);
             let file = [&first[..], &record(kind, long), &last].concat();
             for block in [70_000, 10 << 20] {
                 let pieces = cut(Format::Warc, limit, &[&file], block);

@@ -11,7 +11,7 @@
 //! Records count in the place of lines; the head is the first.
 
 use super::fields::Fields;
-use crate::input::borders::machine::{Csv, Machine};
+use crate::input::borders::machine::{BorderMachine, Csv};
 use crate::input::document::{Document, DocumentSink, Name, PieceView, Skip};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 
@@ -35,7 +35,7 @@ pub(crate) fn first_record(file: &[u8]) -> &[u8] {
     &file[..Csv::default().next(file, 0).unwrap_or(file.len())]
 }
 
-struct Columns {
+struct CsvColumns {
     delimiter: u8,
     count: usize,
     name: Option<usize>,
@@ -82,7 +82,7 @@ impl CsvParser {
     fn record<S: DocumentSink>(
         &mut self,
         raw: &[u8],
-        columns: &Columns,
+        columns: &CsvColumns,
         (offset, bytes, line): (usize, usize, u64),
         sink: &mut S,
     ) {
@@ -94,7 +94,8 @@ impl CsvParser {
         }
         self.read(raw, columns.delimiter);
         if self.ends.len() > columns.count {
-            let (expected, found) = (columns.count, self.ends.len());
+            let expected = columns.count;
+            let found = self.ends.len();
             return sink.skipped(offset, line, bytes, Skip::TooManyFields { expected, found });
         }
         self.text.clear();
@@ -121,7 +122,8 @@ impl CsvParser {
         self.values.resize(raw.len() + 1, 0);
         self.ends.clear();
         self.ends.resize(16, 0);
-        let (mut values, mut ends) = (0, 0);
+        let mut values = 0;
+        let mut ends = 0;
         loop {
             let (result, read, written, ended) =
                 reader.read_record(raw, &mut self.values[values..], &mut self.ends[ends..]);
@@ -145,7 +147,7 @@ impl CsvParser {
         }
     }
 
-    fn columns(&mut self, head: &[u8]) -> Columns {
+    fn columns(&mut self, head: &[u8]) -> CsvColumns {
         let head = head.strip_prefix(crate::input::document::BYTE_ORDER_MARK).unwrap_or(head);
         let count = |byte: u8| head.iter().filter(|&&other| other == byte).count();
         // Of equal counts the last is the greatest.
@@ -153,8 +155,9 @@ impl CsvParser {
         let delimiter = delimiter.unwrap_or(b',');
         self.read(head, delimiter);
         let mut columns =
-            Columns { delimiter, count: self.ends.len(), name: None, texts: Vec::new() };
-        let (mut start, mut best) = (0, usize::MAX);
+            CsvColumns { delimiter, count: self.ends.len(), name: None, texts: Vec::new() };
+        let mut start = 0;
+        let mut best = usize::MAX;
         for (column, &end) in self.ends.iter().enumerate() {
             let given = self.values[start..end].trim_ascii();
             let lower = given.to_ascii_lowercase();
@@ -162,7 +165,8 @@ impl CsvParser {
             if let Some(rank) = self.fields.name_rank(known(!self.fields.names.is_empty()))
                 && rank < best
             {
-                (best, columns.name) = (rank, Some(column));
+                best = rank;
+                columns.name = Some(column);
             }
             if self.fields.is_text(known(!self.fields.texts.is_empty())) {
                 columns.texts.push(column);
@@ -176,10 +180,10 @@ impl CsvParser {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::document::Kept;
+    use crate::input::document::KeptDocuments;
 
-    fn parse(fields: Fields, text: &str) -> Kept {
-        let mut kept = Kept::default();
+    fn parse(fields: Fields, text: &str) -> KeptDocuments {
+        let mut kept = KeptDocuments::default();
         let head = Csv::default().next(text.as_bytes(), 0).unwrap_or(text.len());
         CsvParser::new(fields).parse(
             &text.as_bytes()[..head],
@@ -189,7 +193,7 @@ mod tests {
         kept
     }
 
-    fn rows(kept: &Kept) -> Vec<(&str, &str)> {
+    fn rows(kept: &KeptDocuments) -> Vec<(&str, &str)> {
         let text = |text| std::str::from_utf8(text).unwrap();
         kept.documents.iter().map(|d| (d.0.as_deref().unwrap_or(""), text(&d.1))).collect()
     }
@@ -218,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_piece_that_is_not_the_first_has_no_head() {
-        let mut kept = Kept::default();
+        let mut kept = KeptDocuments::default();
         let piece = PieceView { bytes: b"7,seven\n", offset: 100, line: 1 };
         CsvParser::new(Fields::default()).parse(b"id,text\n", piece, &mut kept);
         assert_eq!(rows(&kept), [("7", "seven")]);

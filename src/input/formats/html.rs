@@ -15,7 +15,8 @@ impl HtmlParser {
     }
 
     pub(crate) fn parse<S: DocumentSink>(&mut self, name: &str, file: &[u8], sink: &mut S) {
-        let (path, markup) = (name.as_bytes(), Markup::Html);
+        let path = name.as_bytes();
+        let markup = Markup::Html;
         sink.page(&Page { name: path, url: path, bytes: file, markup, charset: None });
         let text = self.html.text(file, markup, None);
         let name = Name::new(name);
@@ -27,11 +28,11 @@ impl HtmlParser {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::document::Kept;
+    use crate::input::document::KeptDocuments;
 
     #[test]
     fn a_file_is_a_document() {
-        let mut kept = Kept::default();
+        let mut kept = KeptDocuments::default();
         let mut parser = HtmlParser::new();
         for file in [&b"<title>a</title><p>b"[..], b"", b"\xff\xfea\0"] {
             parser.parse("x/a.html", file, &mut kept);
@@ -42,6 +43,6 @@ mod tests {
             (name(), Vec::new(), 0, 0, 1),
             (name(), b"a".to_vec(), 0, 4, 1),
         ];
-        assert_eq!(kept, Kept { documents, skipped: Vec::new() });
+        assert_eq!(kept, KeptDocuments { documents, skipped: Vec::new() });
     }
 }

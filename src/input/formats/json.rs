@@ -1,8 +1,8 @@
 //! Finds where the parts of a JSON value (RFC 8259) on one line end, and checks them.
 //!
-//! A [`Cursor`] walks over a piece. It never passes a line feed, which ends the record even inside
-//! of a string, and never calls itself: nested values cost a bit each, up to [`MAX_DEPTH`]. Every
-//! byte is looked at once, or once more where an escape is unfolded, so time is linear.
+//! A [`JsonCursor`] walks over a piece. It never passes a line feed, which ends the record even
+//! inside of a string, and never calls itself: nested values cost a bit each, up to [`MAX_DEPTH`].
+//! Every byte is looked at once, or once more where an escape is unfolded, so time is linear.
 //!
 //! Raw control characters inside of strings are accepted: RFC 8259 forbids them, but they are
 //! common in collections and harm nothing here. Nothing here looks at whether strings are UTF-8.
@@ -32,13 +32,13 @@ pub(crate) struct Span {
 }
 
 #[derive(Debug)]
-pub(crate) struct Cursor<'a> {
+pub(crate) struct JsonCursor<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) at: usize,
     pub(crate) scan: Scan,
 }
 
-impl Cursor<'_> {
+impl JsonCursor<'_> {
     #[inline]
     pub(crate) fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
@@ -89,7 +89,8 @@ impl Cursor<'_> {
     /// Steps over a string, from behind its opening quote to behind its closing one.
     #[inline(always)]
     pub(crate) fn string(&mut self) -> Result<Span, Bad> {
-        let (begin, mut escapes) = (self.at, false);
+        let begin = self.at;
+        let mut escapes = false;
         loop {
             self.at = self.scan.find(self.bytes, self.at);
             if self.peek() != Some(b'\\') {
@@ -198,7 +199,7 @@ impl Cursor<'_> {
 
     /// Steps over the value here, which lies in one other.
     pub(crate) fn skip_value(&mut self) -> Result<(), Bad> {
-        let mut open = Open { kinds: 0, depth: 1 };
+        let mut open = OpenValues { kinds: 0, depth: 1 };
         loop {
             if self.value_or_open(&mut open)? && self.close(&mut open)? {
                 return Ok(());
@@ -207,7 +208,7 @@ impl Cursor<'_> {
     }
 
     /// Steps over a value whole (and says so), or into the first member or element of one.
-    fn value_or_open(&mut self, open: &mut Open) -> Result<bool, Bad> {
+    fn value_or_open(&mut self, open: &mut OpenValues) -> Result<bool, Bad> {
         match self.peek() {
             Some(b'"') => {
                 self.at += 1;
@@ -239,7 +240,7 @@ impl Cursor<'_> {
 
     /// Behind a value: steps over what closes, up to the next value or (and says so) to the end of
     /// the outermost one.
-    fn close(&mut self, open: &mut Open) -> Result<bool, Bad> {
+    fn close(&mut self, open: &mut OpenValues) -> Result<bool, Bad> {
         while open.depth > 1 {
             self.space();
             let object = open.in_object();
@@ -268,12 +269,12 @@ enum Escape {
 }
 
 /// The values around a place: a bit each, set for an object, the innermost lowest.
-struct Open {
+struct OpenValues {
     kinds: u128,
     depth: u32,
 }
 
-impl Open {
+impl OpenValues {
     fn push(&mut self, object: bool) {
         self.kinds = self.kinds << 1 | u128::from(object);
         self.depth += 1;
@@ -297,7 +298,7 @@ mod tests {
     /// Skips the value that `text` begins with, in every way of scanning, and says where it ended.
     fn skipped(text: &[u8]) -> Result<usize, Bad> {
         let mut ends = Scan::all().map(|scan| {
-            let mut cursor = Cursor { bytes: text, at: 0, scan };
+            let mut cursor = JsonCursor { bytes: text, at: 0, scan };
             cursor.skip_value().map(|()| cursor.at)
         });
         let first = ends.next().unwrap();
@@ -307,7 +308,7 @@ mod tests {
 
     fn unescaped(text: &str) -> Result<Vec<u8>, Bad> {
         let mut out = TextBuffer::default();
-        Cursor { bytes: text.as_bytes(), at: 0, scan: Scan::best() }.unescape(&mut out)?;
+        JsonCursor { bytes: text.as_bytes(), at: 0, scan: Scan::best() }.unescape(&mut out)?;
         Ok(out.to_vec())
     }
 
@@ -392,7 +393,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4096))]
         #[test]
         fn oracle_accepts_what_serde_json_accepts(text in tokens()) {
-            let mut cursor = Cursor { bytes: &text, at: 0, scan: Scan::best() };
+            let mut cursor = JsonCursor { bytes: &text, at: 0, scan: Scan::best() };
             cursor.space();
             let mut ours = cursor.skip_value().is_ok();
             cursor.space();
@@ -408,7 +409,7 @@ mod tests {
         fn oracle_unescapes_as_serde_json_does(text in tokens()) {
             let literal = [b"\"", text.as_slice(), b"\""].concat();
             let mut out = TextBuffer::default();
-            let mut cursor = Cursor { bytes: &literal, at: 1, scan: Scan::best() };
+            let mut cursor = JsonCursor { bytes: &literal, at: 1, scan: Scan::best() };
             let ours = cursor.unescape(&mut out).map(drop);
             // serde_json refuses lone surrogates in a `String`, and control characters.
             if let Ok(theirs) = serde_json::from_slice::<String>(&literal) {

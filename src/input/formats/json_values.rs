@@ -43,16 +43,17 @@ fn blank_line_feeds(bytes: &mut [u8]) {
 mod tests {
     use super::super::jsonl::JsonlParser;
     use super::*;
-    use crate::input::document::{Kept, PieceView};
+    use crate::input::document::{KeptDocuments, PieceView};
 
     fn documents(text: &str) -> (Vec<(String, String, usize)>, usize) {
         let mut bytes = text.as_bytes().to_vec();
         to_lines(&mut bytes);
         assert_eq!(bytes.len(), text.len());
-        let mut kept = Kept::default();
+        let mut kept = KeptDocuments::default();
         JsonlParser::new().parse(PieceView::whole(&bytes), &mut kept);
         let row = |d: &crate::input::document::KeptDocument| {
-            let (name, text) = (d.0.clone().unwrap_or_default(), String::from_utf8_lossy(&d.1));
+            let name = d.0.clone().unwrap_or_default();
+            let text = String::from_utf8_lossy(&d.1);
             (name, text.into_owned(), d.2)
         };
         (kept.documents.iter().map(row).collect(), kept.skipped.len())

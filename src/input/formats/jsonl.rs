@@ -19,7 +19,7 @@
 mod values;
 
 use super::fields::Fields;
-use super::json::{Bad, Cursor, Span};
+use super::json::{Bad, JsonCursor, Span};
 use super::scan::{Scan, Scanning};
 use crate::dictionary::device::text_buffers::TextBuffer;
 use crate::input::document::{
@@ -49,7 +49,7 @@ struct Buffers {
     fields: Option<Fields>,
 }
 
-struct Record {
+struct JsonRecord {
     /// The rank of the key that named it, or [`NO_NAME`].
     name_rank: usize,
     name: Span,
@@ -57,11 +57,11 @@ struct Record {
     texts: u32,
 }
 
-impl Record {
+impl JsonRecord {
     #[inline(always)]
     fn new() -> Self {
         let name = Span { range: 0..0, escapes: false };
-        Record { name_rank: NO_NAME, name, texts: 0 }
+        JsonRecord { name_rank: NO_NAME, name, texts: 0 }
     }
 }
 
@@ -96,15 +96,15 @@ impl JsonlParser {
     /// Gives all records of `piece` to `sink`, in their order, in time linear in its length and
     /// with memory for the longest text in it. Returns its line feeds.
     pub fn parse<S: DocumentSink>(&mut self, piece: PieceView<'_>, sink: &mut S) -> u64 {
-        self.scan.run(Lines { parser: self, piece, sink })
+        self.scan.run(JsonLines { parser: self, piece, sink })
     }
 
     /// Deals with one line and leaves the cursor at its line feed or at the end of the piece.
     #[inline(always)]
-    fn line<S: DocumentSink>(&mut self, cursor: &mut Cursor<'_>, line: u64, sink: &mut S) {
+    fn line<S: DocumentSink>(&mut self, cursor: &mut JsonCursor<'_>, line: u64, sink: &mut S) {
         let offset = cursor.at;
         // Filled in place: moving it in a `Result` stalls, because it is read wider than written.
-        let mut record = Record::new();
+        let mut record = JsonRecord::new();
         cursor.space();
         if matches!(cursor.peek(), None | Some(b'\n')) {
             return;
@@ -132,19 +132,19 @@ impl JsonlParser {
     }
 }
 
-struct Lines<'a, 'p, S> {
+struct JsonLines<'a, 'p, S> {
     parser: &'a mut JsonlParser,
     piece: PieceView<'p>,
     sink: &'a mut S,
 }
 
-impl<S: DocumentSink> Scanning for Lines<'_, '_, S> {
+impl<S: DocumentSink> Scanning for JsonLines<'_, '_, S> {
     type Outcome = u64;
 
     #[inline(always)]
     fn run(self, scan: Scan) -> u64 {
         let Self { parser, piece, sink } = self;
-        let mut cursor = Cursor { bytes: piece.bytes, at: piece.first_record(), scan };
+        let mut cursor = JsonCursor { bytes: piece.bytes, at: piece.first_record(), scan };
         let mut line = piece.line;
         while cursor.at < cursor.bytes.len() {
             parser.line(&mut cursor, line, sink);
@@ -169,35 +169,35 @@ impl From<Bad> for Failure {
     }
 }
 
-enum Role {
+enum KeyRole {
     /// A name, with the rank of its key; the best is 0.
     Name(usize),
     Text(&'static str),
     Other,
 }
 
-impl Role {
+impl KeyRole {
     /// The role of the key that `rest` begins with, and the bytes that it and its closing quote
     /// take; none if it has no role, or has escapes. The processor guesses the outcome from earlier
     /// records, so that it does not wait for the end of a key to be found.
     #[inline(always)]
-    fn at(rest: &[u8]) -> Option<(Role, usize)> {
+    fn at(rest: &[u8]) -> Option<(KeyRole, usize)> {
         Some(match rest {
-            [b'i', b'd', b'"', ..] => (Role::Name(0), 3),
-            [b'_', b'i', b'd', b'"', ..] => (Role::Name(1), 4),
-            [b'p', b'i', b'd', b'"', ..] => (Role::Name(2), 4),
-            [b'd', b'o', b'c', b'i', b'd', b'"', ..] => (Role::Name(3), 6),
-            [b'd', b'o', b'c', b'n', b'o', b'"', ..] => (Role::Name(4), 6),
-            [b't', b'i', b't', b'l', b'e', b'"', ..] => (Role::Text("title"), 6),
-            [b'u', b'r', b'l', b'"', ..] => (Role::Text("url"), 4),
-            [b't', b'e', b'x', b't', b'"', ..] => (Role::Text("text"), 5),
-            [b'b', b'o', b'd', b'y', b'"', ..] => (Role::Text("body"), 5),
+            [b'i', b'd', b'"', ..] => (KeyRole::Name(0), 3),
+            [b'_', b'i', b'd', b'"', ..] => (KeyRole::Name(1), 4),
+            [b'p', b'i', b'd', b'"', ..] => (KeyRole::Name(2), 4),
+            [b'd', b'o', b'c', b'i', b'd', b'"', ..] => (KeyRole::Name(3), 6),
+            [b'd', b'o', b'c', b'n', b'o', b'"', ..] => (KeyRole::Name(4), 6),
+            [b't', b'i', b't', b'l', b'e', b'"', ..] => (KeyRole::Text("title"), 6),
+            [b'u', b'r', b'l', b'"', ..] => (KeyRole::Text("url"), 4),
+            [b't', b'e', b'x', b't', b'"', ..] => (KeyRole::Text("text"), 5),
+            [b'b', b'o', b'd', b'y', b'"', ..] => (KeyRole::Text("body"), 5),
             [b'c', b'o', b'n', b't', b'e', b'n', b't', b's', b'"', ..] => {
-                (Role::Text("contents"), 9)
+                (KeyRole::Text("contents"), 9)
             }
-            [b'p', b'a', b's', b's', b'a', b'g', b'e', b'"', ..] => (Role::Text("passage"), 8),
+            [b'p', b'a', b's', b's', b'a', b'g', b'e', b'"', ..] => (KeyRole::Text("passage"), 8),
             [b'h', b'e', b'a', b'd', b'i', b'n', b'g', b's', b'"', ..] => {
-                (Role::Text("headings"), 9)
+                (KeyRole::Text("headings"), 9)
             }
             _ => return None,
         })
@@ -205,7 +205,11 @@ impl Role {
 }
 
 impl Buffers {
-    fn record(&mut self, cursor: &mut Cursor<'_>, record: &mut Record) -> Result<(), Failure> {
+    fn record(
+        &mut self,
+        cursor: &mut JsonCursor<'_>,
+        record: &mut JsonRecord,
+    ) -> Result<(), Failure> {
         match cursor.peek() {
             Some(b'{') => cursor.at += 1,
             Some(b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => {
@@ -235,7 +239,7 @@ impl Buffers {
     }
 
     #[inline(always)]
-    fn key(&mut self, cursor: &mut Cursor<'_>) -> Result<Role, Bad> {
+    fn key(&mut self, cursor: &mut JsonCursor<'_>) -> Result<KeyRole, Bad> {
         cursor.begin_key()?;
         if self.fields.is_some() {
             let key = cursor.string()?;
@@ -243,14 +247,14 @@ impl Buffers {
             cursor.colon()?;
             return Ok(role);
         }
-        let role = match Role::at(&cursor.bytes[cursor.at..]) {
+        let role = match KeyRole::at(&cursor.bytes[cursor.at..]) {
             Some((role, bytes)) => {
                 cursor.at += bytes;
                 role
             }
             None => {
                 let key = cursor.string()?;
-                if key.escapes { self.escaped_role(cursor, &key) } else { Role::Other }
+                if key.escapes { self.escaped_role(cursor, &key) } else { KeyRole::Other }
             }
         };
         cursor.colon()?;
@@ -258,31 +262,35 @@ impl Buffers {
     }
 
     #[cold]
-    fn asked_role(&mut self, cursor: &Cursor<'_>, key: &Span) -> Role {
+    fn asked_role(&mut self, cursor: &JsonCursor<'_>, key: &Span) -> KeyRole {
         let key = unfolded(cursor, key, &mut self.short);
-        let Some(fields) = &self.fields else { return Role::Other };
+        let Some(fields) = &self.fields else { return KeyRole::Other };
         match fields.name_rank(key) {
             // A field is one or the other.
-            Some(rank) if !fields.names.is_empty() || !fields.is_text(key) => Role::Name(rank),
-            _ if fields.is_text(key) => Role::Text("text"),
-            _ => Role::Other,
+            Some(rank) if !fields.names.is_empty() || !fields.is_text(key) => KeyRole::Name(rank),
+            _ if fields.is_text(key) => KeyRole::Text("text"),
+            _ => KeyRole::Other,
         }
     }
 
     #[cold]
-    fn escaped_role(&mut self, cursor: &Cursor<'_>, key: &Span) -> Role {
+    fn escaped_role(&mut self, cursor: &JsonCursor<'_>, key: &Span) -> KeyRole {
         unfolded(cursor, key, &mut self.short);
         self.short.extend([b"\""]);
-        match Role::at(&self.short) {
+        match KeyRole::at(&self.short) {
             Some((role, bytes)) if bytes == self.short.len() => role,
-            _ => Role::Other,
+            _ => KeyRole::Other,
         }
     }
 
     #[inline(always)]
-    fn member(&mut self, cursor: &mut Cursor<'_>, record: &mut Record) -> Result<(), Failure> {
+    fn member(
+        &mut self,
+        cursor: &mut JsonCursor<'_>,
+        record: &mut JsonRecord,
+    ) -> Result<(), Failure> {
         match self.key(cursor)? {
-            Role::Name(rank) if rank < record.name_rank => {
+            KeyRole::Name(rank) if rank < record.name_rank => {
                 let name = match cursor.peek() {
                     Some(b'"') => {
                         cursor.at += 1;
@@ -292,10 +300,11 @@ impl Buffers {
                     _ => return Ok(cursor.skip_value()?),
                 };
                 if !name.range.is_empty() {
-                    (record.name_rank, record.name) = (rank, name);
+                    record.name_rank = rank;
+                    record.name = name;
                 }
             }
-            Role::Text(field) => match cursor.peek() {
+            KeyRole::Text(field) => match cursor.peek() {
                 Some(b'"') => {
                     cursor.at += 1;
                     self.text(cursor, record)?;
@@ -306,14 +315,14 @@ impl Buffers {
                 }
                 _ => return Err(cursor.bad("a value").into()),
             },
-            Role::Name(_) | Role::Other => cursor.skip_value()?,
+            KeyRole::Name(_) | KeyRole::Other => cursor.skip_value()?,
         }
         Ok(())
     }
 
     /// Adds the string here, from behind its opening quote, to the text.
     #[inline(always)]
-    fn text(&mut self, cursor: &mut Cursor<'_>, record: &mut Record) -> Result<(), Bad> {
+    fn text(&mut self, cursor: &mut JsonCursor<'_>, record: &mut JsonRecord) -> Result<(), Bad> {
         match record.texts {
             0 => self.text.truncate(0),
             _ => self.text.extend([b"\n"]),
@@ -324,7 +333,11 @@ impl Buffers {
     }
 
     #[inline(always)]
-    fn resolve<'a>(&'a mut self, cursor: &Cursor<'a>, record: &Record) -> (Name<'a>, &'a [u8]) {
+    fn resolve<'a>(
+        &'a mut self,
+        cursor: &JsonCursor<'a>,
+        record: &JsonRecord,
+    ) -> (Name<'a>, &'a [u8]) {
         let name = unfolded(cursor, &record.name, &mut self.short);
         let text = if record.texts == 0 { &[] } else { &*self.text };
         (Name::from_raw(name, &mut self.name), text)
@@ -333,12 +346,12 @@ impl Buffers {
 
 /// What a string stands for; `scratch` keeps it if it has escapes.
 #[inline]
-fn unfolded<'a>(cursor: &Cursor<'a>, string: &Span, scratch: &'a mut TextBuffer) -> &'a [u8] {
+fn unfolded<'a>(cursor: &JsonCursor<'a>, string: &Span, scratch: &'a mut TextBuffer) -> &'a [u8] {
     if !string.escapes {
         return &cursor.bytes[string.range.clone()];
     }
     scratch.truncate(0);
-    let mut again = Cursor { bytes: cursor.bytes, at: string.range.start, scan: cursor.scan };
+    let mut again = JsonCursor { bytes: cursor.bytes, at: string.range.start, scan: cursor.scan };
     let unfolded = again.unescape(scratch);
     debug_assert!(unfolded.is_ok(), "the span of a string was checked when it was made");
     scratch

@@ -82,11 +82,11 @@ impl LinesParser {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::document::Kept;
+    use crate::input::document::KeptDocuments;
     use proptest::prelude::*;
 
-    fn parse(piece: PieceView<'_>) -> Kept {
-        let mut kept = Kept::default();
+    fn parse(piece: PieceView<'_>) -> KeptDocuments {
+        let mut kept = KeptDocuments::default();
         let line_feeds = LinesParser::new(Between::Tab).parse(piece, &mut kept);
         assert_eq!(line_feeds, memchr::memchr_iter(b'\n', piece.bytes).count() as u64);
         kept
@@ -103,19 +103,19 @@ mod tests {
             (name("b\u{fffd}"), Vec::new(), 32, 3, 9),
             (name("7"), b"last".to_vec(), 36, 6, 10),
         ];
-        assert_eq!(kept, Kept { documents, skipped: vec![(15, 7, 6, Skip::NoTab)] });
+        assert_eq!(kept, KeptDocuments { documents, skipped: vec![(15, 7, 6, Skip::NoTab)] });
     }
 
     #[test]
     fn a_byte_order_mark_is_no_part_of_the_name() {
         let kept = parse(PieceView::whole(b"\xef\xbb\xbfid\ttext\n"));
         assert_eq!(kept.documents, vec![(Some("id".into()), b"text".to_vec(), 3, 7, 1)]);
-        assert_eq!(parse(PieceView::whole(b"\xef\xbb\xbf")), Kept::default());
+        assert_eq!(parse(PieceView::whole(b"\xef\xbb\xbf")), KeptDocuments::default());
     }
 
     #[test]
     fn the_first_word_is_the_name() {
-        let mut kept = Kept::default();
+        let mut kept = KeptDocuments::default();
         let bytes = b"\xef\xbb\xbfd1 one\ttwo \r\n\n \nd2\nd3\t x";
         assert_eq!(LinesParser::new(Between::Space).parse(PieceView::whole(bytes), &mut kept), 4);
         let name = |name: &str| Some(name.to_owned());
@@ -124,7 +124,7 @@ mod tests {
             (name("d2"), Vec::new(), 19, 2, 4),
             (name("d3"), b"x".to_vec(), 22, 5, 5),
         ];
-        assert_eq!(kept, Kept { documents, skipped: Vec::new() });
+        assert_eq!(kept, KeptDocuments { documents, skipped: Vec::new() });
     }
 
     proptest! {

@@ -43,7 +43,8 @@ impl MediawikiParser {
     /// length. Returns how many pages there are; they count in the place of lines.
     pub(crate) fn parse<S: DocumentSink>(&mut self, piece: PieceView<'_>, sink: &mut S) -> u64 {
         let bytes = piece.bytes;
-        let (mut at, mut pages) = (0, 0);
+        let mut at = 0;
+        let mut pages = 0;
         while let Some(n) = find(&bytes[at..], PAGE) {
             let offset = at + n;
             pages += 1;
@@ -131,7 +132,7 @@ fn unescape(bytes: &[u8], out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::document::Kept;
+    use crate::input::document::KeptDocuments;
 
     #[test]
     fn articles_are_documents() {
@@ -143,7 +144,7 @@ mod tests {
             <page><title> </title><ns>0</ns><revision><text>no</text></revision></page>\n\
             <page><title>Empty</title><ns>0</ns><revision><text /></revision></page>\n\
             <page><title>Cut</title>";
-        let mut kept = Kept::default();
+        let mut kept = KeptDocuments::default();
         assert_eq!(MediawikiParser::new().parse(PieceView::whole(dump.as_bytes()), &mut kept), 6);
         let rows: Vec<(String, String)> = kept
             .documents

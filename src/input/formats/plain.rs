@@ -24,10 +24,10 @@ pub(crate) fn parse<S: DocumentSink>(name: &str, file: &[u8], sink: &mut S) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::document::Kept;
+    use crate::input::document::KeptDocuments;
 
-    fn parsed(file: &[u8]) -> Kept {
-        let mut kept = Kept::default();
+    fn parsed(file: &[u8]) -> KeptDocuments {
+        let mut kept = KeptDocuments::default();
         parse("notes/a.txt", file, &mut kept);
         kept
     }
@@ -37,7 +37,7 @@ mod tests {
         let name = || Some("notes/a.txt".to_owned());
         for file in [&b""[..], b"one\ntwo\0\xff\r\n", b"\xef\xbb"] {
             let documents = vec![(name(), file.to_vec(), 0, file.len(), 1)];
-            assert_eq!(parsed(file), Kept { documents, skipped: Vec::new() });
+            assert_eq!(parsed(file), KeptDocuments { documents, skipped: Vec::new() });
         }
         let marked = parsed(b"\xef\xbb\xbfx").documents;
         assert_eq!(marked, vec![(name(), b"x".to_vec(), 0, 4, 1)]);
@@ -47,7 +47,7 @@ mod tests {
     fn utf16_is_refused_and_counted() {
         for file in [&b"\xff\xfea\0"[..], b"\xfe\xff\0a", b"\0\0\xfe\xff\0\0\0a"] {
             let skipped = vec![(0, 1, file.len(), Skip::Utf16)];
-            assert_eq!(parsed(file), Kept { documents: Vec::new(), skipped });
+            assert_eq!(parsed(file), KeptDocuments { documents: Vec::new(), skipped });
         }
     }
 }

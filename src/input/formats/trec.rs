@@ -43,7 +43,7 @@ pub(crate) struct TrecParser {
 }
 
 /// The parts of a document, as places in the piece.
-struct Parts {
+struct TrecParts {
     /// Behind `<DOC`.
     attributes: usize,
     docno: Option<Range<usize>>,
@@ -122,11 +122,11 @@ fn next_document(bytes: &[u8], from: usize) -> Option<usize> {
 }
 
 /// Finds the parts of the document at `offset`, looking at each of its tags once.
-fn parts(bytes: &[u8], offset: usize) -> Parts {
+fn parts(bytes: &[u8], offset: usize) -> TrecParts {
     let attributes = offset + b"<doc".len();
     let start = behind_tag(bytes, attributes);
     let mut parts =
-        Parts { attributes, docno: None, header: None, start, end: bytes.len(), next: None };
+        TrecParts { attributes, docno: None, header: None, start, end: bytes.len(), next: None };
     let mut at = start;
     while let Some(n) = memchr(b'<', &bytes[at..]) {
         at += n;
@@ -176,7 +176,7 @@ fn next_is_docno(bytes: &[u8], at: usize) -> bool {
     is_tag(head[behind..].trim_ascii_start(), b"<docno")
 }
 
-fn name<'a>(bytes: &'a [u8], parts: &Parts) -> &'a [u8] {
+fn name<'a>(bytes: &'a [u8], parts: &TrecParts) -> &'a [u8] {
     if let Some(docno) = &parts.docno {
         return bytes[docno.clone()].trim_ascii();
     }
@@ -192,16 +192,16 @@ fn name<'a>(bytes: &'a [u8], parts: &Parts) -> &'a [u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::document::Kept;
+    use crate::input::document::KeptDocuments;
     use proptest::prelude::*;
 
-    fn parse(bytes: &str) -> Kept {
-        let mut kept = Kept::default();
+    fn parse(bytes: &str) -> KeptDocuments {
+        let mut kept = KeptDocuments::default();
         TrecParser::new().parse(PieceView::whole(bytes.as_bytes()), &mut kept);
         kept
     }
 
-    fn named(kept: &Kept) -> Vec<(&str, String)> {
+    fn named(kept: &KeptDocuments) -> Vec<(&str, String)> {
         let words = |text: &[u8]| {
             String::from_utf8_lossy(text).split_whitespace().collect::<Vec<_>>().join(" ")
         };
@@ -247,7 +247,7 @@ mod tests {
         ];
         assert_eq!(skipped, expected);
         assert_eq!(parse("<top><num>1</top>").skipped[0].3, Skip::NoDoc);
-        assert_eq!(parse(" \n"), Kept::default());
+        assert_eq!(parse(" \n"), KeptDocuments::default());
     }
 
     proptest! {

@@ -18,7 +18,7 @@ use crate::input::turns::Turn;
 use crate::text::html::{HtmlText, Markup, Page, charset_parameter};
 use body::{BodyDecoder, BodyError};
 use borders::{After, after, search};
-use head::{Head, Seen, version_line};
+use head::{Seen, WarcHead, version_line};
 use http::Response;
 
 mod body;
@@ -34,8 +34,8 @@ pub struct WarcParser {
     name: String,
 }
 
-struct Record<'a> {
-    head: Head<'a>,
+struct WarcRecord<'a> {
+    head: WarcHead<'a>,
     /// Its place in the piece, and its number from 1.
     offset: usize,
     number: u64,
@@ -45,7 +45,7 @@ struct Record<'a> {
     fault: Option<WarcFault>,
 }
 
-enum Kind {
+enum WarcContent {
     Markup(Markup),
     Plain,
 }
@@ -87,7 +87,7 @@ impl WarcParser {
         records
     }
 
-    fn record<S: DocumentSink>(&mut self, record: &Record<'_>, sink: &mut S) {
+    fn record<S: DocumentSink>(&mut self, record: &WarcRecord<'_>, sink: &mut S) {
         let head = &record.head;
         let kind = head.kind;
         let conversion = kind.eq_ignore_ascii_case(b"conversion");
@@ -105,7 +105,7 @@ impl WarcParser {
             Err(skip) => return sink.skipped(record.offset, 0, record.bytes, skip),
         };
         let name = Name::from_raw(head.name(), &mut self.name);
-        let Record { offset, bytes, number: line, .. } = *record;
+        let WarcRecord { offset, bytes, number: line, .. } = *record;
         sink.document(Document { name, text, offset, bytes, line });
     }
 }
@@ -114,7 +114,7 @@ impl WarcParser {
 fn text<'a>(
     decoder: &'a mut BodyDecoder,
     html: &'a mut HtmlText,
-    record: &Record<'a>,
+    record: &WarcRecord<'a>,
     conversion: bool,
     take: impl FnOnce(&Page<'_>),
 ) -> Result<&'a [u8], Skip> {
@@ -139,21 +139,22 @@ fn text<'a>(
         BodyError::NotInflated { coding } => Skip::BrokenBody { coding },
     })?;
     Ok(match kind {
-        Kind::Markup(markup) => {
-            let (name, url) = (record.head.name(), record.head.target_uri);
+        WarcContent::Markup(markup) => {
+            let name = record.head.name();
+            let url = record.head.target_uri;
             take(&Page { name, url, bytes: body, markup, charset });
             html.text(body, markup, charset)
         }
-        Kind::Plain => html.plain(body, charset),
+        WarcContent::Plain => html.plain(body, charset),
     })
 }
 
-fn kind_of(response: &Response<'_>) -> Result<Kind, Skip> {
+fn kind_of(response: &Response<'_>) -> Result<WarcContent, Skip> {
     let name = http::media_type(response.content_type);
     for (known, kind) in [
-        (&b"text/html"[..], Kind::Markup(Markup::Html)),
-        (b"application/xhtml+xml", Kind::Markup(Markup::Xhtml)),
-        (b"text/plain", Kind::Plain),
+        (&b"text/html"[..], WarcContent::Markup(Markup::Html)),
+        (b"application/xhtml+xml", WarcContent::Markup(Markup::Xhtml)),
+        (b"text/plain", WarcContent::Plain),
     ] {
         if name.eq_ignore_ascii_case(known) {
             return Ok(kind);
@@ -163,7 +164,7 @@ fn kind_of(response: &Response<'_>) -> Result<Kind, Skip> {
     const HEAD_BYTES: usize = 1024;
     let head = &response.body[..response.body.len().min(HEAD_BYTES)];
     if name.is_empty() && !head.contains(&0) {
-        return Ok(Kind::Markup(Markup::Html));
+        return Ok(WarcContent::Markup(Markup::Html));
     }
     Err(Skip::ContentType(MediaType::new(name)))
 }
@@ -173,7 +174,7 @@ fn each_record<S: DocumentSink>(
     piece: PieceView<'_>,
     ends_input: bool,
     sink: &mut S,
-    mut take: impl FnMut(Record<'_>, &mut S),
+    mut take: impl FnMut(WarcRecord<'_>, &mut S),
 ) {
     let bytes = piece.bytes;
     let next_from = |from| search(bytes, from, true).unwrap_or(bytes.len());
@@ -189,7 +190,7 @@ fn each_record<S: DocumentSink>(
             offset = next;
             continue;
         }
-        let Some(head) = Head::read(&bytes[offset..], true) else { return };
+        let Some(head) = WarcHead::read(&bytes[offset..], true) else { return };
         let start = offset + head.bytes;
         let end = head.content_length.map(|length| start as u64 + length);
         let found = end.map_or(After::Other, |end| after(bytes, end, true));
@@ -207,8 +208,9 @@ fn each_record<S: DocumentSink>(
             sink.skipped(offset, 0, end - offset, Skip::BrokenWarc(fault));
         }
         number += 1;
-        let (content, bytes) = (&bytes[start..end], end - offset);
-        take(Record { head, offset, number, content, bytes, fault }, sink);
+        let content = &bytes[start..end];
+        let bytes = end - offset;
+        take(WarcRecord { head, offset, number, content, bytes, fault }, sink);
         offset = next;
     }
 }
@@ -219,7 +221,7 @@ fn line_ends(content: &[u8]) -> usize {
 }
 
 /// What is wrong with a record of `bytes` bytes that does not end where its head says.
-fn fault(head: &Head<'_>, bytes: usize, ends_input: bool) -> WarcFault {
+fn fault(head: &WarcHead<'_>, bytes: usize, ends_input: bool) -> WarcFault {
     match head.content_length {
         None if bytes == 0 => WarcFault::NoContent,
         None => WarcFault::NoLength { bytes },

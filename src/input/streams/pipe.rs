@@ -99,7 +99,8 @@ impl Read for Pipe {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         if self.given == self.part.len() {
             let Some(part) = self.next() else { return Ok(0) };
-            (self.part, self.given) = (part?, 0);
+            self.part = part?;
+            self.given = 0;
         }
         let n = (&self.part[self.given..]).read(to)?;
         self.given += n;

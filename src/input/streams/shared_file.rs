@@ -33,17 +33,17 @@ pub(crate) struct SharedFile {
     file: File,
     before: Metadata,
     stretch_bytes: u64,
-    state: Mutex<State>,
+    state: Mutex<SharedFileState>,
 }
 
-struct State {
+struct SharedFileState {
     /// Of all chunks of the file.
     hashes: Vec<u64>,
     /// Stretches that are not read.
     left: u64,
 }
 
-pub(crate) struct Reading {
+pub(crate) struct StretchReading {
     begin: u64,
     end: u64,
     /// What comes before is read, of the stretch and of what follows it.
@@ -73,7 +73,7 @@ impl SharedFile {
         let stretch_bytes = (piece_bytes as u64).max(CHUNK_BYTES);
         let left = before.len().div_ceil(stretch_bytes);
         let hashes = vec![0; before.len().div_ceil(CHUNK_BYTES) as usize];
-        let state = Mutex::new(State { hashes, left });
+        let state = Mutex::new(SharedFileState { hashes, left });
         Ok(Some(Self { input, format, mark, file, before, stretch_bytes, state }))
     }
 
@@ -102,32 +102,33 @@ impl SharedFile {
     pub(crate) fn will_need(&self, stretch: u64) {
         if stretch < self.stretches() {
             // Who is not heard waits longer, no more.
-            let (offset, len) = (stretch * self.stretch_bytes, self.stretch_len(stretch));
+            let offset = stretch * self.stretch_bytes;
+            let len = self.stretch_len(stretch);
             _ = fadvise(&self.file, offset, NonZeroU64::new(len), Advice::WillNeed);
         }
     }
 
     /// Begins to read a stretch, whose number is below [`stretches`](Self::stretches); nobody reads
     /// one twice. The cutter is to be used for nothing else until it is read.
-    pub(crate) fn begin(&self, stretch: u64, cutter: &mut Cutter) -> io::Result<Reading> {
+    pub(crate) fn begin(&self, stretch: u64, cutter: &mut Cutter) -> io::Result<StretchReading> {
         let begin = stretch * self.stretch_bytes;
         let end = begin + self.stretch_len(stretch);
         let mut hashes = InputHash::default();
         let at = self.first_record(begin, end, &mut hashes)?.unwrap_or(end);
         cutter.begin_part(self.format, self.input, at..end);
-        Ok(Reading { begin, end, at, hashes })
+        Ok(StretchReading { begin, end, at, hashes })
     }
 
     /// Cuts the pieces of the records that begin in a stretch. Tells whether that was all: not, if
     /// the piece that grows is longer than `most_held`.
     pub(crate) fn read(
         &self,
-        reading: &mut Reading,
+        reading: &mut StretchReading,
         cutter: &mut Cutter,
         most_held: usize,
         mut give: impl FnMut(Piece),
     ) -> io::Result<bool> {
-        let Reading { end, at, hashes, .. } = reading;
+        let StretchReading { end, at, hashes, .. } = reading;
         while *at < self.bytes() && !cutter.is_past_part() {
             if cutter.held_bytes() > most_held {
                 return Ok(false);
@@ -168,7 +169,8 @@ impl SharedFile {
         }
         // It begins behind a mark, all of which may stand before.
         let mut at = begin - self.mark.bytes as u64;
-        let (mut room, mut len) = ([0; LOOK_BYTES], 0);
+        let mut room = [0; LOOK_BYTES];
+        let mut len = 0;
         loop {
             let seen = at + len as u64;
             let read = read_at(&self.file, &mut room[len..], seen)?;
@@ -194,7 +196,10 @@ impl SharedFile {
     }
 
     /// Ends a stretch that is read. When all are, gives the hash of the file.
-    pub(crate) fn end(&self, Reading { begin, hashes, .. }: Reading) -> io::Result<Option<u64>> {
+    pub(crate) fn end(
+        &self,
+        StretchReading { begin, hashes, .. }: StretchReading,
+    ) -> io::Result<Option<u64>> {
         let hashes = hashes.chunks();
         let mut state = lock(&self.state);
         let first = (begin / CHUNK_BYTES) as usize;
@@ -256,10 +261,12 @@ mod tests {
         stretches.rotate_left(turned);
         let mut cutters = [Format::Jsonl, Format::Trec]
             .map(|format| Cutter::of_pieces(format, MOST_DOCUMENT, piece_bytes));
-        let (mut cut, mut hash) = (Vec::new(), None);
+        let mut cut = Vec::new();
+        let mut hash = None;
         for (turn, stretch) in stretches.into_iter().enumerate() {
             assert_eq!(hash, None, "not before the last");
-            let (mut pieces, cutter) = (Vec::new(), &mut cutters[turn % 2]);
+            let mut pieces = Vec::new();
+            let cutter = &mut cutters[turn % 2];
             let mut reading = file.begin(stretch, cutter).unwrap();
             let most_held = piece_bytes + 200_000;
             if !file.read(&mut reading, cutter, most_held, |piece| pieces.push(piece)).unwrap() {

@@ -6,7 +6,7 @@ use crate::input::cutter::Cutter;
 use crate::input::piece::Piece;
 use std::error::Error;
 
-type Cause = Box<dyn Error + Send + Sync>;
+type ReadCause = Box<dyn Error + Send + Sync>;
 
 pub(crate) struct FileBlock {
     pub input: u32,
@@ -82,7 +82,7 @@ impl SplitStream {
     ///
     /// # Errors
     /// When a decoder cannot be made. What is wrong with the input is [told](Self::broken).
-    pub(crate) fn step(&mut self, block: &FileBlock) -> Result<(Option<Piece>, bool), Cause> {
+    pub(crate) fn step(&mut self, block: &FileBlock) -> Result<(Option<Piece>, bool), ReadCause> {
         if self.input != Some(block.input) {
             self.input = Some(block.input);
             self.decoder = Some(Decoder::new(block.compression, self.window_log)?);
@@ -98,7 +98,8 @@ impl SplitStream {
             let buffer = self.cutter.buffer();
             let mut out = Output::new(buffer.room(0));
             let result = decoder.decode(&block.bytes[self.at..], &mut out);
-            let (grown, full) = (out.made().len(), out.is_full());
+            let grown = out.made().len();
+            let full = out.is_full();
             buffer.advance(grown);
             match result {
                 Ok(taken) => self.at += taken,
@@ -156,7 +157,8 @@ mod tests {
     fn pieces(file: &[u8], blocks: &[usize]) -> (Vec<Vec<u8>>, Option<(&'static str, u64)>) {
         let cutter = Cutter::of_pieces(Format::Tsv, 1 << 20, 1 << 14);
         let mut stream = SplitStream::new(cutter, 20);
-        let (mut pieces, mut at) = (Vec::new(), 0);
+        let mut pieces = Vec::new();
+        let mut at = 0;
         for number in 0.. {
             let n = blocks[number % blocks.len()].min(file.len() - at);
             // The last may be empty, as where a file ends with a block.

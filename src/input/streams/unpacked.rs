@@ -57,7 +57,8 @@ impl Unpacked {
 
     /// Decodes until there is something to give out, or nothing is left.
     fn fill(&mut self) -> io::Result<()> {
-        (self.given, self.made) = (0, 0);
+        self.given = 0;
+        self.made = 0;
         loop {
             let mut out = Output::new(&mut self.out);
             let taken = self.decoder.decode(&self.block[self.at..], &mut out);

@@ -9,12 +9,12 @@ use libdeflate_sys::{
 };
 use std::ptr::NonNull;
 
-pub(crate) struct Whole(NonNull<libdeflate_decompressor>);
+pub(crate) struct WholeDecoder(NonNull<libdeflate_decompressor>);
 
 // SAFETY: a decompressor belongs to whoever holds it and to no thread.
-unsafe impl Send for Whole {}
+unsafe impl Send for WholeDecoder {}
 
-impl Whole {
+impl WholeDecoder {
     /// `None` when there is no memory for it.
     pub(crate) fn new() -> Option<Self> {
         // SAFETY: the function has no conditions.
@@ -25,7 +25,8 @@ impl Whole {
     /// `input` and those that it has made in `room`; `None` if it is damaged, goes on behind
     /// `input`, or does not fit.
     pub(crate) fn inflate(&mut self, input: &[u8], room: &mut [u8]) -> Option<(usize, usize)> {
-        let (mut taken, mut made) = (0, 0);
+        let mut taken = 0;
+        let mut made = 0;
         // SAFETY: the decompressor is live and borrowed by nobody else; both pointers are good for
         // the lengths given with them, and the function reads nothing from `room`.
         let result = unsafe {
@@ -46,7 +47,7 @@ impl Whole {
     }
 }
 
-impl Drop for Whole {
+impl Drop for WholeDecoder {
     fn drop(&mut self) {
         // SAFETY: it was allocated by `new` and is used no more.
         unsafe { libdeflate_free_decompressor(self.0.as_ptr()) };

@@ -8,7 +8,7 @@
 use super::exhaustive::search_one;
 use crate::index::list::{ListError, ListView, MAX_BLOCK};
 use crate::query::cursor::{Cursor, RunSearch, RunTerm};
-use crate::query::kernels::{NO_DOCID, Room, add_scores, offer_block};
+use crate::query::kernels::{BlockRoom, NO_DOCID, add_scores, offer_block};
 use crate::query::scratch::{Candidates, Scratch};
 use crate::query::top_k::TopK;
 use std::ops::Range;
@@ -50,8 +50,8 @@ impl RunSearch<'_> {
             }
             let find = |cursor: &mut Cursor,
                         (_, list): (usize, &ListView<'_>),
-                        from: (&Room, usize),
-                        to: (&mut Room, &mut Room)| {
+                        from: (&BlockRoom, usize),
+                        to: (&mut BlockRoom, &mut BlockRoom)| {
                 cursor.find((list, self.documents), from, to, self.level)
             };
             let (count, more) = self.thin_out(cursors, order, (block, count), candidates, find)?;
@@ -135,17 +135,19 @@ impl RunSearch<'_> {
         mut find: impl FnMut(
             &mut Cursor,
             (usize, &ListView<'_>),
-            (&Room, usize),
-            (&mut Room, &mut Room),
+            (&BlockRoom, usize),
+            (&mut BlockRoom, &mut BlockRoom),
         ) -> Result<(usize, bool), ListError>,
     ) -> Result<(usize, bool), ListError> {
         let mut more = true;
         let Candidates { docids: [from, to], kept, .. } = candidates;
-        let (mut from, mut to) = (from, to);
+        let mut from = from;
+        let mut to = to;
         for (number, &term) in order.iter().enumerate().skip(1) {
             let Some(list) = self.terms[term].list else { return Ok((0, false)) };
             let has_more;
-            let (found_in, found) = ((&*from, count), (&mut *to, &mut *kept));
+            let found_in = (&*from, count);
+            let found = (&mut *to, &mut *kept);
             (count, has_more) = find(&mut cursors[term], (term, &list), found_in, found)?;
             more &= has_more;
             if count == 0 {
@@ -200,7 +202,7 @@ impl RunSearch<'_> {
 
 /// Keeps the numbers at rising places.
 #[inline]
-fn keep(numbers: &mut Room, kept: &[u32]) {
+fn keep(numbers: &mut BlockRoom, kept: &[u32]) {
     for (to, &from) in kept.iter().enumerate() {
         // A number moves forwards or stays, so none is overwritten before it is read.
         numbers[to] = numbers[from as usize];

@@ -26,11 +26,11 @@ mod bounds;
 mod single;
 
 use super::daat::{list_most, rounding};
-use super::ranges::Ranges;
+use super::ranges::DocidRanges;
 use super::windows::{DENSE, LONGEST};
 use crate::index::list::ListError;
 use crate::query::cursor::{Cursor, RunSearch, RunTerm};
-use crate::query::kernels::{Documents, Sink, collect_block, offer_block};
+use crate::query::kernels::{ScoredDocuments, SumSink, collect_block, offer_block};
 use crate::query::scratch::{Scratch, WindowMemory};
 use crate::query::top_k::TopK;
 use asking::Asking;
@@ -68,7 +68,8 @@ const FIRST_SHARE: usize = 8;
 /// If a list is damaged. Some documents may have been offered. Damage in a part that is skipped is
 /// not seen.
 pub fn search(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Result<(), ListError> {
-    let (run, terms) = (*run, run.terms);
+    let terms = run.terms;
+    let run = *run;
     let lists = terms.iter().filter_map(|term| term.list);
     let (count, postings) =
         lists.fold((0, 0), |(count, sum), list| (count + 1, sum + u64::from(list.df())));
@@ -81,8 +82,8 @@ pub fn search(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Res
     // Each term has a cursor for when it is needed and one for when it is optional.
     scratch.reset_cursors(2 * terms.len());
     let Scratch { cursors, order, windows, asking, found, ranges, best, ahead, .. } = scratch;
-    found.resize_with(terms.len().max(found.len()), Documents::default);
-    found.iter_mut().for_each(Documents::clear);
+    found.resize_with(terms.len().max(found.len()), ScoredDocuments::default);
+    found.iter_mut().for_each(ScoredDocuments::clear);
     let (needed, asked) = cursors[..2 * terms.len()].split_at_mut(terms.len());
     let documents_of_range = u64::from(run.span()) * RANGE_POSTINGS / postings;
     let shift = documents_of_range.max(1).ilog2().clamp(SHORTEST_RANGE, LONGEST_RANGE);
@@ -113,7 +114,7 @@ pub fn search(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Res
 /// Offers documents in any order: one with the threshold's score may still get in.
 struct AnyOrder<'a>(&'a mut TopK);
 
-impl Sink for AnyOrder<'_> {
+impl SumSink for AnyOrder<'_> {
     #[inline(always)]
     fn bar(&self) -> f32 {
         self.0.threshold().next_down()
@@ -143,7 +144,7 @@ struct Search<'a> {
     asked: &'a mut [Cursor],
     asking: &'a mut Asking,
     /// Documents with their sums in the needed lists, by the number of optional lists.
-    found: &'a mut Vec<Documents>,
+    found: &'a mut Vec<ScoredDocuments>,
 }
 
 impl Search<'_> {
@@ -191,7 +192,7 @@ impl Search<'_> {
 
     fn run_all(
         &mut self,
-        ranges: &mut Ranges,
+        ranges: &mut DocidRanges,
         best: &mut Vec<u32>,
         windows: &mut WindowMemory,
         top: &mut TopK,
@@ -223,7 +224,7 @@ impl Search<'_> {
     /// Takes the ranges of the greatest sums, enough for k documents, if there is no threshold.
     fn take_best(
         &mut self,
-        ranges: &mut Ranges,
+        ranges: &mut DocidRanges,
         best: &mut Vec<u32>,
         windows: &mut WindowMemory,
         top: &mut TopK,
@@ -255,7 +256,7 @@ impl Search<'_> {
 
     /// Finds which lists are optional in a range and up to which range after it they stay so,
     /// within a window. Sets `rest` and returns the first range behind.
-    fn divide(&mut self, ranges: &Ranges, range: usize, top: &TopK) -> usize {
+    fn divide(&mut self, ranges: &DocidRanges, range: usize, top: &TopK) -> usize {
         let bar = self.bar(top) as f32;
         let optional = |range: usize| {
             (0..self.order.len()).take_while(|&n| ranges.upto(n, range) <= bar).count()
@@ -345,7 +346,7 @@ fn one_list(
     cursor: &mut Cursor,
     term: usize,
     end: u32,
-    (bar, found): (f32, &mut Documents),
+    (bar, found): (f32, &mut ScoredDocuments),
 ) -> Result<(), ListError> {
     let RunTerm { weight, list: Some(list) } = run.terms[term] else { return Ok(()) };
     while cursor.at < cursor.len {

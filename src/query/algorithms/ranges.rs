@@ -20,7 +20,7 @@ pub(crate) const MOST: usize = 1024;
 pub(crate) const NONE: f32 = -1.0;
 
 #[derive(Debug, Default)]
-pub(crate) struct Ranges {
+pub(crate) struct DocidRanges {
     /// Binary logarithm of the documents of a range.
     pub(crate) shift: u32,
     /// First document of the first range, and the one behind the last range.
@@ -35,10 +35,13 @@ pub(crate) struct Ranges {
     pub(crate) blocks: Vec<usize>,
 }
 
-impl Ranges {
+impl DocidRanges {
     /// Begins a search through `lists` lists for some documents, with ranges of `1 << shift`.
     pub(crate) fn begin(&mut self, lists: usize, shift: u32, wanted: Range<u32>) {
-        (self.shift, self.first, self.end, self.stop) = (shift, 0, wanted.start, wanted.end);
+        self.shift = shift;
+        self.first = 0;
+        self.end = wanted.start;
+        self.stop = wanted.end;
         self.of_lists.resize(lists * MOST, NONE);
         self.blocks.clear();
         self.blocks.resize(lists, 0);

@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::index::list::{Columns, ListError, MAX_BLOCK};
+use crate::index::list::{ListError, MAX_BLOCK, SegmentColumns};
 use crate::query::cursor::{RunSearch, RunTerm};
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
@@ -41,12 +41,14 @@ fn search(
     let sums = &mut scratch.sums;
     sums.clear();
     sums.extend((0..documents).map(|docid| (norms.static_of(docid), 0)));
-    let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
-    let mut columns = Columns::default();
+    let mut docids = [0; MAX_BLOCK];
+    let mut tfs = [0; MAX_BLOCK];
+    let mut columns = SegmentColumns::default();
     for RunTerm { weight, list } in terms {
         let Some(list) = list else { continue };
         columns.close();
-        let (block_len, wanted) = (list.block_len(), list.wanted());
+        let block_len = list.block_len();
+        let wanted = list.wanted();
         for block in 0..list.blocks() {
             let count = if block < list.full_blocks() {
                 list.decode_block(block, documents, &mut columns, &mut docids[..block_len])?;

@@ -184,10 +184,12 @@ impl Stand {
             return;
         }
         let cursor = &mut cursors[self.term];
-        (self.docid, self.is_there) = (docid, false);
+        self.docid = docid;
+        self.is_there = false;
         if cursor.reaches(docid) {
             cursor.seek_in_block(docid, run.level);
-            (self.docid, self.is_there) = (cursor.docids[cursor.at], true);
+            self.docid = cursor.docids[cursor.at];
+            self.is_there = true;
         }
     }
 

@@ -19,9 +19,9 @@ pub(crate) mod segments;
 #[cfg(test)]
 mod tests;
 
-use crate::index::list::{Columns, ListError, ListView, MAX_BLOCK};
+use crate::index::list::{ListError, ListView, MAX_BLOCK, SegmentColumns};
 use crate::query::cursor::{Cursor, RunSearch};
-use crate::query::kernels::Room;
+use crate::query::kernels::BlockRoom;
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
 use crate::score::wang::is_over;
@@ -35,8 +35,8 @@ fn find(
     segments: &Segments,
     cursor: &mut Cursor,
     (list, documents): (&ListView<'_>, u32),
-    (candidates, count): (&Room, usize),
-    (docids, kept): (&mut Room, &mut Room),
+    (candidates, count): (&BlockRoom, usize),
+    (docids, kept): (&mut BlockRoom, &mut BlockRoom),
 ) -> Result<usize, ListError> {
     let mut found = 0;
     for (number, &docid) in (0..).zip(&candidates[..count]) {
@@ -61,7 +61,7 @@ pub(crate) fn search(
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
-    run.rounds(Cut::none(run.documents), top, scratch, &mut |_, _| ()).map(drop)
+    run.rounds(WangCut::none(run.documents), top, scratch, &mut |_, _| ()).map(drop)
 }
 
 /// [`search`] that records how far each list was visited: the last docid in the list and in all
@@ -76,7 +76,7 @@ pub(crate) fn visits(
     visited.clear();
     visited.resize(run.terms.len(), None);
     let note = &mut |term: usize, docid: u32| visited[term] = Some(docid);
-    run.rounds(Cut::none(run.documents), top, scratch, note).map(drop)
+    run.rounds(WangCut::none(run.documents), top, scratch, note).map(drop)
 }
 
 /// [`search`] with only the first blocks of each list, as many as `prefixes` has. Returns the
@@ -125,7 +125,7 @@ fn prefixed(
     top: &mut TopK,
     (scratch, test): (&mut Scratch, Test),
 ) -> Result<Option<u32>, ListError> {
-    let mut cut = Cut { test, ..Cut::none(run.documents) };
+    let mut cut = WangCut { test, ..WangCut::none(run.documents) };
     let mut terms = run.terms.to_vec();
     for (term, &blocks) in terms.iter_mut().zip(prefixes) {
         let Some(list) = term.list.filter(|list| blocks < list.blocks()) else { continue };
@@ -142,13 +142,13 @@ fn prefixed(
 }
 
 #[derive(Clone, Copy)]
-struct Cut {
+struct WangCut {
     /// The first docid that some list may lack because it was cut.
     end: u32,
     test: Test,
 }
 
-impl Cut {
+impl WangCut {
     fn none(documents: u32) -> Self {
         Self { end: documents, test: Test::Safe }
     }
@@ -160,7 +160,7 @@ impl RunSearch<'_> {
     /// document in the list of a term and in all shorter ones, round by round.
     fn rounds(
         &self,
-        cut: Cut,
+        cut: WangCut,
         top: &mut TopK,
         scratch: &mut Scratch,
         note: &mut impl FnMut(usize, u32),
@@ -183,7 +183,7 @@ impl RunSearch<'_> {
             }
         }
         let at_once = (ROUND / shortest.block_len()).max(1);
-        let mut columns = Columns::default();
+        let mut columns = SegmentColumns::default();
         for block in (0..shortest.blocks()).step_by(at_once) {
             let end = shortest.blocks().min(block + at_once);
             let count = self.take(&mut cursors[first], &shortest, block..end, candidates)?;
@@ -195,17 +195,18 @@ impl RunSearch<'_> {
                 (0..).zip(&mut candidates.kept).for_each(|(number, kept)| *kept = number);
                 cursors[first].number_positions(block, &candidates.kept[..count]);
             }
-            let find_in = |cursor: &mut Cursor,
-                           (term, list): (usize, &ListView<'_>),
-                           from: (&Room, usize),
-                           (docids, kept): (&mut Room, &mut Room)| {
-                let to = (&mut *docids, kept);
-                let found = find(&segments[term], cursor, (list, documents), from, to)?;
-                if let Some(last) = found.checked_sub(1) {
-                    note(term, docids[last]);
-                }
-                Ok((found, true))
-            };
+            let find_in =
+                |cursor: &mut Cursor,
+                 (term, list): (usize, &ListView<'_>),
+                 from: (&BlockRoom, usize),
+                 (docids, kept): (&mut BlockRoom, &mut BlockRoom)| {
+                    let to = (&mut *docids, kept);
+                    let found = find(&segments[term], cursor, (list, documents), from, to)?;
+                    if let Some(last) = found.checked_sub(1) {
+                        note(term, docids[last]);
+                    }
+                    Ok((found, true))
+                };
             let (count, _) = self.thin_out(cursors, order, (block, count), candidates, find_in)?;
             if count > 0 {
                 self.offer(cursors, count, candidates, top)?;
@@ -235,7 +236,7 @@ fn next_docid(
     list: &ListView<'_>,
     block: usize,
     documents: u32,
-    columns: &mut Columns,
+    columns: &mut SegmentColumns,
 ) -> Result<u32, ListError> {
     if block >= list.blocks() {
         return Ok(documents);

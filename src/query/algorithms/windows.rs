@@ -12,7 +12,9 @@ use std::ops::Range;
 
 use crate::index::list::{ListError, ListView};
 use crate::query::cursor::{Cursor, RunSearch};
-use crate::query::kernels::{Documents, LINE, Sink, UNMATCHED, collect, first_block, sweep};
+use crate::query::kernels::{
+    LINE, ScoredDocuments, SumSink, UNMATCHED, collect, first_block, sweep,
+};
 use crate::query::scratch::WindowMemory;
 use crate::score::weight::Weight;
 
@@ -58,7 +60,7 @@ impl RunSearch<'_> {
     /// cursor has postings. Cursors are in the order of the terms; one with no postings left takes
     /// no part. `first_docid` is added to docids passed on. If a list is damaged, `memory` must be
     /// [`cleared`](WindowMemory::clear).
-    pub(crate) fn window<S: Sink>(
+    pub(crate) fn window<S: SumSink>(
         &self,
         cursors: &mut [Cursor],
         memory: &mut WindowMemory,
@@ -76,7 +78,7 @@ impl RunSearch<'_> {
 
     /// [`window`](Self::window) from `start` to before `end`, at most [`DENSE`] documents, or
     /// [`LONGEST`] if it is sparse. No cursor has postings before `start`.
-    pub(crate) fn window_of<S: Sink>(
+    pub(crate) fn window_of<S: SumSink>(
         &self,
         cursors: &mut [Cursor],
         memory: &mut WindowMemory,
@@ -113,13 +115,14 @@ impl RunSearch<'_> {
         memory: &mut WindowMemory,
         (start, end): (u32, u32),
         bar: f32,
-        found: &mut Documents,
+        found: &mut ScoredDocuments,
     ) -> Result<(), ListError> {
         let WindowMemory { accumulators, lines, .. } = memory;
         accumulators.resize(SPARSE, UNMATCHED);
         lines.resize(SPARSE / LINE, 0);
         let slots = (end - start).next_power_of_two().clamp(64 * LINE as u32, LONGEST) as usize;
-        let (sums, lines) = (&mut accumulators[..slots], &mut lines[..slots / LINE]);
+        let sums = &mut accumulators[..slots];
+        let lines = &mut lines[..slots / LINE];
         for (cursor, term) in cursors.iter_mut().zip(self.terms) {
             let Some(list) = &term.list else { continue };
             let add = |slot: usize, score: f32| {

@@ -81,7 +81,9 @@ impl Explanation {
 
     fn write(&self, to: &mut String, name: &str, k: usize) -> fmt::Result {
         writeln!(to, "document  {} (docid {})", visible(name), self.docid)?;
-        let (length, mean, norm) = (self.length, self.mean_length, self.norm);
+        let length = self.length;
+        let mean = self.mean_length;
+        let norm = self.norm;
         writeln!(to, "length    {length} tokens, {mean:.1} in the mean: norm {norm:.4}")?;
         writeln!(to, "score     {}", self.score)?;
         if self.begins_with != 0.0 {
@@ -156,8 +158,9 @@ pub fn explain(
     docid: u32,
     k: usize,
 ) -> Result<Explanation, IndexError> {
-    let (generation, scoring, whole) =
-        (snapshot.generation(), snapshot.scoring(), snapshot.whole());
+    let generation = snapshot.generation();
+    let scoring = snapshot.scoring();
+    let whole = snapshot.whole();
     let documents = generation.documents();
     let count = documents.len();
     let norms = snapshot.norms();
@@ -199,7 +202,10 @@ pub fn explain(
     let own = (scores[docid as usize], docid);
     let before = |at: usize| scores[at] > own.0 || (scores[at] == own.0 && (at as u32) < own.1);
     let having = |least: u32| (0..matched.len()).filter(move |_| least > 0);
-    let (mut with_any, mut with_all, mut before_any, mut before_all) = (0, 0, 0, 0);
+    let mut with_any = 0;
+    let mut with_all = 0;
+    let mut before_any = 0;
+    let mut before_all = 0;
     let mut found = Vec::new();
     for at in having(all) {
         if matched[at] == 0 {
@@ -216,7 +222,8 @@ pub fn explain(
     let threshold = (k > 0 && k <= found.len())
         .then(|| *found.select_nth_unstable_by(k - 1, |a, b| b.total_cmp(a)).1);
     let has = matched[docid as usize];
-    let (has_any, has_all) = (has > 0, has > 0 && has == all);
+    let has_any = has > 0;
+    let has_all = has > 0 && has == all;
     Ok(Explanation {
         docid,
         length: documents.lengths()[docid as usize],

@@ -19,12 +19,12 @@ use std::time::Duration;
 
 /// The name of a run, one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tag {
+pub struct RunTag {
     bytes: [u8; Self::MOST_BYTES],
     length: u8,
 }
 
-impl Tag {
+impl RunTag {
     pub const MOST_BYTES: usize = 64;
 
     /// `None` if it is empty, has white space or control characters, or is too long.
@@ -43,7 +43,7 @@ impl Tag {
     }
 }
 
-impl Default for Tag {
+impl Default for RunTag {
     fn default() -> Self {
         Self::new("millrace").expect("it is a word")
     }
@@ -52,7 +52,7 @@ impl Default for Tag {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnswerForm {
     /// `qid Q0 name rank score tag`, a line a hit.
-    Trec(Tag),
+    Trec(RunTag),
     Jsonl,
     /// The same, with a snippet of each hit.
     Snippets,
@@ -112,7 +112,8 @@ fn one_word(text: &str, out: &mut Vec<u8>) {
 }
 
 fn decimal(mut number: u32, out: &mut Vec<u8>) {
-    let (mut digits, mut at) = ([0; 10], 10);
+    let mut digits = [0; 10];
+    let mut at = 10;
     loop {
         at -= 1;
         digits[at] = b'0' + (number % 10) as u8;
@@ -242,7 +243,8 @@ impl AnswerForm {
     /// Appends the answer to a refused line: an object with an `error`; nothing in the other forms.
     pub(crate) fn write_refused(self, refused: &Refused, out: &mut Vec<u8>) {
         if matches!(self, Self::Jsonl | Self::Snippets) {
-            let (qid, error) = (refused.number.to_string(), refused.to_string());
+            let qid = refused.number.to_string();
+            let error = refused.to_string();
             let answer = JsonRefused { qid, error };
             serde_json::to_writer(&mut *out, &answer).expect("strings are JSON");
             out.push(b'\n');
@@ -256,7 +258,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn written(form: AnswerForm, qid: &str, hits: &[Hit], name: &str) -> Vec<u8> {
-        let (query, mut out) = (Query::new(qid.to_string(), "x"), Vec::new());
+        let query = Query::new(qid.to_string(), "x");
+        let mut out = Vec::new();
         form.write(&query, hits, Duration::ZERO, |_| Cow::Borrowed(name), &mut out);
         out
     }
@@ -293,13 +296,15 @@ mod tests {
                 let plain = |c: char| if c.is_whitespace() || c.is_control() { '_' } else { c };
                 text.chars().map(plain).collect()
             };
-            let (mut trec, mut tsv) = (String::new(), String::new());
+            let mut trec = String::new();
+            let mut tsv = String::new();
             for (Hit { docid, score }, rank) in hits.iter().zip(1..) {
-                let (qid, name) = (plain(&qid), plain(&name));
+                let qid = plain(&qid);
+                let name = plain(&name);
                 trec += &format!("{qid} Q0 {name} {rank} {score} millrace\n");
                 tsv += &format!("{qid}\t{rank}\t{name}\t{docid}\t{score}\n");
             }
-            prop_assert_eq!(String::from_utf8(written(AnswerForm::Trec(Tag::default()), &qid, &hits, &name)).unwrap(), trec);
+            prop_assert_eq!(String::from_utf8(written(AnswerForm::Trec(RunTag::default()), &qid, &hits, &name)).unwrap(), trec);
             prop_assert_eq!(String::from_utf8(written(AnswerForm::Tsv, &qid, &hits, &name)).unwrap(), tsv);
         }
     }

@@ -116,8 +116,8 @@ fn best_part(
         }
     }
     let (from, end, _) = best;
-    let (before, behind) =
-        (if from > 0 { "... " } else { "" }, if end < words.len() { " ..." } else { "" });
+    let before = if from > 0 { "... " } else { "" };
+    let behind = if end < words.len() { " ..." } else { "" };
     let part: String = words[from..end].join(" ").chars().take(characters).collect();
     format!("{before}{}{behind}", visible(&part))
 }

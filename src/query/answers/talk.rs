@@ -34,7 +34,8 @@ impl Talk {
         let begun = Instant::now();
         let wanted = query.wanted(&self.wanted);
         let (hits, known) = self.searcher.search(&self.snapshot, &wanted, &query.text)?;
-        let (hits, took) = (hits.to_vec(), begun.elapsed());
+        let hits = hits.to_vec();
+        let took = begun.elapsed();
         let mut text = String::new();
         let documents = self.snapshot.generation().documents();
         let snippets =

@@ -42,7 +42,7 @@ fn unread(row: &DocumentRow, source: io::Error) -> QueryError {
 
 pub(crate) struct Reread {
     analysis: Analysis,
-    texts: record::Texts,
+    texts: record::DocumentTexts,
 }
 
 impl Reread {
@@ -65,7 +65,10 @@ impl Reread {
         }
         let fields = Fields { texts: settings.text_fields.clone(), ..Fields::default() };
         let analysis = manifest.analysis(generation.path())?;
-        Ok(Self { analysis, texts: record::Texts::new(settings.max_document_bytes, &fields) })
+        Ok(Self {
+            analysis,
+            texts: record::DocumentTexts::new(settings.max_document_bytes, &fields),
+        })
     }
 
     /// The terms of a document and their tfs. A compressed file is inflated up to the document.
@@ -86,7 +89,8 @@ impl Reread {
         })?;
         let text = self.texts.of((Path::new(&row.input), format), row.offset, row.bytes);
         let text = text.map_err(|source| unread(&row, source))?;
-        let (mut terms, mut found) = (BTreeMap::new(), 0);
+        let mut terms = BTreeMap::new();
+        let mut found = 0;
         self.analysis.terms(&text, |term| {
             found += 1;
             match terms.get_mut(term) {

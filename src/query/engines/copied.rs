@@ -2,12 +2,12 @@
 //! baseline for the ranges of [`DocumentShare`](super::share::DocumentShare), used by the engine of
 //! `docp-pi` alone.
 
-use super::share::{ALL, Source, local};
+use super::share::{ALL, SearchedLists, local};
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::generations::generation::Generation;
 use crate::index::lexicon::{LexiconStream, TermEntry};
-use crate::index::list::{Columns, Form, ListEncoder, ListView, MAX_BLOCK};
+use crate::index::list::{Form, ListEncoder, ListView, MAX_BLOCK, SegmentColumns};
 use crate::index::run::Run;
 use crate::score::bounds::code_below;
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ impl Copied {
     }
 }
 
-impl Source for Copied {
+impl SearchedLists for Copied {
     fn list<'a>(
         &'a self,
         run: &'a Run,
@@ -77,7 +77,8 @@ impl CopiedRun {
         let docids = first_docid + wanted.start..first_docid + wanted.end;
         let lengths = &lengths[docids.start as usize..docids.end as usize];
         let codes: Vec<u8> = lengths.iter().map(|&length| code_below(length)).collect();
-        let (mut lists, mut data) = (HashMap::new(), Vec::new());
+        let mut lists = HashMap::new();
+        let mut data = Vec::new();
         let form = run.postings_header().form;
         let mut encoder = ListEncoder::of_form(form);
         let mut terms = LexiconStream::open(run.lexicon().path(), WINDOW_BYTES)?;
@@ -115,8 +116,10 @@ fn copy(
     codes: &[u8],
     encoder: &mut ListEncoder,
 ) -> Result<(), crate::index::list::ListError> {
-    let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
-    let (mut columns, block_len) = (Columns::default(), list.block_len());
+    let mut docids = [0; MAX_BLOCK];
+    let mut tfs = [0; MAX_BLOCK];
+    let mut columns = SegmentColumns::default();
+    let block_len = list.block_len();
     for block in 0..list.blocks() {
         let count = if block < list.full_blocks() {
             list.decode_block(block, documents, &mut columns, &mut docids[..block_len])?;

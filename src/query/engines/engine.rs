@@ -116,11 +116,11 @@ pub trait Engines: Send + Sync {
     }
 }
 
-type Wake = Box<dyn Fn() + Send + Sync>;
+type WakeWorker = Box<dyn Fn() + Send + Sync>;
 
 /// The wake-up function of each worker of a process.
 #[derive(Default)]
-pub struct Wakers(Vec<OnceLock<Wake>>);
+pub struct Wakers(Vec<OnceLock<WakeWorker>>);
 
 impl fmt::Debug for Wakers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -193,10 +193,10 @@ impl Model {
     pub fn engines(self, wakers: &Arc<Wakers>) -> Box<dyn Engines> {
         match self {
             Model::Inter => Box::new(whole::WholeEngines),
-            Model::DocpUi { barrier } => Box::new(shares::Crew::new(false, barrier, wakers)),
-            Model::DocpPi { barrier } => Box::new(shares::Crew::new(true, barrier, wakers)),
+            Model::DocpUi { barrier } => Box::new(shares::ShareCrew::new(false, barrier, wakers)),
+            Model::DocpPi { barrier } => Box::new(shares::ShareCrew::new(true, barrier, wakers)),
             Model::Fgqp { delta, cutting, patience } => {
-                Box::new(tasks::Crew::new(delta, cutting, patience, wakers))
+                Box::new(tasks::TaskCrew::new(delta, cutting, patience, wakers))
             }
         }
     }

@@ -101,7 +101,8 @@ mod tests {
                 })
                 .collect();
             let wanted = Wanted { k: 7, ..Wanted::default() };
-            let (mut searcher, mut expected) = (Searcher::new(), Vec::new());
+            let mut searcher = Searcher::new();
+            let mut expected = Vec::new();
             for query in &queries {
                 expected.push(searcher.search(&snapshot, &wanted, query).unwrap().0.to_vec());
             }

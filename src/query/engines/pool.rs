@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::query::searcher::Cut;
+use crate::query::searcher::QueryCut;
 use crate::query::top_k::{Combined, Hit};
 use crate::query::wanted::Stage;
 
@@ -29,14 +29,14 @@ const LEAST_NS: f64 = 20_000.0;
 #[derive(Debug)]
 pub(crate) struct OpenQuery<Q> {
     pub query: Q,
-    pub cut: Cut,
-    found: Mutex<Found>,
+    pub cut: QueryCut,
+    found: Mutex<PartialAnswer>,
     /// Least number of tasks taken at once.
     least: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct Found {
+struct PartialAnswer {
     combined: Combined,
     floor: f32,
     left: usize,
@@ -45,7 +45,7 @@ struct Found {
 }
 
 #[derive(Debug)]
-pub(crate) enum Work<Q> {
+pub(crate) enum PoolWork<Q> {
     /// Answer a query, or cut it; with the number of queries that wait behind it for each worker.
     Begin(Q, usize),
     /// Do some tasks of a query.
@@ -58,11 +58,11 @@ pub(crate) struct Pool<Q> {
     workers: usize,
     /// Waiting queries and tasks that are not taken, read without the lock.
     there: AtomicUsize,
-    state: Mutex<State<Q>>,
+    state: Mutex<PoolState<Q>>,
 }
 
 #[derive(Debug)]
-struct State<Q> {
+struct PoolState<Q> {
     waiting: VecDeque<Q>,
     /// Queries that wait outside until the pool wants one.
     behind: usize,
@@ -79,7 +79,7 @@ struct State<Q> {
 /// A worker that finds more to do than it takes wakes so many others, and these wake others.
 const WAKES: usize = 3;
 
-impl<Q> State<Q> {
+impl<Q> PoolState<Q> {
     /// Notes whether a query that was begun was cut. AND+OR may be begun twice and taken once, but
     /// these counts only decide about waking early.
     fn ended(&mut self, cut: bool) {
@@ -106,7 +106,7 @@ impl<Q> State<Q> {
 
 impl<Q> Pool<Q> {
     pub(crate) fn new(delta: usize, workers: usize) -> Self {
-        let state = State {
+        let state = PoolState {
             waiting: VecDeque::new(),
             behind: 0,
             open: VecDeque::new(),
@@ -115,7 +115,8 @@ impl<Q> Pool<Q> {
             cuts: false,
             idle: Vec::with_capacity(workers),
         };
-        let (workers, state) = (workers.max(1), Mutex::new(state));
+        let workers = workers.max(1);
+        let state = Mutex::new(state);
         Self { delta, workers, there: 0.into(), state }
     }
 
@@ -142,14 +143,14 @@ impl<Q> Pool<Q> {
     }
 
     /// Adds a query that was cut and returns workers to wake; the caller takes tasks next.
-    pub(crate) fn open(&self, query: Q, cut: Cut) -> Vec<usize> {
+    pub(crate) fn open(&self, query: Q, cut: QueryCut) -> Vec<usize> {
         let tasks = cut.tasks();
         let least = (LEAST_NS * tasks as f64 / cut.cost_ns().max(1.0)).ceil() as usize;
         let combined = Combined::new(cut.plan().wanted().k);
         let open = Arc::new(OpenQuery {
             query,
             cut,
-            found: Mutex::new(Found {
+            found: Mutex::new(PartialAnswer {
                 combined,
                 floor: f32::NEG_INFINITY,
                 left: tasks,
@@ -178,13 +179,13 @@ impl<Q> Pool<Q> {
     /// Gives `worker` something to do, and returns workers to wake since there is or soon will be
     /// more. If there is nothing and the worker is about to `sleep`, it is idle until another
     /// caller gets its number.
-    pub(crate) fn take(&self, worker: usize, sleep: bool) -> (Option<Work<Q>>, Vec<usize>) {
+    pub(crate) fn take(&self, worker: usize, sleep: bool) -> (Option<PoolWork<Q>>, Vec<usize>) {
         let mut state = lock(&self.state);
         let work = if state.tasks <= self.delta
             && let Some(query) = state.waiting.pop_front()
         {
             state.begun += 1;
-            Some(Work::Begin(query, (state.waiting.len() + state.behind) / self.workers))
+            Some(PoolWork::Begin(query, (state.waiting.len() + state.behind) / self.workers))
         } else {
             self.take_tasks(&mut state)
         };
@@ -201,11 +202,12 @@ impl<Q> Pool<Q> {
         (work, woken)
     }
 
-    fn take_tasks(&self, state: &mut State<Q>) -> Option<Work<Q>> {
+    fn take_tasks(&self, state: &mut PoolState<Q>) -> Option<PoolWork<Q>> {
         // With several open queries nobody waits at the end of one, and fewer parts are less work.
         let parts = (2 * self.workers / state.open.len().max(1)).max(1);
         let (open, first) = state.open.front_mut()?;
-        let (first_taken, tasks) = (*first, open.cut.tasks());
+        let first_taken = *first;
+        let tasks = open.cut.tasks();
         let fair = (tasks - first_taken).div_ceil(parts);
         let end = first_taken + fair.max(open.least.load(Ordering::Relaxed));
         let end = end.min(open.cut.end_of_run(first_taken));
@@ -215,13 +217,13 @@ impl<Q> Pool<Q> {
             state.open.pop_front();
         }
         state.tasks -= end - first_taken;
-        Some(Work::Tasks(taken, first_taken..end))
+        Some(PoolWork::Tasks(taken, first_taken..end))
     }
 }
 
 /// The state of a query after tasks of it were done.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Done {
+pub(crate) enum TasksDone {
     More,
     Answered(Vec<Hit>),
     /// Another stage of the query has to begin.
@@ -235,7 +237,7 @@ impl<Q> OpenQuery<Q> {
     }
 
     /// Adds the hits of some tasks that are done, and their time.
-    pub(crate) fn done(&self, (tasks, took): (Range<usize>, Duration), hits: &[Hit]) -> Done {
+    pub(crate) fn done(&self, (tasks, took): (Range<usize>, Duration), hits: &[Hit]) -> TasksDone {
         let mut found = lock(&self.found);
         found.floor = found.combined.add(hits);
         found.left -= tasks.len();
@@ -244,12 +246,12 @@ impl<Q> OpenQuery<Q> {
         let least = LEAST_NS * done / (found.took.as_nanos() as f64).max(1.0);
         self.least.store((least as usize).max(1), Ordering::Relaxed);
         if found.left > 0 {
-            return Done::More;
+            return TasksDone::More;
         }
         let hits = found.combined.take();
         match self.cut.stage().next(self.cut.plan().wanted(), hits.len()) {
-            Some(stage) => Done::Next(stage),
-            None => Done::Answered(hits),
+            Some(stage) => TasksDone::Next(stage),
+            None => TasksDone::Answered(hits),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::index::error::IndexError;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::query::engines::share::counted_from;
-use crate::query::snapshot::{Scoring, Snapshot, Whole};
+use crate::query::snapshot::{Scoring, Snapshot, WholeCollection};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Shard {
         let generation = manifest.open(index, process, verify)?;
         // The manifest has at most as many documents as there are docids.
         let documents = manifest.documents().try_into().unwrap_or(u32::MAX);
-        let whole = Whole { documents, tokens: manifest.tokens() };
+        let whole = WholeCollection { documents, tokens: manifest.tokens() };
         let docids = counted_from(docids, shard.first_docid);
         Ok((Snapshot::of_shard(generation, scoring, whole, docids)?, shard))
     }

@@ -11,7 +11,7 @@ use std::ops::Range;
 pub(crate) const ALL: Range<u32> = 0..u32::MAX;
 
 /// The lists of a searcher's documents. Run `number` of the generation is `run`.
-pub(crate) trait Source {
+pub(crate) trait SearchedLists {
     /// The postings of these documents in a list; `None` if there are none.
     fn list<'a>(
         &'a self,
@@ -26,7 +26,7 @@ pub(crate) trait Source {
     fn docids(&self) -> Range<u32>;
 }
 
-impl Source for Range<u32> {
+impl SearchedLists for Range<u32> {
     #[inline]
     fn list<'a>(
         &'a self,

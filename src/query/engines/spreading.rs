@@ -41,7 +41,8 @@ impl Spreading {
                 if let Some(us) = cut_us {
                     cutting.least_ns = f64::from(us) * 1e3;
                 }
-                let (delta, patience) = (delta.unwrap_or(DELTA), patience(spin_us));
+                let delta = delta.unwrap_or(DELTA);
+                let patience = patience(spin_us);
                 Model::Fgqp { delta, cutting, patience }
             }
             _ => Model::Inter,

@@ -5,7 +5,10 @@ use std::ops::Range;
 use crate::score::bounds::{Bound, BoundNorms};
 use crate::score::weight::Weight;
 
-use super::{BLOCK, Block, Documents, Left, Matches, Rest, Room, Shares, Sink, portable};
+use super::{
+    BLOCK, BlockRoom, CandidateShares, DocidBlock, Left, Matches, Rest, ScoredDocuments, SumSink,
+    portable,
+};
 
 macro_rules! compiled_for_avx2 {
     ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {$(
@@ -20,19 +23,19 @@ compiled_for_avx2! {
     fn share_out(
         last_docids: &[[u8; 4]],
         from: usize,
-        candidates: (&Room, usize),
-        shares: &mut Shares
+        candidates: (&BlockRoom, usize),
+        shares: &mut CandidateShares
     );
-    fn first_posting(docids: &Room, span: (usize, usize), docid: u32) -> usize;
+    fn first_posting(docids: &BlockRoom, span: (usize, usize), docid: u32) -> usize;
     fn match_block(
-        candidates: &Room,
+        candidates: &BlockRoom,
         span: (usize, usize),
-        block: Block<'_>,
+        block: DocidBlock<'_>,
         matches: &mut Matches<'_>
     );
     fn scores(
         weight: f32,
-        postings: (&Room, &[u32; BLOCK]),
+        postings: (&BlockRoom, &[u32; BLOCK]),
         len: usize,
         norms: &[f32],
         scores: &mut [f32; BLOCK]
@@ -51,24 +54,24 @@ compiled_for_avx2! {
         window: (&mut [f32], &mut [u8]),
         first_docid: u32,
         bar: f32,
-        found: &mut Documents
+        found: &mut ScoredDocuments
     );
     fn collect_block(
-        postings: (&Room, &[f32; BLOCK]),
+        postings: (&BlockRoom, &[f32; BLOCK]),
         part: Range<usize>,
         bar: f32,
-        found: &mut Documents
+        found: &mut ScoredDocuments
     );
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(super) fn sweep<S: Sink>(accumulators: &mut [f32], first_docid: u32, sink: &mut S) {
+pub(super) fn sweep<S: SumSink>(accumulators: &mut [f32], first_docid: u32, sink: &mut S) {
     portable::sweep(accumulators, first_docid, sink);
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-pub(super) fn offer_block<S: Sink>(
-    documents: (&Room, &[f32; BLOCK]),
+pub(super) fn offer_block<S: SumSink>(
+    documents: (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     first_docid: u32,
     sink: &mut S,

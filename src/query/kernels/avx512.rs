@@ -13,7 +13,7 @@ pub(super) use collect::{collect, collect_block, narrow};
 pub(super) use find::check_intersections;
 pub(super) use find::{match_block, share_out};
 
-use super::{BLOCK, Room, Sink, UNMATCHED, bits_to_exceed, portable};
+use super::{BLOCK, BlockRoom, SumSink, UNMATCHED, bits_to_exceed, portable};
 use crate::score::weight::Weight;
 
 #[inline]
@@ -62,7 +62,7 @@ fn iota() -> __m512i {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-pub(super) fn first_posting(docids: &Room, (from, len): (usize, usize), docid: u32) -> usize {
+pub(super) fn first_posting(docids: &BlockRoom, (from, len): (usize, usize), docid: u32) -> usize {
     let wanted = _mm512_set1_epi32(docid as i32);
     let mut at = from;
     while at < len {
@@ -79,7 +79,7 @@ pub(super) fn first_posting(docids: &Room, (from, len): (usize, usize), docid: u
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(super) fn scores(
     weight: f32,
-    (docids, tfs): (&Room, &[u32; BLOCK]),
+    (docids, tfs): (&BlockRoom, &[u32; BLOCK]),
     len: usize,
     norms: &[f32],
     scores: &mut [f32; BLOCK],
@@ -88,7 +88,8 @@ pub(super) fn scores(
     let Ok(documents) = i32::try_from(norms.len()) else {
         return portable::scores(weight, (docids, tfs), len, norms, scores);
     };
-    let (weight, documents) = (_mm512_set1_ps(weight), _mm512_set1_epi32(documents));
+    let weight = _mm512_set1_ps(weight);
+    let documents = _mm512_set1_epi32(documents);
     for at in (0..len).step_by(16) {
         let docids = load(docids, at);
         let valid = _mm512_cmplt_epu32_mask(docids, documents);
@@ -132,8 +133,8 @@ pub(super) fn add_scores(
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-pub(super) fn offer_block<S: Sink>(
-    (docids, scores): (&Room, &[f32; BLOCK]),
+pub(super) fn offer_block<S: SumSink>(
+    (docids, scores): (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     first_docid: u32,
     sink: &mut S,
@@ -153,7 +154,7 @@ pub(super) fn offer_block<S: Sink>(
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-pub(super) fn sweep<S: Sink>(accumulators: &mut [f32], first_docid: u32, sink: &mut S) {
+pub(super) fn sweep<S: SumSink>(accumulators: &mut [f32], first_docid: u32, sink: &mut S) {
     let unmatched = _mm512_set1_ps(UNMATCHED);
     let mut bar = _mm512_set1_epi32(bits_to_exceed(sink));
     let mut docid = first_docid;
@@ -184,7 +185,7 @@ pub(super) fn sweep<S: Sink>(accumulators: &mut [f32], first_docid: u32, sink: &
 }
 
 #[inline(never)]
-fn push_lanes<S: Sink>(mut lanes: u64, sums: &[f32; 64], first_docid: u32, sink: &mut S) {
+fn push_lanes<S: SumSink>(mut lanes: u64, sums: &[f32; 64], first_docid: u32, sink: &mut S) {
     while lanes != 0 {
         let lane = lanes.trailing_zeros();
         sink.push(first_docid + lane, sums[lane as usize]);

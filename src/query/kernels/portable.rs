@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use super::{
-    BLOCK, Block, Documents, LINE, Left, Matches, NO_DOCID, Rest, Room, Shares, Sink, UNMATCHED,
-    bits_to_exceed,
+    BLOCK, BlockRoom, CandidateShares, DocidBlock, LINE, Left, Matches, NO_DOCID, Rest,
+    ScoredDocuments, SumSink, UNMATCHED, bits_to_exceed,
 };
 use crate::score::bm25::score;
 use crate::score::bounds::{Bound, BoundNorms};
@@ -18,7 +18,8 @@ const FEW: usize = 4;
 /// if there is none.
 #[inline(always)]
 pub(in super::super) fn first_block(last_docids: &[[u8; 4]], from: usize, docid: u32) -> usize {
-    let (mut from, mut step) = (from, 1);
+    let mut from = from;
+    let mut step = 1;
     let below = |last: &[u8; 4]| u32::from_le_bytes(*last) < docid;
     while last_docids.get(from + step - 1).is_some_and(below) {
         from += step;
@@ -29,7 +30,7 @@ pub(in super::super) fn first_block(last_docids: &[[u8; 4]], from: usize, docid:
 }
 
 #[inline(always)]
-pub(super) fn first_posting(docids: &Room, (from, len): (usize, usize), docid: u32) -> usize {
+pub(super) fn first_posting(docids: &BlockRoom, (from, len): (usize, usize), docid: u32) -> usize {
     from + docids[from..len].partition_point(|&other| other < docid)
 }
 
@@ -37,10 +38,11 @@ pub(super) fn first_posting(docids: &Room, (from, len): (usize, usize), docid: u
 pub(super) fn share_out(
     last_docids: &[[u8; 4]],
     from: usize,
-    (candidates, count): (&Room, usize),
-    shares: &mut Shares,
+    (candidates, count): (&BlockRoom, usize),
+    shares: &mut CandidateShares,
 ) {
-    let (mut block, mut next) = (from, 0);
+    let mut block = from;
+    let mut next = 0;
     shares.len = 0;
     while next < count {
         block = first_block(last_docids, block, candidates[next]);
@@ -57,9 +59,9 @@ pub(super) fn share_out(
 
 #[inline(always)]
 pub(super) fn match_block(
-    candidates: &Room,
+    candidates: &BlockRoom,
     (from, end): (usize, usize),
-    block: Block<'_>,
+    block: DocidBlock<'_>,
     matches: &mut Matches<'_>,
 ) {
     let docids = &block.docids[..block.len];
@@ -74,9 +76,11 @@ pub(super) fn match_block(
         }
         return;
     }
-    let (mut candidate, mut at) = (from, 0);
+    let mut candidate = from;
+    let mut at = 0;
     while candidate < end && at < docids.len() {
-        let (wanted, docid) = (candidates[candidate], docids[at]);
+        let wanted = candidates[candidate];
+        let docid = docids[at];
         met[*found] = wanted;
         kept[*found] = candidate as u32;
         positions[*found] = block.first + at as u32;
@@ -89,7 +93,7 @@ pub(super) fn match_block(
 #[inline(always)]
 pub(super) fn scores(
     weight: f32,
-    (docids, tfs): (&Room, &[u32; BLOCK]),
+    (docids, tfs): (&BlockRoom, &[u32; BLOCK]),
     len: usize,
     norms: &[f32],
     scores: &mut [f32; BLOCK],
@@ -121,8 +125,8 @@ pub(super) fn score_all(weight: Weight, tfs: &[u32], norms: &mut [f32]) {
 }
 
 #[inline(always)]
-pub(super) fn offer_block<S: Sink>(
-    (docids, scores): (&Room, &[f32; BLOCK]),
+pub(super) fn offer_block<S: SumSink>(
+    (docids, scores): (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     first_docid: u32,
     sink: &mut S,
@@ -135,7 +139,7 @@ pub(super) fn offer_block<S: Sink>(
 }
 
 #[inline(always)]
-pub(super) fn sweep<S: Sink>(accumulators: &mut [f32], first_docid: u32, sink: &mut S) {
+pub(super) fn sweep<S: SumSink>(accumulators: &mut [f32], first_docid: u32, sink: &mut S) {
     let mut bar = bits_to_exceed(sink);
     let mut docid = first_docid;
     for chunk in accumulators.chunks_mut(16) {
@@ -158,7 +162,7 @@ pub(super) fn collect(
     (accumulators, lines): (&mut [f32], &mut [u8]),
     first_docid: u32,
     bar: f32,
-    found: &mut Documents,
+    found: &mut ScoredDocuments,
 ) {
     let mut docid = first_docid;
     for (sums, line) in accumulators.chunks_exact_mut(LINE).zip(lines) {
@@ -175,7 +179,7 @@ pub(super) fn collect(
 
 /// There must be room for one.
 #[inline(always)]
-fn push_if(wanted: bool, docid: u32, sum: f32, found: &mut Documents) {
+fn push_if(wanted: bool, docid: u32, sum: f32, found: &mut ScoredDocuments) {
     found.docids[found.len] = docid;
     found.sums[found.len] = sum;
     found.len += usize::from(wanted);
@@ -183,10 +187,10 @@ fn push_if(wanted: bool, docid: u32, sum: f32, found: &mut Documents) {
 
 #[inline(always)]
 pub(super) fn collect_block(
-    (docids, scores): (&Room, &[f32; BLOCK]),
+    (docids, scores): (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     bar: f32,
-    found: &mut Documents,
+    found: &mut ScoredDocuments,
 ) {
     for (&docid, &score) in docids[part.clone()].iter().zip(&scores[part]) {
         push_if(score > bar, docid, score, found);
@@ -197,7 +201,8 @@ pub(super) fn collect_block(
 pub(super) fn narrow(bar: f32, rest: Rest<'_>, left: &mut Left) {
     let mut count = 0;
     for at in 0..left.count {
-        let (docid, sum) = (left.docids[at], left.sums[at]);
+        let docid = left.docids[at];
+        let sum = left.sums[at];
         let more = rest.of_ranges[((docid - rest.first) >> rest.shift) as usize];
         left.docids[count] = docid;
         left.sums[count] = sum;

@@ -32,7 +32,8 @@ fn array<const N: usize>(docids: &[u32]) -> [u32; N] {
 }
 
 fn hits(k: usize, offer: impl FnOnce(&mut TopK)) -> Vec<Hit> {
-    let (mut top, mut hits) = (TopK::new(), Vec::new());
+    let mut top = TopK::new();
+    let mut hits = Vec::new();
     top.reset(k);
     offer(&mut top);
     top.take(&mut hits);
@@ -79,7 +80,7 @@ proptest! {
             }
         }
         for level in levels() {
-            let mut shares = Shares::NONE;
+            let mut shares = CandidateShares::NONE;
             let candidates = (&array(&candidates), candidates.len());
             share_out(level, &last_docids, from, candidates, &mut shares);
             let found: Vec<_> = (0..shares.len)
@@ -108,9 +109,11 @@ proptest! {
                 Some((i as u32, 1280 + at as u32))
             })
             .collect();
-        let block = Block { docids: &array(&docids), len: docids.len(), first: 1280 };
+        let block = DocidBlock { docids: &array(&docids), len: docids.len(), first: 1280 };
         for level in levels() {
-            let (mut met, mut kept, mut positions) = (array(&[]), array(&[]), array(&[]));
+            let mut met = array(&[]);
+            let mut kept = array(&[]);
+            let mut positions = array(&[]);
             let mut matches = Matches {
                 found,
                 docids: &mut met,
@@ -144,7 +147,8 @@ proptest! {
         weight in prop_oneof![Just(0.0f32), (1u32..1_000_000).prop_map(|n| n as f32 / 1000.0)],
         count in 1..=BLOCK,
     ) {
-        let (block, len) = (array(&docids), docids.len());
+        let block = array(&docids);
+        let len = docids.len();
         let tfs = array(&tfs);
         let expected = docids.iter().zip(&tfs).map(|(&docid, &tf)| {
             crate::score::bm25::score(weight, tf, norms[docid as usize]).to_bits()
@@ -234,7 +238,7 @@ proptest! {
         for level in levels() {
             let mut sums = sums.clone();
             let mut lines: Vec<u8> = untouched.iter().map(|&untouched| u8::from(!untouched)).collect();
-            let mut found = Documents::default();
+            let mut found = ScoredDocuments::default();
             // Earlier documents stay.
             collect_block(level, (&[5; BLOCK + 16], &[2.0; BLOCK]), 3..4, 1.0, &mut found);
             collect(level, (&mut sums, &mut lines), first, bar, &mut found);
@@ -260,7 +264,7 @@ proptest! {
             .filter(|(_, score)| *score > bar)
             .collect();
         for level in levels() {
-            let mut found = Documents::default();
+            let mut found = ScoredDocuments::default();
             collect_block(level, (&array(&docids), &scores), part.clone(), bar, &mut found);
             prop_assert_eq!(&listed(&found, 0..found.len()), &expected);
         }
@@ -298,7 +302,7 @@ proptest! {
     }
 }
 
-fn listed(found: &Documents, part: Range<usize>) -> Vec<(u32, f32)> {
+fn listed(found: &ScoredDocuments, part: Range<usize>) -> Vec<(u32, f32)> {
     let (docids, sums) = found.part(part);
     docids.iter().copied().zip(sums.iter().copied()).collect()
 }

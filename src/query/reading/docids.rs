@@ -19,7 +19,8 @@ impl FromStr for Docids {
             text => text.parse().map_err(|_| form()),
         };
         let (start, end) = text.split_once("..").ok_or_else(form)?;
-        let (start, end) = (number(start, ALL.start)?, number(end, ALL.end)?);
+        let start = number(start, ALL.start)?;
+        let end = number(end, ALL.end)?;
         if start > end { Err(format!("{start} is behind {end}")) } else { Ok(Self(start..end)) }
     }
 }

@@ -247,13 +247,15 @@ impl<R: Read> Lines<R> {
             if let Some(topic) = self.topics.pop_front() {
                 return Ok(Some(topic));
             }
-            let (offset, bytes) = (self.offset, self.read_line()?);
+            let offset = self.offset;
+            let bytes = self.read_line()?;
             if bytes == 0 {
                 return Ok(None);
             }
             self.offset += bytes;
             self.lines += 1;
-            let (line, number) = (self.lines, self.numbers + 1);
+            let line = self.lines;
+            let number = self.numbers + 1;
             let mark = if line == 1 { b"\xef\xbb\xbf".as_slice() } else { b"" };
             let text = self.line.strip_prefix(mark).unwrap_or(&self.line);
             let is_markup = text.trim_ascii_start().starts_with(b"<");
@@ -286,7 +288,8 @@ impl<R: Read> Lines<R> {
             true => vec![Err((0, format!("a file of topics has at most {most} bytes")))],
             false => topics(&file, &self.fields),
         };
-        let (mut lines, mut counted) = (line, 0);
+        let mut lines = line;
+        let mut counted = 0;
         for topic in read {
             self.numbers += 1;
             let number = self.numbers;
@@ -295,7 +298,8 @@ impl<R: Read> Lines<R> {
                 Err((at, why)) => {
                     lines += memchr::memchr_iter(b'\n', &file[counted..at]).count() as u64;
                     counted = at;
-                    let (offset, why) = (offset + at as u64, why.into());
+                    let offset = offset + at as u64;
+                    let why = why.into();
                     Err(Refused { line: lines, offset, number, why })
                 }
             });
@@ -337,8 +341,10 @@ pub fn operator(text: &str) -> Option<&str> {
 /// Whether all lines of a file, at least two, are `qid text` with blanks between the two: each
 /// begins with a unique word that has a digit, and no line has a tab.
 pub(crate) fn blank_after_qid(stream: impl Read) -> io::Result<bool> {
-    let (mut stream, mut line) = (BufReader::with_capacity(1 << 16, stream), Vec::new());
-    let (mut names, mut lines) = (HashSet::new(), 0);
+    let mut stream = BufReader::with_capacity(1 << 16, stream);
+    let mut line = Vec::new();
+    let mut names = HashSet::new();
+    let mut lines = 0;
     loop {
         line.clear();
         if (&mut stream).take(MOST_LINE_BYTES as u64).read_until(b'\n', &mut line)? == 0 {

@@ -27,7 +27,7 @@ const NAMES: [&str; 4] = ["num", "number", "id", "qid"];
 const LABELS: [&str; 5] = ["Number:", "Topic:", "Title:", "Description:", "Narrative:"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Topic {
+pub(crate) struct ReadTopic {
     /// From the start of the file.
     pub offset: usize,
     pub name: Option<String>,
@@ -39,7 +39,7 @@ pub(crate) struct Topic {
 pub(super) const NONE: &str = "begins with <, as files of topics do, and has no <top>, <topic> or \
                                <query>; a query has no markup";
 
-struct Tag {
+struct TopicTag {
     name: String,
     closes: bool,
     /// The topic's name in an attribute.
@@ -50,7 +50,7 @@ struct Tag {
 }
 
 /// The next tag from `at` on. Comments, declarations and a lone `<` are none.
-fn next_tag(bytes: &[u8], mut at: usize) -> Option<Tag> {
+fn next_tag(bytes: &[u8], mut at: usize) -> Option<TopicTag> {
     loop {
         let start = at + memchr(b'<', bytes.get(at..)?)?;
         let closes = bytes.get(start + 1) == Some(&b'/');
@@ -68,7 +68,7 @@ fn next_tag(bytes: &[u8], mut at: usize) -> Option<Tag> {
                     topic.get_or_insert(value);
                 }
             })?;
-            return Some(Tag { name, closes, topic, start, end });
+            return Some(TopicTag { name, closes, topic, start, end });
         }
         at = start + 1;
         if bytes[start..].starts_with(b"<!--") {
@@ -77,7 +77,7 @@ fn next_tag(bytes: &[u8], mut at: usize) -> Option<Tag> {
     }
 }
 
-struct Begun {
+struct BegunTopic {
     offset: usize,
     /// The name of its element, which ends it.
     element: String,
@@ -85,8 +85,8 @@ struct Begun {
     fields: Vec<(String, String)>,
 }
 
-impl Begun {
-    fn new(tag: Tag) -> Self {
+impl BegunTopic {
+    fn new(tag: TopicTag) -> Self {
         Self { offset: tag.start, element: tag.name, name: tag.topic, fields: Vec::new() }
     }
 
@@ -116,7 +116,7 @@ impl Begun {
         texts.join(" ")
     }
 
-    fn end(&self, fields: &[String]) -> Result<Topic, (usize, String)> {
+    fn end(&self, fields: &[String]) -> Result<ReadTopic, (usize, String)> {
         let Self { offset, name, .. } = self;
         let text = self.text(fields);
         if text.is_empty() {
@@ -127,31 +127,35 @@ impl Begun {
             let why = format!("a topic begins here that has none of these: {fields}");
             return Err((*offset, why));
         }
-        Ok(Topic { offset: *offset, name: name.clone(), text })
+        Ok(ReadTopic { offset: *offset, name: name.clone(), text })
     }
 }
 
 /// Reads a file of topics: the text of each is that of `fields`, in their order, or of the title.
 /// An error has its offset and affects no other topic.
-pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<Topic, (usize, String)>> {
+pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<ReadTopic, (usize, String)>> {
     let mut html = HtmlText::new();
     let mut plain = |from: usize, to: usize| {
         let text = html.text(&file[from..to], Markup::Sgml { hidden: &[] }, Some(b"utf-8"));
         String::from_utf8_lossy(text).split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let mut read = Vec::new();
-    let mut topic: Option<Begun> = None;
+    let mut topic: Option<BegunTopic> = None;
     // The field of the current text, and the start of this text.
-    let (mut field, mut from) = (String::new(), 0);
+    let mut field = String::new();
+    let mut from = 0;
     let mut at = 0;
     while let Some(tag) = next_tag(file, at) {
-        let (begins, is_topic) = (!tag.closes, ["top", "topic"].contains(&&*tag.name));
+        let begins = !tag.closes;
+        let is_topic = ["top", "topic"].contains(&&*tag.name);
         // In a text that is not of XML it may be no tag at all.
         at = tag.start + 1;
         let Some(begun) = &mut topic else {
             if begins && (is_topic || tag.name == "query") {
-                (field, from, at) = (String::new(), tag.end, tag.end);
-                topic = Some(Begun::new(tag));
+                field = String::new();
+                from = tag.end;
+                at = tag.end;
+                topic = Some(BegunTopic::new(tag));
             }
             continue;
         };
@@ -168,11 +172,14 @@ pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<Topic, (usize
                     Err((begun.offset, why))
                 }
             });
-            (field, from, at) = (String::new(), tag.end, tag.end);
-            topic = (!ends).then(|| Begun::new(tag));
+            field = String::new();
+            from = tag.end;
+            at = tag.end;
+            topic = (!ends).then(|| BegunTopic::new(tag));
         } else if tag.closes && tag.name == field || begins && is_field(&tag.name, fields) {
             begun.add(&field, &plain(from, tag.start));
-            (from, at) = (tag.end, tag.end);
+            from = tag.end;
+            at = tag.end;
             field = if begins { tag.name } else { String::new() };
         }
     }

@@ -6,7 +6,7 @@ use crate::index::error::IndexError;
 use crate::index::list::{ListError, ListView};
 use crate::query::algorithms::wang;
 use crate::query::cursor::{RunSearch, RunTerm};
-use crate::query::engines::share::{ALL, Source};
+use crate::query::engines::share::{ALL, SearchedLists};
 use crate::query::plan::Plan;
 use crate::query::scratch::Scratch;
 use crate::query::top_k::{Hit, TopK};
@@ -89,7 +89,8 @@ impl Searcher {
                 let mut terms = recycle(std::mem::take(&mut searcher.run_terms));
                 let weighted = plan.terms().iter().zip(lists);
                 terms.extend(weighted.map(|(term, &list)| RunTerm { weight: term.weight, list }));
-                let (top, scratch) = (&mut searcher.top, &mut searcher.scratch);
+                let top = &mut searcher.top;
+                let scratch = &mut searcher.scratch;
                 let norms = norms_of(plan, &docids);
                 let search = scratch.run(&terms, docids, norms);
                 let worked = work(&search, top, scratch);

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use super::{Searcher, blame, recycle};
 use crate::index::error::IndexError;
 use crate::index::list::ListView;
-use crate::query::engines::share::Source;
+use crate::query::engines::share::SearchedLists;
 use crate::query::plan::Plan;
 use crate::query::wanted::{Algorithm, Stage};
 
@@ -28,7 +28,7 @@ use crate::query::wanted::{Algorithm, Stage};
 pub struct Cutting {
     /// Blocks of a skip, at least 1.
     pub skip: usize,
-    /// Queries with a lower [estimate](Cut::cost_ns) in nanoseconds are answered whole.
+    /// Queries with a lower [estimate](QueryCut::cost_ns) in nanoseconds are answered whole.
     pub least_ns: f64,
 }
 
@@ -61,7 +61,7 @@ const OR_TASK_NS: f64 = 15_000.0;
 
 /// A stage of a query that was cut, for any number of searchers.
 #[derive(Debug)]
-pub struct Cut {
+pub struct QueryCut {
     plan: Arc<Plan>,
     stage: Stage,
     /// Of each run with tasks, its number and the number of the first task behind it.
@@ -73,7 +73,7 @@ pub struct Cut {
     cost_ns: f64,
 }
 
-impl Cut {
+impl QueryCut {
     /// At least one.
     pub fn tasks(&self) -> usize {
         self.docids.len()
@@ -118,7 +118,7 @@ pub enum Begun {
     /// [`Searcher::hits`] has the hits.
     Answered,
     /// A stage of it was cut. [`Stage::next`] tells whether another follows its tasks.
-    Cut(Cut),
+    Cut(QueryCut),
 }
 
 impl Searcher {
@@ -152,11 +152,12 @@ impl Searcher {
     /// If there are no such tasks, or they are of several runs.
     pub(crate) fn work(
         &mut self,
-        cut: &Cut,
+        cut: &QueryCut,
         tasks: Range<usize>,
         floor: f32,
     ) -> Result<(), IndexError> {
-        let (plan, share) = (&*cut.plan, self.share_of(&cut.plan));
+        let plan = &*cut.plan;
+        let share = self.share_of(&cut.plan);
         let (number, end) = cut.run_of(tasks.start);
         assert!(!tasks.is_empty() && tasks.end <= end, "tasks {tasks:?} of a run up to {end}");
         let run = &plan.snapshot().generation().runs()[number];
@@ -169,8 +170,8 @@ impl Searcher {
                 None => None,
                 Some(list) if cut.stage == Stage::Any => list.within(docids.clone()),
                 Some(list) => {
-                    let (first, last) =
-                        (&cut.blocks(tasks.start)[i], &cut.blocks(tasks.end - 1)[i]);
+                    let first = &cut.blocks(tasks.start)[i];
+                    let last = &cut.blocks(tasks.end - 1)[i];
                     list.part(first.start as usize..last.end as usize, docids.clone())
                 }
             };
@@ -196,7 +197,7 @@ fn cut(
     lists: &[Option<ListView<'_>>],
     stage: Stage,
     cutting: &Cutting,
-) -> Option<Cut> {
+) -> Option<QueryCut> {
     let terms = plan.terms().len();
     let cost_of = match (stage, plan.wanted().algorithm) {
         (Stage::All, Algorithm::SmallAdaptive) => adaptive_cost,
@@ -207,7 +208,7 @@ fn cut(
     if cost_ns < cutting.least_ns {
         return None;
     }
-    let mut cut = Cut {
+    let mut cut = QueryCut {
         plan: plan.clone(),
         stage,
         runs: Vec::new(),
@@ -229,14 +230,15 @@ fn cut(
     (!cut.docids.is_empty()).then_some(cut)
 }
 
-impl Cut {
+impl QueryCut {
     /// Algorithm 4: adds a task for each skip of a run's shortest list, until a longer list ends.
     fn by_skips(&mut self, lists: &[Option<ListView<'_>>], skip: usize) {
         let Some(lists) = lists.iter().copied().collect::<Option<Vec<_>>>() else { return };
         let shortest = (0..lists.len()).min_by_key(|&term| (lists[term].df(), term)).unwrap_or(0);
         let of_shortest = lists[shortest];
         let mut ends = vec![0; lists.len()];
-        let (mut block, mut least) = (0, 0);
+        let mut block = 0;
+        let mut least = 0;
         while block < of_shortest.blocks() {
             let next = (block + skip).min(of_shortest.blocks());
             // The last docid of the skip; that of the tail is not known.
@@ -262,7 +264,8 @@ impl Cut {
                 return;
             }
             self.docids.push(least..last.saturating_add(1));
-            (block, least) = (next, last.saturating_add(1));
+            block = next;
+            least = last.saturating_add(1);
         }
     }
 
@@ -271,7 +274,9 @@ impl Cut {
         let Some(longest) = lists.iter().flatten().max_by_key(|list| list.df()) else { return };
         let tasks = (or_cost(lists) / OR_TASK_NS).ceil().max(1.0) as usize;
         let blocks = longest.full_blocks();
-        let (step, mut block, mut least) = ((blocks / tasks).max(1), 0, 0);
+        let step = (blocks / tasks).max(1);
+        let mut block = 0;
+        let mut least = 0;
         while block + 2 * step <= blocks {
             block += step;
             let end = longest.last_docid(block - 1).saturating_add(1);

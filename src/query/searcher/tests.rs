@@ -6,7 +6,7 @@ use super::*;
 use crate::index::generations::generation::Generation;
 use crate::index::testing::{Collection, build, collection, term};
 use crate::query::engines::copied::Copied;
-use crate::query::engines::pool::{Done, Pool, Work};
+use crate::query::engines::pool::{Pool, PoolWork, TasksDone};
 use crate::query::engines::share::{ALL as ALL_DOCIDS, share_of};
 use crate::query::snapshot::Scoring;
 use crate::query::top_k::Combined;
@@ -80,7 +80,7 @@ fn plan(snapshot: &Arc<Snapshot>, wanted: &Wanted, text: &str) -> Arc<Plan> {
 
 const AND: Wanted = Wanted { k: 10, mode: Mode::And, algorithm: Algorithm::Auto };
 
-fn cut_of(snapshot: &Arc<Snapshot>, text: &str, cutting: &Cutting) -> Option<Cut> {
+fn cut_of(snapshot: &Arc<Snapshot>, text: &str, cutting: &Cutting) -> Option<QueryCut> {
     match Searcher::new().begin(&plan(snapshot, &AND, text), Stage::All, cutting).unwrap() {
         Begun::Cut(cut) => Some(cut),
         Begun::Answered => None,
@@ -100,7 +100,8 @@ fn by_tasks(
             Begun::Answered => return searcher.hits().to_vec(),
             Begun::Cut(cut) => cut,
         };
-        let (mut portions, mut first) = (Vec::new(), 0);
+        let mut portions = Vec::new();
+        let mut first = 0;
         while first < cut.tasks() {
             let size = 1 + order[portions.len() % order.len()] % 7;
             let end = (first + size).min(cut.end_of_run(first));
@@ -172,9 +173,11 @@ fn tasks_are_those_of_the_papers_algorithm() {
                 list.last_docids().get(block).map_or(u32::MAX, |last| u32::from_le_bytes(*last))
             };
             for task in 0..cut.tasks() {
-                let (own, other) = (&cut.blocks(task)[shortest], &cut.blocks(task)[1 - shortest]);
+                let own = &cut.blocks(task)[shortest];
+                let other = &cut.blocks(task)[1 - shortest];
                 let blocks = lists[shortest].blocks();
-                let (start, end) = (task * skip, ((task + 1) * skip).min(blocks));
+                let start = task * skip;
+                let end = ((task + 1) * skip).min(blocks);
                 assert_eq!(*own, start as u32..end as u32);
                 // The least blocks that hold d1 and d2.
                 let d1 = if start == 0 { 0 } else { last(&lists[shortest], start - 1) + 1 };
@@ -228,28 +231,29 @@ fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
     for delta in [0, 5, 1000] {
         let pool: Pool<u32> = Pool::new(delta, 3);
         assert!(pool.push([0]).is_empty());
-        assert!(matches!(pool.take(0, true), (Some(Work::Begin(0, 0)), _)));
+        assert!(matches!(pool.take(0, true), (Some(PoolWork::Begin(0, 0)), _)));
         assert!(matches!(pool.take(1, true), (None, _)));
         assert!(matches!(pool.take(2, true), (None, _)));
         let mut woken = pool.open(0, cut());
         woken.sort_unstable();
         assert_eq!(woken, [1, 2]);
         pool.push([1]);
-        let (mut next, mut begun) = (0, false);
+        let mut next = 0;
+        let mut begun = false;
         while next < tasks || !begun {
             match pool.take(0, true).0.unwrap() {
-                Work::Begin(query, _) => {
+                PoolWork::Begin(query, _) => {
                     assert_eq!(query, 1);
                     assert!(tasks - next <= delta);
                     begun = true;
                 }
-                Work::Tasks(open, range) => {
+                PoolWork::Tasks(open, range) => {
                     assert!(begun || tasks - next > delta);
                     assert_eq!((open.query, range.start), (0, next));
                     assert!(range.end <= open.cut.end_of_run(next));
                     next = range.end;
                     let done = open.done((range, Duration::from_micros(10)), &[]);
-                    assert_eq!(done == Done::Answered(vec![]), next == tasks);
+                    assert_eq!(done == TasksDone::Answered(vec![]), next == tasks);
                 }
             }
         }
@@ -268,10 +272,14 @@ fn a_pool_gives_greater_parts_when_more_queries_are_open() {
             let cut = cut_of(&snapshot, &term(7), &ALL).expect("it is cut");
             pool.open(query, cut);
         }
-        let (mut tasks, mut parts, mut took) = (0, 0, 0);
-        while let (Some(Work::Tasks(open, range)), _) = pool.take(0, true) {
+        let mut tasks = 0;
+        let mut parts = 0;
+        let mut took = 0;
+        while let (Some(PoolWork::Tasks(open, range)), _) = pool.take(0, true) {
             if open.query == 0 {
-                (tasks, parts, took) = (open.cut.tasks(), parts + 1, took + range.len());
+                tasks = open.cut.tasks();
+                parts = parts + 1;
+                took = took + range.len();
             }
             // A task takes long enough to be taken alone.
             open.done((range.clone(), Duration::from_millis(1) * range.len() as u32), &[]);
@@ -279,7 +287,9 @@ fn a_pool_gives_greater_parts_when_more_queries_are_open() {
         assert_eq!(took, tasks);
         parts
     };
-    let (one, two, four) = (parts(1), parts(2), parts(4));
+    let one = parts(1);
+    let two = parts(2);
+    let four = parts(4);
     assert!(one > two && two > four && four == 2, "{one} {two} {four}");
 }
 
@@ -289,9 +299,10 @@ fn a_pool_learns_how_many_tasks_are_worth_taking() {
     let snapshot = fixture.snapshot();
     let last_part = |task: Duration| {
         let cut = cut_of(&snapshot, &term(7), &ALL).expect("it is cut");
-        let (pool, mut parts) = (Pool::new(5, 4), Vec::new());
+        let pool = Pool::new(5, 4);
+        let mut parts = Vec::new();
         pool.open(0, cut);
-        while let (Some(Work::Tasks(open, range)), _) = pool.take(0, true) {
+        while let (Some(PoolWork::Tasks(open, range)), _) = pool.take(0, true) {
             parts.push(range.len());
             let took = task * range.len() as u32;
             open.done((range, took), &[]);
@@ -315,7 +326,7 @@ fn a_pool_wakes_workers_early_where_queries_are_cut() {
     };
     rest(&pool);
     assert!(pool.push([0]).is_empty());
-    assert!(matches!(pool.take(0, false), (Some(Work::Begin(0, 0)), _)));
+    assert!(matches!(pool.take(0, false), (Some(PoolWork::Begin(0, 0)), _)));
     let cut = cut_of(&snapshot, &term(7), &ALL).expect("it is cut");
     assert_eq!(pool.open(0, cut), [2]);
     rest(&pool);

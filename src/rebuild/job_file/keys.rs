@@ -100,7 +100,8 @@ pub struct GuardKeys {
 
 impl Default for GuardKeys {
     fn default() -> Self {
-        let (min_documents, max_skipped) = (Limit::Percent(90.0), Limit::Percent(1.0));
+        let min_documents = Limit::Percent(90.0);
+        let max_skipped = Limit::Percent(1.0);
         Self { min_documents, max_skipped, allow_cut: false, allow_empty: false }
     }
 }
@@ -133,7 +134,8 @@ pub struct RetryKeys {
 
 impl Default for RetryKeys {
     fn default() -> Self {
-        let (wait, longest) = (Duration::from_secs(60), Duration::from_secs(3600));
+        let wait = Duration::from_secs(60);
+        let longest = Duration::from_secs(3600);
         Self { attempts: 3, wait, longest }
     }
 }
@@ -228,7 +230,8 @@ pub struct LogKeys {
 
 impl Default for LogKeys {
     fn default() -> Self {
-        let (queries, cache) = (Spanned::new(0..0, Vec::new()), CachePolicy::Vfb);
+        let queries = Spanned::new(0..0, Vec::new());
+        let cache = CachePolicy::Vfb;
         Self { queries, window: 7, cache, lambda: 1.0, memory: 1 << 30, k: 10 }
     }
 }
@@ -273,7 +276,8 @@ fn order<'de, D: Deserializer<'de>>(from: D) -> Result<Option<DocumentOrder>, D:
         "name" => Ok(Some(DocumentOrder::Name)),
         "length" => Ok(Some(DocumentOrder::Length)),
         DocumentOrder::GLOBAL => {
-            let (wang, bm25) = (Wang::default(), Bm25::default());
+            let wang = Wang::default();
+            let bm25 = Bm25::default();
             Ok(Some(DocumentOrder::Global { wang, bm25 }))
         }
         other => Err(format!("`{other}` is not one of {}", DocumentOrder::NAMES.join(", "))),

@@ -128,7 +128,8 @@ fn law_nothing_is_lost_or_done_twice() {
             let device = f64::from(item * 104_729 % 1000 + 1) / 1000.0;
             queues.push(item, costs(cpu, device), f64::from(item) / 1000.0);
         }
-        let (mut seen, mut now) = (Vec::new(), 0.3);
+        let mut seen = Vec::new();
+        let mut now = 0.3;
         while !queues.is_empty() {
             assert!(now < 60.0, "{policy} comes to no end");
             for kind in [Processor::Cpu, Processor::Cpu, Processor::Device] {

@@ -24,7 +24,9 @@ pub(super) static CLASSES: [u8; 256] = {
 
 /// Masks of the vowels and the ys of a word; `None` if a byte is foreign.
 pub(super) fn classes(word: &[u8]) -> Option<(u64, u64)> {
-    let (mut vowels, mut ys, mut seen) = (0, 0, 0);
+    let mut vowels = 0;
+    let mut ys = 0;
+    let mut seen = 0;
     for (i, &byte) in word.iter().enumerate() {
         let class = CLASSES[usize::from(byte)];
         vowels |= u64::from(class & VOWEL) << i;

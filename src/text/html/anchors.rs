@@ -44,7 +44,10 @@ pub(super) fn find(page: &[u8], markup: Markup, mut take: impl FnMut(Anchor<'_>)
     if matches!(markup, Markup::Sgml { .. }) {
         return;
     }
-    let (mut at, mut templates, mut value, mut has_base) = (0, 0u32, Vec::new(), false);
+    let mut at = 0;
+    let mut templates = 0u32;
+    let mut value = Vec::new();
+    let mut has_base = false;
     while let Some(n) = memchr(b'<', &page[at..]) {
         at += n;
         let past_angle = |from: usize| {
@@ -78,7 +81,8 @@ pub(super) fn find(page: &[u8], markup: Markup, mut take: impl FnMut(Anchor<'_>)
             }
         };
         let (name, after) = name_at(page, start);
-        let (mut href, mut rel): (Option<&[u8]>, &[u8]) = (None, b"");
+        let mut href: Option<&[u8]> = None;
+        let mut rel: &[u8] = b"";
         let end = attributes(page, after, |name, value| {
             // Of repeated attributes the first counts.
             if name.eq_ignore_ascii_case(b"href") {

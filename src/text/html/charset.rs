@@ -61,7 +61,9 @@ fn from_meta(head: &[u8]) -> Option<&'static Encoding> {
 /// The label in a `meta` tag whose attributes begin at `at`: `charset`, or that in `content` if
 /// `http-equiv` is a content type.
 fn label_of_meta(head: &[u8], at: usize) -> Option<&[u8]> {
-    let (mut charset, mut content, mut is_type) = (None, None, false);
+    let mut charset = None;
+    let mut content = None;
+    let mut is_type = false;
     attributes(head, at, |name, value| {
         if name.eq_ignore_ascii_case(b"charset") {
             charset = charset.or(Some(value));

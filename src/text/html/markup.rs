@@ -9,10 +9,10 @@
 //! Left out is what the standard leaves to a parser: CDATA sections within `svg` and `math` are
 //! comments, and scripts and styles within them are raw text as elsewhere.
 
-use super::tags::{NAME_BYTE, Role, is_space, name_at, role_of};
+use super::tags::{NAME_BYTE, TagRole, is_space, name_at, role_of};
 use super::{Markup, raw, references};
-use crate::text::marks::Marks;
-use crate::text::sweep::{self, Stop, Sweep};
+use crate::text::marks::PageMarks;
+use crate::text::sweep::{self, Sweep, SweepStop};
 use memchr::memchr;
 
 /// Appends the text of `page`, which is in UTF-8, to `out`.
@@ -51,7 +51,7 @@ struct Extractor<'a> {
     markup: Markup,
     out: &'a mut Vec<u8>,
     /// Made when something is stepped through.
-    marks: &'a mut Option<Marks<'a>>,
+    marks: &'a mut Option<PageMarks<'a>>,
     at: usize,
     /// Open `template` elements, and where the text of the outermost begins in `out`.
     templates: u32,
@@ -70,7 +70,7 @@ impl Extractor<'_> {
             let end = if self.swept() {
                 self.at
             } else {
-                self.marks.get_or_insert_with(|| Marks::new(page)).text_end(self.at)
+                self.marks.get_or_insert_with(|| PageMarks::new(page)).text_end(self.at)
             };
             self.text_until(end);
             let rest = &page[end..];
@@ -104,11 +104,13 @@ impl Extractor<'_> {
         };
         loop {
             match sweep(self.page, &mut self.at, self.out) {
-                Stop::Behind { name, after, is_end, role } => {
+                SweepStop::Behind { name, after, is_end, role } => {
                     self.rare_tag(name, after, is_end, role);
                 }
-                Stop::Here => return matches!(self.page.get(self.at), None | Some(b'<' | b'&')),
-                Stop::Odd { until } => {
+                SweepStop::Here => {
+                    return matches!(self.page.get(self.at), None | Some(b'<' | b'&'));
+                }
+                SweepStop::Odd { until } => {
                     self.stepped_until = until;
                     return false;
                 }
@@ -161,7 +163,7 @@ impl Extractor<'_> {
     #[inline(always)]
     fn tag_end(&mut self, mut at: usize) -> Option<usize> {
         let page = self.page;
-        let marks = self.marks.get_or_insert_with(|| Marks::new(page));
+        let marks = self.marks.get_or_insert_with(|| PageMarks::new(page));
         loop {
             // No attribute is under way here, so the first of these marks is not part of a value.
             let mark = marks.in_tag(at);
@@ -190,10 +192,10 @@ impl Extractor<'_> {
         let Some(end) = self.tag_end(after) else { return self.at = self.page.len() };
         self.at = end;
         let role = role_of(name);
-        if role > Role::Inline || name == 0 || matches!(self.markup, Markup::Sgml { .. }) {
+        if role > TagRole::Inline || name == 0 || matches!(self.markup, Markup::Sgml { .. }) {
             return self.rare_tag(start, after, is_end, role);
         }
-        self.separate_if(role == Role::Block);
+        self.separate_if(role == TagRole::Block);
     }
 
     /// [`Self::separate`], if `parts`. Branch-free, since which tags separate cannot be predicted.
@@ -207,7 +209,7 @@ impl Extractor<'_> {
 
     /// Handles a tag with a meaning, or one of SGML, whose name is at `start..after`.
     #[inline(never)]
-    fn rare_tag(&mut self, start: usize, after: usize, is_end: bool, role: Role) {
+    fn rare_tag(&mut self, start: usize, after: usize, is_end: bool, role: TagRole) {
         match self.markup {
             Markup::Sgml { .. } if is_end => self.separate(),
             Markup::Sgml { hidden } => self.start_sgml(start, after, hidden),
@@ -216,26 +218,26 @@ impl Extractor<'_> {
         }
     }
 
-    fn start_tag(&mut self, start: usize, after: usize, role: Role) {
+    fn start_tag(&mut self, start: usize, after: usize, role: TagRole) {
         let end = self.at;
         self.separate();
         if self.markup == Markup::Xhtml && self.page[end - 2] == b'/' {
             return;
         }
         match role {
-            Role::Script => self.at = raw::script_end(self.page, end),
-            Role::Style => self.at = raw::end_tag(self.page, end, b"style"),
-            Role::Iframe => self.at = raw::end_tag(self.page, end, b"iframe"),
-            Role::Title => self.text_with_references(b"title"),
-            Role::Textarea => self.text_with_references(b"textarea"),
-            Role::Xmp => self.text_until(raw::end_tag(self.page, end, b"xmp")),
-            Role::Template => {
+            TagRole::Script => self.at = raw::script_end(self.page, end),
+            TagRole::Style => self.at = raw::end_tag(self.page, end, b"style"),
+            TagRole::Iframe => self.at = raw::end_tag(self.page, end, b"iframe"),
+            TagRole::Title => self.text_with_references(b"title"),
+            TagRole::Textarea => self.text_with_references(b"textarea"),
+            TagRole::Xmp => self.text_until(raw::end_tag(self.page, end, b"xmp")),
+            TagRole::Template => {
                 if self.templates == 0 {
                     self.hidden_from = self.out.len();
                 }
                 self.templates += 1;
             }
-            Role::Block if self.page[start..after].eq_ignore_ascii_case(b"plaintext") => {
+            TagRole::Block if self.page[start..after].eq_ignore_ascii_case(b"plaintext") => {
                 self.text_until(self.page.len());
             }
             _ => {}
@@ -255,8 +257,8 @@ impl Extractor<'_> {
         }
     }
 
-    fn end_tag(&mut self, role: Role) {
-        if role == Role::Template && self.templates > 0 {
+    fn end_tag(&mut self, role: TagRole) {
+        if role == TagRole::Template && self.templates > 0 {
             self.templates -= 1;
             if self.templates == 0 {
                 self.out.truncate(self.hidden_from);

@@ -125,7 +125,8 @@ fn number(rest: &[u8], out: &mut Vec<u8>) -> usize {
 fn code(rest: &[u8]) -> Option<(char, usize)> {
     let hexadecimal = matches!(rest.get(1), Some(b'x' | b'X'));
     let (start, radix) = if hexadecimal { (2, 16) } else { (1, 10) };
-    let (mut at, mut code) = (start, 0u32);
+    let mut at = start;
+    let mut code = 0u32;
     while let Some(digit) = rest.get(at).and_then(|byte| char::from(*byte).to_digit(radix)) {
         code = code.saturating_mul(radix).saturating_add(digit);
         at += 1;

@@ -9,7 +9,8 @@ pub(super) fn is_space(byte: u8) -> bool {
 pub(in crate::text) type TagName = u64;
 
 pub(in crate::text) const fn tag(name: &[u8]) -> TagName {
-    let (mut packed, mut i) = (0, 0);
+    let mut packed = 0;
+    let mut i = 0;
     while i < name.len() {
         packed = packed << 8 | name[i] as TagName;
         i += 1;
@@ -26,7 +27,7 @@ pub(super) const XMP: TagName = tag(b"xmp");
 pub(super) const TEMPLATE: TagName = tag(b"template");
 
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
-pub(in crate::text) enum Role {
+pub(in crate::text) enum TagRole {
     /// It separates words.
     Block,
     /// It formats a part of a line, so that words go on after it.
@@ -40,14 +41,14 @@ pub(in crate::text) enum Role {
     Template,
 }
 
-pub(in crate::text) const ROLES: &[(TagName, Role)] = &[
-    (SCRIPT, Role::Script),
-    (STYLE, Role::Style),
-    (IFRAME, Role::Iframe),
-    (TITLE, Role::Title),
-    (TEXTAREA, Role::Textarea),
-    (XMP, Role::Xmp),
-    (TEMPLATE, Role::Template),
+pub(in crate::text) const ROLES: &[(TagName, TagRole)] = &[
+    (SCRIPT, TagRole::Script),
+    (STYLE, TagRole::Style),
+    (IFRAME, TagRole::Iframe),
+    (TITLE, TagRole::Title),
+    (TEXTAREA, TagRole::Textarea),
+    (XMP, TagRole::Xmp),
+    (TEMPLATE, TagRole::Template),
 ];
 
 pub(in crate::text) const INLINE: &[&str] = &[
@@ -63,14 +64,14 @@ const fn slot(name: TagName, factor: u64) -> usize {
 }
 
 /// Perfect hashing: each name has a slot of its own.
-const fn slots(factor: u64) -> Option<[(TagName, Role); SLOTS]> {
-    let mut slots = [(0, Role::Block); SLOTS];
+const fn slots(factor: u64) -> Option<[(TagName, TagRole); SLOTS]> {
+    let mut slots = [(0, TagRole::Block); SLOTS];
     let mut i = 0;
     while i < ROLES.len() + INLINE.len() {
         let entry = if i < ROLES.len() {
             ROLES[i]
         } else {
-            (tag(INLINE[i - ROLES.len()].as_bytes()), Role::Inline)
+            (tag(INLINE[i - ROLES.len()].as_bytes()), TagRole::Inline)
         };
         let slot = slot(entry.0, factor);
         if slots[slot].0 != 0 {
@@ -85,12 +86,12 @@ const fn slots(factor: u64) -> Option<[(TagName, Role); SLOTS]> {
 /// Found by trial.
 const FACTOR: u64 = 0xab3920349eba8775;
 
-static SLOT: [(TagName, Role); SLOTS] = slots(FACTOR).expect("the factor parts all names");
+static SLOT: [(TagName, TagRole); SLOTS] = slots(FACTOR).expect("the factor parts all names");
 
 #[inline(always)]
-pub(in crate::text) fn role_of(name: TagName) -> Role {
+pub(in crate::text) fn role_of(name: TagName) -> TagRole {
     let (known, role) = SLOT[slot(name, FACTOR)];
-    if known == name { role } else { Role::Block }
+    if known == name { role } else { TagRole::Block }
 }
 
 /// 0 for bytes that end a name, else the byte in lower case.
@@ -138,7 +139,8 @@ pub(in crate::text) fn name_at(page: &[u8], start: usize) -> (TagName, usize) {
 
 /// The general form of [`name_at`].
 pub(super) fn any_name_at(page: &[u8], start: usize) -> (TagName, usize) {
-    let (mut name, mut at) = (0, start);
+    let mut name = 0;
+    let mut at = start;
     while let Some(byte) = page.get(at).map(|byte| NAME_BYTE[usize::from(*byte)])
         && byte != 0
     {
@@ -161,9 +163,9 @@ mod tests {
             for name in [name.to_string(), name.to_uppercase()] {
                 let page = format!("{name}>        ");
                 let (found, end) = name_at(page.as_bytes(), 0);
-                assert!(role_of(found) == Role::Inline && end == name.len(), "{name}");
+                assert!(role_of(found) == TagRole::Inline && end == name.len(), "{name}");
             }
         }
-        assert!(role_of(0) == Role::Block && role_of(tag(b"td")) == Role::Block);
+        assert!(role_of(0) == TagRole::Block && role_of(tag(b"td")) == TagRole::Block);
     }
 }

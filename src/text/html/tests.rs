@@ -412,7 +412,8 @@ fn oracle_real_pages_have_the_same_tokens() {
         let mut records = Vec::new();
         let mut file = flate2::read::MultiGzDecoder::new(file);
         std::io::Read::read_to_end(&mut file, &mut records).unwrap();
-        let (mut number, mut words) = (0, 0);
+        let mut number = 0;
+        let mut words = 0;
         bodies(&records, |page| {
             number += 1;
             // A part of them, since it takes time.

@@ -43,7 +43,7 @@ impl Lanes for Portable {
     }
 }
 
-pub(in crate::text) fn portable(page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Stop {
+pub(in crate::text) fn portable(page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> SweepStop {
     sweep(Portable, page, at, out)
 }
 
@@ -71,7 +71,8 @@ proptest! {
     ) {
         let Some(best) = best_lanes() else { return Ok(()) };
         let block = bytes.first_chunk().unwrap();
-        let (mut out, mut expected) = (Vec::with_capacity(2 * BLOCK), Vec::new());
+        let mut out = Vec::with_capacity(2 * BLOCK);
+        let mut expected = Vec::new();
         best.squeeze(block, keep, feeds, &mut out);
         Portable.squeeze(block, keep, feeds, &mut expected);
         prop_assert_eq!(out, expected);

@@ -1,6 +1,6 @@
 //! The sweep's vector instructions on x86.
 
-use super::{BLOCK, Classes, Lanes, PARTS, Stop, sweep};
+use super::{BLOCK, Classes, Lanes, PARTS, SweepStop, sweep};
 use std::arch::x86_64::*;
 
 /// Made only where the level was detected.
@@ -96,6 +96,6 @@ fn squeeze(block: &[u8; BLOCK], keep: u64, feeds: u64, out: &mut Vec<u8>) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,popcnt,bmi1,bmi2,pclmulqdq")]
-pub(super) fn sweep_avx512(page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Stop {
+pub(super) fn sweep_avx512(page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> SweepStop {
     sweep(Avx512(()), page, at, out)
 }

@@ -41,12 +41,15 @@ pub(super) fn for_each_part(token: &str, f: &mut impl FnMut(&str)) {
         if word < start {
             f(&text[word..start]);
         }
-        let (mut before, mut end) = (start, start + letter.len_utf8());
+        let mut before = start;
+        let mut end = start + letter.len_utf8();
         let mut alone = true;
         while let Some((_, letter)) = letters.next_if(|&(_, letter)| is_cut(letter)) {
             let next = end + letter.len_utf8();
             f(&text[before..next]);
-            (before, end, alone) = (end, next, false);
+            before = end;
+            end = next;
+            alone = false;
         }
         if alone {
             f(&text[start..end]);

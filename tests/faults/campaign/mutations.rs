@@ -130,7 +130,8 @@ fn with_form((codec, block_size): (&str, &str)) -> Figures {
     let word = set.queries[0].split(' ').next().unwrap();
     let folder = generation(&set.index());
     let manifest = Manifest::read(&folder);
-    let (whole, copy) = (set.scratch.path("whole"), set.scratch.path("copy"));
+    let whole = set.scratch.path("whole");
+    let copy = set.scratch.path("copy");
     copy_folder(&set.index(), &whole);
     for mutation in 0..MUTATIONS / part() {
         let number = mutation % COMMANDS.len();

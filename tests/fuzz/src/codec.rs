@@ -1,7 +1,7 @@
 //! The integer codecs read any bytes, all of them as their formats say.
 
 use crate::fuzzing::take::Take;
-use millrace::codec::{Block, Codec, List, ListCodec, Opened, bp128, folded, vbyte};
+use millrace::codec::{Codec, CodedBlock, List, ListCodec, OpenedColumn, bp128, folded, vbyte};
 
 /// Value `i` of the bit stream, bit by bit.
 fn value(bytes: &[u8], width: u8, i: usize) -> u32 {
@@ -12,14 +12,14 @@ fn value(bytes: &[u8], width: u8, i: usize) -> u32 {
 
 /// Reads a block of a column of `count` values in every way; all ways agree.
 fn read(codec: &dyn Codec, block_len: usize, count: usize, head: u8, shared: &[u8], body: &[u8]) {
-    let mut opened = Opened::default();
+    let mut opened = OpenedColumn::default();
     if codec.open(shared, count, block_len, &mut opened).is_err() {
         return;
     }
     let list = List { shared, opened: &opened };
     // A vector of its own, so that a read behind the body is seen.
     let body: Box<[u8]> = body.into();
-    let block = Block { index: 0, head, body: &body };
+    let block = CodedBlock { index: 0, head, body: &body };
     let mut values = vec![0; count.min(block_len)];
     let whole = codec.values(list, block, &mut values);
     let mut docids = vec![0; values.len()];
@@ -56,12 +56,12 @@ fn columns(take: &mut Take<'_>) {
         places.push((encoder.block(block, &mut bodies), begin));
     }
     encoder.finish(&mut shared);
-    let mut opened = Opened::default();
+    let mut opened = OpenedColumn::default();
     codec.open(&shared, count, block_len, &mut opened).expect("what was written");
     let list = List { shared: &shared, opened: &opened };
     for (index, (expected, &(head, begin))) in values.chunks(block_len).zip(&places).enumerate() {
         let mut found = vec![0; expected.len()];
-        let block = Block { index, head, body: &bodies[begin..] };
+        let block = CodedBlock { index, head, body: &bodies[begin..] };
         codec.values(list, block, &mut found).expect("what was written");
         assert_eq!(found, expected);
     }

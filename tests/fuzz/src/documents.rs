@@ -4,7 +4,7 @@ use crate::fuzzing::damage::{edit, edit_header, seal_header};
 use crate::fuzzing::take::Take;
 use millrace::index::documents::{DocumentsWriter, Location, RunDocuments};
 use millrace::index::files::storage::Durability;
-use millrace::index::format::{Kind, RUNS, run_file, run_name};
+use millrace::index::format::{FileKind, RUNS, run_file, run_name};
 use millrace::index::generations::manifest::RunEntry;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -16,13 +16,13 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
 });
 
 /// The path of a file of the documents of run 0.
-fn path(kind: Kind) -> PathBuf {
+fn path(kind: FileKind) -> PathBuf {
     FOLDER.join(run_file(&run_name(0), kind))
 }
 
 fn write(take: &mut Take<'_>) -> RunEntry {
     // Writers refuse to replace a file.
-    for kind in Kind::OF_DOCUMENTS {
+    for kind in FileKind::OF_DOCUMENTS {
         let _ = std::fs::remove_file(path(kind));
     }
     let writer = DocumentsWriter::create(&FOLDER, 0, Durability::Scratch, 0);
@@ -46,7 +46,7 @@ pub fn documents(data: &[u8]) {
     let run = write(&mut take);
     while !take.is_empty() {
         let which = take.u8();
-        let path = path(Kind::OF_DOCUMENTS[usize::from(which % 5)]);
+        let path = path(FileKind::OF_DOCUMENTS[usize::from(which % 5)]);
         let mut bytes = std::fs::read(&path).expect("it was written");
         match which >> 3 & 3 {
             0 => edit_header(&mut bytes, &mut take),

@@ -2,7 +2,7 @@
 
 use crate::fuzzing::damage::edit;
 use crate::fuzzing::take::Take;
-use millrace::index::list::{Columns, Form, ListEncoder, ListError, ListView, MAX_BLOCK};
+use millrace::index::list::{Form, ListEncoder, ListError, ListView, MAX_BLOCK, SegmentColumns};
 use millrace::query::algorithms::{and, exhaustive};
 use millrace::query::cursor::{Norms, RunTerm};
 use millrace::query::scratch::Scratch;
@@ -88,7 +88,7 @@ fn encoded(form: Form, take: &mut Take<'_>) -> Encoded {
 fn read(view: &ListView<'_>, documents: u32) -> Result<Vec<(u32, u32)>, ListError> {
     let mut postings = Vec::new();
     let (mut docids, mut tfs) = ([0; MAX_BLOCK], [0; MAX_BLOCK]);
-    let (mut columns, len) = (Columns::default(), view.block_len());
+    let (mut columns, len) = (SegmentColumns::default(), view.block_len());
     for block in 0..view.full_blocks() {
         view.decode_block(block, documents, &mut columns, &mut docids[..len])?;
         view.decode_tfs(block, &mut columns, &mut tfs[..len])?;

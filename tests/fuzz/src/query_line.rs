@@ -2,7 +2,7 @@
 
 use crate::fuzzing::sample::{self, Collection};
 use millrace::index::generations::generation::Generation;
-use millrace::query::answers::output::{AnswerForm, Tag};
+use millrace::query::answers::output::{AnswerForm, RunTag};
 use millrace::query::reading::lines::Query;
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::{Scoring, Snapshot};
@@ -114,7 +114,7 @@ fn check_forms(query: &Query, hits: &[Hit], snapshot: &Snapshot) {
     assert_eq!(json["query"], query.text);
     assert_eq!(json["hits"].as_array().map(Vec::len), Some(hits.len()));
     for (form, separator, fields) in
-        [(AnswerForm::Trec(Tag::default()), ' ', 6), (AnswerForm::Tsv, '\t', 5)]
+        [(AnswerForm::Trec(RunTag::default()), ' ', 6), (AnswerForm::Tsv, '\t', 5)]
     {
         let out = String::from_utf8(written(form)).expect("lines are text");
         assert_eq!(out.lines().count(), hits.len());

@@ -4,7 +4,7 @@ use millrace::dictionary::owners::Owners;
 use millrace::dictionary::parsed::Regroup;
 use millrace::dictionary::tally::Tally;
 use millrace::text::analysis::{Analysis, MAX_TERM_BYTES};
-use millrace::text::scan::{KEY_BYTES, Key, Scanner, Stretches, TOGETHER, key_bytes, key_of};
+use millrace::text::scan::{KEY_BYTES, Scanner, Stretches, TOGETHER, TokenKey, key_bytes, key_of};
 use millrace::text::stemmer::Stemmer;
 use millrace::text::tokenizer::{Tokenizer, for_each_token};
 use millrace::text::trie_collection::{implied_prefix, trie_collection};
@@ -29,7 +29,7 @@ fn tallies() -> Vec<(Analysis, Tally)> {
 struct Found(Vec<String>);
 
 impl Stretches for Found {
-    fn keys(&mut self, keys: &[Key], _ahead: &[u32]) {
+    fn keys(&mut self, keys: &[TokenKey], _ahead: &[u32]) {
         assert!(keys.len() <= TOGETHER);
         for &key in keys {
             let (bytes, len) = key_bytes(key);

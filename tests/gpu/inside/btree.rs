@@ -9,11 +9,11 @@ use millrace::dictionary::btree::run::{BTreeRun, WalkedRun};
 use millrace::dictionary::closed::{Advance, ClosedTerms};
 use millrace::dictionary::stream::{StreamWriter, TokenGroup};
 use millrace::gpu::btree::block::{Most, TokenBlock};
-use millrace::gpu::btree::room::{COUNTERS, Coming, TreeRoom, Usage};
-use millrace::gpu::btree::terms::{Sums, TermColumns, ranges, starts};
-use millrace::gpu::btree::trees::{Given, Trees};
+use millrace::gpu::btree::room::{COUNTERS, ComingTokens, TreeRoom, TreeUsage};
+use millrace::gpu::btree::terms::{TermColumns, TermSums, ranges, starts};
+use millrace::gpu::btree::trees::{TreeTicket, Trees};
 use millrace::gpu::btree::{KERNELS, TreeArray, TreeTuning};
-use millrace::gpu::floor::machine::Work;
+use millrace::gpu::floor::machine::DeviceWork;
 use millrace::gpu::floor::steps::Step;
 use millrace::text::trie_collection::TRIE_COLLECTIONS;
 use std::ops::Range;
@@ -87,7 +87,9 @@ fn on_cpu(blocks: &[&[(TokenGroup, u32)]]) -> (Vec<Entry>, u64) {
         run.append(&block.iter().map(|(group, first)| (group, *first)).collect::<Vec<_>>());
     }
     let postings = run.postings_len();
-    let (mut run, mut list, mut entries) = (WalkedRun::from(run), Vec::new(), Vec::new());
+    let mut run = WalkedRun::from(run);
+    let mut list = Vec::new();
+    let mut entries = Vec::new();
     while run.advance(&mut list).unwrap() == Advance::Term {
         let (collection, suffix) = run.term();
         entries.push((collection, suffix.to_vec(), list.clone()));
@@ -96,12 +98,14 @@ fn on_cpu(blocks: &[&[(TokenGroup, u32)]]) -> (Vec<Entry>, u64) {
 }
 
 /// Terms of a range of collections as they came back.
-fn entries(columns: TermColumns, first: usize, sums: &[Sums]) -> Vec<Entry> {
+fn entries(columns: TermColumns, first: usize, sums: &[TermSums]) -> Vec<Entry> {
     let mut terms = columns;
     let mut entries = Vec::new();
     for (collection, sum) in (first as u16..).zip(sums) {
         for term in terms.by_ref().take(sum[0] as usize) {
-            let (mut at, mut df, mut next) = (0, 0, 0);
+            let mut at = 0;
+            let mut df = 0;
+            let mut next = 0;
             while let Some((gap, _)) = millrace::codec::folded::get(term.list, &mut at) {
                 next += gap + 1;
                 df += 1;
@@ -143,7 +147,7 @@ fn values<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> Vec<T> {
 }
 
 /// What a device brings, once it is there.
-fn done(given: Given) -> Vec<u8> {
+fn done(given: TreeTicket) -> Vec<u8> {
     let given = given.expect("a buffer is free");
     while !given.is_done().unwrap() {
         std::thread::yield_now();
@@ -165,31 +169,31 @@ impl Indexer {
 
     fn read<T: bytemuck::AnyBitPattern>(&mut self, array: TreeArray, part: Range<u64>) -> Vec<T> {
         let down = vec![(array, part)];
-        let work = Work { up: vec![], steps: vec![], down };
+        let work = DeviceWork { up: vec![], steps: vec![], down };
         values(&done(self.trees.machine().give(&work).unwrap()))
     }
 
     fn write(&mut self, array: TreeArray, at: u64, bytes: &[u8]) {
         let up = vec![(array, at, vec![bytes])];
-        let work = Work { up, steps: vec![], down: vec![] };
+        let work = DeviceWork { up, steps: vec![], down: vec![] };
         done(self.trees.machine().give(&work).unwrap());
     }
 
     fn run(&mut self, step: Step<TreeArray>) {
-        let work = Work { up: vec![], steps: vec![step], down: vec![] };
+        let work = DeviceWork { up: vec![], steps: vec![step], down: vec![] };
         done(self.trees.machine().give(&work).unwrap());
     }
 
-    fn usage(&mut self) -> Usage {
+    fn usage(&mut self) -> TreeUsage {
         let counters = self.read::<u64>(TreeArray::Counters, 0..8 * COUNTERS as u64);
-        Usage::from(<[u64; COUNTERS]>::try_from(counters).unwrap())
+        TreeUsage::from(<[u64; COUNTERS]>::try_from(counters).unwrap())
     }
 
     /// The terms, by ranges of collections that have at most so much.
-    fn collect(&mut self, most: Sums) -> Vec<Entry> {
+    fn collect(&mut self, most: TermSums) -> Vec<Entry> {
         let all = 0..TRIE_COLLECTIONS as u32;
         self.run(self.tuning.measure(all));
-        let sums: Vec<Sums> = self.read(TreeArray::Sums, 0..24 * TRIE_COLLECTIONS as u64);
+        let sums: Vec<TermSums> = self.read(TreeArray::Sums, 0..24 * TRIE_COLLECTIONS as u64);
         let mut found = Vec::new();
         for range in ranges(&sums, most) {
             let (starts, all) = starts(&sums[range.clone()]);
@@ -252,7 +256,7 @@ fn twin(
     let blocks: Vec<_> = pieces.chunks(pieces_of_block).collect();
     let (expected, postings) = on_cpu(&blocks);
     for block in &blocks {
-        let coming = Coming {
+        let coming = ComingTokens {
             tokens: block.iter().map(|(group, _)| u64::from(group.tokens)).sum(),
             bytes: block.iter().map(|(group, _)| group.bytes.len() as u64).sum(),
             documents: pieces.last().unwrap().1 + shape.gap * shape.tokens + 1,
@@ -302,7 +306,8 @@ fn the_level_of_slices_never_wraps() {
         (0..documents).for_each(|document| writer.token(7, document, b"term"));
         writer.finish(Arc::default(), Arc::default())
     };
-    let (two, one) = ([(piece(2), 0)], [(piece(1), 2)]);
+    let two = [(piece(2), 0)];
+    let one = [(piece(1), 2)];
     let mut device = emulated(&emulator, (tuning, ROOM), (&two, 1), 0);
     device.insert(&two);
     // The last slice is full and of the greatest level that the record can hold, which no counting

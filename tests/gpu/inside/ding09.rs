@@ -4,7 +4,7 @@ use crate::inside_tests::emulation::{Arg, Emulator, Launch, Random};
 use crate::inside_tests::methods::{
     Collection, List, Postings, Query, ROOM, emulated, emulated_steps, hits,
 };
-use millrace::gpu::ding09::Merging;
+use millrace::gpu::ding09::DingTuning;
 use millrace::gpu::ding09::batch::{Rank, TILE};
 use millrace::gpu::ding09::list::{DingLaid, DingLayer};
 use millrace::gpu::ding09::steps::{self, Decoded};
@@ -16,8 +16,8 @@ use millrace::query::top_k::Hit;
 use std::ops::Range;
 
 fn emulator() -> Option<Emulator> {
-    let source = source::<Merging>();
-    Emulator::compile(source.text, Merging::KERNELS, &source.sizes)
+    let source = source::<DingTuning>();
+    Emulator::compile(source.text, DingTuning::KERNELS, &source.sizes)
 }
 
 fn form(codec: ListCodec, block_len: usize) -> Form {
@@ -26,7 +26,8 @@ fn form(codec: ListCodec, block_len: usize) -> Form {
 
 /// Postings with gaps of about `gap`, some of them long, and term frequencies of all sorts.
 pub(crate) fn postings(documents: u32, gap: u32, random: &mut Random) -> Postings {
-    let (mut postings, mut docid) = (Vec::new(), random.below(gap));
+    let mut postings = Vec::new();
+    let mut docid = random.below(gap);
     while docid < documents {
         let tf = match random.below(60) {
             0 => 254 + random.below(1000),
@@ -105,7 +106,7 @@ fn run(
     emulator: &Emulator,
     collection: &DingCollection,
     queries: &[Query],
-    (all_terms, merging, seed): (bool, Merging, u64),
+    (all_terms, merging, seed): (bool, DingTuning, u64),
 ) -> (Vec<Vec<Hit>>, Vec<Vec<Rank>>) {
     let mut batch = MethodBatch::new(merging, all_terms, collection.documents(), ROOM);
     // What finds no room leaves nothing behind.
@@ -180,7 +181,7 @@ fn twin_ding09_answers_are_exact_and_blocks_are_those_of_forward_seeks() {
         for all_terms in [true, false] {
             // 0 to 3 levels, with fewer and more splitters than there are candidates.
             let splitters = [None, Some(2), Some(8), Some(1 << 12)][n];
-            let how = (all_terms, Merging { levels: n as u32, splitters }, n as u64);
+            let how = (all_terms, DingTuning { levels: n as u32, splitters }, n as u64);
             let (found, ranks) = run(&emulator, &collection, &queries, how);
             for ((query, found), ranks) in queries.iter().zip(found).zip(ranks) {
                 let lists = &query.lists;
@@ -216,7 +217,7 @@ fn twin_ding09_decodes_lists_of_several_segments() {
         let documents = 150_000;
         let collection = DingCollection::new(documents, form(codec, block_len), &[1], &mut random);
         let query = query(&collection, vec![0], 1, &mut random);
-        let mut batch = MethodBatch::new(Merging::default(), false, documents, ROOM);
+        let mut batch = MethodBatch::new(DingTuning::default(), false, documents, ROOM);
         assert!(query.add(&collection, &mut batch));
         batch.finish();
         let List { laid, postings, .. } = &collection.lists[0];
@@ -252,13 +253,15 @@ fn twin_parallel_merge_find() {
             };
             (0..len).map(next).collect::<Vec<u32>>()
         };
-        let (a, b) = (rising(m), rising(n));
+        let a = rising(m);
+        let b = rising(n);
         let expected = merge_find(&a, &b);
         for (levels, bits) in
             (0..=4).map(|levels| (levels, 0)).chain([(1, 3), (3, 1), (4, 2), (2, 16)])
         {
             let upload = |values: &[u32]| emulator.upload(bytemuck::cast_slice(values)).unwrap();
-            let (on_a, on_b) = (upload(&a), upload(&b));
+            let on_a = upload(&a);
+            let on_b = upload(&b);
             let places = emulator.alloc(4 * a.len()).unwrap();
             for level in 1..=levels + 1 {
                 let launch = Launch {

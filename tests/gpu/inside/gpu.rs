@@ -12,9 +12,9 @@ use millrace::gpu::floor::cache::{ModuleCache, Origin};
 use millrace::gpu::floor::device::Device;
 use millrace::gpu::floor::discover::{DeviceInfo, Discovery};
 use millrace::gpu::floor::error::{Geometry, GpuError};
-use millrace::gpu::floor::machine::{CudaQueue, Machine, UnderWay, Work};
+use millrace::gpu::floor::machine::{CudaQueue, DeviceWork, Machine, UnderWay};
 use millrace::gpu::floor::modules::Toolchain;
-use millrace::gpu::floor::nvrtc::{Compiler, Source};
+use millrace::gpu::floor::nvrtc::{Compiler, KernelSource};
 use millrace::gpu::floor::slab::Slab;
 use millrace::gpu::floor::steps::{Argument, Kernels, Step};
 use millrace::gpu::floor::version::Architecture;
@@ -28,9 +28,9 @@ const ARCHITECTURES: [Architecture; 3] = [Architecture(75), Architecture(80), Ar
 const CTA: u32 = 64;
 
 /// The kernels of `turn.cu`: one of them traps.
-pub(crate) fn turn() -> Source {
+pub(crate) fn turn() -> KernelSource {
     let text = concat!(include_str!("../../../kernels/common.cuh"), include_str!("gpu/turn.cu"));
-    Source { name: "turn", text, sizes: vec![("CTA", CTA)] }
+    KernelSource { name: "turn", text, sizes: vec![("CTA", CTA)] }
 }
 
 fn skipped(variable: &str, reasons: &[String]) {
@@ -104,7 +104,8 @@ fn every_kernel_compiles_for_every_architecture() {
 #[test]
 fn a_source_that_does_not_compile_shows_the_log() {
     let Some(compiler) = compiler() else { return };
-    let source = Source { name: "bad", text: "__global__ void f() { x = 1; }", sizes: Vec::new() };
+    let source =
+        KernelSource { name: "bad", text: "__global__ void f() { x = 1; }", sizes: Vec::new() };
     let error = compiler.compile(&source, ARCHITECTURES[2]).unwrap_err().to_string();
     for part in ["bad.cu", "sm_90", "--fmad=false", "identifier \"x\" is undefined"] {
         assert!(error.contains(part), "{error}");
@@ -172,7 +173,7 @@ pub(crate) fn give(
     steps: Vec<Step<TurnArray>>,
     down: Vec<(TurnArray, Range<u64>)>,
 ) -> Result<Box<dyn UnderWay>, GpuError> {
-    Ok(device.give(&Work { up, steps, down })?.expect("a buffer is free"))
+    Ok(device.give(&DeviceWork { up, steps, down })?.expect("a buffer is free"))
 }
 
 pub(crate) fn wait(given: &dyn UnderWay) -> Result<(), GpuError> {
@@ -187,7 +188,8 @@ fn work_on_a_device_comes_back() {
     let Some((device, toolchain)) = device() else { return };
     let none = Kernels::load(&toolchain, &device, &turn(), [("none", 0)]);
     assert!(matches!(none, Err(GpuError::NoKernel { .. })));
-    let (allowance, bytes) = (device.memory().clone(), 1 << 20);
+    let allowance = device.memory().clone();
+    let bytes = 1 << 20;
     let mut device = arrays((device, toolchain), &[("turn", 0)], (2, bytes));
     for array in [TurnArray::In, TurnArray::Out] {
         device.reserve(array, bytes as u64).unwrap();

@@ -8,7 +8,7 @@ use millrace::dictionary::closed::Advance;
 use millrace::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use millrace::dictionary::stream::StreamWriter;
 use millrace::gpu::indexer::GpuIndexer;
-use millrace::gpu::indexer::cuda::{Sizes, open};
+use millrace::gpu::indexer::cuda::{IndexerSizes, open};
 use millrace::text::trie_collection::TRIE_COLLECTIONS;
 use std::sync::Arc;
 
@@ -71,7 +71,8 @@ fn index(indexer: &mut dyn TokenIndexer, blocks: Vec<ParsedBlock>) -> Terms {
         std::thread::yield_now();
     }
     let mut closed = indexer.close().unwrap();
-    let (mut terms, mut postings) = (Terms::new(), Vec::new());
+    let mut terms = Terms::new();
+    let mut postings = Vec::new();
     loop {
         match closed.advance(&mut postings).unwrap() {
             Advance::End => return terms,
@@ -95,7 +96,7 @@ fn assert_same_terms(got: &Terms, expected: &Terms, shape: &Shape) {
 #[test]
 fn twin_of_the_cpu_indexer_on_a_device() {
     let Some((info, toolchain)) = found() else { return };
-    let sizes = Sizes { host_bytes: 32 << 20, run_limit: 256 << 20 };
+    let sizes = IndexerSizes { host_bytes: 32 << 20, run_limit: 256 << 20 };
     let mut device = GpuIndexer::new(open(&info, 1, &toolchain, &sizes).unwrap().0);
     let mut random = Random::new(7);
     let usual = Shape {
@@ -131,7 +132,7 @@ fn twin_of_the_cpu_indexer_on_a_device() {
 fn a_device_that_is_too_small_for_a_run_gives_it_in_parts() {
     let Some((info, toolchain)) = found() else { return };
     // The smallest arenas, and buffers that the pieces do not fit.
-    let sizes = Sizes { host_bytes: 0, run_limit: 0 };
+    let sizes = IndexerSizes { host_bytes: 0, run_limit: 0 };
     let mut device = GpuIndexer::new(open(&info, 1, &toolchain, &sizes).unwrap().0);
     let shape = Shape {
         blocks: 8,

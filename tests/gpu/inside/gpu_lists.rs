@@ -57,7 +57,8 @@ fn check(emulator: &Emulator, case: &Case, random: &mut Random) {
             _ => random.below(4000) as f32 / 1000.0,
         })
         .collect();
-    let (mut lists, mut first_docid) = (Vec::new(), 0u32);
+    let mut lists = Vec::new();
+    let mut first_docid = 0u32;
     let mut maker = ListMaker::default();
     maker.begin();
     for &documents in runs {
@@ -86,8 +87,10 @@ fn check(emulator: &Emulator, case: &Case, random: &mut Random) {
     assert_eq!(outline.bytes(), expected.len() as u64);
     let memory = Memory::new(emulator, &norms, expected.len());
     // What is no whole parcel is sent as two: a parcel begins anew with the numbers of the windows.
-    let (mut bytes, mut parcel) = (vec![0xa5; 1 << 20], Parcel::default());
-    let (mut head, mut end) = (Vec::new(), Vec::new());
+    let mut bytes = vec![0xa5; 1 << 20];
+    let mut parcel = Parcel::default();
+    let mut head = Vec::new();
+    let mut end = Vec::new();
     outline.head(&mut head);
     outline.end(&mut end);
     parcel.put(&mut bytes, PLACE, &head);
@@ -221,7 +224,9 @@ fn lines_that_do_not_fit_are_told(emulator: &Emulator, random: &mut Random) {
     let run = RunList { list, first_docid: 0, documents: 2000 };
     let outline = Outline::new(&[run], windows, &(0..2000)).unwrap();
     let portion = outline.portions(1 << 20).next().unwrap();
-    let (mut bytes, mut parcel, mut head) = (vec![0; 1 << 16], Parcel::default(), Vec::new());
+    let mut bytes = vec![0; 1 << 16];
+    let mut parcel = Parcel::default();
+    let mut head = Vec::new();
     outline.head(&mut head);
     parcel.put(&mut bytes, PLACE, &head);
     let firsts = parcel.firsts(&mut bytes, &outline.firsts);

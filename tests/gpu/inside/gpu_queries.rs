@@ -2,19 +2,19 @@
 //! same documents in the same order with the same scores, to the bit.
 
 use crate::inside_tests::emulation::{Arg, Buffer, Emulator, Random};
-use millrace::gpu::query::Tuning;
-use millrace::gpu::query::batch::{Answered, Batch, BatchQuery, Room};
+use millrace::gpu::query::QueryTuning;
+use millrace::gpu::query::batch::{BatchAnswer, BatchQuery, QueryBatch, QueryBatchRoom};
 use millrace::gpu::query::device::KERNELS;
-use millrace::gpu::query::list::{ListMaker, Placed, Windows};
+use millrace::gpu::query::list::{ListMaker, PlacedList, Windows};
 use millrace::gpu::query::plan::{OVERFLOWN, PlacedTerm, QueryState};
-use millrace::gpu::query::steps::{Array, Machine, Step, Zeroed};
+use millrace::gpu::query::steps::{Array, LaunchSettings, QueryStep, Zeroed};
 use millrace::gpu::query::twin::Memory;
 use millrace::query::top_k::Hit;
 use millrace::query::wanted::Mode;
 use std::collections::HashMap;
 
 /// Small windows and blocks, so that a few thousand documents meet every border.
-pub(crate) const TUNING: Tuning = Tuning {
+pub(crate) const TUNING: QueryTuning = QueryTuning {
     window_bits: 8,
     threads: 96,
     wide_threads: 64,
@@ -34,7 +34,7 @@ struct Collection {
     windows: Windows,
     norms: Vec<f32>,
     arena: Vec<u8>,
-    lists: Vec<(u64, Placed, u32)>,
+    lists: Vec<(u64, PlacedList, u32)>,
 }
 
 /// How documents differ.
@@ -64,7 +64,9 @@ impl Collection {
     }
 
     fn list(&mut self, gap: u32, kind: Kind, random: &mut Random) {
-        let (mut docids, mut tfs, mut docid) = (Vec::new(), Vec::new(), random.below(gap));
+        let mut docids = Vec::new();
+        let mut tfs = Vec::new();
+        let mut docid = random.below(gap);
         while docid < self.windows.documents {
             docids.push(docid);
             tfs.push(match (kind, random.below(60)) {
@@ -118,7 +120,12 @@ struct Device<'a> {
 }
 
 impl<'a> Device<'a> {
-    fn new(emulator: &'a Emulator, collection: &Collection, batch: &Batch, room: &Room) -> Self {
+    fn new(
+        emulator: &'a Emulator,
+        collection: &Collection,
+        batch: &QueryBatch,
+        room: &QueryBatchRoom,
+    ) -> Self {
         let zeroed = Zeroed::new(batch.records.len());
         let upload = |bytes: &[u8]| emulator.upload(bytes).unwrap();
         let alloc = |len: usize| emulator.alloc(len).unwrap();
@@ -141,7 +148,7 @@ impl<'a> Device<'a> {
         Self { emulator, zeroed, memory, arrays: arrays.into(), seed: 0 }
     }
 
-    fn run(&mut self, steps: &[Step]) {
+    fn run(&mut self, steps: &[QueryStep]) {
         self.emulator.run(steps, self.seed, |array, at| match self.zeroed.place(array) {
             Some(place) => Arg::Resident(&self.memory, place as u64 + at),
             None => Arg::Resident(&self.arrays[&array], at),
@@ -157,12 +164,12 @@ impl<'a> Device<'a> {
     }
 }
 
-fn machine() -> Machine {
-    Machine { tuning: TUNING, multiprocessors: 2 }
+fn machine() -> LaunchSettings {
+    LaunchSettings { tuning: TUNING, multiprocessors: 2 }
 }
 
-fn room(candidates: u32) -> Room {
-    Room {
+fn room(candidates: u32) -> QueryBatchRoom {
+    QueryBatchRoom {
         records: 64,
         terms: 4096,
         keys: 1 << 22,
@@ -177,7 +184,7 @@ fn room(candidates: u32) -> Room {
 /// What the twin finds.
 fn expected(collection: &Collection, query: &BatchQuery) -> Vec<Hit> {
     let best = |mode| {
-        let mut batch = Batch::default();
+        let mut batch = QueryBatch::default();
         let anew = BatchQuery { mode, floors: [0; 2], ..query.clone() };
         batch.add(anew, &room(1 << 15)).unwrap();
         batch.finish(&room(1 << 15));
@@ -204,26 +211,27 @@ fn check(
     emulator: &Emulator,
     collection: &Collection,
     queries: &[BatchQuery],
-    room: &Room,
+    room: &QueryBatchRoom,
     seed: u64,
 ) -> [usize; 2] {
     let first = run(emulator, collection, queries, room, seed);
     let mut again = Vec::new();
     for (query, answer) in queries.iter().zip(first) {
         match answer {
-            Answered::Hits(found) => assert_eq!(found, expected(collection, query), "{query:?}"),
-            Answered::Overflown(floors) => again.push(BatchQuery { floors, ..query.clone() }),
+            BatchAnswer::Hits(found) => assert_eq!(found, expected(collection, query), "{query:?}"),
+            BatchAnswer::Overflown(floors) => again.push(BatchQuery { floors, ..query.clone() }),
         }
     }
-    let (mut second, mut last) = (0, 0);
+    let mut second = 0;
+    let mut last = 0;
     for (query, answer) in again.iter().zip(run(emulator, collection, &again, room, seed + 1)) {
         let wanted = expected(collection, query);
         match answer {
-            Answered::Hits(found) => {
+            BatchAnswer::Hits(found) => {
                 second += 1;
                 assert_eq!(found, wanted, "{query:?}");
             }
-            Answered::Overflown(_) => {
+            BatchAnswer::Overflown(_) => {
                 last += 1;
                 assert_eq!(ordered(emulator, collection, query, seed), wanted, "{query:?}");
             }
@@ -237,13 +245,13 @@ fn run(
     emulator: &Emulator,
     collection: &Collection,
     queries: &[BatchQuery],
-    room: &Room,
+    room: &QueryBatchRoom,
     seed: u64,
-) -> Vec<Answered> {
+) -> Vec<BatchAnswer> {
     if queries.is_empty() {
         return Vec::new();
     }
-    let mut batch = Batch::default();
+    let mut batch = QueryBatch::default();
     for query in queries {
         assert!(query.is_possible());
         batch.add(query.clone(), room).unwrap();
@@ -252,7 +260,8 @@ fn run(
     let mut device = Device::new(emulator, collection, &batch, room);
     device.seed = seed;
     device.run(&machine().batch(collection.windows, batch.groups));
-    let (states, hits) = (device.answers(), device.hits());
+    let states = device.answers();
+    let hits = device.hits();
     (0..queries.len()).map(|number| batch.answer(number, &states, &hits)).collect()
 }
 
@@ -265,7 +274,7 @@ fn ordered(
 ) -> Vec<Hit> {
     let one = |mode| {
         let room = room(query.k);
-        let mut batch = Batch::default();
+        let mut batch = QueryBatch::default();
         batch.add(BatchQuery { mode, ..query.clone() }, &room).unwrap();
         batch.finish(&room);
         let mut device = Device::new(emulator, collection, &batch, &room);

@@ -53,7 +53,8 @@ impl HuangCollection {
             .map(|docid| 1 + random.below(if docid / 300 % 3 == 0 { 40 } else { 900 }))
             .collect();
         let mean = lengths.iter().map(|&length| f64::from(length)).sum::<f64>();
-        let (bm25, mean) = (Bm25::default(), mean / f64::from(documents));
+        let bm25 = Bm25::default();
+        let mean = mean / f64::from(documents);
         let mut norms = Vec::new();
         bm25.norms(&lengths, mean, &mut norms);
         for norm in &mut norms {

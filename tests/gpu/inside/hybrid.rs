@@ -41,7 +41,8 @@ fn trap_amid() {
     const BEFORE: usize = 200;
     let scratch = Scratch::new();
     let collection = Collection::new(91, 3000, 40);
-    let (input, index) = (scratch.write("c.jsonl", collection.jsonl()), scratch.path("index"));
+    let input = scratch.write("c.jsonl", collection.jsonl());
+    let index = scratch.path("index");
     build(BuildOptions::of_paths(&index, [input])).unwrap();
     let queries = collection.queries(92, 3 * BEFORE);
     let snapshot = Snapshot::open(&index, true, Scoring::default()).unwrap();
@@ -79,7 +80,8 @@ fn trap_amid() {
     let sink = Sink::values(move |answer| _ = sender.send(answer.unwrap()));
     let running = std::thread::spawn(move || service.run(sink));
     let ask = |text: &String| assert!(asker.ask(Ok(Ok(Query::new("q", text.as_str())))));
-    let (mut planner, mut searcher) = (Planner::default(), Searcher::new());
+    let mut planner = Planner::default();
+    let mut searcher = Searcher::new();
     let mut check = |text: &String| {
         let answer = answers.recv_timeout(Duration::from_secs(60)).unwrap();
         let plan = planner.plan(&snapshot, Wanted::default(), text).unwrap();

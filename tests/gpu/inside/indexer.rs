@@ -58,7 +58,9 @@ type Terms = Vec<(u16, Vec<u8>, Vec<u8>)>;
 
 /// The terms of a run, and how often the next one was not there yet.
 fn terms(closed: &mut dyn ClosedTerms) -> Result<(Terms, u64), ClosedError> {
-    let (mut found, mut later, mut postings) = (Terms::new(), 0, Vec::new());
+    let mut found = Terms::new();
+    let mut later = 0;
+    let mut postings = Vec::new();
     loop {
         match closed.advance(&mut postings)? {
             Advance::End => return Ok((found, later)),

@@ -11,16 +11,16 @@ mod terms;
 use crate::inside_tests::emulation::Random;
 use machine::{Emulated, compiled};
 use millrace::codec::folded;
-use millrace::dictionary::device::inverted::Lists;
-use millrace::dictionary::device::texts::Texts;
+use millrace::dictionary::device::inverted::InvertedLists;
+use millrace::dictionary::device::texts::TextGatherer;
 use millrace::dictionary::parsed::Regroup;
-use millrace::gpu::invert::Tuning;
-use millrace::gpu::invert::classes::Classes;
-use millrace::gpu::invert::inverter::{Counted, Inverter, InverterHooks};
-use millrace::gpu::invert::machine::{Machine, Reading};
+use millrace::gpu::invert::InvertTuning;
+use millrace::gpu::invert::classes::CharacterClasses;
+use millrace::gpu::invert::inverter::{CountedBatch, Inverter, InverterHooks};
+use millrace::gpu::invert::machine::{ArrayReading, InvertMachine};
 use millrace::gpu::invert::steps::{self, InvertArray, postings};
 use millrace::gpu::invert::text::{PieceText, TILE_BYTES, content};
-use millrace::gpu::invert::twin::{self, Run};
+use millrace::gpu::invert::twin::{self, TwinRun};
 use millrace::text::analysis::Analysis;
 use millrace::text::tokenizer::Tokenizer;
 use millrace::text::trie_collection::{implied_prefix_len, trie_collection};
@@ -81,7 +81,7 @@ fn pieces(
     (pieces, documents, words, rare): (u32, u32, u32, u32),
 ) -> Vec<PieceText> {
     let piece = |random: &mut Random| {
-        let mut piece = Texts::new(Arc::default());
+        let mut piece = TextGatherer::new(Arc::default());
         for _ in 0..random.below(documents + 1) {
             let mut text = Vec::new();
             for _ in 0..random.below(words + 1) {
@@ -101,7 +101,7 @@ fn pieces(
 type Keyed = BTreeMap<(u16, Vec<u8>), Vec<(u32, u32)>>;
 
 /// The lists of a run.
-fn read(inverted: &millrace::dictionary::device::forms::Terms, batches: &[Lists]) -> Keyed {
+fn read(inverted: &millrace::dictionary::device::forms::Terms, batches: &[InvertedLists]) -> Keyed {
     let mut lists = BTreeMap::new();
     inverted.for_each(|number, collection, suffix| {
         let mut bytes = Vec::new();
@@ -110,7 +110,9 @@ fn read(inverted: &millrace::dictionary::device::forms::Terms, batches: &[Lists]
                 bytes.extend_from_slice(&batch.bytes[*start as usize..*end as usize]);
             }
         }
-        let (mut at, mut next, mut list) = (0, 0, Vec::new());
+        let mut at = 0;
+        let mut next = 0;
+        let mut list = Vec::new();
         while let Some((gap, tf)) = folded::get(&bytes, &mut at) {
             list.push((next + gap, tf));
             next += gap + 1;
@@ -123,7 +125,7 @@ fn read(inverted: &millrace::dictionary::device::forms::Terms, batches: &[Lists]
     lists
 }
 
-fn keyed(run: &Run) -> Keyed {
+fn keyed(run: &TwinRun) -> Keyed {
     let keyed = run.iter().map(|(term, list)| {
         let collection = trie_collection(term);
         ((collection, term.as_bytes()[implied_prefix_len(collection)..].to_vec()), list.clone())
@@ -131,30 +133,30 @@ fn keyed(run: &Run) -> Keyed {
     keyed.collect()
 }
 
-fn compare(counted: &[Counted], expected: &[Counted]) {
+fn compare(counted: &[CountedBatch], expected: &[CountedBatch]) {
     assert_eq!(counted.len(), expected.len());
     for (counted, expected) in counted.iter().zip(expected) {
         assert_eq!((&counted.lengths, &counted.contents), (&expected.lengths, &expected.contents));
         assert_eq!(counted.codes, expected.codes);
         let numbers =
-            |of: &Counted| (of.counts.documents, of.counts.postings, of.counts.list_bytes);
+            |of: &CountedBatch| (of.counts.documents, of.counts.postings, of.counts.list_bytes);
         assert_eq!(numbers(counted), numbers(expected));
         assert!(counted.counts.forms == expected.counts.forms, "the sketches differ");
     }
 }
 
 /// An inverter of which nobody hears beside.
-fn inverter<M: Machine>(machine: M, threads: usize) -> Inverter<M> {
+fn inverter<M: InvertMachine>(machine: M, threads: usize) -> Inverter<M> {
     inverter_of(machine, Tokenizer::default(), threads)
 }
 
-fn inverter_of<M: Machine>(machine: M, tokenizer: Tokenizer, threads: usize) -> Inverter<M> {
+fn inverter_of<M: InvertMachine>(machine: M, tokenizer: Tokenizer, threads: usize) -> Inverter<M> {
     let analysis = Analysis { tokenizer, ..Analysis::default() };
     Inverter::new(Box::new(machine), &analysis, threads, &InverterHooks::default()).unwrap()
 }
 
 /// Asks for some of the batches that come, if there is room.
-fn ask<M: Machine>(
+fn ask<M: InvertMachine>(
     inverter: &mut Inverter<M>,
     random: &mut Random,
     coming: &[Arc<Vec<PieceText>>],
@@ -169,15 +171,18 @@ fn ask<M: Machine>(
 
 /// Two runs of several batches, one of them counted twice since the run is to end within it; forms
 /// of later ones are found before, or not.
-fn invert<M: Machine>(
+fn invert<M: InvertMachine>(
     inverter: &mut Inverter<M>,
     tokenizer: Tokenizer,
     seed: u64,
     shape: (u32, u32, u32, u32),
 ) {
-    let (mut random, analysis) = (Random(seed), Analysis { tokenizer, ..Analysis::default() });
+    let mut random = Random(seed);
+    let analysis = Analysis { tokenizer, ..Analysis::default() };
     for batches in [5, 1] {
-        let (mut run, mut lists, mut first) = (Run::new(), Vec::new(), 0);
+        let mut run = TwinRun::new();
+        let mut lists = Vec::new();
+        let mut first = 0;
         let all = Vec::from_iter((0..batches).map(|_| Arc::new(pieces(&mut random, shape))));
         for (batch, pieces) in all.iter().enumerate() {
             ask(inverter, &mut random, &all[batch..]);
@@ -218,7 +223,9 @@ fn texts_that_were_brought_are_used_once() {
     let Some(emulator) = compiled() else { return };
     let analysis = Analysis::default();
     let mut inverter = inverter(Emulated::new(emulator, 3), 1);
-    let (mut random, mut run, mut first) = (Random(17), Run::new(), 0);
+    let mut random = Random(17);
+    let mut run = TwinRun::new();
+    let mut first = 0;
     let mut batch = Arc::new(pieces(&mut random, SHAPES[2]));
     let bytes: usize = batch.iter().map(|piece| piece.bytes.len()).sum();
     let rest = vec![b' '; bytes.next_multiple_of(TILE_BYTES) - bytes];
@@ -244,7 +251,11 @@ fn twin_emulated_clashes_change_nothing() {
     let Some(emulator) = compiled() else { return };
     for (seed, tokenizer) in [0, 7].into_iter().zip(Tokenizer::ALL) {
         let mut inverter = inverter_of(Emulated::new(emulator.clone(), seed), tokenizer, 1);
-        inverter = inverter.tuned(Tuning { fingerprint_bits: 5, probes: 2, ..Tuning::default() });
+        inverter = inverter.tuned(InvertTuning {
+            fingerprint_bits: 5,
+            probes: 2,
+            ..InvertTuning::default()
+        });
         invert(&mut inverter, tokenizer, seed + 200, SHAPES[2]);
         let work = inverter.work();
         assert!(work.odd * 8 > work.tokens, "{work:?}");
@@ -257,11 +268,11 @@ fn words(values: &[u32]) -> Vec<u8> {
 
 fn get(machine: &mut Emulated, array: InvertArray, len: usize) -> Vec<u32> {
     let mut bytes = vec![0; 4 * len];
-    machine.read(&mut [Reading { array, at: 0, to: &mut bytes, is_pinned: false }]).unwrap();
+    machine.read(&mut [ArrayReading { array, at: 0, to: &mut bytes, is_pinned: false }]).unwrap();
     bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
-fn put<M: Machine>(machine: &mut M, array: InvertArray, bytes: &[u8]) {
+fn put<M: InvertMachine>(machine: &mut M, array: InvertArray, bytes: &[u8]) {
     machine.reserve(array, bytes.len().max(16) as u64, 0).unwrap();
     machine.write(array, 0, &[bytes]).unwrap();
 }
@@ -291,7 +302,11 @@ fn twin_emulated_steps_find_what_their_twins_find() {
                 *byte = b" aZ0-@[`{:/'x"[random.below(13) as usize];
             }
             text[3 * TILE_BYTES - 1] = b' ';
-            put(&mut machine, InvertArray::Classes, &words(Classes::of(tokenizer).words()));
+            put(
+                &mut machine,
+                InvertArray::Classes,
+                &words(CharacterClasses::of(tokenizer).words()),
+            );
             put(&mut machine, InvertArray::Text, &text);
             put(&mut machine, InvertArray::Tiles, &[0; 12]);
             machine.run(&steps::count_tokens(3)).unwrap();
@@ -361,7 +376,7 @@ fn twin_emulated_texts_are_hashed() {
     let mut random = Random(11);
     let mut machine = Emulated::new(emulator, 2);
     for round in 0..8 {
-        let mut texts = Texts::new(Arc::default());
+        let mut texts = TextGatherer::new(Arc::default());
         let mut expected = Vec::new();
         // With a first text of other lengths all others begin elsewhere.
         let lengths = (0..300).chain([1023, 1024, 1025, 1087, 1088, 1089, 2048, 2049, 5000]);
@@ -401,7 +416,9 @@ fn a_full_device_takes_smaller_batches() {
     let mut inverter = inverter(machine, 1);
     let Err(error) = inverter.count(&pieces, 0) else { panic!("a full device takes all") };
     assert!(error.is_out_of_memory(), "{error}");
-    let (mut run, mut found, mut first) = (Run::new(), Vec::new(), 0);
+    let mut run = TwinRun::new();
+    let mut found = Vec::new();
+    let mut first = 0;
     for pieces in pieces.chunks(2) {
         let expected = twin::invert(&analysis, pieces, first, &mut run);
         compare(&inverter.count(pieces, first).unwrap(), &expected);
@@ -417,14 +434,18 @@ fn a_full_device_takes_smaller_batches() {
 fn a_full_device_has_one_table_of_terms() {
     let Some(emulator) = compiled() else { return };
     let pieces = [0..900, 300..1100].map(|words| {
-        let mut piece = Texts::new(Arc::default());
+        let mut piece = TextGatherer::new(Arc::default());
         words.for_each(|n| _ = piece.document(format!("w{n} mill").as_bytes()));
         [piece.take()]
     });
-    let (mut refused, mut tables) = (0, Vec::new());
+    let mut refused = 0;
+    let mut tables = Vec::new();
     for room in (0..24).map(|n| n << 11) {
         let mut inverter = inverter(Emulated::new(emulator.clone(), 6), 1);
-        let (mut run, mut found, mut first, mut is_refused) = (Run::new(), Vec::new(), 0, false);
+        let mut run = TwinRun::new();
+        let mut found = Vec::new();
+        let mut first = 0;
+        let mut is_refused = false;
         let table = |machine: &Emulated| {
             machine.bytes_of(InvertArray::TermSlots) + machine.bytes_of(InvertArray::SlotTerms)
         };

@@ -1,8 +1,8 @@
 //! Collections, and batches of the papers' methods, on an emulated device.
 
 use crate::inside_tests::emulation::{Arg, Buffer, Emulator};
-use millrace::gpu::ding09::twin::{Term, best};
-use millrace::gpu::methods::batch::{AskedPart, BatchRoom, Found, MethodBatch};
+use millrace::gpu::ding09::twin::{DingTwinTerm, best};
+use millrace::gpu::methods::batch::{AskedPart, BatchRoom, FoundHits, MethodBatch};
 use millrace::gpu::methods::lists::{ListEntries, ListKey};
 use millrace::gpu::methods::travelling::Bytes;
 use millrace::gpu::methods::{DeviceMethod, MethodArray, MethodStep};
@@ -90,7 +90,8 @@ impl Query {
     {
         let of = |n: u64| &collection.lists[n as usize];
         let asked = self.lists.iter().map(|&n| {
-            let (key, weight) = ([n as u64].into(), collection.lists[n].weight);
+            let key = [n as u64].into();
+            let weight = collection.lists[n].weight;
             AskedPart { part: [].into(), key, weight }
         });
         let asked: Vec<AskedPart<M>> = asked.collect();
@@ -105,8 +106,9 @@ impl Query {
     /// What its answer is.
     pub(crate) fn expected<L>(&self, collection: &Collection<L>, all_terms: bool) -> Vec<Hit> {
         let terms = self.lists.iter().map(|&n| &collection.lists[n]);
-        let terms: Vec<Term<'_>> =
-            terms.map(|list| Term { weight: list.weight, postings: &list.postings }).collect();
+        let terms: Vec<DingTwinTerm<'_>> = terms
+            .map(|list| DingTwinTerm { weight: list.weight, postings: &list.postings })
+            .collect();
         best(&terms, &collection.norms, (self.k as usize, self.docids.clone()), all_terms)
     }
 }
@@ -134,7 +136,8 @@ pub(crate) fn emulated_steps<M: DeviceMethod>(
     for (at, part) in batch.parts() {
         input[at..at + part.len()].copy_from_slice(part);
     }
-    let (used, output) = (batch.used(), batch.output().bytes);
+    let used = batch.used();
+    let output = batch.output().bytes;
     assert!(input.len() <= used.input_bytes::<M>() && output <= used.output_bytes::<M>());
     let floats = |values: &[f32]| emulator.upload(bytemuck::cast_slice(values)).unwrap();
     let arrays: HashMap<MethodArray, Buffer> = [
@@ -152,7 +155,7 @@ pub(crate) fn emulated_steps<M: DeviceMethod>(
 }
 
 /// Hits of answers that are whole.
-pub(crate) fn hits(found: Vec<Found>) -> Vec<Vec<Hit>> {
+pub(crate) fn hits(found: Vec<FoundHits>) -> Vec<Vec<Hit>> {
     assert!(found.iter().all(|found| found.rest.is_none()));
     found.into_iter().map(|found| found.hits).collect()
 }

@@ -1,10 +1,10 @@
 //! The kernels that `tests/support/pretended` has are those of the library.
 
-use millrace::gpu::ding09::Merging;
-use millrace::gpu::floor::nvrtc::Source;
+use millrace::gpu::ding09::DingTuning;
+use millrace::gpu::floor::nvrtc::KernelSource;
 use millrace::gpu::huang::HuangTuning;
 use millrace::gpu::methods::{DeviceMethod, source};
-use millrace::gpu::query::{self, Tuning};
+use millrace::gpu::query::{self, QueryTuning};
 use millrace::gpu::wang::WangTuning;
 
 #[path = "../../support/pretended/kernels.rs"]
@@ -12,12 +12,12 @@ mod kernels;
 
 #[test]
 fn pretended_kernels_are_those_of_the_library() {
-    let same = |kernels: &kernels::Kernels, names: &[&str], source: Source| {
+    let same = |kernels: &kernels::Kernels, names: &[&str], source: KernelSource| {
         assert_eq!((kernels.names, kernels.sizes), (names, &*source.sizes));
         assert!(kernels.text == source.text, "{}", source.name);
     };
-    same(&kernels::DING09, Merging::KERNELS, source::<Merging>());
+    same(&kernels::DING09, DingTuning::KERNELS, source::<DingTuning>());
     same(&kernels::HUANG, HuangTuning::KERNELS, source::<HuangTuning>());
-    same(&kernels::QUERY, &query::device::KERNELS, Tuning::of_device(16 << 10).source());
+    same(&kernels::QUERY, &query::device::KERNELS, QueryTuning::of_device(16 << 10).source());
     same(&kernels::WANG, WangTuning::KERNELS, source::<WangTuning>());
 }

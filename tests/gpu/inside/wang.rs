@@ -4,12 +4,12 @@
 use crate::inside_tests::ding09::choose;
 use crate::inside_tests::emulation::{Emulator, Random};
 use crate::inside_tests::methods::{ROOM, emulated};
-use millrace::gpu::methods::batch::{AskedPart, BatchRoom, Found, MethodBatch};
+use millrace::gpu::methods::batch::{AskedPart, BatchRoom, FoundHits, MethodBatch};
 use millrace::gpu::methods::travelling::Bytes;
 use millrace::gpu::methods::{DeviceMethod as _, source};
 use millrace::gpu::wang::batch::wang_shared_bytes;
 use millrace::gpu::wang::list::{WangLaid, WangLayer};
-use millrace::gpu::wang::twin::{Term, Worth, by_rounds};
+use millrace::gpu::wang::twin::{TwinWorth, WangTwinTerm, by_rounds};
 use millrace::gpu::wang::{ROUNDS, WangTuning};
 use millrace::index::lexicon::TermEntry;
 use millrace::index::list::{Form, ListEncoder, ListError, ListView};
@@ -127,9 +127,9 @@ impl Collection {
         self.lists.push(List { postings, part, cached, bytes, laid });
     }
 
-    fn worth(&self) -> Worth<'_> {
+    fn worth(&self) -> TwinWorth<'_> {
         let Self { norms, statics, globals, .. } = self;
-        Worth { norms, statics, globals }
+        TwinWorth { norms, statics, globals }
     }
 }
 
@@ -178,12 +178,12 @@ impl Query {
         added.unwrap()
     }
 
-    fn twin(&self, collection: &Collection, round: u32) -> (Found, u32) {
+    fn twin(&self, collection: &Collection, round: u32) -> (FoundHits, u32) {
         let terms = self.lists.iter().zip(self.weights(collection)).map(|(&n, weight)| {
             let List { postings, laid, .. } = &collection.lists[n];
-            Term { weight, postings, there: laid.postings as usize }
+            WangTwinTerm { weight, postings, there: laid.postings as usize }
         });
-        let terms: Vec<Term<'_>> = terms.collect();
+        let terms: Vec<WangTwinTerm<'_>> = terms.collect();
         by_rounds(&terms, collection.worth(), self.k as usize, round as usize)
     }
 
@@ -216,13 +216,13 @@ fn run(
     collection: &Collection,
     queries: &[Query],
     (round, seed): (u32, u64),
-) -> Vec<(Found, u32)> {
+) -> Vec<(FoundHits, u32)> {
     let mut batch = batch(collection.norms.len(), round);
     for query in queries {
         assert!(query.add(collection, &mut batch));
     }
     batch.finish();
-    let Worth { norms, statics, globals } = collection.worth();
+    let TwinWorth { norms, statics, globals } = collection.worth();
     let output = emulated(emulator, &batch, (&collection.arena, [norms, statics, globals]), seed);
     let rounds = batch.said_as_added(&output).into_iter().map(|said| said[2]);
     batch.answers(&output).into_iter().zip(rounds).collect()
@@ -237,7 +237,9 @@ fn emulator() -> Option<Emulator> {
 fn twin_wang_answers_are_exact_with_lists_of_any_length() {
     let Some(emulator) = emulator() else { return };
     // Queries that end before their shortest list does, and those that the CPU has to end.
-    let (mut early, mut begun, mut all) = (0, 0, 0);
+    let mut early = 0;
+    let mut begun = 0;
+    let mut all = 0;
     for (seed, round) in (0..).zip([64, 128, 256, 64, 512]) {
         let mut random = Random(seed + 1);
         let alpha = [0.3, 0.7, 0.0, 1.0, 0.9][seed as usize];

@@ -24,8 +24,11 @@ fn exact(x: f32) -> i128 {
 }
 
 fn expected(a: u32, b: u32) -> [u32; 24] {
-    let (x, y) = (f32::from_bits(a), f32::from_bits(b));
-    let (sum, product, quotient) = (x + y, x * y, x / y);
+    let x = f32::from_bits(a);
+    let y = f32::from_bits(b);
+    let sum = x + y;
+    let product = x * y;
+    let quotient = x / y;
     let (sum_up, sum_down) = directed(sum, (exact(x) + exact(y)).cmp(&exact_or_zero(sum)));
     let product_exact = f64::from(x) * f64::from(y);
     let (product_up, product_down) =
@@ -94,7 +97,9 @@ fn twin_intrinsics_are_those_of_exact_arithmetic() {
     let bytes = |of: fn(&(u32, u32)) -> u32| -> Vec<u8> {
         pairs.iter().flat_map(|pair| of(pair).to_le_bytes()).collect()
     };
-    let (mut a, mut b, mut out) = (bytes(|p| p.0), bytes(|p| p.1), vec![0; 1024 * 24 * 4]);
+    let mut a = bytes(|p| p.0);
+    let mut b = bytes(|p| p.1);
+    let mut out = vec![0; 1024 * 24 * 4];
     let launch =
         Launch { kernel: "arithmetic", blocks: 1, threads: 1024, shared_bytes: 0, seed: 0 };
     emulator.launch(launch, &mut [&mut a, &mut b, &mut out], &[0, 1, 2].map(Arg::Buffer)).unwrap();

@@ -36,7 +36,8 @@ fn run(
 
 /// What `collectives` returns to thread `t` of a block.
 fn expected(t: u32, threads: u32) -> [u32; 16] {
-    let (lane, warp) = (t % 32, t / 32 * 32);
+    let lane = t % 32;
+    let warp = t / 32 * 32;
     let other = threads - 1 - t;
     let evens: u32 = (0..32).filter(|lane| lane % 2 == 0).sum();
     let matching = (0..32).filter(|other| other / 7 == lane / 7).map(|other| 1u32 << other).sum();
@@ -74,7 +75,8 @@ fn collectives_do_what_those_of_a_device_do() {
             let found = run(&emulator, "collectives", (blocks, threads), seed, words).unwrap();
             assert_eq!(found.len(), expected.len());
             for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
-                let (t, what) = (i / 16 % threads as usize, i % 16);
+                let t = i / 16 % threads as usize;
+                let what = i % 16;
                 assert_eq!(
                     found, expected,
                     "{threads} threads, seed {seed}, thread {t}, value {what}"

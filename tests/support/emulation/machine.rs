@@ -6,7 +6,7 @@ use super::{Arg, Emulator, Launch};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 use millrace::gpu::floor::error::{Cuda, GpuError};
-use millrace::gpu::floor::machine::{Machine, UnderWay, Work};
+use millrace::gpu::floor::machine::{DeviceWork, Machine, UnderWay};
 use millrace::gpu::floor::steps::{Argument, Step};
 use millrace::gpu::floor::wake::Wake;
 use std::collections::HashMap;
@@ -74,9 +74,11 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for EmulatedArrays
             return Ok(());
         }
         self.memory.remove(&array);
-        let (limit, left) = (self.manner.memory.1, self.manner.memory.1 - self.bytes());
+        let limit = self.manner.memory.1;
+        let left = self.manner.memory.1 - self.bytes();
         if bytes > left {
-            let (device, what) = (NAME.to_owned(), "arrays");
+            let device = NAME.to_owned();
+            let what = "arrays";
             return Err(GpuError::Budget { device, what, bytes, left, limit });
         }
         self.memory.insert(array, vec![0xa5; bytes as usize]);
@@ -97,11 +99,11 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for EmulatedArrays
         Ok(())
     }
 
-    fn give(&mut self, work: &Work<'_, A>) -> Result<Option<Box<dyn UnderWay>>, GpuError> {
+    fn give(&mut self, work: &DeviceWork<'_, A>) -> Result<Option<Box<dyn UnderWay>>, GpuError> {
         if self.under_way.load(Ordering::Relaxed) == self.manner.buffers {
             return Ok(None);
         }
-        let Work { up, steps, down } = work;
+        let DeviceWork { up, steps, down } = work;
         let parts = |slices: &[&[u8]]| slices.iter().map(|slice| slice.len()).sum::<usize>();
         let brought: usize = up.iter().map(|(_, _, slices)| parts(slices)).sum();
         let brings: u64 = down.iter().map(|(_, part)| part.end - part.start).sum();
@@ -128,7 +130,8 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for EmulatedArrays
             source: Cuda(DriverError(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS)),
         });
         let left = AtomicU32::new(self.manner.delay);
-        let (fails, under_way) = (Mutex::new(fails), self.under_way.clone());
+        let fails = Mutex::new(fails);
+        let under_way = self.under_way.clone();
         Ok(Some(Box::new(Late { left, fails, bytes, under_way })))
     }
 

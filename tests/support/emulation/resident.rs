@@ -30,7 +30,9 @@ fn words(bytes: &[u8]) -> Vec<u32> {
 fn blocks_that_wait_for_earlier_ones_go_on() {
     let Some(emulator) = compiled() else { return };
     for seed in 0..20 {
-        let (mut flags, mut order, mut next) = (vec![0; 80], vec![0; 80], vec![0; 4]);
+        let mut flags = vec![0; 80];
+        let mut order = vec![0; 80];
+        let mut next = vec![0; 4];
         let buffers = &mut [&mut flags, &mut order, &mut next];
         let args = [0, 1, 2].map(Arg::Buffer);
         emulator.launch(launch("chain", 20, 32, seed), buffers, &args).unwrap();
@@ -54,7 +56,9 @@ fn updates_of_other_blocks_are_lost_without_atomics() {
 fn the_last_block_is_one_and_sees_everything() {
     let Some(emulator) = compiled() else { return };
     for seed in 0..20 {
-        let (mut values, mut arrived, mut out) = (vec![0xa5; 120], vec![0; 4], vec![0; 4]);
+        let mut values = vec![0xa5; 120];
+        let mut arrived = vec![0; 4];
+        let mut out = vec![0; 4];
         let buffers = &mut [&mut values, &mut arrived, &mut out];
         let args = [0, 1, 2].map(Arg::Buffer);
         emulator.launch(launch("last_block", 30, 64, seed), buffers, &args).unwrap();
@@ -120,7 +124,8 @@ fn static_shared_memory_does_not_compile() {
 fn buffers_stay_until_they_are_dropped_or_a_launch_fails() {
     let Some(emulator) = compiled() else { return };
     let next = emulator.upload(&[0; 4]).unwrap();
-    let (flags, order) = (emulator.upload(&[0; 48]).unwrap(), emulator.alloc(48).unwrap());
+    let flags = emulator.upload(&[0; 48]).unwrap();
+    let order = emulator.alloc(48).unwrap();
     let args = [&flags, &order, &next].map(|buffer| Arg::Resident(buffer, 0));
     for (first, blocks) in [(0, 5), (5, 7)] {
         flags.write(0, &[0; 48]).unwrap();

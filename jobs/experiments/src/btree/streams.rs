@@ -31,7 +31,8 @@ fn shares(terms: u64, cap: f64) -> Vec<(f64, u32)> {
         let sum: f64 = weights.iter().sum();
         weights.iter_mut().for_each(|weight| *weight = (*weight / sum).min(cap));
     }
-    let (sum, mut end) = (weights.iter().sum::<f64>(), 0.0);
+    let sum = weights.iter().sum::<f64>();
+    let mut end = 0.0;
     let share = |weight: f64| {
         end += weight / sum;
         (end, ((weight / sum * terms as f64) as u32).max(1))

@@ -6,7 +6,7 @@
 
 use crate::numbers::fastest;
 use millrace::inside::codec::{
-    Block, Codec, CodecError, List, ListCodec, MAX_LEVELS, Opened, Pfor, PforBlocks,
+    Codec, CodecError, CodedBlock, List, ListCodec, MAX_LEVELS, OpenedColumn, Pfor, PforBlocks,
 };
 use millrace::inside::index::ListError;
 use std::hint::black_box;
@@ -18,14 +18,14 @@ const SPAN: usize = 1 << 13;
 
 /// A codec with its parameters.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Setting {
+pub(super) struct CodecSetting {
     pub(super) codec: &'static dyn Codec,
     /// Levels of recursion, where the codec has them.
     pub(super) levels: Option<u8>,
     pub(super) block_len: usize,
 }
 
-impl Setting {
+impl CodecSetting {
     /// Whether an index may have this codec, and has it so by default.
     pub(super) fn is_default(&self) -> bool {
         ListCodec::named(self.codec.name()).is_some()
@@ -35,7 +35,7 @@ impl Setting {
 }
 
 /// Every codec with every block length and every level.
-pub(super) fn settings() -> Vec<Setting> {
+pub(super) fn settings() -> Vec<CodecSetting> {
     const LEVELS: usize = MAX_LEVELS as usize + 1;
     const PFOR: [Pfor; LEVELS] =
         [Pfor::new(0), Pfor::new(1), Pfor::new(2), Pfor::new(3), Pfor::new(4)];
@@ -52,19 +52,19 @@ pub(super) fn settings() -> Vec<Setting> {
     let blocks = (0..).zip(&BLOCKS).map(|(levels, codec)| (codec as &dyn Codec, Some(levels)));
     let of = |(codec, levels): (&'static dyn Codec, _)| {
         let lens = codec.block_lens().iter();
-        lens.map(move |&block_len| Setting { codec, levels, block_len })
+        lens.map(move |&block_len| CodecSetting { codec, levels, block_len })
     };
     plain.chain(lists).chain(blocks).flat_map(of).collect()
 }
 
 /// The columns of some lists.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lists {
+pub(super) struct ListColumns {
     gaps: Vec<Vec<u32>>,
     tfs: Vec<Vec<u32>>,
 }
 
-impl Lists {
+impl ListColumns {
     pub(super) fn is_empty(&self) -> bool {
         self.gaps.is_empty()
     }
@@ -121,13 +121,13 @@ impl Column {
 
 /// What was measured of some lists.
 #[derive(Default)]
-pub(super) struct Figures {
+pub(super) struct ListFigures {
     pub(super) lists: usize,
     pub(super) gaps: Column,
     pub(super) tfs: Column,
 }
 
-impl Figures {
+impl ListFigures {
     pub(super) fn add(&mut self, other: &Self) {
         self.lists += other.lists;
         self.gaps.add(&other.gaps);
@@ -137,26 +137,26 @@ impl Figures {
 
 /// Encodes and decodes all these lists.
 pub(super) fn measure(
-    setting: &Setting,
-    lists: &Lists,
+    setting: &CodecSetting,
+    lists: &ListColumns,
     passes: NonZeroUsize,
-) -> Result<Figures, CodecError> {
-    let mut figures = Figures { lists: lists.len(), ..Figures::default() };
-    let mut opened = Opened::default();
+) -> Result<ListFigures, CodecError> {
+    let mut figures = ListFigures { lists: lists.len(), ..ListFigures::default() };
+    let mut opened = OpenedColumn::default();
     for gaps in &lists.gaps {
-        let coded = Coded::new(setting, gaps, &mut figures.gaps);
+        let coded = CodedColumn::new(setting, gaps, &mut figures.gaps);
         figures.gaps.decode_s += coded.seconds(setting, &mut opened, passes, false)?;
         figures.gaps.docids_s += coded.seconds(setting, &mut opened, passes, true)?;
     }
     for tfs in &lists.tfs {
-        let coded = Coded::new(setting, tfs, &mut figures.tfs);
+        let coded = CodedColumn::new(setting, tfs, &mut figures.tfs);
         figures.tfs.decode_s += coded.seconds(setting, &mut opened, passes, false)?;
     }
     Ok(figures)
 }
 
 /// A coded column in memory.
-struct Coded {
+struct CodedColumn {
     len: usize,
     /// Head and first byte of the body of each block.
     blocks: Vec<(u8, usize)>,
@@ -164,15 +164,17 @@ struct Coded {
     shared: Vec<u8>,
 }
 
-impl Coded {
+impl CodedColumn {
     /// Encodes a column, which is counted.
-    fn new(setting: &Setting, values: &[u32], sums: &mut Column) -> Self {
+    fn new(setting: &CodecSetting, values: &[u32], sums: &mut Column) -> Self {
         let started = Instant::now();
         let mut encoder = setting.codec.encoder(setting.block_len);
         if setting.codec.surveys() {
             encoder.survey(values);
         }
-        let (mut blocks, mut bodies, mut shared) = (Vec::new(), Vec::new(), Vec::new());
+        let mut blocks = Vec::new();
+        let mut bodies = Vec::new();
+        let mut shared = Vec::new();
         for block in values.chunks(setting.block_len) {
             let begin = bodies.len();
             blocks.push((encoder.block(block, &mut bodies), begin));
@@ -197,8 +199,8 @@ impl Coded {
     /// The least time of decoding the column.
     fn seconds(
         &self,
-        setting: &Setting,
-        opened: &mut Opened,
+        setting: &CodecSetting,
+        opened: &mut OpenedColumn,
         passes: NonZeroUsize,
         docids: bool,
     ) -> Result<f64, CodecError> {
@@ -219,17 +221,18 @@ impl Coded {
 
     fn decode(
         &self,
-        setting: &Setting,
-        opened: &mut Opened,
+        setting: &CodecSetting,
+        opened: &mut OpenedColumn,
         docids: bool,
     ) -> Result<(), CodecError> {
-        let Setting { codec, block_len, .. } = *setting;
+        let CodecSetting { codec, block_len, .. } = *setting;
         let mut out = [0; 512];
         codec.open(&self.shared, self.len, block_len, opened)?;
         let list = List { shared: &self.shared, opened };
-        let (mut missing, mut previous) = (self.len, u32::MAX);
+        let mut missing = self.len;
+        let mut previous = u32::MAX;
         for (index, &(head, begin)) in self.blocks.iter().enumerate() {
-            let block = Block { index, head, body: &self.bodies[begin..] };
+            let block = CodedBlock { index, head, body: &self.bodies[begin..] };
             let out = &mut out[..missing.min(block_len)];
             missing -= out.len();
             if docids {

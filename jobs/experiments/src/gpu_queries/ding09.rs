@@ -8,15 +8,15 @@ mod merging;
 
 use super::Args;
 use super::harness::{
-    Planned, PlannedTerm, Prepared, Took, alone, batches_of, distinct, expected, hits, passes,
-    run_wanted, spread,
+    AnswerTimes, PlannedQuery, PlannedTerm, PreparedBench, alone, batches_of, distinct, expected,
+    hits, passes, run_wanted, spread,
 };
 use crate::args::explain;
 use crate::numbers::mean;
 use crate::rows::print;
 use anyhow::ensure;
 use millrace::inside::gpu::{
-    AskedPart, DeviceMethod as _, MOST_MERGE_LEVELS, Merging, MethodBatch, MethodDevice,
+    AskedPart, DeviceMethod as _, DingTuning, MOST_MERGE_LEVELS, MethodBatch, MethodDevice,
     check_lists,
 };
 use millrace::{Hit, Mode, Query, Scoring, Wanted};
@@ -39,11 +39,11 @@ const SPLITTERS: [Option<u32>; 6] = [None, Some(4), Some(16), Some(64), Some(256
 
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let all = (Wanted::default(), usize::MAX);
-    let prepared = Prepared::new((args, queries), Scoring::default(), all)?;
+    let prepared = PreparedBench::new((args, queries), Scoring::default(), all)?;
     let generation = prepared.snapshot.generation();
-    check_lists::<Merging>(generation).map_err(explain)?;
+    check_lists::<DingTuning>(generation).map_err(explain)?;
     let most = (args.batch_or(256), 1000);
-    let mut device = prepared.open::<Merging>(0, most, None)?;
+    let mut device = prepared.open::<DingTuning>(0, most, None)?;
     let start = Instant::now();
     let lists = distinct(&prepared.planned);
     let parts: Vec<_> = lists.iter().map(|(_, term)| term.entries.clone().into()).collect();
@@ -56,31 +56,31 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
         "codec": form.name(), "block_size": form.block_len(),
     });
     prepared.load("ding09-load", device.device(), more)?;
-    let mut bench = Bench { prepared: &prepared, device };
+    let mut bench = Ding09Bench { prepared: &prepared, device };
     run_wanted(
         args,
         &mut bench,
         &[
-            ("ding09-check", Bench::check),
-            ("ding09-table1", Bench::table_1),
-            ("ding09-figure4", Bench::figure_4),
-            ("ding09-figure6", Bench::figure_6),
-            ("ding09-table2", Bench::table_2),
-            ("ding09-table3", Bench::table_3),
-            ("ding09-terms", Bench::terms),
-            ("ding09-levels", Bench::levels),
-            ("ding09-splitters", Bench::splitters),
-            ("ding09-batched", Bench::batched),
+            ("ding09-check", Ding09Bench::check),
+            ("ding09-table1", Ding09Bench::table_1),
+            ("ding09-figure4", Ding09Bench::figure_4),
+            ("ding09-figure6", Ding09Bench::figure_6),
+            ("ding09-table2", Ding09Bench::table_2),
+            ("ding09-table3", Ding09Bench::table_3),
+            ("ding09-terms", Ding09Bench::terms),
+            ("ding09-levels", Ding09Bench::levels),
+            ("ding09-splitters", Ding09Bench::splitters),
+            ("ding09-batched", Ding09Bench::batched),
         ],
     )
 }
 
-struct Bench<'a> {
-    prepared: &'a Prepared<'a>,
-    device: MethodDevice<Merging>,
+struct Ding09Bench<'a> {
+    prepared: &'a PreparedBench<'a>,
+    device: MethodDevice<DingTuning>,
 }
 
-fn asked(term: &PlannedTerm) -> AskedPart<Merging> {
+fn asked(term: &PlannedTerm) -> AskedPart<DingTuning> {
     AskedPart::new(term.entries.clone().into(), term.weight)
 }
 
@@ -96,28 +96,32 @@ fn stage(kernel: &str, all_terms: bool) -> &'static str {
     }
 }
 
-impl Bench<'_> {
+impl Ding09Bench<'_> {
     /// Batches of queries, to be answered as is usual.
     fn of(
         &mut self,
-        planned: &[&Planned],
+        planned: &[&PlannedQuery],
         k: u32,
         size: usize,
         all_terms: bool,
-    ) -> anyhow::Result<Vec<MethodBatch<Merging>>> {
+    ) -> anyhow::Result<Vec<MethodBatch<DingTuning>>> {
         let queries = planned.iter().map(|planned| planned.asked());
-        batches_of(&mut self.device, (Merging::default(), all_terms), (queries, k, size))
+        batches_of(&mut self.device, (DingTuning::default(), all_terms), (queries, k, size))
     }
 
     fn size(&self) -> usize {
         self.prepared.args.batch_or(256)
     }
 
-    fn time(&mut self, batches: &[MethodBatch<Merging>], seconds: f64) -> anyhow::Result<Took> {
+    fn time(
+        &mut self,
+        batches: &[MethodBatch<DingTuning>],
+        seconds: f64,
+    ) -> anyhow::Result<AnswerTimes> {
         passes(seconds, || {
-            let mut all = Took::default();
+            let mut all = AnswerTimes::default();
             for batch in batches {
-                all += Took::of(batch.len(), || {
+                all += AnswerTimes::of(batch.len(), || {
                     std::hint::black_box(self.device.answer(batch)?);
                     Ok(self.device.took_ms()?)
                 })?;
@@ -129,7 +133,7 @@ impl Bench<'_> {
     /// The answers to queries, in batches of so many: first those of AND, then those of OR.
     fn answers(
         &mut self,
-        queries: &[&Planned],
+        queries: &[&PlannedQuery],
         (mode, k): (Mode, u32),
         size: usize,
     ) -> anyhow::Result<Vec<Vec<Hit>>> {
@@ -141,7 +145,7 @@ impl Bench<'_> {
         let mut found = vec![Vec::new(); queries.len()];
         let mut asked: Vec<usize> = (0..queries.len()).collect();
         for &all_terms in stages {
-            let some: Vec<&Planned> = asked.iter().map(|&q| queries[q]).collect();
+            let some: Vec<&PlannedQuery> = asked.iter().map(|&q| queries[q]).collect();
             let mut all = Vec::with_capacity(some.len());
             for batch in self.of(&some, k, size, all_terms)? {
                 all.extend(hits(self.device.answer(&batch)?));
@@ -166,7 +170,7 @@ impl Bench<'_> {
     }
 
     /// Microseconds of each query alone, for the best 10.
-    fn alone(&mut self, queries: &[&Planned], mode: Mode) -> anyhow::Result<Vec<f64>> {
+    fn alone(&mut self, queries: &[&PlannedQuery], mode: Mode) -> anyhow::Result<Vec<f64>> {
         alone(queries, |planned| self.answers(&[planned], (mode, 10), 1).map(drop))
     }
 
@@ -175,7 +179,8 @@ impl Bench<'_> {
         let postings: u64 = queries.iter().map(|planned| planned.postings()).sum();
         for (mode, cpu_ms, gpu_ms) in TABLE_2 {
             let micros = self.alone(&queries, mode)?;
-            let (mean_ms, [p50, p99]) = (mean(&micros) / 1e3, spread(&micros));
+            let mean_ms = mean(&micros) / 1e3;
+            let [p50, p99] = spread(&micros);
             print(json!({
                 "row": "ding09-table2", "mode": mode.name(), "k": 10, "queries": queries.len(),
                 "postings_per_query": postings / queries.len() as u64, "mean_ms": mean_ms,
@@ -190,7 +195,7 @@ impl Bench<'_> {
     fn terms(&mut self) -> anyhow::Result<()> {
         let queries = self.prepared.some(ALONE);
         let bin = |postings: u64| postings.max(1).next_power_of_two();
-        let shortest = |query: &Planned| query.terms.iter().map(|term| term.df).min();
+        let shortest = |query: &PlannedQuery| query.terms.iter().map(|term| term.df).min();
         for mode in [Mode::And, Mode::Or] {
             let micros = self.alone(&queries, mode)?;
             let mut bins: BTreeMap<(&str, u64), Vec<f64>> = BTreeMap::new();
@@ -217,7 +222,7 @@ impl Bench<'_> {
     /// but the shortest, how many blocks are decoded.
     fn table_3(&mut self) -> anyhow::Result<()> {
         let queries = self.prepared.some(STAGED);
-        let others = |planned: &&Planned| -> u64 {
+        let others = |planned: &&PlannedQuery| -> u64 {
             let laid = |term| self.device.cache().place(&asked(term).key).map(|(_, laid)| laid);
             let lists = planned.terms.iter().filter_map(laid);
             let all: u64 = lists.clone().map(|laid| u64::from(laid.blocks)).sum();
@@ -228,9 +233,10 @@ impl Bench<'_> {
         let modes = [(Mode::And, true, Some(blocks)), (Mode::Or, false, None)];
         for (mode, all_terms, blocks) in modes {
             for size in [1, self.size()] {
-                let (mut stages, mut chosen) = (BTreeMap::<&str, f64>::new(), 0);
+                let mut stages = BTreeMap::<&str, f64>::new();
+                let mut chosen = 0;
                 for batch in self.of(&queries, 10, size, all_terms)? {
-                    let steps = Merging::steps(&batch);
+                    let steps = DingTuning::steps(&batch);
                     let times = self.device.time_steps(&batch, &steps)?;
                     for (step, &ms) in steps.iter().zip(&times[1..]) {
                         *stages.entry(stage(step.kernel, all_terms)).or_default() += f64::from(ms);
@@ -254,7 +260,7 @@ impl Bench<'_> {
     }
 
     fn levels(&mut self) -> anyhow::Result<()> {
-        let of = |levels| Merging { levels, ..Merging::default() };
+        let of = |levels| DingTuning { levels, ..DingTuning::default() };
         self.mergings("ding09-levels", (0..=MOST_MERGE_LEVELS).map(of))
     }
 
@@ -262,7 +268,7 @@ impl Bench<'_> {
     fn mergings(
         &mut self,
         row: &str,
-        mergings: impl IntoIterator<Item = Merging>,
+        mergings: impl IntoIterator<Item = DingTuning>,
     ) -> anyhow::Result<()> {
         let queries = self.prepared.some(STAGED);
         for merging in mergings {

@@ -6,8 +6,8 @@ use crate::rows::print;
 use crate::threads::{in_turn, threads};
 use anyhow::ensure;
 use millrace::inside::gpu::{
-    AskedPart, Device, DeviceInfo, DeviceMethod, Found, Memory, MethodBatch, MethodDevice,
-    ModuleCache, Toolchain,
+    AskedPart, Device, DeviceInfo, DeviceMethod, FoundHits, MethodBatch, MethodDevice,
+    MethodMemory, ModuleCache, Toolchain,
 };
 use millrace::inside::index::TermEntry;
 use millrace::inside::query::{Plan, Planner};
@@ -29,14 +29,14 @@ pub(super) struct PlannedTerm {
 }
 
 /// A query that has terms of the index.
-pub(super) struct Planned {
+pub(super) struct PlannedQuery {
     /// Its number among the queries.
     pub(super) number: usize,
     pub(super) plan: Plan,
     pub(super) terms: Vec<PlannedTerm>,
 }
 
-impl Planned {
+impl PlannedQuery {
     fn new(number: usize, plan: Plan) -> Self {
         let len = plan.terms().len();
         let terms = plan.terms().iter().enumerate().map(|(t, term)| PlannedTerm {
@@ -58,16 +58,16 @@ impl Planned {
 }
 
 /// An index, queries about it, and the devices that are asked.
-pub(super) struct Prepared<'a> {
+pub(super) struct PreparedBench<'a> {
     pub(super) args: &'a Args,
     pub(super) queries: &'a [Query],
     pub(super) snapshot: Arc<Snapshot>,
-    pub(super) planned: Vec<Planned>,
+    pub(super) planned: Vec<PlannedQuery>,
     pub(super) devices: Vec<DeviceInfo>,
     pub(super) toolchain: Toolchain,
 }
 
-impl<'a> Prepared<'a> {
+impl<'a> PreparedBench<'a> {
     /// Plans the queries that have as many distinct terms as is said, all of them in the index; and
     /// documents with all of them, where these are wanted.
     pub(super) fn new(
@@ -86,9 +86,9 @@ impl<'a> Prepared<'a> {
             let fits = (args.terms.0..=args.terms.1.min(most_terms)).contains(&plan.terms().len())
                 && plan.terms().iter().all(|term| term.df > 0)
                 && (wanted.mode != Mode::And || !searcher.answer(&plan)?.is_empty());
-            Ok(Some(fits.then(|| Planned::new(number, plan))))
+            Ok(Some(fits.then(|| PlannedQuery::new(number, plan))))
         })?;
-        let planned: Vec<Planned> = all.into_iter().flatten().collect();
+        let planned: Vec<PlannedQuery> = all.into_iter().flatten().collect();
         ensure!(!planned.is_empty(), "no query has terms of the index, as many as --terms says");
         let (devices, toolchain) = Toolchain::of_machine(ModuleCache::of_user())?;
         Ok(Self { args, queries, snapshot, planned, devices, toolchain })
@@ -107,14 +107,15 @@ impl<'a> Prepared<'a> {
         (queries, k): (usize, usize),
         travelling: Option<u64>,
     ) -> anyhow::Result<MethodDevice<M>> {
-        let memory = Memory { lists: self.args.gpu_memory, travelling, queries, k };
-        let (device, toolchain) = (self.device(number)?, &self.toolchain);
+        let memory = MethodMemory { lists: self.args.gpu_memory, travelling, queries, k };
+        let device = self.device(number)?;
+        let toolchain = &self.toolchain;
         Ok(MethodDevice::open(device, toolchain, &self.snapshot, memory, threads())?)
     }
 
     /// Prints what there is, and what an engine says of its lists.
     pub(super) fn load(&self, row: &str, device: &Device, lists: Value) -> anyhow::Result<()> {
-        let postings: u64 = self.planned.iter().map(Planned::postings).sum();
+        let postings: u64 = self.planned.iter().map(PlannedQuery::postings).sum();
         let row = json!({
             "row": row, "device": device.info().to_string(),
             "documents": self.snapshot.norms().len(), "queries": self.planned.len(),
@@ -124,12 +125,12 @@ impl<'a> Prepared<'a> {
     }
 
     /// At most so many of the queries, spread over all.
-    pub(super) fn some(&self, count: usize) -> Vec<&Planned> {
+    pub(super) fn some(&self, count: usize) -> Vec<&PlannedQuery> {
         self.planned.iter().step_by(self.planned.len().div_ceil(count.max(1))).collect()
     }
 
     /// The queries whose answers are compared.
-    pub(super) fn sample(&self) -> Vec<&Planned> {
+    pub(super) fn sample(&self) -> Vec<&PlannedQuery> {
         self.some(self.args.sample)
     }
 
@@ -137,7 +138,7 @@ impl<'a> Prepared<'a> {
     pub(super) fn compare(
         &self,
         row: Value,
-        sample: &[&Planned],
+        sample: &[&PlannedQuery],
         (found, expected): (&[Vec<Hit>], &[Vec<Hit>]),
     ) -> anyhow::Result<()> {
         let bits = |hit: &Hit| (hit.docid, hit.score.to_bits());
@@ -162,7 +163,7 @@ pub(super) fn with(mut row: Value, more: Value) -> Value {
 
 /// The same queries, of which something else is wanted.
 pub(super) fn wanting<'a>(
-    plans: impl IntoIterator<Item = &'a Planned>,
+    plans: impl IntoIterator<Item = &'a PlannedQuery>,
     wanted: Wanted,
 ) -> Vec<Plan> {
     let mut plans: Vec<Plan> = plans.into_iter().map(|planned| planned.plan.clone()).collect();
@@ -172,7 +173,7 @@ pub(super) fn wanting<'a>(
 
 /// The answers of the CPU's exhaustive search, by all its threads.
 pub(super) fn expected(
-    sample: &[&Planned],
+    sample: &[&PlannedQuery],
     (mode, k): (Mode, u32),
 ) -> anyhow::Result<Vec<Vec<Hit>>> {
     let wanted = Wanted { k: k as usize, mode, algorithm: Algorithm::Exhaustive };
@@ -188,32 +189,32 @@ pub(super) fn expected(
 }
 
 /// Where the lists of a term begin, run by run.
-pub(super) type Key = Vec<Option<u64>>;
+pub(super) type TermOffsets = Vec<Option<u64>>;
 
-fn key(term: &PlannedTerm) -> Key {
+fn key(term: &PlannedTerm) -> TermOffsets {
     term.entries.iter().map(|entry| entry.map(|entry| entry.offset)).collect()
 }
 
 /// The lists of all terms, each once, the longest first.
-pub(super) fn distinct(planned: &[Planned]) -> Vec<(Key, &PlannedTerm)> {
-    let mut lists: HashMap<Key, &PlannedTerm> = HashMap::new();
+pub(super) fn distinct(planned: &[PlannedQuery]) -> Vec<(TermOffsets, &PlannedTerm)> {
+    let mut lists: HashMap<TermOffsets, &PlannedTerm> = HashMap::new();
     for term in planned.iter().flat_map(|query| &query.terms) {
         lists.entry(key(term)).or_insert(term);
     }
-    let mut lists: Vec<(Key, &PlannedTerm)> = lists.into_iter().collect();
+    let mut lists: Vec<(TermOffsets, &PlannedTerm)> = lists.into_iter().collect();
     lists.sort_by_key(|(_, term)| std::cmp::Reverse(term.df));
     lists
 }
 
 /// All lists of the queries, in the memory of a device.
-pub(super) struct Lists<P> {
-    places: HashMap<Key, (u64, P)>,
+pub(super) struct DeviceLists<P> {
+    places: HashMap<TermOffsets, (u64, P)>,
     bytes: u64,
 }
 
-impl<P: Copy> Lists<P> {
+impl<P: Copy> DeviceLists<P> {
     /// Of each list its key, where it is, what is known of it, and its bytes.
-    pub(super) fn new(made: Vec<(Key, u64, P, u64)>) -> Self {
+    pub(super) fn new(made: Vec<(TermOffsets, u64, P, u64)>) -> Self {
         let bytes = made.iter().map(|(.., bytes)| bytes).sum();
         let places = made.into_iter().map(|(key, at, place, _)| (key, (at, place)));
         Self { places: places.collect(), bytes }
@@ -239,7 +240,8 @@ pub(super) fn batches<D, B, Q>(
     empty: impl Fn(&D) -> B,
     mut add: impl FnMut(&mut D, &mut B, &Q) -> anyhow::Result<bool>,
 ) -> anyhow::Result<Vec<B>> {
-    let (mut batches, mut len): (Vec<B>, usize) = (Vec::new(), 0);
+    let mut batches: Vec<B> = Vec::new();
+    let mut len: usize = 0;
     for query in queries {
         let has_room = match batches.last_mut() {
             Some(last) if len < size => add(device, last, &query)?,
@@ -271,13 +273,13 @@ pub(super) fn batches_of<M: DeviceMethod>(
 }
 
 /// The hits of queries that are answered as a whole.
-pub(super) fn hits(found: Vec<Found>) -> impl Iterator<Item = Vec<Hit>> {
+pub(super) fn hits(found: Vec<FoundHits>) -> impl Iterator<Item = Vec<Hit>> {
     found.into_iter().map(|found| found.hits)
 }
 
 /// What queries of a device come to.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Took {
+pub(super) struct AnswerTimes {
     pub(super) queries: f64,
     /// From the launch of the batch that a query is in to its hits.
     pub(super) latency_s: f64,
@@ -286,7 +288,7 @@ pub(super) struct Took {
     pub(super) seconds: f64,
 }
 
-impl AddAssign for Took {
+impl AddAssign for AnswerTimes {
     fn add_assign(&mut self, other: Self) {
         self.queries += other.queries;
         self.latency_s += other.latency_s;
@@ -294,13 +296,14 @@ impl AddAssign for Took {
     }
 }
 
-impl Took {
+impl AnswerTimes {
     /// Answers a batch of so many queries; `answer` returns the milliseconds of the device.
     pub(super) fn of(
         queries: usize,
         answer: impl FnOnce() -> anyhow::Result<f32>,
     ) -> anyhow::Result<Self> {
-        let (start, queries) = (Instant::now(), queries as f64);
+        let start = Instant::now();
+        let queries = queries as f64;
         let device_ms = f64::from(answer()?);
         let latency_s = queries * start.elapsed().as_secs_f64();
         Ok(Self { queries, latency_s, device_ms, seconds: 0.0 })
@@ -318,10 +321,11 @@ impl Took {
 /// The sum of passes behind one that does not count: at least one, and for so many seconds.
 pub(super) fn passes(
     seconds: f64,
-    mut pass: impl FnMut() -> anyhow::Result<Took>,
-) -> anyhow::Result<Took> {
+    mut pass: impl FnMut() -> anyhow::Result<AnswerTimes>,
+) -> anyhow::Result<AnswerTimes> {
     pass()?;
-    let (mut all, start) = (Took::default(), Instant::now());
+    let mut all = AnswerTimes::default();
+    let start = Instant::now();
     while all.seconds == 0.0 || all.seconds < seconds {
         all += pass()?;
         all.seconds = start.elapsed().as_secs_f64();
@@ -362,13 +366,13 @@ pub(super) fn has_room(needs: u32, room: u32, what: &str, count: u32) -> bool {
 }
 
 /// An experiment of an engine.
-type Experiment<B> = fn(&mut B) -> anyhow::Result<()>;
+type EngineExperiment<B> = fn(&mut B) -> anyhow::Result<()>;
 
 /// Runs those of the experiments that are asked for.
 pub(super) fn run_wanted<B>(
     args: &Args,
     bench: &mut B,
-    experiments: &[(&str, Experiment<B>)],
+    experiments: &[(&str, EngineExperiment<B>)],
 ) -> anyhow::Result<()> {
     for (name, experiment) in experiments {
         if args.wants(name) {

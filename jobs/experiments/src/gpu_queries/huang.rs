@@ -8,7 +8,8 @@
 
 use super::Args;
 use super::harness::{
-    Planned, Prepared, Took, batches_of, expected, has_room, hits, passes, run_wanted, with,
+    AnswerTimes, PlannedQuery, PreparedBench, batches_of, expected, has_room, hits, passes,
+    run_wanted, with,
 };
 use crate::args::explain;
 use crate::rows::print;
@@ -24,14 +25,14 @@ use std::time::Instant;
 
 /// A way to find documents: its name, which documents match, and how threads go through lists.
 #[derive(Clone, Copy)]
-struct Way {
+struct HuangWay {
     name: &'static str,
     mode: Mode,
     traversal: Traversal,
     shared_threshold: bool,
 }
 
-impl Way {
+impl HuangWay {
     /// Has a batch answered so.
     fn tell(self, batch: &mut MethodBatch<HuangTuning>) {
         batch.all_terms = self.mode == Mode::And;
@@ -43,15 +44,15 @@ impl Way {
 const OF_PAPER: usize = 4;
 
 /// The paper's, and two of them with one threshold for all threads of a query.
-fn ways() -> [Way; 6] {
-    let any = |name, traversal, shared_threshold| Way {
+fn ways() -> [HuangWay; 6] {
+    let any = |name, traversal, shared_threshold| HuangWay {
         name,
         mode: Mode::Or,
         traversal,
         shared_threshold,
     };
     [
-        Way { mode: Mode::And, ..any("and", Traversal::Exhaustive, false) },
+        HuangWay { mode: Mode::And, ..any("and", Traversal::Exhaustive, false) },
         any("or", Traversal::Exhaustive, false),
         any("wand", Traversal::Wand, false),
         any("bmw", Traversal::Bmw, false),
@@ -76,7 +77,7 @@ const STAGED: usize = 1000;
 
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let all = (Wanted::default(), usize::MAX);
-    let prepared = Prepared::new((args, queries), Scoring::default(), all)?;
+    let prepared = PreparedBench::new((args, queries), Scoring::default(), all)?;
     check_lists::<HuangTuning>(prepared.snapshot.generation()).map_err(explain)?;
     let start = Instant::now();
     let device = open(&prepared, 0)?;
@@ -88,22 +89,22 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     prepared.load("huang-load", device.device(), lists)?;
     // A cell of it can be asked for: huang-table1-64-10 has 64 threads and k 10.
     let cell = args.only.as_deref().filter(|only| only.starts_with("huang-table1-"));
-    let mut bench = Bench { prepared: &prepared, devices: vec![device] };
+    let mut bench = HuangBench { prepared: &prepared, devices: vec![device] };
     run_wanted(
         args,
         &mut bench,
         &[
-            ("huang-check", Bench::check),
-            (cell.unwrap_or("huang-table1"), Bench::table_1),
-            ("huang-figure3", Bench::figure_3),
-            ("huang-figure4", Bench::figure_4),
-            ("huang-figure5", Bench::figure_5),
-            ("huang-table3", Bench::table_3),
+            ("huang-check", HuangBench::check),
+            (cell.unwrap_or("huang-table1"), HuangBench::table_1),
+            ("huang-figure3", HuangBench::figure_3),
+            ("huang-figure4", HuangBench::figure_4),
+            ("huang-figure5", HuangBench::figure_5),
+            ("huang-table3", HuangBench::table_3),
         ],
     )
 }
 
-fn open(prepared: &Prepared<'_>, number: usize) -> anyhow::Result<MethodDevice<HuangTuning>> {
+fn open(prepared: &PreparedBench<'_>, number: usize) -> anyhow::Result<MethodDevice<HuangTuning>> {
     let most = (prepared.args.batch_or(BATCH), 1000);
     let mut device = prepared.open(number, most, None)?;
     device.bring(&HuangTuning::default())?;
@@ -111,56 +112,60 @@ fn open(prepared: &Prepared<'_>, number: usize) -> anyhow::Result<MethodDevice<H
 }
 
 /// Blocks of the lists of a query.
-fn blocks(planned: &Planned) -> u64 {
+fn blocks(planned: &PlannedQuery) -> u64 {
     planned.terms.iter().map(|term| u64::from(term.df).div_ceil(BLOCK as u64)).sum()
 }
 
 /// Finished batches for each device; on each one lists lie in other places.
-struct Made {
+struct MadeBatches {
     of_devices: Vec<Vec<MethodBatch<HuangTuning>>>,
     k: u32,
     threads: u32,
     queries: usize,
 }
 
-struct Bench<'a> {
-    prepared: &'a Prepared<'a>,
+struct HuangBench<'a> {
+    prepared: &'a PreparedBench<'a>,
     devices: Vec<MethodDevice<HuangTuning>>,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> HuangBench<'a> {
     /// Batches of at most so many queries, for so many devices.
     fn make(
         &mut self,
-        planned: &[&Planned],
+        planned: &[&PlannedQuery],
         (k, threads): (u32, u32),
         (devices, size): (usize, usize),
-    ) -> anyhow::Result<Made> {
+    ) -> anyhow::Result<MadeBatches> {
         let mut of_devices = Vec::new();
         let how = HuangTuning { threads, ..HuangTuning::default() };
         for device in self.devices.iter_mut().take(devices) {
             let queries = planned.iter().map(|planned| planned.asked());
             of_devices.push(batches_of(device, (how, false), (queries, k, size))?);
         }
-        Ok(Made { of_devices, k, threads, queries: planned.len() })
+        Ok(MadeBatches { of_devices, k, threads, queries: planned.len() })
     }
 
     /// The same for the first device, of as many queries as are asked for.
-    fn make_one(&mut self, planned: &[&Planned], how: (u32, u32)) -> anyhow::Result<Made> {
+    fn make_one(
+        &mut self,
+        planned: &[&PlannedQuery],
+        how: (u32, u32),
+    ) -> anyhow::Result<MadeBatches> {
         let size = self.prepared.args.batch_or(BATCH);
         self.make(planned, how, (1, size))
     }
 
     /// Answers all batches; devices take the next one when they have ended one.
-    fn pass(&mut self, made: &mut Made, way: Way) -> anyhow::Result<Took> {
+    fn pass(&mut self, made: &mut MadeBatches, way: HuangWay) -> anyhow::Result<AnswerTimes> {
         let next = AtomicUsize::new(0);
         let work = |device: &mut MethodDevice<HuangTuning>,
                     batches: &mut [MethodBatch<HuangTuning>]|
-         -> anyhow::Result<Took> {
-            let mut all = Took::default();
+         -> anyhow::Result<AnswerTimes> {
+            let mut all = AnswerTimes::default();
             while let Some(batch) = batches.get_mut(next.fetch_add(1, Ordering::Relaxed)) {
                 way.tell(batch);
-                all += Took::of(batch.len(), || {
+                all += AnswerTimes::of(batch.len(), || {
                     std::hint::black_box(device.answer(batch)?);
                     Ok(device.took_ms()?)
                 })?;
@@ -174,7 +179,7 @@ impl<'a> Bench<'a> {
                 each.map(|(device, batches)| scope.spawn(move || work(device, batches))).collect();
             threads.into_iter().map(|thread| thread.join().expect("a thread panicked")).collect()
         });
-        let mut all = Took::default();
+        let mut all = AnswerTimes::default();
         for part in parts {
             all += part?;
         }
@@ -185,8 +190,8 @@ impl<'a> Bench<'a> {
     fn rows(
         &mut self,
         row: &str,
-        made: &mut Made,
-        ways: &[Way],
+        made: &mut MadeBatches,
+        ways: &[HuangWay],
         mut more: impl FnMut(usize, f64) -> Value,
     ) -> anyhow::Result<()> {
         for (place, &way) in ways.iter().enumerate() {
@@ -217,8 +222,8 @@ impl<'a> Bench<'a> {
     fn check(&mut self) -> anyhow::Result<()> {
         let sample = self.prepared.sample();
         for k in [10, 1, 20, 1000] {
-            let (all, any) =
-                (expected(&sample, (Mode::And, k))?, expected(&sample, (Mode::Or, k))?);
+            let all = expected(&sample, (Mode::And, k))?;
+            let any = expected(&sample, (Mode::Or, k))?;
             let usual = |threads: &u32| k == 10 || *threads == DEFAULT_THREADS;
             for threads in self.threads().into_iter().filter(usual) {
                 let mut made = self.make_one(&sample, (k, threads))?;
@@ -253,8 +258,8 @@ impl<'a> Bench<'a> {
     }
 
     /// Queries by the next power of two of their blocks.
-    fn by_blocks(&self) -> BTreeMap<u64, Vec<&'a Planned>> {
-        let mut bins: BTreeMap<u64, Vec<&Planned>> = BTreeMap::new();
+    fn by_blocks(&self) -> BTreeMap<u64, Vec<&'a PlannedQuery>> {
+        let mut bins: BTreeMap<u64, Vec<&PlannedQuery>> = BTreeMap::new();
         for planned in &self.prepared.planned {
             bins.entry(blocks(planned).next_power_of_two()).or_default().push(planned);
         }
@@ -274,7 +279,8 @@ impl<'a> Bench<'a> {
     }
 
     fn figure_4(&mut self) -> anyhow::Result<()> {
-        let (all, mut upto_here) = (self.prepared.planned.len() as f64, 0.0);
+        let all = self.prepared.planned.len() as f64;
+        let mut upto_here = 0.0;
         for (upto, queries) in self.by_blocks() {
             let share = queries.len() as f64 / all;
             upto_here += share;

@@ -1,13 +1,15 @@
 //! The engine of `millrace query`: batches are in flight in several slots.
 
 use super::Args;
-use super::harness::{Lists, Planned, Prepared, alone, batches, distinct, expected, spread};
+use super::harness::{
+    DeviceLists, PlannedQuery, PreparedBench, alone, batches, distinct, expected, spread,
+};
 use crate::rows::print;
 use crate::threads::{in_turn, threads};
 use anyhow::{Context as _, bail};
 use millrace::inside::gpu::{
-    Answered, Batch, BatchQuery, Bringer, Brought, ListRequest, Placed, PlacedTerm, QueryDevice,
-    Ranges, Room, Slot,
+    BatchAnswer, BatchQuery, BatchSlot, Bringer, BroughtList, FreeRanges, ListRequest, PlacedList,
+    PlacedTerm, QueryBatch, QueryBatchRoom, QueryDevice,
 };
 use millrace::{Hit, Mode, Query, Scoring, Wanted};
 use serde_json::json;
@@ -15,10 +17,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 /// A way to ask: its name, which documents match, and how many hits.
-type Way = (&'static str, Mode, u32);
+type AskedWay = (&'static str, Mode, u32);
 
 /// The ways that are compared, of which the first ones are timed.
-const WAYS: [Way; 6] = [
+const WAYS: [AskedWay; 6] = [
     ("or-10", Mode::Or, 10),
     ("or-1000", Mode::Or, 1000),
     ("and-10", Mode::And, 10),
@@ -40,13 +42,14 @@ const TOGETHER: usize = 16;
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let start = Instant::now();
     let all = (Wanted::default(), usize::MAX);
-    let mut prepared = Prepared::new((args, queries), Scoring::default(), all)?;
-    let (device, norms) = (prepared.device(0)?, prepared.snapshot.norms());
+    let mut prepared = PreparedBench::new((args, queries), Scoring::default(), all)?;
+    let device = prepared.device(0)?;
+    let norms = prepared.snapshot.norms();
     let device = QueryDevice::open(device, &prepared.toolchain, norms, args.gpu_memory)?;
     let lists = load(&device, &prepared)?;
     prepared.planned.retain(|planned| query(&lists, planned, WAYS[0]).is_possible());
     prepared.load("load", device.device(), lists.row(start))?;
-    let bench = Bench { prepared: &prepared, device, lists };
+    let bench = UsualBench { prepared: &prepared, device, lists };
     for way in WAYS.into_iter().filter(|way| args.wants("check") || args.wants(way.0)) {
         bench.check(way)?;
     }
@@ -62,14 +65,18 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
 }
 
 /// Brings all lists, by all threads.
-fn load(device: &QueryDevice, prepared: &Prepared<'_>) -> anyhow::Result<Lists<Placed>> {
+fn load(
+    device: &QueryDevice,
+    prepared: &PreparedBench<'_>,
+) -> anyhow::Result<DeviceLists<PlacedList>> {
     let lists = distinct(&prepared.planned);
-    let ranges = Mutex::new(Ranges::new(device.arena().bytes()));
+    let ranges = Mutex::new(FreeRanges::new(device.arena().bytes()));
     let documents = 0..device.windows().documents;
     let begin = || Ok(Bringer::new(device, &prepared.snapshot, &documents)?);
     let made = in_turn(threads(), begin, |bringer, number| {
         let Some(some) = lists.chunks(TOGETHER).nth(number) else { return Ok(None) };
-        let (mut lens, mut came) = ([0; TOGETHER], Vec::new());
+        let mut lens = [0; TOGETHER];
+        let mut came = Vec::new();
         let asked =
             (0..).zip(some).map(|(id, (_, term))| ListRequest { id, entries: &term.entries });
         let room = |id: usize, bytes| {
@@ -78,18 +85,22 @@ fn load(device: &QueryDevice, prepared: &Prepared<'_>) -> anyhow::Result<Lists<P
         };
         bringer.bring(asked, room, |id, brought| came.push((id, brought)));
         let made = came.into_iter().map(|(id, brought)| match brought {
-            Brought::Here(at, placed) => Ok((some[id].0.clone(), at, placed, lens[id])),
-            Brought::NoRoom => bail!("the lists of the queries do not fit --gpu-memory"),
-            Brought::Damaged(_) => bail!("the index is damaged; `millrace check` says where"),
-            Brought::Lost(_) => bail!("the device took no copy of a list"),
+            BroughtList::Here(at, placed) => Ok((some[id].0.clone(), at, placed, lens[id])),
+            BroughtList::NoRoom => bail!("the lists of the queries do not fit --gpu-memory"),
+            BroughtList::Damaged(_) => bail!("the index is damaged; `millrace check` says where"),
+            BroughtList::Lost(_) => bail!("the device took no copy of a list"),
         });
         Ok(Some(made.collect::<anyhow::Result<Vec<_>>>()?))
     })?;
-    Ok(Lists::new(made.into_iter().flatten().collect()))
+    Ok(DeviceLists::new(made.into_iter().flatten().collect()))
 }
 
 /// A query of a batch.
-fn query(lists: &Lists<Placed>, planned: &Planned, (_, mode, k): Way) -> BatchQuery {
+fn query(
+    lists: &DeviceLists<PlacedList>,
+    planned: &PlannedQuery,
+    (_, mode, k): AskedWay,
+) -> BatchQuery {
     let terms = planned.terms.iter().map(|term| {
         let (place, placed) = lists.at(term);
         PlacedTerm { place, placed, df: term.df, weight: term.weight }
@@ -97,25 +108,25 @@ fn query(lists: &Lists<Placed>, planned: &Planned, (_, mode, k): Way) -> BatchQu
     BatchQuery { terms: terms.collect(), k, mode, docids: 0..u32::MAX, floors: [0; 2] }
 }
 
-struct Bench<'a> {
-    prepared: &'a Prepared<'a>,
+struct UsualBench<'a> {
+    prepared: &'a PreparedBench<'a>,
     device: QueryDevice,
-    lists: Lists<Placed>,
+    lists: DeviceLists<PlacedList>,
 }
 
-impl Bench<'_> {
+impl UsualBench<'_> {
     /// Batches of queries, each of which has this room.
     fn batches(
         &self,
-        planned: &[&Planned],
-        way: Way,
-        (size, room): (usize, &Room),
-    ) -> anyhow::Result<Vec<Batch>> {
+        planned: &[&PlannedQuery],
+        way: AskedWay,
+        (size, room): (usize, &QueryBatchRoom),
+    ) -> anyhow::Result<Vec<QueryBatch>> {
         let queries = planned.iter().map(|planned| query(&self.lists, planned, way));
         let mut all = batches(
             &mut (),
             (queries, size),
-            |()| Batch::default(),
+            |()| QueryBatch::default(),
             |(), batch, query| Ok(batch.add(query.clone(), room).is_ok()),
         )?;
         all.iter_mut().for_each(|batch| batch.finish(room));
@@ -126,22 +137,23 @@ impl Bench<'_> {
         self.prepared.args.batch_or(256)
     }
 
-    fn room(&self, k: u32) -> Room {
+    fn room(&self, k: u32) -> QueryBatchRoom {
         self.device.room(self.size(), k)
     }
 
-    fn check(&self, way: Way) -> anyhow::Result<()> {
+    fn check(&self, way: AskedWay) -> anyhow::Result<()> {
         let (name, mode, k) = way;
         let room = self.room(k);
-        let mut slot = Slot::new(&self.device, room, false)?;
-        let mut ordered = Slot::new(&self.device, self.device.room(1, k), true)?;
+        let mut slot = BatchSlot::new(&self.device, room, false)?;
+        let mut ordered = BatchSlot::new(&self.device, self.device.room(1, k), true)?;
         let sample = self.prepared.sample();
-        let (mut found, mut overflown) = (Vec::new(), 0);
+        let mut found = Vec::new();
+        let mut overflown = 0;
         for batch in self.batches(&sample, way, (self.size(), &room))? {
             slot.launch(&self.device, &batch)?;
             slot.wait()?;
             for answer in slot.answers(&batch) {
-                let Answered::Hits(hits) = answer else {
+                let BatchAnswer::Hits(hits) = answer else {
                     overflown += 1;
                     found.push(self.ordered(&mut ordered, sample[found.len()], way)?);
                     continue;
@@ -155,7 +167,12 @@ impl Bench<'_> {
     }
 
     /// The answer of the ordered kernels.
-    fn ordered(&self, slot: &mut Slot, planned: &Planned, way: Way) -> anyhow::Result<Vec<Hit>> {
+    fn ordered(
+        &self,
+        slot: &mut BatchSlot,
+        planned: &PlannedQuery,
+        way: AskedWay,
+    ) -> anyhow::Result<Vec<Hit>> {
         let (name, mode, k) = way;
         if mode == Mode::AndOr {
             let all = self.ordered(slot, planned, (name, Mode::And, k))?;
@@ -169,19 +186,21 @@ impl Bench<'_> {
         slot.launch_ordered(&self.device, &batch)?;
         slot.wait()?;
         match slot.answers(&batch).pop() {
-            Some(Answered::Hits(hits)) => Ok(hits),
+            Some(BatchAnswer::Hits(hits)) => Ok(hits),
             _ => bail!("the ordered kernels gave no answer"),
         }
     }
 
     /// Runs batches in turns over all slots for some seconds, after each was launched once.
-    fn throughput(&self, way: Way) -> anyhow::Result<()> {
+    fn throughput(&self, way: AskedWay) -> anyhow::Result<()> {
         let room = self.room(way.2);
         let batches = self.batches(&self.prepared.some(usize::MAX), way, (self.size(), &room))?;
-        let slots = (0..SLOTS).map(|_| Slot::new(&self.device, room, false));
+        let slots = (0..SLOTS).map(|_| BatchSlot::new(&self.device, room, false));
         let mut slots = slots.collect::<Result<Vec<_>, _>>()?;
-        let mut waiting: Vec<Option<&Batch>> = vec![None; slots.len()];
-        let (mut queries, mut overflown, mut is_warm) = (0, 0, false);
+        let mut waiting: Vec<Option<&QueryBatch>> = vec![None; slots.len()];
+        let mut queries = 0;
+        let mut overflown = 0;
+        let mut is_warm = false;
         let mut start = Instant::now();
         for (number, batch) in batches.iter().cycle().enumerate() {
             let turn = number % slots.len();
@@ -190,7 +209,7 @@ impl Bench<'_> {
                 while !slot.is_done()? {
                     std::hint::spin_loop();
                 }
-                let left = |answer: &&Answered| matches!(answer, Answered::Overflown(_));
+                let left = |answer: &&BatchAnswer| matches!(answer, BatchAnswer::Overflown(_));
                 overflown += slot.answers(before).iter().filter(left).count();
                 queries += before.len();
             }
@@ -200,7 +219,10 @@ impl Bench<'_> {
                 break;
             }
             if !is_warm && (is_over || number > batches.len()) {
-                (is_warm, queries, overflown, start) = (true, 0, 0, Instant::now());
+                is_warm = true;
+                queries = 0;
+                overflown = 0;
+                start = Instant::now();
             }
         }
         let rate = queries as f64 / start.elapsed().as_secs_f64();
@@ -215,10 +237,10 @@ impl Bench<'_> {
     }
 
     /// One query at a time, from its launch to its hits.
-    fn latency(&self, way: Way) -> anyhow::Result<()> {
+    fn latency(&self, way: AskedWay) -> anyhow::Result<()> {
         let room = self.device.room(1, way.2);
         let batches = self.batches(&self.prepared.some(ALONE), way, (1, &room))?;
-        let mut slot = Slot::new(&self.device, room, false)?;
+        let mut slot = BatchSlot::new(&self.device, room, false)?;
         let mut on_device = Vec::new();
         let micros = alone(&batches, |batch| {
             slot.launch(&self.device, batch)?;
@@ -230,7 +252,8 @@ impl Bench<'_> {
             Ok(())
         })?;
         let timed = on_device.len().checked_sub(micros.len()).context("all are timed")?;
-        let ([p50, p99], [device_p50, device_p99]) = (spread(&micros), spread(&on_device[timed..]));
+        let [p50, p99] = spread(&micros);
+        let [device_p50, device_p99] = spread(&on_device[timed..]);
         print(json!({
             "row": "latency", "name": way.0, "queries": micros.len(), "p50_us": p50, "p99_us": p99,
             "device_p50_us": device_p50, "device_p99_us": device_p99,

@@ -10,7 +10,7 @@ mod model;
 mod pass;
 
 use super::Args;
-use super::harness::{Planned, Prepared, expected, has_room, wanting};
+use super::harness::{PlannedQuery, PreparedBench, expected, has_room, wanting};
 use crate::args::scoring_of_wang;
 use crate::threads::threads;
 use millrace::inside::gpu::{
@@ -20,8 +20,8 @@ use millrace::inside::gpu::{
 use millrace::inside::index::TermEntry;
 use millrace::inside::query::{Demand, Plan};
 use millrace::{Algorithm, Mode, Query, Wanted};
-use model::{Model, Sizes};
-use pass::How;
+use model::{ListSizes, WangModel};
+use pass::PassSettings;
 use serde_json::json;
 use std::collections::HashMap;
 
@@ -36,7 +36,8 @@ const KS: [u32; 6] = [10, 1, 5, 15, 100, 1000];
 
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let scoring = scoring_of_wang(args.alpha)?;
-    let prepared = Prepared::new((args, queries), scoring, (of_wang(1), WangTuning::MOST_TERMS))?;
+    let prepared =
+        PreparedBench::new((args, queries), scoring, (of_wang(1), WangTuning::MOST_TERMS))?;
     let generation = prepared.snapshot.generation();
     let list_bytes = generation.runs()[0].postings_header().list_bytes;
     // Figures part the memory: what a batch has is at most as large as all lists on the device.
@@ -47,8 +48,8 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
         "cache_bytes": device.cache_room(), "buffer_bytes": device.room().list_bytes,
     });
     prepared.load("wang-load", device.device(), more)?;
-    let sizes = Sizes::default();
-    let mut bench = Bench { prepared: &prepared, device, lists, asked: Vec::new(), sizes };
+    let sizes = ListSizes::default();
+    let mut bench = WangBench { prepared: &prepared, device, lists, asked: Vec::new(), sizes };
     if args.wants("wang-check") {
         bench.check()?;
     }
@@ -64,38 +65,38 @@ fn of_wang(k: usize) -> Wanted {
 }
 
 /// A model, what the training queries want of lists, and the queries that are answered.
-struct Log {
-    model: Model,
+struct WangLog {
+    model: WangModel,
     demand: Demand,
     plans: Vec<Plan>,
 }
 
 /// A figure of a bench.
-type Figure<B> = fn(&mut B, &Log) -> anyhow::Result<()>;
+type Figure<B> = fn(&mut B, &WangLog) -> anyhow::Result<()>;
 
-struct Bench<'a> {
-    prepared: &'a Prepared<'a>,
+struct WangBench<'a> {
+    prepared: &'a PreparedBench<'a>,
     device: MethodDevice<WangTuning>,
     /// All lists of more than one block, the longest first.
     lists: Vec<Cached>,
     /// The lists that queries of figures ask for.
     asked: Vec<TermEntry>,
-    sizes: Sizes,
+    sizes: ListSizes,
 }
 
-impl<'a> Bench<'a> {
+impl<'a> WangBench<'a> {
     /// The queries by which caches are filled, and those that are answered in figures.
-    fn halves(&self) -> (&'a [Planned], &'a [Planned]) {
+    fn halves(&self) -> (&'a [PlannedQuery], &'a [PlannedQuery]) {
         self.prepared.planned.split_at(self.prepared.planned.len() / 2)
     }
 
     /// The log for the best k, to be answered as the model says.
-    fn log(&self, model: Model, k: usize) -> anyhow::Result<Log> {
+    fn log(&self, model: WangModel, k: usize) -> anyhow::Result<WangLog> {
         let (train, test) = self.halves();
-        let text = |planned: &Planned| (&*self.prepared.queries[planned.number].text, 1);
+        let text = |planned: &PlannedQuery| (&*self.prepared.queries[planned.number].text, 1);
         let texts: Vec<(&str, _)> = train.iter().map(text).collect();
         let demand = Demand::of_log(&self.prepared.snapshot, &texts, k, threads())?;
-        Ok(Log { model, demand, plans: wanting(test, of_wang(k)) })
+        Ok(WangLog { model, demand, plans: wanting(test, of_wang(k)) })
     }
 
     /// The figures that are asked for, for the best 10 but for the last.
@@ -113,7 +114,7 @@ impl<'a> Bench<'a> {
         let offsets = self.asked.iter().map(|entry| entry.offset);
         let lists = offsets.filter_map(|offset| Some((offset, kept.bytes_of(&offset)?))).collect();
         let growth = kept.bytes() as f64 / on_disk.max(1) as f64;
-        self.sizes = Sizes { lists, growth, index: growth * list_bytes as f64 };
+        self.sizes = ListSizes { lists, growth, index: growth * list_bytes as f64 };
         let model = self.measure(&plans)?;
         let log = self.log(model, 10)?;
         let figures: [(&str, Figure<Self>); 6] = [
@@ -159,7 +160,7 @@ impl<'a> Bench<'a> {
                         continue;
                     }
                     let queries = self.prepared.args.batch_or(BATCH);
-                    let how = How { round, queries, room, behind: round != DEFAULT_ROUND };
+                    let how = PassSettings { round, queries, room, behind: round != DEFAULT_ROUND };
                     let (found, took) = self.device_pass(&plans, how)?;
                     let cache = self.device.cache();
                     let row = json!({

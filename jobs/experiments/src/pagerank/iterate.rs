@@ -47,9 +47,11 @@ pub(super) fn pagerank_by_iterate(
     let goal = asked.tolerance * (1.0 - asked.damping) / 2.0;
     let iterations = (goal.ln() / asked.damping.ln()).ceil().max(1.0) as u32;
     let found = Arc::new(Mutex::new(vec![0isize; n]));
-    let (given, result) = (graph.clone(), found.clone());
+    let given = graph.clone();
+    let result = found.clone();
     workers::run(workers, control, move |worker| {
-        let (graph, found) = (given.clone(), found.clone());
+        let graph = given.clone();
+        let found = found.clone();
         let nodes = graph.slice(worker.index(), worker.peers());
         worker.dataflow_named::<u32, _, _>("pagerank by iterate", |scope| {
             let targets = |node| graph.targets(node).iter().map(move |&to| ((node, to), 0, 1));
@@ -74,15 +76,15 @@ pub(super) fn pagerank_by_iterate(
     Ok(Rounded { ranks, distance: asked.tolerance + 2.0 * lost / sum.max(1.0) })
 }
 
-type Nodes<'scope> = VecCollection<'scope, u32, u32, isize>;
-type Links<'scope> = VecCollection<'scope, u32, (u32, u32), isize>;
+type NodeCollection<'scope> = VecCollection<'scope, u32, u32, isize>;
+type LinkCollection<'scope> = VecCollection<'scope, u32, (u32, u32), isize>;
 
 fn surfers<'scope>(
-    nodes: Nodes<'scope>,
-    links: Links<'scope>,
+    nodes: NodeCollection<'scope>,
+    links: LinkCollection<'scope>,
     damping: f64,
     iterations: u32,
-) -> Nodes<'scope> {
+) -> NodeCollection<'scope> {
     let degrees = links.clone().map(|(source, _)| source).count();
     let outer = nodes.scope();
     outer.iterative::<u32, _, _>(|inner| {

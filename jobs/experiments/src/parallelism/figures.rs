@@ -1,18 +1,18 @@
 //! The figures of `tatikonda11`, one a method.
 
 use super::tasks::Tasks;
-use super::{Bench, Timed, Way};
+use super::{JobWay, ParallelismBench, Timed};
 use crate::args::Figures;
 use anyhow::Context;
 use millrace::inside::query::{Cutting, Model};
 use serde_json::json;
 
-pub(super) const FIGURES: &Figures<Bench> = &[
-    ("models", Bench::models),
-    ("delta", Bench::delta),
+pub(super) const FIGURES: &Figures<ParallelismBench> = &[
+    ("models", ParallelismBench::models),
+    ("delta", ParallelismBench::delta),
     ("load", |bench| bench.load("load", &bench.all())),
-    ("length", Bench::length),
-    ("skips", Bench::skips),
+    ("length", ParallelismBench::length),
+    ("skips", ParallelismBench::skips),
 ];
 
 /// The pool thresholds that the paper compares everywhere.
@@ -22,7 +22,7 @@ const THROUGHPUT: usize = 150;
 /// Loads, as parts of what `inter` can do.
 const LOADS: [f64; 9] = [0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.3];
 
-impl Bench {
+impl ParallelismBench {
     /// By workers, in two experiments.
     ///
     /// `models-closed-loop` has the paper's figures 4a and 4b: all queries are there, a model takes
@@ -60,14 +60,14 @@ impl Bench {
     /// worker and on as many.
     fn compare(&self, figure: &str, models: Vec<Model>, workers: usize) -> anyhow::Result<()> {
         let mut ways = self.ways(models, workers);
-        let one = Way { model: Model::Inter, workers: 1 };
+        let one = JobWay { model: Model::Inter, workers: 1 };
         if !ways.contains(&one) {
             ways.insert(0, one);
         }
         let points = self.both_loads(&ways, &self.all())?;
         for point in &points {
             let inter = |workers| {
-                let way = Way { model: Model::Inter, workers };
+                let way = JobWay { model: Model::Inter, workers };
                 points.iter().find(|other| other.way == way && other.rate == point.rate)
             };
             let (one, all) = inter(1).zip(inter(point.way.workers)).context("inter is there")?;
@@ -92,7 +92,7 @@ impl Bench {
     }
 
     /// The models that the figures by load and by length compare.
-    fn few(&self, workers: usize) -> Vec<Way> {
+    fn few(&self, workers: usize) -> Vec<JobWay> {
         let mut models = vec![Model::Inter, Model::DocpUi { barrier: true }];
         models.extend(self.fgqp_both(LATENCY, self.cutting()));
         self.ways(models, workers)
@@ -101,11 +101,11 @@ impl Bench {
     /// Latency from light load to past saturation.
     fn load(&self, figure: &str, queries: &[&Timed]) -> anyhow::Result<()> {
         for &workers in self.workers.iter().rev().take(2) {
-            let inter = Way { model: Model::Inter, workers };
+            let inter = JobWay { model: Model::Inter, workers };
             let capacity = self.points(&[(inter, f64::INFINITY)], queries)?[0].throughput();
             let few = self.few(workers);
             let of = |load: f64| few.iter().map(move |&way| (way, load * capacity));
-            let wanted: Vec<(Way, f64)> = LOADS.into_iter().flat_map(of).collect();
+            let wanted: Vec<(JobWay, f64)> = LOADS.into_iter().flat_map(of).collect();
             for point in &self.points(&wanted, queries)? {
                 self.print(figure, point, json!({ "load": point.rate / capacity }))?;
             }
@@ -136,7 +136,8 @@ impl Bench {
     /// Tasks of AND queries by size of a skip, and what the size does to the model. Skips are whole
     /// blocks: one of 64 needs an index with such blocks.
     fn skips(&self) -> anyhow::Result<()> {
-        let (mut models, mut rows) = (vec![Model::Inter], Vec::new());
+        let mut models = vec![Model::Inter];
+        let mut rows = Vec::new();
         for postings in [512, 256, 128, 64].into_iter().filter(|n| n % self.block_len == 0) {
             let cutting = Cutting { skip: postings / self.block_len, ..self.cutting() };
             rows.push(Tasks::of(self, Cutting { least_ns: 0.0, ..cutting })?);

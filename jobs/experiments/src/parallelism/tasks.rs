@@ -1,7 +1,7 @@
 //! The tasks of all queries, as AND queries, with one size of skips.
 
-use super::Bench;
-use millrace::inside::query::{Begun, Cut, Cutting, Planner, Stage};
+use super::ParallelismBench;
+use millrace::inside::query::{Begun, Cutting, Planner, QueryCut, Stage};
 use millrace::{Mode, Searcher, Wanted};
 use serde_json::json;
 use std::sync::Arc;
@@ -22,16 +22,20 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    pub(super) fn of(bench: &Bench, cutting: Cutting) -> anyhow::Result<Self> {
-        let (mut planner, mut searcher) = (Planner::default(), Searcher::new());
-        let (skip, postings) = (cutting.skip, cutting.skip * bench.block_len);
+    pub(super) fn of(bench: &ParallelismBench, cutting: Cutting) -> anyhow::Result<Self> {
+        let mut planner = Planner::default();
+        let mut searcher = Searcher::new();
+        let skip = cutting.skip;
+        let postings = cutting.skip * bench.block_len;
         let mut sums = Tasks { skip, postings, ..Tasks::default() };
         for timed in bench.queries.iter().filter(|timed| timed.terms > 1) {
             // What is cut is an AND query, so that is what its time is compared with.
             let wanted = timed.query.wanted(&bench.args.ranking.wanted());
             let wanted = Wanted { mode: Mode::And, ..wanted };
             let plan = Arc::new(planner.plan(&bench.snapshot, wanted, &timed.query.text)?);
-            let (mut whole, mut creation, mut cut) = (f64::INFINITY, f64::INFINITY, None);
+            let mut whole = f64::INFINITY;
+            let mut creation = f64::INFINITY;
+            let mut cut = None;
             for _ in 0..bench.args.passes.get() {
                 let start = Instant::now();
                 searcher.answer(&plan)?;
@@ -53,7 +57,7 @@ impl Tasks {
     }
 
     /// Counts the tasks of a query of so many terms.
-    fn add(&mut self, cut: &Cut, terms: usize) {
+    fn add(&mut self, cut: &QueryCut, terms: usize) {
         let skip = self.skip as u32;
         let skips_of = |blocks: u32| f64::from(blocks.div_ceil(skip));
         self.queries += 1;

@@ -30,7 +30,9 @@ pub(super) fn inflating(inputs: &[PathBuf]) -> anyhow::Result<Option<Value>> {
             bytes if Compression::by_content(&bytes) == Compression::None => continue,
             bytes => bytes.len(),
         };
-        let (mut apart, mut together, mut text) = (f64::INFINITY, f64::INFINITY, 0);
+        let mut apart = f64::INFINITY;
+        let mut together = f64::INFINITY;
+        let mut text = 0;
         for _ in 0..3 {
             let start = Instant::now();
             let whole = Unpacked::new(Box::new(Cursor::new(std::fs::read(&path)?)));
@@ -66,7 +68,9 @@ fn pieces(inputs: &[PathBuf]) -> anyhow::Result<Vec<Vec<u8>>> {
 pub(super) fn regrouping(inputs: &[PathBuf]) -> anyhow::Result<Value> {
     let pieces = pieces(inputs)?;
     let mut tally = TokenTally::new(Analysis::default(), Arc::new(Owners::in_turn(1)), 32 << 20);
-    let (mut groups, mut layout_s, start) = (Vec::new(), 0.0, Instant::now());
+    let mut groups = Vec::new();
+    let mut layout_s = 0.0;
+    let start = Instant::now();
     for piece in &pieces {
         for document in piece.split(|&byte| byte == b'\n') {
             tally.document(document);
@@ -76,17 +80,20 @@ pub(super) fn regrouping(inputs: &[PathBuf]) -> anyhow::Result<Value> {
         layout_s += begun.elapsed().as_secs_f64();
     }
     let parsing_s = start.elapsed().as_secs_f64();
-    let (mut block, mut first) = (Vec::new(), 0);
+    let mut block = Vec::new();
+    let mut first = 0;
     for group in &groups {
         block.push((group, first));
         first += group.counts.documents;
     }
-    let (mut run, start) = (BTreeRun::default(), Instant::now());
+    let mut run = BTreeRun::default();
+    let start = Instant::now();
     run.append(&block);
     let by_block_s = start.elapsed().as_secs_f64();
     let of_block = (run.terms(), run.postings_len());
     let text = InText::of(&pieces);
-    let (mut run, start) = (BTreeRun::default(), Instant::now());
+    let mut run = BTreeRun::default();
+    let start = Instant::now();
     run.append_unregrouped(text.tokens());
     let in_text_s = start.elapsed().as_secs_f64();
     let in_text = (run.terms(), run.postings_len());

@@ -1,6 +1,6 @@
 //! Rows of the paper's tables, and the rates of this machine, from what builds report.
 
-use super::{Bench, Roles, Way, print};
+use super::{BuildWay, PipelineBench, RoleCounts, print};
 use crate::numbers::uniform;
 use anyhow::Context;
 use millrace::inside::build::{IndexerReport, MeasuredRates, TokensTaken};
@@ -58,10 +58,11 @@ fn preprocessing(report: &BuildReport) -> f64 {
 /// that their sum may be more than the whole. As in the paper, text over the time of indexing is
 /// one throughput, and text over the whole time of the indexers, from the beginning of the dataflow
 /// to the last written run, the other.
-pub(super) fn times(report: &BuildReport, (parsers, cpu, gpu): Roles) -> Value {
+pub(super) fn times(report: &BuildReport, (parsers, cpu, gpu): RoleCounts) -> Value {
     let busy = |on_gpu| of_side(report, gpu, on_gpu, |_, took| took.busy_s).0;
     let waited = |on_gpu| of_side(report, gpu, on_gpu, |_, took| took.waited_s).0;
-    let (preprocessing, indexing) = (preprocessing(report), busy(false).max(busy(true)));
+    let preprocessing = preprocessing(report);
+    let indexing = busy(false).max(busy(true));
     let postprocessing = wall(report, "Encode") + wall(report, "Flush");
     let total = (until(report, "Flush") - report.phases.prepare_s).max(indexing);
     let mb_per_s = |seconds: f64| report.uncompressed_bytes as f64 / 1e6 / seconds.max(1e-9);
@@ -103,7 +104,7 @@ const TREE_TERMS: u32 = 50_000;
 /// Tokens of a document.
 const DOCUMENT_TOKENS: usize = 400;
 
-impl Bench {
+impl PipelineBench {
     /// Measures the four rates and keeps them. The paper finds the share of the CPU by tests on a
     /// sample (section III.E); the last rate is found so here.
     ///
@@ -116,8 +117,9 @@ impl Bench {
         let device = self.gpus.first().cloned();
         let mut rates = Rates::default();
         let roles = self.usual_roles();
-        let way = |rates| Way { rates: Some(rates), ..Way::wei11(roles) };
-        let (mut alone, mut trials) = (None, Vec::new());
+        let way = |rates| BuildWay { rates: Some(rates), ..BuildWay::wei11(roles) };
+        let mut alone = None;
+        let mut trials = Vec::new();
         if device.is_some() {
             rates.gpu_tree = self.one_tree()?;
             alone = Some(rates.gpu_tree);
@@ -151,7 +153,7 @@ impl Bench {
 
     /// Tokens a second that one GPU indexer takes of a single trie collection.
     fn one_tree(&self) -> anyhow::Result<f64> {
-        let way = Way { gpus: 1, ..Way::wei11((self.workers, 0, 1)) };
+        let way = BuildWay { gpus: 1, ..BuildWay::wei11((self.workers, 0, 1)) };
         let report = self.build_once(way, |index| {
             let mut options = BuildOptions::of_documents(index, one_tree_documents());
             let stop_words = StopWords::none();

@@ -4,7 +4,7 @@
 //! the rest is the stream. Each schedule has a query job of its own, with the dataflow of `millrace
 //! query`.
 
-use super::{Args, Bench, Scheduled};
+use super::{Args, Scheduled, SchedulingBench};
 use crate::args::explain;
 use crate::rig::{Rig, Timings};
 use crate::rows::print;
@@ -18,7 +18,7 @@ use serde_json::json;
 use std::sync::Arc;
 
 /// A sample of queries with what they cost, and what they are to be answered by.
-pub(super) struct Measured {
+pub(super) struct MeasuredSample {
     snapshot: Arc<Snapshot>,
     devices: Devices,
     queries: Vec<Query>,
@@ -26,11 +26,14 @@ pub(super) struct Measured {
 }
 
 /// Measures a sample of the queries.
-pub(super) fn measure(args: &Args) -> anyhow::Result<Measured> {
-    let (devices, snapshot) = (args.devices()?, args.ranking.open()?);
+pub(super) fn measure(args: &Args) -> anyhow::Result<MeasuredSample> {
+    let devices = args.devices()?;
+    let snapshot = args.ranking.open()?;
     let queries = crate::args::all_queries(args.input.as_deref())?;
     let step = queries.len().div_ceil(args.sample.max(1)).max(1);
-    let (mut planner, mut plans, mut sampled) = (Planner::default(), Vec::new(), Vec::new());
+    let mut planner = Planner::default();
+    let mut plans = Vec::new();
+    let mut sampled = Vec::new();
     for query in queries.into_iter().step_by(step) {
         let plan = planner.plan(&snapshot, args.ranking.wanted(), &query.text)?;
         if plan.known() {
@@ -40,7 +43,7 @@ pub(super) fn measure(args: &Args) -> anyhow::Result<Measured> {
     }
     let engines = open(&devices, &snapshot, &Wakers::new(1))?;
     let costs = costs(&mut *engines.engine(0, &snapshot)?, &plans)?;
-    Ok(Measured { snapshot, devices, queries: sampled, costs })
+    Ok(MeasuredSample { snapshot, devices, queries: sampled, costs })
 }
 
 /// Opens devices, and says so if one is lost later.
@@ -57,16 +60,16 @@ fn open(
 
 /// Real runs of the queries behind the first of them.
 pub(super) struct Real<'a> {
-    bench: &'a Bench<'a>,
-    measured: &'a Measured,
+    bench: &'a SchedulingBench<'a>,
+    measured: &'a MeasuredSample,
     queries: Vec<&'a Query>,
     predict: Predict,
 }
 
 impl<'a> Real<'a> {
     pub(super) fn new(
-        bench: &'a Bench<'a>,
-        measured: &'a Measured,
+        bench: &'a SchedulingBench<'a>,
+        measured: &'a MeasuredSample,
         (first, model): (usize, &CostModel),
     ) -> Self {
         let model = model.clone();
@@ -79,8 +82,9 @@ impl<'a> Real<'a> {
 
     /// A query job by a schedule; `cpu` and `gpu` are engines without a scheduler.
     fn start(&self, policy: Policy) -> anyhow::Result<Rig> {
-        let Measured { snapshot, devices, .. } = self.measured;
-        let (args, mut failed) = (self.bench.args, None);
+        let MeasuredSample { snapshot, devices, .. } = self.measured;
+        let args = self.bench.args;
+        let mut failed = None;
         let workers = self.bench.machine.threads;
         let open = |wakers: &Arc<Wakers>| -> anyhow::Result<Box<dyn Engines>> {
             if policy == Policy::Only(Processor::Cpu) {
@@ -151,7 +155,8 @@ impl<'a> Real<'a> {
         if args.at_once {
             return rig.end();
         }
-        let (mut good, mut bad) = (0.0_f64, f64::INFINITY);
+        let mut good = 0.0_f64;
+        let mut bad = f64::INFINITY;
         for rate in self.bench.rates() {
             let latencies = self.stream(&mut rig, rate, args.seconds)?;
             self.bench.print_load("real", name, rate, &latencies)?;

@@ -5,7 +5,7 @@ use crate::dataflow::build::context::Build;
 use crate::dataflow::build::decompress::decompress;
 use crate::dataflow::build::parse::parse;
 use crate::dataflow::build::read::read;
-use crate::dataflow::harness::{Step, build, failure, pass, plan_of};
+use crate::dataflow::harness::{WorkerStep, build, failure, pass, plan_of};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::tally::Tally;
@@ -29,10 +29,13 @@ use timely::dataflow::operators::generic::operator::Operator;
 /// What one worker reads and cuts of the input of a build, whose far end absorbs each piece at
 /// once.
 fn pieces(shared: &Arc<Build>) -> Vec<(u64, Piece)> {
-    let (build, control) = (shared.clone(), shared.control.clone());
+    let build = shared.clone();
+    let control = shared.control.clone();
     timely::execute_directly(move |worker| {
-        let (found, probe) = (Rc::new(RefCell::new(Vec::new())), ProbeHandle::new());
-        let (kept, given) = (found.clone(), build.clone());
+        let found = Rc::new(RefCell::new(Vec::new()));
+        let probe = ProbeHandle::new();
+        let kept = found.clone();
+        let given = build.clone();
         worker.dataflow::<u64, _, _>(|scope| {
             let (taken, in_hand) = read(scope, &build, probe.clone());
             let pieces = decompress(taken, &build, in_hand, probe.clone());
@@ -143,7 +146,7 @@ fn parse_gives_groups_and_holds_pieces_that_wait() {
             || {
                 let text = "{\"text\": \"mill mill river\"}\nno JSON\n{\"text\": \"a mill\"}\n";
                 let assigned = |block| (at(block, 0), Local((0, piece(text))));
-                vec![Step { records: vec![assigned(0), assigned(1)], then: Some(at(2, 0)) }]
+                vec![WorkerStep { records: vec![assigned(0), assigned(1)], then: Some(at(2, 0)) }]
             },
             move |stream| {
                 let tally = Tally::new(Analysis::default(), given.owners.clone(), 1 << 16);

@@ -3,18 +3,18 @@
 
 use super::tests::{context, numbered, snapshot};
 use crate::dataflow::control::JobError;
-use crate::dataflow::crossing::{Crossing, Record};
-use crate::dataflow::harness::{Failure, Step, failure, pass};
+use crate::dataflow::crossing::{Crossing, CrossingRecord};
+use crate::dataflow::harness::{Failure, WorkerStep, failure, pass};
 use crate::dataflow::query::ask::ask;
-use crate::dataflow::query::batch::Numbered;
-use crate::dataflow::query::collect::{Sink, Writer, collect};
+use crate::dataflow::query::batch::NumberedQuery;
+use crate::dataflow::query::collect::{AnswerWriter, Sink, collect};
 use crate::dataflow::query::context::Context;
 use crate::dataflow::query::desk::Request;
 use crate::dataflow::query::gather::gather;
-use crate::dataflow::query::lay_out::{Answered, Out};
+use crate::dataflow::query::lay_out::{AnswerOut, LaidOutAnswer};
 use crate::dataflow::query::local::Local;
-use crate::dataflow::query::look::{Planned, look};
-use crate::dataflow::query::messages::{Counted, Question, ShardHits};
+use crate::dataflow::query::look::{PlansByNumber, look};
+use crate::dataflow::query::messages::{CountedTerms, Question, ShardHits};
 use crate::dataflow::query::tell::tell;
 use crate::dataflow::query::weigh::weigh;
 use crate::index::testing::term;
@@ -40,7 +40,7 @@ fn of_two(folder: &std::path::Path) -> Arc<Context> {
 }
 
 /// Records as they come from other processes.
-fn cross<'scope, T: Record + 'static>(
+fn cross<'scope, T: CrossingRecord + 'static>(
     stream: StreamVec<'scope, u64, T>,
 ) -> Stream<'scope, u64, Crossing<T>> {
     stream.unary::<CapacityContainerBuilder<_>, _, _, _>(Pipeline, "Cross", |_, _| {
@@ -54,7 +54,7 @@ fn cross<'scope, T: Record + 'static>(
 }
 
 /// Records that go to other processes.
-fn arrive<'scope, T: Record + 'static>(
+fn arrive<'scope, T: CrossingRecord + 'static>(
     stream: Stream<'scope, u64, Crossing<T>>,
 ) -> StreamVec<'scope, u64, T> {
     stream.unary::<CapacityContainerBuilder<_>, _, _, _>(Pipeline, "Arrive", |_, _| {
@@ -67,8 +67,8 @@ fn arrive<'scope, T: Record + 'static>(
     })
 }
 
-fn step<I>(time: u64, records: Vec<I>, then: Option<u64>) -> Step<I> {
-    Step { records: records.into_iter().map(|record| (time, record)).collect(), then }
+fn step<I>(time: u64, records: Vec<I>, then: Option<u64>) -> WorkerStep<I> {
+    WorkerStep { records: records.into_iter().map(|record| (time, record)).collect(), then }
 }
 
 #[test]
@@ -97,8 +97,9 @@ fn ask_asks_every_process_once() {
 fn look_counts_terms_for_every_process_and_keeps_the_plan() {
     let folder = tempfile::tempdir().unwrap();
     let context = of_two(folder.path());
-    let planned = Arc::new(Planned::default());
-    let (given, plans) = (context.clone(), planned.clone());
+    let planned = Arc::new(PlansByNumber::default());
+    let given = context.clone();
+    let plans = planned.clone();
     let passed = pass(
         || {
             let text = format!("{} nowhere", term(7));
@@ -106,7 +107,7 @@ fn look_counts_terms_for_every_process_and_keeps_the_plan() {
             vec![step(2, vec![question], Some(3))]
         },
         move |stream| arrive(look(cross(stream), &given, &plans)),
-        |counted: Counted| (counted.worker, counted.number, counted.dfs),
+        |counted: CountedTerms| (counted.worker, counted.number, counted.dfs),
     );
     assert_eq!(passed.frontier, [Some(3)]);
     let counts: Vec<_> = passed.records[0].iter().map(|(_, record)| record).collect();
@@ -121,8 +122,9 @@ fn look_counts_terms_for_every_process_and_keeps_the_plan() {
 fn weigh_counts(dfs: [Vec<u64>; 2]) -> (Vec<(u64, u32)>, Option<Failure>) {
     let folder = tempfile::tempdir().unwrap();
     let context = of_two(folder.path());
-    let planned = Arc::new(Planned::default());
-    let (given, plans) = (context.clone(), planned.clone());
+    let planned = Arc::new(PlansByNumber::default());
+    let given = context.clone();
+    let plans = planned.clone();
     pass(
         || {
             let text = format!("{} {}", term(7), term(8));
@@ -133,12 +135,12 @@ fn weigh_counts(dfs: [Vec<u64>; 2]) -> (Vec<(u64, u32)>, Option<Failure>) {
             )]
         },
         move |stream| arrive(look(cross(stream), &given, &plans)),
-        |_: Counted| (),
+        |_: CountedTerms| (),
     );
     let given = context.clone();
     let passed = pass(
         move || {
-            let counted = dfs.map(|dfs| Counted { worker: 0, number: 5, dfs });
+            let counted = dfs.map(|dfs| CountedTerms { worker: 0, number: 5, dfs });
             vec![step(4, counted.into(), Some(5))]
         },
         move |stream| weigh(cross(stream), &given, &planned),
@@ -161,7 +163,7 @@ fn weigh_waits_for_all_shards_and_fails_where_they_differ() {
 
 #[derive(Clone)]
 enum Coming {
-    Query(Numbered),
+    Query(NumberedQuery),
     Hits(ShardHits),
 }
 
@@ -195,8 +197,8 @@ fn gather_puts_shards_together_and_holds_queries_that_are_open() {
             gather(queries, tell(hits), &given)
         },
         |Local(answered)| match answered.out {
-            Out::Text(text) => (answered.place, String::from_utf8(text).unwrap()),
-            Out::Value(_) => panic!("text was asked for"),
+            AnswerOut::Text(text) => (answered.place, String::from_utf8(text).unwrap()),
+            AnswerOut::Value(_) => panic!("text was asked for"),
         },
     );
     assert!(!context.control.stopped());
@@ -219,8 +221,8 @@ impl io::Write for Broken {
     }
 }
 
-fn text(place: u32, text: &str) -> Local<Answered> {
-    Local(Answered { place, out: Out::Text(text.into()) })
+fn text(place: u32, text: &str) -> Local<LaidOutAnswer> {
+    Local(LaidOutAnswer { place, out: AnswerOut::Text(text.into()) })
 }
 
 #[test]
@@ -229,12 +231,13 @@ fn collect_writes_whole_batches_in_order() {
     let context = context(&snapshot(folder.path(), 1, 30), 1);
     let written = folder.path().join("out");
     let file = std::fs::File::create(&written).unwrap();
-    let (given, writer) = (context.clone(), Writer::new(Sink::text(AnswerForm::Tsv, file)));
+    let given = context.clone();
+    let writer = AnswerWriter::new(Sink::text(AnswerForm::Tsv, file));
     let passed = pass(
         || {
             vec![
                 step(0, vec![text(1, "b ")], Some(0)),
-                Step { records: vec![(0, text(0, "a ")), (1, text(0, "c"))], then: Some(1) },
+                WorkerStep { records: vec![(0, text(0, "a ")), (1, text(0, "c"))], then: Some(1) },
                 step(1, vec![], None),
             ]
         },
@@ -251,8 +254,8 @@ fn collect_ends_the_job_when_nothing_can_be_written() {
     for kind in [io::ErrorKind::BrokenPipe, io::ErrorKind::StorageFull] {
         let folder = tempfile::tempdir().unwrap();
         let context = context(&snapshot(folder.path(), 1, 30), 1);
-        let (given, writer) =
-            (context.clone(), Writer::new(Sink::text(AnswerForm::Tsv, Broken(kind))));
+        let given = context.clone();
+        let writer = AnswerWriter::new(Sink::text(AnswerForm::Tsv, Broken(kind)));
         pass(
             || vec![step(0, vec![text(0, "a")], None)],
             move |stream| collect(stream, &given, &writer),

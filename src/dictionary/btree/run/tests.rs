@@ -23,13 +23,16 @@ fn group(tokens: &[(u16, u32, &[u8])]) -> TokenGroup {
 
 fn lists(run: BTreeRun) -> Lists {
     let mut run = WalkedRun::from(run);
-    let (mut bytes, mut lists) = (vec![7], Lists::new());
+    let mut bytes = vec![7];
+    let mut lists = Lists::new();
     let mut before: Option<(u16, Vec<u8>)> = None;
     while run.advance(&mut bytes).unwrap() == Advance::Term {
         let (collection, suffix) = run.term();
         let term = (collection, suffix.to_vec());
         assert!(before.is_none_or(|before| before < term));
-        let (mut at, mut next, mut list) = (0, 0, Vec::new());
+        let mut at = 0;
+        let mut next = 0;
+        let mut list = Vec::new();
         while let Some((gap, tf)) = folded::get(&bytes, &mut at) {
             list.push((next + gap, tf));
             next += gap + 1;
@@ -70,7 +73,8 @@ fn compare(pieces: &[Vec<Token>], pieces_of_block: usize) {
         .iter()
         .map(|piece| group(&piece.iter().map(|(c, d, s)| (*c, *d, &s[..])).collect::<Vec<_>>()))
         .collect();
-    let (mut expected, mut first) = (Lists::new(), 0);
+    let mut expected = Lists::new();
+    let mut first = 0;
     let mut block = Vec::new();
     for (piece, group) in pieces.iter().zip(&groups) {
         block.push((group, first));

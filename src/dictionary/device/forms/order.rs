@@ -3,7 +3,7 @@
 //! terms of each together, sort them, and write to their part of the result. A term is sorted by
 //! the first bytes of its suffix as a number; most suffixes are no longer.
 
-use super::{Forms, PART_FORMS, Shard, Suffix, Term, place_of};
+use super::{FormSuffix, FormTerm, Forms, PART_FORMS, TermShard, place_of};
 use crate::codec::prefetch::prefetch_at;
 use crate::dictionary::strings::codes::{Coded, spell};
 use crate::pages;
@@ -22,13 +22,13 @@ pub(crate) struct OrderedTerms {
 
 /// A term that is sorted within its collection.
 #[derive(Clone, Copy, Zeroable)]
-struct Sorted {
+struct SortedTerm {
     key: u64,
     number: u32,
     len: u8,
 }
 
-impl Sorted {
+impl SortedTerm {
     /// Whether the suffix is longer than the key.
     fn is_long(&self) -> bool {
         usize::from(self.len) > KEY_BYTES
@@ -55,12 +55,12 @@ fn key(suffix: &[u8]) -> u64 {
 }
 
 /// The same of the suffix of a term.
-fn key_of(term: &Term<'_>) -> u64 {
+fn key_of(term: &FormTerm<'_>) -> u64 {
     match term.suffix {
-        Suffix::Short([a, b, c, d, e, f, g, ..], len) => {
+        FormSuffix::Short([a, b, c, d, e, f, g, ..], len) => {
             u64::from_be_bytes([a, b, c, d, e, f, g, len.min(KEY_BYTES + 1) as u8])
         }
-        Suffix::Numbered(suffix) => key(suffix),
+        FormSuffix::Numbered(suffix) => key(suffix),
     }
 }
 
@@ -81,26 +81,26 @@ impl Size {
 #[derive(Clone, Copy)]
 struct All<'a> {
     codes: &'a [u64],
-    shards: &'a [Shard],
+    shards: &'a [TermShard],
 }
 
 impl<'a> All<'a> {
-    fn term(self, code: u64) -> Term<'a> {
-        Term::of(code, |shard| &self.shards[shard].terms)
+    fn term(self, code: u64) -> FormTerm<'a> {
+        FormTerm::of(code, |shard| &self.shards[shard].terms)
     }
 
-    fn of(self, term: &Sorted) -> Term<'a> {
+    fn of(self, term: &SortedTerm) -> FormTerm<'a> {
         self.term(self.codes[term.number as usize])
     }
 
     /// Prefetches for suffixes that are longer than keys: the code of one term, the place of an
     /// earlier one, and the bytes of one before that.
-    fn prefetch(self, terms: [Option<&Sorted>; 3]) {
+    fn prefetch(self, terms: [Option<&SortedTerm>; 3]) {
         let [code, place, bytes] = terms.map(|term| term.filter(|term| term.is_long()));
         if let Some(term) = code {
             prefetch_at(self.codes, term.number as usize);
         }
-        let numbered = |term: &Sorted| match spell(self.codes[term.number as usize]) {
+        let numbered = |term: &SortedTerm| match spell(self.codes[term.number as usize]) {
             Coded::Short(_) => None,
             Coded::Number(number) => {
                 let (shard, at) = place_of(number);
@@ -116,8 +116,8 @@ impl<'a> All<'a> {
     }
 
     /// Sorts terms with the same key, whose suffixes are longer than that.
-    fn sort_alike(self, alike: &mut [Sorted]) {
-        let with_rest = |&sorted: &Sorted| {
+    fn sort_alike(self, alike: &mut [SortedTerm]) {
+        let with_rest = |&sorted: &SortedTerm| {
             let term = self.of(&sorted);
             (key(&term.suffix()[KEY_BYTES..]), term, sorted)
         };
@@ -131,7 +131,7 @@ impl<'a> All<'a> {
 
 /// Some terms, by collection.
 struct Scattered {
-    terms: Vec<Sorted>,
+    terms: Vec<SortedTerm>,
     ends: Vec<usize>,
     sizes: Vec<Size>,
 }
@@ -145,7 +145,8 @@ impl Scattered {
             sizes[usize::from(term.collection)].add(Size { terms: 1, bytes: term.suffix().len() });
         }
         // As terms come the beginnings move to the ends.
-        let (mut ends, mut count) = (Vec::with_capacity(sizes.len()), 0);
+        let mut ends = Vec::with_capacity(sizes.len());
+        let mut count = 0;
         for size in &sizes {
             ends.push(count);
             count += size.terms;
@@ -154,20 +155,20 @@ impl Scattered {
         for (number, &code) in (numbers.start as u32..).zip(codes) {
             let term = all.term(code);
             let end = &mut ends[usize::from(term.collection)];
-            terms[*end] = Sorted { key: key_of(&term), number, len: term.suffix().len() as u8 };
+            terms[*end] = SortedTerm { key: key_of(&term), number, len: term.suffix().len() as u8 };
             *end += 1;
         }
         Self { terms, ends, sizes }
     }
 
-    fn collection(&self, collection: usize) -> &[Sorted] {
+    fn collection(&self, collection: usize) -> &[SortedTerm] {
         let begin = collection.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.terms[begin..self.ends[collection]]
     }
 }
 
 /// The places of the terms of some collections in the result.
-struct Part<'a> {
+struct OrderPart<'a> {
     collections: Range<usize>,
     numbers: &'a mut [u32],
     of: &'a mut [u16],
@@ -175,14 +176,16 @@ struct Part<'a> {
     suffixes: &'a mut [u8],
 }
 
-impl Part<'_> {
+impl OrderPart<'_> {
     fn fill(self, all: All<'_>, scattered: &[Scattered]) {
-        let (mut terms, mut begin, mut written) = (Vec::new(), 0, 0);
+        let mut terms = Vec::new();
+        let mut begin = 0;
+        let mut written = 0;
         for collection in self.collections {
             terms.clear();
             scattered.iter().for_each(|some| terms.extend_from_slice(some.collection(collection)));
             // Numbers are sorted without a branch for each comparison.
-            terms.sort_unstable_by_key(|term: &Sorted| term.key);
+            terms.sort_unstable_by_key(|term: &SortedTerm| term.key);
             for alike in terms.chunk_by_mut(|a, b| a.key == b.key).filter(|alike| alike.len() > 1) {
                 all.sort_alike(alike);
             }
@@ -190,7 +193,8 @@ impl Part<'_> {
             self.of[begin..end].fill(collection as u16);
             let to = self.numbers[begin..end].iter_mut().zip(&mut self.suffix_bytes[begin..end]);
             for (i, (term, (number, suffix_bytes))) in terms.iter().zip(to).enumerate() {
-                (*number, *suffix_bytes) = (term.number, term.len);
+                *number = term.number;
+                *suffix_bytes = term.len;
                 all.prefetch([3, 2, 1].map(|steps| terms.get(i + steps * AHEAD)));
                 let len = usize::from(term.len);
                 let to = &mut self.suffixes[written..];
@@ -237,13 +241,15 @@ impl Forms {
         let mut rest =
             (&mut numbers[..], &mut collections[..], &mut suffix_bytes[..], &mut suffixes[..]);
         let each = all.terms.div_ceil(*threads * PARTS).max(PART_FORMS);
-        let (mut parts, mut begin, mut here) = (Vec::new(), 0, Size::default());
+        let mut parts = Vec::new();
+        let mut begin = 0;
+        let mut here = Size::default();
         for (collection, &size) in sizes.iter().enumerate() {
             here.add(size);
             if here.terms >= each || collection + 1 == TRIE_COLLECTIONS {
                 let Size { terms, bytes } = std::mem::take(&mut here);
                 let taken = "there are so many in all";
-                parts.push(Part {
+                parts.push(OrderPart {
                     collections: begin..collection + 1,
                     numbers: rest.0.split_off_mut(..terms).expect(taken),
                     of: rest.1.split_off_mut(..terms).expect(taken),
@@ -295,7 +301,8 @@ mod tests {
             let mut expected = Vec::new();
             terms.for_each(|n, collection, suffix| expected.push((collection, suffix.to_vec(), n)));
             expected.sort_unstable();
-            let (mut at, mut found) = (0, Vec::new());
+            let mut at = 0;
+            let mut found = Vec::new();
             for (i, &number) in ordered.numbers.iter().enumerate() {
                 let end = at + usize::from(ordered.suffix_bytes[i]);
                 found.push((ordered.collections[i], ordered.suffixes[at..end].to_vec(), number));

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use std::collections::HashMap;
 
 /// The codes of terms and the registers that a meaning stands for.
-fn read(meaning: Meaning, expansions: &[Meaning]) -> (Vec<u64>, Vec<u64>) {
+fn read(meaning: FormMeaning, expansions: &[FormMeaning]) -> (Vec<u64>, Vec<u64>) {
     if meaning.code == NO_TERM {
         return (Vec::new(), Vec::new());
     }
@@ -12,7 +12,7 @@ fn read(meaning: Meaning, expansions: &[Meaning]) -> (Vec<u64>, Vec<u64>) {
     }
     assert!(meaning.code & EXPANDED != 0);
     let at = (meaning.code & !EXPANDED) as usize / 2;
-    let Meaning { code: parts, member: terms } = expansions[at];
+    let FormMeaning { code: parts, member: terms } = expansions[at];
     let parts = &expansions[at + 1..][..parts as usize];
     let codes: Vec<u64> = parts.iter().map(|p| p.code).filter(|&c| c != NO_TERM).collect();
     assert_eq!(codes.len() as u64, terms);
@@ -30,7 +30,8 @@ fn compare(forms: &[Vec<u8>], calls: usize, threads: usize) {
     let analysis = Analysis::default();
     let mut reader = FormReader::new(analysis.clone(), threads);
     let mut learned = Forms::new(threads);
-    let (mut meanings, mut expansions) = (Vec::new(), Vec::new());
+    let mut meanings = Vec::new();
+    let mut expansions = Vec::new();
     for forms in forms.chunks(forms.len().div_ceil(calls).max(1)) {
         let read = reader.read(forms.len(), |i| &forms[i]);
         let (more, words) = learned.learn(&read, expansions.len());
@@ -48,7 +49,8 @@ fn compare(forms: &[Vec<u8>], calls: usize, threads: usize) {
     let terms: HashMap<u64, _> = codes.into_iter().zip(strings).collect();
     for (form, &meaning) in forms.iter().zip(&meanings) {
         let mut expected = Vec::new();
-        let (mut sketch, mut found) = (Sketch::default(), Sketch::default());
+        let mut sketch = Sketch::default();
+        let mut found = Sketch::default();
         analysis.tokenizer.for_each_token(form, |token| {
             if let Some(term) = analysis.analyze_token(token) {
                 let collection = trie_collection(&term);

@@ -88,7 +88,8 @@ fn what_is_put_in_its_room_is_in_a_buffer_that_is_used_again() {
 
 #[test]
 fn memory_is_used_again_and_pinned_once() {
-    let (buffers, unpinned) = (TextBuffers::for_device(4 * HUGE), Arc::new(AtomicUsize::new(0)));
+    let buffers = TextBuffers::for_device(4 * HUGE);
+    let unpinned = Arc::new(AtomicUsize::new(0));
     let mut pinned = 0;
     for round in 0..3 {
         let mut both = [filled(&buffers, HUGE), filled(&buffers, HUGE - 9)];
@@ -123,7 +124,9 @@ fn memory_is_used_again_and_pinned_once() {
 fn more_than_is_kept_is_only_there_for_buffers_in_use() {
     let kept = 64 * HUGE;
     let buffers = TextBuffers::for_device(kept);
-    let (mut in_use, mut before, mut over) = (VecDeque::new(), 0, 0);
+    let mut in_use = VecDeque::new();
+    let mut before = 0;
+    let mut over = 0;
     for n in 0..3000usize {
         // Small ones, then large ones among which a few small ones stay.
         let bytes = if n % 300 < 200 { STEP * (1 + n % 6) } else { STEP * (n % 97 * 3) };
@@ -152,8 +155,10 @@ fn more_than_is_kept_is_only_there_for_buffers_in_use() {
 
 #[test]
 fn small_buffers_share_an_area_that_is_pinned_as_a_whole() {
-    let (kept, shared) = (64 * HUGE, 2 * HUGE);
-    let (buffers, unpinned) = (TextBuffers::for_device(kept), Arc::new(AtomicUsize::new(0)));
+    let kept = 64 * HUGE;
+    let shared = 2 * HUGE;
+    let buffers = TextBuffers::for_device(kept);
+    let unpinned = Arc::new(AtomicUsize::new(0));
     // Six fit, and what is left is too little for the next.
     let mut seven: Vec<TextBuffer> = (0..7).map(|_| filled(&buffers, 10 * STEP - 1)).collect();
     for (n, buffer) in seven.iter_mut().enumerate() {

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// Postings are (docid, tf), rising.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Term<'a> {
+pub(crate) struct DingTwinTerm<'a> {
     pub weight: f32,
     pub postings: &'a [(u32, u32)],
 }
@@ -18,12 +18,13 @@ pub(crate) fn merge_find(a: &[u32], b: &[u32]) -> Vec<u32> {
 
 /// The best k documents that have any term, or all, best first.
 pub(crate) fn best(
-    terms: &[Term<'_>],
+    terms: &[DingTwinTerm<'_>],
     norms: &[f32],
     (k, docids): (usize, Range<u32>),
     all_terms: bool,
 ) -> Vec<Hit> {
-    let (mut scores, mut lists) = (vec![0.0f32; norms.len()], vec![0; norms.len()]);
+    let mut scores = vec![0.0f32; norms.len()];
+    let mut lists = vec![0; norms.len()];
     for term in terms {
         for &(docid, tf) in term.postings {
             scores[docid as usize] += score(term.weight, tf, norms[docid as usize]);

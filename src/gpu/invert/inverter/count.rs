@@ -2,13 +2,13 @@
 //! of all tokens are sorted: each run of equal pairs is a posting. What each piece counts goes to
 //! the host; the lists of the batch stay on the device, or go there, too.
 
-use super::find::Found;
+use super::find::FoundForms;
 use super::typed::{Typed, part};
-use super::{Counted, Inverter, MOST_FOUND, Open, spent};
-use crate::dictionary::device::inverted::Lists;
+use super::{CountedBatch, Inverter, MOST_FOUND, OpenBatch, spent};
+use crate::dictionary::device::inverted::InvertedLists;
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::invert::machine::Machine;
-use crate::gpu::invert::steps::postings::{self, Columns};
+use crate::gpu::invert::machine::InvertMachine;
+use crate::gpu::invert::steps::postings::{self, PostingColumns};
 use crate::gpu::invert::steps::{self, InvertArray, encode};
 use crate::order::{PieceCounts, Sketch};
 use crate::pages;
@@ -23,10 +23,10 @@ const COUNTED_ARRAYS: [InvertArray; 4] = [
     InvertArray::DocumentStarts,
 ];
 
-impl<M: Machine + ?Sized> Inverter<M> {
+impl<M: InvertMachine + ?Sized> Inverter<M> {
     /// Tells the device what the forms of a batch mean. Returns the terms of the run, and (term,
     /// document) pairs of the batch.
-    fn tell_found(&mut self, found: &mut Found) -> Result<(u32, u32), GpuError> {
+    fn tell_found(&mut self, found: &mut FoundForms) -> Result<(u32, u32), GpuError> {
         if found.tokens == 0 {
             return Ok((0, 0));
         }
@@ -54,11 +54,12 @@ impl<M: Machine + ?Sized> Inverter<M> {
     /// `first`: the docid of the first document.
     pub(super) fn count_found(
         &mut self,
-        mut found: Found,
+        mut found: FoundForms,
         first: u32,
-    ) -> Result<Vec<Counted>, GpuError> {
+    ) -> Result<Vec<CountedBatch>, GpuError> {
         let (terms, pairs) = self.tell_found(&mut found)?;
-        let (documents, tokens) = (found.layout.documents, found.tokens);
+        let documents = found.layout.documents;
+        let tokens = found.tokens;
         let piece_count = found.layout.piece_starts.len() as u32 - 1;
         let began = Instant::now();
         let words = u64::from(documents.max(1));
@@ -76,7 +77,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         }
         self.machine.run(&clear)?;
         self.work.seconds.tell += spent(began);
-        let mut open = Open { first, postings: 0, terms, list_bytes: 0 };
+        let mut open = OpenBatch { first, postings: 0, terms, list_bytes: 0 };
         if tokens > 0 {
             let began = Instant::now();
             self.write_terms((tokens, pairs), documents, piece_count)?;
@@ -84,7 +85,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
                 self.sort(pairs, terms)?;
                 open.postings = self.write_postings(pairs)?;
                 self.grow_lasts(terms)?;
-                let columns = Columns::counted(open.postings, first);
+                let columns = PostingColumns::counted(open.postings, first);
                 self.machine.run(&postings::measure(columns, piece_count))?;
                 // Errors for want of room are due now.
                 if !self.keeps() {
@@ -114,17 +115,17 @@ impl<M: Machine + ?Sized> Inverter<M> {
     ///
     /// # Panics
     /// If no batch was counted, or its lists were taken.
-    pub fn lists(&mut self) -> Result<Option<Lists>, GpuError> {
+    pub fn lists(&mut self) -> Result<Option<InvertedLists>, GpuError> {
         let open = self.open.take().expect("a batch was counted");
-        let Open { first, postings, terms, list_bytes } = open;
+        let OpenBatch { first, postings, terms, list_bytes } = open;
         self.work.postings += u64::from(postings);
-        let columns = Columns::counted(postings, first);
+        let columns = PostingColumns::counted(postings, first);
         if self.keeps() {
             self.keep(columns, postings)?;
             return Ok(None);
         }
         if postings == 0 {
-            return Ok(Some(Lists::default()));
+            return Ok(Some(InvertedLists::default()));
         }
         self.take_lists(columns, terms, list_bytes).map(Some)
     }
@@ -142,12 +143,12 @@ impl<M: Machine + ?Sized> Inverter<M> {
 
     pub(super) fn take_lists(
         &mut self,
-        columns: Columns,
+        columns: PostingColumns,
         terms: u32,
         bytes: u32,
-    ) -> Result<Lists, GpuError> {
+    ) -> Result<InvertedLists, GpuError> {
         self.machine.run(&postings::write_lists(columns, terms))?;
-        Ok(Lists {
+        Ok(InvertedLists {
             starts: self.get(InvertArray::ListStarts, 0, terms as usize + 1)?,
             bytes: self.get(InvertArray::Lists, 0, bytes as usize)?,
         })
@@ -196,7 +197,8 @@ impl<M: Machine + ?Sized> Inverter<M> {
     /// New terms have had no document, and no postings.
     pub(super) fn grow_lasts(&mut self, terms: u32) -> Result<(), GpuError> {
         if terms > self.lasts {
-            let (had, more) = (u64::from(self.lasts), u64::from(terms - self.lasts));
+            let had = u64::from(self.lasts);
+            let more = u64::from(terms - self.lasts);
             for array in [InvertArray::Lasts, InvertArray::Counts] {
                 self.machine.reserve(array, 4 * u64::from(terms), 4 * had)?;
                 self.machine.run(&[steps::clear(array, had, more)])?;
@@ -208,9 +210,9 @@ impl<M: Machine + ?Sized> Inverter<M> {
 
     fn counted(
         &mut self,
-        Found { layout, contents, documents: of_pieces, .. }: Found,
+        FoundForms { layout, contents, documents: of_pieces, .. }: FoundForms,
         pieces: u32,
-    ) -> Result<Vec<Counted>, GpuError> {
+    ) -> Result<Vec<CountedBatch>, GpuError> {
         let documents = layout.documents;
         let mut lengths: Vec<u32> = pages::zeroed(documents as usize);
         let mut codes: Vec<u8> = pages::zeroed(documents as usize);
@@ -234,7 +236,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         let pieces = starts.zip(sketches).zip(bytes.iter().zip(&postings)).zip(of_pieces);
         let counted = pieces.map(|(((documents, sketch), (&list_bytes, &postings)), of_piece)| {
             let range = documents[0] as usize..documents[1] as usize;
-            Counted {
+            CountedBatch {
                 counts: PieceCounts {
                     documents: range.len() as u32,
                     postings,

@@ -8,14 +8,14 @@ mod going;
 mod parts;
 
 use self::going::{Finally, Going, Lent};
-use self::parts::{Encoded, Terms};
+use self::parts::{EncodedRanks, RunTerms};
 use super::typed::Typed;
 use super::{Inverter, spent};
 use crate::dictionary::closed::ClosedError;
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::invert::machine::{DeviceMemory, Downloader, Machine};
-use crate::gpu::invert::steps::encode::{self, Chunk};
-use crate::gpu::invert::steps::postings::Columns;
+use crate::gpu::invert::machine::{DeviceMemory, Downloader, InvertMachine};
+use crate::gpu::invert::steps::encode::{self, EncodeChunk};
+use crate::gpu::invert::steps::postings::PostingColumns;
 use crate::gpu::invert::steps::{self, InvertArray};
 use crate::index::files::storage::FilledFile;
 use crate::index::list::{BLOCK, BOUND_FROM};
@@ -55,7 +55,7 @@ const OF_LISTS: [InvertArray; 7] = [
 
 type Taking<'scope> = ScopedJoinHandle<'scope, Result<Box<dyn Downloader>, GpuError>>;
 
-impl<M: Machine + ?Sized> Inverter<M> {
+impl<M: InvertMachine + ?Sized> Inverter<M> {
     /// Encodes the lists of the run, whose documents have length `codes`, in the order of the
     /// lexicon, puts them where they belong in the file of `open`, and passes what the lexicon has
     /// of them to `out` in chunks, each with a share of `held`; the last one says so. The run has
@@ -95,7 +95,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
             // Nothing will be gathered again, and freeing takes longest: nobody waits for it here.
             self.forget_kept();
         }
-        let terms = Terms { order: order.made(), numbers };
+        let terms = RunTerms { order: order.made(), numbers };
         self.work.seconds.order += spent(began);
         let began = Instant::now();
         let mut emit = |chunk| {
@@ -113,15 +113,15 @@ impl<M: Machine + ?Sized> Inverter<M> {
     }
 
     /// Sizes for a device that has room.
-    fn sizes(&self, documents: u64) -> Sizes {
+    fn sizes(&self, documents: u64) -> EncodeSizes {
         let postings = self.keeping.postings();
         let longest = postings.min(documents);
         let gathered = postings.min(self.tuning.gathered_at_once.into()).max(longest);
-        Sizes { gathered, encoded: self.tuning.encoded_at_once.into(), longest }
+        EncodeSizes { gathered, encoded: self.tuning.encoded_at_once.into(), longest }
     }
 
     /// Gathers the postings of all lists, if there is room for that and for the likely results.
-    fn gather_all(&mut self, sizes: Sizes, terms: u32) -> Result<bool, GpuError> {
+    fn gather_all(&mut self, sizes: EncodeSizes, terms: u32) -> Result<bool, GpuError> {
         let postings = self.keeping.postings();
         if postings == 0 {
             return Ok(false);
@@ -146,12 +146,12 @@ impl<M: Machine + ?Sized> Inverter<M> {
     /// At most `most` postings.
     fn gather_some(
         &mut self,
-        known: &mut Known,
+        known: &mut KnownLengths,
         most: u64,
-        terms: &Terms,
+        terms: &RunTerms,
     ) -> Result<Range<usize>, GpuError> {
         let all = terms.order.numbers.len();
-        let Planned { ranks, postings, .. } = self.plan(known, all, most, terms)?;
+        let PlannedRanks { ranks, postings, .. } = self.plan(known, all, most, terms)?;
         if postings > 0 {
             self.machine.run(&encode::make_room_for(&ranks, terms.numbers))?;
             self.gather()?;
@@ -162,12 +162,12 @@ impl<M: Machine + ?Sized> Inverter<M> {
     /// The next lists before rank `end`, of at most `most` postings, or one; reads unknown lengths.
     fn plan(
         &mut self,
-        known: &mut Known,
+        known: &mut KnownLengths,
         end: usize,
         most: u64,
-        terms: &Terms,
-    ) -> Result<Planned, GpuError> {
-        let mut planned = Planned::from(known.first);
+        terms: &RunTerms,
+    ) -> Result<PlannedRanks, GpuError> {
+        let mut planned = PlannedRanks::from(known.first);
         loop {
             let to_end = end - known.first;
             let dfs = &known.dfs[..known.dfs.len().min(to_end)];
@@ -187,7 +187,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
     fn gather(&mut self) -> Result<(), GpuError> {
         for (place, postings) in self.keeping.batches.clone().into_iter().enumerate() {
             self.machine.places().exchange(InvertArray::Kept, place);
-            let run = self.machine.run(&encode::gather(Columns::kept(postings)));
+            let run = self.machine.run(&encode::gather(PostingColumns::kept(postings)));
             self.machine.places().exchange(InvertArray::Kept, place);
             run?;
         }
@@ -198,23 +198,26 @@ impl<M: Machine + ?Sized> Inverter<M> {
     /// to the host meanwhile.
     fn encode_all(
         &mut self,
-        terms: &Terms,
-        mut sizes: Sizes,
+        terms: &RunTerms,
+        mut sizes: EncodeSizes,
         is_gathered: bool,
         open: impl FnOnce() -> Result<FilledFile, ClosedError>,
         emit: &mut (impl FnMut(LaidChunk) + Send),
     ) -> Result<(), ClosedError> {
-        let (ranks, mut open) = (terms.order.numbers.len(), Some(open));
-        let (mut at_once, least) = (sizes.encoded / FIRST_PART, sizes.encoded / LEAST_PART);
+        let ranks = terms.order.numbers.len();
+        let mut open = Some(open);
+        let mut at_once = sizes.encoded / FIRST_PART;
+        let least = sizes.encoded / LEAST_PART;
         self.put(InvertArray::Counters, 0, &[0u32; steps::COUNTERS])?;
         let mut gathered = if is_gathered { 0..ranks } else { 0..0 };
         if !is_gathered {
             sizes = self.reserve_some(sizes, least, terms)?;
             at_once = at_once.min(sizes.encoded);
         }
-        let mut known = Known { first: 0, dfs: Vec::new() };
+        let mut known = KnownLengths { first: 0, dfs: Vec::new() };
         let mut lent = 0;
-        let (going, (back, returned)) = (Going::new(terms, emit), channel());
+        let going = Going::new(terms, emit);
+        let (back, returned) = channel();
         scope(|scope| {
             let over = Finally(|| going.end());
             let mut taking: Option<Taking<'_>> = None;
@@ -241,7 +244,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
                 let dfs = known.take(here.end);
                 at_once = (2 * at_once).min(sizes.encoded);
                 if places.last() == Some(&0) {
-                    going.hand_on(Encoded { ranks: here, dfs, places, lists: None });
+                    going.hand_on(EncodedRanks { ranks: here, dfs, places, lists: None });
                     continue;
                 }
                 let memory =
@@ -260,7 +263,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
                     }));
                 }
                 let lists = Some(Lent::new(memory, &back));
-                going.hand_on(Encoded { ranks: here, dfs, places, lists });
+                going.hand_on(EncodedRanks { ranks: here, dfs, places, lists });
                 let memory = match lent {
                     MOST_LENT => Some(self.returned(&returned)),
                     _ => returned.try_recv().ok(),
@@ -295,23 +298,24 @@ impl<M: Machine + ?Sized> Inverter<M> {
     /// and where each begins, and the end.
     fn encode_next(
         &mut self,
-        known: &mut Known,
+        known: &mut KnownLengths,
         gathered: &mut Range<usize>,
         at_once: u64,
-        sizes: Sizes,
-        terms: &Terms,
+        sizes: EncodeSizes,
+        terms: &RunTerms,
     ) -> Result<(Range<usize>, Vec<u32>), GpuError> {
         if known.first >= gathered.end {
             *gathered = self.gather_some(known, sizes.gathered, terms)?;
         }
         let planned = self.plan(known, gathered.end, at_once, terms)?;
-        let Planned { ranks, postings, parts, longs } = planned;
+        let PlannedRanks { ranks, postings, parts, longs } = planned;
         if postings == 0 {
             return Ok((ranks.clone(), vec![0; ranks.len() + 1]));
         }
         self.reserve_chunks(terms.order.numbers.len() as u64, sizes.encoded, parts)?;
         let count = ranks.len();
-        let chunk = Chunk { first: ranks.start as u32, ranks: count as u32, parts: parts as u32 };
+        let chunk =
+            EncodeChunk { first: ranks.start as u32, ranks: count as u32, parts: parts as u32 };
         self.put(InvertArray::LongLists, 0, &longs)?;
         self.machine.run(&chunk.measure(longs.len() as u32))?;
         let bytes = u64::from(self.sum()?);
@@ -323,8 +327,13 @@ impl<M: Machine + ?Sized> Inverter<M> {
 
     /// Reserves to gather and encode lists of some terms at a time, before any is gathered: each
     /// time all postings of the run are read.
-    fn reserve_some(&mut self, sizes: Sizes, least: u64, terms: &Terms) -> Result<Sizes, GpuError> {
-        let mut sizes = Sizes { encoded: sizes.encoded.min(sizes.gathered), ..sizes };
+    fn reserve_some(
+        &mut self,
+        sizes: EncodeSizes,
+        least: u64,
+        terms: &RunTerms,
+    ) -> Result<EncodeSizes, GpuError> {
+        let mut sizes = EncodeSizes { encoded: sizes.encoded.min(sizes.gathered), ..sizes };
         loop {
             match self.reserve_sizes(sizes, terms.numbers.into()) {
                 Err(error) if error.is_out_of_memory() && sizes.encoded > least => {
@@ -337,8 +346,8 @@ impl<M: Machine + ?Sized> Inverter<M> {
     }
 
     /// Reserves what gathering and encoding is likely to take.
-    fn reserve_sizes(&mut self, sizes: Sizes, terms: u64) -> Result<(), GpuError> {
-        let Sizes { gathered, encoded, longest } = sizes;
+    fn reserve_sizes(&mut self, sizes: EncodeSizes, terms: u64) -> Result<(), GpuError> {
+        let EncodeSizes { gathered, encoded, longest } = sizes;
         for array in [InvertArray::Docids, InvertArray::Tfs] {
             self.reserve::<u32>(array, gathered)?;
         }
@@ -373,13 +382,13 @@ impl<M: Machine + ?Sized> Inverter<M> {
 /// Postings that are gathered together, and encoded together, at most, unless one list has more;
 /// and an upper bound of the longest list.
 #[derive(Clone, Copy)]
-struct Sizes {
+struct EncodeSizes {
     gathered: u64,
     encoded: u64,
     longest: u64,
 }
 
-impl Sizes {
+impl EncodeSizes {
     /// A list is gathered as a whole.
     fn halved(self) -> Self {
         let Self { gathered, encoded, longest } = self;
@@ -393,7 +402,7 @@ impl Sizes {
     }
 }
 
-struct Planned {
+struct PlannedRanks {
     ranks: Range<usize>,
     postings: u64,
     parts: u64,
@@ -401,7 +410,7 @@ struct Planned {
     longs: Vec<u32>,
 }
 
-impl Planned {
+impl PlannedRanks {
     fn from(first: usize) -> Self {
         Self { ranks: first..first, postings: 0, parts: 0, longs: Vec::new() }
     }
@@ -427,13 +436,13 @@ impl Planned {
 }
 
 /// Lengths of lists by rank, as far as read.
-struct Known {
+struct KnownLengths {
     /// The first rank that is not encoded.
     first: usize,
     dfs: Vec<u32>,
 }
 
-impl Known {
+impl KnownLengths {
     fn take(&mut self, end: usize) -> Vec<u32> {
         let rest = self.dfs.split_off(end - self.first);
         self.first = end;

@@ -7,22 +7,22 @@
 
 mod bring;
 
-use self::bring::Batch;
-use super::learner::{Asker, Tell, Unknown};
+use self::bring::BroughtBatch;
+use super::learner::{LearnerAsker, TellLearned, UnknownForms};
 use super::spent;
 use super::typed::{Typed, part};
 use super::work::InverterWork;
 use crate::crew::{Crew, lock, spawn};
-use crate::dictionary::device::forms::Meaning;
+use crate::dictionary::device::forms::FormMeaning;
 use crate::dictionary::device::lines::DeviceLines;
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::invert::Tuning;
-use crate::gpu::invert::classes::Classes;
-use crate::gpu::invert::machine::{DeviceMemory, Machine};
+use crate::gpu::invert::InvertTuning;
+use crate::gpu::invert::classes::CharacterClasses;
+use crate::gpu::invert::machine::{DeviceMemory, InvertMachine};
 use crate::gpu::invert::steps::terms::{Plain, code_forms};
 use crate::gpu::invert::steps::{
-    self, COUNTERS, FOREIGN_BYTES, FOREIGN_FORMS, InvertArray, NEW_BYTES, NEW_FORMS, ODD_TOKENS,
-    Step,
+    self, COUNTERS, FOREIGN_BYTES, FOREIGN_FORMS, InvertArray, InvertStep, NEW_BYTES, NEW_FORMS,
+    ODD_TOKENS,
 };
 use crate::gpu::invert::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES};
 use crate::index::documents::pieces::PieceDocuments;
@@ -48,18 +48,20 @@ const MOST_FORMS: u32 = 1 << 30;
 const MOST_EXPANSIONS: usize = 1 << 29;
 
 /// The texts of a batch, end to end.
-pub(super) struct Layout {
+pub(super) struct BatchLayout {
     pub(super) bytes: usize,
     pub(super) padded: usize,
     pub(super) documents: u32,
     pub(super) piece_starts: Vec<u32>,
 }
 
-impl Layout {
+impl BatchLayout {
     /// Returns also where each document begins, and the end.
     pub(super) fn of<'a>(pieces: impl Iterator<Item = &'a PieceText>) -> (Self, Vec<u32>) {
-        let (mut bytes, mut documents) = (0, 0);
-        let (mut document_starts, mut piece_starts) = (Vec::new(), Vec::new());
+        let mut bytes = 0;
+        let mut documents = 0;
+        let mut document_starts = Vec::new();
+        let mut piece_starts = Vec::new();
         for piece in pieces {
             piece_starts.push(documents);
             document_starts.extend(piece.starts.iter().map(|s| bytes as u32 + s));
@@ -74,13 +76,13 @@ impl Layout {
 }
 
 /// Where tokens begin, their forms, the codes of new forms, and where documents begin.
-pub(super) type Tokens = [DeviceMemory; 4];
+pub(super) type FoundTokens = [DeviceMemory; 4];
 
 const FOUND_ARRAYS: [InvertArray; 4] =
     [InvertArray::Tokens, InvertArray::TokenForms, InvertArray::Coded, InvertArray::DocumentStarts];
 
-pub(super) struct Found {
-    pub(super) layout: Layout,
+pub(super) struct FoundForms {
+    pub(super) layout: BatchLayout,
     /// Of each piece, if they were not known before.
     pub(super) documents: Vec<Option<PieceDocuments>>,
     /// By document.
@@ -89,19 +91,19 @@ pub(super) struct Found {
     pub(super) first_form: u32,
     pub(super) new: u32,
     /// None if there are no tokens; nothing is asked then.
-    pub(super) arrays: Option<Tokens>,
+    pub(super) arrays: Option<FoundTokens>,
 }
 
 /// A device's table of forms.
 pub(super) struct Finder {
-    pub(super) machine: Box<dyn Machine>,
-    pub(super) tuning: Tuning,
+    pub(super) machine: Box<dyn InvertMachine>,
+    pub(super) tuning: InvertTuning,
     pub(super) tokenizer: Tokenizer,
     plain: Plain,
     stop_words: Vec<u64>,
     /// Whether the device has the classes of characters and the stop words.
     has_classes: bool,
-    asker: Asker,
+    asker: LearnerAsker,
     pub(super) back: Back,
     /// Run by `threads` threads.
     pub(super) parse: ParseLines,
@@ -115,7 +117,7 @@ pub(super) struct Finder {
 }
 
 impl Typed for Finder {
-    type On = dyn Machine;
+    type On = dyn InvertMachine;
 
     fn on(&mut self) -> &mut Self::On {
         &mut *self.machine
@@ -132,8 +134,8 @@ impl Finder {
         &mut self,
         pieces: &[PieceText],
         text: Option<DeviceMemory>,
-        to: Option<Tokens>,
-    ) -> Result<Found, GpuError> {
+        to: Option<FoundTokens>,
+    ) -> Result<FoundForms, GpuError> {
         let found = self.try_find(pieces, text, to);
         if found.is_err() {
             // The table may have forms that are not stored, and arrays be longer than needed.
@@ -145,20 +147,24 @@ impl Finder {
     /// The device knows no forms afterwards.
     fn free(&mut self) {
         self.machine.places().free_but(&[]);
-        (self.known, self.arena_bytes, self.slots, self.has_classes) = (0, 0, 0, false);
+        self.known = 0;
+        self.arena_bytes = 0;
+        self.slots = 0;
+        self.has_classes = false;
     }
 
     /// The terms of the run stay known.
     fn forget_forms(&mut self) {
-        (self.known, self.arena_bytes) = (0, 0);
+        self.known = 0;
+        self.arena_bytes = 0;
     }
 
     fn try_find(
         &mut self,
         pieces: &[PieceText],
         text: Option<DeviceMemory>,
-        to: Option<Tokens>,
-    ) -> Result<Found, GpuError> {
+        to: Option<FoundTokens>,
+    ) -> Result<FoundForms, GpuError> {
         let bytes: usize = pieces.iter().map(|piece| piece.bytes.len()).sum();
         let padded = bytes.next_multiple_of(TILE_BYTES);
         assert!(pieces.len() <= MOST_PIECES && padded <= MOST_BYTES, "a batch is bounded");
@@ -195,7 +201,7 @@ impl Finder {
         self.work.seconds.find += spent(began);
         let new = self.known - first_form;
         let (layout, documents) = batch.read();
-        Ok(Found { layout, documents, contents, tokens, first_form, new, arrays })
+        Ok(FoundForms { layout, documents, contents, tokens, first_form, new, arrays })
     }
 
     fn hash(&mut self, documents: u32) -> Result<(), GpuError> {
@@ -207,12 +213,12 @@ impl Finder {
     }
 
     /// Finds where tokens begin; returns their number.
-    fn find_tokens(&mut self, layout: &Layout) -> Result<u32, GpuError> {
+    fn find_tokens(&mut self, layout: &BatchLayout) -> Result<u32, GpuError> {
         if layout.bytes == 0 {
             return Ok(0);
         }
         if !self.has_classes {
-            self.put(InvertArray::Classes, 0, Classes::of(self.tokenizer).words())?;
+            self.put(InvertArray::Classes, 0, CharacterClasses::of(self.tokenizer).words())?;
             let stop_words = self.stop_words.clone();
             self.put(InvertArray::StopWords, 0, &stop_words)?;
             self.has_classes = true;
@@ -232,10 +238,10 @@ impl Finder {
     /// What is to be read anyway is read where this waits for the device.
     fn find_forms(
         &mut self,
-        batch: &mut Batch<'_>,
+        batch: &mut BroughtBatch<'_>,
         contents: &mut [u64],
         tokens: u32,
-    ) -> Result<Tokens, GpuError> {
+    ) -> Result<FoundTokens, GpuError> {
         use InvertArray::{NewLengths, NewPlaces, NewStarts, Odd, TokenForms};
         for array in [TokenForms, NewStarts, NewLengths, NewPlaces, Odd] {
             self.reserve::<u32>(array, u64::from(tokens))?;
@@ -244,8 +250,10 @@ impl Finder {
         let known = self.known;
         self.machine.run(&[steps::find_forms(tokens, self.slots, known, self.tuning)])?;
         let counters = self.counters()?;
-        let (new, new_bytes) = (counters[NEW_FORMS], counters[NEW_BYTES]);
-        let (used, places) = (self.arena_bytes, u64::from(known) + 1);
+        let new = counters[NEW_FORMS];
+        let new_bytes = counters[NEW_BYTES];
+        let used = self.arena_bytes;
+        let places = u64::from(known) + 1;
         self.machine.reserve(InvertArray::Arena, (used + u64::from(new_bytes)).max(16), used)?;
         let all = places + u64::from(new);
         self.machine.reserve(
@@ -253,7 +261,7 @@ impl Finder {
             4 * all,
             if known > 0 { 4 * places } else { 0 },
         )?;
-        self.reserve::<Meaning>(InvertArray::Coded, new.into())?;
+        self.reserve::<FormMeaning>(InvertArray::Coded, new.into())?;
         if new > 0 {
             self.reserve::<u32>(InvertArray::Sums, steps::sum_words(new).into())?;
             self.reserve::<u8>(InvertArray::ForeignBytes, new_bytes.into())?;
@@ -271,9 +279,11 @@ impl Finder {
         readings.push(part(InvertArray::Contents, 0, contents));
         self.machine.read(&mut readings)?;
         drop(readings);
-        let (odd, foreign) = (counters[ODD_TOKENS], counters[FOREIGN_FORMS]);
-        let mut unknown = Unknown { forgets: known == 0, ..Unknown::default() };
-        let (mut parts, mut starts) = (Vec::new(), vec![0u32; odd as usize]);
+        let odd = counters[ODD_TOKENS];
+        let foreign = counters[FOREIGN_FORMS];
+        let mut unknown = UnknownForms { forgets: known == 0, ..UnknownForms::default() };
+        let mut parts = Vec::new();
+        let mut starts = vec![0u32; odd as usize];
         if foreign > 0 {
             unknown.bytes = pages::zeroed(counters[FOREIGN_BYTES] as usize);
             unknown.places = pages::zeroed(foreign as usize);
@@ -324,42 +334,43 @@ impl Finder {
     }
 }
 
-fn clear(table: InvertArray, slots: u32) -> Step {
+fn clear(table: InvertArray, slots: u32) -> InvertStep {
     steps::clear(table, 0, 2 * u64::from(slots))
 }
 
 /// Takes unneeded texts, or nothing, whenever uploaded texts of other pieces are used.
 pub(crate) type Back = Arc<dyn Fn(Option<DeviceMemory>) + Send + Sync>;
 
-struct Job {
+struct FindJob {
     pieces: Arc<Vec<PieceText>>,
     text: Option<DeviceMemory>,
-    to: Option<Tokens>,
+    to: Option<FoundTokens>,
 }
 
 /// A panic is one of finding forms.
-type Outcome = thread::Result<Result<Found, GpuError>>;
+type FindOutcome = thread::Result<Result<FoundForms, GpuError>>;
 
-pub(super) struct Finding {
+pub(super) struct FindThread {
     finder: Arc<Mutex<Finder>>,
-    jobs: Option<Sender<Job>>,
-    outcomes: Receiver<Outcome>,
+    jobs: Option<Sender<FindJob>>,
+    outcomes: Receiver<FindOutcome>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Finding {
+impl FindThread {
     /// `machine` has done nothing; `tell` is called whenever the forms of a batch are found.
     pub(super) fn start(
-        machine: Box<dyn Machine>,
+        machine: Box<dyn InvertMachine>,
         analysis: &Analysis,
-        asker: Asker,
+        asker: LearnerAsker,
         (parse, threads): (ParseLines, usize),
-        (back, tell): (Back, Tell),
+        (back, tell): (Back, TellLearned),
     ) -> std::io::Result<Self> {
-        let (tokenizer, (plain, stop_words)) = (analysis.tokenizer, Plain::of(analysis));
+        let tokenizer = analysis.tokenizer;
+        let (plain, stop_words) = Plain::of(analysis);
         let finder = Finder {
             machine,
-            tuning: Tuning::default(),
+            tuning: InvertTuning::default(),
             tokenizer,
             plain,
             stop_words,
@@ -375,12 +386,13 @@ impl Finding {
             work: InverterWork::default(),
         };
         let finder = Arc::new(Mutex::new(finder));
-        let ((jobs, asked), (to, outcomes)) = (channel::<Job>(), channel());
+        let (jobs, asked) = channel::<FindJob>();
+        let (to, outcomes) = channel();
         let here = finder.clone();
         let find = move || {
             // Made before they are needed.
-            Classes::of(tokenizer);
-            for Job { pieces, text, to: tokens } in asked {
+            CharacterClasses::of(tokenizer);
+            for FindJob { pieces, text, to: tokens } in asked {
                 let find = || lock(&here).find(&pieces, text, tokens);
                 let outcome = catch_unwind(AssertUnwindSafe(find));
                 drop(pieces);
@@ -395,7 +407,7 @@ impl Finding {
 
     /// Before anything is asked.
     #[cfg(test)]
-    pub(super) fn tune(&mut self, tuning: Tuning) {
+    pub(super) fn tune(&mut self, tuning: InvertTuning) {
         self.finder().tuning = tuning;
     }
 
@@ -408,10 +420,10 @@ impl Finding {
         &self,
         pieces: Arc<Vec<PieceText>>,
         text: Option<DeviceMemory>,
-        to: Option<Tokens>,
+        to: Option<FoundTokens>,
     ) {
         if let Some(jobs) = &self.jobs {
-            _ = jobs.send(Job { pieces, text, to });
+            _ = jobs.send(FindJob { pieces, text, to });
         }
     }
 
@@ -419,7 +431,7 @@ impl Finding {
     ///
     /// # Panics
     /// As the thread did.
-    pub(super) fn outcomes(&self) -> impl Iterator<Item = Result<Found, GpuError>> {
+    pub(super) fn outcomes(&self) -> impl Iterator<Item = Result<FoundForms, GpuError>> {
         self.outcomes.try_iter().map(|outcome| outcome.unwrap_or_else(|cause| resume_unwind(cause)))
     }
 
@@ -427,7 +439,7 @@ impl Finding {
     ///
     /// # Panics
     /// As the thread did.
-    pub(super) fn wait(&self) -> Result<Found, GpuError> {
+    pub(super) fn wait(&self) -> Result<FoundForms, GpuError> {
         let outcome = self.outcomes.recv().expect("whatever is asked is answered");
         outcome.unwrap_or_else(|cause| resume_unwind(cause))
     }
@@ -436,8 +448,8 @@ impl Finding {
     pub(super) fn now(
         &mut self,
         pieces: &[PieceText],
-        to: Option<Tokens>,
-    ) -> Result<Found, GpuError> {
+        to: Option<FoundTokens>,
+    ) -> Result<FoundForms, GpuError> {
         self.finder().find(pieces, None, to)
     }
 
@@ -456,7 +468,7 @@ impl Finding {
     }
 }
 
-impl Drop for Finding {
+impl Drop for FindThread {
     fn drop(&mut self) {
         self.jobs = None;
         if let Some(thread) = self.thread.take() {

@@ -7,10 +7,10 @@
 use super::Inverter;
 use super::terms::OF_TERMS;
 use super::typed::Typed;
-use crate::dictionary::device::inverted::Lists;
+use crate::dictionary::device::inverted::InvertedLists;
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::invert::machine::{Downloader, Machine};
-use crate::gpu::invert::steps::postings::{self, Columns};
+use crate::gpu::invert::machine::{Downloader, InvertMachine};
+use crate::gpu::invert::steps::postings::{self, PostingColumns};
 use crate::gpu::invert::steps::{self, InvertArray, encode};
 
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl Keeping {
     }
 }
 
-impl<M: Machine + ?Sized> Inverter<M> {
+impl<M: InvertMachine + ?Sized> Inverter<M> {
     pub(super) fn reserve_kept(&mut self, postings: u32) -> Result<(), GpuError> {
         match postings {
             0 => Ok(()),
@@ -44,7 +44,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
     }
 
     /// Retains what was counted last.
-    pub(super) fn keep(&mut self, counted: Columns, postings: u32) -> Result<(), GpuError> {
+    pub(super) fn keep(&mut self, counted: PostingColumns, postings: u32) -> Result<(), GpuError> {
         if postings > 0 {
             self.machine.run(&[encode::keep(counted)])?;
             self.machine.places().set_aside(InvertArray::Kept);
@@ -69,7 +69,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
     ///
     /// # Errors
     /// Of the device; the inverter cannot go on.
-    pub(crate) fn spill(&mut self) -> Result<Vec<Lists>, GpuError> {
+    pub(crate) fn spill(&mut self) -> Result<Vec<InvertedLists>, GpuError> {
         self.keeping.spilled = true;
         self.work.spilled += 1;
         self.free_but_run();
@@ -85,7 +85,7 @@ impl<M: Machine + ?Sized> Inverter<M> {
         let mut lists = Vec::new();
         for (place, postings) in self.keeping.batches.clone().into_iter().enumerate() {
             self.machine.places().exchange(InvertArray::Kept, place);
-            let columns = Columns::kept(postings);
+            let columns = PostingColumns::kept(postings);
             self.reserve_tiles(steps::tiles(postings))?;
             self.machine.run(&postings::measure(columns, 0))?;
             let list_bytes = self.sum()?;

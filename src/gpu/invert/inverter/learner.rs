@@ -4,7 +4,7 @@
 
 use super::spent;
 use crate::crew::{Awaited, lock, spawn};
-use crate::dictionary::device::forms::{FormReader, Forms, Meaning, OrderedTerms, ReadForms};
+use crate::dictionary::device::forms::{FormMeaning, FormReader, Forms, OrderedTerms, ReadForms};
 use crate::text::analysis::Analysis;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -16,7 +16,7 @@ use std::time::Instant;
 
 /// Forms of a batch that need terms.
 #[derive(Default)]
-pub(super) struct Unknown {
+pub(super) struct UnknownForms {
     pub(super) forgets: bool,
     pub(super) bytes: Vec<u8>,
     /// Where each begins, and its length.
@@ -25,27 +25,27 @@ pub(super) struct Unknown {
 }
 
 pub(super) struct Learned {
-    pub(super) foreign: Vec<Meaning>,
-    pub(super) odd: Vec<Meaning>,
+    pub(super) foreign: Vec<FormMeaning>,
+    pub(super) odd: Vec<FormMeaning>,
     /// The expansions of both, and the number of meanings before them among those of all batches.
-    pub(super) expansions: Vec<Meaning>,
+    pub(super) expansions: Vec<FormMeaning>,
     pub(super) place: usize,
     /// Meanings of expansions that stay; those of odd tokens are useless once the batch is counted.
     pub(super) kept: usize,
     pub(super) seconds: f64,
 }
 
-struct Read {
+struct FormsRead {
     forgets: bool,
     forms: ReadForms,
     odd: ReadForms,
     seconds: f64,
 }
 
-impl Read {
-    fn of(unknown: &Unknown, reader: &mut FormReader) -> Self {
+impl FormsRead {
+    fn of(unknown: &UnknownForms, reader: &mut FormReader) -> Self {
         let began = Instant::now();
-        let Unknown { forgets, bytes, places, odd } = unknown;
+        let UnknownForms { forgets, bytes, places, odd } = unknown;
         let form = |i: usize| &bytes[places[i][0] as usize..][..places[i][1] as usize];
         let forms = reader.read(places.len(), form);
         let odd = reader.read(odd.len(), |i| &odd[i]);
@@ -54,9 +54,9 @@ impl Read {
 }
 
 /// Looks up terms; `expanded` meanings are the expansions before.
-fn learn(known: &mut Forms, read: &Read, expanded: usize) -> Learned {
+fn learn(known: &mut Forms, read: &FormsRead, expanded: usize) -> Learned {
     let began = Instant::now();
-    let Read { forgets, forms, odd, seconds } = read;
+    let FormsRead { forgets, forms, odd, seconds } = read;
     let place = if *forgets { 0 } else { expanded };
     let (foreign, mut expansions) = known.learn(forms, place);
     let kept = place + expansions.len();
@@ -65,16 +65,16 @@ fn learn(known: &mut Forms, read: &Read, expanded: usize) -> Learned {
     Learned { foreign, odd, expansions, place, kept, seconds: seconds + spent(began) }
 }
 
-pub(crate) type Tell = Arc<dyn Fn() + Send + Sync>;
+pub(crate) type TellLearned = Arc<dyn Fn() + Send + Sync>;
 
-pub(super) struct Asker {
-    asked: Sender<Unknown>,
+pub(super) struct LearnerAsker {
+    asked: Sender<UnknownForms>,
     expansions: Arc<AtomicUsize>,
 }
 
-impl Asker {
+impl LearnerAsker {
     /// Asks what forms mean, and goes on; answers come in order.
-    pub(super) fn ask(&self, unknown: Unknown) {
+    pub(super) fn ask(&self, unknown: UnknownForms) {
         _ = self.asked.send(unknown);
     }
 
@@ -96,27 +96,30 @@ impl Learner {
     pub(super) fn start(
         analysis: Analysis,
         threads: usize,
-        tell: Tell,
-    ) -> io::Result<(Self, Asker)> {
+        tell: TellLearned,
+    ) -> io::Result<(Self, LearnerAsker)> {
         let known = Arc::new(Mutex::new(Forms::new(threads)));
         let expansions = Arc::new(AtomicUsize::new(0));
-        let ((asked, questions), (read, from)) = (channel::<Unknown>(), channel());
-        let ((to, learned), (done, spare)) = (channel(), channel::<Read>());
-        let (here, words) = (known.clone(), expansions.clone());
+        let (asked, questions) = channel::<UnknownForms>();
+        let (read, from) = channel();
+        let (to, learned) = channel();
+        let (done, spare) = channel::<FormsRead>();
+        let here = known.clone();
+        let words = expansions.clone();
         let find_words = move || {
             let mut reader = FormReader::new(analysis, threads);
             for unknown in questions {
-                for Read { forms, odd, .. } in spare.try_iter() {
+                for FormsRead { forms, odd, .. } in spare.try_iter() {
                     reader.give_back([forms, odd]);
                 }
-                let words = AssertUnwindSafe(|| Read::of(&unknown, &mut reader));
+                let words = AssertUnwindSafe(|| FormsRead::of(&unknown, &mut reader));
                 // If the receiver is gone nobody wants it; the same below.
                 _ = read.send(catch_unwind(words));
             }
         };
         let learn_all = move || {
             for read in from {
-                let learned = read.and_then(|read: Read| {
+                let learned = read.and_then(|read: FormsRead| {
                     let expanded = words.load(Ordering::Relaxed);
                     let learn = || learn(&mut lock(&here), &read, expanded);
                     let learned = catch_unwind(AssertUnwindSafe(learn));
@@ -134,7 +137,7 @@ impl Learner {
         // If the system refuses the second, the first has nobody to wait for.
         learner.threads.push(spawn("learner", learn_all)?);
         learner.threads.push(spawn("words", find_words)?);
-        Ok((learner, Asker { asked, expansions }))
+        Ok((learner, LearnerAsker { asked, expansions }))
     }
 
     /// # Panics
@@ -179,9 +182,9 @@ mod tests {
     #[test]
     fn who_waits_hears_of_a_panic() {
         let (to, told) = channel();
-        let tell: Tell = Arc::new(move || to.send(()).unwrap());
+        let tell: TellLearned = Arc::new(move || to.send(()).unwrap());
         let (mut learner, asker) = Learner::start(Analysis::default(), 2, tell).unwrap();
-        let fails = || Unknown { places: vec![[0, 1]], ..Unknown::default() };
+        let fails = || UnknownForms { places: vec![[0, 1]], ..UnknownForms::default() };
         asker.ask(fails());
         told.recv().unwrap();
         assert!(catch_unwind(AssertUnwindSafe(|| learner.answer())).is_err());

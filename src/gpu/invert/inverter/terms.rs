@@ -2,13 +2,13 @@
 //! [plain](terms::Plain) forms, which it makes itself, and of those that the host has made. A code
 //! that is not there gets the next number, and the host takes the codes by number.
 
-use super::find::Found;
+use super::find::FoundForms;
 use super::learner::Learned;
 use super::typed::{Typed, part};
 use super::{Inverter, spent};
-use crate::dictionary::device::forms::Meaning;
+use crate::dictionary::device::forms::FormMeaning;
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::invert::machine::Machine;
+use crate::gpu::invert::machine::InvertMachine;
 use crate::gpu::invert::steps::{self, COUNTERS, InvertArray, SUM, terms};
 use crate::pages;
 use std::sync::Arc;
@@ -37,23 +37,24 @@ pub(super) struct Numbering {
 /// Part of an array from a number on, its meanings, and where what they become goes.
 type Told = ((InvertArray, u64), u32, (InvertArray, u64));
 
-impl<M: Machine + ?Sized> Inverter<M> {
+impl<M: InvertMachine + ?Sized> Inverter<M> {
     /// Tells the device what the new forms of a batch and its odd tokens mean. Returns the terms of
     /// the run, and those of all tokens of the batch.
     pub(super) fn tell(
         &mut self,
-        (found, learned): (&Found, &Learned),
+        (found, learned): (&FoundForms, &Learned),
     ) -> Result<(u32, u32), GpuError> {
         let began = Instant::now();
         let Learned { foreign, odd, expansions, place, .. } = learned;
         let told = [foreign, odd, expansions].map(Vec::as_slice);
         let [foreign, odd, expansions] = told.map(|told| told.len() as u32);
-        self.reserve::<Meaning>(InvertArray::Told, u64::from(foreign + odd + expansions))?;
+        self.reserve::<FormMeaning>(InvertArray::Told, u64::from(foreign + odd + expansions))?;
         let parts = told.map(bytemuck::cast_slice);
         self.machine.write(InvertArray::Told, 0, &parts)?;
         self.reserve::<u64>(InvertArray::ForeignMeanings, foreign.into())?;
         self.reserve::<u64>(InvertArray::OddMeanings, odd.into())?;
-        let (place, first) = (*place as u64, u64::from(found.first_form));
+        let place = *place as u64;
+        let first = u64::from(found.first_form);
         self.lengthen(InvertArray::Expansions, place, expansions)?;
         self.lengthen(InvertArray::Meanings, first, found.new)?;
         let told = |first: u32| (InvertArray::Told, u64::from(first));
@@ -95,7 +96,8 @@ impl<M: Machine + ?Sized> Inverter<M> {
         let likely = (most - had).min(LIKELY_TERMS) as usize;
         pages::reserve(codes, likely);
         codes.resize(had as usize + likely, 0);
-        let (mut sum, mut terms) = ([0u32], [0u32]);
+        let mut sum = [0u32];
+        let mut terms = [0u32];
         let told = self.machine.read(&mut [
             part(InvertArray::Counters, SUM as u64, &mut sum),
             part(InvertArray::Terms, 0, &mut terms),

@@ -1,13 +1,13 @@
 //! Typed access to the arrays of a machine: places and lengths count values, not bytes.
 
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::invert::machine::{Machine, Reading};
+use crate::gpu::invert::machine::{ArrayReading, InvertMachine};
 use crate::gpu::invert::steps::{self, COUNTERS, InvertArray, SUM};
 use crate::pages;
 use bytemuck::{Pod, Zeroable};
 
-pub(super) fn part<T: Pod>(array: InvertArray, at: u64, to: &mut [T]) -> Reading<'_> {
-    Reading {
+pub(super) fn part<T: Pod>(array: InvertArray, at: u64, to: &mut [T]) -> ArrayReading<'_> {
+    ArrayReading {
         array,
         at: at * size_of::<T>() as u64,
         to: bytemuck::cast_slice_mut(to),
@@ -16,7 +16,7 @@ pub(super) fn part<T: Pod>(array: InvertArray, at: u64, to: &mut [T]) -> Reading
 }
 
 pub(super) trait Typed {
-    type On: Machine + ?Sized;
+    type On: InvertMachine + ?Sized;
 
     fn on(&mut self) -> &mut Self::On;
 

@@ -1,7 +1,7 @@
 //! The kernels that encode the lists of a run; `kernels/invert_encode.cuh` has what each does.
 
-use super::postings::Columns;
-use super::{Argument, InvertArray, Number, Step, THREADS, clear, of, scan, step};
+use super::postings::PostingColumns;
+use super::{Argument, InvertArray, InvertStep, Number, THREADS, clear, of, scan, step};
 use std::ops::Range;
 
 /// For each warp lengths by frequency, and pairs of both.
@@ -14,7 +14,7 @@ pub(crate) const WRITE_PARTS_SHARED_BYTES: u32 = 8 * 128 * 4;
 const WARPS: u32 = THREADS / 32;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Chunk {
+pub(crate) struct EncodeChunk {
     pub first: u32,
     pub ranks: u32,
     pub parts: u32,
@@ -24,8 +24,9 @@ fn blocks(threads: u32) -> u32 {
     threads.div_ceil(THREADS)
 }
 
-pub(crate) fn keep(counted: Columns) -> Step {
-    let (count, kept) = (counted.count, Columns::kept(counted.count));
+pub(crate) fn keep(counted: PostingColumns) -> InvertStep {
+    let count = counted.count;
+    let kept = PostingColumns::kept(counted.count);
     let arguments = vec![
         counted.terms,
         counted.documents,
@@ -44,21 +45,22 @@ pub(crate) fn kept_words(postings: u32) -> u64 {
     3 * u64::from(postings) + 1
 }
 
-pub(crate) fn codes(documents: u32) -> Step {
+pub(crate) fn codes(documents: u32) -> InvertStep {
     let arguments = vec![of(InvertArray::Lengths), Number(documents), of(InvertArray::Codes)];
     step("invert_codes", (blocks(documents), 0), arguments)
 }
 
 /// Postings of ranks from `first` on.
-pub(crate) fn rank_counts(first: u32, ranks: u32) -> Step {
+pub(crate) fn rank_counts(first: u32, ranks: u32) -> InvertStep {
     let by_rank = |array| Argument::Array(array, 4 * u64::from(first));
-    let (numbers, dfs) = (by_rank(InvertArray::Numbers), by_rank(InvertArray::Dfs));
+    let numbers = by_rank(InvertArray::Numbers);
+    let dfs = by_rank(InvertArray::Dfs);
     let arguments = vec![of(InvertArray::Counts), numbers, Number(ranks), dfs];
     step("invert_rank_counts", (blocks(ranks), 0), arguments)
 }
 
 /// Writes the sums before each value, and of all.
-fn sums_of(values: Argument<InvertArray>, count: u32, to: InvertArray) -> Vec<Step> {
+fn sums_of(values: Argument<InvertArray>, count: u32, to: InvertArray) -> Vec<InvertStep> {
     let copy = step("invert_copy", (blocks(count + 1), 0), vec![values, Number(count), of(to)]);
     let mut steps = vec![copy];
     steps.extend(scan(to, count + 1));
@@ -66,7 +68,7 @@ fn sums_of(values: Argument<InvertArray>, count: u32, to: InvertArray) -> Vec<St
 }
 
 /// Places for the postings of all lists.
-pub(crate) fn make_room(terms: u32) -> Vec<Step> {
+pub(crate) fn make_room(terms: u32) -> Vec<InvertStep> {
     let mut steps = sums_of(of(InvertArray::Counts), terms, InvertArray::Cursors);
     let cursors = vec![Number(terms), of(InvertArray::Cursors)];
     steps.push(step("invert_cursors_of_all", (blocks(terms), 0), cursors));
@@ -74,8 +76,9 @@ pub(crate) fn make_room(terms: u32) -> Vec<Step> {
 }
 
 /// Places for the postings of the lists of some ranks; `terms` is the number of all.
-pub(crate) fn make_room_for(ranks: &Range<usize>, terms: u32) -> Vec<Step> {
-    let (first, count) = (4 * ranks.start as u64, ranks.len() as u32);
+pub(crate) fn make_room_for(ranks: &Range<usize>, terms: u32) -> Vec<InvertStep> {
+    let first = 4 * ranks.start as u64;
+    let count = ranks.len() as u32;
     let dfs = Argument::Array(InvertArray::Dfs, first);
     let mut steps = sums_of(dfs, count, InvertArray::ChunkFirsts);
     steps.push(clear(InvertArray::Cursors, 0, terms.into()));
@@ -87,8 +90,8 @@ pub(crate) fn make_room_for(ranks: &Range<usize>, terms: u32) -> Vec<Step> {
 }
 
 /// Gathers a retained batch's postings of lists that have places.
-pub(crate) fn gather(kept: Columns) -> Vec<Step> {
-    let Columns { terms, documents, starts, count, .. } = kept;
+pub(crate) fn gather(kept: PostingColumns) -> Vec<InvertStep> {
+    let PostingColumns { terms, documents, starts, count, .. } = kept;
     let per_posting = (blocks(count), 0);
     let gather = vec![
         terms,
@@ -110,7 +113,7 @@ pub(crate) fn gather(kept: Columns) -> Vec<Step> {
     ]
 }
 
-impl Chunk {
+impl EncodeChunk {
     fn dfs(self) -> Argument<InvertArray> {
         Argument::Array(InvertArray::Dfs, 4 * u64::from(self.first))
     }
@@ -128,7 +131,7 @@ impl Chunk {
     }
 
     /// Measures parts, bounds `longs` long lists, measures lists; their bytes are a counter then.
-    pub(crate) fn measure(self, longs: u32) -> Vec<Step> {
+    pub(crate) fn measure(self, longs: u32) -> Vec<InvertStep> {
         let per_rank = (blocks(self.ranks + 1), 0);
         let numbers = Argument::Array(InvertArray::Numbers, 4 * u64::from(self.first));
         let places = vec![
@@ -174,7 +177,7 @@ impl Chunk {
         steps
     }
 
-    pub(crate) fn write(self) -> Step {
+    pub(crate) fn write(self) -> InvertStep {
         let mut arguments = self.lists();
         let measured = [
             InvertArray::PartPlaces,

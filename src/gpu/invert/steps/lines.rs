@@ -1,12 +1,12 @@
 //! The kernels that find names and texts in lines of JSON.
 
-use super::{InvertArray, SCAN_SHARED_BYTES, Step, THREADS, counted, of, scan, step};
+use super::{InvertArray, InvertStep, SCAN_SHARED_BYTES, THREADS, counted, of, scan, step};
 use crate::gpu::floor::steps::Argument::Number;
 
 /// Of a warp, which has a line.
 const LANES: u32 = 32;
 
-pub(crate) fn count_lines(tiles: u32) -> Vec<Step> {
+pub(crate) fn count_lines(tiles: u32) -> Vec<InvertStep> {
     let arguments = vec![of(InvertArray::Raw), of(InvertArray::Tiles)];
     counted(step("invert_count_lines", (tiles, SCAN_SHARED_BYTES), arguments), tiles)
 }
@@ -21,13 +21,13 @@ pub(crate) struct LinesOf {
     pub longest: u32,
 }
 
-pub(crate) fn end_lines(tiles: u32) -> Step {
+pub(crate) fn end_lines(tiles: u32) -> InvertStep {
     let ends = [InvertArray::Raw, InvertArray::Tiles, InvertArray::LineEnds].map(of).to_vec();
     step("invert_end_lines", (tiles, SCAN_SHARED_BYTES), ends)
 }
 
 /// Finds where names and texts begin, and where these go.
-pub(crate) fn read_lines(batch: LinesOf) -> Vec<Step> {
+pub(crate) fn read_lines(batch: LinesOf) -> Vec<InvertStep> {
     let LinesOf { lines, pieces, are_alike, longest } = batch;
     let arguments = vec![
         of(InvertArray::Raw),
@@ -58,7 +58,7 @@ fn warps(items: u32) -> u32 {
     items.div_ceil(THREADS / LANES)
 }
 
-pub(crate) fn write_lines(batch: LinesOf) -> Step {
+pub(crate) fn write_lines(batch: LinesOf) -> InvertStep {
     let LinesOf { lines, pieces, are_alike, .. } = batch;
     let arguments = vec![
         of(InvertArray::Raw),

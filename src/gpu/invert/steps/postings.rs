@@ -1,6 +1,6 @@
 //! The kernels that sort (term, document) pairs into postings, and write the lists of a batch.
 
-use super::{InvertArray, SCAN_SHARED_BYTES, Step, THREADS, counted, of, step, tiles};
+use super::{InvertArray, InvertStep, SCAN_SHARED_BYTES, THREADS, counted, of, step, tiles};
 use crate::gpu::floor::steps::Argument::{self, Number};
 use crate::gpu::invert::text::MOST_PIECES;
 
@@ -28,7 +28,7 @@ pub(crate) fn sort_digits(bits: u32) -> impl Iterator<Item = (u32, u32)> {
 }
 
 /// Sorts pairs by `bits` bits of their terms from `shift` on, to the other two arrays.
-pub(crate) fn sort_pass(pairs: u32, (shift, bits): (u32, u32)) -> Vec<Step> {
+pub(crate) fn sort_pass(pairs: u32, (shift, bits): (u32, u32)) -> Vec<InvertStep> {
     let tiles = pairs.div_ceil(SORT_TILE);
     let count = vec![
         of(InvertArray::Keys),
@@ -53,7 +53,7 @@ pub(crate) fn sort_pass(pairs: u32, (shift, bits): (u32, u32)) -> Vec<Step> {
     steps
 }
 
-pub(crate) fn count_postings(pairs: u32) -> Vec<Step> {
+pub(crate) fn count_postings(pairs: u32) -> Vec<InvertStep> {
     let arguments =
         vec![of(InvertArray::Keys), of(InvertArray::Values), Number(pairs), of(InvertArray::Tiles)];
     let tiles = tiles(pairs);
@@ -61,7 +61,7 @@ pub(crate) fn count_postings(pairs: u32) -> Vec<Step> {
     counted(count, tiles)
 }
 
-pub(crate) fn write_postings(pairs: u32) -> Step {
+pub(crate) fn write_postings(pairs: u32) -> InvertStep {
     let arguments = vec![
         of(InvertArray::Keys),
         of(InvertArray::Values),
@@ -75,7 +75,7 @@ pub(crate) fn write_postings(pairs: u32) -> Step {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Columns {
+pub(crate) struct PostingColumns {
     pub(super) terms: Argument<InvertArray>,
     pub(super) documents: Argument<InvertArray>,
     pub(super) starts: Argument<InvertArray>,
@@ -84,10 +84,11 @@ pub(crate) struct Columns {
     pub(super) first: u32,
 }
 
-impl Columns {
+impl PostingColumns {
     /// Of the batch counted last, which begins at docid `first` of the run.
     pub(crate) fn counted(count: u32, first: u32) -> Self {
-        let (terms, documents) = (of(InvertArray::SortedKeys), of(InvertArray::SortedValues));
+        let terms = of(InvertArray::SortedKeys);
+        let documents = of(InvertArray::SortedValues);
         Self { terms, documents, starts: of(InvertArray::Postings), count, first }
     }
 
@@ -103,7 +104,7 @@ impl Columns {
     }
 }
 
-pub(crate) fn measure(columns: Columns, pieces: u32) -> Vec<Step> {
+pub(crate) fn measure(columns: PostingColumns, pieces: u32) -> Vec<InvertStep> {
     let mut arguments = columns.arguments();
     arguments.extend([
         of(InvertArray::PieceStarts),
@@ -117,7 +118,7 @@ pub(crate) fn measure(columns: Columns, pieces: u32) -> Vec<Step> {
     counted(measure, tiles)
 }
 
-pub(crate) fn write_lists(columns: Columns, terms: u32) -> Vec<Step> {
+pub(crate) fn write_lists(columns: PostingColumns, terms: u32) -> Vec<InvertStep> {
     let count = columns.count;
     let mut arguments = columns.arguments();
     arguments.extend([of(InvertArray::Tiles), of(InvertArray::ListPlaces), of(InvertArray::Lists)]);

@@ -1,6 +1,6 @@
 //! The kernels that make terms of forms, and number terms.
 
-use super::{InvertArray, Step, THREADS, of, step};
+use super::{InvertArray, InvertStep, THREADS, of, step};
 use crate::dictionary::strings::codes::{CODED_BYTES, code_of};
 use crate::gpu::floor::steps::Argument::{Array as At, Number};
 use crate::text::analysis::Analysis;
@@ -30,13 +30,14 @@ impl Plain {
             Stemmer::ENGLISH | Stemmer::NONE => KEY_BYTES,
             _ => 0,
         };
-        let (stems, stop_words) = (analysis.stemmer == Stemmer::ENGLISH, codes.len() as u32);
+        let stems = analysis.stemmer == Stemmer::ENGLISH;
+        let stop_words = codes.len() as u32;
         (Self { longest: longest as u32, stems, stop_words }, codes)
     }
 }
 
 /// Finds the codes of the terms of `count` forms behind the `known` ones, or that they are foreign.
-pub(crate) fn code_forms(known: u32, count: u32, plain: Plain) -> Step {
+pub(crate) fn code_forms(known: u32, count: u32, plain: Plain) -> InvertStep {
     let Plain { longest, stems, stop_words } = plain;
     let arguments = vec![
         of(InvertArray::Arena),
@@ -62,8 +63,9 @@ pub(crate) fn number_terms(
     count: u32,
     slots: u32,
     (to, place): (InvertArray, u64),
-) -> [Step; 2] {
-    let (coded, told) = (At(from, 16 * first), At(to, 8 * place));
+) -> [InvertStep; 2] {
+    let coded = At(from, 16 * first);
+    let told = At(to, 8 * place);
     let find = vec![
         coded,
         Number(count),
@@ -86,7 +88,7 @@ pub(crate) fn number_terms(
 }
 
 /// Puts all terms, at most `most` and more than 0, into an empty table of more slots.
-pub(crate) fn fill_table(most: u32, slots: u32) -> Step {
+pub(crate) fn fill_table(most: u32, slots: u32) -> InvertStep {
     let arguments = vec![
         of(InvertArray::TermCodes),
         of(InvertArray::Terms),

@@ -1,10 +1,12 @@
 //! The twins of the kernels in plain Rust, by the definitions alone.
 
-use super::inverter::Counted;
+use super::inverter::CountedBatch;
 use super::text::{PieceText, content};
 use crate::codec::folded;
-use crate::dictionary::device::forms::Meaning;
-use crate::dictionary::device::lines::{LONGEST_NAME, LineShape, Role, Value, number_bytes};
+use crate::dictionary::device::forms::FormMeaning;
+use crate::dictionary::device::lines::{
+    LONGEST_NAME, LineShape, LineValue, ValueRole, number_bytes,
+};
 use crate::dictionary::device::members::{for_each_member, hash_of_key};
 use crate::dictionary::strings::codes::code_of;
 use crate::order::{PieceCounts, Sketch};
@@ -17,7 +19,8 @@ use std::ops::Range;
 
 /// `invert_scan`: the sums before each value, and of all.
 pub(crate) fn scan(values: &[u32]) -> (Vec<u32>, u32) {
-    let (mut sums, mut sum) = (Vec::with_capacity(values.len()), 0);
+    let mut sums = Vec::with_capacity(values.len());
+    let mut sum = 0;
     for value in values {
         sums.push(sum);
         sum += value;
@@ -53,26 +56,28 @@ pub(crate) fn line(
     longest: u32,
     line: &[u8],
 ) -> Option<(Range<usize>, Vec<u8>)> {
-    let (mut rest, mut name, mut texts) = (line, 0..0, Vec::new());
+    let mut rest = line;
+    let mut name = 0..0;
+    let mut texts = Vec::new();
     let mut fits = line.len() - 1 <= longest as usize;
     for (before, value) in shape.values() {
         rest = rest.strip_prefix(before)?;
         let begin = line.len() - rest.len();
         match value {
-            Value { is_number: true, .. } => rest = &rest[number_bytes(rest)?..],
-            Value { role: Role::Name, .. } => {
+            LineValue { is_number: true, .. } => rest = &rest[number_bytes(rest)?..],
+            LineValue { role: ValueRole::Name, .. } => {
                 let is_of_name = |byte: &&u8| !b"\"\\\n".contains(byte);
                 rest = &rest[rest.iter().take_while(is_of_name).count()..];
             }
-            Value { role, .. } => {
+            LineValue { role, .. } => {
                 let text;
                 (text, rest) = string(rest)?;
-                if role == Role::Text {
+                if role == ValueRole::Text {
                     texts.push(text);
                 }
             }
         }
-        if value.role == Role::Name {
+        if value.role == ValueRole::Name {
             name = begin..line.len() - rest.len();
             fits &= (1..=LONGEST_NAME).contains(&name.len());
         }
@@ -131,11 +136,11 @@ fn unescape<'a>(escape: &'a [u8], text: &mut Vec<u8>) -> Option<&'a [u8]> {
 }
 
 /// `invert_code_forms`: None if the form is foreign.
-pub(crate) fn code_form(analysis: &Analysis, form: &str) -> Option<Meaning> {
+pub(crate) fn code_form(analysis: &Analysis, form: &str) -> Option<FormMeaning> {
     let hash = hash_of_key(key_of(form.as_bytes())?);
     match analysis.analyze_token(form) {
-        None => Some(Meaning::NOTHING),
-        Some(term) => Some(Meaning::of_token(code_of(term.as_bytes())?, hash)),
+        None => Some(FormMeaning::NOTHING),
+        Some(term) => Some(FormMeaning::of_token(code_of(term.as_bytes())?, hash)),
     }
 }
 
@@ -153,20 +158,22 @@ pub(crate) fn postings(pairs: &[(u32, u32)]) -> Vec<u32> {
 }
 
 /// Docids and frequencies, by term.
-pub(crate) type Run = BTreeMap<String, Vec<(u32, u32)>>;
+pub(crate) type TwinRun = BTreeMap<String, Vec<(u32, u32)>>;
 
 /// What the pieces of a batch from docid `first` on count; their postings are added to `run`.
 pub(crate) fn invert(
     analysis: &Analysis,
     pieces: &[PieceText],
     first: u32,
-    run: &mut Run,
-) -> Vec<Counted> {
+    run: &mut TwinRun,
+) -> Vec<CountedBatch> {
     let mut docid = first;
     let mut all = Vec::new();
     for piece in pieces {
-        let (mut lists, mut sketch) = (Run::new(), Sketch::default());
-        let (mut lengths, mut contents) = (Vec::new(), Vec::new());
+        let mut lists = TwinRun::new();
+        let mut sketch = Sketch::default();
+        let mut lengths = Vec::new();
+        let mut contents = Vec::new();
         let ends = piece.starts.iter().skip(1).copied().chain([piece.bytes.len() as u32]);
         for (&start, end) in piece.starts.iter().zip(ends) {
             let text = &piece.bytes[start as usize..end as usize];
@@ -198,7 +205,7 @@ pub(crate) fn invert(
             forms: sketch,
         };
         let codes = lengths.iter().map(|&length| code_below(length)).collect();
-        all.push(Counted { counts, lengths, codes, contents, documents: None });
+        all.push(CountedBatch { counts, lengths, codes, contents, documents: None });
         for (term, list) in lists {
             run.entry(term).or_default().extend(list);
         }

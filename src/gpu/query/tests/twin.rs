@@ -1,7 +1,7 @@
 //! The twin of `kernels/query.cu` in plain Rust: sums of upper bounds, exact scores, and the best k
 //! of a query, by the definitions alone.
 
-use super::list::{DeviceList, Placed, Windows};
+use super::list::{DeviceList, PlacedList, Windows};
 use super::plan::{QueryRecord, TermRecord};
 use crate::query::top_k::Hit;
 use crate::score::bm25::score;
@@ -20,7 +20,7 @@ impl<'a> Memory<'a> {
     }
 
     fn list(&self, term: &TermRecord) -> DeviceList<'a> {
-        let placed = Placed { postings: term.postings, exceptions: term.exceptions };
+        let placed = PlacedList { postings: term.postings, exceptions: term.exceptions };
         DeviceList::new(self.windows, placed, &self.arena[term.place as usize..])
     }
 
@@ -29,7 +29,8 @@ impl<'a> Memory<'a> {
         let mut hits = Vec::new();
         for window in 0..self.windows.len() {
             let size = 1usize << self.windows.bits;
-            let (mut sums, mut matched) = (vec![0.0f32; size], vec![0; size]);
+            let mut sums = vec![0.0f32; size];
+            let mut matched = vec![0; size];
             let first = (window << self.windows.bits) as u32;
             for term in self.terms(record) {
                 let list = self.list(term);

@@ -1,20 +1,20 @@
 //! The twin of the kernel in plain Rust, on postings that are not coded.
 
-use crate::gpu::methods::batch::Found;
+use crate::gpu::methods::batch::FoundHits;
 use crate::query::top_k::Hit;
 use crate::score::bm25::score;
 use crate::score::wang::is_over;
 
 /// Postings are (docid, tf) of the whole list, rising.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Term<'a> {
+pub(crate) struct WangTwinTerm<'a> {
     pub weight: f32,
     pub postings: &'a [(u32, u32)],
     /// How many of the first ones are on the device.
     pub there: usize,
 }
 
-impl<'a> Term<'a> {
+impl<'a> WangTwinTerm<'a> {
     fn there(&self) -> &'a [(u32, u32)] {
         &self.postings[..self.there]
     }
@@ -27,7 +27,7 @@ impl<'a> Term<'a> {
 
 /// By docid.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Worth<'a> {
+pub(crate) struct TwinWorth<'a> {
     pub norms: &'a [f32],
     pub statics: &'a [f32],
     pub globals: &'a [f32],
@@ -38,16 +38,17 @@ pub(crate) struct Worth<'a> {
 /// # Panics
 /// If there is no term.
 pub(crate) fn by_rounds(
-    terms: &[Term<'_>],
-    worth: Worth<'_>,
+    terms: &[WangTwinTerm<'_>],
+    worth: TwinWorth<'_>,
     k: usize,
     round: usize,
-) -> (Found, u32) {
+) -> (FoundHits, u32) {
     let documents = worth.norms.len() as u32;
     let cut = terms.iter().filter(|term| term.there < term.postings.len());
     let cut = cut.map(|term| term.there().last().map_or(0, |last| last.0 + 1)).min();
     let shortest = terms.iter().min_by_key(|term| term.postings.len()).expect("a term").there();
-    let (mut hits, mut rounds): (Vec<Hit>, u32) = (Vec::new(), 0);
+    let mut hits: Vec<Hit> = Vec::new();
+    let mut rounds: u32 = 0;
     let mut rest = cut;
     for begin in (0..shortest.len()).step_by(round) {
         rounds += 1;
@@ -55,7 +56,8 @@ pub(crate) fn by_rounds(
         for &(docid, _) in &shortest[begin..end] {
             let tfs: Option<Vec<u32>> = terms.iter().map(|term| term.tf(docid)).collect();
             let Some(tfs) = tfs else { continue };
-            let (mut sum, norm) = (worth.statics[docid as usize], worth.norms[docid as usize]);
+            let mut sum = worth.statics[docid as usize];
+            let norm = worth.norms[docid as usize];
             terms.iter().zip(tfs).for_each(|(term, tf)| sum += score(term.weight, tf, norm));
             hits.push(Hit { docid, score: sum });
         }
@@ -74,5 +76,5 @@ pub(crate) fn by_rounds(
             break;
         }
     }
-    (Found { hits, rest }, rounds)
+    (FoundHits { hits, rest }, rounds)
 }

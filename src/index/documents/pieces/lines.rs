@@ -1,7 +1,7 @@
 //! Documents of lines that a device has read. The device gives the ends of lines and their names;
 //! the threads that write the documents make columns of these, beside each other.
 
-use super::{PieceDocuments, Room, Rows, made_name_bytes, name_hash};
+use super::{DocumentsRoom, PieceDocuments, Rows, made_name_bytes, name_hash};
 use crate::dictionary::device::lines::DeviceLines;
 use crate::dictionary::device::text_buffers::TextBuffer;
 use crate::index::documents::Location;
@@ -105,7 +105,8 @@ impl ReadLines {
     fn places(&self) -> impl Iterator<Item = Location> {
         let Self { columns, lines, of, .. } = self;
         let first = lines.start.checked_sub(1).map_or(0, |before| columns.ends()[before]);
-        let (mut begin, end_bytes) = (first, of.shape.end_bytes() as u32);
+        let mut begin = first;
+        let end_bytes = of.shape.end_bytes() as u32;
         columns.ends()[lines.clone()].iter().map(move |&end| {
             let offset = of.offset + u64::from(begin - first);
             let bytes = end - std::mem::replace(&mut begin, end) - end_bytes;
@@ -146,8 +147,9 @@ impl PieceDocuments {
     /// Makes rows of lines, column by column.
     pub(super) fn read_lines(&mut self) {
         let Some(unread) = self.unread.take() else { return };
-        let (documents, name_bytes) = (unread.len(), unread.names.len());
-        self.reserve(Room { documents, counted: 0, name_bytes });
+        let documents = unread.len();
+        let name_bytes = unread.names.len();
+        self.reserve(DocumentsRoom { documents, counted: 0, name_bytes });
         let Rows { names, ends, is_nameless, lines, locations, .. } = &mut self.rows;
         let lengths = &unread.columns.name_lengths()[unread.lines.clone()];
         *is_nameless |= lengths.contains(&0);
@@ -178,14 +180,16 @@ impl PieceDocuments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dictionary::device::lines::{LineShape, Role, Value};
+    use crate::dictionary::device::lines::{LineShape, LineValue, ValueRole};
 
     #[test]
     fn lines_are_the_documents_of_their_pieces() {
         let shape = |end: &str| {
-            let value = |role| Value { role, is_number: false };
-            let values: [(&[u8], Value); 2] =
-                [(b"{\"id\":\"", value(Role::Name)), (b"\",\"text\":\"", value(Role::Text))];
+            let value = |role| LineValue { role, is_number: false };
+            let values: [(&[u8], LineValue); 2] = [
+                (b"{\"id\":\"", value(ValueRole::Name)),
+                (b"\",\"text\":\"", value(ValueRole::Text)),
+            ];
             LineShape::of(&values, format!("\"{end}").as_bytes())
         };
         let lines = |input, offset, end| DeviceLines {
@@ -203,7 +207,8 @@ mod tests {
         names.copy_from_slice(all_names);
         let pieces = [lines(0, 3, "}\n"), lines(0, 900, "}\r\n"), lines(4, 0, "}\n")];
         let mut pieces = PieceDocuments::of_batch(columns, &pieces, &[0, 2, 4]);
-        let (name, file) = ("a.jsonl", 7);
+        let name = "a.jsonl";
+        let file = 7;
         let name_bytes =
             |piece: &PieceDocuments| piece.unread.as_ref().unwrap().name_bytes(|_| name.into(), 8);
         // What is not UTF-8 becomes three bytes. The nameless line is the tenth.

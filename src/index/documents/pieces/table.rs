@@ -15,7 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-type Cause = Box<dyn Error + Send + Sync>;
+type TableCause = Box<dyn Error + Send + Sync>;
 
 pub(crate) struct DocumentsDone {
     /// They are not synced: a merge may make them superfluous.
@@ -24,17 +24,17 @@ pub(crate) struct DocumentsDone {
     pub tokens: u64,
     /// Documents without an indexed token.
     pub empty: u64,
-    pub duplicates: Counting,
+    pub duplicates: NameCounting,
     pub skipped: BTreeMap<String, u64>,
     /// Messages of the first of them.
     pub first_skipped: Vec<String>,
 }
 
 /// A thread that counts names that occur more than once, while the last run is encoded.
-pub(crate) struct Counting(Awaited<io::Result<Duplicates>>);
+pub(crate) struct NameCounting(Awaited<io::Result<Duplicates>>);
 
-impl Counting {
-    pub(crate) fn wait(self, directory: &Path) -> Result<Duplicates, Cause> {
+impl NameCounting {
+    pub(crate) fn wait(self, directory: &Path) -> Result<Duplicates, TableCause> {
         let counted = self.0.ended().map_err(|_| "counting the names panicked")?;
         counted.map_err(|e| names_error(directory, &e))
     }
@@ -51,8 +51,8 @@ pub(crate) struct DocumentsTable {
     directory: PathBuf,
     sequencer: Sequencer,
     /// The open run, once it has a document, and what of it is placed.
-    run: Option<(Arc<Run>, DocumentsPlace)>,
-    shared: Arc<Shared>,
+    run: Option<(Arc<TableRun>, DocumentsPlace)>,
+    shared: Arc<SharedTable>,
     documents: u32,
     skipped: BTreeMap<String, u64>,
     first_skipped: Vec<String>,
@@ -62,22 +62,22 @@ pub(crate) struct DocumentsTable {
 }
 
 /// A run that is written; its last owner ends it.
-struct Run {
+struct TableRun {
     number: u32,
     files: PlacedDocuments,
 }
 
 /// What all writers share; the last owner ends the table.
-struct Shared {
+struct SharedTable {
     directory: PathBuf,
     /// Threads that count the names.
     threads: usize,
     names: Names,
-    sum: Mutex<Sum>,
+    sum: Mutex<TableSum>,
 }
 
 #[derive(Default)]
-struct Sum {
+struct TableSum {
     runs: BTreeMap<u32, DocumentsEntry>,
     empty: u64,
     skipped: BTreeMap<String, u64>,
@@ -90,20 +90,21 @@ pub(crate) struct PieceRows {
     place: DocumentsPlace,
     docid: u32,
     lines: u64,
-    run: Arc<Run>,
-    shared: Arc<Shared>,
+    run: Arc<TableRun>,
+    shared: Arc<SharedTable>,
 }
 
 impl DocumentsTable {
     /// A table in the folder of a generation; `threads` count the names.
     pub(crate) fn new(directory: &Path, budget: &Budget, threads: usize) -> Self {
         let names = Names::new(directory, budget.memory / NAMES_SHARE);
-        let (directory, sum) = (directory.to_path_buf(), Mutex::default());
+        let directory = directory.to_path_buf();
+        let sum = Mutex::default();
         Self {
             directory: directory.clone(),
             sequencer: Sequencer::new(budget.run_limit),
             run: None,
-            shared: Arc::new(Shared { directory, threads, names, sum }),
+            shared: Arc::new(SharedTable { directory, threads, names, sum }),
             documents: 0,
             skipped: BTreeMap::new(),
             first_skipped: Vec::new(),
@@ -125,9 +126,10 @@ impl DocumentsTable {
         mut piece: PieceDocuments,
         input_name: impl Fn(u32) -> Cow<'a, str>,
         input_path: impl Fn(u32) -> String,
-    ) -> Result<Option<PieceRows>, Cause> {
+    ) -> Result<Option<PieceRows>, TableCause> {
         if piece.input != self.input {
-            (self.input, self.lines) = (piece.input, 0);
+            self.input = piece.input;
+            self.lines = 0;
         }
         let placement = self.sequencer.place(&piece.counts)?;
         self.note_skipped(strict, std::mem::take(&mut piece.skipped), input_path)?;
@@ -139,14 +141,18 @@ impl DocumentsTable {
             let (run, place) = match &mut self.run {
                 Some(open) => open,
                 none => {
-                    let (number, scratch) = (placement.run, Durability::Scratch);
+                    let number = placement.run;
+                    let scratch = Durability::Scratch;
                     let folder = &self.directory;
                     let files = PlacedDocuments::create(folder, number, scratch, first_input)?;
-                    none.insert((Arc::new(Run { number, files }), DocumentsPlace::default()))
+                    none.insert((Arc::new(TableRun { number, files }), DocumentsPlace::default()))
                 }
             };
-            let (documents, docid) = (piece.documents(), self.documents);
-            let (run, shared, here) = (run.clone(), self.shared.clone(), *place);
+            let documents = piece.documents();
+            let docid = self.documents;
+            let run = run.clone();
+            let shared = self.shared.clone();
+            let here = *place;
             place.documents += documents;
             place.name_bytes += name_bytes;
             self.documents += documents;
@@ -163,7 +169,7 @@ impl DocumentsTable {
         strict: bool,
         skipped: Vec<Skipped>,
         input_path: impl Fn(u32) -> String,
-    ) -> Result<(), Cause> {
+    ) -> Result<(), TableCause> {
         for skipped in skipped {
             let place = input_path(skipped.input);
             let line = match skipped.line {
@@ -183,18 +189,19 @@ impl DocumentsTable {
         Ok(())
     }
 
-    fn end_run(&mut self) -> Result<(), Cause> {
+    fn end_run(&mut self) -> Result<(), TableCause> {
         self.run.take().map_or(Ok(()), |(run, _)| self.shared.leave(run))
     }
 
     /// Ends the last run. Returns the table's sums, unless some of what it placed is not written.
-    pub(crate) fn finish(mut self) -> Result<Option<DocumentsDone>, Cause> {
+    pub(crate) fn finish(mut self) -> Result<Option<DocumentsDone>, TableCause> {
         self.end_run()?;
         let Self { shared, skipped, first_skipped, .. } = self;
         let mut sum = shared.sum();
-        (sum.skipped, sum.first_skipped) = (skipped, first_skipped);
+        sum.skipped = skipped;
+        sum.first_skipped = first_skipped;
         drop(sum);
-        Shared::end(shared)
+        SharedTable::end(shared)
     }
 }
 
@@ -207,7 +214,7 @@ impl PieceRows {
     pub(crate) fn write<'a>(
         self,
         input_name: impl Fn(u32) -> Cow<'a, str>,
-    ) -> Result<Option<DocumentsDone>, Cause> {
+    ) -> Result<Option<DocumentsDone>, TableCause> {
         let Self { mut piece, place, docid, lines, run, shared } = self;
         piece.read_lines();
         let PieceDocuments { mut rows, mut name_hashes, .. } = piece;
@@ -227,19 +234,19 @@ impl PieceRows {
         let empty = rows.lengths.iter().filter(|&&length| length == 0).count();
         shared.sum().empty += empty as u64;
         shared.leave(run)?;
-        Shared::end(shared)
+        SharedTable::end(shared)
     }
 }
 
-impl Shared {
-    fn sum(&self) -> MutexGuard<'_, Sum> {
+impl SharedTable {
+    fn sum(&self) -> MutexGuard<'_, TableSum> {
         // Sums are whole after any panic.
         lock(&self.sum)
     }
 
     /// Ends a run if this is its last owner.
-    fn leave(&self, run: Arc<Run>) -> Result<(), Cause> {
-        if let Some(Run { number, files }) = Arc::into_inner(run) {
+    fn leave(&self, run: Arc<TableRun>) -> Result<(), TableCause> {
+        if let Some(TableRun { number, files }) = Arc::into_inner(run) {
             let entry = files.finish()?;
             self.sum().runs.insert(number, entry);
         }
@@ -247,19 +254,19 @@ impl Shared {
     }
 
     /// The last owner of the table begins to count the names that occur more than once.
-    fn end(shared: Arc<Self>) -> Result<Option<DocumentsDone>, Cause> {
+    fn end(shared: Arc<Self>) -> Result<Option<DocumentsDone>, TableCause> {
         let Some(Self { threads, names, sum, .. }) = Arc::into_inner(shared) else {
             return Ok(None);
         };
         let sum = sum.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Sum { runs, empty, skipped, first_skipped } = sum;
+        let TableSum { runs, empty, skipped, first_skipped } = sum;
         let runs: Vec<DocumentsEntry> = runs.into_values().collect();
         let count = move || {
             // All wait for the lists of the last run.
             give_way();
             names.finish(threads)
         };
-        let duplicates = Counting(Awaited::begin("names", count)?);
+        let duplicates = NameCounting(Awaited::begin("names", count)?);
         Ok(Some(DocumentsDone {
             documents: runs.iter().map(|run| run.documents).sum(),
             tokens: runs.iter().map(|run| run.tokens).sum(),
@@ -293,13 +300,15 @@ impl Rows {
         if !self.is_nameless {
             return bytes;
         }
-        let (mut input, mut file) = (None, 0);
+        let mut input = None;
+        let mut file = 0;
         for (name, (location, line)) in self.names().zip(self.locations.iter().zip(&self.lines)) {
             if !name.is_empty() {
                 continue;
             }
             if input != Some(location.input) {
-                (input, file) = (Some(location.input), input_name(location.input).len());
+                input = Some(location.input);
+                file = input_name(location.input).len();
             }
             bytes += made_name_bytes(file, lines + line);
         }
@@ -313,9 +322,11 @@ impl Rows {
         lines: u64,
     ) -> Vec<u128> {
         use std::fmt::Write;
-        let (mut names, mut ends) = (String::new(), Vec::with_capacity(self.len()));
+        let mut names = String::new();
+        let mut ends = Vec::with_capacity(self.len());
         let mut hashes = Vec::with_capacity(self.len());
-        let (mut input, mut file) = (None, Cow::Borrowed(""));
+        let mut input = None;
+        let mut file = Cow::Borrowed("");
         for (name, (location, line)) in self.names().zip(self.locations.iter().zip(&self.lines)) {
             let start = names.len();
             if name.is_empty() {
@@ -330,13 +341,14 @@ impl Rows {
             ends.push(names.len() as u64);
             hashes.push(name_hash(&names.as_bytes()[start..]));
         }
-        (self.names, self.ends) = (names, ends);
+        self.names = names;
+        self.ends = ends;
         hashes
     }
 }
 
 /// The file of hashes has no name, so the folder's has to do.
-fn names_error(directory: &Path, error: &io::Error) -> Cause {
+fn names_error(directory: &Path, error: &io::Error) -> TableCause {
     format!("{}: cannot keep hashes of the names: {error}", directory.display()).into()
 }
 
@@ -383,7 +395,8 @@ mod tests {
         assert_eq!(done.duplicates.wait(folder.path()).unwrap().count, 1);
         let mut run =
             RunEntry { name: run_name(0), documents: done.documents, ..RunEntry::default() };
-        let (mut runs, mut files) = (done.runs.into_iter(), Vec::new());
+        let mut runs = done.runs.into_iter();
+        let mut files = Vec::new();
         let entry = runs.next().expect("there is one run");
         entry.complete(folder.path(), &mut run, &mut files).unwrap();
         let read = RunDocuments::open(folder.path(), &run, &files).unwrap();

@@ -19,12 +19,12 @@ const STEP_BYTES: usize = WRITE_BUFFER_BYTES;
 const SUMS_IN_MEMORY: usize = 64 << 10;
 
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct FileRoom {
     at: u64,
     bytes: u64,
 }
 
-impl Room {
+impl FileRoom {
     pub(crate) fn bytes(&self) -> usize {
         self.bytes as usize
     }
@@ -48,7 +48,8 @@ impl RoomSums {
     fn add(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             let (here, rest) = bytes.split_at(bytes.len().min(page_rest(self.at) as usize));
-            let (crc, len) = (crc32fast::hash(here), here.len() as u64);
+            let crc = crc32fast::hash(here);
+            let len = here.len() as u64;
             // For a whole page that is cheaper than reading it again.
             self.crc.combine(&crc32fast::Hasher::new_with_initial_len(crc, len));
             self.pages.push(crc);
@@ -63,7 +64,7 @@ fn page_rest(at: u64) -> u64 {
 }
 
 #[derive(Debug)]
-struct Outcome {
+struct FilledOutcome {
     next: u64,
     /// Where the full rooms end, up to the first that is not full.
     at: u64,
@@ -78,7 +79,7 @@ struct Outcome {
     is_over: bool,
 }
 
-impl Outcome {
+impl FilledOutcome {
     fn take(&mut self, place: u64, sums: RoomSums) -> Result<(), IndexError> {
         self.waiting.insert(place, sums);
         while let Some(RoomSums { at: end, crc, pages }) = self.waiting.remove(&self.at) {
@@ -127,7 +128,7 @@ impl Outcome {
 #[derive(Debug)]
 pub struct FilledFile {
     file: StorageFile,
-    outcome: Mutex<Outcome>,
+    outcome: Mutex<FilledOutcome>,
 }
 
 impl FilledFile {
@@ -144,7 +145,7 @@ impl FilledFile {
     /// The file has no body yet.
     pub(crate) fn of(file: StorageFile) -> Self {
         let at = HEADER_BYTES as u64;
-        let outcome = Mutex::new(Outcome {
+        let outcome = Mutex::new(FilledOutcome {
             next: at,
             at,
             crc: crc32fast::Hasher::new(),
@@ -164,30 +165,30 @@ impl FilledFile {
         self
     }
 
-    fn outcome(&self) -> MutexGuard<'_, Outcome> {
+    fn outcome(&self) -> MutexGuard<'_, FilledOutcome> {
         lock(&self.outcome)
     }
 
-    pub(crate) fn room(&self, bytes: u64) -> Room {
+    pub(crate) fn room(&self, bytes: u64) -> FileRoom {
         let mut outcome = self.outcome();
         let at = outcome.next;
         outcome.next = at + bytes;
-        Room { at, bytes }
+        FileRoom { at, bytes }
     }
 
     /// The room at byte `at` of the body, which the caller knows to be its own.
-    pub(crate) fn room_at(&self, at: u64, bytes: u64) -> Room {
+    pub(crate) fn room_at(&self, at: u64, bytes: u64) -> FileRoom {
         let mut outcome = self.outcome();
         let at = HEADER_BYTES as u64 + at;
         outcome.next = outcome.next.max(at + bytes);
-        Room { at, bytes }
+        FileRoom { at, bytes }
     }
 
     /// Fills room with `pieces`, one behind the other, by way of a buffer. [`check`](Self::check)
     /// and [`end`](Self::end) report errors; after one nothing is written.
     pub(crate) fn fill<'a>(
         &self,
-        room: Room,
+        room: FileRoom,
         pieces: impl IntoIterator<Item = &'a [u8]>,
         buffer: &mut Vec<u8>,
     ) {
@@ -273,7 +274,7 @@ impl FilledFile {
     pub(crate) fn end(self) -> Result<(StorageFile, Option<Spill>), IndexError> {
         self.check()?;
         let outcome = self.outcome.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let Outcome { next, at, crc, mut pages, page, .. } = outcome;
+        let FilledOutcome { next, at, crc, mut pages, page, .. } = outcome;
         assert_eq!(next, at, "a part of a file was written by nobody");
         if let (Some(pages), Some(page)) = (&mut pages, page) {
             pages.push(&page.finalize().to_le_bytes())?;

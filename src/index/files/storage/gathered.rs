@@ -1,7 +1,7 @@
 //! Writes a file whose bytes lie in many buffers, in *parts*, each of which has room of its own in
 //! the file, where threads, if any, put it together: most of the work of a large file.
 
-use super::filled::{FilledFile, Room};
+use super::filled::{FileRoom, FilledFile};
 use super::{Spill, StorageFile, WRITE_BUFFER_BYTES, ZEROS};
 use crate::crew::{lock, spawn};
 use crate::index::error::IndexError;
@@ -14,14 +14,14 @@ use std::thread::JoinHandle;
 /// A part with so many bytes is written.
 const PART_BYTES: u64 = WRITE_BUFFER_BYTES as u64;
 
-pub(crate) type Source = Arc<dyn AsRef<[u8]> + Send + Sync>;
+pub(crate) type SharedBytes = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
-enum Piece {
+enum GatheredPiece {
     Zeros(usize),
-    Bytes(Source, Range<usize>),
+    Bytes(SharedBytes, Range<usize>),
 }
 
-impl Piece {
+impl GatheredPiece {
     fn bytes(&self) -> &[u8] {
         match self {
             Self::Zeros(count) => &ZEROS[..*count],
@@ -30,14 +30,14 @@ impl Piece {
     }
 }
 
-struct Part {
-    room: Room,
-    pieces: Vec<Piece>,
+struct GatheredPart {
+    room: FileRoom,
+    pieces: Vec<GatheredPiece>,
 }
 
 struct Writers {
     file: Arc<FilledFile>,
-    parts: Option<Sender<Part>>,
+    parts: Option<Sender<GatheredPart>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -46,7 +46,8 @@ impl Writers {
         let (parts, waiting) = channel();
         let waiting = Arc::new(Mutex::new(waiting));
         let start = |_| {
-            let (file, waiting) = (file.clone(), waiting.clone());
+            let file = file.clone();
+            let waiting = waiting.clone();
             let work = move || write_parts(&file, &waiting);
             spawn("writer", work)
         };
@@ -73,7 +74,7 @@ pub(crate) struct GatheredFile {
     file: Arc<FilledFile>,
     bytes: u64,
     /// Of the part that is not written.
-    pieces: Vec<Piece>,
+    pieces: Vec<GatheredPiece>,
     part_bytes: u64,
     /// Of the part that is gathered here, if there are no threads.
     buffer: Vec<u8>,
@@ -94,7 +95,10 @@ impl GatheredFile {
 
     fn of(file: Arc<FilledFile>, threads: usize) -> Result<Self, IndexError> {
         let writers = Writers::start(&file, threads)?;
-        let (bytes, part_bytes, pieces, buffer) = (0, 0, Vec::new(), Vec::new());
+        let bytes = 0;
+        let part_bytes = 0;
+        let pieces = Vec::new();
+        let buffer = Vec::new();
         Ok(Self { file, bytes, pieces, part_bytes, buffer, writers })
     }
 
@@ -115,11 +119,12 @@ impl GatheredFile {
     pub(crate) fn append(
         &mut self,
         zeros: usize,
-        source: &Source,
+        source: &SharedBytes,
         range: Range<usize>,
     ) -> Result<(), IndexError> {
         let bytes = (zeros + range.len()) as u64;
-        self.pieces.extend([Piece::Zeros(zeros), Piece::Bytes(source.clone(), range)]);
+        self.pieces
+            .extend([GatheredPiece::Zeros(zeros), GatheredPiece::Bytes(source.clone(), range)]);
         self.bytes += bytes;
         self.part_bytes += bytes;
         if self.part_bytes < PART_BYTES { Ok(()) } else { self.end_part() }
@@ -130,7 +135,7 @@ impl GatheredFile {
             return Ok(());
         }
         let room = self.file.room(std::mem::take(&mut self.part_bytes));
-        let part = Part { room, pieces: std::mem::take(&mut self.pieces) };
+        let part = GatheredPart { room, pieces: std::mem::take(&mut self.pieces) };
         match &self.writers.parts {
             // The threads take parts until there are no more, whatever fails.
             Some(parts) => _ = parts.send(part),
@@ -162,7 +167,7 @@ impl Drop for Writers {
     }
 }
 
-fn write_parts(file: &FilledFile, parts: &Mutex<Receiver<Part>>) {
+fn write_parts(file: &FilledFile, parts: &Mutex<Receiver<GatheredPart>>) {
     let mut buffer = Vec::new();
     loop {
         let part = lock(parts).recv();
@@ -171,6 +176,10 @@ fn write_parts(file: &FilledFile, parts: &Mutex<Receiver<Part>>) {
     }
 }
 
-fn write_part(file: &FilledFile, Part { room, pieces }: Part, buffer: &mut Vec<u8>) {
-    file.fill(room, pieces.iter().map(Piece::bytes), buffer);
+fn write_part(
+    file: &FilledFile,
+    GatheredPart { room, pieces }: GatheredPart,
+    buffer: &mut Vec<u8>,
+) {
+    file.fill(room, pieces.iter().map(GatheredPiece::bytes), buffer);
 }

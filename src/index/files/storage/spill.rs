@@ -64,7 +64,7 @@ impl Spill {
 mod tests {
     use super::*;
     use crate::index::files::storage::Durability;
-    use crate::index::format::{Header, Kind};
+    use crate::index::format::{FileHeader, FileKind};
 
     #[test]
     fn what_is_poured_is_what_was_pushed() {
@@ -80,7 +80,7 @@ mod tests {
             assert_eq!(folder.path().join("spill").exists(), expected.len() > limit);
             let mut to = StorageFile::create(folder.path(), "to", Durability::Scratch).unwrap();
             spill.pour(&mut to).unwrap();
-            to.finish(Header { kind: Kind::Ends, values: [0; 5], last: 0 }).unwrap();
+            to.finish(FileHeader { kind: FileKind::Ends, values: [0; 5], last: 0 }).unwrap();
             assert!(!folder.path().join("spill").exists());
             assert_eq!(std::fs::read(folder.path().join("to")).unwrap()[64..], expected);
         }

@@ -1,11 +1,11 @@
 //! Tests of the files of an index: one by one, in rooms, and gathered from parts.
 
 use super::*;
-use crate::index::format::{Kind, PAGE_BYTES};
+use crate::index::format::{FileKind, PAGE_BYTES};
 use proptest::prelude::*;
 
-fn header() -> Header {
-    Header { kind: Kind::Names, values: [1, 2, 3, 0, 0], last: 0 }
+fn header() -> FileHeader {
+    FileHeader { kind: FileKind::Names, values: [1, 2, 3, 0, 0], last: 0 }
 }
 
 #[test]
@@ -44,7 +44,8 @@ fn parts_that_threads_write_are_the_file_of_one() {
         // Every fourth part is written by the same thread.
         std::thread::scope(|scope| {
             for thread in 0..4 {
-                let (placed, body) = (&placed, &body);
+                let placed = &placed;
+                let body = &body;
                 scope.spawn(move || {
                     let mut buffer = Vec::new();
                     for at in (thread * part..body.len()).step_by(4 * part) {
@@ -171,7 +172,8 @@ proptest! {
         let rest = taken.split_off(halves);
         std::thread::scope(|scope| {
             for half in [taken, rest] {
-                let (filled, bytes) = (&filled, &bytes);
+                let filled = &filled;
+                let bytes = &bytes;
                 scope.spawn(move || {
                     let mut buffer = Vec::new();
                     for (room, range) in half {
@@ -222,12 +224,12 @@ fn what_is_gathered_is_the_same_file() {
                 let mut source = vec![7; 3];
                 source.extend(bytes(i));
                 let end = source.len();
-                let source: Source = Arc::new(source);
+                let source: SharedBytes = Arc::new(source);
                 file.append(zeros, &source, 3..end).unwrap();
                 zeros =
                     file.body_bytes().next_multiple_of(16) as usize - file.body_bytes() as usize;
             }
-            file.append(zeros, &(Arc::new(Vec::new()) as Source), 0..0).unwrap();
+            file.append(zeros, &(Arc::new(Vec::new()) as SharedBytes), 0..0).unwrap();
             let (file, sums) = file.end().unwrap();
             let sums = std::cell::RefCell::new(sums);
             let found = entry(&name, file, &|file| {

@@ -50,8 +50,10 @@ proptest! {
             .filter(|(docid, _)| !deleted.contains(docid))
             .map(|(_, terms)| terms.clone())
             .collect();
-        let (index, rest) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let (index, rest) = (index.path(), rest.path());
+        let index = tempfile::tempdir().unwrap();
+        let rest = tempfile::tempdir().unwrap();
+        let index = index.path();
+        let rest = rest.path();
         let first = build(index, &collection, &cuts);
         let expected = build(rest, &left, &[]);
 
@@ -81,7 +83,7 @@ proptest! {
             let generation = current(index).unwrap().unwrap();
             fs::read(generation.join(run_file("000000", kind))).unwrap()
         };
-        for kind in [Kind::Lexicon, Kind::Postings, Kind::Lengths] {
+        for kind in [FileKind::Lexicon, FileKind::Postings, FileKind::Lengths] {
             prop_assert!(files(index, kind) == files(rest, kind), "{:?}", kind);
         }
     }
@@ -100,7 +102,8 @@ proptest! {
         let collection = collection(seed, 300, 100);
         let left: Vec<u32> = (0..300).filter(|docid| !deleted.contains(docid)).collect();
         let rest: Collection = left.iter().map(|&docid| collection[docid as usize].clone()).collect();
-        let (index, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let index = tempfile::tempdir().unwrap();
+        let other = tempfile::tempdir().unwrap();
         let mut cuts = cuts;
         cuts.sort_unstable();
         let first = build(index.path(), &collection, &cuts);

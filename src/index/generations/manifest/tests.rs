@@ -1,5 +1,5 @@
 use super::*;
-use crate::index::format::{Kind, run_file};
+use crate::index::format::{FileKind, run_file};
 use crate::index::generations::manifest::summary::Summary;
 use std::fs;
 
@@ -15,7 +15,7 @@ fn example() -> Manifest {
         inputs: 1,
         deleted: None,
     };
-    let names = ["000000", "000001"].map(|run| Kind::OF_RUN.map(|kind| run_file(run, kind)));
+    let names = ["000000", "000001"].map(|run| FileKind::OF_RUN.map(|kind| run_file(run, kind)));
     let file = |name: &String| FileEntry { name: name.clone(), bytes: 64, crc32: 0xabc };
     Manifest {
         format: VERSION,

@@ -8,11 +8,12 @@ use std::borrow::Borrow;
 use std::cell::Cell;
 use std::io::{self, Write};
 
-pub(crate) type Take<'a> = dyn FnMut(&[u8]) -> Result<(), IndexError> + 'a;
+pub(crate) type TakeBytes<'a> = dyn FnMut(&[u8]) -> Result<(), IndexError> + 'a;
 
 /// Hands a manifest of either kind to `take` piece by piece, its checksum last.
-pub(crate) fn seal(manifest: &impl Serialize, take: &mut Take<'_>) -> Result<(), IndexError> {
-    let (buffer, crc) = (Vec::new(), crc32fast::Hasher::new());
+pub(crate) fn seal(manifest: &impl Serialize, take: &mut TakeBytes<'_>) -> Result<(), IndexError> {
+    let buffer = Vec::new();
+    let crc = crc32fast::Hasher::new();
     let mut pieces = Pieces { take, buffer, crc, failed: None };
     let laid = manifest.serialize(&mut serde_json::Serializer::pretty(&mut pieces));
     if let Some(failed) = pieces.failed {
@@ -41,7 +42,7 @@ const END: &[u8] = b"\n}";
 
 /// Passes the text on but for the last bytes, where the checksum will stand.
 struct Pieces<'a, 'b> {
-    take: &'a mut Take<'b>,
+    take: &'a mut TakeBytes<'b>,
     buffer: Vec<u8>,
     crc: crc32fast::Hasher,
     failed: Option<IndexError>,

@@ -4,7 +4,7 @@
 use super::{BODY, Check};
 use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
-use crate::index::format::{Kind, run_file};
+use crate::index::format::{FileKind, run_file};
 use crate::index::generations::manifest::RunEntry;
 
 pub(crate) fn count_empty(documents: &RunDocuments, deletions: &Deletions) -> u64 {
@@ -32,13 +32,13 @@ impl Check<'_> {
         let tokens: u64 = deleted.map(|(_, tokens)| u64::from(*tokens)).sum();
         let found = deletions.totals().tokens;
         if tokens != found {
-            self.damaged(&run_file(&run.name, Kind::Deletions), 32, tokens, found);
+            self.damaged(&run_file(&run.name, FileKind::Deletions), 32, tokens, found);
         }
         let words = u64::from(run.documents).div_ceil(64);
         let lists = deletions.lists() as u64;
         if run.deleted.is_some() {
             let end = BODY + 8 * words + 12 * lists;
-            self.zeros(&run_file(&run.name, Kind::Deletions), end);
+            self.zeros(&run_file(&run.name, FileKind::Deletions), end);
         }
     }
 
@@ -48,10 +48,10 @@ impl Check<'_> {
         let ends = self.note(documents.check_ends());
         let tokens: u64 = documents.lengths().iter().map(|tokens| u64::from(*tokens)).sum();
         if tokens != documents.tokens() {
-            self.damaged(&name(Kind::Lengths), 24, tokens, documents.tokens());
+            self.damaged(&name(FileKind::Lengths), 24, tokens, documents.tokens());
         }
-        self.zeros(&name(Kind::Lengths), BODY + 2 * u64::from(documents.len()));
-        self.zeros(&name(Kind::Names), BODY + documents.name_section().len() as u64);
+        self.zeros(&name(FileKind::Lengths), BODY + 2 * u64::from(documents.len()));
+        self.zeros(&name(FileKind::Names), BODY + documents.name_section().len() as u64);
         if ends.is_some() {
             self.names(run, &documents);
         }
@@ -61,12 +61,12 @@ impl Check<'_> {
             if location.input >= run.inputs && !self.full() {
                 let expected = format!("an input below {}", run.inputs);
                 let at = BODY + 16 * docid + 12;
-                self.damaged(&name(Kind::Locations), at, expected, location.input);
+                self.damaged(&name(FileKind::Locations), at, expected, location.input);
             }
         }
         if inputs < u64::from(run.inputs) {
             let expected = format!("a document in input {}", run.inputs - 1);
-            self.damaged(&name(Kind::Locations), BODY, expected, "none");
+            self.damaged(&name(FileKind::Locations), BODY, expected, "none");
         }
         Some(documents)
     }
@@ -76,7 +76,7 @@ impl Check<'_> {
         for docid in 0..documents.len() {
             let Some(name) = documents.name(docid) else {
                 let at = BODY + 8 * u64::from(docid);
-                let file = run_file(&run.name, Kind::Ends);
+                let file = run_file(&run.name, FileKind::Ends);
                 self.damaged(&file, at, "an end among the names", "none");
                 return;
             };
@@ -84,7 +84,7 @@ impl Check<'_> {
                 && !self.full()
             {
                 let at = start + error.valid_up_to() as u64;
-                let file = run_file(&run.name, Kind::Names);
+                let file = run_file(&run.name, FileKind::Names);
                 self.damaged(&file, at, "a name in UTF-8", name.escape_ascii());
             }
             start += name.len() as u64;

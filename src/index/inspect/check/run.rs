@@ -12,7 +12,7 @@ use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
 use crate::index::format::{
-    IMPORTED, Kind, MAX_TERM_BYTES, POSTINGS_SLACK, list_pages, padding, run_file,
+    FileKind, IMPORTED, MAX_TERM_BYTES, POSTINGS_SLACK, list_pages, padding, run_file,
 };
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, parts_of};
@@ -30,13 +30,13 @@ const PARTS: usize = 16;
 const TERM_COST: u64 = 6;
 
 /// The documents' lengths less the term frequencies that were read.
-struct Tokens {
+struct TokensLeft {
     left: Vec<u32>,
     /// The first document that has more tokens in the lists than its length.
     overdrawn: Option<u32>,
 }
 
-impl Tokens {
+impl TokensLeft {
     fn take(&mut self, docids: &[u32], tfs: &[u32]) {
         for (docid, tf) in docids.iter().zip(tfs) {
             match self.left.get_mut(*docid as usize) {
@@ -71,12 +71,12 @@ impl Check<'_> {
         }
         let Some(run) = self.note(Run::open_unverified(self.generation, entry)) else { return };
         self.problems.extend(run.check_form(&self.manifest.settings).err());
-        let lexicon = run_file(&entry.name, Kind::Lexicon);
+        let lexicon = run_file(&entry.name, FileKind::Lexicon);
         let header = run.lexicon().header();
         self.zeros(&lexicon, BODY + header.block_bytes);
         let lists_end = BODY + header.list_bytes;
         let slack = padding(lists_end) + POSTINGS_SLACK;
-        let postings = run_file(&entry.name, Kind::Postings);
+        let postings = run_file(&entry.name, FileKind::Postings);
         self.zero_bytes(&postings, lists_end, slack);
         let sums = 4 * list_pages(header.list_bytes);
         self.zeros(&postings, run.postings_header().sums_start() + sums);
@@ -86,7 +86,7 @@ impl Check<'_> {
             return;
         }
         let left = lengths.map_or_else(Vec::new, <[u32]>::to_vec);
-        let mut tokens = Tokens { left, overdrawn: None };
+        let mut tokens = TokensLeft { left, overdrawn: None };
         let terms = LexiconStream::open(run.lexicon().path(), WINDOW_BYTES);
         let all_read = self.note(terms).is_some_and(|mut terms| {
             let take = |docids: &[u32], tfs: &[u32]| tokens.take(docids, tfs);
@@ -109,14 +109,16 @@ impl Check<'_> {
     /// Whether threads find nothing wrong with the terms, the lists and the lengths of their
     /// documents. Also false if there is only one thread, or little to read.
     pub(crate) fn lists_are_whole(&self, (entry, run): (&RunEntry, &Run), lengths: &[u32]) -> bool {
-        let (lexicon, Share { threads, least }) = (run.lexicon(), self.share);
+        let lexicon = run.lexicon();
+        let Share { threads, least } = self.share;
         if threads < 2 {
             return false;
         }
         let weight = |terms: u64, lists: u64| terms.saturating_mul(TERM_COST).saturating_add(lists);
         let parts = parts_of(lexicon.path(), (least, threads * PARTS), weight);
         let Some(parts) = parts.ok().filter(|parts| parts.len() > 1) else { return false };
-        let (is_wrong, sums) = (AtomicBool::new(false), [const { AtomicU64::new(0) }; 3]);
+        let is_wrong = AtomicBool::new(false);
+        let sums = [const { AtomicU64::new(0) }; 3];
         let read = |collections: Range<u16>| {
             let mut part = Check { problems: Vec::new(), ..*self };
             let mut terms = LexiconStream::open_part(lexicon.path(), WINDOW_BYTES, collections)?;
@@ -137,8 +139,8 @@ impl Check<'_> {
                 is_wrong.store(true, Relaxed);
             }
         });
-        let (header, [terms, postings, tokens]) =
-            (lexicon.header(), sums.map(AtomicU64::into_inner));
+        let header = lexicon.header();
+        let [terms, postings, tokens] = sums.map(AtomicU64::into_inner);
         !is_wrong.into_inner()
             && (terms, postings) == (header.terms, header.postings)
             && (!self.has_tokens() || tokens == weighted((0..).zip(lengths)))
@@ -154,7 +156,8 @@ impl Check<'_> {
     ) -> bool {
         let path = run.lexicon().path();
         // Where the lists of the terms before end.
-        let (mut all_read, mut lists_end) = (true, terms.term().list.offset);
+        let mut all_read = true;
+        let mut lists_end = terms.term().list.offset;
         loop {
             let place = terms.position();
             match self.note(terms.advance()) {
@@ -180,7 +183,8 @@ impl Check<'_> {
             lists_end = term.list.offset.saturating_add(term.list.bytes);
             self.watched.pass(term.list.bytes);
             let start = BODY + term.list.offset;
-            let (mut deleted, list) = (0, term.list);
+            let mut deleted = 0;
+            let list = term.list;
             let read = run.list(list).and_then(|list| {
                 let each = |docids: &[u32], tfs: &[u32]| {
                     take(docids, tfs);
@@ -196,7 +200,7 @@ impl Check<'_> {
             let noted = run.deletions().map_or(0, |deletions| deletions.of_list(&list));
             if is_read && deleted != noted as usize {
                 let expected = format!("{deleted} postings of the list at {start}");
-                self.damaged(&run_file(&entry.name, Kind::Deletions), BODY, expected, noted);
+                self.damaged(&run_file(&entry.name, FileKind::Deletions), BODY, expected, noted);
             }
             if self.full() {
                 return false;
@@ -204,9 +208,9 @@ impl Check<'_> {
         }
     }
 
-    fn lengths(&mut self, entry: &RunEntry, lengths: &[u32], tokens: &Tokens) {
+    fn lengths(&mut self, entry: &RunEntry, lengths: &[u32], tokens: &TokensLeft) {
         let place = |docid: usize| BODY + 2 * docid as u64;
-        let file = run_file(&entry.name, Kind::Lengths);
+        let file = run_file(&entry.name, FileKind::Lengths);
         if let Some(docid) = tokens.overdrawn {
             let found = lengths.get(docid as usize).copied().unwrap_or(0);
             let expected = format!("more tokens, as run {} has them", entry.name);

@@ -1,6 +1,6 @@
 use super::*;
 use crate::index::documents::RunDocuments;
-use crate::index::format::{Header, Kind, run_file};
+use crate::index::format::{FileHeader, FileKind, run_file};
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::run::Run;
 use crate::index::testing::{build, collection};
@@ -116,7 +116,8 @@ fn what_is_found_does_not_depend_on_the_threads() {
     let documents = RunDocuments::open_unverified(&generation, entry).unwrap();
     let is_whole = |threads| {
         let manifest = read_manifest(&generation).unwrap();
-        let (share, watched) = (Share { threads, least: 1 }, &Stop::default());
+        let share = Share { threads, least: 1 };
+        let watched = &Stop::default();
         let check = Check {
             generation: &generation,
             manifest: &manifest,
@@ -127,7 +128,8 @@ fn what_is_found_does_not_depend_on_the_threads() {
         check.lists_are_whole((entry, &run), documents.lengths())
     };
     assert!(is_whole(2) && is_whole(3) && !is_whole(1), "one thread need not read twice");
-    let kinds = [Kind::Lexicon, Kind::Postings, Kind::Lengths].map(|kind| run_file("000000", kind));
+    let kinds = [FileKind::Lexicon, FileKind::Postings, FileKind::Lengths]
+        .map(|kind| run_file("000000", kind));
     for (name, step) in kinds.iter().zip([331, 157, 23]) {
         let good = fs::read(generation.join(name)).unwrap();
         let header = 8 * 60..8 * 64;
@@ -218,7 +220,8 @@ fn sealed(generation: &Path, name: &str, bytes: &[u8]) {
     replace(&generation.join(name), &bytes);
     let mut manifest = read_manifest(generation).unwrap();
     let file = manifest.files.iter_mut().find(|file| file.name == name).unwrap();
-    (file.bytes, file.crc32) = (bytes.len() as u64, crc32fast::hash(&bytes));
+    file.bytes = bytes.len() as u64;
+    file.crc32 = crc32fast::hash(&bytes);
     fs::write(generation.join(MANIFEST), manifest.encode()).unwrap();
 }
 
@@ -291,12 +294,12 @@ fn a_run_of_another_codec_is_found() {
 fn documents_that_lie_are_found() {
     let (folder, generation) = tiny();
     let changes = [
-        (Kind::Names, BODY, 0xff, "a name in UTF-8"),
-        (Kind::Locations, BODY + 12, 3, "an input below 3"),
-        (Kind::Lengths, 24, 0xff, "found"),
-        (Kind::Lengths, BODY + 20, 0xff, "tokens"),
-        (Kind::Ends, BODY, 0xff, "an end"),
-        (Kind::Hashes, 16, 1, "found 1"),
+        (FileKind::Names, BODY, 0xff, "a name in UTF-8"),
+        (FileKind::Locations, BODY + 12, 3, "an input below 3"),
+        (FileKind::Lengths, 24, 0xff, "found"),
+        (FileKind::Lengths, BODY + 20, 0xff, "tokens"),
+        (FileKind::Ends, BODY, 0xff, "an end"),
+        (FileKind::Hashes, 16, 1, "found 1"),
     ];
     for (kind, at, value, expected) in changes {
         let name = &run_file("000000", kind);
@@ -309,8 +312,8 @@ fn documents_that_lie_are_found() {
         assert!(found, "{name}: {problems:?}");
         sealed(&generation, name, &good);
     }
-    let path = generation.join(run_file("000000", Kind::Names));
-    Header::parse(&path, Kind::Names, &fs::read(&path).unwrap()).unwrap();
+    let path = generation.join(run_file("000000", FileKind::Names));
+    FileHeader::parse(&path, FileKind::Names, &fs::read(&path).unwrap()).unwrap();
     check(folder.path()).unwrap();
 }
 

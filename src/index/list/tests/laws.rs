@@ -14,14 +14,16 @@ proptest! {
         postings.retain(|(docid, _)| *docid < KEPT);
         prop_assume!(!postings.is_empty());
         let codes: Vec<u8> = lengths().into_iter().map(code_below).collect();
-        let (mut folded, mut next) = (Vec::new(), 0);
+        let mut folded = Vec::new();
+        let mut next = 0;
         for &(docid, tf) in &postings {
             crate::codec::folded::put(docid - next, tf, &mut folded);
             next = docid + 1;
         }
         let mut encoder = ListEncoder::of_form(form);
         for _ in 0..2 {
-            let (mut at, mut bytes) = (0, Vec::new());
+            let mut at = 0;
+            let mut bytes = Vec::new();
             while at < folded.len() {
                 encoder.push_folded(&folded, &mut at, &codes, enough).unwrap();
                 bytes.append(encoder.payload());
@@ -54,7 +56,8 @@ proptest! {
         let view = ListView::of_form(form, df, size, &bytes).unwrap();
         let mut all = Postings::new();
         let kept = list.iter().all(|&(docid, _)| docid < KEPT);
-        let (documents, lengths) = (if kept { KEPT } else { u32::MAX }, lengths());
+        let documents = if kept { KEPT } else { u32::MAX };
+        let lengths = lengths();
         let lengths = kept.then_some(&lengths[..]);
         let checked = view.check(documents, lengths, |docids, tfs| {
             all.extend(docids.iter().copied().zip(tfs.iter().copied()));
@@ -71,7 +74,8 @@ proptest! {
         stretches in prop::collection::vec(0..700usize, 1..6),
         before in 0..1000u32,
     ) {
-        let (mut one_by_one, mut at_once) = (ListEncoder::of_form(form), ListEncoder::of_form(form));
+        let mut one_by_one = ListEncoder::of_form(form);
+        let mut at_once = ListEncoder::of_form(form);
         let list: Postings =
             list.into_iter().filter(|&(docid, _)| docid < u32::MAX - before).collect();
         let code = |docid: u32| (docid % 251) as u8;
@@ -104,7 +108,8 @@ proptest! {
         let view = ListView::of_form(form, df, size, &bytes).unwrap();
         // At a docid of the list, or near one.
         let cut = |cut: &prop::sample::Index| list[cut.index(list.len())].0.saturating_add(shift);
-        let (start, end) = (cut(&cuts[0]).min(cut(&cuts[1])), cut(&cuts[0]).max(cut(&cuts[1])));
+        let start = cut(&cuts[0]).min(cut(&cuts[1]));
+        let end = cut(&cuts[0]).max(cut(&cuts[1]));
         let wanted = |list: &[(u32, u32)]| -> Postings {
             list.iter().copied().filter(|(docid, _)| (start..end).contains(docid)).collect()
         };
@@ -179,7 +184,7 @@ proptest! {
         if form.list_codec() != ListCodec::Bp128 && checked.is_ok() && bytes != sound {
             // Bounds are not checked without lengths; all else is checked byte for byte.
             let (_, _, again) = encode_as(form, &decode_as(form, df, size, &bytes, u32::MAX)?, 1);
-            let bounds = Layout::new(form, df, size)?.bounds as usize;
+            let bounds = ListLayout::new(form, df, size)?.bounds as usize;
             prop_assert_eq!(&again[..bounds], &bytes[..bounds]);
         }
         if let Ok(read) = decode_as(form, df, size, &bytes, documents) {

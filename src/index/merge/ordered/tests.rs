@@ -123,7 +123,8 @@ proptest! {
             let expected: Vec<_> = sorted.iter().map(|&at| before[at].clone()).collect();
             prop_assert!(contents(index, &all) == expected, "{:?}", order);
             let live = current(index).unwrap().unwrap();
-            let (run, files) = (&manifest.runs[0], &manifest.files);
+            let run = &manifest.runs[0];
+            let files = &manifest.files;
             match RunScores::open(&live, run, files).unwrap() {
                 // A global order leaves ranks behind.
                 None => prop_assert!(!ranked && matches!(order, DocumentOrder::Name | DocumentOrder::Length)),
@@ -202,7 +203,8 @@ fn draft(index: &Path, order: &DocumentOrder) -> (RanksFound, Manifest) {
     for run in 0..manifest.runs.len() {
         draft.link(&live, &manifest, run).unwrap();
     }
-    let (form, stop) = (manifest.settings.form().unwrap(), Stop::default());
+    let form = manifest.settings.form().unwrap();
+    let stop = Stop::default();
     let merging = Merging { memory_bytes: MEMORY, threads: 2, form, stop };
     let found = draft.order(order, &merging).unwrap();
     let settings = manifest.settings.clone();

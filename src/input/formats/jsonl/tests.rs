@@ -4,12 +4,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::dictionary::device::lines::{self, LONGEST_NAME};
-use crate::input::document::Kept;
+use crate::input::document::KeptDocuments;
 
 /// Parses `piece` in every way of scanning.
-fn parse(piece: PieceView<'_>) -> Kept {
+fn parse(piece: PieceView<'_>) -> KeptDocuments {
     let mut all = JsonlParser::all().map(|(_, mut parser)| {
-        let mut kept = Kept::default();
+        let mut kept = KeptDocuments::default();
         let line_feeds = parser.parse(piece, &mut kept);
         assert_eq!(line_feeds, memchr::memchr_iter(b'\n', piece.bytes).count() as u64);
         kept
@@ -45,7 +45,7 @@ fn places_count_from_the_piece_and_the_file() {
         (Some("a".into()), b"x".to_vec(), 0, 21, 50),
         (Some("7".into()), b"y\nz".to_vec(), 30, 22, 53),
     ];
-    assert_eq!(kept, Kept { documents, skipped: vec![(26, 52, 3, Skip::NotAnObject)] });
+    assert_eq!(kept, KeptDocuments { documents, skipped: vec![(26, 52, 3, Skip::NotAnObject)] });
 }
 
 /// The line with a letter for each value of its shape: N and T for what names it and its texts, x
@@ -56,11 +56,11 @@ fn shape_of(line: &str) -> Option<String> {
     for (before, value) in shape.values() {
         shown.extend_from_slice(before);
         shown.push(match (value.role, value.is_number) {
-            (lines::Role::Name, false) => b'N',
-            (lines::Role::Name, true) => b'1',
-            (lines::Role::Text, _) => b'T',
-            (lines::Role::Other, false) => b'x',
-            (lines::Role::Other, true) => b'9',
+            (lines::ValueRole::Name, false) => b'N',
+            (lines::ValueRole::Name, true) => b'1',
+            (lines::ValueRole::Text, _) => b'T',
+            (lines::ValueRole::Other, false) => b'x',
+            (lines::ValueRole::Other, true) => b'9',
         });
     }
     shown.extend_from_slice(shape.behind());
@@ -109,7 +109,7 @@ fn strings_and_numbers_are_the_values_of_a_line() {
     let fields = Fields { names: vec!["key".into()], texts: vec!["id".into()] };
     let shape = JsonlParser::with_fields(fields).line_shape(b"{\"id\":\"a\",\"key\":\"b\"}\n");
     let roles: Vec<_> = shape.unwrap().values().map(|(_, value)| value.role).collect();
-    assert_eq!(roles, [lines::Role::Text, lines::Role::Name]);
+    assert_eq!(roles, [lines::ValueRole::Text, lines::ValueRole::Name]);
 }
 
 #[test]
@@ -173,7 +173,8 @@ fn the_record_after_a_bad_one_is_read() {
 #[test]
 fn a_long_text_does_not_keep_its_memory() {
     let line = format!("{{\"text\":\"{}\\n\"}}", "x".repeat(2 * KEPT_BUFFER_BYTES));
-    let (mut parser, mut kept) = (JsonlParser::new(), Kept::default());
+    let mut parser = JsonlParser::new();
+    let mut kept = KeptDocuments::default();
     parser.parse(PieceView::whole(line.as_bytes()), &mut kept);
     assert_eq!(kept.documents[0].1.len(), 2 * KEPT_BUFFER_BYTES + 1);
     assert_eq!(parser.buffers.text.capacity(), 0);
@@ -270,7 +271,8 @@ proptest! {
         let mut places: Vec<_> = kept.documents.iter().map(|d| (d.2, d.4, d.3)).collect();
         places.extend(kept.skipped.iter().map(|s| (s.0, s.1, s.2)));
         places.sort_unstable();
-        let (mut offset, mut expected) = (0, Vec::new());
+        let mut offset = 0;
+        let mut expected = Vec::new();
         for (line, text) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
             if text.iter().any(|byte| !b" \t\r".contains(byte)) {
                 expected.push((offset, line, length_without_return(text)));

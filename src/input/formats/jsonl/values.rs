@@ -2,15 +2,15 @@
 //! strings and numbers. A device that finds the same bytes around other values has found a line
 //! that means the same ([`lines`](crate::dictionary::device::lines)).
 
-use super::{Cursor, JsonlParser, KEPT_BUFFER_BYTES, NO_NAME, Record, Role, Span};
-use crate::dictionary::device::lines::{self, LONGEST_NAME, LineShape, Value, number_bytes};
+use super::{JsonCursor, JsonRecord, JsonlParser, KEPT_BUFFER_BYTES, KeyRole, NO_NAME, Span};
+use crate::dictionary::device::lines::{self, LONGEST_NAME, LineShape, LineValue, number_bytes};
 use std::ops::Range;
 
 impl JsonlParser {
     /// The shape of the first of some lines, if it has one; it depends on the fields asked for.
     pub fn line_shape(&mut self, lines: &[u8]) -> Option<LineShape> {
-        let mut cursor = Cursor { bytes: lines, at: 0, scan: self.scan };
-        let mut record = Record::new();
+        let mut cursor = JsonCursor { bytes: lines, at: 0, scan: self.scan };
+        let mut record = JsonRecord::new();
         let is_right = self.buffers.record(&mut cursor, &mut record).is_ok();
         self.buffers.text.shrink(KEPT_BUFFER_BYTES);
         let name = &record.name;
@@ -30,7 +30,7 @@ impl JsonlParser {
             let role = self.buffers.key(&mut noted.cursor).ok()?;
             noted.value(&role, &record)?;
         }
-        let is_named = noted.values.iter().any(|(_, value)| value.role == lines::Role::Name);
+        let is_named = noted.values.iter().any(|(_, value)| value.role == lines::ValueRole::Name);
         if is_named != (record.name_rank != NO_NAME) {
             return None;
         }
@@ -41,22 +41,22 @@ impl JsonlParser {
 
 /// The values of a line, which is right, each with the bytes before it.
 struct Noted<'a> {
-    cursor: Cursor<'a>,
+    cursor: JsonCursor<'a>,
     /// Where the last value ended.
     from: usize,
-    values: Vec<(&'a [u8], Value)>,
+    values: Vec<(&'a [u8], LineValue)>,
 }
 
 impl Noted<'_> {
-    fn note(&mut self, value: Range<usize>, role: lines::Role, is_number: bool) {
+    fn note(&mut self, value: Range<usize>, role: lines::ValueRole, is_number: bool) {
         let before = &self.cursor.bytes[self.from..value.start];
-        self.values.push((before, Value { role, is_number }));
+        self.values.push((before, LineValue { role, is_number }));
         self.from = value.end;
     }
 
     /// Steps over the value of a key with this role, and notes its strings and numbers.
-    fn value(&mut self, role: &Role, record: &Record) -> Option<()> {
-        let mut ahead = Cursor { ..self.cursor };
+    fn value(&mut self, role: &KeyRole, record: &JsonRecord) -> Option<()> {
+        let mut ahead = JsonCursor { ..self.cursor };
         ahead.skip_value().ok()?;
         while self.cursor.at < ahead.at {
             match self.cursor.peek()? {
@@ -67,19 +67,20 @@ impl Noted<'_> {
                         continue;
                     }
                     match role {
-                        Role::Text(_) => self.note(range, lines::Role::Text, false),
+                        KeyRole::Text(_) => self.note(range, lines::ValueRole::Text, false),
                         _ if range == record.name.range => {
-                            self.note(range, lines::Role::Name, false)
+                            self.note(range, lines::ValueRole::Name, false)
                         }
                         // Another line may have its name here.
-                        Role::Name(rank) if *rank <= record.name_rank && range.is_empty() => {}
-                        _ => self.note(range, lines::Role::Other, false),
+                        KeyRole::Name(rank) if *rank <= record.name_rank && range.is_empty() => {}
+                        _ => self.note(range, lines::ValueRole::Other, false),
                     }
                 }
                 b'-' | b'0'..=b'9' => {
                     let range = self.cursor.number().ok()?;
                     let is_name = range == record.name.range;
-                    let role = if is_name { lines::Role::Name } else { lines::Role::Other };
+                    let role =
+                        if is_name { lines::ValueRole::Name } else { lines::ValueRole::Other };
                     if number_bytes(&self.cursor.bytes[range.clone()]) == Some(range.len()) {
                         self.note(range, role, true);
                     }
@@ -91,7 +92,7 @@ impl Noted<'_> {
     }
 
     fn is_at_colon(&self) -> bool {
-        let mut behind = Cursor { ..self.cursor };
+        let mut behind = JsonCursor { ..self.cursor };
         behind.space();
         behind.peek() == Some(b':')
     }

@@ -85,7 +85,7 @@ fn escape_begins(marks: u64) -> u64 {
     (even_runs & EVEN) | (odd_runs & !EVEN)
 }
 
-struct Step {
+struct EscapeStep {
     /// Its bytes up to where it stops, without the backslashes, with what escapes stand for.
     squeezed: __m512i,
     bytes: usize,
@@ -100,7 +100,7 @@ struct Step {
 /// Translates the escapes of a step that stops at `behind_end`; `carried` is of the one before.
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi1,bmi2,popcnt")]
 #[inline]
-fn translate(lanes: __m512i, behind_end: u64, carried: u64) -> Step {
+fn translate(lanes: __m512i, behind_end: u64, carried: u64) -> EscapeStep {
     // SAFETY: the first 64 of the table's 128 bytes.
     let table_low = unsafe { _mm512_loadu_si512(ESCAPES.as_ptr().cast()) };
     // SAFETY: the last 64 of the table's 128 bytes.
@@ -122,7 +122,13 @@ fn translate(lanes: __m512i, behind_end: u64, carried: u64) -> Step {
     let before_stop = !stops & stops.wrapping_sub(1);
     let kept = before_stop & !begins;
     let squeezed = _mm512_maskz_compress_epi8(kept, copied);
-    Step { squeezed, bytes: kept.count_ones() as usize, stops, escaped, carried: begins >> 63 }
+    EscapeStep {
+        squeezed,
+        bytes: kept.count_ones() as usize,
+        stops,
+        escaped,
+        carried: begins >> 63,
+    }
 }
 
 /// `Scan::copy` with AVX-512; it leaves `\u` and bad escapes to the caller.
@@ -132,7 +138,8 @@ pub(crate) fn copy_avx512(bytes: &[u8], mut at: usize, out: &mut TextBuffer) -> 
     let mut carried = 0;
     loop {
         let window = out.room(STEP);
-        let (mut from, mut written) = (at, 0);
+        let mut from = at;
+        let mut written = 0;
         // Each step has all of its bytes, and room for them.
         let last = at + bytes[at..].len().min(window.len()) / STEP * STEP;
         let step = loop {
@@ -185,7 +192,8 @@ mod tests {
                 1 => state | state >> 7 | state << 9,
                 _ => [0, 1, u64::MAX, 1 << 63, 3 << 62, !1, EVEN, !EVEN][round / 3 % 8],
             };
-            let (mut expected, mut inside) = (0u64, false);
+            let mut expected = 0u64;
+            let mut inside = false;
             for place in 0..64 {
                 inside = marks >> place & 1 == 1 && !inside;
                 expected |= u64::from(inside) << place;

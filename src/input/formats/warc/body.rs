@@ -77,7 +77,7 @@ impl BodyDecoder {
         };
         self.decoded.clear();
         let mut whole_zstd = false;
-        let mut out = Out { bytes: &mut self.decoded, most: self.most, turn: &mut self.turn };
+        let mut out = BodyOut { bytes: &mut self.decoded, most: self.most, turn: &mut self.turn };
         match coding {
             Coding::Gzip => {
                 self.gzip.reset();
@@ -128,13 +128,13 @@ enum Coding {
     Zstd,
 }
 
-struct Out<'a> {
+struct BodyOut<'a> {
     bytes: &'a mut Vec<u8>,
     most: u64,
     turn: &'a mut Turn,
 }
 
-impl Out<'_> {
+impl BodyOut<'_> {
     /// Makes the body longer, by bytes that are not yet its; tells where these begin.
     fn grow(&mut self) -> Result<usize, BodyError> {
         if self.bytes.len() as u64 > self.most {
@@ -144,7 +144,8 @@ impl Out<'_> {
             self.turn.take(self.bytes.len());
             self.bytes.reserve(STEP_BYTES);
         }
-        let (len, room) = (self.bytes.len(), self.bytes.capacity());
+        let len = self.bytes.len();
+        let room = self.bytes.capacity();
         self.bytes.resize(room.min(len + STEP_BYTES), 0);
         Ok(len)
     }
@@ -159,7 +160,8 @@ impl Out<'_> {
             let before = self.grow()?;
             let mut out = Output::new(&mut self.bytes[before..]);
             let taken = decode(input, &mut out);
-            let (made, full) = (out.made().len(), out.is_full());
+            let made = out.made().len();
+            let full = out.is_full();
             self.bytes.truncate(before + made);
             let Ok(taken) = taken else { return Ok(()) };
             input = &input[taken..];
@@ -188,7 +190,8 @@ fn deflate(
     input: &[u8],
     out: &mut Output<'_>,
 ) -> Result<usize, DecodeError> {
-    let (before, made) = (inflate.total_in(), inflate.total_out());
+    let before = inflate.total_in();
+    let made = inflate.total_out();
     let status = inflate.decompress(input, out.rest(), FlushDecompress::None);
     out.advance((inflate.total_out() - made) as usize);
     let status =

@@ -8,8 +8,8 @@
 //! The search goes over no byte twice: it begins behind the head of the record that is wrong, and
 //! the next begins where it ended.
 
-use super::head::{Head, Seen, VERSION_LINE_BYTES, version_line};
-use crate::input::borders::found::{Found, Gone};
+use super::head::{Seen, VERSION_LINE_BYTES, WarcHead, version_line};
+use crate::input::borders::found::{FoundBorder, Gone};
 use crate::input::document::BYTE_ORDER_MARK;
 use memchr::memmem::Finder;
 use std::sync::LazyLock;
@@ -73,11 +73,11 @@ pub(crate) struct WarcBorders {
     max_document: u64,
     /// Where the record under way begins in the piece.
     record: usize,
-    state: State,
+    state: WarcState,
 }
 
 #[derive(Clone, Copy)]
-enum State {
+enum WarcState {
     Head,
     /// Its content begins and should end here.
     Content {
@@ -92,71 +92,73 @@ enum State {
 
 impl WarcBorders {
     pub(crate) fn new(max_document: u64) -> Self {
-        Self { max_document, record: 0, state: State::Head }
+        Self { max_document, record: 0, state: WarcState::Head }
     }
 
-    pub(crate) fn find(&mut self, bytes: &[u8], least: usize, ended: bool) -> Found {
+    pub(crate) fn find(&mut self, bytes: &[u8], least: usize, ended: bool) -> FoundBorder {
         loop {
             let border = match self.state {
-                State::Head => {
+                WarcState::Head => {
                     match version_line(&bytes[self.record..], ended) {
-                        Seen::Yes => match Head::read(&bytes[self.record..], ended) {
-                            None => return Found::Nothing,
+                        Seen::Yes => match WarcHead::read(&bytes[self.record..], ended) {
+                            None => return FoundBorder::Nothing,
                             Some(head) => self.state = self.behind(&head),
                         },
-                        Seen::No => self.state = State::Search { from: self.record },
-                        Seen::More => return Found::Nothing,
+                        Seen::No => self.state = WarcState::Search { from: self.record },
+                        Seen::More => return FoundBorder::Nothing,
                     }
                     continue;
                 }
                 // Its length may be too long just because it is wrong; the search will tell.
-                State::Content { start, end } if end - self.record as u64 > self.max_document => {
-                    self.state = State::Search { from: start };
+                WarcState::Content { start, end }
+                    if end - self.record as u64 > self.max_document =>
+                {
+                    self.state = WarcState::Search { from: start };
                     continue;
                 }
-                State::Content { start, end } => match after(bytes, end, ended) {
+                WarcState::Content { start, end } => match after(bytes, end, ended) {
                     After::Record(next) => next,
                     After::Other => {
-                        self.state = State::Search { from: start };
+                        self.state = WarcState::Search { from: start };
                         continue;
                     }
-                    After::End | After::More => return Found::Nothing,
+                    After::End | After::More => return FoundBorder::Nothing,
                 },
-                State::Search { from } => {
+                WarcState::Search { from } => {
                     let found = search(bytes, from, ended);
                     let (Ok(end) | Err(end)) = found;
                     if (end - self.record) as u64 > self.max_document {
-                        return Found::Long(self.record);
+                        return FoundBorder::Long(self.record);
                     }
                     match found {
                         Ok(next) => next,
                         Err(from) => {
-                            self.state = State::Search { from };
-                            return Found::Nothing;
+                            self.state = WarcState::Search { from };
+                            return FoundBorder::Nothing;
                         }
                     }
                 }
             };
             self.record = border;
-            self.state = State::Head;
+            self.state = WarcState::Head;
             if border >= least {
-                return Found::End(border);
+                return FoundBorder::End(border);
             }
         }
     }
 
-    fn behind(&self, head: &Head<'_>) -> State {
+    fn behind(&self, head: &WarcHead<'_>) -> WarcState {
         let start = self.record + head.bytes;
         match head.content_length {
-            Some(length) => State::Content { start, end: start as u64 + length },
-            None => State::Search { from: start },
+            Some(length) => WarcState::Content { start, end: start as u64 + length },
+            None => WarcState::Search { from: start },
         }
     }
 
     pub(crate) fn forget(&mut self, gone: usize) {
         // What goes ends at a border, or with the record under way.
         self.record = self.record.saturating_sub(gone);
-        self.state = State::Head;
+        self.state = WarcState::Head;
     }
 
     /// The record's length is not believed here either.

@@ -55,7 +55,7 @@ fn version_line_bytes(bytes: &[u8]) -> Option<bool> {
 /// What the fields say that matter. Values are without white space around them, and empty if a
 /// field is not there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Head<'a> {
+pub(crate) struct WarcHead<'a> {
     /// Length, up to where the record's content begins, in bytes.
     pub(crate) bytes: usize,
     pub(crate) content_length: Option<u64>,
@@ -66,11 +66,11 @@ pub(crate) struct Head<'a> {
     pub(crate) record_id: &'a [u8],
 }
 
-impl<'a> Head<'a> {
+impl<'a> WarcHead<'a> {
     /// Reads the head of the record that `bytes` begin with, by a version line; nothing if it does
     /// not end in them and more may come.
     pub(crate) fn read(bytes: &'a [u8], ended: bool) -> Option<Self> {
-        let mut head = Head::default();
+        let mut head = WarcHead::default();
         // Where the content begins if no field tells its length.
         let mut first_empty = None;
         let mut at = 0;
@@ -108,7 +108,8 @@ impl<'a> Head<'a> {
 
     fn field(&mut self, line: &'a [u8]) {
         let Some(colon) = memchr(b':', line) else { return };
-        let (name, value) = (line[..colon].trim_ascii_end(), line[colon + 1..].trim_ascii());
+        let name = line[..colon].trim_ascii_end();
+        let value = line[colon + 1..].trim_ascii();
         let place = match name.len() {
             9 if name.eq_ignore_ascii_case(b"WARC-Type") => &mut self.kind,
             12 if name.eq_ignore_ascii_case(b"Content-Type") => &mut self.content_type,
@@ -186,14 +187,14 @@ mod tests {
     fn fields_are_found_in_any_case() {
         let bytes = b"WARC/1.0\r\nwarc-type:response\r\nWARC-Target-URI : <http://a/> \r\n\
             content-length: 12\r\nContent-Length: 13\r\nWARC-TREC-ID:\r\nx\r\n\r\nbody";
-        let head = Head::read(bytes, false).unwrap();
+        let head = WarcHead::read(bytes, false).unwrap();
         assert_eq!(&bytes[head.bytes..], b"body");
         assert_eq!(head.kind, b"response");
         assert_eq!(head.content_length, Some(12));
         assert_eq!(head.name(), b"http://a/");
-        assert_eq!(Head { trec_id: b"a-1", ..head }.name(), b"a-1");
-        assert_eq!(Head { record_id: b"<urn:x>", ..Head::default() }.name(), b"urn:x");
-        assert_eq!(Head::default().name(), b"");
+        assert_eq!(WarcHead { trec_id: b"a-1", ..head }.name(), b"a-1");
+        assert_eq!(WarcHead { record_id: b"<urn:x>", ..WarcHead::default() }.name(), b"urn:x");
+        assert_eq!(WarcHead::default().name(), b"");
     }
 
     #[test]
@@ -214,13 +215,13 @@ mod tests {
             ("WARC/1.0\nA: 1", "", None),
             ("WARC/1.0", "", None),
         ] {
-            let head = Head::read(bytes.as_bytes(), true).unwrap();
+            let head = WarcHead::read(bytes.as_bytes(), true).unwrap();
             assert!(bytes[head.bytes..].starts_with(content), "{bytes:?}");
             assert_eq!(head.content_length, length, "{bytes:?}");
         }
         let endless = [&b"WARC/1.0\n"[..], &b"a: b\n".repeat(MOST_HEAD_BYTES)].concat();
-        assert_eq!(Head::read(&endless, false).unwrap().content_length, None);
-        assert_eq!(Head::read(b"WARC/1.0\nContent-Length: 1\n", false), None);
-        assert_eq!(Head::read(b"WARC/1.0\nA: 1\nWARC/1.", false), None);
+        assert_eq!(WarcHead::read(&endless, false).unwrap().content_length, None);
+        assert_eq!(WarcHead::read(b"WARC/1.0\nContent-Length: 1\n", false), None);
+        assert_eq!(WarcHead::read(b"WARC/1.0\nA: 1\nWARC/1.", false), None);
     }
 }

@@ -49,7 +49,8 @@ fn status(line: &[u8]) -> u16 {
 impl<'a> Response<'a> {
     fn field(&mut self, line: &'a [u8]) {
         let Some(colon) = memchr(b':', line) else { return };
-        let (name, value) = (line[..colon].trim_ascii_end(), line[colon + 1..].trim_ascii());
+        let name = line[..colon].trim_ascii_end();
+        let value = line[colon + 1..].trim_ascii();
         let place = match name.len() {
             12 if name.eq_ignore_ascii_case(b"Content-Type") => {
                 if self.typed_charset.is_empty() && contains(value, b"charset") {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::input::document::Kept;
+use crate::input::document::KeptDocuments;
 use proptest::prelude::*;
 
 /// A record whose length is right.
@@ -16,27 +16,27 @@ fn response(name: &str, head: &str, body: &str) -> String {
     record("response", &fields, &format!("HTTP/1.1 {head}\r\n\r\n{body}"))
 }
 
-fn parse(file: &[u8]) -> Kept {
-    let mut kept = Kept::default();
+fn parse(file: &[u8]) -> KeptDocuments {
+    let mut kept = KeptDocuments::default();
     WarcParser::new(1 << 20).parse(PieceView::whole(file), true, &mut kept);
     kept
 }
 
 /// Names, and texts with single blanks.
-fn documents(kept: &Kept) -> Vec<(&str, String)> {
+fn documents(kept: &KeptDocuments) -> Vec<(&str, String)> {
     let words = |text: &[u8]| {
         String::from_utf8_lossy(text).split_whitespace().collect::<Vec<_>>().join(" ")
     };
     kept.documents.iter().map(|d| (d.0.as_deref().unwrap_or(""), words(&d.1))).collect()
 }
 
-fn assert_documents(kept: &Kept, expected: &[(&str, &str)]) {
+fn assert_documents(kept: &KeptDocuments, expected: &[(&str, &str)]) {
     let found = documents(kept);
     let found: Vec<_> = found.iter().map(|(name, text)| (*name, &**text)).collect();
     assert_eq!(found, expected);
 }
 
-fn reasons(kept: &Kept) -> Vec<&'static str> {
+fn reasons(kept: &KeptDocuments) -> Vec<&'static str> {
     kept.skipped.iter().map(|skipped| skipped.3.reason()).collect()
 }
 
@@ -80,7 +80,8 @@ fn pages_and_conversions_are_documents() {
             ("", "nine"),
         ],
     );
-    let (status, content) = ("HTTP status", "content type");
+    let status = "HTTP status";
+    let content = "content type";
     assert_eq!(reasons(&kept), [status, status, content, content, status, content]);
     assert_eq!(kept.skipped[0].3, Skip::HttpStatus { status: 404 });
     assert_eq!(kept.skipped[2].3.to_string(), "content type image/png");
@@ -153,7 +154,8 @@ fn a_record_with_a_wrong_length_is_counted_and_kept() {
         let page = "HTTP/1.1 200 OK\n\n<p>two";
         format!("WARC/0.18\nWARC-Type: response\nWARC-TREC-ID: 2\n{length}\n\n{page}\n\n")
     };
-    let (one, three) = (response("1", "200 OK", "<p>one"), response("3", "200 OK", "<p>three"));
+    let one = response("1", "200 OK", "<p>one");
+    let three = response("3", "200 OK", "<p>three");
     for length in [
         "Content-Length: 5",
         "Content-Length: 26",
@@ -210,7 +212,7 @@ fn junk_between_records_is_counted() {
     );
     let kept = parse(b"not a WARC file");
     assert_eq!(reasons(&kept), ["broken WARC record"]);
-    assert_eq!(parse(b"\xef\xbb\xbf"), Kept::default());
+    assert_eq!(parse(b"\xef\xbb\xbf"), KeptDocuments::default());
     assert_documents(&parse(&[b"\xef\xbb\xbf", one.as_bytes()].concat()), &[("1", "one")]);
 }
 
@@ -233,7 +235,7 @@ proptest! {
         proptest::collection::vec(any::<u8>(), 0..5),
     ], 0..60), ends_input: bool) {
         let file = parts.concat();
-        let mut kept = Kept::default();
+        let mut kept = KeptDocuments::default();
         WarcParser::new(1 << 20).parse(PieceView::whole(&file), ends_input, &mut kept);
         let mut end = 0;
         for (_, _, offset, bytes, _) in kept.documents {

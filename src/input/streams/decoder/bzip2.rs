@@ -40,7 +40,8 @@ impl Bzip2 {
                     }
                 }
             }
-            let (read, written) = (self.decoder.total_in(), self.decoder.total_out());
+            let read = self.decoder.total_in();
+            let written = self.decoder.total_out();
             let status = self.decoder.decompress(&input[at..], out.rest());
             let written = (self.decoder.total_out() - written) as usize;
             out.advance(written);
@@ -49,7 +50,8 @@ impl Bzip2 {
             let read = (self.decoder.total_in() - read) as usize;
             at += read;
             if status == Status::StreamEnd {
-                (self.open, self.any) = (false, true);
+                self.open = false;
+                self.any = true;
             } else if read == 0 && written == 0 {
                 break;
             }

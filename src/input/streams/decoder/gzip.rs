@@ -1,7 +1,7 @@
 //! Inflates a gzip stream of any number of members (RFC 1952), as its bytes come in.
 
 use super::{DecodeError, Output};
-use crate::input::streams::whole::Whole;
+use crate::input::streams::whole::WholeDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
@@ -16,7 +16,7 @@ const TRAILER_BYTES: usize = 8;
 /// most likely be inflated twice.
 const SMALL_MEMBER: usize = 128 << 10;
 
-enum State {
+enum GzipState {
     /// Between members; the header's bytes so far.
     Header,
     /// At the beginning of a member's data.
@@ -28,10 +28,10 @@ enum State {
 }
 
 pub struct Gzip {
-    state: State,
+    state: GzipState,
     inflate: Decompress,
     /// Inflates small members, if it could be made.
-    whole: Option<Whole>,
+    whole: Option<WholeDecoder>,
     /// Compressed bytes of the last member's data.
     last_member: usize,
     /// Bytes of a header or trailer that the last block cut.
@@ -44,9 +44,9 @@ pub struct Gzip {
 impl Default for Gzip {
     fn default() -> Self {
         Self {
-            state: State::Header,
+            state: GzipState::Header,
             inflate: Decompress::new(false),
-            whole: Whole::new(),
+            whole: WholeDecoder::new(),
             last_member: 0,
             held: Vec::new(),
             members: 0,
@@ -58,7 +58,7 @@ impl Default for Gzip {
 
 impl Gzip {
     pub(crate) fn reset(&mut self) {
-        self.state = State::Header;
+        self.state = GzipState::Header;
         self.last_member = 0;
         self.held.clear();
         self.members = 0;
@@ -73,12 +73,12 @@ impl Gzip {
         let mut at = 0;
         while at < input.len() {
             match self.state {
-                State::Header => at += self.header(&input[at..])?,
-                State::Data | State::Body if out.is_full() => break,
-                State::Data => at += self.data(&input[at..], out),
-                State::Body => at += self.body(&input[at..], out)?,
-                State::Trailer => at += self.trailer(&input[at..])?,
-                State::Padding => match input[at..].iter().position(|&b| b != 0) {
+                GzipState::Header => at += self.header(&input[at..])?,
+                GzipState::Data | GzipState::Body if out.is_full() => break,
+                GzipState::Data => at += self.data(&input[at..], out),
+                GzipState::Body => at += self.body(&input[at..], out)?,
+                GzipState::Trailer => at += self.trailer(&input[at..])?,
+                GzipState::Padding => match input[at..].iter().position(|&b| b != 0) {
                     None => at = input.len(),
                     Some(_) => return Err(DecodeError::Garbage),
                 },
@@ -89,8 +89,8 @@ impl Gzip {
 
     pub(crate) fn finish(&self) -> Result<(), DecodeError> {
         match self.state {
-            State::Padding => Ok(()),
-            State::Header if self.held.is_empty() && self.members > 0 => Ok(()),
+            GzipState::Padding => Ok(()),
+            GzipState::Header if self.held.is_empty() && self.members > 0 => Ok(()),
             _ => Err(DecodeError::CutShort),
         }
     }
@@ -103,7 +103,7 @@ impl Gzip {
     fn header(&mut self, input: &[u8]) -> Result<usize, DecodeError> {
         let before = self.held.len();
         if before == 0 && self.members > 0 && input[0] == 0 {
-            self.state = State::Padding;
+            self.state = GzipState::Padding;
             return Ok(0);
         }
         let input = &input[..input.len().min(MOST_HEADER_BYTES)];
@@ -125,7 +125,7 @@ impl Gzip {
         match header_len(bytes) {
             Some(len) => {
                 self.held.clear();
-                self.state = State::Data;
+                self.state = GzipState::Data;
                 self.crc.reset();
                 self.length = 0;
                 Ok(len - before)
@@ -151,11 +151,11 @@ impl Gzip {
             self.made(&out.rest()[..made]);
             out.advance(made);
             self.last_member = taken;
-            self.state = State::Trailer;
+            self.state = GzipState::Trailer;
             return taken;
         }
         self.inflate.reset(false);
-        self.state = State::Body;
+        self.state = GzipState::Body;
         0
     }
 
@@ -165,7 +165,8 @@ impl Gzip {
     }
 
     fn body(&mut self, input: &[u8], out: &mut Output<'_>) -> Result<usize, DecodeError> {
-        let (taken, made) = (self.inflate.total_in(), self.inflate.total_out());
+        let taken = self.inflate.total_in();
+        let made = self.inflate.total_out();
         let status = self.inflate.decompress(input, out.rest(), FlushDecompress::None);
         let taken = (self.inflate.total_in() - taken) as usize;
         let made = (self.inflate.total_out() - made) as usize;
@@ -174,7 +175,7 @@ impl Gzip {
         let status =
             status.map_err(|e| DecodeError::Damaged { what: format!("gzip data ({e})") })?;
         if status == Status::StreamEnd {
-            self.state = State::Trailer;
+            self.state = GzipState::Trailer;
             self.last_member = self.inflate.total_in() as usize;
         }
         if taken == 0 && made == 0 && status != Status::StreamEnd {
@@ -188,8 +189,8 @@ impl Gzip {
         self.held.extend_from_slice(&input[..n]);
         if let Some(trailer) = self.held.first_chunk::<TRAILER_BYTES>() {
             let [a, b, c, d, e, f, g, h] = *trailer;
-            let (crc, length) =
-                (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
+            let crc = u32::from_le_bytes([a, b, c, d]);
+            let length = u32::from_le_bytes([e, f, g, h]);
             let got = self.crc.clone().finalize();
             if (crc, length) != (got, self.length) {
                 return Err(DecodeError::Damaged {
@@ -198,7 +199,7 @@ impl Gzip {
             }
             self.held.clear();
             self.members += 1;
-            self.state = State::Header;
+            self.state = GzipState::Header;
         }
         Ok(n)
     }

@@ -28,7 +28,8 @@ impl Xz {
     ) -> Result<usize, DecodeError> {
         let mut at = 0;
         while !out.is_full() {
-            let (read, written) = (self.decoder.total_in(), self.decoder.total_out());
+            let read = self.decoder.total_in();
+            let written = self.decoder.total_out();
             let status = self.decoder.process(&input[at..], out.rest(), Action::Run);
             let read = (self.decoder.total_in() - read) as usize;
             let written = (self.decoder.total_out() - written) as usize;

@@ -22,7 +22,7 @@ pub struct Zstd {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Window {
+enum ZstdWindow {
     /// More bytes have to come.
     More,
     /// So many bytes; 0 for what has none.
@@ -35,7 +35,8 @@ impl Zstd {
     pub(crate) fn new(window_log: u32) -> Result<Self, DecodeError> {
         let mut decoder = Decoder::new().map_err(damaged)?;
         decoder.set_parameter(DParameter::WindowLogMax(MOST_WINDOW_LOG)).map_err(damaged)?;
-        let (head, allowed) = (Vec::new(), 1 << window_log);
+        let head = Vec::new();
+        let allowed = 1 << window_log;
         Ok(Self { decoder, open: false, full: false, head, allowed })
     }
 
@@ -56,15 +57,16 @@ impl Zstd {
                 continue;
             }
             // Between frames: a header, byte by byte.
-            let (held, begin) = (self.head.len(), at);
+            let held = self.head.len();
+            let begin = at;
             let window = loop {
                 match window(&self.head) {
-                    Window::More if at == input.len() => return Ok(at),
-                    Window::More => {
+                    ZstdWindow::More if at == input.len() => return Ok(at),
+                    ZstdWindow::More => {
                         self.head.push(input[at]);
                         at += 1;
                     }
-                    Window::Bytes(bytes) => break bytes,
+                    ZstdWindow::Bytes(bytes) => break bytes,
                 }
             };
             if window > self.allowed {
@@ -104,26 +106,26 @@ impl Zstd {
 }
 
 /// Reads the header of a frame (RFC 8878, section 3.1.1.1).
-fn window(head: &[u8]) -> Window {
+fn window(head: &[u8]) -> ZstdWindow {
     const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-    let Some((magic, rest)) = head.split_first_chunk::<4>() else { return Window::More };
+    let Some((magic, rest)) = head.split_first_chunk::<4>() else { return ZstdWindow::More };
     if *magic != MAGIC {
         // A frame to be skipped, or damage, which the library finds.
-        return Window::Bytes(0);
+        return ZstdWindow::Bytes(0);
     }
-    let Some((&descriptor, rest)) = rest.split_first() else { return Window::More };
+    let Some((&descriptor, rest)) = rest.split_first() else { return ZstdWindow::More };
     let single_segment = descriptor & 0x20 != 0;
     if !single_segment {
-        let Some(&byte) = rest.first() else { return Window::More };
+        let Some(&byte) = rest.first() else { return ZstdWindow::More };
         let base = 1u64 << (10 + (byte >> 3));
-        return Window::Bytes(base + base / 8 * u64::from(byte & 7));
+        return ZstdWindow::Bytes(base + base / 8 * u64::from(byte & 7));
     }
     // The window is the content, whose size stands behind the number of a dictionary.
     let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
     let bytes = 1 << (descriptor >> 6);
-    let Some(size) = rest.get(dictionary..dictionary + bytes) else { return Window::More };
+    let Some(size) = rest.get(dictionary..dictionary + bytes) else { return ZstdWindow::More };
     let size = size.iter().rev().fold(0, |size, &byte| size << 8 | u64::from(byte));
-    Window::Bytes(size + if bytes == 2 { 256 } else { 0 })
+    ZstdWindow::Bytes(size + if bytes == 2 { 256 } else { 0 })
 }
 
 fn damaged(error: std::io::Error) -> DecodeError {
@@ -147,17 +149,17 @@ mod tests {
     fn headers_tell_windows() {
         for log in [10, 20, 23, 24, 27] {
             let frame = frame(log, &[7; 1000]);
-            assert_eq!(window(&frame), Window::Bytes(1 << log));
-            let known = (0..frame.len()).find(|&n| window(&frame[..n]) != Window::More);
+            assert_eq!(window(&frame), ZstdWindow::Bytes(1 << log));
+            let known = (0..frame.len()).find(|&n| window(&frame[..n]) != ZstdWindow::More);
             assert_eq!(known, Some(6));
         }
         for bytes in [0, 1, 255, 256, 300, 65_791, 65_792, 100_000] {
             let content = vec![7; bytes];
             let frame = zstd::bulk::compress(&content, 1).unwrap();
-            assert_eq!(window(&frame), Window::Bytes(bytes as u64), "{bytes}");
+            assert_eq!(window(&frame), ZstdWindow::Bytes(bytes as u64), "{bytes}");
         }
-        assert_eq!(window(b"\x50\x2a\x4d\x18"), Window::Bytes(0));
-        assert_eq!(window(b"\x28\xb5\x2f\xfd\x00\x09"), Window::Bytes(2048 + 256));
+        assert_eq!(window(b"\x50\x2a\x4d\x18"), ZstdWindow::Bytes(0));
+        assert_eq!(window(b"\x28\xb5\x2f\xfd\x00\x09"), ZstdWindow::Bytes(2048 + 256));
     }
 
     #[test]
@@ -165,7 +167,8 @@ mod tests {
         let file = [frame(20, b"one"), frame(27, b"two"), frame(24, b"three")].concat();
         for block in [1, 5, 7, file.len()] {
             let mut decoder = Zstd::new(23).unwrap();
-            let (mut all, mut asked) = (Vec::new(), Vec::new());
+            let mut all = Vec::new();
+            let mut asked = Vec::new();
             for part in file.chunks(block) {
                 let mut at = 0;
                 while at < part.len() {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Search;
 use super::asking::Asking;
 use crate::index::list::{ListError, MAX_BLOCK};
-use crate::query::algorithms::ranges::Ranges;
+use crate::query::algorithms::ranges::DocidRanges;
 use crate::query::cursor::RunTerm;
 use crate::query::kernels::{NO_DOCID, narrow, scores};
 use crate::query::top_k::TopK;
@@ -15,7 +15,7 @@ impl Search<'_> {
     pub(crate) fn complete(
         &mut self,
         optional: usize,
-        ranges: &Ranges,
+        ranges: &DocidRanges,
         top: &mut TopK,
     ) -> Result<(), ListError> {
         let found = self.found[optional].len();
@@ -32,7 +32,7 @@ impl Search<'_> {
         &mut self,
         optional: usize,
         part: Range<usize>,
-        ranges: &Ranges,
+        ranges: &DocidRanges,
         top: &mut TopK,
     ) -> Result<(), ListError> {
         let bar = self.bar(top) as f32;

@@ -1,15 +1,15 @@
 //! The candidates that MaxScore searches optional lists for.
 
 use crate::index::list::MAX_BLOCK;
-use crate::query::kernels::{Left, NO_DOCID, Room};
+use crate::query::kernels::{BlockRoom, Left, NO_DOCID};
 
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Asking {
     pub(crate) left: Left,
     /// The docids of those that a list has, and their numbers in `left`.
-    pub(crate) met: Room,
-    pub(crate) kept: Room,
+    pub(crate) met: BlockRoom,
+    pub(crate) kept: BlockRoom,
     pub(crate) tfs: [u32; MAX_BLOCK],
     pub(crate) worth: [f32; MAX_BLOCK],
     /// By term and slot.

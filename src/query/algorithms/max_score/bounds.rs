@@ -2,7 +2,7 @@
 
 use crate::cpu::Level;
 use crate::index::list::ListError;
-use crate::query::algorithms::ranges::{MOST, NONE, Ranges};
+use crate::query::algorithms::ranges::{DocidRanges, MOST, NONE};
 use crate::query::cursor::{Cursor, RunSearch};
 use crate::query::kernels::mosts;
 use crate::score::bounds::{Bound, BoundNorms};
@@ -11,7 +11,7 @@ use crate::score::weight::Weight;
 /// Lists with fewer postings than one in this many documents are decoded for their bounds.
 const RARE: u32 = 1024;
 
-impl Ranges {
+impl DocidRanges {
     /// Goes on to the next ranges of the run; `false` if there are none. `order` has the terms with
     /// lists; their cursors serve for the rare ones. Fails if a list that is decoded is damaged.
     pub(crate) fn advance(

@@ -65,7 +65,8 @@ fn answers_follow_the_formula() {
         }
         for (alpha, k1, b) in [(0.3, 1.2, 0.75), (0.0, 0.9, 0.4), (1.0, 1.2, 0.75)] {
             let generation = Generation::open(folder.path(), true).unwrap();
-            let (bm25, score) = (Bm25::new(k1, b).unwrap(), Score::Wang(Wang::new(alpha).unwrap()));
+            let bm25 = Bm25::new(k1, b).unwrap();
+            let score = Score::Wang(Wang::new(alpha).unwrap());
             let scoring = Scoring { bm25, idf: IdfKind::Robertson, score };
             let snapshot = Snapshot::new(generation, scoring).unwrap();
             assert_eq!(snapshot.has_ranks(), ranked);

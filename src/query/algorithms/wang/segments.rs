@@ -11,7 +11,8 @@ pub(crate) struct Segments {
 
 impl Segments {
     pub(crate) fn fill(&mut self, list: &ListView<'_>, documents: u32) {
-        let (blocks, greatest) = (list.full_blocks(), documents.saturating_sub(1));
+        let blocks = list.full_blocks();
+        let greatest = documents.saturating_sub(1);
         let most = blocks.max(1) as u32;
         self.shift = (0..32).find(|&shift| greatest >> shift < most).unwrap_or(31);
         self.starts.clear();
@@ -29,7 +30,8 @@ impl Segments {
     /// The block that has a docid, if any has.
     pub(crate) fn block_of(&self, list: &ListView<'_>, docid: u32) -> usize {
         let bucket = (docid >> self.shift) as usize;
-        let (start, end) = (self.starts[bucket] as usize, self.starts[bucket + 1] as usize);
+        let start = self.starts[bucket] as usize;
+        let end = self.starts[bucket + 1] as usize;
         let before = |last: &[u8; 4]| u32::from_le_bytes(*last) < docid;
         start + list.last_docids()[start..end].partition_point(before)
     }

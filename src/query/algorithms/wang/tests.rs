@@ -28,7 +28,8 @@ impl Case {
             let tfs: Vec<u32> = (0..terms)
                 .map(|term| {
                     let share = 80 + 900 * term as u32 / terms as u32;
-                    let (has, most) = (noise.below(1000) < share, 1 + noise.below(9));
+                    let has = noise.below(1000) < share;
+                    let most = 1 + noise.below(9);
                     if has { 1 + noise.below(most) } else { 0 }
                 })
                 .collect();
@@ -90,7 +91,8 @@ impl Case {
             terms.push(RunTerm { weight: weight.into(), list });
         }
         let bounds = BoundNorms::new(&Bm25::default(), 1.0);
-        let (statics, globals) = (&self.statics, &self.globals);
+        let statics = &self.statics;
+        let globals = &self.globals;
         let norms = Norms { documents: &self.norms, bounds: &bounds, statics, globals };
         work(&terms, norms)
     }
@@ -98,7 +100,8 @@ impl Case {
     /// The answer of prefixes and of what goes on behind them; whether the prefixes were enough.
     fn prefixed(&self, form: Form, k: usize, prefixes: &[usize], test: Test) -> (Vec<Hit>, bool) {
         self.with(form, |terms, norms| {
-            let (mut top, mut scratch) = (TopK::new(), Scratch::new());
+            let mut top = TopK::new();
+            let mut scratch = Scratch::new();
             top.reset(k);
             let run = scratch.run(terms, 100..100 + self.documents, norms);
             let room = (&mut scratch, test);
@@ -119,7 +122,8 @@ fn forms() -> [Form; 3] {
 
 #[test]
 fn oracle_all_documents_scored_give_the_same() {
-    let (mut early, mut all) = (0, 0);
+    let mut early = 0;
+    let mut all = 0;
     for seed in 0..24u64 {
         let documents = [1, 200, 3000, 9000][seed as usize % 4];
         let alpha = [0.0, 0.3, 0.9, 1.0][seed as usize / 4 % 4];
@@ -128,8 +132,10 @@ fn oracle_all_documents_scored_give_the_same() {
             let expected = case.oracle(k);
             let form = forms()[seed as usize % 3];
             let (hits, visited) = case.with(form, |terms, norms| {
-                let (mut top, mut scratch) = (TopK::new(), Scratch::new());
-                let (mut hits, mut visited) = (Vec::new(), Vec::new());
+                let mut top = TopK::new();
+                let mut scratch = Scratch::new();
+                let mut hits = Vec::new();
+                let mut visited = Vec::new();
                 top.reset(k);
                 let run = scratch.run(terms, 100..100 + documents, norms);
                 visits(&run, &mut top, &mut scratch, &mut visited).unwrap();
@@ -151,7 +157,8 @@ fn oracle_all_documents_scored_give_the_same() {
 
 #[test]
 fn oracle_prefixes_and_what_follows_give_the_same() {
-    let (mut complete, mut all) = (0, 0);
+    let mut complete = 0;
+    let mut all = 0;
     for seed in 0..40u64 {
         let mut noise = Noise::new(seed);
         let case = Case::new(seed, 6000, 2 + seed as usize % 3, 0.7);

@@ -13,7 +13,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::whole::Whole;
+use super::whole::WholeEngine;
 use super::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::crew::{lock, spawn};
 use crate::query::error::QueryError;
@@ -81,7 +81,7 @@ impl Models {
 
 /// Queries that each kind of processor has answered.
 #[derive(Debug, Default, Serialize)]
-pub struct Shares {
+pub struct ProcessorShares {
     pub cpu: AtomicU64,
     /// Including queries that devices gave back and the CPU answered.
     pub devices: AtomicU64,
@@ -100,10 +100,10 @@ pub struct Scheduling {
     pub predict: Predict,
     /// Called once for a device that is too slow.
     pub on_slow: Option<OnSlow>,
-    pub shares: Arc<Shares>,
+    pub shares: Arc<ProcessorShares>,
 }
 
-struct State {
+struct HybridState {
     queues: Queues<(u64, Plan)>,
     idle: Vec<usize>,
     /// Seconds of a device for a query: the mean of the last ones.
@@ -111,7 +111,7 @@ struct State {
     failing: usize,
 }
 
-impl State {
+impl HybridState {
     /// Takes a sleeping worker that feeds devices or does not.
     fn wake(&mut self, feeders: usize, feeds: bool) -> Option<usize> {
         let at = self.idle.iter().rposition(|&worker| (worker < feeders) == feeds);
@@ -119,8 +119,8 @@ impl State {
     }
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct SharedQueues {
+    state: Mutex<HybridState>,
     /// Queries that wait, read without the lock.
     waiting: AtomicUsize,
     /// Queries that devices have, as far as workers have looked.
@@ -137,8 +137,8 @@ struct Shared {
     began: Instant,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedQueues {
+    fn lock(&self) -> MutexGuard<'_, HybridState> {
         lock(&self.state)
     }
 
@@ -164,7 +164,7 @@ impl Shared {
 }
 
 pub struct Hybrid {
-    shared: Arc<Shared>,
+    shared: Arc<SharedQueues>,
     devices: Box<dyn Engines>,
 }
 
@@ -183,8 +183,8 @@ impl Hybrid {
     ) -> std::io::Result<Self> {
         let deadline = scheduling.deadline.as_secs_f64();
         let queues = Queues::new(scheduling.policy, deadline, (wakers.workers(), number));
-        let state = State { queues, idle: Vec::new(), device_seconds: 1e-3, failing: 0 };
-        let shared = Arc::new(Shared {
+        let state = HybridState { queues, idle: Vec::new(), device_seconds: 1e-3, failing: 0 };
+        let shared = Arc::new(SharedQueues {
             state: Mutex::new(state),
             waiting: AtomicUsize::new(0),
             on_devices: AtomicUsize::new(0),
@@ -198,11 +198,11 @@ impl Hybrid {
         });
         let pause = Duration::from_secs_f64((deadline / 8.0).clamp(0.005, 0.05));
         let weak = Arc::downgrade(&shared);
-        spawn("scheduler", move || Shared::look(weak, pause))?;
+        spawn("scheduler", move || SharedQueues::look(weak, pause))?;
         Ok(Self { shared, devices })
     }
 
-    pub(crate) fn shares(&self) -> &Arc<Shares> {
+    pub(crate) fn shares(&self) -> &Arc<ProcessorShares> {
         &self.shared.scheduling.shares
     }
 }
@@ -220,7 +220,7 @@ impl Engines for Hybrid {
         Ok(Box::new(HybridEngine {
             shared: self.shared.clone(),
             worker,
-            cpu: Whole::default(),
+            cpu: WholeEngine::default(),
             device,
             on_device: 0,
             works: true,
@@ -232,9 +232,9 @@ impl Engines for Hybrid {
 }
 
 struct HybridEngine {
-    shared: Arc<Shared>,
+    shared: Arc<SharedQueues>,
     worker: usize,
-    cpu: Whole,
+    cpu: WholeEngine,
     device: Box<dyn QueryEngine>,
     on_device: usize,
     /// Whether it worked at the last look.
@@ -336,7 +336,8 @@ impl HybridEngine {
     /// there are none, the worker counts as asleep. Returns whether devices and the CPU got any.
     fn take_on(&mut self) -> [bool; 2] {
         let mut got = [false; 2];
-        let (feeds, workers) = (self.feeds(), self.shared.wakers.workers());
+        let feeds = self.feeds();
+        let workers = self.shared.wakers.workers();
         let feeders = self.shared.feeders.load(Ordering::Relaxed);
         let mut state = self.shared.lock();
         state.idle.retain(|&idle| idle != self.worker);

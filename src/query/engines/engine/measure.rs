@@ -2,7 +2,7 @@
 //! several queries at once what it does for one, and threads that share caches and memory take
 //! longer.
 
-use super::whole::Whole;
+use super::whole::WholeEngine;
 use super::{Answer, QueryEngine};
 use crate::crew::Crew;
 use crate::query::error::QueryError;
@@ -17,7 +17,8 @@ const TIMES: usize = 3;
 
 /// Submits queries while there is room until all answers are there; returns the seconds.
 fn answer(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<f64, QueryError> {
-    let (mut next, mut answers): (usize, Vec<Answer>) = (0, Vec::new());
+    let mut next: usize = 0;
+    let mut answers: Vec<Answer> = Vec::new();
     let began = Instant::now();
     while answers.len() < plans.len() {
         while next < plans.len() && engine.room() > 0 {
@@ -62,7 +63,7 @@ const FULL: f64 = 2.0;
 fn on_all_threads(plans: &[Plan]) -> Result<f64, QueryError> {
     let threads = available_parallelism().map_or(1, NonZeroUsize::get);
     let seconds =
-        Crew::new("measure").in_order(threads, plans.len(), |engine: &mut Whole, at| {
+        Crew::new("measure").in_order(threads, plans.len(), |engine: &mut WholeEngine, at| {
             answer(engine, std::slice::from_ref(&plans[at]))
         })?;
     Ok(seconds.iter().sum())
@@ -82,7 +83,9 @@ fn beside_others(
     for class in by_length.chunks(plans.len().div_ceil(CLASSES).max(1)) {
         let once: f64 = class.iter().map(|&at| alone[at]).sum();
         // More and more until the device is full; one that does a query at a time is at once.
-        let (mut times, mut took, mut before) = (1, f64::INFINITY, 0.8 * once / FULL);
+        let mut times = 1;
+        let mut took = f64::INFINITY;
+        let mut before = 0.8 * once / FULL;
         loop {
             let of = |at: &usize| plans[*at].clone();
             let queries = class.iter().map(of).cycle().take(times * class.len());
@@ -105,7 +108,7 @@ fn beside_others(
 /// beside others. Queries without known terms are left out.
 pub fn costs(device: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<Cost>, QueryError> {
     let plans: Vec<Plan> = plans.iter().filter(|plan| plan.known()).cloned().collect();
-    let on_cpu = alone(&mut Whole::default(), &plans)?;
+    let on_cpu = alone(&mut WholeEngine::default(), &plans)?;
     let on_device = alone(device, &plans)?;
     let beside = beside_others(device, &plans, &on_device)?;
     let crowded = (on_all_threads(&plans)? / on_cpu.iter().sum::<f64>()).max(1.0);

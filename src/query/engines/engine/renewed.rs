@@ -25,10 +25,10 @@ use std::time::{Duration, Instant};
 /// Time between checks whether all workers have dropped their engines.
 const LOOK: Duration = Duration::from_millis(5);
 
-type Made = (Arc<dyn Engines>, Arc<Snapshot>);
+type MadeEngines = (Arc<dyn Engines>, Arc<Snapshot>);
 
-struct Slot {
-    made: Mutex<Option<Made>>,
+struct EngineSlot {
+    made: Mutex<Option<MadeEngines>>,
     /// Counts the changes of `made`.
     turn: AtomicU64,
     /// Open queries of engines made for a snapshot.
@@ -38,12 +38,12 @@ struct Slot {
     wakers: Arc<Wakers>,
 }
 
-impl Slot {
-    fn made(&self) -> MutexGuard<'_, Option<Made>> {
+impl EngineSlot {
+    fn made(&self) -> MutexGuard<'_, Option<MadeEngines>> {
         lock(&self.made)
     }
 
-    fn change(&self, made: Option<Made>) {
+    fn change(&self, made: Option<MadeEngines>) {
         let old = {
             let mut slot = self.made();
             let old = std::mem::replace(&mut *slot, made);
@@ -56,19 +56,19 @@ impl Slot {
 }
 
 pub struct RenewedEngines {
-    slot: Arc<Slot>,
+    slot: Arc<EngineSlot>,
     wants_cores: bool,
 }
 
 #[derive(Clone)]
-pub struct Renewer(Arc<Slot>);
+pub struct Renewer(Arc<EngineSlot>);
 
 impl RenewedEngines {
     pub fn new(engines: Arc<dyn Engines>, snapshot: Arc<Snapshot>, wakers: &Arc<Wakers>) -> Self {
         let wants_cores = engines.wants_cores();
         let (turn, open, holders) = Default::default();
         let made = Mutex::new(Some((engines, snapshot)));
-        let slot = Slot { made, turn, open, holders, wakers: wakers.clone() };
+        let slot = EngineSlot { made, turn, open, holders, wakers: wakers.clone() };
         Self { slot: Arc::new(slot), wants_cores }
     }
 
@@ -132,7 +132,7 @@ impl Engines for RenewedEngines {
 
 struct Renewed {
     worker: usize,
-    slot: Arc<Slot>,
+    slot: Arc<EngineSlot>,
     turn: u64,
     inner: Option<(Box<dyn QueryEngine>, Arc<Snapshot>)>,
     cpu: Box<dyn QueryEngine>,
@@ -290,8 +290,11 @@ mod tests {
                 (0..3).map(|worker| engines.engine(worker, &snapshots[0]).unwrap()).collect();
             prop_assert!(renewer.is_held());
             let wanted = Wanted { k: 5, mode: Mode::Or, algorithm: Algorithm::Auto };
-            let (mut live, mut number, mut expected) = (0, 0, BTreeMap::new());
-            let (mut planner, mut answers) = (Planner::default(), Vec::new());
+            let mut live = 0;
+            let mut number = 0;
+            let mut expected = BTreeMap::new();
+            let mut planner = Planner::default();
+            let mut answers = Vec::new();
             let mut retired = false;
             for (worker, action) in steps {
                 let engine = &mut workers[worker];

@@ -52,21 +52,21 @@ impl Round {
 
 /// The rounds that a worker has to do.
 #[derive(Default)]
-struct Desk {
+struct RoundDesk {
     rounds: VecDeque<Arc<Round>>,
     /// The worker looks here no more until it is woken.
     asleep: bool,
 }
 
-struct Shared {
+struct SharedDesks {
     copies: bool,
     barrier: bool,
     wakers: Arc<Wakers>,
-    desks: Vec<Mutex<Desk>>,
+    desks: Vec<Mutex<RoundDesk>>,
     open: AtomicUsize,
 }
 
-impl Shared {
+impl SharedDesks {
     /// Gives a stage of a query to all workers; worker `own` is awake.
     fn lay(&self, own: usize, number: u64, plan: Arc<Plan>, stage: Stage) {
         let found = Mutex::new((Combined::new(plan.wanted().k), 0));
@@ -83,18 +83,18 @@ impl Shared {
     }
 }
 
-pub(crate) struct Crew(Arc<Shared>);
+pub(crate) struct ShareCrew(Arc<SharedDesks>);
 
-impl Crew {
+impl ShareCrew {
     /// With `copies` each worker has postings of its own.
     pub(crate) fn new(copies: bool, barrier: bool, wakers: &Arc<Wakers>) -> Self {
         let desks = std::iter::repeat_with(Mutex::default).take(wakers.workers()).collect();
         let wakers = wakers.clone();
-        Self(Arc::new(Shared { copies, barrier, wakers, desks, open: AtomicUsize::new(0) }))
+        Self(Arc::new(SharedDesks { copies, barrier, wakers, desks, open: AtomicUsize::new(0) }))
     }
 }
 
-impl Engines for Crew {
+impl Engines for ShareCrew {
     fn engine(
         &self,
         worker: usize,
@@ -115,7 +115,7 @@ impl Engines for Crew {
 }
 
 struct ShareEngine {
-    shared: Arc<Shared>,
+    shared: Arc<SharedDesks>,
     worker: usize,
     searcher: Searcher,
     copied: Option<Copied>,
@@ -164,7 +164,8 @@ impl ShareEngine {
             Some(copied) => self.searcher.answer_stage_of_copy(&round.plan, round.stage, copied)?,
         };
         let Some(hits) = round.add(hits, self.shared.desks.len()) else { return Ok(()) };
-        let (number, plan) = (round.number, &round.plan);
+        let number = round.number;
+        let plan = &round.plan;
         match round.stage.next(plan.wanted(), hits.len()) {
             Some(stage) => self.shared.lay(self.worker, number, plan.clone(), stage),
             None => {

@@ -3,7 +3,7 @@
 //! last task of a query has its answer.
 
 use super::{Answer, Engines, Pace, QueryEngine, Wakers};
-use crate::query::engines::pool::{Done, OpenQuery, Pool, Work};
+use crate::query::engines::pool::{OpenQuery, Pool, PoolWork, TasksDone};
 use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::searcher::{Begun, Cutting, Searcher};
@@ -14,20 +14,20 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-type Numbered = (u64, Arc<Plan>);
+type NumberedPlan = (u64, Arc<Plan>);
 
 #[derive(Debug)]
-struct Shared {
-    pool: Pool<Numbered>,
+struct SharedPool {
+    pool: Pool<NumberedPlan>,
     cutting: Cutting,
     patience: Duration,
     wakers: Arc<Wakers>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Crew(Arc<Shared>);
+pub(crate) struct TaskCrew(Arc<SharedPool>);
 
-impl Crew {
+impl TaskCrew {
     /// A new query is cut only while at most `delta` tasks are open; workers look for work for
     /// `patience` before they sleep. A single worker cuts none.
     pub(crate) fn new(
@@ -39,12 +39,13 @@ impl Crew {
         let workers = wakers.workers();
         let least_ns = if workers > 1 { cutting.least_ns } else { f64::INFINITY };
         let cutting = Cutting { least_ns, ..cutting };
-        let (pool, wakers) = (Pool::new(delta, workers), wakers.clone());
-        Self(Arc::new(Shared { pool, cutting, patience, wakers }))
+        let pool = Pool::new(delta, workers);
+        let wakers = wakers.clone();
+        Self(Arc::new(SharedPool { pool, cutting, patience, wakers }))
     }
 }
 
-impl Engines for Crew {
+impl Engines for TaskCrew {
     fn engine(
         &self,
         worker: usize,
@@ -65,7 +66,7 @@ impl Engines for Crew {
 }
 
 struct TaskEngine {
-    shared: Arc<Shared>,
+    shared: Arc<SharedPool>,
     worker: usize,
     searcher: Searcher,
     /// Since when a worker that does not sleep has had nothing to do.
@@ -74,16 +75,16 @@ struct TaskEngine {
 }
 
 impl TaskEngine {
-    fn work(&mut self, work: Work<Numbered>) -> Result<(), QueryError> {
+    fn work(&mut self, work: PoolWork<NumberedPlan>) -> Result<(), QueryError> {
         match work {
-            Work::Begin((number, plan), waiting) => {
+            PoolWork::Begin((number, plan), waiting) => {
                 // A query that is cut is answered sooner but takes more work, and others wait.
                 let cutting = self.shared.cutting;
                 let least_ns = cutting.least_ns * (1 + waiting) as f64;
                 let stage = Stage::first(plan.wanted().mode);
                 self.begin(number, &plan, stage, &Cutting { least_ns, ..cutting })
             }
-            Work::Tasks(open, tasks) => self.tasks(&open, tasks),
+            PoolWork::Tasks(open, tasks) => self.tasks(&open, tasks),
         }
     }
 
@@ -108,14 +109,18 @@ impl TaskEngine {
         Ok(())
     }
 
-    fn tasks(&mut self, open: &OpenQuery<Numbered>, tasks: Range<usize>) -> Result<(), QueryError> {
+    fn tasks(
+        &mut self,
+        open: &OpenQuery<NumberedPlan>,
+        tasks: Range<usize>,
+    ) -> Result<(), QueryError> {
         let start = Instant::now();
         self.searcher.work(&open.cut, tasks.clone(), open.floor())?;
         let (number, plan) = &open.query;
         match open.done((tasks, start.elapsed()), self.searcher.hits()) {
-            Done::More => {}
-            Done::Answered(hits) => self.answer(*number, plan, hits),
-            Done::Next(stage) => {
+            TasksDone::More => {}
+            TasksDone::Answered(hits) => self.answer(*number, plan, hits),
+            TasksDone::Next(stage) => {
                 let cutting = self.shared.cutting;
                 self.begin(*number, plan, stage, &cutting)?;
             }

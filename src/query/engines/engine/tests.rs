@@ -95,7 +95,8 @@ pub(crate) fn costs() -> Models {
 }
 
 pub(crate) fn scheduling(policy: &str, deadline: Duration) -> Scheduling {
-    let (policy, predict) = (policy.parse().unwrap(), costs().predict());
+    let policy = policy.parse().unwrap();
+    let predict = costs().predict();
     Scheduling { policy, deadline, shed: false, predict, on_slow: None, shares: Arc::default() }
 }
 
@@ -185,7 +186,8 @@ fn expected(snapshot: &Arc<Snapshot>, queries: &[Query]) -> Vec<Bits> {
     };
     let mut answers = Vec::new();
     for (text, Wanted { k, mode, .. }) in queries {
-        let (any, all) = (search(text, Mode::Or), search(text, Mode::And));
+        let any = search(text, Mode::Or);
+        let all = search(text, Mode::And);
         let mut answer = match mode {
             Mode::Or => any,
             Mode::AndOr if all.1.len() < *k => any,
@@ -221,7 +223,8 @@ fn by_turns(
     let mut planner = Planner::default();
     let mut waiting = (0..).zip(queries).collect::<VecDeque<_>>();
     let mut answers = vec![None; queries.len()];
-    let (mut left, mut taken) = (100_000, Vec::new());
+    let mut left = 100_000;
+    let mut taken = Vec::new();
     while answers.iter().any(Option::is_none) {
         left -= 1;
         assert!(left > 0, "{name} does not come to an end");
@@ -261,10 +264,14 @@ fn by_threads(
     let done = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         for worker in 0..workers {
-            let (engines, waiting, answers, done) = (&engines, &waiting, &answers, &done);
+            let engines = &engines;
+            let waiting = &waiting;
+            let answers = &answers;
+            let done = &done;
             scope.spawn(move || {
                 let mut engine = engines.engine(worker, snapshot).unwrap();
-                let (mut planner, mut taken) = (Planner::default(), Vec::new());
+                let mut planner = Planner::default();
+                let mut taken = Vec::new();
                 while done.load(Ordering::SeqCst) < queries.len() {
                     if engine.room() > 0 {
                         let next = waiting.lock().unwrap().pop_front();

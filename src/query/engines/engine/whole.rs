@@ -10,7 +10,7 @@ use crate::query::snapshot::Snapshot;
 use std::sync::Arc;
 
 #[derive(Default)]
-pub(crate) struct Whole {
+pub(crate) struct WholeEngine {
     searcher: Searcher,
     query: Option<(u64, Plan)>,
     answer: Option<Answer>,
@@ -25,7 +25,7 @@ impl Engines for WholeEngines {
         _worker: usize,
         _snapshot: &Arc<Snapshot>,
     ) -> Result<Box<dyn QueryEngine>, QueryError> {
-        Ok(Box::<Whole>::default())
+        Ok(Box::<WholeEngine>::default())
     }
 
     fn answers_whole(&self) -> bool {
@@ -33,7 +33,7 @@ impl Engines for WholeEngines {
     }
 }
 
-impl QueryEngine for Whole {
+impl QueryEngine for WholeEngine {
     fn submit(&mut self, number: u64, plan: Plan) {
         debug_assert!(self.query.is_none(), "there is room for one query");
         self.query = Some((number, plan));

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 use std::ops::Range;
 
-use super::super::{BLOCK, Documents, LINE, Left, NO_DOCID, Rest, Room, UNMATCHED};
+use super::super::{BLOCK, BlockRoom, LINE, Left, NO_DOCID, Rest, ScoredDocuments, UNMATCHED};
 use super::{first_lanes, iota, load, load_floats, store, store_floats};
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
@@ -11,7 +11,7 @@ pub(in super::super) fn collect(
     (accumulators, lines): (&mut [f32], &mut [u8]),
     first_docid: u32,
     bar: f32,
-    found: &mut Documents,
+    found: &mut ScoredDocuments,
 ) {
     let bar = _mm512_set1_ps(bar);
     let mut docid = first_docid;
@@ -37,7 +37,7 @@ pub(in super::super) fn collect(
 /// There must be room for sixteen.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-fn push(wanted: u16, docids: __m512i, sums: __m512, found: &mut Documents) {
+fn push(wanted: u16, docids: __m512i, sums: __m512, found: &mut ScoredDocuments) {
     store(&mut found.docids, found.len, _mm512_maskz_compress_epi32(wanted, docids));
     store_floats(&mut found.sums, found.len, _mm512_maskz_compress_ps(wanted, sums));
     found.len += wanted.count_ones() as usize;
@@ -45,10 +45,10 @@ fn push(wanted: u16, docids: __m512i, sums: __m512, found: &mut Documents) {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(in super::super) fn collect_block(
-    (docids, scores): (&Room, &[f32; BLOCK]),
+    (docids, scores): (&BlockRoom, &[f32; BLOCK]),
     part: Range<usize>,
     bar: f32,
-    found: &mut Documents,
+    found: &mut ScoredDocuments,
 ) {
     let bar = _mm512_set1_ps(bar);
     for at in (part.start / 16 * 16..part.end).step_by(16) {
@@ -66,7 +66,8 @@ pub(in super::super) fn narrow(bar: f32, rest: Rest<'_>, left: &mut Left) {
     let ranges = _mm512_set1_epi32(rest.of_ranges.len() as i32);
     let mut count = 0;
     for at in (0..left.count).step_by(16) {
-        let (docids, sums) = (load(&left.docids, at), load_floats(&left.sums, at));
+        let docids = load(&left.docids, at);
+        let sums = load_floats(&left.sums, at);
         let slots = load(&left.slots, at);
         let numbers =
             _mm512_srl_epi32(_mm512_sub_epi32(docids, first), _mm_cvtsi32_si128(rest.shift as i32));

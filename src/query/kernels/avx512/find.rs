@@ -6,7 +6,7 @@ use std::hint::{black_box, select_unpredictable};
 
 use crate::cpu::INTERSECTS;
 
-use super::super::{BLOCK, Block, Matches, NO_DOCID, Room, Shares, portable};
+use super::super::{BLOCK, BlockRoom, CandidateShares, DocidBlock, Matches, NO_DOCID, portable};
 use super::{first_lanes, iota, load, store};
 
 /// Up to this many candidates a block are looked for one by one: each takes about 5 cycles, a merge
@@ -42,8 +42,8 @@ fn first_block(last_docids: &[[u8; 4]], mut from: usize, docid: u32) -> usize {
 pub(in super::super) fn share_out(
     last_docids: &[[u8; 4]],
     from: usize,
-    (candidates, count): (&Room, usize),
-    shares: &mut Shares,
+    (candidates, count): (&BlockRoom, usize),
+    shares: &mut CandidateShares,
 ) {
     shares.len = 0;
     let far = last_docids.get(from + NEAR).copied().map(u32::from_le_bytes);
@@ -59,10 +59,11 @@ pub(in super::super) fn share_out(
 fn share_out_far(
     last_docids: &[[u8; 4]],
     from: usize,
-    (candidates, count): (&Room, usize),
-    shares: &mut Shares,
+    (candidates, count): (&BlockRoom, usize),
+    shares: &mut CandidateShares,
 ) {
-    let (mut block, mut next) = (from, 0);
+    let mut block = from;
+    let mut next = 0;
     while next < count {
         block = first_block(last_docids, block, candidates[next]);
         next = match last_docids.get(block) {
@@ -79,12 +80,13 @@ fn share_out_far(
 fn share_out_near(
     last_docids: &[[u8; 4]],
     from: usize,
-    (candidates, count): (&Room, usize),
-    shares: &mut Shares,
+    (candidates, count): (&BlockRoom, usize),
+    shares: &mut CandidateShares,
 ) {
     let all = _mm512_set1_epi32(count as i32);
     let mut before = _mm512_setzero_si512();
-    let (mut block, mut len) = (from, 0);
+    let mut block = from;
+    let mut len = 0;
     let mut shared_out = 0;
     while shared_out < count && block < last_docids.len() {
         let rest = &last_docids[block..];
@@ -112,7 +114,7 @@ fn share_out_near(
 /// For each lane of `last`, the number of candidates up to it.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-fn ranks((candidates, count): (&Room, usize), last: __m512i) -> __m512i {
+fn ranks((candidates, count): (&BlockRoom, usize), last: __m512i) -> __m512i {
     // First whole sixteens, then the place in the sixteen.
     let mut ranks = _mm512_setzero_si512();
     for sixteen in 0..count.div_ceil(16).min(BLOCK / 16) {
@@ -135,7 +137,7 @@ fn ranks((candidates, count): (&Room, usize), last: __m512i) -> __m512i {
 /// The number of the first candidate behind `last`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-fn count_up_to(candidates: &Room, mut from: usize, last: u32) -> usize {
+fn count_up_to(candidates: &BlockRoom, mut from: usize, last: u32) -> usize {
     let last = _mm512_set1_epi32(last as i32);
     while from < BLOCK {
         let here = _mm512_cmple_epu32_mask(load(candidates, from), last).count_ones() as usize;
@@ -149,9 +151,9 @@ fn count_up_to(candidates: &Room, mut from: usize, last: u32) -> usize {
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(in super::super) fn match_block(
-    candidates: &Room,
+    candidates: &BlockRoom,
     (from, end): (usize, usize),
-    block: Block<'_>,
+    block: DocidBlock<'_>,
     matches: &mut Matches<'_>,
 ) {
     if end - from <= FEW && block.len <= 128 {
@@ -171,9 +173,9 @@ pub(in super::super) fn match_block(
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn match_few<const IS_LONG: bool>(
-    candidates: &Room,
+    candidates: &BlockRoom,
     (from, end): (usize, usize),
-    block: Block<'_>,
+    block: DocidBlock<'_>,
     matches: &mut Matches<'_>,
 ) {
     let docids = block.docids;
@@ -182,7 +184,8 @@ fn match_few<const IS_LONG: bool>(
     let mut found = matches.found;
     for four in (from..end).step_by(4) {
         for (candidate, &wanted) in (four..).zip(&candidates[four..four + 4]) {
-            let (mut first, mut ends) = (0, ends);
+            let mut first = 0;
+            let mut ends = ends;
             if IS_LONG {
                 let before = |part: &usize| wanted > docids[128 * part - 1];
                 first = 128 * (1..parts).take_while(before).count();
@@ -209,14 +212,15 @@ fn match_few<const IS_LONG: bool>(
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn match_many<const INTERSECTS: bool>(
-    candidates: &Room,
+    candidates: &BlockRoom,
     (from, end): (usize, usize),
-    block: Block<'_>,
+    block: DocidBlock<'_>,
     matches: &mut Matches<'_>,
 ) {
     let start = matches.found;
     let mut found = start;
-    let (mut candidate, mut at) = (from, 0);
+    let mut candidate = from;
+    let mut at = 0;
     // Read apart from the vectors: to extract the last lane takes longer than to load it, and the
     // compiler would do that if it saw that both are the same.
     let (wanted_ends, docid_ends) = black_box((candidates, block.docids));
@@ -232,11 +236,10 @@ fn match_many<const INTERSECTS: bool>(
         let places = number(block.first.wrapping_add(at as u32));
         store(matches.positions, found, _mm512_maskz_compress_epi32(met, places));
         found += kept.count_ones() as usize;
-        let (most_wanted, most) = (wanted_ends[candidate + 15], docid_ends[at + 15]);
-        (candidate, at) = (
-            select_unpredictable(most_wanted <= most, candidate + 16, candidate),
-            select_unpredictable(most <= most_wanted, at + 16, at),
-        );
+        let most_wanted = wanted_ends[candidate + 15];
+        let most = docid_ends[at + 15];
+        candidate = select_unpredictable(most_wanted <= most, candidate + 16, candidate);
+        at = select_unpredictable(most <= most_wanted, at + 16, at);
     }
     // What follows the candidates may have met what follows the docids of a tail: in the last step,
     // behind all true matches.
@@ -269,7 +272,8 @@ fn intersect(a: __m512i, b: __m512i) -> (u16, u16) {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw")]
 fn compare_all(a: __m512i, mut b: __m512i) -> (u16, u16) {
-    let (mut in_b, mut in_a) = (0, 0);
+    let mut in_b = 0;
+    let mut in_a = 0;
     for turn in 0..16 {
         let equal = _mm512_cmpeq_epi32_mask(a, b);
         in_b |= equal;

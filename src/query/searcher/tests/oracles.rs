@@ -26,7 +26,8 @@ proptest! {
         let at = |bound: prop::sample::Index| bound.index(documents as usize + 2) as u32;
         let docids = at(bounds.0).min(at(bounds.1))..at(bounds.0).max(at(bounds.1));
         let left = |mode: Mode, text: &str| -> Vec<(u32, u32)> {
-            let (k, algorithm) = (documents as usize, Algorithm::Exhaustive);
+            let k = documents as usize;
+            let algorithm = Algorithm::Exhaustive;
             let wanted = Wanted { k, mode, algorithm };
             let mut searcher = Searcher::new();
             let mut hits = bits(searcher.search(&fixture.snapshot(), &wanted, text).unwrap().0);
@@ -36,7 +37,8 @@ proptest! {
         for query in &queries {
             let words: Vec<String> = query.iter().map(|&number| term(number)).collect();
             let text = words.join(" ");
-            let (any, all) = (left(Mode::Or, &text), left(Mode::And, &text));
+            let any = left(Mode::Or, &text);
+            let all = left(Mode::And, &text);
             for algorithm in ALGORITHMS {
                 for (mode, k) in [(Mode::Or, 10), (Mode::And, 10), (Mode::AndOr, 3), (Mode::Or, 2000)] {
                     let expected = match mode {

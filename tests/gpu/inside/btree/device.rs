@@ -48,7 +48,8 @@ fn twin_arenas_beyond_4_gib_on_a_device() {
         records: below / unit[2] + least.records,
         slice_units: below / unit[3] + least.slice_units,
     };
-    let (room, left) = (behind(ROOM), device.memory().left());
+    let room = behind(ROOM);
+    let left = device.memory().left();
     // Columns hold as much as all arenas but the nodes.
     if left < 2 * room.bytes() {
         eprintln!("skipped: {left} of {} bytes are free", 2 * room.bytes());

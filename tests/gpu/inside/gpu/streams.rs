@@ -3,7 +3,7 @@
 
 use super::{TurnArray, Turned, arrays, device, give, wait};
 use millrace::gpu::floor::error::Geometry;
-use millrace::gpu::floor::machine::{Machine, Work};
+use millrace::gpu::floor::machine::{DeviceWork, Machine};
 use millrace::gpu::floor::steps::{Argument, Step};
 use std::sync::Arc;
 use std::sync::mpsc::{TryRecvError, channel};
@@ -29,7 +29,8 @@ fn pinned_memory_is_nobodys_while_a_copy_uses_it() {
     let mut device = arrays(found, &[("wait_for", 0)], (2, 4096));
     device.reserve(TurnArray::In, 4096).unwrap();
     let gate = gate(&mut device);
-    let (seven, all) = ([7; 4096], 0..4096);
+    let seven = [7; 4096];
+    let all = 0..4096;
     let kept = give(
         &mut device,
         vec![(TurnArray::In, 0, vec![&seven])],
@@ -40,7 +41,7 @@ fn pinned_memory_is_nobodys_while_a_copy_uses_it() {
     let dropped = give(&mut device, vec![], vec![], vec![(TurnArray::In, all.clone())]).unwrap();
     assert!(!kept.is_done().unwrap() && !dropped.is_done().unwrap(), "nothing waits");
     let down = vec![(TurnArray::In, all.clone())];
-    let third = Work { up: vec![], steps: vec![], down };
+    let third = DeviceWork { up: vec![], steps: vec![], down };
     assert!(device.give(&third).unwrap().is_none(), "both buffers are under way");
     open(&device);
     // Its buffer is freed when the copies are done, and does not come back.

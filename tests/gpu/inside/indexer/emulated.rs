@@ -2,10 +2,10 @@
 
 use crate::inside_tests::emulation::machine::{EmulatedArrays, Manner, Memory, Run};
 use millrace::codec::folded;
-use millrace::dictionary::stream::Tokens;
+use millrace::dictionary::stream::StreamTokens;
 use millrace::gpu::btree::block::Most;
-use millrace::gpu::btree::room::{Coming, TreeRoom, Usage};
-use millrace::gpu::btree::terms::Sums;
+use millrace::gpu::btree::room::{ComingTokens, TreeRoom, TreeUsage};
+use millrace::gpu::btree::terms::TermSums;
 use millrace::gpu::btree::trees::Trees;
 use millrace::gpu::btree::{TreeArray, TreeTuning};
 use millrace::gpu::floor::steps::{Argument, Step};
@@ -41,8 +41,8 @@ pub(super) fn twins(room: TreeRoom) -> Run<TreeArray> {
         "btree_regroup" => {}
         "btree_insert" => insert(step, memory, &mut terms, room),
         "btree_measure" => {
-            let mut sums: Vec<Sums> = values(&memory[&TreeArray::Sums]);
-            sums.fill(Sums::default());
+            let mut sums: Vec<TermSums> = values(&memory[&TreeArray::Sums]);
+            sums.fill(TermSums::default());
             for ((collection, suffix), postings) in &terms {
                 let sum = &mut sums[usize::from(*collection)];
                 sum[0] += 1;
@@ -75,15 +75,17 @@ fn insert(
         terms.clear();
     }
     let Argument::Number(collections) = step.arguments[2] else { panic!("no number") };
-    let (input, segments) = (&memory[&TreeArray::Input], &memory[&TreeArray::Segments]);
-    let (segments, work): (Vec<[u32; 4]>, Vec<[u32; 4]>) =
-        (values(segments), values(&memory[&TreeArray::Work]));
+    let input = &memory[&TreeArray::Input];
+    let segments = &memory[&TreeArray::Segments];
+    let segments: Vec<[u32; 4]> = values(segments);
+    let work: Vec<[u32; 4]> = values(&memory[&TreeArray::Work]);
     for &[collection, _, bytes, mut segment] in &work[..collections as usize] {
         let mut done = 0;
         while done < bytes {
             let [from, _, here, first] = segments[segment as usize];
-            for (document, suffix) in Tokens::new(&input[from as usize..][..here as usize]) {
-                let (term, docid) = ((collection as u16, suffix.to_vec()), first + document);
+            for (document, suffix) in StreamTokens::new(&input[from as usize..][..here as usize]) {
+                let term = (collection as u16, suffix.to_vec());
+                let docid = first + document;
                 let list = terms.entry(term).or_default();
                 match list.last_mut() {
                     Some((last, tf)) if *last == docid => *tf += 1,
@@ -100,15 +102,16 @@ fn insert(
     let usage = counted(terms);
     assert!(room.holds(usage.taken), "an arena is full: {usage:?}");
     let TreeRoom { nodes, string_words, records, slice_units } = usage.taken;
-    let (terms, postings) = (usage.terms, usage.postings);
+    let terms = usage.terms;
+    let postings = usage.postings;
     let counters =
         [nodes, string_words, records, slice_units, 0, 0, terms, postings, usage.list_bytes];
     write(memory, TreeArray::Counters, 0, bytemuck::cast_slice(&counters));
 }
 
 /// What a device counts, with words and slices as few as they can be.
-fn counted(terms: &Terms) -> Usage {
-    let mut usage = Usage { terms: terms.len() as u64, ..Usage::default() };
+fn counted(terms: &Terms) -> TreeUsage {
+    let mut usage = TreeUsage { terms: terms.len() as u64, ..TreeUsage::default() };
     for ((_, suffix), postings) in terms {
         usage.postings += postings.len() as u64;
         usage.taken.string_words += suffix.len().saturating_sub(4).div_ceil(8) as u64;
@@ -121,7 +124,8 @@ fn counted(terms: &Terms) -> Usage {
 }
 
 fn encoded(postings: &[(u32, u32)]) -> Vec<u8> {
-    let (mut bytes, mut expected) = (Vec::new(), 0);
+    let mut bytes = Vec::new();
+    let mut expected = 0;
     for &(docid, tf) in postings {
         folded::put(docid - expected, tf, &mut bytes);
         expected = docid + 1;
@@ -136,14 +140,16 @@ fn last_bytes(postings: &[(u32, u32)]) -> usize {
 }
 
 fn collect(memory: &mut Memory<TreeArray>, terms: &Terms) {
-    let starts: Vec<Sums> = values(&memory[&TreeArray::Starts]);
-    let (mut place, mut before) = (Sums::default(), None);
+    let starts: Vec<TermSums> = values(&memory[&TreeArray::Starts]);
+    let mut place = TermSums::default();
+    let mut before = None;
     for ((collection, suffix), postings) in terms {
         if before != Some(*collection) {
             assert_eq!(starts[usize::from(*collection)], place, "collection {collection}");
             before = Some(*collection);
         }
-        let (list, last) = (encoded(postings), postings.last().unwrap().0);
+        let list = encoded(postings);
+        let last = postings.last().unwrap().0;
         let [df, list_bytes] = [postings.len(), list.len()].map(|n| n as u32);
         for (column, number) in
             [(TreeArray::Dfs, df), (TreeArray::Lasts, last), (TreeArray::ListBytes, list_bytes)]
@@ -160,6 +166,6 @@ fn collect(memory: &mut Memory<TreeArray>, terms: &Terms) {
 
 /// The room for `tokens` tokens of up to 40 bytes each, whatever they are.
 pub(super) fn room_for(tokens: u64) -> TreeRoom {
-    let coming = Coming { tokens, bytes: 42 * tokens, documents: 1 << 20 };
-    Usage::default().with(&coming, 0)
+    let coming = ComingTokens { tokens, bytes: 42 * tokens, documents: 1 << 20 };
+    TreeUsage::default().with(&coming, 0)
 }

@@ -48,7 +48,8 @@ fn on_device(
     seed: u64,
     change: impl Fn(&mut Emulated) + Send + Sync + 'static,
 ) -> BuildOptions {
-    let (mut options, emulator) = (options, emulator.clone());
+    let mut options = options;
+    let emulator = emulator.clone();
     options.indexer = Indexer::Gpu;
     options.pipeline.texts_at_once = 4000;
     let machine = move || {
@@ -65,7 +66,8 @@ fn builds_on_an_emulated_device_are_those_of_fast() {
     let Some(emulator) = compiled() else { return };
     let scratch = Scratch::new();
     let inputs = inputs(&scratch);
-    let (fast, inverted) = (scratch.path("fast"), scratch.path("gpu"));
+    let fast = scratch.path("fast");
+    let inverted = scratch.path("gpu");
     let expected = build(options(&fast, &inputs, 1)).unwrap();
     let options = options(&inverted, &inputs, 3);
     let report = build(on_device(options, &emulator, 11, |_| ())).unwrap();
@@ -109,7 +111,8 @@ fn a_long_document_is_not_waited_for() {
     let long = format!("{{\"id\": \"long\", \"contents\": \"{long}\"}}\n");
     let inputs =
         [scratch.write("c.jsonl", [&*short, long.as_bytes(), b"{\"id\": \"last\"}\n"].concat())];
-    let (fast, inverted) = (scratch.path("fast"), scratch.path("gpu"));
+    let fast = scratch.path("fast");
+    let inverted = scratch.path("gpu");
     let of = |index: &Path| {
         let mut options = options(index, &inputs, 2);
         options.memory = 128 << 20;
@@ -133,7 +136,8 @@ fn lines_on_a_device_are_those_of_fast() {
             "r\\u00e9sum\\u00e9 \\ud83d x",
         ];
         let line = |n: u32| {
-            let (name, text) = (100 + n * seed, texts[(n + seed) as usize % 4]);
+            let name = 100 + n * seed;
+            let text = texts[(n + seed) as usize % 4];
             format!("{before}{name}{between}{text} w{n} run{seed}\"{end}")
         };
         (0..40).map(line).collect::<String>()
@@ -143,7 +147,8 @@ fn lines_on_a_device_are_those_of_fast() {
     let numbered = lines(2, "{\"id\":", ",\"text\":\"", ",\"more\":[1]}\r\n");
     let marked = format!("\u{feff}{}", lines(3, quoted.0, quoted.1, "}\n"));
     let open = lines(4, quoted.0, quoted.1, "}\n").trim_end().to_owned();
-    let (plain, mut asked) = (Fields::default(), Fields::default());
+    let plain = Fields::default();
+    let mut asked = Fields::default();
     let of = |name: &str, fields: &Fields, regular: &[String], more: &[u8]| {
         let index = scratch.path(format!("index-{name}"));
         let texts = regular.iter().map(String::as_bytes).chain([more]);
@@ -239,7 +244,8 @@ fn bigrams_on_a_device_are_those_of_fast(
     inputs: &[PathBuf],
     emulator: &Arc<Emulator>,
 ) {
-    let (fast, inverted) = (scratch.path("fast-bigrams"), scratch.path("bigrams"));
+    let fast = scratch.path("fast-bigrams");
+    let inverted = scratch.path("bigrams");
     let of = |index: &Path| {
         let mut options = options(index, inputs, 2);
         options.analysis.tokenizer = Tokenizer::CjkBigram;
@@ -339,7 +345,8 @@ fn a_device_is_chosen_where_it_pays() {
     }
     let (is_gpu, notes) = with("gpu-full", &|options| {
         let full = || {
-            let (device, what) = ("a device".to_owned(), "arrays");
+            let device = "a device".to_owned();
+            let what = "arrays";
             Err(GpuError::Budget { device, what, bytes: 2, left: 1, limit: 1 }.into())
         };
         options.pipeline.make_machine = Some(Arc::new(full));
@@ -351,7 +358,8 @@ fn a_device_is_chosen_where_it_pays() {
 fn compare_shared(folder: &str) {
     let (Some(emulator), Some(input)) = (compiled(), shared(folder)) else { return };
     let scratch = Scratch::new();
-    let (fast, inverted) = (scratch.path("fast"), scratch.path("gpu"));
+    let fast = scratch.path("fast");
+    let inverted = scratch.path("gpu");
     let of = |index: &Path| {
         let mut options = options(index, std::slice::from_ref(&input), 2);
         (options.guards.allow_cut, options.guards.allow_empty) = (true, true);

@@ -5,16 +5,16 @@ use super::encode::encode;
 use super::lines::lines_are_read;
 use super::{SHAPES, invert, inverter, inverter_of};
 use crate::inside_tests::gpu::device;
-use millrace::gpu::invert::Tuning;
+use millrace::gpu::invert::InvertTuning;
 use millrace::gpu::invert::cuda::CudaMachine;
-use millrace::gpu::invert::machine::Machine;
+use millrace::gpu::invert::machine::InvertMachine;
 use millrace::gpu::invert::steps::InvertArray;
 use millrace::text::tokenizer::Tokenizer;
 
 #[test]
 fn twin_batches_are_inverted_on_a_device() {
-    let clashing = Tuning { fingerprint_bits: 6, probes: 2, ..Tuning::default() };
-    for tuning in [Tuning::default(), clashing] {
+    let clashing = InvertTuning { fingerprint_bits: 6, probes: 2, ..InvertTuning::default() };
+    for tuning in [InvertTuning::default(), clashing] {
         for (seed, shape) in (300..).zip(SHAPES.into_iter().chain([(40, 200, 90, 20_000)])) {
             let Some((device, toolchain)) = device() else { return };
             let machine = CudaMachine::open(device, &toolchain).unwrap();
@@ -40,7 +40,7 @@ fn twin_runs_are_encoded_on_a_device() {
     {
         let Some((device, toolchain)) = device() else { return };
         let machine = CudaMachine::open(device, &toolchain).unwrap();
-        let tuning = Tuning { gathered_at_once, encoded_at_once, ..Tuning::default() };
+        let tuning = InvertTuning { gathered_at_once, encoded_at_once, ..InvertTuning::default() };
         let mut inverter = inverter(machine, 2).tuned(tuning).encoding();
         encode(&mut inverter, 17, 9000);
     }

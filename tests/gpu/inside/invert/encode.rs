@@ -6,14 +6,14 @@ use super::{ask, compare, keyed, read};
 use crate::inside_tests::emulation::Random;
 use crate::inside_tests::util::Scratch;
 use millrace::codec::vbyte;
-use millrace::dictionary::device::texts::Texts;
+use millrace::dictionary::device::texts::TextGatherer;
 use millrace::dictionary::parsed::Regroup;
 use millrace::gpu::floor::error::GpuError;
-use millrace::gpu::invert::Tuning;
+use millrace::gpu::invert::InvertTuning;
 use millrace::gpu::invert::inverter::Inverter;
-use millrace::gpu::invert::machine::Machine;
+use millrace::gpu::invert::machine::InvertMachine;
 use millrace::gpu::invert::text::PieceText;
-use millrace::gpu::invert::twin::{self, Run};
+use millrace::gpu::invert::twin::{self, TwinRun};
 use millrace::index::files::storage::FilledFile;
 use millrace::index::list::{Form, ListEncoder};
 use millrace::index::run::{LaidChunk, NewRun, RunPart, RunWriter};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// A piece of documents of few words, some of which are in most documents and some often, so that
 /// lists have many blocks, wide and narrow ones, and bounds of more than three pairs.
 fn piece(random: &mut Random, documents: u32) -> PieceText {
-    let mut piece = Texts::new(Arc::default());
+    let mut piece = TextGatherer::new(Arc::default());
     for _ in 0..documents {
         let mut text = String::new();
         if random.below(16) > 0 {
@@ -56,12 +56,17 @@ fn join(chunks: &[LaidChunk], part: RunPart, file: &[u8]) -> Encoded {
     let mut lists = Encoded::new();
     assert!(chunks.iter().rev().map(|chunk| chunk.ends).eq((0..chunks.len()).map(|i| i == 0)));
     let body = file.get(64..).unwrap_or_default();
-    let (mut suffix, mut before, mut of_collection, mut end) = (Vec::new(), None, 0, 0usize);
+    let mut suffix = Vec::new();
+    let mut before = None;
+    let mut of_collection = 0;
+    let mut end = 0usize;
     for chunk in chunks {
         assert!(chunk.whole && chunk.guard.is_some() && chunk.part == part);
         assert!(chunk.payload.is_empty() && chunk.placed.is_some() != chunk.ends);
-        let (mut at, mut blocks) = (0, &chunk.blocks[..]);
-        let (mut begun, mut begin) = (Vec::new(), Vec::new());
+        let mut at = 0;
+        let mut blocks = &chunk.blocks[..];
+        let mut begun = Vec::new();
+        let mut begin = Vec::new();
         for stretch in &chunk.stretches {
             let start = if stretch.is_aligned { end.next_multiple_of(16) } else { end };
             let (here, rest) = blocks.split_at(stretch.blocks);
@@ -80,7 +85,8 @@ fn join(chunks: &[LaidChunk], part: RunPart, file: &[u8]) -> Encoded {
                 suffix.extend_from_slice(&chunk.terms[at + 2..][..more]);
                 at += 2 + more;
                 let mut number = || vbyte::get(&chunk.terms, &mut at).unwrap();
-                let (df, bytes) = (number() as u32, number() as usize);
+                let df = number() as u32;
+                let bytes = number() as usize;
                 let key = (collection, suffix.clone());
                 assert!(lists.last_key_value().is_none_or(|(last, _)| *last < key), "they rise");
                 assert_eq!(df >= 128, n == 0 && stretch.is_aligned);
@@ -98,7 +104,7 @@ fn join(chunks: &[LaidChunk], part: RunPart, file: &[u8]) -> Encoded {
     lists
 }
 
-fn expected(run: &Run, codes: &[u8]) -> Encoded {
+fn expected(run: &TwinRun, codes: &[u8]) -> Encoded {
     let mut encoder = ListEncoder::new();
     let lists = keyed(run).into_iter().map(|(key, list)| {
         for &(docid, tf) in &list {
@@ -113,10 +119,12 @@ fn expected(run: &Run, codes: &[u8]) -> Encoded {
 }
 
 /// Runs of several batches, of which the first is large; later ones are asked for before, or not.
-pub(super) fn encode<M: Machine>(inverter: &mut Inverter<M>, seed: u64, documents: u32) {
-    let (mut random, analysis) = (Random(seed), Analysis::default());
+pub(super) fn encode<M: InvertMachine>(inverter: &mut Inverter<M>, seed: u64, documents: u32) {
+    let mut random = Random(seed);
+    let analysis = Analysis::default();
     for (number, documents) in [documents, 0, 30].into_iter().enumerate() {
-        let (mut run, mut codes) = (Run::new(), Vec::new());
+        let mut run = TwinRun::new();
+        let mut codes = Vec::new();
         let batches = (0..6).map(|_| {
             let pieces = [documents / 4, 0, documents / 20, 9].map(|here| piece(&mut random, here));
             Arc::new(Vec::from(pieces))
@@ -124,7 +132,8 @@ pub(super) fn encode<M: Machine>(inverter: &mut Inverter<M>, seed: u64, document
         let batches = Vec::from_iter(batches);
         for (batch, pieces) in batches.iter().enumerate() {
             ask(inverter, &mut random, &batches[batch..]);
-            let (mut pieces, first) = (&pieces[..], codes.len() as u32);
+            let mut pieces = &pieces[..];
+            let first = codes.len() as u32;
             if batch == 2 {
                 // What follows belongs to another run, as far as is known then.
                 inverter.count(pieces, first).unwrap();
@@ -137,14 +146,17 @@ pub(super) fn encode<M: Machine>(inverter: &mut Inverter<M>, seed: u64, document
         }
         let part =
             RunPart { run: number as u32, documents: codes.len() as u32, ..RunPart::default() };
-        let (held, mut chunks, scratch) = (Arc::new(()), Vec::new(), Scratch::new());
+        let held = Arc::new(());
+        let mut chunks = Vec::new();
+        let scratch = Scratch::new();
         let open = || Ok(FilledFile::create(&scratch.path(""), "lists")?);
         let lengths = [codes[..].into()];
         inverter.encode((part, &lengths), &held, open, |chunk| chunks.push(chunk)).unwrap();
         assert_eq!(Arc::strong_count(&held), 1 + chunks.len());
         // A run without terms has none.
         let file = std::fs::read(scratch.path("lists")).unwrap_or_default();
-        let (found, expected) = (join(&chunks, part, &file), expected(&run, &codes));
+        let found = join(&chunks, part, &file);
+        let expected = expected(&run, &codes);
         assert!(found.keys().eq(expected.keys()), "the terms differ");
         for (key, list) in expected {
             assert!(found[&key] == list, "the list of {key:?}, of {} postings", list.0);
@@ -168,7 +180,7 @@ fn twin_emulated_runs_are_encoded() {
         (8, 400, 500, 300),
     ] {
         let machine = Emulated::new(emulator.clone(), seed);
-        let tuning = Tuning { gathered_at_once, encoded_at_once, ..Tuning::default() };
+        let tuning = InvertTuning { gathered_at_once, encoded_at_once, ..InvertTuning::default() };
         let mut inverter = super::inverter(machine, 2).tuned(tuning).encoding();
         encode(&mut inverter, seed + 5, documents);
         assert_eq!(inverter.work().spilled, 0);
@@ -178,7 +190,7 @@ fn twin_emulated_runs_are_encoded() {
 /// A piece, and its lists.
 fn one_batch() -> ([PieceText; 1], [Arc<[u8]>; 1], Encoded) {
     let pieces = [piece(&mut Random(7), 200)];
-    let mut run = Run::new();
+    let mut run = TwinRun::new();
     let counted = twin::invert(&Analysis::default(), &pieces, 0, &mut run);
     let codes = counted[0].codes.clone();
     let expected = expected(&run, &codes);
@@ -191,15 +203,18 @@ fn one_batch() -> ([PieceText; 1], [Arc<[u8]>; 1], Encoded) {
 fn lists_are_gathered_as_many_at_a_time_as_there_is_room_for() {
     let Some(emulator) = compiled() else { return };
     let (pieces, codes, expected) = one_batch();
-    let (mut refused, mut times) = (0, Vec::new());
+    let mut refused = 0;
+    let mut times = Vec::new();
     for room in (4..16).map(|n| 1500 * n).chain([1 << 20]) {
         let machine = Emulated::new(emulator.clone(), 2);
-        let tuning = Tuning { encoded_at_once: 700, ..Tuning::default() };
+        let tuning = InvertTuning { encoded_at_once: 700, ..InvertTuning::default() };
         let mut inverter = super::inverter(machine, 1).tuned(tuning).encoding();
         inverter.count(&pieces, 0).unwrap();
         assert!(inverter.lists().unwrap().is_none());
         inverter.machine().allow(room);
-        let (part, held, scratch) = (RunPart::default(), Arc::new(()), Scratch::new());
+        let part = RunPart::default();
+        let held = Arc::new(());
+        let scratch = Scratch::new();
         let open = || Ok(FilledFile::create(&scratch.path(""), "lists")?);
         let mut chunks = Vec::new();
         match inverter.encode((part, &codes), &held, open, |chunk| chunks.push(chunk)) {
@@ -227,13 +242,15 @@ fn lists_are_encoded_with_less_room_than_was_likely() {
     let Some(emulator) = compiled() else { return };
     let (pieces, codes, expected) = one_batch();
     for refusals in [(1, 1), (1, 2), (1, 3)] {
-        let tuning = Tuning { encoded_at_once: 700, ..Tuning::default() };
+        let tuning = InvertTuning { encoded_at_once: 700, ..InvertTuning::default() };
         let mut machine = Emulated::new(emulator.clone(), 2);
         machine.refusals = refusals;
         let mut inverter = super::inverter(machine, 1).tuned(tuning).encoding();
         inverter.count(&pieces, 0).unwrap();
         assert!(inverter.lists().unwrap().is_none());
-        let (part, held, scratch) = (RunPart::default(), Arc::new(()), Scratch::new());
+        let part = RunPart::default();
+        let held = Arc::new(());
+        let scratch = Scratch::new();
         let open = || Ok(FilledFile::create(&scratch.path(""), "lists")?);
         let mut chunks = Vec::new();
         inverter.encode((part, &codes), &held, open, |chunk| chunks.push(chunk)).unwrap();
@@ -251,15 +268,18 @@ fn lists_that_cannot_be_written_are_not_encoded() {
     let pieces = [piece(&mut Random(8), 600)];
     let chunks = [false, true].map(|ends_early| {
         let machine = Emulated::new(emulator.clone(), 2);
-        let tuning = Tuning { encoded_at_once: 30, ..Tuning::default() };
+        let tuning = InvertTuning { encoded_at_once: 30, ..InvertTuning::default() };
         let mut inverter = super::inverter(machine, 1).tuned(tuning).encoding();
         let counted = inverter.count(&pieces, 0).unwrap();
         let codes = counted[0].codes.clone();
         assert!(inverter.lists().unwrap().is_none());
-        let (part, held, scratch) = (RunPart::default(), Arc::new(()), Scratch::new());
+        let part = RunPart::default();
+        let held = Arc::new(());
+        let scratch = Scratch::new();
         std::fs::create_dir(scratch.path("runs")).unwrap();
         let open = || Ok(FilledFile::create(&scratch.path(""), "runs/000000.postings")?);
-        let (mut chunks, mut ended) = (0, false);
+        let mut chunks = 0;
+        let mut ended = false;
         let mut out = |chunk: LaidChunk| {
             (chunks, ended) = (chunks + 1, chunk.ends);
             if ends_early && chunks == 1 {
@@ -284,10 +304,13 @@ fn lists_that_cannot_be_written_are_not_encoded() {
 #[test]
 fn runs_that_a_device_has_no_room_for_are_taken_to_the_host() {
     let Some(emulator) = compiled() else { return };
-    let (mut random, analysis) = (Random(4), Analysis::default());
+    let mut random = Random(4);
+    let analysis = Analysis::default();
     let mut inverter = super::inverter(Emulated::new(emulator, 2), 1).encoding();
     for _ in 0..2 {
-        let (mut run, mut found, mut first) = (Run::new(), Vec::new(), 0);
+        let mut run = TwinRun::new();
+        let mut found = Vec::new();
+        let mut first = 0;
         let batches = Vec::from_iter((0..6).map(|_| Arc::new(vec![piece(&mut random, 20)])));
         for (batch, pieces) in batches.iter().enumerate() {
             if batch == 3 {

@@ -4,18 +4,20 @@
 use super::machine::{Emulated, compiled};
 use super::{SHAPES, compare, inverter_of, keyed, put, read, words};
 use crate::inside_tests::emulation::Random;
-use millrace::dictionary::device::lines::{DeviceLines, LONGEST_NAME, LineShape, Role, Value};
+use millrace::dictionary::device::lines::{
+    DeviceLines, LONGEST_NAME, LineShape, LineValue, ValueRole,
+};
 use millrace::dictionary::device::text_buffers::TextBuffer;
-use millrace::dictionary::device::texts::Texts;
+use millrace::dictionary::device::texts::TextGatherer;
 use millrace::dictionary::parsed::Regroup;
-use millrace::gpu::invert::Tuning;
-use millrace::gpu::invert::machine::{Machine, Reading};
+use millrace::gpu::invert::InvertTuning;
+use millrace::gpu::invert::machine::{ArrayReading, InvertMachine};
 use millrace::gpu::invert::steps::lines::{
     LinesOf, count_lines, end_lines, read_lines, write_lines,
 };
 use millrace::gpu::invert::steps::{self, COUNTERS, InvertArray, SUM};
 use millrace::gpu::invert::text::{PieceText, TILE_BYTES};
-use millrace::gpu::invert::twin::{self, Run};
+use millrace::gpu::invert::twin::{self, TwinRun};
 use millrace::input::document::{Document, DocumentSink, Name, PieceView, Skip};
 use millrace::input::formats::fields::Fields;
 use millrace::input::formats::jsonl::JsonlParser;
@@ -25,14 +27,14 @@ use millrace::text::html::Page;
 use millrace::text::tokenizer::Tokenizer;
 use std::sync::Arc;
 
-const NAMED: Value = Value { role: Role::Name, is_number: false };
-const NUMBERED: Value = Value { role: Role::Name, is_number: true };
-const TEXT: Value = Value { role: Role::Text, is_number: false };
-const OTHER: Value = Value { role: Role::Other, is_number: false };
-const NUMBER: Value = Value { role: Role::Other, is_number: true };
+const NAMED: LineValue = LineValue { role: ValueRole::Name, is_number: false };
+const NUMBERED: LineValue = LineValue { role: ValueRole::Name, is_number: true };
+const TEXT: LineValue = LineValue { role: ValueRole::Text, is_number: false };
+const OTHER: LineValue = LineValue { role: ValueRole::Other, is_number: false };
+const NUMBER: LineValue = LineValue { role: ValueRole::Other, is_number: true };
 
 /// Values, each behind its bytes, and what is behind all.
-type Template = (&'static [(&'static str, Value)], &'static str);
+type Template = (&'static [(&'static str, LineValue)], &'static str);
 
 /// Shapes with names in quotes and of digits, one text and several, and other fields around.
 const TEMPLATES: [Template; 8] = [
@@ -151,8 +153,8 @@ fn line(random: &mut Random, of: usize, wrong: bool) -> Vec<u8> {
     for (before, value) in values {
         parts.push(before.as_bytes().to_vec());
         parts.push(match value {
-            Value { is_number: true, .. } => number(random, wrong),
-            Value { role: Role::Name, .. } => name(random, wrong),
+            LineValue { is_number: true, .. } => number(random, wrong),
+            LineValue { role: ValueRole::Name, .. } => name(random, wrong),
             _ => {
                 let parts = random.below(60) * random.below(2) + random.below(5);
                 string(random, parts, wrong)
@@ -189,19 +191,19 @@ fn raw(random: &mut Random, pieces: u32, lines: u32, wrong: bool) -> Vec<(usize,
     (0..pieces).map(piece).collect()
 }
 
-fn get<M: Machine>(machine: &mut M, array: InvertArray, bytes: usize) -> Vec<u8> {
+fn get<M: InvertMachine>(machine: &mut M, array: InvertArray, bytes: usize) -> Vec<u8> {
     let mut read = vec![0; bytes];
-    machine.read(&mut [Reading { array, at: 0, to: &mut read, is_pinned: false }]).unwrap();
+    machine.read(&mut [ArrayReading { array, at: 0, to: &mut read, is_pinned: false }]).unwrap();
     read
 }
 
-fn numbers<M: Machine>(machine: &mut M, array: InvertArray, len: usize) -> Vec<u32> {
+fn numbers<M: InvertMachine>(machine: &mut M, array: InvertArray, len: usize) -> Vec<u32> {
     let bytes = get(machine, array, 4 * len);
     bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
 /// The kernels against their twin.
-pub(super) fn lines_are_read<M: Machine>(mut machine: M, seed: u64) {
+pub(super) fn lines_are_read<M: InvertMachine>(mut machine: M, seed: u64) {
     let mut random = Random(seed);
     for (pieces, lines, wrong) in [(1, 1, false), (3, 40, false), (2, 30, true), (40, 90, false)] {
         let pieces = raw(&mut random, pieces, lines, wrong);
@@ -384,7 +386,7 @@ fn twin_lines_of_any_shape_are_those_of_a_parser() {
 
 /// A piece of lines, as it goes to a device.
 fn piece(number: usize, lines: &[Vec<u8>]) -> PieceText {
-    let mut texts = Texts::new(Arc::default());
+    let mut texts = TextGatherer::new(Arc::default());
     let mut bytes = TextBuffer::default();
     bytes.extend([&lines.concat()]);
     texts.lines(bytes, lines_of(number));
@@ -396,7 +398,7 @@ fn parsed(pieces: &[PieceText]) -> Vec<PieceText> {
     let parse = |piece: &PieceText| match &piece.lines {
         Some(lines) => parse_lines(piece, lines, (u64::MAX, &Fields::default()), &Arc::default()).0,
         None => {
-            let mut texts = Texts::new(Arc::default());
+            let mut texts = TextGatherer::new(Arc::default());
             let ends = piece.starts.iter().skip(1).copied().chain([piece.bytes.len() as u32]);
             for (&start, end) in piece.starts.iter().zip(ends) {
                 texts.document(&piece.bytes[start as usize..end as usize - 1]);
@@ -417,7 +419,7 @@ fn is_odd(number: usize, lines: &[Vec<u8>]) -> bool {
 /// Texts that a host has found are lines that a device can read.
 #[test]
 fn texts_are_lines_of_strings() {
-    let (mut random, mut texts) = (Random(31), Texts::new(Arc::default()));
+    let (mut random, mut texts) = (Random(31), TextGatherer::new(Arc::default()));
     let of = |random: &mut Random| {
         let parts = random.below(30);
         let quoted = string(random, parts, true);
@@ -438,10 +440,11 @@ fn batches_of_lines_are_inverted() {
     for (seed, bits) in [(0, 64), (1, 5)] {
         let tokenizer = Tokenizer::ALL[seed as usize % 2];
         let analysis = Analysis { tokenizer, ..Analysis::default() };
-        let tuning = Tuning { fingerprint_bits: bits, probes: 2, ..Tuning::default() };
+        let tuning = InvertTuning { fingerprint_bits: bits, probes: 2, ..InvertTuning::default() };
         let machine = Emulated::new(emulator.clone(), seed);
         let mut inverter = inverter_of(machine, tokenizer, 2).tuned(tuning);
-        let (mut random, mut run, mut lists, mut first) = (Random(seed), Run::new(), Vec::new(), 0);
+        let (mut random, mut run, mut lists, mut first) =
+            (Random(seed), TwinRun::new(), Vec::new(), 0);
         let mut parsed_again = 0;
         for batch in 0..5 {
             let mut lines = raw(&mut random, 6, 30, batch == 1);

@@ -5,12 +5,12 @@ use crate::inside_tests::emulation::{Arg, Buffer, Emulator};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
 use millrace::dictionary::device::text_buffers::Pin;
-use millrace::gpu::floor::arrays::{Arrays, Places};
+use millrace::gpu::floor::arrays::{ArrayPlaces, Arrays};
 use millrace::gpu::floor::error::{Cuda, GpuError};
 use millrace::gpu::invert::machine::{
-    DeviceMemory, Downloader, Machine, NextParcel, Reading, Uploader,
+    ArrayReading, DeviceMemory, Downloader, InvertMachine, NextParcel, Uploader,
 };
-use millrace::gpu::invert::steps::{InvertArray, Step};
+use millrace::gpu::invert::steps::{InvertArray, InvertStep};
 use millrace::gpu::invert::{KERNELS, source};
 use std::ops::Range;
 use std::sync::Arc;
@@ -108,8 +108,8 @@ impl Downloader for Taken {
     }
 }
 
-impl Machine for Emulated {
-    fn sibling(&self) -> Result<Box<dyn Machine>, GpuError> {
+impl InvertMachine for Emulated {
+    fn sibling(&self) -> Result<Box<dyn InvertMachine>, GpuError> {
         let Self { most_bytes, launches_left, .. } = *self;
         let new = Self::new(self.emulator.clone(), self.seed + 1);
         Ok(Box::new(Self { most_bytes, launches_left, ..new }))
@@ -129,7 +129,8 @@ impl Machine for Emulated {
             *before = before.saturating_sub(1);
         }
         if bytes > left || is_refused {
-            let (device, limit) = ("an emulated device".to_owned(), self.most_bytes);
+            let device = "an emulated device".to_owned();
+            let limit = self.most_bytes;
             return Err(GpuError::Budget { device, what: "arrays", bytes, left, limit });
         }
         let new = self.emulator.alloc(bytes as usize).unwrap();
@@ -141,7 +142,7 @@ impl Machine for Emulated {
         Ok(())
     }
 
-    fn places(&mut self) -> &mut dyn Places<InvertArray> {
+    fn places(&mut self) -> &mut dyn ArrayPlaces<InvertArray> {
         &mut self.arrays
     }
 
@@ -150,8 +151,8 @@ impl Machine for Emulated {
         Ok(())
     }
 
-    fn read(&mut self, parts: &mut [Reading<'_>]) -> Result<(), GpuError> {
-        for Reading { array, at, to, .. } in parts {
+    fn read(&mut self, parts: &mut [ArrayReading<'_>]) -> Result<(), GpuError> {
+        for ArrayReading { array, at, to, .. } in parts {
             let bytes = self.array(*array).download().unwrap();
             to.copy_from_slice(&bytes[*at as usize..][..to.len()]);
         }
@@ -183,7 +184,7 @@ impl Machine for Emulated {
         Ok(old.map(|old| Box::new(old.download().unwrap()) as _))
     }
 
-    fn run(&mut self, steps: &[Step]) -> Result<(), GpuError> {
+    fn run(&mut self, steps: &[InvertStep]) -> Result<(), GpuError> {
         let Some(left) = self.launches_left.checked_sub(steps.len()) else {
             let source = Cuda(DriverError(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS));
             return Err(GpuError::Lost { device: "an emulated device".to_owned(), source });

@@ -5,7 +5,7 @@ use super::{get, put, words};
 use crate::inside_tests::emulation::Random;
 use millrace::dictionary::device::forms::{EXPANDED, NO_TERM};
 use millrace::dictionary::strings::codes::{code_of, code_of_number};
-use millrace::gpu::invert::machine::Machine;
+use millrace::gpu::invert::machine::InvertMachine;
 use millrace::gpu::invert::steps::terms::{Plain, code_forms, fill_table, number_terms};
 use millrace::gpu::invert::steps::{self, InvertArray};
 use millrace::gpu::invert::twin;
@@ -55,7 +55,8 @@ fn twin_emulated_codes_are_numbered() {
     let others = [NO_TERM, EXPANDED | 14, 3, 1 << 32, 1 << 32 | 1];
     for seed in 0..3 {
         let mut machine = Emulated::new(emulator.clone(), seed);
-        let (count, slots) = (1200, 2048);
+        let count = 1200;
+        let slots = 2048;
         let code = |random: &mut Random| match random.below(9) {
             0 => others[random.below(5) as usize],
             1 => code_of_number(random.below(200)),
@@ -120,7 +121,8 @@ fn twin_emulated_forms_have_the_codes_of_their_terms() {
     {
         let mut machine = Emulated::new(emulator.clone(), seed as u64);
         let forms = forms(&mut random, 6000);
-        let (known, count) = (2, forms.len() as u32);
+        let known = 2;
+        let count = forms.len() as u32;
         let mut places = vec![0, 0, 5];
         forms.iter().for_each(|form| places.push(places.last().unwrap() + form.len() as u32));
         put(&mut machine, InvertArray::Arena, &[b"known", forms.concat().as_bytes()].concat());
@@ -151,8 +153,8 @@ fn twin_emulated_forms_have_the_codes_of_their_terms() {
                 None => {
                     assert_eq!(code >> 32, 1, "{form}");
                     let at = 2 * code as u32 as usize;
-                    let (place, len) =
-                        (foreign_places[at] as usize, foreign_places[at + 1] as usize);
+                    let place = foreign_places[at] as usize;
+                    let len = foreign_places[at + 1] as usize;
                     assert_eq!(len, form.len());
                     assert_eq!(&bytes[place..place + len], form.as_bytes());
                     foreign += 1;

@@ -2,10 +2,10 @@
 //! gaps alone (*GPU*); `experiments codecs` has the CPU.
 
 use super::super::harness::{PlannedTerm, batches_of, distinct, with};
-use super::{Bench, asked};
+use super::{Ding09Bench, asked};
 use crate::numbers::median;
 use crate::rows::print;
-use millrace::inside::gpu::{Decoded, Merging, decoding};
+use millrace::inside::gpu::{Decoded, DingTuning, decoding};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -18,12 +18,12 @@ const PASSES: usize = 7;
 /// The paper's table 1, in millions of integers a second: the codec, one core, the GPU.
 const TABLE_1: [(&str, f64, f64); 2] = [("rice", 310.63, 305.27), ("pfor", 1165.13, 1237.57)];
 
-impl Bench<'_> {
+impl Ding09Bench<'_> {
     /// Millions of postings that are decoded in a second, of lists in batches of so many.
     fn rates(&mut self, lists: &[&PlannedTerm], size: usize) -> anyhow::Result<Value> {
         let postings: f64 = lists.iter().map(|term| f64::from(term.df)).sum();
         let queries = lists.iter().map(|term| vec![asked(term)]);
-        let how = (Merging::default(), true);
+        let how = (DingTuning::default(), true);
         let batches = batches_of(&mut self.device, how, (queries, 1, size))?;
         let mut rates = [0.0; 2];
         for (rate, what) in rates.iter_mut().zip([Decoded::Docids, Decoded::Gaps]) {

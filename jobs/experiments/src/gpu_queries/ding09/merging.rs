@@ -1,11 +1,11 @@
 //! Figure 6: what Parallel Merge Find takes for each element, by length and splitters.
 
-use super::{Bench, SPLITTERS};
+use super::{Ding09Bench, SPLITTERS};
 use crate::numbers::median;
 use crate::rows::print;
 use anyhow::ensure;
 use millrace::inside::gpu::{
-    Argument, Geometry, MOST_MERGE_LEVELS, Merging, MethodArray, Step, TILE,
+    Argument, DingTuning, Geometry, MOST_MERGE_LEVELS, MethodArray, Step, TILE,
 };
 use serde_json::json;
 
@@ -25,7 +25,7 @@ fn rising(len: u32, gap: u32, mut seed: u64) -> Vec<u32> {
 
 /// The steps of Parallel Merge Find alone, of `m` numbers at the beginning of the words in `n` that
 /// follow them; and the word from which on places come out. They belong to an empty batch.
-fn steps((m, n): (u32, u32), merging: Merging) -> (Vec<Step<MethodArray>>, u64) {
+fn steps((m, n): (u32, u32), merging: DingTuning) -> (Vec<Step<MethodArray>>, u64) {
     let word = |word: u64| Argument::Array(MethodArray::Words, 4 * word);
     let places = u64::from(m) + u64::from(n);
     let step = |level| Step {
@@ -45,11 +45,11 @@ fn steps((m, n): (u32, u32), merging: Merging) -> (Vec<Step<MethodArray>>, u64) 
     ((1..=merging.levels + 1).map(step).collect(), places)
 }
 
-impl Bench<'_> {
+impl Ding09Bench<'_> {
     pub(super) fn figure_6(&mut self) -> anyhow::Result<()> {
         let equal = (0..12).map(|i| 5000 << i).chain([16_000_000]).map(|n| ("equal", n, n));
         let longer = (0..7).map(|i| ("200,000 in more", 200_000, 200_000 << i));
-        let of = |levels| Merging { levels, splitters: None };
+        let of = |levels| DingTuning { levels, splitters: None };
         for (lengths, m, n) in equal.chain(longer) {
             let mergings = (0..=MOST_MERGE_LEVELS).map(of);
             self.merge(("ding09-figure6", lengths), (m, n), mergings)?;
@@ -59,8 +59,8 @@ impl Bench<'_> {
 
     /// AND, and two lists for each number of levels that has splitters, by splitters of a level.
     pub(super) fn splitters(&mut self) -> anyhow::Result<()> {
-        let of = |levels| SPLITTERS.map(|splitters| Merging { levels, splitters });
-        self.mergings("ding09-splitters", of(Merging::default().levels))?;
+        let of = |levels| SPLITTERS.map(|splitters| DingTuning { levels, splitters });
+        self.mergings("ding09-splitters", of(DingTuning::default().levels))?;
         for lengths in [(5000, 5000), (1_000_000, 1_000_000), (200_000, 12_800_000)] {
             let mergings = (1..=MOST_MERGE_LEVELS).flat_map(of);
             self.merge(("ding09-splitters", "several"), lengths, mergings)?;
@@ -73,13 +73,14 @@ impl Bench<'_> {
         &mut self,
         (row, lengths): (&str, &str),
         (m, n): (u32, u32),
-        mergings: impl Iterator<Item = Merging>,
+        mergings: impl Iterator<Item = DingTuning>,
     ) -> anyhow::Result<()> {
         // Both over the same range.
-        let (a, b) = (rising(m, 8 * (n / m), 1), rising(n, 8, 2));
+        let a = rising(m, 8 * (n / m), 1);
+        let b = rising(n, 8, 2);
         let places = a.iter().map(|&docid| b.partition_point(|&head| head < docid) as u32);
         let expected: Vec<u32> = places.collect();
-        let batch = self.device.batch(Merging::default(), true);
+        let batch = self.device.batch(DingTuning::default(), true);
         for how in mergings {
             let (steps, places) = steps((m, n), how);
             self.device.write_words(0, &a)?;

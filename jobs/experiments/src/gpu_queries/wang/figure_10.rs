@@ -3,9 +3,9 @@
 //! threads take single ones from the back, until they meet.
 
 use super::super::harness::with;
-use super::figures::{MEMORY, Measured};
-use super::model::Point;
-use super::{Bench, Log};
+use super::figures::{MEMORY, MeasuredPartition};
+use super::model::MemoryPoint;
+use super::{WangBench, WangLog};
 use crate::rows::print;
 use crate::threads::threads;
 use millrace::Searcher;
@@ -21,11 +21,11 @@ const KS: [usize; 4] = [1, 5, 10, 15];
 /// Greatest parts of a list that are tried.
 const LAMBDAS: [f64; 3] = [0.85, 0.95, 1.0];
 
-impl Bench<'_> {
-    pub(super) fn figure_10(&mut self, log: &Log) -> anyhow::Result<()> {
+impl WangBench<'_> {
+    pub(super) fn figure_10(&mut self, log: &WangLog) -> anyhow::Result<()> {
         for k in KS {
             let log = self.log(log.model.clone(), k)?;
-            let mut best: Option<(Point, Measured)> = None;
+            let mut best: Option<(MemoryPoint, MeasuredPartition)> = None;
             for lambda in LAMBDAS {
                 let at = self.sizes.best(&log, self.usual(CachePolicy::Vfb, lambda));
                 let Some(at) = at else { continue };
@@ -35,7 +35,8 @@ impl Bench<'_> {
                 }
             }
             let Some((at, measured)) = best else { continue };
-            let (cache, fitted) = ((&measured.cached, at.cache()), measured.fitted);
+            let cache = (&measured.cached, at.cache());
+            let fitted = measured.fitted;
             let batch = (fitted.buffer, fitted.queries);
             let (together, by_device) = self.together(&log.plans, cache, batch)?;
             let row = json!({

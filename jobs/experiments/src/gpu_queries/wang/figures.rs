@@ -1,9 +1,9 @@
 //! Figures 4, 5, 6, 8 and 9. Sizes are those of lists on the device, that of the index, too.
 
 use super::super::harness::with;
-use super::model::{CACHES, Fitted, Point};
-use super::pass::{How, Took};
-use super::{BATCH, Bench, Log};
+use super::model::{CACHES, Fitted, MemoryPoint};
+use super::pass::{PassSettings, PassTimes};
+use super::{BATCH, WangBench, WangLog};
 use crate::rows::print;
 use millrace::inside::gpu::{DEFAULT_ROUND, of_plan};
 use millrace::inside::index::{CachePolicy, CachedLists};
@@ -25,18 +25,18 @@ const BUFFER: f64 = 0.057;
 const BEHIND: usize = 2000;
 
 /// What a partition of the memory gives.
-pub(super) struct Measured {
+pub(super) struct MeasuredPartition {
     pub(super) row: Value,
     pub(super) rate: f64,
     pub(super) cached: CachedLists,
     pub(super) fitted: Fitted,
 }
 
-impl Bench<'_> {
+impl WangBench<'_> {
     /// The device's memory in figures where it does not vary, without a deadline.
-    pub(super) fn usual(&self, policy: CachePolicy, lambda: f64) -> Point {
+    pub(super) fn usual(&self, policy: CachePolicy, lambda: f64) -> MemoryPoint {
         let memory = MEMORY * self.sizes.index;
-        Point { policy, lambda, memory, part: 0.0, deadline_s: f64::INFINITY }
+        MemoryPoint { policy, lambda, memory, part: 0.0, deadline_s: f64::INFINITY }
     }
 
     /// Fills the cache, and says how queries are answered with a buffer.
@@ -44,15 +44,19 @@ impl Bench<'_> {
         &mut self,
         (cached, bytes): (&CachedLists, f64),
         (buffer, queries): (u64, usize),
-    ) -> anyhow::Result<How> {
+    ) -> anyhow::Result<PassSettings> {
         self.device.fill(&of_plan(cached), bytes as u64)?;
         let mut room = *self.device.room();
         room.list_bytes = room.list_bytes.min(buffer as usize);
-        Ok(How { round: DEFAULT_ROUND, queries, room, behind: false })
+        Ok(PassSettings { round: DEFAULT_ROUND, queries, room, behind: false })
     }
 
     /// Measures a partition. None if the model has no batches of it that end in time.
-    pub(super) fn at(&mut self, log: &Log, at: Point) -> anyhow::Result<Option<Measured>> {
+    pub(super) fn at(
+        &mut self,
+        log: &WangLog,
+        at: MemoryPoint,
+    ) -> anyhow::Result<Option<MeasuredPartition>> {
         let Some((cached, fitted)) = self.sizes.fit(log, at) else { return Ok(None) };
         let how = self.fill((&cached, at.cache()), (fitted.buffer, fitted.queries))?;
         let took = self.best_pass(&log.plans, how)?;
@@ -67,11 +71,11 @@ impl Bench<'_> {
             "transfer_bytes_per_query": took.list_bytes as f64 / count,
             "continued": took.begun as f64 / count, "cached_bytes": self.device.cache().bytes(),
         });
-        Ok(Some(Measured { row, rate, cached, fitted }))
+        Ok(Some(MeasuredPartition { row, rate, cached, fitted }))
     }
 
     /// c(n), t(S_b), and dq(S_c) by policy.
-    pub(super) fn figure_4(&mut self, log: &Log) -> anyhow::Result<()> {
+    pub(super) fn figure_4(&mut self, log: &WangLog) -> anyhow::Result<()> {
         for &(queries, seconds) in &log.model.c.0 {
             print(json!({ "row": "wang-figure4", "batch": queries, "c_us": 1e6 * seconds }))?;
         }
@@ -83,7 +87,7 @@ impl Bench<'_> {
         }
         for policy in CachePolicy::ALL {
             for part in CACHES {
-                let at = Point { part, ..self.usual(policy, LAMBDA) };
+                let at = MemoryPoint { part, ..self.usual(policy, LAMBDA) };
                 let cached = self.sizes.admit(log, at);
                 let batches = self.sizes.simulate(log, &cached, (at.left(), BATCH));
                 print(json!({
@@ -102,12 +106,12 @@ impl Bench<'_> {
     }
 
     /// Throughput by S_c under deadlines, of the model and measured.
-    pub(super) fn figure_5(&mut self, log: &Log) -> anyhow::Result<()> {
+    pub(super) fn figure_5(&mut self, log: &WangLog) -> anyhow::Result<()> {
         for (deadline_s, row) in self.deadlines("wang-figure5") {
             for (policy, part) in
                 CachePolicy::ALL.into_iter().flat_map(|of| CACHES.map(|part| (of, part)))
             {
-                let at = Point { part, deadline_s, ..self.usual(policy, LAMBDA) };
+                let at = MemoryPoint { part, deadline_s, ..self.usual(policy, LAMBDA) };
                 if let Some(measured) = self.at(log, at)? {
                     print(with(row.clone(), measured.row))?;
                 }
@@ -117,17 +121,17 @@ impl Bench<'_> {
     }
 
     /// Time of the device and of what ends queries, one after the other, by cache and lambda.
-    pub(super) fn figure_6(&mut self, log: &Log) -> anyhow::Result<()> {
+    pub(super) fn figure_6(&mut self, log: &WangLog) -> anyhow::Result<()> {
         let plans = &log.plans[..log.plans.len().min(BEHIND)];
         let buffer = ((BUFFER * self.sizes.index) as u64).max(self.sizes.largest_query(plans));
         for of_index in [0.05, 0.1, 0.2, 0.3, 0.4] {
             for lambda in LAMBDAS {
                 let memory = of_index * self.sizes.index;
-                let at = Point { memory, part: 1.0, ..self.usual(CachePolicy::Vfb, lambda) };
+                let at = MemoryPoint { memory, part: 1.0, ..self.usual(CachePolicy::Vfb, lambda) };
                 let cached = self.sizes.admit(log, at);
                 let how = self.fill((&cached, memory), (buffer, BATCH))?;
-                let took = self.best_pass(plans, How { behind: true, ..how })?;
-                let Took { seconds, post_s, .. } = took;
+                let took = self.best_pass(plans, PassSettings { behind: true, ..how })?;
+                let PassTimes { seconds, post_s, .. } = took;
                 let count = plans.len() as f64;
                 let us = |seconds: f64| 1e6 * seconds / count;
                 print(json!({
@@ -142,7 +146,7 @@ impl Bench<'_> {
     }
 
     /// Throughput without a deadline by memory.
-    pub(super) fn figure_8(&mut self, log: &Log) -> anyhow::Result<()> {
+    pub(super) fn figure_8(&mut self, log: &WangLog) -> anyhow::Result<()> {
         for of_index in [0.1, 0.2, 0.3, 0.4, 0.6, 0.8] {
             let row = json!({"row": "wang-figure8", "memory_of_index": of_index});
             self.by_lambda(log, &row, (of_index, f64::INFINITY))?;
@@ -151,7 +155,7 @@ impl Bench<'_> {
     }
 
     /// Throughput and response time under deadlines.
-    pub(super) fn figure_9(&mut self, log: &Log) -> anyhow::Result<()> {
+    pub(super) fn figure_9(&mut self, log: &WangLog) -> anyhow::Result<()> {
         for (deadline_s, row) in self.deadlines("wang-figure9") {
             self.by_lambda(log, &row, (MEMORY, deadline_s))?;
         }
@@ -161,14 +165,14 @@ impl Bench<'_> {
     /// By policy and lambda, with the best partition of the model.
     fn by_lambda(
         &mut self,
-        log: &Log,
+        log: &WangLog,
         row: &Value,
         (of_index, deadline_s): (f64, f64),
     ) -> anyhow::Result<()> {
         let memory = of_index * self.sizes.index;
         for policy in CachePolicy::ALL {
             for &lambda in if policy == CachePolicy::Vfb { &LAMBDAS[..] } else { &[1.0] } {
-                let at = Point { memory, deadline_s, ..self.usual(policy, lambda) };
+                let at = MemoryPoint { memory, deadline_s, ..self.usual(policy, lambda) };
                 let Some(best) = self.sizes.best(log, at) else { continue };
                 if let Some(measured) = self.at(log, best)? {
                     print(with(row.clone(), measured.row))?;

@@ -3,8 +3,8 @@
 //! byte, in batches of S_b. Both are measured. dq(S_c), the bytes that travel for a query, follows
 //! from the plan of the cache and the log, and from S_b, which the paper leaves out.
 
-use super::pass::How;
-use super::{BATCH, Bench, Log};
+use super::pass::PassSettings;
+use super::{BATCH, WangBench, WangLog};
 use millrace::inside::gpu::DEFAULT_ROUND;
 use millrace::inside::index::{CachePolicy, CachedLists, TermEntry};
 use millrace::inside::query::Plan;
@@ -38,7 +38,7 @@ pub(super) struct Batches {
 
 /// What is measured: seconds of a query by those of a batch, and of a byte by those of a batch.
 #[derive(Clone, Default)]
-pub(super) struct Model {
+pub(super) struct WangModel {
     pub(super) c: Curve,
     pub(super) t: Curve,
 }
@@ -56,7 +56,7 @@ pub(super) struct Fitted {
 
 /// Memory of the device, the part of it that caches lists by a policy, and a deadline.
 #[derive(Clone, Copy)]
-pub(super) struct Point {
+pub(super) struct MemoryPoint {
     pub(super) policy: CachePolicy,
     /// The greatest part of a list that is cached.
     pub(super) lambda: f64,
@@ -65,7 +65,7 @@ pub(super) struct Point {
     pub(super) deadline_s: f64,
 }
 
-impl Point {
+impl MemoryPoint {
     pub(super) fn cache(&self) -> f64 {
         self.part * self.memory
     }
@@ -85,7 +85,7 @@ const BUFFERS: u32 = 12;
 
 /// What lists take on the device.
 #[derive(Clone, Default)]
-pub(super) struct Sizes {
+pub(super) struct ListSizes {
     /// Bytes of each list that queries ask for.
     pub(super) lists: HashMap<u64, u64>,
     /// Bytes of a list on the device for each on disk.
@@ -94,23 +94,23 @@ pub(super) struct Sizes {
     pub(super) index: f64,
 }
 
-impl Sizes {
+impl ListSizes {
     fn bytes_of(&self, entry: &TermEntry) -> u64 {
         let usual = (entry.bytes as f64 * self.growth) as u64;
         self.lists.get(&entry.offset).copied().unwrap_or(usual)
     }
 
     /// What the cache admits.
-    pub(super) fn admit(&self, log: &Log, at: Point) -> CachedLists {
+    pub(super) fn admit(&self, log: &WangLog, at: MemoryPoint) -> CachedLists {
         let bytes = (at.cache() / self.growth) as u64;
         log.demand.admit(at.policy, bytes, at.lambda).cached
     }
 
     /// The same with the part for the cache that is best by the model.
-    pub(super) fn best(&self, log: &Log, at: Point) -> Option<Point> {
+    pub(super) fn best(&self, log: &WangLog, at: MemoryPoint) -> Option<MemoryPoint> {
         let fits = std::thread::scope(|scope| {
             let fit = |part| {
-                let at = Point { part, ..at };
+                let at = MemoryPoint { part, ..at };
                 scope.spawn(move || Some((at, self.fit(log, at)?.1.rate)))
             };
             CACHES.map(fit).map(|part| part.join().expect("a thread panicked"))
@@ -122,12 +122,15 @@ impl Sizes {
     /// Batches of the queries, with what is cached, that take at most so many bytes and queries.
     pub(super) fn simulate(
         &self,
-        log: &Log,
+        log: &WangLog,
         cached: &CachedLists,
         (buffer, most): (u64, usize),
     ) -> Batches {
-        let (mut travels, mut bytes, mut queries) = (HashSet::new(), 0, 0);
-        let (mut all_bytes, mut batches) = (0u64, 1u64);
+        let mut travels = HashSet::new();
+        let mut bytes = 0;
+        let mut queries = 0;
+        let mut all_bytes = 0u64;
+        let mut batches = 1u64;
         let of_batch = |queries: usize| queries as f64 * log.model.c.at(queries as f64);
         let mut c_s = 0.0;
         for plan in &log.plans {
@@ -143,10 +146,13 @@ impl Sizes {
                 all_bytes += bytes;
                 c_s += of_batch(queries);
                 travels.clear();
-                (bytes, queries, batches) = (0, 0, batches + 1);
+                bytes = 0;
+                queries = 0;
+                batches = batches + 1;
                 here = more(&mut travels);
             }
-            (bytes, queries) = (bytes + here, queries + 1);
+            bytes = bytes + here;
+            queries = queries + 1;
         }
         let count = log.plans.len().max(1) as f64;
         Batches {
@@ -158,8 +164,9 @@ impl Sizes {
 
     /// What is cached; and the greatest buffer, of what the cache leaves of the memory, whose
     /// batches are answered in time. None if even the smallest takes longer.
-    pub(super) fn fit(&self, log: &Log, at: Point) -> Option<(CachedLists, Fitted)> {
-        let (cached, largest) = (self.admit(log, at), self.largest_query(&log.plans));
+    pub(super) fn fit(&self, log: &WangLog, at: MemoryPoint) -> Option<(CachedLists, Fitted)> {
+        let cached = self.admit(log, at);
+        let largest = self.largest_query(&log.plans);
         let fitted = (1..=BUFFERS).rev().find_map(|part| {
             let buffer = at.left() / u64::from(BUFFERS) * u64::from(part);
             let mut queries = BATCH;
@@ -169,7 +176,8 @@ impl Sizes {
             loop {
                 let batches = self.simulate(log, &cached, (buffer, queries));
                 let seconds = batches.c_s + log.model.t.at(buffer as f64) * batches.bytes;
-                let (rate, response_s) = (1.0 / seconds, batches.queries * seconds);
+                let rate = 1.0 / seconds;
+                let response_s = batches.queries * seconds;
                 let fitted = Fitted { buffer, queries, batches, rate, response_s };
                 if response_s <= at.deadline_s {
                     return Some(fitted);
@@ -194,10 +202,10 @@ impl Sizes {
     }
 }
 
-impl Bench<'_> {
+impl WangBench<'_> {
     /// Measures c by n, with all lists of the queries on the device, and t by S_b, with none.
-    pub(super) fn measure(&mut self, plans: &[Plan]) -> anyhow::Result<Model> {
-        let mut model = Model::default();
+    pub(super) fn measure(&mut self, plans: &[Plan]) -> anyhow::Result<WangModel> {
+        let mut model = WangModel::default();
         let room = *self.device.room();
         let all = self.asked.iter().map(|&entry| (entry, None)).collect::<Vec<_>>();
         self.device.fill(&all, self.device.cache_room())?;
@@ -208,7 +216,7 @@ impl Bench<'_> {
             let some = plans.len().min(queries * 64);
             // Whole batches: c is that of a batch of just so many.
             let some = &plans[..some - some % queries];
-            let how = How { round: DEFAULT_ROUND, queries, room, behind: false };
+            let how = PassSettings { round: DEFAULT_ROUND, queries, room, behind: false };
             let took = self.best_pass(some, how)?;
             model.c.0.push((queries as f64, took.seconds / some.len() as f64));
             if queries == most {
@@ -222,7 +230,8 @@ impl Bench<'_> {
         let mut points = Vec::new();
         while points.is_empty() || (buffer >= least && points.len() < 6) {
             let some = &plans[..plans.len().min(2000)];
-            let mut how = How { round: DEFAULT_ROUND, queries: usize::MAX, room, behind: false };
+            let mut how =
+                PassSettings { round: DEFAULT_ROUND, queries: usize::MAX, room, behind: false };
             how.room.list_bytes = buffer as usize;
             let took = self.best_pass(some, how)?;
             let bytes = took.list_bytes.max(1) as f64;

@@ -1,9 +1,9 @@
 //! All queries once, batch after batch; threads end queries where the device cannot.
 
-use super::Bench;
+use super::WangBench;
 use crate::threads::threads;
 use anyhow::Context as _;
-use millrace::inside::gpu::{AskedPart, BatchRoom, DeviceMethod as _, Found, WangTuning};
+use millrace::inside::gpu::{AskedPart, BatchRoom, DeviceMethod as _, FoundHits, WangTuning};
 use millrace::inside::query::Plan;
 use millrace::{Hit, Searcher};
 use std::sync::mpsc::channel;
@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 #[derive(Clone, Copy)]
-pub(super) struct How {
+pub(super) struct PassSettings {
     pub(super) round: u32,
     pub(super) queries: usize,
     pub(super) room: BatchRoom,
@@ -21,7 +21,7 @@ pub(super) struct How {
 }
 
 #[derive(Clone, Copy, Default)]
-pub(super) struct Took {
+pub(super) struct PassTimes {
     pub(super) seconds: f64,
     /// To write queries and lists for the copy, and to copy them, both at once.
     pub(super) copy_s: f64,
@@ -36,36 +36,38 @@ pub(super) struct Took {
 }
 
 /// A query that has to be ended: its number, its hits before a docid, and when its batch was begun.
-type Begun = (usize, Vec<Hit>, u32, Instant);
+type BegunQuery = (usize, Vec<Hit>, u32, Instant);
 
 /// One that was ended: its number, hits, seconds to end it, and those since its batch was begun.
 type Ended = (usize, Vec<Hit>, f64, f64);
 
-impl Bench<'_> {
+impl WangBench<'_> {
     /// Answers queries, of which plans say the k, in their order.
     pub(super) fn device_pass(
         &mut self,
         plans: &[Plan],
-        how: How,
-    ) -> anyhow::Result<(Vec<Vec<Hit>>, Took)> {
+        how: PassSettings,
+    ) -> anyhow::Result<(Vec<Vec<Hit>>, PassTimes)> {
         let start = Instant::now();
-        let end = |searcher: &mut Searcher, (number, hits, from, since): Begun| {
+        let end = |searcher: &mut Searcher, (number, hits, from, since): BegunQuery| {
             let start = Instant::now();
             let hits = searcher.go_on(&plans[number], &hits, from)?.to_vec();
             let seconds = start.elapsed().as_secs_f64();
             anyhow::Ok((number, hits, seconds, since.elapsed().as_secs_f64()))
         };
-        let (sender, receiver) = channel::<Begun>();
+        let (sender, receiver) = channel::<BegunQuery>();
         let receiver = Mutex::new(receiver);
         let work = || -> anyhow::Result<Vec<Ended>> {
-            let (mut searcher, mut ended) = (Searcher::new(), Vec::new());
+            let mut searcher = Searcher::new();
+            let mut ended = Vec::new();
             loop {
                 let begun = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok(begun) = begun else { return Ok(ended) };
                 ended.push(end(&mut searcher, begun)?);
             }
         };
-        let (mut searcher, mut ended) = (Searcher::new(), Vec::new());
+        let mut searcher = Searcher::new();
+        let mut ended = Vec::new();
         let (mut answers, mut took) = std::thread::scope(|scope| {
             let count = if how.behind { 0 } else { threads() };
             let workers: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
@@ -95,7 +97,11 @@ impl Bench<'_> {
     }
 
     /// The fastest of two passes; their answers are not looked at.
-    pub(super) fn best_pass(&mut self, plans: &[Plan], how: How) -> anyhow::Result<Took> {
+    pub(super) fn best_pass(
+        &mut self,
+        plans: &[Plan],
+        how: PassSettings,
+    ) -> anyhow::Result<PassTimes> {
         let [(_, first), (_, second)] =
             [self.device_pass(plans, how)?, self.device_pass(plans, how)?];
         Ok(if second.seconds < first.seconds { second } else { first })
@@ -106,10 +112,11 @@ impl Bench<'_> {
     fn batches(
         &mut self,
         plans: &[Plan],
-        how: How,
-        mut end: impl FnMut(Begun) -> anyhow::Result<()>,
-    ) -> anyhow::Result<(Vec<Vec<Hit>>, Took)> {
-        let (mut answers, mut took) = (Vec::with_capacity(plans.len()), Took::default());
+        how: PassSettings,
+        mut end: impl FnMut(BegunQuery) -> anyhow::Result<()>,
+    ) -> anyhow::Result<(Vec<Vec<Hit>>, PassTimes)> {
+        let mut answers = Vec::with_capacity(plans.len());
+        let mut took = PassTimes::default();
         while answers.len() < plans.len() {
             let first = answers.len();
             let since = Instant::now();
@@ -130,7 +137,7 @@ impl Bench<'_> {
             took.copy_s += f64::from(times_ms[0]) / 1e3;
             took.list_bytes += batch.used().list_bytes as u64;
             took.batches += 1;
-            for (number, Found { hits, rest }) in (first..).zip(found) {
+            for (number, FoundHits { hits, rest }) in (first..).zip(found) {
                 if let Some(from) = rest {
                     took.begun += 1;
                     end((number, hits, from, since))?;

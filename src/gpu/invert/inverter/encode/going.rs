@@ -2,9 +2,9 @@
 //! hands on chunks. The threads that take lists to the host ask for one part after the other, which
 //! is cut at that time; when all parts of a chunk are taken its memory goes back.
 
-use super::parts::{Cutter, Encoded, InOrder, Part, Terms};
+use super::parts::{EncodedRanks, InOrder, ListCutter, ListPart, RunTerms};
 use crate::crew::lock;
-use crate::gpu::invert::machine::{DeviceMemory, MOST_TAKEN, Parcel};
+use crate::gpu::invert::machine::{DeviceMemory, MOST_TAKEN, TextParcel};
 use crate::index::files::storage::FilledFile;
 use crate::index::run::LaidChunk;
 use std::collections::VecDeque;
@@ -32,11 +32,11 @@ impl Drop for Lent {
 }
 
 /// A chunk without memory has no byte.
-pub(super) type OnDevice = Encoded<Option<Lent>>;
+pub(super) type OnDevice = EncodedRanks<Option<Lent>>;
 
-struct State {
+struct EncodeState {
     chunks: VecDeque<Arc<OnDevice>>,
-    cutter: Cutter,
+    cutter: ListCutter,
     number: usize,
     is_over: bool,
     /// Nobody will come for parts any more.
@@ -44,20 +44,22 @@ struct State {
 }
 
 pub(super) struct Going<'a, F> {
-    terms: &'a Terms,
+    terms: &'a RunTerms,
     /// Set before the first chunk that has bytes.
     pub(super) file: OnceLock<Arc<FilledFile>>,
-    state: Mutex<State>,
+    state: Mutex<EncodeState>,
     changed: Condvar,
     given: Mutex<InOrder<F>>,
 }
 
 impl<'a, F: FnMut(LaidChunk) + Send> Going<'a, F> {
     /// `emit` gets the lexicon's data of parts in their order.
-    pub(super) fn new(terms: &'a Terms, emit: F) -> Self {
-        let (chunks, cutter) = (VecDeque::new(), Cutter::new(MOST_TAKEN));
-        let state = State { chunks, cutter, number: 0, is_over: false, is_left: false };
-        let (given, file) = (Mutex::new(InOrder::new(emit)), OnceLock::new());
+    pub(super) fn new(terms: &'a RunTerms, emit: F) -> Self {
+        let chunks = VecDeque::new();
+        let cutter = ListCutter::new(MOST_TAKEN);
+        let state = EncodeState { chunks, cutter, number: 0, is_over: false, is_left: false };
+        let given = Mutex::new(InOrder::new(emit));
+        let file = OnceLock::new();
         Self { terms, file, state: Mutex::new(state), changed: Condvar::new(), given }
     }
 
@@ -79,13 +81,13 @@ impl<'a, F: FnMut(LaidChunk) + Send> Going<'a, F> {
     }
 
     /// Waits for the next part; None if there will be no more.
-    pub(super) fn next(&self) -> Option<Box<dyn Parcel + '_>> {
+    pub(super) fn next(&self) -> Option<Box<dyn TextParcel + '_>> {
         let mut state = lock(&self.state);
         loop {
             if self.is_futile() {
                 return None;
             }
-            let State { chunks, cutter, number, is_over, .. } = &mut *state;
+            let EncodeState { chunks, cutter, number, is_over, .. } = &mut *state;
             let Some(chunk) = chunks.front() else {
                 if *is_over {
                     return None;
@@ -98,7 +100,8 @@ impl<'a, F: FnMut(LaidChunk) + Send> Going<'a, F> {
                 chunks.pop_front();
                 continue;
             };
-            let (number, chunk) = (std::mem::replace(number, *number + 1), chunk.clone());
+            let number = std::mem::replace(number, *number + 1);
+            let chunk = chunk.clone();
             return Some(Box::new(OnePart { of: self, chunk, part, number }));
         }
     }
@@ -128,11 +131,11 @@ impl<F: FnMut()> Drop for Finally<F> {
 struct OnePart<'a, F> {
     of: &'a Going<'a, F>,
     chunk: Arc<OnDevice>,
-    part: Part,
+    part: ListPart,
     number: usize,
 }
 
-impl<F: FnMut(LaidChunk) + Send> Parcel for OnePart<'_, F> {
+impl<F: FnMut(LaidChunk) + Send> TextParcel for OnePart<'_, F> {
     fn memory(&self) -> &DeviceMemory {
         let lent = self.chunk.lists.as_ref().and_then(|lent| lent.memory.as_ref());
         lent.expect("a part has bytes, and its chunk has them until it is taken")

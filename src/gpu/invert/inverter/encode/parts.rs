@@ -3,17 +3,17 @@
 //! takes a part puts it there, and lays out what the lexicon has of its terms.
 
 use crate::dictionary::device::forms::OrderedTerms;
-use crate::index::files::storage::{FilledFile, Room, ZEROS};
+use crate::index::files::storage::{FileRoom, FilledFile, ZEROS};
 use crate::index::format::list_start;
 use crate::index::lexicon::TermCoder;
 use crate::index::list::{BLOCK, Form};
-use crate::index::run::{LaidChunk, Layout, padded};
+use crate::index::run::{ChunkLayout, LaidChunk, padded};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// In the order of the lexicon.
-pub(super) struct Terms {
+pub(super) struct RunTerms {
     pub(super) order: OrderedTerms,
     pub(super) numbers: u32,
 }
@@ -29,13 +29,13 @@ struct Last {
 /// A place behind some lists: where the suffix of the next rank begins, the last term before, and
 /// where its list ends among those of the run.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Cut {
+pub(super) struct RankCut {
     suffix: usize,
     last: Option<Last>,
     end: u64,
 }
 
-pub(super) struct Encoded<L> {
+pub(super) struct EncodedRanks<L> {
     pub(super) ranks: Range<usize>,
     /// Postings of each; 0 of terms of which only pieces behind the run have a form.
     pub(super) dfs: Vec<u32>,
@@ -44,25 +44,25 @@ pub(super) struct Encoded<L> {
 }
 
 /// Some of them, or some bytes of one that is longer than a part.
-pub(super) struct Part {
+pub(super) struct ListPart {
     /// Of the lists that end here.
     ranks: Range<usize>,
     pub(super) bytes: Range<u64>,
     is_of_long: bool,
-    behind: Cut,
+    behind: RankCut,
     /// In the file, and its beginning among the lists of the run.
-    room: Room,
+    room: FileRoom,
     at: u64,
 }
 
 /// Cuts the lists of a run, chunk after chunk, into parts of at most `most` bytes.
-pub(super) struct Cutter {
+pub(super) struct ListCutter {
     most: u64,
     /// Behind the lists that are passed, and the next rank.
-    cut: Cut,
+    cut: RankCut,
     rank: usize,
     /// Of the open part: what is before it, first rank, and first byte of the chunk and of the run.
-    behind: Cut,
+    behind: RankCut,
     begin: usize,
     from: u64,
     at: u64,
@@ -70,23 +70,27 @@ pub(super) struct Cutter {
     long: Option<u64>,
 }
 
-impl Cutter {
+impl ListCutter {
     pub(super) fn new(most: u64) -> Self {
-        let (cut, behind) = (Cut::default(), Cut::default());
+        let cut = RankCut::default();
+        let behind = RankCut::default();
         Self { most, cut, rank: 0, behind, begin: 0, from: 0, at: 0, long: None }
     }
 
     fn begin(&mut self, from: u64) {
-        (self.behind, self.begin, self.from, self.at) = (self.cut, self.rank, from, self.cut.end);
+        self.behind = self.cut;
+        self.begin = self.rank;
+        self.from = from;
+        self.at = self.cut.end;
     }
 
     /// The next part of a chunk; None when the next chunk may come.
     pub(super) fn part<L>(
         &mut self,
-        terms: &Terms,
-        encoded: &Encoded<L>,
-        room: impl FnOnce(u64) -> Room,
-    ) -> Option<Part> {
+        terms: &RunTerms,
+        encoded: &EncodedRanks<L>,
+        room: impl FnOnce(u64) -> FileRoom,
+    ) -> Option<ListPart> {
         let Range { start: first, end: last } = encoded.ranks;
         let place = |rank: usize| u64::from(encoded.places[rank - first]);
         let (ranks, to, placed, is_of_long) = loop {
@@ -117,8 +121,9 @@ impl Cutter {
                 self.long = Some(end);
             }
         };
-        let (room, bytes) = (room(placed - self.at), self.from..to);
-        let part = Part { ranks, bytes, is_of_long, behind: self.behind, room, at: self.at };
+        let room = room(placed - self.at);
+        let bytes = self.from..to;
+        let part = ListPart { ranks, bytes, is_of_long, behind: self.behind, room, at: self.at };
         match is_of_long {
             true => (self.from, self.at) = (to, placed),
             false => self.begin(to),
@@ -127,12 +132,12 @@ impl Cutter {
     }
 }
 
-impl Terms {
+impl RunTerms {
     fn suffix(&self, rank: usize, at: usize) -> &[u8] {
         &self.order.suffixes[at..at + usize::from(self.order.suffix_bytes[rank])]
     }
 
-    fn pass(&self, cut: &mut Cut, rank: usize, df: u32, bytes: u64) {
+    fn pass(&self, cut: &mut RankCut, rank: usize, df: u32, bytes: u64) {
         let collections = &self.order.collections;
         if df > 0 {
             let same = cut.last.filter(|last| collections[last.rank] == collections[rank]);
@@ -146,8 +151,8 @@ impl Terms {
 
     pub(super) fn place<L>(
         &self,
-        encoded: &Encoded<L>,
-        part: Part,
+        encoded: &EncodedRanks<L>,
+        part: ListPart,
         payload: &[u8],
         file: &Arc<FilledFile>,
     ) -> LaidChunk {
@@ -163,13 +168,14 @@ impl Terms {
         LaidChunk { placed: Some(file.clone()), ..laid }
     }
 
-    fn lay<L>(&self, encoded: &Encoded<L>, part: &Part) -> LaidChunk {
+    fn lay<L>(&self, encoded: &EncodedRanks<L>, part: &ListPart) -> LaidChunk {
         let coder = part.behind.last.map_or_else(TermCoder::default, |last| {
             let collection = self.order.collections[last.rank];
             TermCoder::behind(collection, self.suffix(last.rank, last.suffix), last.terms)
         });
-        let mut layout = Layout::behind(Form::BP128, coder);
-        let (mut at, mut payload_bytes) = (part.behind.suffix, 0);
+        let mut layout = ChunkLayout::behind(Form::BP128, coder);
+        let mut at = part.behind.suffix;
+        let mut payload_bytes = 0;
         for rank in part.ranks.clone() {
             let suffix = self.suffix(rank, at);
             at += suffix.len();
@@ -225,7 +231,7 @@ mod tests {
         prop::collection::vec((prop::bool::weighted(0.2), df, bytes), 0..60)
     }
 
-    fn terms(ranks: &[Rank]) -> Terms {
+    fn terms(ranks: &[Rank]) -> RunTerms {
         let mut order = OrderedTerms::default();
         let mut collection = 3;
         for (n, &(begins, _, _)) in ranks.iter().enumerate() {
@@ -236,7 +242,7 @@ mod tests {
             order.suffix_bytes.push(suffix.len() as u8);
             order.suffixes.extend_from_slice(suffix.as_bytes());
         }
-        Terms { order, numbers: ranks.len() as u32 }
+        RunTerms { order, numbers: ranks.len() as u32 }
     }
 
     /// Lexicon and postings.
@@ -277,11 +283,14 @@ mod tests {
                 at += list.len();
                 list
             }).collect();
-            let (mut layout, mut suffix, mut payload) = (Layout::new(Form::BP128), 0, Vec::new());
+            let mut layout = ChunkLayout::new(Form::BP128);
+            let mut suffix = 0;
+            let mut payload = Vec::new();
             for (rank, list) in lists.iter().enumerate() {
                 let here = terms.suffix(rank, suffix);
                 suffix += here.len();
-                let (collection, df) = (terms.order.collections[rank], ranks[rank].1);
+                let collection = terms.order.collections[rank];
+                let df = ranks[rank].1;
                 payload.extend_from_slice(list);
                 if df > 0 {
                     layout.list((collection, here), (df, list.len() as u64), payload.len()).unwrap();
@@ -295,14 +304,16 @@ mod tests {
             let mut ends: Vec<usize> = cuts.into_iter().map(|cut| cut.min(ranks.len())).collect();
             ends.push(ranks.len());
             ends.sort_unstable();
-            let (mut begin, mut cutter, mut chunks) = (0, Cutter::new(most), Vec::new());
+            let mut begin = 0;
+            let mut cutter = ListCutter::new(most);
+            let mut chunks = Vec::new();
             for end in ends {
                 let mut places = vec![0];
                 for list in &lists[begin..end] {
                     places.push(places.last().unwrap() + list.len() as u32);
                 }
                 let dfs = ranks[begin..end].iter().map(|rank| rank.1).collect();
-                let encoded = Encoded { ranks: begin..end, dfs, places, lists: () };
+                let encoded = EncodedRanks { ranks: begin..end, dfs, places, lists: () };
                 let payload = lists[begin..end].concat();
                 begin = end;
                 let mut parts = Vec::new();

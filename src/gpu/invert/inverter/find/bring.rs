@@ -2,14 +2,14 @@
 //! names and texts. The host parses a piece with lines that the device cannot read, and sends the
 //! texts as lines that it can.
 
-use super::{Finder, Layout};
+use super::{BatchLayout, Finder};
 use crate::crew::lock;
 use crate::dictionary::device::lines::DeviceLines;
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::invert::classes::Classes;
+use crate::gpu::invert::classes::CharacterClasses;
 use crate::gpu::invert::inverter::spent;
 use crate::gpu::invert::inverter::typed::{Typed, part};
-use crate::gpu::invert::machine::{DeviceMemory, Reading};
+use crate::gpu::invert::machine::{ArrayReading, DeviceMemory};
 use crate::gpu::invert::steps::lines::{LinesOf, count_lines, end_lines, read_lines, write_lines};
 use crate::gpu::invert::steps::{self, COUNTERS, InvertArray};
 use crate::gpu::invert::text::{PieceText, TILE_BYTES, padding, parts};
@@ -26,12 +26,12 @@ const MARGIN: usize = 8;
 const MOST_WINDOWS: usize = 1 << 12;
 
 /// The lines of a piece as they came, or as the host has made them, with their documents.
-enum Lines<'a> {
+enum PieceLines<'a> {
     Given(&'a PieceText),
     Made(Box<(PieceText, PieceDocuments)>),
 }
 
-impl Lines<'_> {
+impl PieceLines<'_> {
     fn text(&self) -> &PieceText {
         match self {
             Self::Given(text) => text,
@@ -46,65 +46,67 @@ impl Lines<'_> {
 
 /// What a device has found in the lines of a batch; read when there is something else to wait for.
 pub(super) struct LinesRead<'a> {
-    pieces: Vec<Lines<'a>>,
+    pieces: Vec<PieceLines<'a>>,
     piece_starts: Vec<u32>,
     columns: LineColumns,
 }
 
-pub(super) enum Texts<'a> {
+pub(super) enum BroughtTexts<'a> {
     Host(&'a [PieceText]),
     Device(LinesRead<'a>),
 }
 
-pub(super) struct Batch<'a> {
-    pub(super) layout: Layout,
-    pub(super) texts: Texts<'a>,
+pub(super) struct BroughtBatch<'a> {
+    pub(super) layout: BatchLayout,
+    pub(super) texts: BroughtTexts<'a>,
 }
 
-impl<'a> Batch<'a> {
-    fn of_lines(pieces: Vec<Lines<'a>>, read: &Read) -> Self {
-        let (lines, bytes) = (read.of.lines, read.text_bytes as usize);
+impl<'a> BroughtBatch<'a> {
+    fn of_lines(pieces: Vec<PieceLines<'a>>, read: &LinesFound) -> Self {
+        let lines = read.of.lines;
+        let bytes = read.text_bytes as usize;
         let memory = &pieces[0].text().bytes;
         let columns = LineColumns::beside(memory, lines as usize, read.name_bytes as usize);
         let mut piece_starts = vec![0; pieces.len() + 1];
         piece_starts[pieces.len()] = lines;
         let padded = bytes.next_multiple_of(TILE_BYTES);
-        let layout = Layout { bytes, padded, documents: lines, piece_starts: Vec::new() };
-        Self { layout, texts: Texts::Device(LinesRead { pieces, piece_starts, columns }) }
+        let layout = BatchLayout { bytes, padded, documents: lines, piece_starts: Vec::new() };
+        Self { layout, texts: BroughtTexts::Device(LinesRead { pieces, piece_starts, columns }) }
     }
 
-    pub(super) fn readings(&mut self) -> Vec<Reading<'_>> {
-        let Texts::Device(LinesRead { piece_starts, columns, .. }) = &mut self.texts else {
+    pub(super) fn readings(&mut self) -> Vec<ArrayReading<'_>> {
+        let BroughtTexts::Device(LinesRead { piece_starts, columns, .. }) = &mut self.texts else {
             return Vec::new();
         };
-        let (pieces, is_pinned) = (piece_starts.len() - 1, columns.is_pinned());
+        let pieces = piece_starts.len() - 1;
+        let is_pinned = columns.is_pinned();
         let (ends, name_lengths, names) = columns.columns();
         vec![
             part(InvertArray::PieceStarts, 0, &mut piece_starts[..pieces]),
-            Reading { is_pinned, ..part(InvertArray::LineEnds, 0, ends) },
-            Reading { is_pinned, ..part(InvertArray::NameLengths, 0, name_lengths) },
-            Reading { is_pinned, ..part(InvertArray::Names, 0, names) },
+            ArrayReading { is_pinned, ..part(InvertArray::LineEnds, 0, ends) },
+            ArrayReading { is_pinned, ..part(InvertArray::NameLengths, 0, name_lengths) },
+            ArrayReading { is_pinned, ..part(InvertArray::Names, 0, names) },
         ]
     }
 
     /// With the documents of each piece, if they were not known before.
-    pub(super) fn read(self) -> (Layout, Vec<Option<PieceDocuments>>) {
+    pub(super) fn read(self) -> (BatchLayout, Vec<Option<PieceDocuments>>) {
         let Self { mut layout, texts } = self;
         match texts {
-            Texts::Host(_) => (layout, Vec::new()),
-            Texts::Device(LinesRead { pieces, mut piece_starts, columns }) => {
+            BroughtTexts::Host(_) => (layout, Vec::new()),
+            BroughtTexts::Device(LinesRead { pieces, mut piece_starts, columns }) => {
                 for (n, lines) in pieces.iter().enumerate().rev() {
                     // The device says nothing of pieces without lines.
                     if lines.text().bytes.is_empty() {
                         piece_starts[n] = piece_starts[n + 1];
                     }
                 }
-                let of: Vec<DeviceLines> = pieces.iter().map(Lines::of).collect();
+                let of: Vec<DeviceLines> = pieces.iter().map(PieceLines::of).collect();
                 let documents = PieceDocuments::of_batch(columns, &of, &piece_starts[..of.len()]);
                 let documents = pieces.into_iter().zip(documents).map(|(lines, found)| {
                     Some(match lines {
-                        Lines::Given(_) => found,
-                        Lines::Made(made) => made.1,
+                        PieceLines::Given(_) => found,
+                        PieceLines::Made(made) => made.1,
                     })
                 });
                 layout.piece_starts = piece_starts;
@@ -116,7 +118,7 @@ impl<'a> Batch<'a> {
 
 /// What a device says of lines: which pieces are odd, and if none is, the bytes of names and texts.
 #[derive(Default)]
-struct Read {
+struct LinesFound {
     of: LinesOf,
     odd: Vec<u32>,
     name_bytes: u32,
@@ -139,7 +141,7 @@ impl Finder {
         &mut self,
         pieces: &'a [PieceText],
         text: Option<DeviceMemory>,
-    ) -> Result<Batch<'a>, GpuError> {
+    ) -> Result<BroughtBatch<'a>, GpuError> {
         let are_lines = pieces.iter().any(|piece| piece.lines.is_some());
         let array = if are_lines { InvertArray::Raw } else { InvertArray::Text };
         match text {
@@ -154,15 +156,15 @@ impl Finder {
         if are_lines {
             return self.bring_lines(pieces);
         }
-        let (layout, starts) = Layout::of(pieces.iter());
+        let (layout, starts) = BatchLayout::of(pieces.iter());
         self.put(InvertArray::DocumentStarts, 0, &starts)?;
-        Ok(Batch { layout, texts: Texts::Host(pieces) })
+        Ok(BroughtBatch { layout, texts: BroughtTexts::Host(pieces) })
     }
 
     /// The same of lines, which are on the device.
-    fn bring_lines<'a>(&mut self, pieces: &'a [PieceText]) -> Result<Batch<'a>, GpuError> {
+    fn bring_lines<'a>(&mut self, pieces: &'a [PieceText]) -> Result<BroughtBatch<'a>, GpuError> {
         let began = Instant::now();
-        let mut lines: Vec<Lines<'a>> = pieces.iter().map(Lines::Given).collect();
+        let mut lines: Vec<PieceLines<'a>> = pieces.iter().map(PieceLines::Given).collect();
         // It is the same in all of them.
         let longest = lines.iter().map(|lines| lines.of().longest).min().unwrap_or(0);
         let mut read = self.read_lines(&lines, longest)?;
@@ -170,16 +172,16 @@ impl Finder {
             self.parse(&mut lines, &read.odd);
             if lines.iter().all(|lines| lines.text().bytes.is_empty()) {
                 // None of them is a document.
-                return Ok(Batch::of_lines(lines, &Read::default()));
+                return Ok(BroughtBatch::of_lines(lines, &LinesFound::default()));
             }
-            self.upload(InvertArray::Raw, lines.iter().map(Lines::text))?;
+            self.upload(InvertArray::Raw, lines.iter().map(PieceLines::text))?;
             // Those left are no longer than `longest`, and those that were made are right.
             read = self.read_lines(&lines, u32::MAX)?;
             assert!(read.odd.iter().all(|&odd| odd == 0), "the host makes lines of one shape");
         }
         self.write_lines(&read)?;
         self.work.seconds.lines += spent(began);
-        Ok(Batch::of_lines(lines, &read))
+        Ok(BroughtBatch::of_lines(lines, &read))
     }
 
     fn upload<'a>(
@@ -199,7 +201,7 @@ impl Finder {
     }
 
     /// Parses odd pieces on the host, by several threads.
-    fn parse(&mut self, lines: &mut [Lines<'_>], odd: &[u32]) {
+    fn parse(&mut self, lines: &mut [PieceLines<'_>], odd: &[u32]) {
         let odd = lines.iter_mut().zip(odd).filter(|(_, odd)| **odd != 0);
         let odd: Vec<_> = odd.map(|(lines, _)| Mutex::new(lines)).collect();
         self.work.parsed_again += odd.len() as u64;
@@ -208,15 +210,19 @@ impl Finder {
             let mut lines = lock(&odd[n]);
             let of = lines.of();
             let (text, documents) = parse(lines.text(), &of);
-            **lines = Lines::Made(Box::new((text.as_lines(&of), documents)));
+            **lines = PieceLines::Made(Box::new((text.as_lines(&of), documents)));
         };
         self.crew.share(self.threads - 1, (0..odd.len()).collect(), work);
     }
 
-    fn read_lines(&mut self, pieces: &[Lines<'_>], longest: u32) -> Result<Read, GpuError> {
-        let places = places(pieces.iter().map(Lines::text));
+    fn read_lines(
+        &mut self,
+        pieces: &[PieceLines<'_>],
+        longest: u32,
+    ) -> Result<LinesFound, GpuError> {
+        let places = places(pieces.iter().map(PieceLines::text));
         let bytes = places[pieces.len()] as usize;
-        let of: Vec<DeviceLines> = pieces.iter().map(Lines::of).collect();
+        let of: Vec<DeviceLines> = pieces.iter().map(PieceLines::of).collect();
         let shapes: Vec<u32> = of.iter().flat_map(|lines| lines.shape.words()).collect();
         let mut odd = vec![0u32; pieces.len()];
         self.put(InvertArray::PiecePlaces, 0, &places)?;
@@ -241,17 +247,19 @@ impl Finder {
         let of = LinesOf { lines, pieces: of.len() as u32, are_alike, longest };
         self.machine.run(&[end_lines(tiles)])?;
         self.machine.run(&read_lines(of))?;
-        let (mut name_bytes, mut text_bytes) = ([0u32], [0u32]);
+        let mut name_bytes = [0u32];
+        let mut text_bytes = [0u32];
         self.machine.read(&mut [
             part(InvertArray::OddPieces, 0, &mut odd),
             part(InvertArray::NamePlaces, count, &mut name_bytes),
             part(InvertArray::DocumentStarts, count, &mut text_bytes),
         ])?;
-        let ([name_bytes], [text_bytes]) = (name_bytes, text_bytes);
-        Ok(Read { of, odd, name_bytes, text_bytes })
+        let [name_bytes] = name_bytes;
+        let [text_bytes] = text_bytes;
+        Ok(LinesFound { of, odd, name_bytes, text_bytes })
     }
 
-    fn write_lines(&mut self, read: &Read) -> Result<(), GpuError> {
+    fn write_lines(&mut self, read: &LinesFound) -> Result<(), GpuError> {
         let bytes = read.text_bytes as usize;
         self.reserve::<u8>(InvertArray::Text, bytes.next_multiple_of(TILE_BYTES) as u64)?;
         self.reserve::<u8>(InvertArray::Names, read.name_bytes.into())?;
@@ -263,13 +271,13 @@ impl Finder {
 
     pub(super) fn forms_at(
         &mut self,
-        batch: &Batch<'_>,
+        batch: &BroughtBatch<'_>,
         starts: &[u32],
     ) -> Result<Vec<Vec<u8>>, GpuError> {
-        let classes = Classes::of(self.tokenizer);
+        let classes = CharacterClasses::of(self.tokenizer);
         let bytes = batch.layout.bytes;
         match &batch.texts {
-            Texts::Host(pieces) => {
+            BroughtTexts::Host(pieces) => {
                 let places = places(pieces.iter());
                 let form = |&start: &u32| {
                     let piece = places.partition_point(|&place| place <= start) - 1;
@@ -278,15 +286,16 @@ impl Finder {
                 };
                 Ok(starts.iter().map(form).collect())
             }
-            Texts::Device(_) if starts.len() > MOST_WINDOWS => {
+            BroughtTexts::Device(_) if starts.len() > MOST_WINDOWS => {
                 let text: Vec<u8> = self.get(InvertArray::Text, 0, bytes)?;
                 let form = |&start: &u32| classes.form_at(&text, start as usize).to_vec();
                 Ok(starts.iter().map(form).collect())
             }
-            Texts::Device(_) => starts
+            BroughtTexts::Device(_) => starts
                 .iter()
                 .map(|&start| {
-                    let (at, mut window) = (start as usize, WINDOW);
+                    let at = start as usize;
+                    let mut window = WINDOW;
                     loop {
                         let here = window.min(bytes - at);
                         let text: Vec<u8> = self.get(InvertArray::Text, u64::from(start), here)?;

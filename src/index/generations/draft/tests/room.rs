@@ -5,7 +5,7 @@ use super::tests::describe;
 use super::*;
 use crate::codec::vbyte;
 use crate::index::files::storage::{Durability, Stop, StorageFile};
-use crate::index::format::{Header, MANIFEST};
+use crate::index::format::{FileHeader, MANIFEST};
 use crate::index::generations::folder::current;
 use crate::index::generations::generation::Generation;
 use crate::index::inspect::check::check;
@@ -19,7 +19,7 @@ const BLOCK: usize = 64;
 
 /// The score of document i is i / 2.
 fn write_scores(folder: &Path, run: &RunEntry) -> FileEntry {
-    let mut file = writer(folder, run, Kind::Scores);
+    let mut file = writer(folder, run, FileKind::Scores);
     let scores: Vec<f32> = (0..run.documents).map(|docid| docid as f32 / 2.0).collect();
     let greatest = scores.chunks(BLOCK).map(|block| block.iter().copied().fold(0.0, f32::max));
     for section in [scores.clone(), greatest.collect()] {
@@ -29,20 +29,24 @@ fn write_scores(folder: &Path, run: &RunEntry) -> FileEntry {
         file.pad().unwrap();
     }
     let values = [run.documents.into(), BLOCK as u64, 1, 0, 0];
-    file.finish(Header { kind: Kind::Scores, values, last: 0 }).unwrap()
+    file.finish(FileHeader { kind: FileKind::Scores, values, last: 0 }).unwrap()
 }
 
 /// Every posting has its term at positions 3, 5, 7 and so on.
 fn write_positions(folder: &Path, run: &RunEntry, files: &[FileEntry]) -> FileEntry {
     let opened = Run::open(folder, run, files, true).unwrap();
-    let (mut positions, mut groups, mut ordinal) = (Vec::new(), Vec::new(), 0usize);
+    let mut positions = Vec::new();
+    let mut groups = Vec::new();
+    let mut ordinal = 0usize;
     let mut blocks = Vec::new();
     let mut terms = LexiconStream::open(opened.lexicon().path(), 1 << 16).unwrap();
-    let (mut collection, mut of_collection) = (None, 0);
+    let mut collection = None;
+    let mut of_collection = 0;
     while terms.advance().unwrap() {
         let term = terms.term();
         if collection != Some(term.collection) {
-            (collection, of_collection) = (Some(term.collection), 0);
+            collection = Some(term.collection);
+            of_collection = 0;
         }
         if of_collection % 16 == 0 {
             blocks.push(ordinal as u64);
@@ -61,17 +65,17 @@ fn write_positions(folder: &Path, run: &RunEntry, files: &[FileEntry]) -> FileEn
         })
         .unwrap();
     }
-    let mut file = writer(folder, run, Kind::Positions);
+    let mut file = writer(folder, run, FileKind::Positions);
     file.write(&positions).unwrap();
     file.pad().unwrap();
     for place in groups.iter().chain(&blocks) {
         file.write(&place.to_le_bytes()).unwrap();
     }
     let values = [run.terms, run.postings, positions.len() as u64, BLOCK as u64, 0];
-    file.finish(Header { kind: Kind::Positions, values, last: 0 }).unwrap()
+    file.finish(FileHeader { kind: FileKind::Positions, values, last: 0 }).unwrap()
 }
 
-fn writer(folder: &Path, run: &RunEntry, kind: Kind) -> StorageFile {
+fn writer(folder: &Path, run: &RunEntry, kind: FileKind) -> StorageFile {
     StorageFile::create(folder, &run_file(&run.name, kind), Durability::Lasting).unwrap()
 }
 
@@ -101,7 +105,7 @@ fn scores_and_positions_are_kept_and_not_used() {
 
     let lock = IndexLock::acquire(index).unwrap();
     let from = current(index).unwrap().unwrap();
-    let kinds = [Kind::Scores, Kind::Positions];
+    let kinds = [FileKind::Scores, FileKind::Positions];
     let old =
         kinds.map(|kind| fs::read(from.join(run_file(&manifest.runs[1].name, kind))).unwrap());
     let mut draft = Draft::begin(&lock).unwrap();
@@ -130,7 +134,7 @@ fn a_merge_refuses_to_lose_scores_and_positions() {
 
 #[test]
 fn a_check_finds_damage_in_scores_and_positions_and_queries_do_not_look() {
-    for kind in [Kind::Scores, Kind::Positions] {
+    for kind in [FileKind::Scores, FileKind::Positions] {
         let folder = tempfile::tempdir().unwrap();
         let index = folder.path();
         let manifest = with_room(index);

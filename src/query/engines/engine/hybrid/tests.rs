@@ -102,9 +102,11 @@ fn all(
     numbers: std::ops::Range<u64>,
     mut meanwhile: impl FnMut(usize),
 ) -> BTreeMap<u64, Answer> {
-    let (until, many) =
-        (Instant::now() + Duration::from_secs(20), (numbers.end - numbers.start) as usize);
-    let (mut next, mut found, mut answers) = (numbers, BTreeMap::new(), Vec::new());
+    let until = Instant::now() + Duration::from_secs(20);
+    let many = (numbers.end - numbers.start) as usize;
+    let mut next = numbers;
+    let mut found = BTreeMap::new();
+    let mut answers = Vec::new();
     while found.len() < many {
         assert!(Instant::now() < until, "{} of {many} queries are answered", found.len());
         if let Some(number) = next.next() {
@@ -135,8 +137,9 @@ fn a_device_that_fails_amid_a_stream_loses_no_query() {
     let snapshot = snapshot(folder.path(), 5, 900, &[]);
     for policy in ["gpu", "ding09", "sd", "best-serial", "cached-first:0.5"] {
         for mood in [REFUSES, HANGS, LOST] {
-            let (wakers, moody, warned) =
-                (Wakers::new(3), Moody::default(), Arc::<AtomicUsize>::default());
+            let wakers = Wakers::new(3);
+            let moody = Moody::default();
+            let warned = Arc::<AtomicUsize>::default();
             let mut scheduling = scheduling(policy, Duration::from_millis(20));
             let count = warned.clone();
             scheduling.on_slow = Some(Box::new(move |_| _ = count.fetch_add(1, Ordering::SeqCst)));
@@ -174,7 +177,8 @@ fn a_device_that_fails_amid_a_stream_loses_no_query() {
 fn what_waits_for_too_long_is_left_where_that_was_asked_for() {
     let folder = tempfile::tempdir().unwrap();
     let snapshot = snapshot(folder.path(), 5, 900, &[]);
-    let (wakers, moody) = (Wakers::new(1), Moody::default());
+    let wakers = Wakers::new(1);
+    let moody = Moody::default();
     moody.0.store(HANGS, Ordering::SeqCst);
     let shed = Scheduling { shed: true, ..scheduling("gpu", Duration::from_millis(20)) };
     let hybrid = Hybrid::new((Box::new(moody.clone()), 1), shed, &wakers).unwrap();
