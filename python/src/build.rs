@@ -18,7 +18,7 @@ use millrace::{BuildOptions, Input, Note};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use std::ffi::CString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// Builds an index, or replaces it by a new generation.
@@ -42,9 +42,11 @@ use std::sync::{Arc, Mutex};
 ///         out.
 ///     id_field, text_field: fields of JSON, columns of CSV or keys of dictionaries, one or
 ///         several.
-///     tokenizer: "words", or "cjk-bigram" for Chinese, Japanese and Korean in pairs of letters.
-///     stemmer: "english", "porter", "none" or another language.
-///     stopwords: "english", "none", the path of a file, or a list of words.
+///     tokenizer: "words", "cjk-bigram" for Chinese, Japanese and Korean in pairs of letters, or
+///         "whitespace" for text that is cut already.
+///     stemmer: "english" (the default), "porter", "none" or another language.
+///     stopwords: "english" (the default), "none", the path of a file, or a list of words. With the
+///         tokenizer "whitespace" the default of both is "none".
 ///     codec, block_size: how postings are coded.
 ///     order: how documents are numbered: "input", "url", "name" or "length".
 ///     merge: whether runs are merged to one at the end; queries are answered alike.
@@ -62,7 +64,7 @@ use std::sync::{Arc, Mutex};
 ///     MillraceError: the build failed.
 #[pyfunction]
 #[pyo3(signature = (index, documents=None, *, files=None, memory=None, workers=None, format=None, id_field=None,
-    text_field=None, tokenizer="words", stemmer="english", stopwords=None, codec="bp128", block_size=128, order=None,
+    text_field=None, tokenizer="words", stemmer=None, stopwords=None, codec="bp128", block_size=128, order=None,
     merge=true, strict=false, allow_empty=false, max_skipped=None, min_documents=None, keep=1))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn build<'py>(
@@ -76,7 +78,7 @@ pub(crate) fn build<'py>(
     id_field: Option<OneOrMore<String>>,
     text_field: Option<OneOrMore<String>>,
     tokenizer: &str,
-    stemmer: &str,
+    stemmer: Option<&str>,
     stopwords: Option<OneOrMore<String>>,
     codec: &str,
     block_size: usize,
@@ -148,21 +150,24 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 fn analysis(
     tokenizer: &str,
-    stemmer: &str,
+    stemmer: Option<&str>,
     stopwords: Option<OneOrMore<String>>,
 ) -> PyResult<Analysis> {
-    let stop_words = match stopwords {
-        None => StopWords::english(),
-        Some(OneOrMore::One(name)) => {
-            StopWords::from_option(name.as_ref()).map_err(|error| wrong(chain(&error)))?
-        }
-        Some(OneOrMore::More(words)) => {
-            StopWords::from_words(words).map_err(|error| wrong(chain(&error)))?
-        }
+    let tokenizer = Tokenizer::named(tokenizer).ok_or_else(|| {
+        wrong(format!("tokenizer is words, cjk-bigram or whitespace, not {tokenizer}"))
+    })?;
+    let stemmer = stemmer.map(str::parse).transpose().map_err(wrong)?;
+    let file = match &stopwords {
+        Some(OneOrMore::One(name)) => Some(Path::new(name)),
+        _ => None,
     };
-    let tokenizer = Tokenizer::named(tokenizer)
-        .ok_or_else(|| wrong(format!("tokenizer is words or cjk-bigram, not {tokenizer}")))?;
-    Ok(Analysis { tokenizer, stemmer: stemmer.parse().map_err(wrong)?, stop_words })
+    let mut analysis =
+        Analysis::of(tokenizer, stemmer, file).map_err(|error| wrong(chain(&error)))?;
+    if let Some(OneOrMore::More(words)) = stopwords {
+        analysis.stop_words =
+            StopWords::from_words(words, tokenizer).map_err(|error| wrong(chain(&error)))?;
+    }
+    Ok(analysis)
 }
 
 fn form(codec: &str, block_size: usize) -> PyResult<Form> {

@@ -142,7 +142,11 @@ pub(super) fn dataflow_of(
     let fields = plan.fields.clone();
     // The device has something to do, and the next batch is gathered.
     let batch_bytes = (under_way / 7).max(budget.piece_bytes()).min(options.pipeline.texts_at_once);
-    let takes_lines = indexing == Indexing::Texts && which.wanted.is_none() && which.scan.is_none();
+    // Lines go to the device as they are.
+    let takes_lines = indexing == Indexing::Texts
+        && which.wanted.is_none()
+        && which.scan.is_none()
+        && !analysis.prepares();
     let as_lines = takes_lines.then(Arc::<AsLines>::default);
     let fails = as_lines.clone();
     let wiring = BuildWiring {

@@ -46,6 +46,8 @@ pub enum Note {
     SkippedInAll(u64),
     /// Where the PageRanks of documents come from, or that they have none.
     Ranks(String),
+    /// Why a rebuild does not extend the index that there is.
+    Anew(&'static str),
 }
 
 impl fmt::Display for Note {
@@ -91,6 +93,7 @@ impl fmt::Display for Note {
             }
             Self::UnreadableInAll(n) => write!(f, "{n} files and links cannot be read in all"),
             Self::Ranks(remark) => f.write_str(remark),
+            Self::Anew(reason) => write!(f, "the index is built anew: {reason}"),
             Self::SkippedInAll(n) => write!(f, "{n} records were skipped in all"),
         }
     }

@@ -22,6 +22,7 @@ use crate::input::splits::InputPlan;
 use crate::order::MAX_DOCUMENT_BYTES;
 use crate::schedule::placement::Rates;
 use crate::text::analysis::Analysis;
+use crate::text::tokenizer::Tokenizer;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -254,6 +255,7 @@ impl BuildOptions {
         // Only files can be read again if the device is lost, and other lists than these are
         // encoded by the host.
         let is_fit = matches!(self.input, Input::Paths(_))
+            && self.analysis.tokenizer != Tokenizer::Whitespace
             && self.form == Form::BP128
             && self.max_document <= MOST_DEVICE_DOCUMENT;
         let is_plain = self.peers.is_none() && cpu_indexers.or(*gpu_indexers).is_none();

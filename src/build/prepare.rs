@@ -15,6 +15,7 @@ use crate::input::splits::InputPlan;
 use crate::order::Budget;
 use crate::schedule::roles::Roles;
 use crate::settings::SettingError;
+use crate::text::tokenizer::Tokenizer;
 use std::time::Instant;
 
 pub(super) struct Ready {
@@ -39,6 +40,11 @@ impl Ready {
         let began = Instant::now();
         let resident = memory::resident();
         let memory = options.memory;
+        if options.indexer == Indexer::Gpu && options.analysis.tokenizer == Tokenizer::Whitespace {
+            let reason = "the tokenizer whitespace works on the CPU".to_string();
+            options.note(&Note::NoGpu { reasons: vec![reason] });
+            options.indexer = Indexer::Fast;
+        }
         let workers = options.workers;
         Budget::new(memory, workers)?;
         if options.max_document >= 4 << 30 {

@@ -195,7 +195,7 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
         let hash = || XxHash3_64::oneshot(document.text);
         let content = match self.wanted {
             Some(WantedInput::At(places)) if !places.contains(location.input, offset) => return,
-            None | Some(WantedInput::At(_)) => (!R::COUNTED_LATER).then(hash),
+            None | Some(WantedInput::At(_)) => (!self.regroup.hashes_later()).then(hash),
             Some(WantedInput::Unknown(known)) => {
                 let named = known.look_for(name.as_bytes());
                 let content = hash();
@@ -203,7 +203,7 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
                 if known.contains(named, content) {
                     return;
                 }
-                (!R::COUNTED_LATER).then_some(content)
+                (!self.regroup.hashes_later()).then_some(content)
             }
         };
         let length = self.regroup.document(document.text);

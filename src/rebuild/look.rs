@@ -11,6 +11,7 @@ use crate::dataflow::rebuild::table::{Sorter, Table, TableEntry, name_hash};
 use crate::index::documents::{Documents, Location};
 use crate::index::files::storage;
 use crate::index::format::RUNS;
+use crate::index::generations::manifest::LISTS_VERSION;
 use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings};
 use crate::input::folder::FolderWalk;
 use crate::input::splits::{InputPlan, InputSource};
@@ -157,9 +158,14 @@ impl Rebuild<'_> {
     ) -> Result<Option<&'static str>, RebuildError> {
         let options = self.options()?;
         let words = options.analysis.stop_words.words();
+        let version = options.analysis.tokenizer.version();
         let tokenizer = was.tokenizer.as_deref().unwrap_or(Tokenizer::Words.name());
         Ok(if tokenizer != options.analysis.tokenizer.name() {
             Some("the tokenizer is another one")
+        } else if was.analysis.unwrap_or(1) != version {
+            Some("this program cuts text into words in another way than the one that built it")
+        } else if was.lists.unwrap_or(1) != LISTS_VERSION {
+            Some("this program reads the fields of documents by other names")
         } else if was.stemmer != options.analysis.stemmer.name() {
             Some("the stemmer is another one")
         } else if !words.eq(was.stop_words.words.iter().map(String::as_str)) {

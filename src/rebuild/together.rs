@@ -8,7 +8,7 @@
 
 use super::look::FoundChanges;
 use super::{FILES, Rebuild, RebuildError};
-use crate::build::{self, Peers, PreparedBuild};
+use crate::build::{self, Note, Peers, PreparedBuild};
 use crate::dataflow::together::Meeting;
 use crate::index::generations::folder::current;
 use crate::index::generations::manifest::sharded::ShardedManifest;
@@ -58,7 +58,11 @@ impl Rebuild<'_> {
         let mut before = Known::read(&self.job.index.join(FOLDER).join(FILES));
         let live = match live {
             Some(live) if live.shards.len() == peers.hosts.processes() => {
-                self.other_settings(&live.settings)?.is_none().then_some(live)
+                let other = self.other_settings(&live.settings)?;
+                if let Some(reason) = other {
+                    self.note(&Note::Anew(reason));
+                }
+                other.is_none().then_some(live)
             }
             _ => None,
         };

@@ -15,5 +15,6 @@ mod lines;
 mod parallel;
 mod rm3;
 mod scores;
+mod scripts;
 mod streaming;
 mod topics;

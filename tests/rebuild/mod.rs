@@ -8,6 +8,7 @@ mod kills;
 mod links;
 mod logs;
 mod swap;
+mod versions;
 
 use crate::support::*;
 use serde_json::Value;

@@ -35,10 +35,10 @@ pub struct BuildKeys {
     pub indexer: Indexer,
     #[serde(deserialize_with = "tokenizer")]
     pub tokenizer: Tokenizer,
-    #[serde(deserialize_with = "values::named")]
-    pub stemmer: Stemmer,
+    #[serde(deserialize_with = "stemmer")]
+    pub stemmer: Option<Stemmer>,
     /// A name, or a file with a word a line.
-    pub stopwords: Spanned<PathBuf>,
+    pub stopwords: Option<Spanned<PathBuf>>,
     #[serde(deserialize_with = "codec")]
     pub(super) codec: Spanned<ListCodec>,
     #[serde(alias = "block_size")]
@@ -69,8 +69,8 @@ impl Default for BuildKeys {
         Self {
             indexer: Indexer::Fast,
             tokenizer: Tokenizer::default(),
-            stemmer: Stemmer::default(),
-            stopwords: Spanned::new(0..0, PathBuf::from("english")),
+            stemmer: None,
+            stopwords: None,
             codec: Spanned::new(0..0, ListCodec::Bp128),
             block_size: None,
             form: Form::default(),
@@ -251,8 +251,12 @@ fn format<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Format>, D::Error
 }
 
 fn tokenizer<'de, D: Deserializer<'de>>(from: D) -> Result<Tokenizer, D::Error> {
-    let wrong = |name: &str| format!("`{name}` is not `words` or `cjk-bigram`");
+    let wrong = |name: &str| format!("`{name}` is not `words`, `cjk-bigram` or `whitespace`");
     text(from, |name| Tokenizer::named(name).ok_or_else(|| wrong(name)))
+}
+
+fn stemmer<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Stemmer>, D::Error> {
+    values::named(from).map(Some)
 }
 
 fn codec<'de, D: Deserializer<'de>>(from: D) -> Result<Spanned<ListCodec>, D::Error> {
