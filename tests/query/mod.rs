@@ -16,5 +16,6 @@ mod parallel;
 mod rm3;
 mod scores;
 mod scripts;
+mod snippets;
 mod streaming;
 mod topics;

@@ -4,6 +4,7 @@ use crate::index::error::IndexError;
 use crate::index::format::{IMPORTED, VECTORS};
 use crate::index::generations::generation::Generation;
 use crate::index::inspect::find::DocumentRow;
+use crate::input::Format;
 use crate::input::formats::fields::Fields;
 use crate::input::record::{self, fetch};
 use crate::input::splits::{MEMORY, STDIN};
@@ -41,6 +42,8 @@ fn unread(row: &DocumentRow, source: io::Error) -> QueryError {
 }
 
 pub(crate) struct Reread {
+    /// Its documents are lines of JSON with texts that were not indexed.
+    has_vectors: bool,
     analysis: Analysis,
     texts: record::DocumentTexts,
 }
@@ -52,23 +55,31 @@ impl Reread {
     /// `NoText`; `Index` if its analysis is not known.
     pub(crate) fn new(generation: &Generation) -> Result<Self, QueryError> {
         let manifest = generation.manifest();
-        let settings = &manifest.settings;
-        if settings.format == VECTORS {
+        if manifest.settings.format == VECTORS {
             let why = "the index has learned vectors, and no texts";
             return Err(QueryError::NoText(why.into()));
-        }
-        if settings.indexer == IMPORTED {
-            return Err(QueryError::NoText(IMPORTED_TEXTS.into()));
         }
         for input in &manifest.inputs {
             file_of(&input.path)?;
         }
+        Self::of(generation)
+    }
+
+    /// For a generation some of whose texts may be lost, or which has vectors beside them.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn of(generation: &Generation) -> Result<Self, QueryError> {
+        let manifest = generation.manifest();
+        let settings = &manifest.settings;
+        let has_vectors = settings.format == VECTORS;
+        if settings.indexer == IMPORTED && !has_vectors {
+            return Err(QueryError::NoText(IMPORTED_TEXTS.into()));
+        }
         let fields = Fields { texts: settings.text_fields.clone(), ..Fields::default() };
         let analysis = manifest.analysis(generation.path())?;
-        Ok(Self {
-            analysis,
-            texts: record::DocumentTexts::new(settings.max_document_bytes, &fields),
-        })
+        let longest = if has_vectors { u64::MAX } else { settings.max_document_bytes };
+        Ok(Self { has_vectors, analysis, texts: record::DocumentTexts::new(longest, &fields) })
     }
 
     /// The terms of a document and their tfs. A compressed file is inflated up to the document.
@@ -81,22 +92,59 @@ impl Reread {
         docid: u32,
     ) -> Result<BTreeMap<String, u32>, QueryError> {
         let row = DocumentRow::of(generation, docid)?;
+        let text = self.read(generation, &row)?;
+        let mut terms = BTreeMap::new();
+        self.check(&row, &text, |term| match terms.get_mut(term) {
+            Some(times) => *times += 1,
+            None => _ = terms.insert(term.to_string(), 1),
+        })?;
+        Ok(terms)
+    }
+
+    /// The text of a document as it was indexed.
+    ///
+    /// # Errors
+    /// As [`terms`](Self::terms).
+    pub(crate) fn text(
+        &mut self,
+        generation: &Generation,
+        docid: u32,
+    ) -> Result<Vec<u8>, QueryError> {
+        let row = DocumentRow::of(generation, docid)?;
+        let text = self.read(generation, &row)?;
+        if !self.has_vectors {
+            self.check(&row, &text, |_| {})?;
+        }
+        Ok(text)
+    }
+
+    fn read(&mut self, generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, QueryError> {
+        let docid = row.docid;
         let place = generation.documents().location(docid);
         let input = place.and_then(|place| generation.manifest().inputs.get(place.input as usize));
-        let format = input.and_then(|input| input.format.parse().ok()).ok_or_else(|| {
+        let format = match self.has_vectors {
+            true => Some(Format::Jsonl),
+            false => input.and_then(|input| input.format.parse().ok()),
+        };
+        let format = format.ok_or_else(|| {
             let found = format!("the input {}", row.input);
             IndexError::damaged(generation.path(), 0, "an input of a known format", found)
         })?;
-        let text = self.texts.of((Path::new(&row.input), format), row.offset, row.bytes);
-        let text = text.map_err(|source| unread(&row, source))?;
-        let mut terms = BTreeMap::new();
+        let text = self.texts.of((file_of(&row.input)?, format), row.offset, row.bytes);
+        text.map_err(|source| unread(row, source))
+    }
+
+    /// Calls `f` with each term, whose number has to be that of the index.
+    fn check(
+        &self,
+        row: &DocumentRow,
+        text: &[u8],
+        mut f: impl FnMut(&str),
+    ) -> Result<(), QueryError> {
         let mut found = 0;
-        self.analysis.terms(&text, |term| {
+        self.analysis.terms(text, |term| {
             found += 1;
-            match terms.get_mut(term) {
-                Some(times) => *times += 1,
-                None => _ = terms.insert(term.to_string(), 1),
-            }
+            f(term);
         });
         if found != row.tokens {
             let DocumentRow { name, input: path, offset, tokens: expected, .. } = row;
@@ -105,6 +153,6 @@ impl Reread {
                  the file has changed since"
             )));
         }
-        Ok(terms)
+        Ok(())
     }
 }
