@@ -1,6 +1,7 @@
 //! Joins the operators of the query job.
 
 pub(crate) mod answer;
+#[cfg(feature = "gpu")]
 pub(crate) mod answered_by;
 pub(crate) mod ask;
 pub(crate) mod batch;
