@@ -67,7 +67,7 @@ pub(crate) fn connect(
         for line in lines.control.iter_mut().flatten() {
             // Who does not receive it sees that the line ends.
             let SealedLine { stream, sealer, .. } = line;
-            _ = send_failure((stream, sealer), call.hosts.process(), &chain(error));
+            _ = send_failure(stream, sealer, call.hosts.process(), &chain(error));
         }
     }
     made.map(|()| lines)
@@ -119,7 +119,7 @@ fn make_lines(
     for &(kind, other) in wanted.iter().filter(|&&(_, other)| other < me) {
         let shared = shared.clone();
         let sender = sender.clone();
-        thread::spawn(move || shared.call_until_answered((kind, other), &sender));
+        thread::spawn(move || shared.call_until_answered(kind, other, &sender));
     }
     while !wanted.is_empty() {
         if stopped() {
@@ -184,8 +184,8 @@ impl Calling {
 
     fn hello(&self, other: usize, line: LineKind) -> io::Result<Hello> {
         let Call { hosts, job, format, secret, .. } = &self.call;
-        let ends = (hosts.process(), other, line);
-        let hello = Hello::new(&self.build, *format, job, hosts.processes(), ends);
+        let processes = hosts.processes();
+        let hello = Hello::new(&self.build, *format, job, processes, hosts.process(), other, line);
         Ok(hello.with(secret.is_given(), nonce()?))
     }
 
@@ -238,7 +238,8 @@ impl Calling {
         if !genuine || !secret.verify(Purpose::Confirm, &greetings, read_tag(&mut stream)?) {
             return Err(ErrorKind::InvalidData.into());
         }
-        let line = SealedLine::new(stream, secret.ends(true, greetings));
+        let (sealer, opener) = secret.ends(true, greetings);
+        let line = SealedLine::new(stream, sealer, opener);
         Ok(ConnectEvent::Line(theirs.line, theirs.process, line))
     }
 
@@ -271,11 +272,12 @@ impl Calling {
             return Ok(ConnectEvent::Failed(error));
         }
         stream.write_all(secret.tag(Purpose::Confirm, &greetings).as_bytes())?;
-        let sealed = SealedLine::new(stream, secret.ends(false, greetings));
+        let (sealer, opener) = secret.ends(false, greetings);
+        let sealed = SealedLine::new(stream, sealer, opener);
         Ok(ConnectEvent::Line(line, other, sealed))
     }
 
-    fn call_until_answered(&self, (line, other): (LineKind, usize), events: &Sender<ConnectEvent>) {
+    fn call_until_answered(&self, line: LineKind, other: usize, events: &Sender<ConnectEvent>) {
         while !self.is_over() {
             match self.call_once(line, other) {
                 Ok(event) => {

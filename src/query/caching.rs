@@ -133,14 +133,15 @@ impl Demand {
     /// Adds a query that visited so many blocks of a list (visited, all) so many times.
     pub(crate) fn add(&mut self, run: u32, entry: TermEntry, blocks: (usize, usize), times: u32) {
         let units = blocks.0.div_ceil(self.unit_blocks);
-        self.add_units(run, (entry, blocks.1), units, times);
+        self.add_units(run, entry, blocks.1, units, times);
     }
 
     /// Adds queries that visited so many units of a list with so many blocks.
     pub(crate) fn add_units(
         &mut self,
         run: u32,
-        (entry, blocks): (TermEntry, usize),
+        entry: TermEntry,
+        blocks: usize,
         units: usize,
         queries: u32,
     ) {
@@ -185,7 +186,8 @@ impl Demand {
     pub fn plan(
         &self,
         of: PlanOf,
-        (policy, lambda): (CachePolicy, f64),
+        policy: CachePolicy,
+        lambda: f64,
         k: NonZeroU32,
         memory_bytes: u64,
     ) -> CachePlan {
@@ -323,7 +325,7 @@ mod tests {
         let mut again = Demand::new(128);
         for list in demand.lists() {
             for (units, queries) in list.by_units() {
-                again.add_units(0, (list.entry, list.blocks as usize), units as usize, queries);
+                again.add_units(0, list.entry, list.blocks as usize, units as usize, queries);
             }
         }
         let list = again.most_wanted().unwrap();

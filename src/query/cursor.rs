@@ -137,7 +137,7 @@ impl Cursor {
     ) -> Result<(), ListError> {
         if block < list.full_blocks() {
             let line = list.block(block)?;
-            return self.load_line(list, (block, line), documents);
+            return self.load_line(list, block, line, documents);
         }
         self.len = list.decode_tail(documents, &mut self.docids, &mut self.tail_tfs)?;
         self.begin_block(list, block, documents)
@@ -147,7 +147,8 @@ impl Cursor {
     fn load_line(
         &mut self,
         list: &ListView<'_>,
-        (block, line): (usize, PackedBlock),
+        block: usize,
+        line: PackedBlock,
         documents: u32,
     ) -> Result<(), ListError> {
         self.line = line;
@@ -389,7 +390,7 @@ impl Cursor {
             }
             if block == self.block {
             } else if block < list.full_blocks() {
-                self.load_line(list, (block, self.lines[share]), documents)?;
+                self.load_line(list, block, self.lines[share], documents)?;
             } else {
                 self.load(list, block, documents)?;
             }

@@ -183,8 +183,8 @@ impl Forest {
     fn split(&mut self, parent: u32, i: usize) {
         debug_assert!(i <= MOST_TERMS && !self.nodes.get(parent).is_full());
         let child = self.nodes.get(parent).children[i];
-        let (upper, middle) = self.nodes.get_mut(child).split();
+        let (upper, (cache, string, postings)) = self.nodes.get_mut(child).split();
         let upper = self.nodes.push(upper);
-        self.nodes.get_mut(parent).insert_split(i, middle, upper);
+        self.nodes.get_mut(parent).insert_split(i, cache, string, postings, upper);
     }
 }

@@ -108,7 +108,9 @@ impl Node {
     pub(crate) fn insert_split(
         &mut self,
         at: usize,
-        (cache, string, postings): (u32, u32, u32),
+        cache: u32,
+        string: u32,
+        postings: u32,
         upper: u32,
     ) {
         let children = self.count as usize + 1;

@@ -277,8 +277,9 @@ impl Runs {
             is_open = true;
             Ok(FilledFile::create(folder, &run_file(&run_name(run), FileKind::Postings))?)
         };
-        let run = (part, &self.lengths[..]);
-        let encoded = self.inverter.encode(run, &held, open, |chunk| out(RunEvent::Encoded(chunk)));
+        let lengths = &self.lengths[..];
+        let emit = |chunk| out(RunEvent::Encoded(chunk));
+        let encoded = self.inverter.encode(part, lengths, &held, open, emit);
         let has_no_room = |error: &ClosedError| {
             error.downcast_ref::<GpuError>().is_some_and(GpuError::is_out_of_memory)
         };

@@ -54,7 +54,7 @@ impl RunSearch<'_> {
                         to: (&mut BlockRoom, &mut BlockRoom)| {
                 cursor.find((list, self.documents), from, to, self.level)
             };
-            let (count, more) = self.thin_out(cursors, order, (block, count), candidates, find)?;
+            let (count, more) = self.thin_out(cursors, order, block, count, candidates, find)?;
             if count > 0 {
                 self.offer(cursors, count, candidates, top)?;
             }
@@ -130,7 +130,8 @@ impl RunSearch<'_> {
         &self,
         cursors: &mut [Cursor],
         order: &[usize],
-        (block, mut count): (usize, usize),
+        block: usize,
+        mut count: usize,
         candidates: &mut Candidates,
         mut find: impl FnMut(
             &mut Cursor,

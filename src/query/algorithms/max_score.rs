@@ -334,7 +334,7 @@ impl Search<'_> {
         let bar = ((self.bar(top) - self.rest) as f32).next_down().max(0.0);
         let found = &mut self.found[self.optional];
         match self.order[self.optional..] {
-            [term] => one_list(&self.run, &mut self.needed[term], term, window.1, (bar, found)),
+            [term] => one_list(&self.run, &mut self.needed[term], term, window.1, bar, found),
             _ => self.run.collect(self.needed, windows, window, bar, found),
         }
     }
@@ -346,7 +346,8 @@ fn one_list(
     cursor: &mut Cursor,
     term: usize,
     end: u32,
-    (bar, found): (f32, &mut ScoredDocuments),
+    bar: f32,
+    found: &mut ScoredDocuments,
 ) -> Result<(), ListError> {
     let RunTerm { weight, list: Some(list) } = run.terms[term] else { return Ok(()) };
     while cursor.at < cursor.len {

@@ -88,7 +88,7 @@ pub(crate) fn search_prefixes(
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<Option<u32>, ListError> {
-    prefixed(run, prefixes, top, (scratch, Test::Safe))
+    prefixed(run, prefixes, top, scratch, Test::Safe)
 }
 
 /// Goes on where [`search_prefixes`] has ended, with the best so far in `top`.
@@ -123,7 +123,8 @@ fn prefixed(
     run: &RunSearch<'_>,
     prefixes: &[usize],
     top: &mut TopK,
-    (scratch, test): (&mut Scratch, Test),
+    scratch: &mut Scratch,
+    test: Test,
 ) -> Result<Option<u32>, ListError> {
     let mut cut = WangCut { test, ..WangCut::none(run.documents) };
     let mut terms = run.terms.to_vec();
@@ -207,7 +208,7 @@ impl RunSearch<'_> {
                     }
                     Ok((found, true))
                 };
-            let (count, _) = self.thin_out(cursors, order, (block, count), candidates, find_in)?;
+            let (count, _) = self.thin_out(cursors, order, block, count, candidates, find_in)?;
             if count > 0 {
                 self.offer(cursors, count, candidates, top)?;
             }

@@ -64,7 +64,8 @@ impl RunSearch<'_> {
         &self,
         cursors: &mut [Cursor],
         memory: &mut WindowMemory,
-        (is_sparse, longest): (bool, u32),
+        is_sparse: bool,
+        longest: u32,
         sink: &mut S,
     ) -> Result<Option<(u32, u32)>, ListError> {
         let Some(start) = cursors.iter().filter_map(Cursor::next_docid).min() else {

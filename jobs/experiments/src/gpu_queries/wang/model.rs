@@ -124,7 +124,8 @@ impl ListSizes {
         &self,
         log: &WangLog,
         cached: &CachedLists,
-        (buffer, most): (u64, usize),
+        buffer: u64,
+        most: usize,
     ) -> Batches {
         let mut travels = HashSet::new();
         let mut bytes = 0;
@@ -174,7 +175,7 @@ impl ListSizes {
                 return None;
             }
             loop {
-                let batches = self.simulate(log, &cached, (buffer, queries));
+                let batches = self.simulate(log, &cached, buffer, queries);
                 let seconds = batches.c_s + log.model.t.at(buffer as f64) * batches.bytes;
                 let rate = 1.0 / seconds;
                 let response_s = batches.queries * seconds;
