@@ -124,16 +124,23 @@ impl Demand {
         let terms = plan.terms().len();
         for (number, (entry, &(visited, all))) in plan.lists().iter().zip(&blocks).enumerate() {
             if let Some(entry) = entry {
-                self.add((number / terms) as u32, *entry, (visited, all), times);
+                self.add((number / terms) as u32, *entry, visited, all, times);
             }
         }
         Ok(())
     }
 
-    /// Adds a query that visited so many blocks of a list (visited, all) so many times.
-    pub(crate) fn add(&mut self, run: u32, entry: TermEntry, blocks: (usize, usize), times: u32) {
-        let units = blocks.0.div_ceil(self.unit_blocks);
-        self.add_units(run, entry, blocks.1, units, times);
+    /// Adds a query that visited so many blocks of a list, which has `all`, so many times.
+    pub(crate) fn add(
+        &mut self,
+        run: u32,
+        entry: TermEntry,
+        visited: usize,
+        all: usize,
+        times: u32,
+    ) {
+        let units = visited.div_ceil(self.unit_blocks);
+        self.add_units(run, entry, all, units, times);
     }
 
     /// Adds queries that visited so many units of a list with so many blocks.
@@ -301,12 +308,12 @@ mod tests {
     fn demand() -> Demand {
         let mut demand = Demand::new(128);
         for (visited, times) in [(10, 1), (3, 1), (2, 2)] {
-            demand.add(0, entry(0, 1280), (visited, 10), times);
+            demand.add(0, entry(0, 1280), visited, 10, times);
         }
         for visited in [4, 4, 1] {
-            demand.add(0, entry(2000, 512), (visited, 4), 1);
+            demand.add(0, entry(2000, 512), visited, 4, 1);
         }
-        demand.add(0, entry(3000, 500), (4, 4), 1);
+        demand.add(0, entry(3000, 500), 4, 4, 1);
         demand
     }
 

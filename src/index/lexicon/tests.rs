@@ -28,7 +28,7 @@ pub(crate) fn write_terms(
         coder.code(collection, suffix, df, bytes, &mut coded).unwrap();
         let term = CodedTerms { collection, terms: 1, postings: df.into(), bytes: &coded, blocks };
         let start = list_start(end, df, 128).unwrap() + bytes;
-        writer.coded_terms(&term, (end, start)).unwrap();
+        writer.coded_terms(&term, end, start).unwrap();
         end = start;
     }
     assert_eq!(writer.terms(), terms.len() as u64);
@@ -133,8 +133,8 @@ fn what_breaks_the_rules_is_not_written() {
         bytes: &[],
         blocks: &[BlockStart { terms: 0, lists: 0 }],
     };
-    writer.coded_terms(&terms(5), (0, 1)).unwrap();
-    let error = writer.coded_terms(&terms(4), (1, 2)).unwrap_err();
+    writer.coded_terms(&terms(5), 0, 1).unwrap();
+    let error = writer.coded_terms(&terms(4), 1, 2).unwrap_err();
     assert!(matches!(error, IndexError::Refused { .. }), "{error}");
 }
 

@@ -49,9 +49,9 @@ pub(crate) fn search_one(
     let Some(list) = term.list else { return Ok(()) };
     scratch.reset_cursors(1);
     let cursor = &mut scratch.cursors[0];
-    while run.next_block(cursor, (&list, term.weight))? {
-        let postings = (&cursor.docids, &cursor.scores);
-        offer_block(run.level, postings, cursor.at..cursor.len, run.first_docid, top);
+    while run.next_block(cursor, &list, term.weight)? {
+        let part = cursor.at..cursor.len;
+        offer_block(run.level, &cursor.docids, &cursor.scores, part, run.first_docid, top);
     }
     Ok(())
 }

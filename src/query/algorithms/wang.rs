@@ -21,7 +21,7 @@ mod tests;
 
 use crate::index::list::{ListError, ListView, MAX_BLOCK, SegmentColumns};
 use crate::query::cursor::{Cursor, RunSearch};
-use crate::query::kernels::BlockRoom;
+use crate::query::kernels::{FoundDocids, SoughtDocids};
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
 use crate::score::wang::is_over;
@@ -34,12 +34,14 @@ pub(crate) const ROUND: usize = 256;
 fn find(
     segments: &Segments,
     cursor: &mut Cursor,
-    (list, documents): (&ListView<'_>, u32),
-    (candidates, count): (&BlockRoom, usize),
-    (docids, kept): (&mut BlockRoom, &mut BlockRoom),
+    list: &ListView<'_>,
+    documents: u32,
+    sought: SoughtDocids<'_>,
+    into: FoundDocids<'_>,
 ) -> Result<usize, ListError> {
+    let FoundDocids { docids, kept } = into;
     let mut found = 0;
-    for (number, &docid) in (0..).zip(&candidates[..count]) {
+    for (number, &docid) in (0..).zip(&sought.docids[..sought.count]) {
         let block = segments.block_of(list, docid);
         if block != cursor.block {
             cursor.load(list, block, documents)?;
@@ -198,11 +200,12 @@ impl RunSearch<'_> {
             }
             let find_in =
                 |cursor: &mut Cursor,
-                 (term, list): (usize, &ListView<'_>),
-                 from: (&BlockRoom, usize),
-                 (docids, kept): (&mut BlockRoom, &mut BlockRoom)| {
-                    let to = (&mut *docids, kept);
-                    let found = find(&segments[term], cursor, (list, documents), from, to)?;
+                 term: usize,
+                 list: &ListView<'_>,
+                 sought: SoughtDocids<'_>,
+                 FoundDocids { docids, kept }: FoundDocids<'_>| {
+                    let into = FoundDocids { docids: &mut *docids, kept };
+                    let found = find(&segments[term], cursor, list, documents, sought, into)?;
                     if let Some(last) = found.checked_sub(1) {
                         note(term, docids[last]);
                     }

@@ -37,13 +37,13 @@ impl DocidRanges {
             let weight = run.terms[term].weight;
             if list.bounds().is_empty() || list.df() < run.span() / RARE {
                 let cursor = &mut cursors[term];
-                run.seek_scored(cursor, (list, weight), self.first)?;
+                run.seek_scored(cursor, list, weight, self.first)?;
                 while let Some(docid) = cursor.next_docid().filter(|docid| *docid < self.end) {
                     let most = &mut of_list[((docid - self.first) >> self.shift) as usize];
                     *most = most.max(cursor.scores[cursor.at]);
                     cursor.at += 1;
                     if cursor.at == cursor.len {
-                        run.next_block(cursor, (list, weight))?;
+                        run.next_block(cursor, list, weight)?;
                     }
                 }
             } else {
