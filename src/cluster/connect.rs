@@ -141,13 +141,8 @@ fn make_lines(
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
         if start.elapsed() > call.wait && !wanted.is_empty() {
-            let troubles = lock(&troubles);
-            let absent: BTreeSet<usize> = wanted.into_iter().map(|(_, other)| other).collect();
-            let named = absent.into_iter().map(|other| match troubles.get(&other) {
-                Some(trouble) => format!("{} ({trouble})", hosts.name(other)),
-                None => hosts.name(other),
-            });
-            let absent = named.collect::<Vec<_>>().join(", ");
+            let absent = wanted.into_iter().map(|(_, other)| other).collect();
+            let absent = names_of(absent, hosts, &lock(&troubles));
             return Err(ClusterError::Absent { absent, seconds: call.wait.as_secs() });
         }
     }
@@ -159,6 +154,19 @@ fn make_lines(
         }
     }
     Ok(())
+}
+
+/// The names of processes, each with its last trouble.
+fn names_of(
+    processes: BTreeSet<usize>,
+    hosts: &Hosts,
+    troubles: &BTreeMap<usize, String>,
+) -> String {
+    let named = processes.into_iter().map(|process| match troubles.get(&process) {
+        Some(trouble) => format!("{} ({trouble})", hosts.name(process)),
+        None => hosts.name(process),
+    });
+    named.collect::<Vec<_>>().join(", ")
 }
 
 struct Over<'a>(&'a AtomicBool);

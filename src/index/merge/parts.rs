@@ -226,15 +226,12 @@ impl Joint<'_> {
         Ok(cut(parts, weight).into_iter().map(part).collect())
     }
 
-    /// Merges some collections of all runs with `memory_bytes` for the windows, to chunks of about
-    /// `chunk_bytes`. Returns the number of terms and postings that each run had there.
-    fn merge_part(
+    /// Opens the terms and lists of a part in all runs, with windows of so much memory together.
+    fn open_part(
         &self,
         part: &MergePart,
         memory_bytes: u64,
-        chunk_bytes: usize,
-        mut give: impl FnMut(LaidChunk) -> Result<(), IndexError>,
-    ) -> Result<Vec<(u64, u64)>, IndexError> {
+    ) -> Result<(Vec<LexiconStream>, Vec<ListSource>), IndexError> {
         let share = memory_bytes / self.inputs.len().max(1) as u64;
         let share = share.clamp(LEAST_RUN_BYTES, MOST_RUN_BYTES);
         let first = self.inputs.first().map_or(0, |input| input.base);
@@ -253,6 +250,19 @@ impl Joint<'_> {
             lists.push(ListSource::open(generation, run, &stream, base, postings_window as usize)?);
             streams.push(stream);
         }
+        Ok((streams, lists))
+    }
+
+    /// Merges some collections of all runs with `memory_bytes` for the windows, to chunks of about
+    /// `chunk_bytes`. Returns the number of terms and postings that each run had there.
+    fn merge_part(
+        &self,
+        part: &MergePart,
+        memory_bytes: u64,
+        chunk_bytes: usize,
+        mut give: impl FnMut(LaidChunk) -> Result<(), IndexError>,
+    ) -> Result<Vec<(u64, u64)>, IndexError> {
+        let (streams, mut lists) = self.open_part(part, memory_bytes)?;
         let mut terms = TermMerge::new(streams)?;
         let mut renumbering = self.numbers.map(Renumbering::new);
         let mut encoder = ListEncoder::of_form(self.merging.form);
