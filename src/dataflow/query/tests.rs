@@ -134,7 +134,7 @@ fn through_answer(gate: Gate, breaks: bool) -> (Vec<(u64, u32)>, Option<JobError
                 queries,
                 &context,
                 &*wiring.engines,
-                &*wiring.wakers,
+                &wiring.wakers,
                 &wiring.whole,
                 lay_out::answer,
             );

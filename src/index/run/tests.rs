@@ -117,7 +117,6 @@ fn a_flipped_bit_is_an_error_or_makes_no_difference() {
     assert!((8 * 64..8 * 80).contains(&harmless), "{harmless} bits of slack and padding");
     fs::remove_file(&path).unwrap();
     fs::write(&path, &bytes).unwrap();
-    let path = path;
     let good = bytes;
     for length in 0..good.len() {
         fs::remove_file(&path).unwrap();

@@ -278,8 +278,8 @@ fn a_pool_gives_greater_parts_when_more_queries_are_open() {
         while let (Some(PoolWork::Tasks(open, range)), _) = pool.take(0, true) {
             if open.query == 0 {
                 tasks = open.cut.tasks();
-                parts = parts + 1;
-                took = took + range.len();
+                parts += 1;
+                took += range.len();
             }
             // A task takes long enough to be taken alone.
             open.done(range.clone(), Duration::from_millis(1) * range.len() as u32, &[]);

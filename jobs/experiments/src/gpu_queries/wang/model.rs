@@ -149,11 +149,11 @@ impl ListSizes {
                 travels.clear();
                 bytes = 0;
                 queries = 0;
-                batches = batches + 1;
+                batches += 1;
                 here = more(&mut travels);
             }
-            bytes = bytes + here;
-            queries = queries + 1;
+            bytes += here;
+            queries += 1;
         }
         let count = log.plans.len().max(1) as f64;
         Batches {
