@@ -165,7 +165,7 @@ pub(super) fn dataflow_of(
                 if let Some(as_lines) = &as_lines {
                     as_lines.has_failed();
                 }
-                parse_lines(text, lines, (max_document, &fields), &texts)
+                parse_lines(text, lines, max_document, &fields, &texts)
             });
             let how =
                 InvertSettings { analysis, threads, run_limit, encodes, buffers, folder, parse };
@@ -287,8 +287,10 @@ fn finish(
         let merging = Merging { memory_bytes: memory, threads, form, stop };
         let wish = options.order.as_ref();
         let ranks = options.ranks.as_deref();
-        let run = (runs.remove(0), std::mem::take(&mut files));
-        let ordered = merge::order_in_place(&build.directory, run, wish, ranks, &merging)?;
+        let run = runs.remove(0);
+        let files_of_run = std::mem::take(&mut files);
+        let ordered =
+            merge::order_in_place(&build.directory, run, files_of_run, wish, ranks, &merging)?;
         files = ordered.files;
         order = ordered.order;
         runs = vec![ordered.run];
