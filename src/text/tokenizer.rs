@@ -300,7 +300,7 @@ mod tests {
         ] {
             assert_eq!(tokens(word.as_bytes()).len(), 1, "{word}");
         }
-        let composed = "café михаи́л ångström ệ 각".replace('́', "\u{301}");
+        let composed = "café михаи́л ångström ệ 각";
         let parted = "cafe\u{301} Михаи\u{301}л A\u{30a}ngstro\u{308}m E\u{302}\u{323} 가\u{11a8}";
         assert_eq!(tokens(parted.as_bytes()), tokens(composed.as_bytes()));
         assert_eq!(tokens("\u{212b}ngström".as_bytes()), tokens("a\u{30a}ngström".as_bytes()));

@@ -130,7 +130,7 @@ impl Reread {
             let found = format!("the input {}", row.input);
             IndexError::damaged(generation.path(), 0, "an input of a known format", found)
         })?;
-        let text = self.texts.of((file_of(&row.input)?, format), row.offset, row.bytes);
+        let text = self.texts.of(file_of(&row.input)?, format, row.offset, row.bytes);
         text.map_err(|source| unread(row, source))
     }
 
