@@ -71,7 +71,7 @@ def test_settings(tmp_path):
         ({"documents": [("a", "b")], "codec": "zip"}, "codec is one of bp128"),
         ({"documents": [("a", "b")], "block_size": 3}, "3"),
         ({"documents": [("a", "b")], "stemmer": "klingon"}, "klingon"),
-        ({"documents": [("a", "b")], "tokenizer": "chars"}, "words or cjk-bigram"),
+        ({"documents": [("a", "b")], "tokenizer": "chars"}, "words, cjk-bigram or whitespace"),
         ({"documents": [("a", "b")], "order": "random"}, "input, url, name, length"),
         ({"documents": [("a", "b")], "workers": 0}, "workers"),
         ({"documents": [("a", "b")], "format": "docx"}, "docx"),
