@@ -78,11 +78,14 @@ struct BuildHow {
     #[arg(long, default_value = "auto", value_parser = parse_format)]
     format: AutoFormat,
     /// JSON field or CSV column that holds the name of a document. May be given several times: the
-    /// first that a record has is taken (default: id, _id, pid, docid, docno).
+    /// first that a record has is taken (default: id, _id, pid, docid, docno, doc_id, paper_id,
+    /// cord_uid, uid).
     #[arg(long = "id-field", value_name = "NAME")]
     id_fields: Vec<String>,
     /// JSON field or CSV column that holds text. May be given several times: the texts are joined
-    /// (default: title, url, headings, text, body, passage, contents).
+    /// (default: title, url, headings, text, body, passage, contents; in a record with none of the
+    /// last four also segment, abstract, content, full_text, description, document, article,
+    /// paragraph).
     #[arg(long = "text-field", value_name = "NAME")]
     text_fields: Vec<String>,
     #[command(flatten)]

@@ -139,7 +139,7 @@ pub(super) fn dataflow_of(
     let in_flow = under_way - pinned - others;
     let buffers = texts.clone();
     let folder = directory.clone();
-    let fields = plan.fields.clone();
+    let readings = plan.inputs.readings().to_vec();
     // The device has something to do, and the next batch is gathered.
     let batch_bytes = (under_way / 7).max(budget.piece_bytes()).min(options.pipeline.texts_at_once);
     let takes_lines = indexing == Indexing::Texts && which.wanted.is_none() && which.scan.is_none();
@@ -156,13 +156,14 @@ pub(super) fn dataflow_of(
             let threads = workers;
             // Other memory than that which is pinned: nobody waits for it.
             let texts = TextBuffers::new(batch_bytes);
-            let fields = fields.clone();
+            let readings = readings.clone();
             let as_lines = fails.clone();
             let parse: ParseLines = Arc::new(move |text, lines| {
                 if let Some(as_lines) = &as_lines {
                     as_lines.has_failed();
                 }
-                parse_lines(text, lines, (max_document, &fields), &texts)
+                let fields = &readings[usize::from(lines.reading)].fields;
+                parse_lines(text, lines, (max_document, fields), &texts)
             });
             let how =
                 InvertSettings { analysis, threads, run_limit, encodes, buffers, folder, parse };
@@ -299,6 +300,13 @@ fn finish(
         duplicate_names: duplicates.count,
         skipped: documents.skipped,
     };
+    for remark in build.plan.remarks_on_fields() {
+        options.note(&Note::Fields(remark));
+    }
+    if whole && duplicates.count * 100 > statistics.documents {
+        let fields = build.plan.could_be_names();
+        options.note(&Note::NamesRepeat { count: duplicates.count, fields });
+    }
     let skipped: u64 = statistics.skipped.values().sum();
     let first_skipped = documents.first_skipped;
     for message in &first_skipped {
@@ -334,7 +342,6 @@ fn settings(options: &BuildOptions) -> manifest::Settings {
         memory_bytes: options.memory,
         max_document_bytes: options.max_document,
         format,
-        text_fields: options.fields.texts.clone(),
         ..manifest::Settings::of(&options.analysis, options.form)
     }
 }
@@ -353,12 +360,16 @@ pub(super) fn accept_duplicates(
 
 pub(super) fn describe(build: &Build, read: &InputRead) -> manifest::InputEntry {
     let &InputRead { input, bytes, hash, compression } = read;
+    let fields = &build.plan.inputs.reading(input as usize).fields;
     manifest::InputEntry {
         path: absolute(&build.plan.path(input)),
         bytes,
         hash: format!("{}:{hash:016x}", input_hash::NAME),
         format: build.plan.inputs.format(input as usize).to_string(),
         compression: compression.to_string(),
+        id_fields: fields.names.clone(),
+        text_fields: fields.texts.clone(),
+        taken_fields: build.plan.taken_fields(input),
     }
 }
 

@@ -170,11 +170,11 @@ mod tests {
         fs::write(at("other/CURRENT"), "gen-000001\n").unwrap();
         fs::write(at("a.json"), "{}").unwrap();
         let walk = FolderWalk { index: Some(at("./idx")) };
-        let plan = InputPlan::walked(&[dir.path().into()], None, &walk).unwrap();
+        let plan = InputPlan::walked(&[dir.path().into()], Default::default(), &walk).unwrap();
         assert_eq!(names(&plan), ["a.json"]);
         assert_eq!(plan.passed.indexes, [at("idx"), at("other")]);
         for named in ["idx", "other", "idx/gen-000001", "idx/gen-000001/manifest.json"] {
-            let error = InputPlan::walked(&[at(named)], None, &walk).err().unwrap();
+            let error = InputPlan::walked(&[at(named)], Default::default(), &walk).err().unwrap();
             assert!(matches!(error, InputError::IsIndex { .. }), "{named}: {error}");
         }
         // Who writes somewhere else may read a folder of any kind.

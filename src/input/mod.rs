@@ -230,7 +230,7 @@ fn is_csv(head: &[u8]) -> bool {
         let mut count = 0;
         for field in &mut names {
             name = any(name, fields.name_rank(field).is_some());
-            text = any(text, fields.is_text(field));
+            text = any(text, fields.text_number(field).is_some());
             count += 1;
         }
         count > 1 && name && text

@@ -16,6 +16,7 @@ use crate::input::Format;
 use crate::input::formats::fields::Fields;
 use crate::input::formats::json_values;
 use crate::input::formats::jsonl::JsonlParser;
+use crate::input::formats::noticed::SeenFields;
 use crate::input::formats::parsers::Parsers;
 use crate::text::html::Page;
 use std::sync::Arc;
@@ -27,22 +28,22 @@ pub(crate) struct PieceParser<R> {
     /// Room for long pieces; the decoder of WARC bodies has a turn of its own.
     turn: Turn,
     parsers: Parsers,
+    /// The fields of the last piece's records.
+    fields: Fields,
     /// What the next piece may need: about as much as the last one.
     room: DocumentsRoom,
 }
 
 impl<R: Regroup> PieceParser<R> {
     /// A document of more than `max_document` bytes is passed over.
-    pub(crate) fn new(
-        regroup: R,
-        (max_document, fields): (u64, &Fields),
-        turns: Arc<Turns>,
-    ) -> Self {
+    pub(crate) fn new(regroup: R, max_document: u64, turns: Arc<Turns>) -> Self {
+        let fields = Fields::default();
         Self {
             max_document,
             turn: Turn::new(turns.clone()),
             regroup,
-            parsers: Parsers::new((max_document, fields), Turn::new(turns)),
+            parsers: Parsers::new((max_document, &fields), Turn::new(turns)),
+            fields,
             room: DocumentsRoom::default(),
         }
     }
@@ -55,7 +56,12 @@ impl<R: Regroup> PieceParser<R> {
         wanted: Option<&WantedInput>,
         piece: &mut Piece,
     ) -> (Vec<R::Group>, PieceDocuments) {
-        if wanted.is_none() && self.hands_on_lines(piece) {
+        let fields = &plan.inputs.reading(piece.input as usize).fields;
+        if self.fields != *fields {
+            self.parsers.take_fields(fields);
+            self.fields = fields.clone();
+        }
+        if wanted.is_none() && self.hands_on_lines(plan, piece) {
             return (self.regroup.finish(), PieceDocuments::new(piece.input, Vec::new()));
         }
         // A WARC record is mostly passed over, or inflated, for which the decoder takes its turn.
@@ -98,10 +104,15 @@ impl<R: Regroup> PieceParser<R> {
         (groups, batch)
     }
 
+    /// What was seen of the fields of records since it was last asked.
+    pub(crate) fn take_seen(&mut self) -> SeenFields {
+        self.parsers.take_seen()
+    }
+
     /// Whether the lines of a piece are taken as they are. If nobody has to copy them, the piece
     /// has none any more.
-    fn hands_on_lines(&mut self, piece: &mut Piece) -> bool {
-        self.lines_of(piece).is_some_and(|lines| {
+    fn hands_on_lines(&mut self, plan: &InputPlan, piece: &mut Piece) -> bool {
+        self.lines_of(plan, piece).is_some_and(|lines| {
             let Some(mut bytes) = self.regroup.line_buffer() else { return false };
             if piece.bytes.is_like(&bytes) && lines.offset == piece.offset {
                 bytes = std::mem::take(&mut piece.bytes);
@@ -117,7 +128,7 @@ impl<R: Regroup> PieceParser<R> {
     }
 
     /// The lines of a piece, if they have a shape and a device may find the documents.
-    fn lines_of(&mut self, piece: &Piece) -> Option<DeviceLines> {
+    fn lines_of(&mut self, plan: &InputPlan, piece: &Piece) -> Option<DeviceLines> {
         let is_plain = R::COUNTED_LATER
             && piece.format == Format::Jsonl
             && (1..MOST_LINES_BYTES).contains(&piece.bytes.len())
@@ -131,7 +142,8 @@ impl<R: Regroup> PieceParser<R> {
         let was_open = !piece.bytes.ends_with(b"\n");
         let longest = self.max_document.min(LONGEST_LINE as u64) as u32;
         let offset = piece.offset + first as u64;
-        Some(DeviceLines { shape, longest, input: piece.input, offset, was_open })
+        let reading = plan.inputs.reading_number(piece.input as usize);
+        Some(DeviceLines { shape, longest, input: piece.input, reading, offset, was_open })
     }
 }
 
@@ -252,7 +264,7 @@ mod tests {
         let wanted = WantedInput::At(wanted);
         let most = lines[2].len() as u64 - 1;
         let texts = TextGatherer::new(Arc::default());
-        let mut parser = PieceParser::new(texts, (most, &plan.fields), Arc::default());
+        let mut parser = PieceParser::new(texts, most, Arc::default());
         // The second piece has room from the first.
         for (wanted, expected, starts) in [
             (Some(&wanted), "one\ttext  other ", vec![0, 9, 10]),

@@ -42,6 +42,13 @@ pub(crate) fn fetch(path: &Path, offset: u64, bytes: u32) -> io::Result<Vec<u8>>
     Ok(record)
 }
 
+/// A file, and how it was read.
+pub(crate) struct IndexedFile<'a> {
+    pub path: &'a Path,
+    pub format: Format,
+    pub fields: Fields,
+}
+
 /// Bytes of a file in which the head of its columns ends.
 const HEAD_BYTES: u64 = 1 << 20;
 
@@ -53,8 +60,8 @@ pub(crate) struct DocumentTexts {
 }
 
 impl DocumentTexts {
-    pub(crate) fn new(max_document: u64, fields: &Fields) -> Self {
-        let parsers = Parsers::new((max_document, fields), Turn::alone());
+    pub(crate) fn new(max_document: u64) -> Self {
+        let parsers = Parsers::new((max_document, &Fields::default()), Turn::alone());
         Self { parsers, heads: HashMap::new() }
     }
 
@@ -65,10 +72,12 @@ impl DocumentTexts {
     /// As [`fetch`]; `InvalidData` if there is no document any more.
     pub(crate) fn of(
         &mut self,
-        (path, format): (&Path, Format),
+        file: &IndexedFile<'_>,
         offset: u64,
         bytes: u32,
     ) -> io::Result<Vec<u8>> {
+        let IndexedFile { path, format, ref fields } = *file;
+        self.parsers.take_fields(fields);
         let mut record = fetch(path, offset, bytes)?;
         if format == Format::Csv && !self.heads.contains_key(path) {
             let mut start = Vec::new();
@@ -119,7 +128,7 @@ mod tests {
 
     #[test]
     fn texts_are_those_of_their_format() {
-        let mut texts = DocumentTexts::new(1 << 20, &Fields::default());
+        let mut texts = DocumentTexts::new(1 << 20);
         let page = "<page><title>Mills</title><revision><text>of old</text></revision></page>";
         let warc = "WARC/1.0\r\nWARC-Type: conversion\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nmills\r\n\r\n";
         for (format, before, record, expected) in [
@@ -137,12 +146,15 @@ mod tests {
             let mut file = tempfile::NamedTempFile::new().unwrap();
             writeln!(file, "{before}{record}").unwrap();
             let bytes = record.len() as u32;
-            let text = texts.of((file.path(), format), before.len() as u64, bytes).unwrap();
+            let indexed = IndexedFile { path: file.path(), format, fields: Fields::default() };
+            let text = texts.of(&indexed, before.len() as u64, bytes).unwrap();
             assert_eq!(String::from_utf8_lossy(&text).trim(), expected, "{format}");
         }
         let mut file = tempfile::NamedTempFile::new().unwrap();
         write!(file, "no object").unwrap();
-        let error = texts.of((file.path(), Format::Jsonl), 0, 9).unwrap_err().to_string();
+        let fields = Fields::default();
+        let indexed = IndexedFile { path: file.path(), format: Format::Jsonl, fields };
+        let error = texts.of(&indexed, 0, 9).unwrap_err().to_string();
         assert!(error.starts_with("byte 0: ") && error.ends_with(" has changed since"), "{error}");
     }
 

@@ -16,7 +16,7 @@ impl InputPlan {
             Some(fields) if !fields.is_empty() => format!(
                 "its first record has the fields {}, and text is looked for in {}",
                 fields.join(", "),
-                self.fields.wanted()
+                self.inputs.reading(0).fields.wanted()
             ),
             _ => "if it is something else, its format has to be named".to_string(),
         };

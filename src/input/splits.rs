@@ -2,8 +2,7 @@
 
 use super::{Compression, Format};
 use crate::crew::lock;
-use crate::input::formats::fields::Fields;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::hash::Hasher as _;
@@ -14,8 +13,9 @@ use std::sync::Mutex;
 
 use super::error::{InputError, io_error};
 use super::folder::{FolderWalk, Passed};
+use super::formats::noticed::{SeenFields, remarks};
 use super::guess::{content_format, format_of_content, format_of_name, metadata, read_head};
-use super::list::{InputFile, Inputs};
+use super::list::{InputFile, InputReading, Inputs};
 use crate::input::streams::pipe::Pipe;
 use crate::input::streams::shared_file::{CHANGED, SharedFile};
 use crate::order::PIECE_BYTES;
@@ -32,7 +32,8 @@ pub struct Split {
 pub struct InputPlan {
     pub inputs: Inputs,
     pub splits: Vec<Split>,
-    pub fields: Fields,
+    /// What was seen of the fields of records, by input.
+    pub(crate) seen: Mutex<BTreeMap<u32, SeenFields>>,
     /// Files of folders that no format claims.
     pub ignored: u64,
     pub passed: Passed,
@@ -47,6 +48,7 @@ pub(crate) struct InputSource {
     pub paths: Vec<PathBuf>,
     /// Found out for each file if none is given.
     pub format: Option<Format>,
+    pub reading: InputReading,
 }
 
 impl fmt::Debug for InputPlan {
@@ -84,17 +86,18 @@ impl InputPlan {
     /// in folders only files are read whose name tells it.
     #[cfg(test)]
     pub(crate) fn new(arguments: &[PathBuf], format: Option<Format>) -> Result<Self, InputError> {
-        Self::walked(arguments, format, &FolderWalk::default())
+        Self::walked(arguments, (format, InputReading::default()), &FolderWalk::default())
     }
 
     /// As [`new`](Self::new), but what belongs to the index of `walk` or another is passed over in
     /// folders, and refused where it is named.
     pub(crate) fn walked(
         arguments: &[PathBuf],
-        format: Option<Format>,
+        (format, reading): (Option<Format>, InputReading),
         walk: &FolderWalk,
     ) -> Result<Self, InputError> {
         let mut plan = Self::empty();
+        plan.inputs.read_as(reading);
         for argument in arguments {
             plan.add(argument, format, walk)?;
         }
@@ -109,7 +112,8 @@ impl InputPlan {
         walk: &FolderWalk,
     ) -> Result<Self, InputError> {
         let mut plan = Self::empty();
-        for InputSource { paths, format } in sources {
+        for InputSource { paths, format, reading } in sources {
+            plan.inputs.read_as(reading.clone());
             for path in paths {
                 match plan.add(path, *format, walk) {
                     Err(InputError::IsIndex { .. }) => plan.passed.indexes.push(path.clone()),
@@ -126,16 +130,16 @@ impl InputPlan {
     }
 
     pub(crate) fn only(&self, keep: impl Fn(usize) -> bool) -> Self {
-        let mut plan = Self { fields: self.fields.clone(), ..Self::empty() };
+        let mut plan = Self::empty();
         plan.inputs = self.inputs.only(|number| !self.inputs.has_no_path(number) && keep(number));
         plan.make_splits();
         plan
     }
 
     fn empty() -> Self {
-        let (inputs, splits, fields, passed) = Default::default();
+        let (inputs, splits, seen, passed) = Default::default();
         let (pipes, memory) = Default::default();
-        Self { inputs, splits, fields, ignored: 0, passed, pipes, memory }
+        Self { inputs, splits, seen, ignored: 0, passed, pipes, memory }
     }
 
     fn add(
@@ -182,6 +186,40 @@ impl InputPlan {
         plan
     }
 
+    /// Adds what was seen of the fields of a piece. Of very many files it is not kept which other
+    /// fields they have.
+    pub(crate) fn add_seen(&self, input: u32, seen: SeenFields) {
+        const DETAILED: usize = 1000;
+        let mut all = lock(&self.seen);
+        let detailed =
+            all.len() < DETAILED || all.contains_key(&input) && (input as usize) < DETAILED;
+        all.entry(input).or_default().add(seen, detailed);
+    }
+
+    /// The fields whose texts were taken from an input.
+    pub(crate) fn taken_fields(&self, input: u32) -> Vec<String> {
+        let taken = lock(&self.seen).get(&input).map_or(0, |seen| seen.taken);
+        self.inputs.reading(input as usize).fields.of_numbers(taken)
+    }
+
+    /// What is to be said of the fields that were not taken, where none was asked for.
+    pub(crate) fn remarks_on_fields(&self) -> Vec<String> {
+        let all = lock(&self.seen);
+        let is_guessed =
+            |(input, _): &(&u32, _)| self.inputs.reading(**input as usize).fields.texts.is_empty();
+        remarks(all.iter().filter(is_guessed).map(|(&input, seen)| (self.path(input), seen)))
+    }
+
+    /// The fields that could be names of the documents of all inputs.
+    pub(crate) fn could_be_names(&self) -> Vec<String> {
+        let all = lock(&self.seen);
+        let of = |seen: &SeenFields| -> BTreeSet<String> {
+            seen.could_be_names().into_iter().map(str::to_string).collect()
+        };
+        let common = all.values().map(of).reduce(|some, others| &some & &others);
+        common.unwrap_or_default().into_iter().collect()
+    }
+
     /// Whether standard input or documents in memory are a part of it, which only this process has.
     pub(crate) fn reads_once(&self) -> bool {
         (0..self.inputs.len()).any(|input| self.inputs.has_no_path(input))
@@ -190,9 +228,11 @@ impl InputPlan {
     /// A hash of what the plan depends on: name, size and format of every input.
     pub(crate) fn digest(&self) -> u64 {
         let mut hash = twox_hash::XxHash3_64::new();
-        hash.write(format!("{:?}\n", self.fields).as_bytes());
-        for InputFile { name, bytes, format, .. } in self.inputs.iter() {
-            hash.write(format!("{}:{name}:{bytes}:{format}\n", name.len()).as_bytes());
+        for (number, input) in self.inputs.iter().enumerate() {
+            let InputFile { name, bytes, format, .. } = input;
+            let reading = self.inputs.reading(number);
+            let way = format!("{}:{name}:{bytes}:{format}:{reading:?}\n", name.len());
+            hash.write(way.as_bytes());
         }
         hash.finish()
     }

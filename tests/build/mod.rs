@@ -9,6 +9,7 @@ mod generate;
 mod golden;
 mod library;
 mod memory;
+mod misread;
 mod orders;
 mod records;
 mod wei11;

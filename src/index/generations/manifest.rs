@@ -59,7 +59,8 @@ pub struct Settings {
     pub max_document_bytes: u64,
     /// The format that the build was told to read, such as `auto`.
     pub format: String,
-    /// Fields of JSON and columns of CSV that were asked for as text; none for the usual ones.
+    /// Fields of JSON and columns of CSV that were asked for as text, of all inputs. Each input has
+    /// its own now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub text_fields: Vec<String>,
     /// The factor of the weights of learned vectors, as a decimal; none for texts.
@@ -157,6 +158,15 @@ pub struct InputEntry {
     pub hash: String,
     pub format: String,
     pub compression: String,
+    /// Fields of JSON and columns of CSV that were asked for as names; none for the usual ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub id_fields: Vec<String>,
+    /// The same as text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub text_fields: Vec<String>,
+    /// The fields that gave text; none where none did, or before that was noted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken_fields: Vec<String>,
 }
 
 impl Manifest {

@@ -6,6 +6,7 @@ use super::html::HtmlParser;
 use super::jsonl::JsonlParser;
 use super::lines::{Between, LinesParser};
 use super::mediawiki::MediawikiParser;
+use super::noticed::SeenFields;
 use super::trec::TrecParser;
 use super::warc::WarcParser;
 use crate::dictionary::device::lines::LineShape;
@@ -83,6 +84,19 @@ impl Parsers {
             Format::Html => self.html.parse(name, file, sink),
             _ => plain::parse(name, file, sink),
         }
+    }
+
+    /// Takes these fields from now on.
+    pub(crate) fn take_fields(&mut self, fields: &Fields) {
+        self.jsonl.take_fields(fields);
+        self.csv.take_fields(fields);
+    }
+
+    /// What was seen of the fields of records since it was last asked.
+    pub(crate) fn take_seen(&mut self) -> SeenFields {
+        let mut seen = self.jsonl.take_seen();
+        seen.add(self.csv.take_seen(), true);
+        seen
     }
 
     /// Gives back the room that long bodies have taken: what came of them is parsed.

@@ -3,9 +3,10 @@
 use crate::index::error::IndexError;
 use crate::index::format::{IMPORTED, VECTORS};
 use crate::index::generations::generation::Generation;
+use crate::index::generations::manifest::{InputEntry, Settings};
 use crate::index::inspect::find::DocumentRow;
 use crate::input::formats::fields::Fields;
-use crate::input::record::{self, fetch};
+use crate::input::record::{self, IndexedFile, fetch};
 use crate::input::splits::{MEMORY, STDIN};
 use crate::query::error::QueryError;
 use crate::text::analysis::Analysis;
@@ -36,6 +37,16 @@ fn file_of(input: &str) -> Result<&Path, QueryError> {
     Err(QueryError::NoText(format!("the text came from {whence} and is not kept")))
 }
 
+/// How an input was read; none if its format is not known.
+fn indexed_file<'a>(settings: &Settings, input: &'a InputEntry) -> Option<IndexedFile<'a>> {
+    let format = input.format.parse().ok()?;
+    let fields = match [&input.text_fields[..], &settings.text_fields] {
+        [[], []] if input.taken_fields.is_empty() => Fields::of_old(),
+        [[], texts] | [texts, _] => Fields { texts: texts.to_vec(), ..Fields::default() },
+    };
+    Some(IndexedFile { path: Path::new(&input.path), format, fields })
+}
+
 fn unread(row: &DocumentRow, source: io::Error) -> QueryError {
     QueryError::io(format!("fetching the text of `{}` from {}", row.name, row.input))(source)
 }
@@ -63,12 +74,8 @@ impl Reread {
         for input in &manifest.inputs {
             file_of(&input.path)?;
         }
-        let fields = Fields { texts: settings.text_fields.clone(), ..Fields::default() };
         let analysis = manifest.analysis(generation.path())?;
-        Ok(Self {
-            analysis,
-            texts: record::DocumentTexts::new(settings.max_document_bytes, &fields),
-        })
+        Ok(Self { analysis, texts: record::DocumentTexts::new(settings.max_document_bytes) })
     }
 
     /// The terms of a document and their tfs. A compressed file is inflated up to the document.
@@ -83,11 +90,12 @@ impl Reread {
         let row = DocumentRow::of(generation, docid)?;
         let place = generation.documents().location(docid);
         let input = place.and_then(|place| generation.manifest().inputs.get(place.input as usize));
-        let format = input.and_then(|input| input.format.parse().ok()).ok_or_else(|| {
+        let settings = &generation.manifest().settings;
+        let file = input.and_then(|input| indexed_file(settings, input)).ok_or_else(|| {
             let found = format!("the input {}", row.input);
             IndexError::damaged(generation.path(), 0, "an input of a known format", found)
         })?;
-        let text = self.texts.of((Path::new(&row.input), format), row.offset, row.bytes);
+        let text = self.texts.of(&file, row.offset, row.bytes);
         let text = text.map_err(|source| unread(&row, source))?;
         let mut terms = BTreeMap::new();
         let mut found = 0;

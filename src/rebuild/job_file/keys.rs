@@ -7,6 +7,8 @@ use crate::index::cache_plan::CachePolicy;
 use crate::index::list::{Form, ListCodec};
 use crate::index::order::DocumentOrder;
 use crate::input::Format;
+use crate::input::formats::fields::Fields;
+use crate::input::list::InputReading;
 use crate::rebuild::values::{self, text};
 use crate::score::bm25::Bm25;
 use crate::score::wang::Wang;
@@ -25,6 +27,25 @@ pub struct InputKeys {
     /// None: it is detected.
     #[serde(default, deserialize_with = "format")]
     pub format: Option<Format>,
+    /// A name or several, the best first; none: the usual ones.
+    #[serde(default, rename = "id-field", alias = "id_field", deserialize_with = "values::names")]
+    pub(super) id_fields: Vec<String>,
+    /// A name or several; none: the usual ones.
+    #[serde(
+        default,
+        rename = "text-field",
+        alias = "text_field",
+        deserialize_with = "values::names"
+    )]
+    pub(super) text_fields: Vec<String>,
+}
+
+impl InputKeys {
+    pub(crate) fn reading(&self) -> InputReading {
+        let names = self.id_fields.clone();
+        let texts = self.text_fields.clone();
+        InputReading { fields: Fields { names, texts } }
+    }
 }
 
 /// The options of `millrace build` by name; an underscore may stand for a hyphen.
