@@ -224,6 +224,8 @@ pub(crate) fn is_broken_record(reason: &str) -> bool {
         "circle of links",
         "unreadable file",
         "unreadable folder",
+        "archive",
+        "bulk actions",
     ];
     !left_out.contains(&reason)
 }

@@ -15,6 +15,7 @@ pub(crate) mod cutter;
 pub mod document;
 pub(crate) mod error;
 pub(crate) mod folder;
+mod foreign;
 pub(crate) mod formats;
 mod guess;
 pub(crate) mod hash;
@@ -82,6 +83,12 @@ pub enum Unknown {
     Binary,
     #[error("this is UTF-16 text; convert it to UTF-8")]
     Utf16,
+    #[error("this is {what}, which is not read as it is; `{command}` unpacks it")]
+    Archive { what: &'static str, command: &'static str },
+    #[error(
+        "this is input for the bulk interface of Elasticsearch; `jq -nc 'inputs as $action | input + {{id: $action[]._id}}' FILE` makes JSON lines of it"
+    )]
+    Bulk,
 }
 
 /// Endings that names of compressed files have behind those of their formats.
@@ -157,6 +164,9 @@ impl Format {
     /// [`Unknown`] if this is UTF-16, or not text: a NUL among the first bytes, or more than 30 %
     /// of `head` not UTF-8, or more than 1 % control characters.
     pub(crate) fn by_content(head: &[u8]) -> Result<Format, Unknown> {
+        if let Some(archive) = foreign::archive(head) {
+            return Err(archive);
+        }
         if formats::plain::is_utf16(head) {
             return Err(Unknown::Utf16);
         }
@@ -184,6 +194,7 @@ impl Format {
             return Err(Unknown::Binary);
         }
         match begin {
+            [b'{', ..] if foreign::is_bulk(begin) => return Err(Unknown::Bulk),
             [b'{', ..] if goes_on_over_lines(begin) => return Ok(Format::Json),
             [b'{', ..] => return Ok(Format::Jsonl),
             [b'[', rest @ ..] if matches!(rest.trim_ascii_start(), [b'{' | b']', ..]) => {
@@ -402,7 +413,12 @@ mod tests {
             (b"Title;ID\n", Ok(Format::Csv)),
             (b"a text, with an id\n", Ok(Format::Text)),
             (b"\x01\x02 protobuf \x0f", Err(Unknown::Binary)),
-            (b"PK\x03\x04\x00\x00", Err(Unknown::Binary)),
+            (b"PK\x02\x04\x00\x00", Err(Unknown::Binary)),
+            (b"{\"index\": {\"_id\": \"1\"}}\n{\"text\": \"x\"}\n", Err(Unknown::Bulk)),
+            (b"{\"create\":{}}\r\n{\"text\":\"x\"}\r\n", Err(Unknown::Bulk)),
+            (b"{\"index\": 7}\n", Ok(Format::Jsonl)),
+            (b"{\"index\": {\"text\": \"x\"}}\n", Ok(Format::Jsonl)),
+            (b"{\"index\": {}, \"id\": 1}\n", Ok(Format::Jsonl)),
             (b"abc\xff\xfe\x80\x81", Err(Unknown::Binary)),
             (b"\xff\xfe{\0", Err(Unknown::Utf16)),
         ] {

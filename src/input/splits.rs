@@ -13,8 +13,12 @@ use std::sync::Mutex;
 
 use super::error::{InputError, io_error};
 use super::folder::{FolderWalk, Passed};
+use super::foreign::ARCHIVE;
 use super::formats::noticed::{SeenFields, remarks};
-use super::guess::{content_format, format_of_content, format_of_name, metadata, read_head};
+use super::guess::{
+    check_given, content_format, format_of_content, format_of_name, is_named_as_archive, metadata,
+    read_head,
+};
 use super::list::{InputFile, InputReading, Inputs};
 use crate::input::streams::pipe::Pipe;
 use crate::input::streams::shared_file::{CHANGED, SharedFile};
@@ -159,7 +163,10 @@ impl InputPlan {
             return self.add_folder(argument, format, walk);
         }
         let named = match format {
-            Some(format) => Some(format),
+            Some(format) => {
+                check_given(argument)?;
+                Some(format)
+            }
             None => format_of_name(argument)?,
         };
         let format = match named {
@@ -302,15 +309,30 @@ impl InputPlan {
     ) -> Result<(), InputError> {
         let before = self.inputs.len();
         let mut passed = std::mem::take(&mut self.passed);
+        let mut unread = Passed::default();
         let walked = walk.files(folder, &mut passed, |path| {
             // A file that is not what its name says is none of ours, in a folder.
-            let named = format.or_else(|| format_of_name(&path).ok().flatten());
+            let named = match format {
+                _ if is_named_as_archive(&path) => {
+                    unread.add(&path, ARCHIVE, &"it is not read as it is");
+                    return Ok(());
+                }
+                Some(format) => Some(format),
+                None => match format_of_name(&path) {
+                    Err(InputError::UnknownFormat { unknown, .. }) if unknown.is_certain() => {
+                        unread.add(&path, unknown.reason().unwrap_or(ARCHIVE), &unknown);
+                        return Ok(());
+                    }
+                    named => named.ok().flatten(),
+                },
+            };
             let Some(format) = named else {
                 self.ignored += 1;
                 return Ok(());
             };
             self.add_file(&path, Some(folder), format)
         });
+        passed.append(unread);
         self.passed = passed;
         walked?;
         if self.inputs.len() == before

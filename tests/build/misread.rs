@@ -164,3 +164,177 @@ fn reported_files_of_fields_and_lists_are_read() {
         .expect_status(0)
         .says("fields that are not indexed: txt");
 }
+
+/// A tar archive with one file of these bytes.
+fn tar(name: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut head = vec![0; 512];
+    head[..name.len()].copy_from_slice(name.as_bytes());
+    for (at, field) in [(100, "0000644"), (108, "0000000"), (116, "0000000"), (136, "00000000000")]
+    {
+        head[at..at + field.len()].copy_from_slice(field.as_bytes());
+    }
+    head[124..135].copy_from_slice(format!("{:011o}", bytes.len()).as_bytes());
+    head[148..156].fill(b' ');
+    let sum: u32 = head.iter().map(|&byte| u32::from(byte)).sum();
+    head[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+    head.extend_from_slice(bytes);
+    head.resize(head.len().next_multiple_of(512) + 1024, 0);
+    head
+}
+
+#[test]
+fn archives_are_refused_with_the_command_that_unpacks_them() {
+    let scratch = Scratch::new();
+    let line = "{\"id\":\"a\",\"text\":\"mill race\"}\n";
+    let tar = tar("docs/a.jsonl", line.as_bytes());
+    for (name, bytes, command) in [
+        ("t.tar", tar.clone(), "tar -xf"),
+        ("t.tar.gz", gzip(&tar, 1), "tar -xf"),
+        ("t.tgz", gzip(&tar, 2), "tar -xf"),
+        ("t.tar.zst", zstd(&tar, 1), "tar -xf"),
+        ("t.jsonl", tar.clone(), "tar -xf"),
+        ("t.txt.gz", gzip(&tar, 1), "tar -xf"),
+        ("no-ending", tar.clone(), "tar -xf"),
+        ("t.zip", b"PK\x03\x04\x14\0\0\0\x08\0".to_vec(), "unzip"),
+        ("t.json.Z", b"\x1f\x9d\x90\x7b\x44".to_vec(), "uncompress"),
+        ("t.arc.gz", gzip(b"filedesc://t.arc 0.0.0.0 2001 text/plain 76\n1 0 x\n", 1), "warcio"),
+    ] {
+        for more in [&[][..], &["--format", "jsonl"]] {
+            let outcome = build_of(&scratch, name, &bytes, more).expect_status(1);
+            outcome.says(format!("{name}: this is a")).says(format!("`{command} "));
+        }
+        // In a folder it is named, and everything else is read.
+        let folder = scratch.path("in");
+        scratch.write("in/a.jsonl", line);
+        let input = scratch.write(format!("in/{name}"), &bytes);
+        let index = scratch.path("index");
+        let outcome = millrace(args!["build", "--index", index, &folder]).ok();
+        if name != "no-ending" {
+            outcome.says(format!("skipped: {}: archive: ", input.display()));
+            assert_eq!(info(&index)["skipped"]["archive"], 1);
+            millrace(args!["build", "--index", index, "--strict", &folder]).fails(1).says(name);
+        }
+        assert_eq!(names(&index), "a", "{name}");
+        std::fs::remove_file(input).unwrap();
+    }
+}
+
+#[test]
+fn bulk_actions_are_refused_with_the_command_that_converts_them() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let bulk = "{\"index\":{\"_index\":\"x\",\"_id\":\"a\"}}\n{\"text\":\"mill\"}\n{\"create\":{\"_id\":7}}\n{\"text\":\"race\"}\n";
+    for (name, bytes) in [("b.json", bulk.into()), ("b.ndjson.gz", gzip(bulk.as_bytes(), 1))] {
+        for more in [&[][..], &["--format", "jsonl"]] {
+            let outcome = build_of(&scratch, name, &bytes, more).expect_status(1);
+            let outcome = outcome.says("bulk interface of Elasticsearch");
+            let start = outcome.stderr.find("'inputs").unwrap() + 1;
+            let filter = &outcome.stderr[start..][..outcome.stderr[start..].find('\'').unwrap()];
+            let jq = std::process::Command::new("jq")
+                .args(["-nc", filter])
+                .arg(scratch.write("b.json", bulk))
+                .output();
+            let Ok(jq) = jq else {
+                eprintln!("skipped: there is no jq");
+                continue;
+            };
+            build_of(&scratch, "made.jsonl", jq.stdout, &[]).expect_status(0);
+            assert_eq!((names(&index), terms(&index)), ("a 7".into(), "mill race".into()));
+        }
+    }
+    scratch.write("in/b.json", bulk);
+    scratch.write("in/c.jsonl", "{\"id\":\"c\",\"text\":\"x\"}\n");
+    let outcome = millrace(args!["build", "--index", index, scratch.path("in")]).ok();
+    outcome.says("b.json: bulk actions: ");
+    assert_eq!(names(&index), "c");
+}
+
+#[test]
+fn marks_where_files_were_joined_are_dropped() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    for (name, one, two) in [
+        ("a.jsonl", "{\"id\":\"a\",\"text\":\"mill\"}\n", "{\"id\":\"b\",\"text\":\"race\"}\n"),
+        (
+            "a.json",
+            "[{\"id\":\"a\",\n\"text\":\"mill\"}]\n",
+            "[{\"id\":\"b\",\n\"text\":\"race\"}]\n",
+        ),
+        ("a.tsv", "a\tmill\n", "b\trace\n"),
+        ("a.plaintext", "a mill\n", "b race\n"),
+        ("a.csv", "id,text\na,mill\n", "b,race\n"),
+        ("a.trec", "<DOC><DOCNO>a</DOCNO>mill</DOC>\n", "<DOC><DOCNO>b</DOCNO>race</DOC>\n"),
+    ] {
+        let joined = format!("\u{feff}{one}\u{feff}{two}");
+        build_of(&scratch, name, joined, &["--strict"]).expect_status(0);
+        assert_eq!((names(&index), terms(&index)), ("a b".into(), "mill race".into()), "{name}");
+        let queries = scratch.write("q", "race\n");
+        let query =
+            args!["query", "--index", index, "--format", "jsonl", "--rm3", "2,2,0.5", queries];
+        assert_eq!(millrace(query).ok().json_lines()[0]["hits"][0]["name"], "b");
+    }
+    let only = format!("{{\"id\":\"a\",\"text\":\"mill\"}}\n\u{feff}\n\u{feff}x\n");
+    let outcome = build_of(&scratch, "a.jsonl", only, &[]).expect_status(0);
+    outcome.says("2 skipped");
+}
+
+#[test]
+fn archives_of_the_web_may_be_packed_twice_or_with_a_dictionary() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let record = |name: &str, body: &[u8]| {
+        let head =
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip, gzip\r\n\r\n";
+        let length = head.len() + body.len();
+        let warc = format!(
+            "WARC/1.0\r\nWARC-Type: response\r\nWARC-TREC-ID: {name}\r\nContent-Type: application/http; msgtype=response\r\nContent-Length: {length}\r\n\r\n{head}"
+        );
+        [warc.as_bytes(), body, b"\r\n\r\n"].concat()
+    };
+    let twice = record("a", &gzip(&gzip(b"<p>mill <b>race</b>", 1), 1));
+    build_of(&scratch, "a.warc", twice, &[]).expect_status(0);
+    assert_eq!((names(&index), terms(&index)), ("a".into(), "mill race".into()));
+    let inner = gzip(b"<p>mill", 1);
+    let outcome =
+        build_of(&scratch, "a.warc", record("a", &gzip(&inner[..10], 1)), &["--allow-empty"]);
+    outcome.expect_status(0).says("1 skipped");
+    let pages: Vec<_> = (0..300)
+        .map(|n| record(&format!("p{n}"), format!("<p>page{n} of the mill").as_bytes()))
+        .collect();
+    let dictionary = zstd::dict::from_samples(&pages, 2048).unwrap();
+    let mut packer = zstd::bulk::Compressor::with_dictionary(3, &dictionary).unwrap();
+    let frames: Vec<u8> =
+        pages[..9].iter().flat_map(|page| packer.compress(page).unwrap()).collect();
+    for dictionary in [dictionary.clone(), zstd::encode_all(&dictionary[..], 3).unwrap()] {
+        let head = [b"\x5d\x2a\x4d\x18", &(dictionary.len() as u32).to_le_bytes()[..]].concat();
+        let file = [&head[..], &dictionary, &frames].concat();
+        for name in ["a.warc.zst", "no-ending"] {
+            build_of(&scratch, name, &file, &[]).expect_status(0);
+            assert_eq!(names(&index), "p0 p1 p2 p3 p4 p5 p6 p7 p8");
+        }
+    }
+    // Without it the frames are nothing.
+    build_of(&scratch, "a.warc.zst", frames, &[]).expect_status(1).says("ictionary");
+}
+
+#[test]
+fn reported_archives_and_dumps_are_read_or_refused() {
+    let Some(reports) = shared("reports") else { return };
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let read = |folder: &str, name: &str| {
+        let bytes = std::fs::read(reports.join(folder).join(name)).unwrap();
+        build_of(&scratch, name, bytes, &[])
+    };
+    for name in ["t.tar", "t.tar.gz", "t.tgz", "t.tar.bz2", "t.zip"] {
+        read("13-archives-tar-zip", name).expect_status(1).says("this is an archive of ");
+    }
+    for name in ["n.warc.zst", "d.warc.zst", "dz.warc.zst"] {
+        read("16-warc-zst-dict", name).expect_status(0);
+        assert_eq!(info(&index)["documents"], 3, "{name}");
+    }
+    read("64-double-gzip-http", "w.warc").expect_status(0);
+    assert_eq!(terms(&index), "doublegzip lighthouse");
+    read("65-mediawiki-inline-cells", "w.xml").expect_status(0);
+    assert_eq!(terms(&index), "aone atwo bone bthree btwo t");
+}

@@ -14,7 +14,7 @@
 use super::fields::Fields;
 use super::noticed::SeenFields;
 use crate::input::borders::machine::{BorderMachine, Csv};
-use crate::input::document::{Document, DocumentSink, Name, PieceView, Skip};
+use crate::input::document::{BYTE_ORDER_MARK, Document, DocumentSink, Name, PieceView, Skip};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 
 /// A buffer that grew beyond this many bytes for one long document is given back after the piece.
@@ -109,6 +109,8 @@ impl CsvParser {
         if columns.texts.is_empty() {
             return sink.skipped(offset, line, bytes, Skip::NoTextColumn);
         }
+        // Files with a mark each may have been joined.
+        let raw = raw.strip_prefix(BYTE_ORDER_MARK).unwrap_or(raw);
         self.read(raw, columns.delimiter);
         if self.ends.len() > columns.count {
             let expected = columns.count;
@@ -176,7 +178,7 @@ impl CsvParser {
     }
 
     fn columns(&mut self, head: &[u8]) -> CsvColumns {
-        let head = head.strip_prefix(crate::input::document::BYTE_ORDER_MARK).unwrap_or(head);
+        let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
         let count = |byte: u8| head.iter().filter(|&&other| other == byte).count();
         // Of equal counts the last is the greatest.
         let delimiter = [b'\t', b';', b','].into_iter().max_by_key(|&byte| count(byte));
