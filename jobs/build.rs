@@ -9,7 +9,7 @@ use millrace::inside::build::PreparedBuild;
 use millrace::inside::dataflow::{InputRefused, TogetherError};
 use millrace::inside::gpu::Gpus;
 use millrace::inside::index::summary;
-use millrace::inside::input::{Fields, Format, InputError, Unknown};
+use millrace::inside::input::{Fields, Format, InputError, TextEncoding, Unknown};
 use millrace::inside::order::MAX_DOCUMENT_BYTES;
 use millrace::{BuildError, BuildOptions, Guards, Indexer, Limit, give_back_large_buffers};
 use serde_json::json;
@@ -88,6 +88,10 @@ struct BuildHow {
     /// paragraph).
     #[arg(long = "text-field", value_name = "NAME")]
     text_fields: Vec<String>,
+    /// Encoding of text that has no byte order mark and does not say its own, such as latin1,
+    /// windows-1252, gb18030 or utf-16le (default: utf-8).
+    #[arg(long, value_name = "NAME")]
+    encoding: Option<TextEncoding>,
     #[command(flatten)]
     index: IndexArgs,
     /// Skip documents that are longer than this (default: 64M).
@@ -126,6 +130,7 @@ impl BuildHow {
         let names = self.id_fields.clone();
         let texts = self.text_fields.clone();
         options.fields = Fields { names, texts };
+        options.encoding = self.encoding;
         options.max_document = self.max_document;
         options.merge = !self.no_merge;
         options.strict = self.strict;

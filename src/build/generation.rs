@@ -303,6 +303,10 @@ fn finish(
     for remark in build.plan.remarks_on_fields() {
         options.note(&Note::Fields(remark));
     }
+    let (count, first) = build.plan.documents_not_utf8();
+    if count > 0 {
+        options.note(&Note::NotUtf8 { count, first });
+    }
     if whole && duplicates.count * 100 > statistics.documents {
         let fields = build.plan.could_be_names();
         options.note(&Note::NamesRepeat { count: duplicates.count, fields });
@@ -360,13 +364,16 @@ pub(super) fn accept_duplicates(
 
 pub(super) fn describe(build: &Build, read: &InputRead) -> manifest::InputEntry {
     let &InputRead { input, bytes, hash, compression } = read;
-    let fields = &build.plan.inputs.reading(input as usize).fields;
+    let reading = build.plan.inputs.reading(input as usize);
+    let fields = &reading.fields;
     manifest::InputEntry {
         path: absolute(&build.plan.path(input)),
         bytes,
         hash: format!("{}:{hash:016x}", input_hash::NAME),
         format: build.plan.inputs.format(input as usize).to_string(),
         compression: compression.to_string(),
+        encoding: lock(&build.plan.encodings).get(&input).map(|found| found.name().to_string()),
+        asked_encoding: reading.encoding.map(|asked| asked.name().to_string()),
         id_fields: fields.names.clone(),
         text_fields: fields.texts.clone(),
         taken_fields: build.plan.taken_fields(input),

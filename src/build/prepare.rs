@@ -60,7 +60,8 @@ impl Ready {
         let plan = match &mut options.input {
             Input::Paths(paths) => {
                 let walk = FolderWalk { index: Some(options.index.clone()) };
-                let reading = InputReading { fields: options.fields.clone() };
+                let reading =
+                    InputReading { fields: options.fields.clone(), encoding: options.encoding };
                 InputPlan::walked(paths, (options.format, reading), &walk)?
             }
             Input::Documents(documents) => InputPlan::of_documents(std::mem::take(documents))?,

@@ -21,6 +21,8 @@ impl Unknown {
         match self {
             Self::Archive { .. } => Some(ARCHIVE),
             Self::Bulk => Some("bulk actions"),
+            Self::Utf16 => Some("UTF-16 text"),
+            Self::Returns => Some("lines without line feeds"),
             _ => None,
         }
     }

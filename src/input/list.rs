@@ -4,6 +4,7 @@
 use super::formats::fields::Fields;
 use super::{COMPRESSED, Format};
 use crate::index::generations::manifest::InputEntry;
+use crate::input::streams::encoded::TextEncoding;
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -27,6 +28,8 @@ pub(crate) struct InputFile {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct InputReading {
     pub fields: Fields,
+    /// The encoding of what does not tell another.
+    pub encoding: Option<TextEncoding>,
 }
 
 impl InputReading {
@@ -34,7 +37,8 @@ impl InputReading {
     pub(crate) fn of(entry: &InputEntry) -> Self {
         let names = entry.id_fields.clone();
         let texts = entry.text_fields.clone();
-        Self { fields: Fields { names, texts } }
+        let encoding = entry.asked_encoding.as_ref().and_then(|name| name.parse().ok());
+        Self { fields: Fields { names, texts }, encoding }
     }
 
     /// The format with what has to be as it was too, so that an input need not be read anew.
@@ -119,6 +123,11 @@ impl Inputs {
 
     pub(crate) fn reading(&self, number: usize) -> &InputReading {
         &self.readings[usize::from(self.entries[number].reading)]
+    }
+
+    /// The encoding of the next input, if one was asked for.
+    pub(super) fn asked_encoding(&self) -> Option<TextEncoding> {
+        self.readings.last()?.encoding
     }
 
     pub(crate) fn reading_number(&self, number: usize) -> u16 {

@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use streams::encoded::is_like_utf16;
 use thiserror::Error;
 
 mod borders;
@@ -81,8 +82,14 @@ pub enum Unknown {
     Ciff,
     #[error("these are binary data, not text; if they are text, the format has to be named")]
     Binary,
-    #[error("this is UTF-16 text; convert it to UTF-8")]
+    #[error(
+        "this looks like UTF-16 without a byte order mark: its encoding has to be named, utf-16le or utf-16be"
+    )]
     Utf16,
+    #[error(
+        "its lines end with carriage returns alone; `tr '\\r' '\\n' < FILE` makes lines of them"
+    )]
+    Returns,
     #[error("this is {what}, which is not read as it is; `{command}` unpacks it")]
     Archive { what: &'static str, command: &'static str },
     #[error(
@@ -116,6 +123,11 @@ impl Format {
 
     pub(crate) fn file_is_document(self) -> bool {
         matches!(self, Format::Text | Format::Html)
+    }
+
+    /// Whether each document says in which encoding it is, and is decoded by itself.
+    pub(crate) fn documents_tell_encoding(self) -> bool {
+        matches!(self, Format::Html | Format::Warc)
     }
 
     /// The format's name on the command line.
@@ -167,7 +179,7 @@ impl Format {
         if let Some(archive) = foreign::archive(head) {
             return Err(archive);
         }
-        if formats::plain::is_utf16(head) {
+        if is_like_utf16(head) {
             return Err(Unknown::Utf16);
         }
         let head = head.strip_prefix(document::BYTE_ORDER_MARK).unwrap_or(head);
@@ -420,7 +432,8 @@ mod tests {
             (b"{\"index\": {\"text\": \"x\"}}\n", Ok(Format::Jsonl)),
             (b"{\"index\": {}, \"id\": 1}\n", Ok(Format::Jsonl)),
             (b"abc\xff\xfe\x80\x81", Err(Unknown::Binary)),
-            (b"\xff\xfe{\0", Err(Unknown::Utf16)),
+            (b"{\0\"\0a\0\"\0", Err(Unknown::Utf16)),
+            (b"\0{\0\"\0a\0\"", Err(Unknown::Utf16)),
         ] {
             assert_eq!(Format::by_content(head), format, "{}", String::from_utf8_lossy(head));
         }

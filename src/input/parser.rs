@@ -16,11 +16,16 @@ use crate::input::Format;
 use crate::input::formats::fields::Fields;
 use crate::input::formats::json_values;
 use crate::input::formats::jsonl::JsonlParser;
-use crate::input::formats::noticed::SeenFields;
+use crate::input::formats::noticed::{NotUtf8, SeenFields};
 use crate::input::formats::parsers::Parsers;
+use crate::input::list::InputReading;
 use crate::text::html::Page;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use twox_hash::XxHash3_64;
+
+/// Bytes of a piece of lines that are looked at before a device gets it.
+const LOOKED_AT: usize = 16 << 10;
 
 pub(crate) struct PieceParser<R> {
     max_document: u64,
@@ -28,8 +33,9 @@ pub(crate) struct PieceParser<R> {
     /// Room for long pieces; the decoder of WARC bodies has a turn of its own.
     turn: Turn,
     parsers: Parsers,
-    /// The fields of the last piece's records.
-    fields: Fields,
+    /// How the last piece's input was read.
+    reading: InputReading,
+    not_utf8: NotUtf8,
     /// What the next piece may need: about as much as the last one.
     room: DocumentsRoom,
 }
@@ -37,13 +43,13 @@ pub(crate) struct PieceParser<R> {
 impl<R: Regroup> PieceParser<R> {
     /// A document of more than `max_document` bytes is passed over.
     pub(crate) fn new(regroup: R, max_document: u64, turns: Arc<Turns>) -> Self {
-        let fields = Fields::default();
         Self {
             max_document,
             turn: Turn::new(turns.clone()),
             regroup,
-            parsers: Parsers::new((max_document, &fields), Turn::new(turns)),
-            fields,
+            parsers: Parsers::new((max_document, &Fields::default()), Turn::new(turns)),
+            reading: InputReading::default(),
+            not_utf8: NotUtf8::default(),
             room: DocumentsRoom::default(),
         }
     }
@@ -56,10 +62,10 @@ impl<R: Regroup> PieceParser<R> {
         wanted: Option<&WantedInput>,
         piece: &mut Piece,
     ) -> (Vec<R::Group>, PieceDocuments) {
-        let fields = &plan.inputs.reading(piece.input as usize).fields;
-        if self.fields != *fields {
-            self.parsers.take_fields(fields);
-            self.fields = fields.clone();
+        let reading = plan.inputs.reading(piece.input as usize);
+        if self.reading != *reading {
+            self.parsers.read_as(reading);
+            self.reading = reading.clone();
         }
         if wanted.is_none() && self.hands_on_lines(plan, piece) {
             return (self.regroup.finish(), PieceDocuments::new(piece.input, Vec::new()));
@@ -76,6 +82,7 @@ impl<R: Regroup> PieceParser<R> {
             offset: piece.offset,
             max_document: self.max_document,
             wanted,
+            not_utf8: &mut self.not_utf8,
         };
         if piece.format == Format::Json {
             json_values::to_lines(&mut piece.bytes);
@@ -102,6 +109,11 @@ impl<R: Regroup> PieceParser<R> {
         self.parsers.give_back();
         batch.counts = groups.first().map(|group| group.counts().clone()).unwrap_or_default();
         (groups, batch)
+    }
+
+    /// The documents that are not UTF-8 since it was last asked.
+    pub(crate) fn take_not_utf8(&mut self) -> NotUtf8 {
+        std::mem::take(&mut self.not_utf8)
     }
 
     /// What was seen of the fields of records since it was last asked.
@@ -132,7 +144,8 @@ impl<R: Regroup> PieceParser<R> {
         let is_plain = R::COUNTED_LATER
             && piece.format == Format::Jsonl
             && (1..MOST_LINES_BYTES).contains(&piece.bytes.len())
-            && piece.skipped.is_empty();
+            && piece.skipped.is_empty()
+            && piece.bytes[..piece.bytes.len().min(LOOKED_AT)].utf8_chunks().count() < 3;
         if !is_plain {
             return None;
         }
@@ -157,12 +170,14 @@ pub(crate) fn parse_lines(
     // No text is longer than its line.
     let mut texts = TextGatherer::new(buffers.clone()).expecting(text.bytes.len());
     let mut batch = PieceDocuments::new(lines.input, Vec::new());
+    let mut not_utf8 = NotUtf8::default();
     let mut sink = PieceSink {
         regroup: &mut texts,
         batch: &mut batch,
         offset: lines.offset,
         max_document,
         wanted: None,
+        not_utf8: &mut not_utf8,
     };
     let bytes = &text.bytes[..text.bytes.len() - usize::from(lines.was_open)];
     let piece = document::PieceView { bytes, offset: lines.offset, line: 1 };
@@ -179,6 +194,15 @@ struct PieceSink<'a, R> {
     max_document: u64,
     /// The documents that are indexed; all of them if nothing is said.
     wanted: Option<&'a WantedInput>,
+    not_utf8: &'a mut NotUtf8,
+}
+
+impl<R> PieceSink<'_, R> {
+    #[cold]
+    fn note_not_utf8(&mut self, offset: u64) {
+        let first = BTreeSet::from([(self.batch.input, offset)]);
+        self.not_utf8.add(NotUtf8 { documents: 1, first });
+    }
 }
 
 impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
@@ -203,6 +227,9 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
         }
         let offset = self.offset + document.offset as u64;
         let location = Location { offset, bytes: document.bytes as u32, input: self.batch.input };
+        if !document.text.is_ascii() && std::str::from_utf8(document.text).is_err() {
+            self.note_not_utf8(offset);
+        }
         let name = document.name.or_empty();
         let hash = || XxHash3_64::oneshot(document.text);
         let content = match self.wanted {

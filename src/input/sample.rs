@@ -163,7 +163,9 @@ fn read(plan: &InputPlan, place: SamplePlace) -> Option<FileBlock> {
             head
         }
     };
-    Some(FileBlock { input: place.input, compression, bytes, ends_input: true, ends_split: true })
+    let input = place.input;
+    let encoding = plan.stream_encoding(input, plan.inputs.format(input as usize));
+    Some(FileBlock { input, compression, encoding, bytes, ends_input: true, ends_split: true })
 }
 
 fn places(plan: &InputPlan, per_gigabyte: u64) -> Vec<SamplePlace> {

@@ -2,7 +2,7 @@
 
 use super::{Compression, Format};
 use crate::crew::lock;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::hash::Hasher as _;
@@ -14,12 +14,13 @@ use std::sync::Mutex;
 use super::error::{InputError, io_error};
 use super::folder::{FolderWalk, Passed};
 use super::foreign::ARCHIVE;
-use super::formats::noticed::{SeenFields, remarks};
+use super::formats::noticed::{NotUtf8, SeenFields};
 use super::guess::{
     check_given, content_format, format_of_content, format_of_name, is_named_as_archive, metadata,
     read_head,
 };
 use super::list::{InputFile, InputReading, Inputs};
+use crate::input::streams::encoded::{TextEncoding, encoding_of};
 use crate::input::streams::pipe::Pipe;
 use crate::input::streams::shared_file::{CHANGED, SharedFile};
 use crate::order::PIECE_BYTES;
@@ -38,6 +39,9 @@ pub struct InputPlan {
     pub splits: Vec<Split>,
     /// What was seen of the fields of records, by input.
     pub(crate) seen: Mutex<BTreeMap<u32, SeenFields>>,
+    /// The encodings of inputs that are not UTF-8.
+    pub(crate) encodings: Mutex<BTreeMap<u32, TextEncoding>>,
+    pub(crate) not_utf8: Mutex<NotUtf8>,
     /// Files of folders that no format claims.
     pub ignored: u64,
     pub passed: Passed,
@@ -142,8 +146,8 @@ impl InputPlan {
 
     fn empty() -> Self {
         let (inputs, splits, seen, passed) = Default::default();
-        let (pipes, memory) = Default::default();
-        Self { inputs, splits, seen, ignored: 0, passed, pipes, memory }
+        let (pipes, memory, encodings, not_utf8) = Default::default();
+        Self { encodings, not_utf8, inputs, splits, seen, ignored: 0, passed, pipes, memory }
     }
 
     fn add(
@@ -164,14 +168,14 @@ impl InputPlan {
         }
         let named = match format {
             Some(format) => {
-                check_given(argument)?;
+                check_given(argument, self.inputs.asked_encoding())?;
                 Some(format)
             }
-            None => format_of_name(argument)?,
+            None => format_of_name(argument, self.inputs.asked_encoding())?,
         };
         let format = match named {
             Some(format) => format,
-            None => format_of_content(argument)?,
+            None => format_of_content(argument, self.inputs.asked_encoding())?,
         };
         self.add_file(argument, None, format)
     }
@@ -191,40 +195,6 @@ impl InputPlan {
         plan.splits = vec![Split { inputs: 0..1, format }];
         plan.pipes = Mutex::new(BTreeMap::from([(0, pipe)]));
         plan
-    }
-
-    /// Adds what was seen of the fields of a piece. Of very many files it is not kept which other
-    /// fields they have.
-    pub(crate) fn add_seen(&self, input: u32, seen: SeenFields) {
-        const DETAILED: usize = 1000;
-        let mut all = lock(&self.seen);
-        let detailed =
-            all.len() < DETAILED || all.contains_key(&input) && (input as usize) < DETAILED;
-        all.entry(input).or_default().add(seen, detailed);
-    }
-
-    /// The fields whose texts were taken from an input.
-    pub(crate) fn taken_fields(&self, input: u32) -> Vec<String> {
-        let taken = lock(&self.seen).get(&input).map_or(0, |seen| seen.taken);
-        self.inputs.reading(input as usize).fields.of_numbers(taken)
-    }
-
-    /// What is to be said of the fields that were not taken, where none was asked for.
-    pub(crate) fn remarks_on_fields(&self) -> Vec<String> {
-        let all = lock(&self.seen);
-        let is_guessed =
-            |(input, _): &(&u32, _)| self.inputs.reading(**input as usize).fields.texts.is_empty();
-        remarks(all.iter().filter(is_guessed).map(|(&input, seen)| (self.path(input), seen)))
-    }
-
-    /// The fields that could be names of the documents of all inputs.
-    pub(crate) fn could_be_names(&self) -> Vec<String> {
-        let all = lock(&self.seen);
-        let of = |seen: &SeenFields| -> BTreeSet<String> {
-            seen.could_be_names().into_iter().map(str::to_string).collect()
-        };
-        let common = all.values().map(of).reduce(|some, others| &some & &others);
-        common.unwrap_or_default().into_iter().collect()
     }
 
     /// Whether standard input or documents in memory are a part of it, which only this process has.
@@ -290,7 +260,7 @@ impl InputPlan {
             None => {
                 let error = |e| io_error(STDIN, e);
                 let head = read_head(io::stdin()).map_err(error)?;
-                let format = content_format(STDIN, &head)?;
+                let format = content_format(STDIN, &head, self.inputs.asked_encoding())?;
                 let pipe = Pipe::new(head, || Ok(io::stdin())).map_err(error)?;
                 let pipes = self.pipes.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
                 pipes.insert(self.inputs.len() as u32, pipe);
@@ -308,6 +278,7 @@ impl InputPlan {
         walk: &FolderWalk,
     ) -> Result<(), InputError> {
         let before = self.inputs.len();
+        let asked = self.inputs.asked_encoding();
         let mut passed = std::mem::take(&mut self.passed);
         let mut unread = Passed::default();
         let walked = walk.files(folder, &mut passed, |path| {
@@ -318,7 +289,7 @@ impl InputPlan {
                     return Ok(());
                 }
                 Some(format) => Some(format),
-                None => match format_of_name(&path) {
+                None => match format_of_name(&path, asked) {
                     Err(InputError::UnknownFormat { unknown, .. }) if unknown.is_certain() => {
                         unread.add(&path, unknown.reason().unwrap_or(ARCHIVE), &unknown);
                         return Ok(());
@@ -413,6 +384,9 @@ impl InputPlan {
         let input = split.inputs.start;
         let format = split.format;
         let Some(path) = self.inputs.path(input as usize) else { return Ok(None) };
+        if SharedFile::has_marks(format) && self.is_encoded(input, format) {
+            return Ok(None);
+        }
         let open = || match SharedFile::has_marks(format) && path.metadata()?.is_file() {
             true => SharedFile::new(input, format, File::open(&path)?, piece_bytes),
             false => Ok(None),
@@ -422,6 +396,19 @@ impl InputPlan {
             debug!(path = %path.display(), compression = %Compression::None, "reading");
         }
         Ok(opened)
+    }
+
+    /// Whether a file has to be decoded before it is cut; what cannot be read is found later.
+    fn is_encoded(&self, input: u32, format: Format) -> bool {
+        let head = self.peek(input, 0, 256).unwrap_or_default();
+        encoding_of(&head, self.stream_encoding(input, format)).is_some()
+    }
+
+    /// The encoding that was asked for a stream; in TREC the parser decodes document by document,
+    /// if it finds documents before that.
+    pub(crate) fn stream_encoding(&self, input: u32, format: Format) -> Option<TextEncoding> {
+        let asked = self.inputs.reading(input as usize).encoding;
+        asked.filter(|asked| format != Format::Trec || !asked.keeps_ascii())
     }
 
     /// Reads up to `bytes` bytes of an input that is a plain file, from `offset` on.

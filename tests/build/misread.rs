@@ -5,21 +5,26 @@ use crate::support::*;
 use std::path::Path;
 
 /// Builds an index of a file without stemming, in which each word is a term.
-fn build_of(scratch: &Scratch, name: &str, bytes: impl AsRef<[u8]>, more: &[&str]) -> Outcome {
+pub(super) fn build_of(
+    scratch: &Scratch,
+    name: &str,
+    bytes: impl AsRef<[u8]>,
+    more: &[&str],
+) -> Outcome {
     let input = scratch.write(name, bytes);
     let job = millrace(args!["build", "--index", scratch.path("index"), "--stemmer", "none"]);
     job.args(args!["--stopwords", "none", "--memory", "64M", "-w", "1"]).args(more).arg(input).run()
 }
 
 /// The names of an index, in order.
-fn names(index: &Path) -> String {
+pub(super) fn names(index: &Path) -> String {
     let rows = millrace(args!["dump", "--index", index, "documents"]).ok().json_lines();
     let names: Vec<_> = rows.iter().map(|row| row["name"].as_str().unwrap().to_string()).collect();
     names.join(" ")
 }
 
 /// The terms of an index, sorted.
-fn terms(index: &Path) -> String {
+pub(super) fn terms(index: &Path) -> String {
     let rows = millrace(args!["dump", "--index", index, "terms"]).ok().json_lines();
     let mut terms: Vec<_> =
         rows.iter().map(|row| row["term"].as_str().unwrap().to_string()).collect();
@@ -33,7 +38,7 @@ fn manifest(index: &Path) -> serde_json::Value {
         .unwrap()
 }
 
-fn is_silent(outcome: &Outcome, what: &str) {
+pub(super) fn is_silent(outcome: &Outcome, what: &str) {
     assert!(!outcome.stderr.contains(what), "`{what}` is in\n{outcome:?}");
 }
 

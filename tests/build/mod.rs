@@ -2,6 +2,7 @@
 
 mod codecs;
 mod collections;
+mod encodings;
 mod equality;
 mod generate;
 // Only debug builds have what it checks an index with.

@@ -84,6 +84,11 @@ pub(crate) fn parse<'scope, R: Regroup + 'static>(
             drop(piece);
             let Some((groups, batch)) = parsed else { return };
             let seen = parser.take_seen();
+            let not_utf8 = parser.take_not_utf8();
+            if not_utf8.documents > 0 {
+                let added = guard.work(|| Ok(build.plan.add_not_utf8(not_utf8, build.strict)?));
+                let Some(()) = added else { return };
+            }
             if !seen.is_empty() {
                 build.plan.add_seen(input, seen);
             }

@@ -158,6 +158,12 @@ pub struct InputEntry {
     pub hash: String,
     pub format: String,
     pub compression: String,
+    /// The encoding from which it was decoded, as places count the decoded bytes; none: UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<String>,
+    /// The encoding that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_encoding: Option<String>,
     /// Fields of JSON and columns of CSV that were asked for as names; none for the usual ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub id_fields: Vec<String>,

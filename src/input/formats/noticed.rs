@@ -30,7 +30,7 @@ const MOST_FIELDS: usize = 64;
 /// Values by which a field is known to have different ones.
 const MOST_VALUES: usize = 64;
 const LONGEST_NAME: usize = 64;
-/// Fields that a message names.
+/// Fields, or documents, that a message names.
 const NAMED: usize = 5;
 
 impl SeenFields {
@@ -164,6 +164,24 @@ fn with_others(path: &str, files: u64) -> String {
         1 => path.to_string(),
         2 => format!("{path} and 1 more file"),
         files => format!("{path} and {} more files", files - 1),
+    }
+}
+
+/// Documents with bytes that are no UTF-8.
+#[derive(Debug, Default)]
+pub(crate) struct NotUtf8 {
+    pub documents: u64,
+    /// The first ones, by input and place.
+    pub first: BTreeSet<(u32, u64)>,
+}
+
+impl NotUtf8 {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.documents += other.documents;
+        self.first.extend(other.first);
+        while self.first.len() > NAMED {
+            self.first.pop_last();
+        }
     }
 }
 

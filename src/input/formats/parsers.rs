@@ -13,6 +13,8 @@ use crate::dictionary::device::lines::LineShape;
 use crate::input::Format;
 use crate::input::document::{DocumentSink, PieceView};
 use crate::input::formats::plain;
+use crate::input::list::InputReading;
+use crate::input::streams::encoded::TextEncoding;
 use crate::input::turns::Turn;
 
 pub(crate) struct Parsers {
@@ -86,10 +88,14 @@ impl Parsers {
         }
     }
 
-    /// Takes these fields from now on.
-    pub(crate) fn take_fields(&mut self, fields: &Fields) {
-        self.jsonl.take_fields(fields);
-        self.csv.take_fields(fields);
+    /// Reads inputs so from now on.
+    pub(crate) fn read_as(&mut self, reading: &InputReading) {
+        self.jsonl.take_fields(&reading.fields);
+        self.csv.take_fields(&reading.fields);
+        let otherwise = reading.encoding.and_then(TextEncoding::known);
+        self.html.html().expect(otherwise);
+        self.warc.html().expect(otherwise);
+        self.trec.html().expect(otherwise);
     }
 
     /// What was seen of the fields of records since it was last asked.

@@ -6,8 +6,10 @@ use crate::index::generations::generation::Generation;
 use crate::index::generations::manifest::{InputEntry, Settings};
 use crate::index::inspect::find::DocumentRow;
 use crate::input::formats::fields::Fields;
+use crate::input::list::InputReading;
 use crate::input::record::{self, IndexedFile, fetch};
 use crate::input::splits::{MEMORY, STDIN};
+use crate::input::streams::encoded::TextEncoding;
 use crate::query::error::QueryError;
 use crate::text::analysis::Analysis;
 use std::collections::BTreeMap;
@@ -25,7 +27,16 @@ pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, 
     if settings.indexer == IMPORTED && settings.format != VECTORS {
         return Err(QueryError::NoText(IMPORTED_TEXTS.into()));
     }
-    fetch(file_of(&row.input)?, row.offset, row.bytes).map_err(|source| unread(row, source))
+    let input = input_of(generation, row.docid);
+    let encoding = input.and_then(encoding_of);
+    let record = fetch(file_of(&row.input)?, encoding, row.offset, row.bytes);
+    let record = record.map_err(|source| unread(row, source))?;
+    // A document of TREC is decoded by itself.
+    let asked = input.and_then(|input| InputReading::of(input).encoding?.known());
+    match asked.filter(|_| encoding.is_none() && std::str::from_utf8(&record).is_err()) {
+        Some(asked) => Ok(asked.decode_without_bom_handling(&record).0.into_owned().into_bytes()),
+        None => Ok(record),
+    }
 }
 
 fn file_of(input: &str) -> Result<&Path, QueryError> {
@@ -37,6 +48,16 @@ fn file_of(input: &str) -> Result<&Path, QueryError> {
     Err(QueryError::NoText(format!("the text came from {whence} and is not kept")))
 }
 
+/// What the manifest says of the input of a document.
+fn input_of(generation: &Generation, docid: u32) -> Option<&InputEntry> {
+    let place = generation.documents().location(docid)?;
+    generation.manifest().inputs.get(place.input as usize)
+}
+
+fn encoding_of(input: &InputEntry) -> Option<TextEncoding> {
+    input.encoding.as_ref()?.parse().ok()
+}
+
 /// How an input was read; none if its format is not known.
 fn indexed_file<'a>(settings: &Settings, input: &'a InputEntry) -> Option<IndexedFile<'a>> {
     let format = input.format.parse().ok()?;
@@ -44,7 +65,13 @@ fn indexed_file<'a>(settings: &Settings, input: &'a InputEntry) -> Option<Indexe
         [[], []] if input.taken_fields.is_empty() => Fields::of_old(),
         [[], texts] | [texts, _] => Fields { texts: texts.to_vec(), ..Fields::default() },
     };
-    Some(IndexedFile { path: Path::new(&input.path), format, fields })
+    let reading = InputReading { fields, ..InputReading::of(input) };
+    Some(IndexedFile {
+        path: Path::new(&input.path),
+        format,
+        reading,
+        encoding: encoding_of(input),
+    })
 }
 
 fn unread(row: &DocumentRow, source: io::Error) -> QueryError {
@@ -88,8 +115,7 @@ impl Reread {
         docid: u32,
     ) -> Result<BTreeMap<String, u32>, QueryError> {
         let row = DocumentRow::of(generation, docid)?;
-        let place = generation.documents().location(docid);
-        let input = place.and_then(|place| generation.manifest().inputs.get(place.input as usize));
+        let input = input_of(generation, docid);
         let settings = &generation.manifest().settings;
         let file = input.and_then(|input| indexed_file(settings, input)).ok_or_else(|| {
             let found = format!("the input {}", row.input);
