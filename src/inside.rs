@@ -170,6 +170,7 @@ pub mod index {
 }
 
 pub mod input {
+    pub use crate::input::streams::encoded::TextEncoding;
     pub use crate::input::{
         Compression, Format, Unknown,
         cutter::Cutter,

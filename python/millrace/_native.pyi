@@ -120,6 +120,7 @@ def build(
     format: str | None = None,
     id_field: str | Sequence[str] | None = None,
     text_field: str | Sequence[str] | None = None,
+    encoding: str | None = None,
     tokenizer: Literal["words", "cjk-bigram", "whitespace"] = "words",
     stemmer: str | None = None,
     stopwords: str | Sequence[str] | None = None,

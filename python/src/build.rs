@@ -40,6 +40,7 @@ use std::sync::{Arc, Mutex};
 ///     workers: threads; as many as cores if left out.
 ///     format: how documents are found in files, such as "jsonl"; found out for each file if left
 ///         out.
+///     encoding: that of text in files which does not tell another, such as latin1.
 ///     id_field, text_field: fields of JSON, columns of CSV or keys of dictionaries, one or
 ///         several.
 ///     tokenizer: "words", "cjk-bigram" for Chinese, Japanese and Korean in pairs of letters, or
@@ -64,7 +65,7 @@ use std::sync::{Arc, Mutex};
 ///     MillraceError: the build failed.
 #[pyfunction]
 #[pyo3(signature = (index, documents=None, *, files=None, memory=None, workers=None, format=None, id_field=None,
-    text_field=None, tokenizer="words", stemmer=None, stopwords=None, codec="bp128", block_size=128, order=None,
+    text_field=None, encoding=None, tokenizer="words", stemmer=None, stopwords=None, codec="bp128", block_size=128, order=None,
     merge=true, strict=false, allow_empty=false, max_skipped=None, min_documents=None, keep=1))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn build<'py>(
@@ -77,6 +78,7 @@ pub(crate) fn build<'py>(
     format: Option<&str>,
     id_field: Option<OneOrMore<String>>,
     text_field: Option<OneOrMore<String>>,
+    encoding: Option<&str>,
     tokenizer: &str,
     stemmer: Option<&str>,
     stopwords: Option<OneOrMore<String>>,
@@ -119,6 +121,7 @@ pub(crate) fn build<'py>(
         }
         (None, Some(files)) => {
             options.fields = fields;
+            options.encoding = encoding.map(str::parse).transpose().map_err(wrong)?;
             options.input = Input::Paths(files.into_vec());
         }
         _ => return Err(wrong("give either documents or files")),

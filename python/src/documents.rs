@@ -97,18 +97,37 @@ fn document(item: &Bound<'_, PyAny>, fields: &Fields) -> PyResult<OwnedDocument>
     }
     let Ok(record) = item.cast::<PyDict>() else { return Err(wrong_type(item)) };
     let mut named: Option<(usize, String)> = None;
-    let mut texts: Vec<String> = Vec::new();
+    let mut texts: Vec<(usize, String)> = Vec::new();
     for (key, value) in record {
         let key = key.extract::<String>()?;
         if let Some(rank) = fields.name_rank(key.as_bytes())
             && named.as_ref().is_none_or(|(best, _)| rank < *best)
         {
-            named = Some((rank, name(&value)?));
-        } else if fields.is_text(key.as_bytes()) && !value.is_none() {
-            let text = value.cast::<PyString>();
-            let text = text.map_err(|_| PyTypeError::new_err(format!("{key} is no text")))?;
-            texts.push(text.to_cow()?.into_owned());
+            match name(&value) {
+                Ok(name) => named = Some((rank, name)),
+                Err(_) if fields.is_spare_name(rank) => {}
+                Err(wrong) => return Err(wrong),
+            }
+        } else if let Some(number) = fields.text_number(key.as_bytes())
+            && !value.is_none()
+        {
+            let text = match value.cast::<PyString>() {
+                Ok(text) => text.to_cow()?.into_owned(),
+                // As in lines of JSON: of a spare field only strings are taken.
+                Err(_) if fields.is_spare(number) => match value.extract::<Vec<String>>() {
+                    Ok(texts) if !texts.is_empty() => texts.join("\n"),
+                    _ => continue,
+                },
+                Err(_) => value
+                    .extract::<Vec<String>>()
+                    .map_err(|_| PyTypeError::new_err(format!("{key} is no text")))?
+                    .join("\n"),
+            };
+            texts.push((number, text));
         }
+    }
+    if fields.is_whole(texts.iter().map(|&(number, _)| number)) {
+        texts.retain(|&(number, _)| !fields.is_spare(number));
     }
     if texts.is_empty() {
         return Err(wrong(format!("it has none of the fields {}", fields.wanted())));
@@ -118,6 +137,7 @@ fn document(item: &Bound<'_, PyAny>, fields: &Fields) -> PyResult<OwnedDocument>
         let names: Vec<&str> = if fields.names.is_empty() { NAMES.into() } else { names.collect() };
         wrong(format!("it has none of the fields {} as its name", names.join(", ")))
     })?;
+    let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
     Ok(OwnedDocument::new(name, texts.join("\n")))
 }
 

@@ -19,6 +19,7 @@ use crate::input::formats::fields::Fields;
 use crate::input::memory::{GivenDocuments, OwnedDocument};
 use crate::input::sample::SAMPLE_BYTES;
 use crate::input::splits::InputPlan;
+use crate::input::streams::encoded::TextEncoding;
 use crate::order::MAX_DOCUMENT_BYTES;
 use crate::schedule::placement::Rates;
 use crate::settings::Gpus;
@@ -148,6 +149,8 @@ pub struct BuildOptions {
     pub format: Option<Format>,
     /// Which fields of JSON and columns of CSV in files are names and text.
     pub fields: Fields,
+    /// The encoding of texts that do not tell another.
+    pub encoding: Option<TextEncoding>,
     /// How text becomes terms; English by default.
     pub analysis: Analysis,
     /// How postings are coded.
@@ -200,6 +203,7 @@ impl BuildOptions {
             input,
             format: None,
             fields: Fields::default(),
+            encoding: None,
             analysis: Analysis::default(),
             form: Form::default(),
             indexer: Indexer::default(),

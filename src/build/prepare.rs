@@ -10,6 +10,7 @@ use crate::dataflow::build::context::InputRead;
 use crate::dataflow::together::SharedSetting;
 use crate::input::Format;
 use crate::input::folder::FolderWalk;
+use crate::input::list::InputReading;
 use crate::input::sample::Sample;
 use crate::input::splits::InputPlan;
 use crate::order::Budget;
@@ -65,9 +66,9 @@ impl Ready {
         let plan = match &mut options.input {
             Input::Paths(paths) => {
                 let walk = FolderWalk { index: Some(options.index.clone()) };
-                let mut plan = InputPlan::walked(paths, options.format, &walk)?;
-                plan.fields = options.fields.clone();
-                plan
+                let reading =
+                    InputReading { fields: options.fields.clone(), encoding: options.encoding };
+                InputPlan::walked(paths, (options.format, reading), &walk)?
             }
             Input::Documents(documents) => InputPlan::of_documents(std::mem::take(documents))?,
             Input::Plan(plan) => plan.only(|_| true),

@@ -14,6 +14,7 @@ use crate::index::format::RUNS;
 use crate::index::generations::manifest::LISTS_VERSION;
 use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings};
 use crate::input::folder::FolderWalk;
+use crate::input::list::InputReading;
 use crate::input::splits::{InputPlan, InputSource};
 use crate::input::wanted::{KnownDocuments, WantedDocuments, WantedInput};
 use crate::order::Budget;
@@ -110,7 +111,8 @@ impl Rebuild<'_> {
         let known =
             record.time("hash", || files::look(&paths, trust, &before, needs, self.workers()))?;
         let inputs = live.iter().flat_map(|live| &live.manifest.inputs);
-        let inputs = inputs.map(|input| [&*input.path, &*input.hash, &*input.format]);
+        let way = |input: &InputEntry| InputReading::of(input).way(&input.format);
+        let inputs = inputs.map(|input| (&*input.path, &*input.hash, way(input)));
         let found = FoundChanges::new(&plan, &known, inputs);
         let FoundChanges { counts: inputs, touched, gone } = found;
         let other =
@@ -144,6 +146,7 @@ impl Rebuild<'_> {
             Ok::<_, RebuildError>(InputSource {
                 paths: self.job.expand(number)?,
                 format: input.format,
+                reading: input.reading(),
             })
         };
         let sources = self.job.inputs.iter().enumerate().map(source);
@@ -394,30 +397,30 @@ pub(super) struct FoundChanges {
 }
 
 impl FoundChanges {
-    /// `live` are path, hash and format of each input of the live generation.
+    /// `live` are path, hash and way of reading of each input of the live generation.
     pub(super) fn new<'a>(
         plan: &InputPlan,
         known: &Known,
-        live: impl IntoIterator<Item = [&'a str; 3]>,
+        live: impl IntoIterator<Item = (&'a str, &'a str, String)>,
     ) -> Self {
         // A file may be an input of several runs, and changes if it does for one of them.
-        let mut before: HashMap<&str, Option<(&str, &str)>> = HashMap::new();
-        for [path, hash, format] in live {
-            let this = Some((hash, format));
-            let known = before.entry(path).or_insert(this);
+        let mut before: HashMap<&str, Option<(&str, String)>> = HashMap::new();
+        for (path, hash, way) in live {
+            let this = Some((hash, way));
+            let known = before.entry(path).or_insert_with(|| this.clone());
             if *known != this {
                 *known = None;
             }
         }
         let mut counts = InputCounts::default();
         let mut touched = Vec::with_capacity(plan.inputs.len());
-        for input in plan.inputs.iter() {
+        for (number, input) in plan.inputs.iter().enumerate() {
             let path = input.path.as_ref().map(|path| path.display().to_string());
             let path = path.unwrap_or_default();
-            let format = input.format.to_string();
+            let way = plan.inputs.reading(number).way(input.format.name());
             let file = known.file(&path);
             let was = before.remove(path.as_str());
-            let now = file.map(|file| (file.hash.as_str(), format.as_str()));
+            let now = file.map(|file| (file.hash.as_str(), way));
             let same = now.is_some() && was == Some(now);
             let count = match (same, was) {
                 (true, _) => &mut counts.unchanged,

@@ -69,7 +69,8 @@ pub struct Settings {
     pub max_document_bytes: u64,
     /// The format that the build was told to read, such as `auto`.
     pub format: String,
-    /// Fields of JSON and columns of CSV that were asked for as text; none for the usual ones.
+    /// Fields of JSON and columns of CSV that were asked for as text, of all inputs. Each input has
+    /// its own now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub text_fields: Vec<String>,
     /// The factor of the weights of learned vectors, as a decimal; none for texts.
@@ -170,6 +171,21 @@ pub struct InputEntry {
     pub hash: String,
     pub format: String,
     pub compression: String,
+    /// The encoding from which it was decoded, as places count the decoded bytes; none: UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<String>,
+    /// The encoding that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_encoding: Option<String>,
+    /// Fields of JSON and columns of CSV that were asked for as names; none for the usual ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub id_fields: Vec<String>,
+    /// The same as text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub text_fields: Vec<String>,
+    /// The fields that gave text; none where none did, or before that was noted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken_fields: Vec<String>,
 }
 
 impl Manifest {

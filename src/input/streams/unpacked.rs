@@ -4,6 +4,7 @@
 //! through the operators of the dataflow instead, which read and decompress side by side.
 
 use super::decoder::{Decoder, Output};
+use super::encoded::{TextDecoder, TextEncoding, Transcoder};
 use crate::input::Compression;
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,7 +17,7 @@ const WINDOW_LOG: u32 = 27;
 /// A file's bytes, decompressed as its first bytes say.
 pub struct Unpacked {
     file: Box<dyn Read + Send>,
-    decoder: Decoder,
+    decoder: TextDecoder,
     /// What was read and not yet decoded: `block[at..]`.
     block: Vec<u8>,
     at: usize,
@@ -40,6 +41,13 @@ impl Unpacked {
         Self::new(Box::new(file))
     }
 
+    /// As [`open`](Self::open), in UTF-8 from an encoding.
+    pub(crate) fn decoded(path: &Path, encoding: TextEncoding) -> io::Result<Self> {
+        let mut opened = Self::open(path)?;
+        opened.decoder.transcode(Transcoder::new(Some(encoding)));
+        Ok(opened)
+    }
+
     /// The first bytes of the stream tell how it is compressed.
     pub fn new(mut file: Box<dyn Read + Send>) -> io::Result<Self> {
         let mut block = Vec::with_capacity(BLOCK_BYTES);
@@ -51,6 +59,7 @@ impl Unpacked {
         }
         let compression = Compression::by_content(&block);
         let decoder = Decoder::new(compression, WINDOW_LOG).map_err(io::Error::other)?;
+        let decoder = TextDecoder::new(decoder, None);
         let out = vec![0; BLOCK_BYTES];
         Ok(Self { file, decoder, block, at: 0, out, given: 0, made: 0, ended: false })
     }
@@ -66,6 +75,9 @@ impl Unpacked {
             self.at += taken.map_err(damaged)?;
             if self.made > 0 {
                 return Ok(());
+            }
+            if self.decoder.holds_more() || self.ended && self.decoder.ends() {
+                continue;
             }
             if self.ended {
                 return self.decoder.finish().map_err(damaged);

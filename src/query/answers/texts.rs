@@ -3,11 +3,14 @@
 use crate::index::error::IndexError;
 use crate::index::format::{IMPORTED, VECTORS};
 use crate::index::generations::generation::Generation;
+use crate::index::generations::manifest::{InputEntry, Settings};
 use crate::index::inspect::find::DocumentRow;
 use crate::input::Format;
 use crate::input::formats::fields::Fields;
-use crate::input::record::{self, fetch};
+use crate::input::list::InputReading;
+use crate::input::record::{self, IndexedFile, fetch};
 use crate::input::splits::{MEMORY, STDIN};
+use crate::input::streams::encoded::TextEncoding;
 use crate::query::error::QueryError;
 use crate::text::analysis::Analysis;
 use std::collections::BTreeMap;
@@ -25,7 +28,16 @@ pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, 
     if settings.indexer == IMPORTED && settings.format != VECTORS {
         return Err(QueryError::NoText(IMPORTED_TEXTS.into()));
     }
-    fetch(file_of(&row.input)?, row.offset, row.bytes).map_err(|source| unread(row, source))
+    let input = input_of(generation, row.docid);
+    let encoding = input.and_then(encoding_of);
+    let record = fetch(file_of(&row.input)?, encoding, row.offset, row.bytes);
+    let record = record.map_err(|source| unread(row, source))?;
+    // A document of TREC is decoded by itself.
+    let asked = input.and_then(|input| InputReading::of(input).encoding?.known());
+    match asked.filter(|_| encoding.is_none() && std::str::from_utf8(&record).is_err()) {
+        Some(asked) => Ok(asked.decode_without_bom_handling(&record).0.into_owned().into_bytes()),
+        None => Ok(record),
+    }
 }
 
 fn file_of(input: &str) -> Result<&Path, QueryError> {
@@ -35,6 +47,35 @@ fn file_of(input: &str) -> Result<&Path, QueryError> {
         path => return Ok(Path::new(path)),
     };
     Err(QueryError::NoText(format!("the text came from {whence} and is not kept")))
+}
+
+/// What the manifest says of the input of a document.
+fn input_of(generation: &Generation, docid: u32) -> Option<&InputEntry> {
+    let place = generation.documents().location(docid)?;
+    generation.manifest().inputs.get(place.input as usize)
+}
+
+fn encoding_of(input: &InputEntry) -> Option<TextEncoding> {
+    input.encoding.as_ref()?.parse().ok()
+}
+
+/// How an input of this format was read.
+fn indexed_as<'a>(
+    settings: &Settings,
+    input: &'a InputEntry,
+    format: Format,
+) -> Option<IndexedFile<'a>> {
+    let fields = match [&input.text_fields[..], &settings.text_fields] {
+        [[], []] if input.taken_fields.is_empty() => Fields::of_old(),
+        [[], texts] | [texts, _] => Fields { texts: texts.to_vec(), ..Fields::default() },
+    };
+    let reading = InputReading { fields, ..InputReading::of(input) };
+    Some(IndexedFile {
+        path: Path::new(&input.path),
+        format,
+        reading,
+        encoding: encoding_of(input),
+    })
 }
 
 fn unread(row: &DocumentRow, source: io::Error) -> QueryError {
@@ -76,10 +117,9 @@ impl Reread {
         if settings.indexer == IMPORTED && !has_vectors {
             return Err(QueryError::NoText(IMPORTED_TEXTS.into()));
         }
-        let fields = Fields { texts: settings.text_fields.clone(), ..Fields::default() };
         let analysis = manifest.analysis(generation.path())?;
         let longest = if has_vectors { u64::MAX } else { settings.max_document_bytes };
-        Ok(Self { has_vectors, analysis, texts: record::DocumentTexts::new(longest, &fields) })
+        Ok(Self { has_vectors, analysis, texts: record::DocumentTexts::new(longest) })
     }
 
     /// The terms of a document and their tfs. A compressed file is inflated up to the document.
@@ -119,18 +159,17 @@ impl Reread {
     }
 
     fn read(&mut self, generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, QueryError> {
-        let docid = row.docid;
-        let place = generation.documents().location(docid);
-        let input = place.and_then(|place| generation.manifest().inputs.get(place.input as usize));
-        let format = match self.has_vectors {
-            true => Some(Format::Jsonl),
-            false => input.and_then(|input| input.format.parse().ok()),
-        };
-        let format = format.ok_or_else(|| {
+        let input = input_of(generation, row.docid);
+        let settings = &generation.manifest().settings;
+        let file = input.and_then(|input| match self.has_vectors {
+            true => indexed_as(settings, input, Format::Jsonl),
+            false => indexed_as(settings, input, input.format.parse().ok()?),
+        });
+        let file = file.ok_or_else(|| {
             let found = format!("the input {}", row.input);
             IndexError::damaged(generation.path(), 0, "an input of a known format", found)
         })?;
-        let text = self.texts.of(file_of(&row.input)?, format, row.offset, row.bytes);
+        let text = self.texts.of(&file, row.offset, row.bytes);
         text.map_err(|source| unread(row, source))
     }
 

@@ -178,7 +178,8 @@ fn line(random: &mut Random, of: usize, wrong: bool) -> Vec<u8> {
 }
 
 fn lines_of(number: usize) -> DeviceLines {
-    DeviceLines { shape: shape(number), longest: 4000, input: 0, offset: 0, was_open: false }
+    let shape = shape(number);
+    DeviceLines { shape, longest: 4000, input: 0, reading: 0, offset: 0, was_open: false }
 }
 
 /// Lines of pieces of several shapes.
