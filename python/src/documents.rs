@@ -2,12 +2,13 @@
 //! at a time, since each change to the interpreter and back costs more than a short document.
 
 use crate::error::wrong;
+use crate::options::{name, text};
 use millrace::Control;
 use millrace::OwnedDocument;
 use millrace::inside::input::{Fields, NAMES};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyIterator, PyString, PyTuple};
+use pyo3::types::{PyDict, PyIterator, PyTuple};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -91,23 +92,21 @@ fn document(item: &Bound<'_, PyAny>, fields: &Fields) -> PyResult<OwnedDocument>
     if let Ok(pair) = item.cast::<PyTuple>()
         && pair.len() == 2
     {
-        let text = pair.get_item(1)?;
-        let text = text.cast::<PyString>().map_err(|_| wrong_type(item))?;
-        return Ok(OwnedDocument::new(name(&pair.get_item(0)?)?, text.to_cow()?));
+        let name = name(&pair.get_item(0)?, "its name")?;
+        let text = text(&pair.get_item(1)?, &format!("`{name}`: its text"))?;
+        return Ok(OwnedDocument::new(name, text));
     }
     let Ok(record) = item.cast::<PyDict>() else { return Err(wrong_type(item)) };
     let mut named: Option<(usize, String)> = None;
     let mut texts: Vec<String> = Vec::new();
     for (key, value) in record {
-        let key = key.extract::<String>()?;
+        let key = text(&key, "the name of a field")?;
         if let Some(rank) = fields.name_rank(key.as_bytes())
             && named.as_ref().is_none_or(|(best, _)| rank < *best)
         {
-            named = Some((rank, name(&value)?));
+            named = Some((rank, name(&value, &format!("its name, the field {key},"))?));
         } else if fields.is_text(key.as_bytes()) && !value.is_none() {
-            let text = value.cast::<PyString>();
-            let text = text.map_err(|_| PyTypeError::new_err(format!("{key} is no text")))?;
-            texts.push(text.to_cow()?.into_owned());
+            texts.push(text(&value, &format!("the field {key}"))?);
         }
     }
     if texts.is_empty() {
@@ -119,18 +118,6 @@ fn document(item: &Bound<'_, PyAny>, fields: &Fields) -> PyResult<OwnedDocument>
         wrong(format!("it has none of the fields {} as its name", names.join(", ")))
     })?;
     Ok(OwnedDocument::new(name, texts.join("\n")))
-}
-
-/// A name is a text or a number.
-fn name(value: &Bound<'_, PyAny>) -> PyResult<String> {
-    if let Ok(text) = value.cast::<PyString>() {
-        return Ok(text.to_cow()?.into_owned());
-    }
-    let number: i128 = value.extract().map_err(|_| {
-        let found = value.get_type();
-        PyTypeError::new_err(format!("its name is a text or a whole number, not {found}"))
-    })?;
-    Ok(number.to_string())
 }
 
 fn wrong_type(item: &Bound<'_, PyAny>) -> PyErr {
