@@ -13,14 +13,14 @@
 //! | `AP`, `AP@k` | the sum of P@i over all i (up to k) with a relevant document, by R |
 //! | `nDCG`, `nDCG@k` | sum of rel(i) / log2(i + 1), by that of the best ranking |
 //! | `Rprec` | relevant documents among the first R, by R |
-//! | `ERR@k` | Chapelle and others (CIKM 2009): the reader stops at rank i with (2^rel(i) - 1) / 16 |
+//! | `ERR@k` | Chapelle and others (CIKM 2009); a reader stops by (2^rel(i) - 1) / 16 |
 //! | `RBP(p=0.8,rel=1)` | Moffat and Zobel (TOIS 27(1), 2008): (1 - p) p^(i - 1) summed up |
 //! | `Bpref` | Buckley and Voorhees (SIGIR 2004): of the first R irrelevant, how many are behind |
 //! | `Judged@k` | judged documents among the first k, by k or the ranking's length |
 //!
 //! A measure of which a denominator is 0 is 0. `ERR` is that of gdeval, whose levels go to 4, and
-//! `RBP` that of cwl_eval, both with trec_eval's order of equal scores. `RR@k` and `Judged@k` are not in trec_eval; as in
-//! ir_measures, equal scores are ordered by name for them, the lesser first.
+//! `RBP` that of cwl_eval, both with trec_eval's order of equal scores. `RR@k` and `Judged@k` are
+//! not in trec_eval; as in ir_measures, equal scores are ordered by name for them, the lesser first.
 
 #![warn(missing_docs)]
 

@@ -1,8 +1,8 @@
 //! Relevance judgements.
 //!
 //! Two forms are read, compressed or not: TREC's `qid iteration document relevance`, separated by
-//! white space, and BEIR's TSV with the head `query-id corpus-id score`. A line that begins with `#`
-//! and is no judgement is a comment.
+//! white space, and BEIR's TSV with the head `query-id corpus-id score`. A line that begins with
+//! `#` and is no judgement is a comment.
 
 #![warn(missing_docs)]
 
