@@ -4,7 +4,7 @@ use crate::cli::args::Workers;
 use millrace::Control;
 use millrace::inside::cluster::{Hosts, PeerOutcome, SealedLine};
 pub(crate) use millrace::inside::dataflow::{Cluster, SharedSetting};
-use millrace::inside::dataflow::{Meeting, TogetherError, outcome_of};
+use millrace::inside::dataflow::{Meeting, outcome_of};
 use std::sync::Arc;
 
 /// Where the processes of a job meet; `data` lines are made if the job asks for them.
@@ -25,10 +25,9 @@ pub(crate) fn together<T>(
     control: &Arc<Control>,
     work: impl FnOnce(&Cluster, &mut Vec<Option<SealedLine>>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let (cluster, mut lines) = meeting.join(control).map_err(plain)?;
+    let (cluster, mut lines) = meeting.join(control)?;
     let done = work(&cluster, &mut lines).map_err(|error| {
         // The control's failure comes before what followed from it.
-        let error = error.downcast().map_or_else(|error| error, plain);
         control.take_failure().map_or(error, anyhow::Error::from)
     });
     let outcome = match &done {
@@ -54,12 +53,4 @@ pub(crate) fn refuse(
         meeting.refuse(control, format!("{error:#}"));
     }
     error
-}
-
-/// An error that ended the job decides the exit status.
-fn plain(error: TogetherError) -> anyhow::Error {
-    match error {
-        TogetherError::Job(error) => error.into(),
-        error => error.into(),
-    }
 }

@@ -39,7 +39,7 @@ pub mod dataflow {
             service::Mover,
         },
         timeline::Busy,
-        together::{Cluster, Meeting, SharedSetting, TogetherError, outcome_of},
+        together::{Cluster, Meeting, SharedSetting, outcome_of},
         workers::{self, keep_panic_messages},
     };
 }

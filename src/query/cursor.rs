@@ -355,8 +355,9 @@ impl Cursor {
         }
     }
 
-    /// Looks for candidates, which rise from call to call. Sets their docids, numbers and positions and returns how many were found, and `false` if the list ended before the last of
-    /// the candidates.
+    /// Looks for candidates, which rise from call to call. Sets their docids, numbers and positions
+    /// and returns how many were found, and `false` if the list ended before the last of the
+    /// candidates.
     ///
     /// Candidates are divided among the blocks before the first is decoded, so that no
     /// hard-to-predict branch waits for decoding, nor one block's decoding for another's.

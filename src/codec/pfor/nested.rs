@@ -107,8 +107,8 @@ pub(super) struct Exceptions {
     pub(super) width: u8,
 }
 
-/// Reads the places and the overflows plus 1 of exceptions from `bytes[*at]` on. Fails if the bytes are damaged; allocates a few bytes for each of
-/// `values` at most.
+/// Reads the places and the overflows plus 1 of exceptions from `bytes[*at]` on. Fails if the bytes
+/// are damaged; allocates a few bytes for each of `values` at most.
 pub(super) fn read_exceptions(
     bytes: &[u8],
     at: &mut usize,

@@ -28,8 +28,8 @@ const SLACK: usize = POSTINGS_SLACK as usize;
 /// Takes the postings of lists.
 pub(super) trait Target {
     /// Takes postings in the order of docids. `first` is the place of the merged run's
-    /// first document among the lengths, and so many of its `documents` come before docid 0. `codes`
-    /// is scratch.
+    /// first document among the lengths, and so many of its `documents` come before docid 0.
+    /// `codes` is scratch.
     fn take(
         &mut self,
         first: u32,

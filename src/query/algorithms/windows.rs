@@ -108,8 +108,8 @@ impl RunSearch<'_> {
         Ok(())
     }
 
-    /// Adds given documents, at most [`LONGEST`], to `found` if their sums are above `bar`, which is
-    /// not below zero. No cursor has postings before them. Damage is as in
+    /// Adds given documents, at most [`LONGEST`], to `found` if their sums are above `bar`, which
+    /// is not below zero. No cursor has postings before them. Damage is as in
     /// [`window`](Self::window).
     pub(crate) fn collect(
         &self,
