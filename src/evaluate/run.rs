@@ -314,7 +314,8 @@ mod tests {
 
     #[test]
     fn a_negative_zero_ties_with_a_zero() {
-        assert_eq!(ranking("q Q0 a 1 0 t\nq Q0 b 2 -0 t\n"), Ok(vec![Some(2), Some(1)]));
+        let text = "q Q0 x 1 1 t\nq Q0 a 1 0 t\nq Q0 b 2 -0 t\n";
+        assert_eq!(ranking(text), Ok(vec![None, Some(2), Some(1)]));
     }
 
     #[test]
