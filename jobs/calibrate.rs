@@ -27,6 +27,9 @@ pub(crate) struct Args {
     /// it.
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
+    /// Print one JSON object, which is printed without this option too.
+    #[arg(long)]
+    json: bool,
     /// File of queries, one on each line: `qid TAB text`, or text alone. Standard input if left out
     /// or -.
     #[arg(value_name = "QUERIES")]

@@ -242,7 +242,7 @@ pub mod query {
 pub mod rebuild {
     pub use crate::rebuild::{
         daemon::Daemon, error::RebuildError, files::replace, history::read, job_file::JobFile,
-        values::size,
+        status::Status, values::size,
     };
 }
 

@@ -60,6 +60,7 @@ class Index:
         score_delta: float | None = None,
         alpha: float | None = None,
         verify: bool = False,
+        generation: int | None = None,
     ) -> None: ...
     @property
     def path(self) -> Path: ...

@@ -1,10 +1,10 @@
 //! The call `build`.
 
 use crate::documents::{PythonDocuments, Raised};
-use crate::error::{failed, of_build, wrong};
+use crate::error::{failed, of_build, warn, wrong};
 use crate::evaluate::from_json;
 use crate::interrupt::interruptible;
-use crate::options::{OneOrMore, Size, threads};
+use crate::options::{OneOrMore, Size, threads, whole, whole_or_none};
 use millrace::IndexError;
 use millrace::inside::codec::ListCodec;
 use millrace::inside::index::DocumentOrder;
@@ -15,7 +15,7 @@ use millrace::inside::text::Analysis;
 use millrace::inside::text::StopWords;
 use millrace::inside::text::Tokenizer;
 use millrace::{BuildOptions, Input, Note};
-use pyo3::exceptions::PyUserWarning;
+use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
@@ -61,7 +61,8 @@ use std::sync::{Arc, Mutex};
 ///     The report of the build: documents, terms, postings, tokens, generation, seconds and more.
 ///
 /// Raises:
-///     ValueError: an argument cannot be.
+///     ValueError, TypeError: an argument or a document cannot be.
+///     FileNotFoundError: a file of `files` or `stopwords` is missing.
 ///     MillraceError: the build failed.
 #[pyfunction]
 #[pyo3(signature = (index, documents=None, *, files=None, memory=None, workers=None, format=None, id_field=None,
@@ -74,7 +75,7 @@ pub(crate) fn build<'py>(
     documents: Option<&Bound<'py, PyAny>>,
     files: Option<OneOrMore<PathBuf>>,
     memory: Option<Size>,
-    workers: Option<usize>,
+    #[pyo3(from_py_with = whole_or_none)] workers: Option<usize>,
     format: Option<&str>,
     id_field: Option<OneOrMore<String>>,
     text_field: Option<OneOrMore<String>>,
@@ -83,14 +84,14 @@ pub(crate) fn build<'py>(
     stemmer: Option<&str>,
     stopwords: Option<OneOrMore<String>>,
     codec: &str,
-    block_size: usize,
+    #[pyo3(from_py_with = whole)] block_size: usize,
     order: Option<&str>,
     merge: bool,
     strict: bool,
     allow_empty: bool,
     max_skipped: Option<&str>,
     min_documents: Option<&str>,
-    keep: usize,
+    #[pyo3(from_py_with = whole)] keep: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut options = BuildOptions::new(index, Input::Paths(Vec::new()));
     if let Some(memory) = memory {
@@ -136,8 +137,7 @@ pub(crate) fn build<'py>(
     }
     let report = built.map_err(|error| of_build(&error))?;
     for note in lock(&notes).iter() {
-        let note = CString::new(note.replace('\0', "\\0")).expect("it has no zero");
-        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &note, 1)?;
+        warn(py, note)?;
     }
     let text = serde_json::to_string(&report).map_err(|error| failed(&error))?;
     let dict = from_json(py, &text)?;
@@ -164,8 +164,12 @@ fn analysis(
         Some(OneOrMore::One(name)) => Some(Path::new(name)),
         _ => None,
     };
-    let mut analysis =
-        Analysis::of(tokenizer, stemmer, file).map_err(|error| wrong(chain(&error)))?;
+    // What is no list of ours is the path of one.
+    let is_there = file.is_none_or(Path::exists);
+    let mut analysis = Analysis::of(tokenizer, stemmer, file).map_err(|error| match is_there {
+        true => wrong(chain(&error)),
+        false => PyFileNotFoundError::new_err(chain(&error)),
+    })?;
     if let Some(OneOrMore::More(words)) = stopwords {
         analysis.stop_words =
             StopWords::from_words(words, tokenizer).map_err(|error| wrong(chain(&error)))?;

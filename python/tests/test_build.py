@@ -106,7 +106,7 @@ def test_what_the_iterable_raises_is_raised(tmp_path, index):
 
 
 def test_errors_have_the_message_of_the_library(tmp_path):
-    with pytest.raises(millrace.MillraceError, match="nowhere.jsonl"):
+    with pytest.raises(FileNotFoundError, match="nowhere.jsonl"):
         millrace.build(tmp_path / "index", files=[tmp_path / "nowhere.jsonl"])
     with pytest.raises(millrace.MillraceError, match="input is empty"):
         millrace.build(tmp_path / "index", [])
