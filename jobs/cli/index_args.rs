@@ -4,6 +4,7 @@ use crate::Usage;
 use millrace::IndexError;
 use millrace::inside::codec::ListCodec;
 use millrace::inside::index::Form;
+use millrace::inside::input::whole_text;
 use millrace::inside::text::{Analysis, Stemmer, StopWords, Tokenizer};
 use std::path::PathBuf;
 
@@ -31,7 +32,7 @@ pub(crate) struct IndexArgs {
 
 impl IndexArgs {
     pub(crate) fn analysis(&self) -> anyhow::Result<Analysis> {
-        let words = StopWords::from_option(&self.stopwords)
+        let words = StopWords::from_option(&self.stopwords, whole_text)
             .map_err(|error| anyhow::anyhow!(error.on_command_line()))?;
         Ok(Analysis { tokenizer: self.tokenizer, stemmer: self.stemmer, stop_words: words })
     }

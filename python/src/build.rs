@@ -10,6 +10,7 @@ use millrace::inside::codec::ListCodec;
 use millrace::inside::index::DocumentOrder;
 use millrace::inside::index::Form;
 use millrace::inside::input::Fields;
+use millrace::inside::input::whole_text;
 use millrace::inside::shown::chain;
 use millrace::inside::text::Analysis;
 use millrace::inside::text::StopWords;
@@ -153,9 +154,8 @@ fn analysis(
 ) -> PyResult<Analysis> {
     let stop_words = match stopwords {
         None => StopWords::english(),
-        Some(OneOrMore::One(name)) => {
-            StopWords::from_option(name.as_ref()).map_err(|error| wrong(chain(&error)))?
-        }
+        Some(OneOrMore::One(name)) => StopWords::from_option(name.as_ref(), whole_text)
+            .map_err(|error| wrong(chain(&error)))?,
         Some(OneOrMore::More(words)) => {
             StopWords::from_words(words).map_err(|error| wrong(chain(&error)))?
         }

@@ -4,7 +4,7 @@ use crate::answers::{Answers, Hits};
 use crate::error::{failed, of_index, wrong};
 use crate::evaluate::{json, measures, qrels};
 use crate::interrupt::interruptible;
-use crate::options::{idf, mode, threads, wanted};
+use crate::options::{hits, idf, mode, threads, wanted};
 use millrace::Generation;
 use millrace::IndexError;
 use millrace::Query;
@@ -25,7 +25,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 /// The live generation of an index, open for searches.
 ///
@@ -47,8 +47,6 @@ use std::sync::{Arc, Mutex, OnceLock};
 pub(crate) struct Index {
     path: PathBuf,
     snapshot: Arc<Snapshot>,
-    /// The same documents for queries that are expanded, once there are any.
-    expanded: OnceLock<Arc<Snapshot>>,
     /// Those that no search is using.
     searchers: Mutex<Vec<Searcher>>,
 }
@@ -100,7 +98,7 @@ impl Index {
         let scoring = given.scoring(score).map_err(wrong)?;
         let opened = py.detach(|| Snapshot::open(&path, verify, scoring));
         let snapshot = opened.map_err(|error| of_index(&error))?;
-        Ok(Self { path, snapshot, expanded: OnceLock::new(), searchers: Mutex::default() })
+        Ok(Self { path, snapshot, searchers: Mutex::default() })
     }
 
     /// The folder of the index.
@@ -165,14 +163,13 @@ impl Index {
         rm3: Option<(usize, usize, f64)>,
     ) -> PyResult<Hits> {
         let mut wanted = wanted(k, mode, algorithm)?;
-        let mut snapshot = self.snapshot.clone();
+        let snapshot = self.snapshot.clone();
         let mut text = query.to_string();
         if let Some(rm3) = rm3 {
             let queries = vec![("1".to_string(), text)];
             let expanded = self.expand(py, queries, rm3, &wanted, NonZeroUsize::MIN)?;
-            snapshot = expanded.0;
             wanted.mode = Mode::Or;
-            text = expanded.1.into_iter().next().map(|query| query.1).unwrap_or_default();
+            text = expanded.into_iter().next().map(|query| query.1).unwrap_or_default();
         }
         let found = py.detach(|| {
             let mut searcher = self.pool().pop().unwrap_or_default();
@@ -191,7 +188,8 @@ impl Index {
     ///         texts by qid.
     ///     k, mode, algorithm, rm3: as in `search`, for all queries.
     ///     workers: threads; as many as cores if left out.
-    #[pyo3(signature = (queries, k=10, *, mode="or", algorithm="auto", workers=None, rm3=None))]
+    ///     remove_query: leave out the document that has the name of a query.
+    #[pyo3(signature = (queries, k=10, *, mode="or", algorithm="auto", workers=None, rm3=None, remove_query=false))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn search_many(
         &self,
@@ -202,13 +200,15 @@ impl Index {
         algorithm: &str,
         workers: Option<usize>,
         rm3: Option<(usize, usize, f64)>,
+        remove_query: bool,
     ) -> PyResult<Answers> {
         let mut wanted = wanted(k, mode, algorithm)?;
+        wanted.k = wanted.k.saturating_add(usize::from(remove_query));
         let threads = threads(workers)?;
-        let mut snapshot = self.snapshot.clone();
+        let snapshot = self.snapshot.clone();
         let mut queries = read_queries(queries)?;
         if let Some(rm3) = rm3 {
-            (snapshot, queries) = self.expand(py, queries, rm3, &wanted, threads)?;
+            queries = self.expand(py, queries, rm3, &wanted, threads)?;
             wanted.mode = Mode::Or;
         }
         let stop = Stop::default();
@@ -220,7 +220,14 @@ impl Index {
                 search_many(&snapshot, &wanted, &texts, threads, &stop)
             },
         )?;
-        let found = found.map_err(|error| of_index(&error))?;
+        let mut found = found.map_err(|error| of_index(&error))?;
+        if remove_query {
+            let documents = snapshot.generation().documents();
+            let is_other = |query: usize, docid: u32| {
+                documents.name(docid).unwrap_or_default() != queries[query].0.as_bytes()
+            };
+            found.keep(k, is_other);
+        }
         Ok(Answers::new(snapshot, queries, found))
     }
 
@@ -277,12 +284,12 @@ impl Index {
     ///         usual ones of those that are left out.
     ///     measure: what is to be as high as it gets.
     ///     folds: parts that queries are dealt out to; each is measured by what the others choose.
-    ///     k, mode, workers: as in `search_many`.
+    ///     k, mode, workers, remove_query: as in `search_many`.
     ///
     /// Returns:
     ///     "best", "default", "cross_validated", and "grid" with the mean of each setting.
     #[pyo3(signature = (queries, qrels, *, k1=None, b=None, mu=None, score_delta=None, alpha=None, measure="nDCG@10", folds=5,
-        k=1000, mode="or", workers=None))]
+        k=1000, mode="or", workers=None, remove_query=false))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn tune<'py>(
         &self,
@@ -299,6 +306,7 @@ impl Index {
         k: usize,
         mode: &str,
         workers: Option<usize>,
+        remove_query: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.refuse_deleted()?;
         let qrels = self::qrels(qrels)?;
@@ -322,8 +330,9 @@ impl Index {
         let grid = Grid::new(score.name(), idf, &tried).map_err(wrong)?;
         let measure = measures(Some(vec![measure.to_string()]))?[0];
         let mode = self::mode(mode)?;
+        let k = hits(k)?;
         let threads = threads(workers)?.get();
-        let goal = Goal { measure, k, mode, folds, threads };
+        let goal = Goal { measure, k, mode, folds, threads, remove_query };
         let found = py.detach(|| tune(self.generation().path(), &grid, &topics, &goal));
         json(py, &found.map_err(|error| failed(&error))?)
     }
@@ -335,7 +344,7 @@ impl Index {
 }
 
 impl Index {
-    /// Queries that are expanded, with their names, and what they are answered by.
+    /// Queries that are expanded, with their names.
     fn expand(
         &self,
         py: Python<'_>,
@@ -343,7 +352,7 @@ impl Index {
         (documents, terms, weight): (usize, usize, f64),
         wanted: &Wanted,
         threads: NonZeroUsize,
-    ) -> PyResult<(Arc<Snapshot>, Named)> {
+    ) -> PyResult<Named> {
         let rm3 = Rm3::new(documents, terms, weight).map_err(wrong)?;
         let snapshot = self.snapshot.clone();
         let wanted = *wanted;
@@ -369,16 +378,7 @@ impl Index {
                 Ok::<_, QueryError>(queries)
             },
         )?;
-        let queries = given.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
-        if let Some(snapshot) = self.expanded.get() {
-            return Ok((snapshot.clone(), queries));
-        }
-        let made = py.detach(|| {
-            let generation = Generation::open_folder(self.generation().path(), false)?;
-            Snapshot::of_range(generation, self.snapshot.scoring(), 0..u32::MAX)
-        });
-        let made = made.map_err(|error| of_index(&error))?.with_given_terms();
-        Ok((self.expanded.get_or_init(|| made).clone(), queries))
+        given.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
     }
 
     fn pool(&self) -> std::sync::MutexGuard<'_, Vec<Searcher>> {

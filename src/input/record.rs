@@ -7,7 +7,7 @@ use crate::input::formats::fields::Fields;
 use crate::input::formats::json_values;
 use crate::input::formats::parsers::Parsers;
 use crate::input::streams::unpacked::Unpacked;
-use crate::input::{Compression, Format};
+use crate::input::{Compression, Format, MARK_BYTES};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn fetch(path: &Path, offset: u64, bytes: u32) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut head = Vec::new();
-    (&mut file).take(8).read_to_end(&mut head)?;
+    (&mut file).take(MARK_BYTES as u64).read_to_end(&mut head)?;
     let stream: &mut dyn Read = if Compression::by_content(&head) == Compression::None {
         file.seek(SeekFrom::Start(offset))?;
         &mut file

@@ -42,6 +42,7 @@ use crate::index::error::IndexError;
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::input::streams::text_stream::whole_text;
 use crate::rebuild::history::{FOLDER, HistoryRecord, RebuildOutcome};
 use crate::rebuild::job_file::JobFile;
 use crate::rebuild::job_file::keys::{BuildKeys, GuardKeys};
@@ -230,7 +231,7 @@ impl Rebuild<'_> {
     fn options(&self) -> Result<BuildOptions, RebuildError> {
         let keys: &BuildKeys = &self.job.build;
         let mut options = BuildOptions::of_paths(&self.job.index, Vec::<PathBuf>::new());
-        let stop_words = StopWords::from_option(keys.stopwords.get_ref())?;
+        let stop_words = StopWords::from_option(keys.stopwords.get_ref(), whole_text)?;
         options.analysis =
             Analysis { tokenizer: keys.tokenizer, stemmer: keys.stemmer, stop_words };
         options.form = keys.form;

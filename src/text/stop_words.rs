@@ -7,7 +7,7 @@
 //! line that could match no token is an error rather than a word without effect.
 
 use crate::settings::SettingError;
-use std::fs;
+use std::io;
 use std::path::Path;
 
 /// Lucene's English list.
@@ -38,21 +38,27 @@ impl StopWords {
         Self::of(Vec::new())
     }
 
-    /// From an option's value: `english`, `none`, or a file's path.
-    pub fn from_option(value: &Path) -> Result<Self, SettingError> {
+    /// From an option's value: `english`, `none`, or a file's path; `read` reads the whole file.
+    pub fn from_option(
+        value: &Path,
+        read: fn(&Path) -> io::Result<Vec<u8>>,
+    ) -> Result<Self, SettingError> {
         match value.to_str() {
             Some("english") => Ok(Self::english()),
             Some("none") => Ok(Self::none()),
-            _ => Self::from_file(value),
+            _ => Self::from_file(value, read),
         }
     }
 
     /// # Errors
     /// If the file cannot be read, is not UTF-8, or has a line with several words or with a word
     /// that can be no token.
-    pub(crate) fn from_file(path: &Path) -> Result<Self, SettingError> {
+    fn from_file(
+        path: &Path,
+        read: fn(&Path) -> io::Result<Vec<u8>>,
+    ) -> Result<Self, SettingError> {
         let file = path.display();
-        let bytes = fs::read(path).map_err(|error| refused(format!("{file}: {error}")))?;
+        let bytes = read(path).map_err(|error| refused(format!("{file}: {error}")))?;
         let text = std::str::from_utf8(&bytes).map_err(|error| {
             let offset = error.valid_up_to();
             refused(format!("{file}: byte {offset}: not UTF-8; give one word a line, in UTF-8"))
@@ -173,12 +179,13 @@ mod tests {
     use crate::text::tokenizer::for_each_token;
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use std::fs;
 
     fn read(bytes: &[u8]) -> Result<StopWords, SettingError> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("words.txt");
         fs::write(&path, bytes).unwrap();
-        StopWords::from_file(&path)
+        StopWords::from_option(&path, |path| fs::read(path))
     }
 
     fn words(stop_words: &StopWords) -> Vec<&str> {
@@ -218,11 +225,17 @@ mod tests {
 
     #[test]
     fn options_name_a_list_or_a_file() {
-        assert_eq!(StopWords::from_option(Path::new("english")).unwrap().name(), "english");
-        assert_eq!(StopWords::from_option(Path::new("none")).unwrap().name(), "none");
+        assert_eq!(
+            StopWords::from_option(Path::new("english"), |path| fs::read(path)).unwrap().name(),
+            "english"
+        );
+        assert_eq!(
+            StopWords::from_option(Path::new("none"), |path| fs::read(path)).unwrap().name(),
+            "none"
+        );
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("absent");
-        let error = StopWords::from_option(&path).unwrap_err();
+        let error = StopWords::from_option(&path, |path| fs::read(path)).unwrap_err();
         let expected = format!("stopwords: {}: ", path.display());
         assert!(error.to_string().starts_with(&expected), "{error}");
     }

@@ -2,7 +2,7 @@
 
 use super::texts::record_of;
 use crate::index::inspect::find::DocumentRow;
-use crate::query::reading::weighted::for_each_term;
+use crate::query::reading::weighted::terms_of_query;
 use crate::query::snapshot::Snapshot;
 use crate::shown::visible;
 use crate::text::analysis::Analysis;
@@ -22,11 +22,7 @@ impl<'a> Snippets<'a> {
     /// A snippet has at most `characters`.
     pub(crate) fn new(snapshot: &'a Snapshot, text: &str, characters: usize) -> Self {
         let mut terms = HashSet::new();
-        let mut add = |term: &str| _ = terms.insert(term.to_string());
-        match snapshot.has_given_terms() {
-            true => for_each_term(text, |term, _| add(term)),
-            false => snapshot.analysis().terms(text.as_bytes(), add),
-        }
+        terms_of_query(snapshot, text, |term, _| _ = terms.insert(term.to_string()));
         Self { snapshot, terms, characters }
     }
 

@@ -10,7 +10,7 @@ static FILE: LazyLock<PathBuf> = LazyLock::new(|| crate::fuzzing::folder().join(
 /// What is asked of an input.
 pub fn stop_words(data: &[u8]) {
     std::fs::write(&*FILE, data).expect("the folder can be written");
-    match StopWords::from_option(&FILE) {
+    match StopWords::from_option(&FILE, |path| std::fs::read(path)) {
         Ok(words) => {
             assert!(words.words().is_sorted_by(|a, b| a < b));
             assert!(words.words().all(|word| words.contains(word)));
