@@ -24,9 +24,9 @@ pub(crate) struct QueryFile {
     /// (default: utf-8).
     #[arg(long, value_name = "NAME")]
     encoding: Option<Charset>,
-    /// File of queries, compressed or not; standard input if left out or -. One query on each line:
-    /// `qid TAB text`, text alone, `qid text`, `number:text`, or a JSON object. Or a file of topics:
-    /// TREC's <top> or XML. Or a list or an object in JSON.
+    /// File of queries, compressed or not; standard input if left out or -. One query on each
+    /// line: `qid TAB text`, text alone, `qid text`, `number:text`, or a JSON object. Or a file of
+    /// topics: TREC's <top> or XML. Or a list or an object in JSON.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
 }

@@ -7,6 +7,7 @@ use crate::interrupt::interruptible;
 use crate::options::{hits, idf, mode, threads, wanted};
 use millrace::Generation;
 use millrace::IndexError;
+use millrace::Lines;
 use millrace::Query;
 use millrace::Searcher;
 use millrace::Snapshot;
@@ -22,9 +23,10 @@ use millrace::{Goal, Grid, Topic, Tried, tune};
 use millrace::{Mode, Wanted};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
+use std::collections::HashSet;
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// The live generation of an index, open for searches.
@@ -185,7 +187,7 @@ impl Index {
     ///
     /// Args:
     ///     queries: texts, which are numbered from "1"; or pairs (qid, text); or a dictionary of
-    ///         texts by qid.
+    ///         texts by qid; or the path of a file, as `millrace query` reads it.
     ///     k, mode, algorithm, rm3: as in `search`, for all queries.
     ///     workers: threads; as many as cores if left out.
     ///     remove_query: leave out the document that has the name of a query.
@@ -310,7 +312,12 @@ impl Index {
     ) -> PyResult<Bound<'py, PyAny>> {
         self.refuse_deleted()?;
         let qrels = self::qrels(qrels)?;
-        let topics: Vec<Topic<'_>> = read_queries(queries)?
+        let queries = read_queries(queries)?;
+        let mut names = HashSet::new();
+        if let Some((qid, _)) = queries.iter().find(|(qid, _)| !names.insert(qid)) {
+            return Err(wrong(format!("two queries have the name {qid}")));
+        }
+        let topics: Vec<Topic<'_>> = queries
             .into_iter()
             .filter_map(|(qid, text)| {
                 let (qid, judged) = qrels.iter().find(|(known, _)| *known == qid)?;
@@ -395,6 +402,9 @@ fn read_queries(queries: &Bound<'_, PyAny>) -> PyResult<Named> {
     if queries.is_instance_of::<PyString>() {
         return Err(wrong("queries are several: give a list"));
     }
+    if let Ok(path) = queries.extract::<PathBuf>() {
+        return read_file(&path);
+    }
     let items = match queries.cast::<PyDict>() {
         Ok(dict) => dict.items().into_any(),
         Err(_) => queries.clone(),
@@ -414,6 +424,22 @@ fn read_queries(queries: &Bound<'_, PyAny>) -> PyResult<Named> {
                 wrong(format!("query {}: expected a text or a pair (qid, text)", read.len() + 1))
             })?;
         read.push((qid.str()?.to_cow()?.into_owned(), text));
+    }
+    Ok(read)
+}
+
+/// Reads a file of queries, in any form that is recognised.
+fn read_file(path: &Path) -> PyResult<Named> {
+    let mut read = Vec::new();
+    for query in Lines::open(path)? {
+        let query = query?.map_err(wrong)?;
+        if query.k.is_some() || query.mode.is_some() || query.algorithm.is_some() {
+            let qid = query.qid;
+            return Err(wrong(format!(
+                "query {qid} has wishes of its own: give them to the search"
+            )));
+        }
+        read.push((query.qid, query.text));
     }
     Ok(read)
 }

@@ -121,7 +121,7 @@ fn files_of_json_are_queries_and_never_words() {
         ),
         ("[{\"query\": \"x\"}", "(byte 15)"),
         ("[\"a\" b]\n", "(byte 5)"),
-        ("{\n\"qid\": \"a\",\n\"query\" \"x\"}\n", "line 3 of the queries (byte 23)"),
+        ("{\n\"qid\": \"a\",\n\"query\" \"x\"}\n", "line 3 of the queries (byte 22)"),
     ] {
         let outcome = of.file(text, &[]).expect_status(1).says("breaks here").says(place);
         assert!(outcome.json_lines().iter().all(|line| line["hits"].is_null()), "{text}");

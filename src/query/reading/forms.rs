@@ -1,7 +1,8 @@
 //! The forms of queries by lines, and how the form of a file is guessed. Only a whole file is
 //! guessed at: the first line of a pipe is answered before the second is there.
 
-use super::lines::{MOST_LINE_BYTES, Query};
+use super::asked::{MOST_LINE_BYTES, Query, named};
+use super::objects;
 use super::weighted;
 use crate::input::charset::Charset;
 use std::collections::HashSet;
@@ -57,7 +58,7 @@ impl QueryForm {
             Self::Json => Err("is no JSON".into()),
             Self::Topics => Err(super::topics::NONE.into()),
             Self::Weights => {
-                let query = Query::parse(line, number)?.0;
+                let query = objects::line(line, number)?.0;
                 Ok(Query { text: weighted::marked(&query.text), ..query })
             }
         }
@@ -96,12 +97,6 @@ impl fmt::Display for QueryForm {
             _ => "a query",
         })
     }
-}
-
-/// The name in a line, or its number.
-pub(super) fn named(qid: &str, number: u64) -> String {
-    let qid = qid.trim();
-    if qid.is_empty() { number.to_string() } else { qid.to_string() }
 }
 
 fn is_number(text: impl AsRef<[u8]>) -> bool {

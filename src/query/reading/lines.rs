@@ -19,7 +19,9 @@
 #[cfg(test)]
 mod tests;
 
-use super::forms::{KEPT_NAMES, QueryForm, QueryReading, guess, named};
+pub use super::asked::Query;
+use super::asked::{MOST_LINE_BYTES, named};
+use super::forms::{KEPT_NAMES, QueryForm, QueryReading, guess};
 use super::objects;
 use super::operators::operator;
 pub(crate) use super::refusals::Refused;
@@ -31,58 +33,10 @@ use crate::input::document::BYTE_ORDER_MARK;
 use crate::input::goes_on_over_lines;
 use crate::input::splits::STDIN;
 use crate::input::streams::text_stream::TextStream;
-use crate::query::wanted::{Algorithm, Mode, Wanted};
 use serde::de::IgnoredAny;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
-
-/// A query as read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Query {
-    /// Its number or name.
-    pub qid: String,
-    /// Its text.
-    pub text: String,
-    /// The most hits, if the query says it.
-    pub k: Option<usize>,
-    /// Its mode, if the query says it.
-    pub mode: Option<Mode>,
-    /// Its algorithm, if the query says it.
-    pub algorithm: Option<Algorithm>,
-}
-
-impl Query {
-    /// A query with the default wishes.
-    pub fn new(qid: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { qid: qid.into(), text: text.into(), ..Self::default() }
-    }
-
-    /// Reads a line that is not empty, and the fields of an object that are not known. A query
-    /// without a name is named by its `number`.
-    pub(super) fn parse(line: &str, number: u64) -> Result<objects::ReadObject, String> {
-        if line.starts_with('{') {
-            return objects::object(line, number);
-        }
-        let query = match line.split_once('\t') {
-            Some((qid, text)) => Self::new(named(qid, number), text),
-            None => Self::new(number.to_string(), line),
-        };
-        Ok((query, Vec::new()))
-    }
-
-    /// What it asks for; `usual` has the defaults.
-    pub fn wanted(&self, usual: &Wanted) -> Wanted {
-        Wanted {
-            k: self.k.unwrap_or(usual.k),
-            mode: self.mode.unwrap_or(usual.mode),
-            algorithm: self.algorithm.unwrap_or(usual.algorithm),
-        }
-    }
-}
-
-/// A line with its end has fewer bytes.
-pub(crate) const MOST_LINE_BYTES: usize = 1 << 20;
 
 /// The queries of a stream and refused lines; a failure to read ends it.
 pub struct Lines<R> {
@@ -258,7 +212,7 @@ impl<R: Read> Lines<R> {
                     Err(format!("{bytes} bytes; a line has fewer than {MOST_LINE_BYTES}"))
                 }
                 _ if self.whole => Err("stands behind an object that has all queries".into()),
-                Some(QueryForm::Json) if text.starts_with('{') => Query::parse(text, number),
+                Some(QueryForm::Json) if text.starts_with('{') => objects::line(text, number),
                 Some(form) => {
                     // The first line of what was not looked at before tells of priorities.
                     if number == 1 && self.guessed.is_none() && matches!(form, QueryForm::Colon(_))
@@ -268,7 +222,7 @@ impl<R: Read> Lines<R> {
                     form.parse(text, number).map(|query| (query, Vec::new()))
                 }
                 None if is_markup => Err(topics::NONE.to_string()),
-                None => Query::parse(text, number),
+                None => objects::line(text, number),
             };
             self.numbers = number;
             if self.remarks.wants(Remark::NotUtf8) && std::str::from_utf8(&self.line).is_err() {
@@ -363,8 +317,8 @@ impl<R: Read> Lines<R> {
         Ok(true)
     }
 
-    /// Reads the rest of the stream, from the last line at `offset` on, as topics or JSON. An object
-    /// that has all queries may be followed in a pipe that is still open.
+    /// Reads the rest of the stream, from the last line at `offset` on, as topics or JSON. An
+    /// object that has all queries may be followed in a pipe that is still open.
     fn read_whole(&mut self, form: QueryForm, offset: u64, line: u64) -> io::Result<()> {
         let mut file = std::mem::take(&mut self.line);
         let most = topics::MOST_BYTES as u64;

@@ -1,5 +1,6 @@
 //! Reading of queries, in all their forms.
 
+pub(crate) mod asked;
 pub(crate) mod docids;
 pub(crate) mod forms;
 pub(crate) mod lines;

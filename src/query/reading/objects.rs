@@ -1,15 +1,15 @@
 //! Queries in JSON: an object for each, a list of them, or an object that has a text, or an object,
 //! for each name.
 
-use super::forms::named;
-use super::lines::Query;
+use super::asked::{Query, named};
 use super::weighted::{marked, text_of};
 use crate::query::wanted::{Algorithm, Mode};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// Fields with the name of a query, in their order. BEIR and MS MARCO have other names for the same.
+/// Fields with the name of a query, in their order. BEIR and MS MARCO have other names for the
+/// same.
 const NAMES: [&str; 4] = ["qid", "_id", "id", "query_id"];
 /// Fields with its text.
 const TEXTS: [&str; 4] = ["query", "text", "question", "title"];
@@ -86,6 +86,18 @@ fn text(value: &str, field: &str) -> Result<String, String> {
 
 /// A query that was read, and the fields of its object that are not known.
 pub(super) type ReadObject = (Query, Vec<String>);
+
+/// Reads a line that is not empty; `number` names a query without a name.
+pub(super) fn line(line: &str, number: u64) -> Result<ReadObject, String> {
+    if line.starts_with('{') {
+        return object(line, number);
+    }
+    let query = match line.split_once('\t') {
+        Some((qid, text)) => Query::new(named(qid, number), text),
+        None => Query::new(number.to_string(), line),
+    };
+    Ok((query, Vec::new()))
+}
 
 /// Reads an object as a query; `number` names one without a name.
 pub(super) fn object(json: &str, number: u64) -> Result<ReadObject, String> {

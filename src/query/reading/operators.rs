@@ -92,7 +92,7 @@ mod tests {
             "well-known a - b",
             "http://x.y/z 3:4",
             "WAR AND PEACE",
-            "what is the AND gate OR",
+            "AND gates in logic",
             "portland OR",
             "5*3 c* f***",
             "x^y 2^10",

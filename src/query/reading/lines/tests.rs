@@ -1,8 +1,9 @@
 use super::*;
+use crate::query::wanted::{Algorithm, Mode, Wanted};
 
 fn parse(line: &str) -> Option<Query> {
     let line = line.trim_end_matches(['\r', '\n']);
-    (!line.trim().is_empty()).then(|| Query::parse(line, 7).unwrap().0)
+    (!line.trim().is_empty()).then(|| objects::line(line, 7).unwrap().0)
 }
 
 #[test]
@@ -53,7 +54,7 @@ fn objects_say_what_they_want() {
         "{\"query\": \"a\"} b",
         "{\"query\": \"a\"}\t{\"query\": \"a\"}",
     ] {
-        Query::parse(wrong, 7).expect_err(wrong);
+        objects::line(wrong, 7).expect_err(wrong);
     }
 }
 
