@@ -33,16 +33,12 @@ pub(crate) struct PieceParser<R> {
 
 impl<R: Regroup> PieceParser<R> {
     /// A document of more than `max_document` bytes is passed over.
-    pub(crate) fn new(
-        regroup: R,
-        (max_document, fields): (u64, &Fields),
-        turns: Arc<Turns>,
-    ) -> Self {
+    pub(crate) fn new(regroup: R, max_document: u64, fields: &Fields, turns: Arc<Turns>) -> Self {
         Self {
             max_document,
             turn: Turn::new(turns.clone()),
             regroup,
-            parsers: Parsers::new((max_document, fields), Turn::new(turns)),
+            parsers: Parsers::new(max_document, fields, Turn::new(turns)),
             room: DocumentsRoom::default(),
         }
     }
@@ -86,8 +82,9 @@ impl<R: Regroup> PieceParser<R> {
         } else {
             let records =
                 document::PieceView { bytes: &piece.bytes, offset: piece.offset, line: 1 };
-            let place = (&*piece.head, piece.ends_input);
-            let lines = self.parsers.records(piece.format, records, place, &mut sink);
+            let head = &*piece.head;
+            let ends = piece.ends_input;
+            let lines = self.parsers.records(piece.format, records, head, ends, &mut sink);
             batch.lines = lines;
         }
         self.room = batch.room();
@@ -139,7 +136,8 @@ impl<R: Regroup> PieceParser<R> {
 pub(crate) fn parse_lines(
     text: &PieceText,
     lines: &DeviceLines,
-    (max_document, fields): (u64, &Fields),
+    max_document: u64,
+    fields: &Fields,
     buffers: &Arc<TextBuffers>,
 ) -> (PieceText, PieceDocuments) {
     // No text is longer than its line.
@@ -252,7 +250,7 @@ mod tests {
         let wanted = WantedInput::At(wanted);
         let most = lines[2].len() as u64 - 1;
         let texts = TextGatherer::new(Arc::default());
-        let mut parser = PieceParser::new(texts, (most, &plan.fields), Arc::default());
+        let mut parser = PieceParser::new(texts, most, &plan.fields, Arc::default());
         // The second piece has room from the first.
         for (wanted, expected, starts) in [
             (Some(&wanted), "one\ttext  other ", vec![0, 9, 10]),

@@ -54,7 +54,7 @@ pub(crate) struct DocumentTexts {
 
 impl DocumentTexts {
     pub(crate) fn new(max_document: u64, fields: &Fields) -> Self {
-        let parsers = Parsers::new((max_document, fields), Turn::alone());
+        let parsers = Parsers::new(max_document, fields, Turn::alone());
         Self { parsers, heads: HashMap::new() }
     }
 
@@ -65,7 +65,8 @@ impl DocumentTexts {
     /// As [`fetch`]; `InvalidData` if there is no document any more.
     pub(crate) fn of(
         &mut self,
-        (path, format): (&Path, Format),
+        path: &Path,
+        format: Format,
         offset: u64,
         bytes: u32,
     ) -> io::Result<Vec<u8>> {
@@ -85,7 +86,7 @@ impl DocumentTexts {
         } else {
             let piece = PieceView { bytes: &record, offset, line: 1 };
             let head = self.heads.get(path).map_or(&[][..], Vec::as_slice);
-            self.parsers.records(format, piece, (head, true), &mut found);
+            self.parsers.records(format, piece, head, true, &mut found);
         }
         found.text.ok_or_else(|| {
             let why = found.why.map_or("no document".to_string(), |skip| skip.to_string());
@@ -137,12 +138,12 @@ mod tests {
             let mut file = tempfile::NamedTempFile::new().unwrap();
             writeln!(file, "{before}{record}").unwrap();
             let bytes = record.len() as u32;
-            let text = texts.of((file.path(), format), before.len() as u64, bytes).unwrap();
+            let text = texts.of(file.path(), format, before.len() as u64, bytes).unwrap();
             assert_eq!(String::from_utf8_lossy(&text).trim(), expected, "{format}");
         }
         let mut file = tempfile::NamedTempFile::new().unwrap();
         write!(file, "no object").unwrap();
-        let error = texts.of((file.path(), Format::Jsonl), 0, 9).unwrap_err().to_string();
+        let error = texts.of(file.path(), Format::Jsonl, 0, 9).unwrap_err().to_string();
         assert!(error.starts_with("byte 0: ") && error.ends_with(" has changed since"), "{error}");
     }
 

@@ -127,7 +127,7 @@ fn take<R: Regroup>(
     max_document: u64,
     weigh: fn(&R::Group, &mut [u64]),
 ) -> Sample {
-    let mut parser = PieceParser::new(regroup, (max_document, &plan.fields), Arc::default());
+    let mut parser = PieceParser::new(regroup, max_document, &plan.fields, Arc::default());
     let mut sample =
         Sample { weights: vec![0; TRIE_COLLECTIONS], bytes: 0, places: 0, seconds: 0.0 };
     for place in std::iter::from_fn(places) {

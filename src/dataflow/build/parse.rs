@@ -64,7 +64,7 @@ pub(crate) fn parse<'scope, R: Regroup + 'static>(
         let mut parser = {
             let fields = &build.plan.fields;
             let turns = build.wiring.turns.clone();
-            PieceParser::new(regroup, (build.max_document, fields), turns)
+            PieceParser::new(regroup, build.max_document, fields, turns)
         };
         move |_frontiers| {
             input.for_each(|cap, data| {

@@ -87,7 +87,7 @@ impl Reread {
             let found = format!("the input {}", row.input);
             IndexError::damaged(generation.path(), 0, "an input of a known format", found)
         })?;
-        let text = self.texts.of((Path::new(&row.input), format), row.offset, row.bytes);
+        let text = self.texts.of(Path::new(&row.input), format, row.offset, row.bytes);
         let text = text.map_err(|source| unread(&row, source))?;
         let mut terms = BTreeMap::new();
         let mut found = 0;
