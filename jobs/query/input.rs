@@ -71,7 +71,8 @@ impl QueryFile {
 
     /// All queries; there is at least one.
     pub(crate) fn all(&self) -> anyhow::Result<Vec<Query>> {
-        let queries: Vec<Query> = telling(self.open(false, false)?, true)
+        // Whether texts are words is known with the index.
+        let queries: Vec<Query> = telling(self.open(false, false)?, false)
             .map(|query| Ok(query.context("reading the queries")??))
             .collect::<anyhow::Result<_>>()?;
         anyhow::ensure!(!queries.is_empty(), "there are no queries");
