@@ -4,15 +4,14 @@
 mod generate;
 
 use crate::cli::report;
-use crate::query::input::open_queries;
+use crate::query::input::QueryFile;
 use crate::query::ranking::RankingArgs;
 
-use anyhow::Context;
-use millrace::{Query, Searcher};
+use millrace::Searcher;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 #[derive(clap::Args, Clone, Debug)]
@@ -40,10 +39,8 @@ struct QueriesArgs {
     /// Number of measured passes over the queries. One pass before them is not measured.
     #[arg(long, default_value = "3", value_name = "N")]
     passes: NonZeroUsize,
-    /// File of queries, one on each line: `qid TAB text`, or text alone. Standard input if left out
-    /// or -.
-    #[arg(value_name = "QUERIES")]
-    queries: Option<PathBuf>,
+    #[command(flatten)]
+    file: QueryFile,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -63,7 +60,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// A query's latency is its median over the passes, with analysis and look-up.
 fn queries(args: &QueriesArgs) -> anyhow::Result<Value> {
-    let queries = all_queries(args.queries.as_deref())?;
+    let queries = args.file.all()?;
     let snapshot = args.ranking.open()?;
     let wanted = args.ranking.wanted();
     let mut searcher = Searcher::new();
@@ -94,15 +91,6 @@ fn queries(args: &QueriesArgs) -> anyhow::Result<Value> {
         "p99_us": quantile(&latency, 0.99),
         "queries_per_s": queries.len() as f64 / median(&mut walls),
     }))
-}
-
-/// There is at least one.
-pub(crate) fn all_queries(path: Option<&Path>) -> anyhow::Result<Vec<Query>> {
-    let queries: Vec<Query> = open_queries(path, true)?
-        .map(|query| Ok(query.context("reading the queries")??))
-        .collect::<anyhow::Result<_>>()?;
-    anyhow::ensure!(!queries.is_empty(), "there are no queries");
-    Ok(queries)
 }
 
 fn median(values: &mut [f64]) -> f64 {

@@ -1,9 +1,9 @@
 //! `millrace cache`.
 
 use crate::Usage;
-use crate::bench::all_queries;
 use crate::cli::args::{Common, show_bytes, show_count, workers_of};
 use crate::cli::report;
+use crate::query::input::QueryFile;
 use anyhow::{Context as _, ensure};
 use millrace::inside::index::{CachePolicy, PlanOf};
 use millrace::inside::query::Demand;
@@ -41,10 +41,8 @@ pub(crate) struct Args {
     json: bool,
     #[command(flatten)]
     common: Common,
-    /// File with the log of queries, one on each line: `qid TAB text`, or text alone. Standard
-    /// input if left out or -.
-    #[arg(value_name = "LOG")]
-    log: Option<PathBuf>,
+    #[command(flatten)]
+    log: QueryFile,
 }
 
 fn parse_policy(text: &str) -> Result<CachePolicy, String> {
@@ -68,7 +66,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let of = PlanOf::generation(&generation)?;
     let scoring = Scoring::of_order(&generation);
     let snapshot = Snapshot::new(generation, scoring)?;
-    let log = all_queries(args.log.as_deref()).context("reading the log")?;
+    let log = args.log.all().context("reading the log")?;
     let mut times: HashMap<&str, u32> = HashMap::new();
     log.iter().for_each(|query| *times.entry(&*query.text).or_default() += 1);
     let texts: Vec<(&str, u32)> = times.into_iter().collect();

@@ -1,7 +1,7 @@
 //! `millrace calibrate`.
 
-use crate::bench::all_queries;
 use crate::query::gpus::{self, Where};
+use crate::query::input::QueryFile;
 use crate::query::ranking::RankingArgs;
 use anyhow::{Context as _, ensure};
 use millrace::inside::gpu::Counts;
@@ -10,7 +10,8 @@ use millrace::inside::rebuild::replace;
 use millrace::inside::schedule::{Cost, CostModel, Hardware, choose};
 use serde_json::json;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use synthetic::arrivals::Poisson;
 
@@ -30,10 +31,8 @@ pub(crate) struct Args {
     /// Print one JSON object, which is printed without this option too.
     #[arg(long)]
     json: bool,
-    /// File of queries, one on each line: `qid TAB text`, or text alone. Standard input if left out
-    /// or -.
-    #[arg(value_name = "QUERIES")]
-    queries: Option<PathBuf>,
+    #[command(flatten)]
+    file: QueryFile,
 }
 
 /// Queries of the stream with which policies are tried.
@@ -43,7 +42,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let Args { ranking, place, .. } = args;
     let devices = place.chosen(ranking.k, ranking.algorithm)?;
     let snapshot = ranking.open_for_any()?;
-    let queries = all_queries(args.queries.as_deref())?;
+    let queries = args.file.all()?;
     let step = queries.len().div_ceil(args.sample.max(1)).max(1);
     let mut planner = Planner::default();
     let wanted = ranking.wanted();

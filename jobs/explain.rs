@@ -17,7 +17,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     docid: Option<u32>,
     /// Number of hits that the document is compared with.
-    #[arg(short, default_value_t = 10, value_name = "K")]
+    #[arg(short, default_value = "10", value_name = "K", value_parser = crate::query::ranking::parse_k)]
     k: usize,
     #[command(flatten)]
     scored: Scored,

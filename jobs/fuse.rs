@@ -20,7 +20,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "F")]
     rrf_k: Option<f64>,
     /// Greatest number of documents for a query.
-    #[arg(short, default_value_t = 1000, value_name = "K")]
+    #[arg(short, default_value = "1000", value_name = "K", value_parser = crate::query::ranking::parse_k)]
     k: usize,
     /// Name of the run: the last word of each line.
     #[arg(long, default_value = "fused", value_parser = parse_tag, value_name = "NAME")]

@@ -164,7 +164,7 @@ fn main() -> ExitCode {
     }
     match cli::signals::of(&error) {
         Some(signal) => ExitCode::from(128 + signal as u8),
-        None if error.is::<Usage>() => ExitCode::from(2),
+        None if error.is::<Usage>() || has_repeated_name(&error) => ExitCode::from(2),
         None => ExitCode::FAILURE,
     }
 }
@@ -177,6 +177,14 @@ fn report_of(matches: &ArgMatches) -> Option<(String, PathBuf)> {
     }
     let path = matches.try_get_one::<PathBuf>("report").ok()??;
     Some((name.to_string(), path.clone()))
+}
+
+/// Two queries of a run that is measured have one name.
+fn has_repeated_name(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let inner = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        inner.is_some_and(|inner| inner.is::<millrace::inside::query::RepeatedName>())
+    })
 }
 
 /// The reader of standard output has gone: nothing is left to do, and nothing went wrong.

@@ -7,7 +7,10 @@ use crate::cli::progress::{DrawnProgress, merge_line};
 use crate::cli::signals;
 use anyhow::bail;
 use millrace::inside::codec::ListCodec;
-use millrace::inside::index::{Merged, Recode, ShardedManifest, Totals, merge_index, summary};
+use millrace::inside::index::{
+    Merged, RanksFile, Recode, ShardedManifest, Totals, merge_index, summary,
+};
+use millrace::inside::input::text_of_file;
 use millrace::inside::shown::number_of;
 use millrace::{Control, IndexError, give_back_large_buffers};
 use std::path::PathBuf;
@@ -53,7 +56,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let path = args.workers.common.report.as_deref();
     let before = path.map(|_| summary::totals(&args.index, None)).transpose()?.flatten();
     let order = args.order.order()?;
-    let ranks = args.order.pagerank.clone();
+    let ranks = args.order.pagerank.clone().map(|path| RanksFile { path, text: text_of_file });
     let recode = Recode { codec: args.codec, block_len: args.block_size, order, ranks };
     let command = crate::cli::args::command();
     let stop = control.stop();

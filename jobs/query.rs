@@ -11,7 +11,7 @@ pub(crate) mod score;
 use self::expanded::Expansion;
 use self::follow::Renew;
 use self::gpus::Where;
-use self::input::{Queries, QueryInput, end, remark};
+use self::input::{Queries, QueryInput, end, has_words, telling};
 use self::measured::MeasuredAnswers;
 use self::ranking::RankingArgs;
 use crate::Usage;
@@ -67,6 +67,10 @@ pub(crate) struct Args {
     shed: bool,
     #[command(flatten)]
     workers: Workers,
+    /// Leave out the document that has the name of the query, for queries that are documents of the
+    /// index. There are k hits all the same.
+    #[arg(long)]
+    remove_query: bool,
     /// Name of the run: the last word of each line with --format trec.
     #[arg(long, default_value = "millrace", value_parser = parse_tag, value_name = "NAME")]
     tag: RunTag,
@@ -146,6 +150,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         return Err(Usage("--snippets goes with --format jsonl, in one process".into()).into());
     }
     let RankingArgs { k, algorithm, .. } = args.ranking;
+    let k = k.saturating_add(usize::from(args.remove_query));
     let devices = if args.leaves_devices(score) {
         without_devices(algorithm).map_err(Usage::from)?;
         say!("millrace: the score {} is computed by the CPU alone: no GPU is used", score.name());
@@ -159,9 +164,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         if !args.workers.common.quiet {
             args.ranking.scored.remark(&snapshot);
         }
-        let queries = remark(queries);
-        let (snapshot, queries) =
-            args.expansion.prepare(&args.ranking, snapshot, queries, workers)?;
+        let queries = telling(queries, has_words(snapshot.generation()));
+        let queries = args.expansion.prepare(&args.ranking, &snapshot, queries, workers)?;
         let devices = devices.or_else(|| args.devices_for_work(workers, model, &snapshot));
         let workers = match &devices {
             Some(devices) if args.workers.workers.is_none() => args.place.workers(devices, workers),
@@ -201,9 +205,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         cluster.agree(&args.alike(workers))?;
         let (snapshot, shard) = args.ranking.open_shard(cluster)?;
         let options = args.options(workers, model, &refused, false);
+        let words = has_words(snapshot.generation());
         let (service, asker) = QueryService::of_shard(snapshot, shard, options);
         if let Some(queries) = queries {
-            asker.ask_in_background(remark(queries))?;
+            asker.ask_in_background(telling(queries, words))?;
         }
         let service = service.with_control(control.clone());
         let sockets = std::mem::take(sockets);
@@ -332,8 +337,8 @@ impl Args {
             self.ranking.scored.remark(&snapshot);
             say!("Type a query and press Enter; Ctrl-D ends. --format trec prints a run.");
         }
-        let queries = remark(self.open_queries()?);
-        let (snapshot, queries) = self.expansion.prepare(&self.ranking, snapshot, queries, 1)?;
+        let queries = telling(self.open_queries()?, has_words(snapshot.generation()));
+        let queries = self.expansion.prepare(&self.ranking, &snapshot, queries, 1)?;
         let mut talk = Talk::new(snapshot, self.ranking.wanted(), columns());
         Ok(talk.answer_all(queries, PROMPT, io::stdout())?)
     }
@@ -354,7 +359,7 @@ impl Args {
     }
 
     fn open_queries(&self) -> anyhow::Result<Queries> {
-        self.input.open(self.workers.common.quiet)
+        self.input.open(self.workers.common.quiet, self.qrels.is_some())
     }
 
     /// For process 0, which writes the answers.
@@ -412,6 +417,7 @@ impl Args {
         let refused = refused.clone();
         QueryOptions {
             wanted: self.ranking.wanted(),
+            remove_query: self.remove_query,
             model,
             workers: NonZeroUsize::new(workers).unwrap_or(NonZeroUsize::MIN),
             batch: self.batch.unwrap_or(match on_devices {
@@ -439,6 +445,7 @@ impl Args {
         let mut rows = vec![
             ("--workers", workers.to_string()),
             ("-k", k.to_string()),
+            ("--remove-query", self.remove_query.to_string()),
             ("--mode", mode.name().to_string()),
             ("--algorithm", algorithm.name().to_string()),
             ("--docids", docids.to_string()),

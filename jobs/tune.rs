@@ -2,7 +2,7 @@
 
 use crate::Usage;
 use crate::cli::args::{Common, workers_of};
-use crate::query::input::QueryInput;
+use crate::query::input::{QueryFile, has_words, telling};
 use crate::query::score::parse_idf;
 use anyhow::{Context, bail};
 use millrace::inside::index::open_plain;
@@ -56,12 +56,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 5)]
     folds: usize,
     /// Greatest number of hits for a query.
-    #[arg(short, value_name = "K", default_value_t = 1000)]
+    #[arg(short, value_name = "K", default_value = "1000", value_parser = crate::query::ranking::parse_k)]
     k: usize,
     /// Which documents match. or: those with any term. and: those with all terms. and-or: as and,
     /// but as or if fewer than k documents have all terms.
     #[arg(long, default_value = "or", value_parser = crate::query::ranking::parse_mode, value_name = "or|and|and-or")]
     mode: Mode,
+    /// Leave out the document that has the name of the query, for queries that are documents.
+    #[arg(long)]
+    remove_query: bool,
     /// Print everything as one JSON object.
     #[arg(long)]
     json: bool,
@@ -69,7 +72,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "N")]
     workers: Option<NonZeroUsize>,
     #[command(flatten)]
-    input: QueryInput,
+    input: QueryFile,
     #[command(flatten)]
     common: Common,
 }
@@ -80,19 +83,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     crate::cli::args::stdin_once([&queries, &args.qrels])?;
     let grid = args.grid()?;
     let qrels = Qrels::open(&args.qrels)?;
-    let topics = topics(args, &qrels)?;
+    let generation = open_plain(&args.index)?;
+    let topics = topics(args, &qrels, has_words(&generation))?;
     if !(2..=topics.len()).contains(&args.folds) {
         let message =
             format!("--folds is 2 to the number of judged queries, which is {}", topics.len());
         return Err(Usage(message).into());
     }
     let threads = workers_of(args.workers)?;
-    let generation = open_plain(&args.index)?;
     let measure = args.measure;
     let k = args.k;
     let mode = args.mode;
     let folds = args.folds;
-    let goal = Goal { measure, k, mode, folds, threads };
+    let remove_query = args.remove_query;
+    let goal = Goal { measure, k, mode, folds, threads, remove_query };
     let found = tune(generation.path(), &grid, &topics, &goal)?;
     let mut totals = serde_json::to_value(&found)?;
     totals["job"] = "tune".into();
@@ -124,9 +128,9 @@ impl Args {
 }
 
 /// In the order of the judgements.
-fn topics<'a>(args: &Args, qrels: &'a Qrels) -> anyhow::Result<Vec<Topic<'a>>> {
+fn topics<'a>(args: &Args, qrels: &'a Qrels, are_words: bool) -> anyhow::Result<Vec<Topic<'a>>> {
     let mut texts = HashMap::new();
-    for read in crate::query::input::remark(args.input.open(args.common.quiet)?) {
+    for read in telling(args.input.open(args.common.quiet, true)?, are_words) {
         let Query { qid, text, .. } = read.context("reading the queries")??;
         texts.insert(qid, text);
     }

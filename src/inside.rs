@@ -159,6 +159,7 @@ pub mod index {
         list::{ListView, encode::ListEncoder, error::ListError, form::Form},
         merge::{Merged, Recode, merge_index},
         order::DocumentOrder,
+        ranks::RanksFile,
         run::{
             lay::{LaidChunk, RunPart},
             part::PartEncoder,
@@ -173,6 +174,7 @@ pub mod input {
     pub use crate::input::streams::encoded::TextEncoding;
     pub use crate::input::{
         Compression, Format, Unknown,
+        charset::Charset,
         cutter::Cutter,
         document::{self, Document, DocumentSink, Name, PieceView, Skip},
         error::InputError,
@@ -188,6 +190,7 @@ pub mod input {
         splits::STDIN,
         streams::{
             decoder::{Decoder, Output},
+            text_stream::{text_of_file, whole_text},
             unpacked::Unpacked,
         },
     };
@@ -228,7 +231,11 @@ pub mod query {
         expanding::{Expanded, ReadQuery},
         norms::Norms,
         plan::{Plan, Planner},
-        reading::{docids::Docids, lines::operator, refusals::Refusals},
+        reading::{
+            docids::Docids,
+            forms::{QueryForm, QueryReading},
+            refusals::{Refusals, RepeatedName},
+        },
         rm3::{Expander, Rm3},
         scratch::Scratch,
         searcher::tasks::{Begun, Cutting, QueryCut},

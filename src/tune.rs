@@ -7,6 +7,7 @@ use crate::crew::Crew;
 use crate::evaluate::EvaluateError;
 use crate::evaluate::compare::Comparison;
 use crate::evaluate::measure::Measure;
+use crate::evaluate::one_word_of;
 use crate::evaluate::qrels::{Judged, Qrels};
 use crate::evaluate::run::Rankings;
 use crate::evaluate::tune::{best, cross_validate};
@@ -41,6 +42,12 @@ pub fn judged<'a>(
     qrels: &'a Qrels,
 ) -> (Vec<Topic<'a>>, Vec<String>) {
     let all = texts.len();
+    let spaced: Vec<String> =
+        texts.keys().filter(|qid| *one_word_of(qid) != ***qid).cloned().collect();
+    for qid in spaced {
+        let text = texts.remove(&qid).unwrap_or_default();
+        texts.insert(one_word_of(&qid).into_owned(), text);
+    }
     let topic = |(qid, judged)| Some(Topic { qid, text: texts.remove(qid)?, judged });
     let topics: Vec<Topic<'_>> = qrels.iter().filter_map(topic).collect();
     let mut remarks = Vec::new();
@@ -71,6 +78,8 @@ pub struct Goal {
     pub folds: usize,
     /// Threads.
     pub threads: usize,
+    /// Whether the document that has the name of a query is no hit of it.
+    pub remove_query: bool,
 }
 
 /// Values to try of each parameter that the score has; defaults where left out.
@@ -369,14 +378,16 @@ fn measure_one(
 ) -> Result<Vec<f64>, EvaluateError> {
     let snapshot = Snapshot::new(Generation::open_folder(generation, false)?, scoring)?;
     let documents = snapshot.generation().documents();
-    let wanted = Wanted { k: goal.k, mode: goal.mode, ..Wanted::default() };
+    let k = goal.k.saturating_add(usize::from(goal.remove_query));
+    let wanted = Wanted { k, mode: goal.mode, ..Wanted::default() };
     let mut values = Vec::with_capacity(topics.len());
     for Topic { qid, text, judged } in topics {
         let (hits, _) = searcher.search(&snapshot, &wanted, text)?;
         let mut ranking = Rankings::new("tune");
-        for hit in hits {
-            ranking.add(qid, documents.name(hit.docid).unwrap_or_default(), hit.score);
-        }
+        let named =
+            hits.iter().map(|hit| (documents.name(hit.docid).unwrap_or_default(), hit.score));
+        let others = named.filter(|(name, _)| !goal.remove_query || *name != qid.as_bytes());
+        others.take(goal.k).for_each(|(name, score)| ranking.add(qid, name, score));
         values.push(goal.measure.of(&ranking.ranking(qid, judged)?, judged));
     }
     Ok(values)

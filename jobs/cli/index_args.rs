@@ -4,6 +4,7 @@ use crate::Usage;
 use millrace::IndexError;
 use millrace::inside::codec::ListCodec;
 use millrace::inside::index::Form;
+use millrace::inside::input::whole_text;
 use millrace::inside::text::{Analysis, Stemmer, Tokenizer};
 use std::path::PathBuf;
 
@@ -34,7 +35,7 @@ pub(crate) struct IndexArgs {
 
 impl IndexArgs {
     pub(crate) fn analysis(&self) -> anyhow::Result<Analysis> {
-        Analysis::of(self.tokenizer, self.stemmer, self.stopwords.as_deref())
+        Analysis::of(self.tokenizer, self.stemmer, self.stopwords.as_deref(), whole_text)
             .map_err(|error| anyhow::anyhow!(error.on_command_line()))
     }
 

@@ -3,8 +3,8 @@
 use super::ranking::RankingArgs;
 use crate::Usage;
 use anyhow::Context;
+use millrace::Snapshot;
 use millrace::inside::query::{Expanded, Expander, ReadQuery, Rm3};
-use millrace::{Generation, Snapshot};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -31,23 +31,19 @@ impl Expansion {
         }
     }
 
-    /// The snapshot for a stream of queries, and the stream, expanded by `threads` if that is asked
-    /// for.
+    /// A stream of queries, expanded by `threads` if that is asked for.
     pub(crate) fn prepare(
         &self,
         ranking: &RankingArgs,
-        snapshot: Arc<Snapshot>,
+        snapshot: &Arc<Snapshot>,
         queries: impl Iterator<Item = ReadQuery> + Send + 'static,
         threads: usize,
-    ) -> anyhow::Result<(Arc<Snapshot>, Box<dyn Iterator<Item = ReadQuery> + Send>)> {
-        let Some(rm3) = self.rm3 else { return Ok((snapshot, Box::new(queries))) };
-        let generation = Generation::open_folder(snapshot.generation().path(), false)?;
-        let answering =
-            Snapshot::of_range(generation, ranking.scoring()?, ranking.docids.0.clone())?;
+    ) -> anyhow::Result<Box<dyn Iterator<Item = ReadQuery> + Send>> {
+        let Some(rm3) = self.rm3 else { return Ok(Box::new(queries)) };
         let threads = NonZeroUsize::new(threads).unwrap_or(NonZeroUsize::MIN);
-        let queries = Expander::new(snapshot, rm3, ranking.wanted())
+        let queries = Expander::new(snapshot.clone(), rm3, ranking.wanted())
             .and_then(|expander| Expanded::new(queries, expander, threads))
             .with_context(|| format!("--rm3: {}", ranking.index.display()))?;
-        Ok((answering.with_given_terms(), Box::new(queries)))
+        Ok(Box::new(queries))
     }
 }

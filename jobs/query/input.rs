@@ -1,22 +1,44 @@
-//! The options that name the queries, and remarks on them.
+//! The options that name the queries and say how they are read.
 
-use anyhow::{Context, bail};
-use millrace::Lines;
-use millrace::inside::input::STDIN;
-use millrace::inside::query::{Refusals, operator};
-use std::io::Read;
+use crate::Usage;
+use anyhow::{Context, anyhow, bail};
+use millrace::inside::index::VECTORS;
+use millrace::inside::input::{Charset, STDIN};
+use millrace::inside::query::{QueryForm, QueryReading, Refusals};
+use millrace::{Generation, Lines, Query};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+
+/// A file of queries.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct QueryFile {
+    /// Fields of a topic that make up the query, such as title,desc (default: title).
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = field)]
+    topic_fields: Vec<String>,
+    /// Form of the queries, if it is not to be told by the file. words: each line is a text. tsv:
+    /// qid TAB text. colon: number:text, or number:priority:text. json. topics. weights: terms of
+    /// the index, each with ^ and its weight.
+    #[arg(long, value_name = "words|tsv|colon|json|topics|weights")]
+    query_format: Option<QueryForm>,
+    /// Character set of queries that have no byte order mark and do not declare it, such as latin1
+    /// (default: utf-8).
+    #[arg(long, value_name = "NAME")]
+    encoding: Option<Charset>,
+    /// File of queries, compressed or not; standard input if left out or -. One query on each
+    /// line: `qid TAB text`, text alone, `qid text`, `number:text`, or a JSON object. Or a file of
+    /// topics: TREC's <top> or XML. Or a list or an object in JSON.
+    #[arg(value_name = "QUERIES")]
+    queries: Option<PathBuf>,
+}
 
 /// Which queries.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct QueryInput {
-    /// Fields of a topic that make up the query, such as title,desc (default: title).
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = field)]
-    topic_fields: Vec<String>,
-    /// File of queries; standard input if left out or -. One query on each line: `qid TAB text`,
-    /// text alone, `qid text`, or a JSON object. Or a file of topics: TREC's <top> or XML.
-    #[arg(value_name = "QUERIES")]
-    queries: Option<PathBuf>,
+    /// Ask for these words, as one query named 1.
+    #[arg(long, value_name = "TEXT", conflicts_with = "queries")]
+    query: Option<String>,
+    #[command(flatten)]
+    file: QueryFile,
 }
 
 fn field(name: &str) -> Result<String, String> {
@@ -28,47 +50,83 @@ fn field(name: &str) -> Result<String, String> {
 
 pub(crate) type Queries = Lines<Box<dyn Read + Send>>;
 
-impl QueryInput {
+impl QueryFile {
     pub(crate) fn path(&self) -> Option<&Path> {
         self.queries.as_deref()
     }
 
+    /// Opens the queries. If the answers are measured, each has to have its own name.
+    pub(crate) fn open(&self, quiet: bool, measured: bool) -> anyhow::Result<Queries> {
+        let path = self.path().unwrap_or(Path::new(STDIN));
+        let reading = QueryReading {
+            form: self.query_format,
+            topic_fields: self.topic_fields.clone(),
+            charset: self.encoding,
+            unique: measured,
+            quiet,
+        };
+        let opened = Lines::open_as(path, reading);
+        opened.with_context(|| format!("reading the queries {}", path.display()))
+    }
+
+    /// All queries; there is at least one.
+    pub(crate) fn all(&self) -> anyhow::Result<Vec<Query>> {
+        // Whether texts are words is known with the index.
+        let queries: Vec<Query> = telling(self.open(false, false)?, false)
+            .map(|query| Ok(query.context("reading the queries")??))
+            .collect::<anyhow::Result<_>>()?;
+        anyhow::ensure!(!queries.is_empty(), "there are no queries");
+        Ok(queries)
+    }
+}
+
+impl QueryInput {
+    /// Of the file, if there is one.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.file.path()
+    }
+
     pub(crate) fn is_stdin(&self) -> bool {
-        self.path().is_none_or(|path| path == Path::new(STDIN))
+        self.query.is_none() && self.path().is_none_or(|path| path == Path::new(STDIN))
     }
 
-    pub(crate) fn open(&self, quiet: bool) -> anyhow::Result<Queries> {
-        Ok(open_queries(self.queries.as_deref(), quiet)?.with_fields(self.topic_fields.clone()))
-    }
-}
-
-pub(crate) fn open_queries(path: Option<&Path>, quiet: bool) -> anyhow::Result<Queries> {
-    let path = path.unwrap_or(Path::new(STDIN));
-    let opened = Lines::open(path);
-    let (lines, blank) =
-        opened.with_context(|| format!("reading the queries {}", path.display()))?;
-    if blank && !quiet {
-        say!("{}: every line is `qid text`, and is read so", path.display());
-    }
-    Ok(lines)
-}
-
-/// Says once, on standard error, that something in a query looks like an operator and is none.
-pub(crate) fn remark(queries: Queries) -> impl Iterator<Item = <Queries as Iterator>::Item> {
-    let mut said = false;
-    queries.inspect(move |read| {
-        if !said
-            && let Ok(Ok(query)) = read
-            && let Some(found) = operator(&query.text)
-        {
-            said = true;
-            say!(
-                "query {}: `{found}` is no operator here; the words of a query are searched for, \
-                 nothing else (said once)",
-                query.qid
-            );
+    pub(crate) fn open(&self, quiet: bool, measured: bool) -> anyhow::Result<Queries> {
+        let Some(text) = &self.query else {
+            return self.file.open(quiet, measured).map_err(|error| self.hint(error));
+        };
+        match self.file.query_format {
+            None | Some(QueryForm::Words) => Ok(Lines::of_text(text, false)),
+            Some(QueryForm::Weights) => Ok(Lines::of_text(text, true)),
+            Some(_) => {
+                let why = "--query is one text: its --query-format is words or weights";
+                Err(Usage(why.into()).into())
+            }
         }
-    })
+    }
+
+    /// Words in the place of a file are named with the option that they are for.
+    fn hint(&self, error: anyhow::Error) -> anyhow::Error {
+        let missing = error
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == ErrorKind::NotFound);
+        match self.path() {
+            Some(path) if missing => {
+                let words = path.display().to_string().replace('\'', "'\\''");
+                anyhow!("{error:#}; to ask for these words: --query '{words}'")
+            }
+            _ => error,
+        }
+    }
+}
+
+/// Prints what there is to remark on in queries, once each.
+pub(crate) fn telling(queries: Queries, are_words: bool) -> Queries {
+    queries.telling(are_words, |text| say!("{text}"))
+}
+
+/// Whether texts of queries are words for this index, and no terms with weights.
+pub(crate) fn has_words(generation: &Generation) -> bool {
+    generation.manifest().settings.format != VECTORS
 }
 
 /// Fails if some lines were no queries.

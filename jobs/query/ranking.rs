@@ -18,7 +18,7 @@ pub(crate) struct RankingArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) index: PathBuf,
     /// Greatest number of hits for a query.
-    #[arg(short, default_value_t = 10, value_name = "K")]
+    #[arg(short, default_value = "10", value_name = "K", value_parser = parse_k)]
     pub(crate) k: usize,
     /// Which documents match. or: those with any term. and: those with all terms. and-or: as and,
     /// but as or if fewer than k documents have all terms.
@@ -37,6 +37,10 @@ pub(crate) struct RankingArgs {
     /// change.
     #[arg(long, default_value = "..", hide_default_value = true, value_name = "A..B")]
     pub(crate) docids: Docids,
+}
+
+pub(crate) fn parse_k(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&k| k > 0).ok_or_else(|| "give a whole number from 1 on".into())
 }
 
 pub(crate) fn parse_mode(text: &str) -> Result<Mode, String> {

@@ -10,7 +10,7 @@ VERSION: str
 
 _Path: TypeAlias = str | PathLike[str]
 _Document: TypeAlias = tuple[str | int, str] | dict[str, Any]
-_Queries: TypeAlias = Iterable[str] | Iterable[tuple[Any, str]] | dict[Any, str]
+_Queries: TypeAlias = Path | Iterable[str] | Iterable[tuple[Any, str]] | dict[Any, str]
 _Qrels: TypeAlias = _Path | dict[str, dict[str, int]] | Iterable[Sequence[Any]]
 _Run: TypeAlias = Answers | _Path | dict[str, dict[str, float]]
 _Mode: TypeAlias = Literal["or", "and", "and-or"]
@@ -88,6 +88,7 @@ class Index:
         algorithm: str = "auto",
         workers: int | None = None,
         rm3: tuple[int, int, float] | None = None,
+        remove_query: bool = False,
     ) -> Answers: ...
     def analyze(self, text: str) -> list[str]: ...
     def document(self, name: str | None = None, *, docid: int | None = None) -> dict[str, Any]: ...
@@ -109,6 +110,7 @@ class Index:
         k: int = 1000,
         mode: _Mode | str = "or",
         workers: int | None = None,
+        remove_query: bool = False,
     ) -> dict[str, Any]: ...
 
 def build(

@@ -10,6 +10,7 @@ use millrace::inside::codec::ListCodec;
 use millrace::inside::index::DocumentOrder;
 use millrace::inside::index::Form;
 use millrace::inside::input::Fields;
+use millrace::inside::input::whole_text;
 use millrace::inside::shown::chain;
 use millrace::inside::text::Analysis;
 use millrace::inside::text::StopWords;
@@ -17,7 +18,6 @@ use millrace::inside::text::Tokenizer;
 use millrace::{BuildOptions, Input, Note};
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
-use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -166,10 +166,11 @@ fn analysis(
     };
     // What is no list of ours is the path of one.
     let is_there = file.is_none_or(Path::exists);
-    let mut analysis = Analysis::of(tokenizer, stemmer, file).map_err(|error| match is_there {
-        true => wrong(chain(&error)),
-        false => PyFileNotFoundError::new_err(chain(&error)),
-    })?;
+    let mut analysis =
+        Analysis::of(tokenizer, stemmer, file, whole_text).map_err(|error| match is_there {
+            true => wrong(chain(&error)),
+            false => PyFileNotFoundError::new_err(chain(&error)),
+        })?;
     if let Some(OneOrMore::More(words)) = stopwords {
         analysis.stop_words =
             StopWords::from_words(words, tokenizer).map_err(|error| wrong(chain(&error)))?;

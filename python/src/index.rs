@@ -5,10 +5,11 @@ use crate::error::{failed, of_file, of_index, wrong};
 use crate::evaluate::{json, measures, qrels};
 use crate::interrupt::interruptible;
 use crate::options::{
-    idf, idf_name, label, mode, rm3, text, threads, wanted, whole, whole_or_none,
+    hits, idf, idf_name, label, mode, rm3, text, threads, wanted, whole, whole_or_none,
 };
 use millrace::Generation;
 use millrace::IndexError;
+use millrace::Lines;
 use millrace::Query;
 use millrace::Searcher;
 use millrace::Snapshot;
@@ -25,10 +26,11 @@ use millrace::{Mode, Wanted};
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
+use std::collections::HashSet;
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, TryLockError};
 
 /// The live generation of an index, open for searches.
 ///
@@ -54,8 +56,6 @@ pub(crate) struct Index {
     path: PathBuf,
     given: Given,
     snapshot: Arc<Snapshot>,
-    /// The same documents for queries that are expanded, once there are any.
-    expanded: OnceLock<Arc<Snapshot>>,
     /// Those that no search is using.
     searchers: Mutex<Vec<Searcher>>,
 }
@@ -116,7 +116,7 @@ impl Index {
             None => Snapshot::open(&path, verify, scoring),
         });
         let snapshot = opened.map_err(|error| of_index(&error))?;
-        Ok(Self { path, given, snapshot, expanded: OnceLock::new(), searchers: Mutex::default() })
+        Ok(Self { path, given, snapshot, searchers: Mutex::default() })
     }
 
     /// Opens the same generation with the same score again, in this process or another one.
@@ -199,14 +199,13 @@ impl Index {
         #[pyo3(from_py_with = rm3)] rm3: Option<(usize, usize, f64)>,
     ) -> PyResult<Hits> {
         let mut wanted = wanted(k, mode, algorithm)?;
-        let mut snapshot = self.snapshot.clone();
+        let snapshot = self.snapshot.clone();
         let mut text = query.to_string();
         if let Some(rm3) = rm3 {
             let queries = vec![("1".to_string(), text)];
             let expanded = self.expand(py, queries, rm3, &wanted, NonZeroUsize::MIN)?;
-            snapshot = expanded.0;
             wanted.mode = Mode::Or;
-            text = expanded.1.into_iter().next().map(|query| query.1).unwrap_or_default();
+            text = expanded.into_iter().next().map(|query| query.1).unwrap_or_default();
         }
         let found = py.detach(|| {
             let kept = self.pool().and_then(|mut searchers| searchers.pop());
@@ -225,10 +224,11 @@ impl Index {
     ///
     /// Args:
     ///     queries: texts, which are numbered from "1"; or pairs (qid, text); or a dictionary of
-    ///         texts by qid.
+    ///         texts by qid; or the path of a file, as `millrace query` reads it.
     ///     k, mode, algorithm, rm3: as in `search`, for all queries.
     ///     workers: threads; as many as cores if left out.
-    #[pyo3(signature = (queries, k=10, *, mode="or", algorithm="auto", workers=None, rm3=None))]
+    ///     remove_query: leave out the document that has the name of a query.
+    #[pyo3(signature = (queries, k=10, *, mode="or", algorithm="auto", workers=None, rm3=None, remove_query=false))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn search_many(
         &self,
@@ -239,13 +239,15 @@ impl Index {
         algorithm: &str,
         #[pyo3(from_py_with = whole_or_none)] workers: Option<usize>,
         #[pyo3(from_py_with = rm3)] rm3: Option<(usize, usize, f64)>,
+        remove_query: bool,
     ) -> PyResult<Answers> {
         let mut wanted = wanted(k, mode, algorithm)?;
+        wanted.k = wanted.k.saturating_add(usize::from(remove_query));
         let threads = threads(workers)?;
-        let mut snapshot = self.snapshot.clone();
+        let snapshot = self.snapshot.clone();
         let mut queries = read_queries(queries)?;
         if let Some(rm3) = rm3 {
-            (snapshot, queries) = self.expand(py, queries, rm3, &wanted, threads)?;
+            queries = self.expand(py, queries, rm3, &wanted, threads)?;
             wanted.mode = Mode::Or;
         }
         let stop = Stop::default();
@@ -257,7 +259,14 @@ impl Index {
                 search_many(&snapshot, &wanted, &texts, threads, &stop)
             },
         )?;
-        let found = found.map_err(|error| of_index(&error))?;
+        let mut found = found.map_err(|error| of_index(&error))?;
+        if remove_query {
+            let documents = snapshot.generation().documents();
+            let is_other = |query: usize, docid: u32| {
+                documents.name(docid).unwrap_or_default() != queries[query].0.as_bytes()
+            };
+            found.keep(k, is_other);
+        }
         Ok(Answers::new(snapshot, queries, found))
     }
 
@@ -314,12 +323,12 @@ impl Index {
     ///         usual ones of those that are left out.
     ///     measure: what is to be as high as it gets.
     ///     folds: parts that queries are dealt out to; each is measured by what the others choose.
-    ///     k, mode, workers: as in `search_many`.
+    ///     k, mode, workers, remove_query: as in `search_many`.
     ///
     /// Returns:
     ///     "best", "default", "cross_validated", and "grid" with the mean of each setting.
     #[pyo3(signature = (queries, qrels, *, k1=None, b=None, mu=None, score_delta=None, alpha=None, measure="nDCG@10", folds=5,
-        k=1000, mode="or", workers=None))]
+        k=1000, mode="or", workers=None, remove_query=false))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn tune<'py>(
         &self,
@@ -336,10 +345,16 @@ impl Index {
         #[pyo3(from_py_with = whole)] k: usize,
         mode: &str,
         #[pyo3(from_py_with = whole_or_none)] workers: Option<usize>,
+        remove_query: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.refuse_deleted()?;
         let qrels = self::qrels(qrels)?;
-        let topics: Vec<Topic<'_>> = read_queries(queries)?
+        let queries = read_queries(queries)?;
+        let mut names = HashSet::new();
+        if let Some((qid, _)) = queries.iter().find(|(qid, _)| !names.insert(qid)) {
+            return Err(wrong(format!("two queries have the name {qid}")));
+        }
+        let topics: Vec<Topic<'_>> = queries
             .into_iter()
             .filter_map(|(qid, text)| {
                 let (qid, judged) = qrels.iter().find(|(known, _)| *known == qid)?;
@@ -359,8 +374,9 @@ impl Index {
         let grid = Grid::new(score.name(), idf, &tried).map_err(wrong)?;
         let measure = measures(Some(vec![measure.to_string()]))?[0];
         let mode = self::mode(mode)?;
+        let k = hits(k)?;
         let threads = threads(workers)?.get();
-        let goal = Goal { measure, k, mode, folds, threads };
+        let goal = Goal { measure, k, mode, folds, threads, remove_query };
         let found = py.detach(|| tune(self.generation().path(), &grid, &topics, &goal));
         json(py, &found.map_err(|error| failed(&error))?)
     }
@@ -372,7 +388,7 @@ impl Index {
 }
 
 impl Index {
-    /// Queries that are expanded, with their names, and what they are answered by.
+    /// Queries that are expanded, with their names.
     fn expand(
         &self,
         py: Python<'_>,
@@ -380,7 +396,7 @@ impl Index {
         (documents, terms, weight): (usize, usize, f64),
         wanted: &Wanted,
         threads: NonZeroUsize,
-    ) -> PyResult<(Arc<Snapshot>, Named)> {
+    ) -> PyResult<Named> {
         let rm3 = Rm3::new(documents, terms, weight).map_err(wrong)?;
         let snapshot = self.snapshot.clone();
         let wanted = *wanted;
@@ -406,16 +422,7 @@ impl Index {
                 Ok::<_, QueryError>(queries)
             },
         )?;
-        let queries = given.map_err(|error| of_file(&error))?.map_err(|error| of_file(&error))?;
-        if let Some(snapshot) = self.expanded.get() {
-            return Ok((snapshot.clone(), queries));
-        }
-        let made = py.detach(|| {
-            let generation = Generation::open_folder(self.generation().path(), false)?;
-            Snapshot::of_range(generation, self.snapshot.scoring(), 0..u32::MAX)
-        });
-        let made = made.map_err(|error| of_index(&error))?.with_given_terms();
-        Ok((self.expanded.get_or_init(|| made).clone(), queries))
+        given.map_err(|error| of_file(&error))?.map_err(|error| of_file(&error))
     }
 
     /// None if another thread is using it. Nobody waits for that: a process may be forked in such
@@ -438,6 +445,9 @@ fn read_queries(queries: &Bound<'_, PyAny>) -> PyResult<Named> {
     if queries.is_instance_of::<PyString>() {
         return Err(wrong("queries are several: give a list"));
     }
+    if let Ok(path) = queries.extract::<PathBuf>() {
+        return read_file(&path);
+    }
     let items = match queries.cast::<PyDict>() {
         Ok(dict) => dict.items().into_any(),
         Err(_) => queries.clone(),
@@ -459,6 +469,22 @@ fn read_queries(queries: &Bound<'_, PyAny>) -> PyResult<Named> {
         let qid = label(&qid, &format!("query {number}: its name"))?;
         let words = text(&words, &format!("query {qid}: its text"))?;
         read.push((qid, words));
+    }
+    Ok(read)
+}
+
+/// Reads a file of queries, in any form that is recognised.
+fn read_file(path: &Path) -> PyResult<Named> {
+    let mut read = Vec::new();
+    for query in Lines::open(path)? {
+        let query = query?.map_err(wrong)?;
+        if query.k.is_some() || query.mode.is_some() || query.algorithm.is_some() {
+            let qid = query.qid;
+            return Err(wrong(format!(
+                "query {qid} has wishes of its own: give them to the search"
+            )));
+        }
+        read.push((query.qid, query.text));
     }
     Ok(read)
 }

@@ -135,13 +135,18 @@ pub(crate) fn idf_name(idf: IdfKind) -> &'static str {
     }
 }
 
+/// The most hits, which are one at least.
+pub(crate) fn hits(k: usize) -> PyResult<usize> {
+    if k == 0 { Err(wrong("k is a whole number from 1 on, not 0")) } else { Ok(k) }
+}
+
 pub(crate) fn wanted(k: usize, mode: &str, algorithm: &str) -> PyResult<Wanted> {
     let mode = self::mode(mode)?;
     let algorithm = Algorithm::named(algorithm).ok_or_else(|| {
         let names = Algorithm::ALL.map(Algorithm::name).join(", ");
         wrong(format!("algorithm is one of {names}, not {algorithm}"))
     })?;
-    Ok(Wanted { k, mode, algorithm })
+    Ok(Wanted { k: hits(k)?, mode, algorithm })
 }
 
 pub(crate) fn mode(name: &str) -> PyResult<Mode> {

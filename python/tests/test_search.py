@@ -216,3 +216,32 @@ def test_run_files(index, queries, tmp_path):
         answers.write_run(tmp_path / "run", tag="two words")
     with pytest.raises(OSError):
         answers.write_run(tmp_path / "nowhere" / "run")
+
+
+def test_queries_are_read_from_files(index, tmp_path):
+    path = tmp_path / "queries.json"
+    path.write_text('{"a": "w1x", "b": {"query": "w2x w3x"}}')
+    answers = index.search_many(path, 5)
+    assert answers.qids == ["a", "b"]
+    assert [list(hits) for hits in answers] == [
+        list(index.search("w1x", 5)), list(index.search("w2x w3x", 5))
+    ]
+    path.write_text('{"query": "w1x", "k": 3}')
+    with pytest.raises(ValueError, match="wishes of its own"):
+        index.search_many(path)
+    path.write_text('{"query": ')
+    with pytest.raises(ValueError, match="line 1 of the queries"):
+        index.search_many(path)
+    with pytest.raises(FileNotFoundError):
+        index.search_many(tmp_path / "none")
+
+
+def test_the_document_of_the_query_can_be_left_out(index):
+    hits = list(index.search("w1x", 6))
+    name = hits[1][0]
+    kept = index.search_many([(name, "w1x"), ("x", "w1x")], 5, remove_query=True)
+    assert list(kept[0]) == hits[:1] + hits[2:]
+    assert list(kept[1]) == hits[:5]
+    for search in (index.search, lambda query, k: index.search_many([query], k)):
+        with pytest.raises(ValueError, match="from 1 on"):
+            search("w1x", 0)

@@ -28,10 +28,12 @@ use crate::gpu::invert::service::{InvertService, InvertSettings};
 use crate::index::format::VERSION;
 use crate::index::generations::manifest::{self, Manifest};
 use crate::index::merge::{self, Merging};
+use crate::index::ranks::RanksFile;
 use crate::index::run::{join, sync_run};
 use crate::input::hash as input_hash;
 use crate::input::parser::parse_lines;
 use crate::input::splits::{MEMORY, STDIN};
+use crate::input::streams::text_stream::text_of_file;
 use crate::input::turns::Turns;
 use crate::input::wanted::WantedInput;
 use crate::schedule::claims::Claims;
@@ -291,11 +293,17 @@ fn finish(
         let stop = options.control.stop().clone();
         let merging = Merging { memory_bytes: memory, threads, form, stop };
         let wish = options.order.as_ref();
-        let ranks = options.ranks.as_deref();
+        let ranks = options.ranks.clone().map(|path| RanksFile { path, text: text_of_file });
         let run = runs.remove(0);
         let files_of_run = std::mem::take(&mut files);
-        let ordered =
-            merge::order_in_place(&build.directory, run, files_of_run, wish, ranks, &merging)?;
+        let ordered = merge::order_in_place(
+            &build.directory,
+            run,
+            files_of_run,
+            wish,
+            ranks.as_ref(),
+            &merging,
+        )?;
         files = ordered.files;
         order = ordered.order;
         runs = vec![ordered.run];

@@ -7,7 +7,8 @@
 #![warn(missing_docs)]
 
 use super::error::{EvaluateError, each_line, head};
-use crate::input::streams::unpacked::Unpacked;
+use super::{one_word, one_word_of};
+use crate::input::streams::text_stream::TextStream;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::Read;
@@ -53,7 +54,7 @@ impl Qrels {
     /// If the file cannot be read, has no lines, or has a wrong one.
     pub fn open(path: &Path) -> Result<Self, EvaluateError> {
         let name = path.display().to_string();
-        let stream = Unpacked::open(path);
+        let stream = TextStream::open(path, None);
         Self::read(
             &name,
             stream.map_err(|source| EvaluateError::Io { path: name.clone(), source })?,
@@ -122,6 +123,7 @@ impl Qrels {
         relevance: i32,
         line: u64,
     ) -> Result<(), EvaluateError> {
+        let qid = &*one_word_of(qid);
         let place = match self.places.get(qid) {
             Some(&place) => place,
             None => {
@@ -130,7 +132,7 @@ impl Qrels {
                 self.queries.len() - 1
             }
         };
-        match self.queries[place].1.by_document.entry(document.into()) {
+        match self.queries[place].1.by_document.entry(one_word(document).into()) {
             Entry::Vacant(entry) => _ = entry.insert(relevance),
             Entry::Occupied(entry) if *entry.get() != relevance => {
                 return Err(EvaluateError::Contradiction {
@@ -163,7 +165,7 @@ impl Qrels {
     }
 
     pub(crate) fn get(&self, qid: &str) -> Option<&Judged> {
-        self.places.get(qid).map(|&place| &self.queries[place].1)
+        self.places.get(&*one_word_of(qid)).map(|&place| &self.queries[place].1)
     }
 }
 

@@ -10,7 +10,8 @@
 
 use super::error::{EvaluateError, each_line, head};
 use super::qrels::Judged;
-use crate::input::streams::unpacked::Unpacked;
+use super::{one_word, one_word_of};
+use crate::input::streams::text_stream::TextStream;
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -129,7 +130,7 @@ impl Rankings {
     /// If the file cannot be read, has no lines, or has a wrong one.
     pub fn open(path: &Path) -> Result<Self, EvaluateError> {
         let name = path.display().to_string();
-        let stream = Unpacked::open(path);
+        let stream = TextStream::open(path, None);
         Self::read(
             &name,
             stream.map_err(|source| EvaluateError::Io { path: name.clone(), source })?,
@@ -206,12 +207,14 @@ impl Rankings {
         // A name is part of a line, which is shorter than 4 GiB.
         // A negative zero is a zero, and ties with it.
         let score = score + 0.0;
+        let document = one_word(document);
         let found = RunHit { start: self.names.len(), bytes: document.len() as u32, score };
-        self.names.extend_from_slice(document);
+        self.names.extend_from_slice(&document);
         self.query(qid).push(found);
     }
 
     fn query(&mut self, qid: &str) -> &mut Vec<RunHit> {
+        let qid = &*one_word_of(qid);
         if !self.queries.contains_key(qid) {
             self.order.push(qid.to_string());
             self.queries.insert(qid.to_string(), Vec::new());

@@ -4,9 +4,17 @@
 use crate::index::error::IndexError;
 use crate::index::files::plain;
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::PathBuf;
 use twox_hash::XxHash3_128;
+
+/// A file of PageRanks, and how the bytes of such a file become text: it may be compressed.
+#[derive(Clone, Debug)]
+pub struct RanksFile {
+    pub path: PathBuf,
+    pub text: fn(File) -> io::Result<Box<dyn Read + Send>>,
+}
 
 /// Memory for each document while a file is read.
 const BYTES_A_DOCUMENT: u64 = 48;
@@ -21,7 +29,7 @@ pub struct RankCounts {
     pub strangers: u64,
 }
 
-/// Reads the ranks of documents with these names from the file at `path`. The first line of a name
+/// Reads the ranks of documents with these names from a file. The first line of a name
 /// counts, for all documents of it; white space in names counts as a blank. Blank lines, what
 /// follows a second tab, and a first line that begins with `#` and has no tab are passed over.
 ///
@@ -30,10 +38,11 @@ pub struct RankCounts {
 /// # Errors
 /// `Damaged` where a line is none; `Lacks` if no document is named, or the memory is too small.
 pub(crate) fn read_ranks<'a>(
-    path: &Path,
+    from: &RanksFile,
     names: impl ExactSizeIterator<Item = &'a [u8]>,
     memory_bytes: u64,
 ) -> Result<(Vec<f32>, RankCounts), IndexError> {
+    let path = &*from.path;
     let documents = names.len();
     let least = BYTES_A_DOCUMENT * documents as u64;
     if least > memory_bytes {
@@ -56,7 +65,8 @@ pub(crate) fn read_ranks<'a>(
         same.push(*first.entry(XxHash3_128::oneshot(&plain_name)).or_insert(docid));
     }
     let mut counts = RankCounts::default();
-    let mut file = BufReader::with_capacity(1 << 18, plain::open(path)?);
+    let text = (from.text)(plain::open(path)?).map_err(IndexError::storage("read", path))?;
+    let mut file = BufReader::with_capacity(1 << 18, text);
     let mut line = Vec::new();
     let mut offset = 0;
     loop {
@@ -127,7 +137,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ranks");
         std::fs::write(&path, text).unwrap();
-        read_ranks(&path, names.iter().map(|name| name.as_bytes()), 1 << 20)
+        let file = RanksFile { path, text: |file| Ok(Box::new(file)) };
+        read_ranks(&file, names.iter().map(|name| name.as_bytes()), 1 << 20)
     }
 
     #[test]

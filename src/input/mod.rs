@@ -12,6 +12,7 @@ use streams::encoded::is_like_utf16;
 use thiserror::Error;
 
 mod borders;
+pub(crate) mod charset;
 pub(crate) mod cutter;
 pub mod document;
 pub(crate) mod error;
@@ -227,7 +228,7 @@ impl Format {
 
 /// Whether the object that `head` begins with does not end on its line, although nothing is wrong:
 /// the line ends where JSON may be broken.
-fn goes_on_over_lines(head: &[u8]) -> bool {
+pub(crate) fn goes_on_over_lines(head: &[u8]) -> bool {
     let Some(end) = memchr::memchr(b'\n', head) else { return false };
     matches!(head[..end].trim_ascii_end(), [.., b'{' | b'[' | b',' | b':'])
 }
@@ -331,18 +332,42 @@ impl FromStr for Format {
 }
 
 impl Compression {
-    /// Tells the compression by the first bytes of a file, of which 6 are enough.
+    /// Tells the compression by the first bytes of a file, of which [`MARK_BYTES`] are enough.
     pub fn by_content(head: &[u8]) -> Compression {
-        match head {
-            [0x1f, 0x8b, ..] => Compression::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
-            // A skippable frame of Zstandard, with which some of its tools begin.
-            [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
-            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Compression::Bzip2,
-            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Compression::Xz,
-            _ => Compression::None,
-        }
+        let is = |mark: &[u8]| head.len() >= mark.len().min(6) && fits(mark, head);
+        let found = MARKS.iter().find(|(mark, _)| is(mark));
+        found.map_or(Compression::None, |(_, compression)| *compression)
     }
+
+    /// Whether more bytes behind these may make them the mark of a compression.
+    pub(crate) fn may_begin(head: &[u8]) -> bool {
+        MARKS.iter().any(|(mark, _)| head.len() < mark.len() && fits(mark, head))
+    }
+}
+
+/// The bytes of the longest mark of a compression.
+pub(crate) const MARK_BYTES: usize = 10;
+
+/// What compressed files begin with. `BZh1 to some people` is text: behind the level of bzip2
+/// stands the mark of its first block, or that of its end.
+const MARKS: [(&[u8], Compression); 6] = [
+    (b"\x1f\x8b", Compression::Gzip),
+    (b"\x28\xb5\x2f\xfd", Compression::Zstd),
+    // A skippable frame of Zstandard, with which some of its tools begin.
+    (b"\x50\x2a\x4d\x18", Compression::Zstd),
+    (b"BZh1\x31\x41\x59\x26\x53\x59", Compression::Bzip2),
+    (b"BZh1\x17\x72\x45\x38\x50\x90", Compression::Bzip2),
+    (b"\xfd7zXZ\0", Compression::Xz),
+];
+
+/// Whether bytes and a mark are alike as far as both go. Frames are of sixteen kinds, and bzip2 has
+/// nine levels.
+fn fits(mark: &[u8], head: &[u8]) -> bool {
+    mark.iter().zip(head).enumerate().all(|(at, (mark, byte))| match (at, mark) {
+        (0, 0x50) => byte & 0xf0 == 0x50,
+        (3, b'1') => (b'1'..=b'9').contains(byte),
+        _ => mark == byte,
+    })
 }
 
 #[cfg(test)]
@@ -454,6 +479,7 @@ mod tests {
         assert_eq!(Compression::by_content(b"\x28\xb5\x2f\xfd"), Compression::Zstd);
         assert_eq!(Compression::by_content(b"\x5e\x2a\x4d\x18\x04"), Compression::Zstd);
         assert_eq!(Compression::by_content(b"BZh91A"), Compression::Bzip2);
+        assert_eq!(Compression::by_content(b"BZh9\x17rE8P\x90"), Compression::Bzip2);
         assert_eq!(Compression::by_content(b"\xfd7zXZ\0"), Compression::Xz);
         for head in [&b""[..], b"\x1f", b"\x28\xb5\x2f", b"{\"id\"", b"\x60\x2a\x4d\x18"] {
             assert_eq!(Compression::by_content(head), Compression::None);

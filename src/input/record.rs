@@ -9,7 +9,7 @@ use crate::input::formats::parsers::Parsers;
 use crate::input::list::InputReading;
 use crate::input::streams::encoded::TextEncoding;
 use crate::input::streams::unpacked::Unpacked;
-use crate::input::{Compression, Format};
+use crate::input::{Compression, Format, MARK_BYTES};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -28,7 +28,7 @@ pub(crate) fn fetch(
 ) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut head = Vec::new();
-    (&mut file).take(8).read_to_end(&mut head)?;
+    (&mut file).take(MARK_BYTES as u64).read_to_end(&mut head)?;
     let is_plain = Compression::by_content(&head) == Compression::None && encoding.is_none();
     let stream: &mut dyn Read = if is_plain {
         file.seek(SeekFrom::Start(offset))?;

@@ -7,10 +7,10 @@
 //! sample. A place in the middle of a file begins in the middle of a record, which the parsers pass
 //! over. What is wrong with the input, the job itself will find.
 
-use super::Compression;
 use super::cutter::Cutter;
 use super::parser::PieceParser;
 use super::splits::InputPlan;
+use super::{Compression, MARK_BYTES};
 use crate::crew::Crew;
 use crate::dictionary::group::TermGroup;
 use crate::dictionary::indexer::Indexing;
@@ -154,12 +154,13 @@ fn take<R: Regroup>(
 /// Reads a place as a block that ends its split; `None` if that is not possible.
 fn read(plan: &InputPlan, place: SamplePlace) -> Option<FileBlock> {
     let read = |offset, bytes| plan.peek(place.input, offset, bytes).ok();
-    let mut head = read(0, 4)?;
+    let mut head = read(0, MARK_BYTES as u64)?;
     let compression = Compression::by_content(&head);
     let bytes = match compression {
         Compression::None => read(place.offset, place.bytes)?,
         _ => {
-            head.extend(plan.peek(place.input, 4, place.bytes / SWELL).ok()?);
+            let from = head.len() as u64;
+            head.extend(plan.peek(place.input, from, place.bytes / SWELL).ok()?);
             head
         }
     };

@@ -1,6 +1,6 @@
 //! The plan of the input: its files in their order, and which of them are read as one stream.
 
-use super::{Compression, Format};
+use super::{Compression, Format, MARK_BYTES};
 use crate::crew::lock;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -368,7 +368,7 @@ impl InputPlan {
         let before = file.metadata().map_err(error)?;
         let mut start = Vec::new();
         let mut reader = file.try_clone().map_err(error)?;
-        reader.by_ref().take(6).read_to_end(&mut start).map_err(error)?;
+        reader.by_ref().take(MARK_BYTES as u64).read_to_end(&mut start).map_err(error)?;
         let compression = Compression::by_content(&start);
         let reader = Box::new(Cursor::new(start).chain(reader));
         debug!(path = %path.display(), %compression, "reading");
@@ -435,7 +435,7 @@ impl InputPlan {
             (None, None) => Pipe::new(Vec::new(), || Ok(io::stdin()))?,
             (None, Some(path)) => Pipe::new(Vec::new(), || File::open(path))?,
         };
-        let compression = match pipe.peek::<6>() {
+        let compression = match pipe.peek::<MARK_BYTES>() {
             Ok(start) => Compression::by_content(start),
             Err(e) if e.kind() == ErrorKind::WouldBlock => {
                 pipes.insert(input, pipe);

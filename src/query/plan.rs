@@ -5,7 +5,7 @@ use super::snapshot::Snapshot;
 use super::wanted::{Mode, Stage, Wanted};
 use crate::index::error::IndexError;
 use crate::index::lexicon::{TermEntry, TermPlace};
-use crate::query::reading::weighted::for_each_term;
+use crate::query::reading::weighted::terms_of_query;
 use crate::score::named::Score;
 use crate::score::scoring::TermCounts;
 use crate::score::weight::Weight;
@@ -122,7 +122,7 @@ impl Plan {
         let Self { snapshot, strings, terms, .. } = self;
         strings.clear();
         terms.clear();
-        let mut add = |term: &str, times: f64| {
+        let add = |term: &str, times: f64| {
             let mut start = 0;
             for old in terms.iter_mut() {
                 if &strings[start..old.end] == term {
@@ -135,10 +135,7 @@ impl Plan {
             let weight = Weight::default();
             terms.push(PlanTerm { times, df: 0, cf: 0, weight, end: strings.len() });
         };
-        match snapshot.has_given_terms() {
-            true => for_each_term(text, add),
-            false => snapshot.analysis().terms(text.as_bytes(), |term| add(term, 1.0)),
-        }
+        terms_of_query(snapshot, text, add);
     }
 }
 

@@ -19,7 +19,7 @@ use crate::crew::lock;
 use crate::query::answers::texts::Reread;
 use crate::query::error::QueryError;
 use crate::query::reading::lines::Query;
-use crate::query::reading::weighted::{LEAST_WEIGHT, text_of};
+use crate::query::reading::weighted::{LEAST_WEIGHT, marked, terms_of_query, text_of};
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -102,8 +102,7 @@ impl Expander {
         Ok(Self { kept, ..Self::new(self.snapshot.clone(), self.rm3, self.wanted)? })
     }
 
-    /// The query with terms and weights for a text, own terms first, for a
-    /// [snapshot](Snapshot::with_given_terms) that takes terms unanalysed. Its mode is OR.
+    /// The query with terms and weights for a text, own terms first. Its mode is OR.
     pub(crate) fn expand(&mut self, query: &Query) -> Result<Query, QueryError> {
         let wanted = Wanted { k: self.rm3.documents, ..query.wanted(&self.wanted) };
         let (hits, _) = self.searcher.search(&self.snapshot, &wanted, &query.text)?;
@@ -122,16 +121,16 @@ impl Expander {
             }
         }
         let mut own: Vec<(String, f64)> = Vec::new();
-        self.snapshot.analysis().terms(query.text.as_bytes(), |term| {
+        terms_of_query(&self.snapshot, &query.text, |term, weight| {
             match own.iter_mut().find(|(known, _)| known == term) {
-                Some((_, times)) => *times += 1.0,
-                None => own.push((term.to_string(), 1.0)),
+                Some((_, times)) => *times += weight,
+                None => own.push((term.to_string(), weight)),
             }
         });
         let mixed = mix(own, model, &self.rm3);
         let text = text_of(mixed.iter().map(|(term, weight)| (&**term, *weight)));
         let text = text.expect("terms have no white space, and weights are from 1e-9 to 1");
-        Ok(Query { text, mode: Some(Mode::Or), ..query.clone() })
+        Ok(Query { text: marked(&text), mode: Some(Mode::Or), ..query.clone() })
     }
 
     fn terms_of(&mut self, docid: u32) -> Result<Arc<BTreeMap<String, u32>>, QueryError> {

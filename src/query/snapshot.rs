@@ -247,18 +247,7 @@ impl Snapshot {
         Ok(sum)
     }
 
-    /// The same for queries that are terms with weights instead of texts.
-    ///
-    /// # Panics
-    /// If it is in use.
-    #[must_use]
-    pub fn with_given_terms(mut self: Arc<Self>) -> Arc<Self> {
-        Arc::get_mut(&mut self).expect("nobody else has it yet").given_terms = true;
-        self
-    }
-
-    /// Whether queries are terms with weights: those of a model that has learned vectors, or of an
-    /// [expansion](super::rm3).
+    /// Whether queries are terms with weights: those of a model that has learned vectors.
     pub(crate) fn has_given_terms(&self) -> bool {
         self.given_terms
     }

@@ -42,6 +42,7 @@ use crate::index::error::IndexError;
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::input::streams::text_stream::whole_text;
 use crate::rebuild::history::{FOLDER, HistoryRecord, RebuildOutcome};
 use crate::rebuild::job_file::JobFile;
 use crate::rebuild::job_file::keys::{BuildKeys, GuardKeys};
@@ -237,7 +238,7 @@ impl Rebuild<'_> {
         let keys: &BuildKeys = &self.job.build;
         let mut options = BuildOptions::of_paths(&self.job.index, Vec::<PathBuf>::new());
         let stop_words = keys.stopwords.as_ref().map(|words| words.get_ref().as_path());
-        options.analysis = Analysis::of(keys.tokenizer, keys.stemmer, stop_words)?;
+        options.analysis = Analysis::of(keys.tokenizer, keys.stemmer, stop_words, whole_text)?;
         options.form = keys.form;
         options.indexer = keys.indexer;
         options.memory = keys.memory;

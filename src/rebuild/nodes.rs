@@ -8,9 +8,11 @@ use crate::codec::prefetch::prefetch;
 use crate::crew::Crew;
 use crate::dataflow::rebuild::table::name_hash;
 use crate::dictionary::strings::hash::HashTable;
+use crate::input::streams::unpacked::Unpacked;
+use crate::input::{Compression, MARK_BYTES};
 use memchr::memchr;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// Documents, numbered from 0, by the hashes of their names: 16 bytes a document, and 8 bytes for
@@ -69,6 +71,9 @@ fn read_in_pieces(
     threads: usize,
     piece: u64,
 ) -> io::Result<LinksInParts> {
+    if is_packed(path)? {
+        return read_packed(path, nodes, piece);
+    }
     let bytes = fs::metadata(path)?.len();
     let pieces = bytes.div_ceil(piece) as usize;
     let found = Crew::new("links").in_order(threads, pieces, |(): &mut (), number| {
@@ -80,6 +85,29 @@ fn read_in_pieces(
     })?;
     let (links, passed_over): (Vec<_>, Vec<u64>) = found.into_iter().unzip();
     Ok((links, passed_over.iter().sum()))
+}
+
+fn is_packed(path: &Path) -> io::Result<bool> {
+    let mut head = Vec::new();
+    File::open(path)?.take(MARK_BYTES as u64).read_to_end(&mut head)?;
+    Ok(Compression::by_content(&head) != Compression::None)
+}
+
+/// The same of a compressed file, by one thread.
+fn read_packed(path: &Path, nodes: &Nodes, piece: u64) -> io::Result<LinksInParts> {
+    let mut text = BufReader::with_capacity(READ_BYTES, Unpacked::open(path)?);
+    let mut links = Vec::new();
+    let mut passed_over = 0;
+    let mut lines = Vec::new();
+    loop {
+        lines.clear();
+        (&mut text).take(piece).read_to_end(&mut lines)?;
+        text.read_until(b'\n', &mut lines)?;
+        if lines.is_empty() {
+            return Ok((vec![links], passed_over));
+        }
+        passed_over += take_lines(&lines, nodes, &mut links);
+    }
 }
 
 /// Reads the lines that begin in a part of a file, whole, and no others.

@@ -7,6 +7,7 @@ use super::stop_words::StopWords;
 use super::tokenizer::Tokenizer;
 use crate::settings::SettingError;
 use std::borrow::Cow;
+use std::io;
 use std::path::Path;
 
 /// The longest term; a longer stem is cut at the last border of a character before.
@@ -21,7 +22,7 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// With these stop words: a name, or a file with a word on each line. What is not given is
+    /// With these stop words: a name, or a file with a word on each line, which `read` reads. What is not given is
     /// English, and nothing for text that is [cut already](Tokenizer::Whitespace).
     ///
     /// # Errors
@@ -30,6 +31,7 @@ impl Analysis {
         tokenizer: Tokenizer,
         stemmer: Option<Stemmer>,
         stop_words: Option<&Path>,
+        read: fn(&Path) -> io::Result<Vec<u8>>,
     ) -> Result<Self, SettingError> {
         let is_cut = tokenizer == Tokenizer::Whitespace;
         let usual = if is_cut { Stemmer::NONE } else { Stemmer::default() };
@@ -41,7 +43,7 @@ impl Analysis {
             tokenizer.token_of(&String::from_utf8_lossy(&word))
         };
         analysis.stop_words =
-            StopWords::from_option(stop_words.unwrap_or(usual), tokenizer, token)?;
+            StopWords::from_option(stop_words.unwrap_or(usual), tokenizer, token, read)?;
         Ok(analysis)
     }
 

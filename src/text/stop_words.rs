@@ -8,7 +8,7 @@
 
 use super::tokenizer::{Class, Tokenizer};
 use crate::settings::SettingError;
-use std::fs;
+use std::io;
 use std::path::Path;
 
 /// Lucene's English list.
@@ -39,17 +39,18 @@ impl StopWords {
         Self::of(Vec::new())
     }
 
-    /// From an option's value: `english`, `none`, or a file's path, whose words become tokens of
-    /// the tokenizer by `token`.
+    /// From an option's value: `english`, `none`, or a file's path, which `read` reads whole and
+    /// whose words become tokens of the tokenizer by `token`.
     pub(crate) fn from_option(
         value: &Path,
         tokenizer: Tokenizer,
         token: impl Fn(&str) -> String,
+        read: fn(&Path) -> io::Result<Vec<u8>>,
     ) -> Result<Self, SettingError> {
         match value.to_str() {
             Some("english") => Ok(Self::english()),
             Some("none") => Ok(Self::none()),
-            _ => Self::from_file(value, tokenizer, token),
+            _ => Self::from_file(value, tokenizer, token, read),
         }
     }
 
@@ -60,9 +61,10 @@ impl StopWords {
         path: &Path,
         tokenizer: Tokenizer,
         token: impl Fn(&str) -> String,
+        read: fn(&Path) -> io::Result<Vec<u8>>,
     ) -> Result<Self, SettingError> {
         let file = path.display();
-        let bytes = fs::read(path).map_err(|error| refused(format!("{file}: {error}")))?;
+        let bytes = read(path).map_err(|error| refused(format!("{file}: {error}")))?;
         let text = std::str::from_utf8(&bytes).map_err(|error| {
             let offset = error.valid_up_to();
             refused(format!("{file}: byte {offset}: not UTF-8; give one word a line, in UTF-8"))
@@ -188,6 +190,7 @@ mod tests {
     use crate::text::tokenizer::for_each_token;
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use std::fs;
 
     const WORDS: Tokenizer = Tokenizer::Words;
 
@@ -195,7 +198,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("words.txt");
         fs::write(&path, bytes).unwrap();
-        StopWords::from_file(&path, WORDS, |word| WORDS.token_of(word))
+        StopWords::from_file(&path, WORDS, |word| WORDS.token_of(word), |path| fs::read(path))
     }
 
     fn words(stop_words: &StopWords) -> Vec<&str> {
@@ -234,7 +237,9 @@ mod tests {
 
     #[test]
     fn options_name_a_list_or_a_file() {
-        let option = |value: &Path| StopWords::from_option(value, WORDS, str::to_string);
+        let option = |value: &Path| {
+            StopWords::from_option(value, WORDS, str::to_string, |path| fs::read(path))
+        };
         assert_eq!(option(Path::new("english")).unwrap().name(), "english");
         assert_eq!(option(Path::new("none")).unwrap().name(), "none");
         let folder = tempfile::tempdir().unwrap();

@@ -13,6 +13,7 @@ pub(crate) mod forms;
 mod inspect;
 mod lines;
 mod parallel;
+mod reading;
 mod rm3;
 mod scores;
 mod scripts;

@@ -88,7 +88,8 @@ pub(crate) fn scoring_of_wang(alpha: Option<f64>) -> Result<Scoring, Usage> {
 pub(crate) fn all_queries(path: Option<&Path>) -> anyhow::Result<Vec<Query>> {
     let path = path.unwrap_or(Path::new(STDIN));
     let named = || format!("reading the queries {}", path.display());
-    let queries: Vec<Query> = (Lines::open(path).with_context(named)?.0)
+    let queries: Vec<Query> = Lines::open(path)
+        .with_context(named)?
         .map(|query| Ok(query.with_context(named)??))
         .collect::<anyhow::Result<_>>()?;
     anyhow::ensure!(!queries.is_empty(), "there are no queries");

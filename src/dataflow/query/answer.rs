@@ -179,7 +179,7 @@ where
                     return Ok(());
                 }
                 Ok(query) => {
-                    let wanted = query.wanted(&self.context.wanted);
+                    let wanted = self.context.wanted_of(query);
                     let plan = self.planner.plan(&numbered.snapshot, wanted, &query.text)?;
                     (numbered.number, plan, Some(Request::Text(numbered)))
                 }

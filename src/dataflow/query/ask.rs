@@ -29,7 +29,7 @@ pub(crate) fn ask<'scope>(
                     let mut session = output.session(&cap);
                     for Local(NumberedQuery { number, query, .. }) in data.drain(..) {
                         let Ok(query) = query else { continue };
-                        let wanted = query.wanted(&context.wanted);
+                        let wanted = context.wanted_of(&query);
                         for process in 0..context.shard.processes {
                             let worker = context.worker_of(process, number);
                             let text = query.text.clone();

@@ -5,7 +5,7 @@ use crate::dataflow::control::Control;
 use crate::query::answers::latencies::Latencies;
 use crate::query::answers::output::AnswerForm;
 use crate::query::engines::shard::Shard;
-use crate::query::reading::lines::Refused;
+use crate::query::reading::lines::{Query, Refused};
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Wanted;
 use std::num::NonZeroUsize;
@@ -33,6 +33,8 @@ pub(crate) struct Context {
     /// What the next batch is answered from.
     pub(crate) snapshot: Arc<Mutex<Arc<Snapshot>>>,
     pub(crate) layout: AnswerLayout,
+    /// Whether the document that has a query's name is no hit of it.
+    pub(crate) remove_query: bool,
     pub(crate) hooks: Hooks,
     pub(crate) tally: QueryTally,
     pub(crate) control: Arc<Control>,
@@ -78,6 +80,12 @@ impl QueryTally {
 }
 
 impl Context {
+    /// What is looked for: one hit more, if one may be removed.
+    pub(crate) fn wanted_of(&self, query: &Query) -> Wanted {
+        let wanted = query.wanted(&self.wanted);
+        Wanted { k: wanted.k.saturating_add(usize::from(self.remove_query)), ..wanted }
+    }
+
     /// The worker of a process whose turn a query is, among the workers of all processes.
     pub(crate) fn worker_of(&self, process: usize, number: u64) -> u32 {
         (process * self.workers + (number % self.workers as u64) as usize) as u32

@@ -116,7 +116,7 @@ fn answer(
     found: Vec<ShardHits>,
     came: Instant,
 ) -> LaidOutAnswer {
-    let wanted = query.query.as_ref().map_or(context.wanted, |q| q.wanted(&context.wanted));
+    let wanted = query.query.as_ref().map_or(context.wanted, |query| context.wanted_of(query));
     let known = found.iter().any(|found| found.known);
     let (hits, names) = put_together(found, &wanted);
     let name = |at: usize| {

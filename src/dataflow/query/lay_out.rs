@@ -79,6 +79,11 @@ impl Context {
         name: impl Fn(usize) -> Cow<'a, str>,
     ) -> LaidOutAnswer {
         let NumberedQuery { place, number, query, snapshot, .. } = numbered;
+        let kept = query.as_ref().ok().and_then(|query| self.without_itself(query, hits, &name));
+        let left: Option<Vec<Hit>> =
+            kept.as_ref().map(|kept| kept.iter().map(|&at| hits[at]).collect());
+        let hits = left.as_deref().unwrap_or(hits);
+        let name = |at: usize| name(kept.as_ref().map_or(at, |kept| kept[at]));
         let out = match (query, self.layout) {
             (Err(refused), _) => return self.refused(place, refused),
             (Ok(query), AnswerLayout::Text(AnswerForm::Snippets)) => {
@@ -115,6 +120,19 @@ impl Context {
             on_answer(number, took);
         }
         LaidOutAnswer { place, out }
+    }
+
+    /// The places of the hits without the document that has the query's name, if that is to be
+    /// removed.
+    fn without_itself<'a>(
+        &self,
+        query: &Query,
+        hits: &[Hit],
+        name: impl Fn(usize) -> Cow<'a, str>,
+    ) -> Option<Vec<usize>> {
+        let most = query.wanted(&self.wanted).k;
+        let others = |&at: &usize| name(at) != query.qid;
+        self.remove_query.then(|| (0..hits.len()).filter(others).take(most).collect())
     }
 
     /// For a line that is no query.

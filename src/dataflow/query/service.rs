@@ -51,6 +51,8 @@ use std::time::{Duration, Instant};
 pub struct QueryOptions {
     /// Defaults for what queries leave open.
     pub wanted: Wanted,
+    /// Whether the document that has the name of a query is left out of its hits.
+    pub remove_query: bool,
     /// How they are spread over the workers.
     pub model: Model,
     /// Worker threads.
@@ -77,6 +79,7 @@ impl Default for QueryOptions {
     fn default() -> Self {
         Self {
             wanted: Wanted::default(),
+            remove_query: false,
             model: Model::default(),
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             batch: const { NonZeroUsize::new(64).expect("it is not 0") },
@@ -246,12 +249,22 @@ impl QueryService {
         let start = Instant::now();
         let Self { options, shard, snapshot, inbox, engines, wakers, control } = self;
         let QueryOptions {
-            wanted, workers, batch, delay, most_open, shed, hooks, latencies, ..
+            wanted,
+            remove_query,
+            workers,
+            batch,
+            delay,
+            most_open,
+            shed,
+            hooks,
+            latencies,
+            ..
         } = options;
         let workers = workers.get();
         let layout = sink.layout();
         let context = Arc::new(Context {
             wanted,
+            remove_query,
             batch: batch.get(),
             delay,
             most_open,

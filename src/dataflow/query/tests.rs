@@ -46,6 +46,7 @@ pub(super) fn context(snapshot: &Arc<Snapshot>, workers: usize) -> Arc<Context> 
         most_open: None,
         shed: None,
         wanted: Wanted::default(),
+        remove_query: false,
         batch: 2,
         delay: Duration::ZERO,
         workers,

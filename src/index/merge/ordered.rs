@@ -20,7 +20,7 @@ use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::MAX_BLOCK;
 use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
-use crate::index::ranks::read_ranks;
+use crate::index::ranks::{RanksFile, read_ranks};
 use crate::index::scores::write_scores;
 use crate::score::wang::GlobalParameters;
 use std::path::Path;
@@ -173,15 +173,15 @@ pub(crate) fn order_in_place(
     run: RunEntry,
     mut files: Vec<FileEntry>,
     order: Option<&DocumentOrder>,
-    ranks: Option<&Path>,
+    ranks: Option<&RanksFile>,
     merging: &Merging,
 ) -> Result<Ordered, IndexError> {
     let mut found = RanksFound::None;
     let mut values = None;
-    if let Some(path) = ranks {
+    if let Some(file) = ranks {
         let table = RunDocuments::open_unverified(generation, &run)?;
         let names = (0..table.len()).map(|docid| table.name(docid).unwrap_or_default());
-        let (ranks, counts) = read_ranks(path, names, merging.memory_bytes)?;
+        let (ranks, counts) = read_ranks(file, names, merging.memory_bytes)?;
         found = RanksFound::Read(counts);
         values = Some(ranks);
     }

@@ -14,9 +14,9 @@ use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::read::read_manifest;
 use crate::index::list::{Form, ListCodec};
 use crate::index::order::DocumentOrder;
-use crate::index::ranks::{RankCounts, read_ranks};
+use crate::index::ranks::{RankCounts, RanksFile, read_ranks};
 use crate::index::scores::{RunScores, ranks_of, write_scores};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const CHECKSUM_WINDOW_BYTES: usize = 1 << 20;
 /// Bytes of a file that a thread claims.
@@ -35,14 +35,14 @@ pub enum Merged {
 }
 
 /// What a merge changes beside the runs.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Recode {
     pub codec: Option<ListCodec>,
     pub block_len: Option<usize>,
     /// None: documents stay in their order.
     pub order: Option<DocumentOrder>,
     /// A file of the PageRanks of documents; none: they keep theirs.
-    pub ranks: Option<PathBuf>,
+    pub ranks: Option<RanksFile>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,10 +249,10 @@ fn ranks(
         let is_left = |&docid: &u32| !deletions.as_ref().is_some_and(|gone| gone.contains(docid));
         live.extend((0..run.documents).filter(is_left).map(|docid| run.first_docid + docid));
     }
-    if let Some(path) = &recode.ranks {
+    if let Some(file) = &recode.ranks {
         let documents = Documents::open_unverified(from)?;
         let name = |&docid: &u32| documents.name(docid).unwrap_or_default();
-        let (ranks, counts) = read_ranks(path, live.iter().map(name), memory_bytes)?;
+        let (ranks, counts) = read_ranks(file, live.iter().map(name), memory_bytes)?;
         return Ok((Some(ranks), RanksFound::Read(counts)));
     }
     let Some(all) = ranks_of(from, old)? else { return Ok((None, RanksFound::None)) };

@@ -5,5 +5,6 @@ pub(crate) mod encoded;
 pub(crate) mod pipe;
 pub(crate) mod shared_file;
 pub(crate) mod split_stream;
+pub(crate) mod text_stream;
 pub(crate) mod unpacked;
 pub(crate) mod whole;

@@ -10,7 +10,7 @@ use crate::input::borders::marks::Mark;
 use crate::input::cutter::Cutter;
 use crate::input::hash::{CHUNK_BYTES, InputHash};
 use crate::input::piece::Piece;
-use crate::input::{Compression, Format};
+use crate::input::{Compression, Format, MARK_BYTES};
 use rustix::fs::{Advice, fadvise};
 use std::fs::{File, Metadata};
 use std::io;
@@ -65,7 +65,7 @@ impl SharedFile {
         if !before.is_file() || before.len() == 0 {
             return Ok(None);
         }
-        let mut start = [0; 6];
+        let mut start = [0; MARK_BYTES];
         let read = read_at(&file, &mut start, 0)?;
         if Compression::by_content(&start[..read]) != Compression::None {
             return Ok(None);

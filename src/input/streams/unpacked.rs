@@ -14,13 +14,18 @@ const BLOCK_BYTES: usize = 256 << 10;
 /// Windows of Zstandard up to 2 to this power are read, as in collections.
 const WINDOW_LOG: u32 = 27;
 
-/// A file's bytes, decompressed as its first bytes say.
+/// A file's bytes, decompressed as its first bytes say. Each read gives what is there: nothing
+/// waits for bytes that a pipe does not have yet, except the rest of a mark that has begun.
 pub struct Unpacked {
     file: Box<dyn Read + Send>,
-    decoder: TextDecoder,
-    /// What was read and not yet decoded: `block[at..]`.
+    /// `None` before the first bytes were read.
+    decoder: Option<TextDecoder>,
+    /// That of the stream, if it is known.
+    encoding: Option<TextEncoding>,
+    /// What was read and not yet decoded: `block[at..filled]`.
     block: Vec<u8>,
     at: usize,
+    filled: usize,
     /// What was decoded and not yet given out: `out[given..made]`.
     out: Vec<u8>,
     given: usize,
@@ -43,53 +48,77 @@ impl Unpacked {
 
     /// As [`open`](Self::open), in UTF-8 from an encoding.
     pub(crate) fn decoded(path: &Path, encoding: TextEncoding) -> io::Result<Self> {
-        let mut opened = Self::open(path)?;
-        opened.decoder.transcode(Transcoder::new(Some(encoding)));
-        Ok(opened)
+        Ok(Self { encoding: Some(encoding), ..Self::open(path)? })
     }
 
-    /// The first bytes of the stream tell how it is compressed.
-    pub fn new(mut file: Box<dyn Read + Send>) -> io::Result<Self> {
-        let mut block = Vec::with_capacity(BLOCK_BYTES);
-        while block.len() < 8 {
-            let wanted = 8 - block.len() as u64;
-            if file.by_ref().take(wanted).read_to_end(&mut block)? == 0 {
-                break;
-            }
-        }
-        let compression = Compression::by_content(&block);
-        let decoder = Decoder::new(compression, WINDOW_LOG).map_err(io::Error::other)?;
-        let decoder = TextDecoder::new(decoder, None);
+    /// The first bytes of the stream will tell how it is compressed.
+    pub fn new(file: Box<dyn Read + Send>) -> io::Result<Self> {
+        let block = vec![0; BLOCK_BYTES];
         let out = vec![0; BLOCK_BYTES];
-        Ok(Self { file, decoder, block, at: 0, out, given: 0, made: 0, ended: false })
+        Ok(Self {
+            file,
+            decoder: None,
+            encoding: None,
+            block,
+            at: 0,
+            filled: 0,
+            out,
+            given: 0,
+            made: 0,
+            ended: false,
+        })
+    }
+
+    /// Reads once, behind what was not yet decoded.
+    fn read_more(&mut self) -> io::Result<()> {
+        let bytes = loop {
+            match self.file.read(&mut self.block[self.filled..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read?,
+            }
+        };
+        self.filled += bytes;
+        self.ended = bytes == 0;
+        Ok(())
     }
 
     /// Decodes until there is something to give out, or nothing is left.
     fn fill(&mut self) -> io::Result<()> {
         self.given = 0;
         self.made = 0;
-        loop {
+        while self.decoder.is_none() {
+            if !self.ended && Compression::may_begin(&self.block[..self.filled]) {
+                self.read_more()?;
+                continue;
+            }
+            let compression = Compression::by_content(&self.block[..self.filled]);
+            let decoder = Decoder::new(compression, WINDOW_LOG).map_err(io::Error::other)?;
+            let decoder = self.decoder.insert(TextDecoder::new(decoder, None));
+            if let Some(encoding) = self.encoding {
+                decoder.transcode(Transcoder::new(Some(encoding)));
+            }
+        }
+        while let Some(decoder) = &mut self.decoder {
             let mut out = Output::new(&mut self.out);
-            let taken = self.decoder.decode(&self.block[self.at..], &mut out);
+            let taken = decoder.decode(&self.block[self.at..self.filled], &mut out);
             self.made = out.made().len();
             self.at += taken.map_err(damaged)?;
             if self.made > 0 {
                 return Ok(());
             }
-            if self.decoder.holds_more() || self.ended && self.decoder.ends() {
+            if decoder.holds_more() || self.ended && decoder.ends() {
                 continue;
             }
             if self.ended {
-                return self.decoder.finish().map_err(damaged);
+                return decoder.finish().map_err(damaged);
             }
-            if self.at < self.block.len() {
-                continue;
+            if self.at == self.filled {
+                self.at = 0;
+                self.filled = 0;
+                self.read_more()?;
             }
-            self.block.clear();
-            self.at = 0;
-            let limit = BLOCK_BYTES as u64;
-            self.ended = self.file.by_ref().take(limit).read_to_end(&mut self.block)? == 0;
         }
+        Ok(())
     }
 }
 

@@ -11,6 +11,7 @@
 //! ```
 
 use crate::query::reading::lines::{Query, Refused};
+use crate::query::reading::weighted::{QueryVector, unmarked};
 use crate::query::top_k::Hit;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -71,6 +72,9 @@ pub(crate) const LATE: &str = "!late";
 struct JsonAnswer<'a> {
     qid: &'a str,
     query: &'a str,
+    /// Of a query that is terms with weights, as one is read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vector: Option<QueryVector>,
     hits: Vec<JsonHit<'a>>,
     us: f64,
 }
@@ -157,7 +161,8 @@ pub(crate) fn write_json<'a>(
     });
     let answer = JsonAnswer {
         qid: &query.qid,
-        query: &query.text,
+        query: unmarked(&query.text).unwrap_or(&query.text),
+        vector: unmarked(&query.text).map(QueryVector::of),
         hits: hits.collect(),
         us: took.as_nanos() as f64 / 1e3,
     };
@@ -225,7 +230,8 @@ impl AnswerForm {
         let Query { qid, text, .. } = query;
         match self {
             Self::Jsonl | Self::Snippets => {
-                let answer = JsonLate { qid, query: text, hits: [], late: true };
+                let query = unmarked(text).unwrap_or(text);
+                let answer = JsonLate { qid, query, hits: [], late: true };
                 serde_json::to_writer(&mut *out, &answer).expect("strings are JSON");
             }
             Self::Trec(tag) => {

@@ -1,7 +1,7 @@
 //! Snippets of hits: words around those of the query, from the text that was indexed, read again.
 
 use super::texts::Reread;
-use crate::query::reading::weighted::for_each_term;
+use crate::query::reading::weighted::terms_of_query;
 use crate::query::snapshot::Snapshot;
 use crate::shown::visible;
 use crate::text::analysis::Analysis;
@@ -23,11 +23,7 @@ impl<'a> Snippets<'a> {
     /// A snippet has at most `characters`.
     pub(crate) fn new(snapshot: &'a Snapshot, text: &str, characters: usize) -> Self {
         let mut terms = HashSet::new();
-        let mut add = |term: &str| _ = terms.insert(term.to_string());
-        match snapshot.has_given_terms() {
-            true => for_each_term(text, |term, _| add(term)),
-            false => snapshot.analysis().terms(text.as_bytes(), add),
-        }
+        terms_of_query(snapshot, text, |term, _| _ = terms.insert(term.to_string()));
         let texts = RefCell::new(Reread::of(snapshot.generation()).ok());
         Self { snapshot, texts, terms, characters }
     }

@@ -29,6 +29,29 @@ pub struct ManyHits {
     pub unknown: usize,
 }
 
+impl ManyHits {
+    /// Keeps the first `most` hits of each query that are such: by its place and the docid.
+    pub fn keep(&mut self, most: usize, is: impl Fn(usize, u32) -> bool) {
+        let mut kept = 0;
+        let mut start = 0;
+        for query in 0..self.offsets.len().saturating_sub(1) {
+            let end = self.offsets[query + 1] as usize;
+            let first = kept;
+            for at in start..end {
+                if kept - first < most && is(query, self.docids[at]) {
+                    self.docids[kept] = self.docids[at];
+                    self.scores[kept] = self.scores[at];
+                    kept += 1;
+                }
+            }
+            start = end;
+            self.offsets[query + 1] = kept as u64;
+        }
+        self.docids.truncate(kept);
+        self.scores.truncate(kept);
+    }
+}
+
 /// Answers all `queries` with so many `threads`.
 ///
 /// # Errors

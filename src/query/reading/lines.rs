@@ -1,5 +1,6 @@
-//! Queries by lines: a text, `qid TAB text`, or a JSON object that may ask for more; or all as [a
-//! file of topics](super::topics).
+//! Queries by lines: a text, `qid TAB text`, or a JSON object that may ask for more; or all in
+//! another [form](super::forms), as [a file of topics](super::topics), or as a
+//! [file of JSON](super::objects).
 //!
 //! ```text
 //! some words
@@ -10,196 +11,102 @@
 //! ```
 //!
 //! A line that begins with `{` is an object or refused, so that a broken object is not searched
-//! for; so is one that begins with `<` outside of topics. Only the line is refused; the stream goes
-//! on.
+//! for; so is one that begins with a tag outside of topics. Only the line is refused; the stream
+//! goes on.
 
 #![warn(missing_docs)]
 
 #[cfg(test)]
 mod tests;
 
+pub use super::asked::Query;
+use super::asked::{MOST_LINE_BYTES, named};
+use super::forms::{KEPT_NAMES, QueryForm, QueryReading, guess};
+use super::objects;
+use super::operators::operator;
+pub(crate) use super::refusals::Refused;
+use super::refusals::RepeatedName;
+use super::remarks::{RecentNames, Remark, Remarks};
 use super::topics::{self, topics};
-use super::weighted::text_of;
+use super::weighted::{marked, unmarked};
+use crate::input::document::BYTE_ORDER_MARK;
+use crate::input::goes_on_over_lines;
 use crate::input::splits::STDIN;
-use crate::query::wanted::{Algorithm, Mode, Wanted};
-use serde::Deserialize;
+use crate::input::streams::text_stream::TextStream;
 use serde::de::IgnoredAny;
-use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
-use std::sync::Arc;
-
-/// A query as read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Query {
-    /// Its number or name.
-    pub qid: String,
-    /// Its text.
-    pub text: String,
-    /// The most hits, if the query says it.
-    pub k: Option<usize>,
-    /// Its mode, if the query says it.
-    pub mode: Option<Mode>,
-    /// Its algorithm, if the query says it.
-    pub algorithm: Option<Algorithm>,
-}
-
-/// BEIR and MS MARCO have other names for the same, and more fields.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Object {
-    #[serde(alias = "_id", alias = "id", alias = "query_id")]
-    qid: Option<Qid>,
-    #[serde(alias = "text", alias = "title")]
-    query: Option<String>,
-    /// Of learned vectors: terms and weights, in place of a text.
-    vector: Option<BTreeMap<String, f64>>,
-    #[serde(rename = "contents")]
-    _contents: Option<IgnoredAny>,
-    #[serde(rename = "metadata")]
-    _metadata: Option<IgnoredAny>,
-    #[serde(rename = "tags")]
-    _tags: Option<IgnoredAny>,
-    k: Option<usize>,
-    mode: Option<String>,
-    algorithm: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Qid {
-    Text(String),
-    Number(i64),
-}
-
-impl Query {
-    /// A query with the default wishes.
-    pub fn new(qid: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { qid: qid.into(), text: text.into(), ..Self::default() }
-    }
-
-    /// A query without a name is named by its `number`. A line of white space is no query.
-    pub(crate) fn parse(line: &str, number: u64) -> Result<Option<Self>, String> {
-        let line = line.trim_end_matches(['\r', '\n']);
-        if line.trim().is_empty() {
-            return Ok(None);
-        }
-        if line.starts_with('{') {
-            return Self::parse_object(line, number).map(Some);
-        }
-        Ok(Some(match line.split_once('\t') {
-            Some((qid, text)) if !qid.trim().is_empty() => Self::new(qid.trim(), text),
-            Some((_, text)) => Self::new(number.to_string(), text),
-            None => Self::new(number.to_string(), line),
-        }))
-    }
-
-    fn parse_object(line: &str, number: u64) -> Result<Self, String> {
-        let object: Object = serde_json::from_str(line).map_err(|error| {
-            format!(
-                "begins with {{ and is no object of \"query\" and, if wanted, \"qid\", \"k\", \
-                 \"mode\" and \"algorithm\": {error}"
-            )
-        })?;
-        let qid = match object.qid {
-            Some(Qid::Text(qid)) if !qid.trim().is_empty() => qid.trim().to_string(),
-            Some(Qid::Number(qid)) => qid.to_string(),
-            _ => number.to_string(),
-        };
-        let unknown = |what: &str, name: &str, names: &[&str]| {
-            format!("{what} `{name}`: give {}", names.join(", "))
-        };
-        let mode = object.mode.map(|name| {
-            let known = Mode::ALL.map(Mode::name);
-            Mode::named(&name).ok_or_else(|| unknown("mode", &name, &known))
-        });
-        let algorithm = object.algorithm.map(|name| {
-            let known = Algorithm::ALL.map(Algorithm::name);
-            Algorithm::named(&name).ok_or_else(|| unknown("algorithm", &name, &known))
-        });
-        let text = match (object.query, object.vector) {
-            (Some(text), None) => text,
-            (_, Some(vector)) => text_of(vector.iter().map(|(term, &weight)| (&**term, weight)))
-                .ok_or(
-                    "\"vector\" has terms without white space and weights from 1e-9 to 1e9, or 0",
-                )?,
-            (None, None) => return Err("has neither \"query\" nor \"vector\"".into()),
-        };
-        Ok(Self {
-            qid,
-            text,
-            k: object.k,
-            mode: mode.transpose()?,
-            algorithm: algorithm.transpose()?,
-        })
-    }
-
-    /// What it asks for; `usual` has the defaults.
-    pub fn wanted(&self, usual: &Wanted) -> Wanted {
-        Wanted {
-            k: self.k.unwrap_or(usual.k),
-            mode: self.mode.unwrap_or(usual.mode),
-            algorithm: self.algorithm.unwrap_or(usual.algorithm),
-        }
-    }
-}
-
-/// A line with its end has fewer bytes.
-pub(crate) const MOST_LINE_BYTES: usize = 1 << 20;
-
-/// A line that is no query.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("line {line} of the queries (byte {offset}): {why}")]
-pub struct Refused {
-    /// From 1.
-    pub line: u64,
-    /// Its offset in the stream.
-    pub offset: u64,
-    /// Its number among the queries, from 1, by which it would be named.
-    pub number: u64,
-    /// What is wrong with it.
-    pub why: Arc<str>,
-}
 
 /// The queries of a stream and refused lines; a failure to read ends it.
 pub struct Lines<R> {
+    /// What was read to look at it, before the rest of the stream.
+    ahead: Cursor<Vec<u8>>,
     stream: BufReader<R>,
     line: Vec<u8>,
+    /// The last byte of a line.
+    end: u8,
     lines: u64,
     offset: u64,
     numbers: u64,
     ended: bool,
-    /// Whether blanks follow the name of each query.
-    blank: bool,
-    /// The fields of topics for queries.
-    fields: Vec<String>,
-    /// Topics that were read and not returned.
-    topics: VecDeque<Result<Query, Refused>>,
+    /// Whether the stream is a file, of which more may be looked at without a wait.
+    is_file: bool,
+    /// The form that was guessed, until it was said.
+    guessed: Option<QueryForm>,
+    reading: QueryReading,
+    /// What was read and not returned.
+    ready: VecDeque<Result<Query, Refused>>,
+    /// Whether an object with all queries was read, behind which nothing stands.
+    whole: bool,
+    names: RecentNames,
+    remarks: Remarks,
+    /// Whether texts are words.
+    are_words: bool,
 }
 
 impl Lines<Box<dyn Read + Send>> {
-    /// Opens a file of queries, or standard input if the path [names](STDIN) it. Also returns
-    /// whether every line of the file is `qid text`, and is read so; a stream that can be read only
-    /// once is not checked.
+    /// Opens a file of queries, compressed or not, or standard input if the path [names](STDIN) it.
+    /// Whether lines are `qid text` or `number:text` is told by all lines of a file; a stream that
+    /// can be read only once is not looked at before.
     ///
     /// # Errors
     /// If there is no such file.
-    pub fn open(path: &Path) -> io::Result<(Self, bool)> {
-        if path == Path::new(STDIN) {
-            return Ok((Self::new(Box::new(io::stdin())), false));
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Self::open_as(path, QueryReading::default())
+    }
+
+    /// The same, read as is asked for.
+    #[doc(hidden)]
+    pub fn open_as(path: &Path, mut reading: QueryReading) -> io::Result<Self> {
+        let mut is_file = false;
+        let mut guessed = None;
+        if path != Path::new(STDIN) {
+            let kind = path.metadata()?;
+            if kind.is_dir() {
+                return Err(io::Error::new(
+                    io::ErrorKind::IsADirectory,
+                    "it is a folder, not a file of queries",
+                ));
+            }
+            is_file = kind.is_file();
+            if is_file && reading.form.is_none() {
+                guessed = guess(TextStream::open(path, reading.charset)?)?;
+                reading.form = guessed;
+            }
         }
-        let file = File::open(path)?;
-        let kind = file.metadata()?;
-        if kind.is_dir() {
-            return Err(io::Error::new(
-                io::ErrorKind::IsADirectory,
-                "it is a folder, not a file of queries",
-            ));
-        }
-        let blank = kind.is_file() && blank_after_qid(File::open(path)?)?;
-        let lines = Self::new(Box::new(file));
-        Ok((if blank { lines.with_blank_after_qid() } else { lines }, blank))
+        let stream = TextStream::open(path, reading.charset)?;
+        let stream = stream.named(format!("reading the queries {}", path.display()));
+        let stream: Box<dyn Read + Send> = Box::new(stream);
+        Ok(Self { is_file, guessed, reading, ..Self::new(stream) })
+    }
+
+    /// One query, named 1: words, or terms with weights.
+    #[doc(hidden)]
+    pub fn of_text(text: &str, weights: bool) -> Self {
+        let text = if weights { marked(text) } else { text.to_string() };
+        let ready = VecDeque::from([Ok(Query::new("1", text))]);
+        Self { ready, ..Self::new(Box::new(io::empty()) as Box<dyn Read + Send>) }
     }
 }
 
@@ -207,176 +114,315 @@ impl<R: Read> Lines<R> {
     /// Reads queries. A byte order mark at the beginning is dropped; bytes that are not UTF-8
     /// become U+FFFD.
     pub fn new(stream: R) -> Self {
-        let stream = BufReader::with_capacity(1 << 16, stream);
         Self {
-            stream,
+            ahead: Cursor::default(),
+            stream: BufReader::with_capacity(1 << 16, stream),
             line: Vec::new(),
+            end: b'\n',
             lines: 0,
             offset: 0,
             numbers: 0,
             ended: false,
-            blank: false,
-            fields: Vec::new(),
-            topics: VecDeque::new(),
+            is_file: false,
+            guessed: None,
+            reading: QueryReading::default(),
+            ready: VecDeque::new(),
+            whole: false,
+            names: RecentNames::default(),
+            remarks: Remarks::default(),
+            are_words: true,
         }
     }
 
-    /// Takes these fields of topics instead of their titles.
-    pub fn with_fields(self, fields: Vec<String>) -> Self {
-        Self { fields, ..self }
+    /// Tells remarks on what is read, each kind once; on operators only if texts are words.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn telling(self, are_words: bool, tell: impl FnMut(String) + Send + 'static) -> Self {
+        Self { remarks: Remarks::to(tell), are_words, ..self }
     }
 
-    /// Reads lines as `qid text`, with blanks between the two.
-    pub(crate) fn with_blank_after_qid(self) -> Self {
-        Self { blank: true, ..self }
+    /// What is left of the stream.
+    fn rest(&mut self) -> impl BufRead {
+        (&mut self.ahead).chain(&mut self.stream)
     }
 
-    /// Reads a line, only the beginning of a long one; returns all its bytes.
+    /// Lets these bytes be read again.
+    fn put_back(&mut self, mut bytes: Vec<u8>) {
+        let at = self.ahead.position() as usize;
+        bytes.extend_from_slice(&self.ahead.get_ref()[at..]);
+        self.ahead = Cursor::new(bytes);
+    }
+
+    /// Reads a line, only the beginning of a long one; returns its bytes.
     fn read_line(&mut self) -> io::Result<u64> {
-        self.line.clear();
-        let most = MOST_LINE_BYTES as u64;
-        let mut bytes = (&mut self.stream).take(most).read_until(b'\n', &mut self.line)? as u64;
-        if bytes == most && self.line.last() != Some(&b'\n') {
-            bytes += skip_line(&mut self.stream)?;
+        let mut line = std::mem::take(&mut self.line);
+        line.clear();
+        let end = self.end;
+        let bytes = self.rest().take(MOST_LINE_BYTES as u64).read_until(end, &mut line)? as u64;
+        // A file without line feeds has carriage returns in their place.
+        let whole = line.last() == Some(&end);
+        if self.lines == 0 && end == b'\n' && !whole && memchr::memchr(b'\r', &line).is_some() {
+            self.end = b'\r';
+            self.put_back(line);
+            return self.read_line();
         }
+        self.line = line;
         Ok(bytes)
     }
 
     fn read(&mut self) -> io::Result<Option<Result<Query, Refused>>> {
         loop {
-            if let Some(topic) = self.topics.pop_front() {
-                return Ok(Some(topic));
+            if let Some(ready) = self.ready.pop_front() {
+                return Ok(Some(ready));
             }
             let offset = self.offset;
-            let bytes = self.read_line()?;
+            let mut bytes = self.read_line()?;
             if bytes == 0 {
                 return Ok(None);
             }
-            self.offset += bytes;
             self.lines += 1;
             let line = self.lines;
             let number = self.numbers + 1;
-            let mark = if line == 1 { b"\xef\xbb\xbf".as_slice() } else { b"" };
-            let text = self.line.strip_prefix(mark).unwrap_or(&self.line);
-            let is_markup = text.trim_ascii_start().starts_with(b"<");
-            let read = if bytes >= MOST_LINE_BYTES as u64 {
-                Err(format!("{bytes} bytes; a line has fewer than {MOST_LINE_BYTES}"))
-            } else if is_markup && self.numbers == 0 {
-                self.read_topics(offset, line)?;
+            let mark = line == 1 && self.line.starts_with(BYTE_ORDER_MARK);
+            let mark = if mark { BYTE_ORDER_MARK.len() } else { 0 };
+            self.line.drain(..mark);
+            if self.numbers == 0
+                && let Some(form) = self.whole_form()?
+            {
+                self.offset += bytes;
+                self.read_whole(form, offset + mark as u64, line)?;
                 continue;
-            } else if is_markup {
-                Err(topics::NONE.to_string())
-            } else if self.blank {
-                parse_blank(&String::from_utf8_lossy(text))
-            } else {
-                Query::parse(&String::from_utf8_lossy(text), number)
-            };
+            }
+            let is_long = bytes >= MOST_LINE_BYTES as u64;
+            if is_long && self.line.last() != Some(&self.end) {
+                let end = self.end;
+                bytes += skip_line(&mut self.rest(), end)?;
+            }
+            self.offset += bytes;
+            let text = String::from_utf8_lossy(&self.line);
+            let text = text.trim_end_matches(['\r', '\n']);
             // A line of white space has no number.
-            let Some(read) = read.transpose() else { continue };
+            if text.trim().is_empty() {
+                continue;
+            }
+            let is_markup = is_markup(text.trim_start().as_bytes());
+            let form = self.reading.form.as_mut();
+            let read = match form {
+                _ if is_long => {
+                    Err(format!("{bytes} bytes; a line has fewer than {MOST_LINE_BYTES}"))
+                }
+                _ if self.whole => Err("stands behind an object that has all queries".into()),
+                Some(QueryForm::Json) if text.starts_with('{') => objects::line(text, number),
+                Some(form) => {
+                    // The first line of what was not looked at before tells of priorities.
+                    if number == 1 && self.guessed.is_none() && matches!(form, QueryForm::Colon(_))
+                    {
+                        *form = QueryForm::Colon(QueryForm::has_priority(text.as_bytes()));
+                    }
+                    form.parse(text, number).map(|query| (query, Vec::new()))
+                }
+                None if is_markup => Err(topics::NONE.to_string()),
+                None => objects::line(text, number),
+            };
             self.numbers = number;
+            if self.remarks.wants(Remark::NotUtf8) && std::str::from_utf8(&self.line).is_err() {
+                self.remarks.once(Remark::NotUtf8, not_utf8(line));
+            }
             let refused = |why: String| Refused { line, offset, number, why: why.into() };
-            return Ok(Some(read.map_err(refused)));
+            return Ok(Some(self.known(read).map_err(refused)));
         }
     }
 
-    /// Reads the rest of the stream, from the last line at `offset` on, as topics.
-    fn read_topics(&mut self, offset: u64, line: u64) -> io::Result<()> {
+    /// The query of an object; says which fields are not known.
+    fn known(&mut self, read: Result<objects::ReadObject, String>) -> Result<Query, String> {
+        let (query, unknown) = read?;
+        if !unknown.is_empty() {
+            let text = format!(
+                "query {}: fields that mean nothing here are passed over: {}",
+                query.qid,
+                unknown.join(", ")
+            );
+            self.remarks.once(Remark::UnknownFields, text);
+        }
+        Ok(query)
+    }
+
+    /// The form of the stream, if it is not read by lines, told by the first line that is not
+    /// empty.
+    fn whole_form(&mut self) -> io::Result<Option<QueryForm>> {
+        if self.line.trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        match self.reading.form {
+            Some(QueryForm::Topics) => return Ok(Some(QueryForm::Topics)),
+            Some(QueryForm::Json) | None => {}
+            Some(_) => return Ok(None),
+        }
+        if self.reading.form.is_none() && is_markup(self.line.trim_ascii_start()) {
+            return Ok(Some(QueryForm::Topics));
+        }
+        let is_json = match self.line[0] {
+            b'[' => self.begins_list()?,
+            b'{' => {
+                let line = String::from_utf8_lossy(&self.line);
+                let is_open = |json: &str| {
+                    serde_json::from_str::<IgnoredAny>(json).is_err_and(|error| error.is_eof())
+                };
+                let is_long = self.line.len() >= MOST_LINE_BYTES - BYTE_ORDER_MARK.len();
+                let goes_on = goes_on_over_lines(&self.line) || is_long;
+                if objects::has_names(&line) {
+                    self.whole = !self.is_file || self.rest_is_blank()?;
+                    self.whole
+                } else {
+                    goes_on && is_open(&line)
+                }
+            }
+            _ => false,
+        };
+        Ok(is_json.then_some(QueryForm::Json))
+    }
+
+    /// Whether `[` is that of a list of JSON. Behind a bracket that stands alone it looks on.
+    fn begins_list(&mut self) -> io::Result<bool> {
+        let first = self.line.len();
+        loop {
+            if let Some(next) = self.line[1..].trim_ascii_start().first() {
+                let is_list = matches!(next, b'{' | b'"' | b']');
+                if !is_list {
+                    let behind = self.line.split_off(first);
+                    self.put_back(behind);
+                }
+                return Ok(is_list);
+            }
+            let mut line = std::mem::take(&mut self.line);
+            let end = self.end;
+            let bytes = self.rest().take(MOST_LINE_BYTES as u64).read_until(end, &mut line);
+            self.line = line;
+            if bytes? == 0 {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Looks to the end of a file as long as it is blank.
+    fn rest_is_blank(&mut self) -> io::Result<bool> {
+        let mut behind = Vec::new();
+        let most = MOST_LINE_BYTES as u64;
+        while self.rest().take(most).read_until(b'\n', &mut behind)? > 0 {
+            if !behind.trim_ascii().is_empty() {
+                self.put_back(behind);
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads the rest of the stream, from the last line at `offset` on, as topics or JSON. An
+    /// object that has all queries may be followed in a pipe that is still open.
+    fn read_whole(&mut self, form: QueryForm, offset: u64, line: u64) -> io::Result<()> {
         let mut file = std::mem::take(&mut self.line);
         let most = topics::MOST_BYTES as u64;
-        (&mut self.stream).take(most).read_to_end(&mut file)?;
-        let read = match file.len() as u64 > most {
-            true => vec![Err((0, format!("a file of topics has at most {most} bytes")))],
-            false => topics(&file, &self.fields),
+        if !self.whole {
+            self.rest().take(most).read_to_end(&mut file)?;
+        }
+        let read: Vec<(usize, Result<objects::ReadObject, String>)> = match form {
+            _ if file.len() as u64 > most => {
+                vec![(0, Err(format!("a file of topics or JSON has at most {most} bytes")))]
+            }
+            QueryForm::Topics => topics(&file, &self.reading.topic_fields)
+                .into_iter()
+                .map(|topic| match topic {
+                    Ok(topic) => {
+                        let query = Query::new(topic.name.unwrap_or_default(), topic.text);
+                        (topic.offset, Ok((query, Vec::new())))
+                    }
+                    Err((at, why)) => (at, Err(why)),
+                })
+                .collect(),
+            _ => objects::document(&String::from_utf8_lossy(&file), self.numbers),
         };
         let mut lines = line;
+        if let Err(error) = std::str::from_utf8(&file) {
+            let before = memchr::memchr_iter(b'\n', &file[..error.valid_up_to()]).count() as u64;
+            self.remarks.once(Remark::NotUtf8, not_utf8(line + before));
+        }
         let mut counted = 0;
-        for topic in read {
+        for (at, read) in read {
             self.numbers += 1;
             let number = self.numbers;
-            self.topics.push_back(match topic {
-                Ok(topic) => Ok(Query::new(topic.name.unwrap_or(number.to_string()), topic.text)),
-                Err((at, why)) => {
-                    lines += memchr::memchr_iter(b'\n', &file[counted..at]).count() as u64;
-                    counted = at;
-                    let offset = offset + at as u64;
-                    let why = why.into();
-                    Err(Refused { line: lines, offset, number, why })
-                }
-            });
+            // Where bytes are no UTF-8, offsets are those of the text that was made of them.
+            let at = at.clamp(counted, file.len().max(counted));
+            lines += memchr::memchr_iter(b'\n', &file[counted..at]).count() as u64;
+            counted = at;
+            let read = self.known(read);
+            let read = read.map(|query| Query { qid: named(&query.qid, number), ..query });
+            let offset = offset + at as u64;
+            let refused = |why: String| Refused { line: lines, offset, number, why: why.into() };
+            self.ready.push_back(read.map_err(refused));
+        }
+        Ok(())
+    }
+
+    /// Looks at a query before it is given out.
+    fn remark(&mut self, query: &Query) -> io::Result<()> {
+        if let Some(form) = self.guessed.take().filter(|_| !self.reading.quiet) {
+            let Query { qid, text, .. } = query;
+            let text = format!(
+                "the file of queries: every line is {form}, and is read so; the first is the query \
+                 {qid} with the words `{text}`"
+            );
+            self.remarks.always(text);
+        }
+        let of_words = self.are_words && unmarked(&query.text).is_none();
+        if of_words
+            && self.remarks.wants(Remark::Operator)
+            && let Some(found) = operator(&query.text)
+        {
+            let text = format!(
+                "query {}: `{found}` is no operator here; the words of a query are searched for, \
+                 nothing else",
+                query.qid
+            );
+            self.remarks.once(Remark::Operator, text);
+        }
+        let unique = self.reading.unique;
+        if (unique || self.remarks.wants(Remark::Twice))
+            && !self.names.is_new(&query.qid, KEPT_NAMES)
+        {
+            let twice = RepeatedName(query.qid.clone());
+            if unique {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, twice));
+            }
+            self.remarks.once(Remark::Twice, twice.to_string());
         }
         Ok(())
     }
 }
 
-fn parse_blank(line: &str) -> Result<Option<Query>, String> {
-    match line.trim().split_once(char::is_whitespace) {
-        Some((qid, text)) => Ok(Some(Query::new(qid, text.trim_start()))),
-        None if line.trim().is_empty() => Ok(None),
-        None => Err("a line is `qid text` here, as the lines before it".into()),
-    }
+fn not_utf8(line: u64) -> String {
+    format!(
+        "line {line} of the queries has bytes that are no UTF-8, which match no word: its character \
+         set has to be named"
+    )
 }
 
-/// An operator of other engines in a query, which has no meaning here: a phrase in quotes, `+word`,
-/// `-word`, or `field:word`.
-pub fn operator(text: &str) -> Option<&str> {
-    if let Some((_, quoted)) = text.split_once('"')
-        && let Some(end) = quoted.find('"')
-        && end > 0
-    {
-        let start = text.len() - quoted.len() - 1;
-        return text.get(start..start + end + 2);
-    }
-    text.split_whitespace().find(|word| {
-        let signed = word.strip_prefix(['+', '-']);
-        let field = word.split_once(':').filter(|(name, value)| {
-            let plain = name.starts_with(|c: char| c.is_ascii_alphabetic())
-                && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-            // An address is no field.
-            plain && value.starts_with(char::is_alphanumeric)
-        });
-        signed.is_some_and(|word| word.starts_with(char::is_alphabetic)) || field.is_some()
-    })
-}
-
-/// Whether all lines of a file, at least two, are `qid text` with blanks between the two: each
-/// begins with a unique word that has a digit, and no line has a tab.
-pub(crate) fn blank_after_qid(stream: impl Read) -> io::Result<bool> {
-    let mut stream = BufReader::with_capacity(1 << 16, stream);
-    let mut line = Vec::new();
-    let mut names = HashSet::new();
-    let mut lines = 0;
-    loop {
-        line.clear();
-        if (&mut stream).take(MOST_LINE_BYTES as u64).read_until(b'\n', &mut line)? == 0 {
-            return Ok(lines > 1);
-        }
-        let text = line.strip_prefix(b"\xef\xbb\xbf".as_slice()).unwrap_or(&line).trim_ascii();
-        if text.is_empty() {
-            continue;
-        }
-        let name = text.split(u8::is_ascii_whitespace).next().unwrap_or_default();
-        let named = name.len() < text.len() && name.iter().any(u8::is_ascii_digit);
-        let object = text.starts_with(b"{") || text.starts_with(b"<");
-        // In a long file the first names are enough to tell.
-        let repeated = names.len() < 1 << 16 && !names.insert(name.to_vec());
-        if !named || object || text.contains(&b'\t') || repeated {
-            return Ok(false);
-        }
-        lines += 1;
-    }
+/// Whether a line begins with a tag, as `<top>`; `<3` is text.
+fn is_markup(text: &[u8]) -> bool {
+    let begins = |byte: &u8| byte.is_ascii_alphabetic() || b"/!?".contains(byte);
+    text.strip_prefix(b"<").is_some_and(|tag| tag.first().is_some_and(begins))
 }
 
 /// Skips the rest of a line in little memory; returns its bytes.
-fn skip_line(stream: &mut impl BufRead) -> io::Result<u64> {
+fn skip_line(stream: &mut impl BufRead, end: u8) -> io::Result<u64> {
     let mut skipped = 0;
     loop {
         let room = match stream.fill_buf() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             room => room?,
         };
-        let end = room.iter().position(|&byte| byte == b'\n');
-        let bytes = end.map_or(room.len(), |end| end + 1);
-        let ends = end.is_some() || room.is_empty();
+        let found = memchr::memchr(end, room);
+        let bytes = found.map_or(room.len(), |end| end + 1);
+        let ends = found.is_some() || room.is_empty();
         stream.consume(bytes);
         skipped += bytes as u64;
         if ends {
@@ -392,7 +438,13 @@ impl<R: Read> Iterator for Lines<R> {
         if self.ended {
             return None;
         }
-        let read = self.read().transpose();
+        let read = self.read().and_then(|read| {
+            if let Some(Ok(query)) = &read {
+                self.remark(query)?;
+            }
+            Ok(read)
+        });
+        let read = read.transpose();
         self.ended = !matches!(read, Some(Ok(_)));
         read
     }

@@ -1,7 +1,12 @@
 //! Reading of queries, in all their forms.
 
+pub(crate) mod asked;
 pub(crate) mod docids;
+pub(crate) mod forms;
 pub(crate) mod lines;
+mod objects;
+mod operators;
 pub(crate) mod refusals;
+mod remarks;
 pub(crate) mod topics;
 pub(crate) mod weighted;

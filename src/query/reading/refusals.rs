@@ -1,10 +1,28 @@
-//! The summary of refused lines.
+//! Lines that are no queries, and the summary of them.
 
-use super::lines::Refused;
 use crate::crew::lock;
 use std::sync::{Arc, Mutex};
 
-/// Their number and the message of the first.
+/// A line that is no query.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("line {line} of the queries (byte {offset}): {why}")]
+pub struct Refused {
+    /// From 1.
+    pub line: u64,
+    /// Its offset in the stream.
+    pub offset: u64,
+    /// Its number among the queries, from 1, by which it would be named.
+    pub number: u64,
+    /// What is wrong with it.
+    pub why: Arc<str>,
+}
+
+/// A name that two queries have, where each has to have its own.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("two queries have the name {0}, so that their answers cannot be told apart")]
+pub struct RepeatedName(pub(super) String);
+
+/// The number of refused lines and the message of the first.
 #[derive(Clone, Debug, Default)]
 pub struct Refusals(Arc<Mutex<(u64, Option<String>)>>);
 

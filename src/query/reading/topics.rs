@@ -12,17 +12,23 @@
 //!
 //! The text of a query is that of the chosen fields that it has; by default it is the title, or
 //! what comes nearest to one. Tags inside a field are dropped, references such as `&amp;` are read,
-//! and white space is one blank.
+//! what stands in CDATA is text as it is, and white space is one blank.
+//!
+//! Topics of CLEF may be in several languages: of `<EN-title>` or `<topic lang="en">`. Those of a
+//! file are asked in one.
 
 use crate::text::html::{HtmlText, Markup, attributes};
 use memchr::{memchr, memmem};
+use std::collections::BTreeSet;
 
 /// The greatest size of a file of topics.
 pub(crate) const MOST_BYTES: usize = 1 << 26;
 
 /// Fields for a query by default, the first that there is.
 const USUAL: [&str; 6] = ["title", "query", "text", "", "question", "desc"];
-const NAMES: [&str; 4] = ["num", "number", "id", "qid"];
+const NAMES: [&str; 5] = ["num", "number", "id", "qid", "identifier"];
+const CDATA: &[u8] = b"<![CDATA[";
+const CDATA_END: &[u8] = b"]]>";
 /// Labels that begin the text of a field in TREC's files and do not belong to it.
 const LABELS: [&str; 5] = ["Number:", "Topic:", "Title:", "Description:", "Narrative:"];
 
@@ -44,6 +50,8 @@ struct TopicTag {
     closes: bool,
     /// The topic's name in an attribute.
     topic: Option<String>,
+    /// The language that an attribute names, in lower case.
+    language: Option<String>,
     /// Its range in the file.
     start: usize,
     end: usize,
@@ -60,19 +68,24 @@ fn next_tag(bytes: &[u8], mut at: usize) -> Option<TopicTag> {
         let name: String = name.map(|&byte| byte.to_ascii_lowercase() as char).collect();
         if name.starts_with(|first: char| first.is_ascii_alphabetic()) {
             let mut topic = None;
+            let mut language = None;
             let end = attributes(bytes, name_at + name.len(), |key, value| {
                 let value = String::from_utf8_lossy(value).trim().to_string();
                 if NAMES.iter().any(|name| key.eq_ignore_ascii_case(name.as_bytes()))
                     && !value.is_empty()
                 {
                     topic.get_or_insert(value);
+                } else if [&b"lang"[..], b"xml:lang"].contains(&key) && !value.is_empty() {
+                    language.get_or_insert(value.to_ascii_lowercase());
                 }
             })?;
-            return Some(TopicTag { name, closes, topic, start, end });
+            return Some(TopicTag { name, closes, topic, language, start, end });
         }
         at = start + 1;
         if bytes[start..].starts_with(b"<!--") {
             at = start + memmem::find(&bytes[start..], b"-->")?;
+        } else if bytes[start..].starts_with(CDATA) {
+            at = start + memmem::find(&bytes[start..], CDATA_END)?;
         }
     }
 }
@@ -82,12 +95,14 @@ struct BegunTopic {
     /// The name of its element, which ends it.
     element: String,
     name: Option<String>,
+    language: Option<String>,
     fields: Vec<(String, String)>,
 }
 
 impl BegunTopic {
     fn new(tag: TopicTag) -> Self {
-        Self { offset: tag.start, element: tag.name, name: tag.topic, fields: Vec::new() }
+        let TopicTag { name: element, topic: name, language, start: offset, .. } = tag;
+        Self { offset, element, name, language, fields: Vec::new() }
     }
 
     fn add(&mut self, field: &str, text: &str) {
@@ -106,14 +121,37 @@ impl BegunTopic {
     }
 
     fn text(&self, chosen: &[String]) -> String {
-        let of = |field: &str| self.fields.iter().find(|(name, _)| name == field);
+        let all = || self.fields.iter();
+        let is = |name: &str, field: &str| {
+            name == field || in_language(name).is_some_and(|(_, bare)| bare == field)
+        };
         if chosen.is_empty() {
-            let first = USUAL.iter().find_map(|field| of(field));
+            let first = USUAL.iter().find_map(|field| all().find(|(name, _)| is(name, field)));
             return first.map(|(_, text)| text.clone()).unwrap_or_default();
         }
+        // The title of a topic in English is its `en-title`.
+        let of = |field: &str| {
+            let bare = in_language(field).filter(|(of, _)| self.language.as_deref() == Some(of));
+            all().find(|(name, _)| is(name, field) || bare.is_some_and(|(_, bare)| bare == name))
+        };
         let texts: Vec<&str> =
             chosen.iter().filter_map(|field| of(field)).map(|(_, text)| &**text).collect();
         texts.join(" ")
+    }
+
+    /// The languages that it is in.
+    fn languages(&self) -> impl Iterator<Item = &str> {
+        let of_fields = self.fields.iter().filter_map(|(name, _)| Some(in_language(name)?.0));
+        self.language.as_deref().into_iter().chain(of_fields)
+    }
+
+    /// Whether fields of other languages alone are asked for.
+    fn is_left_out(&self, chosen: &[String]) -> bool {
+        let other = |field: &String| {
+            in_language(field)
+                .is_some_and(|(of, _)| self.language.as_deref().is_some_and(|is| is != of))
+        };
+        !chosen.is_empty() && chosen.iter().all(other)
     }
 
     fn end(&self, fields: &[String]) -> Result<ReadTopic, (usize, String)> {
@@ -136,9 +174,25 @@ impl BegunTopic {
 pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<ReadTopic, (usize, String)>> {
     let mut html = HtmlText::new();
     let mut plain = |from: usize, to: usize| {
-        let text = html.text(&file[from..to], Markup::Sgml { hidden: &[] }, Some(b"utf-8"));
-        String::from_utf8_lossy(text).split_whitespace().collect::<Vec<_>>().join(" ")
+        let mut rest = &file[from..to];
+        let mut all = String::new();
+        while !rest.is_empty() {
+            let begin = memmem::find(rest, CDATA).unwrap_or(rest.len());
+            let text = html.text(&rest[..begin], Markup::Sgml { hidden: &[] }, Some(b"utf-8"));
+            all += &String::from_utf8_lossy(text);
+            let section = rest[begin..].strip_prefix(CDATA).unwrap_or_default();
+            let end = memmem::find(section, CDATA_END).unwrap_or(section.len());
+            all += &String::from_utf8_lossy(&section[..end]);
+            rest = section.get(end + CDATA_END.len()..).unwrap_or_default();
+        }
+        all.split_whitespace().collect::<Vec<_>>().join(" ")
     };
+    // Queries beside topics are those of a session, which somebody else asked.
+    let mut tags = 0;
+    let has_topics =
+        std::iter::from_fn(|| next_tag(file, tags).inspect(|tag| tags = tag.start + 1))
+            .any(|tag| !tag.closes && is_topic(&tag.name));
+    let mut languages = BTreeSet::new();
     let mut read = Vec::new();
     let mut topic: Option<BegunTopic> = None;
     // The field of the current text, and the start of this text.
@@ -147,11 +201,11 @@ pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<ReadTopic, (u
     let mut at = 0;
     while let Some(tag) = next_tag(file, at) {
         let begins = !tag.closes;
-        let is_topic = ["top", "topic"].contains(&&*tag.name);
+        let is_topic = is_topic(&tag.name);
         // In a text that is not of XML it may be no tag at all.
         at = tag.start + 1;
         let Some(begun) = &mut topic else {
-            if begins && (is_topic || tag.name == "query") {
+            if begins && (is_topic || !has_topics && tag.name == "query") {
                 field = String::new();
                 from = tag.end;
                 at = tag.end;
@@ -162,7 +216,9 @@ pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<ReadTopic, (u
         let ends = tag.closes && tag.name == begun.element;
         if ends || begins && is_topic {
             begun.add(&field, &plain(from, tag.start));
-            read.push(match ends {
+            languages.extend(begun.languages().map(str::to_string));
+            let left_out = begun.is_left_out(fields);
+            let found = match ends {
                 true => begun.end(fields),
                 false => {
                     let next = tag.start;
@@ -171,7 +227,10 @@ pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<ReadTopic, (u
                     );
                     Err((begun.offset, why))
                 }
-            });
+            };
+            if !left_out {
+                read.push(found);
+            }
             field = String::new();
             from = tag.end;
             at = tag.end;
@@ -187,14 +246,42 @@ pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<ReadTopic, (u
         let why = "a topic begins here that has no end tag: the file is cut short";
         read.push(Err((begun.offset, why.into())));
     }
+    let names_one = fields.iter().any(|field| in_language(field).is_some());
+    if languages.len() > 1 && !names_one {
+        let all: Vec<String> = languages.into_iter().collect();
+        let why = format!(
+            "these topics are in several languages ({}): say in which, by a field such as {}-title",
+            all.join(", "),
+            all[0]
+        );
+        return vec![Err((0, why))];
+    }
     if read.is_empty() {
         read.push(Err((0, NONE.into())));
     }
     read
 }
 
+fn is_topic(element: &str) -> bool {
+    ["top", "topic"].contains(&element)
+}
+
+/// The language and the field that the name of a field has, as `en-title` has.
+fn in_language(field: &str) -> Option<(&str, &str)> {
+    let (language, field) = field.split_once('-')?;
+    let is = language.len() == 2 && language.bytes().all(|byte| byte.is_ascii_lowercase());
+    (is && is_usual(field)).then_some((language, field))
+}
+
 /// Whether an element is a field of a topic; others are markup inside one.
 fn is_field(name: &str, chosen: &[String]) -> bool {
+    is_usual(name)
+        || NAMES.contains(&name)
+        || in_language(name).is_some()
+        || chosen.iter().any(|field| field == name)
+}
+
+fn is_usual(name: &str) -> bool {
     const OTHERS: [&str; 10] = [
         "narr",
         "narrative",
@@ -207,10 +294,7 @@ fn is_field(name: &str, chosen: &[String]) -> bool {
         "dom",
         "smry",
     ];
-    USUAL.contains(&name)
-        || NAMES.contains(&name)
-        || OTHERS.contains(&name)
-        || chosen.iter().any(|field| field == name)
+    USUAL.contains(&name) || OTHERS.contains(&name)
 }
 
 #[cfg(test)]
@@ -270,6 +354,53 @@ mod tests {
         assert_eq!(read(indri, &[]), [topic("9", "a b")]);
         let nameless = "<topic><title>x</title></topic>";
         assert_eq!(read(nameless, &[]), [(None, "x".to_string())]);
+    }
+
+    #[test]
+    fn topics_of_clef_are_in_one_language() {
+        let new = "<?xml version='1.0'?><topics><topic lang=\"en\"><identifier>10.2452/451-AH</identifier>\
+            <title>dark matter</title><description>d</description></topic></topics>";
+        assert_eq!(read(new, &[]), [topic("10.2452/451-AH", "dark matter")]);
+        let old =
+            "<top lang=\"EN\"><num>C041</num>\n<EN-title> dark </EN-title>\n<EN-desc> more\n</top>";
+        assert_eq!(read(old, &[]), [topic("C041", "dark")]);
+        assert_eq!(read(old, &["en-desc", "en-title"]), [topic("C041", "more dark")]);
+        assert_eq!(read(old, &["desc"]), [topic("C041", "more")]);
+        let both = "<top><num>C1<EN-title>dark<DE-title>dunkel</top>\
+            <top><num>C2<EN-title>x<DE-title>y</top>";
+        let by_attribute = "<topic lang='de'><id>C1</id><title>dunkel</title></topic>\
+            <topic lang='en'><id>C1</id><title>dark</title></topic>\
+            <topic lang='en'><id>C2</id><title>x</title></topic>";
+        for file in [both, by_attribute] {
+            let refused = topics(file.as_bytes(), &["title".into()]);
+            let [Err((0, why))] = &refused[..] else { panic!("{refused:?}") };
+            assert!(why.contains("several languages (de, en)"), "{why}");
+            assert_eq!(topics(file.as_bytes(), &[]), refused);
+            assert_eq!(read(file, &["en-title"]), [topic("C1", "dark"), topic("C2", "x")]);
+        }
+        // Only what stands before a known field is a language.
+        let other = "<topic number='1'><title>a</title><re-query>b</re-query><ab-stract>c</ab-stract></topic>";
+        assert_eq!(read(other, &["title"]), [topic("1", "a")]);
+    }
+
+    #[test]
+    fn sections_of_cdata_are_text() {
+        let text = |title: &str| {
+            let file = format!("<topic number='1'><title>{title}</title></topic>");
+            read(&file, &[]).remove(0).1
+        };
+        assert_eq!(text("<![CDATA[dark & matter <x>]]>"), "dark & matter <x>");
+        assert_eq!(
+            text("a &amp; <![CDATA[b &amp; </topic>]]> c<![CDATA[d]]>"),
+            "a & b &amp; </topic> cd"
+        );
+    }
+
+    #[test]
+    fn queries_of_sessions_are_no_topics() {
+        let file = "<session num='1'><topic num='7'><desc>dark matter</desc></topic>\
+            <interaction num='1'><query>family tree</query></interaction></session>";
+        assert_eq!(read(file, &[]), [topic("7", "dark matter")]);
     }
 
     #[test]

@@ -1,12 +1,69 @@
-//! Queries with weighted terms, for an index of learned vectors: terms with blanks between them,
-//! which are not analysed, each with `^` and its weight, 1 if it is left out. Weights of a repeated
-//! term are added up.
+//! Queries with weighted terms, for an index of learned vectors or behind a [mark](MARK): terms of
+//! the index with blanks between them, which are not analysed, each with `^` and its weight, 1 if
+//! it is left out. Weights of a repeated term are added up.
 
+use crate::query::snapshot::Snapshot;
+use serde::{Serialize, Serializer};
 use std::fmt::Write;
+
+/// A text that begins with this word is terms with weights, for any index. It is that of PyTerrier,
+/// and goes wherever a text goes.
+const MARK: &str = "applypipeline:off";
+
+/// A text as terms with weights.
+pub(crate) fn marked(terms: &str) -> String {
+    match unmarked(terms) {
+        Some(_) => terms.to_string(),
+        None => format!("{MARK} {terms}"),
+    }
+}
+
+/// The terms of a text that has the mark.
+pub(crate) fn unmarked(text: &str) -> Option<&str> {
+    let rest = text.trim_start().strip_prefix(MARK)?;
+    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim_start())
+}
+
+/// Terms with their weights by first appearance, as an object.
+pub(crate) struct QueryVector(Vec<(String, f64)>);
+
+impl QueryVector {
+    pub(crate) fn of(text: &str) -> Self {
+        let mut terms: Vec<(String, f64)> = Vec::new();
+        for_each_term(text, |term, weight| {
+            match terms.iter_mut().find(|(known, _)| known == term) {
+                Some((_, sum)) => *sum += weight,
+                None => terms.push((term.to_string(), weight)),
+            }
+        });
+        Self(terms)
+    }
+}
+
+impl Serialize for QueryVector {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(term, weight)| (term, weight)))
+    }
+}
+
+/// Calls `each` with every term of a query and its weight, or 1 for each time that a term occurs.
+pub(crate) fn terms_of_query(snapshot: &Snapshot, text: &str, mut each: impl FnMut(&str, f64)) {
+    match (unmarked(text), snapshot.has_given_terms()) {
+        (Some(terms), true) => {
+            // Scores of such an index were always added up in this order.
+            let mut words: Vec<&str> = terms.split_whitespace().collect();
+            words.sort_by_key(|word| word.rsplit_once('^').map_or(*word, |(term, _)| term));
+            words.into_iter().for_each(|word| for_each_term(word, &mut each));
+        }
+        (Some(terms), false) => for_each_term(terms, each),
+        (None, true) => for_each_term(text, each),
+        (None, false) => snapshot.analysis().terms(text.as_bytes(), |term| each(term, 1.0)),
+    }
+}
 
 /// Calls `each` with every term of a query and its weight, which is above 0. If no valid weight
 /// follows the last `^`, all belongs to the term.
-pub(crate) fn for_each_term(text: &str, mut each: impl FnMut(&str, f64)) {
+fn for_each_term(text: &str, mut each: impl FnMut(&str, f64)) {
     for word in text.split_whitespace() {
         let weighted = word.rsplit_once('^').and_then(|(term, weight)| {
             let weight: f64 = weight.parse().ok()?;

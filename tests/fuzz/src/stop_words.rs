@@ -12,7 +12,8 @@ static FILE: LazyLock<PathBuf> = LazyLock::new(|| crate::fuzzing::folder().join(
 /// What is asked of an input.
 pub fn stop_words(data: &[u8]) {
     std::fs::write(&*FILE, data).expect("the folder can be written");
-    match Analysis::of(Tokenizer::Words, None, Some(&FILE)).map(|of| of.stop_words) {
+    let read = |path: &std::path::Path| std::fs::read(path);
+    match Analysis::of(Tokenizer::Words, None, Some(&FILE), read).map(|of| of.stop_words) {
         Ok(words) => {
             assert!(words.words().is_sorted_by(|a, b| a < b));
             assert!(words.words().all(|word| words.contains(word)));

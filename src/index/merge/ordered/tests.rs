@@ -9,7 +9,7 @@ use crate::index::generations::manifest::Manifest;
 use crate::index::inspect::check::check;
 use crate::index::merge::{Merged, Merging, RanksFound, Recode, merge_index};
 use crate::index::order::DocumentOrder;
-use crate::index::ranks::RankCounts;
+use crate::index::ranks::{RankCounts, RanksFile};
 use crate::index::scores::{RunScores, ranks_of};
 use crate::index::testing::{Collection, build, collection, rank, with_deletions};
 use crate::score::bm25::Bm25;
@@ -56,6 +56,10 @@ fn contents(index: &Path, vocabulary: &Collection) -> Vec<(String, BTreeMap<Stri
         }
     }
     found
+}
+
+fn ranks_file(path: &Path) -> RanksFile {
+    RanksFile { path: path.to_path_buf(), text: |file| Ok(Box::new(file)) }
 }
 
 proptest! {
@@ -148,7 +152,7 @@ fn an_order_is_kept_as_long_as_it_is_true() {
     let file = folder.path().join("ranks.tsv");
     let lines: String = (1..200).map(|docid| format!("doc-{docid}\t{docid}\n")).collect();
     std::fs::write(&file, lines + "doc-900\t3\n").unwrap();
-    let recode = Recode { ranks: Some(file.clone()), ..ordered(global(0.5)) };
+    let recode = Recode { ranks: Some(ranks_file(&file)), ..ordered(global(0.5)) };
     let merged = merge(index, recode, 2).unwrap();
     let Merged::Runs { runs: 2, manifest, ranks } = merged else { panic!("{merged:?}") };
     let counts = RankCounts { found: 199, missing: 1, strangers: 1 };
@@ -168,7 +172,8 @@ fn an_order_is_kept_as_long_as_it_is_true() {
     };
     assert_eq!(manifest.order.as_ref(), Some(&first));
     check(index).unwrap();
-    let merged = merge(index, Recode { ranks: Some(file), ..Recode::default() }, 1).unwrap();
+    let merged =
+        merge(index, Recode { ranks: Some(ranks_file(&file)), ..Recode::default() }, 1).unwrap();
     let Merged::Runs { manifest, .. } = merged else { panic!("{merged:?}") };
     assert_eq!(manifest.order, None);
     let live = current(index).unwrap().unwrap();

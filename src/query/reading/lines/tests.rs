@@ -1,7 +1,9 @@
 use super::*;
+use crate::query::wanted::{Algorithm, Mode, Wanted};
 
 fn parse(line: &str) -> Option<Query> {
-    Query::parse(line, 7).unwrap()
+    let line = line.trim_end_matches(['\r', '\n']);
+    (!line.trim().is_empty()).then(|| objects::line(line, 7).unwrap().0)
 }
 
 #[test]
@@ -24,11 +26,11 @@ fn objects_say_what_they_want() {
     assert_eq!(query, Query::new("7", "a b"));
     assert_eq!(query.wanted(&usual), usual);
     let query = parse(
-        "{\"qid\":\" x \",\"query\":\"\\u00e9\",\"k\":0,\"mode\":\"and-or\",\"algorithm\":\"bmw\"}",
+        "{\"qid\":\" x \",\"query\":\"\\u00e9\",\"k\":1,\"mode\":\"and-or\",\"algorithm\":\"bmw\"}",
     )
     .unwrap();
     assert_eq!((&*query.qid, &*query.text), ("x", "\u{e9}"));
-    let wanted = Wanted { k: 0, mode: Mode::AndOr, algorithm: Algorithm::Bmw };
+    let wanted = Wanted { k: 1, mode: Mode::AndOr, algorithm: Algorithm::Bmw };
     assert_eq!(query.wanted(&usual), wanted);
     assert_eq!(parse("{\"qid\": -4, \"query\": \"\"}").unwrap(), Query::new("-4", ""));
     assert_eq!(parse("{\"qid\": \"\", \"query\": \"\"}").unwrap(), Query::new("7", ""));
@@ -41,11 +43,18 @@ fn objects_say_what_they_want() {
         "{\"query\": \"a\", \"k\": 1.5}",
         "{\"query\": \"a\", \"mode\": \"xor\"}",
         "{\"query\": \"a\", \"algorithm\": \"\"}",
-        "{\"query\": \"a\", \"depth\": 4}",
+        "{\"query\": \"a\", \"k\": 0}",
+        "{\"query\": \"a\", \"k\": \"5\"}",
+        "{\"Query\": \"a\"}",
+        "{\"query\": \"a\", \"K\": 5}",
+        "{\"query\": \"a\", \"query\": \"b\"}",
+        "{\"query\": null}",
+        "{\"qid\": [1], \"query\": \"a\"}",
+        "{\"vector\": {\"a\": 1, \"a\": 2}}",
         "{\"query\": \"a\"} b",
         "{\"query\": \"a\"}\t{\"query\": \"a\"}",
     ] {
-        Query::parse(wrong, 7).expect_err(wrong);
+        objects::line(wrong, 7).expect_err(wrong);
     }
 }
 
