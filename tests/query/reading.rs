@@ -133,7 +133,7 @@ fn files_of_json_are_queries_and_never_words() {
         .expect_status(1)
         .says("has neither query, text, question, title nor vector");
     of.pipe(foreign, &[]).expect_status(1).says("behind an object that has all queries");
-    of.file("[3, {\"query\": \"x\"}]", &[]).expect_status(1).says("neither an object nor a text");
+    of.file("[{\"query\": \"x\"}, 3]", &[]).expect_status(1).says("neither an object nor a text");
 }
 
 #[test]

@@ -105,6 +105,7 @@ fn a_reader_that_goes_ends_the_job_quietly() {
         writing.join().unwrap();
         let mut stderr = String::new();
         child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
-        assert_eq!(stderr, "");
+        // Some of the words are operators elsewhere.
+        assert!(stderr.lines().all(|line| line.contains("is no operator here")), "{stderr}");
     }
 }
