@@ -16,6 +16,9 @@ FUZZ_SCRATCH ?= $(if $(wildcard /dev/shm),/dev/shm,.)
 check:
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	for features in "" gpu rebuild; do \
+		cargo clippy -p millrace-ir --lib --locked --no-default-features --features "$$features" -- -D warnings || exit 1; \
+	done
 	cargo clippy -p millrace-ir -p experiments --all-targets --locked --features millrace-ir/stages,experiments/stages -- -D warnings
 	@if cargo nextest --version >/dev/null 2>&1; then \
 		echo "cargo nextest run --workspace && cargo test --doc"; \

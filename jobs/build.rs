@@ -6,7 +6,7 @@ use crate::cli::index_args::IndexArgs;
 use crate::cli::order_args::OrderArgs;
 use crate::cli::{progress, report, signals};
 use millrace::inside::build::PreparedBuild;
-use millrace::inside::dataflow::{InputRefused, TogetherError};
+use millrace::inside::dataflow::InputRefused;
 use millrace::inside::gpu::Gpus;
 use millrace::inside::index::summary;
 use millrace::inside::input::{Fields, Format, InputError, TextEncoding, Unknown};
@@ -226,8 +226,6 @@ pub(crate) fn explain(error: BuildError) -> anyhow::Error {
         BuildError::NoText { .. } => {
             anyhow::Error::from(error).context("give --format, or --text-field (and --id-field)")
         }
-        // The exit status depends on what ended the job.
-        BuildError::Together(TogetherError::Job(error)) => error.into(),
         error => error.into(),
     }
 }

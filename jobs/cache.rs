@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let texts: Vec<(&str, u32)> = times.into_iter().collect();
     let demand = Demand::of_log(&snapshot, &texts, args.k.get() as usize, workers)?;
     ensure!(demand.queries > 0, "no query of the log has a document with all its terms");
-    let plan = demand.plan(of, (args.cache, lambda), args.k, args.memory);
+    let plan = demand.plan(of, args.cache, lambda, args.k, args.memory);
     plan.write(snapshot.generation().path())?;
     let seconds = start.elapsed().as_secs_f64();
     let lists = plan.cached.lists().len();

@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let machine = Hardware { threads: cores, devices: devices.number() };
     let deadline = place.deadline().as_secs_f64();
     let arrivals = || Poisson::new(7, 1.0).take(STREAM).collect();
-    let choice = choose(&measured, &model, (deadline, machine), arrivals);
+    let choice = choose(&measured, &model, deadline, machine, arrivals);
     model.choice = Some(choice);
     let errors = model.errors;
     let alone = model.alone;

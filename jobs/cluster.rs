@@ -4,12 +4,15 @@ use crate::cli::args::Workers;
 use millrace::Control;
 use millrace::inside::cluster::{Hosts, PeerOutcome, SealedLine};
 pub(crate) use millrace::inside::dataflow::{Cluster, SharedSetting};
-use millrace::inside::dataflow::{Meeting, TogetherError, outcome_of};
+use millrace::inside::dataflow::{Meeting, outcome_of};
 use std::sync::Arc;
 
-fn meeting(
-    (hosts, workers): (Hosts, &Workers),
-    (job, data): (&'static str, bool),
+/// Where the processes of a job meet; `data` lines are made if the job asks for them.
+pub(crate) fn meeting(
+    hosts: Hosts,
+    workers: &Workers,
+    job: &'static str,
+    data: bool,
 ) -> anyhow::Result<Meeting> {
     Ok(Meeting { hosts, wait: workers.wait(), job, data, secret: workers.secret()? })
 }
@@ -18,15 +21,13 @@ fn meeting(
 /// lines, if the job asked for them; those that it leaves are closed after that, for the others
 /// would report a closed line as the reason.
 pub(crate) fn together<T>(
-    who: (Hosts, &Workers),
-    what: (&'static str, bool),
+    meeting: Meeting,
     control: &Arc<Control>,
     work: impl FnOnce(&Cluster, &mut Vec<Option<SealedLine>>) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let (cluster, mut lines) = meeting(who, what)?.join(control).map_err(plain)?;
+    let (cluster, mut lines) = meeting.join(control)?;
     let done = work(&cluster, &mut lines).map_err(|error| {
         // The control's failure comes before what followed from it.
-        let error = error.downcast().map_or_else(|error| error, plain);
         control.take_failure().map_or(error, anyhow::Error::from)
     });
     let outcome = match &done {
@@ -43,22 +44,13 @@ pub(crate) fn together<T>(
 /// Tells the other processes, as far as they come soon, that this one cannot take part; returns
 /// why.
 pub(crate) fn refuse(
-    who: (Hosts, &Workers),
-    what: (&'static str, bool),
+    meeting: anyhow::Result<Meeting>,
     control: &Arc<Control>,
     error: anyhow::Error,
 ) -> anyhow::Error {
     // Without the secret no process listens.
-    if let Ok(meeting) = meeting(who, what) {
+    if let Ok(meeting) = meeting {
         meeting.refuse(control, format!("{error:#}"));
     }
     error
-}
-
-/// An error that ended the job decides the exit status.
-fn plain(error: TogetherError) -> anyhow::Error {
-    match error {
-        TogetherError::Job(error) => error.into(),
-        error => error.into(),
-    }
 }

@@ -17,7 +17,7 @@ use self::ranking::RankingArgs;
 use crate::Usage;
 use crate::cli::args::Workers;
 use crate::cli::{report, signals};
-use crate::cluster::{SharedSetting, refuse, together};
+use crate::cluster::{SharedSetting, meeting, refuse, together};
 use millrace::inside::cluster::Hosts;
 use millrace::inside::dataflow::{AnsweredBy, Hooks, Mover};
 use millrace::inside::gpu::{ChosenMethod, Counts, CpuWork, Devices, without_devices};
@@ -169,7 +169,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         };
         let options = args.options(workers, model, &refused, devices.is_some());
         if let Some(devices) = devices {
-            run_on(args, (devices, snapshot), queries, (options, measured), &control)?;
+            run_on(args, devices, snapshot, queries, options, measured, &control)?;
             return end(&refused);
         }
         let (service, asker) = QueryService::new(snapshot.clone(), options);
@@ -180,7 +180,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         signals::watch(&control, Some(Duration::from_secs(1)))?;
         asker.ask_in_background(queries)?;
         let report = service.with_control(control).run(args.answers(measured))?;
-        totals(args, &report, (AnsweredBy::default(), measured))?;
+        totals(args, &report, AnsweredBy::default(), measured)?;
         return end(&refused);
     };
     signals::watch(&control, Some(Duration::from_secs(3)))?;
@@ -192,11 +192,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         ShardedManifest::live_for(&args.ranking.index, hosts.processes())?;
         Ok(Some(args.open_queries()?))
     };
+    let meeting = meeting(hosts.clone(), &args.workers, "query", true);
     let queries = match early() {
         Ok(queries) => queries,
-        Err(error) => return Err(refuse((hosts, &args.workers), ("query", true), &control, error)),
+        Err(error) => return Err(refuse(meeting, &control, error)),
     };
-    together((hosts.clone(), &args.workers), ("query", true), &control, |cluster, sockets| {
+    together(meeting?, &control, |cluster, sockets| {
         cluster.agree(&args.alike(workers))?;
         let (snapshot, shard) = args.ranking.open_shard(cluster)?;
         let options = args.options(workers, model, &refused, false);
@@ -206,17 +207,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
         let service = service.with_control(control.clone());
         let sockets = std::mem::take(sockets);
-        let report = service.run_with_others(args.answers(measured), (&hosts, sockets))?;
-        totals(args, &report, (AnsweredBy::default(), measured))
+        let report = service.run_with_others(args.answers(measured), &hosts, sockets)?;
+        totals(args, &report, AnsweredBy::default(), measured)
     })?;
     end(&refused)
 }
 
 fn run_on(
     args: &Args,
-    (devices, snapshot): (Devices, Arc<Snapshot>),
+    devices: Devices,
+    snapshot: Arc<Snapshot>,
     queries: impl Iterator<Item = <Queries as Iterator>::Item> + Send + 'static,
-    (options, measured): (QueryOptions, Option<&MeasuredAnswers>),
+    options: QueryOptions,
+    measured: Option<&MeasuredAnswers>,
     control: &Arc<Control>,
 ) -> anyhow::Result<()> {
     let mut by = AnsweredBy::default();
@@ -259,7 +262,7 @@ fn run_on(
     signals::watch(control, Some(Duration::from_secs(1)))?;
     asker.ask_in_background(queries)?;
     let report = service.with_control(control.clone()).run(args.answers(measured))?;
-    totals(args, &report, (by, measured))
+    totals(args, &report, by, measured)
 }
 
 /// The longest wait for workers to end what devices have under way before a new generation.
@@ -287,8 +290,8 @@ impl EngineMaker {
         let args = &self.args;
         let devices = &self.devices;
         let quiet = args.workers.common.quiet;
-        let told = (args.shed, quiet);
-        let scheduling = args.place.scheduling(devices, &args.ranking, told, &self.shares)?;
+        let scheduling =
+            args.place.scheduling(devices, &args.ranking, args.shed, quiet, &self.shares)?;
         let engines = gpus::open(devices, snapshot, wakers, quiet, &self.counts)?;
         let Some(scheduling) = scheduling else { return Ok(Arc::new(engines)) };
         Ok(Arc::new(devices.schedule(engines, scheduling, wakers)?))
@@ -449,7 +452,8 @@ impl Args {
 fn totals(
     args: &Args,
     report: &QueryReport,
-    (by, measured): (AnsweredBy, Option<&MeasuredAnswers>),
+    by: AnsweredBy,
+    measured: Option<&MeasuredAnswers>,
 ) -> anyhow::Result<()> {
     let index = args.ranking.index.display().to_string();
     if !args.workers.common.quiet {

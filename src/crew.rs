@@ -105,7 +105,7 @@ impl Crew {
             work(piece.expect("a piece is taken once"));
         };
         let work: &(dyn Fn(usize) + Sync) = &work;
-        let count: _ = pieces.len();
+        let count = pieces.len();
         // SAFETY: only the lifetime changes. All pieces are done before this function ends, and a
         // thread that finds all taken does not use the work.
         let work = unsafe {

@@ -2,8 +2,9 @@
 //! interface.
 
 pub mod build {
+    #[cfg(feature = "gpu")]
+    pub use crate::build::devices::usable_gpus;
     pub use crate::build::{
-        devices::usable_gpus,
         memory::peak_resident,
         options::{BuildProgress, Notes, OnProgress, Peers, Pipeline},
         rates::MeasuredRates,
@@ -27,17 +28,18 @@ pub mod codec {
 }
 
 pub mod dataflow {
+    #[cfg(feature = "gpu")]
+    pub use crate::dataflow::query::answered_by::AnsweredBy;
     pub use crate::dataflow::{
         build::decompress::InputRefused,
         control::{OperatorShare, OperatorTime},
         query::{
-            answered_by::AnsweredBy,
             context::Hooks,
             follower::{Followed, Follower},
             service::Mover,
         },
         timeline::Busy,
-        together::{Cluster, Meeting, SharedSetting, TogetherError, outcome_of},
+        together::{Cluster, Meeting, SharedSetting, outcome_of},
         workers::{self, keep_panic_messages},
     };
 }
@@ -75,6 +77,7 @@ pub mod fault {
 }
 
 pub mod gpu {
+    #[cfg(feature = "gpu")]
     pub use crate::gpu::{
         btree::{
             TreeTuning,
@@ -90,7 +93,7 @@ pub mod gpu {
         floor::{
             cache::ModuleCache,
             device::Device,
-            discover::{DeviceInfo, Gpus},
+            discover::DeviceInfo,
             error::{Geometry, GpuError},
             inventory::Inventory,
             machine::UnderWay,
@@ -130,6 +133,7 @@ pub mod gpu {
             longest_whole, of_plan,
         },
     };
+    pub use crate::settings::Gpus;
 }
 
 pub mod index {
@@ -189,6 +193,7 @@ pub mod input {
     };
 }
 
+#[cfg(feature = "program")]
 pub mod log {
     pub use crate::log::start;
 }
@@ -233,6 +238,7 @@ pub mod query {
     };
 }
 
+#[cfg(feature = "rebuild")]
 pub mod rebuild {
     pub use crate::rebuild::{
         daemon::Daemon, error::RebuildError, files::replace, history::read, job_file::JobFile,
@@ -240,6 +246,7 @@ pub mod rebuild {
     };
 }
 
+#[cfg(any(feature = "program", feature = "rebuild"))]
 pub mod report_page {
     pub use crate::report_page::page;
 }

@@ -35,6 +35,8 @@
 #![allow(rustdoc::private_intra_doc_links)]
 // Files of the interface warn about missing docs by themselves; items of `inside` need none.
 #![allow(missing_docs)]
+// Parts that a feature left out would use.
+#![cfg_attr(not(feature = "program"), allow(dead_code, unreachable_pub, unused_imports))]
 // Lengths are public where they are needed; `is_empty` is not.
 #![allow(clippy::len_without_is_empty)]
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
@@ -51,14 +53,18 @@ mod dataflow;
 mod dictionary;
 mod evaluate;
 mod fault;
+#[cfg(feature = "gpu")]
 mod gpu;
 mod index;
 mod input;
+#[cfg(feature = "program")]
 mod log;
 mod order;
 mod pages;
 mod query;
+#[cfg(feature = "rebuild")]
 mod rebuild;
+#[cfg(any(feature = "program", feature = "rebuild"))]
 mod report_page;
 mod schedule;
 mod score;

@@ -260,9 +260,15 @@ impl Sequencer {
         Ok(placement)
     }
 
-    /// The open run: its number, its first docid, its documents so far.
-    pub(crate) fn open_run(&self) -> (u32, u32, u32) {
-        (self.run, self.run_first, self.next - self.run_first)
+    /// The open run with its documents so far, as if it were closed now.
+    pub(crate) fn open_run(&self) -> PiecePlacement {
+        PiecePlacement {
+            run: self.run,
+            run_first: self.run_first,
+            first: 0,
+            run_documents: self.next - self.run_first,
+            closes: true,
+        }
     }
 }
 
@@ -324,8 +330,8 @@ mod tests {
             same.place(&counts(1, 0, 0..10_000)).unwrap();
             fresh.place(&counts(1, 0, i * 10_000..(i + 1) * 10_000)).unwrap();
         }
-        assert_eq!(same.open_run().0, 0);
-        assert!(fresh.open_run().0 >= 12, "{:?}", fresh.open_run());
+        assert_eq!(same.open_run().run, 0);
+        assert!(fresh.open_run().run >= 12, "{:?}", fresh.open_run());
     }
 
     proptest! {
@@ -355,7 +361,9 @@ mod tests {
                     run_first = next;
                 }
             }
-            prop_assert_eq!(s.open_run(), (run, run_first, next - run_first));
+            let open = s.open_run();
+            prop_assert_eq!((open.run, open.run_first), (run, run_first));
+            prop_assert_eq!(open.run_documents, next - run_first);
         }
 
         /// The sketch of a union does not depend on how its members were spread.

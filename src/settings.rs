@@ -3,6 +3,7 @@
 
 #![warn(missing_docs)]
 use std::fmt;
+use std::str::FromStr;
 
 /// A refused setting, by its name, such as `max-document`, or that and its value: `algorithm wang`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,3 +96,26 @@ impl fmt::Display for SettingError {
 }
 
 impl std::error::Error for SettingError {}
+
+/// The GPUs that a job may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gpus {
+    /// As many as can be used.
+    Auto,
+    /// No GPU.
+    None,
+    /// So many, or the job fails.
+    Number(u32),
+}
+
+impl FromStr for Gpus {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "auto" => Ok(Gpus::Auto),
+            "none" | "0" => Ok(Gpus::None),
+            n => n.parse().map(Gpus::Number).map_err(|_| "expected auto, none or a number"),
+        }
+    }
+}

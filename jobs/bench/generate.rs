@@ -178,7 +178,7 @@ pub(crate) fn run(args: &Args, report: Option<&Path>) -> anyhow::Result<()> {
     };
     let seconds = start.elapsed().as_secs_f64();
     write_beside(args, &model, layout.format, &written)?;
-    totals(args, &written, threads, (seconds, report))
+    totals(args, &written, threads, seconds, report)
 }
 
 fn write_beside(
@@ -239,7 +239,8 @@ fn totals(
     args: &Args,
     written: &Written,
     threads: usize,
-    (seconds, report): (f64, Option<&Path>),
+    seconds: f64,
+    report: Option<&Path>,
 ) -> anyhow::Result<()> {
     let documents: u64 = written.documents.iter().sum();
     let mb_per_s = written.text_bytes as f64 / 1e6 / seconds;

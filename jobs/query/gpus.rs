@@ -144,7 +144,8 @@ impl Where {
         &self,
         devices: &Devices,
         ranking: &RankingArgs,
-        (shed, quiet): (bool, bool),
+        shed: bool,
+        quiet: bool,
         shares: &Arc<ProcessorShares>,
     ) -> anyhow::Result<Option<Scheduling>> {
         if !self.is_hybrid() {

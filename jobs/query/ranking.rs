@@ -97,7 +97,9 @@ impl RankingArgs {
             cluster.hear_first::<ShardedManifest>()?
         };
         let scoring = self.scoring()?;
-        let place = (process, processes);
-        Ok(Shard::open(&self.index, &manifest, place, self.verify, scoring, &self.docids.0)?)
+        let docids = &self.docids.0;
+        let index = &self.index;
+        let verify = self.verify;
+        Ok(Shard::open(index, &manifest, process, processes, verify, scoring, docids)?)
     }
 }

@@ -4,7 +4,6 @@
 
 use super::guards::limit::Limit;
 use crate::dataflow::control::{Cause, JobError};
-use crate::dataflow::together::TogetherError;
 use crate::index::error::IndexError;
 use crate::input::error::InputError;
 use crate::settings::SettingError;
@@ -82,8 +81,6 @@ pub enum BuildError {
     /// The dataflow failed, or the build was told to end.
     #[error(transparent)]
     Job(#[from] JobError),
-    #[error(transparent)]
-    Together(#[from] TogetherError),
     /// Names cannot be kept until they are counted.
     #[error("counting duplicate names")]
     Names(#[source] Cause),
@@ -132,7 +129,7 @@ impl BuildError {
 
     pub(crate) fn job(&self) -> Option<&JobError> {
         match self {
-            Self::Job(error) | Self::Together(TogetherError::Job(error)) => Some(error),
+            Self::Job(error) => Some(error),
             _ => None,
         }
     }

@@ -11,6 +11,8 @@ use super::prepare::Ready;
 use super::progress::ProgressThread;
 use crate::crew::lock;
 use crate::dataflow::build::assemble;
+#[cfg(feature = "gpu")]
+use crate::dataflow::build::context::StartInverter;
 use crate::dataflow::build::context::{Build, BuildDone, BuildWiring, InputRead};
 use crate::dataflow::build::flow::Flow;
 use crate::dataflow::rebuild::scanned::InputScan;
@@ -19,7 +21,9 @@ use crate::dictionary::device::lines::AsLines;
 use crate::dictionary::device::text_buffers::TextBuffers;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::names::Duplicates;
+#[cfg(feature = "gpu")]
 use crate::gpu::invert::inverter::ParseLines;
+#[cfg(feature = "gpu")]
 use crate::gpu::invert::service::{InvertService, InvertSettings};
 use crate::index::format::VERSION;
 use crate::index::generations::manifest::{self, Manifest};
@@ -124,31 +128,30 @@ pub(super) fn dataflow_of(
     };
     let under_way = under_way as usize * workers;
     let own = options.pipeline.make_indexer.take();
-    let analysis = options.analysis.clone();
-    let run_limit = budget.run_limit;
-    let encodes = options.device_encodes();
     let notes = options.notes.clone();
-    let max_document = options.max_document;
     let make_indexer = own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, notes));
-    let given = options.pipeline.make_machine.take();
-    let machine = given.unwrap_or_else(|| gpus.make_machine(options.indexer));
     let texts = TextBuffers::for_device(under_way - pinned);
     // Where texts have all of their memory, what readers fill and what is rounded up has its part
     // of it: memory that goes back to the system is pinned again.
     let others = if indexing == Indexing::Texts { (under_way - pinned) / TEXTS_PART } else { 0 };
     let in_flow = under_way - pinned - others;
-    let buffers = texts.clone();
-    let folder = directory.clone();
-    let readings = plan.inputs.readings().to_vec();
     // The device has something to do, and the next batch is gathered.
     let batch_bytes = (under_way / 7).max(budget.piece_bytes()).min(options.pipeline.texts_at_once);
     let takes_lines = indexing == Indexing::Texts && which.wanted.is_none() && which.scan.is_none();
     let as_lines = takes_lines.then(Arc::<AsLines>::default);
-    let fails = as_lines.clone();
-    let wiring = BuildWiring {
-        writing: roles.writing(),
-        make_indexer,
-        start_inverter: Box::new(move |wake| {
+    #[cfg(feature = "gpu")]
+    let start_inverter: StartInverter = {
+        let given = options.pipeline.make_machine.take();
+        let machine = given.unwrap_or_else(|| gpus.make_machine(options.indexer));
+        let analysis = options.analysis.clone();
+        let run_limit = budget.run_limit;
+        let encodes = options.device_encodes();
+        let max_document = options.max_document;
+        let buffers = texts.clone();
+        let folder = directory.clone();
+        let readings = plan.inputs.readings().to_vec();
+        let fails = as_lines.clone();
+        Box::new(move |wake| {
             let machine = machine.clone();
             let analysis = analysis.clone();
             let buffers = buffers.clone();
@@ -163,12 +166,18 @@ pub(super) fn dataflow_of(
                     as_lines.has_failed();
                 }
                 let fields = &readings[usize::from(lines.reading)].fields;
-                parse_lines(text, lines, (max_document, fields), &texts)
+                parse_lines(text, lines, max_document, fields, &texts)
             });
             let how =
                 InvertSettings { analysis, threads, run_limit, encodes, buffers, folder, parse };
             Ok(InvertService::start(Box::new(move || (*machine)()), how, wake)?)
-        }),
+        })
+    };
+    let wiring = BuildWiring {
+        writing: roles.writing(),
+        make_indexer,
+        #[cfg(feature = "gpu")]
+        start_inverter,
         batch_bytes,
         indexing,
         parse_block: options.pipeline.parse_block,
@@ -223,9 +232,13 @@ fn finish(
 ) -> Result<Finished, BuildError> {
     let mut done = lock(&build.done);
     let indexers = std::mem::take(&mut done.indexers);
-    let inverted = done.inverted;
-    let scanned = done.scanned.take();
-    let rest = BuildDone { indexers, inverted, scanned, ..BuildDone::default() };
+    let rest = BuildDone {
+        indexers,
+        #[cfg(feature = "gpu")]
+        inverted: done.inverted,
+        scanned: done.scanned.take(),
+        ..BuildDone::default()
+    };
     let mut done = std::mem::replace(&mut *done, rest);
     let mut documents = done.documents.take().ok_or(BuildError::NoTable)?;
     for (reason, n) in &build.plan.passed.counts {
@@ -275,8 +288,10 @@ fn finish(
         let merging = Merging { memory_bytes: memory, threads, form, stop };
         let wish = options.order.as_ref();
         let ranks = options.ranks.as_deref();
-        let run = (runs.remove(0), std::mem::take(&mut files));
-        let ordered = merge::order_in_place(&build.directory, run, wish, ranks, &merging)?;
+        let run = runs.remove(0);
+        let files_of_run = std::mem::take(&mut files);
+        let ordered =
+            merge::order_in_place(&build.directory, run, files_of_run, wish, ranks, &merging)?;
         files = ordered.files;
         order = ordered.order;
         runs = vec![ordered.run];

@@ -7,8 +7,8 @@ use super::note::Note;
 use super::options::{BuildOptions, Input};
 use super::prepare::Ready;
 use crate::dataflow::control::JobError;
-use crate::gpu::floor::discover::Gpus;
 use crate::gpu::floor::error::GpuError;
+use crate::settings::Gpus;
 use crate::shown::chain;
 use std::fs;
 

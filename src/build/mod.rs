@@ -29,16 +29,22 @@
 
 #![warn(missing_docs)]
 
+#[cfg(feature = "gpu")]
 pub(crate) mod devices;
+#[cfg(not(feature = "gpu"))]
+#[path = "no_devices.rs"]
+mod devices;
 pub(crate) mod error;
 mod generation;
 pub(crate) mod guards;
 pub(crate) mod indexer;
+#[cfg(feature = "gpu")]
 mod lost;
 pub(crate) mod memory;
 mod names;
 pub(crate) mod note;
 pub(crate) mod options;
+#[cfg(feature = "rebuild")]
 mod part;
 mod place;
 mod placement;
@@ -53,6 +59,7 @@ pub(crate) use error::BuildError;
 pub(crate) use guards::Guards;
 pub(crate) use note::Note;
 pub(crate) use options::{BuildOptions, Input, Notes, Peers};
+#[cfg(feature = "rebuild")]
 pub(crate) use part::{build_part, links, scan};
 pub(crate) use report::BuildReport;
 pub(crate) use run::PreparedBuild;

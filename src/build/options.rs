@@ -9,7 +9,7 @@ use crate::cluster::hosts::Hosts;
 use crate::cluster::seal::Secret;
 use crate::dataflow::build::context::MakeIndexer;
 use crate::dataflow::control::{Cause, Control};
-use crate::gpu::floor::discover::Gpus;
+#[cfg(feature = "gpu")]
 use crate::gpu::invert::machine::MakeMachine;
 use crate::index::generations::manifest::Manifest;
 use crate::index::list::Form;
@@ -22,6 +22,7 @@ use crate::input::splits::InputPlan;
 use crate::input::streams::encoded::TextEncoding;
 use crate::order::MAX_DOCUMENT_BYTES;
 use crate::schedule::placement::Rates;
+use crate::settings::Gpus;
 use crate::text::analysis::Analysis;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -99,6 +100,7 @@ pub struct Pipeline {
     /// Makes the indexers of tokens in place of those of millrace, each by its number.
     pub make_indexer: Option<MakeIndexer>,
     /// Makes the device that takes texts in place of a GPU of this machine.
+    #[cfg(feature = "gpu")]
     pub make_machine: Option<MakeMachine>,
     /// Bytes of texts that a GPU counts together, at most, unless one piece has more.
     pub texts_at_once: usize,
@@ -117,6 +119,7 @@ impl Default for Pipeline {
             sample: SAMPLE_BYTES,
             rates: None,
             make_indexer: None,
+            #[cfg(feature = "gpu")]
             make_machine: None,
             texts_at_once: TEXTS_AT_ONCE,
             gpu_from: GPU_FROM,

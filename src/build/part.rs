@@ -8,9 +8,9 @@ use crate::crew::lock;
 use crate::dataflow::rebuild::links::{TakeLinks, links as links_of_pages};
 use crate::dataflow::rebuild::scan::scan as scan_documents;
 use crate::dataflow::rebuild::scanned::{InputScan, Scanned};
-use crate::gpu::floor::discover::Gpus;
 use crate::index::generations::manifest::{InputEntry, Manifest};
 use crate::input::wanted::WantedInput;
+use crate::settings::Gpus;
 use std::path::{Path, PathBuf};
 
 /// Finds the documents of the input of `options` for `scan` and indexes nothing; `folder` is for

@@ -85,7 +85,10 @@ impl Ready {
         let finding = devices::begin_to_find(options.gpus, options.indexer)?;
         let early = whole && finding.is_under_way() && options.indexer != Indexer::Auto;
         let sample = if early { place::sample_of(options, &plan) } else { None };
+        #[cfg(feature = "gpu")]
         let is_given = options.pipeline.make_machine.is_some();
+        #[cfg(not(feature = "gpu"))]
+        let is_given = false;
         let gpus = match whole && options.device_encodes() && !is_given {
             true => finding.open(options)?,
             false => finding.choose(options)?,

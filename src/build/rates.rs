@@ -12,6 +12,7 @@ use super::note::Note;
 use super::options::BuildOptions;
 use super::placement::RatesFrom;
 use crate::dictionary::indexer::Indexing;
+#[cfg(feature = "gpu")]
 use crate::gpu::floor::cache::ModuleCache;
 use crate::schedule::placement::Rates;
 use serde::{Deserialize, Serialize};
@@ -31,7 +32,10 @@ pub struct MeasuredRates {
 
 /// Where the rates of this machine are kept; none if the environment names no folder.
 fn path() -> Option<PathBuf> {
-    Some(ModuleCache::of_user().folder()?.join("rates.json"))
+    #[cfg(feature = "gpu")]
+    return Some(ModuleCache::of_user().folder()?.join("rates.json"));
+    #[cfg(not(feature = "gpu"))]
+    None
 }
 
 impl MeasuredRates {

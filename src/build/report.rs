@@ -8,6 +8,7 @@ use super::placement::Placement;
 use crate::crew::lock;
 use crate::dataflow::build::context::Build;
 use crate::dataflow::control::OperatorTime;
+#[cfg(feature = "gpu")]
 use crate::gpu::invert::inverter::InverterWork;
 use crate::index::files::storage::FileEntry;
 use crate::index::format::{generation_name, shard_name};
@@ -71,6 +72,7 @@ pub struct BuildReport {
     /// What each owner of trie collections has done.
     pub indexers: Vec<IndexerReport>,
     /// What the device has done that takes texts; nothing without one.
+    #[cfg(feature = "gpu")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inverter: Option<InverterWork>,
     /// How fast the indexers of tokens were by split of the input, the slowest of them; nothing
@@ -209,6 +211,7 @@ impl BuildReport {
             memory_bytes: options.memory,
             placement: placement.clone(),
             indexers: indexers(build),
+            #[cfg(feature = "gpu")]
             inverter: inverted(build),
             splits: splits(build),
             phases: *phases,
@@ -293,6 +296,7 @@ fn splits(build: &Build) -> Vec<SplitReport> {
     if splits.len() > MOST { Vec::new() } else { splits.into_iter().map(row).collect() }
 }
 
+#[cfg(feature = "gpu")]
 fn inverted(build: &Build) -> Option<InverterWork> {
     lock(&build.done).inverted
 }

@@ -1,12 +1,16 @@
 //! Runs a build, from its options to what is published.
 
+#[cfg(not(feature = "gpu"))]
+use super::devices::on_cpu;
 use super::error::BuildError;
 use super::generation::{Built, Which, build_generation};
 use super::guards::documents_of;
+#[cfg(feature = "gpu")]
+use super::lost::on_cpu;
 use super::options::{BuildOptions, OnProgress};
 use super::prepare::Ready;
 use super::report::BuildReport;
-use super::{lost, shard};
+use super::shard;
 use crate::index::generations::folder::{IndexLock, current};
 use crate::settings::SettingError;
 use std::path::Path;
@@ -86,7 +90,7 @@ impl PreparedBuild {
             result.map_err(|error| options.control.take_failure().map_or(error, BuildError::from))
         };
         let built = match build(&mut options, input) {
-            Err(failure) => match lost::on_cpu(&mut options, &failure)? {
+            Err(failure) => match on_cpu(&mut options, &failure)? {
                 Some(input) => build(&mut options, input)?,
                 None => {
                     let failure = failure.of_beginning();

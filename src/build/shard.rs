@@ -169,7 +169,7 @@ fn lead(
     let lock = IndexLock::acquire(&options.index)?.keeping(options.guards.keep);
     lock.remove_debris()?;
     let before = current(&options.index)?;
-    let result = lead_locked(options, input, (cluster, &lock), before.as_deref());
+    let result = lead_locked(options, input, cluster, &lock, before.as_deref());
     if result.is_err() {
         _ = lock.abandon(before.as_deref());
     }
@@ -187,7 +187,8 @@ fn lead(
 fn lead_locked(
     options: &mut BuildOptions,
     input: Ready,
-    (cluster, lock): (&Cluster, &IndexLock),
+    cluster: &Cluster,
+    lock: &IndexLock,
     before: Option<&Path>,
 ) -> Result<(Built, ShardedManifest), BuildError> {
     let (generation, _) = lock.next_folder()?;

@@ -67,7 +67,7 @@ pub(crate) fn connect(
         for line in lines.control.iter_mut().flatten() {
             // Who does not receive it sees that the line ends.
             let SealedLine { stream, sealer, .. } = line;
-            _ = send_failure((stream, sealer), call.hosts.process(), &chain(error));
+            _ = send_failure(stream, sealer, call.hosts.process(), &chain(error));
         }
     }
     made.map(|()| lines)
@@ -119,7 +119,7 @@ fn make_lines(
     for &(kind, other) in wanted.iter().filter(|&&(_, other)| other < me) {
         let shared = shared.clone();
         let sender = sender.clone();
-        thread::spawn(move || shared.call_until_answered((kind, other), &sender));
+        thread::spawn(move || shared.call_until_answered(kind, other, &sender));
     }
     while !wanted.is_empty() {
         if stopped() {
@@ -141,13 +141,8 @@ fn make_lines(
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
         if start.elapsed() > call.wait && !wanted.is_empty() {
-            let troubles = lock(&troubles);
-            let absent: BTreeSet<usize> = wanted.into_iter().map(|(_, other)| other).collect();
-            let named = absent.into_iter().map(|other| match troubles.get(&other) {
-                Some(trouble) => format!("{} ({trouble})", hosts.name(other)),
-                None => hosts.name(other),
-            });
-            let absent = named.collect::<Vec<_>>().join(", ");
+            let absent = wanted.into_iter().map(|(_, other)| other).collect();
+            let absent = names_of(absent, hosts, &lock(&troubles));
             return Err(ClusterError::Absent { absent, seconds: call.wait.as_secs() });
         }
     }
@@ -159,6 +154,19 @@ fn make_lines(
         }
     }
     Ok(())
+}
+
+/// The names of processes, each with its last trouble.
+fn names_of(
+    processes: BTreeSet<usize>,
+    hosts: &Hosts,
+    troubles: &BTreeMap<usize, String>,
+) -> String {
+    let named = processes.into_iter().map(|process| match troubles.get(&process) {
+        Some(trouble) => format!("{} ({trouble})", hosts.name(process)),
+        None => hosts.name(process),
+    });
+    named.collect::<Vec<_>>().join(", ")
 }
 
 struct Over<'a>(&'a AtomicBool);
@@ -184,8 +192,8 @@ impl Calling {
 
     fn hello(&self, other: usize, line: LineKind) -> io::Result<Hello> {
         let Call { hosts, job, format, secret, .. } = &self.call;
-        let ends = (hosts.process(), other, line);
-        let hello = Hello::new(&self.build, *format, job, hosts.processes(), ends);
+        let processes = hosts.processes();
+        let hello = Hello::new(&self.build, *format, job, processes, hosts.process(), other, line);
         Ok(hello.with(secret.is_given(), nonce()?))
     }
 
@@ -238,7 +246,8 @@ impl Calling {
         if !genuine || !secret.verify(Purpose::Confirm, &greetings, read_tag(&mut stream)?) {
             return Err(ErrorKind::InvalidData.into());
         }
-        let line = SealedLine::new(stream, secret.ends(true, greetings));
+        let (sealer, opener) = secret.ends(true, greetings);
+        let line = SealedLine::new(stream, sealer, opener);
         Ok(ConnectEvent::Line(theirs.line, theirs.process, line))
     }
 
@@ -271,11 +280,12 @@ impl Calling {
             return Ok(ConnectEvent::Failed(error));
         }
         stream.write_all(secret.tag(Purpose::Confirm, &greetings).as_bytes())?;
-        let sealed = SealedLine::new(stream, secret.ends(false, greetings));
+        let (sealer, opener) = secret.ends(false, greetings);
+        let sealed = SealedLine::new(stream, sealer, opener);
         Ok(ConnectEvent::Line(line, other, sealed))
     }
 
-    fn call_until_answered(&self, (line, other): (LineKind, usize), events: &Sender<ConnectEvent>) {
+    fn call_until_answered(&self, line: LineKind, other: usize, events: &Sender<ConnectEvent>) {
         while !self.is_over() {
             match self.call_once(line, other) {
                 Ok(event) => {

@@ -70,6 +70,36 @@ pub enum ClusterError {
     Twice { process: usize },
     #[error("the job ended while it waited for other processes")]
     Stopped,
+    #[error("preparing the connections to the other processes")]
+    Start(#[source] io::Error),
+    #[error("{process} has {name} {theirs}, process 0 {ours}: start all processes of a job alike")]
+    Different {
+        process: String,
+        name: String,
+        theirs: String,
+        /// Of process 0.
+        ours: String,
+    },
+    #[error(
+        "{process} has the settings {theirs}, process 0 {ours}: install the same build of millrace everywhere"
+    )]
+    Settings { process: String, theirs: String, ours: String },
+    /// A process has sent a message that is not awaited.
+    #[error("{process} speaks out of turn")]
+    OutOfTurn { process: String },
+    /// A message cannot be read.
+    #[error("a message of {process}")]
+    Message {
+        process: String,
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A message cannot be written: a bug.
+    #[error("writing a message to another process")]
+    Unsayable(#[source] serde_json::Error),
+    /// The others have ended well, and this process still waits for them.
+    #[error("the other processes ended before this one")]
+    Left,
 }
 
 /// Why this process ends although it could go on: another failed or has gone.

@@ -56,7 +56,9 @@ impl Hello {
         format: u32,
         job: &str,
         processes: usize,
-        (process, meant, line): (usize, usize, LineKind),
+        process: usize,
+        meant: usize,
+        line: LineKind,
     ) -> Self {
         let build = build.to_string();
         let job = job.to_string();
@@ -154,7 +156,7 @@ mod tests {
     use super::*;
 
     fn hello(process: usize, meant: usize) -> Hello {
-        Hello::new("b", 1, "build", 3, (process, meant, LineKind::Control))
+        Hello::new("b", 1, "build", 3, process, meant, LineKind::Control)
     }
 
     #[test]

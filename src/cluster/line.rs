@@ -17,7 +17,7 @@ impl std::fmt::Debug for SealedLine {
 }
 
 impl SealedLine {
-    pub(crate) fn new(stream: TcpStream, (sealer, opener): (Sealer, Opener)) -> Self {
+    pub(crate) fn new(stream: TcpStream, sealer: Sealer, opener: Opener) -> Self {
         Self { stream, sealer, opener }
     }
 

@@ -142,8 +142,8 @@ impl ProcessLinks {
             let LinkSender { stream, sealer } = &mut *line;
             // Who does not receive it has no need to.
             _ = match origin {
-                Some(origin) => send_failure((stream, sealer), origin, text),
-                None => write((stream, sealer), kind, &[]),
+                Some(origin) => send_failure(stream, sealer, origin, text),
+                None => write(stream, sealer, kind, &[]),
             };
             _ = line.stream.shutdown(Shutdown::Write);
         }
@@ -157,13 +157,14 @@ impl ProcessLinks {
 }
 
 pub(super) fn send_failure(
-    line: (&mut TcpStream, &mut Sealer),
+    stream: &mut TcpStream,
+    sealer: &mut Sealer,
     origin: usize,
     text: &str,
 ) -> io::Result<()> {
     let mut bytes = (origin as u32).to_be_bytes().to_vec();
     bytes.extend_from_slice(text.as_bytes());
-    write(line, FAILED, &bytes)
+    write(stream, sealer, FAILED, &bytes)
 }
 
 struct LinkSender {
@@ -173,15 +174,11 @@ struct LinkSender {
 
 impl LinkSender {
     fn write(&mut self, kind: u8, bytes: &[u8]) -> io::Result<()> {
-        write((&mut self.stream, &mut self.sealer), kind, bytes)
+        write(&mut self.stream, &mut self.sealer, kind, bytes)
     }
 }
 
-fn write(
-    (stream, sealer): (&mut TcpStream, &mut Sealer),
-    kind: u8,
-    bytes: &[u8],
-) -> io::Result<()> {
+fn write(stream: &mut TcpStream, sealer: &mut Sealer, kind: u8, bytes: &[u8]) -> io::Result<()> {
     if bytes.len() >= MOST_BYTES as usize - 1 {
         return Err(io::Error::other("the message is too long"));
     }
@@ -287,7 +284,8 @@ mod tests {
             ProcessLinks::start(Hosts::local(2, me), control, end).unwrap()
         };
         let line = |stream, called| {
-            Some(SealedLine::new(stream, Secret::none().ends(called, [b"one", b"two"])))
+            let (sealer, opener) = Secret::none().ends(called, [b"one", b"two"]);
+            Some(SealedLine::new(stream, sealer, opener))
         };
         let links =
             [start(0, vec![None, line(answerer, true)]), start(1, vec![line(caller, false), None])];

@@ -121,8 +121,8 @@ pub(crate) fn get_many(
                 *gap = u32::from(byte >> 1);
             }
             tfs.fill(0);
-            count = count + 8;
-            place = place + 8;
+            count += 8;
+            place += 8;
             continue;
         }
         let first = of_word(whole as u32);
@@ -130,8 +130,8 @@ pub(crate) fn get_many(
         let second = of_word(behind);
         if is_word(whole as u32, first.1) & is_word(behind, second.1) {
             (gaps[0], tfs[0], gaps[1], tfs[1]) = (first.0, first.1, second.0, second.1);
-            count = count + 2;
-            place = place + first.2 + second.2;
+            count += 2;
+            place += first.2 + second.2;
             continue;
         }
         let (gap_minus_one, tf) = get(bytes, &mut place)?;
@@ -146,8 +146,8 @@ pub(crate) fn get_many(
             if is_word(word, less_one) {
                 *gap = gap_minus_one;
                 *tf = less_one;
-                count = count + 1;
-                place = place + bytes;
+                count += 1;
+                place += bytes;
                 continue;
             }
         } else if place >= bytes.len() {

@@ -31,7 +31,8 @@ use super::{
     checked_block_len, vbyte,
 };
 use nested::{
-    MAX_LEVELS, choose_width, each_exception, read_exceptions, read_head, write_exceptions,
+    Exceptions, MAX_LEVELS, choose_width, each_exception, read_exceptions, read_head,
+    write_exceptions,
 };
 
 const BLOCK_LENS: &[usize] = &[128, 512, 64];
@@ -146,8 +147,8 @@ impl Codec for Pfor {
         places.clear();
         highs.clear();
         if exceptions > 0 {
-            let what = (exceptions, count, width);
-            read_exceptions(shared, &mut at, what, levels, places, highs)?;
+            let of = Exceptions { count: exceptions, values: count, width };
+            read_exceptions(shared, &mut at, &of, levels, places, highs)?;
         }
         if at < shared.len() {
             return Err(CodecError::Rest { expected: at as u64, found: shared.len() as u64 });

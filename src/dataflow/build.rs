@@ -9,6 +9,7 @@ pub(crate) mod flow;
 pub(crate) mod flush;
 pub(crate) mod index;
 pub(crate) mod index_tokens;
+#[cfg(feature = "gpu")]
 pub(crate) mod invert;
 pub(crate) mod parse;
 pub(crate) mod read;
@@ -21,6 +22,7 @@ use crate::dataflow::build::encode::encode;
 use crate::dataflow::build::flush::flush;
 use crate::dataflow::build::index::index;
 use crate::dataflow::build::index_tokens::index_tokens;
+#[cfg(feature = "gpu")]
 use crate::dataflow::build::invert::invert;
 use crate::dataflow::build::parse::parse_input;
 use crate::dictionary::device::texts::TextGatherer;
@@ -66,6 +68,9 @@ pub(crate) fn assemble(build: &Arc<Build>, worker: &mut Worker) {
                 let (runs, indexed) = index_tokens(groups, build);
                 (runs, indexed, batches, None)
             }
+            #[cfg(not(feature = "gpu"))]
+            Indexing::Texts => unreachable!("no build without GPUs has this indexer"),
+            #[cfg(feature = "gpu")]
             Indexing::Texts => {
                 let texts = TextGatherer::new(build.wiring.texts.clone());
                 let texts = texts.with_lines(build.wiring.as_lines.clone());

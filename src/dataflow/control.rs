@@ -6,7 +6,7 @@
 //! its dataflows as soon as there is one.
 
 use super::timeline::Timeline;
-use crate::cluster::PeerFailure;
+use crate::cluster::{ClusterError, PeerFailure};
 use crate::crew::lock;
 use crate::index::files::storage::Stop;
 use serde::Serialize;
@@ -47,6 +47,9 @@ pub enum JobError {
     OutputClosed,
     #[error(transparent)]
     Peer(#[from] PeerFailure),
+    /// The processes of the job do not come together.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
     #[error("the workers could not be started: {0}")]
     Start(String),
 }

@@ -186,7 +186,8 @@ mod tests {
         let answerer = listener.accept().unwrap().0;
         let hosts = Hosts::local(2, 0);
         let line = |stream, called, process| {
-            let line = SealedLine::new(stream, Secret::none().ends(called, [b"one", b"two"]));
+            let (sealer, opener) = Secret::none().ends(called, [b"one", b"two"]);
+            let line = SealedLine::new(stream, sealer, opener);
             DataLine::new(line, process, &hosts, control)
         };
         (line(caller, false, 1), line(answerer, true, 0))

@@ -1,6 +1,7 @@
 //! Joins the operators of the query job.
 
 pub(crate) mod answer;
+#[cfg(feature = "gpu")]
 pub(crate) mod answered_by;
 pub(crate) mod ask;
 pub(crate) mod batch;
@@ -73,14 +74,15 @@ pub(super) fn assemble(context: &Arc<Context>, wiring: &Arc<Wiring>, worker: &mu
     worker.dataflow_named::<u64, _, _>("query", |scope| {
         let written = ProbeHandle::new();
         let queries = batch(scope, context, &wiring.inbox, written.clone());
-        let engines = (&*wiring.engines, &*wiring.wakers);
+        let engines = &*wiring.engines;
+        let wakers = &*wiring.wakers;
         let answered = if context.shard.processes == 1 {
-            answer(queries, context, engines, &wiring.whole, lay_out::answer)
+            answer(queries, context, engines, wakers, &wiring.whole, lay_out::answer)
         } else {
             let asked = ask(queries.clone(), context);
             let counted = look(asked, context, &wiring.planned);
             let planned = weigh(counted, context, &wiring.planned);
-            let found = answer(planned, context, engines, &wiring.shards, tell::answer);
+            let found = answer(planned, context, engines, wakers, &wiring.shards, tell::answer);
             gather(queries, tell(found), context)
         };
         collect(answered, context, &wiring.writer).probe_with(&written);

@@ -10,55 +10,11 @@ use crate::cluster::seal::Secret;
 use crate::index::format::VERSION;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use thiserror::Error;
 
 /// The name and the value of a setting that all processes must share.
 pub type SharedSetting = (String, String);
-
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum TogetherError {
-    #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// The job has ended, here or there.
-    #[error(transparent)]
-    Job(#[from] JobError),
-    #[error("preparing the connections to the other processes")]
-    Start(#[source] io::Error),
-    #[error("{process} has {name} {theirs}, process 0 {ours}: start all processes of a job alike")]
-    Different {
-        process: String,
-        name: String,
-        theirs: String,
-        /// Of process 0.
-        ours: String,
-    },
-    #[error(
-        "{process} has the settings {theirs}, process 0 {ours}: install the same build of millrace everywhere"
-    )]
-    Settings { process: String, theirs: String, ours: String },
-    /// A process has sent a message that is not awaited.
-    #[error("{process} speaks out of turn")]
-    OutOfTurn { process: String },
-    /// A message cannot be read.
-    #[error("a message of {process}")]
-    Message {
-        process: String,
-        #[source]
-        source: serde_json::Error,
-    },
-    /// A message cannot be written: a bug.
-    #[error("writing a message to another process")]
-    Unsayable(#[source] serde_json::Error),
-    /// The others have ended well, and this process still waits for them.
-    #[error("the other processes ended before this one")]
-    Left,
-}
-
-impl TogetherError {}
 
 /// The outcome for the other processes; `message` is the error with its causes.
 pub fn outcome_of(error: &JobError, message: impl FnOnce() -> String) -> PeerOutcome {
@@ -90,16 +46,16 @@ impl Meeting {
     pub fn join(
         &self,
         control: &Arc<Control>,
-    ) -> Result<(Cluster, Vec<Option<SealedLine>>), TogetherError> {
+    ) -> Result<(Cluster, Vec<Option<SealedLine>>), JobError> {
         let Self { hosts, wait, job, data, secret } = self.clone();
         let call = Call { hosts: hosts.clone(), job, format: VERSION, data, wait, secret };
         let lines = connect(&call, || control.stopped())
-            .map_err(|error| control.take_failure().map_or(error.into(), TogetherError::from))?;
+            .map_err(|error| control.take_failure().unwrap_or(error.into()))?;
         let ending = control.clone();
         let end =
             move |why: Option<_>| ending.fail(why.map_or(JobError::OutputClosed, JobError::Peer));
         let links =
-            ProcessLinks::start(hosts.clone(), lines.control, end).map_err(TogetherError::Start)?;
+            ProcessLinks::start(hosts.clone(), lines.control, end).map_err(ClusterError::Start)?;
         let process = hosts.process();
         let processes = hosts.processes();
         Ok((Cluster { links, control: control.clone(), process, processes }, lines.data))
@@ -120,17 +76,17 @@ fn compare(
     process: &str,
     ours: &[SharedSetting],
     theirs: &[SharedSetting],
-) -> Result<(), TogetherError> {
+) -> Result<(), ClusterError> {
     let names = |settings: &[SharedSetting]| {
         settings.iter().map(|(name, _)| &**name).collect::<Vec<_>>().join(", ")
     };
     let process = process.to_string();
     if names(ours) != names(theirs) {
-        return Err(TogetherError::Settings { process, theirs: names(theirs), ours: names(ours) });
+        return Err(ClusterError::Settings { process, theirs: names(theirs), ours: names(ours) });
     }
     match ours.iter().zip(theirs).find(|(here, there)| here != there) {
         None => Ok(()),
-        Some(((name, here), (_, there))) => Err(TogetherError::Different {
+        Some(((name, here), (_, there))) => Err(ClusterError::Different {
             process,
             name: name.clone(),
             theirs: there.clone(),
@@ -148,7 +104,7 @@ pub struct Cluster {
 
 impl Cluster {
     /// Checks that all processes have the same settings, or `Different`: process 0 compares.
-    pub fn agree(&self, ours: &[SharedSetting]) -> Result<(), TogetherError> {
+    pub fn agree(&self, ours: &[SharedSetting]) -> Result<(), JobError> {
         if self.process > 0 {
             return self.tell(0, &ours);
         }
@@ -158,31 +114,29 @@ impl Cluster {
         Ok(())
     }
 
-    pub(crate) fn tell(&self, process: usize, what: &impl Serialize) -> Result<(), TogetherError> {
-        let message = serde_json::to_vec(what).map_err(TogetherError::Unsayable)?;
+    pub(crate) fn tell(&self, process: usize, what: &impl Serialize) -> Result<(), JobError> {
+        let message = serde_json::to_vec(what).map_err(ClusterError::Unsayable)?;
         self.tell_bytes(process, &message)
     }
 
     /// Sends all other processes a message; only process 0 can. Fails when one has gone.
-    pub fn tell_others(&self, what: &impl Serialize) -> Result<(), TogetherError> {
+    pub fn tell_others(&self, what: &impl Serialize) -> Result<(), JobError> {
         (1..self.processes).try_for_each(|process| self.tell(process, what))
     }
 
     /// Waits for a message of process 0. Fails when the job ends, or the message cannot be read.
-    pub fn hear_first<T: DeserializeOwned>(&self) -> Result<T, TogetherError> {
+    pub fn hear_first<T: DeserializeOwned>(&self) -> Result<T, JobError> {
         let (process, message) = self.next()?;
         self.parse(process, &message)
     }
 
     /// Waits until every other process has sent a message; in their order.
-    pub(crate) fn hear_others<T: DeserializeOwned>(
-        &self,
-    ) -> Result<Vec<(usize, T)>, TogetherError> {
+    pub(crate) fn hear_others<T: DeserializeOwned>(&self) -> Result<Vec<(usize, T)>, JobError> {
         let mut told = Vec::new();
         while told.len() + 1 < self.processes {
             let (process, message) = self.next()?;
             if told.iter().any(|&(earlier, _)| earlier == process) {
-                return Err(TogetherError::OutOfTurn { process: self.name(process) });
+                return Err(ClusterError::OutOfTurn { process: self.name(process) }.into());
             }
             told.push((process, self.parse(process, &message)?));
         }
@@ -191,15 +145,15 @@ impl Cluster {
     }
 
     /// Sends another process bytes that it waits for.
-    pub(crate) fn tell_bytes(&self, process: usize, bytes: &[u8]) -> Result<(), TogetherError> {
-        Ok(self.links.send(process, bytes).map_err(JobError::Peer)?)
+    pub(crate) fn tell_bytes(&self, process: usize, bytes: &[u8]) -> Result<(), JobError> {
+        self.links.send(process, bytes).map_err(JobError::Peer)
     }
 
     /// Waits for bytes that this process has asked another one for; others are an error.
-    pub(crate) fn hear_bytes(&self, process: usize) -> Result<Vec<u8>, TogetherError> {
+    pub(crate) fn hear_bytes(&self, process: usize) -> Result<Vec<u8>, JobError> {
         match self.next()? {
             (from, bytes) if from == process => Ok(bytes),
-            (from, _) => Err(TogetherError::OutOfTurn { process: self.name(from) }),
+            (from, _) => Err(ClusterError::OutOfTurn { process: self.name(from) }.into()),
         }
     }
 
@@ -212,17 +166,13 @@ impl Cluster {
         self.links.hosts().name(process)
     }
 
-    fn next(&self) -> Result<(usize, Vec<u8>), TogetherError> {
-        self.links.receive(|| self.control.stopped()).ok_or(TogetherError::Left)
+    fn next(&self) -> Result<(usize, Vec<u8>), JobError> {
+        self.links.receive(|| self.control.stopped()).ok_or(ClusterError::Left.into())
     }
 
-    fn parse<T: DeserializeOwned>(
-        &self,
-        process: usize,
-        message: &[u8],
-    ) -> Result<T, TogetherError> {
+    fn parse<T: DeserializeOwned>(&self, process: usize, message: &[u8]) -> Result<T, JobError> {
         serde_json::from_slice(message)
-            .map_err(|source| TogetherError::Message { process: self.name(process), source })
+            .map_err(|source| ClusterError::Message { process: self.name(process), source }.into())
     }
 }
 
@@ -239,13 +189,10 @@ mod tests {
         compare("process 1", &ours, &ours).unwrap();
         let other = settings(&[("-k", "10"), ("--b", "0.8")]);
         let error = compare("process 1", &ours, &other).unwrap_err();
-        assert!(
-            matches!(&error, TogetherError::Different { name, .. } if name == "--b"),
-            "{error}"
-        );
+        assert!(matches!(&error, ClusterError::Different { name, .. } if name == "--b"), "{error}");
         for wrong in [&ours[..1], &[], &settings(&[("-k", "10"), ("--k1", "0.75")])] {
             let error = compare("process 1", &ours, wrong).unwrap_err();
-            assert!(matches!(error, TogetherError::Settings { .. }), "{error}");
+            assert!(matches!(error, ClusterError::Settings { .. }), "{error}");
         }
     }
 }

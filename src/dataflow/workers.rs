@@ -87,7 +87,8 @@ pub fn run(
 pub(crate) fn run_with_others(
     workers: usize,
     process: usize,
-    (hosts, sockets): (&Hosts, Vec<Option<SealedLine>>),
+    hosts: &Hosts,
+    sockets: Vec<Option<SealedLine>>,
     control: &Arc<Control>,
     build: impl Fn(&mut Worker) + Send + Sync + 'static,
 ) -> Result<(), JobError> {

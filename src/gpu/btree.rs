@@ -187,7 +187,8 @@ impl TreeTuning {
     fn step(
         &self,
         kernel: &'static str,
-        (blocks, shared_bytes): (u32, u32),
+        blocks: u32,
+        shared_bytes: u32,
         arguments: Vec<Argument<TreeArray>>,
     ) -> Step<TreeArray> {
         let geometry = Geometry { blocks, threads: 32 * self.warps, shared_bytes };
@@ -211,7 +212,7 @@ impl TreeTuning {
         arguments.extend(arrays([A::Segments, A::Roots, A::Nodes, A::Strings, A::Records]));
         arguments.extend(arrays([A::Slices, A::Counters, A::Spares]));
         arguments.extend(room.units().map(Number));
-        self.step("btree_insert", (self.blocks, self.insert_shared_bytes()), arguments)
+        self.step("btree_insert", self.blocks, self.insert_shared_bytes(), arguments)
     }
 
     pub(crate) fn measure(&self, collections: Range<u32>) -> Step<TreeArray> {
@@ -219,7 +220,8 @@ impl TreeTuning {
         let mut arguments = arrays([A::Roots, A::Nodes, A::Strings, A::Records]).to_vec();
         arguments.extend([Number(collections.start), Number(collections.len() as u32)]);
         arguments.push(In(A::Sums, 0));
-        self.step("btree_measure", self.walk(collections), arguments)
+        let (blocks, shared_bytes) = self.walk(collections);
+        self.step("btree_measure", blocks, shared_bytes, arguments)
     }
 
     /// Starts are [`terms::starts`] of what [`measure`](Self::measure) counted.
@@ -230,7 +232,8 @@ impl TreeTuning {
         arguments.extend([Number(collections.start), Number(collections.len() as u32)]);
         arguments.extend(arrays([A::Starts, A::Lengths, A::Dfs, A::Lasts, A::ListBytes]));
         arguments.extend(arrays([A::Suffixes, A::Lists]));
-        self.step("btree_collect", self.walk(collections), arguments)
+        let (blocks, shared_bytes) = self.walk(collections);
+        self.step("btree_collect", blocks, shared_bytes, arguments)
     }
 
     fn walk(&self, collections: Range<u32>) -> (u32, u32) {

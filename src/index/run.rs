@@ -96,8 +96,10 @@ pub(crate) fn join(
 
 pub(crate) fn check_agreement(
     entry: &RunEntry,
-    (lexicon_path, lexicon): (&Path, &LexiconHeader),
-    (postings_path, postings): (&Path, &PostingsHeader),
+    lexicon_path: &Path,
+    lexicon: &LexiconHeader,
+    postings_path: &Path,
+    postings: &PostingsHeader,
 ) -> Result<(), IndexError> {
     // The place of a number, its value, and the value that it has to have.
     let numbers = [

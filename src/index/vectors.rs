@@ -115,7 +115,7 @@ pub fn import<'a>(
     let impact_factor = Some(factor.to_string());
     let settings = Settings { format: VECTORS.into(), impact_factor, ..what.settings };
     let what = Import { settings, ..what };
-    publish(index, what, inputs, |run| write(collected, factor, (index, run)))
+    publish(index, what, inputs, |run| write(collected, factor, index, run))
 }
 
 impl Collected {
@@ -183,7 +183,8 @@ impl Collected {
 fn write(
     collected: Collected,
     factor: f64,
-    (index, run): (&Path, NewRun<'_>),
+    index: &Path,
+    run: NewRun<'_>,
 ) -> Result<(WrittenRun, DocumentsEntry), IndexError> {
     let NewRun { folder, number, form, durability, .. } = run;
     let Collected { numbers, lists, documents, .. } = collected;
@@ -217,9 +218,9 @@ fn write(
         if encoder.df() == 0 {
             continue;
         }
-        let list = encoder.finish();
+        let (df, bytes) = encoder.finish();
         let suffix = &term.as_bytes()[implied_prefix_len(*collection)..];
-        chunks.end((*collection, suffix), list, encoder.payload())?;
+        chunks.end((*collection, suffix), df, bytes, encoder.payload())?;
     }
     chunks.finish(encoder.payload())?;
     Ok((run.finish(0, documents.len() as u32)?, table.finish()?))

@@ -169,7 +169,8 @@ impl Inputs {
         &mut self,
         path: &Path,
         root: Option<&Path>,
-        (bytes, format): (u64, Format),
+        bytes: u64,
+        format: Format,
     ) {
         let found = root.is_some();
         let folder = root.or(path.parent()).unwrap_or(Path::new(""));
@@ -238,10 +239,10 @@ mod tests {
     fn what_is_put_in_comes_out() {
         let mut inputs = Inputs::default();
         let odd = Path::new(OsStr::from_bytes(b"in/sub/\xff.txt.gz"));
-        inputs.push_file(Path::new("in/a.jsonl"), Some(Path::new("in")), (5, Format::Jsonl));
-        inputs.push_file(odd, Some(Path::new("in")), (6, Format::Text));
-        inputs.push_file(Path::new("b.tsv.zst"), None, (7, Format::Tsv));
-        inputs.push_file(Path::new("/c/d.txt"), None, (8, Format::Text));
+        inputs.push_file(Path::new("in/a.jsonl"), Some(Path::new("in")), 5, Format::Jsonl);
+        inputs.push_file(odd, Some(Path::new("in")), 6, Format::Text);
+        inputs.push_file(Path::new("b.tsv.zst"), None, 7, Format::Tsv);
+        inputs.push_file(Path::new("/c/d.txt"), None, 8, Format::Text);
         inputs.push_stream("stdin", Format::Warc);
         assert_eq!((inputs.len(), inputs.is_empty()), (5, false));
         let paths: Vec<_> = inputs.iter().map(|input| input.path).collect();

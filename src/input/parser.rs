@@ -47,7 +47,7 @@ impl<R: Regroup> PieceParser<R> {
             max_document,
             turn: Turn::new(turns.clone()),
             regroup,
-            parsers: Parsers::new((max_document, &Fields::default()), Turn::new(turns)),
+            parsers: Parsers::new(max_document, &Fields::default(), Turn::new(turns)),
             reading: InputReading::default(),
             not_utf8: NotUtf8::default(),
             room: DocumentsRoom::default(),
@@ -99,8 +99,9 @@ impl<R: Regroup> PieceParser<R> {
         } else {
             let records =
                 document::PieceView { bytes: &piece.bytes, offset: piece.offset, line: 1 };
-            let place = (&*piece.head, piece.ends_input);
-            let lines = self.parsers.records(piece.format, records, place, &mut sink);
+            let head = &*piece.head;
+            let ends = piece.ends_input;
+            let lines = self.parsers.records(piece.format, records, head, ends, &mut sink);
             batch.lines = lines;
         }
         self.room = batch.room();
@@ -164,7 +165,8 @@ impl<R: Regroup> PieceParser<R> {
 pub(crate) fn parse_lines(
     text: &PieceText,
     lines: &DeviceLines,
-    (max_document, fields): (u64, &Fields),
+    max_document: u64,
+    fields: &Fields,
     buffers: &Arc<TextBuffers>,
 ) -> (PieceText, PieceDocuments) {
     // No text is longer than its line.

@@ -75,7 +75,7 @@ pub(crate) struct DocumentTexts {
 
 impl DocumentTexts {
     pub(crate) fn new(max_document: u64) -> Self {
-        let parsers = Parsers::new((max_document, &Fields::default()), Turn::alone());
+        let parsers = Parsers::new(max_document, &Fields::default(), Turn::alone());
         Self { parsers, heads: HashMap::new() }
     }
 
@@ -108,7 +108,7 @@ impl DocumentTexts {
         } else {
             let piece = PieceView { bytes: &record, offset, line: 1 };
             let head = self.heads.get(path).map_or(&[][..], Vec::as_slice);
-            self.parsers.records(format, piece, (head, true), &mut found);
+            self.parsers.records(format, piece, head, true, &mut found);
         }
         found.text.ok_or_else(|| {
             let why = found.why.map_or("no document".to_string(), |skip| skip.to_string());

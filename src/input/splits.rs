@@ -326,7 +326,7 @@ impl InputPlan {
         format: Format,
     ) -> Result<(), InputError> {
         let bytes = metadata(path)?.len();
-        self.inputs.push_file(path, folder, (bytes, format));
+        self.inputs.push_file(path, folder, bytes, format);
         Ok(())
     }
 

@@ -124,23 +124,31 @@ impl Demand {
         let terms = plan.terms().len();
         for (number, (entry, &(visited, all))) in plan.lists().iter().zip(&blocks).enumerate() {
             if let Some(entry) = entry {
-                self.add((number / terms) as u32, *entry, (visited, all), times);
+                self.add((number / terms) as u32, *entry, visited, all, times);
             }
         }
         Ok(())
     }
 
-    /// Adds a query that visited so many blocks of a list (visited, all) so many times.
-    pub(crate) fn add(&mut self, run: u32, entry: TermEntry, blocks: (usize, usize), times: u32) {
-        let units = blocks.0.div_ceil(self.unit_blocks);
-        self.add_units(run, (entry, blocks.1), units, times);
+    /// Adds a query that visited so many blocks of a list, which has `all`, so many times.
+    pub(crate) fn add(
+        &mut self,
+        run: u32,
+        entry: TermEntry,
+        visited: usize,
+        all: usize,
+        times: u32,
+    ) {
+        let units = visited.div_ceil(self.unit_blocks);
+        self.add_units(run, entry, all, units, times);
     }
 
     /// Adds queries that visited so many units of a list with so many blocks.
     pub(crate) fn add_units(
         &mut self,
         run: u32,
-        (entry, blocks): (TermEntry, usize),
+        entry: TermEntry,
+        blocks: usize,
         units: usize,
         queries: u32,
     ) {
@@ -185,7 +193,8 @@ impl Demand {
     pub fn plan(
         &self,
         of: PlanOf,
-        (policy, lambda): (CachePolicy, f64),
+        policy: CachePolicy,
+        lambda: f64,
         k: NonZeroU32,
         memory_bytes: u64,
     ) -> CachePlan {
@@ -299,12 +308,12 @@ mod tests {
     fn demand() -> Demand {
         let mut demand = Demand::new(128);
         for (visited, times) in [(10, 1), (3, 1), (2, 2)] {
-            demand.add(0, entry(0, 1280), (visited, 10), times);
+            demand.add(0, entry(0, 1280), visited, 10, times);
         }
         for visited in [4, 4, 1] {
-            demand.add(0, entry(2000, 512), (visited, 4), 1);
+            demand.add(0, entry(2000, 512), visited, 4, 1);
         }
-        demand.add(0, entry(3000, 500), (4, 4), 1);
+        demand.add(0, entry(3000, 500), 4, 4, 1);
         demand
     }
 
@@ -323,7 +332,7 @@ mod tests {
         let mut again = Demand::new(128);
         for list in demand.lists() {
             for (units, queries) in list.by_units() {
-                again.add_units(0, (list.entry, list.blocks as usize), units as usize, queries);
+                again.add_units(0, list.entry, list.blocks as usize, units as usize, queries);
             }
         }
         let list = again.most_wanted().unwrap();

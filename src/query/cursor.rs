@@ -2,8 +2,8 @@
 
 use super::again::Again;
 use super::kernels::{
-    BlockRoom, CandidateShares, DocidBlock, Matches, NO_DOCID, first_block, first_posting,
-    match_block, scores, share_out,
+    BlockRoom, CandidateShares, DocidBlock, FoundDocids, Matches, NO_DOCID, SoughtDocids,
+    first_block, first_posting, match_block, scores, share_out,
 };
 pub(crate) use super::norms::Norms;
 use crate::codec::prefetch::prefetch_bytes;
@@ -137,7 +137,7 @@ impl Cursor {
     ) -> Result<(), ListError> {
         if block < list.full_blocks() {
             let line = list.block(block)?;
-            return self.load_line(list, (block, line), documents);
+            return self.load_line(list, block, line, documents);
         }
         self.len = list.decode_tail(documents, &mut self.docids, &mut self.tail_tfs)?;
         self.begin_block(list, block, documents)
@@ -147,7 +147,8 @@ impl Cursor {
     fn load_line(
         &mut self,
         list: &ListView<'_>,
-        (block, line): (usize, PackedBlock),
+        block: usize,
+        line: PackedBlock,
         documents: u32,
     ) -> Result<(), ListError> {
         self.line = line;
@@ -256,7 +257,7 @@ impl Cursor {
             &self.tail_tfs
         };
         for _ in 0..=self.again.score() {
-            scores(level, weight, (&self.docids, tfs), self.len, norms, &mut self.scores);
+            scores(level, weight, &self.docids, tfs, self.len, norms, &mut self.scores);
         }
         Ok(())
     }
@@ -307,7 +308,7 @@ impl Cursor {
     /// Goes to the first posting of the decoded block from `docid` on, or behind its last.
     #[inline]
     pub(super) fn seek_in_block(&mut self, docid: u32, level: Level) {
-        self.at = first_posting(level, &self.docids, (self.at, self.len), docid).min(self.len);
+        self.at = first_posting(level, &self.docids, self.at, self.len, docid).min(self.len);
     }
 
     /// The term frequency of the current posting.
@@ -354,22 +355,23 @@ impl Cursor {
         }
     }
 
-    /// Looks for `count` candidates, which rise from call to call. Sets their docids, numbers and
-    /// positions and returns how many were found, and `false` if the list ended before the last of
-    /// the candidates.
+    /// Looks for candidates, which rise from call to call. Sets their docids, numbers and positions
+    /// and returns how many were found, and `false` if the list ended before the last of the
+    /// candidates.
     ///
     /// Candidates are divided among the blocks before the first is decoded, so that no
     /// hard-to-predict branch waits for decoding, nor one block's decoding for another's.
     pub(super) fn find(
         &mut self,
-        (list, documents): (&ListView<'_>, u32),
-        (candidates, count): (&BlockRoom, usize),
-        (docids, kept): (&mut BlockRoom, &mut BlockRoom),
+        list: &ListView<'_>,
+        documents: u32,
+        sought: SoughtDocids<'_>,
+        into: FoundDocids<'_>,
         level: Level,
     ) -> Result<(usize, bool), ListError> {
         let from = if self.block == NONE { 0 } else { self.block };
-        let wanted = (candidates, count);
-        share_out(level, list.last_docids(), from, wanted, &mut self.shares);
+        let FoundDocids { docids, kept } = into;
+        share_out(level, list.last_docids(), from, sought, &mut self.shares);
         // All blocks are prefetched before the first is decoded.
         let blocks = &self.shares.blocks[..self.shares.len];
         for (line, &block) in self.lines.iter_mut().zip(blocks) {
@@ -389,7 +391,7 @@ impl Cursor {
             }
             if block == self.block {
             } else if block < list.full_blocks() {
-                self.load_line(list, (block, self.lines[share]), documents)?;
+                self.load_line(list, block, self.lines[share], documents)?;
             } else {
                 self.load(list, block, documents)?;
             }
@@ -398,14 +400,15 @@ impl Cursor {
                 let block = DocidBlock { docids: &self.docids, len: self.len, first };
                 let positions = &mut self.positions;
                 let mut matches = Matches { found, docids, kept, positions };
-                match_block(level, candidates, (next, end), block, &mut matches);
+                match_block(level, sought.docids, next, end, block, &mut matches);
                 found = matches.found;
             }
             next = end;
         }
         docids[found..found + 16].fill(NO_DOCID);
         let is_tail = self.block == list.full_blocks();
-        let ended = is_tail && (self.len == 0 || self.docids[self.len - 1] < candidates[count - 1]);
+        let last = sought.docids[sought.count - 1];
+        let ended = is_tail && (self.len == 0 || self.docids[self.len - 1] < last);
         Ok((found, !ended))
     }
 

@@ -20,7 +20,8 @@ impl Frequencies {
     /// deleted and do not count; `norms` are those of the run's documents.
     pub(super) fn of(
         &self,
-        (number, run): (usize, &Run),
+        number: usize,
+        run: &Run,
         entry: TermEntry,
         norms: &[f32],
     ) -> Result<u64, IndexError> {

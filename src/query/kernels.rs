@@ -91,6 +91,20 @@ impl CandidateShares {
     }
 }
 
+/// Docids that are looked for in a list, which rise.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SoughtDocids<'a> {
+    pub(super) docids: &'a BlockRoom,
+    pub(super) count: usize,
+}
+
+/// Those that were found, and their numbers among those that were looked for.
+#[derive(Debug)]
+pub(crate) struct FoundDocids<'a> {
+    pub(super) docids: &'a mut BlockRoom,
+    pub(super) kept: &'a mut BlockRoom,
+}
+
 /// Divides the candidates among the blocks of a list, given by their last docids, from block `from`
 /// on. Those behind all blocks are the share of the tail, which comes after the last block.
 #[inline]
@@ -98,10 +112,10 @@ pub(super) fn share_out(
     level: Level,
     last_docids: &[[u8; 4]],
     from: usize,
-    candidates: (&BlockRoom, usize),
+    sought: SoughtDocids<'_>,
     shares: &mut CandidateShares,
 ) {
-    dispatch!(level, share_out(last_docids, from, candidates, shares))
+    dispatch!(level, share_out(last_docids, from, sought, shares))
 }
 
 /// Looks in `block` for the candidates with numbers from `from` up to `end` and adds those found to
@@ -111,11 +125,12 @@ pub(super) fn share_out(
 pub(super) fn match_block(
     level: Level,
     candidates: &BlockRoom,
-    (from, end): (usize, usize),
+    from: usize,
+    end: usize,
     block: DocidBlock<'_>,
     matches: &mut Matches<'_>,
 ) {
-    dispatch!(level, match_block(candidates, (from, end), block, matches))
+    dispatch!(level, match_block(candidates, from, end, block, matches))
 }
 
 /// The first number from `from` on of a docid that is at least `docid`, among the first `len`
@@ -124,10 +139,11 @@ pub(super) fn match_block(
 pub(super) fn first_posting(
     level: Level,
     docids: &BlockRoom,
-    (from, len): (usize, usize),
+    from: usize,
+    len: usize,
     docid: u32,
 ) -> usize {
-    dispatch!(level, first_posting(docids, (from, len), docid))
+    dispatch!(level, first_posting(docids, from, len, docid))
 }
 
 /// Scores the first `len` postings of a block. `norms` holds a norm for each of the docids.
@@ -135,7 +151,8 @@ pub(super) fn first_posting(
 pub(super) fn scores(
     level: Level,
     weight: Weight,
-    (docids, tfs): (&BlockRoom, &[u32; BLOCK]),
+    docids: &BlockRoom,
+    tfs: &[u32; BLOCK],
     len: usize,
     norms: &[f32],
     scores: &mut [f32; BLOCK],
@@ -143,9 +160,9 @@ pub(super) fn scores(
     if weight.is_saturation() {
         // Adding zero turns minus zero into zero and changes no other weight.
         let weight = weight.factor() + 0.0;
-        dispatch!(level, scores(weight, (docids, tfs), len, norms, scores))
+        dispatch!(level, scores(weight, docids, tfs, len, norms, scores))
     } else {
-        other_scores(level, weight, (docids, tfs), len, norms, scores);
+        other_scores(level, weight, docids, tfs, len, norms, scores);
     }
 }
 
@@ -154,7 +171,8 @@ pub(super) fn scores(
 fn other_scores(
     level: Level,
     weight: Weight,
-    (docids, tfs): (&BlockRoom, &[u32; BLOCK]),
+    docids: &BlockRoom,
+    tfs: &[u32; BLOCK],
     len: usize,
     norms: &[f32],
     scores: &mut [f32; BLOCK],
@@ -267,26 +285,28 @@ pub(super) const LINE: usize = 16;
 #[inline]
 pub(super) fn collect(
     level: Level,
-    (accumulators, lines): (&mut [f32], &mut [u8]),
+    accumulators: &mut [f32],
+    lines: &mut [u8],
     first_docid: u32,
     bar: f32,
     found: &mut ScoredDocuments,
 ) {
     found.make_room(LINE * lines.iter().filter(|line| **line != 0).count());
-    dispatch!(level, collect((accumulators, lines), first_docid, bar, found))
+    dispatch!(level, collect(accumulators, lines, first_docid, bar, found))
 }
 
 /// Adds the documents of a part of a block with scores above `bar` to `found`.
 #[inline]
 pub(super) fn collect_block(
     level: Level,
-    (docids, scores): (&BlockRoom, &[f32; BLOCK]),
+    docids: &BlockRoom,
+    scores: &[f32; BLOCK],
     part: Range<usize>,
     bar: f32,
     found: &mut ScoredDocuments,
 ) {
     found.make_room(BLOCK);
-    dispatch!(level, collect_block((docids, scores), part, bar, found))
+    dispatch!(level, collect_block(docids, scores, part, bar, found))
 }
 
 /// [`BoundNorms::most`] for each of sixteen blocks.
@@ -328,12 +348,13 @@ impl SumSink for TopK {
 #[inline]
 pub(super) fn offer_block<S: SumSink>(
     level: Level,
-    (docids, scores): (&BlockRoom, &[f32; BLOCK]),
+    docids: &BlockRoom,
+    scores: &[f32; BLOCK],
     part: Range<usize>,
     first_docid: u32,
     sink: &mut S,
 ) {
-    dispatch!(level, offer_block((docids, scores), part, first_docid, sink))
+    dispatch!(level, offer_block(docids, scores, part, first_docid, sink))
 }
 
 /// Passes the matched documents of a window, the first of which is `first_docid`, to `sink` if

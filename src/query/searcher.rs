@@ -192,9 +192,9 @@ impl Searcher {
         plan.snapshot().begin(&mut self.top, plan.wanted().k);
         self.top.only(source.docids());
         let runs = plan.snapshot().generation().runs().iter().enumerate();
-        for (run, lists) in runs.zip(lists.chunks(plan.terms().len())) {
-            self.search_run(plan, source, run, lists, stage)
-                .map_err(|e| blame(run.1, plan.split_terms(), e))?;
+        for ((number, run), lists) in runs.zip(lists.chunks(plan.terms().len())) {
+            self.search_run(plan, source, number, run, lists, stage)
+                .map_err(|e| blame(run, plan.split_terms(), e))?;
         }
         self.top.take(&mut self.hits);
         Ok(())
@@ -205,7 +205,8 @@ impl Searcher {
         &mut self,
         plan: &Plan,
         source: &impl SearchedLists,
-        (number, run): (usize, &Run),
+        number: usize,
+        run: &Run,
         lists: &[Option<ListView<'a>>],
         stage: Stage,
     ) -> Result<(), ListError> {

@@ -242,7 +242,7 @@ impl Snapshot {
         for ((number, run), entry) in self.generation.runs().iter().enumerate().zip(lists) {
             let Some(entry) = *entry else { continue };
             let norms = &self.norms[run.first_docid() as usize..][..run.documents() as usize];
-            sum += self.frequencies.of((number, run), entry, norms)?;
+            sum += self.frequencies.of(number, run, entry, norms)?;
         }
         Ok(sum)
     }

@@ -89,7 +89,7 @@ pub(super) fn plan_cache(
     let mut all = Vec::with_capacity(logs.len());
     for log in &logs {
         rebuild.control.stop().check()?;
-        let counted = count(rebuild, (&snapshot, keys), log, &mut counts)?;
+        let counted = count(rebuild, &snapshot, keys, log, &mut counts)?;
         all.push((log.day, counted));
     }
     // Counted logs that have left the window leave the collections, too.
@@ -116,7 +116,7 @@ pub(super) fn plan_cache(
     }
     let demand = window.demand(rebuild, &snapshot, all, &mut counts)?;
     let k = NonZeroU32::new(keys.k).unwrap_or(NonZeroU32::MIN);
-    let plan = demand.plan(of, (keys.cache, keys.lambda), k, keys.memory);
+    let plan = demand.plan(of, keys.cache, keys.lambda, k, keys.memory);
     plan.write(&live.path)?;
     counts.lists = plan.cached.lists().len() as u64;
     counts.cached_bytes = plan.cached_bytes;
@@ -154,7 +154,8 @@ fn logs(
 /// What is known of a log, found out as far as that does not hold.
 fn count(
     rebuild: &Rebuild<'_>,
-    (snapshot, keys): (&Arc<Snapshot>, &LogKeys),
+    snapshot: &Arc<Snapshot>,
+    keys: &LogKeys,
     log: &DayLog,
     counts: &mut LogCounts,
 ) -> Result<CountedLog, RebuildError> {
@@ -262,7 +263,7 @@ impl DayWindow {
             let Some(&run) = places.get(&key) else { continue };
             let entry = TermEntry { df, bytes, offset };
             let queries = u32::try_from(queries).unwrap_or(u32::MAX);
-            demand.add_units(run, (entry, blocks as usize), units as usize, queries);
+            demand.add_units(run, entry, blocks as usize, units as usize, queries);
         }
         Ok(demand)
     }

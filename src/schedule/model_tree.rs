@@ -114,8 +114,8 @@ fn best_split(examples: &mut [(Example, f64)]) -> Option<(usize, f64, f64)> {
         let mut below_squares = 0.0;
         for at in 1..n {
             let y = examples[at - 1].1;
-            below = below + y;
-            below_squares = below_squares + y * y;
+            below += y;
+            below_squares += y * y;
             let [low, high] = [at - 1, at].map(|at| examples[at].0.features[feature]);
             if low == high || at < LEAST_EXAMPLES || n - at < LEAST_EXAMPLES {
                 continue;

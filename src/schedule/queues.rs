@@ -81,7 +81,7 @@ pub(crate) struct Queues<T> {
 
 impl<T> Queues<T> {
     /// `deadline` is the seconds in which answers are due.
-    pub(crate) fn new(policy: Policy, deadline: f64, (threads, devices): (usize, usize)) -> Self {
+    pub(crate) fn new(policy: Policy, deadline: f64, threads: usize, devices: usize) -> Self {
         Self {
             policy,
             deadline,

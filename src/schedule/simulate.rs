@@ -47,7 +47,7 @@ pub fn latencies(
         true => Processor::Cpu,
         false => Processor::Device,
     };
-    let mut queues = Queues::new(policy, deadline, (threads, machine.devices));
+    let mut queues = Queues::new(policy, deadline, threads, machine.devices);
     let mut idle: Vec<usize> = (0..threads + machine.devices).collect();
     let mut events: BinaryHeap<ProcessorFree> = BinaryHeap::new();
     let mut found = vec![0.0; arrivals.len()];
@@ -153,7 +153,8 @@ pub fn thresholds(costs: &[Cost]) -> Vec<u64> {
 pub fn choose(
     costs: &[Cost],
     model: &CostModel,
-    (deadline, machine): (f64, Hardware),
+    deadline: f64,
+    machine: Hardware,
     times: impl Fn() -> Vec<f64>,
 ) -> PolicyChoice {
     assert!(!costs.is_empty(), "there are costs");
@@ -281,7 +282,7 @@ mod tests {
         let choose = |device: f64| {
             let costs: Vec<Cost> = (0..400).map(|i| cost(i, device)).collect();
             let model = CostModel::learn(&costs).unwrap();
-            choose(&costs, &model, (0.5, machine), || (0..4000).map(f64::from).collect())
+            choose(&costs, &model, 0.5, machine, || (0..4000).map(f64::from).collect())
         };
         // A device that is slow is left alone; one that is fast with long queries gets these, but
         // not all.

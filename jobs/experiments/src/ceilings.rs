@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             .map_err(|e| crate::Usage(format!("--memory: {e}")))?;
         let mut before = 0.0;
         for stage in STAGES {
-            let point = || point((&files, &parts), stage, threads, budget.memo() as usize);
+            let point = || point(&files, &parts, stage, threads, budget.memo() as usize);
             let (seconds, totals) = fastest(args.repeat, |(seconds, _)| *seconds, point)?;
             let ns = seconds * threads as f64 * 1e9 / totals.bytes as f64;
             crate::rows::print(json!({
@@ -157,7 +157,8 @@ fn parts(args: &Args) -> anyhow::Result<(Vec<File>, Vec<FilePart>)> {
 
 /// Does all up to a stage with so many threads; returns the seconds and what they found.
 fn point(
-    (files, parts): (&[File], &[FilePart]),
+    files: &[File],
+    parts: &[FilePart],
     stage: CeilingStage,
     threads: usize,
     memo: usize,

@@ -108,8 +108,8 @@ fn round(
     let scratch = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }?;
     let open = || Ok(FilledFile::create(scratch.path(), "lists")?);
     let bytes = |chunk: LaidChunk| chunk.stretches.iter().map(|s| s.payload_bytes).sum::<usize>();
-    let run = (part, &codes[..]);
-    let encoded = inverter.encode(run, &Arc::new(()), open, |chunk| list_bytes += bytes(chunk));
+    let held = Arc::new(());
+    let encoded = inverter.encode(part, &codes, &held, open, |chunk| list_bytes += bytes(chunk));
     encoded.map_err(|error| anyhow!(error))?;
     let encoding = began.elapsed().as_secs_f64();
     inverter.end_run()?;

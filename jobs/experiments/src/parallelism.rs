@@ -235,9 +235,17 @@ impl ParallelismBench {
         let mut rigs: Vec<(JobWay, Rig)> = Vec::new();
         for &(way, _) in wanted {
             if rigs.iter().all(|(other, _)| *other != way) {
-                let what = (&self.snapshot, self.args.ranking.wanted());
                 let engines = |wakers: &_| way.model.engines(wakers);
-                rigs.push((way, Rig::start(what, engines, way.workers, &texts)?));
+                rigs.push((
+                    way,
+                    Rig::start(
+                        &self.snapshot,
+                        self.args.ranking.wanted(),
+                        engines,
+                        way.workers,
+                        &texts,
+                    )?,
+                ));
             }
         }
         let of = |&(way, rate): &(JobWay, f64)| LoadPoint { way, rate, runs: Vec::new() };

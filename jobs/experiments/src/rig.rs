@@ -44,7 +44,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Rig {
     /// Starts a job and waits until every worker has begun.
     pub(super) fn start(
-        (snapshot, wanted): (&Arc<Snapshot>, Wanted),
+        snapshot: &Arc<Snapshot>,
+        wanted: Wanted,
         engines: impl FnOnce(&Arc<Wakers>) -> Box<dyn Engines>,
         workers: usize,
         queries: &[&Query],

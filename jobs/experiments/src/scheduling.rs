@@ -148,7 +148,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let threads = workers_or_cores(args.workers);
     let machine = Hardware { threads, devices: args.gpus.map_or(1, NonZeroUsize::get) };
     let deadline = args.deadline().as_secs_f64();
-    let choice = choose(learned, &model, (deadline, machine), || poisson(1.0, 4000));
+    let choice = choose(learned, &model, deadline, machine, || poisson(1.0, 4000));
     let mean = |of: fn(&Cost) -> f64| 1e6 * costs.iter().map(of).sum::<f64>() / costs.len() as f64;
     print(json!({
         "row": "model", "learned_from": learned.len() - learned.len() / 4, "queries": stream.len(),
@@ -164,7 +164,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let bench = SchedulingBench { args, stream, machine, deadline };
     let schedules = bench.schedules(&choice)?;
     if let Some(measured) = &measured {
-        let real = Real::new(&bench, measured, (first, &model));
+        let real = Real::new(&bench, measured, first, &model);
         let mut usual = schedules.iter().filter(|scheduled| !scheduled.known);
         usual.try_for_each(|scheduled| real.schedule(scheduled))?;
     }
@@ -255,7 +255,8 @@ impl SchedulingBench<'_> {
     fn highest(
         &self,
         steps: usize,
-        (mut good, mut bad): (f64, f64),
+        mut good: f64,
+        mut bad: f64,
         above: impl Fn(f64) -> f64,
         mut sorted: impl FnMut(f64) -> anyhow::Result<Vec<f64>>,
     ) -> anyhow::Result<f64> {
@@ -276,7 +277,7 @@ impl SchedulingBench<'_> {
         // Who gets what suits him can do more than twice what all do by their shares.
         let above = |good: f64| self.capacity().max(2.0 * good);
         let sorted = |rate| Ok(self.at_rate(*policy, rate, *known));
-        let highest = self.highest(14, (0.0, f64::INFINITY), above, sorted)?;
+        let highest = self.highest(14, 0.0, f64::INFINITY, above, sorted)?;
         self.print_highest("simulated", name, highest)
     }
 

@@ -86,8 +86,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
             for policy in CachePolicy::ALL {
                 let lambdas = if policy == CachePolicy::Vfb { &args.lambda[..] } else { &[1.0] };
                 for &lambda in lambdas {
-                    let mut row =
-                        figure_7(&mut searcher, &demand, &test, (policy, memory, lambda))?;
+                    let mut row = figure_7(&mut searcher, &demand, &test, policy, memory, lambda)?;
                     row["size"] = size.into();
                     print(row)?;
                 }
@@ -138,7 +137,9 @@ fn figure_7(
     searcher: &mut Searcher,
     demand: &Demand,
     test: &[Plan],
-    (policy, memory, lambda): (CachePolicy, u64, f64),
+    policy: CachePolicy,
+    memory: u64,
+    lambda: f64,
 ) -> anyhow::Result<serde_json::Value> {
     let admitted = demand.admit(policy, memory, lambda);
     let mut lists = 0u64;

@@ -4,7 +4,9 @@
 //! - Body: the low b bits of each value, as [`bits`] writes them; and if there are exceptions,
 //!   their number as a [`vbyte`] and [`nested`](super::nested) exceptions at the codec's levels.
 
-use super::nested::{MAX_LEVELS, choose_width, each_exception, read_exceptions, write_exceptions};
+use super::nested::{
+    Exceptions, MAX_LEVELS, choose_width, each_exception, read_exceptions, write_exceptions,
+};
 use crate::codec::column::count_widths;
 use crate::codec::{
     Codec, CodecError, CodedBlock, Encoder, List, bits, bp128, check_values, checked_block_len,
@@ -92,10 +94,11 @@ impl Codec for PforBlocks {
         if block.head & EXCEPTIONS != 0 {
             let begin = at as u64;
             let count = vbyte::get(block.body, &mut at).and_then(|n| usize::try_from(n).ok());
-            let what = (count.ok_or(CodecError::Integer { at: begin })?, out.len(), width);
+            let count = count.ok_or(CodecError::Integer { at: begin })?;
+            let of = Exceptions { count, values: out.len(), width };
             let mut places = Vec::new();
             let mut highs = Vec::new();
-            read_exceptions(block.body, &mut at, what, self.levels, &mut places, &mut highs)?;
+            read_exceptions(block.body, &mut at, &of, self.levels, &mut places, &mut highs)?;
             for (&place, &high) in places.iter().zip(&highs) {
                 out[place as usize] |= high << width;
             }

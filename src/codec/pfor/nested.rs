@@ -100,17 +100,24 @@ fn write_array(values: &[u32], levels: u8, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads the places and the overflows plus 1 of `count` exceptions among `values` values of `width`
-/// bits from `bytes[*at]` on. Fails if the bytes are damaged; allocates a few bytes for each of
-/// `values` at most.
+/// So many exceptions among so many values of `width` bits.
+pub(super) struct Exceptions {
+    pub(super) count: usize,
+    pub(super) values: usize,
+    pub(super) width: u8,
+}
+
+/// Reads the places and the overflows plus 1 of exceptions from `bytes[*at]` on. Fails if the bytes
+/// are damaged; allocates a few bytes for each of `values` at most.
 pub(super) fn read_exceptions(
     bytes: &[u8],
     at: &mut usize,
-    (count, values, width): (usize, usize, u8),
+    exceptions: &Exceptions,
     levels: u8,
     places: &mut Vec<u32>,
     highs: &mut Vec<u32>,
 ) -> Result<(), CodecError> {
+    let &Exceptions { count, values, width } = exceptions;
     // Values of 32 bits have no exceptions.
     let most = if width < bp128::MAX_WIDTH { values } else { 0 };
     CodecError::at_most("exceptions", most, count)?;
@@ -156,8 +163,8 @@ fn read_array(
     if exceptions > 0 {
         let mut places = Vec::new();
         let mut highs = Vec::new();
-        let what = (exceptions, count, width);
-        read_exceptions(bytes, at, what, levels - 1, &mut places, &mut highs)?;
+        let of = Exceptions { count: exceptions, values: count, width };
+        read_exceptions(bytes, at, &of, levels - 1, &mut places, &mut highs)?;
         for (&place, &high) in places.iter().zip(&highs) {
             out[place as usize] |= high << width;
         }

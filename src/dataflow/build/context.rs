@@ -10,7 +10,9 @@ use crate::dictionary::device::text_buffers::TextBuffers;
 use crate::dictionary::indexer::{IndexerWork, Indexing, TokenIndexer};
 use crate::dictionary::lengths::RunLengths;
 use crate::dictionary::owners::Owners;
+#[cfg(feature = "gpu")]
 use crate::gpu::invert::inverter::InverterWork;
+#[cfg(feature = "gpu")]
 use crate::gpu::invert::service::InvertService;
 use crate::index::documents::pieces::table::DocumentsDone;
 use crate::index::list::Form;
@@ -33,6 +35,7 @@ pub(crate) type MakeIndexer =
     Box<dyn Fn(u32) -> Result<Box<dyn TokenIndexer>, Cause> + Send + Sync>;
 
 /// Starts the thread of the device that inverts; it wakes the given operator.
+#[cfg(feature = "gpu")]
 pub(crate) type StartInverter = Box<dyn Fn(Wake) -> Result<InvertService, Cause> + Send + Sync>;
 
 pub(crate) struct Build {
@@ -67,6 +70,7 @@ pub(crate) struct BuildWiring {
     pub(crate) writing: usize,
     pub(crate) make_indexer: MakeIndexer,
     /// Starts the device that takes texts, if one does.
+    #[cfg(feature = "gpu")]
     pub(crate) start_inverter: StartInverter,
     /// Of text that the device takes together, if memory allows it.
     pub(crate) batch_bytes: usize,
@@ -116,6 +120,7 @@ pub(crate) struct BuildDone {
     pub documents: Option<DocumentsDone>,
     pub inputs: Vec<InputRead>,
     pub indexers: Vec<IndexerWork>,
+    #[cfg(feature = "gpu")]
     pub inverted: Option<InverterWork>,
     /// If they were to be noted.
     pub scanned: Option<Scanned>,

@@ -60,7 +60,7 @@ pub(crate) fn write_documents<'scope>(
         note(build, table.finish()?);
         Ok(())
     };
-    write(take_in_order("Documents", (batches, build), tables, place, finish), build)
+    write(take_in_order("Documents", batches, build, tables, place, finish), build)
 }
 
 /// The names of inputs, after which documents without a name are called.
@@ -111,7 +111,8 @@ fn write<'scope>(
 /// at its position; the taker says when the piece is absorbed.
 pub(crate) fn take_in_order<'scope, T: 'static, R: 'static>(
     name: &'static str,
-    (batches, build): (StreamVec<'scope, u64, Local<PieceDocuments>>, &Arc<Build>),
+    batches: StreamVec<'scope, u64, Local<PieceDocuments>>,
+    build: &Arc<Build>,
     taker: Option<Result<T, Cause>>,
     mut take: impl FnMut(&mut T, &Build, PieceDocuments) -> Result<Option<R>, Cause> + 'static,
     mut finish: impl FnMut(T, &Build) -> Result<(), Cause> + 'static,

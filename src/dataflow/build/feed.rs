@@ -155,11 +155,9 @@ impl<G: PieceGroup> FeedHead<G> {
     /// No piece will come any more: the open run ends, if it has documents.
     pub(crate) fn end(&mut self) {
         if self.closing.is_none() {
-            let (run, run_first, run_documents) = self.sequencer.open_run();
-            let placement =
-                PiecePlacement { run, run_first, first: 0, run_documents, closes: true };
-            let cap = self.last.take().filter(|_| run_documents > 0);
-            self.closing = cap.map(|cap| (cap, placement));
+            let open = self.sequencer.open_run();
+            let cap = self.last.take().filter(|_| open.run_documents > 0);
+            self.closing = cap.map(|cap| (cap, open));
         }
     }
 

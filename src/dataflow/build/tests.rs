@@ -266,7 +266,7 @@ fn encode_gives_chunks_and_waits_for_the_dictionary_and_fails_with_it() {
 /// A chunk with a list of one posting for each of some terms of trie collection 0.
 fn chunk(shared: &Build, layout: &mut ChunkLayout, suffixes: &[u8], ends: bool) -> LaidChunk {
     for (n, suffix) in suffixes.chunks(1).enumerate() {
-        layout.list((0, suffix), (1, 1), n + 1).unwrap();
+        layout.list((0, suffix), 1, 1, n + 1).unwrap();
     }
     LaidChunk {
         part: RunPart { documents: 1, ..RunPart::default() },

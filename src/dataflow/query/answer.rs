@@ -50,7 +50,8 @@ struct Answering<S, T, F> {
 pub(crate) fn answer<'scope, D, S, T>(
     queries: StreamVec<'scope, u64, Local<D>>,
     context: &Arc<Context>,
-    (engines, wakers): (&dyn Engines, &Wakers),
+    engines: &dyn Engines,
+    wakers: &Wakers,
     desk: &Arc<QueryDesk<S, T>>,
     finish: impl Fn(&Context, TakenQuery<S>, Option<Answer>) -> Result<DeskOutcome<S, T>, Cause>
     + 'static,

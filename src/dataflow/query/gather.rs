@@ -123,7 +123,7 @@ fn answer(
         let name = names.get(&hits[at].docid).map(String::as_str);
         Cow::Borrowed(name.unwrap_or_default())
     };
-    context.lay_out(query, (&hits, known), came.elapsed(), name)
+    context.lay_out(query, &hits, known, came.elapsed(), name)
 }
 
 /// The best k hits of all shards, best first, and the names of all that were found.

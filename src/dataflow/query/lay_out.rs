@@ -65,7 +65,7 @@ pub(crate) fn answer(
     let documents = snapshot.generation().documents();
     let name = documents.names(|at| answer.hits.get(at).map(|hit: &Hit| hit.docid));
     let took = taken.began.elapsed();
-    Ok(DeskOutcome::Out(context.lay_out(numbered, (&answer.hits, answer.known), took, name)))
+    Ok(DeskOutcome::Out(context.lay_out(numbered, &answer.hits, answer.known, took, name)))
 }
 
 impl Context {
@@ -73,7 +73,8 @@ impl Context {
     pub(crate) fn lay_out<'a>(
         &self,
         numbered: NumberedQuery,
-        (hits, known): (&[Hit], bool),
+        hits: &[Hit],
+        known: bool,
         took: Duration,
         name: impl Fn(usize) -> Cow<'a, str>,
     ) -> LaidOutAnswer {
@@ -84,7 +85,7 @@ impl Context {
                 let mut text = Vec::new();
                 let snippets = Snippets::new(&snapshot, &query.text, snippet::CHARACTERS);
                 let snippet = |at: usize| snippets.of(hits[at].docid);
-                write_json(&query, hits, took, (name, snippet), &mut text);
+                write_json(&query, hits, took, name, snippet, &mut text);
                 AnswerOut::Text(text)
             }
             (Ok(query), AnswerLayout::Text(form)) => {
@@ -118,7 +119,7 @@ impl Context {
 
     /// For a line that is no query.
     pub(crate) fn lay_out_refused(&self, numbered: NumberedQuery) -> LaidOutAnswer {
-        self.lay_out(numbered, (&[], true), Duration::ZERO, |_| Cow::Borrowed(""))
+        self.lay_out(numbered, &[], true, Duration::ZERO, |_| Cow::Borrowed(""))
     }
 
     /// For a query that has waited too long, which is counted.

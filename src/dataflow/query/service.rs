@@ -229,11 +229,12 @@ impl QueryService {
     pub fn run_with_others(
         self,
         sink: Sink,
-        (hosts, lines): (&Hosts, Vec<Option<SealedLine>>),
+        hosts: &Hosts,
+        lines: Vec<Option<SealedLine>>,
     ) -> Result<QueryReport, JobError> {
         let process = self.shard.process;
         self.run_by(sink, |workers, control, build| {
-            workers::run_with_others(workers, process, (hosts, lines), control, build)
+            workers::run_with_others(workers, process, hosts, lines, control, build)
         })
     }
 

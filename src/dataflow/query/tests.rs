@@ -133,7 +133,8 @@ fn through_answer(gate: Gate, breaks: bool) -> (Vec<(u64, u32)>, Option<JobError
             let answered = answer(
                 queries,
                 &context,
-                (&*wiring.engines, &*wiring.wakers),
+                &*wiring.engines,
+                &wiring.wakers,
                 &wiring.whole,
                 lay_out::answer,
             );

@@ -59,7 +59,7 @@ fn assemble(worker: &mut Worker, build: &Arc<Build>, take: Option<TakeLinks>) {
             build.wiring.flow.absorbed(batch.bytes());
             Ok(None::<()>)
         };
-        take_in_order("Pages", (batches, build), nobody, forget, |(), _| Ok(()))
+        take_in_order("Pages", batches, build, nobody, forget, |(), _| Ok(()))
             .probe_with(&absorbed);
     });
 }

@@ -52,7 +52,7 @@ fn take_documents<'scope>(
         scan.take(&build.plan, &batch)?;
         Ok(None)
     };
-    take_in_order("Scan", (batches, build), scan, take, |scan, build| {
+    take_in_order("Scan", batches, build, scan, take, |scan, build| {
         lock(&build.done).scanned = Some(scan.finish()?);
         Ok(())
     })

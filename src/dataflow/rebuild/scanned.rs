@@ -2,7 +2,7 @@
 //! places, both on disk.
 
 use super::table::{Sorter, Table, TableEntry, name_hash};
-use crate::index::documents::pieces::PieceDocuments;
+use crate::index::documents::pieces::{NotedDocument, PieceDocuments};
 use crate::index::error::IndexError;
 use crate::input::splits::InputPlan;
 use std::collections::BTreeMap;
@@ -61,8 +61,7 @@ impl InputScan {
         }
         let table = &self.table;
         let too_many = || IndexError::refused(table, "more than 2^32 - 1 documents");
-        for (name, line, location, content) in batch.all() {
-            let mut name = name;
+        for NotedDocument { mut name, line, location, content } in batch.all() {
             if name.is_empty() {
                 let file = plan.inputs.name(location.input as usize);
                 self.name = format!("{file}:{}", self.lines + line);

@@ -9,7 +9,7 @@ use super::NONE;
 #[cfg(test)]
 use super::below::Portable;
 use super::below::Vectors;
-use super::node::{MOST_TERMS, Node};
+use super::node::{MOST_TERMS, Node, NodeTerm};
 use super::strings::{SoughtString, Strings};
 use crate::codec::prefetch::prefetch;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
@@ -161,7 +161,8 @@ impl Forest {
         let term = self.terms;
         self.terms = term.checked_add(1).expect("run limits keep the terms of a run below 2^32");
         let string = self.strings.push(query);
-        self.nodes.get_mut(leaf).insert_term(i, query.cache, string, term);
+        let new = NodeTerm { cache: query.cache, string, postings: term };
+        self.nodes.get_mut(leaf).insert_term(i, new);
         term
     }
 

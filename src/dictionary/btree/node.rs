@@ -39,6 +39,14 @@ pub(crate) struct Node {
     pub caches: [u32; MOST_TERMS + 1],
 }
 
+/// What a node has of one term.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NodeTerm {
+    pub cache: u32,
+    pub string: u32,
+    pub postings: u32,
+}
+
 const _: () = assert!(
     size_of::<Node>() == 512
         && offset_of!(Node, strings) == 4
@@ -77,7 +85,8 @@ impl Node {
     }
 
     /// Puts a term before the `at`-th of a leaf that is not full.
-    pub(crate) fn insert_term(&mut self, at: usize, cache: u32, string: u32, postings: u32) {
+    pub(crate) fn insert_term(&mut self, at: usize, term: NodeTerm) {
+        let NodeTerm { cache, string, postings } = term;
         let count = self.count as usize;
         insert(&mut self.caches, count, at, cache);
         insert(&mut self.strings, count, at, string);
@@ -85,16 +94,19 @@ impl Node {
         self.count += 1;
     }
 
-    /// Splits off the upper half of a full node, behind its middle term, which is returned as
-    /// (cache, string, postings).
-    pub(crate) fn split(&mut self) -> (Self, (u32, u32, u32)) {
+    /// Splits off the upper half of a full node, behind its middle term, which is returned too.
+    pub(crate) fn split(&mut self) -> (Self, NodeTerm) {
         const MIDDLE: usize = DEGREE - 1;
         let mut upper = Self { count: MIDDLE as u32, leaf: self.leaf, ..Self::EMPTY_LEAF };
         upper.caches[..MIDDLE].copy_from_slice(&self.caches[DEGREE..MOST_TERMS]);
         upper.strings[..MIDDLE].copy_from_slice(&self.strings[DEGREE..]);
         upper.postings[..MIDDLE].copy_from_slice(&self.postings[DEGREE..]);
         upper.children[..DEGREE].copy_from_slice(&self.children[DEGREE..]);
-        let middle = (self.caches[MIDDLE], self.strings[MIDDLE], self.postings[MIDDLE]);
+        let middle = NodeTerm {
+            cache: self.caches[MIDDLE],
+            string: self.strings[MIDDLE],
+            postings: self.postings[MIDDLE],
+        };
         self.caches[MIDDLE..].fill(NO_TERM);
         self.strings[MIDDLE..].fill(NONE);
         self.postings[MIDDLE..].fill(NONE);
@@ -105,14 +117,9 @@ impl Node {
 
     /// Puts the middle term of the `at`-th child, which was split, before the `at`-th term, and the
     /// child's upper half behind it. The node is not full.
-    pub(crate) fn insert_split(
-        &mut self,
-        at: usize,
-        (cache, string, postings): (u32, u32, u32),
-        upper: u32,
-    ) {
+    pub(crate) fn insert_split(&mut self, at: usize, middle: NodeTerm, upper: u32) {
         let children = self.count as usize + 1;
         insert(&mut self.children, children, at + 1, upper);
-        self.insert_term(at, cache, string, postings);
+        self.insert_term(at, middle);
     }
 }

@@ -424,7 +424,7 @@ impl Forms {
         let told = parts.iter().zip(meanings.chunks_mut(PART_FORMS)).map(|(part, meanings)| {
             let (expansions, behind) = std::mem::take(&mut rest).split_at_mut(part.expansions);
             let here = place;
-            place = place + part.expansions;
+            place += part.expansions;
             rest = behind;
             (part, here, meanings, expansions)
         });

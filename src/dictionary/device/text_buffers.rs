@@ -325,7 +325,8 @@ impl TextBuffer {
     /// bytes; tells how many there were, and gives them to `look` while they are in the caches.
     pub(crate) fn read_at(
         &mut self,
-        (file, at): (&File, u64),
+        file: &File,
+        at: u64,
         most: usize,
         look: impl FnOnce(&[u8]),
     ) -> io::Result<usize> {

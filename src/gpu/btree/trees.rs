@@ -78,7 +78,7 @@ impl Trees {
     ) -> Result<Self, GpuError> {
         let kernels = tuning.load(toolchain, &device)?;
         let buffer_bytes = most.pinned_bytes().max(SUMS_BYTES as usize);
-        let machine = CudaQueue::new(device, kernels, (1, buffer_bytes))?;
+        let machine = CudaQueue::new(device, kernels, 1, buffer_bytes)?;
         Self::new(Box::new(machine), tuning, room, most)
     }
 
@@ -87,7 +87,8 @@ impl Trees {
     pub(crate) fn largest(
         mut machine: Box<dyn Machine<TreeArray>>,
         tuning: TreeTuning,
-        (wanted, least): (u64, TreeRoom),
+        wanted: u64,
+        least: TreeRoom,
         most: Most,
     ) -> Result<Self, GpuError> {
         let besides = TreeArray::all(&tuning, &TreeRoom::default(), &most);

@@ -137,7 +137,8 @@ impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
         &mut self,
         array: A,
         what: &'static str,
-        (bytes, ample): (u64, u64),
+        bytes: u64,
+        ample: u64,
         kept: u64,
     ) -> Result<(), GpuError> {
         let old = self.memory.get(array);
@@ -173,7 +174,7 @@ impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
         what: &'static str,
         bytes: u64,
     ) -> Result<&Slab, GpuError> {
-        self.reserve(array, what, (bytes, bytes), 0)?;
+        self.reserve(array, what, bytes, bytes, 0)?;
         Ok(self.memory.of(array))
     }
 

@@ -117,7 +117,8 @@ impl Device {
     pub(super) fn no_memory(
         &self,
         place: &'static str,
-        (what, bytes): (&'static str, u64),
+        what: &'static str,
+        bytes: u64,
         source: DriverError,
     ) -> GpuError {
         lost::note(self.info.ordinal, source);

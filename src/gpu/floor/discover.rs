@@ -7,12 +7,11 @@
 use super::error::{Cuda, has_driver};
 use super::nvrtc::{Compiler, NoCompiler};
 use super::version::{Architecture, Version};
-use crate::settings::SettingError;
+use crate::settings::{Gpus, SettingError};
 use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUdevice_attribute};
 use std::fmt;
 use std::panic::resume_unwind;
-use std::str::FromStr;
 use std::thread::ScopedJoinHandle;
 use tracing::debug;
 
@@ -235,27 +234,6 @@ fn unfit(found: Architecture, compiler: Option<&Compiler>) -> Option<Missing> {
     let compiler = compiler?;
     let nvrtc = compiler.version();
     (!compiler.architectures().contains(&found)).then_some(Missing::Uncompilable { found, nvrtc })
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gpus {
-    /// As many as can be used.
-    Auto,
-    None,
-    /// So many, or the job fails.
-    Number(u32),
-}
-
-impl FromStr for Gpus {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "auto" => Ok(Gpus::Auto),
-            "none" | "0" => Ok(Gpus::None),
-            n => n.parse().map(Gpus::Number).map_err(|_| "expected auto, none or a number"),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -94,7 +94,8 @@ impl<A: Copy + Debug + Eq + Hash> CudaQueue<A> {
     pub(crate) fn new(
         device: Device,
         kernels: Kernels,
-        (buffers, buffer_bytes): (usize, usize),
+        buffers: usize,
+        buffer_bytes: usize,
     ) -> Result<Self, GpuError> {
         let pinned = (0..buffers).map(|_| Pinned::new(&device, "copies", buffer_bytes));
         let buffers = Arc::new(Mutex::new(pinned.collect::<Result<_, _>>()?));

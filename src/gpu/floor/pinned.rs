@@ -86,7 +86,7 @@ impl Pinned {
             // SAFETY: the context is bound; the memory is freed once, below.
             unsafe { result::malloc_host(bytes, CU_MEMHOSTALLOC_DEVICEMAP) }
         });
-        let full = |e| device.no_memory("pinned host memory", (what, bytes as u64), e);
+        let full = |e| device.no_memory("pinned host memory", what, bytes as u64, e);
         let at = taken.map_err(full)?;
         // SAFETY: the memory has so many bytes, and nobody else knows it.
         unsafe { std::ptr::write_bytes(at.cast::<u8>(), 0, bytes) };
@@ -134,7 +134,8 @@ impl Pinned {
     pub(crate) unsafe fn write_up(
         &mut self,
         parts: &[PlacedBytes<'_>],
-        (crew, threads): (&mut Crew, usize),
+        crew: &mut Crew,
+        threads: usize,
         to: u64,
         stream: &CudaStream,
     ) -> Result<(), GpuError> {

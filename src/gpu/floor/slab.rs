@@ -32,7 +32,7 @@ impl Slab {
             // SAFETY: the context is bound, the size is not zero, and the memory is freed once.
             unsafe { result::malloc_sync(bytes as usize) }
         });
-        let address = taken.map_err(|e| device.no_memory("device memory", (what, bytes), e))?;
+        let address = taken.map_err(|e| device.no_memory("device memory", what, bytes, e))?;
         let info = device.info().clone();
         Ok(Self { context, info, address, bytes, _booking: booking })
     }

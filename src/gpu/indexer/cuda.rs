@@ -49,11 +49,11 @@ pub(crate) fn open(
     let kernels = tuning.load(toolchain, &device)?;
     let origin = kernels.origin.clone();
     let buffer_bytes = sizes.buffer_bytes();
-    let machine = Box::new(CudaQueue::new(device, kernels, (BUFFERS, buffer_bytes))?);
+    let machine = Box::new(CudaQueue::new(device, kernels, BUFFERS, buffer_bytes)?);
     let least = TreeUsage::default().with(&LEAST, tuning.all_warps());
     // What a run needs, and chunks that warps hold.
     let wanted = sizes.run_limit.saturating_mul(ARENAS_BY_RUN);
     let wanted = wanted.saturating_add(4 * least.bytes());
-    let trees = Trees::largest(machine, tuning, (wanted, least), Most::of_buffer(buffer_bytes))?;
+    let trees = Trees::largest(machine, tuning, wanted, least, Most::of_buffer(buffer_bytes))?;
     Ok((trees, origin))
 }

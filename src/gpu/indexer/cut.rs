@@ -65,7 +65,7 @@ pub(super) fn cut((whole, first): &PlacedGroup, most_bytes: usize) -> Vec<Placed
             }
             end = behind;
             last = first + document;
-            count = count + 1;
+            count += 1;
         }
         let mut rest = CutGroup::new(whole, base);
         if count > 0 {

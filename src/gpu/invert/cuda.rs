@@ -156,7 +156,7 @@ impl InvertMachine for CudaMachine {
         // Arrays that stay of batches are many, and none grows.
         let more = if array == InvertArray::Kept { 0 } else { bytes / 4 };
         let ample = (bytes + more).next_multiple_of(1 << 16);
-        self.on.reserve(array, "texts and their lists", (bytes, ample), kept)
+        self.on.reserve(array, "texts and their lists", bytes, ample, kept)
     }
 
     fn places(&mut self) -> &mut dyn ArrayPlaces<InvertArray> {
@@ -164,7 +164,7 @@ impl InvertMachine for CudaMachine {
     }
 
     fn write(&mut self, array: InvertArray, at: u64, parts: &[&[u8]]) -> Result<(), GpuError> {
-        self.up.send(&self.on, (array, at), parts)
+        self.up.send(&self.on, array, at, parts)
     }
 
     fn read(&mut self, parts: &mut [ArrayReading<'_>]) -> Result<(), GpuError> {

@@ -76,7 +76,7 @@ impl Default for InverterHooks {
             tell: Arc::new(|| ()),
             back: Arc::new(drop),
             parse: Arc::new(|text, lines| {
-                parse_lines(text, lines, (u64::MAX, &Fields::default()), &Arc::default())
+                parse_lines(text, lines, u64::MAX, &Fields::default(), &Arc::default())
             }),
         }
     }
@@ -142,9 +142,11 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
             |source: io::Error| GpuError::Thread { device: "the indexer gpu".into(), source };
         let (learner, asker) =
             Learner::start(analysis.clone(), threads, hooks.tell.clone()).map_err(refused)?;
-        let told = (hooks.back.clone(), hooks.tell.clone());
-        let parse = (hooks.parse.clone(), threads);
-        let finding = FindThread::start(machine.sibling()?, analysis, asker, parse, told);
+        let parse = hooks.parse.clone();
+        let back = hooks.back.clone();
+        let tell = hooks.tell.clone();
+        let sibling = machine.sibling()?;
+        let finding = FindThread::start(sibling, analysis, asker, parse, threads, back, tell);
         Ok(Self {
             machine,
             tuning: InvertTuning::default(),

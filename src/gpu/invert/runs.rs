@@ -171,7 +171,7 @@ impl Runs {
             if !self.inverter.keeps() && !self.wait_for_encoders() {
                 return Ok(());
             }
-            let (_, _, first) = self.sequencer.open_run();
+            let first = self.sequencer.open_run().run_documents;
             let mut here = fitting(rest);
             if here == 0 {
                 let bytes = rest[0].bytes.len();
@@ -227,11 +227,9 @@ impl Runs {
 
     /// All pieces are taken: the open run ends, if it has documents.
     pub(crate) fn end(&mut self, mut out: impl FnMut(RunEvent) + Send) -> Result<(), ClosedError> {
-        let (run, run_first, run_documents) = self.sequencer.open_run();
-        if run_documents > 0 {
-            let placement =
-                PiecePlacement { run, run_first, first: 0, run_documents, closes: true };
-            self.close(placement, &mut out)?;
+        let open = self.sequencer.open_run();
+        if open.run_documents > 0 {
+            self.close(open, &mut out)?;
         }
         out(RunEvent::End(self.inverter.work()));
         Ok(())
@@ -277,8 +275,9 @@ impl Runs {
             is_open = true;
             Ok(FilledFile::create(folder, &run_file(&run_name(run), FileKind::Postings))?)
         };
-        let run = (part, &self.lengths[..]);
-        let encoded = self.inverter.encode(run, &held, open, |chunk| out(RunEvent::Encoded(chunk)));
+        let lengths = &self.lengths[..];
+        let emit = |chunk| out(RunEvent::Encoded(chunk));
+        let encoded = self.inverter.encode(part, lengths, &held, open, emit);
         let has_no_room = |error: &ClosedError| {
             error.downcast_ref::<GpuError>().is_some_and(GpuError::is_out_of_memory)
         };

@@ -38,7 +38,8 @@ impl StagingBuffers {
     pub(super) fn send(
         &mut self,
         on: &CudaArrays<InvertArray>,
-        (to, at): (InvertArray, u64),
+        to: InvertArray,
+        at: u64,
         parts: &[&[u8]],
     ) -> Result<(), GpuError> {
         let to = on.memory.of(to);

@@ -203,7 +203,8 @@ fn of(array: InvertArray) -> Argument<InvertArray> {
 
 fn step(
     kernel: &'static str,
-    (blocks, shared_bytes): (u32, u32),
+    blocks: u32,
+    shared_bytes: u32,
     arguments: Vec<Argument<InvertArray>>,
 ) -> InvertStep {
     InvertStep { kernel, geometry: Geometry { blocks, threads: THREADS, shared_bytes }, arguments }
@@ -215,7 +216,7 @@ pub(crate) fn clear(array: InvertArray, from: u64, words: u64) -> InvertStep {
     let blocks = words.div_ceil(16 * u64::from(THREADS)) as u32;
     let low = Number(words as u32);
     let high = Number((words >> 32) as u32);
-    step("invert_clear", (blocks, 0), vec![Argument::Array(array, 4 * from), low, high])
+    step("invert_clear", blocks, 0, vec![Argument::Array(array, 4 * from), low, high])
 }
 
 /// Words of [`InvertArray::Sums`] for a [scan].
@@ -253,7 +254,7 @@ fn counted(count: InvertStep, tiles: u32) -> Vec<InvertStep> {
 
 pub(crate) fn count_tokens(tiles: u32) -> Vec<InvertStep> {
     let arguments = vec![of(InvertArray::Text), of(InvertArray::Classes), of(InvertArray::Tiles)];
-    let count = step("invert_count_tokens", (tiles, SCAN_SHARED_BYTES), arguments);
+    let count = step("invert_count_tokens", tiles, SCAN_SHARED_BYTES, arguments);
     counted(count, tiles)
 }
 
@@ -262,7 +263,7 @@ pub(crate) fn write_tokens(tiles: u32) -> InvertStep {
         [InvertArray::Text, InvertArray::Classes, InvertArray::Tiles, InvertArray::Tokens]
             .map(of)
             .to_vec();
-    step("invert_write_tokens", (tiles, SCAN_SHARED_BYTES), arguments)
+    step("invert_write_tokens", tiles, SCAN_SHARED_BYTES, arguments)
 }
 
 /// There is at least one document.
@@ -274,7 +275,7 @@ pub(crate) fn hash_documents(documents: u32) -> InvertStep {
         of(InvertArray::Contents),
     ];
     // Eight threads share a document.
-    step("invert_hash_documents", (documents.div_ceil(THREADS / 8), 0), arguments)
+    step("invert_hash_documents", documents.div_ceil(THREADS / 8), 0, arguments)
 }
 
 /// Finds the slots of the forms of all tokens, and numbers forms that are not among the `known`.
@@ -296,7 +297,7 @@ pub(crate) fn find_forms(tokens: u32, slots: u32, known: u32, tuning: InvertTuni
         of(InvertArray::NewLengths),
         of(InvertArray::NewPlaces),
     ];
-    step("invert_find_forms", (tokens.div_ceil(THREADS), 0), arguments)
+    step("invert_find_forms", tokens.div_ceil(THREADS), 0, arguments)
 }
 
 /// Stores the bytes of `count` new forms behind the `used` ones.
@@ -312,7 +313,7 @@ pub(crate) fn keep_forms(count: u32, known: u32, used: u32) -> InvertStep {
         of(InvertArray::Arena),
         of(InvertArray::FormPlaces),
     ];
-    step("invert_keep_forms", (count.div_ceil(THREADS), 0), arguments)
+    step("invert_keep_forms", count.div_ceil(THREADS), 0, arguments)
 }
 
 pub(crate) fn check_forms(tokens: u32) -> InvertStep {
@@ -328,7 +329,7 @@ pub(crate) fn check_forms(tokens: u32) -> InvertStep {
         of(InvertArray::TokenForms),
         of(InvertArray::Odd),
     ];
-    step("invert_check_forms", (tokens.div_ceil(THREADS), 0), arguments)
+    step("invert_check_forms", tokens.div_ceil(THREADS), 0, arguments)
 }
 
 fn meanings(tokens: u32) -> Vec<Argument<InvertArray>> {
@@ -345,7 +346,7 @@ fn meanings(tokens: u32) -> Vec<Argument<InvertArray>> {
 pub(crate) fn count_terms(tokens: u32) -> Vec<InvertStep> {
     let tiles = tiles(tokens);
     let arguments = meanings(tokens);
-    let count = step("invert_count_terms", (tiles, SCAN_SHARED_BYTES), arguments);
+    let count = step("invert_count_terms", tiles, SCAN_SHARED_BYTES, arguments);
     counted(count, tiles)
 }
 
@@ -372,8 +373,8 @@ pub(crate) fn write_terms(tokens: u32, documents: u32, pieces: u32) -> Vec<Inver
         of(InvertArray::Lengths),
     ];
     vec![
-        step("invert_write_terms", (tiles(tokens), SCAN_SHARED_BYTES), arguments),
-        step("invert_lengths", (documents.div_ceil(THREADS), 0), lengths),
+        step("invert_write_terms", tiles(tokens), SCAN_SHARED_BYTES, arguments),
+        step("invert_lengths", documents.div_ceil(THREADS), 0, lengths),
     ]
 }
 
@@ -388,7 +389,7 @@ pub(crate) fn rehash(from: u32, to: u32, tuning: InvertTuning) -> InvertStep {
         Number(tuning.probes),
         of(InvertArray::NextSlotForms),
     ];
-    step("invert_rehash", (from.div_ceil(THREADS), 0), arguments)
+    step("invert_rehash", from.div_ceil(THREADS), 0, arguments)
 }
 
 pub(crate) fn sketch_words(pieces: u32) -> u64 {

@@ -183,7 +183,8 @@ impl<M: DeviceMethod> MethodBatch<M> {
     pub(crate) fn add<E>(
         &mut self,
         asked: &[AskedPart<M>],
-        (k, docids): (u32, Range<u32>),
+        k: u32,
+        docids: Range<u32>,
         cached: impl Fn(&M::Key) -> Option<(u64, M::Laid)>,
         lay: impl FnMut(usize) -> Result<Bytes<M::Laid>, E>,
     ) -> Result<bool, E> {

@@ -150,8 +150,8 @@ impl<M: DeviceMethod> MethodDevice<M> {
     pub fn fill(&mut self, wanted: &[M::Part], bytes: u64) -> Result<(), GpuError> {
         self.cache = ListCache::default();
         let Self { snapshot, on, cache, crew, threads, .. } = self;
-        let room = (on.memory.of(MethodArray::Cached), bytes);
-        cache.bring(wanted, room, (crew, *threads), |layer, part, bytes| {
+        let arena = on.memory.of(MethodArray::Cached);
+        cache.bring(wanted, arena, bytes, crew, *threads, |layer, part, bytes| {
             M::lay(snapshot, layer, part, bytes).map(|laid| (M::key(part), laid))
         })
     }
@@ -170,9 +170,8 @@ impl<M: DeviceMethod> MethodDevice<M> {
             |of: &&'a AskedPart<M>| cache.place(&of.key).is_none() && known.insert(&of.key);
         let wanted: Vec<_> = asked.into_iter().filter(is_new).collect();
         let arena = on.memory.of(MethodArray::Cached);
-        let room = (arena, arena.bytes());
         let threads = (*threads).min(wanted.len().div_ceil(PARTS_OF_THREAD));
-        cache.bring(&wanted, room, (crew, threads), |layer, of, bytes| {
+        cache.bring(&wanted, arena, arena.bytes(), crew, threads, |layer, of, bytes| {
             M::lay(snapshot, layer, &of.part, bytes).map(|laid| (of.key.clone(), laid))
         })
     }
@@ -191,7 +190,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         let travel = asked.into_iter().filter(|asked| cache.place(&asked.key).is_none());
         let wanted = travel.map(|asked| (&asked.key, &asked.part));
         let lay = |layer: &mut _, part: &&M::Part, out: &mut _| M::lay(snapshot, layer, part, out);
-        kept.lay_ahead(wanted, (crew, *threads), lay)
+        kept.lay_ahead(wanted, crew, *threads, lay)
     }
 
     pub fn kept(&self) -> &KeptLists<M::Key, M::Laid, M::Layer> {
@@ -228,14 +227,15 @@ impl<M: DeviceMethod> MethodDevice<M> {
         &mut self,
         batch: &mut MethodBatch<M>,
         asked: &[AskedPart<M>],
-        best: (u32, Range<u32>),
+        k: u32,
+        docids: Range<u32>,
     ) -> Result<bool, IndexError> {
         let Self { snapshot, cache, kept, .. } = self;
         let lay = |t: usize| {
             let AskedPart { key, part, .. } = &asked[t];
             kept.list(key, |layer, out| M::lay(snapshot, layer, part, out))
         };
-        batch.add(asked, best, |key| cache.place(key), lay)
+        batch.add(asked, k, docids, |key| cache.place(key), lay)
     }
 
     /// Enqueues steps of a finished batch, made by [`add`](Self::add) with the parts that are there
@@ -256,7 +256,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         // SAFETY: no copy is under way, since every batch is waited for before the next; both have
         // so many bytes, and live until the batch is done.
         unsafe {
-            input.write_up(&batch.parts(), (crew, *threads), to.address(), &on.stream)?;
+            input.write_up(&batch.parts(), crew, *threads, to.address(), &on.stream)?;
         }
         let mut tickets = Vec::new();
         if timed {

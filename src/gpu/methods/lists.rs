@@ -62,7 +62,8 @@ pub(in crate::gpu) fn longest(generation: &Generation) -> Result<Vec<ListEntries
 /// What `each` returns; nobody begins another piece then.
 pub(super) fn by_threads<W: Sync, S: Default, E: Send>(
     work: &[W],
-    (crew, threads): (&mut Crew, usize),
+    crew: &mut Crew,
+    threads: usize,
     each: impl Fn(&mut S, &mut Vec<u8>, &W) -> Result<bool, E> + Sync,
 ) -> Result<(), E> {
     let ended = AtomicBool::new(false);
@@ -101,14 +102,16 @@ impl<K: Eq + Hash + Send, L: Copy + Send> ListCache<K, L> {
     pub(super) fn bring<W: Sync, S: Default, E>(
         &mut self,
         wanted: &[W],
-        (arena, most): (&Slab, u64),
-        by: (&mut Crew, usize),
+        arena: &Slab,
+        most: u64,
+        crew: &mut Crew,
+        threads: usize,
         lay: impl Fn(&mut S, &W, &mut Vec<u8>) -> Result<(K, L), E> + Sync,
     ) -> Result<(), GpuError> {
         let before = self.lists.len();
         let most = most.min(arena.bytes());
         let cache = Mutex::new(&mut *self);
-        by_threads(wanted, by, |layer, bytes, list| {
+        by_threads(wanted, crew, threads, |layer, bytes, list| {
             let Ok((key, laid)) = lay(layer, list, bytes) else { return Ok(true) };
             let len = bytes.len() as u64;
             let at = {

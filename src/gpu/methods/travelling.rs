@@ -158,7 +158,8 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
     pub(crate) fn lay_ahead<'a, W: Sync, E: Send>(
         &mut self,
         wanted: impl IntoIterator<Item = (&'a K, W)>,
-        by: (&mut Crew, usize),
+        crew: &mut Crew,
+        threads: usize,
         lay: impl Fn(&mut S, &W, &mut Vec<u8>) -> Result<L, E> + Sync,
     ) -> Result<(), E>
     where
@@ -169,7 +170,7 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
         let wanted: Vec<(&'a K, W)> = wanted.into_iter().filter(is_new).collect();
         let most = self.most;
         let state = Mutex::new((self, 0));
-        by_threads(&wanted, by, |layer, room, (key, list)| {
+        by_threads(&wanted, crew, threads, |layer, room, (key, list)| {
             let laid = lay(layer, list, room)?;
             let bytes: Bytes<L> = (laid, room.as_slice().into());
             let (kept, new) = &mut *lock(&state);
@@ -224,11 +225,11 @@ mod tests {
             let each = |keys: &'static [u8]| keys.iter().map(|key| (key, *key)).collect::<Vec<_>>();
             let of = |(): &mut (), key: &u8, out: &mut Vec<u8>| lay(*key, out);
             let mut crew = Crew::new("test");
-            kept.lay_ahead(each(&[10, 20, 10, 30]), (&mut crew, threads), of).unwrap();
+            kept.lay_ahead(each(&[10, 20, 10, 30]), &mut crew, threads, of).unwrap();
             assert_eq!(kept.bytes(), 60);
-            let error = kept.lay_ahead(each(&[5, 99]), (&mut crew, 1), of).unwrap_err();
+            let error = kept.lay_ahead(each(&[5, 99]), &mut crew, 1, of).unwrap_err();
             assert_eq!((error.as_str(), kept.bytes_of(&5)), ("damaged", Some(5)));
-            kept.lay_ahead(each(&[90, 80, 70]), (&mut crew, threads), of).unwrap();
+            kept.lay_ahead(each(&[90, 80, 70]), &mut crew, threads, of).unwrap();
             assert!((70..=100).contains(&kept.bytes()), "{}", kept.bytes());
         }
     }

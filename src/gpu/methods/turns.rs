@@ -107,8 +107,9 @@ impl<M: DeviceMethod> MethodTurns<M> {
         let ready = usize::from(!all_terms);
         while taken.len() < self.batch {
             let Some(open) = self.ready[ready].pop_front() else { break };
-            let best = (open.job.plan.wanted().k as u32, self.docids.clone());
-            let why = match self.device.add(&mut batch, &open.terms, best) {
+            let k = open.job.plan.wanted().k as u32;
+            let docids = self.docids.clone();
+            let why = match self.device.add(&mut batch, &open.terms, k, docids) {
                 Ok(true) => {
                     taken.push(open);
                     continue;

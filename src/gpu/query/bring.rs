@@ -156,9 +156,16 @@ impl<I: Copy> Bringer<I> {
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
         let norms = &self.snapshot.norms()[self.share.start as usize..self.share.end as usize];
-        let of = (self.windows, &self.share);
         let generation = self.snapshot.generation();
-        let made = make_list(generation, entries, of, norms, &mut self.maker, &mut bytes);
+        let made = make_list(
+            generation,
+            entries,
+            self.windows,
+            &self.share,
+            norms,
+            &mut self.maker,
+            &mut bytes,
+        );
         match made.map(|placed| (placed, room(id, bytes.len() as u64))) {
             Err(_) => tell(id, BroughtList::Damaged(None)),
             Ok((_, None)) => tell(id, BroughtList::NoRoom),
@@ -231,7 +238,7 @@ impl<I: Copy> Bringer<I> {
             // SAFETY: as in `put`.
             let out = unsafe { &mut self.staging.bytes_mut()[FAULT_BYTES..] };
             let firsts = *firsts.get_or_insert_with(|| self.parcel.firsts(out, &outline.firsts));
-            self.parcel.portion(out, &portion, (at, placed.postings), firsts);
+            self.parcel.portion(out, &portion, at, placed.postings, firsts);
         }
         if is_well {
             self.travelling.push((id, at, placed));

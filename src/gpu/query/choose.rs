@@ -173,7 +173,7 @@ impl Devices {
             GpuMethod::Huang(_) => check_lists::<HuangTuning>(snapshot.generation())?,
             GpuMethod::Wang(_) => snapshot.check_global().map_err(GpuError::Order)?,
         }
-        GpuEngines::open(devices, toolchain, snapshot, *options, wakers, (on_lost, counts))
+        GpuEngines::open(devices, toolchain, snapshot, *options, wakers, on_lost, counts)
     }
 
     /// By the costs of queries.
@@ -183,8 +183,7 @@ impl Devices {
         scheduling: Scheduling,
         wakers: &Arc<Wakers>,
     ) -> std::io::Result<Hybrid> {
-        let devices = (Box::new(engines) as _, self.devices.len());
-        Hybrid::new(devices, scheduling, wakers)
+        Hybrid::new(Box::new(engines), self.devices.len(), scheduling, wakers)
     }
 }
 

@@ -66,7 +66,8 @@ pub(super) struct Driver {
 impl Driver {
     pub(super) fn new(
         device: QueryDevice,
-        (snapshot, share): (Arc<Snapshot>, Range<u32>),
+        snapshot: Arc<Snapshot>,
+        share: Range<u32>,
         pace: BatchPace,
         k: usize,
         fetchers: usize,

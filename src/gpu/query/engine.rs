@@ -133,7 +133,8 @@ impl GpuEngines {
         snapshot: &Arc<Snapshot>,
         options: GpuOptions,
         wakers: &Arc<Wakers>,
-        (on_lost, counts): (&OnLost, &Arc<Counts>),
+        on_lost: &OnLost,
+        counts: &Arc<Counts>,
     ) -> Result<Self, GpuError> {
         assert!(!devices.is_empty(), "one device at least");
         let counts = counts.clone();
@@ -144,9 +145,18 @@ impl GpuEngines {
             .iter()
             .enumerate()
             .map(|(number, info)| {
-                let share = snapshot.docids_of_share(number % parts, parts);
-                let shared = (wakers.clone(), counts.clone());
-                start(info, toolchain, (snapshot, share), options, shared, &senders, on_lost)
+                let start = ThreadStart {
+                    info,
+                    toolchain,
+                    snapshot,
+                    share: snapshot.docids_of_share(number % parts, parts),
+                    options,
+                    wakers: wakers.clone(),
+                    counts: counts.clone(),
+                    answers: senders.clone(),
+                    on_lost,
+                };
+                start.spawn()
             })
             .collect::<Result<Vec<_>, _>>()?;
         // As many as all slots take twice, so that the next batch waits when one is done.
@@ -161,61 +171,73 @@ impl GpuEngines {
     }
 }
 
-fn start(
-    info: &DeviceInfo,
-    toolchain: &Toolchain,
-    (snapshot, share): (&Arc<Snapshot>, Range<u32>),
+/// What the thread of a device begins with.
+struct ThreadStart<'a> {
+    info: &'a DeviceInfo,
+    toolchain: &'a Toolchain,
+    snapshot: &'a Arc<Snapshot>,
+    /// The documents of the device.
+    share: Range<u32>,
     options: GpuOptions,
-    (wakers, counts): (Arc<Wakers>, Arc<Counts>),
-    answers: &[Sender<Vec<DeviceAnswer>>],
-    on_lost: &OnLost,
-) -> Result<DeviceThread, GpuError> {
-    let has = Arc::new(AtomicUsize::new(0));
-    let answers = answers.to_vec();
-    let had = has.clone();
-    let reply = Box::new(move |worker: usize, done: Vec<DeviceAnswer>| {
-        had.fetch_sub(done.len(), Ordering::Relaxed);
-        // A worker that has ended takes no answers, and needs no waking.
-        if answers[worker].send(done).is_ok() {
-            wakers.wake(&[worker]);
-        }
-    });
-    let device = Device::open(info, 1)?;
-    let (sender, jobs) = channel();
-    let lost = Arc::new(AtomicBool::new(false));
-    let desk = DeviceDesk::new(jobs, (reply, counts), (lost.clone(), on_lost.clone()));
-    let mut lists = None;
-    let of = (device, toolchain, snapshot, share);
-    let run: Box<dyn FnOnce() + Send> = match options.method {
-        GpuMethod::Bounds => {
-            let (device, toolchain, snapshot, share) = of;
-            let norms = norms_of(snapshot, &share);
-            let query = QueryDevice::open(device, toolchain, norms, options.memory)?;
-            let pace = BatchPace {
-                batch: options.batch,
-                slots: options.slots,
-                patience: options.patience,
-            };
-            let k = options.k;
-            let fetchers = options.fetchers;
-            let what = (snapshot.clone(), share);
-            let driver = Driver::new(query, what, pace, k, fetchers, desk)?;
-            lists = Some(driver.lists().clone());
-            Box::new(move || driver.run())
-        }
-        GpuMethod::Ding09(how) => turns(how, of, options, desk)?,
-        GpuMethod::Huang(how) => turns(how, of, options, desk)?,
-        GpuMethod::Wang(how) => turns(how, of, options, desk)?,
-    };
-    let thread = spawn(format!("gpu-{}", info.ordinal), run)
-        .map_err(|source| GpuError::Thread { device: info.to_string(), source })?;
-    Ok(DeviceThread { jobs: Some(sender), lost, has, lists, thread: Some(thread) })
+    wakers: Arc<Wakers>,
+    counts: Arc<Counts>,
+    /// To each worker.
+    answers: Vec<Sender<Vec<DeviceAnswer>>>,
+    on_lost: &'a OnLost,
+}
+
+impl ThreadStart<'_> {
+    fn spawn(self) -> Result<DeviceThread, GpuError> {
+        let Self { info, toolchain, snapshot, share, options, wakers, counts, answers, on_lost } =
+            self;
+        let has = Arc::new(AtomicUsize::new(0));
+        let had = has.clone();
+        let reply = Box::new(move |worker: usize, done: Vec<DeviceAnswer>| {
+            had.fetch_sub(done.len(), Ordering::Relaxed);
+            // A worker that has ended takes no answers, and needs no waking.
+            if answers[worker].send(done).is_ok() {
+                wakers.wake(&[worker]);
+            }
+        });
+        let device = Device::open(info, 1)?;
+        let (sender, jobs) = channel();
+        let lost = Arc::new(AtomicBool::new(false));
+        let desk = DeviceDesk::new(jobs, reply, counts, lost.clone(), on_lost.clone());
+        let mut lists = None;
+        let run: Box<dyn FnOnce() + Send> = match options.method {
+            GpuMethod::Bounds => {
+                let norms = norms_of(snapshot, &share);
+                let query = QueryDevice::open(device, toolchain, norms, options.memory)?;
+                let pace = BatchPace {
+                    batch: options.batch,
+                    slots: options.slots,
+                    patience: options.patience,
+                };
+                let k = options.k;
+                let fetchers = options.fetchers;
+                let driver = Driver::new(query, snapshot.clone(), share, pace, k, fetchers, desk)?;
+                lists = Some(driver.lists().clone());
+                Box::new(move || driver.run())
+            }
+            GpuMethod::Ding09(how) => {
+                turns(how, device, toolchain, snapshot, share, options, desk)?
+            }
+            GpuMethod::Huang(how) => turns(how, device, toolchain, snapshot, share, options, desk)?,
+            GpuMethod::Wang(how) => turns(how, device, toolchain, snapshot, share, options, desk)?,
+        };
+        let thread = spawn(format!("gpu-{}", info.ordinal), run)
+            .map_err(|source| GpuError::Thread { device: info.to_string(), source })?;
+        Ok(DeviceThread { jobs: Some(sender), lost, has, lists, thread: Some(thread) })
+    }
 }
 
 /// Opens a device for the method of a paper; returns the work of its thread.
 fn turns<M: DeviceMethod>(
     how: M,
-    (device, toolchain, snapshot, share): (Device, &Toolchain, &Arc<Snapshot>, Range<u32>),
+    device: Device,
+    toolchain: &Toolchain,
+    snapshot: &Arc<Snapshot>,
+    share: Range<u32>,
     options: GpuOptions,
     desk: DeviceDesk,
 ) -> Result<Box<dyn FnOnce() + Send>, GpuError> {

@@ -39,7 +39,8 @@ pub(super) fn lists_to_unpack<'a>(
 pub(crate) fn make_list(
     generation: &Generation,
     entries: &[Option<TermEntry>],
-    (windows, share): (Windows, &Range<u32>),
+    windows: Windows,
+    share: &Range<u32>,
     norms: &[f32],
     maker: &mut ListMaker,
     out: &mut Vec<u8>,
@@ -51,7 +52,7 @@ pub(crate) fn make_list(
     for (run, entry) in generation.runs().iter().zip(entries) {
         let Some(entry) = *entry else { continue };
         let list = run.list(entry)?;
-        append(run, &list, (windows, share), norms, maker).map_err(|source| {
+        append(run, &list, windows, share, norms, maker).map_err(|source| {
             IndexError::list(run.postings_path(), HEADER_BYTES as u64 + entry.offset)(source)
         })?;
     }
@@ -61,7 +62,8 @@ pub(crate) fn make_list(
 fn append(
     run: &Run,
     list: &ListView<'_>,
-    (windows, share): (Windows, &Range<u32>),
+    windows: Windows,
+    share: &Range<u32>,
     norms: &[f32],
     maker: &mut ListMaker,
 ) -> Result<(), ListError> {

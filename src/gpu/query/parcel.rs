@@ -104,7 +104,8 @@ impl Parcel {
         &mut self,
         out: &mut [u8],
         portion: &Portion<'_>,
-        (place, postings): (u64, u32),
+        place: u64,
+        postings: u32,
         firsts: u32,
     ) {
         let owner = self.portions.len() as u32;

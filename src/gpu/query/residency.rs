@@ -55,7 +55,7 @@ impl FreeRanges {
         {
             self.free.remove(&before);
             at = before;
-            bytes = bytes + len;
+            bytes += len;
         }
         if let Some(len) = self.free.remove(&(at + bytes)) {
             bytes += len;

@@ -98,8 +98,10 @@ impl DeviceDesk {
     /// `lost` is set, and `on_lost` told, if the device fails.
     pub(in crate::gpu) fn new(
         jobs: Receiver<DeviceJob>,
-        (reply, counts): (Reply, Arc<Counts>),
-        (lost, on_lost): (Arc<AtomicBool>, OnLost),
+        reply: Reply,
+        counts: Arc<Counts>,
+        lost: Arc<AtomicBool>,
+        on_lost: OnLost,
     ) -> Self {
         Self { jobs, counts, done: HashMap::new(), reply, lost, on_lost }
     }

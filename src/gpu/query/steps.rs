@@ -94,10 +94,10 @@ impl LaunchSettings {
             if count >= LEAST_SAMPLED {
                 // A few windows at least, however few there are.
                 let step = SAMPLE_OF.min(count / 4);
-                steps.push(self.or(windows, (first, len), bits, Some(step), &mut work));
+                steps.push(self.or(windows, first, len, bits, Some(step), &mut work));
             }
-            steps.push(self.or(windows, (first, len), bits, None, &mut work));
-            steps.push(self.rescore(windows, (first, len), bits));
+            steps.push(self.or(windows, first, len, bits, None, &mut work));
+            steps.push(self.rescore(windows, first, len, bits));
         }
         steps.push(self.select(0, groups.len()));
         steps
@@ -120,7 +120,8 @@ impl LaunchSettings {
     fn or(
         &self,
         windows: Windows,
-        (first, len): (u32, u32),
+        first: u32,
+        len: u32,
         bits: u32,
         sampled: Option<u32>,
         work: &mut u64,
@@ -176,7 +177,7 @@ impl LaunchSettings {
         QueryStep { kernel: "query_and", geometry, arguments }
     }
 
-    fn rescore(&self, windows: Windows, (first, len): (u32, u32), bits: u32) -> QueryStep {
+    fn rescore(&self, windows: Windows, first: u32, len: u32, bits: u32) -> QueryStep {
         const THREADS: u32 = 128;
         // Enough blocks for the device, however few queries there are.
         let most = (self.multiprocessors / len).max(32);

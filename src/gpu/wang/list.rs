@@ -73,7 +73,7 @@ impl WangLayer {
             } else {
                 list.decode_tail(documents, &mut docids, &mut tfs)?
             };
-            self.add(&mut docids[..count], &mut tfs[..count], (postings, shift));
+            self.add(&mut docids[..count], &mut tfs[..count], postings, shift);
             postings += count as u32;
         }
         let buckets = (greatest >> shift) + 1;
@@ -90,7 +90,7 @@ impl WangLayer {
     }
 
     /// Adds a block, with `before` postings before it; overwrites both with differences.
-    fn add(&mut self, docids: &mut [u32], tfs: &mut [u32], (before, shift): (u32, u32)) {
+    fn add(&mut self, docids: &mut [u32], tfs: &mut [u32], before: u32, shift: u32) {
         let Some(&first) = docids.first() else { return };
         for (posting, docid) in (before..).zip(&mut *docids) {
             // The first of its bucket, and of all between this and that of the posting before.

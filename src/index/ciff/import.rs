@@ -117,7 +117,7 @@ fn write<R: BufRead + Seek>(
     let mut chunks = ListChunks::new(form, folder, CHUNK_BYTES, |chunk| run.put(chunk));
     let mut encoder = ListEncoder::of_form(form);
     for place in &places {
-        list(reader, place, &lengths, (&mut chunks, &mut encoder))?;
+        list(reader, place, &lengths, &mut chunks, &mut encoder)?;
     }
     chunks.finish(encoder.payload())?;
     Ok((run.finish(0, header.documents)?, documents.finish()?))
@@ -210,7 +210,8 @@ fn list<R: BufRead + Seek, G: FnMut(LaidChunk) -> Result<(), IndexError>>(
     reader: &mut CiffReader<R>,
     place: &CiffTerm,
     lengths: &[u32],
-    (chunks, encoder): (&mut ListChunks<'_, G>, &mut ListEncoder),
+    chunks: &mut ListChunks<'_, G>,
+    encoder: &mut ListEncoder,
 ) -> Result<(), IndexError> {
     reader.go_to(place.at)?;
     let end = reader.message("a postings list")?;
@@ -256,9 +257,9 @@ fn list<R: BufRead + Seek, G: FnMut(LaidChunk) -> Result<(), IndexError>>(
         let expected = format!("{df} postings of `{}` with {cf} tokens", place.term);
         return Err(reader.wrong(place.at, expected, found));
     }
-    let list = encoder.finish();
+    let (df, bytes) = encoder.finish();
     let suffix = &place.term.as_bytes()[implied_prefix_len(place.collection)..];
-    chunks.end((place.collection, suffix), list, encoder.payload())
+    chunks.end((place.collection, suffix), df, bytes, encoder.payload())
 }
 
 /// Reads a posting of so many bytes: the gap to the docid before, and the term frequency.

@@ -112,6 +112,16 @@ impl Rows {
     }
 }
 
+/// A document of a piece.
+pub(crate) struct NotedDocument<'a> {
+    /// Empty if it has to be made.
+    pub name: &'a str,
+    pub line: u64,
+    pub location: Location,
+    /// Hash of its content.
+    pub content: u64,
+}
+
 impl PieceDocuments {
     pub(crate) fn new(input: u32, skipped: Vec<Skipped>) -> Self {
         let (lines, counts, unread, rows, name_hashes, seen) = Default::default();
@@ -175,18 +185,20 @@ impl PieceDocuments {
         hashes + unread + self.rows.bytes() + self.seen.as_ref().map_or(0, Rows::bytes)
     }
 
-    /// All documents, also those that are not indexed: name, or none if it has to be made, line,
-    /// place, and hash of the content.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, u64, Location, u64)> {
+    /// All documents, also those that are not indexed.
+    pub(crate) fn all(&self) -> impl Iterator<Item = NotedDocument<'_>> {
         debug_assert!(
             self.unread.is_none(),
             "where all are noted nothing goes to a device as lines"
         );
         let rows = self.seen.as_ref().unwrap_or(&self.rows);
         let others = rows.lines.iter().zip(&rows.locations).zip(&rows.contents);
-        rows.names()
-            .zip(others)
-            .map(|(name, ((&line, &location), &content))| (name, line, location, content))
+        rows.names().zip(others).map(|(name, ((&line, &location), &content))| NotedDocument {
+            name,
+            line,
+            location,
+            content,
+        })
     }
 
     pub(crate) fn documents(&self) -> u32 {

@@ -315,14 +315,17 @@ impl Manifest {
         if !(most..=terms).contains(&statistics.terms) {
             return Some(format!("{} terms do not fit those of the runs", statistics.terms));
         }
+        let has_files = self.has_files(expected, &optional);
+        (!has_files).then(|| "files are not those of every run".into())
+    }
+
+    /// Whether the files are those that are expected, and perhaps some that are optional.
+    fn has_files(&self, mut expected: Vec<String>, optional: &[String]) -> bool {
         let files = self.files.iter().filter(|file| !optional.contains(&file.name));
         let mut found: Vec<_> = files.map(|entry| entry.name.clone()).collect();
         expected.sort();
         found.sort();
-        if expected != found {
-            return Some("files are not those of every run".into());
-        }
-        None
+        expected == found
     }
 }
 

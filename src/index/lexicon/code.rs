@@ -39,7 +39,8 @@ impl TermCoder {
         &mut self,
         collection: u16,
         suffix: &[u8],
-        (df, bytes): (u32, u64),
+        df: u32,
+        bytes: u64,
         out: &mut Vec<u8>,
     ) -> Result<(), &'static str> {
         if usize::from(collection) >= DIRECTORY_ENTRIES - 1 {

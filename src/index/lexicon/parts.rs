@@ -26,7 +26,8 @@ pub(crate) fn cut(parts: u64, weight: impl Fn(usize, usize) -> u64) -> Vec<Range
 /// `weight` is that of bytes of terms, and of their lists.
 pub(crate) fn parts_of(
     path: &Path,
-    (least, most): (u64, usize),
+    least: u64,
+    most: usize,
     weight: impl Fn(u64, u64) -> u64,
 ) -> Result<Vec<Range<u16>>, IndexError> {
     let starts = LexiconStream::collection_starts(path)?;
@@ -42,7 +43,8 @@ pub(crate) fn parts_of(
 pub(crate) fn expect_totals(
     path: &Path,
     run: &RunEntry,
-    (terms, postings): (u64, u64),
+    terms: u64,
+    postings: u64,
 ) -> Result<(), IndexError> {
     // The header says the same as the run, at these bytes.
     for (offset, expected, found) in [(16, terms, run.terms), (40, postings, run.postings)] {

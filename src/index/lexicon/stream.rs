@@ -66,12 +66,13 @@ impl LexiconStream {
         window_bytes: usize,
         collections: Range<u16>,
     ) -> Result<Self, IndexError> {
-        Self::open_by(path, (window_bytes, TABLE_WINDOW_BYTES), collections)
+        Self::open_by(path, window_bytes, TABLE_WINDOW_BYTES, collections)
     }
 
     fn open_by(
         path: &Path,
-        (window_bytes, table_bytes): (usize, usize),
+        window_bytes: usize,
+        table_bytes: usize,
         collections: Range<u16>,
     ) -> Result<Self, IndexError> {
         let mut blocks = FileWindow::open(path, window_bytes.max(MAX_CODED_BYTES))?;
@@ -123,8 +124,8 @@ impl LexiconStream {
     /// The ends of the terms and lists before each collection of the lexicon at `path`, counted
     /// from the first, and of the last.
     pub(crate) fn collection_starts(path: &Path) -> Result<Vec<[u64; 2]>, IndexError> {
-        let windows = (0, STARTS_WINDOW_BYTES);
-        let mut stream = Self::open_by(path, windows, 0..TRIE_COLLECTIONS as u16)?;
+        let all = 0..TRIE_COLLECTIONS as u16;
+        let mut stream = Self::open_by(path, 0, STARTS_WINDOW_BYTES, all)?;
         let mut starts = Vec::with_capacity(DIRECTORY_ENTRIES);
         let mut block = 0;
         for entry in 0..DIRECTORY_ENTRIES as u64 {

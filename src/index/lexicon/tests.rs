@@ -25,10 +25,10 @@ pub(crate) fn write_terms(
         let begins = [BlockStart { terms: 0, lists: 0 }];
         let blocks = if coder.begins_block(collection) { &begins[..] } else { &[] };
         let mut coded = Vec::new();
-        coder.code(collection, suffix, (df, bytes), &mut coded).unwrap();
+        coder.code(collection, suffix, df, bytes, &mut coded).unwrap();
         let term = CodedTerms { collection, terms: 1, postings: df.into(), bytes: &coded, blocks };
         let start = list_start(end, df, 128).unwrap() + bytes;
-        writer.coded_terms(&term, (end, start)).unwrap();
+        writer.coded_terms(&term, end, start).unwrap();
         end = start;
     }
     assert_eq!(writer.terms(), terms.len() as u64);
@@ -111,7 +111,7 @@ fn blocks_of_every_length() {
 fn what_breaks_the_rules_is_not_written() {
     let mut coder = TermCoder::default();
     let mut coded = Vec::new();
-    coder.code(5, b"b", (1, 1), &mut coded).unwrap();
+    coder.code(5, b"b", 1, 1, &mut coded).unwrap();
     let wrong: [(u16, &[u8], u32); 6] = [
         (5, b"b", 1),
         (5, b"a", 1),
@@ -121,9 +121,9 @@ fn what_breaks_the_rules_is_not_written() {
         (6, &[1; 256], 1),
     ];
     for (collection, suffix, df) in wrong {
-        coder.code(collection, suffix, (df, 1), &mut coded).unwrap_err();
+        coder.code(collection, suffix, df, 1, &mut coded).unwrap_err();
     }
-    coder.code(6, b"", (1, 1), &mut coded).unwrap();
+    coder.code(6, b"", 1, 1, &mut coded).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let mut writer = LexiconWriter::create(folder.path(), "l", Durability::Scratch, 128).unwrap();
     let terms = |collection| CodedTerms {
@@ -133,8 +133,8 @@ fn what_breaks_the_rules_is_not_written() {
         bytes: &[],
         blocks: &[BlockStart { terms: 0, lists: 0 }],
     };
-    writer.coded_terms(&terms(5), (0, 1)).unwrap();
-    let error = writer.coded_terms(&terms(4), (1, 2)).unwrap_err();
+    writer.coded_terms(&terms(5), 0, 1).unwrap();
+    let error = writer.coded_terms(&terms(4), 1, 2).unwrap_err();
     assert!(matches!(error, IndexError::Refused { .. }), "{error}");
 }
 

@@ -57,7 +57,8 @@ impl LexiconWriter {
     pub(crate) fn coded_terms(
         &mut self,
         coded: &CodedTerms<'_>,
-        (at, end): (u64, u64),
+        at: u64,
+        end: u64,
     ) -> Result<(), IndexError> {
         if coded.collection < self.collection {
             return Err(IndexError::refused(self.file.path(), "terms come in rising order"));

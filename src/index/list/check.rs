@@ -123,7 +123,7 @@ impl Blocks<'_> {
         let mut bytes = Vec::new();
         let encoder = &mut *form.codec().encoder(form.block_len());
         let columns = [&self.segment[0][..], &self.segment[1][..]];
-        let expected = segment::write((form, segment.offset), encoder, columns, &mut bytes);
+        let expected = segment::write(form, segment.offset, encoder, columns, &mut bytes);
         let found = self.list.data.get(segment.offset as usize..self.list.arrays);
         if expected != segment || !found.is_some_and(|found| found.starts_with(&bytes)) {
             return Err(ListError::Unusual { offset: segment.offset });

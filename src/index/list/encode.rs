@@ -309,8 +309,8 @@ impl ListEncoder {
         let Some(encoder) = &mut self.apart else { return };
         let before = self.payload.len();
         let columns = [&self.segment[0][..], &self.segment[1][..]];
-        let place = (self.form, self.written);
-        let segment = segment::write(place, &mut **encoder, columns, &mut self.payload);
+        let encoder = &mut **encoder;
+        let segment = segment::write(self.form, self.written, encoder, columns, &mut self.payload);
         self.places.extend_from_slice(segment.record(self.form).as_flattened());
         self.written += (self.payload.len() - before) as u64;
         self.segment.iter_mut().for_each(Vec::clear);

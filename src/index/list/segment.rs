@@ -65,7 +65,8 @@ impl Segment {
 /// Appends a segment of `gap_minus_one` and tf - 1, whole blocks, to `out`. It begins `offset`
 /// bytes behind the first of its list.
 pub(super) fn write(
-    (form, offset): (Form, u64),
+    form: Form,
+    offset: u64,
     encoder: &mut dyn Encoder,
     columns: [&[u32]; 2],
     out: &mut Vec<u8>,
@@ -112,7 +113,9 @@ impl SegmentColumns {
     /// Opens what the `blocks` blocks of segment `number` share.
     pub(crate) fn open(
         &mut self,
-        (form, number, blocks): (Form, usize, usize),
+        form: Form,
+        number: usize,
+        blocks: usize,
         segment: &Segment,
         shared: [&[u8]; 2],
     ) -> Result<(), ListError> {
@@ -228,7 +231,7 @@ impl<'a> ListView<'a> {
         let (gaps, rest) = self.data[offset as usize..].split_at(segment.shared[0] as usize);
         let shared = [gaps, &rest[..segment.shared[1] as usize]];
         if columns.segment != Some(number) {
-            columns.open((self.form, number, self.blocks_of_segment(number)), &segment, shared)?;
+            columns.open(self.form, number, self.blocks_of_segment(number), &segment, shared)?;
         }
         Ok(columns.lists(shared))
     }

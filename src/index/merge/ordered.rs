@@ -39,21 +39,30 @@ pub(in crate::index) struct Reordered {
     pub(in crate::index) order: OrderEntry,
 }
 
-/// Writes the run `run` of the generation `from` as run `number`, which is free, of the generation
-/// `to`, with its documents in an `order`, and with the given PageRanks, by docid. Removes the old
-/// run if `remove`.
+/// A run whose documents are to be ordered.
+pub(super) struct UnorderedRun<'a> {
+    pub(super) generation: &'a Path,
+    pub(super) run: &'a RunEntry,
+    /// Remove it then.
+    pub(super) remove: bool,
+}
+
+/// Writes a run as run `number`, which is free, of the generation `to`, with its documents in an
+/// `order`, and with the given PageRanks, by docid.
 ///
 /// Memory: that of [`Merging`], of which some is for the documents and some for the lists.
 ///
 /// # Errors
 /// `Lacks` if the memory does not suffice; `Damaged`, `List`, `Newer`, `Storage`, `Stopped`.
 pub(super) fn reorder(
-    (from, run, remove): (&Path, &RunEntry, bool),
-    (to, number): (&Path, u32),
+    from: &UnorderedRun<'_>,
+    to: &Path,
+    number: u32,
     order: &DocumentOrder,
     ranks: Option<&[f32]>,
     merging: &Merging,
 ) -> Result<Reordered, IndexError> {
+    let &UnorderedRun { generation: from, run, remove } = from;
     let count = u64::from(run.documents);
     let least = WRITER_BYTES + (1 << 20) + (DOCUMENT_BYTES + LIST_BYTES) * count;
     if merging.memory_bytes < least {
@@ -71,7 +80,7 @@ pub(super) fn reorder(
             let documents = run.documents;
             let tokens = run.tokens;
             let of = GlobalParameters { wang: *wang, bm25: *bm25, documents, tokens };
-            let globals = globals(from, run, (&table, &ranks), &of)?;
+            let globals = globals(from, run, &table, &ranks, &of)?;
             (Some(ranks), Some(globals))
         }
         _ => (ranks.map(<[f32]>::to_vec), None),
@@ -161,7 +170,8 @@ pub(crate) struct Ordered {
 /// gives them the PageRanks of a file, if there is one. The run keeps its name.
 pub(crate) fn order_in_place(
     generation: &Path,
-    (run, mut files): (RunEntry, Vec<FileEntry>),
+    run: RunEntry,
+    mut files: Vec<FileEntry>,
     order: Option<&DocumentOrder>,
     ranks: Option<&Path>,
     merging: &Merging,
@@ -200,8 +210,8 @@ pub(in crate::index) fn renumber_in_place(
     merging: &Merging,
 ) -> Result<Reordered, IndexError> {
     let number: u32 = run.name.parse().unwrap_or(0);
-    let mut new =
-        reorder((generation, &run, true), (generation, number + 1), order, ranks, merging)?;
+    let from = UnorderedRun { generation, run: &run, remove: true };
+    let mut new = reorder(&from, generation, number + 1, order, ranks, merging)?;
     rename(generation, &mut new.run, &mut new.files, number)?;
     Ok(new)
 }
@@ -209,7 +219,8 @@ pub(in crate::index) fn renumber_in_place(
 fn globals(
     generation: &Path,
     run: &RunEntry,
-    (documents, ranks): (&RunDocuments, &[f32]),
+    documents: &RunDocuments,
+    ranks: &[f32],
     parameters: &GlobalParameters,
 ) -> Result<Vec<f32>, IndexError> {
     let mut greatest_tfs = GreatestTfs(vec![0; run.documents as usize]);
@@ -235,7 +246,8 @@ struct GreatestTfs(Vec<u32>);
 impl Target for GreatestTfs {
     fn take(
         &mut self,
-        _: (u32, u32),
+        _: u32,
+        _: u32,
         docids: &[u32],
         tfs: &[u32],
         _: &mut [u8; MAX_BLOCK],

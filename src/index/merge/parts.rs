@@ -160,7 +160,7 @@ impl Joint<'_> {
                     let chunk = LaidChunk { guard, ..chunk };
                     out.send(Ok((number, chunk))).map_err(|_| IndexError::Stopped)
                 };
-                let of_part = self.merge_part(part, (memory, chunk_bytes), give)?;
+                let of_part = self.merge_part(part, memory, chunk_bytes, give)?;
                 for (sum, seen) in seen.iter_mut().zip(of_part) {
                     *sum = (sum.0 + seen.0, sum.1 + seen.1);
                 }
@@ -187,8 +187,10 @@ impl Joint<'_> {
         // Each part has compared the header of its lexicon with the entry of the run.
         for (number, MergeInput { generation, run, .. }) in self.inputs.iter().enumerate() {
             let seen = seen.iter().flatten().map(|seen: &Vec<_>| seen[number]);
-            let seen = seen.fold((0, 0), |sum: (u64, u64), seen| (sum.0 + seen.0, sum.1 + seen.1));
-            expect_totals(&generation.join(run_file(&run.name, FileKind::Lexicon)), run, seen)?;
+            let (terms, postings) =
+                seen.fold((0, 0), |sum: (u64, u64), seen| (sum.0 + seen.0, sum.1 + seen.1));
+            let lexicon = generation.join(run_file(&run.name, FileKind::Lexicon));
+            expect_totals(&lexicon, run, terms, postings)?;
         }
         Ok(run)
     }
@@ -224,14 +226,12 @@ impl Joint<'_> {
         Ok(cut(parts, weight).into_iter().map(part).collect())
     }
 
-    /// Merges some collections of all runs with `memory_bytes` for the windows, to chunks of about
-    /// `chunk_bytes`. Returns the number of terms and postings that each run had there.
-    fn merge_part(
+    /// Opens the terms and lists of a part in all runs, with windows of so much memory together.
+    fn open_part(
         &self,
         part: &MergePart,
-        (memory_bytes, chunk_bytes): (u64, usize),
-        mut give: impl FnMut(LaidChunk) -> Result<(), IndexError>,
-    ) -> Result<Vec<(u64, u64)>, IndexError> {
+        memory_bytes: u64,
+    ) -> Result<(Vec<LexiconStream>, Vec<ListSource>), IndexError> {
         let share = memory_bytes / self.inputs.len().max(1) as u64;
         let share = share.clamp(LEAST_RUN_BYTES, MOST_RUN_BYTES);
         let first = self.inputs.first().map_or(0, |input| input.base);
@@ -250,6 +250,19 @@ impl Joint<'_> {
             lists.push(ListSource::open(generation, run, &stream, base, postings_window as usize)?);
             streams.push(stream);
         }
+        Ok((streams, lists))
+    }
+
+    /// Merges some collections of all runs with `memory_bytes` for the windows, to chunks of about
+    /// `chunk_bytes`. Returns the number of terms and postings that each run had there.
+    fn merge_part(
+        &self,
+        part: &MergePart,
+        memory_bytes: u64,
+        chunk_bytes: usize,
+        mut give: impl FnMut(LaidChunk) -> Result<(), IndexError>,
+    ) -> Result<Vec<(u64, u64)>, IndexError> {
+        let (streams, mut lists) = self.open_part(part, memory_bytes)?;
         let mut terms = TermMerge::new(streams)?;
         let mut renumbering = self.numbers.map(Renumbering::new);
         let mut encoder = ListEncoder::of_form(self.merging.form);
@@ -281,7 +294,7 @@ impl Joint<'_> {
                     last = lists[source].append_tail(list, last, payload)?;
                 }
                 let bytes = (payload.len() - before) as u64;
-                laying.end(terms.taken(), (df as u32, bytes), payload)?;
+                laying.end(terms.taken(), df as u32, bytes, payload)?;
                 continue;
             }
             let mut drain = |payload: &mut Vec<u8>| laying.go_on(collection, payload);
@@ -303,8 +316,8 @@ impl Joint<'_> {
             }
             // All of its documents may have been left out.
             if encoder.df() > 0 {
-                let list = encoder.finish();
-                laying.end(terms.taken(), list, encoder.payload())?;
+                let (df, bytes) = encoder.finish();
+                laying.end(terms.taken(), df, bytes, encoder.payload())?;
             }
         }
         laying.finish(encoder.payload())?;

@@ -1,6 +1,6 @@
 //! Merges the runs of a published index into one run of a new generation.
 
-use super::ordered::reorder;
+use super::ordered::{UnorderedRun, reorder};
 use super::{Merging, deletions_of, merge_runs};
 use crate::crew::Crew;
 use crate::index::documents::Documents;
@@ -118,7 +118,7 @@ pub fn merge_index(
     let threads = workers.max(1) as usize;
     let stop = stop.clone();
     let merging = Merging { memory_bytes, threads, form, stop };
-    let merged = merge_generation(&lock, &from, old, (command, workers), &recode, &merging);
+    let merged = merge_generation(&lock, &from, old, command, workers, &recode, &merging);
     if merged.is_err() {
         // A full disk is the likely reason, and leftovers would keep it full.
         let _ = lock.abandon(Some(&from));
@@ -130,7 +130,8 @@ fn merge_generation(
     lock: &IndexLock,
     from: &Path,
     old: Manifest,
-    (command, workers): (&str, u32),
+    command: &str,
+    workers: u32,
     recode: &Recode,
     merging: &Merging,
 ) -> Result<Merged, IndexError> {
@@ -145,12 +146,12 @@ fn merge_generation(
             }
             let merged;
             let source = if is_single {
-                (from, &old.runs[0], false)
+                UnorderedRun { generation: from, run: &old.runs[0], remove: false }
             } else {
                 merged = merge_runs(from, &old.runs, &to, 1, merging)?.0;
-                (&*to, &merged, true)
+                UnorderedRun { generation: &to, run: &merged, remove: true }
             };
-            let reordered = reorder(source, (&to, 0), order, ranks.as_deref(), merging)?;
+            let reordered = reorder(&source, &to, 0, order, ranks.as_deref(), merging)?;
             let is_own = *order == DocumentOrder::Input;
             (reordered.run, reordered.files, (!is_own).then_some(reordered.order))
         }

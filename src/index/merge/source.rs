@@ -10,7 +10,7 @@ use crate::index::format::{FileKind, HEADER_BYTES, POSTINGS_SLACK, run_file};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{
-    BEFORE_FIRST, BlockSource, Form, ListEncoder, ListError, ListLayout, ListView, MAX_BLOCK,
+    BEFORE_FIRST, BlockSource, ListEncoder, ListError, ListLayout, ListView, MAX_BLOCK,
     MOST_SHARED_BYTES, PackedBlock, RECORD_BYTES, Segment, SegmentColumns, WholeBlock, decode_tail,
 };
 use crate::index::run::{PostingsHeader, check_agreement};
@@ -27,11 +27,13 @@ const SLACK: usize = POSTINGS_SLACK as usize;
 
 /// Takes the postings of lists.
 pub(super) trait Target {
-    /// Takes postings in the order of docids. `place` is that of the merged run's first document
-    /// among the lengths, and the number of its documents before docid 0. `codes` is scratch.
+    /// Takes postings in the order of docids. `first` is the place of the merged run's
+    /// first document among the lengths, and so many of its `documents` come before docid 0.
+    /// `codes` is scratch.
     fn take(
         &mut self,
-        place: (u32, u32),
+        first: u32,
+        documents: u32,
         docids: &[u32],
         tfs: &[u32],
         codes: &mut [u8; MAX_BLOCK],
@@ -61,7 +63,8 @@ impl Target for ListEncoding<'_> {
     #[inline]
     fn take(
         &mut self,
-        (first, documents): (u32, u32),
+        first: u32,
+        documents: u32,
         docids: &[u32],
         tfs: &[u32],
         codes: &mut [u8; MAX_BLOCK],
@@ -113,7 +116,7 @@ impl<'a> Renumbering<'a> {
                 *docid = (posting >> 32) as u32;
                 *tf = posting as u32;
             }
-            target.take((0, 0), &docids[..count], &tfs[..count], &mut codes)?;
+            target.take(0, 0, &docids[..count], &tfs[..count], &mut codes)?;
             target.drain(&mut drain)?;
         }
         self.postings.clear();
@@ -124,7 +127,8 @@ impl<'a> Renumbering<'a> {
 impl Target for Renumbering<'_> {
     fn take(
         &mut self,
-        _: (u32, u32),
+        _: u32,
+        _: u32,
         docids: &[u32],
         tfs: &[u32],
         _: &mut [u8; MAX_BLOCK],
@@ -170,7 +174,7 @@ impl ListSource {
         let length = payload.length();
         let first = usize::try_from(length).map_or(HEADER_BYTES, |length| length.min(HEADER_BYTES));
         let header = PostingsHeader::parse(&path, payload.read(0, first)?, length)?;
-        check_agreement(run, (lexicon.path(), lexicon.header()), (&path, &header))?;
+        check_agreement(run, lexicon.path(), lexicon.header(), &path, &header)?;
         // Blocks are copied with bounds that are not checked.
         let payload = verifying(payload, &header)?;
         let documents = run.documents;
@@ -307,18 +311,16 @@ impl ListSource {
             let line = if form.has_segments() {
                 let number = block as usize;
                 if number.is_multiple_of(form.segment_blocks()) {
-                    let payload = (&mut self.payload, &mut notes);
-                    segment.read(
-                        payload,
-                        start,
-                        (form, &layout),
-                        number / form.segment_blocks(),
-                        offset,
-                    )?;
                     let blocks = (layout.full as usize - number).min(form.segment_blocks());
                     let number = number / form.segment_blocks();
+                    let at = start + layout.places + (RECORD_BYTES * number) as u64;
+                    let record = notes.read(at, RECORD_BYTES)?;
+                    let record = record.as_chunks().0.first_chunk();
+                    let record = record.expect("the window has room for a record");
+                    segment.segment = Segment::parse(form, record);
+                    segment.read(&mut self.payload, start, &layout, at - start, offset)?;
                     self.columns
-                        .open((form, number, blocks), &segment.segment, segment.shared())
+                        .open(form, number, blocks, &segment.segment, segment.shared())
                         .map_err(wrong)?;
                     offset += segment.segment.shared_bytes();
                 }
@@ -397,26 +399,22 @@ impl Default for OpenSegment {
 }
 
 impl OpenSegment {
-    /// Reads the shared part of segment `number` of the list at `start`, which has to begin at
-    /// `offset`.
+    /// Reads the shared part of the segment of the list at `start`, whose record stands at
+    /// `record`, and which has to begin at `offset`.
     fn read(
         &mut self,
-        (payload, notes): (&mut FileWindow, &mut FileWindow),
+        payload: &mut FileWindow,
         start: u64,
-        (form, layout): (Form, &ListLayout),
-        number: usize,
+        layout: &ListLayout,
+        record: u64,
         offset: u64,
     ) -> Result<(), IndexError> {
         let path = payload.path().to_path_buf();
         let wrong = |error| IndexError::list(&path, start)(error);
-        let at = layout.places + (RECORD_BYTES * number) as u64;
-        let record = notes.read(start + at, RECORD_BYTES)?;
-        let record = record.as_chunks().0.first_chunk().expect("the window has room for a record");
-        self.segment = Segment::parse(form, record);
         let found = self.segment.offset;
         if found != offset {
             return Err(wrong(ListError::Place {
-                offset: at,
+                offset: record,
                 expected: offset / 4,
                 found: found / 4,
             }));
@@ -489,6 +487,6 @@ impl Base {
             docids = &self.docids[..count];
             tfs = &self.tfs[..count];
         }
-        target.take((self.first, self.documents), docids, tfs, &mut self.codes)
+        target.take(self.first, self.documents, docids, tfs, &mut self.codes)
     }
 }

@@ -41,10 +41,11 @@ impl<'a, G: FnMut(LaidChunk) -> Result<(), IndexError>> ListChunks<'a, G> {
     pub(crate) fn end(
         &mut self,
         term: (u16, &[u8]),
-        list: (u32, u64),
+        df: u32,
+        bytes: u64,
         payload: &mut Vec<u8>,
     ) -> Result<(), IndexError> {
-        let laid = self.layout.list(term, list, payload.len());
+        let laid = self.layout.list(term, df, bytes, payload.len());
         laid.map_err(|reason| IndexError::refused(self.folder, reason))?;
         let LaidChunk { stretches, terms, .. } = self.layout.chunk();
         let tables = terms.len() + stretches.len() * size_of::<ListStretch>();

@@ -120,7 +120,8 @@ impl ChunkLayout {
     pub(crate) fn list(
         &mut self,
         (collection, suffix): (u16, &[u8]),
-        (df, bytes): (u32, u64),
+        df: u32,
+        bytes: u64,
         payload_bytes: usize,
     ) -> Result<(), &'static str> {
         let is_long = df as usize >= self.form.block_len();
@@ -133,7 +134,7 @@ impl ChunkLayout {
             return Err("a list came with other bytes than it has");
         }
         let before = self.chunk.terms.len();
-        self.coder.code(collection, suffix, (df, bytes), &mut self.chunk.terms)?;
+        self.coder.code(collection, suffix, df, bytes, &mut self.chunk.terms)?;
         self.chunk.suffix_bytes += suffix.len() as u64;
         let last = self.chunk.stretches.last_mut().expect("there is one");
         last.term_bytes += self.chunk.terms.len() - before;

@@ -26,7 +26,8 @@ impl Pages {
         &self,
         postings: &Map,
         header: &PostingsHeader,
-        (start, bytes): (u64, u64),
+        start: u64,
+        bytes: u64,
     ) -> Result<(), IndexError> {
         let first = start / PAGE_BYTES;
         let last = (start + bytes - 1) / PAGE_BYTES;

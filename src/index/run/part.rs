@@ -70,8 +70,8 @@ impl PartEncoder {
             if self.in_list {
                 self.layout.part(term.0, self.encoder.payload().len());
             } else {
-                let list = self.encoder.finish_folded(&self.bytes);
-                self.layout.list(term, list, self.encoder.payload().len())?;
+                let (df, bytes) = self.encoder.finish_folded(&self.bytes);
+                self.layout.list(term, df, bytes, self.encoder.payload().len())?;
             }
         }
         if !ends && self.layout.chunk().stretches.is_empty() {

@@ -67,7 +67,7 @@ impl Run {
         let postings = Map::open(&generation.join(run_file(&entry.name, FileKind::Postings)))?;
         let bytes = postings.bytes();
         let header = PostingsHeader::parse(postings.path(), bytes, bytes.len() as u64)?;
-        check_agreement(entry, (lexicon.path(), lexicon.header()), (postings.path(), &header))?;
+        check_agreement(entry, lexicon.path(), lexicon.header(), postings.path(), &header)?;
         let first_docid = entry.first_docid;
         let documents = entry.documents;
         let pages = Pages::new(&header);
@@ -135,7 +135,7 @@ impl Run {
         }
         // A list of no bytes is refused below.
         if term.bytes > 0 {
-            self.pages.verify(&self.postings, &self.header, (start, term.bytes))?;
+            self.pages.verify(&self.postings, &self.header, start, term.bytes)?;
         }
         // The view gets all that follows, so that wide loads stay inside the file.
         ListView::of_form(self.header.form, term.df, term.bytes, self.postings.from(start))

@@ -23,14 +23,14 @@ fn write(folder: &Path) -> (RunEntry, Vec<FileEntry>) {
         for docid in 0..df {
             encoder.push(docid, 1 + docid % 3, 5);
         }
-        let list = encoder.finish();
+        let (df, bytes) = encoder.finish();
         let payload = std::mem::take(encoder.payload());
         let parts = if df >= 128 { payload.len() / 2 } else { 0 };
         let (head, tail) = payload.split_at(parts);
         let (a, b) = head.split_at(head.len() / 2);
         chunks.go_on(collection, &mut a.to_vec()).unwrap();
         chunks.go_on(collection, &mut b.to_vec()).unwrap();
-        chunks.end((collection, suffix.as_bytes()), list, &mut tail.to_vec()).unwrap();
+        chunks.end((collection, suffix.as_bytes()), df, bytes, &mut tail.to_vec()).unwrap();
     }
     chunks.finish(&mut Vec::new()).unwrap();
     run.finish(40, 300).unwrap()
@@ -117,7 +117,6 @@ fn a_flipped_bit_is_an_error_or_makes_no_difference() {
     assert!((8 * 64..8 * 80).contains(&harmless), "{harmless} bits of slack and padding");
     fs::remove_file(&path).unwrap();
     fs::write(&path, &bytes).unwrap();
-    let path = path;
     let good = bytes;
     for length in 0..good.len() {
         fs::remove_file(&path).unwrap();
@@ -307,7 +306,7 @@ proptest! {
                 }
                 chunk.extend_from_slice(here);
                 if number + 1 == parts {
-                    layout.list((*collection, suffix.as_bytes()), (df, bytes), chunk.len()).unwrap();
+                    layout.list((*collection, suffix.as_bytes()), df, bytes, chunk.len()).unwrap();
                 } else {
                     layout.part(*collection, chunk.len());
                 }
@@ -374,7 +373,7 @@ fn lists_that_do_not_fit_are_not_laid_out() {
     let lay = |lists: &[(&str, u32, u64)]| {
         let mut layout = ChunkLayout::new(Form::default());
         (1..).zip(lists).try_for_each(|(n, &(suffix, df, bytes))| {
-            layout.list((3, suffix.as_bytes()), (df, bytes), 2 * n)
+            layout.list((3, suffix.as_bytes()), df, bytes, 2 * n)
         })
     };
     assert_eq!(lay(&[("a", 1, 2), ("b", 1, 2)]), Ok(()));
@@ -383,5 +382,5 @@ fn lists_that_do_not_fit_are_not_laid_out() {
     let mut layout = ChunkLayout::new(Form::default());
     layout.part(3, 2);
     let reason = "a list without a full block came in parts";
-    assert_eq!(layout.list((3, b"a"), (127, 4), 4), Err(reason));
+    assert_eq!(layout.list((3, b"a"), 127, 4, 4), Err(reason));
 }

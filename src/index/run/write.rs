@@ -217,7 +217,7 @@ impl RunWriter {
                 bytes: &head.terms[terms.clone()],
                 blocks: &head.blocks[blocks.clone()],
             };
-            self.lexicon.coded_terms(&coded, (at, end))?;
+            self.lexicon.coded_terms(&coded, at, end)?;
             match &head.payload {
                 Some(source) => {
                     let zeros = at - self.postings.body_bytes();

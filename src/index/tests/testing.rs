@@ -81,7 +81,7 @@ pub(crate) fn write_lists<'a>(
     let mut payload = Vec::new();
     for (term, df, list) in lists {
         payload.extend_from_slice(&list);
-        chunks.end(term, (df, list.len() as u64), &mut payload).unwrap();
+        chunks.end(term, df, list.len() as u64, &mut payload).unwrap();
     }
     chunks.finish(&mut payload).unwrap();
     run.finish(0, documents).unwrap()

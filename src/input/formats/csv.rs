@@ -85,7 +85,7 @@ impl CsvParser {
             record += 1;
             // The head stands where the file begins.
             if piece.offset > 0 || record > 1 {
-                self.record(&piece.bytes[offset..end], &columns, (offset, bytes, line), sink);
+                self.record(&piece.bytes[offset..end], &columns, offset, bytes, line, sink);
             }
             offset = end;
         }
@@ -100,7 +100,9 @@ impl CsvParser {
         &mut self,
         raw: &[u8],
         columns: &CsvColumns,
-        (offset, bytes, line): (usize, usize, u64),
+        offset: usize,
+        bytes: usize,
+        line: u64,
         sink: &mut S,
     ) {
         if bytes == 0 {

@@ -30,7 +30,7 @@ pub(crate) struct Parsers {
 
 impl Parsers {
     /// Long bodies of WARC records, of at most `max_document` bytes, take their `turn`.
-    pub(crate) fn new((max_document, fields): (u64, &Fields), turn: Turn) -> Self {
+    pub(crate) fn new(max_document: u64, fields: &Fields, turn: Turn) -> Self {
         Self {
             jsonl: JsonlParser::with_fields(fields.clone()),
             tsv: LinesParser::new(Between::Tab),
@@ -53,7 +53,8 @@ impl Parsers {
         &mut self,
         format: Format,
         records: PieceView<'_>,
-        (head, ends_input): (&[u8], bool),
+        head: &[u8],
+        ends_input: bool,
         sink: &mut S,
     ) -> u64 {
         match format {

@@ -140,7 +140,7 @@ impl SharedFile {
             };
             let own = end.saturating_sub(*at) as usize;
             let look = |read: &[u8]| hashes.update(&read[..own.min(read.len())]);
-            let grown = buffer.read_at((&self.file, *at), most, look)?;
+            let grown = buffer.read_at(&self.file, *at, most, look)?;
             if grown == 0 {
                 return Err(changed());
             }

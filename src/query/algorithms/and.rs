@@ -8,7 +8,9 @@
 use super::exhaustive::search_one;
 use crate::index::list::{ListError, ListView, MAX_BLOCK};
 use crate::query::cursor::{Cursor, RunSearch, RunTerm};
-use crate::query::kernels::{BlockRoom, NO_DOCID, add_scores, offer_block};
+use crate::query::kernels::{
+    BlockRoom, FoundDocids, NO_DOCID, SoughtDocids, add_scores, offer_block,
+};
 use crate::query::scratch::{Candidates, Scratch};
 use crate::query::top_k::TopK;
 use std::ops::Range;
@@ -49,12 +51,13 @@ impl RunSearch<'_> {
                 break;
             }
             let find = |cursor: &mut Cursor,
-                        (_, list): (usize, &ListView<'_>),
-                        from: (&BlockRoom, usize),
-                        to: (&mut BlockRoom, &mut BlockRoom)| {
-                cursor.find((list, self.documents), from, to, self.level)
+                        _: usize,
+                        list: &ListView<'_>,
+                        sought: SoughtDocids<'_>,
+                        found: FoundDocids<'_>| {
+                cursor.find(list, self.documents, sought, found, self.level)
             };
-            let (count, more) = self.thin_out(cursors, order, (block, count), candidates, find)?;
+            let (count, more) = self.thin_out(cursors, order, block, count, candidates, find)?;
             if count > 0 {
                 self.offer(cursors, count, candidates, top)?;
             }
@@ -81,8 +84,9 @@ impl RunSearch<'_> {
             for (&docid, score) in postings.take(cursor.len).skip(cursor.at) {
                 *score += self.norms.static_of(docid);
             }
-            let postings = (&cursor.docids, &cursor.scores);
-            offer_block(self.level, postings, cursor.at..cursor.len, self.first_docid, top);
+            let part = cursor.at..cursor.len;
+            let docids = &cursor.docids;
+            offer_block(self.level, docids, &cursor.scores, part, self.first_docid, top);
         }
         Ok(())
     }
@@ -130,13 +134,15 @@ impl RunSearch<'_> {
         &self,
         cursors: &mut [Cursor],
         order: &[usize],
-        (block, mut count): (usize, usize),
+        block: usize,
+        mut count: usize,
         candidates: &mut Candidates,
         mut find: impl FnMut(
             &mut Cursor,
-            (usize, &ListView<'_>),
-            (&BlockRoom, usize),
-            (&mut BlockRoom, &mut BlockRoom),
+            usize,
+            &ListView<'_>,
+            SoughtDocids<'_>,
+            FoundDocids<'_>,
         ) -> Result<(usize, bool), ListError>,
     ) -> Result<(usize, bool), ListError> {
         let mut more = true;
@@ -146,9 +152,9 @@ impl RunSearch<'_> {
         for (number, &term) in order.iter().enumerate().skip(1) {
             let Some(list) = self.terms[term].list else { return Ok((0, false)) };
             let has_more;
-            let found_in = (&*from, count);
-            let found = (&mut *to, &mut *kept);
-            (count, has_more) = find(&mut cursors[term], (term, &list), found_in, found)?;
+            let sought = SoughtDocids { docids: from, count };
+            let found = FoundDocids { docids: to, kept };
+            (count, has_more) = find(&mut cursors[term], term, &list, sought, found)?;
             more &= has_more;
             if count == 0 {
                 break;
@@ -195,7 +201,7 @@ impl RunSearch<'_> {
             }
             add_scores(self.level, term.weight, tfs, norms, count, sums);
         }
-        offer_block(self.level, (docids, sums), 0..count, self.first_docid, top);
+        offer_block(self.level, docids, sums, 0..count, self.first_docid, top);
         Ok(())
     }
 }

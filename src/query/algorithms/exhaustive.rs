@@ -33,9 +33,10 @@ fn search_all(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Res
     let cursors = &mut scratch.cursors[..run.terms.len()];
     let lists = run.terms.iter().filter_map(|term| term.list);
     let postings = lists.map(|list| u64::from(list.df())).sum();
-    let size = (run.is_sparse(postings), run.sparse_window(postings));
+    let is_sparse = run.is_sparse(postings);
+    let longest = run.sparse_window(postings);
     run.begin(cursors)?;
-    while run.window(cursors, &mut scratch.windows, size, top)?.is_some() {}
+    while run.window(cursors, &mut scratch.windows, is_sparse, longest, top)?.is_some() {}
     Ok(())
 }
 
@@ -48,9 +49,9 @@ pub(crate) fn search_one(
     let Some(list) = term.list else { return Ok(()) };
     scratch.reset_cursors(1);
     let cursor = &mut scratch.cursors[0];
-    while run.next_block(cursor, (&list, term.weight))? {
-        let postings = (&cursor.docids, &cursor.scores);
-        offer_block(run.level, postings, cursor.at..cursor.len, run.first_docid, top);
+    while run.next_block(cursor, &list, term.weight)? {
+        let part = cursor.at..cursor.len;
+        offer_block(run.level, &cursor.docids, &cursor.scores, part, run.first_docid, top);
     }
     Ok(())
 }

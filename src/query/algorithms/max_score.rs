@@ -34,6 +34,7 @@ use crate::query::kernels::{ScoredDocuments, SumSink, collect_block, offer_block
 use crate::query::scratch::{Scratch, WindowMemory};
 use crate::query::top_k::TopK;
 use asking::Asking;
+use std::ops::Range;
 
 /// The rarest list is read ahead for a threshold if all others have this many times its postings.
 const RARE: u64 = 10;
@@ -180,9 +181,9 @@ impl Search<'_> {
         }
         ahead.reset(top.k());
         let cursor = &mut self.asked[term];
-        while self.run.next_block(cursor, (&list, weight))? {
-            let postings = (&cursor.docids, &cursor.scores);
-            offer_block(self.run.level, postings, cursor.at..cursor.len, 0, ahead);
+        while self.run.next_block(cursor, &list, weight)? {
+            let part = cursor.at..cursor.len;
+            offer_block(self.run.level, &cursor.docids, &cursor.scores, part, 0, ahead);
         }
         cursor.reset();
         // Documents with just this score may be hits.
@@ -202,7 +203,7 @@ impl Search<'_> {
             let mut from = 0;
             while let Some(range) = ranges.next_above(from, self.bar(top) as f32) {
                 let end = self.divide(ranges, range, top);
-                let window = (ranges.start(range), ranges.start(end));
+                let window = ranges.start(range)..ranges.start(end);
                 if self.optional == 0 {
                     self.add_up(window, windows, top)?;
                     top.tighten();
@@ -246,7 +247,7 @@ impl Search<'_> {
         for &range in &*best {
             let range = range as usize;
             if ranges.sums()[range] as f64 > self.bar(top) {
-                self.add_up((ranges.start(range), ranges.start(range + 1)), windows, top)?;
+                self.add_up(ranges.start(range)..ranges.start(range + 1), windows, top)?;
                 top.tighten();
             }
             ranges.remove(range);
@@ -299,11 +300,11 @@ impl Search<'_> {
 
     fn add_up(
         &mut self,
-        window: (u32, u32),
+        window: Range<u32>,
         windows: &mut WindowMemory,
         top: &mut TopK,
     ) -> Result<(), ListError> {
-        self.seek(0, window.0)?;
+        self.seek(0, window.start)?;
         let mut sink = AnyOrder(top);
         self.run.window_of(self.needed, windows, self.is_sparse, window, &mut sink)
     }
@@ -317,7 +318,7 @@ impl Search<'_> {
                 continue;
             }
             let RunTerm { weight, list: Some(list) } = self.run.terms[term] else { continue };
-            self.run.seek_scored(cursor, (&list, weight), docid)?;
+            self.run.seek_scored(cursor, &list, weight, docid)?;
         }
         Ok(())
     }
@@ -325,16 +326,16 @@ impl Search<'_> {
     /// Collects the documents of the needed lists in a window that may be hits.
     fn find_candidates(
         &mut self,
-        window: (u32, u32),
+        window: Range<u32>,
         windows: &mut WindowMemory,
         top: &TopK,
     ) -> Result<(), ListError> {
-        self.seek(self.optional, window.0)?;
+        self.seek(self.optional, window.start)?;
         // Documents with this sum or less cannot be hits.
         let bar = ((self.bar(top) - self.rest) as f32).next_down().max(0.0);
         let found = &mut self.found[self.optional];
         match self.order[self.optional..] {
-            [term] => one_list(&self.run, &mut self.needed[term], term, window.1, (bar, found)),
+            [term] => one_list(&self.run, &mut self.needed[term], term, window.end, bar, found),
             _ => self.run.collect(self.needed, windows, window, bar, found),
         }
     }
@@ -346,16 +347,16 @@ fn one_list(
     cursor: &mut Cursor,
     term: usize,
     end: u32,
-    (bar, found): (f32, &mut ScoredDocuments),
+    bar: f32,
+    found: &mut ScoredDocuments,
 ) -> Result<(), ListError> {
     let RunTerm { weight, list: Some(list) } = run.terms[term] else { return Ok(()) };
     while cursor.at < cursor.len {
         let rest = &cursor.docids[cursor.at..cursor.len];
         let here = cursor.at + rest.partition_point(|&docid| docid < end);
-        let postings = (&cursor.docids, &cursor.scores);
-        collect_block(run.level, postings, cursor.at..here, bar, found);
+        collect_block(run.level, &cursor.docids, &cursor.scores, cursor.at..here, bar, found);
         cursor.at = here;
-        if here < cursor.len || !run.next_block(cursor, (&list, weight))? {
+        if here < cursor.len || !run.next_block(cursor, &list, weight)? {
             break;
         }
     }

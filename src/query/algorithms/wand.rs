@@ -106,7 +106,7 @@ fn go_through<const BLOCK_MAX: bool>(
         } else {
             sum = here.iter().map(|stand| f64::from(stand.most)).sum();
         }
-        if take(run, here, docid, (cursors, worths), (sum, bar))? {
+        if take(run, here, docid, cursors, worths, sum, bar)? {
             let sum = worths.iter().fold(0.0, |sum, worth| sum + worth);
             top.offer(run.first_docid + docid, sum);
             top.tighten();
@@ -129,8 +129,10 @@ fn take(
     run: &RunSearch<'_>,
     stands: &mut [Stand],
     docid: u32,
-    (cursors, worths): (&mut [Cursor], &mut [f32]),
-    (mut sum, bar): (f64, f64),
+    cursors: &mut [Cursor],
+    worths: &mut [f32],
+    mut sum: f64,
+    bar: f64,
 ) -> Result<bool, ListError> {
     let mut has_it = false;
     // Subtraction of bounds leaves an error of some parts in 2^53 of the whole.

@@ -21,7 +21,7 @@ mod tests;
 
 use crate::index::list::{ListError, ListView, MAX_BLOCK, SegmentColumns};
 use crate::query::cursor::{Cursor, RunSearch};
-use crate::query::kernels::BlockRoom;
+use crate::query::kernels::{FoundDocids, SoughtDocids};
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
 use crate::score::wang::is_over;
@@ -34,12 +34,14 @@ pub(crate) const ROUND: usize = 256;
 fn find(
     segments: &Segments,
     cursor: &mut Cursor,
-    (list, documents): (&ListView<'_>, u32),
-    (candidates, count): (&BlockRoom, usize),
-    (docids, kept): (&mut BlockRoom, &mut BlockRoom),
+    list: &ListView<'_>,
+    documents: u32,
+    sought: SoughtDocids<'_>,
+    into: FoundDocids<'_>,
 ) -> Result<usize, ListError> {
+    let FoundDocids { docids, kept } = into;
     let mut found = 0;
-    for (number, &docid) in (0..).zip(&candidates[..count]) {
+    for (number, &docid) in (0..).zip(&sought.docids[..sought.count]) {
         let block = segments.block_of(list, docid);
         if block != cursor.block {
             cursor.load(list, block, documents)?;
@@ -88,7 +90,7 @@ pub(crate) fn search_prefixes(
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<Option<u32>, ListError> {
-    prefixed(run, prefixes, top, (scratch, Test::Safe))
+    prefixed(run, prefixes, top, scratch, Test::Safe)
 }
 
 /// Goes on where [`search_prefixes`] has ended, with the best so far in `top`.
@@ -123,7 +125,8 @@ fn prefixed(
     run: &RunSearch<'_>,
     prefixes: &[usize],
     top: &mut TopK,
-    (scratch, test): (&mut Scratch, Test),
+    scratch: &mut Scratch,
+    test: Test,
 ) -> Result<Option<u32>, ListError> {
     let mut cut = WangCut { test, ..WangCut::none(run.documents) };
     let mut terms = run.terms.to_vec();
@@ -197,17 +200,18 @@ impl RunSearch<'_> {
             }
             let find_in =
                 |cursor: &mut Cursor,
-                 (term, list): (usize, &ListView<'_>),
-                 from: (&BlockRoom, usize),
-                 (docids, kept): (&mut BlockRoom, &mut BlockRoom)| {
-                    let to = (&mut *docids, kept);
-                    let found = find(&segments[term], cursor, (list, documents), from, to)?;
+                 term: usize,
+                 list: &ListView<'_>,
+                 sought: SoughtDocids<'_>,
+                 FoundDocids { docids, kept }: FoundDocids<'_>| {
+                    let into = FoundDocids { docids: &mut *docids, kept };
+                    let found = find(&segments[term], cursor, list, documents, sought, into)?;
                     if let Some(last) = found.checked_sub(1) {
                         note(term, docids[last]);
                     }
                     Ok((found, true))
                 };
-            let (count, _) = self.thin_out(cursors, order, (block, count), candidates, find_in)?;
+            let (count, _) = self.thin_out(cursors, order, block, count, candidates, find_in)?;
             if count > 0 {
                 self.offer(cursors, count, candidates, top)?;
             }

@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use crate::index::list::{ListError, ListView};
-use crate::query::cursor::{Cursor, RunSearch};
+use crate::query::cursor::{Cursor, RunSearch, RunTerm};
 use crate::query::kernels::{
     LINE, ScoredDocuments, SumSink, UNMATCHED, collect, first_block, sweep,
 };
@@ -64,63 +64,66 @@ impl RunSearch<'_> {
         &self,
         cursors: &mut [Cursor],
         memory: &mut WindowMemory,
-        (is_sparse, longest): (bool, u32),
+        is_sparse: bool,
+        longest: u32,
         sink: &mut S,
-    ) -> Result<Option<(u32, u32)>, ListError> {
+    ) -> Result<Option<Range<u32>>, ListError> {
         let Some(start) = cursors.iter().filter_map(Cursor::next_docid).min() else {
             return Ok(None);
         };
         let size = longest.min(if is_sparse { SPARSE as u32 } else { DENSE });
         let end = start.saturating_add(size).min(self.documents);
-        self.window_of(cursors, memory, is_sparse, (start, end), sink)?;
-        Ok(Some((start, end)))
+        self.window_of(cursors, memory, is_sparse, start..end, sink)?;
+        Ok(Some(start..end))
     }
 
-    /// [`window`](Self::window) from `start` to before `end`, at most [`DENSE`] documents, or
-    /// [`LONGEST`] if it is sparse. No cursor has postings before `start`.
+    /// [`window`](Self::window) of given docids, at most [`DENSE`], or [`LONGEST`] if it is sparse.
+    /// No cursor has postings before them.
     pub(crate) fn window_of<S: SumSink>(
         &self,
         cursors: &mut [Cursor],
         memory: &mut WindowMemory,
         is_sparse: bool,
-        (start, end): (u32, u32),
+        docids: Range<u32>,
         sink: &mut S,
     ) -> Result<(), ListError> {
         let WindowMemory { accumulators, touched, .. } = memory;
+        let first = self.first_docid + docids.start;
         accumulators.resize(SPARSE, UNMATCHED);
         if is_sparse {
             // One more than there are documents: the next slot is written behind the last.
             touched.resize(SPARSE + 1, 0);
-            let touched = self.add_all::<true>(cursors, (start, end), accumulators, touched)?;
+            let touched = self.add_all::<true>(cursors, docids, accumulators, touched)?;
             for &slot in touched.iter() {
                 let sum = &mut accumulators[slot as usize];
-                sink.push(self.first_docid + start + slot, *sum);
+                sink.push(first + slot, *sum);
                 *sum = UNMATCHED;
             }
         } else {
             let sums = &mut accumulators[..DENSE as usize];
-            self.add_all::<false>(cursors, (start, end), sums, &mut [])?;
-            let first = self.first_docid + start;
-            sweep(self.level, &mut sums[..(end - start) as usize], first, sink);
+            let len = docids.len();
+            self.add_all::<false>(cursors, docids, sums, &mut [])?;
+            sweep(self.level, &mut sums[..len], first, sink);
         }
         Ok(())
     }
 
-    /// Adds the documents from `start` to before `end`, at most [`LONGEST`] of them, to `found` if
-    /// their sums are above `bar`, which is not below zero. No cursor has postings before `start`.
-    /// Damage is as in [`window`](Self::window).
+    /// Adds given documents, at most [`LONGEST`], to `found` if their sums are above `bar`, which
+    /// is not below zero. No cursor has postings before them. Damage is as in
+    /// [`window`](Self::window).
     pub(crate) fn collect(
         &self,
         cursors: &mut [Cursor],
         memory: &mut WindowMemory,
-        (start, end): (u32, u32),
+        docids: Range<u32>,
         bar: f32,
         found: &mut ScoredDocuments,
     ) -> Result<(), ListError> {
         let WindowMemory { accumulators, lines, .. } = memory;
         accumulators.resize(SPARSE, UNMATCHED);
         lines.resize(SPARSE / LINE, 0);
-        let slots = (end - start).next_power_of_two().clamp(64 * LINE as u32, LONGEST) as usize;
+        let slots =
+            (docids.len() as u32).next_power_of_two().clamp(64 * LINE as u32, LONGEST) as usize;
         let sums = &mut accumulators[..slots];
         let lines = &mut lines[..slots / LINE];
         for (cursor, term) in cursors.iter_mut().zip(self.terms) {
@@ -129,9 +132,9 @@ impl RunSearch<'_> {
                 sums[slot] += score;
                 lines[slot / LINE] = 1;
             };
-            self.each(cursor, (list, term.weight), (start, end), slots, add)?;
+            self.each(cursor, list, term.weight, docids.clone(), slots, add)?;
         }
-        collect(self.level, (sums, lines), start, bar, found);
+        collect(self.level, sums, lines, docids.start, bar, found);
         Ok(())
     }
 
@@ -139,15 +142,14 @@ impl RunSearch<'_> {
     fn add_all<'t, const IS_SPARSE: bool>(
         &self,
         cursors: &mut [Cursor],
-        window: (u32, u32),
+        docids: Range<u32>,
         sums: &mut [f32],
         touched: &'t mut [u32],
     ) -> Result<&'t [u32], ListError> {
         let mut count = 0;
         for (cursor, term) in cursors.iter_mut().zip(self.terms) {
-            let Some(list) = &term.list else { continue };
-            let touched = (&mut touched[..], &mut count);
-            self.add::<IS_SPARSE>(cursor, (list, term.weight), window, sums, touched)?;
+            let docids = docids.clone();
+            self.add::<IS_SPARSE>(cursor, term, docids, sums, touched, &mut count)?;
         }
         Ok(&touched[..count])
     }
@@ -155,12 +157,14 @@ impl RunSearch<'_> {
     fn add<const IS_SPARSE: bool>(
         &self,
         cursor: &mut Cursor,
-        list: (&ListView<'_>, Weight),
-        window: (u32, u32),
+        term: &RunTerm<'_>,
+        docids: Range<u32>,
         sums: &mut [f32],
-        (touched, count): (&mut [u32], &mut usize),
+        touched: &mut [u32],
+        count: &mut usize,
     ) -> Result<(), ListError> {
-        self.each(cursor, list, window, sums.len(), |slot, score| {
+        let Some(list) = &term.list else { return Ok(()) };
+        self.each(cursor, list, term.weight, docids, sums.len(), |slot, score| {
             let sum = sums[slot];
             if IS_SPARSE {
                 // Overwritten by the next unless this is the first match of the document.
@@ -177,11 +181,13 @@ impl RunSearch<'_> {
     fn each(
         &self,
         cursor: &mut Cursor,
-        (list, weight): (&ListView<'_>, Weight),
-        (start, end): (u32, u32),
+        list: &ListView<'_>,
+        weight: Weight,
+        docids: Range<u32>,
         slots: usize,
         mut take: impl FnMut(usize, f32),
     ) -> Result<(), ListError> {
+        let Range { start, end } = docids;
         while cursor.at < cursor.len {
             let whole = cursor.docids[cursor.len - 1] < end;
             let rest = &cursor.docids[cursor.at..cursor.len];
@@ -196,7 +202,7 @@ impl RunSearch<'_> {
                 take((docid - start) as usize & (slots - 1), score);
             }
             cursor.at += here;
-            if !whole || !self.next_block(cursor, (list, weight))? {
+            if !whole || !self.next_block(cursor, list, weight)? {
                 break;
             }
         }
@@ -207,7 +213,8 @@ impl RunSearch<'_> {
     pub(crate) fn next_block(
         &self,
         cursor: &mut Cursor,
-        (list, weight): (&ListView<'_>, Weight),
+        list: &ListView<'_>,
+        weight: Weight,
     ) -> Result<bool, ListError> {
         let more = cursor.load_next(list, self.documents)?;
         if more {
@@ -220,7 +227,8 @@ impl RunSearch<'_> {
     pub(crate) fn seek_scored(
         &self,
         cursor: &mut Cursor,
-        (list, weight): (&ListView<'_>, Weight),
+        list: &ListView<'_>,
+        weight: Weight,
         docid: u32,
     ) -> Result<(), ListError> {
         let last_docids = list.last_docids();
@@ -233,7 +241,7 @@ impl RunSearch<'_> {
         // Behind the last block there is nothing, but a cursor may go back from there.
         if let Some(from) = from.filter(|from| *from <= list.full_blocks()) {
             cursor.skip_to(first_block(last_docids, from, docid));
-            self.next_block(cursor, (list, weight))?;
+            self.next_block(cursor, list, weight)?;
         }
         cursor.at = cursor.docids[..cursor.len].partition_point(|&other| other < docid);
         Ok(())
@@ -242,7 +250,7 @@ impl RunSearch<'_> {
     pub(crate) fn begin(&self, cursors: &mut [Cursor]) -> Result<(), ListError> {
         for (cursor, term) in cursors.iter_mut().zip(self.terms) {
             if let Some(list) = &term.list {
-                self.next_block(cursor, (list, term.weight))?;
+                self.next_block(cursor, list, term.weight)?;
             }
         }
         Ok(())

@@ -144,7 +144,8 @@ pub(crate) fn write_json<'a>(
     query: &Query,
     hits: &[Hit],
     took: Duration,
-    (name, snippet): (impl Fn(usize) -> Cow<'a, str>, impl Fn(usize) -> Option<String>),
+    name: impl Fn(usize) -> Cow<'a, str>,
+    snippet: impl Fn(usize) -> Option<String>,
     out: &mut Vec<u8>,
 ) {
     let hits = hits.iter().enumerate().map(|(at, hit)| JsonHit {
@@ -176,7 +177,7 @@ impl AnswerForm {
         out: &mut Vec<u8>,
     ) {
         match self {
-            Self::Jsonl | Self::Snippets => write_json(query, hits, took, (name, |_| None), out),
+            Self::Jsonl | Self::Snippets => write_json(query, hits, took, name, |_| None, out),
             Self::Trec(tag) => {
                 let tag = tag.name();
                 for (hit, rank) in hits.iter().zip(1..) {

@@ -237,7 +237,7 @@ impl<Q> OpenQuery<Q> {
     }
 
     /// Adds the hits of some tasks that are done, and their time.
-    pub(crate) fn done(&self, (tasks, took): (Range<usize>, Duration), hits: &[Hit]) -> TasksDone {
+    pub(crate) fn done(&self, tasks: Range<usize>, took: Duration, hits: &[Hit]) -> TasksDone {
         let mut found = lock(&self.found);
         found.floor = found.combined.add(hits);
         found.left -= tasks.len();

@@ -28,7 +28,8 @@ impl Shard {
     pub fn open(
         index: &Path,
         manifest: &ShardedManifest,
-        (process, processes): (usize, usize),
+        process: usize,
+        processes: usize,
         verify: bool,
         scoring: Scoring,
         docids: &Range<u32>,

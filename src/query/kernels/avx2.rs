@@ -6,8 +6,8 @@ use crate::score::bounds::{Bound, BoundNorms};
 use crate::score::weight::Weight;
 
 use super::{
-    BLOCK, BlockRoom, CandidateShares, DocidBlock, Left, Matches, Rest, ScoredDocuments, SumSink,
-    portable,
+    BLOCK, BlockRoom, CandidateShares, DocidBlock, Left, Matches, Rest, ScoredDocuments,
+    SoughtDocids, SumSink, portable,
 };
 
 macro_rules! compiled_for_avx2 {
@@ -23,19 +23,21 @@ compiled_for_avx2! {
     fn share_out(
         last_docids: &[[u8; 4]],
         from: usize,
-        candidates: (&BlockRoom, usize),
+        sought: SoughtDocids<'_>,
         shares: &mut CandidateShares
     );
-    fn first_posting(docids: &BlockRoom, span: (usize, usize), docid: u32) -> usize;
+    fn first_posting(docids: &BlockRoom, from: usize, len: usize, docid: u32) -> usize;
     fn match_block(
         candidates: &BlockRoom,
-        span: (usize, usize),
+        from: usize,
+        end: usize,
         block: DocidBlock<'_>,
         matches: &mut Matches<'_>
     );
     fn scores(
         weight: f32,
-        postings: (&BlockRoom, &[u32; BLOCK]),
+        docids: &BlockRoom,
+        tfs: &[u32; BLOCK],
         len: usize,
         norms: &[f32],
         scores: &mut [f32; BLOCK]
@@ -51,13 +53,15 @@ compiled_for_avx2! {
     fn mosts(weight: f32, bounds: &[Bound; 16], norms: &BoundNorms) -> [f32; 16];
     fn narrow(bar: f32, rest: Rest<'_>, left: &mut Left);
     fn collect(
-        window: (&mut [f32], &mut [u8]),
+        accumulators: &mut [f32],
+        lines: &mut [u8],
         first_docid: u32,
         bar: f32,
         found: &mut ScoredDocuments
     );
     fn collect_block(
-        postings: (&BlockRoom, &[f32; BLOCK]),
+        docids: &BlockRoom,
+        scores: &[f32; BLOCK],
         part: Range<usize>,
         bar: f32,
         found: &mut ScoredDocuments
@@ -71,10 +75,11 @@ pub(super) fn sweep<S: SumSink>(accumulators: &mut [f32], first_docid: u32, sink
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
 pub(super) fn offer_block<S: SumSink>(
-    documents: (&BlockRoom, &[f32; BLOCK]),
+    docids: &BlockRoom,
+    scores: &[f32; BLOCK],
     part: Range<usize>,
     first_docid: u32,
     sink: &mut S,
 ) {
-    portable::offer_block(documents, part, first_docid, sink);
+    portable::offer_block(docids, scores, part, first_docid, sink);
 }

@@ -62,7 +62,7 @@ fn iota() -> __m512i {
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-pub(super) fn first_posting(docids: &BlockRoom, (from, len): (usize, usize), docid: u32) -> usize {
+pub(super) fn first_posting(docids: &BlockRoom, from: usize, len: usize, docid: u32) -> usize {
     let wanted = _mm512_set1_epi32(docid as i32);
     let mut at = from;
     while at < len {
@@ -79,14 +79,15 @@ pub(super) fn first_posting(docids: &BlockRoom, (from, len): (usize, usize), doc
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(super) fn scores(
     weight: f32,
-    (docids, tfs): (&BlockRoom, &[u32; BLOCK]),
+    docids: &BlockRoom,
+    tfs: &[u32; BLOCK],
     len: usize,
     norms: &[f32],
     scores: &mut [f32; BLOCK],
 ) {
     // The gather takes signed numbers.
     let Ok(documents) = i32::try_from(norms.len()) else {
-        return portable::scores(weight, (docids, tfs), len, norms, scores);
+        return portable::scores(weight, docids, tfs, len, norms, scores);
     };
     let weight = _mm512_set1_ps(weight);
     let documents = _mm512_set1_epi32(documents);
@@ -134,7 +135,8 @@ pub(super) fn add_scores(
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(super) fn offer_block<S: SumSink>(
-    (docids, scores): (&BlockRoom, &[f32; BLOCK]),
+    docids: &BlockRoom,
+    scores: &[f32; BLOCK],
     part: Range<usize>,
     first_docid: u32,
     sink: &mut S,

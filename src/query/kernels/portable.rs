@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::{
     BLOCK, BlockRoom, CandidateShares, DocidBlock, LINE, Left, Matches, NO_DOCID, Rest,
-    ScoredDocuments, SumSink, UNMATCHED, bits_to_exceed,
+    ScoredDocuments, SoughtDocids, SumSink, UNMATCHED, bits_to_exceed,
 };
 use crate::score::bm25::score;
 use crate::score::bounds::{Bound, BoundNorms};
@@ -30,7 +30,7 @@ pub(in super::super) fn first_block(last_docids: &[[u8; 4]], from: usize, docid:
 }
 
 #[inline(always)]
-pub(super) fn first_posting(docids: &BlockRoom, (from, len): (usize, usize), docid: u32) -> usize {
+pub(super) fn first_posting(docids: &BlockRoom, from: usize, len: usize, docid: u32) -> usize {
     from + docids[from..len].partition_point(|&other| other < docid)
 }
 
@@ -38,11 +38,12 @@ pub(super) fn first_posting(docids: &BlockRoom, (from, len): (usize, usize), doc
 pub(super) fn share_out(
     last_docids: &[[u8; 4]],
     from: usize,
-    (candidates, count): (&BlockRoom, usize),
+    sought: SoughtDocids<'_>,
     shares: &mut CandidateShares,
 ) {
     let mut block = from;
     let mut next = 0;
+    let SoughtDocids { docids: candidates, count } = sought;
     shares.len = 0;
     while next < count {
         block = first_block(last_docids, block, candidates[next]);
@@ -60,7 +61,8 @@ pub(super) fn share_out(
 #[inline(always)]
 pub(super) fn match_block(
     candidates: &BlockRoom,
-    (from, end): (usize, usize),
+    from: usize,
+    end: usize,
     block: DocidBlock<'_>,
     matches: &mut Matches<'_>,
 ) {
@@ -93,7 +95,8 @@ pub(super) fn match_block(
 #[inline(always)]
 pub(super) fn scores(
     weight: f32,
-    (docids, tfs): (&BlockRoom, &[u32; BLOCK]),
+    docids: &BlockRoom,
+    tfs: &[u32; BLOCK],
     len: usize,
     norms: &[f32],
     scores: &mut [f32; BLOCK],
@@ -126,7 +129,8 @@ pub(super) fn score_all(weight: Weight, tfs: &[u32], norms: &mut [f32]) {
 
 #[inline(always)]
 pub(super) fn offer_block<S: SumSink>(
-    (docids, scores): (&BlockRoom, &[f32; BLOCK]),
+    docids: &BlockRoom,
+    scores: &[f32; BLOCK],
     part: Range<usize>,
     first_docid: u32,
     sink: &mut S,
@@ -159,7 +163,8 @@ pub(super) fn sweep<S: SumSink>(accumulators: &mut [f32], first_docid: u32, sink
 
 #[inline(always)]
 pub(super) fn collect(
-    (accumulators, lines): (&mut [f32], &mut [u8]),
+    accumulators: &mut [f32],
+    lines: &mut [u8],
     first_docid: u32,
     bar: f32,
     found: &mut ScoredDocuments,
@@ -187,7 +192,8 @@ fn push_if(wanted: bool, docid: u32, sum: f32, found: &mut ScoredDocuments) {
 
 #[inline(always)]
 pub(super) fn collect_block(
-    (docids, scores): (&BlockRoom, &[f32; BLOCK]),
+    docids: &BlockRoom,
+    scores: &[f32; BLOCK],
     part: Range<usize>,
     bar: f32,
     found: &mut ScoredDocuments,

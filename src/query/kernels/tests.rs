@@ -59,7 +59,7 @@ proptest! {
         room[len..].fill(stale);
         let expected = from + docids[from..].partition_point(|&other| other < docid);
         for level in levels() {
-            prop_assert_eq!(first_posting(level, &room, (from, len), docid).min(len), expected);
+            prop_assert_eq!(first_posting(level, &room, from, len, docid).min(len), expected);
         }
     }
 
@@ -81,8 +81,9 @@ proptest! {
         }
         for level in levels() {
             let mut shares = CandidateShares::NONE;
-            let candidates = (&array(&candidates), candidates.len());
-            share_out(level, &last_docids, from, candidates, &mut shares);
+            let docids = &array(&candidates);
+            let sought = SoughtDocids { docids, count: candidates.len() };
+            share_out(level, &last_docids, from, sought, &mut shares);
             let found: Vec<_> = (0..shares.len)
                 .map(|share| (shares.blocks[share] as usize, shares.ends[share] as usize))
                 .collect();
@@ -120,7 +121,7 @@ proptest! {
                 kept: &mut kept,
                 positions: &mut positions,
             };
-            match_block(level, &array(&candidates), (from, end), block, &mut matches);
+            match_block(level, &array(&candidates), from, end, block, &mut matches);
             let found = found..matches.found;
             let pairs: Vec<_> = kept.into_iter().zip(positions).collect();
             prop_assert_eq!(&pairs[found.clone()], &expected, "{:?}", level);
@@ -157,7 +158,7 @@ proptest! {
         let of_documents: [f32; BLOCK] = std::array::from_fn(|i| norms[i]);
         for level in levels() {
             let mut found = [9.0; BLOCK];
-            scores(level, weight.into(), (&block, &tfs), len, &norms, &mut found);
+            scores(level, weight.into(), &block, &tfs, len, &norms, &mut found);
             prop_assert_eq!(found.map(f32::to_bits)[..len].to_vec(), expected.clone(), "{:?}", level);
             let mut sums: [f32; BLOCK] = std::array::from_fn(|i| i as f32);
             add_scores(level, weight.into(), &tfs, &of_documents, count, &mut sums);
@@ -193,8 +194,8 @@ proptest! {
                     scores[..block.len()].copy_from_slice(block);
                     let first = number as u32 * 1000;
                     let part = k.min(block.len());
-                    offer_block(level, (&array(&docids), &scores), 0..part, first, top);
-                    offer_block(level, (&array(&docids), &scores), part..block.len(), first, top);
+                    offer_block(level, &array(&docids), &scores, 0..part, first, top);
+                    offer_block(level, &array(&docids), &scores, part..block.len(), first, top);
                 }
             });
             let expected = hits(k, |top| {
@@ -240,8 +241,8 @@ proptest! {
             let mut lines: Vec<u8> = untouched.iter().map(|&untouched| u8::from(!untouched)).collect();
             let mut found = ScoredDocuments::default();
             // Earlier documents stay.
-            collect_block(level, (&[5; BLOCK + 16], &[2.0; BLOCK]), 3..4, 1.0, &mut found);
-            collect(level, (&mut sums, &mut lines), first, bar, &mut found);
+            collect_block(level, &[5; BLOCK + 16], &[2.0; BLOCK], 3..4, 1.0, &mut found);
+            collect(level, &mut sums, &mut lines, first, bar, &mut found);
             prop_assert_eq!(listed(&found, 0..1), [(5, 2.0)]);
             prop_assert_eq!(&listed(&found, 1..found.len()), &expected);
             prop_assert!(sums.iter().all(|sum| sum.to_bits() == UNMATCHED.to_bits()));
@@ -265,7 +266,7 @@ proptest! {
             .collect();
         for level in levels() {
             let mut found = ScoredDocuments::default();
-            collect_block(level, (&array(&docids), &scores), part.clone(), bar, &mut found);
+            collect_block(level, &array(&docids), &scores, part.clone(), bar, &mut found);
             prop_assert_eq!(&listed(&found, 0..found.len()), &expected);
         }
     }

@@ -183,7 +183,7 @@ impl Searcher {
         let wanted = share.docids();
         let start = first.saturating_add(docids.start).max(wanted.start);
         self.top.only(start..first.saturating_add(docids.end).min(wanted.end));
-        let searched = self.search_run(plan, &share, (number, run), &lists, cut.stage);
+        let searched = self.search_run(plan, &share, number, run, &lists, cut.stage);
         self.lists = recycle(lists);
         searched.map_err(|source| blame(run, plan.split_terms(), source))?;
         self.top.take(&mut self.hits);

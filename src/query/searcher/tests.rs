@@ -252,7 +252,7 @@ fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
                     assert_eq!((open.query, range.start), (0, next));
                     assert!(range.end <= open.cut.end_of_run(next));
                     next = range.end;
-                    let done = open.done((range, Duration::from_micros(10)), &[]);
+                    let done = open.done(range, Duration::from_micros(10), &[]);
                     assert_eq!(done == TasksDone::Answered(vec![]), next == tasks);
                 }
             }
@@ -278,11 +278,11 @@ fn a_pool_gives_greater_parts_when_more_queries_are_open() {
         while let (Some(PoolWork::Tasks(open, range)), _) = pool.take(0, true) {
             if open.query == 0 {
                 tasks = open.cut.tasks();
-                parts = parts + 1;
-                took = took + range.len();
+                parts += 1;
+                took += range.len();
             }
             // A task takes long enough to be taken alone.
-            open.done((range.clone(), Duration::from_millis(1) * range.len() as u32), &[]);
+            open.done(range.clone(), Duration::from_millis(1) * range.len() as u32, &[]);
         }
         assert_eq!(took, tasks);
         parts
@@ -305,7 +305,7 @@ fn a_pool_learns_how_many_tasks_are_worth_taking() {
         while let (Some(PoolWork::Tasks(open, range)), _) = pool.take(0, true) {
             parts.push(range.len());
             let took = task * range.len() as u32;
-            open.done((range, took), &[]);
+            open.done(range, took, &[]);
         }
         parts[parts.len() - 2]
     };

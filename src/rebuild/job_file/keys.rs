@@ -2,7 +2,6 @@
 
 use crate::build::guards::limit::Limit;
 use crate::build::indexer::Indexer;
-use crate::gpu::floor::discover::Gpus;
 use crate::index::cache_plan::CachePolicy;
 use crate::index::list::{Form, ListCodec};
 use crate::index::order::DocumentOrder;
@@ -13,6 +12,7 @@ use crate::input::streams::encoded::TextEncoding;
 use crate::rebuild::values::{self, text};
 use crate::score::bm25::Bm25;
 use crate::score::wang::Wang;
+use crate::settings::Gpus;
 use crate::text::stemmer::Stemmer;
 use crate::text::tokenizer::Tokenizer;
 use serde::de::Error;

@@ -11,7 +11,7 @@ fn all(queues: &mut Queues<u32>, kind: Processor, now: f64) -> Vec<u32> {
 
 #[test]
 fn each_goes_to_its_kind() {
-    let mut queues = Queues::new(Policy::Best, 0.5, (1, 1));
+    let mut queues = Queues::new(Policy::Best, 0.5, 1, 1);
     for (item, costs) in [(1, costs(1.0, 2.0)), (2, costs(3.0, 2.0)), (3, costs(1.0, 1.5))] {
         queues.push(item, costs, 0.0);
     }
@@ -19,13 +19,13 @@ fn each_goes_to_its_kind() {
     assert_eq!(all(&mut queues, Processor::Device, 1.0), [2]);
 
     let by_blocks = Policy::ByBlocks { threshold: 2000, below: Processor::Device };
-    let mut queues = Queues::new(by_blocks, 0.5, (1, 1));
+    let mut queues = Queues::new(by_blocks, 0.5, 1, 1);
     queues.push(1, costs(1.0, 1.0), 0.0);
     queues.push(2, costs(2.0, 1.0), 0.0);
     assert_eq!(all(&mut queues, Processor::Device, 1.0), [1]);
     assert_eq!(all(&mut queues, Processor::Cpu, 1.0), [2]);
 
-    let mut queues = Queues::new(Policy::Halves, 0.5, (1, 1));
+    let mut queues = Queues::new(Policy::Halves, 0.5, 1, 1);
     for item in 0..1000 {
         queues.push(item, costs(1.0, 1.0), 0.0);
     }
@@ -36,7 +36,7 @@ fn each_goes_to_its_kind() {
 
 #[test]
 fn one_after_the_other_is_one_at_a_time_in_order() {
-    let mut queues = Queues::new(Policy::BestSerial, 0.5, (4, 1));
+    let mut queues = Queues::new(Policy::BestSerial, 0.5, 4, 1);
     for (item, costs) in [(1, costs(2.0, 1.0)), (2, costs(1.0, 2.0)), (3, costs(1.0, 2.0))] {
         queues.push(item, costs, f64::from(item));
     }
@@ -52,7 +52,7 @@ fn one_after_the_other_is_one_at_a_time_in_order() {
 
 #[test]
 fn who_is_idle_takes_the_oldest_of_either_and_then_steals() {
-    let mut queues = Queues::new(Policy::Groups, 0.5, (1, 1));
+    let mut queues = Queues::new(Policy::Groups, 0.5, 1, 1);
     queues.push(1, costs(0.011, 0.010), 0.0);
     queues.push(2, costs(0.010, 0.011), 0.01);
     for item in 3..7 {
@@ -73,7 +73,7 @@ fn who_is_idle_takes_the_oldest_of_either_and_then_steals() {
 
 #[test]
 fn what_may_come_late_is_left_to_the_other() {
-    let mut queues = Queues::new(Policy::Groups, 0.1, (2, 1));
+    let mut queues = Queues::new(Policy::Groups, 0.1, 2, 1);
     // One in a hundred takes a thread five times what is predicted, which would be too late.
     let uncertain = |cpu: f64, device: f64| Costs { tails: [5.0, 1.1], ..costs(cpu, device) };
     assert_eq!(queues.push(1, uncertain(0.03, 0.09), 0.0), Some(Processor::Device));
@@ -86,7 +86,7 @@ fn what_may_come_late_is_left_to_the_other() {
     assert_eq!(queues.take(Processor::Device, 0.0001), Some(1));
     // Of those for either each takes what he does in time, and what nobody does goes as if there
     // were no deadline.
-    let mut queues = Queues::new(Policy::Groups, 0.1, (2, 1));
+    let mut queues = Queues::new(Policy::Groups, 0.1, 2, 1);
     assert_eq!(queues.push(1, uncertain(0.019, 0.019), 0.0), None);
     assert_eq!(queues.push(2, uncertain(0.002, 0.002), 0.01), None);
     assert_eq!(queues.take(Processor::Cpu, 0.06), Some(2));
@@ -96,7 +96,7 @@ fn what_may_come_late_is_left_to_the_other() {
 
 #[test]
 fn short_ones_go_first_until_others_are_urgent() {
-    let mut queues = Queues::new(Policy::Groups, 0.5, (1, 1));
+    let mut queues = Queues::new(Policy::Groups, 0.5, 1, 1);
     queues.push(1, costs(0.1, 1.0), 0.0);
     queues.push(2, costs(0.001, 1.0), 0.01);
     assert_eq!(queues.take(Processor::Cpu, 0.02), Some(2));
@@ -122,7 +122,7 @@ fn law_nothing_is_lost_or_done_twice() {
         "ding09",
         "cached-first:0.4",
     ] {
-        let mut queues = Queues::new(policy.parse().unwrap(), 0.05, (2, 1));
+        let mut queues = Queues::new(policy.parse().unwrap(), 0.05, 2, 1);
         for item in 0..300u32 {
             let cpu = f64::from(item * 7919 % 1000 + 1) / 1000.0;
             let device = f64::from(item * 104_729 % 1000 + 1) / 1000.0;
@@ -148,7 +148,7 @@ fn law_nothing_is_lost_or_done_twice() {
 #[test]
 fn a_kind_that_is_lost_leaves_all_to_the_other() {
     for policy in ["gpu", "sd", "best", "ding09"] {
-        let mut queues = Queues::new(policy.parse().unwrap(), 50.0, (1, 1));
+        let mut queues = Queues::new(policy.parse().unwrap(), 50.0, 1, 1);
         for item in 0..10 {
             queues.push(item, costs(2.0, 1.0), 0.0);
         }
@@ -171,7 +171,7 @@ fn a_kind_that_is_lost_leaves_all_to_the_other() {
 
 #[test]
 fn a_device_gets_no_more_than_it_does_soon() {
-    let mut queues = Queues::new(Policy::Only(Processor::Device), 0.8, (1, 1));
+    let mut queues = Queues::new(Policy::Only(Processor::Device), 0.8, 1, 1);
     for item in 0..10 {
         queues.push(item, costs(1.0, 0.06), 0.0);
     }
@@ -181,7 +181,7 @@ fn a_device_gets_no_more_than_it_does_soon() {
     assert_eq!(queues.take_late(0.7), None);
     assert_eq!(queues.take_late(0.9), Some(2));
     // A short deadline leaves room for a full device: 8 of 20 ms.
-    let mut queues = Queues::new(Policy::Only(Processor::Device), 0.02, (1, 1));
+    let mut queues = Queues::new(Policy::Only(Processor::Device), 0.02, 1, 1);
     (0..30).for_each(|item| _ = queues.push(item, costs(1.0, 0.001), 0.0));
     let taken = std::iter::from_fn(|| queues.take(Processor::Device, 0.0)).count();
     assert!((8..=9).contains(&taken), "{taken}");
@@ -190,7 +190,7 @@ fn a_device_gets_no_more_than_it_does_soon() {
 #[test]
 fn what_is_cached_goes_to_devices_and_the_rest_by_balance() {
     let of = |balance: f64| {
-        let mut queues = Queues::new(Policy::CachedFirst { balance }, 0.5, (1, 1));
+        let mut queues = Queues::new(Policy::CachedFirst { balance }, 0.5, 1, 1);
         for item in 0..100 {
             let cached = item % 4 == 0;
             queues.push(item, Costs { cached, ..costs(0.001, 0.001) }, 0.0);

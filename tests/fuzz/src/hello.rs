@@ -14,7 +14,7 @@ pub fn hello(data: &[u8]) {
         hello.write(&mut written).expect("a vector takes all");
         let again = Hello::read(&mut &written[..]).ok();
         assert_eq!(again.map(|(hello, _)| hello).as_ref(), Some(&hello));
-        let ours = Hello::new("b", 1, "build", 2, (0, hello.process, LineKind::Control));
+        let ours = Hello::new("b", 1, "build", 2, 0, hello.process, LineKind::Control);
         if let Err(error) = ours.agree(&hello, "somewhere") {
             assert!(!error.to_string().is_empty());
         }

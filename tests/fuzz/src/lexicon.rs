@@ -26,11 +26,11 @@ fn write(name: &str, terms: &Terms) -> Result<(), IndexError> {
         let begins = [BlockStart { terms: 0, lists: 0 }];
         let blocks = if coder.begins_block(*collection) { &begins[..] } else { &[] };
         let mut coded = Vec::new();
-        let laid = coder.code(*collection, suffix, (*df, *bytes), &mut coded);
+        let laid = coder.code(*collection, suffix, *df, *bytes, &mut coded);
         laid.map_err(|reason| IndexError::refused(&FOLDER, reason))?;
         let (collection, postings) = (*collection, u64::from(*df));
         let term = CodedTerms { collection, terms: 1, postings, bytes: &coded, blocks };
-        writer.coded_terms(&term, (end, offset + bytes))?;
+        writer.coded_terms(&term, end, offset + bytes)?;
         end = offset + bytes;
     }
     writer.finish().map(drop)

@@ -160,10 +160,10 @@ pub(crate) type Turned = CudaQueue<TurnArray>;
 pub(crate) fn arrays(
     (device, toolchain): (Device, Toolchain),
     kernels: &[(&'static str, u32)],
-    buffers: (usize, usize),
+    (buffers, buffer_bytes): (usize, usize),
 ) -> Turned {
     let kernels = Kernels::load(&toolchain, &device, &turn(), kernels.iter().copied()).unwrap();
-    CudaQueue::new(device, kernels, buffers).unwrap()
+    CudaQueue::new(device, kernels, buffers, buffer_bytes).unwrap()
 }
 
 /// Gives a device work that a buffer is free for.

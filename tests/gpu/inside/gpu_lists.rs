@@ -105,7 +105,7 @@ fn check(emulator: &Emulator, case: &Case, random: &mut Random) {
             firsts = parcel.firsts(&mut bytes, &outline.firsts);
         }
         let needed = parcel.bytes_with(portion.payload_bytes(), portion.blocks());
-        parcel.portion(&mut bytes, &portion, (PLACE, placed.postings), firsts);
+        parcel.portion(&mut bytes, &portion, PLACE, placed.postings, firsts);
         assert!(parcel.seal(&mut bytes).bytes <= needed);
     }
     memory.send(&bytes, &parcel, windows);
@@ -230,7 +230,7 @@ fn lines_that_do_not_fit_are_told(emulator: &Emulator, random: &mut Random) {
     outline.head(&mut head);
     parcel.put(&mut bytes, PLACE, &head);
     let firsts = parcel.firsts(&mut bytes, &outline.firsts);
-    parcel.portion(&mut bytes, &portion, (PLACE, outline.placed().postings), firsts);
+    parcel.portion(&mut bytes, &portion, PLACE, outline.placed().postings, firsts);
     let tables = parcel.seal(&mut bytes);
     // A docid before the block that puts all postings elsewhere; a width; a place.
     for (at, value) in [(4, 99u32), (8, 128 << 16 | 33), (0, 1 << 30)] {

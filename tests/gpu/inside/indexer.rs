@@ -239,7 +239,7 @@ fn smaller_arenas_are_tried_where_a_device_has_less_memory_than_it_says() {
     let largest = |memory| {
         let machine =
             EmulatedArrays::new(Manner { memory, ..Manner::default() }, twins(room_for(9)));
-        Trees::largest(Box::new(machine), TUNING, (u64::MAX, room_for(9)), most)
+        Trees::largest(Box::new(machine), TUNING, u64::MAX, room_for(9), most)
     };
     let all = largest((256 << 20, 256 << 20)).unwrap().room().bytes();
     let less = largest((256 << 20, 200 << 20)).unwrap().room().bytes();

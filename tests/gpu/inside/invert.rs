@@ -328,7 +328,7 @@ fn twin_emulated_steps_find_what_their_twins_find() {
             machine
                 .reserve(InvertArray::Tiles, 4 * u64::from(postings::sort_words(len)), 0)
                 .unwrap();
-            for digit in postings::sort_digits(bits) {
+            for (shift, bits) in postings::sort_digits(bits) {
                 put(
                     &mut machine,
                     InvertArray::Keys,
@@ -339,10 +339,10 @@ fn twin_emulated_steps_find_what_their_twins_find() {
                     InvertArray::Values,
                     &words(&Vec::from_iter(pairs.iter().map(|p| p.1))),
                 );
-                machine.run(&postings::sort_pass(len, digit)).unwrap();
+                machine.run(&postings::sort_pass(len, shift, bits)).unwrap();
                 let keys = get(&mut machine, InvertArray::SortedKeys, len as usize);
                 let values = get(&mut machine, InvertArray::SortedValues, len as usize);
-                pairs = twin::sort_pass(&pairs, digit);
+                pairs = twin::sort_pass(&pairs, shift, bits);
                 assert_eq!(keys.into_iter().zip(values).collect::<Vec<_>>(), pairs);
             }
             let pairs: Vec<(u32, u32)> = pairs.iter().map(|&(key, i)| (key, i / 4)).collect();

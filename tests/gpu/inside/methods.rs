@@ -95,12 +95,11 @@ impl Query {
             AskedPart { part: [].into(), key, weight }
         });
         let asked: Vec<AskedPart<M>> = asked.collect();
-        let best = (self.k, self.docids.clone());
         let lay = |t: usize| {
             let list = of(asked[t].key[0]);
             Ok::<Bytes<M::Laid>, Infallible>((list.laid, list.bytes.as_slice().into()))
         };
-        batch.add(&asked, best, |key| of(key[0]).cached, lay).unwrap()
+        batch.add(&asked, self.k, self.docids.clone(), |key| of(key[0]).cached, lay).unwrap()
     }
 
     /// What its answer is.

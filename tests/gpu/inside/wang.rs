@@ -168,7 +168,8 @@ impl Query {
         let asked: Vec<AskedPart<WangTuning>> = asked.collect();
         let added = batch.add(
             &asked,
-            (self.k, 0..u32::MAX),
+            self.k,
+            0..u32::MAX,
             |&n| of(n).cached,
             |t| {
                 let list = of(asked[t].key);

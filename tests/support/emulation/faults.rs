@@ -51,7 +51,7 @@ fn expected(t: u32, threads: u32) -> [u32; 16] {
         (0..32).filter(|lane| lane % 3 == 0).map(|lane| 1u32 << lane).sum(),
         2,
         matching,
-        if lane % 2 == 0 { evens } else { 31 },
+        if lane.is_multiple_of(2) { evens } else { 31 },
         1,
         threads / 4,
         threads,

@@ -38,12 +38,11 @@ const TABLE_2: [(Mode, f64, f64); 3] =
 const SPLITTERS: [Option<u32>; 6] = [None, Some(4), Some(16), Some(64), Some(256), Some(4096)];
 
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
-    let all = (Wanted::default(), usize::MAX);
-    let prepared = PreparedBench::new((args, queries), Scoring::default(), all)?;
+    let prepared =
+        PreparedBench::new(args, queries, Scoring::default(), Wanted::default(), usize::MAX)?;
     let generation = prepared.snapshot.generation();
     check_lists::<DingTuning>(generation).map_err(explain)?;
-    let most = (args.batch_or(256), 1000);
-    let mut device = prepared.open::<DingTuning>(0, most, None)?;
+    let mut device = prepared.open::<DingTuning>(0, args.batch_or(256), 1000, None)?;
     let start = Instant::now();
     let lists = distinct(&prepared.planned);
     let parts: Vec<_> = lists.iter().map(|(_, term)| term.entries.clone().into()).collect();
@@ -106,7 +105,7 @@ impl Ding09Bench<'_> {
         all_terms: bool,
     ) -> anyhow::Result<Vec<MethodBatch<DingTuning>>> {
         let queries = planned.iter().map(|planned| planned.asked());
-        batches_of(&mut self.device, (DingTuning::default(), all_terms), (queries, k, size))
+        batches_of(&mut self.device, DingTuning::default(), all_terms, queries, k, size)
     }
 
     fn size(&self) -> usize {
@@ -134,7 +133,8 @@ impl Ding09Bench<'_> {
     fn answers(
         &mut self,
         queries: &[&PlannedQuery],
-        (mode, k): (Mode, u32),
+        mode: Mode,
+        k: u32,
         size: usize,
     ) -> anyhow::Result<Vec<Vec<Hit>>> {
         let stages: &[bool] = match mode {
@@ -161,17 +161,17 @@ impl Ding09Bench<'_> {
     fn check(&mut self) -> anyhow::Result<()> {
         let sample = self.prepared.sample();
         for (k, mode) in [10, 1000].into_iter().flat_map(|k| Mode::ALL.map(|mode| (k, mode))) {
-            let found = self.answers(&sample, (mode, k), self.size())?;
-            let expected = expected(&sample, (mode, k))?;
+            let found = self.answers(&sample, mode, k, self.size())?;
+            let expected = expected(&sample, mode, k)?;
             let row = json!({"row": "ding09-check", "mode": mode.name(), "k": k});
-            self.prepared.compare(row, &sample, (&found, &expected))?;
+            self.prepared.compare(row, &sample, &found, &expected)?;
         }
         Ok(())
     }
 
     /// Microseconds of each query alone, for the best 10.
     fn alone(&mut self, queries: &[&PlannedQuery], mode: Mode) -> anyhow::Result<Vec<f64>> {
-        alone(queries, |planned| self.answers(&[planned], (mode, 10), 1).map(drop))
+        alone(queries, |planned| self.answers(&[planned], mode, 10, 1).map(drop))
     }
 
     fn table_2(&mut self) -> anyhow::Result<()> {

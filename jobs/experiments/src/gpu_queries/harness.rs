@@ -71,9 +71,11 @@ impl<'a> PreparedBench<'a> {
     /// Plans the queries that have as many distinct terms as is said, all of them in the index; and
     /// documents with all of them, where these are wanted.
     pub(super) fn new(
-        (args, queries): (&'a Args, &'a [Query]),
+        args: &'a Args,
+        queries: &'a [Query],
         scoring: Scoring,
-        (wanted, most_terms): (Wanted, usize),
+        wanted: Wanted,
+        most_terms: usize,
     ) -> anyhow::Result<Self> {
         let snapshot = Snapshot::new(Generation::open(&args.index, false)?, scoring)?;
         if wanted.algorithm == Algorithm::Wang {
@@ -104,7 +106,8 @@ impl<'a> PreparedBench<'a> {
     pub(super) fn open<M: DeviceMethod>(
         &self,
         number: usize,
-        (queries, k): (usize, usize),
+        queries: usize,
+        k: usize,
         travelling: Option<u64>,
     ) -> anyhow::Result<MethodDevice<M>> {
         let memory = MethodMemory { lists: self.args.gpu_memory, travelling, queries, k };
@@ -139,7 +142,8 @@ impl<'a> PreparedBench<'a> {
         &self,
         row: Value,
         sample: &[&PlannedQuery],
-        (found, expected): (&[Vec<Hit>], &[Vec<Hit>]),
+        found: &[Vec<Hit>],
+        expected: &[Vec<Hit>],
     ) -> anyhow::Result<()> {
         let bits = |hit: &Hit| (hit.docid, hit.score.to_bits());
         let differ =
@@ -174,7 +178,8 @@ pub(super) fn wanting<'a>(
 /// The answers of the CPU's exhaustive search, by all its threads.
 pub(super) fn expected(
     sample: &[&PlannedQuery],
-    (mode, k): (Mode, u32),
+    mode: Mode,
+    k: u32,
 ) -> anyhow::Result<Vec<Vec<Hit>>> {
     let wanted = Wanted { k: k as usize, mode, algorithm: Algorithm::Exhaustive };
     let plans = wanting(sample.iter().copied(), wanted);
@@ -236,7 +241,8 @@ impl<P: Copy> DeviceLists<P> {
 /// Batches of at most so many queries: each query goes into the last one, if that has room for it.
 pub(super) fn batches<D, B, Q>(
     device: &mut D,
-    (queries, size): (impl IntoIterator<Item = Q>, usize),
+    queries: impl IntoIterator<Item = Q>,
+    size: usize,
     empty: impl Fn(&D) -> B,
     mut add: impl FnMut(&mut D, &mut B, &Q) -> anyhow::Result<bool>,
 ) -> anyhow::Result<Vec<B>> {
@@ -261,12 +267,15 @@ pub(super) fn batches<D, B, Q>(
 /// Finished batches of at most so many queries for the best k, to be answered by a method.
 pub(super) fn batches_of<M: DeviceMethod>(
     device: &mut MethodDevice<M>,
-    (how, all_terms): (M, bool),
-    (queries, k, size): (impl IntoIterator<Item = Vec<AskedPart<M>>>, u32, usize),
+    how: M,
+    all_terms: bool,
+    queries: impl IntoIterator<Item = Vec<AskedPart<M>>>,
+    k: u32,
+    size: usize,
 ) -> anyhow::Result<Vec<MethodBatch<M>>> {
     let empty = |device: &MethodDevice<M>| device.batch(how, all_terms);
-    let mut made = batches(device, (queries, size), empty, |device, batch, terms| {
-        Ok(device.add(batch, terms, (k, 0..u32::MAX))?)
+    let mut made = batches(device, queries, size, empty, |device, batch, terms| {
+        Ok(device.add(batch, terms, k, 0..u32::MAX)?)
     })?;
     made.iter_mut().for_each(MethodBatch::finish);
     Ok(made)

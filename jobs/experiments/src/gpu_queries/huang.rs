@@ -76,8 +76,8 @@ const LEAST_QUERIES: usize = 16;
 const STAGED: usize = 1000;
 
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
-    let all = (Wanted::default(), usize::MAX);
-    let prepared = PreparedBench::new((args, queries), Scoring::default(), all)?;
+    let prepared =
+        PreparedBench::new(args, queries, Scoring::default(), Wanted::default(), usize::MAX)?;
     check_lists::<HuangTuning>(prepared.snapshot.generation()).map_err(explain)?;
     let start = Instant::now();
     let device = open(&prepared, 0)?;
@@ -105,8 +105,7 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
 }
 
 fn open(prepared: &PreparedBench<'_>, number: usize) -> anyhow::Result<MethodDevice<HuangTuning>> {
-    let most = (prepared.args.batch_or(BATCH), 1000);
-    let mut device = prepared.open(number, most, None)?;
+    let mut device = prepared.open(number, prepared.args.batch_or(BATCH), 1000, None)?;
     device.bring(&HuangTuning::default())?;
     Ok(device)
 }
@@ -134,14 +133,16 @@ impl<'a> HuangBench<'a> {
     fn make(
         &mut self,
         planned: &[&PlannedQuery],
-        (k, threads): (u32, u32),
-        (devices, size): (usize, usize),
+        k: u32,
+        threads: u32,
+        devices: usize,
+        size: usize,
     ) -> anyhow::Result<MadeBatches> {
         let mut of_devices = Vec::new();
         let how = HuangTuning { threads, ..HuangTuning::default() };
         for device in self.devices.iter_mut().take(devices) {
             let queries = planned.iter().map(|planned| planned.asked());
-            of_devices.push(batches_of(device, (how, false), (queries, k, size))?);
+            of_devices.push(batches_of(device, how, false, queries, k, size)?);
         }
         Ok(MadeBatches { of_devices, k, threads, queries: planned.len() })
     }
@@ -150,10 +151,11 @@ impl<'a> HuangBench<'a> {
     fn make_one(
         &mut self,
         planned: &[&PlannedQuery],
-        how: (u32, u32),
+        k: u32,
+        threads: u32,
     ) -> anyhow::Result<MadeBatches> {
         let size = self.prepared.args.batch_or(BATCH);
-        self.make(planned, how, (1, size))
+        self.make(planned, k, threads, 1, size)
     }
 
     /// Answers all batches; devices take the next one when they have ended one.
@@ -222,11 +224,11 @@ impl<'a> HuangBench<'a> {
     fn check(&mut self) -> anyhow::Result<()> {
         let sample = self.prepared.sample();
         for k in [10, 1, 20, 1000] {
-            let all = expected(&sample, (Mode::And, k))?;
-            let any = expected(&sample, (Mode::Or, k))?;
+            let all = expected(&sample, Mode::And, k)?;
+            let any = expected(&sample, Mode::Or, k)?;
             let usual = |threads: &u32| k == 10 || *threads == DEFAULT_THREADS;
             for threads in self.threads().into_iter().filter(usual) {
-                let mut made = self.make_one(&sample, (k, threads))?;
+                let mut made = self.make_one(&sample, k, threads)?;
                 for way in ways() {
                     let mut found = Vec::with_capacity(sample.len());
                     for batch in &mut made.of_devices[0] {
@@ -237,7 +239,7 @@ impl<'a> HuangBench<'a> {
                     let row = json!({
                         "row": "huang-check", "way": way.name, "k": k, "threads": threads,
                     });
-                    self.prepared.compare(row, &sample, (&found, expected))?;
+                    self.prepared.compare(row, &sample, &found, expected)?;
                 }
             }
         }
@@ -249,7 +251,7 @@ impl<'a> HuangBench<'a> {
         for threads in self.threads() {
             for k in KS {
                 if self.prepared.args.wants(&format!("huang-table1-{threads}-{k}")) {
-                    let mut made = self.make_one(&all, (k, threads))?;
+                    let mut made = self.make_one(&all, k, threads)?;
                     self.rows("huang-table1", &mut made, &ways(), |_, _| json!({}))?;
                 }
             }
@@ -271,7 +273,7 @@ impl<'a> HuangBench<'a> {
             if queries.len() < LEAST_QUERIES {
                 continue;
             }
-            let mut made = self.make_one(&queries, (10, DEFAULT_THREADS))?;
+            let mut made = self.make_one(&queries, 10, DEFAULT_THREADS)?;
             let upto = json!({"blocks_upto": upto});
             self.rows("huang-figure3", &mut made, &ways()[..OF_PAPER], |_, _| upto.clone())?;
         }
@@ -296,7 +298,7 @@ impl<'a> HuangBench<'a> {
     fn figure_5(&mut self) -> anyhow::Result<()> {
         let queries = self.prepared.some(STAGED);
         for threads in self.threads().into_iter().filter(|n| (..=256).contains(n)) {
-            let mut made = self.make_one(&queries, (10, threads))?;
+            let mut made = self.make_one(&queries, 10, threads)?;
             let device = &mut self.devices[0];
             for way in &ways()[..OF_PAPER] {
                 let mut sums = [0.0; 3];
@@ -334,7 +336,7 @@ impl<'a> HuangBench<'a> {
         for threads in self.threads().into_iter().filter(|n| (64..=256).contains(n)) {
             let mut one_us = [0.0; OF_PAPER];
             for count in counts.clone() {
-                let mut made = self.make(&all, (10, threads), (count, size))?;
+                let mut made = self.make(&all, 10, threads, count, size)?;
                 self.rows("huang-table3", &mut made, &ways()[..OF_PAPER], |place, us| {
                     if count == 1 {
                         one_us[place] = us;

@@ -41,8 +41,8 @@ const TOGETHER: usize = 16;
 
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let start = Instant::now();
-    let all = (Wanted::default(), usize::MAX);
-    let mut prepared = PreparedBench::new((args, queries), Scoring::default(), all)?;
+    let mut prepared =
+        PreparedBench::new(args, queries, Scoring::default(), Wanted::default(), usize::MAX)?;
     let device = prepared.device(0)?;
     let norms = prepared.snapshot.norms();
     let device = QueryDevice::open(device, &prepared.toolchain, norms, args.gpu_memory)?;
@@ -120,12 +120,14 @@ impl UsualBench<'_> {
         &self,
         planned: &[&PlannedQuery],
         way: AskedWay,
-        (size, room): (usize, &QueryBatchRoom),
+        size: usize,
+        room: &QueryBatchRoom,
     ) -> anyhow::Result<Vec<QueryBatch>> {
         let queries = planned.iter().map(|planned| query(&self.lists, planned, way));
         let mut all = batches(
             &mut (),
-            (queries, size),
+            queries,
+            size,
             |()| QueryBatch::default(),
             |(), batch, query| Ok(batch.add(query.clone(), room).is_ok()),
         )?;
@@ -149,7 +151,7 @@ impl UsualBench<'_> {
         let sample = self.prepared.sample();
         let mut found = Vec::new();
         let mut overflown = 0;
-        for batch in self.batches(&sample, way, (self.size(), &room))? {
+        for batch in self.batches(&sample, way, self.size(), &room)? {
             slot.launch(&self.device, &batch)?;
             slot.wait()?;
             for answer in slot.answers(&batch) {
@@ -161,9 +163,9 @@ impl UsualBench<'_> {
                 found.push(hits);
             }
         }
-        let expected = expected(&sample, (mode, k))?;
+        let expected = expected(&sample, mode, k)?;
         let row = json!({"row": "check", "name": name, "overflown": overflown});
-        self.prepared.compare(row, &sample, (&found, &expected))
+        self.prepared.compare(row, &sample, &found, &expected)
     }
 
     /// The answer of the ordered kernels.
@@ -182,7 +184,7 @@ impl UsualBench<'_> {
         }
         let mode = if mode == Mode::AndOr { Mode::Or } else { mode };
         let room = *slot.room();
-        let batch = self.batches(&[planned], (name, mode, k), (1, &room))?.remove(0);
+        let batch = self.batches(&[planned], (name, mode, k), 1, &room)?.remove(0);
         slot.launch_ordered(&self.device, &batch)?;
         slot.wait()?;
         match slot.answers(&batch).pop() {
@@ -194,7 +196,7 @@ impl UsualBench<'_> {
     /// Runs batches in turns over all slots for some seconds, after each was launched once.
     fn throughput(&self, way: AskedWay) -> anyhow::Result<()> {
         let room = self.room(way.2);
-        let batches = self.batches(&self.prepared.some(usize::MAX), way, (self.size(), &room))?;
+        let batches = self.batches(&self.prepared.some(usize::MAX), way, self.size(), &room)?;
         let slots = (0..SLOTS).map(|_| BatchSlot::new(&self.device, room, false));
         let mut slots = slots.collect::<Result<Vec<_>, _>>()?;
         let mut waiting: Vec<Option<&QueryBatch>> = vec![None; slots.len()];
@@ -239,7 +241,7 @@ impl UsualBench<'_> {
     /// One query at a time, from its launch to its hits.
     fn latency(&self, way: AskedWay) -> anyhow::Result<()> {
         let room = self.device.room(1, way.2);
-        let batches = self.batches(&self.prepared.some(ALONE), way, (1, &room))?;
+        let batches = self.batches(&self.prepared.some(ALONE), way, 1, &room)?;
         let mut slot = BatchSlot::new(&self.device, room, false)?;
         let mut on_device = Vec::new();
         let micros = alone(&batches, |batch| {

@@ -36,12 +36,11 @@ const KS: [u32; 6] = [10, 1, 5, 15, 100, 1000];
 
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let scoring = scoring_of_wang(args.alpha)?;
-    let prepared =
-        PreparedBench::new((args, queries), scoring, (of_wang(1), WangTuning::MOST_TERMS))?;
+    let prepared = PreparedBench::new(args, queries, scoring, of_wang(1), WangTuning::MOST_TERMS)?;
     let generation = prepared.snapshot.generation();
     let list_bytes = generation.runs()[0].postings_header().list_bytes;
     // Figures part the memory: what a batch has is at most as large as all lists on the device.
-    let device = prepared.open::<WangTuning>(0, (BATCH, 64), Some(2 * list_bytes + (1 << 20)))?;
+    let device = prepared.open::<WangTuning>(0, BATCH, 64, Some(2 * list_bytes + (1 << 20)))?;
     let lists = longest_whole(generation)?;
     let more = json!({
         "train": prepared.planned.len() / 2, "long_lists": lists.len(), "list_bytes": list_bytes,
@@ -150,7 +149,7 @@ impl<'a> WangBench<'a> {
         let terms = sample.iter().map(|planned| planned.terms.len()).max().unwrap_or(0);
         for k in KS {
             let plans = wanting(sample.iter().copied(), of_wang(k as usize));
-            let expected = expected(&sample, (Mode::And, k))?;
+            let expected = expected(&sample, Mode::And, k)?;
             for (name, cached) in &caches {
                 self.device.fill(cached, self.device.cache_room())?;
                 for round in ROUNDS {
@@ -168,7 +167,7 @@ impl<'a> WangBench<'a> {
                         "lists": cache.len(), "left_out": cache.left_out(),
                         "cached_bytes": cache.bytes(), "continued": took.begun,
                     });
-                    self.prepared.compare(row, &sample, (&found, &expected))?;
+                    self.prepared.compare(row, &sample, &found, &expected)?;
                 }
             }
         }

@@ -70,7 +70,8 @@ impl<'a> Real<'a> {
     pub(super) fn new(
         bench: &'a SchedulingBench<'a>,
         measured: &'a MeasuredSample,
-        (first, model): (usize, &CostModel),
+        first: usize,
+        model: &CostModel,
     ) -> Self {
         let model = model.clone();
         let predict: Predict = Arc::new(move |plan| {
@@ -114,8 +115,8 @@ impl<'a> Real<'a> {
                 Box::new(WholeEngines)
             })
         };
-        let what = (snapshot, args.ranking.wanted());
-        let rig = Rig::start(what, engines, workers, &self.queries);
+        let wanted = args.ranking.wanted();
+        let rig = Rig::start(snapshot, wanted, engines, workers, &self.queries);
         failed.map_or(rig, Err)
     }
 
@@ -173,7 +174,7 @@ impl<'a> Real<'a> {
         let seconds = args.seconds.max(4.0 * self.bench.deadline);
         let above = |good: f64| at_once_rate.max(1.2 * good);
         let sorted = |rate| self.stream(&mut rig, rate, seconds);
-        let highest = self.bench.highest(PROBES, (good, bad), above, sorted)?;
+        let highest = self.bench.highest(PROBES, good, bad, above, sorted)?;
         self.bench.print_highest("real", name, highest)?;
         rig.end()
     }

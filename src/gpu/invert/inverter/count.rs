@@ -48,7 +48,7 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
         {
             self.spare.push(old);
         }
-        self.tell((&*found, &learned))
+        self.tell(&*found, &learned)
     }
 
     /// `first`: the docid of the first document.
@@ -80,7 +80,7 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
         let mut open = OpenBatch { first, postings: 0, terms, list_bytes: 0 };
         if tokens > 0 {
             let began = Instant::now();
-            self.write_terms((tokens, pairs), documents, piece_count)?;
+            self.write_terms(tokens, pairs, documents, piece_count)?;
             if pairs > 0 {
                 self.sort(pairs, terms)?;
                 open.postings = self.write_postings(pairs)?;
@@ -156,7 +156,8 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
 
     fn write_terms(
         &mut self,
-        (tokens, pairs): (u32, u32),
+        tokens: u32,
+        pairs: u32,
         documents: u32,
         pieces: u32,
     ) -> Result<(), GpuError> {
@@ -176,8 +177,8 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
     fn sort(&mut self, pairs: u32, terms: u32) -> Result<(), GpuError> {
         self.reserve_tiles(postings::sort_words(pairs))?;
         let bits = u32::BITS - terms.saturating_sub(1).leading_zeros();
-        for digit in postings::sort_digits(bits) {
-            self.machine.run(&postings::sort_pass(pairs, digit))?;
+        for (shift, bits) in postings::sort_digits(bits) {
+            self.machine.run(&postings::sort_pass(pairs, shift, bits))?;
             self.machine.places().swap(InvertArray::Keys, InvertArray::SortedKeys);
             self.machine.places().swap(InvertArray::Values, InvertArray::SortedValues);
         }

@@ -66,7 +66,8 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
     /// and [the postings stay](Self::can_spill), [`spill`](Self::spill) may do.
     pub fn encode(
         &mut self,
-        (part, codes): (RunPart, &[Arc<[u8]>]),
+        part: RunPart,
+        codes: &[Arc<[u8]>],
         held: &Arc<()>,
         open: impl FnOnce() -> Result<FilledFile, ClosedError>,
         mut out: impl FnMut(LaidChunk) + Send,

@@ -363,8 +363,10 @@ impl FindThread {
         machine: Box<dyn InvertMachine>,
         analysis: &Analysis,
         asker: LearnerAsker,
-        (parse, threads): (ParseLines, usize),
-        (back, tell): (Back, TellLearned),
+        parse: ParseLines,
+        threads: usize,
+        back: Back,
+        tell: TellLearned,
     ) -> std::io::Result<Self> {
         let tokenizer = analysis.tokenizer;
         let (plain, stop_words) = Plain::of(analysis);

@@ -9,7 +9,8 @@ use super::{Inverter, spent};
 use crate::dictionary::device::forms::FormMeaning;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::machine::InvertMachine;
-use crate::gpu::invert::steps::{self, COUNTERS, InvertArray, SUM, terms};
+use crate::gpu::invert::steps::terms::{self, ArrayTerms};
+use crate::gpu::invert::steps::{self, COUNTERS, InvertArray, SUM};
 use crate::pages;
 use std::sync::Arc;
 use std::time::Instant;
@@ -34,15 +35,13 @@ pub(super) struct Numbering {
     pub(super) codes: Arc<Vec<u64>>,
 }
 
-/// Part of an array from a number on, its meanings, and where what they become goes.
-type Told = ((InvertArray, u64), u32, (InvertArray, u64));
-
 impl<M: InvertMachine + ?Sized> Inverter<M> {
     /// Tells the device what the new forms of a batch and its odd tokens mean. Returns the terms of
     /// the run, and those of all tokens of the batch.
     pub(super) fn tell(
         &mut self,
-        (found, learned): (&FoundForms, &Learned),
+        found: &FoundForms,
+        learned: &Learned,
     ) -> Result<(u32, u32), GpuError> {
         let began = Instant::now();
         let Learned { foreign, odd, expansions, place, .. } = learned;
@@ -57,17 +56,26 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
         let first = u64::from(found.first_form);
         self.lengthen(InvertArray::Expansions, place, expansions)?;
         self.lengthen(InvertArray::Meanings, first, found.new)?;
-        let told = |first: u32| (InvertArray::Told, u64::from(first));
+        let told = |first: u32, count, to, place| {
+            let first = u64::from(first);
+            ArrayTerms { from: InvertArray::Told, first, count, to, place }
+        };
         let parts = [
-            (told(0), foreign, (InvertArray::ForeignMeanings, 0)),
-            (told(foreign), odd, (InvertArray::OddMeanings, 0)),
-            (told(foreign + odd), expansions, (InvertArray::Expansions, place)),
-            ((InvertArray::CountedCoded, 0), found.new, (InvertArray::Meanings, first)),
+            told(0, foreign, InvertArray::ForeignMeanings, 0),
+            told(foreign, odd, InvertArray::OddMeanings, 0),
+            told(foreign + odd, expansions, InvertArray::Expansions, place),
+            ArrayTerms {
+                from: InvertArray::CountedCoded,
+                first: 0,
+                count: found.new,
+                to: InvertArray::Meanings,
+                place: first,
+            },
         ];
         self.reserve::<u32>(InvertArray::Counters, COUNTERS as u64)?;
         // A foreign form is one of the new ones, or its terms are among the expansions.
         let more = [odd, expansions, found.new];
-        let numbered = self.number((parts, more), found.tokens);
+        let numbered = self.number(parts, more, found.tokens);
         self.work.seconds.tell += spent(began);
         numbered
     }
@@ -76,15 +84,16 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
     /// then, and those of `tokens`. The device is waited for once.
     fn number(
         &mut self,
-        (parts, more): ([Told; 4], [u32; 3]),
+        parts: [ArrayTerms; 4],
+        more: [u32; 3],
         tokens: u32,
     ) -> Result<(u32, u32), GpuError> {
         let most = more.into_iter().map(u64::from).sum::<u64>() + u64::from(self.numbering.most);
         // Last, since a smaller table may do.
         self.grow_terms(most)?;
-        for (from, count, to) in parts {
-            if count > 0 {
-                self.machine.run(&terms::number_terms(from, count, self.numbering.slots, to))?;
+        for part in parts {
+            if part.count > 0 {
+                self.machine.run(&terms::number_terms(&part, self.numbering.slots))?;
             }
         }
         // Not before: a batch that is told again may have all of these once.

@@ -38,7 +38,7 @@ pub(crate) fn keep(counted: PostingColumns) -> InvertStep {
         kept.starts,
         of(InvertArray::Counts),
     ];
-    step("invert_keep", (blocks(count + 1), 0), arguments)
+    step("invert_keep", blocks(count + 1), 0, arguments)
 }
 
 pub(crate) fn kept_words(postings: u32) -> u64 {
@@ -47,7 +47,7 @@ pub(crate) fn kept_words(postings: u32) -> u64 {
 
 pub(crate) fn codes(documents: u32) -> InvertStep {
     let arguments = vec![of(InvertArray::Lengths), Number(documents), of(InvertArray::Codes)];
-    step("invert_codes", (blocks(documents), 0), arguments)
+    step("invert_codes", blocks(documents), 0, arguments)
 }
 
 /// Postings of ranks from `first` on.
@@ -56,12 +56,12 @@ pub(crate) fn rank_counts(first: u32, ranks: u32) -> InvertStep {
     let numbers = by_rank(InvertArray::Numbers);
     let dfs = by_rank(InvertArray::Dfs);
     let arguments = vec![of(InvertArray::Counts), numbers, Number(ranks), dfs];
-    step("invert_rank_counts", (blocks(ranks), 0), arguments)
+    step("invert_rank_counts", blocks(ranks), 0, arguments)
 }
 
 /// Writes the sums before each value, and of all.
 fn sums_of(values: Argument<InvertArray>, count: u32, to: InvertArray) -> Vec<InvertStep> {
-    let copy = step("invert_copy", (blocks(count + 1), 0), vec![values, Number(count), of(to)]);
+    let copy = step("invert_copy", blocks(count + 1), 0, vec![values, Number(count), of(to)]);
     let mut steps = vec![copy];
     steps.extend(scan(to, count + 1));
     steps
@@ -71,7 +71,7 @@ fn sums_of(values: Argument<InvertArray>, count: u32, to: InvertArray) -> Vec<In
 pub(crate) fn make_room(terms: u32) -> Vec<InvertStep> {
     let mut steps = sums_of(of(InvertArray::Counts), terms, InvertArray::Cursors);
     let cursors = vec![Number(terms), of(InvertArray::Cursors)];
-    steps.push(step("invert_cursors_of_all", (blocks(terms), 0), cursors));
+    steps.push(step("invert_cursors_of_all", blocks(terms), 0, cursors));
     steps
 }
 
@@ -85,14 +85,14 @@ pub(crate) fn make_room_for(ranks: &Range<usize>, terms: u32) -> Vec<InvertStep>
     let numbers = Argument::Array(InvertArray::Numbers, first);
     let cursors =
         vec![numbers, Number(count), of(InvertArray::ChunkFirsts), of(InvertArray::Cursors)];
-    steps.push(step("invert_cursors", (blocks(count), 0), cursors));
+    steps.push(step("invert_cursors", blocks(count), 0, cursors));
     steps
 }
 
 /// Gathers a retained batch's postings of lists that have places.
 pub(crate) fn gather(kept: PostingColumns) -> Vec<InvertStep> {
     let PostingColumns { terms, documents, starts, count, .. } = kept;
-    let per_posting = (blocks(count), 0);
+    let per_posting = blocks(count);
     let gather = vec![
         terms,
         documents,
@@ -107,9 +107,9 @@ pub(crate) fn gather(kept: PostingColumns) -> Vec<InvertStep> {
     let advance =
         vec![terms, Number(count), of(InvertArray::BatchFirsts), of(InvertArray::Cursors)];
     vec![
-        step("invert_list_firsts", per_posting, firsts),
-        step("invert_gather", per_posting, gather),
-        step("invert_advance", per_posting, advance),
+        step("invert_list_firsts", per_posting, 0, firsts),
+        step("invert_gather", per_posting, 0, gather),
+        step("invert_advance", per_posting, 0, advance),
     ]
 }
 
@@ -132,7 +132,7 @@ impl EncodeChunk {
 
     /// Measures parts, bounds `longs` long lists, measures lists; their bytes are a counter then.
     pub(crate) fn measure(self, longs: u32) -> Vec<InvertStep> {
-        let per_rank = (blocks(self.ranks + 1), 0);
+        let per_rank = blocks(self.ranks + 1);
         let numbers = Argument::Array(InvertArray::Numbers, 4 * u64::from(self.first));
         let places = vec![
             of(InvertArray::Cursors),
@@ -143,16 +143,16 @@ impl EncodeChunk {
         ];
         let count = vec![self.dfs(), Number(self.ranks), of(InvertArray::PartFirsts)];
         let mut steps = vec![
-            step("invert_list_places", (blocks(self.ranks), 0), places),
-            step("invert_count_parts", per_rank, count),
+            step("invert_list_places", blocks(self.ranks), 0, places),
+            step("invert_count_parts", per_rank, 0, count),
         ];
         steps.extend(scan(InvertArray::PartFirsts, self.ranks + 1));
         let mut measure = self.lists();
         let found =
             [InvertArray::Codes, InvertArray::PartPlaces, InvertArray::Heads, InvertArray::Bounds];
         measure.extend(found.map(of));
-        let per_part = (self.parts.div_ceil(WARPS), MEASURE_PARTS_SHARED_BYTES);
-        steps.push(step("invert_measure_parts", per_part, measure));
+        let per_part = self.parts.div_ceil(WARPS);
+        steps.push(step("invert_measure_parts", per_part, MEASURE_PARTS_SHARED_BYTES, measure));
         steps.extend(scan(InvertArray::PartPlaces, self.parts + 1));
         if longs > 0 {
             let bounds = [
@@ -162,8 +162,8 @@ impl EncodeChunk {
                 InvertArray::ListBounds,
             ]
             .map(of);
-            let per_list = (longs, BOUND_LISTS_SHARED_BYTES);
-            steps.push(step("invert_bound_lists", per_list, bounds.into()));
+            let bounds = bounds.into();
+            steps.push(step("invert_bound_lists", longs, BOUND_LISTS_SHARED_BYTES, bounds));
         }
         let lists = vec![
             self.dfs(),
@@ -172,7 +172,7 @@ impl EncodeChunk {
             of(InvertArray::PartPlaces),
             of(InvertArray::EncodedPlaces),
         ];
-        steps.push(step("invert_measure_lists", per_rank, lists));
+        steps.push(step("invert_measure_lists", per_rank, 0, lists));
         steps.extend(scan(InvertArray::EncodedPlaces, self.ranks + 1));
         steps
     }
@@ -188,7 +188,7 @@ impl EncodeChunk {
             InvertArray::Encoded,
         ];
         arguments.extend(measured.map(of));
-        let per_part = (self.parts.div_ceil(WARPS), WRITE_PARTS_SHARED_BYTES);
-        step("invert_write_parts", per_part, arguments)
+        let per_part = self.parts.div_ceil(WARPS);
+        step("invert_write_parts", per_part, WRITE_PARTS_SHARED_BYTES, arguments)
     }
 }

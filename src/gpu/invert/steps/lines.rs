@@ -8,7 +8,7 @@ const LANES: u32 = 32;
 
 pub(crate) fn count_lines(tiles: u32) -> Vec<InvertStep> {
     let arguments = vec![of(InvertArray::Raw), of(InvertArray::Tiles)];
-    counted(step("invert_count_lines", (tiles, SCAN_SHARED_BYTES), arguments), tiles)
+    counted(step("invert_count_lines", tiles, SCAN_SHARED_BYTES, arguments), tiles)
 }
 
 #[derive(Clone, Copy, Default)]
@@ -23,7 +23,7 @@ pub(crate) struct LinesOf {
 
 pub(crate) fn end_lines(tiles: u32) -> InvertStep {
     let ends = [InvertArray::Raw, InvertArray::Tiles, InvertArray::LineEnds].map(of).to_vec();
-    step("invert_end_lines", (tiles, SCAN_SHARED_BYTES), ends)
+    step("invert_end_lines", tiles, SCAN_SHARED_BYTES, ends)
 }
 
 /// Finds where names and texts begin, and where these go.
@@ -46,7 +46,7 @@ pub(crate) fn read_lines(batch: LinesOf) -> Vec<InvertStep> {
         of(InvertArray::NamePlaces),
         of(InvertArray::DocumentStarts),
     ];
-    let mut steps = vec![step("invert_read_lines", (warps(lines), 0), arguments)];
+    let mut steps = vec![step("invert_read_lines", warps(lines), 0, arguments)];
     for places in [InvertArray::NamePlaces, InvertArray::DocumentStarts] {
         steps.extend(scan(places, lines + 1));
     }
@@ -75,5 +75,5 @@ pub(crate) fn write_lines(batch: LinesOf) -> InvertStep {
         of(InvertArray::Names),
         of(InvertArray::Text),
     ];
-    step("invert_write_lines", (warps(lines), 0), arguments)
+    step("invert_write_lines", warps(lines), 0, arguments)
 }

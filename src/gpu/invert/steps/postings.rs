@@ -28,7 +28,7 @@ pub(crate) fn sort_digits(bits: u32) -> impl Iterator<Item = (u32, u32)> {
 }
 
 /// Sorts pairs by `bits` bits of their terms from `shift` on, to the other two arrays.
-pub(crate) fn sort_pass(pairs: u32, (shift, bits): (u32, u32)) -> Vec<InvertStep> {
+pub(crate) fn sort_pass(pairs: u32, shift: u32, bits: u32) -> Vec<InvertStep> {
     let tiles = pairs.div_ceil(SORT_TILE);
     let count = vec![
         of(InvertArray::Keys),
@@ -47,9 +47,9 @@ pub(crate) fn sort_pass(pairs: u32, (shift, bits): (u32, u32)) -> Vec<InvertStep
         of(InvertArray::SortedKeys),
         of(InvertArray::SortedValues),
     ];
-    let count = step("invert_sort_count", (tiles, SORT_COUNT_SHARED_BYTES), count);
+    let count = step("invert_sort_count", tiles, SORT_COUNT_SHARED_BYTES, count);
     let mut steps = counted(count, tiles << bits);
-    steps.push(step("invert_sort_scatter", (tiles, SORT_SCATTER_SHARED_BYTES), scatter));
+    steps.push(step("invert_sort_scatter", tiles, SORT_SCATTER_SHARED_BYTES, scatter));
     steps
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn count_postings(pairs: u32) -> Vec<InvertStep> {
     let arguments =
         vec![of(InvertArray::Keys), of(InvertArray::Values), Number(pairs), of(InvertArray::Tiles)];
     let tiles = tiles(pairs);
-    let count = step("invert_count_postings", (tiles, SCAN_SHARED_BYTES), arguments);
+    let count = step("invert_count_postings", tiles, SCAN_SHARED_BYTES, arguments);
     counted(count, tiles)
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn write_postings(pairs: u32) -> InvertStep {
         of(InvertArray::SortedKeys),
         of(InvertArray::SortedValues),
     ];
-    step("invert_write_postings", (tiles(pairs), SCAN_SHARED_BYTES), arguments)
+    step("invert_write_postings", tiles(pairs), SCAN_SHARED_BYTES, arguments)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +114,7 @@ pub(crate) fn measure(columns: PostingColumns, pieces: u32) -> Vec<InvertStep> {
         of(InvertArray::PiecePostings),
     ]);
     let tiles = tiles(columns.count);
-    let measure = step("invert_measure", (tiles, MEASURE_SHARED_BYTES), arguments);
+    let measure = step("invert_measure", tiles, MEASURE_SHARED_BYTES, arguments);
     counted(measure, tiles)
 }
 
@@ -137,8 +137,8 @@ pub(crate) fn write_lists(columns: PostingColumns, terms: u32) -> Vec<InvertStep
         of(InvertArray::Lasts),
     ];
     vec![
-        step("invert_write_lists", (tiles(count), SCAN_SHARED_BYTES), arguments),
-        step("invert_list_starts", ((terms + 1).div_ceil(THREADS), 0), starts),
-        step("invert_move_lasts", (count.div_ceil(THREADS), 0), lasts),
+        step("invert_write_lists", tiles(count), SCAN_SHARED_BYTES, arguments),
+        step("invert_list_starts", (terms + 1).div_ceil(THREADS), 0, starts),
+        step("invert_move_lasts", count.div_ceil(THREADS), 0, lasts),
     ]
 }

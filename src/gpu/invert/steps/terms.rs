@@ -53,19 +53,24 @@ pub(crate) fn code_forms(known: u32, count: u32, plain: Plain) -> InvertStep {
         of(InvertArray::ForeignBytes),
         of(InvertArray::ForeignPlaces),
     ];
-    step("invert_code_forms", (count.div_ceil(THREADS), 0), arguments)
+    step("invert_code_forms", count.div_ceil(THREADS), 0, arguments)
 }
 
-/// Numbers `count` terms, at least one, by their codes in an array from number `first` on; the
-/// meanings of their forms go to another array from number `place` on.
-pub(crate) fn number_terms(
-    (from, first): (InvertArray, u64),
-    count: u32,
-    slots: u32,
-    (to, place): (InvertArray, u64),
-) -> [InvertStep; 2] {
-    let coded = At(from, 16 * first);
-    let told = At(to, 8 * place);
+/// So many terms whose codes stand in an array from number `first` on; the meanings of their forms
+/// go to another array from number `place` on.
+pub(crate) struct ArrayTerms {
+    pub from: InvertArray,
+    pub first: u64,
+    pub count: u32,
+    pub to: InvertArray,
+    pub place: u64,
+}
+
+/// Numbers terms, at least one, in a table of so many slots.
+pub(crate) fn number_terms(terms: &ArrayTerms, slots: u32) -> [InvertStep; 2] {
+    let count = terms.count;
+    let coded = At(terms.from, 16 * terms.first);
+    let told = At(terms.to, 8 * terms.place);
     let find = vec![
         coded,
         Number(count),
@@ -84,7 +89,7 @@ pub(crate) fn number_terms(
         told,
     ];
     let blocks = count.div_ceil(THREADS);
-    [step("invert_find_terms", (blocks, 0), find), step("invert_tell_terms", (blocks, 0), tell)]
+    [step("invert_find_terms", blocks, 0, find), step("invert_tell_terms", blocks, 0, tell)]
 }
 
 /// Puts all terms, at most `most` and more than 0, into an empty table of more slots.
@@ -96,5 +101,5 @@ pub(crate) fn fill_table(most: u32, slots: u32) -> InvertStep {
         Number(slots - 1),
         of(InvertArray::SlotTerms),
     ];
-    step("invert_fill_table", (most.div_ceil(THREADS), 0), arguments)
+    step("invert_fill_table", most.div_ceil(THREADS), 0, arguments)
 }

@@ -145,7 +145,7 @@ pub(crate) fn code_form(analysis: &Analysis, form: &str) -> Option<FormMeaning> 
 }
 
 /// Sorts by some bits of the keys; equal ones stay in their order.
-pub(crate) fn sort_pass(pairs: &[(u32, u32)], (shift, bits): (u32, u32)) -> Vec<(u32, u32)> {
+pub(crate) fn sort_pass(pairs: &[(u32, u32)], shift: u32, bits: u32) -> Vec<(u32, u32)> {
     let mut sorted = pairs.to_vec();
     sorted.sort_by_key(|(key, _)| key >> shift & ((1 << bits) - 1));
     sorted

@@ -41,12 +41,19 @@ impl LineColumns {
         &self.memory[self.lines * (size_of::<u32>() + size_of::<u8>())..]
     }
 
-    /// The three columns, to be filled.
-    pub(crate) fn columns(&mut self) -> (&mut [u32], &mut [u8], &mut [u8]) {
+    /// To be filled.
+    pub(crate) fn columns(&mut self) -> ColumnsToFill<'_> {
         let (ends, others) = self.memory.split_at_mut(self.lines * size_of::<u32>());
         let (name_lengths, names) = others.split_at_mut(self.lines);
-        (bytemuck::cast_slice_mut(ends), name_lengths, names)
+        ColumnsToFill { ends: bytemuck::cast_slice_mut(ends), name_lengths, names }
     }
+}
+
+/// The columns of some lines: where each ends, the length of its name, and the names.
+pub(crate) struct ColumnsToFill<'a> {
+    pub ends: &'a mut [u32],
+    pub name_lengths: &'a mut [u8],
+    pub names: &'a mut [u8],
 }
 
 /// The lines of a piece, which are not among its rows yet.
@@ -202,7 +209,7 @@ mod tests {
         };
         let all_names = b"a\xffb\xc3\xa9ab\xc3\xa9";
         let mut columns = LineColumns::beside(&TextBuffer::default(), 5, all_names.len());
-        let (ends, name_lengths, names) = columns.columns();
+        let ColumnsToFill { ends, name_lengths, names } = columns.columns();
         ends.copy_from_slice(&[30, 70, 101, 121, 140]);
         name_lengths.copy_from_slice(&[1, 4, 3, 0, 1]);
         names.copy_from_slice(all_names);
@@ -222,7 +229,7 @@ mod tests {
             assert!(!piece.are_lines() && piece.documents() == documents);
             assert_eq!(piece.rows.is_nameless, found.len() == 2);
             piece.count(Arc::default(), vec![7; documents as usize], vec![8; documents as usize]);
-            let all = piece.all().map(|(name, line, place, _)| (name.to_owned(), line, place));
+            let all = piece.all().map(|noted| (noted.name.to_owned(), noted.line, noted.location));
             found.extend(all);
         }
         let place = |input, offset, bytes| Location { offset, bytes, input };

@@ -82,7 +82,7 @@ impl Check<'_> {
         self.zeros(&postings, run.postings_header().sums_start() + sums);
 
         let lengths = documents.map(RunDocuments::lengths);
-        if lengths.is_some_and(|lengths| self.lists_are_whole((entry, &run), lengths)) {
+        if lengths.is_some_and(|lengths| self.lists_are_whole(entry, &run, lengths)) {
             return;
         }
         let left = lengths.map_or_else(Vec::new, <[u32]>::to_vec);
@@ -90,7 +90,7 @@ impl Check<'_> {
         let terms = LexiconStream::open(run.lexicon().path(), WINDOW_BYTES);
         let all_read = self.note(terms).is_some_and(|mut terms| {
             let take = |docids: &[u32], tfs: &[u32]| tokens.take(docids, tfs);
-            self.lists((entry, &run), &mut terms, lengths, take)
+            self.lists(entry, &run, &mut terms, lengths, take)
         });
         // What a damaged list lacks would be missed in every document.
         if let Some(lengths) = lengths
@@ -108,14 +108,14 @@ impl Check<'_> {
 
     /// Whether threads find nothing wrong with the terms, the lists and the lengths of their
     /// documents. Also false if there is only one thread, or little to read.
-    pub(crate) fn lists_are_whole(&self, (entry, run): (&RunEntry, &Run), lengths: &[u32]) -> bool {
+    pub(crate) fn lists_are_whole(&self, entry: &RunEntry, run: &Run, lengths: &[u32]) -> bool {
         let lexicon = run.lexicon();
         let Share { threads, least } = self.share;
         if threads < 2 {
             return false;
         }
         let weight = |terms: u64, lists: u64| terms.saturating_mul(TERM_COST).saturating_add(lists);
-        let parts = parts_of(lexicon.path(), (least, threads * PARTS), weight);
+        let parts = parts_of(lexicon.path(), least, threads * PARTS, weight);
         let Some(parts) = parts.ok().filter(|parts| parts.len() > 1) else { return false };
         let is_wrong = AtomicBool::new(false);
         let sums = [const { AtomicU64::new(0) }; 3];
@@ -126,7 +126,7 @@ impl Check<'_> {
             let take = |docids: &[u32], tfs: &[u32]| {
                 tokens = tokens.wrapping_add(weighted(docids.iter().copied().zip(tfs)));
             };
-            let all_read = part.lists((entry, run), &mut terms, Some(lengths), take);
+            let all_read = part.lists(entry, run, &mut terms, Some(lengths), take);
             let (terms, postings) = terms.seen();
             for (sum, here) in sums.iter().zip([terms, postings, tokens]) {
                 // The sums of tokens wrap around.
@@ -149,7 +149,8 @@ impl Check<'_> {
     /// Reads terms and their lists; false if that was not possible.
     fn lists(
         &mut self,
-        (entry, run): (&RunEntry, &Run),
+        entry: &RunEntry,
+        run: &Run,
         terms: &mut LexiconStream,
         lengths: Option<&[u32]>,
         mut take: impl FnMut(&[u32], &[u32]),

@@ -125,7 +125,7 @@ fn what_is_found_does_not_depend_on_the_threads() {
             watched,
             problems: vec![],
         };
-        check.lists_are_whole((entry, &run), documents.lengths())
+        check.lists_are_whole(entry, &run, documents.lengths())
     };
     assert!(is_whole(2) && is_whole(3) && !is_whole(1), "one thread need not read twice");
     let kinds = [FileKind::Lexicon, FileKind::Postings, FileKind::Lengths]

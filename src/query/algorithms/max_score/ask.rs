@@ -7,7 +7,7 @@ use super::asking::Asking;
 use crate::index::list::{ListError, MAX_BLOCK};
 use crate::query::algorithms::ranges::DocidRanges;
 use crate::query::cursor::RunTerm;
-use crate::query::kernels::{NO_DOCID, narrow, scores};
+use crate::query::kernels::{FoundDocids, NO_DOCID, SoughtDocids, narrow, scores};
 use crate::query::top_k::TopK;
 
 impl Search<'_> {
@@ -87,14 +87,15 @@ impl Search<'_> {
         let Asking { left, met, kept, tfs, worth, scores: all } = &mut *self.asking;
         let cursor = &mut self.asked[term];
         cursor.go_back(&list, left.docids[0]);
-        let lists = (&list, self.run.documents);
-        let (found, _) = cursor.find(lists, (&left.docids, left.count), (met, kept), level)?;
+        let sought = SoughtDocids { docids: &left.docids, count: left.count };
+        let into = FoundDocids { docids: met, kept };
+        let (found, _) = cursor.find(&list, self.run.documents, sought, into, level)?;
         if found == 0 {
             return Ok(());
         }
         cursor.tfs_of_positions(&list, &mut tfs[..found])?;
         for _ in 0..=cursor.again.score() {
-            scores(level, weight, (met, tfs), found, self.run.norms.documents, worth);
+            scores(level, weight, met, tfs, found, self.run.norms.documents, worth);
         }
         let scores = &mut all[term];
         for (&number, &score) in kept[..found].iter().zip(&*worth) {

@@ -1,7 +1,7 @@
 //! Bounds of ranges of docids from the blocks of the lists that reach into them.
 
 use crate::cpu::Level;
-use crate::index::list::ListError;
+use crate::index::list::{ListError, ListView};
 use crate::query::algorithms::ranges::{DocidRanges, MOST, NONE};
 use crate::query::cursor::{Cursor, RunSearch};
 use crate::query::kernels::mosts;
@@ -35,27 +35,21 @@ impl DocidRanges {
             let of_list = &mut self.of_lists[number * MOST..][..count];
             of_list.fill(NONE);
             let weight = run.terms[term].weight;
-            let span = (self.first, self.end, self.shift);
             if list.bounds().is_empty() || list.df() < run.span() / RARE {
                 let cursor = &mut cursors[term];
-                run.seek_scored(cursor, (list, weight), self.first)?;
+                run.seek_scored(cursor, list, weight, self.first)?;
                 while let Some(docid) = cursor.next_docid().filter(|docid| *docid < self.end) {
                     let most = &mut of_list[((docid - self.first) >> self.shift) as usize];
                     *most = most.max(cursor.scores[cursor.at]);
                     cursor.at += 1;
                     if cursor.at == cursor.len {
-                        run.next_block(cursor, (list, weight))?;
+                        run.next_block(cursor, list, weight)?;
                     }
                 }
             } else {
-                let blocks = (list.last_docids(), list.bounds());
-                spread(
-                    blocks,
-                    Mosts::new(run.level, weight, bounds),
-                    &mut self.blocks[number],
-                    span,
-                    of_list,
-                );
+                let mosts = Mosts::new(run.level, weight, bounds);
+                let span = RangeSpan { first: self.first, end: self.end, shift: self.shift };
+                spread(list, mosts, &mut self.blocks[number], span, of_list);
             }
             for (sum, most) in self.sums.iter_mut().zip(of_list) {
                 *sum = if *most < 0.0 { *sum } else { sum.max(0.0) + *most };
@@ -66,14 +60,23 @@ impl DocidRanges {
     }
 }
 
+/// Documents from the first to before the end, in ranges of `1 << shift`.
+struct RangeSpan {
+    first: u32,
+    end: u32,
+    shift: u32,
+}
+
 /// Raises the bound of each range to that of the blocks that reach into it.
 fn spread(
-    (last_docids, bounds): (&[[u8; 4]], &[Bound]),
+    list: &ListView<'_>,
     mut mosts: Mosts<'_>,
     next: &mut usize,
-    (first, end, shift): (u32, u32, u32),
+    RangeSpan { first, end, shift }: RangeSpan,
     of_list: &mut [f32],
 ) {
+    let last_docids = list.last_docids();
+    let bounds = list.bounds();
     let last_of = |block: usize| last_docids.get(block).map(|last| u32::from_le_bytes(*last));
     let mut start = first;
     // The tail comes after the last block and reaches to the end of the run.

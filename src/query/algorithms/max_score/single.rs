@@ -28,10 +28,11 @@ pub(crate) fn search(
     let mut take = |block: u32, most: &mut f32, top: &mut TopK| {
         if *most > top.threshold().next_down() {
             cursor.skip_to(block as usize);
-            if run.next_block(cursor, (&list, weight))? {
-                let postings = (&cursor.docids, &cursor.scores);
+            if run.next_block(cursor, &list, weight)? {
                 let part = cursor.at..cursor.len;
-                offer_block(run.level, postings, part, run.first_docid, &mut AnyOrder(top));
+                let docids = &cursor.docids;
+                let sink = &mut AnyOrder(top);
+                offer_block(run.level, docids, &cursor.scores, part, run.first_docid, sink);
                 top.tighten();
             }
         }

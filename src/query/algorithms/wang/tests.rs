@@ -104,8 +104,7 @@ impl Case {
             let mut scratch = Scratch::new();
             top.reset(k);
             let run = scratch.run(terms, 100..100 + self.documents, norms);
-            let room = (&mut scratch, test);
-            let from = prefixed(&run, prefixes, &mut top, room).unwrap();
+            let from = prefixed(&run, prefixes, &mut top, &mut scratch, test).unwrap();
             if let Some(from) = from {
                 go_on(&run, from, &mut top, &mut scratch).unwrap();
             }

@@ -177,12 +177,13 @@ impl fmt::Debug for Hybrid {
 impl Hybrid {
     /// Schedules queries over the CPU and the engines `devices` of so many devices.
     pub(crate) fn new(
-        (devices, number): (Box<dyn Engines>, usize),
+        devices: Box<dyn Engines>,
+        number: usize,
         scheduling: Scheduling,
         wakers: &Arc<Wakers>,
     ) -> std::io::Result<Self> {
         let deadline = scheduling.deadline.as_secs_f64();
-        let queues = Queues::new(scheduling.policy, deadline, (wakers.workers(), number));
+        let queues = Queues::new(scheduling.policy, deadline, wakers.workers(), number);
         let state = HybridState { queues, idle: Vec::new(), device_seconds: 1e-3, failing: 0 };
         let shared = Arc::new(SharedQueues {
             state: Mutex::new(state),

@@ -117,7 +117,7 @@ impl TaskEngine {
         let start = Instant::now();
         self.searcher.work(&open.cut, tasks.clone(), open.floor())?;
         let (number, plan) = &open.query;
-        match open.done((tasks, start.elapsed()), self.searcher.hits()) {
+        match open.done(tasks, start.elapsed(), self.searcher.hits()) {
             TasksDone::More => {}
             TasksDone::Answered(hits) => self.answer(*number, plan, hits),
             TasksDone::Next(stage) => {

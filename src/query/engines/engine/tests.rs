@@ -106,7 +106,7 @@ pub(crate) fn hybrid(
     deadline: Duration,
     wakers: &Arc<Wakers>,
 ) -> Hybrid {
-    Hybrid::new((devices, 1), scheduling(policy, deadline), wakers).unwrap()
+    Hybrid::new(devices, 1, scheduling(policy, deadline), wakers).unwrap()
 }
 
 type Make = Box<dyn Fn(&Arc<Wakers>) -> Box<dyn Engines>>;

@@ -8,7 +8,8 @@ use super::{first_lanes, iota, load, load_floats, store, store_floats};
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(in super::super) fn collect(
-    (accumulators, lines): (&mut [f32], &mut [u8]),
+    accumulators: &mut [f32],
+    lines: &mut [u8],
     first_docid: u32,
     bar: f32,
     found: &mut ScoredDocuments,
@@ -45,7 +46,8 @@ fn push(wanted: u16, docids: __m512i, sums: __m512, found: &mut ScoredDocuments)
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(in super::super) fn collect_block(
-    (docids, scores): (&BlockRoom, &[f32; BLOCK]),
+    docids: &BlockRoom,
+    scores: &[f32; BLOCK],
     part: Range<usize>,
     bar: f32,
     found: &mut ScoredDocuments,

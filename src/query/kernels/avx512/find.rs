@@ -6,7 +6,9 @@ use std::hint::{black_box, select_unpredictable};
 
 use crate::cpu::INTERSECTS;
 
-use super::super::{BLOCK, BlockRoom, CandidateShares, DocidBlock, Matches, NO_DOCID, portable};
+use super::super::{
+    BLOCK, BlockRoom, CandidateShares, DocidBlock, Matches, NO_DOCID, SoughtDocids, portable,
+};
 use super::{first_lanes, iota, load, store};
 
 /// Up to this many candidates a block are looked for one by one: each takes about 5 cycles, a merge
@@ -42,15 +44,15 @@ fn first_block(last_docids: &[[u8; 4]], mut from: usize, docid: u32) -> usize {
 pub(in super::super) fn share_out(
     last_docids: &[[u8; 4]],
     from: usize,
-    (candidates, count): (&BlockRoom, usize),
+    sought: SoughtDocids<'_>,
     shares: &mut CandidateShares,
 ) {
     shares.len = 0;
     let far = last_docids.get(from + NEAR).copied().map(u32::from_le_bytes);
-    if far.is_some_and(|last| last < candidates[count - 1]) {
-        share_out_far(last_docids, from, (candidates, count), shares);
+    if far.is_some_and(|last| last < sought.docids[sought.count - 1]) {
+        share_out_far(last_docids, from, sought, shares);
     } else {
-        share_out_near(last_docids, from, (candidates, count), shares);
+        share_out_near(last_docids, from, sought, shares);
     }
 }
 
@@ -59,9 +61,10 @@ pub(in super::super) fn share_out(
 fn share_out_far(
     last_docids: &[[u8; 4]],
     from: usize,
-    (candidates, count): (&BlockRoom, usize),
+    sought: SoughtDocids<'_>,
     shares: &mut CandidateShares,
 ) {
+    let SoughtDocids { docids: candidates, count } = sought;
     let mut block = from;
     let mut next = 0;
     while next < count {
@@ -80,9 +83,10 @@ fn share_out_far(
 fn share_out_near(
     last_docids: &[[u8; 4]],
     from: usize,
-    (candidates, count): (&BlockRoom, usize),
+    sought: SoughtDocids<'_>,
     shares: &mut CandidateShares,
 ) {
+    let SoughtDocids { count, .. } = sought;
     let all = _mm512_set1_epi32(count as i32);
     let mut before = _mm512_setzero_si512();
     let mut block = from;
@@ -94,7 +98,7 @@ fn share_out_near(
         // SAFETY: the lanes are no more than the last docids that there are.
         let last = unsafe { _mm512_maskz_loadu_epi32(lanes, rest.as_ptr().cast()) };
         // What follows the candidates may not be behind a block that is damaged.
-        let ends = _mm512_min_epu32(ranks((candidates, count), last), all);
+        let ends = _mm512_min_epu32(ranks(sought, last), all);
         let has_share =
             _mm512_mask_cmpgt_epu32_mask(lanes, ends, _mm512_alignr_epi32::<15>(ends, before));
         let numbers = _mm512_add_epi32(iota(), _mm512_set1_epi32(block as i32));
@@ -114,7 +118,8 @@ fn share_out_near(
 /// For each lane of `last`, the number of candidates up to it.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
-fn ranks((candidates, count): (&BlockRoom, usize), last: __m512i) -> __m512i {
+fn ranks(sought: SoughtDocids<'_>, last: __m512i) -> __m512i {
+    let SoughtDocids { docids: candidates, count } = sought;
     // First whole sixteens, then the place in the sixteen.
     let mut ranks = _mm512_setzero_si512();
     for sixteen in 0..count.div_ceil(16).min(BLOCK / 16) {
@@ -152,18 +157,19 @@ fn count_up_to(candidates: &BlockRoom, mut from: usize, last: u32) -> usize {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(in super::super) fn match_block(
     candidates: &BlockRoom,
-    (from, end): (usize, usize),
+    from: usize,
+    end: usize,
     block: DocidBlock<'_>,
     matches: &mut Matches<'_>,
 ) {
     if end - from <= FEW && block.len <= 128 {
-        match_few::<false>(candidates, (from, end), block, matches);
+        match_few::<false>(candidates, from, end, block, matches);
     } else if end - from <= FEW {
-        match_few::<true>(candidates, (from, end), block, matches);
+        match_few::<true>(candidates, from, end, block, matches);
     } else if *INTERSECTS {
-        match_many::<true>(candidates, (from, end), block, matches);
+        match_many::<true>(candidates, from, end, block, matches);
     } else {
-        match_many::<false>(candidates, (from, end), block, matches);
+        match_many::<false>(candidates, from, end, block, matches);
     }
 }
 
@@ -174,7 +180,8 @@ pub(in super::super) fn match_block(
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn match_few<const IS_LONG: bool>(
     candidates: &BlockRoom,
-    (from, end): (usize, usize),
+    from: usize,
+    end: usize,
     block: DocidBlock<'_>,
     matches: &mut Matches<'_>,
 ) {
@@ -213,7 +220,8 @@ fn match_few<const IS_LONG: bool>(
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 fn match_many<const INTERSECTS: bool>(
     candidates: &BlockRoom,
-    (from, end): (usize, usize),
+    from: usize,
+    end: usize,
     block: DocidBlock<'_>,
     matches: &mut Matches<'_>,
 ) {

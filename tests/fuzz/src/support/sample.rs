@@ -87,8 +87,8 @@ fn write_run(
             let length = documents[docid as usize].values().sum();
             encoder.push(docid, tf, code_below(length));
         }
-        let list = encoder.finish();
-        chunks.end((collection, suffix), list, encoder.payload())?;
+        let (df, bytes) = encoder.finish();
+        chunks.end((collection, suffix), df, bytes, encoder.payload())?;
     }
     chunks.finish(encoder.payload())?;
     let (mut run, mut files) = writer.finish(first_docid as u32, documents.len() as u32)?;

@@ -151,7 +151,7 @@ pub(super) fn encode<M: InvertMachine>(inverter: &mut Inverter<M>, seed: u64, do
         let scratch = Scratch::new();
         let open = || Ok(FilledFile::create(&scratch.path(""), "lists")?);
         let lengths = [codes[..].into()];
-        inverter.encode((part, &lengths), &held, open, |chunk| chunks.push(chunk)).unwrap();
+        inverter.encode(part, &lengths, &held, open, |chunk| chunks.push(chunk)).unwrap();
         assert_eq!(Arc::strong_count(&held), 1 + chunks.len());
         // A run without terms has none.
         let file = std::fs::read(scratch.path("lists")).unwrap_or_default();
@@ -217,7 +217,7 @@ fn lists_are_gathered_as_many_at_a_time_as_there_is_room_for() {
         let scratch = Scratch::new();
         let open = || Ok(FilledFile::create(&scratch.path(""), "lists")?);
         let mut chunks = Vec::new();
-        match inverter.encode((part, &codes), &held, open, |chunk| chunks.push(chunk)) {
+        match inverter.encode(part, &codes, &held, open, |chunk| chunks.push(chunk)) {
             Ok(()) => {
                 let file = std::fs::read(scratch.path("lists")).unwrap();
                 assert!(join(&chunks, part, &file) == expected, "{room}");
@@ -253,7 +253,7 @@ fn lists_are_encoded_with_less_room_than_was_likely() {
         let scratch = Scratch::new();
         let open = || Ok(FilledFile::create(&scratch.path(""), "lists")?);
         let mut chunks = Vec::new();
-        inverter.encode((part, &codes), &held, open, |chunk| chunks.push(chunk)).unwrap();
+        inverter.encode(part, &codes, &held, open, |chunk| chunks.push(chunk)).unwrap();
         let machine = inverter.machine();
         assert_eq!((machine.refusals, machine.gathered), ((0, 0), 0));
         let file = std::fs::read(scratch.path("lists")).unwrap();
@@ -292,7 +292,7 @@ fn lists_that_cannot_be_written_are_not_encoded() {
                 assert!(!run.write().unwrap());
             }
         };
-        inverter.encode((part, &[codes]), &held, open, &mut out).unwrap();
+        inverter.encode(part, &[codes], &held, open, &mut out).unwrap();
         assert!(ended, "whoever waits for the end of the run hears of it");
         chunks
     });

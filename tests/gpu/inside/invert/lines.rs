@@ -397,7 +397,7 @@ fn piece(number: usize, lines: &[Vec<u8>]) -> PieceText {
 /// The texts that a parser finds in pieces of lines, and the others.
 fn parsed(pieces: &[PieceText]) -> Vec<PieceText> {
     let parse = |piece: &PieceText| match &piece.lines {
-        Some(lines) => parse_lines(piece, lines, (u64::MAX, &Fields::default()), &Arc::default()).0,
+        Some(lines) => parse_lines(piece, lines, u64::MAX, &Fields::default(), &Arc::default()).0,
         None => {
             let mut texts = TextGatherer::new(Arc::default());
             let ends = piece.starts.iter().skip(1).copied().chain([piece.bytes.len() as u32]);

@@ -6,7 +6,9 @@ use crate::inside_tests::emulation::Random;
 use millrace::dictionary::device::forms::{EXPANDED, NO_TERM};
 use millrace::dictionary::strings::codes::{code_of, code_of_number};
 use millrace::gpu::invert::machine::InvertMachine;
-use millrace::gpu::invert::steps::terms::{Plain, code_forms, fill_table, number_terms};
+use millrace::gpu::invert::steps::terms::{
+    ArrayTerms, Plain, code_forms, fill_table, number_terms,
+};
 use millrace::gpu::invert::steps::{self, InvertArray};
 use millrace::gpu::invert::twin;
 use millrace::text::analysis::Analysis;
@@ -77,7 +79,9 @@ fn twin_emulated_codes_are_numbered() {
         empty(&mut machine, slots);
         let number = |first: u32, slots| {
             let at = u64::from(first);
-            number_terms((InvertArray::Told, at), count, slots, (InvertArray::Meanings, at))
+            let from = InvertArray::Told;
+            let to = InvertArray::Meanings;
+            number_terms(&ArrayTerms { from, first: at, count, to, place: at }, slots)
         };
         machine.run(&number(0, slots)).unwrap();
         empty(&mut machine, 2 * slots);

@@ -23,8 +23,8 @@ impl Ding09Bench<'_> {
     fn rates(&mut self, lists: &[&PlannedTerm], size: usize) -> anyhow::Result<Value> {
         let postings: f64 = lists.iter().map(|term| f64::from(term.df)).sum();
         let queries = lists.iter().map(|term| vec![asked(term)]);
-        let how = (DingTuning::default(), true);
-        let batches = batches_of(&mut self.device, how, (queries, 1, size))?;
+        let how = DingTuning::default();
+        let batches = batches_of(&mut self.device, how, true, queries, 1, size)?;
         let mut rates = [0.0; 2];
         for (rate, what) in rates.iter_mut().zip([Decoded::Docids, Decoded::Gaps]) {
             let mut ms = 0.0;

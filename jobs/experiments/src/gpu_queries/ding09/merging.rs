@@ -52,7 +52,7 @@ impl Ding09Bench<'_> {
         let of = |levels| DingTuning { levels, splitters: None };
         for (lengths, m, n) in equal.chain(longer) {
             let mergings = (0..=MOST_MERGE_LEVELS).map(of);
-            self.merge(("ding09-figure6", lengths), (m, n), mergings)?;
+            self.merge("ding09-figure6", lengths, (m, n), mergings)?;
         }
         Ok(())
     }
@@ -63,7 +63,7 @@ impl Ding09Bench<'_> {
         self.mergings("ding09-splitters", of(DingTuning::default().levels))?;
         for lengths in [(5000, 5000), (1_000_000, 1_000_000), (200_000, 12_800_000)] {
             let mergings = (1..=MOST_MERGE_LEVELS).flat_map(of);
-            self.merge(("ding09-splitters", "several"), lengths, mergings)?;
+            self.merge("ding09-splitters", "several", lengths, mergings)?;
         }
         Ok(())
     }
@@ -71,7 +71,8 @@ impl Ding09Bench<'_> {
     /// Looks for `m` numbers among `n`, and compares with a search's places.
     fn merge(
         &mut self,
-        (row, lengths): (&str, &str),
+        row: &str,
+        lengths: &str,
         (m, n): (u32, u32),
         mergings: impl Iterator<Item = DingTuning>,
     ) -> anyhow::Result<()> {

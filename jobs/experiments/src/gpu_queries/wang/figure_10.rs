@@ -9,7 +9,7 @@ use super::{WangBench, WangLog};
 use crate::rows::print;
 use crate::threads::threads;
 use millrace::Searcher;
-use millrace::inside::index::{CachePolicy, CachedLists};
+use millrace::inside::index::CachePolicy;
 use millrace::inside::query::Plan;
 use serde_json::json;
 use std::sync::{Mutex, PoisonError};
@@ -35,10 +35,7 @@ impl WangBench<'_> {
                 }
             }
             let Some((at, measured)) = best else { continue };
-            let cache = (&measured.cached, at.cache());
-            let fitted = measured.fitted;
-            let batch = (fitted.buffer, fitted.queries);
-            let (together, by_device) = self.together(&log.plans, cache, batch)?;
+            let (together, by_device) = self.together(&log.plans, &measured, at.cache())?;
             let row = json!({
                 "row": "wang-figure10", "k": k, "engine": "gpu", "memory_of_index": MEMORY,
                 "together_queries_per_s": together, "together_by_device": by_device,
@@ -53,17 +50,18 @@ impl WangBench<'_> {
     fn together(
         &mut self,
         plans: &[Plan],
-        cache: (&CachedLists, f64),
-        (buffer, queries): (u64, usize),
+        measured: &MeasuredPartition,
+        cache_bytes: f64,
     ) -> anyhow::Result<(f64, f64)> {
+        let MeasuredPartition { cached, fitted, .. } = measured;
         let is_cached = |plan: &Plan| {
-            plan.lists_of(0).iter().flatten().all(|entry| cache.0.blocks(0, entry).is_some())
+            plan.lists_of(0).iter().flatten().all(|entry| cached.blocks(0, entry).is_some())
         };
         let mut plans = plans.to_vec();
         plans.sort_by_key(|plan| !is_cached(plan));
         // The device is fast: small batches, so that it does not take the last ones alone.
-        let size = queries.min(plans.len().div_ceil(8)).max(1);
-        let how = self.fill(cache, (buffer, size))?;
+        let size = fitted.queries.min(plans.len().div_ceil(8)).max(1);
+        let how = self.fill(cached, cache_bytes, fitted.buffer, size)?;
         // Those that nobody has taken: the device does from the front, threads from the back.
         let left = Mutex::new(0..plans.len());
         let lock = || left.lock().unwrap_or_else(PoisonError::into_inner);

@@ -42,8 +42,10 @@ impl WangBench<'_> {
     /// Fills the cache, and says how queries are answered with a buffer.
     pub(super) fn fill(
         &mut self,
-        (cached, bytes): (&CachedLists, f64),
-        (buffer, queries): (u64, usize),
+        cached: &CachedLists,
+        bytes: f64,
+        buffer: u64,
+        queries: usize,
     ) -> anyhow::Result<PassSettings> {
         self.device.fill(&of_plan(cached), bytes as u64)?;
         let mut room = *self.device.room();
@@ -58,7 +60,7 @@ impl WangBench<'_> {
         at: MemoryPoint,
     ) -> anyhow::Result<Option<MeasuredPartition>> {
         let Some((cached, fitted)) = self.sizes.fit(log, at) else { return Ok(None) };
-        let how = self.fill((&cached, at.cache()), (fitted.buffer, fitted.queries))?;
+        let how = self.fill(&cached, at.cache(), fitted.buffer, fitted.queries)?;
         let took = self.best_pass(&log.plans, how)?;
         let count = log.plans.len() as f64;
         let rate = count / took.seconds;
@@ -89,7 +91,7 @@ impl WangBench<'_> {
             for part in CACHES {
                 let at = MemoryPoint { part, ..self.usual(policy, LAMBDA) };
                 let cached = self.sizes.admit(log, at);
-                let batches = self.sizes.simulate(log, &cached, (at.left(), BATCH));
+                let batches = self.sizes.simulate(log, &cached, at.left(), BATCH);
                 print(json!({
                     "row": "wang-figure4", "policy": policy.name(), "cache_of_memory": part,
                     "dq_mb": 1e-6 * batches.bytes, "batch": batches.queries,
@@ -129,7 +131,7 @@ impl WangBench<'_> {
                 let memory = of_index * self.sizes.index;
                 let at = MemoryPoint { memory, part: 1.0, ..self.usual(CachePolicy::Vfb, lambda) };
                 let cached = self.sizes.admit(log, at);
-                let how = self.fill((&cached, memory), (buffer, BATCH))?;
+                let how = self.fill(&cached, memory, buffer, BATCH)?;
                 let took = self.best_pass(plans, PassSettings { behind: true, ..how })?;
                 let PassTimes { seconds, post_s, .. } = took;
                 let count = plans.len() as f64;
@@ -149,7 +151,7 @@ impl WangBench<'_> {
     pub(super) fn figure_8(&mut self, log: &WangLog) -> anyhow::Result<()> {
         for of_index in [0.1, 0.2, 0.3, 0.4, 0.6, 0.8] {
             let row = json!({"row": "wang-figure8", "memory_of_index": of_index});
-            self.by_lambda(log, &row, (of_index, f64::INFINITY))?;
+            self.by_lambda(log, &row, of_index, f64::INFINITY)?;
         }
         Ok(())
     }
@@ -157,7 +159,7 @@ impl WangBench<'_> {
     /// Throughput and response time under deadlines.
     pub(super) fn figure_9(&mut self, log: &WangLog) -> anyhow::Result<()> {
         for (deadline_s, row) in self.deadlines("wang-figure9") {
-            self.by_lambda(log, &row, (MEMORY, deadline_s))?;
+            self.by_lambda(log, &row, MEMORY, deadline_s)?;
         }
         Ok(())
     }
@@ -167,7 +169,8 @@ impl WangBench<'_> {
         &mut self,
         log: &WangLog,
         row: &Value,
-        (of_index, deadline_s): (f64, f64),
+        of_index: f64,
+        deadline_s: f64,
     ) -> anyhow::Result<()> {
         let memory = of_index * self.sizes.index;
         for policy in CachePolicy::ALL {

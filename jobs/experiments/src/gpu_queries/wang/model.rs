@@ -124,7 +124,8 @@ impl ListSizes {
         &self,
         log: &WangLog,
         cached: &CachedLists,
-        (buffer, most): (u64, usize),
+        buffer: u64,
+        most: usize,
     ) -> Batches {
         let mut travels = HashSet::new();
         let mut bytes = 0;
@@ -148,11 +149,11 @@ impl ListSizes {
                 travels.clear();
                 bytes = 0;
                 queries = 0;
-                batches = batches + 1;
+                batches += 1;
                 here = more(&mut travels);
             }
-            bytes = bytes + here;
-            queries = queries + 1;
+            bytes += here;
+            queries += 1;
         }
         let count = log.plans.len().max(1) as f64;
         Batches {
@@ -174,7 +175,7 @@ impl ListSizes {
                 return None;
             }
             loop {
-                let batches = self.simulate(log, &cached, (buffer, queries));
+                let batches = self.simulate(log, &cached, buffer, queries);
                 let seconds = batches.c_s + log.model.t.at(buffer as f64) * batches.bytes;
                 let rate = 1.0 / seconds;
                 let response_s = batches.queries * seconds;

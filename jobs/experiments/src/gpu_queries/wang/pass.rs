@@ -125,8 +125,8 @@ impl WangBench<'_> {
             batch.room = how.room;
             for plan in plans[first..].iter().take(how.queries) {
                 let terms = AskedPart::of_plan(plan).context("all terms are in the index")?;
-                let best = (plan.wanted().k as u32, 0..u32::MAX);
-                if !self.device.add(&mut batch, &terms, best)? {
+                let k = plan.wanted().k as u32;
+                if !self.device.add(&mut batch, &terms, k, 0..u32::MAX)? {
                     break;
                 }
             }

@@ -185,7 +185,7 @@ impl RunTerms {
                 let bytes = encoded.places[n + 1] - encoded.places[n];
                 payload_bytes += bytes as usize;
                 let term = (self.order.collections[rank], suffix);
-                let laid = layout.list(term, (df, bytes.into()), payload_bytes);
+                let laid = layout.list(term, df, bytes.into(), payload_bytes);
                 laid.expect("terms of a run come in order");
             }
         }
@@ -293,7 +293,7 @@ mod tests {
                 let df = ranks[rank].1;
                 payload.extend_from_slice(list);
                 if df > 0 {
-                    layout.list((collection, here), (df, list.len() as u64), payload.len()).unwrap();
+                    layout.list((collection, here), df, list.len() as u64, payload.len()).unwrap();
                 }
             }
             let whole = layout.take(payload);

@@ -14,7 +14,7 @@ use crate::gpu::invert::steps::lines::{LinesOf, count_lines, end_lines, read_lin
 use crate::gpu::invert::steps::{self, COUNTERS, InvertArray};
 use crate::gpu::invert::text::{PieceText, TILE_BYTES, padding, parts};
 use crate::index::documents::pieces::PieceDocuments;
-use crate::index::documents::pieces::lines::LineColumns;
+use crate::index::documents::pieces::lines::{ColumnsToFill, LineColumns};
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -80,7 +80,7 @@ impl<'a> BroughtBatch<'a> {
         };
         let pieces = piece_starts.len() - 1;
         let is_pinned = columns.is_pinned();
-        let (ends, name_lengths, names) = columns.columns();
+        let ColumnsToFill { ends, name_lengths, names } = columns.columns();
         vec![
             part(InvertArray::PieceStarts, 0, &mut piece_starts[..pieces]),
             ArrayReading { is_pinned, ..part(InvertArray::LineEnds, 0, ends) },

@@ -143,8 +143,8 @@ fn a_device_that_fails_amid_a_stream_loses_no_query() {
             let mut scheduling = scheduling(policy, Duration::from_millis(20));
             let count = warned.clone();
             scheduling.on_slow = Some(Box::new(move |_| _ = count.fetch_add(1, Ordering::SeqCst)));
-            let devices = (Box::new(moody.clone()) as Box<dyn Engines>, 1);
-            let hybrid = Hybrid::new(devices, scheduling, &wakers).unwrap();
+            let devices = Box::new(moody.clone());
+            let hybrid = Hybrid::new(devices, 1, scheduling, &wakers).unwrap();
             let mut crew: Vec<_> =
                 (0..3).map(|worker| hybrid.engine(worker, &snapshot).unwrap()).collect();
             let found = all(&mut crew, &snapshot, 0..120, |answered| {
@@ -181,7 +181,7 @@ fn what_waits_for_too_long_is_left_where_that_was_asked_for() {
     let moody = Moody::default();
     moody.0.store(HANGS, Ordering::SeqCst);
     let shed = Scheduling { shed: true, ..scheduling("gpu", Duration::from_millis(20)) };
-    let hybrid = Hybrid::new((Box::new(moody.clone()), 1), shed, &wakers).unwrap();
+    let hybrid = Hybrid::new(Box::new(moody.clone()), 1, shed, &wakers).unwrap();
     let mut crew = [hybrid.engine(0, &snapshot).unwrap()];
     let found = all(&mut crew, &snapshot, 0..30, |_| ());
     let (late, answered): (BTreeMap<_, _>, BTreeMap<_, _>) =
