@@ -29,7 +29,8 @@ pub(crate) struct Args {
     status: bool,
     /// With --status: the exit status is also 1 if the live generation was made longer ago, such as
     /// 36h or 2d.
-    #[arg(long, requires = "status", value_parser = age, value_name = "AGE")]
+    #[arg(long, requires = "status", conflicts_with_all = ["once", "dry_run"])]
+    #[arg(value_parser = age, value_name = "AGE")]
     max_age: Option<SignedDuration>,
     /// Print only results and errors.
     #[arg(long)]

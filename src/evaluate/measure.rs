@@ -20,7 +20,8 @@
 //!
 //! A measure of which a denominator is 0 is 0. `ERR` is that of gdeval, whose levels go to 4, and
 //! `RBP` that of cwl_eval, both with trec_eval's order of equal scores. `RR@k` and `Judged@k` are
-//! not in trec_eval; as in ir_measures, equal scores are ordered by name for them, the lesser first.
+//! not in trec_eval; as in ir_measures, equal scores are ordered by name for them, the lesser
+//! first.
 
 #![warn(missing_docs)]
 
