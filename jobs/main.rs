@@ -48,7 +48,7 @@ enum Job {
     /// Build an index, or replace an index by a new generation.
     Build(build::Args),
     /// Answer ranked queries from a file or from standard input.
-    Query(query::Args),
+    Query(Box<query::Args>),
     /// Index a small collection, or your own files, and answer a few queries.
     Demo(demo::Args),
     /// Measure runs by relevance judgements, and compare them.
