@@ -9,7 +9,7 @@ use millrace::inside::build::PreparedBuild;
 use millrace::inside::dataflow::InputRefused;
 use millrace::inside::gpu::Gpus;
 use millrace::inside::index::summary;
-use millrace::inside::input::{Fields, Format, InputError, Unknown};
+use millrace::inside::input::{Fields, Format, InputError, TextEncoding, Unknown};
 use millrace::inside::order::MAX_DOCUMENT_BYTES;
 use millrace::{BuildError, BuildOptions, Guards, Indexer, Limit, give_back_large_buffers};
 use serde_json::json;
@@ -78,13 +78,20 @@ struct BuildHow {
     #[arg(long, default_value = "auto", value_parser = parse_format)]
     format: AutoFormat,
     /// JSON field or CSV column that holds the name of a document. May be given several times: the
-    /// first that a record has is taken (default: id, _id, pid, docid, docno).
+    /// first that a record has is taken (default: id, _id, pid, docid, docno, doc_id, paper_id,
+    /// cord_uid, uid).
     #[arg(long = "id-field", value_name = "NAME")]
     id_fields: Vec<String>,
     /// JSON field or CSV column that holds text. May be given several times: the texts are joined
-    /// (default: title, url, headings, text, body, passage, contents).
+    /// (default: title, url, headings, text, body, passage, contents; in a record with none of the
+    /// last four also segment, abstract, content, full_text, description, document, article,
+    /// paragraph).
     #[arg(long = "text-field", value_name = "NAME")]
     text_fields: Vec<String>,
+    /// Encoding of text that has no byte order mark and does not say its own, such as latin1,
+    /// windows-1252, gb18030 or utf-16le (default: utf-8).
+    #[arg(long, value_name = "NAME")]
+    encoding: Option<TextEncoding>,
     #[command(flatten)]
     index: IndexArgs,
     /// Skip documents that are longer than this (default: 64M).
@@ -123,6 +130,7 @@ impl BuildHow {
         let names = self.id_fields.clone();
         let texts = self.text_fields.clone();
         options.fields = Fields { names, texts };
+        options.encoding = self.encoding;
         options.max_document = self.max_document;
         options.merge = !self.no_merge;
         options.strict = self.strict;

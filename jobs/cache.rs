@@ -36,6 +36,9 @@ pub(crate) struct Args {
     /// Number of threads (default: one for each core).
     #[arg(short, long, value_name = "N")]
     workers: Option<NonZeroUsize>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
@@ -89,5 +92,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "without_answer": demand.without_answer, "memory_bytes": plan.memory_bytes,
         "cached_bytes": plan.cached_bytes, "lists": lists,
     });
+    report::print(args.json, &totals)?;
     report::write(args.common.report.as_deref(), totals, seconds, workers, &[])
 }

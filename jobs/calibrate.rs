@@ -28,6 +28,9 @@ pub(crate) struct Args {
     /// it.
     #[arg(long, value_name = "FILE")]
     costs: Option<PathBuf>,
+    /// Print one JSON object, which is printed without this option too.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     file: QueryFile,
 }

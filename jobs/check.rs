@@ -16,6 +16,9 @@ pub(crate) struct Args {
     /// Number of threads (default: one for each core).
     #[arg(short, long, value_name = "N")]
     workers: Option<NonZeroUsize>,
+    /// Print one JSON object, also of an index that is damaged.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -43,6 +46,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         totals["terms"] = report.terms.into();
         totals["postings"] = report.postings.into();
     }
+    crate::cli::report::print(args.json, &totals)?;
     crate::cli::report::write(args.common.report.as_deref(), totals, seconds, workers, &[])?;
     let Some(report) = report else {
         for problem in &problems {

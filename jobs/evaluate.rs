@@ -13,8 +13,9 @@ pub(crate) struct Args {
     /// File of judgements: TREC's `qid iteration document relevance`, or the TSV of BEIR.
     #[arg(long, value_name = "FILE")]
     qrels: PathBuf,
-    /// Measure to print: nDCG@k, AP, RR, P@k, R@k, Success@k, Bpref or Judged@k. P(rel=2)@10 counts
-    /// documents of relevance 2 or more. May be given several times (default: nine measures).
+    /// Measure to print: nDCG@k, AP, RR, P@k, R@k, Success@k, Rprec, ERR@k, RBP(p=0.8), Bpref or
+    /// Judged@k. P(rel=2)@10 counts documents of relevance 2 or more. trec_eval's names are read
+    /// too: ndcg_cut_10. May be given several times (default: nine measures).
     #[arg(short, long = "measure", value_name = "NAME", value_parser = measure)]
     measures: Vec<Measure>,
     /// Also print the values of each query.

@@ -466,7 +466,8 @@ fn totals(
     if !args.workers.common.quiet {
         say!("{index}{report}{}", by.remark());
     }
-    let measures = measured.map(|measured| measured.end(args.tag.name())).transpose()?;
+    let measures =
+        measured.map(|measured| measured.end(args.tag.name(), args.ranking.k)).transpose()?;
     let score = args.ranking.scoring()?.score;
     let by = AnsweredBy { score_is_of_cpu: args.leaves_devices(score), ..by };
     let mut totals = by.totals(report, score);

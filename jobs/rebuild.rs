@@ -3,11 +3,12 @@
 use crate::Usage;
 use crate::cli::args::Together;
 use crate::cli::signals;
-use anyhow::{Context, Error};
+use anyhow::{Context, Error, bail};
+use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
 use millrace::inside::build::Notes;
-use millrace::inside::rebuild::{Daemon, JobFile, RebuildError};
+use millrace::inside::rebuild::{Daemon, JobFile, RebuildError, Status};
 use millrace::{Control, JobError, give_back_large_buffers};
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -22,9 +23,15 @@ pub(crate) struct Args {
     /// Print as JSON what a rebuild would do now, then exit.
     #[arg(long, conflicts_with = "status")]
     dry_run: bool,
-    /// Print as JSON the state of the index and its rebuilds, then exit.
+    /// Print the state of the index and its rebuilds, then exit: to a terminal as a form, else as
+    /// JSON. The exit status is 1 if the last rebuild failed.
     #[arg(long)]
     status: bool,
+    /// With --status: the exit status is also 1 if the live generation was made longer ago, such as
+    /// 36h or 2d.
+    #[arg(long, requires = "status", conflicts_with_all = ["once", "dry_run"])]
+    #[arg(value_parser = age, value_name = "AGE")]
+    max_age: Option<SignedDuration>,
     /// Print only results and errors.
     #[arg(long)]
     quiet: bool,
@@ -52,7 +59,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let peers = args.together.peers()?;
     let daemon = Daemon { job, command, notes, tell: Box::new(tell), peers };
     if args.status {
-        return print(&daemon.status(None)?);
+        return status(args, &daemon.status(None)?);
     }
     give_back_large_buffers(daemon.job.build.memory);
     let control = Arc::new(Control::default());
@@ -72,6 +79,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let Err(ended) = daemon.run(&control);
     Err(explain(ended))
+}
+
+/// Reads `36h`, `2d` or `1d 12h`; a day has 24 hours.
+fn age(text: &str) -> Result<SignedDuration, String> {
+    let days = SpanRelativeTo::days_are_24_hours();
+    let age = text.parse::<Span>().and_then(|span| span.to_duration(days));
+    age.ok()
+        .filter(SignedDuration::is_positive)
+        .ok_or(format!("`{text}` is no age; write 36h or 2d"))
+}
+
+/// Prints the state; a failure if it is not well.
+fn status(args: &Args, status: &Status) -> anyhow::Result<()> {
+    match std::io::stdout().is_terminal() {
+        true => write!(std::io::stdout(), "{status}")?,
+        false => print(status)?,
+    }
+    status.trouble(args.max_age, Timestamp::now()).map_or(Ok(()), |trouble| bail!(trouble))
 }
 
 fn print(value: &impl serde::Serialize) -> anyhow::Result<()> {

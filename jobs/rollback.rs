@@ -13,6 +13,9 @@ pub(crate) struct Args {
     /// Number or name of a kept generation (default: the latest before the live one).
     #[arg(long, value_name = "GENERATION", value_parser = generation)]
     to: Option<u32>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -33,6 +36,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let totals = serde_json::json!({
         "job": "rollback", "index": args.index.display().to_string(), "from": done.from, "to": done.to,
     });
+    crate::cli::report::print(args.json, &totals)?;
     let seconds = start.elapsed().as_secs_f64();
     crate::cli::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
 }

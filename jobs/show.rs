@@ -2,10 +2,11 @@
 
 use crate::cli::args::Common;
 use anyhow::bail;
+use millrace::Generation;
 use millrace::inside::index::{DocumentKey, DocumentRow, find_document, open_plain};
 use millrace::inside::query::{TermStatistics, record_of};
 use millrace::inside::score::Bm25;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -26,6 +27,9 @@ pub(crate) struct Args {
     /// Print the term that each token of a text becomes.
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["docid", "name"])]
     analyze: Option<String>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     common: Common,
 }
@@ -42,14 +46,28 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let found = find_document(&args.index, args.docid.map_or(name, DocumentKey::Docid))?;
     let row = DocumentRow::of(&found.generation, found.docid)?;
     let docid = found.first_docid + row.docid;
+    let record = record_of(&found.generation, &row);
     let mut out = std::io::stdout().lock();
-    writeln!(out, "docid     {docid}\n{row}")?;
-    let record = record_of(&found.generation, &row)?;
-    out.write_all(&record)?;
-    if !record.ends_with(b"\n") {
-        writeln!(out)?;
+    if args.json {
+        // Null if there is no record: the row is worth something without it.
+        let text = record.as_ref().ok().map(|record| String::from_utf8_lossy(record));
+        let mut object = serde_json::to_value(&row)?;
+        object["docid"] = docid.into();
+        object["record"] = json!(text);
+        writeln!(out, "{object}")?;
+        record?;
+    } else {
+        writeln!(out, "docid     {docid}\n{row}")?;
+        let record = record?;
+        out.write_all(&record)?;
+        if !record.ends_with(b"\n") {
+            writeln!(out)?;
+        }
     }
-    let totals = json!({"job": "show", "docid": docid});
+    report(args, json!({"job": "show", "docid": docid}))
+}
+
+fn report(args: &Args, totals: Value) -> anyhow::Result<()> {
     crate::cli::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
 }
 
@@ -64,21 +82,47 @@ fn term(args: &Args, word: &str) -> anyhow::Result<()> {
         let index = args.index.display();
         bail!("{index}: `{word}` has no term; it is a stop word, or has no letter and no digit");
     }
-    let texts: Vec<String> = found.iter().map(|found| found.text(&generation, &bm25)).collect();
-    std::io::stdout().write_all(texts.join("\n").as_bytes())?;
+    let text = match args.json {
+        true => json!({"word": word, "terms": named(&found, &generation)?}).to_string() + "\n",
+        false => {
+            let texts = found.iter().map(|found| found.text(&generation, &bm25));
+            texts.collect::<Vec<_>>().join("\n")
+        }
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
     let terms: Vec<&str> = found.iter().map(|found| &*found.term).collect();
-    let totals = json!({"job": "show", "terms": terms});
-    crate::cli::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
+    report(args, json!({"job": "show", "terms": terms}))
+}
+
+/// The statistics with the names of the first documents.
+fn named(found: &[TermStatistics], generation: &Generation) -> serde_json::Result<Vec<Value>> {
+    let name = |docid: &Value| {
+        let docid = docid.as_u64().and_then(|docid| u32::try_from(docid).ok()).unwrap_or_default();
+        String::from_utf8_lossy(generation.documents().name(docid).unwrap_or_default())
+    };
+    let object = |found| {
+        let mut object = serde_json::to_value(found)?;
+        for posting in object["first"].as_array_mut().into_iter().flatten() {
+            posting["name"] = json!(name(&posting["docid"]));
+        }
+        Ok(object)
+    };
+    found.iter().map(object).collect()
 }
 
 fn analyze(args: &Args, text: &str) -> anyhow::Result<()> {
     let generation = open_plain(&args.index)?;
     let rows = generation.manifest().analysis(generation.path())?.tokens(text.as_bytes());
+    if args.json {
+        let token = |(token, term): &(_, Option<_>)| json!({"token": token, "term": term});
+        let tokens: Vec<Value> = rows.iter().map(token).collect();
+        writeln!(std::io::stdout(), "{}", json!({"text": text, "tokens": tokens}))?;
+        return report(args, json!({"job": "show", "tokens": rows.len()}));
+    }
     let width = rows.iter().map(|(token, _)| token.chars().count()).max().unwrap_or(0);
     let mut out = std::io::stdout().lock();
     for (token, term) in &rows {
         writeln!(out, "{token:<width$}  {}", term.as_deref().unwrap_or("(stop word)"))?;
     }
-    let totals = json!({"job": "show", "tokens": rows.len()});
-    crate::cli::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
+    report(args, json!({"job": "show", "tokens": rows.len()}))
 }

@@ -139,7 +139,8 @@ fn topics<'a>(args: &Args, qrels: &'a Qrels, are_words: bool) -> anyhow::Result<
         bail!("{}: no query has judgements: {}", args.qrels.display(), remarks.join("; "));
     }
     if !args.common.quiet {
-        remarks.iter().for_each(|remark| say!("{remark}"));
+        let too_few = Measure::remark_on_depth(&[args.measure], args.k);
+        remarks.iter().chain(&too_few).for_each(|remark| say!("{remark}"));
     }
     Ok(topics)
 }

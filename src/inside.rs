@@ -171,6 +171,7 @@ pub mod index {
 }
 
 pub mod input {
+    pub use crate::input::streams::encoded::TextEncoding;
     pub use crate::input::{
         Compression, Format, Unknown,
         charset::Charset,
@@ -248,7 +249,7 @@ pub mod query {
 pub mod rebuild {
     pub use crate::rebuild::{
         daemon::Daemon, error::RebuildError, files::replace, history::read, job_file::JobFile,
-        values::size,
+        status::Status, values::size,
     };
 }
 

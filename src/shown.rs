@@ -19,6 +19,26 @@ pub fn number_of(n: u64, one: &str, more: &str) -> String {
     format!("{} {}", count(n), if n == 1 { one } else { more })
 }
 
+/// With four decimals, and no sign where all digits are 0.
+pub(crate) fn decimals(value: f64) -> String {
+    unsigned_zero(format!("{value:.4}"))
+}
+
+/// As [`decimals`], with a plus where it is not negative.
+pub(crate) fn signed_decimals(value: f64) -> String {
+    unsigned_zero(format!("{value:+.4}"))
+}
+
+fn unsigned_zero(text: String) -> String {
+    let is_zero = text.bytes().all(|byte| matches!(byte, b'-' | b'0' | b'.'));
+    if is_zero { text.trim_start_matches('-').to_string() } else { text }
+}
+
+/// A probability, which is never shown as none at all.
+pub(crate) fn probability(p: f64) -> String {
+    if p < 0.0001 { "<0.0001".to_string() } else { format!("{p:.4}") }
+}
+
 /// In the largest binary unit of which there is one at least.
 pub fn bytes(bytes: u64) -> String {
     let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -73,6 +93,11 @@ mod tests {
             [queries(0), queries(1), queries(2000)],
             ["0 queries", "1 query", "2,000 queries"]
         );
+        assert_eq!([-0.0, -0.00004, 0.25].map(decimals), ["0.0000", "0.0000", "0.2500"]);
+        let signed = [0.0, -0.0, -0.00004, -0.0001, 0.5].map(signed_decimals);
+        assert_eq!(signed, ["+0.0000", "0.0000", "0.0000", "-0.0001", "+0.5000"]);
+        let p = [0.0, 0.000_099, 0.0001, 1.0].map(probability);
+        assert_eq!(p, ["<0.0001", "<0.0001", "0.0001", "1.0000"]);
         assert_eq!(visible("a\u{1b}[31mé"), "a\\u{1b}[31mé");
         assert_eq!(visible("\u{202e}x"), "\\u{202e}x");
     }

@@ -18,7 +18,7 @@ use crate::query::wanted::{Mode, Wanted};
 use crate::score::bm25::IdfKind;
 use crate::score::given::Given;
 use crate::settings::SettingError;
-use crate::shown::number_of;
+use crate::shown::{number_of, probability, signed_decimals};
 use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 use std::fmt;
@@ -295,13 +295,13 @@ impl Tuned {
         text += &row("default", &self.default);
         let against = &held_out.against_default;
         text += &format!(
-            "held out  {measure} {:.4} with {} folds; against the default {:+.4}, better for {}, worse for {}, p (t-test) {}\n",
+            "held out  {measure} {:.4} with {} folds; against the default {}, better for {}, worse for {}, p (t-test) {}\n",
             held_out.mean,
             goal.folds,
-            against.difference,
+            signed_decimals(against.difference),
             number_of(against.better as u64, "query", "queries"),
             against.worse,
-            against.t_test_p.map_or("-".to_string(), |p| format!("{p:.4}")),
+            against.t_test_p.map_or("-".to_string(), probability),
         );
         for (number, fold) in (1..).zip(&held_out.folds) {
             text += &format!(

@@ -5,7 +5,7 @@ use millrace::IndexError;
 use millrace::inside::codec::ListCodec;
 use millrace::inside::index::Form;
 use millrace::inside::input::whole_text;
-use millrace::inside::text::{Analysis, Stemmer, StopWords, Tokenizer};
+use millrace::inside::text::{Analysis, Stemmer, Tokenizer};
 use std::path::PathBuf;
 
 /// Terms and lists. Of an index that is imported, terms are those of queries, and should be as the
@@ -13,15 +13,18 @@ use std::path::PathBuf;
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct IndexArgs {
     /// How text is cut into tokens. words: runs of letters and digits. cjk-bigram: the same, with
-    /// Chinese, Japanese and Korean text as overlapping pairs of letters.
+    /// Chinese, Japanese and Korean text as overlapping pairs of letters. whitespace: what stands
+    /// between white space, as it is, for text that is cut already; then --stemmer and --stopwords
+    /// are none unless given.
     #[arg(long, default_value = "words", value_parser = tokenizer, value_name = "NAME")]
     tokenizer: Tokenizer,
     /// english, porter, none, or the name of another language.
-    #[arg(long, default_value = "english")]
-    stemmer: Stemmer,
-    /// english (33 words), none, or a file with one word on each line.
-    #[arg(long, default_value = "english", value_name = "NAME|FILE")]
-    stopwords: PathBuf,
+    /// [default: english]
+    #[arg(long)]
+    stemmer: Option<Stemmer>,
+    /// english (33 words), none, or a file with one word on each line. [default: english]
+    #[arg(long, value_name = "NAME|FILE")]
+    stopwords: Option<PathBuf>,
     /// Compression of the postings: bp128 (fastest), newpfd (smallest), vbyte, rice or pfor.
     #[arg(long, default_value = "bp128", value_parser = codec, value_name = "NAME")]
     codec: ListCodec,
@@ -32,9 +35,8 @@ pub(crate) struct IndexArgs {
 
 impl IndexArgs {
     pub(crate) fn analysis(&self) -> anyhow::Result<Analysis> {
-        let words = StopWords::from_option(&self.stopwords, whole_text)
-            .map_err(|error| anyhow::anyhow!(error.on_command_line()))?;
-        Ok(Analysis { tokenizer: self.tokenizer, stemmer: self.stemmer, stop_words: words })
+        Analysis::of(self.tokenizer, self.stemmer, self.stopwords.as_deref(), whole_text)
+            .map_err(|error| anyhow::anyhow!(error.on_command_line()))
     }
 
     pub(crate) fn form(&self) -> Result<Form, Usage> {
@@ -46,7 +48,7 @@ impl IndexArgs {
 }
 
 fn tokenizer(name: &str) -> Result<Tokenizer, String> {
-    Tokenizer::named(name).ok_or_else(|| "it is words or cjk-bigram".to_string())
+    Tokenizer::named(name).ok_or_else(|| "it is words, cjk-bigram or whitespace".to_string())
 }
 
 pub(crate) fn codec(text: &str) -> Result<ListCodec, String> {

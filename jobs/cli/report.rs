@@ -4,6 +4,7 @@ use anyhow::Context;
 use jiff::{SignedDuration, Timestamp};
 use millrace::inside::dataflow::{Busy, OperatorShare, OperatorTime};
 use serde_json::{Value, json};
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -21,6 +22,14 @@ pub(crate) fn failed(path: &Path, job: &str, error: &anyhow::Error, seconds: f64
     let totals = json!({"job": job, "failed": true, "error": format!("{error:#}")});
     if let Err(error) = write(Some(path), totals, seconds, 0, &[]) {
         say!("millrace: {error:#}");
+    }
+}
+
+/// With `--json`, prints what a job did, as its report has it.
+pub(crate) fn print(is_asked: bool, totals: &Value) -> std::io::Result<()> {
+    match is_asked {
+        true => writeln!(std::io::stdout(), "{totals}"),
+        false => Ok(()),
     }
 }
 

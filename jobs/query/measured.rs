@@ -17,9 +17,12 @@ impl MeasuredAnswers {
     }
 
     /// Prints the measures of what was written, and returns them for the report.
-    pub(crate) fn end(&self, name: &str) -> anyhow::Result<Value> {
-        let found = self.written.evaluate(name, &self.qrels, &Measure::usual())?;
+    pub(crate) fn end(&self, name: &str, k: usize) -> anyhow::Result<Value> {
+        let measures = Measure::usual();
+        let found = self.written.evaluate(name, &self.qrels, &measures)?;
         found.remarks().iter().for_each(|remark| say!("{remark}"));
+        let too_few = Measure::remark_on_depth(&measures, k);
+        too_few.iter().for_each(|remark| say!("{name}: {remark}"));
         say!("{}", means(std::slice::from_ref(&found)).trim_end());
         Ok(found.named_means())
     }

@@ -60,6 +60,7 @@ class Index:
         score_delta: float | None = None,
         alpha: float | None = None,
         verify: bool = False,
+        generation: int | None = None,
     ) -> None: ...
     @property
     def path(self) -> Path: ...
@@ -122,8 +123,9 @@ def build(
     format: str | None = None,
     id_field: str | Sequence[str] | None = None,
     text_field: str | Sequence[str] | None = None,
-    tokenizer: Literal["words", "cjk-bigram"] = "words",
-    stemmer: str = "english",
+    encoding: str | None = None,
+    tokenizer: Literal["words", "cjk-bigram", "whitespace"] = "words",
+    stemmer: str | None = None,
     stopwords: str | Sequence[str] | None = None,
     codec: str = "bp128",
     block_size: int = 128,

@@ -61,6 +61,10 @@ class Retriever(_Transformer):
         missing = {"qid", "query"} - set(queries.columns)
         if missing:
             raise ValueError(f"the queries have no column {', '.join(sorted(missing))}")
+        for name in ("qid", "query"):
+            if queries[name].isna().any():
+                row = int(numpy.flatnonzero(queries[name].isna())[0])
+                raise ValueError(f"row {row} of the queries has no {name}: {queries[name].iloc[row]}")
         texts = queries["query"].astype(str)
         pairs = list(zip(queries["qid"].astype(str), texts))
         answers = self.index.search_many(

@@ -1,20 +1,23 @@
 //! What searches return: columns of docids and scores, which numpy takes as they lie in memory, and
 //! the names, which are looked up when they are asked for.
 
+use crate::error::{of_index, wrong};
 use millrace::Hit;
 use millrace::ManyHits;
 use millrace::Query;
 use millrace::Snapshot;
 use millrace::inside::query::{AnswerForm, RunTag};
-use pyo3::exceptions::PyIndexError;
+use millrace::{Generation, Scoring};
+use pyo3::exceptions::{PyFileNotFoundError, PyIndexError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 /// What all views of some answers share.
@@ -23,7 +26,68 @@ struct Found {
     hits: ManyHits,
 }
 
+/// Generations whose answers were unpickled, as long as some of these are left: each is opened
+/// once. Locked only by who has the interpreter's lock, so that no fork leaves it locked.
+static REOPENED: Mutex<BTreeMap<PathBuf, Weak<Snapshot>>> = Mutex::new(BTreeMap::new());
+
+fn reopened(generation: PathBuf) -> PyResult<Arc<Snapshot>> {
+    let mut open = REOPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(snapshot) = open.get(&generation).and_then(Weak::upgrade) {
+        return Ok(snapshot);
+    }
+    if !generation.is_dir() {
+        let place = generation.display();
+        let gone = format!("{place}: the generation of these hits is not there any more");
+        return Err(PyFileNotFoundError::new_err(gone));
+    }
+    let opened = Generation::open_folder(&generation, false);
+    // Only the names of documents are asked for.
+    let snapshot = opened.and_then(|opened| Snapshot::new(opened, Scoring::default()));
+    let snapshot = snapshot.map_err(|error| of_index(&error))?;
+    open.retain(|_, snapshot| snapshot.strong_count() > 0);
+    open.insert(generation, Arc::downgrade(&snapshot));
+    Ok(snapshot)
+}
+
+/// Numbers as a pickle has them.
+fn packed<const N: usize>(py: Python<'_>, numbers: impl Iterator<Item = [u8; N]>) -> Py<PyBytes> {
+    PyBytes::new(py, &numbers.flatten().collect::<Vec<u8>>()).unbind()
+}
+
+fn unpacked<T, const N: usize>(bytes: &[u8], number: fn([u8; N]) -> T) -> Vec<T> {
+    bytes.as_chunks().0.iter().map(|&bytes| number(bytes)).collect()
+}
+
 impl Found {
+    /// From what was pickled: docids and scores as bytes.
+    fn again(generation: PathBuf, mut hits: ManyHits, columns: [&[u8]; 2]) -> PyResult<Arc<Self>> {
+        let snapshot = reopened(generation)?;
+        hits.docids = unpacked(columns[0], u32::from_le_bytes);
+        hits.scores = unpacked(columns[1], f32::from_le_bytes);
+        let documents = snapshot.generation().documents();
+        let ends = [hits.offsets.first(), hits.offsets.last()];
+        let is_sound = hits.docids.len() == hits.scores.len()
+            && ends == [Some(&0), Some(&(hits.docids.len() as u64))]
+            && hits.offsets.is_sorted()
+            && hits.docids.iter().all(|&docid| documents.name(docid).is_some());
+        match is_sound {
+            true => Ok(Arc::new(Self { snapshot, hits })),
+            false => Err(wrong("these are no hits of this generation")),
+        }
+    }
+
+    /// The folder of the generation, docids and scores of some hits.
+    fn pickled(
+        &self,
+        py: Python<'_>,
+        (start, end): (usize, usize),
+    ) -> PyResult<(PathBuf, Py<PyBytes>, Py<PyBytes>)> {
+        let folder = std::path::absolute(self.snapshot.generation().path())?;
+        let docids = self.hits.docids[start..end].iter().map(|docid| docid.to_le_bytes());
+        let scores = self.hits.scores[start..end].iter().map(|score| score.to_le_bytes());
+        Ok((folder, packed(py, docids), packed(py, scores)))
+    }
+
     fn name(&self, at: usize) -> Cow<'_, str> {
         let name = self.snapshot.generation().documents().name(self.hits.docids[at]);
         String::from_utf8_lossy(name.unwrap_or_default())
@@ -120,6 +184,19 @@ impl Hits {
 
 #[pymethods]
 impl Hits {
+    /// Hits are pickled as the place of their generation, docids and scores.
+    #[new]
+    fn again(generation: PathBuf, docids: &[u8], scores: &[u8]) -> PyResult<Self> {
+        let end = docids.len() / size_of::<u32>();
+        let hits = ManyHits { offsets: vec![0, end as u64], ..ManyHits::default() };
+        let found = Found::again(generation, hits, [docids, scores])?;
+        Ok(Self { found, start: 0, end })
+    }
+
+    fn __getnewargs__(&self, py: Python<'_>) -> PyResult<(PathBuf, Py<PyBytes>, Py<PyBytes>)> {
+        self.found.pickled(py, (self.start, self.end))
+    }
+
     /// The docids: `uint32[hits]`. A view of memory that may not be written.
     #[getter]
     fn docids<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -221,6 +298,30 @@ impl Answers {
 
 #[pymethods]
 impl Answers {
+    /// As hits, and with queries, where the hits of each begin, and how many are unknown.
+    #[new]
+    fn again(
+        generation: PathBuf,
+        docids: &[u8],
+        scores: &[u8],
+        queries: Vec<(String, String)>,
+        offsets: Vec<u64>,
+        unknown: usize,
+    ) -> PyResult<Self> {
+        if offsets.len() != queries.len() + 1 {
+            return Err(wrong("these are no answers to so many queries"));
+        }
+        let hits = ManyHits { offsets, unknown, ..ManyHits::default() };
+        let found = Found::again(generation, hits, [docids, scores])?;
+        Ok(Self { found, queries, names: PyOnceLock::new() })
+    }
+
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let ManyHits { docids, offsets, unknown, .. } = &self.found.hits;
+        let (folder, docids, scores) = self.found.pickled(py, (0, docids.len()))?;
+        (folder, docids, scores, self.queries.clone(), offsets.clone(), *unknown).into_pyobject(py)
+    }
+
     /// The names of the queries, in their order.
     #[getter]
     fn qids(&self) -> Vec<&str> {
@@ -288,7 +389,7 @@ impl Answers {
     #[pyo3(signature = (path, tag="millrace"))]
     fn write_run(&self, py: Python<'_>, path: PathBuf, tag: &str) -> PyResult<()> {
         let tag = RunTag::new(tag).ok_or_else(|| {
-            crate::error::wrong(format!("tag is one word of at most {} bytes", RunTag::MOST_BYTES))
+            wrong(format!("tag is one word of at most {} bytes", RunTag::MOST_BYTES))
         })?;
         Ok(py.detach(|| self.write_to(&path, AnswerForm::Trec(tag)))?)
     }

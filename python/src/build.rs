@@ -1,10 +1,10 @@
 //! The call `build`.
 
 use crate::documents::{PythonDocuments, Raised};
-use crate::error::{failed, of_build, wrong};
+use crate::error::{failed, of_build, warn, wrong};
 use crate::evaluate::from_json;
 use crate::interrupt::interruptible;
-use crate::options::{OneOrMore, Size, threads};
+use crate::options::{OneOrMore, Size, threads, whole, whole_or_none};
 use millrace::IndexError;
 use millrace::inside::codec::ListCodec;
 use millrace::inside::index::DocumentOrder;
@@ -16,10 +16,9 @@ use millrace::inside::text::Analysis;
 use millrace::inside::text::StopWords;
 use millrace::inside::text::Tokenizer;
 use millrace::{BuildOptions, Input, Note};
-use pyo3::exceptions::PyUserWarning;
+use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
-use std::ffi::CString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// Builds an index, or replaces it by a new generation.
@@ -41,11 +40,14 @@ use std::sync::{Arc, Mutex};
 ///     workers: threads; as many as cores if left out.
 ///     format: how documents are found in files, such as "jsonl"; found out for each file if left
 ///         out.
+///     encoding: that of text in files which does not tell another, such as latin1.
 ///     id_field, text_field: fields of JSON, columns of CSV or keys of dictionaries, one or
 ///         several.
-///     tokenizer: "words", or "cjk-bigram" for Chinese, Japanese and Korean in pairs of letters.
-///     stemmer: "english", "porter", "none" or another language.
-///     stopwords: "english", "none", the path of a file, or a list of words.
+///     tokenizer: "words", "cjk-bigram" for Chinese, Japanese and Korean in pairs of letters, or
+///         "whitespace" for text that is cut already.
+///     stemmer: "english" (the default), "porter", "none" or another language.
+///     stopwords: "english" (the default), "none", the path of a file, or a list of words. With the
+///         tokenizer "whitespace" the default of both is "none".
 ///     codec, block_size: how postings are coded.
 ///     order: how documents are numbered: "input", "url", "name" or "length".
 ///     merge: whether runs are merged to one at the end; queries are answered alike.
@@ -59,11 +61,12 @@ use std::sync::{Arc, Mutex};
 ///     The report of the build: documents, terms, postings, tokens, generation, seconds and more.
 ///
 /// Raises:
-///     ValueError: an argument cannot be.
+///     ValueError, TypeError: an argument or a document cannot be.
+///     FileNotFoundError: a file of `files` or `stopwords` is missing.
 ///     MillraceError: the build failed.
 #[pyfunction]
 #[pyo3(signature = (index, documents=None, *, files=None, memory=None, workers=None, format=None, id_field=None,
-    text_field=None, tokenizer="words", stemmer="english", stopwords=None, codec="bp128", block_size=128, order=None,
+    text_field=None, encoding=None, tokenizer="words", stemmer=None, stopwords=None, codec="bp128", block_size=128, order=None,
     merge=true, strict=false, allow_empty=false, max_skipped=None, min_documents=None, keep=1))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn build<'py>(
@@ -72,22 +75,23 @@ pub(crate) fn build<'py>(
     documents: Option<&Bound<'py, PyAny>>,
     files: Option<OneOrMore<PathBuf>>,
     memory: Option<Size>,
-    workers: Option<usize>,
+    #[pyo3(from_py_with = whole_or_none)] workers: Option<usize>,
     format: Option<&str>,
     id_field: Option<OneOrMore<String>>,
     text_field: Option<OneOrMore<String>>,
+    encoding: Option<&str>,
     tokenizer: &str,
-    stemmer: &str,
+    stemmer: Option<&str>,
     stopwords: Option<OneOrMore<String>>,
     codec: &str,
-    block_size: usize,
+    #[pyo3(from_py_with = whole)] block_size: usize,
     order: Option<&str>,
     merge: bool,
     strict: bool,
     allow_empty: bool,
     max_skipped: Option<&str>,
     min_documents: Option<&str>,
-    keep: usize,
+    #[pyo3(from_py_with = whole)] keep: usize,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut options = BuildOptions::new(index, Input::Paths(Vec::new()));
     if let Some(memory) = memory {
@@ -118,6 +122,7 @@ pub(crate) fn build<'py>(
         }
         (None, Some(files)) => {
             options.fields = fields;
+            options.encoding = encoding.map(str::parse).transpose().map_err(wrong)?;
             options.input = Input::Paths(files.into_vec());
         }
         _ => return Err(wrong("give either documents or files")),
@@ -132,8 +137,7 @@ pub(crate) fn build<'py>(
     }
     let report = built.map_err(|error| of_build(&error))?;
     for note in lock(&notes).iter() {
-        let note = CString::new(note.replace('\0', "\\0")).expect("it has no zero");
-        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &note, 1)?;
+        warn(py, note)?;
     }
     let text = serde_json::to_string(&report).map_err(|error| failed(&error))?;
     let dict = from_json(py, &text)?;
@@ -149,20 +153,29 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 fn analysis(
     tokenizer: &str,
-    stemmer: &str,
+    stemmer: Option<&str>,
     stopwords: Option<OneOrMore<String>>,
 ) -> PyResult<Analysis> {
-    let stop_words = match stopwords {
-        None => StopWords::english(),
-        Some(OneOrMore::One(name)) => StopWords::from_option(name.as_ref(), whole_text)
-            .map_err(|error| wrong(chain(&error)))?,
-        Some(OneOrMore::More(words)) => {
-            StopWords::from_words(words).map_err(|error| wrong(chain(&error)))?
-        }
+    let tokenizer = Tokenizer::named(tokenizer).ok_or_else(|| {
+        wrong(format!("tokenizer is words, cjk-bigram or whitespace, not {tokenizer}"))
+    })?;
+    let stemmer = stemmer.map(str::parse).transpose().map_err(wrong)?;
+    let file = match &stopwords {
+        Some(OneOrMore::One(name)) => Some(Path::new(name)),
+        _ => None,
     };
-    let tokenizer = Tokenizer::named(tokenizer)
-        .ok_or_else(|| wrong(format!("tokenizer is words or cjk-bigram, not {tokenizer}")))?;
-    Ok(Analysis { tokenizer, stemmer: stemmer.parse().map_err(wrong)?, stop_words })
+    // What is no list of ours is the path of one.
+    let is_there = file.is_none_or(Path::exists);
+    let mut analysis =
+        Analysis::of(tokenizer, stemmer, file, whole_text).map_err(|error| match is_there {
+            true => wrong(chain(&error)),
+            false => PyFileNotFoundError::new_err(chain(&error)),
+        })?;
+    if let Some(OneOrMore::More(words)) = stopwords {
+        analysis.stop_words =
+            StopWords::from_words(words, tokenizer).map_err(|error| wrong(chain(&error)))?;
+    }
+    Ok(analysis)
 }
 
 fn form(codec: &str, block_size: usize) -> PyResult<Form> {

@@ -2,12 +2,13 @@
 //! at a time, since each change to the interpreter and back costs more than a short document.
 
 use crate::error::wrong;
+use crate::options::{name, text};
 use millrace::Control;
 use millrace::OwnedDocument;
 use millrace::inside::input::{Fields, NAMES};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyIterator, PyString, PyTuple};
+use pyo3::types::{PyDict, PyIterator, PyList, PyTuple};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
@@ -91,24 +92,45 @@ fn document(item: &Bound<'_, PyAny>, fields: &Fields) -> PyResult<OwnedDocument>
     if let Ok(pair) = item.cast::<PyTuple>()
         && pair.len() == 2
     {
-        let text = pair.get_item(1)?;
-        let text = text.cast::<PyString>().map_err(|_| wrong_type(item))?;
-        return Ok(OwnedDocument::new(name(&pair.get_item(0)?)?, text.to_cow()?));
+        let name = name(&pair.get_item(0)?, "its name")?;
+        let text = text(&pair.get_item(1)?, &format!("`{name}`: its text"))?;
+        return Ok(OwnedDocument::new(name, text));
     }
     let Ok(record) = item.cast::<PyDict>() else { return Err(wrong_type(item)) };
     let mut named: Option<(usize, String)> = None;
-    let mut texts: Vec<String> = Vec::new();
+    let mut texts: Vec<(usize, String)> = Vec::new();
     for (key, value) in record {
-        let key = key.extract::<String>()?;
+        let key = text(&key, "the name of a field")?;
         if let Some(rank) = fields.name_rank(key.as_bytes())
             && named.as_ref().is_none_or(|(best, _)| rank < *best)
         {
-            named = Some((rank, name(&value)?));
-        } else if fields.is_text(key.as_bytes()) && !value.is_none() {
-            let text = value.cast::<PyString>();
-            let text = text.map_err(|_| PyTypeError::new_err(format!("{key} is no text")))?;
-            texts.push(text.to_cow()?.into_owned());
+            match name(&value, &format!("its name, the field {key},")) {
+                Ok(name) => named = Some((rank, name)),
+                Err(_) if fields.is_spare_name(rank) => {}
+                Err(wrong) => return Err(wrong),
+            }
+        } else if let Some(number) = fields.text_number(key.as_bytes())
+            && !value.is_none()
+        {
+            let what = format!("the field {key}");
+            let list = value.cast::<PyList>().ok();
+            let of_list = |list: &Bound<'_, PyList>| -> PyResult<String> {
+                let parts: PyResult<Vec<String>> =
+                    list.iter().map(|part| text(&part, &what)).collect();
+                Ok(parts?.join("\n"))
+            };
+            let found = list.map_or_else(|| text(&value, &what), of_list);
+            match found {
+                Ok(text) if !text.is_empty() || list.is_none() => texts.push((number, text)),
+                // As in lines of JSON: of a spare field only strings are taken.
+                Ok(_) | Err(_) if fields.is_spare(number) => {}
+                Ok(text) => texts.push((number, text)),
+                Err(wrong) => return Err(wrong),
+            }
         }
+    }
+    if fields.is_whole(texts.iter().map(|&(number, _)| number)) {
+        texts.retain(|&(number, _)| !fields.is_spare(number));
     }
     if texts.is_empty() {
         return Err(wrong(format!("it has none of the fields {}", fields.wanted())));
@@ -118,19 +140,8 @@ fn document(item: &Bound<'_, PyAny>, fields: &Fields) -> PyResult<OwnedDocument>
         let names: Vec<&str> = if fields.names.is_empty() { NAMES.into() } else { names.collect() };
         wrong(format!("it has none of the fields {} as its name", names.join(", ")))
     })?;
+    let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
     Ok(OwnedDocument::new(name, texts.join("\n")))
-}
-
-/// A name is a text or a number.
-fn name(value: &Bound<'_, PyAny>) -> PyResult<String> {
-    if let Ok(text) = value.cast::<PyString>() {
-        return Ok(text.to_cow()?.into_owned());
-    }
-    let number: i128 = value.extract().map_err(|_| {
-        let found = value.get_type();
-        PyTypeError::new_err(format!("its name is a text or a whole number, not {found}"))
-    })?;
-    Ok(number.to_string())
 }
 
 fn wrong_type(item: &Bound<'_, PyAny>) -> PyErr {

@@ -1,12 +1,14 @@
 //! Makes exceptions of the library's errors, with the library's message, causes included.
 
 use millrace::BuildError;
+use millrace::EvaluateError;
 use millrace::IndexError;
 use millrace::inside::shown::chain;
 use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyFileNotFoundError, PyKeyError, PyValueError};
+use pyo3::exceptions::{PyException, PyFileNotFoundError, PyKeyError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use std::error::Error;
+use std::ffi::CString;
 
 create_exception!(
     millrace,
@@ -18,6 +20,12 @@ create_exception!(
 /// An error as a [`MillraceError`].
 pub(crate) fn failed(error: &dyn Error) -> PyErr {
     MillraceError::new_err(chain(error))
+}
+
+/// Warns; if warnings are errors, this is one.
+pub(crate) fn warn(py: Python<'_>, text: &str) -> PyResult<()> {
+    let text = CString::new(text.replace('\0', "\\0")).expect("it has no zero");
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)
 }
 
 /// Arguments that cannot be.
@@ -37,10 +45,29 @@ pub(crate) fn of_index(error: &IndexError) -> PyErr {
     }
 }
 
-/// An error of a build.
+/// An error of a build: `FileNotFoundError` where a file of its input is missing.
 pub(crate) fn of_build(error: &BuildError) -> PyErr {
     match error {
         BuildError::Options(_) => wrong(chain(error)),
+        BuildError::Input(_) => of_file(error),
         _ => failed(error),
     }
+}
+
+/// An error of judgements or a run: `FileNotFoundError` where their file is missing.
+pub(crate) fn of_evaluate(error: &EvaluateError) -> PyErr {
+    match error {
+        EvaluateError::Io { .. } => of_file(error),
+        _ => failed(error),
+    }
+}
+
+/// An error of reading a file that the caller has named.
+pub(crate) fn of_file(error: &(dyn Error + 'static)) -> PyErr {
+    let mut causes = std::iter::successors(Some(error), |&error| error.source());
+    let is_missing = causes.any(|error| {
+        let error = error.downcast_ref::<std::io::Error>();
+        error.is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    });
+    if is_missing { PyFileNotFoundError::new_err(chain(error)) } else { failed(error) }
 }

@@ -1,7 +1,8 @@
 //! The calls `evaluate` and `compare`, and how judgements and runs are read.
 
 use crate::answers::Answers;
-use crate::error::{failed, wrong};
+use crate::error::{failed, of_evaluate, warn, wrong};
+use crate::options::label;
 use millrace::Comparison;
 use millrace::Measure;
 use millrace::Qrels;
@@ -21,10 +22,6 @@ pub(crate) fn from_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py,
     py.import("json")?.call_method1("loads", (text,))
 }
 
-fn of_evaluate(error: &EvaluateError) -> PyErr {
-    failed(error)
-}
-
 /// Reads measures by their names; the usual ones if there are none.
 pub(crate) fn measures(names: Option<Vec<String>>) -> PyResult<Vec<Measure>> {
     let Some(names) = names else { return Ok(Measure::usual()) };
@@ -38,14 +35,13 @@ fn nested<'py, V: FromPyObjectOwned<'py>>(
     mut each: impl FnMut(&str, &str, V) -> PyResult<()>,
 ) -> PyResult<()> {
     for (qid, documents) in value {
-        let qid = qid.str()?.to_cow()?.into_owned();
+        let qid = label(&qid, &format!("{what}: the name of a query"))?;
         let documents = documents
             .cast::<PyDict>()
             .map_err(|_| wrong(format!("{what}: query {qid}: expected a dictionary by document")))?
             .clone();
         for (name, value) in documents {
-            let name = name.str()?;
-            let name = name.to_cow()?;
+            let name = label(&name, &format!("{what}: query {qid}: the name of a document"))?;
             let value = value.extract::<V>().map_err(|_| {
                 wrong(format!("{what}: query {qid}: document {name}: expected a number"))
             })?;
@@ -66,15 +62,20 @@ pub(crate) fn qrels(value: &Bound<'_, PyAny>) -> PyResult<Qrels> {
     } else if let Ok(path) = value.extract::<PathBuf>() {
         return Qrels::open(&path).map_err(|error| of_evaluate(&error));
     } else {
-        for row in value.try_iter()? {
+        for (row, number) in value.try_iter()?.zip(1..) {
             // Rows of ir_datasets have an iteration behind these.
             let row = row?;
             let field = |at: usize| row.get_item(at);
+            let qid = label(&field(0)?, &format!("qrels: row {number}: the name of the query"))?;
+            let document = format!("qrels: row {number}: query {qid}: the name of the document");
+            let document = label(&field(1)?, &document)?;
             let relevance = field(2)?.extract().map_err(|_| {
-                wrong("qrels: expected rows of query, document and relevance, a whole number")
+                wrong(format!(
+                    "qrels: row {number}: query {qid}: document {document}: expected a row of \
+                     query, document and relevance, a whole number"
+                ))
             })?;
-            let text = |at: usize| Ok::<_, PyErr>(field(at)?.str()?.to_cow()?.into_owned());
-            judgements.push((text(0)?, text(1)?, relevance));
+            judgements.push((qid, document, relevance));
         }
     }
     let judgements =
@@ -90,7 +91,7 @@ fn run(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Rankings> {
     } else if let Ok(dict) = value.cast::<PyDict>() {
         nested(dict, name, |qid, name, score: f32| {
             if score.is_nan() {
-                return Err(wrong(format!("query {qid}: document {name}: its score is no number")));
+                return Err(wrong(format!("query {qid}: document {name}: its score is NaN")));
             }
             rankings.add(qid, name.as_bytes(), score);
             Ok(())
@@ -132,7 +133,11 @@ pub(crate) fn evaluate<'py>(
     let qrels = self::qrels(qrels)?;
     let measures = self::measures(measures)?;
     let found = py.detach(|| Evaluation::new(&mut run, &qrels, &measures));
-    json(py, &found.map_err(|error| of_evaluate(&error))?)
+    let found = found.map_err(|error| of_evaluate(&error))?;
+    if let Some(warning) = &found.strangers {
+        warn(py, warning)?;
+    }
+    json(py, &found)
 }
 
 /// Compares two runs, query by query, and says whether the difference is more than chance.

@@ -1,10 +1,12 @@
 //! The class `Index`: one open generation.
 
 use crate::answers::{Answers, Hits};
-use crate::error::{failed, of_index, wrong};
+use crate::error::{failed, of_file, of_index, wrong};
 use crate::evaluate::{json, measures, qrels};
 use crate::interrupt::interruptible;
-use crate::options::{hits, idf, mode, threads, wanted};
+use crate::options::{
+    hits, idf, idf_name, label, mode, rm3, text, threads, wanted, whole, whole_or_none,
+};
 use millrace::Generation;
 use millrace::IndexError;
 use millrace::Lines;
@@ -12,8 +14,8 @@ use millrace::Query;
 use millrace::Searcher;
 use millrace::Snapshot;
 use millrace::explain;
-use millrace::inside::index::Stop;
 use millrace::inside::index::{DocumentKey, DocumentRow, find_in};
+use millrace::inside::index::{Stop, generation_name};
 use millrace::inside::query::Expanded;
 use millrace::inside::query::QueryError;
 use millrace::inside::query::{Expander, Rm3};
@@ -21,13 +23,14 @@ use millrace::inside::score::Given;
 use millrace::search_many;
 use millrace::{Goal, Grid, Topic, Tried, tune};
 use millrace::{Mode, Wanted};
+use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use std::collections::HashSet;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, TryLockError};
 
 /// The live generation of an index, open for searches.
 ///
@@ -41,13 +44,17 @@ use std::sync::{Arc, Mutex};
 ///     k1, b, idf, mu, score_delta, alpha: parameters of the score; those that it does not have are
 ///         refused. idf is "lucene", or "robertson" as in the papers.
 ///     verify: verify the checksums of all postings first.
+///     generation: the number of a generation that was kept; the live one if left out.
+///
+/// An index is pickled as its path, its generation and its score, and opened again from these.
 ///
 /// Raises:
-///     FileNotFoundError: there is no index.
+///     FileNotFoundError: there is no index, or the generation is gone.
 ///     MillraceError: it is damaged, or written by a newer version.
 #[pyclass(frozen, module = "millrace")]
 pub(crate) struct Index {
     path: PathBuf,
+    given: Given,
     snapshot: Arc<Snapshot>,
     /// Those that no search is using.
     searchers: Mutex<Vec<Searcher>>,
@@ -81,7 +88,7 @@ impl Index {
 impl Index {
     #[new]
     #[pyo3(signature = (path, *, score="bm25", k1=None, b=None, idf=None, mu=None, score_delta=None, alpha=None,
-        verify=false))]
+        verify=false, generation=None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
         py: Python<'_>,
@@ -94,13 +101,40 @@ impl Index {
         score_delta: Option<f64>,
         alpha: Option<f64>,
         verify: bool,
+        #[pyo3(from_py_with = whole_or_none)] generation: Option<u32>,
     ) -> PyResult<Self> {
         let idf = idf.map(self::idf).transpose()?;
         let given = Given { k1, b, idf, alpha, mu, score_delta };
         let scoring = given.scoring(score).map_err(wrong)?;
-        let opened = py.detach(|| Snapshot::open(&path, verify, scoring));
+        let folder = generation.map(|number| path.join(generation_name(number)));
+        if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
+            let gone = format!("{}: this generation is not there any more", folder.display());
+            return Err(PyFileNotFoundError::new_err(gone));
+        }
+        let opened = py.detach(|| match folder {
+            Some(folder) => Snapshot::new(Generation::open_folder(&folder, verify)?, scoring),
+            None => Snapshot::open(&path, verify, scoring),
+        });
         let snapshot = opened.map_err(|error| of_index(&error))?;
-        Ok(Self { path, snapshot, searchers: Mutex::default() })
+        Ok(Self { path, given, snapshot, searchers: Mutex::default() })
+    }
+
+    /// Opens the same generation with the same score again, in this process or another one.
+    fn __getnewargs_ex__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<((PathBuf,), Bound<'py, PyDict>)> {
+        let Given { k1, b, idf, alpha, mu, score_delta } = self.given;
+        let named = PyDict::new(py);
+        named.set_item("score", self.score())?;
+        named.set_item("idf", idf.map(idf_name))?;
+        for (name, value) in
+            [("k1", k1), ("b", b), ("alpha", alpha), ("mu", mu), ("score_delta", score_delta)]
+        {
+            named.set_item(name, value)?;
+        }
+        named.set_item("generation", self.generation_number())?;
+        Ok(((std::path::absolute(&self.path)?,), named))
     }
 
     /// The folder of the index.
@@ -159,10 +193,10 @@ impl Index {
         &self,
         py: Python<'_>,
         query: &str,
-        k: usize,
+        #[pyo3(from_py_with = whole)] k: usize,
         mode: &str,
         algorithm: &str,
-        rm3: Option<(usize, usize, f64)>,
+        #[pyo3(from_py_with = rm3)] rm3: Option<(usize, usize, f64)>,
     ) -> PyResult<Hits> {
         let mut wanted = wanted(k, mode, algorithm)?;
         let snapshot = self.snapshot.clone();
@@ -174,10 +208,13 @@ impl Index {
             text = expanded.into_iter().next().map(|query| query.1).unwrap_or_default();
         }
         let found = py.detach(|| {
-            let mut searcher = self.pool().pop().unwrap_or_default();
+            let kept = self.pool().and_then(|mut searchers| searchers.pop());
+            let mut searcher = kept.unwrap_or_default();
             searcher.search(&snapshot, &wanted, &text)?;
             let hits = Hits::new(snapshot.clone(), searcher.hits());
-            self.pool().push(searcher);
+            if let Some(mut searchers) = self.pool() {
+                searchers.push(searcher);
+            }
             Ok::<_, IndexError>(hits)
         });
         found.map_err(|error| of_index(&error))
@@ -197,11 +234,11 @@ impl Index {
         &self,
         py: Python<'_>,
         queries: &Bound<'_, PyAny>,
-        k: usize,
+        #[pyo3(from_py_with = whole)] k: usize,
         mode: &str,
         algorithm: &str,
-        workers: Option<usize>,
-        rm3: Option<(usize, usize, f64)>,
+        #[pyo3(from_py_with = whole_or_none)] workers: Option<usize>,
+        #[pyo3(from_py_with = rm3)] rm3: Option<(usize, usize, f64)>,
         remove_query: bool,
     ) -> PyResult<Answers> {
         let mut wanted = wanted(k, mode, algorithm)?;
@@ -249,7 +286,7 @@ impl Index {
         &self,
         py: Python<'py>,
         name: Option<&str>,
-        docid: Option<u32>,
+        #[pyo3(from_py_with = whole_or_none)] docid: Option<u32>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let docid = self.docid(docid, name)?;
         let row = DocumentRow::of(self.generation(), docid).map_err(|error| of_index(&error))?;
@@ -268,8 +305,8 @@ impl Index {
         py: Python<'py>,
         query: &str,
         name: Option<&str>,
-        docid: Option<u32>,
-        k: usize,
+        #[pyo3(from_py_with = whole_or_none)] docid: Option<u32>,
+        #[pyo3(from_py_with = whole)] k: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.refuse_deleted()?;
         let docid = self.docid(docid, name)?;
@@ -304,10 +341,10 @@ impl Index {
         score_delta: Option<Vec<f64>>,
         alpha: Option<Vec<f64>>,
         measure: &str,
-        folds: usize,
-        k: usize,
+        #[pyo3(from_py_with = whole)] folds: usize,
+        #[pyo3(from_py_with = whole)] k: usize,
         mode: &str,
-        workers: Option<usize>,
+        #[pyo3(from_py_with = whole_or_none)] workers: Option<usize>,
         remove_query: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         self.refuse_deleted()?;
@@ -385,12 +422,18 @@ impl Index {
                 Ok::<_, QueryError>(queries)
             },
         )?;
-        given.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+        given.map_err(|error| of_file(&error))?.map_err(|error| of_file(&error))
     }
 
-    fn pool(&self) -> std::sync::MutexGuard<'_, Vec<Searcher>> {
-        // A searcher is put there when a search is done, whole.
-        self.searchers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    /// None if another thread is using it. Nobody waits for that: a process may be forked in such
+    /// a moment, and in the child that thread is not there to give it free.
+    fn pool(&self) -> Option<std::sync::MutexGuard<'_, Vec<Searcher>>> {
+        match self.searchers.try_lock() {
+            Ok(searchers) => Some(searchers),
+            // A searcher is put there when a search is done, whole.
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 
@@ -412,18 +455,20 @@ fn read_queries(queries: &Bound<'_, PyAny>) -> PyResult<Named> {
     let mut read = Vec::with_capacity(items.len().unwrap_or(0));
     for item in items.try_iter()? {
         let item = item?;
-        if let Ok(text) = item.cast::<PyString>() {
-            let number = read.len() + 1;
-            read.push((number.to_string(), text.to_cow()?.into_owned()));
+        let number = read.len() + 1;
+        if item.is_instance_of::<PyString>() {
+            read.push((number.to_string(), text(&item, &format!("query {number}"))?));
             continue;
         }
-        let (qid, text) = (item.cast::<PyTuple>())
-            .ok()
-            .and_then(|pair| pair.extract::<(Bound<'_, PyAny>, String)>().ok())
+        let pair = (item.cast::<PyTuple>()).ok();
+        let (qid, words) = pair
+            .and_then(|pair| pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().ok())
             .ok_or_else(|| {
-                wrong(format!("query {}: expected a text or a pair (qid, text)", read.len() + 1))
+                wrong(format!("query {number}: expected a text or a pair (qid, text)"))
             })?;
-        read.push((qid.str()?.to_cow()?.into_owned(), text));
+        let qid = label(&qid, &format!("query {number}: its name"))?;
+        let words = text(&words, &format!("query {qid}: its text"))?;
+        read.push((qid, words));
     }
     Ok(read)
 }

@@ -4,7 +4,9 @@ use crate::error::wrong;
 use millrace::IdfKind;
 use millrace::inside::rebuild::size;
 use millrace::{Algorithm, Mode, Wanted};
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyString};
 use std::num::NonZeroUsize;
 
 /// Bytes, or a text such as `4G`.
@@ -20,6 +22,74 @@ impl Size {
             Self::Bytes(bytes) => Ok(bytes),
             Self::Text(text) => size(&text).map_err(wrong),
         }
+    }
+}
+
+/// A number that counts something. Python's own error for a negative one is no `ValueError`.
+pub(crate) fn whole<'py, T: FromPyObjectOwned<'py, Error = PyErr>>(
+    value: &Bound<'py, PyAny>,
+) -> PyResult<T> {
+    value.extract::<T>().map_err(|error| {
+        match error.is_instance_of::<PyOverflowError>(value.py()) {
+            true => wrong(format!("expected a whole number of 0 or more, found {value}")),
+            false => error,
+        }
+    })
+}
+
+/// As [`whole`].
+pub(crate) fn whole_or_none<'py, T: FromPyObjectOwned<'py, Error = PyErr>>(
+    value: &Bound<'py, PyAny>,
+) -> PyResult<Option<T>> {
+    if value.is_none() { Ok(None) } else { whole(value).map(Some) }
+}
+
+/// The parameters of RM3.
+pub(crate) fn rm3(value: &Bound<'_, PyAny>) -> PyResult<Option<(usize, usize, f64)>> {
+    whole_or_none(value)
+}
+
+/// A text; `what` says whose it is.
+pub(crate) fn text(value: &Bound<'_, PyAny>, what: &str) -> PyResult<String> {
+    let text = value
+        .cast::<PyString>()
+        .map_err(|_| PyTypeError::new_err(format!("{what} is a text, not {}", shown(value))))?;
+    // Half of a surrogate pair is a text for Python, and for nobody else.
+    let text = text.to_cow().map_err(|error| {
+        wrong(format!("{what} is no Unicode text: {}", error.value(value.py())))
+    })?;
+    Ok(text.into_owned())
+}
+
+/// A name: a text, or what can be written as one; not what stands for nothing.
+pub(crate) fn label(value: &Bound<'_, PyAny>, what: &str) -> PyResult<String> {
+    let is_nan = value.cast::<PyFloat>().is_ok_and(|value| value.value().is_nan());
+    if value.is_none() || is_nan {
+        return Err(PyTypeError::new_err(format!("{what} is {}", shown(value))));
+    }
+    text(value.str()?.as_any(), what)
+}
+
+/// A name of a document: a text or a whole number.
+pub(crate) fn name(value: &Bound<'_, PyAny>, what: &str) -> PyResult<String> {
+    if value.is_instance_of::<PyString>() {
+        return text(value, what);
+    }
+    let wrong = || {
+        let found = shown(value);
+        PyTypeError::new_err(format!("{what} is a text or a whole number, not {found}"))
+    };
+    if value.is_instance_of::<PyBool>() {
+        return Err(wrong());
+    }
+    Ok(value.extract::<i128>().map_err(|_| wrong())?.to_string())
+}
+
+/// What a value is, for an error.
+fn shown(value: &Bound<'_, PyAny>) -> String {
+    match value.is_none() || value.is_instance_of::<PyFloat>() {
+        true => value.to_string(),
+        false => value.get_type().to_string(),
     }
 }
 
@@ -54,6 +124,14 @@ pub(crate) fn idf(name: &str) -> PyResult<IdfKind> {
         "lucene" => Ok(IdfKind::Lucene),
         "robertson" => Ok(IdfKind::Robertson),
         _ => Err(wrong(format!("idf is lucene or robertson, not {name}"))),
+    }
+}
+
+/// What [`idf`] reads.
+pub(crate) fn idf_name(idf: IdfKind) -> &'static str {
+    match idf {
+        IdfKind::Lucene => "lucene",
+        IdfKind::Robertson => "robertson",
     }
 }
 

@@ -71,7 +71,7 @@ def test_settings(tmp_path):
         ({"documents": [("a", "b")], "codec": "zip"}, "codec is one of bp128"),
         ({"documents": [("a", "b")], "block_size": 3}, "3"),
         ({"documents": [("a", "b")], "stemmer": "klingon"}, "klingon"),
-        ({"documents": [("a", "b")], "tokenizer": "chars"}, "words or cjk-bigram"),
+        ({"documents": [("a", "b")], "tokenizer": "chars"}, "words, cjk-bigram or whitespace"),
         ({"documents": [("a", "b")], "order": "random"}, "input, url, name, length"),
         ({"documents": [("a", "b")], "workers": 0}, "workers"),
         ({"documents": [("a", "b")], "format": "docx"}, "docx"),
@@ -106,7 +106,7 @@ def test_what_the_iterable_raises_is_raised(tmp_path, index):
 
 
 def test_errors_have_the_message_of_the_library(tmp_path):
-    with pytest.raises(millrace.MillraceError, match="nowhere.jsonl"):
+    with pytest.raises(FileNotFoundError, match="nowhere.jsonl"):
         millrace.build(tmp_path / "index", files=[tmp_path / "nowhere.jsonl"])
     with pytest.raises(millrace.MillraceError, match="input is empty"):
         millrace.build(tmp_path / "index", [])

@@ -32,6 +32,11 @@ def test_no_queries_and_no_hits(index_path):
     for frame in [empty, pandas.DataFrame({"qid": ["1"], "query": ["nowhere"]})]:
         found = retriever.transform(frame)
         assert len(found) == 0 and set(found.columns) == {"qid", "query", "docno", "docid", "score", "rank"}
+    for name, nothing in [("qid", None), ("query", None), ("query", float("nan"))]:
+        frame = pandas.DataFrame({"qid": ["1", "2"], "query": ["w1x", "w2x"]}, dtype=object)
+        frame.loc[1, name] = nothing
+        with pytest.raises(ValueError, match=f"row 1 of the queries has no {name}"):
+            retriever.transform(frame)
     with pytest.raises(ValueError, match="no column qid"):
         retriever.transform(pandas.DataFrame({"query": ["a"]}))
 

@@ -139,7 +139,11 @@ pub(super) fn dataflow_of(
     let in_flow = under_way - pinned - others;
     // The device has something to do, and the next batch is gathered.
     let batch_bytes = (under_way / 7).max(budget.piece_bytes()).min(options.pipeline.texts_at_once);
-    let takes_lines = indexing == Indexing::Texts && which.wanted.is_none() && which.scan.is_none();
+    // Lines go to the device as they are.
+    let takes_lines = indexing == Indexing::Texts
+        && which.wanted.is_none()
+        && which.scan.is_none()
+        && !options.analysis.prepares();
     let as_lines = takes_lines.then(Arc::<AsLines>::default);
     #[cfg(feature = "gpu")]
     let start_inverter: StartInverter = {
@@ -151,7 +155,7 @@ pub(super) fn dataflow_of(
         let max_document = options.max_document;
         let buffers = texts.clone();
         let folder = directory.clone();
-        let fields = plan.fields.clone();
+        let readings = plan.inputs.readings().to_vec();
         let fails = as_lines.clone();
         Box::new(move |wake| {
             let machine = machine.clone();
@@ -161,13 +165,14 @@ pub(super) fn dataflow_of(
             let threads = workers;
             // Other memory than that which is pinned: nobody waits for it.
             let texts = TextBuffers::new(batch_bytes);
-            let fields = fields.clone();
+            let readings = readings.clone();
             let as_lines = fails.clone();
             let parse: ParseLines = Arc::new(move |text, lines| {
                 if let Some(as_lines) = &as_lines {
                     as_lines.has_failed();
                 }
-                parse_lines(text, lines, max_document, &fields, &texts)
+                let fields = &readings[usize::from(lines.reading)].fields;
+                parse_lines(text, lines, max_document, fields, &texts)
             });
             let how =
                 InvertSettings { analysis, threads, run_limit, encodes, buffers, folder, parse };
@@ -322,6 +327,17 @@ fn finish(
         duplicate_names: duplicates.count,
         skipped: documents.skipped,
     };
+    for remark in build.plan.remarks_on_fields() {
+        options.note(&Note::Fields(remark));
+    }
+    let (count, first) = build.plan.documents_not_utf8();
+    if count > 0 {
+        options.note(&Note::NotUtf8 { count, first });
+    }
+    if whole && duplicates.count * 100 > statistics.documents {
+        let fields = build.plan.could_be_names();
+        options.note(&Note::NamesRepeat { count: duplicates.count, fields });
+    }
     let skipped: u64 = statistics.skipped.values().sum();
     let first_skipped = documents.first_skipped;
     for message in &first_skipped {
@@ -357,7 +373,6 @@ fn settings(options: &BuildOptions) -> manifest::Settings {
         memory_bytes: options.memory,
         max_document_bytes: options.max_document,
         format,
-        text_fields: options.fields.texts.clone(),
         ..manifest::Settings::of(&options.analysis, options.form)
     }
 }
@@ -376,12 +391,19 @@ pub(super) fn accept_duplicates(
 
 pub(super) fn describe(build: &Build, read: &InputRead) -> manifest::InputEntry {
     let &InputRead { input, bytes, hash, compression } = read;
+    let reading = build.plan.inputs.reading(input as usize);
+    let fields = &reading.fields;
     manifest::InputEntry {
         path: absolute(&build.plan.path(input)),
         bytes,
         hash: format!("{}:{hash:016x}", input_hash::NAME),
         format: build.plan.inputs.format(input as usize).to_string(),
         compression: compression.to_string(),
+        encoding: lock(&build.plan.encodings).get(&input).map(|found| found.name().to_string()),
+        asked_encoding: reading.encoding.map(|asked| asked.name().to_string()),
+        id_fields: fields.names.clone(),
+        text_fields: fields.texts.clone(),
+        taken_fields: build.plan.taken_fields(input),
     }
 }
 

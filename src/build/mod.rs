@@ -29,17 +29,11 @@
 
 #![warn(missing_docs)]
 
-#[cfg(feature = "gpu")]
 pub(crate) mod devices;
-#[cfg(not(feature = "gpu"))]
-#[path = "no_devices.rs"]
-mod devices;
 pub(crate) mod error;
 mod generation;
 pub(crate) mod guards;
 pub(crate) mod indexer;
-#[cfg(feature = "gpu")]
-mod lost;
 pub(crate) mod memory;
 mod names;
 pub(crate) mod note;

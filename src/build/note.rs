@@ -44,8 +44,20 @@ pub enum Note {
     UnreadableInAll(u64),
     /// More records were skipped than were named.
     SkippedInAll(u64),
+    /// Documents have bytes that are no UTF-8, the first ones at these places.
+    NotUtf8 { count: u64, first: Vec<String> },
+    /// Fields that could be text or names, and were not taken.
+    Fields(String),
+    /// More than one of a hundred documents has the name of an earlier one.
+    NamesRepeat {
+        count: u64,
+        /// Fields that could be names.
+        fields: Vec<String>,
+    },
     /// Where the PageRanks of documents come from, or that they have none.
     Ranks(String),
+    /// Why a rebuild does not extend the index that there is.
+    Anew(&'static str),
 }
 
 impl fmt::Display for Note {
@@ -90,7 +102,22 @@ impl fmt::Display for Note {
                 write!(f, "{}: this is an index and no input", path.display())
             }
             Self::UnreadableInAll(n) => write!(f, "{n} files and links cannot be read in all"),
-            Self::Ranks(remark) => f.write_str(remark),
+            Self::Ranks(remark) | Self::Fields(remark) => f.write_str(remark),
+            Self::Anew(reason) => write!(f, "the index is built anew: {reason}"),
+            Self::NotUtf8 { count, first } => {
+                let first = first.join(", ");
+                write!(
+                    f,
+                    "{count} documents have bytes that are not UTF-8, the first at {first}; if they are in another encoding, it has to be named"
+                )
+            }
+            Self::NamesRepeat { count, fields } => {
+                write!(f, "{count} documents have the name of an earlier one")?;
+                match fields.is_empty() {
+                    true => Ok(()),
+                    false => write!(f, "; these fields could be names: {}", fields.join(", ")),
+                }
+            }
             Self::SkippedInAll(n) => write!(f, "{n} records were skipped in all"),
         }
     }

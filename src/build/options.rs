@@ -19,10 +19,12 @@ use crate::input::formats::fields::Fields;
 use crate::input::memory::{GivenDocuments, OwnedDocument};
 use crate::input::sample::SAMPLE_BYTES;
 use crate::input::splits::InputPlan;
+use crate::input::streams::encoded::TextEncoding;
 use crate::order::MAX_DOCUMENT_BYTES;
 use crate::schedule::placement::Rates;
 use crate::settings::Gpus;
 use crate::text::analysis::Analysis;
+use crate::text::tokenizer::Tokenizer;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -147,6 +149,8 @@ pub struct BuildOptions {
     pub format: Option<Format>,
     /// Which fields of JSON and columns of CSV in files are names and text.
     pub fields: Fields,
+    /// The encoding of texts that do not tell another.
+    pub encoding: Option<TextEncoding>,
     /// How text becomes terms; English by default.
     pub analysis: Analysis,
     /// How postings are coded.
@@ -199,6 +203,7 @@ impl BuildOptions {
             input,
             format: None,
             fields: Fields::default(),
+            encoding: None,
             analysis: Analysis::default(),
             form: Form::default(),
             indexer: Indexer::default(),
@@ -257,6 +262,7 @@ impl BuildOptions {
         // Only files can be read again if the device is lost, and other lists than these are
         // encoded by the host.
         let is_fit = matches!(self.input, Input::Paths(_))
+            && self.analysis.tokenizer != Tokenizer::Whitespace
             && self.form == Form::BP128
             && self.max_document <= MOST_DEVICE_DOCUMENT;
         let is_plain = self.peers.is_none() && cpu_indexers.or(*gpu_indexers).is_none();

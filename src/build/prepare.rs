@@ -10,11 +10,13 @@ use crate::dataflow::build::context::InputRead;
 use crate::dataflow::together::SharedSetting;
 use crate::input::Format;
 use crate::input::folder::FolderWalk;
+use crate::input::list::InputReading;
 use crate::input::sample::Sample;
 use crate::input::splits::InputPlan;
 use crate::order::Budget;
 use crate::schedule::roles::Roles;
 use crate::settings::SettingError;
+use crate::text::tokenizer::Tokenizer;
 use std::time::Instant;
 
 pub(super) struct Ready {
@@ -39,6 +41,11 @@ impl Ready {
         let began = Instant::now();
         let resident = memory::resident();
         let memory = options.memory;
+        if options.indexer == Indexer::Gpu && options.analysis.tokenizer == Tokenizer::Whitespace {
+            let reason = "the tokenizer whitespace works on the CPU".to_string();
+            options.note(&Note::NoGpu { reasons: vec![reason] });
+            options.indexer = Indexer::Fast;
+        }
         let workers = options.workers;
         Budget::new(memory, workers)?;
         if options.max_document >= 4 << 30 {
@@ -59,9 +66,9 @@ impl Ready {
         let plan = match &mut options.input {
             Input::Paths(paths) => {
                 let walk = FolderWalk { index: Some(options.index.clone()) };
-                let mut plan = InputPlan::walked(paths, options.format, &walk)?;
-                plan.fields = options.fields.clone();
-                plan
+                let reading =
+                    InputReading { fields: options.fields.clone(), encoding: options.encoding };
+                InputPlan::walked(paths, (options.format, reading), &walk)?
             }
             Input::Documents(documents) => InputPlan::of_documents(std::mem::take(documents))?,
             Input::Plan(plan) => plan.only(|_| true),

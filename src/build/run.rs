@@ -1,12 +1,9 @@
 //! Runs a build, from its options to what is published.
 
-#[cfg(not(feature = "gpu"))]
 use super::devices::on_cpu;
 use super::error::BuildError;
 use super::generation::{Built, Which, build_generation};
 use super::guards::documents_of;
-#[cfg(feature = "gpu")]
-use super::lost::on_cpu;
 use super::options::{BuildOptions, OnProgress};
 use super::prepare::Ready;
 use super::report::BuildReport;

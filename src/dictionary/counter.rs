@@ -144,7 +144,12 @@ impl<C: TokenCounting> Counter<C> {
     pub(super) fn document(&mut self, text: &[u8]) -> u32 {
         self.found.now.document += 1;
         self.found.tokens = 0;
-        self.scanner.scan(text, &mut self.found);
+        let text = self.found.memo.analysis().lowered(text);
+        match self.found.tokenizer {
+            // It is not cut where others are, and has no keys.
+            Tokenizer::Whitespace => self.found.mixed(&text),
+            _ => self.scanner.scan(&text, &mut self.found),
+        }
         self.found.counting.end_document(self.found.memo.terms_mut(), self.found.now);
         self.lengths.push(code_below(self.found.tokens));
         self.found.tokens

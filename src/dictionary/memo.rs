@@ -205,6 +205,10 @@ impl<S: Copy + Default> Memo<S> {
         count_form(&mut self.forms, hash, bytes, term);
     }
 
+    pub(super) fn analysis(&self) -> &Analysis {
+        &self.analysis
+    }
+
     /// Whether no term is known.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {

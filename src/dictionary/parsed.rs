@@ -16,6 +16,11 @@ pub trait Regroup {
     /// A device counts lengths and hashes of documents later: those of this trait have no meaning.
     const COUNTED_LATER: bool = false;
 
+    /// Whether a device has the texts as they were read, and so their hashes.
+    fn hashes_later(&self) -> bool {
+        Self::COUNTED_LATER
+    }
+
     /// Takes a page of HTML of an input; its document comes next, if it is one.
     #[inline]
     fn page(&mut self, _input: u32, _page: &Page<'_>) {}

@@ -42,7 +42,8 @@ impl Comparison {
         );
         let differences: Vec<f64> = values.iter().zip(others).map(|(a, b)| a - b).collect();
         Self {
-            difference: differences.iter().sum::<f64>() / differences.len() as f64,
+            // Without the sign of a negative zero.
+            difference: differences.iter().sum::<f64>() / differences.len() as f64 + 0.0,
             better: differences.iter().filter(|&&d| d > 0.0).count(),
             worse: differences.iter().filter(|&&d| d < 0.0).count(),
             t_test_p: t_test(&differences),

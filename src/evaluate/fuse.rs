@@ -17,7 +17,8 @@ pub enum Method {
     },
     /// Its score, scaled by run and query to the range from 0 to 1; 1 if all are equal (Fox and
     /// Shaw, *Combination of Multiple Searches*, TREC-2, 1994; the range after Lee, *Analyses of
-    /// Multiple Evidence Combination*, SIGIR 1997).
+    /// Multiple Evidence Combination*, SIGIR 1997). An infinite score counts as one that is as far
+    /// beyond the finite ones as these are apart.
     CombSum,
 }
 
@@ -53,14 +54,15 @@ pub fn fuse(
                 sums.len() - 1
             });
             let ranking = run.best_first(&qid)?;
+            let finite = without_infinities(&ranking);
             let (most, least) = match (ranking.first(), ranking.last()) {
-                (Some(first), Some(last)) => (f64::from(first.1), f64::from(last.1)),
+                (Some(first), Some(last)) => (finite(first.1), finite(last.1)),
                 _ => continue,
             };
             for (rank, &(name, score)) in ranking.iter().enumerate() {
                 let gets = match method {
                     Method::Rrf { k } => 1.0 / (k + (rank + 1) as f64),
-                    Method::CombSum if most > least => (f64::from(score) - least) / (most - least),
+                    Method::CombSum if most > least => (finite(score) - least) / (most - least),
                     Method::CombSum => 1.0,
                 };
                 *sums[place].1.entry(name.to_vec()).or_default() += gets;
@@ -74,6 +76,15 @@ pub fn fuse(
         (qid, ranking)
     };
     Ok(sums.into_iter().map(best).collect())
+}
+
+/// Puts infinite scores one range of the finite ones beyond these, so that all can be scaled.
+fn without_infinities(ranking: &[(&[u8], f32)]) -> impl Fn(f32) -> f64 + use<> {
+    let finite = ranking.iter().map(|&(_, score)| f64::from(score)).filter(|s| s.is_finite());
+    let least = finite.clone().reduce(f64::min).unwrap_or(0.0);
+    let most = finite.reduce(f64::max).unwrap_or(0.0);
+    let beyond = if most > least { most - least } else { 1.0 };
+    move |score| f64::from(score).clamp(least - beyond, most + beyond)
 }
 
 #[cfg(test)]
@@ -107,6 +118,28 @@ mod tests {
         let expected = [("a", 1.0), ("d", 1.0), ("b", 0.5), ("c", 0.0)];
         assert_eq!(found[0].1, expected.map(|(name, sum)| (name.to_string(), sum)));
         assert_eq!(found[1].1, [("x".to_string(), 1.0)]);
+    }
+
+    /// Every order of the run is kept, and nothing is NaN or infinite.
+    #[test]
+    fn infinite_scores_are_the_ends_of_the_range() {
+        for (scores, expected) in [
+            (["inf", "3", "1"], [1.0, 0.5, 0.0]),
+            (["3", "1", "-inf"], [1.0, 0.5, 0.0]),
+            (["inf", "3", "-inf"], [1.0, 0.5, 0.0]),
+            (["inf", "inf", "3"], [1.0, 1.0, 0.0]),
+            (["inf", "inf", "-inf"], [1.0, 1.0, 0.0]),
+            (["inf", "inf", "inf"], [1.0, 1.0, 1.0]),
+            (["-inf", "-inf", "-inf"], [1.0, 1.0, 1.0]),
+            (["3.4e38", "0", "-3.4e38"], [1.0, 0.5, 0.0]),
+        ] {
+            let lines = ["a", "b", "c"].iter().zip(scores);
+            let text: String =
+                lines.map(|(name, score)| format!("q Q0 {name} 1 {score} t\n")).collect();
+            let sums: Vec<f64> =
+                fused(&[&text], Method::CombSum, 9)[0].1.iter().map(|(_, sum)| *sum).collect();
+            assert_eq!(sums, expected, "{scores:?}");
+        }
     }
 
     #[test]

@@ -18,7 +18,7 @@ pub(crate) mod written;
 
 pub(crate) use error::EvaluateError;
 
-use crate::shown::number_of;
+use crate::shown::{number_of, visible};
 use compare::Comparison;
 use measure::Measure;
 use qrels::Qrels;
@@ -63,6 +63,9 @@ pub struct Evaluation {
     pub without_hits: usize,
     /// Queries of the run that have no judgements, which count for nothing.
     pub not_judged: usize,
+    /// A warning if not one of the run's documents is judged for its query, so that all values
+    /// are 0.
+    pub strangers: Option<String>,
 }
 
 impl Evaluation {
@@ -75,9 +78,11 @@ impl Evaluation {
     ) -> Result<Self, EvaluateError> {
         let mut per_query = Vec::with_capacity(qrels.len());
         let mut without_hits = 0;
+        let mut any_judged = false;
         for (qid, judged) in qrels.iter() {
             let ranked = run.ranking(qid, judged)?;
             without_hits += usize::from(ranked.levels.is_empty());
+            any_judged |= ranked.levels.iter().any(Option::is_some);
             let values = measures.iter().map(|measure| measure.of(&ranked, judged)).collect();
             per_query.push((qid.to_string(), values));
         }
@@ -92,9 +97,10 @@ impl Evaluation {
             sum / per_query.len() as f64
         };
         let means = (0..measures.len()).map(mean).collect();
+        let strangers = if any_judged { None } else { strangers(run, qrels)? };
         let run = run.name().to_string();
         let measures = measures.to_vec();
-        Ok(Self { run, measures, per_query, means, without_hits, not_judged })
+        Ok(Self { run, measures, per_query, means, without_hits, not_judged, strangers })
     }
 
     /// The values of a measure, query by query.
@@ -102,7 +108,8 @@ impl Evaluation {
         self.per_query.iter().map(|(_, values)| values[measure]).collect()
     }
 
-    /// Remarks on judged queries without a document and queries without judgements.
+    /// Remarks on judged queries without a document, queries without judgements and documents
+    /// without any.
     pub fn remarks(&self) -> Vec<String> {
         let Self { run, without_hits, not_judged, .. } = self;
         let judged = self.per_query.len();
@@ -121,6 +128,7 @@ impl Evaluation {
             let queries = number_of(*not_judged as u64, "query", "queries");
             remarks.push(format!("{run}: {queries} {verbs} not count"));
         }
+        remarks.extend(self.strangers.clone());
         remarks
     }
 
@@ -155,6 +163,23 @@ impl Evaluation {
         let measures = 0..self.measures.len();
         measures.map(|at| Comparison::new(&self.column(at), &other.column(at))).collect()
     }
+}
+
+/// A warning with a document of the run and a judged one, for the first query that has both.
+fn strangers(run: &mut Rankings, qrels: &Qrels) -> Result<Option<String>, EvaluateError> {
+    let file = run.name().to_string();
+    for (qid, judged) in qrels.iter() {
+        if let (Some((found, _)), Some(other)) = (run.best_first(qid)?.first(), judged.first()) {
+            return Ok(Some(format!(
+                "{file}: none of the documents of this run is judged for its query. For query \
+                 {qid} the run has `{}` and {} has `{}`; are the names the same?",
+                visible(&String::from_utf8_lossy(found)),
+                qrels.name(),
+                visible(&String::from_utf8_lossy(other)),
+            )));
+        }
+    }
+    Ok(None)
 }
 
 struct Against<'a>(&'a [Measure], &'a [Comparison]);

@@ -1,7 +1,8 @@
 //! Relevance judgements.
 //!
 //! Two forms are read, compressed or not: TREC's `qid iteration document relevance`, separated by
-//! white space, and BEIR's TSV with the head `query-id corpus-id score`.
+//! white space, and BEIR's TSV with the head `query-id corpus-id score`. A line that begins with
+//! `#` and is no judgement is a comment.
 
 #![warn(missing_docs)]
 
@@ -35,6 +36,11 @@ impl Judged {
         self.by_document.get(document).copied()
     }
 
+    /// The judged document whose name is the least.
+    pub(crate) fn first(&self) -> Option<&[u8]> {
+        self.by_document.keys().map(|name| &**name).min()
+    }
+
     pub(crate) fn levels(&self) -> &[i32] {
         &self.levels
     }
@@ -62,6 +68,9 @@ impl Qrels {
         let mut qrels = Self { name: name.to_string(), queries, places };
         let mut form = None;
         each_line(name, stream, |line, number| {
+            if line.starts_with(b"#") && fields(line, form.unwrap_or(false)).is_none() {
+                return Ok(());
+            }
             let beir = *form.get_or_insert_with(|| is_beir_head(line));
             if beir && is_beir_head(line) {
                 return Ok(());
@@ -211,6 +220,7 @@ mod tests {
         };
         bad("q 0 a 1\nq 0 b\n", "file: line 2: expected `qid iteration document relevance`");
         bad("q 0 a 1.5\n", "line 1");
+        bad("# made by hand\n#\nq 0 a\n", "line 3");
         bad("q 0 a 1 x\n", "line 1");
         bad("query-id\tcorpus-id\tscore\nq\ta\n", "line 2: expected `query-id TAB");
         bad("q 0 a 1\nq 0 a 2\n", "line 2: query q has document a judged before as 1, now as 2");

@@ -3,7 +3,8 @@
 //! Four forms are read, compressed or not, and told apart by the first line: TREC's `qid Q0
 //! document rank score tag`; those of `query --format jsonl` and `--format tsv`; and MS MARCO's
 //! `qid document rank`, where the score is the negated rank. A score is an `f32`, as in trec_eval,
-//! so that scores that differ less are equal.
+//! so that scores that differ less are equal. The tag of a TREC run may have several words, and
+//! lines that begin with `#` are comments, unless they read as a line whose query has such a name.
 
 #![warn(missing_docs)]
 
@@ -16,6 +17,9 @@ use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
+
+/// The number of fields of a run that are read; what is behind them is the tag.
+const READ_FIELDS: usize = 5;
 
 /// The rankings of all queries. Names lie in one array to take little more memory than the text.
 #[derive(Clone, Debug)]
@@ -99,6 +103,16 @@ struct ReadHit {
     score: f32,
 }
 
+/// `# text`, and `#text` unless it can be a query's name: before `Q0` or a tab.
+fn is_comment(line: &[u8]) -> bool {
+    let mut words = words(line);
+    let Some(first) = words.next().filter(|word| word.starts_with(b"#")) else { return false };
+    let bare = first.iter().all(|&byte| byte == b'#');
+    let named =
+        !line.contains(&b' ') || words.next().is_some_and(|w| w.eq_ignore_ascii_case(b"q0"));
+    bare || !named
+}
+
 fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
 }
@@ -127,13 +141,24 @@ impl Rankings {
         let mut run = Self::new(name);
         let mut form = None;
         each_line(name, stream, |line, number| {
-            let form = *form.get_or_insert_with(|| RunForm::of(line));
-            run.take(line, form).ok_or_else(|| EvaluateError::Line {
-                path: name.to_string(),
-                line: number,
-                expected: form.expected(),
-                found: head(line),
-            })
+            if is_comment(line) {
+                return Ok(());
+            }
+            let read_as = form.unwrap_or_else(|| RunForm::of(line));
+            match run.take(line, read_as) {
+                Some(()) => form = Some(read_as),
+                // A head of columns.
+                None if line.starts_with(b"#") => {}
+                None => {
+                    return Err(EvaluateError::Line {
+                        path: name.to_string(),
+                        line: number,
+                        expected: read_as.expected(),
+                        found: head(line),
+                    });
+                }
+            }
+            Ok(())
         })?;
         if run.queries.is_empty() {
             return Err(EvaluateError::Empty { path: run.name });
@@ -152,15 +177,20 @@ impl Rankings {
             }
             return Some(());
         }
-        let mut fields = [&b""[..]; 6];
+        let mut fields = [&b""[..]; READ_FIELDS];
         let mut count = 0;
         for word in words(line) {
-            *fields.get_mut(count)? = word;
+            if let Some(field) = fields.get_mut(count) {
+                *field = word;
+            }
             count += 1;
         }
         let number = |field| std::str::from_utf8(field).ok()?.parse::<f32>().ok();
+        // A name with a space in it must not pass for a tag of several words.
+        let has_rank = || number(fields[3]).is_some();
         let (document, score) = match (form, count) {
             (RunForm::Trec, 6) => (fields[2], number(fields[4])?),
+            (RunForm::Trec, 7..) if has_rank() => (fields[2], number(fields[4])?),
             (RunForm::Tsv, 5) => (fields[2], number(fields[4])?),
             (RunForm::MsMarco, 3) => (fields[1], -number(fields[2])?),
             _ => return None,
@@ -175,6 +205,8 @@ impl Rankings {
     /// Adds a document to the ranking of a query.
     pub fn add(&mut self, qid: &str, document: &[u8], score: f32) {
         // A name is part of a line, which is shorter than 4 GiB.
+        // A negative zero is a zero, and ties with it.
+        let score = score + 0.0;
         let document = one_word(document);
         let found = RunHit { start: self.names.len(), bytes: document.len() as u32, score };
         self.names.extend_from_slice(&document);
@@ -270,6 +302,26 @@ mod tests {
     }
 
     #[test]
+    fn comments_and_tags_of_several_words_are_read() {
+        for text in [
+            "# run 5 of 10 3 times\n#made here\nq Q0 b 1 3 my own tag\nq Q0 x 2 2 t # seen\n\
+             # 1 2 3\nq Q0 a 3 1 t\n",
+            "#qid\tdocument\trank\nq\tb\t1\nq\tx\t2\n## q c 3\nq\ta\t3\n",
+            "#qid\trank\tdocument\tdocid\tscore\nq\t1\tb\t7\t3.5\nq\t2\tx\t8\t3\nq\t3\ta\t9\t-2\n",
+        ] {
+            assert_eq!(ranking(text), Ok(vec![Some(2), None, Some(1)]), "{text}");
+        }
+        let run = Rankings::read("run", &b"#q Q0 a 1 1 t\n#p Q0 a 1 1 t u\n"[..]).unwrap();
+        assert_eq!(run.queries().collect::<Vec<_>>(), ["#q", "#p"]);
+    }
+
+    #[test]
+    fn a_negative_zero_ties_with_a_zero() {
+        let text = "q Q0 x 1 1 t\nq Q0 a 1 0 t\nq Q0 b 2 -0 t\n";
+        assert_eq!(ranking(text), Ok(vec![None, Some(2), Some(1)]));
+    }
+
+    #[test]
     fn ranks_do_not_count_and_ties_go_to_the_greater_name() {
         let text = "q Q0 a 1 1 t\nq Q0 b 2 1 t\nq Q0 c 3 1.00000001 t\nq Q0 x 4 2 t\n";
         assert_eq!(ranking(text), Ok(vec![None, Some(3), Some(2), Some(1)]));
@@ -283,7 +335,9 @@ mod tests {
         };
         bad("q Q0 a 1 1 t\nq Q0 b 1 x t\n", "run: line 2: expected `qid Q0 document");
         bad("q Q0 a 1 NaN t\n", "line 1");
-        bad("q Q0 a 1 1 t t\n", "line 1");
+        bad("q Q0 a a 1 1 t\n", "line 1");
+        bad("#q Q0 a 1 1 t\n# Q0\nq Q0 a\n", "line 3");
+        bad("# only\n#comments\n", "no line");
         bad("just text\n", "expected `qid Q0 document rank score tag`");
         bad("{\"qid\":\"q\"}\n", "expected an object");
         bad("q Q0 a 1 1 t\nq Q0 a 2 0.5 t\n", "query q has document a more than once");

@@ -2,6 +2,7 @@
 
 use super::Evaluation;
 use super::compare::Comparison;
+use crate::shown::{decimals, probability, signed_decimals};
 
 /// Cells padded to the width of their columns: the first to the left, all others to the right.
 fn table(rows: &[Vec<String>]) -> String {
@@ -33,7 +34,7 @@ pub fn means(all: &[Evaluation]) -> String {
     rows[0].extend(all.iter().map(|run| run.run.clone()));
     for (at, measure) in all[0].measures.iter().enumerate() {
         let mut row = vec![measure.to_string()];
-        row.extend(all.iter().map(|run| format!("{:.4}", run.means[at])));
+        row.extend(all.iter().map(|run| decimals(run.means[at])));
         rows.push(row);
     }
     let mut row = vec!["queries".to_string()];
@@ -52,7 +53,7 @@ pub fn queries(all: &[Evaluation]) -> String {
     for run in all {
         for (qid, values) in &run.per_query {
             let mut row = vec![run.run.clone(), qid.clone()];
-            row.extend(values.iter().map(|value| format!("{value:.4}")));
+            row.extend(values.iter().map(|&value| decimals(value)));
             rows.push(row);
         }
     }
@@ -70,11 +71,11 @@ pub fn differences(all: &[Evaluation], against: &[Option<Vec<Comparison>>]) -> S
         for (measure, row) in run.measures.iter().zip(against) {
             rows.push(vec![
                 measure.to_string(),
-                format!("{:+.4}", row.difference),
+                signed_decimals(row.difference),
                 row.better.to_string(),
                 row.worse.to_string(),
-                row.t_test_p.map_or("-".to_string(), |p| format!("{p:.4}")),
-                format!("{:.4}", row.randomisation_p),
+                row.t_test_p.map_or("-".to_string(), probability),
+                probability(row.randomisation_p),
             ]);
         }
         text += &table(&rows);

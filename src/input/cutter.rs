@@ -77,6 +77,10 @@ impl Cutter {
         Self { texts, ..self }
     }
 
+    pub(crate) fn format(&self) -> Format {
+        self.format
+    }
+
     fn room(piece_bytes: usize) -> usize {
         piece_bytes + STEP_BYTES
     }

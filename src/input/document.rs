@@ -101,8 +101,6 @@ pub enum Skip {
     NotAString { field: &'static str },
     #[error("no tab between name and text")]
     NoTab,
-    #[error("UTF-16 text; convert it to UTF-8")]
-    Utf16,
     /// If its content can be told all the same, it may still be a document.
     #[error("broken WARC record: {0}")]
     BrokenWarc(WarcFault),
@@ -198,7 +196,6 @@ impl Skip {
             Skip::NotAnObject => "not a JSON object",
             Skip::NotAString { .. } => "text is not a string",
             Skip::NoTab => "no tab",
-            Skip::Utf16 => "UTF-16 text",
             Skip::BrokenWarc(_) => "broken WARC record",
             Skip::HttpStatus { .. } => "HTTP status",
             Skip::ContentType(_) => "content type",
@@ -224,6 +221,10 @@ pub(crate) fn is_broken_record(reason: &str) -> bool {
         "circle of links",
         "unreadable file",
         "unreadable folder",
+        "archive",
+        "bulk actions",
+        "UTF-16 text",
+        "lines without line feeds",
     ];
     !left_out.contains(&reason)
 }

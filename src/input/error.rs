@@ -32,6 +32,14 @@ pub enum InputError {
         /// A file and what is wrong with it.
         first: String,
     },
+    #[error(
+        "{path}: byte {offset}: this document has bytes that are not UTF-8; if it is in another encoding, that has to be named"
+    )]
+    NotUtf8 {
+        path: String,
+        /// Of the document, in the uncompressed input.
+        offset: u64,
+    },
     #[error("standard input (-) can be read only once")]
     StdinTwice,
 }

@@ -4,6 +4,7 @@
 use crate::index::format::LOCK;
 use crate::index::generations::folder::current;
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,7 +22,15 @@ pub struct Passed {
 const FIRST: usize = 5;
 
 impl Passed {
-    fn add(&mut self, path: &Path, reason: &'static str, error: &io::Error) {
+    pub(super) fn append(&mut self, other: Self) {
+        for (reason, count) in other.counts {
+            *self.counts.entry(reason).or_default() += count;
+        }
+        self.first.extend(other.first);
+        self.first.truncate(FIRST);
+    }
+
+    pub(super) fn add(&mut self, path: &Path, reason: &'static str, error: &dyn Display) {
         *self.counts.entry(reason).or_default() += 1;
         if self.first.len() < FIRST {
             self.first.push(format!("{}: {reason}: {error}", path.display()));
@@ -170,11 +179,11 @@ mod tests {
         fs::write(at("other/CURRENT"), "gen-000001\n").unwrap();
         fs::write(at("a.json"), "{}").unwrap();
         let walk = FolderWalk { index: Some(at("./idx")) };
-        let plan = InputPlan::walked(&[dir.path().into()], None, &walk).unwrap();
+        let plan = InputPlan::walked(&[dir.path().into()], Default::default(), &walk).unwrap();
         assert_eq!(names(&plan), ["a.json"]);
         assert_eq!(plan.passed.indexes, [at("idx"), at("other")]);
         for named in ["idx", "other", "idx/gen-000001", "idx/gen-000001/manifest.json"] {
-            let error = InputPlan::walked(&[at(named)], None, &walk).err().unwrap();
+            let error = InputPlan::walked(&[at(named)], Default::default(), &walk).err().unwrap();
             assert!(matches!(error, InputError::IsIndex { .. }), "{named}: {error}");
         }
         // Who writes somewhere else may read a folder of any kind.

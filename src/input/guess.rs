@@ -1,8 +1,10 @@
 //! Finds the formats of files from their names and first bytes.
 
 use super::error::{InputError, io_error};
+use super::foreign::ARCHIVES;
 use super::{COMPRESSED, Compression, Format, Unknown};
-use crate::input::streams::decoder::{Decoder, Output};
+use crate::input::streams::decoder::{DecodeError, Decoder, Output};
+use crate::input::streams::encoded::{TextDecoder, TextEncoding, Transcoder};
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
@@ -12,13 +14,19 @@ pub(super) const HEAD_BYTES: u64 = 64 << 10;
 /// As many of bzip2, which decodes nothing before it has a block of up to 900,000 bytes.
 const BZIP2_HEAD_BYTES: u64 = 1 << 20;
 
+/// As many of zstd with a dictionary before it.
+const DICTIONARY_HEAD_BYTES: u64 = 4 << 20;
+
 pub(super) fn read_head(mut stream: impl Read) -> io::Result<Vec<u8>> {
     // With room for all of it: one read a file, where a vector that grows takes twelve.
     let mut head = Vec::with_capacity(HEAD_BYTES as usize);
     stream.by_ref().take(HEAD_BYTES).read_to_end(&mut head)?;
-    if Compression::by_content(&head) == Compression::Bzip2 {
-        stream.take(BZIP2_HEAD_BYTES - HEAD_BYTES).read_to_end(&mut head)?;
-    }
+    let more = match head[..] {
+        [0x5d, 0x2a, 0x4d, 0x18, ..] => DICTIONARY_HEAD_BYTES,
+        _ if Compression::by_content(&head) == Compression::Bzip2 => BZIP2_HEAD_BYTES,
+        _ => return Ok(head),
+    };
+    stream.take(more - HEAD_BYTES).read_to_end(&mut head)?;
     Ok(head)
 }
 
@@ -26,20 +34,51 @@ pub(super) fn metadata(path: &Path) -> Result<Metadata, InputError> {
     path.metadata().map_err(|e| io_error(path.display().to_string(), e))
 }
 
-pub(super) fn format_of_content(path: &Path) -> Result<Format, InputError> {
+pub(super) fn format_of_content(
+    path: &Path,
+    asked: Option<TextEncoding>,
+) -> Result<Format, InputError> {
+    let text = text_of_file(path, asked)?;
+    known(Format::by_content(&text).and_then(|format| with_lines(format, &text)), path)
+}
+
+fn text_of_file(path: &Path, asked: Option<TextEncoding>) -> Result<Vec<u8>, InputError> {
     let shown = path.display().to_string();
     if !metadata(path)?.is_file() {
         return Err(InputError::NotAFile { path: shown });
     }
     let head = File::open(path).and_then(read_head).map_err(|e| io_error(&shown, e))?;
-    content_format(&shown, &head)
+    text_of(&head, asked).map_err(|e| io_error(shown, io::Error::new(ErrorKind::InvalidData, e)))
+}
+
+fn known<T>(found: Result<T, Unknown>, path: &Path) -> Result<T, InputError> {
+    found.map_err(|unknown| InputError::UnknownFormat { path: path.display().to_string(), unknown })
+}
+
+/// The format, unless it should have lines and has none, but carriage returns.
+fn with_lines(format: Format, text: &[u8]) -> Result<Format, Unknown> {
+    if memchr::memchr(b'\n', text).is_some() {
+        return Ok(format);
+    }
+    let first = memchr::memchr(b'\r', text).unwrap_or(text.len());
+    let behind = text[first..].trim_ascii();
+    let are_lines = match format {
+        Format::Jsonl => memchr::memmem::find(text, b"}\r{").is_some(),
+        Format::Tsv => behind.contains(&b'\t'),
+        Format::Csv | Format::Plaintext => !behind.is_empty(),
+        _ => false,
+    };
+    if are_lines { Err(Unknown::Returns) } else { Ok(format) }
 }
 
 /// Finds the format from a file's name, if that has a known ending. Where formats share an ending,
 /// the first bytes decide, if they leave no doubt: disks of TREC and many crawls are named as text,
 /// and JSON may be lines, an array, or objects over several lines.
-pub(super) fn format_of_name(path: &Path) -> Result<Option<Format>, InputError> {
-    use Format::{Json, Jsonl, Mediawiki, Text, Trec, Warc};
+pub(super) fn format_of_name(
+    path: &Path,
+    asked: Option<TextEncoding>,
+) -> Result<Option<Format>, InputError> {
+    use Format::{Csv, Json, Jsonl, Mediawiki, Plaintext, Text, Trec, Tsv, Warc};
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let bare = COMPRESSED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
     let named = Format::by_name(path);
@@ -49,10 +88,20 @@ pub(super) fn format_of_name(path: &Path) -> Result<Option<Format>, InputError> 
         return Err(InputError::UnknownFormat { path, unknown });
     }
     let xml = bare.ends_with(".xml");
-    if !xml && !matches!(named, Some(Text | Jsonl)) {
+    if !xml && !matches!(named, Some(Text | Jsonl | Csv | Tsv | Plaintext)) {
         return Ok(named);
     }
-    Ok(match (named, format_of_content(path)) {
+    let text = text_of_file(path, asked);
+    let found = text.and_then(|text| {
+        let found = known(Format::by_content(&text), path)?;
+        let lines = named.filter(|named| *named != Jsonl).unwrap_or(found);
+        known(with_lines(lines, &text), path)?;
+        Ok(found)
+    });
+    Ok(match (named, found) {
+        (_, Err(error @ InputError::UnknownFormat { unknown, .. })) if unknown.is_certain() => {
+            return Err(error);
+        }
         (Some(Jsonl), Ok(found @ (Json | Jsonl))) => Some(found),
         (Some(Text), Ok(found @ (Trec | Warc | Mediawiki))) => Some(found),
         (Some(Text), Err(error @ InputError::UnknownFormat { unknown: Unknown::Binary, .. })) => {
@@ -63,13 +112,60 @@ pub(super) fn format_of_name(path: &Path) -> Result<Option<Format>, InputError> 
     })
 }
 
+/// Whether a file's name is that of an archive.
+pub(super) fn is_named_as_archive(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let bare = COMPRESSED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+    ARCHIVES.iter().any(|ending| bare.ends_with(ending))
+}
+
+/// Checks that a file, whose format was given, is not known well to be something else. Of bzip2 and
+/// pipes nothing is read before.
+pub(super) fn check_given(path: &Path, asked: Option<TextEncoding>) -> Result<(), InputError> {
+    let error = |e| io_error(path.display().to_string(), e);
+    if !metadata(path)?.is_file() {
+        return Ok(());
+    }
+    let head = File::open(path).and_then(read_head).map_err(error)?;
+    if Compression::by_content(&head) == Compression::Bzip2 {
+        return Ok(());
+    }
+    match content_format(&path.display().to_string(), &head, asked) {
+        Err(error @ InputError::UnknownFormat { unknown, .. }) if unknown.is_certain() => {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Finds the format from the first bytes of a file, decompressed if need be.
-pub(super) fn content_format(path: &str, head: &[u8]) -> Result<Format, InputError> {
+pub(super) fn content_format(
+    path: &str,
+    head: &[u8],
+    asked: Option<TextEncoding>,
+) -> Result<Format, InputError> {
+    let unreadable = |e| io_error(path, io::Error::new(ErrorKind::InvalidData, e));
+    let text = text_of(head, asked).map_err(unreadable)?;
+    known(Format::by_content(&text).and_then(|format| with_lines(format, &text)), Path::new(path))
+}
+
+/// What the first bytes of a file say, in UTF-8.
+fn text_of(head: &[u8], asked: Option<TextEncoding>) -> Result<Vec<u8>, DecodeError> {
     let mut text = vec![0; HEAD_BYTES as usize];
     let mut out = Output::new(&mut text);
-    let unreadable = |e| io_error(path, io::Error::new(ErrorKind::InvalidData, e));
-    let mut decoder = Decoder::new(Compression::by_content(head), 27).map_err(unreadable)?;
-    decoder.decode(head, &mut out).map_err(unreadable)?;
-    Format::by_content(out.made())
-        .map_err(|unknown| InputError::UnknownFormat { path: path.to_string(), unknown })
+    let decoder = Decoder::new(Compression::by_content(head), 27)?;
+    let mut decoder = TextDecoder::new(decoder, Some(Transcoder::new(asked)));
+    let mut at = 0;
+    loop {
+        let before = out.made().len();
+        let taken = decoder.decode(&head[at..], &mut out)?;
+        at += taken;
+        let is_stuck = taken == 0 && out.made().len() == before;
+        if out.is_full() || is_stuck && !(at == head.len() && decoder.ends()) {
+            break;
+        }
+    }
+    let made = out.made().len();
+    text.truncate(made);
+    Ok(text)
 }

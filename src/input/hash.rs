@@ -35,6 +35,7 @@ pub fn entry_of(path: &Path, format: &str) -> io::Result<InputEntry> {
         hash: format!("{NAME}:{:016x}", hash.digest()),
         format: format.to_string(),
         compression: "none".to_string(),
+        ..InputEntry::default()
     })
 }
 

@@ -1,7 +1,10 @@
 //! The list of millions of input files: their names end to end in one buffer, below the folders
 //! that they share, which takes about 24 bytes and the name for each.
 
+use super::formats::fields::Fields;
 use super::{COMPRESSED, Format};
+use crate::index::generations::manifest::InputEntry;
+use crate::input::streams::encoded::TextEncoding;
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -21,6 +24,32 @@ pub(crate) struct InputFile {
     pub format: Format,
 }
 
+/// What was said of how to read an input, beside its format.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) struct InputReading {
+    pub fields: Fields,
+    /// The encoding of what does not tell another.
+    pub encoding: Option<TextEncoding>,
+}
+
+impl InputReading {
+    /// How an input was read.
+    pub(crate) fn of(entry: &InputEntry) -> Self {
+        let names = entry.id_fields.clone();
+        let texts = entry.text_fields.clone();
+        let encoding = entry.asked_encoding.as_ref().and_then(|name| name.parse().ok());
+        Self { fields: Fields { names, texts }, encoding }
+    }
+
+    /// The format with what has to be as it was too, so that an input need not be read anew.
+    pub(crate) fn way(&self, format: &str) -> String {
+        match self {
+            reading if *reading == Self::default() => format.to_string(),
+            reading => format!("{format} {reading:?}"),
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Inputs {
     entries: Vec<ListedFile>,
@@ -28,6 +57,8 @@ pub struct Inputs {
     names: Vec<u8>,
     /// The folders that files were found below, and those of files that were named by themselves.
     roots: Vec<PathBuf>,
+    /// How inputs are read, by the numbers of entries; the last one is that of the next input.
+    readings: Vec<InputReading>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +69,7 @@ struct ListedFile {
     root: u32,
     format: Format,
     found: bool,
+    reading: u16,
 }
 
 const NO_ROOT: u32 = u32::MAX;
@@ -89,6 +121,37 @@ impl Inputs {
         self.entries[number].format
     }
 
+    pub(crate) fn reading(&self, number: usize) -> &InputReading {
+        &self.readings[usize::from(self.entries[number].reading)]
+    }
+
+    /// The encoding of the next input, if one was asked for.
+    pub(super) fn asked_encoding(&self) -> Option<TextEncoding> {
+        self.readings.last()?.encoding
+    }
+
+    pub(crate) fn reading_number(&self, number: usize) -> u16 {
+        self.entries[number].reading
+    }
+
+    pub(crate) fn readings(&self) -> &[InputReading] {
+        &self.readings
+    }
+
+    /// Reads the inputs so from here on.
+    ///
+    /// # Panics
+    /// When there are 65,536 ways.
+    pub(crate) fn read_as(&mut self, reading: InputReading) {
+        if self.readings.last() != Some(&reading) {
+            self.readings.push(reading);
+        }
+        assert!(
+            self.readings.len() <= usize::from(u16::MAX),
+            "few inputs are read in ways of their own"
+        );
+    }
+
     pub(crate) fn was_found(&self, number: usize) -> bool {
         self.entries[number].found
     }
@@ -116,25 +179,40 @@ impl Inputs {
             self.roots.push(folder.to_path_buf());
         }
         let root = self.roots.len() as u32 - 1;
-        self.push(below.as_os_str(), ListedFile { end: 0, bytes, root, format, found });
+        let entry = ListedFile { end: 0, bytes, root, format, found, reading: self.now() };
+        self.push(below.as_os_str(), entry);
     }
 
     pub(super) fn push_stream(&mut self, name: &str, format: Format) {
-        let entry = ListedFile { end: 0, bytes: 0, root: NO_ROOT, format, found: false };
+        let reading = self.now();
+        let entry = ListedFile { end: 0, bytes: 0, root: NO_ROOT, format, found: false, reading };
         self.push(OsStr::new(name), entry);
     }
 
     pub(super) fn range(&self, range: Range<usize>) -> Self {
-        let mut some = Self { roots: self.roots.clone(), ..Self::default() };
+        let mut some = self.without_entries();
         range.for_each(|number| some.push_of(self, number));
         some
     }
 
     pub(super) fn only(&self, mut keep: impl FnMut(usize) -> bool) -> Self {
-        let mut some = Self { roots: self.roots.clone(), ..Self::default() };
+        let mut some = self.without_entries();
         let kept = (0..self.len()).filter(|&number| keep(number));
         kept.for_each(|number| some.push_of(self, number));
         some
+    }
+
+    fn without_entries(&self) -> Self {
+        let readings = self.readings.clone();
+        Self { roots: self.roots.clone(), readings, ..Self::default() }
+    }
+
+    /// The number of the last way of reading.
+    fn now(&mut self) -> u16 {
+        if self.readings.is_empty() {
+            self.readings.push(InputReading::default());
+        }
+        self.readings.len() as u16 - 1
     }
 
     /// Adds an input of a list with the same roots.

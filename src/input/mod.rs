@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use streams::encoded::is_like_utf16;
 use thiserror::Error;
 
 mod borders;
@@ -16,6 +17,7 @@ pub(crate) mod cutter;
 pub mod document;
 pub(crate) mod error;
 pub(crate) mod folder;
+mod foreign;
 pub(crate) mod formats;
 mod guess;
 pub(crate) mod hash;
@@ -81,8 +83,20 @@ pub enum Unknown {
     Ciff,
     #[error("these are binary data, not text; if they are text, the format has to be named")]
     Binary,
-    #[error("this is UTF-16 text; convert it to UTF-8")]
+    #[error(
+        "this looks like UTF-16 without a byte order mark: its encoding has to be named, utf-16le or utf-16be"
+    )]
     Utf16,
+    #[error(
+        "its lines end with carriage returns alone; `tr '\\r' '\\n' < FILE` makes lines of them"
+    )]
+    Returns,
+    #[error("this is {what}, which is not read as it is; `{command}` unpacks it")]
+    Archive { what: &'static str, command: &'static str },
+    #[error(
+        "this is input for the bulk interface of Elasticsearch; `jq -nc 'inputs as $action | input + {{id: $action[]._id}}' FILE` makes JSON lines of it"
+    )]
+    Bulk,
 }
 
 /// Endings that names of compressed files have behind those of their formats.
@@ -110,6 +124,11 @@ impl Format {
 
     pub(crate) fn file_is_document(self) -> bool {
         matches!(self, Format::Text | Format::Html)
+    }
+
+    /// Whether each document says in which encoding it is, and is decoded by itself.
+    pub(crate) fn documents_tell_encoding(self) -> bool {
+        matches!(self, Format::Html | Format::Warc)
     }
 
     /// The format's name on the command line.
@@ -158,7 +177,10 @@ impl Format {
     /// [`Unknown`] if this is UTF-16, or not text: a NUL among the first bytes, or more than 30 %
     /// of `head` not UTF-8, or more than 1 % control characters.
     pub(crate) fn by_content(head: &[u8]) -> Result<Format, Unknown> {
-        if formats::plain::is_utf16(head) {
+        if let Some(archive) = foreign::archive(head) {
+            return Err(archive);
+        }
+        if is_like_utf16(head) {
             return Err(Unknown::Utf16);
         }
         let head = head.strip_prefix(document::BYTE_ORDER_MARK).unwrap_or(head);
@@ -185,6 +207,7 @@ impl Format {
             return Err(Unknown::Binary);
         }
         match begin {
+            [b'{', ..] if foreign::is_bulk(begin) => return Err(Unknown::Bulk),
             [b'{', ..] if goes_on_over_lines(begin) => return Ok(Format::Json),
             [b'{', ..] => return Ok(Format::Jsonl),
             [b'[', rest @ ..] if matches!(rest.trim_ascii_start(), [b'{' | b']', ..]) => {
@@ -231,7 +254,7 @@ fn is_csv(head: &[u8]) -> bool {
         let mut count = 0;
         for field in &mut names {
             name = any(name, fields.name_rank(field).is_some());
-            text = any(text, fields.is_text(field));
+            text = any(text, fields.text_number(field).is_some());
             count += 1;
         }
         count > 1 && name && text
@@ -427,9 +450,15 @@ mod tests {
             (b"Title;ID\n", Ok(Format::Csv)),
             (b"a text, with an id\n", Ok(Format::Text)),
             (b"\x01\x02 protobuf \x0f", Err(Unknown::Binary)),
-            (b"PK\x03\x04\x00\x00", Err(Unknown::Binary)),
+            (b"PK\x02\x04\x00\x00", Err(Unknown::Binary)),
+            (b"{\"index\": {\"_id\": \"1\"}}\n{\"text\": \"x\"}\n", Err(Unknown::Bulk)),
+            (b"{\"create\":{}}\r\n{\"text\":\"x\"}\r\n", Err(Unknown::Bulk)),
+            (b"{\"index\": 7}\n", Ok(Format::Jsonl)),
+            (b"{\"index\": {\"text\": \"x\"}}\n", Ok(Format::Jsonl)),
+            (b"{\"index\": {}, \"id\": 1}\n", Ok(Format::Jsonl)),
             (b"abc\xff\xfe\x80\x81", Err(Unknown::Binary)),
-            (b"\xff\xfe{\0", Err(Unknown::Utf16)),
+            (b"{\0\"\0a\0\"\0", Err(Unknown::Utf16)),
+            (b"\0{\0\"\0a\0\"", Err(Unknown::Utf16)),
         ] {
             assert_eq!(Format::by_content(head), format, "{}", String::from_utf8_lossy(head));
         }

@@ -16,10 +16,16 @@ use crate::input::Format;
 use crate::input::formats::fields::Fields;
 use crate::input::formats::json_values;
 use crate::input::formats::jsonl::JsonlParser;
+use crate::input::formats::noticed::{NotUtf8, SeenFields};
 use crate::input::formats::parsers::Parsers;
+use crate::input::list::InputReading;
 use crate::text::html::Page;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use twox_hash::XxHash3_64;
+
+/// Bytes of a piece of lines that are looked at before a device gets it.
+const LOOKED_AT: usize = 16 << 10;
 
 pub(crate) struct PieceParser<R> {
     max_document: u64,
@@ -27,18 +33,23 @@ pub(crate) struct PieceParser<R> {
     /// Room for long pieces; the decoder of WARC bodies has a turn of its own.
     turn: Turn,
     parsers: Parsers,
+    /// How the last piece's input was read.
+    reading: InputReading,
+    not_utf8: NotUtf8,
     /// What the next piece may need: about as much as the last one.
     room: DocumentsRoom,
 }
 
 impl<R: Regroup> PieceParser<R> {
     /// A document of more than `max_document` bytes is passed over.
-    pub(crate) fn new(regroup: R, max_document: u64, fields: &Fields, turns: Arc<Turns>) -> Self {
+    pub(crate) fn new(regroup: R, max_document: u64, turns: Arc<Turns>) -> Self {
         Self {
             max_document,
             turn: Turn::new(turns.clone()),
             regroup,
-            parsers: Parsers::new(max_document, fields, Turn::new(turns)),
+            parsers: Parsers::new(max_document, &Fields::default(), Turn::new(turns)),
+            reading: InputReading::default(),
+            not_utf8: NotUtf8::default(),
             room: DocumentsRoom::default(),
         }
     }
@@ -51,7 +62,12 @@ impl<R: Regroup> PieceParser<R> {
         wanted: Option<&WantedInput>,
         piece: &mut Piece,
     ) -> (Vec<R::Group>, PieceDocuments) {
-        if wanted.is_none() && self.hands_on_lines(piece) {
+        let reading = plan.inputs.reading(piece.input as usize);
+        if self.reading != *reading {
+            self.parsers.read_as(reading);
+            self.reading = reading.clone();
+        }
+        if wanted.is_none() && self.hands_on_lines(plan, piece) {
             return (self.regroup.finish(), PieceDocuments::new(piece.input, Vec::new()));
         }
         // A WARC record is mostly passed over, or inflated, for which the decoder takes its turn.
@@ -66,6 +82,7 @@ impl<R: Regroup> PieceParser<R> {
             offset: piece.offset,
             max_document: self.max_document,
             wanted,
+            not_utf8: &mut self.not_utf8,
         };
         if piece.format == Format::Json {
             json_values::to_lines(&mut piece.bytes);
@@ -95,10 +112,20 @@ impl<R: Regroup> PieceParser<R> {
         (groups, batch)
     }
 
+    /// The documents that are not UTF-8 since it was last asked.
+    pub(crate) fn take_not_utf8(&mut self) -> NotUtf8 {
+        std::mem::take(&mut self.not_utf8)
+    }
+
+    /// What was seen of the fields of records since it was last asked.
+    pub(crate) fn take_seen(&mut self) -> SeenFields {
+        self.parsers.take_seen()
+    }
+
     /// Whether the lines of a piece are taken as they are. If nobody has to copy them, the piece
     /// has none any more.
-    fn hands_on_lines(&mut self, piece: &mut Piece) -> bool {
-        self.lines_of(piece).is_some_and(|lines| {
+    fn hands_on_lines(&mut self, plan: &InputPlan, piece: &mut Piece) -> bool {
+        self.lines_of(plan, piece).is_some_and(|lines| {
             let Some(mut bytes) = self.regroup.line_buffer() else { return false };
             if piece.bytes.is_like(&bytes) && lines.offset == piece.offset {
                 bytes = std::mem::take(&mut piece.bytes);
@@ -114,11 +141,12 @@ impl<R: Regroup> PieceParser<R> {
     }
 
     /// The lines of a piece, if they have a shape and a device may find the documents.
-    fn lines_of(&mut self, piece: &Piece) -> Option<DeviceLines> {
+    fn lines_of(&mut self, plan: &InputPlan, piece: &Piece) -> Option<DeviceLines> {
         let is_plain = R::COUNTED_LATER
             && piece.format == Format::Jsonl
             && (1..MOST_LINES_BYTES).contains(&piece.bytes.len())
-            && piece.skipped.is_empty();
+            && piece.skipped.is_empty()
+            && piece.bytes[..piece.bytes.len().min(LOOKED_AT)].utf8_chunks().count() < 3;
         if !is_plain {
             return None;
         }
@@ -128,7 +156,8 @@ impl<R: Regroup> PieceParser<R> {
         let was_open = !piece.bytes.ends_with(b"\n");
         let longest = self.max_document.min(LONGEST_LINE as u64) as u32;
         let offset = piece.offset + first as u64;
-        Some(DeviceLines { shape, longest, input: piece.input, offset, was_open })
+        let reading = plan.inputs.reading_number(piece.input as usize);
+        Some(DeviceLines { shape, longest, input: piece.input, reading, offset, was_open })
     }
 }
 
@@ -143,12 +172,14 @@ pub(crate) fn parse_lines(
     // No text is longer than its line.
     let mut texts = TextGatherer::new(buffers.clone()).expecting(text.bytes.len());
     let mut batch = PieceDocuments::new(lines.input, Vec::new());
+    let mut not_utf8 = NotUtf8::default();
     let mut sink = PieceSink {
         regroup: &mut texts,
         batch: &mut batch,
         offset: lines.offset,
         max_document,
         wanted: None,
+        not_utf8: &mut not_utf8,
     };
     let bytes = &text.bytes[..text.bytes.len() - usize::from(lines.was_open)];
     let piece = document::PieceView { bytes, offset: lines.offset, line: 1 };
@@ -165,6 +196,15 @@ struct PieceSink<'a, R> {
     max_document: u64,
     /// The documents that are indexed; all of them if nothing is said.
     wanted: Option<&'a WantedInput>,
+    not_utf8: &'a mut NotUtf8,
+}
+
+impl<R> PieceSink<'_, R> {
+    #[cold]
+    fn note_not_utf8(&mut self, offset: u64) {
+        let first = BTreeSet::from([(self.batch.input, offset)]);
+        self.not_utf8.add(NotUtf8 { documents: 1, first });
+    }
 }
 
 impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
@@ -189,11 +229,14 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
         }
         let offset = self.offset + document.offset as u64;
         let location = Location { offset, bytes: document.bytes as u32, input: self.batch.input };
+        if !document.text.is_ascii() && std::str::from_utf8(document.text).is_err() {
+            self.note_not_utf8(offset);
+        }
         let name = document.name.or_empty();
         let hash = || XxHash3_64::oneshot(document.text);
         let content = match self.wanted {
             Some(WantedInput::At(places)) if !places.contains(location.input, offset) => return,
-            None | Some(WantedInput::At(_)) => (!R::COUNTED_LATER).then(hash),
+            None | Some(WantedInput::At(_)) => (!self.regroup.hashes_later()).then(hash),
             Some(WantedInput::Unknown(known)) => {
                 let named = known.look_for(name.as_bytes());
                 let content = hash();
@@ -201,7 +244,7 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
                 if known.contains(named, content) {
                     return;
                 }
-                (!R::COUNTED_LATER).then_some(content)
+                (!self.regroup.hashes_later()).then_some(content)
             }
         };
         let length = self.regroup.document(document.text);
@@ -250,7 +293,7 @@ mod tests {
         let wanted = WantedInput::At(wanted);
         let most = lines[2].len() as u64 - 1;
         let texts = TextGatherer::new(Arc::default());
-        let mut parser = PieceParser::new(texts, most, &plan.fields, Arc::default());
+        let mut parser = PieceParser::new(texts, most, Arc::default());
         // The second piece has room from the first.
         for (wanted, expected, starts) in [
             (Some(&wanted), "one\ttext  other ", vec![0, 9, 10]),

@@ -6,6 +6,8 @@ use crate::input::formats::csv::first_record;
 use crate::input::formats::fields::Fields;
 use crate::input::formats::json_values;
 use crate::input::formats::parsers::Parsers;
+use crate::input::list::InputReading;
+use crate::input::streams::encoded::TextEncoding;
 use crate::input::streams::unpacked::Unpacked;
 use crate::input::{Compression, Format, MARK_BYTES};
 use std::collections::HashMap;
@@ -14,19 +16,25 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// Reads the `bytes` at `offset` of a file, both counted in what is in it uncompressed. Of a
-/// compressed file all before them is inflated too.
+/// compressed file all before them is inflated too, and decoded of one in an `encoding`.
 ///
 /// # Errors
 /// When the file cannot be read, or ends before: it has changed since it was indexed.
-pub(crate) fn fetch(path: &Path, offset: u64, bytes: u32) -> io::Result<Vec<u8>> {
+pub(crate) fn fetch(
+    path: &Path,
+    encoding: Option<TextEncoding>,
+    offset: u64,
+    bytes: u32,
+) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut head = Vec::new();
     (&mut file).take(MARK_BYTES as u64).read_to_end(&mut head)?;
-    let stream: &mut dyn Read = if Compression::by_content(&head) == Compression::None {
+    let is_plain = Compression::by_content(&head) == Compression::None && encoding.is_none();
+    let stream: &mut dyn Read = if is_plain {
         file.seek(SeekFrom::Start(offset))?;
         &mut file
     } else {
-        let mut stream = Unpacked::open(path)?;
+        let mut stream = open(path, encoding)?;
         io::copy(&mut stream.by_ref().take(offset), &mut io::sink())?;
         &mut { stream }
     };
@@ -42,6 +50,19 @@ pub(crate) fn fetch(path: &Path, offset: u64, bytes: u32) -> io::Result<Vec<u8>>
     Ok(record)
 }
 
+fn open(path: &Path, encoding: Option<TextEncoding>) -> io::Result<Unpacked> {
+    encoding.map_or_else(|| Unpacked::open(path), |encoding| Unpacked::decoded(path, encoding))
+}
+
+/// A file, and how it was read.
+pub(crate) struct IndexedFile<'a> {
+    pub path: &'a Path,
+    pub format: Format,
+    pub reading: InputReading,
+    /// That of its stream, if it is not UTF-8.
+    pub encoding: Option<TextEncoding>,
+}
+
 /// Bytes of a file in which the head of its columns ends.
 const HEAD_BYTES: u64 = 1 << 20;
 
@@ -53,8 +74,8 @@ pub(crate) struct DocumentTexts {
 }
 
 impl DocumentTexts {
-    pub(crate) fn new(max_document: u64, fields: &Fields) -> Self {
-        let parsers = Parsers::new(max_document, fields, Turn::alone());
+    pub(crate) fn new(max_document: u64) -> Self {
+        let parsers = Parsers::new(max_document, &Fields::default(), Turn::alone());
         Self { parsers, heads: HashMap::new() }
     }
 
@@ -65,15 +86,16 @@ impl DocumentTexts {
     /// As [`fetch`]; `InvalidData` if there is no document any more.
     pub(crate) fn of(
         &mut self,
-        path: &Path,
-        format: Format,
+        file: &IndexedFile<'_>,
         offset: u64,
         bytes: u32,
     ) -> io::Result<Vec<u8>> {
-        let mut record = fetch(path, offset, bytes)?;
+        let IndexedFile { path, format, ref reading, encoding } = *file;
+        self.parsers.read_as(reading);
+        let mut record = fetch(path, encoding, offset, bytes)?;
         if format == Format::Csv && !self.heads.contains_key(path) {
             let mut start = Vec::new();
-            Unpacked::open(path)?.take(HEAD_BYTES).read_to_end(&mut start)?;
+            open(path, encoding)?.take(HEAD_BYTES).read_to_end(&mut start)?;
             self.heads.insert(path.to_path_buf(), first_record(&start).to_vec());
         }
         if format == Format::Json {
@@ -120,7 +142,7 @@ mod tests {
 
     #[test]
     fn texts_are_those_of_their_format() {
-        let mut texts = DocumentTexts::new(1 << 20, &Fields::default());
+        let mut texts = DocumentTexts::new(1 << 20);
         let page = "<page><title>Mills</title><revision><text>of old</text></revision></page>";
         let warc = "WARC/1.0\r\nWARC-Type: conversion\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nmills\r\n\r\n";
         for (format, before, record, expected) in [
@@ -138,12 +160,17 @@ mod tests {
             let mut file = tempfile::NamedTempFile::new().unwrap();
             writeln!(file, "{before}{record}").unwrap();
             let bytes = record.len() as u32;
-            let text = texts.of(file.path(), format, before.len() as u64, bytes).unwrap();
+            let reading = InputReading::default();
+            let indexed = IndexedFile { path: file.path(), format, reading, encoding: None };
+            let text = texts.of(&indexed, before.len() as u64, bytes).unwrap();
             assert_eq!(String::from_utf8_lossy(&text).trim(), expected, "{format}");
         }
         let mut file = tempfile::NamedTempFile::new().unwrap();
         write!(file, "no object").unwrap();
-        let error = texts.of(file.path(), Format::Jsonl, 0, 9).unwrap_err().to_string();
+        let reading = InputReading::default();
+        let format = Format::Jsonl;
+        let indexed = IndexedFile { path: file.path(), format, reading, encoding: None };
+        let error = texts.of(&indexed, 0, 9).unwrap_err().to_string();
         assert!(error.starts_with("byte 0: ") && error.ends_with(" has changed since"), "{error}");
     }
 
@@ -155,11 +182,11 @@ mod tests {
         for bytes in [text.to_vec(), packed.finish().unwrap()] {
             let mut file = tempfile::NamedTempFile::new().unwrap();
             file.write_all(&bytes).unwrap();
-            assert_eq!(fetch(file.path(), 6, 6).unwrap(), b"second");
-            assert_eq!(fetch(file.path(), 0, 19).unwrap(), text);
-            let error = fetch(file.path(), 13, 7).unwrap_err();
+            assert_eq!(fetch(file.path(), None, 6, 6).unwrap(), b"second");
+            assert_eq!(fetch(file.path(), None, 0, 19).unwrap(), text);
+            let error = fetch(file.path(), None, 13, 7).unwrap_err();
             assert!(error.to_string().contains("of 7 bytes, found 6"), "{error}");
-            fetch(file.path(), 90, 1).unwrap_err();
+            fetch(file.path(), None, 90, 1).unwrap_err();
         }
     }
 }

@@ -127,7 +127,7 @@ fn take<R: Regroup>(
     max_document: u64,
     weigh: fn(&R::Group, &mut [u64]),
 ) -> Sample {
-    let mut parser = PieceParser::new(regroup, max_document, &plan.fields, Arc::default());
+    let mut parser = PieceParser::new(regroup, max_document, Arc::default());
     let mut sample =
         Sample { weights: vec![0; TRIE_COLLECTIONS], bytes: 0, places: 0, seconds: 0.0 };
     for place in std::iter::from_fn(places) {
@@ -164,7 +164,9 @@ fn read(plan: &InputPlan, place: SamplePlace) -> Option<FileBlock> {
             head
         }
     };
-    Some(FileBlock { input: place.input, compression, bytes, ends_input: true, ends_split: true })
+    let input = place.input;
+    let encoding = plan.stream_encoding(input, plan.inputs.format(input as usize));
+    Some(FileBlock { input, compression, encoding, bytes, ends_input: true, ends_split: true })
 }
 
 fn places(plan: &InputPlan, per_gigabyte: u64) -> Vec<SamplePlace> {

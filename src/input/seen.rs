@@ -1,10 +1,15 @@
-//! Describes an input of which no document has any text, for the message that says so.
+//! What a build says of its input: which fields it left out, which documents are not UTF-8, and
+//! what an input is of which no document has any text.
 
+use super::error::InputError;
+use super::formats::noticed::{NotUtf8, SeenFields, remarks};
 use super::guess::HEAD_BYTES;
 use super::splits::InputPlan;
+use crate::crew::lock;
 use crate::input::Format;
 use crate::input::formats::json_values;
 use crate::input::streams::unpacked;
+use std::collections::BTreeSet;
 use std::io::Read;
 
 impl InputPlan {
@@ -16,11 +21,64 @@ impl InputPlan {
             Some(fields) if !fields.is_empty() => format!(
                 "its first record has the fields {}, and text is looked for in {}",
                 fields.join(", "),
-                self.fields.wanted()
+                self.inputs.reading(0).fields.wanted()
             ),
             _ => "if it is something else, its format has to be named".to_string(),
         };
         format!("{} was read as {}; {seen}", self.path(0), self.inputs.format(0))
+    }
+
+    /// Adds what was seen of the fields of a piece. Of very many files it is not kept which other
+    /// fields they have.
+    pub(crate) fn add_seen(&self, input: u32, seen: SeenFields) {
+        const DETAILED: usize = 1000;
+        let mut all = lock(&self.seen);
+        let detailed =
+            all.len() < DETAILED || all.contains_key(&input) && (input as usize) < DETAILED;
+        all.entry(input).or_default().add(seen, detailed);
+    }
+
+    /// Counts documents that are not UTF-8, which are an error of a `strict` build.
+    pub(crate) fn add_not_utf8(&self, found: NotUtf8, strict: bool) -> Result<(), InputError> {
+        let mut all = lock(&self.not_utf8);
+        all.add(found);
+        match all.first.first() {
+            Some(&(input, offset)) if strict => {
+                Err(InputError::NotUtf8 { path: self.path(input), offset })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The number of documents that are not UTF-8, and the places of the first.
+    pub(crate) fn documents_not_utf8(&self) -> (u64, Vec<String>) {
+        let all = lock(&self.not_utf8);
+        let place = |&(input, offset)| format!("{}: byte {offset}", self.path(input));
+        (all.documents, all.first.iter().map(place).collect())
+    }
+
+    /// The fields whose texts were taken from an input.
+    pub(crate) fn taken_fields(&self, input: u32) -> Vec<String> {
+        let taken = lock(&self.seen).get(&input).map_or(0, |seen| seen.taken);
+        self.inputs.reading(input as usize).fields.of_numbers(taken)
+    }
+
+    /// What is to be said of the fields that were not taken, where none was asked for.
+    pub(crate) fn remarks_on_fields(&self) -> Vec<String> {
+        let all = lock(&self.seen);
+        let is_guessed =
+            |(input, _): &(&u32, _)| self.inputs.reading(**input as usize).fields.texts.is_empty();
+        remarks(all.iter().filter(is_guessed).map(|(&input, seen)| (self.path(input), seen)))
+    }
+
+    /// The fields that could be names of the documents of all inputs.
+    pub(crate) fn could_be_names(&self) -> Vec<String> {
+        let all = lock(&self.seen);
+        let of = |seen: &SeenFields| -> BTreeSet<String> {
+            seen.could_be_names().into_iter().map(str::to_string).collect()
+        };
+        let common = all.values().map(of).reduce(|some, others| &some & &others);
+        common.unwrap_or_default().into_iter().collect()
     }
 
     /// The names of the fields of the first input's first record, where records have any.

@@ -2,7 +2,6 @@
 
 use super::{Compression, Format, MARK_BYTES};
 use crate::crew::lock;
-use crate::input::formats::fields::Fields;
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::fs::{File, Metadata};
@@ -14,8 +13,14 @@ use std::sync::Mutex;
 
 use super::error::{InputError, io_error};
 use super::folder::{FolderWalk, Passed};
-use super::guess::{content_format, format_of_content, format_of_name, metadata, read_head};
-use super::list::{InputFile, Inputs};
+use super::foreign::ARCHIVE;
+use super::formats::noticed::{NotUtf8, SeenFields};
+use super::guess::{
+    check_given, content_format, format_of_content, format_of_name, is_named_as_archive, metadata,
+    read_head,
+};
+use super::list::{InputFile, InputReading, Inputs};
+use crate::input::streams::encoded::{TextEncoding, encoding_of};
 use crate::input::streams::pipe::Pipe;
 use crate::input::streams::shared_file::{CHANGED, SharedFile};
 use crate::order::PIECE_BYTES;
@@ -32,7 +37,11 @@ pub struct Split {
 pub struct InputPlan {
     pub inputs: Inputs,
     pub splits: Vec<Split>,
-    pub fields: Fields,
+    /// What was seen of the fields of records, by input.
+    pub(crate) seen: Mutex<BTreeMap<u32, SeenFields>>,
+    /// The encodings of inputs that are not UTF-8.
+    pub(crate) encodings: Mutex<BTreeMap<u32, TextEncoding>>,
+    pub(crate) not_utf8: Mutex<NotUtf8>,
     /// Files of folders that no format claims.
     pub ignored: u64,
     pub passed: Passed,
@@ -47,6 +56,7 @@ pub(crate) struct InputSource {
     pub paths: Vec<PathBuf>,
     /// Found out for each file if none is given.
     pub format: Option<Format>,
+    pub reading: InputReading,
 }
 
 impl fmt::Debug for InputPlan {
@@ -84,17 +94,18 @@ impl InputPlan {
     /// in folders only files are read whose name tells it.
     #[cfg(test)]
     pub(crate) fn new(arguments: &[PathBuf], format: Option<Format>) -> Result<Self, InputError> {
-        Self::walked(arguments, format, &FolderWalk::default())
+        Self::walked(arguments, (format, InputReading::default()), &FolderWalk::default())
     }
 
     /// As [`new`](Self::new), but what belongs to the index of `walk` or another is passed over in
     /// folders, and refused where it is named.
     pub(crate) fn walked(
         arguments: &[PathBuf],
-        format: Option<Format>,
+        (format, reading): (Option<Format>, InputReading),
         walk: &FolderWalk,
     ) -> Result<Self, InputError> {
         let mut plan = Self::empty();
+        plan.inputs.read_as(reading);
         for argument in arguments {
             plan.add(argument, format, walk)?;
         }
@@ -109,7 +120,8 @@ impl InputPlan {
         walk: &FolderWalk,
     ) -> Result<Self, InputError> {
         let mut plan = Self::empty();
-        for InputSource { paths, format } in sources {
+        for InputSource { paths, format, reading } in sources {
+            plan.inputs.read_as(reading.clone());
             for path in paths {
                 match plan.add(path, *format, walk) {
                     Err(InputError::IsIndex { .. }) => plan.passed.indexes.push(path.clone()),
@@ -126,16 +138,16 @@ impl InputPlan {
     }
 
     pub(crate) fn only(&self, keep: impl Fn(usize) -> bool) -> Self {
-        let mut plan = Self { fields: self.fields.clone(), ..Self::empty() };
+        let mut plan = Self::empty();
         plan.inputs = self.inputs.only(|number| !self.inputs.has_no_path(number) && keep(number));
         plan.make_splits();
         plan
     }
 
     fn empty() -> Self {
-        let (inputs, splits, fields, passed) = Default::default();
-        let (pipes, memory) = Default::default();
-        Self { inputs, splits, fields, ignored: 0, passed, pipes, memory }
+        let (inputs, splits, seen, passed) = Default::default();
+        let (pipes, memory, encodings, not_utf8) = Default::default();
+        Self { encodings, not_utf8, inputs, splits, seen, ignored: 0, passed, pipes, memory }
     }
 
     fn add(
@@ -155,12 +167,15 @@ impl InputPlan {
             return self.add_folder(argument, format, walk);
         }
         let named = match format {
-            Some(format) => Some(format),
-            None => format_of_name(argument)?,
+            Some(format) => {
+                check_given(argument, self.inputs.asked_encoding())?;
+                Some(format)
+            }
+            None => format_of_name(argument, self.inputs.asked_encoding())?,
         };
         let format = match named {
             Some(format) => format,
-            None => format_of_content(argument)?,
+            None => format_of_content(argument, self.inputs.asked_encoding())?,
         };
         self.add_file(argument, None, format)
     }
@@ -190,9 +205,11 @@ impl InputPlan {
     /// A hash of what the plan depends on: name, size and format of every input.
     pub(crate) fn digest(&self) -> u64 {
         let mut hash = twox_hash::XxHash3_64::new();
-        hash.write(format!("{:?}\n", self.fields).as_bytes());
-        for InputFile { name, bytes, format, .. } in self.inputs.iter() {
-            hash.write(format!("{}:{name}:{bytes}:{format}\n", name.len()).as_bytes());
+        for (number, input) in self.inputs.iter().enumerate() {
+            let InputFile { name, bytes, format, .. } = input;
+            let reading = self.inputs.reading(number);
+            let way = format!("{}:{name}:{bytes}:{format}:{reading:?}\n", name.len());
+            hash.write(way.as_bytes());
         }
         hash.finish()
     }
@@ -243,7 +260,7 @@ impl InputPlan {
             None => {
                 let error = |e| io_error(STDIN, e);
                 let head = read_head(io::stdin()).map_err(error)?;
-                let format = content_format(STDIN, &head)?;
+                let format = content_format(STDIN, &head, self.inputs.asked_encoding())?;
                 let pipe = Pipe::new(head, || Ok(io::stdin())).map_err(error)?;
                 let pipes = self.pipes.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
                 pipes.insert(self.inputs.len() as u32, pipe);
@@ -261,16 +278,32 @@ impl InputPlan {
         walk: &FolderWalk,
     ) -> Result<(), InputError> {
         let before = self.inputs.len();
+        let asked = self.inputs.asked_encoding();
         let mut passed = std::mem::take(&mut self.passed);
+        let mut unread = Passed::default();
         let walked = walk.files(folder, &mut passed, |path| {
             // A file that is not what its name says is none of ours, in a folder.
-            let named = format.or_else(|| format_of_name(&path).ok().flatten());
+            let named = match format {
+                _ if is_named_as_archive(&path) => {
+                    unread.add(&path, ARCHIVE, &"it is not read as it is");
+                    return Ok(());
+                }
+                Some(format) => Some(format),
+                None => match format_of_name(&path, asked) {
+                    Err(InputError::UnknownFormat { unknown, .. }) if unknown.is_certain() => {
+                        unread.add(&path, unknown.reason().unwrap_or(ARCHIVE), &unknown);
+                        return Ok(());
+                    }
+                    named => named.ok().flatten(),
+                },
+            };
             let Some(format) = named else {
                 self.ignored += 1;
                 return Ok(());
             };
             self.add_file(&path, Some(folder), format)
         });
+        passed.append(unread);
         self.passed = passed;
         walked?;
         if self.inputs.len() == before
@@ -351,6 +384,9 @@ impl InputPlan {
         let input = split.inputs.start;
         let format = split.format;
         let Some(path) = self.inputs.path(input as usize) else { return Ok(None) };
+        if SharedFile::has_marks(format) && self.is_encoded(input, format) {
+            return Ok(None);
+        }
         let open = || match SharedFile::has_marks(format) && path.metadata()?.is_file() {
             true => SharedFile::new(input, format, File::open(&path)?, piece_bytes),
             false => Ok(None),
@@ -360,6 +396,19 @@ impl InputPlan {
             debug!(path = %path.display(), compression = %Compression::None, "reading");
         }
         Ok(opened)
+    }
+
+    /// Whether a file has to be decoded before it is cut; what cannot be read is found later.
+    fn is_encoded(&self, input: u32, format: Format) -> bool {
+        let head = self.peek(input, 0, 256).unwrap_or_default();
+        encoding_of(&head, self.stream_encoding(input, format)).is_some()
+    }
+
+    /// The encoding that was asked for a stream; in TREC the parser decodes document by document,
+    /// if it finds documents before that.
+    pub(crate) fn stream_encoding(&self, input: u32, format: Format) -> Option<TextEncoding> {
+        let asked = self.inputs.reading(input as usize).encoding;
+        asked.filter(|asked| format != Format::Trec || !asked.keeps_ascii())
     }
 
     /// Reads up to `bytes` bytes of an input that is a plain file, from `offset` on.

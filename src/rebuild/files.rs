@@ -39,7 +39,7 @@ pub(crate) struct FileState {
     /// Another file that is moved to its place has another.
     pub inode: u64,
     pub hash: String,
-    /// The format that several processes read it in. One process finds it in the manifest.
+    /// How several processes read it, its format first. One process finds it in the manifest.
     #[serde(default)]
     pub format: String,
 }

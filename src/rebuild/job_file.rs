@@ -91,7 +91,7 @@ impl JobFile {
     }
 
     fn find_stop_words(&mut self, folder: &Path) -> Result<(), RebuildError> {
-        let words = &self.build.stopwords;
+        let Some(words) = &self.build.stopwords else { return Ok(()) };
         if !matches!(words.get_ref().to_str(), Some("english" | "none")) {
             let file = folder.join(words.get_ref());
             if !file.is_file() {
@@ -99,7 +99,7 @@ impl JobFile {
                 let message = format!("`{file}` is neither english, none, nor a file");
                 return Err(self.wrong(words.span(), message));
             }
-            self.build.stopwords = Spanned::new(words.span(), file);
+            self.build.stopwords = Some(Spanned::new(words.span(), file));
         }
         Ok(())
     }

@@ -11,8 +11,10 @@ use crate::dataflow::rebuild::table::{Sorter, Table, TableEntry, name_hash};
 use crate::index::documents::{Documents, Location};
 use crate::index::files::storage;
 use crate::index::format::RUNS;
+use crate::index::generations::manifest::LISTS_VERSION;
 use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings};
 use crate::input::folder::FolderWalk;
+use crate::input::list::InputReading;
 use crate::input::splits::{InputPlan, InputSource};
 use crate::input::wanted::{KnownDocuments, WantedDocuments, WantedInput};
 use crate::order::Budget;
@@ -109,7 +111,8 @@ impl Rebuild<'_> {
         let known =
             record.time("hash", || files::look(&paths, trust, &before, needs, self.workers()))?;
         let inputs = live.iter().flat_map(|live| &live.manifest.inputs);
-        let inputs = inputs.map(|input| [&*input.path, &*input.hash, &*input.format]);
+        let way = |input: &InputEntry| InputReading::of(input).way(&input.format);
+        let inputs = inputs.map(|input| (&*input.path, &*input.hash, way(input)));
         let found = FoundChanges::new(&plan, &known, inputs);
         let FoundChanges { counts: inputs, touched, gone } = found;
         let other =
@@ -143,6 +146,7 @@ impl Rebuild<'_> {
             Ok::<_, RebuildError>(InputSource {
                 paths: self.job.expand(number)?,
                 format: input.format,
+                reading: input.reading(),
             })
         };
         let sources = self.job.inputs.iter().enumerate().map(source);
@@ -157,9 +161,14 @@ impl Rebuild<'_> {
     ) -> Result<Option<&'static str>, RebuildError> {
         let options = self.options()?;
         let words = options.analysis.stop_words.words();
+        let version = options.analysis.tokenizer.version();
         let tokenizer = was.tokenizer.as_deref().unwrap_or(Tokenizer::Words.name());
         Ok(if tokenizer != options.analysis.tokenizer.name() {
             Some("the tokenizer is another one")
+        } else if was.analysis.unwrap_or(1) != version {
+            Some("this program cuts text into words in another way than the one that built it")
+        } else if was.lists.unwrap_or(1) != LISTS_VERSION {
+            Some("this program reads the fields of documents by other names")
         } else if was.stemmer != options.analysis.stemmer.name() {
             Some("the stemmer is another one")
         } else if !words.eq(was.stop_words.words.iter().map(String::as_str)) {
@@ -388,30 +397,30 @@ pub(super) struct FoundChanges {
 }
 
 impl FoundChanges {
-    /// `live` are path, hash and format of each input of the live generation.
+    /// `live` are path, hash and way of reading of each input of the live generation.
     pub(super) fn new<'a>(
         plan: &InputPlan,
         known: &Known,
-        live: impl IntoIterator<Item = [&'a str; 3]>,
+        live: impl IntoIterator<Item = (&'a str, &'a str, String)>,
     ) -> Self {
         // A file may be an input of several runs, and changes if it does for one of them.
-        let mut before: HashMap<&str, Option<(&str, &str)>> = HashMap::new();
-        for [path, hash, format] in live {
-            let this = Some((hash, format));
-            let known = before.entry(path).or_insert(this);
+        let mut before: HashMap<&str, Option<(&str, String)>> = HashMap::new();
+        for (path, hash, way) in live {
+            let this = Some((hash, way));
+            let known = before.entry(path).or_insert_with(|| this.clone());
             if *known != this {
                 *known = None;
             }
         }
         let mut counts = InputCounts::default();
         let mut touched = Vec::with_capacity(plan.inputs.len());
-        for input in plan.inputs.iter() {
+        for (number, input) in plan.inputs.iter().enumerate() {
             let path = input.path.as_ref().map(|path| path.display().to_string());
             let path = path.unwrap_or_default();
-            let format = input.format.to_string();
+            let way = plan.inputs.reading(number).way(input.format.name());
             let file = known.file(&path);
             let was = before.remove(path.as_str());
-            let now = file.map(|file| (file.hash.as_str(), format.as_str()));
+            let now = file.map(|file| (file.hash.as_str(), way));
             let same = now.is_some() && was == Some(now);
             let count = match (same, was) {
                 (true, _) => &mut counts.unchanged,

@@ -47,7 +47,6 @@ use crate::rebuild::history::{FOLDER, HistoryRecord, RebuildOutcome};
 use crate::rebuild::job_file::JobFile;
 use crate::rebuild::job_file::keys::{BuildKeys, GuardKeys};
 use crate::text::analysis::Analysis;
-use crate::text::stop_words::StopWords;
 use links::FoundLinks;
 use live::Live;
 use look::For;
@@ -168,6 +167,9 @@ impl Rebuild<'_> {
         looked.tell(record);
         let how = looked.planned.how;
         if how != RebuildKind::Nothing {
+            if let (RebuildKind::Whole(reason), Some(_)) = (how, &looked.live) {
+                self.note(&Note::Anew(reason));
+            }
             if matches!(how, RebuildKind::Whole(_))
                 && self.job.ranks().is_none()
                 && looked.live.as_ref().is_some_and(Live::has_ranks)
@@ -223,17 +225,20 @@ impl Rebuild<'_> {
     }
 
     fn note_of_ranks(&self, remark: String) {
+        self.note(&Note::Ranks(remark));
+    }
+
+    fn note(&self, note: &Note) {
         if let Some(notes) = &self.notes {
-            notes(&Note::Ranks(remark));
+            notes(note);
         }
     }
 
     fn options(&self) -> Result<BuildOptions, RebuildError> {
         let keys: &BuildKeys = &self.job.build;
         let mut options = BuildOptions::of_paths(&self.job.index, Vec::<PathBuf>::new());
-        let stop_words = StopWords::from_option(keys.stopwords.get_ref(), whole_text)?;
-        options.analysis =
-            Analysis { tokenizer: keys.tokenizer, stemmer: keys.stemmer, stop_words };
+        let stop_words = keys.stopwords.as_ref().map(|words| words.get_ref().as_path());
+        options.analysis = Analysis::of(keys.tokenizer, keys.stemmer, stop_words, whole_text)?;
         options.form = keys.form;
         options.indexer = keys.indexer;
         options.memory = keys.memory;

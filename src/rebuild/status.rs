@@ -5,8 +5,10 @@ use super::error::RebuildError;
 use super::history::{FOLDER, HistoryRecord, RebuildOutcome};
 use crate::index::generations::folder::{current, is_being_written};
 use crate::index::generations::manifest::summary::Summary;
+use crate::shown::visible;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::path::Path;
 
 #[derive(Clone, Debug, Serialize)]
@@ -16,6 +18,8 @@ pub struct Status {
     /// In UTC, by the schedule.
     pub next: Option<String>,
     pub generation: Option<u32>,
+    /// When the live generation was made, in UTC.
+    pub generation_made: Option<String>,
     /// Since the last rebuild that did not fail.
     pub failures: u64,
     pub last: Option<HistoryRecord>,
@@ -39,12 +43,32 @@ impl Status {
             index: index.display().to_string(),
             running: is_being_written(&index.join(FOLDER)),
             next,
-            generation: live.map(|live| live.generation),
+            generation: live.as_ref().map(|live| live.generation),
+            generation_made: live.and_then(|live| made(live.created)),
             failures: history.iter().rev().take_while(failed).count() as u64,
             last: history.last().cloned(),
             last_published: newest(|record| record.outcome == RebuildOutcome::Published),
             last_good: newest(|record| record.outcome != RebuildOutcome::Failed),
         })
+    }
+
+    /// Why all is not well: the last rebuild failed, or the live generation is older than `most`.
+    pub fn trouble(&self, most: Option<SignedDuration>, now: Timestamp) -> Option<String> {
+        let index = &self.index;
+        let failed = self.last.as_ref().filter(|last| last.outcome == RebuildOutcome::Failed);
+        if let Some(last) = failed {
+            let reason = last.reason.as_deref().unwrap_or("for no known reason");
+            return Some(format!("{index}: the last rebuild failed: {reason}"));
+        }
+        let most = most?;
+        let made = self.generation_made.as_ref().and_then(|made| made.parse::<Timestamp>().ok());
+        let Some(made) = made else {
+            return Some(format!("{index}: there is no generation yet"));
+        };
+        let age = now.duration_since(made);
+        let shown = SignedDuration::from_secs(age.as_secs());
+        let old = || format!("{index}: the live generation is {shown:#} old, more than {most:#}");
+        (age > most).then(old)
     }
 
     pub(crate) fn prometheus(&self) -> String {
@@ -59,7 +83,7 @@ impl Status {
             }
         };
         let ended = |record: &HistoryRecord| {
-            let started: jiff::Timestamp = record.started.parse().ok()?;
+            let started: Timestamp = record.started.parse().ok()?;
             Some(started.as_millisecond() as f64 / 1000.0 + record.seconds)
         };
         let last = self.last.as_ref();
@@ -89,6 +113,33 @@ impl Status {
     }
 }
 
+/// In UTC.
+fn made(seconds: u64) -> Option<String> {
+    let seconds = i64::try_from(seconds).ok()?;
+    Timestamp::from_second(seconds).ok().map(|made| made.to_string())
+}
+
+impl fmt::Display for Status {
+    /// A row for each field.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut row = |name: &str, value: String| writeln!(f, "{name:<15} {value}");
+        let record = |record: &Option<HistoryRecord>| {
+            record.as_ref().map_or("none".to_string(), ToString::to_string)
+        };
+        let made =
+            self.generation_made.as_ref().map(|made| format!(", made {made}")).unwrap_or_default();
+        let live = self.generation.map(|number| format!("{number}{made}"));
+        row("index", visible(&self.index))?;
+        row("live generation", live.unwrap_or("none".to_string()))?;
+        row("running", if self.running { "yes" } else { "no" }.to_string())?;
+        row("next", self.next.clone().unwrap_or("not scheduled".to_string()))?;
+        row("last", record(&self.last))?;
+        row("last published", record(&self.last_published))?;
+        row("last good", record(&self.last_good))?;
+        row("failures since", self.failures.to_string())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +153,38 @@ mod tests {
             generation: Some(generation),
             ..HistoryRecord::default()
         }
+    }
+
+    #[test]
+    fn what_is_not_well_is_named() {
+        let now: Timestamp = "2026-11-24T03:00:00Z".parse().unwrap();
+        let status = |outcome, made: Option<&str>| {
+            let last =
+                HistoryRecord { reason: Some("a guard".to_string()), ..record(outcome, 2, 1.0) };
+            let mut status = Status::new(Path::new("idx"), &[last], None).unwrap();
+            status.generation_made = made.map(str::to_string);
+            status
+        };
+        let trouble = |outcome, made, hours: Option<i64>| {
+            status(outcome, made).trouble(hours.map(SignedDuration::from_hours), now)
+        };
+        let good = RebuildOutcome::Unchanged;
+        let made = Some("2026-11-22T02:00:00Z");
+        assert_eq!(trouble(good, None, None), None);
+        assert_eq!(trouble(good, made, None), None);
+        assert_eq!(trouble(good, made, Some(49)), None);
+        let old = "idx: the live generation is 49h old, more than 48h".to_string();
+        assert_eq!(trouble(good, made, Some(48)), Some(old));
+        let none = "idx: there is no generation yet".to_string();
+        assert_eq!(trouble(good, None, Some(48)), Some(none));
+        let failed = "idx: the last rebuild failed: a guard".to_string();
+        assert_eq!(trouble(RebuildOutcome::Failed, made, Some(49)), Some(failed));
+        let form = status(good, made).to_string();
+        assert!(
+            form.starts_with("index           idx\nlive generation none\nrunning         no\n")
+        );
+        assert!(form.contains("\nlast            2026-11-22T03:00:00Z"), "{form}");
+        assert_eq!(form.lines().count(), 8);
     }
 
     #[test]

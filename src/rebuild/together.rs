@@ -8,7 +8,7 @@
 
 use super::look::FoundChanges;
 use super::{FILES, Rebuild, RebuildError};
-use crate::build::{self, Peers, PreparedBuild};
+use crate::build::{self, Note, Peers, PreparedBuild};
 use crate::dataflow::together::Meeting;
 use crate::index::generations::folder::current;
 use crate::index::generations::manifest::sharded::ShardedManifest;
@@ -58,7 +58,11 @@ impl Rebuild<'_> {
         let mut before = Known::read(&self.job.index.join(FOLDER).join(FILES));
         let live = match live {
             Some(live) if live.shards.len() == peers.hosts.processes() => {
-                self.other_settings(&live.settings)?.is_none().then_some(live)
+                let other = self.other_settings(&live.settings)?;
+                if let Some(reason) = other {
+                    self.note(&Note::Anew(reason));
+                }
+                other.is_none().then_some(live)
             }
             _ => None,
         };
@@ -74,13 +78,17 @@ impl Rebuild<'_> {
         let trust = self.job.trust;
         let mut known = record
             .time("hash", || files::look(&paths, trust, &before, |_, _| true, self.workers()))?;
-        let format =
-            |input: InputFile| Some((input.path?.display().to_string(), input.format.to_string()));
-        let formats: HashMap<String, String> = plan.inputs.iter().filter_map(format).collect();
+        let way = |(number, input): (usize, InputFile)| {
+            let way = plan.inputs.reading(number).way(input.format.name());
+            Some((input.path?.display().to_string(), way))
+        };
+        let ways: HashMap<String, String> =
+            plan.inputs.iter().enumerate().filter_map(way).collect();
         for file in &mut known.files {
-            file.format = formats.get(&file.path).cloned().unwrap_or_default();
+            file.format = ways.get(&file.path).cloned().unwrap_or_default();
         }
-        let before = before.files.iter().map(|file| [&*file.path, &*file.hash, &*file.format]);
+        let before =
+            before.files.iter().map(|file| (&*file.path, &*file.hash, file.format.clone()));
         record.inputs = FoundChanges::new(&plan, &known, before).counts;
         Ok((plan, known))
     }

@@ -15,6 +15,20 @@ pub(super) fn text<'de, D: Deserializer<'de>, T, E: Display>(
     read(&Cow::<str>::deserialize(from)?).map_err(D::Error::custom)
 }
 
+/// Reads a name, or a list of some.
+pub(super) fn names<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Names {
+        One(String),
+        Some(Vec<String>),
+    }
+    Ok(match Names::deserialize(from)? {
+        Names::One(name) => vec![name],
+        Names::Some(names) => names,
+    })
+}
+
 pub(super) fn named<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
     from: D,
 ) -> Result<T, D::Error> {

@@ -1,11 +1,14 @@
 //! Analysis of texts into terms, the same for documents and queries: tokens, less the stop words,
 //! stemmed, cut to [`MAX_TERM_BYTES`].
 
-use std::borrow::Cow;
-
+use super::characters;
 use super::stemmer::Stemmer;
 use super::stop_words::StopWords;
 use super::tokenizer::Tokenizer;
+use crate::settings::SettingError;
+use std::borrow::Cow;
+use std::io;
+use std::path::Path;
 
 /// The longest term; a longer stem is cut at the last border of a character before.
 pub(crate) const MAX_TERM_BYTES: usize = 255;
@@ -19,6 +22,59 @@ pub struct Analysis {
 }
 
 impl Analysis {
+    /// With these stop words: a name, or a file with a word on each line, which `read` reads. What is not given is
+    /// English, and nothing for text that is [cut already](Tokenizer::Whitespace).
+    ///
+    /// # Errors
+    /// See [`StopWords`].
+    pub fn of(
+        tokenizer: Tokenizer,
+        stemmer: Option<Stemmer>,
+        stop_words: Option<&Path>,
+        read: fn(&Path) -> io::Result<Vec<u8>>,
+    ) -> Result<Self, SettingError> {
+        let is_cut = tokenizer == Tokenizer::Whitespace;
+        let usual = if is_cut { Stemmer::NONE } else { Stemmer::default() };
+        let stemmer = stemmer.unwrap_or(usual);
+        let mut analysis = Self { tokenizer, stemmer, stop_words: StopWords::none() };
+        let usual = Path::new(if is_cut { "none" } else { "english" });
+        let token = |word: &str| {
+            let word = analysis.lowered(word.as_bytes());
+            tokenizer.token_of(&String::from_utf8_lossy(&word))
+        };
+        analysis.stop_words =
+            StopWords::from_option(stop_words.unwrap_or(usual), tokenizer, token, read)?;
+        Ok(analysis)
+    }
+
+    fn is_turkish(&self) -> bool {
+        let lowers = matches!(self.tokenizer, Tokenizer::Words | Tokenizer::CjkBigram);
+        lowers && self.stemmer == Stemmer::TURKISH
+    }
+
+    /// The text as it is cut into tokens, which lower-case all letters but those that are lower
+    /// case already: the same text but for Turkish.
+    #[inline]
+    pub(crate) fn lowered<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+        match self.is_turkish() {
+            true => characters::with_turkish_i(text),
+            false => Cow::Borrowed(text),
+        }
+    }
+
+    /// Whether a device gets texts that are not as they were read.
+    pub(crate) fn prepares(&self) -> bool {
+        self.is_turkish() || self.tokenizer == Tokenizer::CjkBigram
+    }
+
+    /// The text for a device, which cuts it into forms.
+    pub(crate) fn prepared<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+        match self.lowered(text) {
+            Cow::Borrowed(text) => self.tokenizer.without_marks(text),
+            Cow::Owned(text) => Cow::Owned(self.tokenizer.without_marks(&text).into_owned()),
+        }
+    }
+
     /// The term of a lower-cased token; `None` for a stop word or if nothing is left.
     #[inline]
     #[must_use]
@@ -38,7 +94,7 @@ impl Analysis {
 
     /// Calls `f` with each term of `text` in order; their number is the length of a document.
     pub fn terms(&self, text: &[u8], mut f: impl FnMut(&str)) {
-        self.tokenizer.for_each_token(text, |token| {
+        self.tokenizer.for_each_token(&self.lowered(text), |token| {
             if let Some(term) = self.analyze_token(token) {
                 f(&term);
             }
@@ -48,7 +104,7 @@ impl Analysis {
     /// The tokens of a text, each with its term if it has one.
     pub fn tokens(&self, text: &[u8]) -> Vec<(String, Option<String>)> {
         let mut tokens = Vec::new();
-        self.tokenizer.for_each_token(text, |token| {
+        self.tokenizer.for_each_token(&self.lowered(text), |token| {
             tokens.push((token.to_string(), self.analyze_token(token).map(Cow::into_owned)));
         });
         tokens
@@ -82,7 +138,10 @@ mod tests {
 
     #[test]
     fn stop_words_are_matched_before_stemming() {
-        let analysis = analysis("english", StopWords::from_words(["running", "this"]).unwrap());
+        let analysis = analysis(
+            "english",
+            StopWords::from_words(["running", "this"], Tokenizer::Words).unwrap(),
+        );
         assert_eq!(terms(&analysis, b"THIS Running runs, run: thi"), ["run", "run", "thi"]);
     }
 

@@ -43,6 +43,8 @@ pub enum Markup {
 pub struct HtmlText {
     decoded: String,
     text: Vec<u8>,
+    /// The encoding of what names none; UTF-8 if it is not given.
+    otherwise: Option<&'static Encoding>,
 }
 
 impl HtmlText {
@@ -50,12 +52,23 @@ impl HtmlText {
         Self::default()
     }
 
+    /// Takes what names no encoding to be in this one, from now on.
+    pub(crate) fn expect(&mut self, encoding: Option<&'static Encoding>) {
+        self.otherwise = encoding;
+    }
+
+    /// The label of that encoding.
+    pub(crate) fn label(&self) -> &'static [u8] {
+        self.otherwise.unwrap_or(UTF_8).name().as_bytes()
+    }
+
     /// The text of `page`. Its character set is that of its byte order mark, else of `charset`, a
     /// label from outside such as an HTTP header's, else of a `meta` tag among its first bytes;
     /// else it is UTF-8. Bytes that are not UTF-8 are passed on unchanged. Takes linear time,
     /// whatever the bytes.
     pub fn text(&mut self, page: &[u8], markup: Markup, charset: Option<&[u8]>) -> &[u8] {
-        let (encoding, mark) = charset::of_page(page, charset);
+        let otherwise = self.otherwise.unwrap_or(UTF_8);
+        let (encoding, mark) = charset::of_page(page, charset).unwrap_or((otherwise, 0));
         self.text.clear();
         let page = in_utf8(&page[mark..], encoding, &mut self.decoded);
         markup::extract(page, markup, &mut self.text);
@@ -64,14 +77,16 @@ impl HtmlText {
 
     /// Calls `take` with each link of `page`, in order. Takes linear time, whatever the bytes.
     pub(crate) fn anchors(&mut self, page: &Page<'_>, take: impl FnMut(Anchor<'_>)) {
-        let (encoding, mark) = charset::of_page(page.bytes, page.charset);
+        let found = charset::of_page(page.bytes, page.charset);
+        let (encoding, mark) = found.unwrap_or((self.otherwise.unwrap_or(UTF_8), 0));
         let text = in_utf8(&page.bytes[mark..], encoding, &mut self.decoded);
         anchors::find(text, page.markup, take);
     }
 
     /// `text` without markup, in UTF-8; its character set is a page's, but for `meta` tags.
     pub(crate) fn plain<'a>(&'a mut self, text: &'a [u8], charset: Option<&[u8]>) -> &'a [u8] {
-        let (encoding, mark) = charset::from_outside(text, charset).unwrap_or((UTF_8, 0));
+        let (encoding, mark) =
+            charset::from_outside(text, charset).unwrap_or((self.otherwise.unwrap_or(UTF_8), 0));
         in_utf8(&text[mark..], encoding, &mut self.decoded)
     }
 

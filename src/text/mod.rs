@@ -1,8 +1,9 @@
 //! From text to terms. Documents and queries go through the same steps, in this order:
 //!
-//! 1. A token is a maximal run of `char::is_alphanumeric`, lower-cased as a whole. Bytes that are
-//!    not UTF-8 separate tokens. With `cjk-bigram`, letters of Chinese, Japanese and Korean become
-//!    their bigrams (`tokenizer/cjk.rs`).
+//! 1. A token is a maximal run of `char::is_alphanumeric` and of what belongs to the letter before
+//!    it (`characters.rs`), lower-cased and composed as a whole. Bytes that are not UTF-8 separate
+//!    tokens. With `cjk-bigram`, letters of Chinese, Japanese and Korean become their bigrams
+//!    (`tokenizer/cjk.rs`); with `whitespace` a token is what stands between white space.
 //! 2. A stop word makes no term.
 //! 3. The stemmer makes the term of any other token.
 //! 4. A term over 255 bytes is cut at the last border of a character before. If nothing is left,
@@ -13,6 +14,7 @@
 //! over all documents, empty ones included.
 
 pub(crate) mod analysis;
+mod characters;
 pub(crate) mod english;
 pub(crate) mod html;
 mod marks;

@@ -66,6 +66,7 @@ impl Stemmer {
     pub const PORTER: Self = Self(StemmerKind::Porter);
     /// Leaves every token as it is.
     pub const NONE: Self = Self(StemmerKind::None);
+    pub(crate) const TURKISH: Self = Self(StemmerKind::Snowball(Algorithm::Turkish));
 
     #[cfg(any(test, fuzzing))]
     pub(crate) fn all() -> impl Iterator<Item = Self> {

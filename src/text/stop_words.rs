@@ -6,6 +6,7 @@
 //! that begin with `#` and a byte order mark at the front are skipped; words are lower-cased. A
 //! line that could match no token is an error rather than a word without effect.
 
+use super::tokenizer::{Class, Tokenizer};
 use crate::settings::SettingError;
 use std::io;
 use std::path::Path;
@@ -38,15 +39,18 @@ impl StopWords {
         Self::of(Vec::new())
     }
 
-    /// From an option's value: `english`, `none`, or a file's path; `read` reads the whole file.
-    pub fn from_option(
+    /// From an option's value: `english`, `none`, or a file's path, which `read` reads whole and
+    /// whose words become tokens of the tokenizer by `token`.
+    pub(crate) fn from_option(
         value: &Path,
+        tokenizer: Tokenizer,
+        token: impl Fn(&str) -> String,
         read: fn(&Path) -> io::Result<Vec<u8>>,
     ) -> Result<Self, SettingError> {
         match value.to_str() {
             Some("english") => Ok(Self::english()),
             Some("none") => Ok(Self::none()),
-            _ => Self::from_file(value, read),
+            _ => Self::from_file(value, tokenizer, token, read),
         }
     }
 
@@ -55,6 +59,8 @@ impl StopWords {
     /// that can be no token.
     fn from_file(
         path: &Path,
+        tokenizer: Tokenizer,
+        token: impl Fn(&str) -> String,
         read: fn(&Path) -> io::Result<Vec<u8>>,
     ) -> Result<Self, SettingError> {
         let file = path.display();
@@ -74,8 +80,11 @@ impl StopWords {
             if word.contains(char::is_whitespace) {
                 return Err(at(format!("expected one stop word, found {:?}", shorten(word))));
             }
-            let word = word.to_lowercase();
-            if let Some(separator) = separator(&word) {
+            let word = token(word);
+            if word.is_empty() {
+                return Err(at("a stop word of marks alone can be no token".into()));
+            }
+            if let Some(separator) = separator(&word, tokenizer) {
                 let word = shorten(&word);
                 return Err(at(format!(
                     "stop word {word:?} can be no token, since {separator:?} ends one"
@@ -92,11 +101,13 @@ impl StopWords {
     /// If a word is not lower-cased or can be no token.
     pub fn from_words<W: AsRef<str>>(
         words: impl IntoIterator<Item = W>,
+        tokenizer: Tokenizer,
     ) -> Result<Self, SettingError> {
         let mut list = Vec::new();
         for word in words {
             let word = word.as_ref();
-            if word.is_empty() || word != word.to_lowercase() || separator(word).is_some() {
+            let is_token = !word.is_empty() && word == tokenizer.token_of(word);
+            if !is_token || separator(word, tokenizer).is_some() {
                 let why = format!("stop word {:?} of the list can be no token", shorten(word));
                 return Err(refused(why));
             }
@@ -158,14 +169,14 @@ fn refused(why: String) -> SettingError {
     SettingError::value("stopwords", why)
 }
 
-/// The first character that no lower-cased token can have there: one that is not alphanumeric, but
-/// for the combining dot of `i̇`, the lower case of `İ`.
-fn separator(word: &str) -> Option<char> {
+/// The first character that no token can have there: one that separates tokens, but for the
+/// combining dot of `i̇`, the lower case of `İ`.
+fn separator(word: &str, tokenizer: Tokenizer) -> Option<char> {
     let mut previous = None;
     word.chars().find(|&character| {
         let of_dotted_i = character == '\u{307}' && previous == Some('i');
         previous = Some(character);
-        !character.is_alphanumeric() && !of_dotted_i
+        tokenizer.class(character) == Class::Separator && !of_dotted_i
     })
 }
 
@@ -181,11 +192,13 @@ mod tests {
     use proptest::prelude::*;
     use std::fs;
 
+    const WORDS: Tokenizer = Tokenizer::Words;
+
     fn read(bytes: &[u8]) -> Result<StopWords, SettingError> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("words.txt");
         fs::write(&path, bytes).unwrap();
-        StopWords::from_option(&path, |path| fs::read(path))
+        StopWords::from_file(&path, WORDS, |word| WORDS.token_of(word), |path| fs::read(path))
     }
 
     fn words(stop_words: &StopWords) -> Vec<&str> {
@@ -214,28 +227,24 @@ mod tests {
 
     #[test]
     fn files_are_read_line_by_line() {
-        let text =
-            "\u{FEFF}# a comment, with words\r\n\r\n  Und\r\nder\n\tÜBER \n  # more\nder\nİn\n2";
+        let text = "\u{FEFF}# a comment, with words\r\n\r\n  Und\r\nder\n\tU\u{308}B\u{ad}ER \n  # more\nder\nİn\n2";
         let found = read(text.as_bytes()).unwrap();
         assert_eq!(words(&found), ["2", "der", "i\u{307}n", "und", "über"]);
         assert!(words(&found).iter().all(|word| found.contains(word)));
         assert_eq!(found.name(), "custom");
-        assert_eq!(StopWords::from_words(words(&found)).unwrap(), found);
+        assert_eq!(StopWords::from_words(words(&found), WORDS).unwrap(), found);
     }
 
     #[test]
     fn options_name_a_list_or_a_file() {
-        assert_eq!(
-            StopWords::from_option(Path::new("english"), |path| fs::read(path)).unwrap().name(),
-            "english"
-        );
-        assert_eq!(
-            StopWords::from_option(Path::new("none"), |path| fs::read(path)).unwrap().name(),
-            "none"
-        );
+        let option = |value: &Path| {
+            StopWords::from_option(value, WORDS, str::to_string, |path| fs::read(path))
+        };
+        assert_eq!(option(Path::new("english")).unwrap().name(), "english");
+        assert_eq!(option(Path::new("none")).unwrap().name(), "none");
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("absent");
-        let error = StopWords::from_option(&path, |path| fs::read(path)).unwrap_err();
+        let error = option(&path).unwrap_err();
         let expected = format!("stopwords: {}: ", path.display());
         assert!(error.to_string().starts_with(&expected), "{error}");
     }
@@ -251,7 +260,7 @@ mod tests {
                 .ends_with("line 2: stop word \"don't\" can be no token, since '\\'' ends one"),
             "{error}"
         );
-        for line in ["-", "a,b", "x\u{307}", "\u{307}", "a\u{FEFF}", "a\0", "a\rb", "a\u{A0}b"] {
+        for line in ["-", "a,b", "\u{307}", "\u{ad}", "a\u{200b}b", "a\0", "a\rb", "a\u{A0}b"] {
             assert!(read(line.as_bytes()).is_err(), "{line:?}");
         }
     }
@@ -267,7 +276,7 @@ mod tests {
     #[test]
     fn lists_are_checked() {
         for word in ["", "The", "a b", "don't", "x\u{307}"] {
-            let error = StopWords::from_words(["ok", word]).unwrap_err();
+            let error = StopWords::from_words(["ok", word], WORDS).unwrap_err();
             assert!(
                 error.to_string().contains(&format!("stop word {word:?} of the list")),
                 "{error}"
@@ -279,7 +288,7 @@ mod tests {
     fn only_the_dotted_i_lower_cases_to_what_separates() {
         for character in (char::MIN..=char::MAX).filter(|c| c.is_alphanumeric()) {
             let lowered = character.to_string().to_lowercase();
-            assert_eq!(separator(&lowered), None, "{character:?}");
+            assert_eq!(separator(&lowered, Tokenizer::FirstWords), None, "{character:?}");
         }
     }
 
@@ -297,7 +306,7 @@ mod tests {
         fn law_any_token_can_be_a_stop_word(text in texts(), other in texts()) {
             let mut tokens = Vec::new();
             for_each_token(text.as_bytes(), |token| tokens.push(token.to_string()));
-            let list = StopWords::from_words(&tokens);
+            let list = StopWords::from_words(&tokens, WORDS);
             prop_assert!(list.is_ok());
             let list = list.unwrap();
             prop_assert!(tokens.iter().all(|token| list.contains(token)));

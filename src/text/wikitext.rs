@@ -1,8 +1,9 @@
 //! Text of MediaWiki pages, without markup.
 //!
-//! Templates, comments, references (`<ref>`), formulas and the attributes of tables are dropped. A
-//! link leaves its label, or else its target; a picture leaves its caption; a category leaves
-//! nothing; a link to another site leaves its label. Quotes for bold text are dropped; other
+//! Templates, comments, references (`<ref>`), formulas, switches such as `__NOTOC__`, and the
+//! attributes of tables and their cells are dropped. A link leaves its label, or else its target; a
+//! picture leaves its caption, in a gallery too; a category leaves nothing; a link to another site
+//! leaves its label. Quotes for bold text are dropped; other
 //! markup, such as that of headings and lists, has no letters and separates words as on the page.
 //! What is never closed is text. HTML tags and references stay, for [`html`](super::html).
 //!
@@ -11,7 +12,13 @@
 use memchr::memmem::find;
 
 /// Elements whose content is no text.
-const DROPPED: [&[u8]; 6] = [b"ref", b"math", b"gallery", b"timeline", b"chem", b"score"];
+const DROPPED: [&[u8]; 5] = [b"ref", b"math", b"timeline", b"chem", b"score"];
+
+/// What options of a picture in a gallery begin with, beside its caption.
+const OPTIONS: [&[u8]; 5] = [b"alt=", b"link=", b"page=", b"lang=", b"class="];
+
+/// Names in capitals between two underlines each that are no switches, but words of C.
+const MACROS: [&[u8]; 6] = [b"FILE", b"LINE", b"DATE", b"TIME", b"FUNCTION", b"VA_ARGS"];
 
 /// Namespaces of pictures, whose links have a caption as their last part.
 const PICTURES: [&[u8]; 3] = [b"file", b"image", b"media"];
@@ -28,12 +35,32 @@ pub(crate) fn strip(page: &[u8], out: &mut Vec<u8>) {
     let mut open: Vec<OpenMarkup> = Vec::new();
     let mut at = 0;
     let mut tables = 0u32;
+    // The line is one of heads of a table, and a gallery ends there.
+    let mut heads = false;
+    let mut gallery = 0;
+    let mut pictures = 0;
     while at < page.len() {
         let rest = &page[at..];
         let line_begins = at == 0 || page[at - 1] == b'\n';
+        if (line_begins || at == pictures) && at < gallery {
+            // The file of a picture; what follows is its caption, if anything does.
+            at += rest.iter().position(|byte| matches!(byte, b'|' | b'<' | b'\n')).unwrap_or(0);
+            if page[at] == b'\n' {
+                at += 1;
+                continue;
+            }
+        }
+        let rest = &page[at..];
         match rest {
             [b'<', b'!', b'-', b'-', ..] => {
                 at += find(rest, b"-->").map_or(rest.len(), |n| n + 3);
+            }
+            [b'<', ..] if gallery <= at && element(rest, b"gallery").is_some() => {
+                let bytes = element(rest, b"gallery").unwrap_or(1);
+                gallery = at + bytes;
+                out.push(b' ');
+                at += memchr::memchr(b'>', rest).unwrap_or(0) + 1;
+                pictures = at;
             }
             [b'<', ..] => match dropped_element(rest) {
                 Some(bytes) => {
@@ -73,7 +100,32 @@ pub(crate) fn strip(page: &[u8], out: &mut Vec<u8>) {
                 at += 2;
             }
             [b'|', b'-', ..] if line_begins && tables > 0 => at += line(rest),
-            [b'|' | b'!', ..] if line_begins && tables > 0 => at += cell(rest),
+            [sign @ (b'|' | b'!'), ..] if line_begins && tables > 0 => {
+                heads = *sign == b'!';
+                at += cell(rest, heads);
+            }
+            [b'|', b'|', ..] if tables > 0 && open.is_empty() => {
+                out.push(b' ');
+                at += 1 + cell(&rest[1..], heads);
+            }
+            [b'!', b'!', ..] if tables > 0 && heads && open.is_empty() => {
+                out.push(b' ');
+                at += 1 + cell(&rest[1..], heads);
+            }
+            [b'|', ..] if at < gallery && open.is_empty() => {
+                out.push(b' ');
+                let part = &rest[1..];
+                let begin = part.trim_ascii_start();
+                let is_option = OPTIONS.iter().any(|option| begin.starts_with(option));
+                let ends = |byte: &u8| matches!(byte, b'|' | b'\n' | b'<');
+                let option = part.iter().position(ends).unwrap_or(part.len());
+                at += 1 + if is_option { option } else { 0 };
+            }
+            [b'_', b'_', ..] => {
+                let bytes = switch(rest);
+                out.extend_from_slice(if bytes == 0 { b"_" } else { b" " });
+                at += bytes.max(1);
+            }
             [b'|', ..] => {
                 if let Some(OpenMarkup::Link { target, last, .. }) = open.last_mut() {
                     target.get_or_insert(out.len());
@@ -122,11 +174,16 @@ fn link(out: &mut Vec<u8>, start: usize, target: Option<usize>, last: usize) {
 /// Bytes of the element that begins here, if its content is dropped: up to its end tag, or to the
 /// end of its start tag if that closes itself.
 fn dropped_element(rest: &[u8]) -> Option<usize> {
-    let name = DROPPED.iter().find(|name| {
-        let head = rest.get(1..1 + name.len());
-        let ends = rest.get(1 + name.len()).is_none_or(|byte| !byte.is_ascii_alphanumeric());
-        ends && head.is_some_and(|head| head.eq_ignore_ascii_case(name))
-    })?;
+    DROPPED.iter().find_map(|name| element(rest, name))
+}
+
+/// Bytes of the element that begins here, if it has this name.
+fn element(rest: &[u8], name: &[u8]) -> Option<usize> {
+    let head = rest.get(1..1 + name.len())?;
+    let ends = rest.get(1 + name.len()).is_none_or(|byte| !byte.is_ascii_alphanumeric());
+    if !ends || !head.eq_ignore_ascii_case(name) {
+        return None;
+    }
     let tag = find(rest, b">")? + 1;
     if rest[..tag].ends_with(b"/>") {
         return Some(tag);
@@ -150,13 +207,30 @@ fn line(rest: &[u8]) -> usize {
     memchr::memchr(b'\n', rest).unwrap_or(rest.len())
 }
 
-/// Bytes of a cell's sign, and of its attributes, which stand before a single bar.
-fn cell(rest: &[u8]) -> usize {
+/// Bytes of a cell's sign, and of its attributes, which stand before a single bar; `heads` may be
+/// parted by two exclamation marks too.
+fn cell(rest: &[u8], heads: bool) -> usize {
     let line = &rest[1..line(rest)];
-    match memchr::memchr(b'|', line) {
-        Some(bar) if line.get(bar + 1) != Some(&b'|') && line[..bar].contains(&b'=') => 2 + bar,
-        _ => 1,
-    }
+    let Some(bar) = memchr::memchr(b'|', line) else { return 1 };
+    let before = &line[..bar];
+    let is_text = line.get(bar + 1) == Some(&b'|')
+        || find(before, b"[[").is_some()
+        || heads && find(before, b"!!").is_some();
+    let are_attributes = before.contains(&b'=') || before.trim_ascii() == b"nowrap";
+    if are_attributes && !is_text { 2 + bar } else { 1 }
+}
+
+/// Bytes of the switch that begins here, such as `__NOTOC__`: capitals of any script. 0 if it is
+/// none.
+fn switch(rest: &[u8]) -> usize {
+    const LONGEST: usize = 80;
+    let line = &rest[2..rest.len().min(LONGEST)];
+    let Some(end) = find(line, b"__") else { return 0 };
+    let Ok(name) = std::str::from_utf8(&line[..end]) else { return 0 };
+    let is_switch = name.len() > 1
+        && name.chars().all(|char| char.is_uppercase() || char == '_')
+        && !MACROS.contains(&name.as_bytes());
+    if is_switch { end + 4 } else { 0 }
 }
 
 #[cfg(test)]
@@ -186,6 +260,8 @@ mod tests {
             ("}} ]] fine", "fine"),
             ("{{a [[b}} c", "c"),
             ("a | b", "a b"),
+            ("__NOTOC__\na __KEIN_INHALTSVERZEICHNIS__ b__ОГЛАВЛЕНИЕ__c", "a b c"),
+            ("__init__ of __FILE__, ___ and __ A__", "__init__ of __FILE__, ___ and __ A__"),
         ] {
             assert_eq!(words(page), text, "{page}");
         }
@@ -194,7 +270,23 @@ mod tests {
     #[test]
     fn tables_keep_their_cells() {
         let page = "before\n{| class=\"wikitable\" style=\"x\"\n|+ Caption\n|-  bgcolor=red\n! Head !! Two\n|-\n| align=\"left\" | one || 2 = 3\n|}\nbehind";
-        assert_eq!(words(page), "before + Caption Head !! Two one 2 = 3 behind");
+        assert_eq!(words(page), "before + Caption Head Two one 2 = 3 behind");
+        for (line, text) in [
+            ("! scope=row | a !! rowspan=2 | b || style=\"x\" | c", "a b c"),
+            ("| a || colspan=2 | b!! || nowrap | c || d = e", "a b!! c d = e"),
+            ("| a = [[b|c]] || align=x | {{t|style=x|y}} z || [[d|e || f]]", "a = c z e f"),
+            ("| x=1 | a | b || [[File:p.png|q=1|r]] || <b>s=t</b> || y=2 |", "a b r <b>s=t</b>"),
+        ] {
+            assert_eq!(words(&format!("{{|\n{line}\n|}}\nz")), format!("{text} z"), "{line}");
+        }
+        assert_eq!(words("a || b=c | d\n!! e"), "a b=c d !! e");
+    }
+
+    #[test]
+    fn pictures_of_galleries_keep_their_captions() {
+        let page = "a <gallery mode=packed heights=90>\nFile:b.png|A ''mill'' of [[Ulm|old]]\nImage:c.jpg\nd.jpg|alt=no | e | link=no|f\n|g\nh.png|class=x\n</gallery> i | j <GALLERY>k.png|l</gallery> m";
+        assert_eq!(words(page), "a A mill of old e f g </gallery> i j l</gallery> m");
+        assert_eq!(words("<gallery>never closed"), "<gallery>never closed");
     }
 
     proptest! {

@@ -20,6 +20,9 @@ fn an_old_index_is_read_and_written_as_it_was() {
     let queries = ["mill water".to_string(), "北京 runs".to_string()];
     let answers = ask(&old, true, &queries).unwrap();
     assert!(answers.iter().all(|hits| hits.len() == 20), "{answers:?}");
+    // It is asked as it was made, by the first version of the analysis.
+    let first = args!["show", "--index", old, "--analyze", "cafe\u{301}s Wort\u{ad}trennung"];
+    assert_eq!(millrace(first).ok().text().lines().count(), 4);
 
     let scratch = Scratch::new();
     let new = scratch.path("index");

@@ -2,6 +2,7 @@
 
 mod codecs;
 mod collections;
+mod encodings;
 mod equality;
 mod generate;
 // Only debug builds have what it checks an index with.
@@ -9,6 +10,7 @@ mod generate;
 mod golden;
 mod library;
 mod memory;
+mod misread;
 mod orders;
 mod records;
 mod wei11;

@@ -129,7 +129,7 @@ fn wrong_usage_ends_with_2() {
         (&["--max-document", "5Q"], "5Q"),
         (&["--format", "xml"], "xml"),
         (&["--stemmer", "klingon"], "klingon"),
-        (&["--tokenizer", "trigram"], "words or cjk-bigram"),
+        (&["--tokenizer", "trigram"], "words, cjk-bigram or whitespace"),
         (&["--codec", "zip"], "zip"),
         (&["--block-size", "100"], "100"),
         (&["--indexer", "slow"], "slow"),

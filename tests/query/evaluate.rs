@@ -250,3 +250,145 @@ fn tune_finds_what_evaluate_finds() {
     wrong(&["--score", "dph"], "--score: dph has no parameters");
     wrong(&["--b", "1.5"], "b");
 }
+
+/// `-0.0` is the sum of nothing, and means and differences that round to nothing have no sign.
+#[test]
+fn no_zero_has_a_sign() {
+    let scratch = Scratch::new();
+    let qrels = scratch.write("qrels", "1 0 a 1\n2 0 a 1\n3 0 a 0\n");
+    let some = scratch.write("some", "1 Q0 a 1 1 t\n");
+    let none = scratch.write("none", "1 Q0 x 1 1 t\n3 Q0 a 1 1 t\n");
+    let measures = ["nDCG@10", "nDCG", "AP", "RR", "ERR@10", "RBP", "Rprec", "Bpref", "P@5"];
+    for runs in [vec![&some], vec![&none], vec![&some, &none], vec![&none, &none]] {
+        let job = millrace(args!["evaluate", "--per-query", "--qrels", qrels]);
+        let job = measures.iter().fold(job, |job, name| job.args(["-m", name]));
+        let job = runs.iter().fold(job, |job, run| job.arg(run));
+        let text = job.ok().text().to_string();
+        assert!(text.contains("0.0000") && !text.contains("-0.0000"), "{text}");
+        let job = millrace(args!["evaluate", "--json", "--qrels", qrels]);
+        let job = measures.iter().fold(job, |job, name| job.args(["-m", name]));
+        let json = runs.iter().fold(job, |job, run| job.arg(run)).ok();
+        let signed = ["-0.0,", "-0.0}"].iter().any(|zero| json.text().contains(zero));
+        assert!(json.text().contains(":0.0,") && !signed, "{}", json.text());
+    }
+}
+
+#[test]
+fn small_probabilities_are_not_shown_as_none() {
+    let scratch = Scratch::new();
+    let lines = |line: &dyn Fn(usize) -> String| (0..40).map(line).collect::<String>();
+    let qrels = scratch.write("qrels", lines(&|q| format!("{q} 0 a 1\n{q} 0 b 1\n")));
+    let bad = scratch.write("bad", lines(&|q| format!("{q} Q0 x 1 2 t\n{q} Q0 a 2 1 t\n")));
+    let more = |q| if q % 2 == 0 { format!("{q} Q0 b 2 1 t\n") } else { String::new() };
+    let good = scratch.write("good", lines(&|q| format!("{q} Q0 a 1 2 t\n{}", more(q))));
+    let job = || millrace(args!["evaluate", "--qrels", qrels, "-m", "AP", bad, good]);
+    let row = job().ok().text().lines().last().unwrap().to_string();
+    let words: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!((words[0], &words[4..]), ("AP", &["<0.0001", "<0.0001"][..]), "{row}");
+    let json = job().args(["--json"]).ok().json_lines();
+    let ap = &json[1]["against"]["measures"]["AP"];
+    for p in ["t_test_p", "randomisation_p"] {
+        let p = ap[p].as_f64().unwrap();
+        assert!(p > 0.0 && p < 0.0001, "{ap}");
+    }
+}
+
+/// The values are 0, as in trec_eval, but not without a word.
+#[test]
+fn a_run_without_any_judged_document_is_remarked_on() {
+    let scratch = Scratch::new();
+    let qrels = scratch.write("qrels", "1 0 D1 1\n1 0 D0 0\n2 0 D2 1\n");
+    let stranger = scratch.write("stranger", "2 Q0 d2 1 1 t\n1 Q0 d1 1 1 t\n");
+    let crossed = scratch.write("crossed", "2 Q0 D1 1 1 t\n1 Q0 D2 1 1 t\n");
+    let known = scratch.write("known", "1 Q0 D0 1 1 t\n2 Q0 d2 1 1 t\n");
+    let job = |run: &Path| millrace(args!["evaluate", "--qrels", qrels, "-m", "AP", run]);
+    let warning = "none of the documents of this run is judged for its query";
+    let told = job(&stranger).ok().says(warning).says("For query 1 the run has `d1` and");
+    let told = told.says("has `D0`; are the names the same?");
+    let values: Vec<&str> = told.text().split_whitespace().collect();
+    assert_eq!(values[2..], ["AP", "0.0000", "queries", "2"]);
+    job(&crossed).ok().says(warning);
+    assert!(!job(&known).ok().stderr.contains(warning));
+}
+
+/// One of each: the name that is read, ours, and the value.
+#[test]
+fn names_of_trec_eval_are_read_and_those_of_ir_measures_written() {
+    let scratch = Scratch::new();
+    let qrels = scratch.write("qrels", "1 0 a 1\n1 0 b 2\n");
+    let run = scratch.write("run", "# made by hand\n1 Q0 x 1 3 a tag\n1 Q0 b 2 2 of words\n");
+    for (read, written) in [
+        ("ndcg_cut_10", "nDCG@10"),
+        ("map", "AP"),
+        ("map_cut_5", "AP@5"),
+        ("recip_rank", "RR"),
+        ("P_10", "P@10"),
+        ("recall_1000", "R@1000"),
+        ("success_1", "Success@1"),
+        ("Rprec", "Rprec"),
+        ("bpref", "Bpref"),
+    ] {
+        let values = |name: &str| {
+            let job = millrace(args!["evaluate", "--json", "--qrels", qrels, "-m", name, run]);
+            job.ok().json_lines()[0]["measures"].clone()
+        };
+        let found = values(read);
+        assert_eq!(found.as_object().unwrap().keys().collect::<Vec<_>>(), [written]);
+        assert_eq!(found, values(written));
+    }
+    let job = millrace(args!["evaluate", "--qrels", qrels, "-m", "gm_map", run]);
+    job.fails(2).says("`gm_map` is not a measure").says("ndcg_cut_10");
+}
+
+/// Values that the first hits cannot have are named, with the `-k` that is enough.
+#[test]
+fn too_few_hits_for_a_measure_are_remarked_on() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let lines: String =
+        (0..30).map(|n| format!("{{\"id\":\"d{n}\",\"text\":\"water mill {n}\"}}\n")).collect();
+    build(&index, args![scratch.write("docs.jsonl", lines)]);
+    let qrels = scratch.write("qrels", "1 0 d7 1\n2 0 d9 1\n");
+    let queries = scratch.write("queries.tsv", "1\twater\n2\tmill\n");
+    let query = |k: &str| {
+        millrace(args!["query", "--index", index, "--qrels", qrels, "-k", k, queries]).ok()
+    };
+    let few = "AP, RR, R@100, R@1000, Bpref: only the first 10 hits of a query count here";
+    query("10").says(few).says("-k 1000 is enough");
+    assert!(!query("1000").stderr.contains("count here"));
+    let tune = |k: &str| {
+        let job = millrace(args!["tune", "--index", index, "--qrels", qrels, "-k", k, queries]);
+        job.args(["--k1", "1", "--b", "0.5", "--folds", "2"]).ok()
+    };
+    tune("5").says("nDCG@10: only the first 5 hits of a query count here").says("-k 10 is enough");
+    assert!(!tune("10").stderr.contains("count here"));
+}
+
+/// A run that is fused of runs with infinite scores can be measured.
+#[test]
+fn infinite_scores_are_fused() {
+    let scratch = Scratch::new();
+    let one = scratch.write("one", "1 Q0 d1 1 5 A\n1 Q0 d2 2 4 A\n");
+    let two = scratch.write("two", "1 Q0 d1 1 inf B\n1 Q0 d2 2 1 B\n1 Q0 d3 3 -inf B\n");
+    let fused = millrace(args!["fuse", "--method", "combsum", one, two]).ok().stdout;
+    let text = String::from_utf8(fused).unwrap();
+    assert_eq!(text, "1 Q0 d1 1 2 fused\n1 Q0 d2 2 0.5 fused\n1 Q0 d3 3 0 fused\n");
+    let qrels = scratch.write("qrels", "1 0 d1 1\n");
+    let job = millrace(args!["evaluate", "--json", "-m", "RR", "--qrels", qrels, "-"]);
+    assert_eq!(job.stdin(text).ok().json_lines()[0]["measures"]["RR"], 1.0);
+}
+
+/// The cases of reports that are kept beside the repository.
+#[test]
+fn reported_runs_are_measured_and_fused() {
+    if let Some(folder) = shared("reports/44-eval-negzero") {
+        let job = millrace(args!["evaluate", "--qrels", folder.join("q"), folder.join("r")]);
+        let told = job.args(["--per-query", "-m", "nDCG", "-m", "AP"]).ok();
+        assert!(!told.text().contains("-0.0") && told.text().contains("0.0000"));
+    }
+    if let Some(folder) = shared("reports/62-fuse-inf") {
+        let files = args!["fuse", "--method", "combsum", folder.join("a"), folder.join("b")];
+        let text = String::from_utf8(millrace(files).ok().stdout).unwrap();
+        assert_eq!(text, "1 Q0 d1 1 2 fused\n1 Q0 d2 2 0 fused\n");
+    }
+}

@@ -311,3 +311,63 @@ fn ciff_of_anserini_has_its_scores() {
         }
     }
 }
+
+/// What jobs tell can be read by programs: one object, and nothing else, on standard output.
+#[test]
+fn what_jobs_tell_is_printed_as_json() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let line = |n| format!("{{\"id\": \"d{n}\", \"contents\": \"The mill race {n}\"}}\n");
+    let input = scratch.write("c.jsonl", (0..20).map(line).collect::<String>());
+    let queries = scratch.write("q.tsv", "1\tmill\n2\trace\n");
+    let qrels = scratch.write("qrels", "1 0 d1 1\n2 0 d2 1\n");
+    let run = scratch.write("run", "1 Q0 d1 1 1 t\n2 Q0 d3 1 1 t\n");
+    for _ in 0..2 {
+        build(&index, args![input]);
+    }
+    let object = |job: Job| {
+        let mut lines = job.arg("--json").ok().json_lines();
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].is_object(), "{lines:?}");
+        lines.remove(0)
+    };
+    let of = |job: &str| millrace(args![job, "--index", index]);
+    assert_eq!(object(of("info"))["documents"], 20);
+    let shown = object(of("show").arg("d3"));
+    assert_eq!([&shown["docid"], &shown["tokens"]], [3, 3]);
+    let record: Value = serde_json::from_str(shown["record"].as_str().unwrap()).unwrap();
+    assert_eq!((&shown["name"], &record["id"]), (&"d3".into(), &"d3".into()));
+    assert_eq!(object(of("show").args(["--docid", "3"])), shown);
+    let term = object(of("show").args(["--term", "mills"]));
+    assert_eq!((&term["word"], &term["terms"][0]["term"]), (&"mills".into(), &"mill".into()));
+    assert_eq!(term["terms"][0]["df"], 20);
+    assert_eq!(term["terms"][0]["first"][2]["name"], "d2");
+    let tokens = object(of("show").args(["--analyze", "The Mills"]))["tokens"].clone();
+    assert_eq!(tokens[0], serde_json::json!({"token": "the", "term": null}));
+    assert_eq!(tokens[1]["term"], "mill");
+    assert_eq!(object(of("explain").args(["d1", "mill"]))["name"], "d1");
+    assert_eq!(object(millrace(args!["evaluate", "--qrels", qrels, run]))["queries"], 2);
+    let tuned = args!["tune", "--index", index, "--qrels", qrels, "--folds", "2", queries];
+    assert_eq!(object(millrace(tuned))["queries"], 2);
+    let cached = object(of("cache").args(["--memory", "1M"]).arg(&queries));
+    assert_eq!((&cached["job"], &cached["queries"]), (&"cache".into(), &2.into()));
+    let checked = object(of("check"));
+    assert_eq!((&checked["problems"], &checked["documents"]), (&Value::Array(vec![]), &20.into()));
+    let back = object(of("rollback"));
+    assert_eq!([&back["from"], &back["to"]], [2, 1]);
+    assert!(object(millrace(["devices"]))["devices"].is_array());
+    assert!(millrace(["calibrate", "--help"]).ok().text().contains("--json"));
+    // What is wrong is told as JSON too.
+    std::fs::write(index.join("gen-000001/manifest.json"), "broken").unwrap();
+    let told = of("check").arg("--json").run();
+    assert_eq!(told.status, Some(1));
+    let problems = told.json_lines()[0]["problems"].as_array().unwrap().clone();
+    assert!(!problems.is_empty(), "{told:?}");
+    // A text that is not kept is an error, and the row is told all the same.
+    let piped = scratch.path("piped");
+    millrace(args!["build", "--index", piped, "--format", "jsonl", "-"]).stdin(line(7)).ok();
+    let shown = millrace(args!["show", "--index", piped, "--json", "d7"]).run();
+    assert_eq!(shown.status, Some(1));
+    assert_eq!(shown.json_lines()[0]["name"], "d7");
+    assert_eq!(shown.json_lines()[0]["record"], Value::Null);
+}

@@ -16,5 +16,7 @@ mod parallel;
 mod reading;
 mod rm3;
 mod scores;
+mod scripts;
+mod snippets;
 mod streaming;
 mod topics;

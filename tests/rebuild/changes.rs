@@ -245,3 +245,40 @@ fn only_what_is_new_is_indexed() {
     );
     millrace(args!["check", "--index", place.index()]).ok();
 }
+
+#[test]
+fn an_input_is_read_anew_if_its_fields_change() {
+    let place = Place::new("");
+    place.scratch.write(
+        "docs/b.jsonl",
+        "{\"id\":\"x1\",\"key\":\"k1\",\"text\":\"mill\",\"note\":\"weir\"}\n",
+    );
+    let keys = std::fs::read_to_string(&place.job).unwrap();
+    let asked = keys.replace(
+        "[\"docs/*\"]\n",
+        "[\"docs/a*\"]\n[[input]]\npaths = [\"docs/b*\"]\ntext-field = [\"note\"]\nid-field = \"key\"\n",
+    );
+    let has = |name: &str| {
+        millrace(args!["show", "--index", place.index(), name]).run().status == Some(0)
+    };
+    place.once();
+    assert!(has("x1") && !has("k1"));
+    for (job, name, text) in [(&asked, "k1", "weir"), (&keys, "x1", "mill")] {
+        std::fs::write(&place.job, job).unwrap();
+        let last = place.once();
+        assert_eq!(
+            (&last["outcome"], &last["inputs"]["changed"]),
+            (&"published".into(), &1.into())
+        );
+        assert!(has(name) && has("x1") != has("k1"));
+        let asked = place.scratch.write("q", text);
+        let query =
+            args!["query", "--index", place.index(), "--format", "jsonl", "-k", "50", asked];
+        let hits = millrace(query).ok().json_lines()[0]["hits"].clone();
+        assert!(hits.as_array().unwrap().iter().any(|hit| hit["name"] == name), "{hits}");
+        assert_eq!(place.once()["outcome"], "unchanged");
+    }
+    std::fs::write(&place.job, keys.replace("[\"docs/*\"]\n", "[\"docs/*\"]\ntext-field = 7\n"))
+        .unwrap();
+    assert_eq!(place.run("--once").status, Some(2));
+}

@@ -8,6 +8,7 @@ mod kills;
 mod links;
 mod logs;
 mod swap;
+mod versions;
 
 use crate::support::*;
 use serde_json::Value;
@@ -66,8 +67,10 @@ impl Place {
 
     fn status(&self) -> Value {
         let outcome = self.run("--status");
-        assert_eq!(outcome.status, Some(0), "{outcome:?}");
-        serde_json::from_slice(&outcome.stdout).unwrap()
+        let status: Value = serde_json::from_slice(&outcome.stdout).unwrap();
+        let failed = status["last"]["outcome"] == "failed";
+        assert_eq!(outcome.status, Some(i32::from(failed)), "{outcome:?}");
+        status
     }
 
     fn plan(&self) -> Value {
@@ -305,6 +308,35 @@ fn commands_and_metrics_tell_how_it_went() {
     assert!(read("metrics.prom").contains("millrace_rebuild_failures{"));
     let page = read("page.html");
     assert!(page.contains("<td>published</td>") && page.contains("fewer than"), "{page}");
+}
+
+/// A monitor looks at the exit status alone; the state is printed whatever it is.
+#[test]
+fn the_exit_status_tells_how_an_index_stands() {
+    let place = Place::new("");
+    let status = |more: &[&str], status: i32, says: &str| -> Value {
+        let told = millrace(args!["rebuild", &place.job, "--status"]).args(more).run();
+        assert_eq!(told.status, Some(status), "{told:?}");
+        assert!(told.stderr.contains(says), "{told:?}");
+        assert_eq!(told.stderr.is_empty(), status == 0, "{told:?}");
+        serde_json::from_slice(&told.stdout).unwrap()
+    };
+    status(&["--max-age", "2d"], 1, "there is no generation yet");
+    assert_eq!(status(&[], 0, "")["last"], Value::Null);
+    place.once();
+    let told = status(&["--max-age", "36h"], 0, "");
+    assert!(told["generation_made"].as_str().is_some_and(|made| made.ends_with('Z')), "{told}");
+    std::thread::sleep(std::time::Duration::from_millis(2100));
+    status(&["--max-age", "1s"], 1, "old, more than 1s");
+    for wrong in ["2", "-1d", "0s", "soon", "1mo"] {
+        let job = millrace(args!["rebuild", &place.job, "--status"]);
+        job.arg(format!("--max-age={wrong}")).fails(2).says("is no age; write 36h or 2d");
+    }
+    millrace(args!["rebuild", &place.job, "--once", "--max-age", "2d"]).fails(2);
+    place.write("a.jsonl", 0..1);
+    place.fails(40);
+    let told = status(&["--max-age", "36h"], 1, "the last rebuild failed: ");
+    assert!(told["last"]["reason"].is_string());
 }
 
 #[test]

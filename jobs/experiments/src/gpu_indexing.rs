@@ -164,8 +164,10 @@ fn pieces(args: &Args) -> anyhow::Result<Vec<PieceText>> {
             let longest = LONGEST_LINE as u32;
             let mut bytes = TextBuffer::default();
             bytes.extend([lines]);
-            texts
-                .lines(bytes, DeviceLines { shape, longest, input: 0, offset: 0, was_open: false });
+            texts.lines(
+                bytes,
+                DeviceLines { shape, longest, input: 0, reading: 0, offset: 0, was_open: false },
+            );
             pieces.push(texts.take());
             rest = behind;
         }

@@ -171,6 +171,12 @@ impl OpenSplit {
         let Some(block) = &self.block else { return Ok(DecompressStep::Waits) };
         let (piece, done) = self.stream.step(block)?;
         accept(build, &self.stream, block, done)?;
+        if done
+            && block.ends_input
+            && let Some(encoding) = self.stream.encoding()
+        {
+            lock(&build.plan.encodings).insert(block.input, encoding);
+        }
         if let Some(bytes) = self.stream.wanted_window() {
             check_window(build, block.input, bytes)?;
             if !first {
@@ -225,7 +231,8 @@ impl OpenSplit {
         }
         self.blocks += 1;
         let ends_split = ends_input && self.inputs.is_empty();
-        Ok(Some(FileBlock { input, compression, bytes, ends_input, ends_split }))
+        let encoding = build.plan.stream_encoding(input, build.plan.splits[self.split].format);
+        Ok(Some(FileBlock { input, compression, encoding, bytes, ends_input, ends_split }))
     }
 
     fn is_done(&self) -> bool {

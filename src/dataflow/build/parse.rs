@@ -61,11 +61,7 @@ pub(crate) fn parse<'scope, R: Regroup + 'static>(
     builder.build(move |_| {
         let guard = OperatorGuard::new(&build.control, "Parse", worker);
         let mut waiting = VecDeque::new();
-        let mut parser = {
-            let fields = &build.plan.fields;
-            let turns = build.wiring.turns.clone();
-            PieceParser::new(regroup, build.max_document, fields, turns)
-        };
+        let mut parser = PieceParser::new(regroup, build.max_document, build.wiring.turns.clone());
         move |_frontiers| {
             input.for_each(|cap, data| {
                 for Local((_, piece)) in data.drain(..) {
@@ -81,11 +77,21 @@ pub(crate) fn parse<'scope, R: Regroup + 'static>(
                 return;
             };
             let bytes = piece.bytes.len();
+            let input = piece.input;
             let parsed =
                 guard.work(|| Ok(parser.parse(&build.plan, build.wanted.as_ref(), &mut piece)));
             // The next user of the buffer has it before anything waits.
             drop(piece);
             let Some((groups, batch)) = parsed else { return };
+            let seen = parser.take_seen();
+            let not_utf8 = parser.take_not_utf8();
+            if not_utf8.documents > 0 {
+                let added = guard.work(|| Ok(build.plan.add_not_utf8(not_utf8, build.strict)?));
+                let Some(()) = added else { return };
+            }
+            if !seen.is_empty() {
+                build.plan.add_seen(input, seen);
+            }
             let parsed = groups.iter().map(PieceGroup::memory_bytes).sum::<usize>() + batch.bytes();
             build.wiring.flow.parsed(worker, bytes, parsed);
             Progress::add(&build.progress.parsed_bytes, bytes as u64);

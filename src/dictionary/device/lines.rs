@@ -185,6 +185,8 @@ pub struct DeviceLines {
     /// The host reads a document with more bytes.
     pub longest: u32,
     pub input: u32,
+    /// How it is read, by a number of the plan.
+    pub reading: u16,
     /// The first byte of the lines in their stream.
     pub offset: u64,
     /// The last line ends the stream, and was given a line feed.

@@ -5,6 +5,7 @@ use super::lines::{AsLines, DeviceLines, LineShape};
 use super::text_buffers::{TextBuffer, TextBuffers};
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::order::PieceCounts;
+use crate::text::analysis::Analysis;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -88,13 +89,22 @@ pub struct TextGatherer {
     as_lines: Option<Arc<AsLines>>,
     /// The lines of this piece do not go to the device, since it could not read earlier ones.
     pauses: Cell<bool>,
+    /// If it changes texts.
+    analysis: Option<Analysis>,
 }
 
 impl TextGatherer {
     pub fn new(buffers: Arc<TextBuffers>) -> Self {
         let text = PieceText::of(&buffers);
         let pauses = Cell::new(false);
-        Self { text, last: (0, 0), buffers, as_lines: None, pauses }
+        Self { text, last: (0, 0), buffers, as_lines: None, pauses, analysis: None }
+    }
+
+    /// The device gets texts as this analysis prepares them.
+    #[must_use]
+    pub(crate) fn prepared_by(self, analysis: &Analysis) -> Self {
+        let analysis = analysis.prepares().then(|| analysis.clone());
+        Self { analysis, ..self }
     }
 
     /// The first piece is expected to have so many bytes.
@@ -123,6 +133,10 @@ impl Regroup for TextGatherer {
 
     const COUNTED_LATER: bool = true;
 
+    fn hashes_later(&self) -> bool {
+        self.analysis.is_none()
+    }
+
     fn line_buffer(&self) -> Option<TextBuffer> {
         let takes = self.as_lines.as_ref().is_some_and(|lines| lines.takes());
         self.pauses.set(!takes);
@@ -136,6 +150,8 @@ impl Regroup for TextGatherer {
 
     /// Its length is not known, and 0 stands for it. Panics if the piece would have 4 GiB or more.
     fn document(&mut self, text: &[u8]) -> u32 {
+        let prepared = self.analysis.as_ref().map(|analysis| analysis.prepared(text));
+        let text = prepared.as_deref().unwrap_or(text);
         if self.text.starts.is_empty() {
             let (bytes, documents) = self.last;
             self.text.bytes.reserve(bytes.max(text.len() + 1));

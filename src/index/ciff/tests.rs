@@ -39,6 +39,7 @@ fn imported(folder: &Path, bytes: &[u8]) -> (PathBuf, Result<(), IndexError>) {
         hash: "xxh3-1m:0000000000000000".into(),
         format: "ciff".into(),
         compression: "none".into(),
+        ..Default::default()
     };
     let command = "a test".to_string();
     let what = Import { command, settings, input, keep: 0, memory_bytes: 1 << 20 };

@@ -42,6 +42,10 @@ pub struct Manifest {
     pub files: Vec<FileEntry>,
 }
 
+/// The version of the lists of names by which documents are read: of fields for names and texts,
+/// and of stop words in the program. Raised when one changes, so that rebuilds read all anew.
+pub(crate) const LISTS_VERSION: u32 = 2;
+
 /// How the input became terms and lists. Queries take their analysis from here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,6 +53,12 @@ pub struct Settings {
     /// If it is not `words`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokenizer: Option<String>,
+    /// The version of the analysis; none is the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub analysis: Option<u32>,
+    /// The version of the lists of names by which documents were read; none is the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lists: Option<u32>,
     pub stemmer: String,
     pub stop_words: StopWordsEntry,
     pub codec: String,
@@ -59,7 +69,8 @@ pub struct Settings {
     pub max_document_bytes: u64,
     /// The format that the build was told to read, such as `auto`.
     pub format: String,
-    /// Fields of JSON and columns of CSV that were asked for as text; none for the usual ones.
+    /// Fields of JSON and columns of CSV that were asked for as text, of all inputs. Each input has
+    /// its own now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub text_fields: Vec<String>,
     /// The factor of the weights of learned vectors, as a decimal; none for texts.
@@ -71,8 +82,11 @@ impl Settings {
     /// For an index with such terms and lists; all else is left open.
     pub fn of(analysis: &Analysis, form: Form) -> Self {
         let Analysis { tokenizer, stemmer, stop_words } = analysis;
+        let (tokenizer, analysis) = tokenizer.recorded();
         Self {
-            tokenizer: tokenizer.recorded(),
+            tokenizer,
+            analysis,
+            lists: Some(LISTS_VERSION),
             stemmer: stemmer.name().to_string(),
             stop_words: StopWordsEntry {
                 name: stop_words.name().to_string(),
@@ -157,6 +171,21 @@ pub struct InputEntry {
     pub hash: String,
     pub format: String,
     pub compression: String,
+    /// The encoding from which it was decoded, as places count the decoded bytes; none: UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<String>,
+    /// The encoding that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_encoding: Option<String>,
+    /// Fields of JSON and columns of CSV that were asked for as names; none for the usual ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub id_fields: Vec<String>,
+    /// The same as text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub text_fields: Vec<String>,
+    /// The fields that gave text; none where none did, or before that was noted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taken_fields: Vec<String>,
 }
 
 impl Manifest {
@@ -165,14 +194,16 @@ impl Manifest {
     pub fn analysis(&self, generation: &Path) -> Result<Analysis, IndexError> {
         let path = generation.join(MANIFEST);
         let unknown = |what: &str, found: String| IndexError::damaged(&path, 0, what, found);
-        let Settings { tokenizer, stemmer, stop_words, .. } = &self.settings;
-        let tokenizer = tokenizer.as_ref().map(|name| {
-            Tokenizer::named(name).ok_or_else(|| unknown("a tokenizer", format!("`{name}`")))
-        });
+        let Settings { tokenizer, analysis, stemmer, stop_words, .. } = &self.settings;
+        let tokenizer = Tokenizer::of_record(tokenizer.as_deref(), *analysis).ok_or_else(|| {
+            let name = tokenizer.as_deref().unwrap_or("words");
+            let version = analysis.unwrap_or(1);
+            unknown("a tokenizer", format!("`{name}` of version {version} of the analysis"))
+        })?;
         Ok(Analysis {
-            tokenizer: tokenizer.transpose()?.unwrap_or_default(),
+            tokenizer,
             stemmer: stemmer.parse().map_err(|e| unknown("a stemmer", format!("{e}")))?,
-            stop_words: StopWords::from_words(&stop_words.words)
+            stop_words: StopWords::from_words(&stop_words.words, tokenizer)
                 .map_err(|e| unknown("stop words", e.to_string()))?,
         })
     }

@@ -3,16 +3,18 @@
 //! - Fields are parted by commas, semicolons or tabs, whichever the head has most of; they may
 //!   stand in quotes and hold line ends then.
 //! - The name is that of the best column that [`Fields`] knows as a name; the text is that of all
-//!   columns that it knows as text, in the order of the columns, with one newline between them.
-//!   Without case, unless the columns were asked for.
+//!   columns that it knows as text, in the order of the columns, with one newline between them;
+//!   spare ones are taken if the head has none that makes them needless. Without case, unless the
+//!   columns were asked for.
 //! - An empty line is ignored. A record with fewer fields than the head has lacks the last ones;
 //!   one with more is no document, for a quote or a separator is wrong then.
 //!
 //! Records count in the place of lines; the head is the first.
 
 use super::fields::Fields;
+use super::noticed::SeenFields;
 use crate::input::borders::machine::{BorderMachine, Csv};
-use crate::input::document::{Document, DocumentSink, Name, PieceView, Skip};
+use crate::input::document::{BYTE_ORDER_MARK, Document, DocumentSink, Name, PieceView, Skip};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 
 /// A buffer that grew beyond this many bytes for one long document is given back after the piece.
@@ -22,6 +24,7 @@ const KEPT_BUFFER_BYTES: usize = 4 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct CsvParser {
     fields: Fields,
+    seen: SeenFields,
     /// The fields of a record without their quotes, and where each ends.
     values: Vec<u8>,
     ends: Vec<usize>,
@@ -35,16 +38,30 @@ pub(crate) fn first_record(file: &[u8]) -> &[u8] {
     &file[..Csv::default().next(file, 0).unwrap_or(file.len())]
 }
 
+#[derive(Default)]
 struct CsvColumns {
     delimiter: u8,
     count: usize,
     name: Option<usize>,
     texts: Vec<usize>,
+    /// The fields of these, a bit each.
+    taken: u64,
+    heads: Vec<Vec<u8>>,
 }
 
 impl CsvParser {
     pub(crate) fn new(fields: Fields) -> Self {
         Self { fields, ..Self::default() }
+    }
+
+    /// What was seen since it was last asked.
+    pub(super) fn take_seen(&mut self) -> SeenFields {
+        std::mem::take(&mut self.seen)
+    }
+
+    /// Takes these fields from now on.
+    pub(crate) fn take_fields(&mut self, fields: &Fields) {
+        self.fields = fields.clone();
     }
 
     /// Gives all records but the head, the first of the file, to `sink`, in order, in linear time.
@@ -94,6 +111,8 @@ impl CsvParser {
         if columns.texts.is_empty() {
             return sink.skipped(offset, line, bytes, Skip::NoTextColumn);
         }
+        // Files with a mark each may have been joined.
+        let raw = raw.strip_prefix(BYTE_ORDER_MARK).unwrap_or(raw);
         self.read(raw, columns.delimiter);
         if self.ends.len() > columns.count {
             let expected = columns.count;
@@ -112,6 +131,17 @@ impl CsvParser {
             self.text.extend_from_slice(text);
         }
         let name = columns.name.and_then(value).unwrap_or_default().trim_ascii();
+        self.seen.taken |= columns.taken;
+        if SeenFields::is_looked_at(line) {
+            self.seen.record(!name.is_empty());
+            self.seen.text(self.text.len());
+            for (column, field) in columns.heads.iter().enumerate() {
+                let is_other = Some(column) != columns.name && !columns.texts.contains(&column);
+                if let Some(value) = value(column).filter(|_| is_other) {
+                    self.seen.other(field, value.len(), Some(value));
+                }
+            }
+        }
         let name = Name::from_raw(name, &mut self.name);
         sink.document(Document { name, text: &self.text, offset, bytes, line });
     }
@@ -150,19 +180,21 @@ impl CsvParser {
     }
 
     fn columns(&mut self, head: &[u8]) -> CsvColumns {
-        let head = head.strip_prefix(crate::input::document::BYTE_ORDER_MARK).unwrap_or(head);
+        let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
         let count = |byte: u8| head.iter().filter(|&&other| other == byte).count();
         // Of equal counts the last is the greatest.
         let delimiter = [b'\t', b';', b','].into_iter().max_by_key(|&byte| count(byte));
         let delimiter = delimiter.unwrap_or(b',');
         self.read(head, delimiter);
         let mut columns =
-            CsvColumns { delimiter, count: self.ends.len(), name: None, texts: Vec::new() };
+            CsvColumns { delimiter, count: self.ends.len(), name: None, ..CsvColumns::default() };
+        let mut texts = Vec::new();
         let mut start = 0;
         let mut best = usize::MAX;
         for (column, &end) in self.ends.iter().enumerate() {
             let given = self.values[start..end].trim_ascii();
             let lower = given.to_ascii_lowercase();
+            columns.heads.push(given.to_vec());
             let known = |asked: bool| if asked { given } else { &lower[..] };
             if let Some(rank) = self.fields.name_rank(known(!self.fields.names.is_empty()))
                 && rank < best
@@ -170,11 +202,14 @@ impl CsvParser {
                 best = rank;
                 columns.name = Some(column);
             }
-            if self.fields.is_text(known(!self.fields.texts.is_empty())) {
-                columns.texts.push(column);
-            }
+            let number = self.fields.text_number(known(!self.fields.texts.is_empty()));
+            texts.extend(number.map(|number| (column, number)));
             start = end;
         }
+        let is_whole = self.fields.is_whole(texts.iter().map(|&(_, number)| number));
+        texts.retain(|&(_, number)| !(is_whole && self.fields.is_spare(number)));
+        columns.taken = texts.iter().fold(0, |taken, &(_, number)| taken | 1 << number.min(63));
+        columns.texts = texts.into_iter().map(|(column, _)| column).collect();
         columns
     }
 }
@@ -220,6 +255,14 @@ mod tests {
         let kept = parse(Fields::default(), "x,y\n1,2\n3,4\n");
         assert!(kept.documents.is_empty());
         assert_eq!(kept.skipped.iter().map(|s| s.3).collect::<Vec<_>>(), [Skip::NoTextColumn; 2]);
+    }
+
+    #[test]
+    fn other_columns_are_taken_where_no_usual_one_is() {
+        let kept = parse(Fields::default(), "Doc_ID,abstract,x,title\n1,a,b,c\n");
+        assert_eq!(rows(&kept), [("1", "a\nc")]);
+        let kept = parse(Fields::default(), "uid,abstract,docno,body\n1,a,2,c\n");
+        assert_eq!(rows(&kept), [("2", "c")]);
     }
 
     #[test]

@@ -1,12 +1,39 @@
 //! The fields of a record that are its name and its text, in JSON and CSV.
 
 /// Fields that name a document if nothing else is said, the best first. `pid` stands before
-/// `docid`, which in MS MARCO's passages is the document that a passage is from.
-pub const NAMES: [&str; 5] = ["id", "_id", "pid", "docid", "docno"];
+/// `docid`, which in MS MARCO's passages is the document that a passage is from. Those from
+/// `doc_id` on name a record that has none of the others: they may stand beside them for more.
+pub const NAMES: [&str; 9] =
+    ["id", "_id", "pid", "docid", "docno", "doc_id", "paper_id", "cord_uid", "uid"];
 
-/// Fields that are text if nothing else is said.
-pub(crate) const TEXTS: [&str; 7] =
-    ["title", "url", "headings", "text", "body", "passage", "contents"];
+/// The first of the names that are taken where there is no other.
+const SPARE_NAME: usize = 5;
+
+/// Fields that are text if nothing else is said, by their numbers: first those of every record,
+/// then [`SPARE`] ones of records that have none of [`WHOLE`].
+pub(crate) const TEXTS: [&str; 15] = [
+    "title",
+    "url",
+    "headings",
+    "text",
+    "body",
+    "passage",
+    "contents",
+    "segment",
+    "abstract",
+    "content",
+    "full_text",
+    "description",
+    "document",
+    "article",
+    "paragraph",
+];
+
+/// The numbers of the fields any of which is the text of its record, a bit each.
+pub(crate) const WHOLE: u64 = 0b111_1000;
+
+/// The first of the fields that are text where none of [`WHOLE`] is.
+pub(crate) const SPARE: usize = 7;
 
 /// What was asked for; the default is [`NAMES`] and [`TEXTS`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -18,6 +45,12 @@ pub struct Fields {
 }
 
 impl Fields {
+    /// The fields that were text before there were others for records without those.
+    pub(crate) fn of_old() -> Self {
+        let texts = TEXTS[..SPARE].iter().map(|text| (*text).to_string()).collect();
+        Self { names: Vec::new(), texts }
+    }
+
     pub(crate) fn is_default(&self) -> bool {
         self.names.is_empty() && self.texts.is_empty()
     }
@@ -30,11 +63,35 @@ impl Fields {
         }
     }
 
-    /// Whether a field is text. Case counts.
-    pub fn is_text(&self, field: &[u8]) -> bool {
+    /// Whether the name with this rank is taken only where no usual one is.
+    pub fn is_spare_name(&self, rank: usize) -> bool {
+        self.names.is_empty() && rank >= SPARE_NAME
+    }
+
+    /// The number of a field that is text. Case counts.
+    pub fn text_number(&self, field: &[u8]) -> Option<usize> {
         match &self.texts[..] {
-            [] => TEXTS.iter().any(|text| text.as_bytes() == field),
-            texts => texts.iter().any(|text| text.as_bytes() == field),
+            [] => TEXTS.iter().position(|text| text.as_bytes() == field),
+            texts => texts.iter().position(|text| text.as_bytes() == field),
+        }
+    }
+
+    /// Whether the text with this number is taken only where none of [`WHOLE`] is.
+    pub fn is_spare(&self, number: usize) -> bool {
+        self.texts.is_empty() && number >= SPARE
+    }
+
+    /// Whether, of texts with these numbers, one makes spare ones needless.
+    pub fn is_whole(&self, mut numbers: impl Iterator<Item = usize>) -> bool {
+        self.texts.is_empty() && numbers.any(|number| WHOLE >> number & 1 == 1)
+    }
+
+    /// The names of the fields whose numbers are bits here.
+    pub(crate) fn of_numbers(&self, bits: u64) -> Vec<String> {
+        let is = |number: &usize| bits >> number.min(&63) & 1 == 1;
+        match &self.texts[..] {
+            [] => (0..TEXTS.len()).filter(is).map(|number| TEXTS[number].to_string()).collect(),
+            texts => (0..texts.len()).filter(is).map(|number| texts[number].clone()).collect(),
         }
     }
 

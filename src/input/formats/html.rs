@@ -14,6 +14,10 @@ impl HtmlParser {
         Self::default()
     }
 
+    pub(super) fn html(&mut self) -> &mut HtmlText {
+        &mut self.html
+    }
+
     pub(crate) fn parse<S: DocumentSink>(&mut self, name: &str, file: &[u8], sink: &mut S) {
         let path = name.as_bytes();
         let markup = Markup::Html;

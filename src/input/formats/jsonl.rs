@@ -2,13 +2,16 @@
 //!
 //! - A line of white space alone is ignored; a line ends with LF or CRLF; the file may begin with
 //!   the byte order mark of UTF-8.
-//! - The name is the value of `id`, else of `_id`, `pid`, `docid` or `docno`: a string, or a number
-//!   as it is written. Of one key given twice the first value counts. Values of another kind, and
+//! - The name is the value of the best of [`NAMES`](super::fields::NAMES): a string, or a number as
+//!   it is written. Of one key given twice the first value counts. Values of another kind, and
 //!   empty strings, are no names. A name that is not UTF-8 gets U+FFFD where it is not.
 //! - The text is what the strings `title`, `url`, `headings`, `text`, `body`, `passage` and
 //!   `contents` say, in order of appearance and with one newline between them. `null` is as if the
-//!   member were not there; any other value makes the record no document. A record without text is
-//!   an empty document.
+//!   member were not there. Of a list the strings are taken; if there is no other text, it has to
+//!   have one. Any other value makes the record no document. A record without text is an empty
+//!   document.
+//! - A record with none of the last four is read once more, and takes the other
+//!   [`TEXTS`](super::fields::TEXTS) too, as far as they are strings or lists with some.
 //! - Everything else is stepped over, but has to be JSON, with values up to 128 deep. Two
 //!   liberties: raw control characters in strings are accepted, save for the line feed, which ends
 //!   the record, and a lone surrogate becomes U+FFFD.
@@ -16,15 +19,18 @@
 //! Text is copied into a buffer that is used again, while its end is looked for, so that nothing is
 //! allocated for a document. `jobs/experiments/benches/input.rs` measures it.
 
+mod roles;
 mod values;
 
-use super::fields::Fields;
+use super::fields::{Fields, TEXTS, WHOLE};
 use super::json::{Bad, JsonCursor, Span};
+use super::noticed::SeenFields;
 use super::scan::{Scan, Scanning};
 use crate::dictionary::device::text_buffers::TextBuffer;
 use crate::input::document::{
-    Document, DocumentSink, Name, PieceView, Skip, length_without_return,
+    BYTE_ORDER_MARK, Document, DocumentSink, Name, PieceView, Skip, length_without_return,
 };
+use roles::KeyRole;
 
 /// A buffer that grew beyond this many bytes for one long document is given back after the piece.
 const KEPT_BUFFER_BYTES: usize = 4 << 20;
@@ -47,6 +53,7 @@ struct Buffers {
     /// A name that was made valid.
     name: String,
     fields: Option<Fields>,
+    seen: SeenFields,
 }
 
 struct JsonRecord {
@@ -55,13 +62,29 @@ struct JsonRecord {
     name: Span,
     /// Strings that are its text, put together in the buffer.
     texts: u32,
+    /// The fields that they are from, a bit each.
+    taken: u64,
+    /// It has a text that is taken where there is no other.
+    has_spare: bool,
+    /// There is no other.
+    takes_spare: bool,
+    /// A text that is a list without a string.
+    odd: Option<&'static str>,
 }
 
 impl JsonRecord {
     #[inline(always)]
     fn new() -> Self {
         let name = Span { range: 0..0, escapes: false };
-        JsonRecord { name_rank: NO_NAME, name, texts: 0 }
+        JsonRecord {
+            name_rank: NO_NAME,
+            name,
+            texts: 0,
+            taken: 0,
+            has_spare: false,
+            takes_spare: false,
+            odd: None,
+        }
     }
 }
 
@@ -78,8 +101,18 @@ impl JsonlParser {
 
     pub(crate) fn with_fields(fields: Fields) -> Self {
         let mut parser = Self::new();
-        parser.buffers.fields = (!fields.is_default()).then_some(fields);
+        parser.take_fields(&fields);
         parser
+    }
+
+    /// What was seen since it was last asked.
+    pub(super) fn take_seen(&mut self) -> SeenFields {
+        std::mem::take(&mut self.buffers.seen)
+    }
+
+    /// Takes these fields from now on.
+    pub(crate) fn take_fields(&mut self, fields: &Fields) {
+        self.buffers.fields = (!fields.is_default()).then(|| fields.clone());
     }
 
     /// Makes a parser for each way of scanning that this processor has, the fastest last, with the
@@ -117,6 +150,10 @@ impl JsonlParser {
         let bytes = length_without_return(&cursor.bytes[offset..cursor.at]);
         match read {
             Ok(()) => {
+                self.buffers.seen.taken |= record.taken;
+                if SeenFields::is_looked_at(line) {
+                    self.buffers.look(&JsonCursor { at: offset, ..*cursor }, &record);
+                }
                 let (name, text) = self.buffers.resolve(cursor, &record);
                 sink.document(Document { name, text, offset, bytes, line });
             }
@@ -169,43 +206,32 @@ impl From<Bad> for Failure {
     }
 }
 
-enum KeyRole {
-    /// A name, with the rank of its key; the best is 0.
-    Name(usize),
-    Text(&'static str),
-    Other,
-}
-
-impl KeyRole {
-    /// The role of the key that `rest` begins with, and the bytes that it and its closing quote
-    /// take; none if it has no role, or has escapes. The processor guesses the outcome from earlier
-    /// records, so that it does not wait for the end of a key to be found.
-    #[inline(always)]
-    fn at(rest: &[u8]) -> Option<(KeyRole, usize)> {
-        Some(match rest {
-            [b'i', b'd', b'"', ..] => (KeyRole::Name(0), 3),
-            [b'_', b'i', b'd', b'"', ..] => (KeyRole::Name(1), 4),
-            [b'p', b'i', b'd', b'"', ..] => (KeyRole::Name(2), 4),
-            [b'd', b'o', b'c', b'i', b'd', b'"', ..] => (KeyRole::Name(3), 6),
-            [b'd', b'o', b'c', b'n', b'o', b'"', ..] => (KeyRole::Name(4), 6),
-            [b't', b'i', b't', b'l', b'e', b'"', ..] => (KeyRole::Text("title"), 6),
-            [b'u', b'r', b'l', b'"', ..] => (KeyRole::Text("url"), 4),
-            [b't', b'e', b'x', b't', b'"', ..] => (KeyRole::Text("text"), 5),
-            [b'b', b'o', b'd', b'y', b'"', ..] => (KeyRole::Text("body"), 5),
-            [b'c', b'o', b'n', b't', b'e', b'n', b't', b's', b'"', ..] => {
-                (KeyRole::Text("contents"), 9)
-            }
-            [b'p', b'a', b's', b's', b'a', b'g', b'e', b'"', ..] => (KeyRole::Text("passage"), 8),
-            [b'h', b'e', b'a', b'd', b'i', b'n', b'g', b's', b'"', ..] => {
-                (KeyRole::Text("headings"), 9)
-            }
-            _ => return None,
-        })
-    }
+/// The bit of a field; all behind the last one share it.
+fn bit(number: usize) -> u64 {
+    1 << number.min(63)
 }
 
 impl Buffers {
+    /// Reads a record, and once more if it is one whose text is in other fields.
     fn record(
+        &mut self,
+        cursor: &mut JsonCursor<'_>,
+        record: &mut JsonRecord,
+    ) -> Result<(), Failure> {
+        let start = cursor.at;
+        self.members(cursor, record)?;
+        if record.has_spare && record.taken & WHOLE == 0 {
+            *record = JsonRecord { takes_spare: true, ..JsonRecord::new() };
+            cursor.at = start;
+            self.members(cursor, record)?;
+        }
+        match record.odd {
+            Some(field) if record.texts == 0 => Err(Failure::Skip(Skip::NotAString { field })),
+            _ => Ok(()),
+        }
+    }
+
+    fn members(
         &mut self,
         cursor: &mut JsonCursor<'_>,
         record: &mut JsonRecord,
@@ -214,6 +240,15 @@ impl Buffers {
             Some(b'{') => cursor.at += 1,
             Some(b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => {
                 return Err(Failure::Skip(Skip::NotAnObject));
+            }
+            // Files with a mark each were joined.
+            _ if cursor.bytes[cursor.at..].starts_with(BYTE_ORDER_MARK) => {
+                cursor.at += BYTE_ORDER_MARK.len();
+                cursor.space();
+                return match cursor.peek() {
+                    None | Some(b'\n') => Err(cursor.bad("`{`").into()),
+                    _ => self.members(cursor, record),
+                };
             }
             _ => return Err(cursor.bad("`{`").into()),
         }
@@ -267,9 +302,14 @@ impl Buffers {
         let Some(fields) = &self.fields else { return KeyRole::Other };
         match fields.name_rank(key) {
             // A field is one or the other.
-            Some(rank) if !fields.names.is_empty() || !fields.is_text(key) => KeyRole::Name(rank),
-            _ if fields.is_text(key) => KeyRole::Text("text"),
-            _ => KeyRole::Other,
+            Some(rank) if !fields.names.is_empty() || fields.text_number(key).is_none() => {
+                KeyRole::Name(rank)
+            }
+            _ => match fields.text_number(key) {
+                Some(number) if fields.is_spare(number) => KeyRole::Spare(number),
+                Some(number) => KeyRole::Text(number),
+                None => KeyRole::Other,
+            },
         }
     }
 
@@ -304,18 +344,75 @@ impl Buffers {
                     record.name = name;
                 }
             }
-            KeyRole::Text(field) => match cursor.peek() {
+            KeyRole::Text(number) => match cursor.peek() {
+                Some(b'"') => {
+                    cursor.at += 1;
+                    record.taken |= bit(number);
+                    self.text(cursor, record)?;
+                }
+                Some(b'n') => cursor.word("null")?,
+                Some(b'[') => self.texts(cursor, record, number)?,
+                Some(b'{' | b'-' | b'0'..=b'9' | b't' | b'f') => {
+                    return Err(Failure::Skip(Skip::NotAString { field: self.shown(number) }));
+                }
+                _ => return Err(cursor.bad("a value").into()),
+            },
+            KeyRole::Spare(number) => match cursor.peek() {
+                Some(b'"') if record.takes_spare => {
+                    cursor.at += 1;
+                    record.taken |= bit(number);
+                    self.text(cursor, record)?;
+                }
+                Some(b'[') if record.takes_spare => self.texts(cursor, record, number)?,
+                first => {
+                    record.has_spare |= matches!(first, Some(b'"' | b'['));
+                    cursor.skip_value()?;
+                }
+            },
+            KeyRole::Name(_) | KeyRole::Other => cursor.skip_value()?,
+        }
+        Ok(())
+    }
+
+    /// What a message calls a field that is text.
+    fn shown(&self, number: usize) -> &'static str {
+        if self.fields.as_ref().is_some_and(|fields| !fields.texts.is_empty()) {
+            return "text";
+        }
+        TEXTS[number]
+    }
+
+    /// Adds the strings of the list here to the text.
+    #[cold]
+    fn texts(
+        &mut self,
+        cursor: &mut JsonCursor<'_>,
+        record: &mut JsonRecord,
+        number: usize,
+    ) -> Result<(), Failure> {
+        let mut ahead = JsonCursor { ..*cursor };
+        ahead.skip_value()?;
+        let before = record.texts;
+        let mut has_others = false;
+        cursor.at += 1;
+        while cursor.at < ahead.at {
+            match cursor.peek() {
                 Some(b'"') => {
                     cursor.at += 1;
                     self.text(cursor, record)?;
                 }
                 Some(b'n') => cursor.word("null")?,
-                Some(b'{' | b'[' | b'-' | b'0'..=b'9' | b't' | b'f') => {
-                    return Err(Failure::Skip(Skip::NotAString { field }));
+                Some(b',' | b']' | b' ' | b'\t' | b'\r') => cursor.at += 1,
+                _ => {
+                    has_others = true;
+                    cursor.skip_value()?;
                 }
-                _ => return Err(cursor.bad("a value").into()),
-            },
-            KeyRole::Name(_) | KeyRole::Other => cursor.skip_value()?,
+            }
+        }
+        if record.texts > before {
+            record.taken |= bit(number);
+        } else if has_others && !record.takes_spare {
+            record.odd.get_or_insert(self.shown(number));
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 //! in PISA's `plaintext`, white space.
 //!
 //! A line ends with LF or CRLF, an empty one is ignored, and an empty name is missing. The byte
-//! order mark of UTF-8 at the file's begin is dropped. Text is handed out where it lies.
+//! order mark of UTF-8 at a line's begin is dropped. Text is handed out where it lies.
 //!
 //! - By tabs: those behind the first belong to the text. A line without one is no document.
 //! - By white space: what stands before the name and about the text does not count. A line that is
@@ -11,7 +11,7 @@
 use memchr::memchr;
 
 use crate::input::document::{
-    Document, DocumentSink, Name, PieceView, Skip, length_without_return,
+    BYTE_ORDER_MARK, Document, DocumentSink, Name, PieceView, Skip, length_without_return,
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,8 @@ impl LinesParser {
             let rest = &piece.bytes[offset..];
             let end = memchr(b'\n', rest).unwrap_or(rest.len());
             let bytes = length_without_return(&rest[..end]);
-            let record = &rest[..bytes];
+            // Files with a mark each may have been joined.
+            let record = rest[..bytes].strip_prefix(BYTE_ORDER_MARK).unwrap_or(&rest[..bytes]);
             match self.between.part(record) {
                 _ if self.between.is_empty(record) => {}
                 Some((name, text)) => {

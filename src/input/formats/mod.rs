@@ -8,6 +8,7 @@ pub(crate) mod json_values;
 pub(crate) mod jsonl;
 pub(crate) mod lines;
 pub(crate) mod mediawiki;
+pub(crate) mod noticed;
 pub(crate) mod parsers;
 pub(crate) mod plain;
 pub(crate) mod scan;

@@ -6,12 +6,15 @@ use super::html::HtmlParser;
 use super::jsonl::JsonlParser;
 use super::lines::{Between, LinesParser};
 use super::mediawiki::MediawikiParser;
+use super::noticed::SeenFields;
 use super::trec::TrecParser;
 use super::warc::WarcParser;
 use crate::dictionary::device::lines::LineShape;
 use crate::input::Format;
 use crate::input::document::{DocumentSink, PieceView};
 use crate::input::formats::plain;
+use crate::input::list::InputReading;
+use crate::input::streams::encoded::TextEncoding;
 use crate::input::turns::Turn;
 
 pub(crate) struct Parsers {
@@ -84,6 +87,23 @@ impl Parsers {
             Format::Html => self.html.parse(name, file, sink),
             _ => plain::parse(name, file, sink),
         }
+    }
+
+    /// Reads inputs so from now on.
+    pub(crate) fn read_as(&mut self, reading: &InputReading) {
+        self.jsonl.take_fields(&reading.fields);
+        self.csv.take_fields(&reading.fields);
+        let otherwise = reading.encoding.and_then(TextEncoding::known);
+        self.html.html().expect(otherwise);
+        self.warc.html().expect(otherwise);
+        self.trec.html().expect(otherwise);
+    }
+
+    /// What was seen of the fields of records since it was last asked.
+    pub(crate) fn take_seen(&mut self) -> SeenFields {
+        let mut seen = self.jsonl.take_seen();
+        seen.add(self.csv.take_seen(), true);
+        seen
     }
 
     /// Gives back the room that long bodies have taken: what came of them is parsed.

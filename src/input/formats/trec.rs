@@ -60,6 +60,10 @@ impl TrecParser {
         Self::default()
     }
 
+    pub(super) fn html(&mut self) -> &mut HtmlText {
+        &mut self.html
+    }
+
     /// Gives all documents of `piece` to `sink`, in their order, in linear time.
     pub(crate) fn parse<S: DocumentSink>(&mut self, piece: PieceView<'_>, sink: &mut S) {
         let bytes = piece.bytes;
@@ -92,7 +96,12 @@ impl TrecParser {
                 }
                 None => {
                     let text = &bytes[parts.start..parts.end];
-                    self.html.text(text, Markup::Sgml { hidden: HIDDEN }, Some(b"utf-8"))
+                    // What was decoded with its file is UTF-8 by now.
+                    let label = match std::str::from_utf8(text) {
+                        Ok(_) => b"utf-8",
+                        Err(_) => self.html.label(),
+                    };
+                    self.html.text(text, Markup::Sgml { hidden: HIDDEN }, Some(label))
                 }
             };
             let name = Name::from_raw(name, &mut self.name);

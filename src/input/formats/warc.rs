@@ -67,6 +67,10 @@ impl WarcParser {
         self.body.give_back();
     }
 
+    pub(super) fn html(&mut self) -> &mut HtmlText {
+        &mut self.html
+    }
+
     /// Gives the documents of `piece`, and what should be one and is not, to `sink`, in their
     /// order, in time linear in all bytes when decompressed. `ends_input`: the input ends with the
     /// piece, maybe amid a record. Returns how many records there are; lines are their numbers.

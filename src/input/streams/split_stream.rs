@@ -1,6 +1,7 @@
 //! Turns a split into pieces: its files go, block by block, through a decoder and a cutter.
 
 use super::decoder::{DecodeError, Decoder, Output};
+use super::encoded::{TextDecoder, TextEncoding, Transcoder};
 use crate::input::Compression;
 use crate::input::cutter::Cutter;
 use crate::input::piece::Piece;
@@ -12,6 +13,8 @@ pub(crate) struct FileBlock {
     pub input: u32,
     /// Known from the input's first bytes.
     pub compression: Compression,
+    /// The encoding that was asked for.
+    pub encoding: Option<TextEncoding>,
     pub bytes: Vec<u8>,
     pub ends_input: bool,
     pub ends_split: bool,
@@ -21,7 +24,7 @@ pub(crate) struct SplitStream {
     cutter: Cutter,
     /// See [`Budget::window_log`](crate::order::Budget::window_log).
     window_log: u32,
-    decoder: Option<Decoder>,
+    decoder: Option<TextDecoder>,
     /// Bytes of the current block that are decoded.
     at: usize,
     input: Option<u32>,
@@ -57,6 +60,11 @@ impl SplitStream {
         self.broken.as_ref().map(|(offset, error)| (reason(error), *offset, error))
     }
 
+    /// The encoding of the input, if it was found and is not UTF-8.
+    pub(crate) fn encoding(&self) -> Option<TextEncoding> {
+        self.decoder.as_ref()?.encoding()
+    }
+
     pub(crate) fn stream_bytes(&self) -> u64 {
         self.cutter.stream_bytes()
     }
@@ -85,7 +93,10 @@ impl SplitStream {
     pub(crate) fn step(&mut self, block: &FileBlock) -> Result<(Option<Piece>, bool), ReadCause> {
         if self.input != Some(block.input) {
             self.input = Some(block.input);
-            self.decoder = Some(Decoder::new(block.compression, self.window_log)?);
+            let decoder = Decoder::new(block.compression, self.window_log)?;
+            let tells = self.cutter.format().documents_tell_encoding();
+            let transcoder = (!tells).then(|| Transcoder::new(block.encoding));
+            self.decoder = Some(TextDecoder::new(decoder, transcoder));
             self.broken = None;
             self.finished = false;
             self.cutter.begin(block.input);
@@ -116,7 +127,10 @@ impl SplitStream {
             if let Some(piece) = self.cutter.grown(grown) {
                 return Ok((Some(piece), false));
             }
-            self.ended = self.at == block.bytes.len() && !full;
+            self.ended = self.at == block.bytes.len() && !full && !decoder.holds_more();
+            if self.ended && block.ends_input && decoder.ends() {
+                self.ended = false;
+            }
         }
         if block.ends_input {
             if !self.finished
@@ -166,6 +180,7 @@ mod tests {
             let block = FileBlock {
                 input: 0,
                 compression: Compression::Gzip,
+                encoding: None,
                 bytes: file[at..at + n].to_vec(),
                 ends_input: ends,
                 ends_split: ends,

@@ -4,6 +4,7 @@
 //! through the operators of the dataflow instead, which read and decompress side by side.
 
 use super::decoder::{Decoder, Output};
+use super::encoded::{TextDecoder, TextEncoding, Transcoder};
 use crate::input::Compression;
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,7 +19,9 @@ const WINDOW_LOG: u32 = 27;
 pub struct Unpacked {
     file: Box<dyn Read + Send>,
     /// `None` before the first bytes were read.
-    decoder: Option<Decoder>,
+    decoder: Option<TextDecoder>,
+    /// That of the stream, if it is known.
+    encoding: Option<TextEncoding>,
     /// What was read and not yet decoded: `block[at..filled]`.
     block: Vec<u8>,
     at: usize,
@@ -43,12 +46,27 @@ impl Unpacked {
         Self::new(Box::new(file))
     }
 
+    /// As [`open`](Self::open), in UTF-8 from an encoding.
+    pub(crate) fn decoded(path: &Path, encoding: TextEncoding) -> io::Result<Self> {
+        Ok(Self { encoding: Some(encoding), ..Self::open(path)? })
+    }
+
     /// The first bytes of the stream will tell how it is compressed.
     pub fn new(file: Box<dyn Read + Send>) -> io::Result<Self> {
         let block = vec![0; BLOCK_BYTES];
         let out = vec![0; BLOCK_BYTES];
-        let decoder = None;
-        Ok(Self { file, decoder, block, at: 0, filled: 0, out, given: 0, made: 0, ended: false })
+        Ok(Self {
+            file,
+            decoder: None,
+            encoding: None,
+            block,
+            at: 0,
+            filled: 0,
+            out,
+            given: 0,
+            made: 0,
+            ended: false,
+        })
     }
 
     /// Reads once, behind what was not yet decoded.
@@ -75,7 +93,10 @@ impl Unpacked {
             }
             let compression = Compression::by_content(&self.block[..self.filled]);
             let decoder = Decoder::new(compression, WINDOW_LOG).map_err(io::Error::other)?;
-            self.decoder = Some(decoder);
+            let decoder = self.decoder.insert(TextDecoder::new(decoder, None));
+            if let Some(encoding) = self.encoding {
+                decoder.transcode(Transcoder::new(Some(encoding)));
+            }
         }
         while let Some(decoder) = &mut self.decoder {
             let mut out = Output::new(&mut self.out);
@@ -84,6 +105,9 @@ impl Unpacked {
             self.at += taken.map_err(damaged)?;
             if self.made > 0 {
                 return Ok(());
+            }
+            if decoder.holds_more() || self.ended && decoder.ends() {
+                continue;
             }
             if self.ended {
                 return decoder.finish().map_err(damaged);

@@ -1,19 +1,20 @@
-//! Snippets of hits: words around those of the query, from the indexed record, read again.
+//! Snippets of hits: words around those of the query, from the text that was indexed, read again.
 
-use super::texts::record_of;
-use crate::index::inspect::find::DocumentRow;
+use super::texts::Reread;
 use crate::query::reading::weighted::terms_of_query;
 use crate::query::snapshot::Snapshot;
 use crate::shown::visible;
 use crate::text::analysis::Analysis;
+use std::cell::RefCell;
 use std::collections::HashSet;
 
 /// Default length of a snippet.
 pub(crate) const CHARACTERS: usize = 160;
 
-#[derive(Debug)]
 pub(crate) struct Snippets<'a> {
     snapshot: &'a Snapshot,
+    /// None if its texts cannot be had.
+    texts: RefCell<Option<Reread>>,
     terms: HashSet<String>,
     characters: usize,
 }
@@ -23,47 +24,17 @@ impl<'a> Snippets<'a> {
     pub(crate) fn new(snapshot: &'a Snapshot, text: &str, characters: usize) -> Self {
         let mut terms = HashSet::new();
         terms_of_query(snapshot, text, |term, _| _ = terms.insert(term.to_string()));
-        Self { snapshot, terms, characters }
+        let texts = RefCell::new(Reread::of(snapshot.generation()).ok());
+        Self { snapshot, texts, terms, characters }
     }
 
     /// `None` if the document's text was not stored, has changed since, or cannot be read.
     pub(crate) fn of(&self, docid: u32) -> Option<String> {
-        let generation = self.snapshot.generation();
-        let row = DocumentRow::of(generation, docid).ok()?;
-        let record = record_of(generation, &row).ok()?;
-        let text = text_of(&String::from_utf8_lossy(&record), &row.name);
+        let mut texts = self.texts.borrow_mut();
+        let text = texts.as_mut()?.text(self.snapshot.generation(), docid).ok()?;
+        let text = String::from_utf8_lossy(&text);
         Some(best_part(&text, self.snapshot.analysis(), &self.terms, self.characters))
     }
-}
-
-/// The readable part of a record: of a JSON object its strings but the name, else all but markup.
-fn text_of(record: &str, name: &str) -> String {
-    if let Ok(serde_json::Value::Object(members)) = serde_json::from_str(record) {
-        // Members are sorted by name; a title should come first.
-        let (titles, others): (Vec<_>, Vec<_>) =
-            members.into_iter().partition(|(member, _)| member == "title");
-        let strings = titles.into_iter().chain(others).filter_map(|(_, value)| match value {
-            serde_json::Value::String(text) if text != name => Some(text),
-            _ => None,
-        });
-        return strings.collect::<Vec<_>>().join(" ");
-    }
-    let record = record.strip_prefix(name).unwrap_or(record);
-    let mut text = String::with_capacity(record.len());
-    let mut rest = record;
-    while let Some(start) = rest.find('<') {
-        let is_tag =
-            rest[start + 1..].starts_with(|c: char| c.is_ascii_alphabetic() || "/!?".contains(c));
-        let Some(end) = rest[start..].find('>').filter(|_| is_tag) else {
-            text += &rest[..=start];
-            rest = &rest[start + 1..];
-            continue;
-        };
-        text += &rest[..start];
-        text.push(' ');
-        rest = &rest[start + end + 1..];
-    }
-    text + rest
 }
 
 /// The part of a text with the most terms of the query, first occurrences counting most; the first
@@ -147,15 +118,5 @@ mod tests {
     fn long_words_are_cut() {
         let found = part(&"x".repeat(500), &["mill"], 60);
         assert_eq!(found.chars().count(), 60);
-    }
-
-    #[test]
-    fn markup_and_names_are_left_out() {
-        assert_eq!(
-            text_of("{\"id\":\"d1\",\"title\":\"Mills\",\"n\":3,\"text\":\"of old\"}", "d1"),
-            "Mills of old"
-        );
-        assert_eq!(text_of("<DOC><b>2 < 3</b> mills</DOC>", "d1"), "  2 < 3  mills ");
-        assert_eq!(text_of("d1\tmills", "d1"), "\tmills");
     }
 }

@@ -3,10 +3,14 @@
 use crate::index::error::IndexError;
 use crate::index::format::{IMPORTED, VECTORS};
 use crate::index::generations::generation::Generation;
+use crate::index::generations::manifest::{InputEntry, Settings};
 use crate::index::inspect::find::DocumentRow;
+use crate::input::Format;
 use crate::input::formats::fields::Fields;
-use crate::input::record::{self, fetch};
+use crate::input::list::InputReading;
+use crate::input::record::{self, IndexedFile, fetch};
 use crate::input::splits::{MEMORY, STDIN};
+use crate::input::streams::encoded::TextEncoding;
 use crate::query::error::QueryError;
 use crate::text::analysis::Analysis;
 use std::collections::BTreeMap;
@@ -24,7 +28,16 @@ pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, 
     if settings.indexer == IMPORTED && settings.format != VECTORS {
         return Err(QueryError::NoText(IMPORTED_TEXTS.into()));
     }
-    fetch(file_of(&row.input)?, row.offset, row.bytes).map_err(|source| unread(row, source))
+    let input = input_of(generation, row.docid);
+    let encoding = input.and_then(encoding_of);
+    let record = fetch(file_of(&row.input)?, encoding, row.offset, row.bytes);
+    let record = record.map_err(|source| unread(row, source))?;
+    // A document of TREC is decoded by itself.
+    let asked = input.and_then(|input| InputReading::of(input).encoding?.known());
+    match asked.filter(|_| encoding.is_none() && std::str::from_utf8(&record).is_err()) {
+        Some(asked) => Ok(asked.decode_without_bom_handling(&record).0.into_owned().into_bytes()),
+        None => Ok(record),
+    }
 }
 
 fn file_of(input: &str) -> Result<&Path, QueryError> {
@@ -36,11 +49,42 @@ fn file_of(input: &str) -> Result<&Path, QueryError> {
     Err(QueryError::NoText(format!("the text came from {whence} and is not kept")))
 }
 
+/// What the manifest says of the input of a document.
+fn input_of(generation: &Generation, docid: u32) -> Option<&InputEntry> {
+    let place = generation.documents().location(docid)?;
+    generation.manifest().inputs.get(place.input as usize)
+}
+
+fn encoding_of(input: &InputEntry) -> Option<TextEncoding> {
+    input.encoding.as_ref()?.parse().ok()
+}
+
+/// How an input of this format was read.
+fn indexed_as<'a>(
+    settings: &Settings,
+    input: &'a InputEntry,
+    format: Format,
+) -> Option<IndexedFile<'a>> {
+    let fields = match [&input.text_fields[..], &settings.text_fields] {
+        [[], []] if input.taken_fields.is_empty() => Fields::of_old(),
+        [[], texts] | [texts, _] => Fields { texts: texts.to_vec(), ..Fields::default() },
+    };
+    let reading = InputReading { fields, ..InputReading::of(input) };
+    Some(IndexedFile {
+        path: Path::new(&input.path),
+        format,
+        reading,
+        encoding: encoding_of(input),
+    })
+}
+
 fn unread(row: &DocumentRow, source: io::Error) -> QueryError {
     QueryError::io(format!("fetching the text of `{}` from {}", row.name, row.input))(source)
 }
 
 pub(crate) struct Reread {
+    /// Its documents are lines of JSON with texts that were not indexed.
+    has_vectors: bool,
     analysis: Analysis,
     texts: record::DocumentTexts,
 }
@@ -52,23 +96,30 @@ impl Reread {
     /// `NoText`; `Index` if its analysis is not known.
     pub(crate) fn new(generation: &Generation) -> Result<Self, QueryError> {
         let manifest = generation.manifest();
-        let settings = &manifest.settings;
-        if settings.format == VECTORS {
+        if manifest.settings.format == VECTORS {
             let why = "the index has learned vectors, and no texts";
             return Err(QueryError::NoText(why.into()));
-        }
-        if settings.indexer == IMPORTED {
-            return Err(QueryError::NoText(IMPORTED_TEXTS.into()));
         }
         for input in &manifest.inputs {
             file_of(&input.path)?;
         }
-        let fields = Fields { texts: settings.text_fields.clone(), ..Fields::default() };
+        Self::of(generation)
+    }
+
+    /// For a generation some of whose texts may be lost, or which has vectors beside them.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn of(generation: &Generation) -> Result<Self, QueryError> {
+        let manifest = generation.manifest();
+        let settings = &manifest.settings;
+        let has_vectors = settings.format == VECTORS;
+        if settings.indexer == IMPORTED && !has_vectors {
+            return Err(QueryError::NoText(IMPORTED_TEXTS.into()));
+        }
         let analysis = manifest.analysis(generation.path())?;
-        Ok(Self {
-            analysis,
-            texts: record::DocumentTexts::new(settings.max_document_bytes, &fields),
-        })
+        let longest = if has_vectors { u64::MAX } else { settings.max_document_bytes };
+        Ok(Self { has_vectors, analysis, texts: record::DocumentTexts::new(longest) })
     }
 
     /// The terms of a document and their tfs. A compressed file is inflated up to the document.
@@ -81,22 +132,58 @@ impl Reread {
         docid: u32,
     ) -> Result<BTreeMap<String, u32>, QueryError> {
         let row = DocumentRow::of(generation, docid)?;
-        let place = generation.documents().location(docid);
-        let input = place.and_then(|place| generation.manifest().inputs.get(place.input as usize));
-        let format = input.and_then(|input| input.format.parse().ok()).ok_or_else(|| {
+        let text = self.read(generation, &row)?;
+        let mut terms = BTreeMap::new();
+        self.check(&row, &text, |term| match terms.get_mut(term) {
+            Some(times) => *times += 1,
+            None => _ = terms.insert(term.to_string(), 1),
+        })?;
+        Ok(terms)
+    }
+
+    /// The text of a document as it was indexed.
+    ///
+    /// # Errors
+    /// As [`terms`](Self::terms).
+    pub(crate) fn text(
+        &mut self,
+        generation: &Generation,
+        docid: u32,
+    ) -> Result<Vec<u8>, QueryError> {
+        let row = DocumentRow::of(generation, docid)?;
+        let text = self.read(generation, &row)?;
+        if !self.has_vectors {
+            self.check(&row, &text, |_| {})?;
+        }
+        Ok(text)
+    }
+
+    fn read(&mut self, generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, QueryError> {
+        let input = input_of(generation, row.docid);
+        let settings = &generation.manifest().settings;
+        let file = input.and_then(|input| match self.has_vectors {
+            true => indexed_as(settings, input, Format::Jsonl),
+            false => indexed_as(settings, input, input.format.parse().ok()?),
+        });
+        let file = file.ok_or_else(|| {
             let found = format!("the input {}", row.input);
             IndexError::damaged(generation.path(), 0, "an input of a known format", found)
         })?;
-        let text = self.texts.of(Path::new(&row.input), format, row.offset, row.bytes);
-        let text = text.map_err(|source| unread(&row, source))?;
-        let mut terms = BTreeMap::new();
+        let text = self.texts.of(&file, row.offset, row.bytes);
+        text.map_err(|source| unread(row, source))
+    }
+
+    /// Calls `f` with each term, whose number has to be that of the index.
+    fn check(
+        &self,
+        row: &DocumentRow,
+        text: &[u8],
+        mut f: impl FnMut(&str),
+    ) -> Result<(), QueryError> {
         let mut found = 0;
-        self.analysis.terms(&text, |term| {
+        self.analysis.terms(text, |term| {
             found += 1;
-            match terms.get_mut(term) {
-                Some(times) => *times += 1,
-                None => _ = terms.insert(term.to_string(), 1),
-            }
+            f(term);
         });
         if found != row.tokens {
             let DocumentRow { name, input: path, offset, tokens: expected, .. } = row;
@@ -105,6 +192,6 @@ impl Reread {
                  the file has changed since"
             )));
         }
-        Ok(terms)
+        Ok(())
     }
 }

@@ -6,6 +6,9 @@ use crate::index::cache_plan::CachePolicy;
 use crate::index::list::{Form, ListCodec};
 use crate::index::order::DocumentOrder;
 use crate::input::Format;
+use crate::input::formats::fields::Fields;
+use crate::input::list::InputReading;
+use crate::input::streams::encoded::TextEncoding;
 use crate::rebuild::values::{self, text};
 use crate::score::bm25::Bm25;
 use crate::score::wang::Wang;
@@ -25,6 +28,28 @@ pub struct InputKeys {
     /// None: it is detected.
     #[serde(default, deserialize_with = "format")]
     pub format: Option<Format>,
+    /// Of what does not tell another; none: UTF-8.
+    #[serde(default, deserialize_with = "encoding")]
+    encoding: Option<TextEncoding>,
+    /// A name or several, the best first; none: the usual ones.
+    #[serde(default, rename = "id-field", alias = "id_field", deserialize_with = "values::names")]
+    pub(super) id_fields: Vec<String>,
+    /// A name or several; none: the usual ones.
+    #[serde(
+        default,
+        rename = "text-field",
+        alias = "text_field",
+        deserialize_with = "values::names"
+    )]
+    pub(super) text_fields: Vec<String>,
+}
+
+impl InputKeys {
+    pub(crate) fn reading(&self) -> InputReading {
+        let names = self.id_fields.clone();
+        let texts = self.text_fields.clone();
+        InputReading { fields: Fields { names, texts }, encoding: self.encoding }
+    }
 }
 
 /// The options of `millrace build` by name; an underscore may stand for a hyphen.
@@ -35,10 +60,10 @@ pub struct BuildKeys {
     pub indexer: Indexer,
     #[serde(deserialize_with = "tokenizer")]
     pub tokenizer: Tokenizer,
-    #[serde(deserialize_with = "values::named")]
-    pub stemmer: Stemmer,
+    #[serde(deserialize_with = "stemmer")]
+    pub stemmer: Option<Stemmer>,
     /// A name, or a file with a word a line.
-    pub stopwords: Spanned<PathBuf>,
+    pub stopwords: Option<Spanned<PathBuf>>,
     #[serde(deserialize_with = "codec")]
     pub(super) codec: Spanned<ListCodec>,
     #[serde(alias = "block_size")]
@@ -69,8 +94,8 @@ impl Default for BuildKeys {
         Self {
             indexer: Indexer::Fast,
             tokenizer: Tokenizer::default(),
-            stemmer: Stemmer::default(),
-            stopwords: Spanned::new(0..0, PathBuf::from("english")),
+            stemmer: None,
+            stopwords: None,
             codec: Spanned::new(0..0, ListCodec::Bp128),
             block_size: None,
             form: Form::default(),
@@ -250,9 +275,17 @@ fn format<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Format>, D::Error
     })
 }
 
+fn encoding<'de, D: Deserializer<'de>>(from: D) -> Result<Option<TextEncoding>, D::Error> {
+    values::named(from).map(Some)
+}
+
 fn tokenizer<'de, D: Deserializer<'de>>(from: D) -> Result<Tokenizer, D::Error> {
-    let wrong = |name: &str| format!("`{name}` is not `words` or `cjk-bigram`");
+    let wrong = |name: &str| format!("`{name}` is not `words`, `cjk-bigram` or `whitespace`");
     text(from, |name| Tokenizer::named(name).ok_or_else(|| wrong(name)))
+}
+
+fn stemmer<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Stemmer>, D::Error> {
+    values::named(from).map(Some)
 }
 
 fn codec<'de, D: Deserializer<'de>>(from: D) -> Result<Spanned<ListCodec>, D::Error> {

@@ -11,11 +11,10 @@ use memchr::{memchr, memmem};
 
 const PRESCAN_BYTES: usize = 1024;
 
-/// The character set of a page, and the length of its byte order mark.
-pub(super) fn of_page(page: &[u8], outside: Option<&[u8]>) -> (&'static Encoding, usize) {
+/// The character set that a page names, and the length of its byte order mark.
+pub(super) fn of_page(page: &[u8], outside: Option<&[u8]>) -> Option<(&'static Encoding, usize)> {
     from_outside(page, outside)
         .or_else(|| Some((from_meta(&page[..page.len().min(PRESCAN_BYTES)])?, 0)))
-        .unwrap_or((UTF_8, 0))
 }
 
 /// From the byte order mark, else from the label.
@@ -100,7 +99,8 @@ mod tests {
     use super::*;
 
     fn name(page: &[u8], outside: Option<&str>) -> &'static str {
-        of_page(page, outside.map(str::as_bytes)).0.name()
+        let found = of_page(page, outside.map(str::as_bytes));
+        found.map_or(UTF_8, |(encoding, _)| encoding).name()
     }
 
     #[test]

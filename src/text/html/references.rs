@@ -4,6 +4,7 @@
 //! each, with its characters in hexadecimal, and a `+` after the names whose semicolon may be left
 //! out. Numbers mean what the standard says (section 13.2.5.80), windows-1252 included.
 
+use crate::text::characters::goes_on;
 use std::sync::LazyLock;
 
 static ENTITIES: &str = include_str!("entities.txt");
@@ -143,12 +144,12 @@ fn code(rest: &[u8]) -> Option<(char, usize)> {
     Some((character, at + usize::from(rest.get(at) == Some(&b';'))))
 }
 
-/// A character that is neither ASCII nor alphanumeric only separates words: as a blank it leaves
+/// A character that is neither ASCII nor part of a word only separates words: as a blank it leaves
 /// the text ASCII, which the tokenizer reads faster.
 fn push(character: char, out: &mut Vec<u8>) {
     if character.is_ascii() {
         out.push(character as u8);
-    } else if character.is_alphanumeric() {
+    } else if goes_on(character) {
         out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
     } else {
         out.push(b' ');
@@ -197,6 +198,14 @@ mod tests {
             ("notin;", " ", 6),
             ("mdash;", " ", 6),
             ("CounterClockwiseContourIntegral;", " ", 32),
+            ("shy;", "\u{ad}", 4),
+            ("shy", "\u{ad}", 3),
+            ("zwnj;", "\u{200c}", 5),
+            ("lrm;", "\u{200e}", 4),
+            ("NoBreak;", "\u{2060}", 8),
+            ("#x301;", "\u{301}", 6),
+            ("#173;", "\u{ad}", 5),
+            ("ZeroWidthSpace;", " ", 15),
             ("fjlig;", "fj", 6),
             ("Afr;", "𝔄", 4),
             ("bogus;", "", 0),

@@ -173,7 +173,8 @@ mod tests {
     }
 
     fn texts() -> impl Strategy<Value = String> {
-        let letters = "aZ9éΣİ \u{307}北京々〇ひカーﾞﾟｶﾊＡ９훈ᄒ\u{20000}・。";
+        let letters =
+            "aZ9éΣİ \u{307}北京々〇ひカーﾞﾟｶﾊＡ９훈ᄒ\u{20000}・。\u{ad}\u{3099}\u{11ab}\u{e0100}";
         let letter = prop::sample::select(letters.chars().collect::<Vec<_>>());
         let any = prop_oneof![9 => letter, 1 => any::<char>()];
         prop::collection::vec(any, 0..40).prop_map(|letters| letters.into_iter().collect())
@@ -182,7 +183,8 @@ mod tests {
     /// The definition, letter by letter.
     fn naive(text: &str) -> Vec<String> {
         let mut tokens = Vec::new();
-        Tokenizer::Words.for_each_token(text.as_bytes(), |word| {
+        let text = Tokenizer::CjkBigram.without_marks(text.as_bytes());
+        Tokenizer::Words.for_each_token(&text, |word| {
             let letters: Vec<char> = super::fold_widths(word).chars().collect();
             for stretch in letters.chunk_by(|&a, &b| super::is_cut(a) == super::is_cut(b)) {
                 match super::is_cut(stretch[0]) && stretch.len() > 1 {

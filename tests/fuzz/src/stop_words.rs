@@ -1,7 +1,9 @@
 //! Any file is either a list of stop words, all of which can be found, or an error that can be
 //! printed.
 
+use millrace::text::analysis::Analysis;
 use millrace::text::stop_words::StopWords;
+use millrace::text::tokenizer::Tokenizer;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
@@ -10,13 +12,14 @@ static FILE: LazyLock<PathBuf> = LazyLock::new(|| crate::fuzzing::folder().join(
 /// What is asked of an input.
 pub fn stop_words(data: &[u8]) {
     std::fs::write(&*FILE, data).expect("the folder can be written");
-    match StopWords::from_option(&FILE, |path| std::fs::read(path)) {
+    let read = |path: &std::path::Path| std::fs::read(path);
+    match Analysis::of(Tokenizer::Words, None, Some(&FILE), read).map(|of| of.stop_words) {
         Ok(words) => {
             assert!(words.words().is_sorted_by(|a, b| a < b));
             assert!(words.words().all(|word| words.contains(word)));
             assert!(!words.contains("\u{1}"));
             // The manifest keeps the words, from which the list is made again.
-            let again = StopWords::from_words(words.words());
+            let again = StopWords::from_words(words.words(), Tokenizer::Words);
             assert_eq!(again.ok(), Some(words));
         }
         Err(error) => assert!(!error.to_string().is_empty()),

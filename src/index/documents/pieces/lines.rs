@@ -203,6 +203,7 @@ mod tests {
             shape: shape(end).unwrap(),
             longest: 99,
             input,
+            reading: 0,
             offset,
             was_open: false,
         };

@@ -16,6 +16,9 @@ use std::path::Path;
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Summary {
     pub generation: u32,
+    /// Seconds since 1970 (UTC).
+    #[serde(default)]
+    pub created: u64,
     #[serde(default)]
     pub statistics: Statistics,
     /// By docid; none of a generation of several shards.

@@ -138,7 +138,8 @@ fn texts_are_joined_in_their_order() {
 #[test]
 fn refusals_say_where_and_why() {
     assert_eq!(refused(br#"{"text":5}"#), Skip::NotAString { field: "text" });
-    assert_eq!(refused(br#"{"url":["a"],"#), Skip::NotAString { field: "url" });
+    assert_eq!(refused(br#"{"url":{"a":1},"#), Skip::NotAString { field: "url" });
+    assert_eq!(refused(br#"{"url":[1,{"a":"b"}]}"#), Skip::NotAString { field: "url" });
     assert_eq!(refused(b"\"text\""), Skip::NotAnObject);
     for (line, at, expected) in [
         (&b"hello"[..], 0, "`{`"),
@@ -158,6 +159,68 @@ fn refusals_say_where_and_why() {
         let skip = Skip::BadJson { offset: at, column: at + 1, expected, found };
         assert_eq!(refused(line), skip, "{}", String::from_utf8_lossy(line));
     }
+}
+
+#[test]
+fn other_names_are_taken_where_there_is_no_usual_one() {
+    for other in ["doc_id", "paper_id", "cord_uid", "uid"] {
+        assert_eq!(one(format!("{{\"{other}\":\"x\",\"docno\":7}}").as_bytes()), pair("7", ""));
+        assert_eq!(one(format!("{{\"{other}\":\"x\"}}").as_bytes()), pair("x", ""));
+    }
+    assert_eq!(one(br#"{"uid":"u","cord_uid":"c","doc_id":5}"#), pair("5", ""));
+    assert_eq!(one(br#"{"Doc_id":"u","doc_id2":"c"}"#), (None, String::new()));
+}
+
+#[test]
+fn other_texts_are_taken_where_none_of_the_usual_ones_is() {
+    let text = |line: &str| one(line.as_bytes()).1;
+    assert_eq!(text(r#"{"abstract":"a","title":"t","full_text":"f","note":"n"}"#), "a\nt\nf");
+    // In any order, and whatever stands between.
+    for usual in ["text", "body", "passage", "contents"] {
+        assert_eq!(text(&format!(r#"{{"abstract":"a","{usual}":"u"}}"#)), "u");
+        assert_eq!(text(&format!(r#"{{"{usual}":["u"],"title":"t","segment":"a"}}"#)), "u\nt");
+        assert_eq!(text(&format!(r#"{{"{usual}":"","document":"a"}}"#)), "");
+        assert_eq!(text(&format!(r#"{{"{usual}":null,"document":"a"}}"#)), "a");
+    }
+    assert_eq!(text(r#"{"url":"u","headings":"h","para\u0067raph":"p\u0061"}"#), "u\nh\npa");
+    assert_eq!(
+        text(r#"{"title":"t","content":{"text":"x"},"article":7,"description":["d",1,"e"]}"#),
+        "t\nd\ne"
+    );
+    assert_eq!(text(r#"{"title":"t","content":[{"text":"x"}]}"#), "t");
+    let kept = parse(PieceView::whole(b"{\"content\":\"a\",\"x\":}\n{\"content\":\"b\"}"));
+    assert_eq!((kept.skipped.len(), &*kept.documents[0].1), (1, &b"b"[..]));
+    // What is asked for is taken, and nothing else.
+    let fields = Fields { texts: vec!["abstract".into()], ..Fields::default() };
+    let mut kept = KeptDocuments::default();
+    let line = PieceView::whole(br#"{"text":"t","abstract":["a"],"content":"c"}"#);
+    JsonlParser::with_fields(fields).parse(line, &mut kept);
+    assert_eq!(kept.documents[0].1, b"a");
+}
+
+#[test]
+fn strings_of_a_list_are_joined() {
+    let text = |line: &str| one(line.as_bytes()).1;
+    assert_eq!(text(r#"{"contents":["one", "tw\u006f" ,"",null],"title":"t"}"#), "one\ntwo\n\nt");
+    assert_eq!(text(r#"{"text":[]}"#), "");
+    assert_eq!(text(r#"{"text":[[1],{"a":"b"}],"title":"t"}"#), "t");
+    assert_eq!(text(r#"{"text":[5,"a",{"b":"c"}]}"#), "a");
+    assert!(matches!(refused(br#"{"text":["a",]}"#), Skip::BadJson { column: 14, .. }));
+}
+
+#[test]
+fn shapes_of_other_fields_mean_the_same() {
+    for (line, shape) in [
+        (r#"{"doc_id":"a","abstract":"b","x":"c"}"#, r#"{"doc_id":"N","abstract":"T","x":"x"}"#),
+        (r#"{"abstract":"b","text":"c"}"#, r#"{"abstract":"x","text":"T"}"#),
+        (r#"{"abstract":["b"],"text":"c"}"#, r#"{"abstract":["x"],"text":"T"}"#),
+        (r#"{"article":{"a":"b"},"content":"c"}"#, r#"{"article":{"a":"x"},"content":"T"}"#),
+        (r#"{"text":null,"content":"c"}"#, r#"{"text":null,"content":"T"}"#),
+    ] {
+        assert_eq!(shape_of(line).as_deref(), Some(&*format!("{shape}\n")), "{line}");
+    }
+    assert_eq!(shape_of(r#"{"text":["a"],"title":"b"}"#), None);
+    assert_eq!(shape_of(r#"{"content":["a"],"title":"b"}"#), None);
 }
 
 #[test]

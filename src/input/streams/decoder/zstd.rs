@@ -3,6 +3,9 @@
 //! A frame says in its header how large its window is, the memory that inflating it takes. The
 //! header is read before the frame is begun, so that who decodes decides whether there is room now;
 //! a window that is too large for now is no damage.
+//!
+//! Web archives may begin with a dictionary for all that follows, in a frame of its own, packed or
+//! not (the use of Zstandard in WARC files, as IIPC describes it).
 
 use super::{DecodeError, Output};
 use zstd::stream::raw::{DParameter, Decoder, Operation};
@@ -19,7 +22,15 @@ pub struct Zstd {
     /// The header of the next frame, as far as it came; given to the library when all is there.
     head: Vec<u8>,
     allowed: u64,
+    /// The frame of a dictionary, as far as it came, at the begin of the stream.
+    dictionary: Option<Vec<u8>>,
 }
+
+/// The head of a frame with a dictionary: its magic number and its length.
+const DICTIONARY: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
+const DICTIONARY_HEAD: usize = 8;
+/// A longer one is damage.
+const MOST_DICTIONARY: usize = 16 << 20;
 
 #[derive(Debug, PartialEq, Eq)]
 enum ZstdWindow {
@@ -37,7 +48,8 @@ impl Zstd {
         decoder.set_parameter(DParameter::WindowLogMax(MOST_WINDOW_LOG)).map_err(damaged)?;
         let head = Vec::new();
         let allowed = 1 << window_log;
-        Ok(Self { decoder, open: false, full: false, head, allowed })
+        let dictionary = Some(Vec::new());
+        Ok(Self { decoder, open: false, full: false, head, allowed, dictionary })
     }
 
     pub(crate) fn allow(&mut self, bytes: u64) {
@@ -50,7 +62,7 @@ impl Zstd {
         input: &[u8],
         out: &mut Output<'_>,
     ) -> Result<usize, DecodeError> {
-        let mut at = 0;
+        let mut at = self.dictionary(input)?;
         while (at < input.len() || self.full) && !out.is_full() {
             if self.open || self.full {
                 at += self.run(Some(&input[at..]), out)?;
@@ -86,6 +98,42 @@ impl Zstd {
         Ok(at)
     }
 
+    /// Takes what belongs to a dictionary; returns the bytes of `input` that do.
+    fn dictionary(&mut self, input: &[u8]) -> Result<usize, DecodeError> {
+        let Some(held) = &mut self.dictionary else { return Ok(0) };
+        let mut at = 0;
+        loop {
+            let known = held.len().min(DICTIONARY.len());
+            if held[..known] != DICTIONARY[..known] {
+                // Another frame.
+                self.head = self.dictionary.take().unwrap_or_default();
+                return Ok(at);
+            }
+            let length = held.get(4..DICTIONARY_HEAD).and_then(|length| length.try_into().ok());
+            let length = length.map_or(0, u32::from_le_bytes) as usize;
+            if length > MOST_DICTIONARY {
+                return Err(DecodeError::Damaged {
+                    what: "zstd dictionary (it is too long)".into(),
+                });
+            }
+            let missing = match held.len() {
+                0..DICTIONARY_HEAD => 1,
+                len => DICTIONARY_HEAD + length - len,
+            };
+            if missing == 0 {
+                self.decoder = decoder_with(&held[DICTIONARY_HEAD..])?;
+                self.dictionary = None;
+                return Ok(at);
+            }
+            if at == input.len() {
+                return Ok(at);
+            }
+            let end = input.len().min(at + missing);
+            held.extend_from_slice(&input[at..end]);
+            at = end;
+        }
+    }
+
     /// Lets the library work on `input`, or on the header.
     fn run(&mut self, input: Option<&[u8]>, out: &mut Output<'_>) -> Result<usize, DecodeError> {
         let status = self.decoder.run_on_buffers(input.unwrap_or(&self.head), out.rest());
@@ -100,9 +148,27 @@ impl Zstd {
     }
 
     pub(crate) fn finish(&self) -> Result<(), DecodeError> {
-        let whole = !self.open && self.head.is_empty();
+        let is_begun = self.dictionary.as_ref().is_some_and(|held| !held.is_empty());
+        let whole = !self.open && self.head.is_empty() && !is_begun;
         if whole { Ok(()) } else { Err(DecodeError::CutShort) }
     }
+}
+
+/// A decoder of frames that need a dictionary, if this is one.
+fn decoder_with(dictionary: &[u8]) -> Result<Decoder<'static>, DecodeError> {
+    let unpacked;
+    let dictionary = match dictionary {
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            unpacked = zstd::bulk::decompress(dictionary, MOST_DICTIONARY).map_err(damaged)?;
+            &unpacked
+        }
+        [0x37, 0xa4, 0x30, 0xec, ..] => dictionary,
+        // Some other frame that is to be skipped.
+        _ => &[],
+    };
+    let mut decoder = Decoder::with_dictionary(dictionary).map_err(damaged)?;
+    decoder.set_parameter(DParameter::WindowLogMax(MOST_WINDOW_LOG)).map_err(damaged)?;
+    Ok(decoder)
 }
 
 /// Reads the header of a frame (RFC 8878, section 3.1.1.1).
@@ -160,6 +226,46 @@ mod tests {
         }
         assert_eq!(window(b"\x50\x2a\x4d\x18"), ZstdWindow::Bytes(0));
         assert_eq!(window(b"\x28\xb5\x2f\xfd\x00\x09"), ZstdWindow::Bytes(2048 + 256));
+    }
+
+    #[test]
+    fn a_dictionary_at_the_begin_is_for_all_frames() {
+        let texts: Vec<String> =
+            (0..900).map(|n| format!("a page of the mill {n} by the weir {}", n * 7)).collect();
+        let dictionary = zstd::dict::from_samples(&texts, 4096).unwrap();
+        let frames = |n: usize| {
+            let mut packer = zstd::bulk::Compressor::with_dictionary(3, &dictionary).unwrap();
+            packer.compress(texts[n].as_bytes()).unwrap()
+        };
+        let packed = zstd::encode_all(&dictionary[..], 3).unwrap();
+        for dictionary in [&dictionary, &packed] {
+            let head = [&DICTIONARY[..], &(dictionary.len() as u32).to_le_bytes()].concat();
+            let file = [&head[..], dictionary, &frames(1), &frames(2)].concat();
+            for block in [1, 7, 1000, file.len()] {
+                let mut decoder = Zstd::new(23).unwrap();
+                let mut all = Vec::new();
+                for part in file.chunks(block) {
+                    let mut at = 0;
+                    while at < part.len() {
+                        let mut bytes = [0; 100];
+                        let mut out = Output::new(&mut bytes);
+                        at += decoder.decode(&part[at..], &mut out).unwrap();
+                        all.extend_from_slice(out.made());
+                    }
+                }
+                decoder.finish().unwrap();
+                assert_eq!(all, (texts[1].clone() + &texts[2]).as_bytes(), "blocks of {block}");
+            }
+            let mut decoder = Zstd::new(23).unwrap();
+            decoder.decode(&file[..head.len() + 9], &mut Output::new(&mut [0; 10])).unwrap();
+            assert_eq!(decoder.finish(), Err(DecodeError::CutShort));
+        }
+        // Another frame of this kind is skipped, as all are elsewhere.
+        let other = [&DICTIONARY[..], &3u32.to_le_bytes(), b"abc", &frame(20, b"x")].concat();
+        let mut room = [0; 10];
+        let mut out = Output::new(&mut room);
+        Zstd::new(23).unwrap().decode(&other, &mut out).unwrap();
+        assert_eq!(out.made(), b"x");
     }
 
     #[test]

@@ -28,6 +28,11 @@ fn inputs(scratch: &Scratch) -> Vec<PathBuf> {
     paths.push(scratch.write("b.txt", [texts.as_bytes(), b"\xe2\x80 \xff"].concat().repeat(7)));
     paths
         .push(scratch.write("9.html", format!("<p>Mills<b>of</b>{}&eacute;</p>", "x".repeat(700))));
+    // Marks, and what is not seen, also between letters that make pairs; composed and not.
+    let texts = "\u{939}\u{93f}\u{928}\u{94d}\u{926}\u{940} cafe\u{301} caf\u{e9} Wort\u{ad}trennung \u{301}x \u{5317}\u{e0100}\u{4eac} \u{304b}\u{3099}\u{5317}\u{301} \u{ac00}\u{11a8}\u{ac00} a\u{200b}b ISPARTA I\u{307}s \u{130}S KIZ kiz\n";
+    paths.push(scratch.write("c.txt", texts.repeat(9)));
+    let line = "{\"id\": \"c\", \"text\": \"cafe\\u0301 Wort\\u00adtrennung \\u0939\\u093f\\u0928\\u094d KIZ \\u5317\\udb40\\udd00\\u4eac a\\u200bb\"}\n";
+    paths.push(scratch.write("d.jsonl", line.repeat(9)));
     paths.push(scratch.write("a.tsv", "t1\tthe running runs\nt2\t\nt3\tof the\n"));
     paths
 }
@@ -238,24 +243,35 @@ fn full_devices_give_the_index_of_fast() {
     assert!(works[refused..].iter().all(Option::is_some), "{works:?}");
 }
 
-/// Pairs of Chinese and Japanese letters, most of which are forms by themselves.
+/// Pairs of Chinese and Japanese letters, most of which are forms by themselves; words that are
+/// lower-cased in another way.
 fn bigrams_on_a_device_are_those_of_fast(
     scratch: &Scratch,
     inputs: &[PathBuf],
     emulator: &Arc<Emulator>,
 ) {
-    let fast = scratch.path("fast-bigrams");
-    let inverted = scratch.path("bigrams");
-    let of = |index: &Path| {
-        let mut options = options(index, inputs, 2);
-        options.analysis.tokenizer = Tokenizer::CjkBigram;
-        // The device makes none of its terms.
-        options.analysis.stemmer = Stemmer::PORTER;
-        options
-    };
-    build(of(&fast)).unwrap();
-    build(on_device(of(&inverted), emulator, 7, |_| ())).unwrap();
-    assert_same_index(&fast, &inverted, &[]);
+    // The device makes none of the terms.
+    let turkish = "turkish".parse().unwrap();
+    for (n, (tokenizer, stemmer)) in [
+        (Tokenizer::CjkBigram, Stemmer::PORTER),
+        (Tokenizer::Words, turkish),
+        (Tokenizer::FirstWords, turkish),
+        (Tokenizer::Whitespace, Stemmer::NONE),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let fast = scratch.path(format!("fast-bigrams-{n}"));
+        let inverted = scratch.path(format!("bigrams-{n}"));
+        let of = |index: &Path| {
+            let mut options = options(index, inputs, 2);
+            (options.analysis.tokenizer, options.analysis.stemmer) = (tokenizer, stemmer);
+            options
+        };
+        build(of(&fast)).unwrap();
+        build(on_device(of(&inverted), emulator, 7, |_| ())).unwrap();
+        assert_same_index(&fast, &inverted, &[]);
+    }
 }
 
 /// A device that has room for a batch or two, and not for all postings of the run.

@@ -14,6 +14,7 @@ use millrace::gpu::invert::twin;
 use millrace::text::analysis::Analysis;
 use millrace::text::stemmer::Stemmer;
 use millrace::text::stop_words::StopWords;
+use millrace::text::tokenizer::Tokenizer;
 
 /// Forms that end in what a stemmer looks at, exceptions, stop words, and foreign ones.
 fn forms(random: &mut Random, count: usize) -> Vec<String> {
@@ -111,7 +112,7 @@ fn twin_emulated_codes_are_numbered() {
 fn twin_emulated_forms_have_the_codes_of_their_terms() {
     let Some(emulator) = compiled() else { return };
     let mut random = Random(29);
-    let stop_words = |words: &[&str]| StopWords::from_words(words).unwrap();
+    let stop_words = |words: &[&str]| StopWords::from_words(words, Tokenizer::Words).unwrap();
     let of = |stemmer, stop_words| Analysis { stemmer, stop_words, ..Analysis::default() };
     for (seed, analysis) in [
         Analysis::default(),

@@ -1,11 +1,11 @@
 //! A build whose device is lost begins again on the CPU, for what was on it is gone. One for which
 //! nobody has named a device does so whatever the device refuses.
 
-use super::error::BuildError;
-use super::indexer::Indexer;
-use super::note::Note;
-use super::options::{BuildOptions, Input};
-use super::prepare::Ready;
+use crate::build::error::BuildError;
+use crate::build::indexer::Indexer;
+use crate::build::note::Note;
+use crate::build::options::{BuildOptions, Input};
+use crate::build::prepare::Ready;
 use crate::dataflow::control::JobError;
 use crate::gpu::floor::error::GpuError;
 use crate::settings::Gpus;
@@ -14,7 +14,7 @@ use std::fs;
 
 /// What a build reads on the CPU whose device was lost, or did not do what nobody had asked of it,
 /// if the input can be read again.
-pub(super) fn on_cpu(
+pub(in crate::build) fn on_cpu(
     options: &mut BuildOptions,
     failure: &BuildError,
 ) -> Result<Option<Ready>, BuildError> {

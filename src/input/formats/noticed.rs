@@ -1,0 +1,221 @@
+//! Notes what records of JSON and CSV have beside their names and texts, so that a build can say
+//! which fields it did not take.
+//!
+//! Some records of a piece are looked at: the first ones, and every 64th.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct SeenFields {
+    /// The numbers of the fields that gave text to any record, a bit each.
+    pub taken: u64,
+    records: u64,
+    unnamed: u64,
+    /// Bytes of strings that were taken as text, and of those that were not.
+    text_bytes: u64,
+    other_bytes: u64,
+    others: BTreeMap<String, OtherField>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct OtherField {
+    bytes: u64,
+    /// Values that could be names, and hashes of the first ones.
+    names: u64,
+    hashes: BTreeSet<u64>,
+}
+
+/// Fields of a file of which more is known than their bytes; a record may have any number.
+const MOST_FIELDS: usize = 64;
+/// Values by which a field is known to have different ones.
+const MOST_VALUES: usize = 64;
+const LONGEST_NAME: usize = 64;
+/// Fields, or documents, that a message names.
+const NAMED: usize = 5;
+
+impl SeenFields {
+    /// Whether the record with this number in its piece is looked at.
+    pub(crate) fn is_looked_at(number: u64) -> bool {
+        number < 32 || number.is_multiple_of(64)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.records == 0 && self.taken == 0
+    }
+
+    pub(crate) fn record(&mut self, is_named: bool) {
+        self.records += 1;
+        self.unnamed += u64::from(!is_named);
+    }
+
+    pub(crate) fn text(&mut self, bytes: usize) {
+        self.text_bytes += bytes as u64;
+    }
+
+    /// A field that is neither name nor text has so many `bytes` of strings; `value` is its only
+    /// one, or its number.
+    pub(crate) fn other(&mut self, field: &[u8], bytes: usize, value: Option<&[u8]>) {
+        self.other_bytes += bytes as u64;
+        let field = String::from_utf8_lossy(field);
+        if self.others.len() == MOST_FIELDS && !self.others.contains_key(&*field) {
+            return;
+        }
+        let other = self.others.entry(field.into_owned()).or_default();
+        other.bytes += bytes as u64;
+        let is_name = |value: &&[u8]| {
+            (1..=LONGEST_NAME).contains(&value.len()) && !value.iter().any(u8::is_ascii_whitespace)
+        };
+        if let Some(value) = value.filter(is_name) {
+            other.names += 1;
+            if other.hashes.len() < MOST_VALUES {
+                other.hashes.insert(twox_hash::XxHash3_64::oneshot(value));
+            }
+        }
+    }
+
+    /// Adds what another piece has; of the fields no more than is known, unless they are `wanted`.
+    pub(crate) fn add(&mut self, piece: Self, wanted: bool) {
+        self.taken |= piece.taken;
+        self.records += piece.records;
+        self.unnamed += piece.unnamed;
+        self.text_bytes += piece.text_bytes;
+        self.other_bytes += piece.other_bytes;
+        for (field, other) in piece.others {
+            if !wanted || self.others.len() == MOST_FIELDS && !self.others.contains_key(&field) {
+                continue;
+            }
+            let own = self.others.entry(field).or_default();
+            own.bytes += other.bytes;
+            own.names += other.names;
+            own.hashes.extend(other.hashes.into_iter().take(MOST_VALUES));
+        }
+    }
+
+    pub(crate) fn is_mostly_unnamed(&self) -> bool {
+        self.unnamed * 2 > self.records
+    }
+
+    /// The part of the bytes of strings that were not taken, in percent, if it is more than half.
+    pub(crate) fn not_taken(&self) -> Option<u64> {
+        let all = self.text_bytes + self.other_bytes;
+        (self.other_bytes * 2 > all).then(|| self.other_bytes * 100 / all)
+    }
+
+    /// The fields with the most bytes that were not taken.
+    pub(crate) fn longest_others(&self) -> Vec<&str> {
+        let mut fields: Vec<_> =
+            self.others.iter().filter(|(_, other)| other.bytes * 20 > self.other_bytes).collect();
+        fields.sort_by_key(|(_, other)| std::cmp::Reverse(other.bytes));
+        fields.iter().take(NAMED).map(|(field, _)| field.as_str()).collect()
+    }
+
+    /// The fields that have another value in each record.
+    pub(crate) fn could_be_names(&self) -> Vec<&str> {
+        let most = self.records.min(MOST_VALUES as u64);
+        let is = |(_, other): &(_, &OtherField)| {
+            other.names == self.records && other.hashes.len() as u64 >= most
+        };
+        self.others.iter().filter(is).take(NAMED).map(|(field, _)| field.as_str()).collect()
+    }
+}
+
+/// What a build says of the fields of all files, each with its path.
+pub(crate) fn remarks<'a>(files: impl Iterator<Item = (String, &'a SeenFields)>) -> Vec<String> {
+    let mut unnamed: Option<(String, u64, Vec<&str>)> = None;
+    let mut not_taken: Option<(String, u64, u64, Vec<&str>)> = None;
+    for (path, seen) in files {
+        if seen.is_mostly_unnamed() {
+            let (_, files, _) = unnamed.get_or_insert((path.clone(), 0, seen.could_be_names()));
+            *files += 1;
+        }
+        if let Some(part) = seen.not_taken() {
+            let fields = seen.longest_others();
+            let (_, files, _, all) = not_taken.get_or_insert((path, 0, part, Vec::new()));
+            *files += 1;
+            all.extend(fields);
+        }
+    }
+    let mut remarks = Vec::new();
+    if let Some((path, files, fields)) = unnamed {
+        let others = match fields.is_empty() {
+            true => String::new(),
+            false => format!("; these fields could be names: {}", fields.join(", ")),
+        };
+        remarks.push(format!(
+            "most documents of {} have no name, and are called by file and line{others}",
+            with_others(&path, files)
+        ));
+    }
+    if let Some((path, files, part, mut fields)) = not_taken {
+        let mut known = BTreeSet::new();
+        fields.retain(|field| known.insert(*field));
+        fields.truncate(2 * NAMED);
+        remarks.push(format!(
+            "{part} % of the bytes of strings in {} are in fields that are not indexed: {}",
+            with_others(&path, files),
+            fields.join(", ")
+        ));
+    }
+    remarks
+}
+
+fn with_others(path: &str, files: u64) -> String {
+    match files {
+        1 => path.to_string(),
+        2 => format!("{path} and 1 more file"),
+        files => format!("{path} and {} more files", files - 1),
+    }
+}
+
+/// Documents with bytes that are no UTF-8.
+#[derive(Debug, Default)]
+pub(crate) struct NotUtf8 {
+    pub documents: u64,
+    /// The first ones, by input and place.
+    pub first: BTreeSet<(u32, u64)>,
+}
+
+impl NotUtf8 {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.documents += other.documents;
+        self.first.extend(other.first);
+        while self.first.len() > NAMED {
+            self.first.pop_last();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::document::{KeptDocuments, PieceView};
+    use crate::input::formats::jsonl::JsonlParser;
+
+    fn seen(lines: &str) -> SeenFields {
+        let mut parser = JsonlParser::new();
+        parser.parse(PieceView::whole(lines.as_bytes()), &mut KeptDocuments::default());
+        parser.take_seen()
+    }
+
+    #[test]
+    fn strings_count_and_neither_keys_nor_names_nor_numbers() {
+        let line = r#"{"id":"a name","text":["12","3"],"x":{"long key":"12345","y":[0.25,"6"]},"v":[1.5,2]}"#;
+        let seen = seen(line);
+        assert_eq!((seen.text_bytes, seen.other_bytes), (3, 6));
+        assert_eq!(seen.not_taken(), Some(66));
+        assert_eq!(seen.longest_others(), ["x"]);
+        assert!(!seen.is_mostly_unnamed());
+        let half = self::seen(r#"{"text":"12","contents":[{"a":"12"}]}"#);
+        assert_eq!((half.text_bytes, half.not_taken(), half.is_mostly_unnamed()), (2, None, true));
+    }
+
+    #[test]
+    fn a_field_could_be_a_name_if_it_differs_in_all_records() {
+        let line = |n: u32| {
+            format!("{{\"key\":{n},\"lang\":\"en\",\"half\":{},\"two\":\"a {n}\"}}\n", n / 2)
+        };
+        let all: String = (0..1000).map(line).collect();
+        assert_eq!(seen(&all).could_be_names(), ["key"]);
+        assert_eq!(seen(&(all + "{\"text\":\"no key\"}\n").repeat(2)).could_be_names(), ["key"; 0]);
+    }
+}
