@@ -278,7 +278,7 @@ fn marks_where_files_were_joined_are_dropped() {
             args!["query", "--index", index, "--format", "jsonl", "--rm3", "2,2,0.5", queries];
         assert_eq!(millrace(query).ok().json_lines()[0]["hits"][0]["name"], "b");
     }
-    let only = format!("{{\"id\":\"a\",\"text\":\"mill\"}}\n\u{feff}\n\u{feff}x\n");
+    let only = "{\"id\":\"a\",\"text\":\"mill\"}\n\u{feff}\n\u{feff}x\n";
     let outcome = build_of(&scratch, "a.jsonl", only, &[]).expect_status(0);
     outcome.says("2 skipped");
 }
