@@ -22,8 +22,9 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// With these stop words: a name, or a file with a word on each line, which `read` reads. What is not given is
-    /// English, and nothing for text that is [cut already](Tokenizer::Whitespace).
+    /// With these stop words: a name, or a file with a word on each line, which `read` reads. What
+    /// is not given is English, and nothing for text that is
+    /// [cut already](Tokenizer::Whitespace).
     ///
     /// # Errors
     /// See [`StopWords`].
