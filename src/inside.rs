@@ -174,7 +174,6 @@ pub mod input {
     pub use crate::input::streams::encoded::TextEncoding;
     pub use crate::input::{
         Compression, Format, Unknown,
-        charset::Charset,
         cutter::Cutter,
         document::{self, Document, DocumentSink, Name, PieceView, Skip},
         error::InputError,
@@ -189,6 +188,7 @@ pub mod input {
         sample::SAMPLE_BYTES,
         splits::STDIN,
         streams::{
+            charset::Charset,
             decoder::{Decoder, Output},
             text_stream::{text_of_file, whole_text},
             unpacked::Unpacked,

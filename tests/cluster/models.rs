@@ -13,7 +13,7 @@ fn every_model_answers_as_one_process() {
     together(&scratch, 2, &args!["build", "--quiet", "--index", index, input]);
     let mut lines = String::new();
     for (number, text) in std::fs::read_to_string(texts).unwrap().lines().enumerate() {
-        let k = [10, 3, 0, 500][number % 4];
+        let k = [10, 3, 1, 500][number % 4];
         let mode = ["and-or", "or", "and"][number % 3];
         let query = serde_json::json!({"qid": number, "query": text, "k": k, "mode": mode});
         lines += &format!("{query}\n");

@@ -213,9 +213,7 @@ fn k_of_any_size() {
             assert_eq!(a["hits"], b["hits"], "-k {huge}");
         }
     }
-    let none = ask("0");
-    assert_eq!(none.len(), 30);
-    assert!(none.iter().all(|answer| answer["hits"].as_array().unwrap().is_empty()));
+    fixture.query(&["-k", "0"]).stdin(&*lines).fails(2).says("from 1 on");
     for (few, all) in ask("4").iter().zip(&most) {
         let all = all["hits"].as_array().unwrap();
         assert_eq!(few["hits"].as_array().unwrap()[..], all[..all.len().min(4)]);

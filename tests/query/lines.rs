@@ -18,7 +18,7 @@ fn mixed(texts: &[String]) -> Vec<(String, Vec<String>)> {
     let algorithms =
         ["auto", "exhaustive", "maxscore", "wand", "bmw", "galloping", "small-adaptive"];
     let line = |(number, text): (usize, &String)| {
-        let k = [10, 1, 1000, 0][number % 4];
+        let k = [10, 1, 1000, 2][number % 4];
         let mode = modes[number % 3];
         let algorithm = algorithms[number % 7];
         let object = json!({"qid": number, "query": text, "k": k, "mode": mode,

@@ -1,5 +1,6 @@
 //! Streams of bytes: pipes, decompression, and where a file's bytes go.
 
+pub(crate) mod charset;
 pub(crate) mod decoder;
 pub(crate) mod encoded;
 pub(crate) mod pipe;

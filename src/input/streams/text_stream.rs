@@ -2,7 +2,7 @@
 //! judgements, lists of words. Offsets in it count the bytes of this UTF-8.
 
 use super::unpacked::Unpacked;
-use crate::input::charset::{Charset, CharsetDecoder};
+use crate::input::streams::charset::{Charset, CharsetDecoder};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;

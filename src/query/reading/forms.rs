@@ -4,7 +4,7 @@
 use super::asked::{MOST_LINE_BYTES, Query, named};
 use super::objects;
 use super::weighted;
-use crate::input::charset::Charset;
+use crate::input::streams::charset::Charset;
 use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
