@@ -45,7 +45,8 @@ def test_files_give_the_same_index(tmp_path, documents):
         return (index / "gen-000001/runs/000000.postings").read_bytes()
 
     assert postings(tmp_path / "memory") == postings(tmp_path / "c-jsonl") == postings(tmp_path / "c-jsonl-gz")
-    report = millrace.build(tmp_path / "two", files=[tmp_path / "c.jsonl", str(tmp_path / "c.jsonl.gz")])
+    with pytest.warns(UserWarning, match="300 documents have the name of an earlier one"):
+        report = millrace.build(tmp_path / "two", files=[tmp_path / "c.jsonl", str(tmp_path / "c.jsonl.gz")])
     assert (report["documents"], report["duplicate_names"]) == (600, 300)
 
 
