@@ -18,8 +18,8 @@
 //! ```
 //! use millrace::inside::codec::List;
 //! use millrace::inside::codec::ListCodec;
-//! use millrace::inside::codec::Block;
-//! use millrace::inside::codec::Opened;
+//! use millrace::inside::codec::CodedBlock;
+//! use millrace::inside::codec::OpenedColumn;
 //!
 //! let values = [3, 0, 0, 1_000_000, 7];
 //! for codec in ListCodec::ALL.map(ListCodec::codec) {
@@ -29,11 +29,11 @@
 //!     let head = encoder.block(&values, &mut body);
 //!     encoder.finish(&mut shared);
 //!
-//!     let mut opened = Opened::default();
+//!     let mut opened = OpenedColumn::default();
 //!     codec.open(&shared, values.len(), 64, &mut opened)?;
 //!     let list = List { shared: &shared, opened: &opened };
 //!     let mut back = [0; 5];
-//!     codec.values(list, Block { index: 0, head, body: &body }, &mut back)?;
+//!     codec.values(list, CodedBlock { index: 0, head, body: &body }, &mut back)?;
 //!     assert_eq!(back, values);
 //! }
 //! # Ok::<(), millrace::inside::codec::CodecError>(())

@@ -7,14 +7,14 @@
 //! use millrace::Sink;
 //! use millrace::Lines;
 //! use millrace::inside::query::AnswerForm;
-//! use millrace::inside::query::Tag;
+//! use millrace::inside::query::RunTag;
 //! use millrace::Scoring;
 //! use millrace::Snapshot;
 //!
 //! let snapshot = Snapshot::open("index".as_ref(), false, Scoring::default())?;
 //! let (service, asker) = QueryService::new(snapshot, QueryOptions::default());
 //! asker.ask_in_background(Lines::new(std::fs::File::open("queries")?))?;
-//! let report = service.run(Sink::text(AnswerForm::Trec(Tag::default()), std::io::stdout()))?;
+//! let report = service.run(Sink::text(AnswerForm::Trec(RunTag::default()), std::io::stdout()))?;
 //! println!("{} queries, {} hits", report.queries, report.hits);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
