@@ -3,7 +3,9 @@
 use crate::fuzzing::sample::{self, Collection};
 use millrace::index::generations::generation::Generation;
 use millrace::query::answers::output::{AnswerForm, RunTag};
-use millrace::query::reading::lines::Query;
+use millrace::query::reading::asked::Query;
+use millrace::query::reading::lines::Lines;
+use millrace::query::reading::weighted::unmarked;
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::top_k::Hit;
@@ -127,38 +129,52 @@ fn check_forms(query: &Query, hits: &[Hit], snapshot: &Snapshot) {
     }
 }
 
+/// Words are never refused.
+fn may_be_refused(line: &str) -> bool {
+    line.trim_start().starts_with(['[', '{', '<'])
+}
+
 /// What is asked of an input.
 pub fn query_line(data: &[u8]) {
     let lines = String::from_utf8_lossy(data);
-    INDEX.with_borrow_mut(|Index { lists, snapshot, searcher }| {
-        for (number, line) in (1..).zip(lines.split_inclusive('\n').take(8)) {
-            let query = match Query::parse(line, number) {
-                Ok(Some(query)) => query,
-                Ok(None) => {
-                    assert!(line.trim().is_empty());
-                    continue;
-                }
-                Err(_) => {
-                    assert!(line.starts_with('{'));
-                    continue;
-                }
-            };
-            for mode in MODES {
-                // The plain search keeps all documents.
-                let mut wanted = query.wanted(&wanted(mode));
-                wanted.k = wanted.k.min(DOCUMENTS as usize + 1);
-                let searched = searcher.search(snapshot, &wanted, &query.text);
-                let hits = searched.expect("the index is good").0.to_vec();
-                check_forms(&query, &hits, snapshot);
-                // The plain search is slow.
-                if line.len() < 500 {
-                    let bits = |hits: &[Hit]| -> Vec<(u32, u32)> {
-                        hits.iter().map(|hit| (hit.docid, hit.score.to_bits())).collect()
-                    };
-                    let expected = expected(lists, &query.text, &wanted);
-                    assert_eq!(bits(&hits), bits(&expected), "{wanted:?} {line:?}");
+    INDEX.with_borrow_mut(|index| {
+        for line in lines.split_inclusive('\n').take(8) {
+            let read = Lines::new(line.as_bytes()).map(|read| read.expect("it is in memory"));
+            let read: Vec<_> = read.collect();
+            let begins = line.trim_start_matches('\u{feff}').trim_start();
+            if read.is_empty() {
+                // Or a list, or an object, of no queries.
+                assert!(begins.is_empty() || begins.starts_with(['[', '{']), "{line:?}");
+            }
+            for query in read {
+                match query {
+                    Ok(query) => check(index, &query, line),
+                    Err(_) => assert!(begins.split('\r').any(may_be_refused), "{line:?}"),
                 }
             }
         }
     });
+}
+
+fn check(Index { lists, snapshot, searcher }: &mut Index, query: &Query, line: &str) {
+    // The plain search knows no weights.
+    if unmarked(&query.text).is_some() {
+        return;
+    }
+    for mode in MODES {
+        // The plain search keeps all documents.
+        let mut wanted = query.wanted(&wanted(mode));
+        wanted.k = wanted.k.min(DOCUMENTS as usize + 1);
+        let searched = searcher.search(snapshot, &wanted, &query.text);
+        let hits = searched.expect("the index is good").0.to_vec();
+        check_forms(query, &hits, snapshot);
+        // The plain search is slow.
+        if line.len() < 500 {
+            let bits = |hits: &[Hit]| -> Vec<(u32, u32)> {
+                hits.iter().map(|hit| (hit.docid, hit.score.to_bits())).collect()
+            };
+            let expected = expected(lists, &query.text, &wanted);
+            assert_eq!(bits(&hits), bits(&expected), "{wanted:?} {line:?}");
+        }
+    }
 }

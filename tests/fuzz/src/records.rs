@@ -1,19 +1,14 @@
 //! WARC, TREC and HTML are read without harm, whatever the bytes: documents in order and inside of
 //! the piece, and the same again from a parser that has seen other pieces.
 
-use millrace::input::document::{Document, DocumentSink, Name, PieceView, Skip};
+use super::support::kept::Kept;
+use millrace::input::document::PieceView;
 use millrace::input::formats::html::HtmlParser;
 use millrace::input::formats::trec::TrecParser;
 use millrace::input::formats::warc::WarcParser;
 
 /// Bodies may decompress to so many bytes.
 const MOST_BYTES: u64 = 1 << 20;
-
-#[derive(Debug, Default, PartialEq)]
-struct Kept {
-    documents: Vec<(Option<String>, Vec<u8>, usize, usize, u64)>,
-    skipped: Vec<(usize, u64, usize)>,
-}
 
 impl Kept {
     /// All places are inside of `length` bytes, and rise.
@@ -25,22 +20,6 @@ impl Kept {
         }
         assert!(documents.is_sorted_by_key(|(offset, _)| offset));
         assert!(self.documents.iter().all(|d| d.0.as_ref().is_none_or(|name| !name.is_empty())));
-    }
-}
-
-impl DocumentSink for Kept {
-    fn document(&mut self, document: Document<'_>) {
-        let Document { name, text, offset, bytes, line } = document;
-        let name = match name {
-            Name::Given(name) => Some(name.to_owned()),
-            Name::Missing => None,
-        };
-        self.documents.push((name, text.to_vec(), offset, bytes, line));
-    }
-
-    fn skipped(&mut self, offset: usize, line: u64, bytes: usize, reason: Skip) {
-        assert!(!reason.to_string().is_empty() && !reason.reason().is_empty());
-        self.skipped.push((offset, line, bytes));
     }
 }
 

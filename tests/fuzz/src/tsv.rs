@@ -1,32 +1,11 @@
 //! The documents of a TSV file and of a plain file are those of the plain rules, whatever the
 //! bytes.
 
-use millrace::input::document::{Document, DocumentSink, Name, PieceView, Skip};
+use super::support::kept::Kept;
+use millrace::input::document::PieceView;
 use millrace::input::formats::lines::{Between, LinesParser};
 use millrace::input::formats::plain;
 use millrace::input::{Compression, Format};
-
-#[derive(Debug, Default, PartialEq)]
-struct Kept {
-    documents: Vec<(Option<String>, Vec<u8>, usize, usize, u64)>,
-    skipped: Vec<(usize, u64, usize)>,
-}
-
-impl DocumentSink for Kept {
-    fn document(&mut self, document: Document<'_>) {
-        let Document { name, text, offset, bytes, line } = document;
-        let name = match name {
-            Name::Given(name) => Some(name.to_owned()),
-            Name::Missing => None,
-        };
-        self.documents.push((name, text.to_vec(), offset, bytes, line));
-    }
-
-    fn skipped(&mut self, offset: usize, line: u64, bytes: usize, reason: Skip) {
-        assert!(!reason.to_string().is_empty());
-        self.skipped.push((offset, line, bytes));
-    }
-}
 
 fn expected(bytes: &[u8]) -> Kept {
     let mut kept = Kept::default();

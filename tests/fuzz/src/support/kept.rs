@@ -1,0 +1,27 @@
+//! Keeps what a parser hands over.
+
+use millrace::input::document::{Document, DocumentSink, Name, Skip};
+
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Kept {
+    /// Name, text, offset, bytes and line of each.
+    pub(crate) documents: Vec<(Option<String>, Vec<u8>, usize, usize, u64)>,
+    /// Offset, line and bytes of each.
+    pub(crate) skipped: Vec<(usize, u64, usize)>,
+}
+
+impl DocumentSink for Kept {
+    fn document(&mut self, document: Document<'_>) {
+        let Document { name, text, offset, bytes, line } = document;
+        let name = match name {
+            Name::Given(name) => Some(name.to_owned()),
+            Name::Missing => None,
+        };
+        self.documents.push((name, text.to_vec(), offset, bytes, line));
+    }
+
+    fn skipped(&mut self, offset: usize, line: u64, bytes: usize, reason: Skip) {
+        assert!(!reason.to_string().is_empty() && !reason.reason().is_empty());
+        self.skipped.push((offset, line, bytes));
+    }
+}
