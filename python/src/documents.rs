@@ -113,19 +113,15 @@ fn document(item: &Bound<'_, PyAny>, fields: &Fields) -> PyResult<OwnedDocument>
             && !value.is_none()
         {
             let what = format!("the field {key}");
-            let list = value.cast::<PyList>().ok();
-            let of_list = |list: &Bound<'_, PyList>| -> PyResult<String> {
-                let parts: PyResult<Vec<String>> =
-                    list.iter().map(|part| text(&part, &what)).collect();
-                Ok(parts?.join("\n"))
+            let parts: PyResult<Vec<String>> = match value.cast::<PyList>() {
+                Ok(list) => list.iter().map(|part| text(&part, &what)).collect(),
+                Err(_) => text(&value, &what).map(|text| vec![text]),
             };
-            let found = list.map_or_else(|| text(&value, &what), of_list);
-            match found {
-                Ok(text) if !text.is_empty() || list.is_none() => texts.push((number, text)),
+            match parts {
                 // As in lines of JSON: of a spare field only strings are taken.
-                Ok(_) | Err(_) if fields.is_spare(number) => {}
-                Ok(text) => texts.push((number, text)),
-                Err(wrong) => return Err(wrong),
+                Ok(parts) if parts.is_empty() && fields.is_spare(number) => {}
+                Err(_) if fields.is_spare(number) => {}
+                parts => texts.push((number, parts?.join("\n"))),
             }
         }
     }
