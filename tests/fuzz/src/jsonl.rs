@@ -4,6 +4,7 @@
 
 use millrace::gpu::invert::twin;
 use millrace::input::document::{Document, DocumentSink, Name, PieceView, Skip};
+use millrace::input::formats::fields::{Fields, NAMES};
 use millrace::input::formats::jsonl::JsonlParser;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -57,28 +58,35 @@ impl<'de> Visitor<'de> for Members {
 fn expected(line: &str) -> Option<(Option<String>, String)> {
     let mut parser = serde_json::Deserializer::from_str(line);
     let Members(members) = parser.deserialize_map(Members(Vec::new())).ok()?;
-    let (mut best, mut name) = (4, None);
-    let mut texts: Vec<String> = Vec::new();
+    let mut best = NAMES.len();
+    let mut name = None;
+    let mut texts: Vec<(usize, String)> = Vec::new();
+    let fields = Fields::default();
     for (key, value) in &members {
         let value = value.get();
         let string: Option<String> = match value.starts_with('"') {
             true => Some(serde_json::from_str(value).ok()?),
             false => None,
         };
-        if let Some(rank) = ["id", "_id", "docid", "docno"].iter().position(|own| own == key) {
+        if let Some(rank) = fields.name_rank(key.as_bytes()) {
             let number = value.starts_with(|c: char| c == '-' || c.is_ascii_digit());
             let given = string.or_else(|| number.then(|| value.to_owned()));
             if let Some(given) = given.filter(|given| rank < best && !given.is_empty()) {
                 (best, name) = (rank, Some(given));
             }
-        } else if ["title", "url", "text", "body", "contents"].contains(&key.as_str()) {
+        } else if let Some(number) = fields.text_number(key.as_bytes()) {
             match string {
-                Some(string) => texts.push(string),
+                Some(string) => texts.push((number, string)),
                 None if value == "null" => {}
+                // Lists may be joined, and spare fields passed over.
                 None => return None,
             }
         }
     }
+    if fields.is_whole(texts.iter().map(|(number, _)| *number)) {
+        texts.retain(|(number, _)| !fields.is_spare(*number));
+    }
+    let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();
     Some((name, texts.join("\n")))
 }
 
@@ -90,7 +98,10 @@ fn check_line(line: &[u8], record: Option<&Record>) {
     };
     match found {
         Ok((name, text)) => {
-            // The one liberty that the general parser does not take.
+            // The liberties that the general parser does not take: a mark where files were joined,
+            // and control characters.
+            let line = line.trim_ascii_start();
+            let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
             let tame: Vec<u8> =
                 line.iter().map(|byte| if *byte < b' ' { b' ' } else { *byte }).collect();
             assert!(serde_json::from_slice::<IgnoredAny>(&tame).is_ok(), "{line:?} was accepted");

@@ -14,9 +14,11 @@ fn expected(bytes: &[u8]) -> Kept {
         let start = offset;
         offset += record.len() + 1;
         let record = record.strip_suffix(b"\r").unwrap_or(record);
+        // A mark that stands where files were joined is of the record and not of its name.
+        let mark = if record.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         match record.iter().position(|byte| *byte == b'\t') {
             Some(tab) => {
-                let name = String::from_utf8_lossy(&record[..tab]).into_owned();
+                let name = String::from_utf8_lossy(&record[mark.min(tab)..tab]).into_owned();
                 let name = Some(name).filter(|name| !name.is_empty());
                 let text = record[tab + 1..].to_vec();
                 kept.documents.push((name, text, start, record.len(), line));

@@ -7,7 +7,7 @@ use millrace::index::files::storage::{Durability, FileEntry};
 use millrace::index::format::VERSION;
 use millrace::index::generations::folder::IndexLock;
 use millrace::index::generations::manifest::{
-    InputEntry, Manifest, RunEntry, Settings, Statistics, StopWordsEntry,
+    InputEntry, Manifest, RunEntry, Settings, Statistics,
 };
 use millrace::index::list::{Form, ListEncoder};
 use millrace::index::run::{ListChunks, NewRun, RunWriter};
@@ -119,20 +119,10 @@ pub(crate) fn build(
         start = end;
     }
     let terms: BTreeSet<_> = collection.iter().flat_map(BTreeMap::keys).collect();
-    let Analysis { stemmer, stop_words, .. } = analysis();
     let manifest = Manifest {
         format: VERSION,
         generation: number,
-        settings: Settings {
-            stemmer: stemmer.name().to_owned(),
-            stop_words: StopWordsEntry {
-                name: stop_words.name().to_owned(),
-                words: stop_words.words().map(str::to_owned).collect(),
-            },
-            codec: "bp128".to_owned(),
-            block_size: 128,
-            ..Settings::default()
-        },
+        settings: Settings::of(&analysis(), Form::BP128),
         statistics: Statistics {
             documents: collection.len() as u64,
             terms: terms.len() as u64,
