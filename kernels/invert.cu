@@ -3,8 +3,7 @@
 // the sizes, src/gpu/invert.rs the host's part.
 //
 // A batch is consecutive pieces of the input: text [bytes], the texts of its documents, each with a
-// separator behind it, filled up with separators to whole tiles of 4096 bytes. Lines of JSON become
-// that by invert_count_lines, _end_lines, _read_lines and _write_lines (invert_lines.cuh).
+// separator behind it, filled up with separators to whole tiles of 4096 bytes.
 //
 // 1. invert_count_tokens, invert_write_tokens: where forms begin [tokens].
 //    invert_hash_documents: the hash of each document's text.

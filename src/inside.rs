@@ -48,11 +48,7 @@ pub mod dictionary {
     pub use crate::dictionary::{
         btree::run::BTreeRun,
         closed::{ClosedError, ClosedTerms},
-        device::{
-            lines::{DeviceLines, LONGEST_LINE},
-            text_buffers::TextBuffer,
-            texts::{PieceText, TextGatherer},
-        },
+        device::texts::{PieceText, TextGatherer},
         group::TermGroup,
         indexer::{ParsedBlock, TokenIndexer},
         owners::Owners,

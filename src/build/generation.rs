@@ -17,12 +17,9 @@ use crate::dataflow::build::context::{Build, BuildDone, BuildWiring, InputRead};
 use crate::dataflow::build::flow::Flow;
 use crate::dataflow::rebuild::scanned::InputScan;
 use crate::dataflow::workers;
-use crate::dictionary::device::lines::AsLines;
 use crate::dictionary::device::text_buffers::TextBuffers;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::names::Duplicates;
-#[cfg(feature = "gpu")]
-use crate::gpu::invert::inverter::ParseLines;
 #[cfg(feature = "gpu")]
 use crate::gpu::invert::service::{InvertService, InvertSettings};
 use crate::index::format::VERSION;
@@ -31,7 +28,6 @@ use crate::index::merge::{self, Merging};
 use crate::index::ranks::RanksFile;
 use crate::index::run::{join, sync_run};
 use crate::input::hash as input_hash;
-use crate::input::parser::parse_lines;
 use crate::input::splits::{MEMORY, STDIN};
 use crate::input::streams::text_stream::text_of_file;
 use crate::input::turns::Turns;
@@ -133,18 +129,12 @@ pub(super) fn dataflow_of(
     let notes = options.notes.clone();
     let make_indexer = own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, notes));
     let texts = TextBuffers::for_device(under_way - pinned);
-    // Where texts have all of their memory, what readers fill and what is rounded up has its part
-    // of it: memory that goes back to the system is pinned again.
+    // Where texts have all of their memory, what is rounded up has its part of it: memory that goes
+    // back to the system is pinned again.
     let others = if indexing == Indexing::Texts { (under_way - pinned) / TEXTS_PART } else { 0 };
     let in_flow = under_way - pinned - others;
     // The device has something to do, and the next batch is gathered.
     let batch_bytes = (under_way / 7).max(budget.piece_bytes()).min(options.pipeline.texts_at_once);
-    // Lines go to the device as they are.
-    let takes_lines = indexing == Indexing::Texts
-        && which.wanted.is_none()
-        && which.scan.is_none()
-        && !options.analysis.prepares();
-    let as_lines = takes_lines.then(Arc::<AsLines>::default);
     #[cfg(feature = "gpu")]
     let start_inverter: StartInverter = {
         let given = options.pipeline.make_machine.take();
@@ -152,30 +142,15 @@ pub(super) fn dataflow_of(
         let analysis = options.analysis.clone();
         let run_limit = budget.run_limit;
         let encodes = options.device_encodes();
-        let max_document = options.max_document;
         let buffers = texts.clone();
         let folder = directory.clone();
-        let readings = plan.inputs.readings().to_vec();
-        let fails = as_lines.clone();
         Box::new(move |wake| {
             let machine = machine.clone();
             let analysis = analysis.clone();
             let buffers = buffers.clone();
             let folder = folder.clone();
             let threads = workers;
-            // Other memory than that which is pinned: nobody waits for it.
-            let texts = TextBuffers::new(batch_bytes);
-            let readings = readings.clone();
-            let as_lines = fails.clone();
-            let parse: ParseLines = Arc::new(move |text, lines| {
-                if let Some(as_lines) = &as_lines {
-                    as_lines.has_failed();
-                }
-                let fields = &readings[usize::from(lines.reading)].fields;
-                parse_lines(text, lines, max_document, fields, &texts)
-            });
-            let how =
-                InvertSettings { analysis, threads, run_limit, encodes, buffers, folder, parse };
+            let how = InvertSettings { analysis, threads, run_limit, encodes, buffers, folder };
             Ok(InvertService::start(Box::new(move || (*machine)()), how, wake)?)
         })
     };
@@ -194,7 +169,6 @@ pub(super) fn dataflow_of(
         // Beside what is under way, which a few pieces of each worker are.
         buffers: TextBuffers::new(under_way / 8),
         texts,
-        as_lines,
         lengths: Default::default(),
         encoded: (0..owners.len()).map(|_| Default::default()).collect(),
     };

@@ -73,7 +73,6 @@ pub(crate) fn assemble(build: &Arc<Build>, worker: &mut Worker) {
             #[cfg(feature = "gpu")]
             Indexing::Texts => {
                 let texts = TextGatherer::new(build.wiring.texts.clone()).prepared_by(&analysis);
-                let texts = texts.with_lines(build.wiring.as_lines.clone());
                 let (texts, batches) = parse_input(scope, build, &absorbed, texts);
                 let (runs, batches, indexed, encoded) = invert(texts, batches, build);
                 (runs, indexed, batches, Some(encoded))

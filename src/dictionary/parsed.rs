@@ -3,8 +3,6 @@
 
 use super::group::{GroupTerm, TermGroup};
 use super::stream::TokenGroup;
-use crate::dictionary::device::lines::DeviceLines;
-use crate::dictionary::device::text_buffers::TextBuffer;
 use crate::order::PieceCounts;
 use crate::text::html::Page;
 use std::sync::Arc;
@@ -13,26 +11,14 @@ pub trait Regroup {
     /// What one owner gets of a piece.
     type Group: PieceGroup;
 
-    /// A device counts lengths and hashes of documents later: those of this trait have no meaning.
-    const COUNTED_LATER: bool = false;
-
     /// Whether a device has the texts as they were read, and so their hashes.
     fn hashes_later(&self) -> bool {
-        Self::COUNTED_LATER
+        false
     }
 
     /// Takes a page of HTML of an input; its document comes next, if it is one.
     #[inline]
     fn page(&mut self, _input: u32, _page: &Page<'_>) {}
-
-    /// An empty buffer, if it takes the lines of the next piece as they are.
-    fn line_buffer(&self) -> Option<TextBuffer> {
-        None
-    }
-
-    /// Takes all lines of a piece as they are, and no document of it, after it has given a
-    /// [buffer](Self::line_buffer): in that, or another one like it.
-    fn lines(&mut self, _bytes: TextBuffer, _lines: DeviceLines) {}
 
     /// Takes the next document of the piece; returns its indexed tokens.
     fn document(&mut self, text: &[u8]) -> u32;

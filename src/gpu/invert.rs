@@ -16,24 +16,17 @@ pub(crate) mod service;
 mod staged;
 pub(crate) mod steps;
 pub(crate) mod text;
-#[cfg(any(test, fuzzing))]
+#[cfg(test)]
 #[path = "invert/tests/twin.rs"]
 pub(crate) mod twin;
 mod upload;
 
-use crate::dictionary::device::lines::{
-    self, LONGEST_NAME, LONGEST_NUMBER, MOST_AROUND, MOST_VALUES,
-};
 use crate::gpu::floor::nvrtc::KernelSource;
 
-pub(crate) const KERNELS: [&str; 45] = [
+pub(crate) const KERNELS: [&str; 41] = [
     "invert_scan",
     "invert_sum_tiles",
     "invert_scan_tiles",
-    "invert_count_lines",
-    "invert_end_lines",
-    "invert_read_lines",
-    "invert_write_lines",
     "invert_count_tokens",
     "invert_write_tokens",
     "invert_hash_documents",
@@ -102,7 +95,6 @@ pub(crate) fn source() -> KernelSource {
     let text = concat!(
         include_str!("../../kernels/common.cuh"),
         include_str!("../../kernels/invert_scan.cuh"),
-        include_str!("../../kernels/invert_lines.cuh"),
         include_str!("../../kernels/invert_forms.cuh"),
         include_str!("../../kernels/invert_terms.cuh"),
         include_str!("../../kernels/invert_hash.cuh"),
@@ -114,13 +106,6 @@ pub(crate) fn source() -> KernelSource {
     let sizes = vec![
         ("CLASS_PAGES", classes::PAGES as u32),
         ("LONGEST_FORM", text::LONGEST_FORM),
-        ("LONGEST_NAME", LONGEST_NAME as u32),
-        ("LONGEST_NUMBER", LONGEST_NUMBER as u32),
-        ("MOST_AROUND", MOST_AROUND as u32),
-        ("MOST_VALUES", MOST_VALUES as u32),
-        ("VALUE_NAME", lines::NAME),
-        ("VALUE_NUMBER", lines::NUMBER),
-        ("VALUE_TEXT", lines::TEXT),
         ("MOST_PIECES", text::MOST_PIECES as u32),
         ("SCAN_SHARED_BYTES", steps::SCAN_SHARED_BYTES),
         ("SORT_COUNT_SHARED_BYTES", steps::postings::SORT_COUNT_SHARED_BYTES),

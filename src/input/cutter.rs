@@ -10,7 +10,6 @@ use super::Format;
 use super::borders::Borders;
 use super::borders::found::FoundBorder;
 use super::piece::Piece;
-use crate::dictionary::device::lines::AsLines;
 use crate::dictionary::device::text_buffers::{TextBuffer, TextBuffers};
 use crate::index::documents::pieces::Skipped;
 use crate::input::formats::csv::first_record;
@@ -24,8 +23,6 @@ pub struct Cutter {
     piece_bytes: usize,
     borders: Borders,
     buffers: Arc<TextBuffers>,
-    /// Buffers from which a device takes lines of JSON, if it does, and whether it is likely to.
-    texts: Option<(Arc<TextBuffers>, Arc<AsLines>)>,
     input: u32,
     /// Where `piece.bytes` end in the input's stream.
     end: u64,
@@ -57,7 +54,6 @@ impl Cutter {
             piece_bytes,
             borders: Borders::new(format, max_document),
             buffers: Arc::default(),
-            texts: None,
             input: 0,
             end: 0,
             until: u64::MAX,
@@ -70,11 +66,6 @@ impl Cutter {
 
     pub(crate) fn with_buffers(self, buffers: Arc<TextBuffers>) -> Self {
         Self { buffers, ..self }
-    }
-
-    /// Lines of JSON fill those that come from there as long as a device is likely to take them.
-    pub(crate) fn with_texts(self, texts: Option<(Arc<TextBuffers>, Arc<AsLines>)>) -> Self {
-        Self { texts, ..self }
     }
 
     pub(crate) fn format(&self) -> Format {
@@ -130,9 +121,7 @@ impl Cutter {
     }
 
     fn new_buffer(&self, room: usize) -> TextBuffer {
-        let is_likely = |as_lines: &AsLines| self.format == Format::Jsonl && as_lines.is_likely();
-        let texts = self.texts.as_ref().filter(|(_, as_lines)| is_likely(as_lines));
-        let mut buffer = TextBuffer::of(texts.map_or(&self.buffers, |(texts, _)| texts));
+        let mut buffer = TextBuffer::of(&self.buffers);
         buffer.reserve_exact(room);
         buffer
     }

@@ -130,14 +130,6 @@ impl Inputs {
         self.readings.last()?.encoding
     }
 
-    pub(crate) fn reading_number(&self, number: usize) -> u16 {
-        self.entries[number].reading
-    }
-
-    pub(crate) fn readings(&self) -> &[InputReading] {
-        &self.readings
-    }
-
     /// Reads the inputs so from here on.
     ///
     /// # Panics

@@ -1,21 +1,17 @@
 //! Parses pieces: finds their documents, with the terms that a [`Regroup`] makes of their texts, in
-//! any format; or lines of JSON of one shape, if that is all that has to be known of them here.
+//! any format.
 
 use super::document::{self, Document, DocumentSink, Skip};
 use super::piece::Piece;
 use super::splits::InputPlan;
 use super::turns::{Turn, Turns};
 use super::wanted::WantedInput;
-use crate::dictionary::device::lines::{DeviceLines, LONGEST_LINE, MOST_LINES_BYTES};
-use crate::dictionary::device::text_buffers::TextBuffers;
-use crate::dictionary::device::texts::{PieceText, TextGatherer};
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::Location;
 use crate::index::documents::pieces::{DocumentsRoom, PieceDocuments, Skipped};
 use crate::input::Format;
 use crate::input::formats::fields::Fields;
 use crate::input::formats::json_values;
-use crate::input::formats::jsonl::JsonlParser;
 use crate::input::formats::noticed::{NotUtf8, SeenFields};
 use crate::input::formats::parsers::Parsers;
 use crate::input::list::InputReading;
@@ -23,9 +19,6 @@ use crate::text::html::Page;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use twox_hash::XxHash3_64;
-
-/// Bytes of a piece of lines that are looked at before a device gets it.
-const LOOKED_AT: usize = 16 << 10;
 
 pub(crate) struct PieceParser<R> {
     max_document: u64,
@@ -66,9 +59,6 @@ impl<R: Regroup> PieceParser<R> {
         if self.reading != *reading {
             self.parsers.read_as(reading);
             self.reading = reading.clone();
-        }
-        if wanted.is_none() && self.hands_on_lines(plan, piece) {
-            return (self.regroup.finish(), PieceDocuments::new(piece.input, Vec::new()));
         }
         // A WARC record is mostly passed over, or inflated, for which the decoder takes its turn.
         if piece.format != Format::Warc {
@@ -121,71 +111,6 @@ impl<R: Regroup> PieceParser<R> {
     pub(crate) fn take_seen(&mut self) -> SeenFields {
         self.parsers.take_seen()
     }
-
-    /// Whether the lines of a piece are taken as they are. If nobody has to copy them, the piece
-    /// has none any more.
-    fn hands_on_lines(&mut self, plan: &InputPlan, piece: &mut Piece) -> bool {
-        self.lines_of(plan, piece).is_some_and(|lines| {
-            let Some(mut bytes) = self.regroup.line_buffer() else { return false };
-            if piece.bytes.is_like(&bytes) && lines.offset == piece.offset {
-                bytes = std::mem::take(&mut piece.bytes);
-            } else {
-                bytes.extend([&piece.bytes[(lines.offset - piece.offset) as usize..]]);
-            }
-            if lines.was_open {
-                bytes.extend([b"\n"]);
-            }
-            self.regroup.lines(bytes, lines);
-            true
-        })
-    }
-
-    /// The lines of a piece, if they have a shape and a device may find the documents.
-    fn lines_of(&mut self, plan: &InputPlan, piece: &Piece) -> Option<DeviceLines> {
-        let is_plain = R::COUNTED_LATER
-            && piece.format == Format::Jsonl
-            && (1..MOST_LINES_BYTES).contains(&piece.bytes.len())
-            && piece.skipped.is_empty()
-            && piece.bytes[..piece.bytes.len().min(LOOKED_AT)].utf8_chunks().count() < 3;
-        if !is_plain {
-            return None;
-        }
-        let records = document::PieceView { bytes: &piece.bytes, offset: piece.offset, line: 1 };
-        let first = records.first_record();
-        let shape = self.parsers.line_shape(&piece.bytes[first..])?;
-        let was_open = !piece.bytes.ends_with(b"\n");
-        let longest = self.max_document.min(LONGEST_LINE as u64) as u32;
-        let offset = piece.offset + first as u64;
-        let reading = plan.inputs.reading_number(piece.input as usize);
-        Some(DeviceLines { shape, longest, input: piece.input, reading, offset, was_open })
-    }
-}
-
-/// The texts of a piece of which a device could not read the lines, and its documents.
-pub(crate) fn parse_lines(
-    text: &PieceText,
-    lines: &DeviceLines,
-    max_document: u64,
-    fields: &Fields,
-    buffers: &Arc<TextBuffers>,
-) -> (PieceText, PieceDocuments) {
-    // No text is longer than its line.
-    let mut texts = TextGatherer::new(buffers.clone()).expecting(text.bytes.len());
-    let mut batch = PieceDocuments::new(lines.input, Vec::new());
-    let mut not_utf8 = NotUtf8::default();
-    let mut sink = PieceSink {
-        regroup: &mut texts,
-        batch: &mut batch,
-        offset: lines.offset,
-        max_document,
-        wanted: None,
-        not_utf8: &mut not_utf8,
-    };
-    let bytes = &text.bytes[..text.bytes.len() - usize::from(lines.was_open)];
-    let piece = document::PieceView { bytes, offset: lines.offset, line: 1 };
-    let read = JsonlParser::with_fields(fields.clone()).parse(piece, &mut sink);
-    batch.lines = read;
-    (texts.take(), batch)
 }
 
 /// Hands documents on to be regrouped and notes them for the documents' table.
@@ -265,6 +190,7 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dictionary::device::texts::TextGatherer;
     use crate::input::wanted::WantedDocuments;
 
     #[test]

@@ -9,14 +9,12 @@ use crate::args::size;
 use crate::rows::print;
 use crate::threads::threads;
 use anyhow::{Context, anyhow, ensure};
-use millrace::inside::dictionary::{
-    DeviceLines, LONGEST_LINE, PieceText, Regroup, TextBuffer, TextGatherer,
-};
+use millrace::inside::dictionary::{PieceText, Regroup, TextGatherer};
 use millrace::inside::gpu::{
     CudaMachine, Device, Inverter, InverterHooks, MOST_PIECES, ModuleCache, Toolchain,
 };
 use millrace::inside::index::{FilledFile, LaidChunk, RunPart};
-use millrace::inside::input::JsonlParser;
+use millrace::inside::input::{Document, DocumentSink, JsonlParser, PieceView, Skip};
 use millrace::inside::text::Analysis;
 use serde_json::{Value, json};
 use std::io::Read as _;
@@ -116,7 +114,6 @@ fn round(
     let seconds = start.elapsed().as_secs_f64();
     let work = inverter.work();
     let row = json!({"stage": "invert", "seconds": seconds, "bytes": work.bytes - before.bytes,
-        "lines": work.lines - before.lines, "parsed_again": work.parsed_again - before.parsed_again,
         "batches": batches.len(), "documents": first, "tokens": work.tokens - before.tokens,
         "postings": work.postings - before.postings, "forms": work.forms - before.forms,
         "odd": work.odd - before.odd, "list_bytes": list_bytes, "count_s": counting,
@@ -142,11 +139,22 @@ fn batches(pieces: &[PieceText], most: u64) -> Vec<&[PieceText]> {
     batches
 }
 
+/// Gathers the texts of documents.
+struct Gathering(TextGatherer);
+
+impl DocumentSink for Gathering {
+    fn document(&mut self, document: Document<'_>) {
+        self.0.document(document.text);
+    }
+
+    fn skipped(&mut self, _offset: usize, _line: u64, _bytes: usize, _reason: Skip) {}
+}
+
 fn pieces(args: &Args) -> anyhow::Result<Vec<PieceText>> {
     let mut pieces = Vec::new();
     let mut left = args.bytes;
     let mut jsonl = JsonlParser::new();
-    let mut texts = TextGatherer::new(Arc::default());
+    let mut texts = Gathering(TextGatherer::new(Arc::default()));
     for path in &args.inputs {
         let shown = || path.display().to_string();
         let file = std::fs::File::open(path).with_context(shown)?;
@@ -159,16 +167,8 @@ fn pieces(args: &Args) -> anyhow::Result<Vec<PieceText>> {
             let least = PIECE_BYTES.min(rest.len()) - 1;
             let end = memchr::memchr(b'\n', &rest[least..]).map_or(rest.len(), |at| least + at + 1);
             let (lines, behind) = rest.split_at(end);
-            let shape = jsonl.line_shape(lines).context("lines have no shape that a device finds");
-            let shape = shape.with_context(shown)?;
-            let longest = LONGEST_LINE as u32;
-            let mut bytes = TextBuffer::default();
-            bytes.extend([lines]);
-            texts.lines(
-                bytes,
-                DeviceLines { shape, longest, input: 0, reading: 0, offset: 0, was_open: false },
-            );
-            pieces.push(texts.take());
+            jsonl.parse(PieceView::whole(lines), &mut texts);
+            pieces.push(texts.0.take());
             rest = behind;
         }
     }

@@ -5,7 +5,6 @@ use super::flow::Flow;
 use crate::dataflow::control::{Cause, Control};
 use crate::dataflow::rebuild::scanned::{InputScan, Scanned};
 use crate::dictionary::closed::Wake;
-use crate::dictionary::device::lines::AsLines;
 use crate::dictionary::device::text_buffers::TextBuffers;
 use crate::dictionary::indexer::{IndexerWork, Indexing, TokenIndexer};
 use crate::dictionary::lengths::RunLengths;
@@ -84,9 +83,6 @@ pub(crate) struct BuildWiring {
     pub(crate) buffers: Arc<TextBuffers>,
     /// Those of texts for a device.
     pub(crate) texts: Arc<TextBuffers>,
-    /// Which pieces go to the device as lines, if some may: none where documents are left out or
-    /// noted.
-    pub(crate) as_lines: Option<Arc<AsLines>>,
     /// Room for long documents while they are parsed.
     pub(crate) turns: Arc<Turns>,
     /// Of runs that are being encoded.

@@ -1,14 +1,14 @@
 //! Inverts the texts of all pieces on a device, and gives each owner its part of the closed runs.
 //!
-//! - In: the texts of each piece and its documents without lengths and hashes, or its lines and no
-//!   documents, all exchanged to worker 0. Out: the documents with lengths, hashes and counts, at
-//!   the position of their piece; an owner's part of a run, at the position of the run's last
-//!   piece, on the owner's worker, or the lists of a run that the device has encoded; and a stream
-//!   without records whose frontier tells which pieces are absorbed.
+//! - In: the texts of each piece and its documents without lengths and hashes, all exchanged to
+//!   worker 0. Out: the documents with lengths, hashes and counts, at the position of their piece;
+//!   an owner's part of a run, at the position of the run's last piece, on the owner's worker, or
+//!   the lists of a run that the device has encoded; and a stream without records whose frontier
+//!   tells which pieces are absorbed.
 //! - Pieces wait until every earlier piece has come, and go to the device in batches of
 //!   `BuildWiring::batch_bytes` of text; early where the input ends, when the device has little to
 //!   do, when nothing more may be under way, or when nothing comes: the index does not depend on
-//!   where batches end. A batch is lines or texts.
+//!   where batches end.
 //! - The device has a thread of its own
 //!   ([`InvertService`](crate::gpu::invert::service::InvertService)), which wakes this operator;
 //!   nothing here waits. Where the device does not encode lists, the next run is inverted when the
@@ -18,7 +18,7 @@
 use super::encode::count;
 use super::feed::{ClosedRun, wake_of};
 use crate::crew::lock;
-use crate::dataflow::build::context::{Build, Progress};
+use crate::dataflow::build::context::Build;
 use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
@@ -281,11 +281,7 @@ impl Inverting {
             }
             let mut taken = 0;
             let mut bytes = 0;
-            let are_lines = |piece: usize| self.gathered[piece].2.text.lines.is_some();
-            while taken < self.gathered.len().min(MOST_PIECES)
-                && bytes < build.wiring.batch_bytes
-                && are_lines(taken) == are_lines(0)
-            {
+            while taken < self.gathered.len().min(MOST_PIECES) && bytes < build.wiring.batch_bytes {
                 bytes += self.gathered[taken].2.text.bytes.len();
                 taken += 1;
             }
@@ -321,14 +317,8 @@ impl Inverting {
     ) -> Result<(), Cause> {
         while let Some(outcome) = self.service.outcome() {
             match outcome? {
-                RunEvent::Piece { counts, lengths, contents, documents: read } => {
+                RunEvent::Piece { counts, lengths, contents } => {
                     let mut sent = self.sent.pop_front().ok_or("a device counts what it has")?;
-                    if let Some(read) = read {
-                        // Nothing was known of them when the piece was parsed.
-                        build.wiring.flow.hold(read.bytes());
-                        Progress::add(&build.progress.documents, read.documents().into());
-                        sent.documents = *read;
-                    }
                     build.wiring.flow.absorbed(sent.bytes);
                     sent.documents.count(counts, lengths, contents);
                     documents(&sent.caps.documents, sent.documents);

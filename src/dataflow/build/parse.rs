@@ -1,5 +1,5 @@
 //! Parses pieces: finds documents, tokens and terms, and regroups them, as postings or as tokens,
-//! by owner and trie collection; for a device it passes on texts, or lines of JSON as they are.
+//! by owner and trie collection; for a device it passes on texts.
 //!
 //! - In: pieces, each at the worker that it was assigned to. Out: one group for each owner, for
 //!   its index operator, and the piece's documents; both at the piece's position, at once.

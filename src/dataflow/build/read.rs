@@ -132,13 +132,10 @@ fn position_of((split, stretch): ClaimPlace) -> Result<Position, SettingError> {
 
 impl SplitReader {
     fn new(build: Arc<Build>, absorbed: ProbeHandle<u64>, worker: usize) -> Self {
-        let wiring = &build.wiring;
-        let texts = wiring.as_lines.clone().map(|as_lines| (wiring.texts.clone(), as_lines));
         // Of any format: each file tells its own.
         let cutter =
             Cutter::of_pieces(Format::Jsonl, build.max_document, build.budget.piece_bytes())
-                .with_buffers(wiring.buffers.clone())
-                .with_texts(texts);
+                .with_buffers(build.wiring.buffers.clone());
         Self { build, absorbed, worker, cutter, open: None }
     }
 

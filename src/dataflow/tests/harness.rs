@@ -120,7 +120,6 @@ pub(super) fn build(plan: InputPlan, folder: &Path) -> Build {
         flow: Flow::new(1 << 30, 0..1, PIECE_BYTES),
         buffers: Arc::default(),
         texts: Arc::default(),
-        as_lines: None,
         turns: Arc::default(),
         lengths: Default::default(),
         encoded: vec![Default::default()],

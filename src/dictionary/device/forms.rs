@@ -53,7 +53,7 @@ impl FormMeaning {
     pub(crate) const NOTHING: Self = Self { code: NO_TERM, member: 0 };
 
     /// Of a token with the term of this code and the member of this hash.
-    #[cfg(any(test, fuzzing))]
+    #[cfg(test)]
     pub(crate) fn of_token(code: u64, hash: u64) -> Self {
         Self { code, member: member(hash).into() }
     }

@@ -2,7 +2,6 @@
 
 pub(crate) mod forms;
 pub(crate) mod inverted;
-pub(crate) mod lines;
 pub(crate) mod members;
 pub(crate) mod text_buffers;
 pub(crate) mod texts;

@@ -8,14 +8,11 @@
 use crate::crew::lock;
 use crate::pages::{Area, HUGE};
 use std::any::Any;
-use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::fs::File;
+use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::{fmt, io};
 
 /// Keeps memory pinned until it is dropped.
 pub(crate) type Pin = Box<dyn Any + Send + Sync>;
@@ -29,34 +26,6 @@ const MOST_SHARED: usize = 32 << 20;
 const SHARED_PART: usize = 32;
 /// Buffers of more than such a part of a shared area have one of their own.
 const OWN_PART: usize = 4;
-
-/// Copies past the caches, where the processor can: lines that are written as a whole need not be
-/// read before.
-fn copy_far(to: &mut [u8], from: &[u8]) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
-        #[repr(align(64))]
-        struct Line([__m128i; 4]);
-        // SAFETY: any 64 bytes are one.
-        let (head, lines, tail) = unsafe { to.align_to_mut::<Line>() };
-        let (first, rest) = from.split_at(head.len());
-        head.copy_from_slice(first);
-        let (middle, last) = rest.split_at(rest.len() - tail.len());
-        for (line, from) in lines.iter_mut().zip(middle.chunks_exact(64)) {
-            let from: &[[u8; 16]; 4] = bytemuck::from_bytes(from);
-            for (to, from) in line.0.iter_mut().zip(from) {
-                // SAFETY: both have 16 bytes, and the first is aligned; every x86_64 has these.
-                unsafe { _mm_stream_si128(to, _mm_loadu_si128(from.as_ptr().cast())) };
-            }
-        }
-        tail.copy_from_slice(last);
-        // SAFETY: as above. Other threads find the bytes after the fence.
-        unsafe { _mm_sfence() };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    to.copy_from_slice(from);
-}
 
 /// Bytes of a buffer with room for `bytes`: whole huge pages if that is not much more.
 fn rounded(bytes: usize) -> usize {
@@ -136,7 +105,7 @@ pub struct TextBuffers {
     held: Mutex<Held>,
     /// Bytes of a shared area.
     shared_bytes: usize,
-    /// Nobody but a device will look at what is read.
+    /// Memory is freed when more is needed, and not when it comes back.
     for_device: bool,
     bytes: Arc<AtomicUsize>,
 }
@@ -251,19 +220,6 @@ impl TextBuffer {
         Self { memory: None, len: 0, home: home.clone() }
     }
 
-    /// A buffer of `bytes` arbitrary bytes, with memory of the same home.
-    pub(crate) fn beside(&self, bytes: usize) -> Self {
-        let mut buffer = Self::of(&self.home);
-        buffer.reserve(bytes);
-        buffer.len = bytes;
-        buffer
-    }
-
-    /// Whether its memory comes from where that of another one does.
-    pub(crate) fn is_like(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.home, &other.home)
-    }
-
     /// Bytes for which it has memory.
     pub fn capacity(&self) -> usize {
         self.memory.as_ref().map_or(0, |memory| memory.bytes)
@@ -312,39 +268,6 @@ impl TextBuffer {
             memory[self.len..][..part.len()].copy_from_slice(part);
             self.len += part.len();
         }
-    }
-
-    /// Appends bytes past the caches: only a device will look at them.
-    pub(crate) fn extend_far(&mut self, bytes: &[u8]) {
-        let room = self.room(bytes.len());
-        copy_far(&mut room[..bytes.len()], bytes);
-        self.advance(bytes.len());
-    }
-
-    /// Appends what a file has from `at` on, as much as there is room for, and at most so many
-    /// bytes; tells how many there were, and gives them to `look` while they are in the caches.
-    pub(crate) fn read_at(
-        &mut self,
-        file: &File,
-        at: u64,
-        most: usize,
-        look: impl FnOnce(&[u8]),
-    ) -> io::Result<usize> {
-        let most = most.min(self.capacity() - self.len);
-        if self.home.for_device {
-            return NEAR.with_borrow_mut(|near| {
-                near.resize(near.len().max(most), 0);
-                let read = read_at(file, &mut near[..most], at)?;
-                look(&near[..read]);
-                self.extend_far(&near[..read]);
-                Ok(read)
-            });
-        }
-        let room = &mut self.room(0)[..most];
-        let read = read_at(file, room, at)?;
-        look(&room[..read]);
-        self.advance(read);
-        Ok(read)
     }
 
     /// Forgets the first bytes.
@@ -398,23 +321,6 @@ impl TextBuffer {
             && let Some(pin) = pin(std::ptr::slice_from_raw_parts(of.start, of.bytes))
         {
             _ = of.pin.set(pin);
-        }
-    }
-}
-
-thread_local! {
-    /// What is read on its way to memory of a device's. The system writes three times as fast to
-    /// what is in the caches, and that memory is not.
-    static NEAR: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Reads as many bytes as there is room for, unless the file ends before; tells how many that
-/// were.
-pub(crate) fn read_at(file: &File, room: &mut [u8], at: u64) -> io::Result<usize> {
-    loop {
-        match file.read_at(room, at) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            read => return read,
         }
     }
 }

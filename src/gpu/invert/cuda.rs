@@ -15,7 +15,6 @@ use crate::gpu::floor::modules::Toolchain;
 use crate::gpu::floor::pinned::{Pinned, copy_all};
 use crate::gpu::floor::slab::Slab;
 use crate::gpu::floor::steps::{Argument, Kernels};
-use cudarc::driver::result;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -105,39 +104,6 @@ impl CudaMachine {
         Ok(())
     }
 
-    /// Returns when all parts are there.
-    fn try_read(&mut self, parts: &mut [ArrayReading<'_>]) -> Result<(), GpuError> {
-        // Parts of the buffer and their destinations.
-        let mut brought = Vec::new();
-        let mut filled = 0;
-        for ArrayReading { array, at, to, is_pinned } in parts {
-            let mut at = *at;
-            if *is_pinned && !to.is_empty() {
-                let from = self.on.memory.of(*array).part(at, to.len() as u64);
-                let copied = self.on.device.context().bind_to_thread().and_then(|()| {
-                    // SAFETY: the array has so many bytes, and the reader waits for the copy.
-                    unsafe { result::memcpy_dtoh_async(to, from, self.on.stream.cu_stream()) }
-                });
-                copied.map_err(|e| self.on.device.call("copy columns from the device", e))?;
-                continue;
-            }
-            for to in to.chunks_mut(COPY_BYTES) {
-                if filled + to.len() > STAGED_BYTES {
-                    self.take(std::mem::take(&mut brought))?;
-                    filled = 0;
-                }
-                let from = self.on.memory.of(*array).part(at, to.len() as u64);
-                // SAFETY: the array has so many bytes; the buffer is read behind the copy.
-                unsafe { self.down.copy_down(from, filled, to.len(), &self.on.stream) }?;
-                at += to.len() as u64;
-                let end = filled + to.len();
-                brought.push((to, filled..end));
-                filled = end;
-            }
-        }
-        self.take(brought)
-    }
-
     fn launch(&mut self, step: &InvertStep) -> Result<(), GpuError> {
         self.in_use.extend(step.arguments.iter().filter_map(|argument| match argument {
             Argument::Array(array, _) => Some(array),
@@ -168,12 +134,26 @@ impl InvertMachine for CudaMachine {
     }
 
     fn read(&mut self, parts: &mut [ArrayReading<'_>]) -> Result<(), GpuError> {
-        let read = self.try_read(parts);
-        if read.is_err() {
-            // Copies to memory of others may be under way.
-            self.on.stream.context().record_err(self.on.stream.synchronize());
+        // Parts of the buffer and their destinations.
+        let mut brought = Vec::new();
+        let mut filled = 0;
+        for ArrayReading { array, at, to } in parts {
+            let mut at = *at;
+            for to in to.chunks_mut(COPY_BYTES) {
+                if filled + to.len() > STAGED_BYTES {
+                    self.take(std::mem::take(&mut brought))?;
+                    filled = 0;
+                }
+                let from = self.on.memory.of(*array).part(at, to.len() as u64);
+                // SAFETY: the array has so many bytes; the buffer is read behind the copy.
+                unsafe { self.down.copy_down(from, filled, to.len(), &self.on.stream) }?;
+                at += to.len() as u64;
+                let end = filled + to.len();
+                brought.push((to, filled..end));
+                filled = end;
+            }
         }
-        read
+        self.take(brought)
     }
 
     fn uploader(&mut self) -> Result<Box<dyn Uploader>, GpuError> {

@@ -21,7 +21,7 @@ mod terms;
 mod typed;
 mod work;
 
-pub(crate) use find::{Back, ParseLines};
+pub(crate) use find::Back;
 pub(crate) use learner::TellLearned;
 pub(crate) use work::{InverterSeconds, InverterWork};
 
@@ -36,9 +36,6 @@ use super::steps::InvertArray;
 use super::text::PieceText;
 use crate::dictionary::device::forms::{Forms, Terms};
 use crate::gpu::floor::error::GpuError;
-use crate::index::documents::pieces::PieceDocuments;
-use crate::input::formats::fields::Fields;
-use crate::input::parser::parse_lines;
 use crate::order::PieceCounts;
 use crate::text::analysis::Analysis;
 use std::collections::VecDeque;
@@ -57,28 +54,18 @@ pub struct CountedBatch {
     pub codes: Arc<[u8]>,
     /// By document.
     pub contents: Vec<u64>,
-    /// If the piece is lines.
-    pub documents: Option<PieceDocuments>,
 }
 
 pub struct InverterHooks {
     /// Called by other threads, whenever forms were found or terms made.
     pub tell: TellLearned,
     pub back: Back,
-    /// Makes texts of lines that a device cannot read.
-    pub parse: ParseLines,
 }
 
 impl Default for InverterHooks {
-    /// For nobody: documents of any length, and no fields.
+    /// For nobody.
     fn default() -> Self {
-        Self {
-            tell: Arc::new(|| ()),
-            back: Arc::new(drop),
-            parse: Arc::new(|text, lines| {
-                parse_lines(text, lines, u64::MAX, &Fields::default(), &Arc::default())
-            }),
-        }
+        Self { tell: Arc::new(|| ()), back: Arc::new(drop) }
     }
 }
 
@@ -142,11 +129,10 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
             |source: io::Error| GpuError::Thread { device: "the indexer gpu".into(), source };
         let (learner, asker) =
             Learner::start(analysis.clone(), threads, hooks.tell.clone()).map_err(refused)?;
-        let parse = hooks.parse.clone();
         let back = hooks.back.clone();
         let tell = hooks.tell.clone();
         let sibling = machine.sibling()?;
-        let finding = FindThread::start(sibling, analysis, asker, parse, threads, back, tell);
+        let finding = FindThread::start(sibling, analysis, asker, back, tell);
         Ok(Self {
             machine,
             tuning: InvertTuning::default(),
@@ -184,9 +170,9 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
     pub fn work(&self) -> InverterWork {
         let InverterWork { postings, spilled, seconds, .. } = self.work;
         let found = self.finding.work();
-        let InverterSeconds { lines, find, upload, .. } = found.seconds;
+        let InverterSeconds { find, upload, .. } = found.seconds;
         let upload = seconds.upload + upload;
-        let seconds = InverterSeconds { lines, find, upload, ..seconds };
+        let seconds = InverterSeconds { find, upload, ..seconds };
         InverterWork { postings, spilled, seconds, ..found }
     }
 

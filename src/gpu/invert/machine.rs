@@ -60,8 +60,6 @@ pub struct ArrayReading<'a> {
     pub at: u64,
     /// As many bytes are read.
     pub to: &'a mut [u8],
-    /// `to` is [pinned](Uploader::pin): no copy on the way.
-    pub is_pinned: bool,
 }
 
 /// A device with the arrays of one inverter. Copies and launches take effect in the order of calls.

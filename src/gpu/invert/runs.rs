@@ -8,7 +8,6 @@ use super::text::{MOST_BYTES, PieceText, fitting, is_fitting};
 use crate::dictionary::closed::ClosedError;
 use crate::dictionary::device::inverted::{InvertedLists, InvertedRun};
 use crate::gpu::floor::error::GpuError;
-use crate::index::documents::pieces::PieceDocuments;
 use crate::index::files::storage::FilledFile;
 use crate::index::format::{FileKind, run_file, run_name};
 use crate::index::run::{LaidChunk, RunPart};
@@ -27,8 +26,6 @@ pub(crate) enum RunEvent {
         counts: Arc<PieceCounts>,
         lengths: Vec<u32>,
         contents: Vec<u64>,
-        /// If it is lines.
-        documents: Option<Box<PieceDocuments>>,
     },
     /// The open run ends with the last piece: its lists.
     Run(RunEnd),
@@ -210,11 +207,10 @@ impl Runs {
             self.seconds().lists += spent(began);
             let began = Instant::now();
             for counted in counted.into_iter().take(taken) {
-                let CountedBatch { counts, lengths, codes, contents, documents } = counted;
+                let CountedBatch { counts, lengths, codes, contents } = counted;
                 self.lengths.push(codes);
                 let counts = Arc::new(counts);
-                let documents = documents.map(Box::new);
-                out(RunEvent::Piece { counts, lengths, contents, documents });
+                out(RunEvent::Piece { counts, lengths, contents });
             }
             self.seconds().give += spent(began);
             if let Some(placement) = closes {

@@ -1,7 +1,7 @@
 //! The thread that drives a device that inverts: it counts batches in the order of the input, and
 //! tells the outcomes, while another thread uploads the texts of the next batches. No worker waits.
 
-use super::inverter::{Inverter, InverterHooks, ParseLines, spent};
+use super::inverter::{Inverter, InverterHooks, spent};
 use super::machine::{DeviceMemory, InvertMachine, Uploader};
 use super::runs::{RunEvent, Runs};
 use super::text::{PieceText, is_fitting, parts};
@@ -40,8 +40,6 @@ pub(crate) struct InvertSettings {
     pub folder: PathBuf,
     /// Where texts lie; they end with the last batch.
     pub buffers: Arc<TextBuffers>,
-    /// Makes texts of lines that the device cannot read.
-    pub parse: ParseLines,
 }
 
 pub(crate) type InvertOutcome = Result<RunEvent, ClosedError>;
@@ -167,7 +165,7 @@ fn bring(mut uploader: Box<dyn Uploader>, coming: &ComingBatches, to: &Sender<Me
                     piece.bytes.pin(|memory| unsafe { uploader.pin(memory) });
                 }
                 pin = spent(began);
-                let brought = uploader.upload(&parts(pieces.iter()), old).map(Some);
+                let brought = uploader.upload(&parts(&pieces), old).map(Some);
                 upload = spent(began) - pin;
                 brought
             }
@@ -209,7 +207,6 @@ fn drive(
         // If the receiver is gone nobody wants it, or needs room.
         tell: Arc::new(move || _ = told.send(Message::GoOn)),
         back: Arc::new(move |old| _ = give_room.send(old)),
-        parse: how.parse,
     };
     let mut inverter = Inverter::new(machine, &how.analysis, how.threads, &hooks)?;
     drop(hooks);

@@ -1,7 +1,6 @@
 //! The kernels that invert a batch, in their order; `kernels/invert.cu` has what each does.
 
 pub(crate) mod encode;
-pub(crate) mod lines;
 pub(crate) mod postings;
 pub(crate) mod terms;
 
@@ -13,27 +12,6 @@ use crate::order::Sketch;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InvertArray {
-    /// u8: the lines of the batch, if it is nothing but lines, in whole tiles.
-    Raw,
-    /// u32: where each piece begins there, and the end.
-    PiecePlaces,
-    /// u32: the [words](crate::dictionary::device::lines::LineShape::words) of each piece's line
-    /// shape.
-    Shapes,
-    /// u32: where each line ends.
-    LineEnds,
-    /// u32: which pieces have a line that is unlike the others.
-    OddPieces,
-    /// u32: where the first text of each line begins.
-    LineTexts,
-    /// u32: where its name does.
-    LineNames,
-    /// u8: the bytes of the name.
-    NameLengths,
-    /// u32: the same, then where the name goes, and the end.
-    NamePlaces,
-    /// u8: all names.
-    Names,
     /// u8: the texts of the batch, in whole tiles.
     Text,
     /// u32: [`CharacterClasses`](super::classes::CharacterClasses) of characters.

@@ -1,7 +1,7 @@
 //! The texts of a batch: those of consecutive pieces, end to end, as the kernels read them.
 
 pub(crate) use crate::dictionary::device::texts::{PieceText, SEPARATOR};
-#[cfg(any(test, fuzzing))]
+#[cfg(test)]
 use twox_hash::XxHash3_64;
 
 /// The host alone looks at longer forms.
@@ -19,19 +19,16 @@ pub(crate) const TILE_BYTES: usize = 4096;
 static SEPARATORS: [u8; TILE_BYTES] = [SEPARATOR; TILE_BYTES];
 
 /// As `invert_hash_documents`.
-#[cfg(any(test, fuzzing))]
+#[cfg(test)]
 pub(crate) fn content(text: &[u8]) -> u64 {
     XxHash3_64::oneshot(text)
 }
 
-pub(super) fn padding(bytes: usize) -> &'static [u8] {
-    &SEPARATORS[..bytes.next_multiple_of(TILE_BYTES) - bytes]
-}
-
-/// The texts or lines of a batch, filled up to whole tiles.
-pub(super) fn parts<'a>(pieces: impl Iterator<Item = &'a PieceText>) -> Vec<&'a [u8]> {
-    let mut parts: Vec<&[u8]> = pieces.map(|piece| &*piece.bytes).collect();
-    parts.push(padding(parts.iter().map(|part| part.len()).sum()));
+/// The texts of a batch, filled up to whole tiles.
+pub(super) fn parts(pieces: &[PieceText]) -> Vec<&[u8]> {
+    let mut parts: Vec<&[u8]> = pieces.iter().map(|piece| &*piece.bytes).collect();
+    let bytes: usize = parts.iter().map(|part| part.len()).sum();
+    parts.push(&SEPARATORS[..bytes.next_multiple_of(TILE_BYTES) - bytes]);
     parts
 }
 

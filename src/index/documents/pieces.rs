@@ -1,13 +1,10 @@
-//! The documents of one piece. Those of [lines] that a device has read and the [table] of all have
-//! files of their own.
+//! The documents of one piece. The [table] of all has a file of its own.
 
-pub(crate) mod lines;
 pub(crate) mod table;
 
 use super::Location;
 use crate::dictionary::names::name_hash;
 use crate::order::PieceCounts;
-use lines::ReadLines;
 use std::sync::Arc;
 
 /// A part of the input that is not a document, and why.
@@ -30,14 +27,12 @@ impl Skipped {
     }
 }
 
-pub struct PieceDocuments {
+pub(crate) struct PieceDocuments {
     /// The input of the piece, or of the last document while the batch grows.
     pub input: u32,
     pub skipped: Vec<Skipped>,
     pub lines: u64,
     pub counts: Arc<PieceCounts>,
-    /// Documents that are not among the rows yet.
-    unread: Option<ReadLines>,
     rows: Rows,
     /// The hashes of the names, which many workers compute beside each other.
     name_hashes: Vec<u128>,
@@ -57,11 +52,6 @@ struct Rows {
     lengths: Vec<u32>,
     locations: Vec<Location>,
     contents: Vec<u64>,
-}
-
-/// Bytes of a made name: the name of the file, a colon, and the digits of the line.
-fn made_name_bytes(file: usize, line: u64) -> u64 {
-    file as u64 + 1 + u64::from(line.checked_ilog10().unwrap_or(0) + 1)
 }
 
 #[derive(Clone, Copy, Default)]
@@ -124,8 +114,8 @@ pub(crate) struct NotedDocument<'a> {
 
 impl PieceDocuments {
     pub(crate) fn new(input: u32, skipped: Vec<Skipped>) -> Self {
-        let (lines, counts, unread, rows, name_hashes, seen) = Default::default();
-        Self { input, skipped, lines, counts, unread, rows, name_hashes, seen }
+        let (lines, counts, rows, name_hashes, seen) = Default::default();
+        Self { input, skipped, lines, counts, rows, name_hashes, seen }
     }
 
     pub(crate) fn reserve(&mut self, room: DocumentsRoom) {
@@ -184,16 +174,11 @@ impl PieceDocuments {
 
     pub(crate) fn bytes(&self) -> usize {
         let hashes = self.name_hashes.capacity() * size_of::<u128>();
-        let unread = self.unread.as_ref().map_or(0, ReadLines::bytes);
-        hashes + unread + self.rows.bytes() + self.seen.as_ref().map_or(0, Rows::bytes)
+        hashes + self.rows.bytes() + self.seen.as_ref().map_or(0, Rows::bytes)
     }
 
     /// All documents, also those that are not indexed.
     pub(crate) fn all(&self) -> impl Iterator<Item = NotedDocument<'_>> {
-        debug_assert!(
-            self.unread.is_none(),
-            "where all are noted nothing goes to a device as lines"
-        );
         let rows = self.seen.as_ref().unwrap_or(&self.rows);
         let others = rows.lines.iter().zip(&rows.locations).zip(&rows.contents);
         rows.names().zip(others).map(|(name, ((&line, &location), &content))| NotedDocument {
@@ -205,6 +190,6 @@ impl PieceDocuments {
     }
 
     pub(crate) fn documents(&self) -> u32 {
-        self.unread.as_ref().map_or(self.rows.len(), ReadLines::len) as u32
+        self.rows.len() as u32
     }
 }

@@ -19,8 +19,8 @@
 //! Text is copied into a buffer that is used again, while its end is looked for, so that nothing is
 //! allocated for a document. `jobs/experiments/benches/input.rs` measures it.
 
+mod look;
 mod roles;
-mod values;
 
 use super::fields::{Fields, TEXTS, WHOLE};
 use super::json::{Bad, JsonCursor, Span};

@@ -9,7 +9,6 @@ use super::mediawiki::MediawikiParser;
 use super::noticed::SeenFields;
 use super::trec::TrecParser;
 use super::warc::WarcParser;
-use crate::dictionary::device::lines::LineShape;
 use crate::input::Format;
 use crate::input::document::{DocumentSink, PieceView};
 use crate::input::formats::plain;
@@ -70,10 +69,6 @@ impl Parsers {
             }
             Format::Text | Format::Html => unreachable!("a file of these is a document"),
         }
-    }
-
-    pub(crate) fn line_shape(&mut self, lines: &[u8]) -> Option<LineShape> {
-        self.jsonl.line_shape(lines)
     }
 
     pub(crate) fn file<S: DocumentSink>(

@@ -5,7 +5,6 @@
 //! to last, since both end at the first mark behind multiples of the same number of bytes.
 
 use crate::crew::lock;
-use crate::dictionary::device::text_buffers::read_at;
 use crate::input::borders::marks::Mark;
 use crate::input::cutter::Cutter;
 use crate::input::hash::{CHUNK_BYTES, InputHash};
@@ -15,6 +14,7 @@ use rustix::fs::{Advice, fadvise};
 use std::fs::{File, Metadata};
 use std::io;
 use std::num::NonZeroU64;
+use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 
 pub(crate) const CHANGED: &str = "the file changed while it was read";
@@ -139,8 +139,11 @@ impl SharedFile {
                 left => left.min(READ_BYTES) as usize,
             };
             let own = end.saturating_sub(*at) as usize;
-            let look = |read: &[u8]| hashes.update(&read[..own.min(read.len())]);
-            let grown = buffer.read_at(&self.file, *at, most, look)?;
+            let room = buffer.room(0);
+            let most = most.min(room.len());
+            let grown = read_at(&self.file, &mut room[..most], *at)?;
+            hashes.update(&room[..own.min(grown)]);
+            buffer.advance(grown);
             if grown == 0 {
                 return Err(changed());
             }
@@ -218,6 +221,17 @@ impl SharedFile {
 
 fn changed() -> io::Error {
     io::Error::other(CHANGED)
+}
+
+/// Reads as many bytes as there is room for, unless the file ends before; tells how many that
+/// were.
+fn read_at(file: &File, room: &mut [u8], at: u64) -> io::Result<usize> {
+    loop {
+        match file.read_at(room, at) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
 }
 
 #[cfg(test)]

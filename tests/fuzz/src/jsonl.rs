@@ -1,8 +1,6 @@
 //! The documents of JSON lines are those that a general JSON parser finds, on every way of
-//! scanning, whole and line by line; and a device that knows the shape of the first line finds the
-//! same.
+//! scanning, whole and line by line.
 
-use millrace::gpu::invert::twin;
 use millrace::input::document::{Document, DocumentSink, Name, PieceView, Skip};
 use millrace::input::formats::fields::{Fields, NAMES};
 use millrace::input::formats::jsonl::JsonlParser;
@@ -151,21 +149,4 @@ pub fn jsonl(data: &[u8]) {
         offset += line.len() + 1;
     }
     assert_eq!(records.next(), None);
-    check_shape(data);
-}
-
-/// What a device says of lines that have the shape of the first one is what a parser says of each.
-fn check_shape(data: &[u8]) {
-    let Some(shape) = JsonlParser::new().line_shape(data) else { return };
-    for line in data.split_inclusive(|byte| *byte == b'\n') {
-        let Some((name, text)) = twin::line(&shape, u32::MAX, line) else { continue };
-        let mut kept = Kept::default();
-        JsonlParser::new().parse(PieceView { bytes: line, offset: 9, line: 1 }, &mut kept);
-        let [Record { place, found: Ok((found, of)) }] = &kept.0[..] else {
-            panic!("{line:?} is no document: {kept:?}")
-        };
-        assert_eq!((place.2, of), (line.len() - shape.end_bytes(), &text));
-        let found = found.as_deref().unwrap_or("");
-        assert!(String::from_utf8_lossy(&line[name]) == found, "{line:?} is named {found}");
-    }
 }

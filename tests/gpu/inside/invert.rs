@@ -4,7 +4,6 @@
 mod builds;
 mod device;
 mod encode;
-mod lines;
 pub(crate) mod machine;
 mod terms;
 
@@ -271,11 +270,11 @@ fn words(values: &[u32]) -> Vec<u8> {
 
 fn get(machine: &mut Emulated, array: InvertArray, len: usize) -> Vec<u32> {
     let mut bytes = vec![0; 4 * len];
-    machine.read(&mut [ArrayReading { array, at: 0, to: &mut bytes, is_pinned: false }]).unwrap();
+    machine.read(&mut [ArrayReading { array, at: 0, to: &mut bytes }]).unwrap();
     bytes.chunks(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
 }
 
-fn put<M: InvertMachine>(machine: &mut M, array: InvertArray, bytes: &[u8]) {
+fn put(machine: &mut Emulated, array: InvertArray, bytes: &[u8]) {
     machine.reserve(array, bytes.len().max(16) as u64, 0).unwrap();
     machine.write(array, 0, &[bytes]).unwrap();
 }

@@ -56,18 +56,6 @@ fn what_grows_keeps_its_bytes() {
 }
 
 #[test]
-fn what_is_copied_past_the_caches_is_there() {
-    let mut buffer = TextBuffer::default();
-    let mut expected = Vec::new();
-    for n in 0..300 {
-        let bytes: Vec<u8> = (0..n).map(|i| (7 * i + n) as u8).collect();
-        buffer.extend_far(&bytes);
-        expected.extend(bytes);
-        assert!(*buffer == *expected, "{n}");
-    }
-}
-
-#[test]
 fn what_is_put_in_its_room_is_in_a_buffer_that_is_used_again() {
     let mut buffer = TextBuffer::default();
     buffer.extend([&[7; 100_000]]);

@@ -12,7 +12,6 @@ use crate::gpu::invert::steps::postings::{self, PostingColumns};
 use crate::gpu::invert::steps::{self, InvertArray, encode};
 use crate::order::{PieceCounts, Sketch};
 use crate::pages;
-use std::iter::repeat_with;
 use std::time::Instant;
 
 /// Where the arrays of found tokens go.
@@ -211,7 +210,7 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
 
     fn counted(
         &mut self,
-        FoundForms { layout, contents, documents: of_pieces, .. }: FoundForms,
+        FoundForms { layout, contents, .. }: FoundForms,
         pieces: u32,
     ) -> Result<Vec<CountedBatch>, GpuError> {
         let documents = layout.documents;
@@ -233,9 +232,8 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
         ])?;
         let (sketches, _) = sketches.as_chunks::<{ Sketch::REGISTERS }>();
         let starts = layout.piece_starts.windows(2);
-        let of_pieces = of_pieces.into_iter().chain(repeat_with(|| None));
-        let pieces = starts.zip(sketches).zip(bytes.iter().zip(&postings)).zip(of_pieces);
-        let counted = pieces.map(|(((documents, sketch), (&list_bytes, &postings)), of_piece)| {
+        let pieces = starts.zip(sketches).zip(bytes.iter().zip(&postings));
+        let counted = pieces.map(|((documents, sketch), (&list_bytes, &postings))| {
             let range = documents[0] as usize..documents[1] as usize;
             CountedBatch {
                 counts: PieceCounts {
@@ -247,7 +245,6 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
                 lengths: lengths[range.clone()].to_vec(),
                 codes: codes[range.clone()].into(),
                 contents: contents[range].to_vec(),
-                documents: of_piece,
             }
         });
         Ok(counted.collect())

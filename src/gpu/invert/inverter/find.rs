@@ -5,16 +5,12 @@
 //! Batches are counted in the order in which they were found: a form of an earlier batch is known
 //! to the later one, and its meaning is told with the earlier one.
 
-mod bring;
-
-use self::bring::BroughtBatch;
 use super::learner::{LearnerAsker, TellLearned, UnknownForms};
 use super::spent;
 use super::typed::{Typed, part};
 use super::work::InverterWork;
-use crate::crew::{Crew, lock, spawn};
+use crate::crew::{lock, spawn};
 use crate::dictionary::device::forms::FormMeaning;
-use crate::dictionary::device::lines::DeviceLines;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::InvertTuning;
 use crate::gpu::invert::classes::CharacterClasses;
@@ -24,8 +20,7 @@ use crate::gpu::invert::steps::{
     self, COUNTERS, FOREIGN_BYTES, FOREIGN_FORMS, InvertArray, InvertStep, NEW_BYTES, NEW_FORMS,
     ODD_TOKENS,
 };
-use crate::gpu::invert::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES};
-use crate::index::documents::pieces::PieceDocuments;
+use crate::gpu::invert::text::{MOST_BYTES, MOST_PIECES, PieceText, TILE_BYTES, parts};
 use crate::pages;
 use crate::text::analysis::Analysis;
 use crate::text::tokenizer::Tokenizer;
@@ -34,9 +29,6 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
-
-pub(crate) type ParseLines =
-    Arc<dyn Fn(&PieceText, &DeviceLines) -> (PieceText, PieceDocuments) + Send + Sync>;
 
 const LEAST_SLOTS: u32 = 1 << 12;
 const MOST_SLOTS: u32 = 1 << 30;
@@ -49,15 +41,15 @@ const MOST_EXPANSIONS: usize = 1 << 29;
 
 /// The texts of a batch, end to end.
 pub(super) struct BatchLayout {
-    pub(super) bytes: usize,
-    pub(super) padded: usize,
+    bytes: usize,
+    padded: usize,
     pub(super) documents: u32,
     pub(super) piece_starts: Vec<u32>,
 }
 
 impl BatchLayout {
     /// Returns also where each document begins, and the end.
-    pub(super) fn of<'a>(pieces: impl Iterator<Item = &'a PieceText>) -> (Self, Vec<u32>) {
+    fn of(pieces: &[PieceText]) -> (Self, Vec<u32>) {
         let mut bytes = 0;
         let mut documents = 0;
         let mut document_starts = Vec::new();
@@ -83,8 +75,6 @@ const FOUND_ARRAYS: [InvertArray; 4] =
 
 pub(super) struct FoundForms {
     pub(super) layout: BatchLayout,
-    /// Of each piece, if they were not known before.
-    pub(super) documents: Vec<Option<PieceDocuments>>,
     /// By document.
     pub(super) contents: Vec<u64>,
     pub(super) tokens: u32,
@@ -95,25 +85,21 @@ pub(super) struct FoundForms {
 }
 
 /// A device's table of forms.
-pub(super) struct Finder {
-    pub(super) machine: Box<dyn InvertMachine>,
-    pub(super) tuning: InvertTuning,
-    pub(super) tokenizer: Tokenizer,
+struct Finder {
+    machine: Box<dyn InvertMachine>,
+    tuning: InvertTuning,
+    tokenizer: Tokenizer,
     plain: Plain,
     stop_words: Vec<u64>,
     /// Whether the device has the classes of characters and the stop words.
     has_classes: bool,
     asker: LearnerAsker,
-    pub(super) back: Back,
-    /// Run by `threads` threads.
-    pub(super) parse: ParseLines,
-    pub(super) threads: usize,
-    pub(super) crew: Crew,
+    back: Back,
     /// The forms that the device knows, their bytes, and the slots of its table.
     known: u32,
     arena_bytes: u64,
     slots: u32,
-    pub(super) work: InverterWork,
+    work: InverterWork,
 }
 
 impl Typed for Finder {
@@ -165,9 +151,8 @@ impl Finder {
         text: Option<DeviceMemory>,
         to: Option<FoundTokens>,
     ) -> Result<FoundForms, GpuError> {
-        let bytes: usize = pieces.iter().map(|piece| piece.bytes.len()).sum();
-        let padded = bytes.next_multiple_of(TILE_BYTES);
-        assert!(pieces.len() <= MOST_PIECES && padded <= MOST_BYTES, "a batch is bounded");
+        let (layout, document_starts) = BatchLayout::of(pieces);
+        assert!(pieces.len() <= MOST_PIECES && layout.padded <= MOST_BYTES, "a batch is bounded");
         self.work.batches += 1;
         let has_too_many = self.arena_bytes > MOST_ARENA_BYTES
             || self.known > MOST_FORMS
@@ -181,27 +166,45 @@ impl Finder {
                 self.machine.adopt(array, memory)?;
             }
         }
-        let mut batch = self.bring(pieces, text)?;
-        self.work.bytes += batch.layout.bytes as u64;
+        self.bring(pieces, text)?;
+        self.put(InvertArray::DocumentStarts, 0, &document_starts)?;
+        self.work.bytes += layout.bytes as u64;
         let began = Instant::now();
-        self.hash(batch.layout.documents)?;
+        self.hash(layout.documents)?;
         let first_form = self.known;
-        let tokens = self.find_tokens(&batch.layout)?;
-        let mut contents: Vec<u64> = pages::zeroed(batch.layout.documents as usize);
+        let tokens = self.find_tokens(&layout)?;
+        let mut contents: Vec<u64> = pages::zeroed(layout.documents as usize);
         let arrays = match tokens {
             0 if contents.is_empty() => None,
             0 => {
-                let mut readings = batch.readings();
-                readings.push(part(InvertArray::Contents, 0, &mut contents));
-                self.machine.read(&mut readings)?;
+                self.machine.read(&mut [part(InvertArray::Contents, 0, &mut contents)])?;
                 None
             }
-            _ => Some(self.find_forms(&mut batch, &mut contents, tokens)?),
+            _ => Some(self.find_forms(pieces, &mut contents, tokens)?),
         };
         self.work.seconds.find += spent(began);
         let new = self.known - first_form;
-        let (layout, documents) = batch.read();
-        Ok(FoundForms { layout, documents, contents, tokens, first_form, new, arrays })
+        Ok(FoundForms { layout, contents, tokens, first_form, new, arrays })
+    }
+
+    /// Has the texts on the device; if `text` has them, old ones go back.
+    fn bring(&mut self, pieces: &[PieceText], text: Option<DeviceMemory>) -> Result<(), GpuError> {
+        if let Some(text) = text {
+            let unpinned = pieces.iter().filter(|piece| !piece.bytes.is_pinned());
+            self.work.unpinned += unpinned.map(|piece| piece.bytes.len() as u64).sum::<u64>();
+            let old = self.machine.adopt(InvertArray::Text, text)?;
+            (self.back)(old);
+            return Ok(());
+        }
+        let began = Instant::now();
+        let parts = parts(pieces);
+        let bytes: usize = parts.iter().map(|part| part.len()).sum();
+        if bytes > 0 {
+            self.reserve::<u8>(InvertArray::Text, bytes as u64)?;
+            self.machine.write(InvertArray::Text, 0, &parts)?;
+        }
+        self.work.seconds.upload += spent(began);
+        Ok(())
     }
 
     fn hash(&mut self, documents: u32) -> Result<(), GpuError> {
@@ -238,7 +241,7 @@ impl Finder {
     /// What is to be read anyway is read where this waits for the device.
     fn find_forms(
         &mut self,
-        batch: &mut BroughtBatch<'_>,
+        pieces: &[PieceText],
         contents: &mut [u64],
         tokens: u32,
     ) -> Result<FoundTokens, GpuError> {
@@ -274,11 +277,10 @@ impl Finder {
         }
         self.machine.run(&[steps::check_forms(tokens)])?;
         let mut counters = [0u32; COUNTERS];
-        let mut readings = batch.readings();
-        readings.push(part(InvertArray::Counters, 0, &mut counters));
-        readings.push(part(InvertArray::Contents, 0, contents));
-        self.machine.read(&mut readings)?;
-        drop(readings);
+        self.machine.read(&mut [
+            part(InvertArray::Counters, 0, &mut counters),
+            part(InvertArray::Contents, 0, contents),
+        ])?;
         let odd = counters[ODD_TOKENS];
         let foreign = counters[FOREIGN_FORMS];
         let mut unknown = UnknownForms { forgets: known == 0, ..UnknownForms::default() };
@@ -296,7 +298,7 @@ impl Finder {
         if !parts.is_empty() {
             self.machine.read(&mut parts)?;
         }
-        unknown.odd = self.forms_at(batch, &starts)?;
+        unknown.odd = self.forms_at(pieces, &starts);
         let [token_starts, token_forms, coded, documents] =
             FOUND_ARRAYS.map(|array| self.machine.lend(array));
         let arrays = [token_starts?, token_forms?, coded?, documents?]
@@ -308,6 +310,21 @@ impl Finder {
         self.work.odd += u64::from(odd);
         self.asker.ask(unknown);
         Ok(arrays)
+    }
+
+    fn forms_at(&self, pieces: &[PieceText], starts: &[u32]) -> Vec<Vec<u8>> {
+        let classes = CharacterClasses::of(self.tokenizer);
+        let places = pieces.iter().scan(0, |end, piece| {
+            let begin = *end;
+            *end += piece.bytes.len();
+            Some(begin)
+        });
+        let places: Vec<usize> = places.collect();
+        let form = |&start: &u32| {
+            let piece = places.partition_point(|&place| place <= start as usize) - 1;
+            classes.form_at(&pieces[piece].bytes, start as usize - places[piece]).to_vec()
+        };
+        starts.iter().map(form).collect()
     }
 
     /// Makes room for the forms of so many tokens, as if none of them were known.
@@ -363,8 +380,6 @@ impl FindThread {
         machine: Box<dyn InvertMachine>,
         analysis: &Analysis,
         asker: LearnerAsker,
-        parse: ParseLines,
-        threads: usize,
         back: Back,
         tell: TellLearned,
     ) -> std::io::Result<Self> {
@@ -379,9 +394,6 @@ impl FindThread {
             has_classes: false,
             asker,
             back,
-            parse,
-            threads,
-            crew: Crew::new("lines"),
             known: 0,
             arena_bytes: 0,
             slots: 0,

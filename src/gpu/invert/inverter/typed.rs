@@ -7,12 +7,7 @@ use crate::pages;
 use bytemuck::{Pod, Zeroable};
 
 pub(super) fn part<T: Pod>(array: InvertArray, at: u64, to: &mut [T]) -> ArrayReading<'_> {
-    ArrayReading {
-        array,
-        at: at * size_of::<T>() as u64,
-        to: bytemuck::cast_slice_mut(to),
-        is_pinned: false,
-    }
+    ArrayReading { array, at: at * size_of::<T>() as u64, to: bytemuck::cast_slice_mut(to) }
 }
 
 pub(super) trait Typed {

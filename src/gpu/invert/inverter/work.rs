@@ -15,8 +15,6 @@ pub struct InverterSeconds {
     pub pin: f64,
     /// Texts under way to the device, most while it works.
     pub upload: f64,
-    /// Finding texts in lines of JSON, beside it.
-    pub lines: f64,
     /// Finding where forms begin and which are new, beside it.
     pub find: f64,
     /// Making terms of new forms, beside it.
@@ -56,10 +54,6 @@ pub struct InverterWork {
     /// Tokens that the host has looked at: very long, or with the fingerprint of another form.
     pub odd: u64,
     pub postings: u64,
-    /// Documents in lines of JSON that the device has read.
-    pub lines: u64,
-    /// Pieces of lines that the host has parsed, since some were unlike the others.
-    pub parsed_again: u64,
     /// Times that all forms were forgotten within a run.
     pub forgotten: u64,
     /// Runs that found no room on the device, so that the host encoded their lists.

@@ -4,9 +4,6 @@ use super::inverter::CountedBatch;
 use super::text::{PieceText, content};
 use crate::codec::folded;
 use crate::dictionary::device::forms::FormMeaning;
-use crate::dictionary::device::lines::{
-    LONGEST_NAME, LineShape, LineValue, ValueRole, number_bytes,
-};
 use crate::dictionary::device::members::{for_each_member, hash_of_key};
 use crate::dictionary::strings::codes::code_of;
 use crate::order::{PieceCounts, Sketch};
@@ -15,7 +12,6 @@ use crate::text::analysis::Analysis;
 use crate::text::scan::key_of;
 use crate::text::tokenizer::{Class, Tokenizer};
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 /// `invert_scan`: the sums before each value, and of all.
 pub(crate) fn scan(values: &[u32]) -> (Vec<u32>, u32) {
@@ -47,92 +43,6 @@ pub(crate) fn tokens(tokenizer: Tokenizer, text: &[u8]) -> Vec<u32> {
         _ => false,
     };
     characters.windows(3).filter(begins).map(|three| three[1].0 as u32).collect()
-}
-
-/// `invert_read_lines`, `invert_write_lines`: where the name of a line stands, if it has one, and
-/// its text; None if the line makes its piece odd.
-pub(crate) fn line(
-    shape: &LineShape,
-    longest: u32,
-    line: &[u8],
-) -> Option<(Range<usize>, Vec<u8>)> {
-    let mut rest = line;
-    let mut name = 0..0;
-    let mut texts = Vec::new();
-    let mut fits = line.len() - 1 <= longest as usize;
-    for (before, value) in shape.values() {
-        rest = rest.strip_prefix(before)?;
-        let begin = line.len() - rest.len();
-        match value {
-            LineValue { is_number: true, .. } => rest = &rest[number_bytes(rest)?..],
-            LineValue { role: ValueRole::Name, .. } => {
-                let is_of_name = |byte: &&u8| !b"\"\\\n".contains(byte);
-                rest = &rest[rest.iter().take_while(is_of_name).count()..];
-            }
-            LineValue { role, .. } => {
-                let text;
-                (text, rest) = string(rest)?;
-                if role == ValueRole::Text {
-                    texts.push(text);
-                }
-            }
-        }
-        if value.role == ValueRole::Name {
-            name = begin..line.len() - rest.len();
-            fits &= (1..=LONGEST_NAME).contains(&name.len());
-        }
-    }
-    (fits && rest == shape.behind()).then(|| (name, texts.join(&b'\n')))
-}
-
-/// The string from behind its first quote, and what follows from its last quote on.
-fn string(mut rest: &[u8]) -> Option<(Vec<u8>, &[u8])> {
-    let mut text = Vec::new();
-    loop {
-        let (&byte, behind_it) = rest.split_first()?;
-        match byte {
-            b'"' => return Some((text, rest)),
-            b'\n' => return None,
-            b'\\' => rest = unescape(behind_it, &mut text)?,
-            byte => {
-                text.push(byte);
-                rest = behind_it;
-            }
-        }
-    }
-}
-
-/// Appends an escape, from behind its backslash; returns what is behind it.
-fn unescape<'a>(escape: &'a [u8], text: &mut Vec<u8>) -> Option<&'a [u8]> {
-    let simple = [
-        (b'"', b'"'),
-        (b'\\', b'\\'),
-        (b'/', b'/'),
-        (b'b', 8),
-        (b'f', 12),
-        (b'n', b'\n'),
-        (b'r', b'\r'),
-        (b't', b'\t'),
-    ];
-    let (letter, rest) = escape.split_first()?;
-    if let Some((_, byte)) = simple.iter().find(|(of, _)| of == letter) {
-        text.push(*byte);
-        return Some(rest);
-    }
-    let unit = |escape: &[u8]| {
-        let digits = std::str::from_utf8(escape.strip_prefix(b"u")?.get(..4)?).ok()?;
-        let are_digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-        u16::from_str_radix(digits, 16).ok().filter(|_| are_digits)
-    };
-    let first = unit(escape)?;
-    let second = escape[5..].strip_prefix(b"\\").and_then(unit);
-    let mut units = char::decode_utf16([first].into_iter().chain(second));
-    let (character, taken) = match units.next()? {
-        Ok(character) => (character, if character > '\u{ffff}' { 11 } else { 5 }),
-        Err(_) => (char::REPLACEMENT_CHARACTER, 5),
-    };
-    text.extend(character.encode_utf8(&mut [0; 4]).bytes());
-    Some(&escape[taken..])
 }
 
 /// `invert_code_forms`: None if the form is foreign.
@@ -205,7 +115,7 @@ pub(crate) fn invert(
             forms: sketch,
         };
         let codes = lengths.iter().map(|&length| code_below(length)).collect();
-        all.push(CountedBatch { counts, lengths, codes, contents, documents: None });
+        all.push(CountedBatch { counts, lengths, codes, contents });
         for (term, list) in lists {
             run.entry(term).or_default().extend(list);
         }

@@ -1,8 +1,7 @@
 //! The table of a build's documents, run by run. One thread places the documents of each piece, in
 //! input order; any thread writes them there.
 
-use super::lines::ReadLines;
-use super::{PieceDocuments, Rows, Skipped, made_name_bytes};
+use super::{PieceDocuments, Rows, Skipped};
 use crate::crew::{Awaited, give_way, lock};
 use crate::dictionary::names::{Duplicates, Names, name_hash};
 use crate::index::documents::{DocumentColumns, DocumentsEntry, DocumentsPlace, PlacedDocuments};
@@ -136,8 +135,9 @@ impl DocumentsTable {
         let lines = self.lines;
         self.lines += piece.lines;
         let mut placed = None;
-        if let Some(first_input) = piece.first_input() {
-            let name_bytes = piece.name_bytes(input_name, lines);
+        if let Some(first) = piece.rows.locations.first() {
+            let first_input = first.input;
+            let name_bytes = piece.rows.name_bytes(input_name, lines);
             let (run, place) = match &mut self.run {
                 Some(open) => open,
                 none => {
@@ -215,8 +215,7 @@ impl PieceRows {
         self,
         input_name: impl Fn(u32) -> Cow<'a, str>,
     ) -> Result<Option<DocumentsDone>, TableCause> {
-        let Self { mut piece, place, docid, lines, run, shared } = self;
-        piece.read_lines();
+        let Self { piece, place, docid, lines, run, shared } = self;
         let PieceDocuments { mut rows, mut name_hashes, .. } = piece;
         if rows.is_nameless {
             name_hashes = rows.make_names(input_name, lines);
@@ -279,20 +278,6 @@ impl SharedTable {
     }
 }
 
-impl PieceDocuments {
-    fn first_input(&self) -> Option<u32> {
-        let of_rows = || self.rows.locations.first().map(|first| first.input);
-        self.unread.as_ref().map(ReadLines::input).or_else(of_rows)
-    }
-
-    fn name_bytes<'a>(&self, input_name: impl Fn(u32) -> Cow<'a, str>, lines: u64) -> u64 {
-        match &self.unread {
-            Some(read) => read.name_bytes(input_name, lines),
-            None => self.rows.name_bytes(input_name, lines),
-        }
-    }
-}
-
 impl Rows {
     /// Bytes of all names, made ones too, if `lines` come before the piece.
     fn name_bytes<'a>(&self, input_name: impl Fn(u32) -> Cow<'a, str>, lines: u64) -> u64 {
@@ -310,7 +295,9 @@ impl Rows {
                 input = Some(location.input);
                 file = input_name(location.input).len();
             }
-            bytes += made_name_bytes(file, lines + line);
+            // The name of the file, a colon, and the digits of the line.
+            let digits = (lines + line).checked_ilog10().unwrap_or(0) + 1;
+            bytes += file as u64 + 1 + u64::from(digits);
         }
         bytes
     }

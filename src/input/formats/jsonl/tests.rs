@@ -3,7 +3,6 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::dictionary::device::lines::{self, LONGEST_NAME};
 use crate::input::document::KeptDocuments;
 
 /// Parses `piece` in every way of scanning.
@@ -46,70 +45,6 @@ fn places_count_from_the_piece_and_the_file() {
         (Some("7".into()), b"y\nz".to_vec(), 30, 22, 53),
     ];
     assert_eq!(kept, KeptDocuments { documents, skipped: vec![(26, 52, 3, Skip::NotAnObject)] });
-}
-
-/// The line with a letter for each value of its shape: N and T for what names it and its texts, x
-/// for other strings, 1 and 9 for a name and others that are numbers.
-fn shape_of(line: &str) -> Option<String> {
-    let shape = JsonlParser::new().line_shape(format!("{line}\n{{}}").as_bytes())?;
-    let mut shown = Vec::new();
-    for (before, value) in shape.values() {
-        shown.extend_from_slice(before);
-        shown.push(match (value.role, value.is_number) {
-            (lines::ValueRole::Name, false) => b'N',
-            (lines::ValueRole::Name, true) => b'1',
-            (lines::ValueRole::Text, _) => b'T',
-            (lines::ValueRole::Other, false) => b'x',
-            (lines::ValueRole::Other, true) => b'9',
-        });
-    }
-    shown.extend_from_slice(shape.behind());
-    Some(String::from_utf8(shown).unwrap())
-}
-
-#[test]
-fn strings_and_numbers_are_the_values_of_a_line() {
-    for (line, shape) in [
-        (r#"{"id":"a","text":"b"}"#, r#"{"id":"N","text":"T"}"#),
-        (r#"{ "id" : 7 , "text" : "" } "#, r#"{ "id" : 1 , "text" : "T" } "#),
-        (r#"{"title":"a\u00e9","_id":"b","text":"c"}"#, r#"{"title":"T","_id":"N","text":"T"}"#),
-        (
-            r#"{"docid":"a","pid":-1.5,"text":null,"body":"b"}"#,
-            r#"{"docid":"x","pid":1,"text":null,"body":"T"}"#,
-        ),
-        // Another line may have its name in what is empty here.
-        (
-            r#"{"id":"","docno":"","_id":"b","body":""}"#,
-            r#"{"id":"","docno":"x","_id":"N","body":"T"}"#,
-        ),
-        (r#"{"text":"b","lang":"c"}"#, r#"{"text":"T","lang":"x"}"#),
-        (r#"{"id":"","text":"b"}"#, r#"{"id":"","text":"T"}"#),
-        (r#"{"id":"a","id":"","text":"b"}"#, r#"{"id":"N","id":"","text":"T"}"#),
-        (
-            r#"{"id":["a",{"b" :"c"}],"docid":"d","url":"e","z":{"f":[1,-2.50,1e5,true]}}"#,
-            r#"{"id":["x",{"b" :"x"}],"docid":"N","url":"T","z":{"f":[9,9,1e5,true]}}"#,
-        ),
-    ] {
-        assert_eq!(shape_of(line).as_deref(), Some(&*format!("{shape}\n")), "{line}");
-    }
-    for line in [
-        r#"{"id":"a"}"#,
-        r#"{"id":"\u0061","text":"b"}"#,
-        r#"{"id":1e5,"text":"b"}"#,
-        r#"{"id":"a","text":5}"#,
-        r#"{"id":"a","text":"b""#,
-        r#" {"id":"a","text":"b"}"#,
-        r#"{"id":"a","text":"b","z":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15]}"#,
-        &format!(r#"{{"id":"{}","text":"b"}}"#, "a".repeat(LONGEST_NAME + 1)),
-        "",
-    ] {
-        assert_eq!(shape_of(line), None, "{line}");
-    }
-    assert_eq!(JsonlParser::new().line_shape(br#"{"id":"a","text":"b"}"#), None, "without an end");
-    let fields = Fields { names: vec!["key".into()], texts: vec!["id".into()] };
-    let shape = JsonlParser::with_fields(fields).line_shape(b"{\"id\":\"a\",\"key\":\"b\"}\n");
-    let roles: Vec<_> = shape.unwrap().values().map(|(_, value)| value.role).collect();
-    assert_eq!(roles, [lines::ValueRole::Text, lines::ValueRole::Name]);
 }
 
 #[test]
@@ -206,21 +141,6 @@ fn strings_of_a_list_are_joined() {
     assert_eq!(text(r#"{"text":[[1],{"a":"b"}],"title":"t"}"#), "t");
     assert_eq!(text(r#"{"text":[5,"a",{"b":"c"}]}"#), "a");
     assert!(matches!(refused(br#"{"text":["a",]}"#), Skip::BadJson { column: 14, .. }));
-}
-
-#[test]
-fn shapes_of_other_fields_mean_the_same() {
-    for (line, shape) in [
-        (r#"{"doc_id":"a","abstract":"b","x":"c"}"#, r#"{"doc_id":"N","abstract":"T","x":"x"}"#),
-        (r#"{"abstract":"b","text":"c"}"#, r#"{"abstract":"x","text":"T"}"#),
-        (r#"{"abstract":["b"],"text":"c"}"#, r#"{"abstract":["x"],"text":"T"}"#),
-        (r#"{"article":{"a":"b"},"content":"c"}"#, r#"{"article":{"a":"x"},"content":"T"}"#),
-        (r#"{"text":null,"content":"c"}"#, r#"{"text":null,"content":"T"}"#),
-    ] {
-        assert_eq!(shape_of(line).as_deref(), Some(&*format!("{shape}\n")), "{line}");
-    }
-    assert_eq!(shape_of(r#"{"text":["a"],"title":"b"}"#), None);
-    assert_eq!(shape_of(r#"{"content":["a"],"title":"b"}"#), None);
 }
 
 #[test]

@@ -2,7 +2,6 @@
 //! `MILLRACE_REQUIRE_GPU` is set. It is small enough for `compute-sanitizer`.
 
 use super::encode::encode;
-use super::lines::lines_are_read;
 use super::{SHAPES, invert, inverter, inverter_of};
 use crate::inside_tests::gpu::device;
 use millrace::gpu::invert::InvertTuning;
@@ -22,14 +21,6 @@ fn twin_batches_are_inverted_on_a_device() {
             let mut inverter = inverter_of(machine, tokenizer, 2).tuned(tuning);
             invert(&mut inverter, tokenizer, seed, shape);
         }
-    }
-}
-
-#[test]
-fn twin_lines_are_read_on_a_device() {
-    for seed in 0..3 {
-        let Some((device, toolchain)) = device() else { return };
-        lines_are_read(CudaMachine::open(device, &toolchain).unwrap(), seed + 50);
     }
 }
 
