@@ -11,7 +11,7 @@
 use super::error::{EvaluateError, each_line, head};
 use super::qrels::Judged;
 use super::{one_word, one_word_of};
-use crate::input::streams::text_stream::TextStream;
+use crate::input::streams::unpacked::Unpacked;
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -130,7 +130,7 @@ impl Rankings {
     /// If the file cannot be read, has no lines, or has a wrong one.
     pub fn open(path: &Path) -> Result<Self, EvaluateError> {
         let name = path.display().to_string();
-        let stream = TextStream::open(path, None);
+        let stream = Unpacked::text(path, None);
         Self::read(
             &name,
             stream.map_err(|source| EvaluateError::Io { path: name.clone(), source })?,

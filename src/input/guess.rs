@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 /// Bytes that are read to find a format.
-pub(super) const HEAD_BYTES: u64 = 64 << 10;
+const HEAD_BYTES: u64 = 64 << 10;
 /// As many of bzip2, which decodes nothing before it has a block of up to 900,000 bytes.
 const BZIP2_HEAD_BYTES: u64 = 1 << 20;
 
@@ -42,7 +42,10 @@ pub(super) fn format_of_content(
     known(Format::by_content(&text).and_then(|format| with_lines(format, &text)), path)
 }
 
-fn text_of_file(path: &Path, asked: Option<TextEncoding>) -> Result<Vec<u8>, InputError> {
+pub(super) fn text_of_file(
+    path: &Path,
+    asked: Option<TextEncoding>,
+) -> Result<Vec<u8>, InputError> {
     let shown = path.display().to_string();
     if !metadata(path)?.is_file() {
         return Err(InputError::NotAFile { path: shown });

@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use streams::encoded::is_like_utf16;
+use streams::encoded::is_unmarked;
 use thiserror::Error;
 
 mod borders;
@@ -83,7 +83,7 @@ pub enum Unknown {
     #[error("these are binary data, not text; if they are text, the format has to be named")]
     Binary,
     #[error(
-        "this looks like UTF-16 without a byte order mark: its encoding has to be named, utf-16le or utf-16be"
+        "this looks like UTF-16 or UTF-32 without a byte order mark: its encoding has to be named, such as utf-16le"
     )]
     Utf16,
     #[error(
@@ -179,7 +179,7 @@ impl Format {
         if let Some(archive) = foreign::archive(head) {
             return Err(archive);
         }
-        if is_like_utf16(head) {
+        if is_unmarked(head) {
             return Err(Unknown::Utf16);
         }
         let head = head.strip_prefix(document::BYTE_ORDER_MARK).unwrap_or(head);

@@ -3,14 +3,12 @@
 
 use super::error::InputError;
 use super::formats::noticed::{NotUtf8, SeenFields, remarks};
-use super::guess::HEAD_BYTES;
+use super::guess::text_of_file;
 use super::splits::InputPlan;
 use crate::crew::lock;
 use crate::input::Format;
 use crate::input::formats::json_values;
-use crate::input::streams::unpacked;
 use std::collections::BTreeSet;
-use std::io::Read;
 
 impl InputPlan {
     pub(crate) fn what_is_there(&self) -> String {
@@ -85,13 +83,7 @@ impl InputPlan {
     fn first_fields(&self) -> Option<Vec<String>> {
         let path = self.inputs.path(0)?;
         let format = self.inputs.format(0);
-        let mut head = vec![0; HEAD_BYTES as usize];
-        let mut stream = unpacked::Unpacked::open(&path).ok()?;
-        let mut len = 0;
-        while let Ok(n @ 1..) = stream.read(&mut head[len..]) {
-            len += n;
-        }
-        head.truncate(len);
+        let mut head = text_of_file(&path, self.inputs.reading(0).encoding).ok()?;
         if format == Format::Json {
             json_values::to_lines(&mut head);
         }

@@ -20,7 +20,7 @@ use super::guess::{
     read_head,
 };
 use super::list::{InputFile, InputReading, Inputs};
-use crate::input::streams::encoded::{TextEncoding, encoding_of};
+use crate::input::streams::encoded::{TextEncoding, XML_HEAD_BYTES, encoding_of};
 use crate::input::streams::pipe::Pipe;
 use crate::input::streams::shared_file::{CHANGED, SharedFile};
 use crate::order::PIECE_BYTES;
@@ -400,7 +400,7 @@ impl InputPlan {
 
     /// Whether a file has to be decoded before it is cut; what cannot be read is found later.
     fn is_encoded(&self, input: u32, format: Format) -> bool {
-        let head = self.peek(input, 0, 256).unwrap_or_default();
+        let head = self.peek(input, 0, XML_HEAD_BYTES as u64).unwrap_or_default();
         encoding_of(&head, self.stream_encoding(input, format)).is_some()
     }
 

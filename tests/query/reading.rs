@@ -215,7 +215,7 @@ fn encodings_are_told_by_marks_declarations_and_names() {
     assert_eq!(asked(&of.file(&latin, &["--encoding", "latin1"]).expect_status(0)), expected);
     let outcome = of.file(&latin, &[]).expect_status(0);
     outcome.says("line 1 of the queries has bytes that are no UTF-8");
-    of.file(&latin, &["--encoding", "klingon"]).expect_status(2).says("give a character set");
+    of.file(&latin, &["--encoding", "klingon"]).expect_status(2).says("`klingon` is no encoding");
     for ends in ["\r", "\r\n"] {
         let text = text.replace('\n', ends);
         assert_eq!(asked(&of.file(&text, &[]).expect_status(0)), expected, "{ends:?}");
@@ -223,7 +223,26 @@ fn encodings_are_told_by_marks_declarations_and_names() {
     }
     let xml = b"<?xml version='1.0' encoding='iso-8859-1'?><topics><topic number='1'>\
                 <title>caf\xe9</title></topic></topics>";
-    assert_eq!(asked(&of.pipe(xml, &[]).expect_status(0)), pairs(&[("1", "caf\u{e9}")]));
+    for more in [&[][..], &["--encoding", "koi8-r"]] {
+        assert_eq!(asked(&of.pipe(xml, more).expect_status(0)), pairs(&[("1", "caf\u{e9}")]));
+    }
+    // Also that of UTF-8 comes before what is asked for; that of UTF-16 in ASCII is wrong.
+    for name in ["utf-8", "UTF-16", "utf-32"] {
+        let xml = format!(
+            "<?xml version='1.0' encoding='{name}'?><topics><topic number='1'>\
+             <title>caf\u{e9}</title></topic></topics>"
+        );
+        let outcome = of.file(&xml, &["--encoding", "latin1"]).expect_status(0);
+        assert_eq!(asked(&outcome), pairs(&[("1", "caf\u{e9}")]), "{name}");
+    }
+    // What is cut at the end is named as no character.
+    for (cut, name) in
+        [(&little[..little.len() - 3], "utf-16le"), (&full[..full.len() - 6], "utf-32")]
+    {
+        let outcome = of.pipe(cut, &["--encoding", name]).expect_status(0);
+        assert_eq!(asked(&outcome)[1].1, "dar\u{fffd}", "{name}");
+        of.pipe(cut, &[]).expect_status(1).says("this is UTF-16 or UTF-32");
+    }
     // Judgements, too.
     let qrels: Vec<u8> = "\u{feff}q2 0 d0 1\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let qrels = of.scratch.write("qrels", qrels);

@@ -4,7 +4,7 @@
 use super::asked::{MOST_LINE_BYTES, Query, named};
 use super::objects;
 use super::weighted;
-use crate::input::streams::charset::Charset;
+use crate::input::streams::encoded::TextEncoding;
 use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
@@ -110,7 +110,7 @@ pub struct QueryReading {
     pub form: Option<QueryForm>,
     /// The fields of topics that make up a query; the title if there are none.
     pub topic_fields: Vec<String>,
-    pub charset: Option<Charset>,
+    pub encoding: Option<TextEncoding>,
     /// Whether a name that comes twice ends the reading: the answers are measured.
     pub unique: bool,
     /// Whether a form that was guessed is not told.
