@@ -19,7 +19,7 @@ impl InputPlan {
             Some(fields) if !fields.is_empty() => format!(
                 "its first record has the fields {}, and text is looked for in {}",
                 fields.join(", "),
-                self.inputs.reading(0).fields.wanted()
+                self.inputs.reading(0).fields.texts().collect::<Vec<_>>().join(", ")
             ),
             _ => "if it is something else, its format has to be named".to_string(),
         };
@@ -66,7 +66,8 @@ impl InputPlan {
         let all = lock(&self.seen);
         let is_guessed =
             |(input, _): &(&u32, _)| self.inputs.reading(**input as usize).fields.texts.is_empty();
-        remarks(all.iter().filter(is_guessed).map(|(&input, seen)| (self.path(input), seen)))
+        let files = all.iter().filter(is_guessed).map(|(&input, seen)| (self.path(input), seen));
+        remarks(&files.collect::<Vec<_>>())
     }
 
     /// The fields that could be names of the documents of all inputs.

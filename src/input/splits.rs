@@ -166,17 +166,12 @@ impl InputPlan {
         if is_folder {
             return self.add_folder(argument, format, walk);
         }
+        let asked = self.inputs.asked_encoding();
         let named = match format {
-            Some(format) => {
-                check_given(argument, self.inputs.asked_encoding())?;
-                Some(format)
-            }
-            None => format_of_name(argument, self.inputs.asked_encoding())?,
+            Some(_) => check_given(argument, asked).map(|()| format)?,
+            None => format_of_name(argument, asked)?,
         };
-        let format = match named {
-            Some(format) => format,
-            None => format_of_content(argument, self.inputs.asked_encoding())?,
-        };
+        let format = named.map_or_else(|| format_of_content(argument, asked), Ok)?;
         self.add_file(argument, None, format)
     }
 
