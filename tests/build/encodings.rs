@@ -94,7 +94,7 @@ fn texts_in_other_encodings_are_those_in_utf8() {
     for name in ["a.jsonl", "a.tsv", "a.csv", "a.txt", "no-ending"] {
         let bare = &utf16("{\"id\":\"x\"}\t\n", true)[2..];
         let outcome = build_of(&scratch, name, bare, &[]).expect_status(1);
-        outcome.says("UTF-16 without a byte order mark");
+        outcome.says("UTF-16 or UTF-32 without a byte order mark");
         build_of(&scratch, name, bare, &["--format", "jsonl"]).expect_status(1).says("UTF-16");
         let bare = &utf32("{\"id\":\"x\"}\t\n")[4..];
         build_of(&scratch, name, bare, &[]).expect_status(1).says("UTF-16 or UTF-32 without a");
