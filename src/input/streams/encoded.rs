@@ -60,7 +60,7 @@ impl TextEncoding {
     /// Whether more bytes behind these may tell another encoding.
     fn may_tell(head: &[u8]) -> bool {
         let goes_on = |whole: &[u8]| head.len() < whole.len() && whole.starts_with(head);
-        let is_open = || head.len() < XML_HEAD_BYTES && memchr::memchr(b'>', head).is_none();
+        let is_open = || head.len() < XML_HEAD_BYTES && memmem::find(head, b"?>").is_none();
         MARKS.iter().any(|(mark, _)| goes_on(mark))
             || goes_on(XML)
             || head.starts_with(XML) && is_open()
