@@ -1,5 +1,5 @@
 //! Turns a stream of text in another encoding into UTF-8, before it is cut. So all that is behind
-//! sees UTF-8, and offsets count the bytes of that. Documents, queries, judgements and lists are all
+//! sees UTF-8, and offsets count the bytes of that. Documents, queries, judgements and lists are
 //! read so.
 //!
 //! A byte order mark comes first, then what the head of an XML file says, then what was asked for;
