@@ -92,6 +92,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "without_answer": demand.without_answer, "memory_bytes": plan.memory_bytes,
         "cached_bytes": plan.cached_bytes, "lists": lists,
     });
-    report::print(args.json, &totals)?;
+    report::print(args.json, &totals, String::new)?;
     report::write(args.common.report.as_deref(), totals, seconds, workers, &[])
 }

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         totals["terms"] = report.terms.into();
         totals["postings"] = report.postings.into();
     }
-    crate::cli::report::print(args.json, &totals)?;
+    crate::cli::report::print(args.json, &totals, String::new)?;
     crate::cli::report::write(args.common.report.as_deref(), totals, seconds, workers, &[])?;
     let Some(report) = report else {
         for problem in &problems {

@@ -1,8 +1,6 @@
 //! `millrace devices`: which GPUs can be used, and why not the others. Finding none is no failure.
 
-use anyhow::Context as _;
 use millrace::inside::gpu::Inventory;
-use std::io::Write as _;
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
@@ -13,9 +11,5 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let inventory = Inventory::of_machine();
-    let text = match args.json {
-        true => format!("{}\n", inventory.as_json()),
-        false => inventory.as_text(),
-    };
-    std::io::stdout().write_all(text.as_bytes()).context("writing to standard output")
+    crate::cli::report::print(args.json, &inventory.as_json(), || inventory.as_text())
 }

@@ -5,7 +5,6 @@ use crate::cli::args::Common;
 use crate::query::score::Scored;
 use millrace::inside::index::{DocumentKey, find_in, open_plain};
 use millrace::{Snapshot, explain};
-use std::io::Write as _;
 use std::path::PathBuf;
 
 #[derive(clap::Args, Clone, Debug)]
@@ -47,17 +46,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let found = explain(&snapshot, query, docid, args.k)?;
     let documents = snapshot.generation().documents();
     let name = String::from_utf8_lossy(documents.name(docid).unwrap_or_default());
-    let text = if args.json {
-        let mut object = serde_json::to_value(&found)?;
-        object["name"] = name.into();
-        object["query"] = query.as_str().into();
-        object["k"] = args.k.into();
-        object["score_name"] = scoring.score.name().into();
-        format!("{object}\n")
-    } else {
-        found.text(&name, args.k)
-    };
-    std::io::stdout().write_all(text.as_bytes())?;
+    let mut object = serde_json::to_value(&found)?;
+    object["name"] = (&*name).into();
+    object["query"] = query.as_str().into();
+    object["k"] = args.k.into();
+    object["score_name"] = scoring.score.name().into();
+    crate::cli::report::print(args.json, &object, || found.text(&name, args.k))?;
     let totals = serde_json::json!({"job": "explain", "docid": docid});
     crate::cli::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
 }

@@ -26,11 +26,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let contents = Contents::of(&args.index)?;
     let json = serde_json::to_value(&contents)?;
-    let text = match args.json {
-        true => format!("{json}\n"),
-        false => contents.to_string(),
-    };
-    std::io::stdout().write_all(text.as_bytes())?;
+    crate::cli::report::print(args.json, &json, || contents.to_string())?;
     let path = args.common.report.as_deref();
     crate::cli::report::write(path, serde_json::json!({"job": "info", "index": json}), 0.0, 1, &[])
 }

@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let totals = serde_json::json!({
         "job": "rollback", "index": args.index.display().to_string(), "from": done.from, "to": done.to,
     });
-    crate::cli::report::print(args.json, &totals)?;
+    crate::cli::report::print(args.json, &totals, String::new)?;
     let seconds = start.elapsed().as_secs_f64();
     crate::cli::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
 }

@@ -82,14 +82,11 @@ fn term(args: &Args, word: &str) -> anyhow::Result<()> {
         let index = args.index.display();
         bail!("{index}: `{word}` has no term; it is a stop word, or has no letter and no digit");
     }
-    let text = match args.json {
-        true => json!({"word": word, "terms": named(&found, &generation)?}).to_string() + "\n",
-        false => {
-            let texts = found.iter().map(|found| found.text(&generation, &bm25));
-            texts.collect::<Vec<_>>().join("\n")
-        }
-    };
-    std::io::stdout().write_all(text.as_bytes())?;
+    let object = json!({"word": word, "terms": named(&found, &generation)?});
+    crate::cli::report::print(args.json, &object, || {
+        let texts = found.iter().map(|found| found.text(&generation, &bm25));
+        texts.collect::<Vec<_>>().join("\n")
+    })?;
     let terms: Vec<&str> = found.iter().map(|found| &*found.term).collect();
     report(args, json!({"job": "show", "terms": terms}))
 }
@@ -113,16 +110,13 @@ fn named(found: &[TermStatistics], generation: &Generation) -> serde_json::Resul
 fn analyze(args: &Args, text: &str) -> anyhow::Result<()> {
     let generation = open_plain(&args.index)?;
     let rows = generation.manifest().analysis(generation.path())?.tokens(text.as_bytes());
-    if args.json {
-        let token = |(token, term): &(_, Option<_>)| json!({"token": token, "term": term});
-        let tokens: Vec<Value> = rows.iter().map(token).collect();
-        writeln!(std::io::stdout(), "{}", json!({"text": text, "tokens": tokens}))?;
-        return report(args, json!({"job": "show", "tokens": rows.len()}));
-    }
+    let token = |(token, term): &(_, Option<_>)| json!({"token": token, "term": term});
+    let tokens: Vec<Value> = rows.iter().map(token).collect();
     let width = rows.iter().map(|(token, _)| token.chars().count()).max().unwrap_or(0);
-    let mut out = std::io::stdout().lock();
-    for (token, term) in &rows {
-        writeln!(out, "{token:<width$}  {}", term.as_deref().unwrap_or("(stop word)"))?;
-    }
+    let line = |(token, term): &(String, Option<String>)| {
+        format!("{token:<width$}  {}\n", term.as_deref().unwrap_or("(stop word)"))
+    };
+    let object = json!({"text": text, "tokens": tokens});
+    crate::cli::report::print(args.json, &object, || rows.iter().map(line).collect())?;
     report(args, json!({"job": "show", "tokens": rows.len()}))
 }

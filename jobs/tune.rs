@@ -12,7 +12,6 @@ use millrace::inside::shown::number_of;
 use millrace::inside::tune::judged;
 use millrace::{Goal, Grid, IdfKind, Measure, Mode, Qrels, Query, Topic, Tried, tune};
 use std::collections::HashMap;
-use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -104,12 +103,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     totals["qrels"] = qrels.name().into();
     totals["score"] = grid.score().into();
     totals["measure"] = args.measure.to_string().into();
-    let mut out = std::io::stdout().lock();
-    if args.json {
-        writeln!(out, "{totals}")?;
-    } else {
-        out.write_all(found.text(&grid, &goal).as_bytes())?;
-    }
+    crate::cli::report::print(args.json, &totals, || found.text(&grid, &goal))?;
     let seconds = start.elapsed().as_secs_f64();
     if !args.common.quiet {
         let settings = number_of(grid.len() as u64, "setting", "settings");

@@ -167,7 +167,6 @@ pub mod index {
 }
 
 pub mod input {
-    pub use crate::input::streams::encoded::TextEncoding;
     pub use crate::input::{
         Compression, Format, Unknown,
         cutter::Cutter,
@@ -184,10 +183,9 @@ pub mod input {
         sample::SAMPLE_BYTES,
         splits::STDIN,
         streams::{
-            charset::Charset,
             decoder::{Decoder, Output},
-            text_stream::{text_of_file, whole_text},
-            unpacked::Unpacked,
+            encoded::TextEncoding,
+            unpacked::{Unpacked, text_of_file, whole_text},
         },
     };
 }

@@ -25,12 +25,14 @@ pub(crate) fn failed(path: &Path, job: &str, error: &anyhow::Error, seconds: f64
     }
 }
 
-/// With `--json`, prints what a job did, as its report has it.
-pub(crate) fn print(is_asked: bool, totals: &Value) -> std::io::Result<()> {
-    match is_asked {
-        true => writeln!(std::io::stdout(), "{totals}"),
-        false => Ok(()),
-    }
+/// Prints what a job found: with `--json` as one object, else as text.
+pub(crate) fn print(
+    is_json: bool,
+    object: &Value,
+    text: impl FnOnce() -> String,
+) -> anyhow::Result<()> {
+    let text = if is_json { format!("{object}\n") } else { text() };
+    std::io::stdout().write_all(text.as_bytes()).context("writing to standard output")
 }
 
 /// Adds time, memory and each operator's share to a job's totals, and writes them to a file.

@@ -3,7 +3,7 @@
 use crate::Usage;
 use anyhow::{Context, anyhow, bail};
 use millrace::inside::index::VECTORS;
-use millrace::inside::input::{Charset, STDIN};
+use millrace::inside::input::{STDIN, TextEncoding};
 use millrace::inside::query::{QueryForm, QueryReading, Refusals};
 use millrace::{Generation, Lines, Query};
 use std::io::{ErrorKind, Read};
@@ -23,7 +23,7 @@ pub(crate) struct QueryFile {
     /// Character set of queries that have no byte order mark and do not declare it, such as latin1
     /// (default: utf-8).
     #[arg(long, value_name = "NAME")]
-    encoding: Option<Charset>,
+    encoding: Option<TextEncoding>,
     /// File of queries, compressed or not; standard input if left out or -. One query on each
     /// line: `qid TAB text`, text alone, `qid text`, `number:text`, or a JSON object. Or a file of
     /// topics: TREC's <top> or XML. Or a list or an object in JSON.
@@ -61,7 +61,7 @@ impl QueryFile {
         let reading = QueryReading {
             form: self.query_format,
             topic_fields: self.topic_fields.clone(),
-            charset: self.encoding,
+            encoding: self.encoding,
             unique: measured,
             quiet,
         };

@@ -5,7 +5,7 @@ use crate::error::wrong;
 use crate::options::{name, text};
 use millrace::Control;
 use millrace::OwnedDocument;
-use millrace::inside::input::{Fields, NAMES};
+use millrace::inside::input::Fields;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList, PyTuple};
@@ -129,11 +129,11 @@ fn document(item: &Bound<'_, PyAny>, fields: &Fields) -> PyResult<OwnedDocument>
         texts.retain(|&(number, _)| !fields.is_spare(number));
     }
     if texts.is_empty() {
-        return Err(wrong(format!("it has none of the fields {}", fields.wanted())));
+        let wanted: Vec<&str> = fields.texts().collect();
+        return Err(wrong(format!("it has none of the fields {}", wanted.join(", "))));
     }
     let (_, name) = named.ok_or_else(|| {
-        let names = fields.names.iter().map(String::as_str);
-        let names: Vec<&str> = if fields.names.is_empty() { NAMES.into() } else { names.collect() };
+        let names: Vec<&str> = fields.names().collect();
         wrong(format!("it has none of the fields {} as its name", names.join(", ")))
     })?;
     let texts: Vec<String> = texts.into_iter().map(|(_, text)| text).collect();

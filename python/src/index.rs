@@ -1,7 +1,7 @@
 //! The class `Index`: one open generation.
 
 use crate::answers::{Answers, Hits};
-use crate::error::{failed, of_file, of_index, wrong};
+use crate::error::{failed, of_file, of_index, warn, wrong};
 use crate::evaluate::{json, measures, qrels};
 use crate::interrupt::interruptible;
 use crate::options::{
@@ -20,13 +20,14 @@ use millrace::inside::query::Expanded;
 use millrace::inside::query::QueryError;
 use millrace::inside::query::{Expander, Rm3};
 use millrace::inside::score::Given;
+use millrace::inside::tune::judged;
 use millrace::search_many;
-use millrace::{Goal, Grid, Topic, Tried, tune};
+use millrace::{Goal, Grid, Measure, Tried, tune};
 use millrace::{Mode, Wanted};
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -323,7 +324,8 @@ impl Index {
     ///         usual ones of those that are left out.
     ///     measure: what is to be as high as it gets.
     ///     folds: parts that queries are dealt out to; each is measured by what the others choose.
-    ///     k, mode, workers, remove_query: as in `search_many`.
+    ///     k, mode, workers, remove_query: as in `search_many`. A k below what the measure needs is
+    ///         warned of.
     ///
     /// Returns:
     ///     "best", "default", "cross_validated", and "grid" with the mean of each setting.
@@ -350,17 +352,14 @@ impl Index {
         self.refuse_deleted()?;
         let qrels = self::qrels(qrels)?;
         let queries = read_queries(queries)?;
-        let mut names = HashSet::new();
-        if let Some((qid, _)) = queries.iter().find(|(qid, _)| !names.insert(qid)) {
-            return Err(wrong(format!("two queries have the name {qid}")));
+        let mut places = HashMap::new();
+        for (place, (qid, _)) in queries.iter().enumerate() {
+            if places.insert(qid.clone(), place).is_some() {
+                return Err(wrong(format!("two queries have the name {qid}")));
+            }
         }
-        let topics: Vec<Topic<'_>> = queries
-            .into_iter()
-            .filter_map(|(qid, text)| {
-                let (qid, judged) = qrels.iter().find(|(known, _)| *known == qid)?;
-                Some(Topic { qid, text, judged })
-            })
-            .collect();
+        let (mut topics, _) = judged(&mut queries.into_iter().collect(), &qrels);
+        topics.sort_by_key(|topic| places.get(topic.qid).copied().unwrap_or(usize::MAX));
         if !(2..=topics.len()).contains(&folds) {
             let judged = topics.len();
             return Err(wrong(format!(
@@ -376,6 +375,9 @@ impl Index {
         let mode = self::mode(mode)?;
         let k = hits(k)?;
         let threads = threads(workers)?.get();
+        if let Some(remark) = Measure::remark_on_depth(&[measure], k) {
+            warn(py, &remark.replace("-k ", "k="))?;
+        }
         let goal = Goal { measure, k, mode, folds, threads, remove_query };
         let found = py.detach(|| tune(self.generation().path(), &grid, &topics, &goal));
         json(py, &found.map_err(|error| failed(&error))?)
@@ -409,17 +411,9 @@ impl Index {
                 let expander = Expander::new(snapshot, rm3, wanted)?;
                 let queries = Expanded::new(queries.into_iter().map(of), expander, threads)?;
                 let queries = queries.take_while(|_| !stop.is_set());
-                let queries: io::Result<Vec<_>> = queries
-                    .map(|read| {
-                        read.map(|query| {
-                            query.map_or_else(
-                                |_| Default::default(),
-                                |query| (query.qid, query.text),
-                            )
-                        })
-                    })
-                    .collect();
-                Ok::<_, QueryError>(queries)
+                let named = |query: Query| (query.qid, query.text);
+                let queries = queries.map(|read| Ok(read?.map(named).unwrap_or_default()));
+                Ok::<_, QueryError>(queries.collect::<io::Result<Vec<_>>>())
             },
         )?;
         given.map_err(|error| of_file(&error))?.map_err(|error| of_file(&error))

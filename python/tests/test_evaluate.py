@@ -77,7 +77,8 @@ def test_tuning_finds_the_best_of_its_grid(index, index_path, queries):
     for qid, text in queries.items():
         names = index.search(text, 9).names
         qrels[str(qid)] = {name: int(place % 2) for place, name in enumerate(names)}
-    found = index.tune(queries, qrels, k1=[0.5, 1.2], b=[0.2, 0.75], measure="AP", folds=3, k=50)
+    with pytest.warns(UserWarning, match="AP: only the first 50 hits of a query count here"):
+        found = index.tune(queries, qrels, k1=[0.5, 1.2], b=[0.2, 0.75], measure="AP", folds=3, k=50)
     assert [(pair["k1"], pair["b"]) for pair in found["grid"]] == [(0.5, 0.2), (0.5, 0.75), (1.2, 0.2), (1.2, 0.75)]
     for pair in found["grid"]:
         answers = millrace.Index(index_path, k1=pair["k1"], b=pair["b"]).search_many(queries, 50)
@@ -86,7 +87,8 @@ def test_tuning_finds_the_best_of_its_grid(index, index_path, queries):
     with pytest.raises(ValueError, match="folds"):
         index.tune(queries, qrels, folds=13)
     smoothed = millrace.Index(index_path, score="ql", mu=200)
-    found = smoothed.tune(queries, qrels, mu=[200], measure="AP", folds=3, k=50)
+    with pytest.warns(UserWarning, match="k=1000 is enough"):
+        found = smoothed.tune(queries, qrels, mu=[200], measure="AP", folds=3, k=50)
     assert [setting["mu"] for setting in found["grid"]] == [200, 1000]
     answers = smoothed.search_many(queries, 50)
     assert found["best"]["mean"] >= found["grid"][0]["mean"]

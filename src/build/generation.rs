@@ -29,7 +29,7 @@ use crate::index::ranks::RanksFile;
 use crate::index::run::{join, sync_run};
 use crate::input::hash as input_hash;
 use crate::input::splits::{MEMORY, STDIN};
-use crate::input::streams::text_stream::text_of_file;
+use crate::input::streams::unpacked::text_of_file;
 use crate::input::turns::Turns;
 use crate::input::wanted::WantedInput;
 use crate::schedule::claims::Claims;

@@ -62,12 +62,12 @@ pub(super) fn head(line: &[u8]) -> String {
 /// Calls `take` with each line that is not blank, without its end, and its number from 1.
 pub(super) fn each_line(
     path: &str,
-    stream: impl io::Read,
+    stream: io::Result<impl io::Read>,
     mut take: impl FnMut(&[u8], u64) -> Result<(), EvaluateError>,
 ) -> Result<(), EvaluateError> {
     use io::BufRead;
     let failed = |source| EvaluateError::Io { path: path.to_string(), source };
-    let mut lines = io::BufReader::with_capacity(1 << 18, stream);
+    let mut lines = io::BufReader::with_capacity(1 << 18, stream.map_err(failed)?);
     let mut line = Vec::new();
     let mut number = 0;
     loop {

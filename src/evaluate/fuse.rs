@@ -93,7 +93,7 @@ mod tests {
 
     fn fused(texts: &[&str], method: Method, depth: usize) -> Vec<(String, Vec<(String, f64)>)> {
         let mut runs: Vec<Rankings> =
-            texts.iter().map(|text| Rankings::read("run", text.as_bytes()).unwrap()).collect();
+            texts.iter().map(|text| Rankings::read("run", Ok(text.as_bytes())).unwrap()).collect();
         let fused = fuse(&mut runs, method, depth).unwrap().into_iter();
         let name = |(name, sum)| (String::from_utf8(name).unwrap(), sum);
         fused.map(|(qid, docs)| (qid, docs.into_iter().map(name).collect())).collect()

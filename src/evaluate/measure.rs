@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn values_are_those_of_the_definitions() {
         let qrels = "q 0 a 1\nq 0 b 3\nq 0 c 0\nq 0 d 0\nq 0 e 2\nq 0 z -1\n";
-        let qrels = Qrels::read("", qrels.as_bytes()).unwrap();
+        let qrels = Qrels::read("", Ok(qrels.as_bytes())).unwrap();
         let judged = qrels.get("q").unwrap();
         // c, x (not judged), b, z (not in the pool), a
         let levels = vec![Some(0), None, Some(3), Some(-1), Some(1)];

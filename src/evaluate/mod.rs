@@ -151,7 +151,7 @@ impl Evaluation {
         let mut text = serde_json::to_string(self)?;
         if let Some(against) = against {
             let first = serde_json::to_string(first)?;
-            let measures = serde_json::to_string(&Against(&self.measures, against))?;
+            let measures = serde_json::to_string(&ByMeasure(&self.measures, against))?;
             text.pop();
             text += &format!(",\"against\":{{\"run\":{first},\"measures\":{measures}}}}}");
         }
@@ -182,17 +182,10 @@ fn strangers(run: &mut Rankings, qrels: &Qrels) -> Result<Option<String>, Evalua
     Ok(None)
 }
 
-struct Against<'a>(&'a [Measure], &'a [Comparison]);
+/// What there is for each measure, by its name.
+struct ByMeasure<'a, T>(&'a [Measure], &'a [T]);
 
-impl Serialize for Against<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(ToString::to_string).zip(self.1))
-    }
-}
-
-struct NamedMeans<'a>(&'a [Measure], &'a [f64]);
-
-impl Serialize for NamedMeans<'_> {
+impl<T: Serialize> Serialize for ByMeasure<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(ToString::to_string).zip(self.1))
     }
@@ -204,7 +197,7 @@ impl Serialize for ByQuery<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Evaluation { per_query, measures, .. } = self.0;
         serializer
-            .collect_map(per_query.iter().map(|(qid, values)| (qid, NamedMeans(measures, values))))
+            .collect_map(per_query.iter().map(|(qid, values)| (qid, ByMeasure(measures, values))))
     }
 }
 
@@ -215,7 +208,7 @@ impl Serialize for Evaluation {
         map.serialize_entry("queries", &self.per_query.len())?;
         map.serialize_entry("queries_without_hits", &self.without_hits)?;
         map.serialize_entry("queries_not_judged", &self.not_judged)?;
-        map.serialize_entry("measures", &NamedMeans(&self.measures, &self.means))?;
+        map.serialize_entry("measures", &ByMeasure(&self.measures, &self.means))?;
         map.serialize_entry("per_query", &ByQuery(self))?;
         map.end()
     }

@@ -8,10 +8,10 @@
 
 use super::error::{EvaluateError, each_line, head};
 use super::{one_word, one_word_of};
-use crate::input::streams::text_stream::TextStream;
+use crate::input::streams::unpacked::Unpacked;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 /// The judgements of a file.
@@ -53,16 +53,11 @@ impl Qrels {
     /// # Errors
     /// If the file cannot be read, has no lines, or has a wrong one.
     pub fn open(path: &Path) -> Result<Self, EvaluateError> {
-        let name = path.display().to_string();
-        let stream = TextStream::open(path, None);
-        Self::read(
-            &name,
-            stream.map_err(|source| EvaluateError::Io { path: name.clone(), source })?,
-        )
+        Self::read(&path.display().to_string(), Unpacked::text(path, None))
     }
 
     /// Errors call the stream `name`.
-    pub(crate) fn read(name: &str, stream: impl Read) -> Result<Self, EvaluateError> {
+    pub(crate) fn read(name: &str, stream: io::Result<impl Read>) -> Result<Self, EvaluateError> {
         let queries = Vec::new();
         let places = HashMap::new();
         let mut qrels = Self { name: name.to_string(), queries, places };
@@ -195,7 +190,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Qrels, String> {
-        Qrels::read("file", text.as_bytes()).map_err(|e| e.to_string())
+        Qrels::read("file", Ok(text.as_bytes())).map_err(|e| e.to_string())
     }
 
     #[test]

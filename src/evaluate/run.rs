@@ -11,10 +11,10 @@
 use super::error::{EvaluateError, each_line, head};
 use super::qrels::Judged;
 use super::{one_word, one_word_of};
-use crate::input::streams::text_stream::TextStream;
+use crate::input::streams::unpacked::Unpacked;
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
-use std::io::Read;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
@@ -129,15 +129,11 @@ impl Rankings {
     /// # Errors
     /// If the file cannot be read, has no lines, or has a wrong one.
     pub fn open(path: &Path) -> Result<Self, EvaluateError> {
-        let name = path.display().to_string();
-        let stream = TextStream::open(path, None);
-        Self::read(
-            &name,
-            stream.map_err(|source| EvaluateError::Io { path: name.clone(), source })?,
-        )
+        Self::read(&path.display().to_string(), Unpacked::text(path, None))
     }
 
-    pub(crate) fn read(name: &str, stream: impl Read) -> Result<Self, EvaluateError> {
+    /// Errors call the stream `name`.
+    pub(crate) fn read(name: &str, stream: io::Result<impl Read>) -> Result<Self, EvaluateError> {
         let mut run = Self::new(name);
         let mut form = None;
         each_line(name, stream, |line, number| {
@@ -280,8 +276,8 @@ mod tests {
     use super::*;
 
     fn ranking(text: &str) -> Result<Vec<Option<i32>>, String> {
-        let qrels = Qrels::read("qrels", &b"q 0 a 1\nq 0 b 2\nq 0 c 3\n"[..]).unwrap();
-        let mut run = Rankings::read("run", text.as_bytes()).map_err(|e| e.to_string())?;
+        let qrels = Qrels::read("qrels", Ok(&b"q 0 a 1\nq 0 b 2\nq 0 c 3\n"[..])).unwrap();
+        let mut run = Rankings::read("run", Ok(text.as_bytes())).map_err(|e| e.to_string())?;
         let ranked = run.ranking("q", qrels.get("q").unwrap()).map_err(|e| e.to_string())?;
         let tie: Vec<_> = ranked.levels[1..].iter().rev().copied().collect();
         assert!(ranked.lesser_name_first == ranked.levels || ranked.lesser_name_first[1..] == tie);
@@ -311,7 +307,7 @@ mod tests {
         ] {
             assert_eq!(ranking(text), Ok(vec![Some(2), None, Some(1)]), "{text}");
         }
-        let run = Rankings::read("run", &b"#q Q0 a 1 1 t\n#p Q0 a 1 1 t u\n"[..]).unwrap();
+        let run = Rankings::read("run", Ok(&b"#q Q0 a 1 1 t\n#p Q0 a 1 1 t u\n"[..])).unwrap();
         assert_eq!(run.queries().collect::<Vec<_>>(), ["#q", "#p"]);
     }
 

@@ -46,7 +46,7 @@ impl Written {
             0 => Rankings::new(name),
             _ => {
                 written.rewind().map_err(io)?;
-                Rankings::read(name, &mut *written)?
+                Rankings::read(name, Ok(&mut *written))?
             }
         };
         Evaluation::new(&mut run, qrels, measures)

@@ -29,6 +29,7 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use std::collections::HashMap;
 use std::fmt;
 use std::io::{BufRead, BufReader, Read};
+use std::marker::PhantomData;
 use std::path::Path;
 use twox_hash::XxHash3_64;
 
@@ -58,14 +59,16 @@ enum Id {
     Number(u64),
 }
 
-/// The members of an object in a list, so that repeated ones are seen.
-fn pairs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, f64)>, D::Error> {
-    struct Pairs;
-    impl<'de> Visitor<'de> for Pairs {
-        type Value = Vec<(String, f64)>;
+/// The members of an object in a list, so that repeated ones are seen, and their order.
+pub(crate) fn pairs<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
+    from: D,
+) -> Result<Vec<(String, V)>, D::Error> {
+    struct Pairs<V>(PhantomData<V>);
+    impl<'de, V: Deserialize<'de>> Visitor<'de> for Pairs<V> {
+        type Value = Vec<(String, V)>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object of terms and weights")
+            f.write_str("an object")
         }
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
@@ -76,7 +79,7 @@ fn pairs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, f64)>, D::Er
             Ok(found)
         }
     }
-    from.deserialize_map(Pairs)
+    from.deserialize_map(Pairs(PhantomData))
 }
 
 #[derive(Default)]

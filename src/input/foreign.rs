@@ -28,22 +28,22 @@ impl Unknown {
     }
 }
 
+/// The marks of what packs files, what that is, and what unpacks it.
+const PACKERS: [(&[u8], &str, &str); 7] = [
+    (b"PK\x03\x04", "an archive of zip", "unzip FILE"),
+    (b"PK\x05\x06", "an archive of zip", "unzip FILE"),
+    (b"PK\x07\x08", "an archive of zip", "unzip FILE"),
+    (b"\x1f\x9d", "a file of `compress` (LZW)", "uncompress FILE"),
+    (b"filedesc://", "a web archive in the format ARC", "warcio recompress FILE FILE.warc.gz"),
+    (b"7z\xbc\xaf\x27\x1c", "an archive of 7-Zip", "7z x FILE"),
+    (b"Rar!\x1a\x07", "an archive of RAR", "unrar x FILE"),
+];
+
 /// What packs files, by its first bytes.
 pub(super) fn archive(head: &[u8]) -> Option<Unknown> {
-    let is = |what, command| Some(Unknown::Archive { what, command });
-    match head {
-        [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] | [b'P', b'K', 7, 8, ..] => {
-            is("an archive of zip", "unzip FILE")
-        }
-        [0x1f, 0x9d, ..] => is("a file of `compress` (LZW)", "uncompress FILE"),
-        [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => is("an archive of 7-Zip", "7z x FILE"),
-        [b'R', b'a', b'r', b'!', 0x1a, 7, ..] => is("an archive of RAR", "unrar x FILE"),
-        _ if head.starts_with(b"filedesc://") => {
-            is("a web archive in the format ARC", "warcio recompress FILE FILE.warc.gz")
-        }
-        _ if is_tar(head) => is("an archive of tar", "tar -xf FILE"),
-        _ => None,
-    }
+    let tar = is_tar(head).then_some((&b""[..], "an archive of tar", "tar -xf FILE"));
+    let found = PACKERS.into_iter().find(|(mark, ..)| head.starts_with(mark)).or(tar);
+    found.map(|(_, what, command)| Unknown::Archive { what, command })
 }
 
 /// Whether this begins with the head of a file in a tar archive, old ones too: its sum is right.
@@ -51,11 +51,9 @@ fn is_tar(head: &[u8]) -> bool {
     let Some(head) = head.first_chunk::<512>() else { return false };
     let digits = head[148..156].trim_ascii().split(|byte| matches!(byte, 0 | b' ')).next();
     let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-    let Some(sum) = digits.and_then(|digits| u32::from_str_radix(digits, 8).ok()) else {
-        return false;
-    };
+    let sum = digits.and_then(|digits| u32::from_str_radix(digits, 8).ok());
     let blank = |(at, &byte)| if (148..156).contains(&at) { 32 } else { u32::from(byte) };
-    head.iter().enumerate().map(blank).sum::<u32>() == sum && head[0] != 0
+    head[0] != 0 && sum == Some(head.iter().enumerate().map(blank).sum())
 }
 
 /// Whether the first line is an action of Elasticsearch's bulk interface: it names one, and where.

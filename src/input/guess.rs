@@ -3,14 +3,14 @@
 use super::error::{InputError, io_error};
 use super::foreign::ARCHIVES;
 use super::{COMPRESSED, Compression, Format, Unknown};
-use crate::input::streams::decoder::{DecodeError, Decoder, Output};
+use crate::input::streams::decoder::{Decoder, Output};
 use crate::input::streams::encoded::{TextDecoder, TextEncoding, Transcoder};
 use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 /// Bytes that are read to find a format.
-pub(super) const HEAD_BYTES: u64 = 64 << 10;
+const HEAD_BYTES: u64 = 64 << 10;
 /// As many of bzip2, which decodes nothing before it has a block of up to 900,000 bytes.
 const BZIP2_HEAD_BYTES: u64 = 1 << 20;
 
@@ -38,21 +38,26 @@ pub(super) fn format_of_content(
     path: &Path,
     asked: Option<TextEncoding>,
 ) -> Result<Format, InputError> {
-    let text = text_of_file(path, asked)?;
-    known(Format::by_content(&text).and_then(|format| with_lines(format, &text)), path)
+    content_format(&path.display().to_string(), &head_of_file(path)?, asked)
 }
 
-fn text_of_file(path: &Path, asked: Option<TextEncoding>) -> Result<Vec<u8>, InputError> {
+fn head_of_file(path: &Path) -> Result<Vec<u8>, InputError> {
     let shown = path.display().to_string();
     if !metadata(path)?.is_file() {
         return Err(InputError::NotAFile { path: shown });
     }
-    let head = File::open(path).and_then(read_head).map_err(|e| io_error(&shown, e))?;
-    text_of(&head, asked).map_err(|e| io_error(shown, io::Error::new(ErrorKind::InvalidData, e)))
+    File::open(path).and_then(read_head).map_err(|e| io_error(shown, e))
 }
 
-fn known<T>(found: Result<T, Unknown>, path: &Path) -> Result<T, InputError> {
-    found.map_err(|unknown| InputError::UnknownFormat { path: path.display().to_string(), unknown })
+pub(super) fn text_of_file(
+    path: &Path,
+    asked: Option<TextEncoding>,
+) -> Result<Vec<u8>, InputError> {
+    text_of(&path.display().to_string(), &head_of_file(path)?, asked)
+}
+
+fn known<T>(found: Result<T, Unknown>, path: &str) -> Result<T, InputError> {
+    found.map_err(|unknown| InputError::UnknownFormat { path: path.to_string(), unknown })
 }
 
 /// The format, unless it should have lines and has none, but carriage returns.
@@ -79,13 +84,11 @@ pub(super) fn format_of_name(
     asked: Option<TextEncoding>,
 ) -> Result<Option<Format>, InputError> {
     use Format::{Csv, Json, Jsonl, Mediawiki, Plaintext, Text, Trec, Tsv, Warc};
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    let bare = COMPRESSED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+    let bare = bare_name(path);
+    let shown = path.display().to_string();
     let named = Format::by_name(path);
     if bare.ends_with(".ciff") {
-        let path = path.display().to_string();
-        let unknown = Unknown::Ciff;
-        return Err(InputError::UnknownFormat { path, unknown });
+        return known(Err(Unknown::Ciff), &shown);
     }
     let xml = bare.ends_with(".xml");
     if !xml && !matches!(named, Some(Text | Jsonl | Csv | Tsv | Plaintext)) {
@@ -93,9 +96,9 @@ pub(super) fn format_of_name(
     }
     let text = text_of_file(path, asked);
     let found = text.and_then(|text| {
-        let found = known(Format::by_content(&text), path)?;
+        let found = known(Format::by_content(&text), &shown)?;
         let lines = named.filter(|named| *named != Jsonl).unwrap_or(found);
-        known(with_lines(lines, &text), path)?;
+        known(with_lines(lines, &text), &shown)?;
         Ok(found)
     });
     Ok(match (named, found) {
@@ -112,21 +115,26 @@ pub(super) fn format_of_name(
     })
 }
 
+/// A file's name in lower case, without the ending of a compression.
+fn bare_name(path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let bare = COMPRESSED.iter().find_map(|ending| name.strip_suffix(ending));
+    bare.map_or(name.clone(), str::to_string)
+}
+
 /// Whether a file's name is that of an archive.
 pub(super) fn is_named_as_archive(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-    let bare = COMPRESSED.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+    let bare = bare_name(path);
     ARCHIVES.iter().any(|ending| bare.ends_with(ending))
 }
 
 /// Checks that a file, whose format was given, is not known well to be something else. Of bzip2 and
 /// pipes nothing is read before.
 pub(super) fn check_given(path: &Path, asked: Option<TextEncoding>) -> Result<(), InputError> {
-    let error = |e| io_error(path.display().to_string(), e);
     if !metadata(path)?.is_file() {
         return Ok(());
     }
-    let head = File::open(path).and_then(read_head).map_err(error)?;
+    let head = head_of_file(path)?;
     if Compression::by_content(&head) == Compression::Bzip2 {
         return Ok(());
     }
@@ -144,21 +152,21 @@ pub(super) fn content_format(
     head: &[u8],
     asked: Option<TextEncoding>,
 ) -> Result<Format, InputError> {
-    let unreadable = |e| io_error(path, io::Error::new(ErrorKind::InvalidData, e));
-    let text = text_of(head, asked).map_err(unreadable)?;
-    known(Format::by_content(&text).and_then(|format| with_lines(format, &text)), Path::new(path))
+    let text = text_of(path, head, asked)?;
+    known(Format::by_content(&text).and_then(|format| with_lines(format, &text)), path)
 }
 
 /// What the first bytes of a file say, in UTF-8.
-fn text_of(head: &[u8], asked: Option<TextEncoding>) -> Result<Vec<u8>, DecodeError> {
+fn text_of(path: &str, head: &[u8], asked: Option<TextEncoding>) -> Result<Vec<u8>, InputError> {
+    let unreadable = |e| io_error(path, io::Error::new(ErrorKind::InvalidData, e));
     let mut text = vec![0; HEAD_BYTES as usize];
     let mut out = Output::new(&mut text);
-    let decoder = Decoder::new(Compression::by_content(head), 27)?;
+    let decoder = Decoder::new(Compression::by_content(head), 27).map_err(unreadable)?;
     let mut decoder = TextDecoder::new(decoder, Some(Transcoder::new(asked)));
     let mut at = 0;
     loop {
         let before = out.made().len();
-        let taken = decoder.decode(&head[at..], &mut out)?;
+        let taken = decoder.decode(&head[at..], &mut out).map_err(unreadable)?;
         at += taken;
         let is_stuck = taken == 0 && out.made().len() == before;
         if out.is_full() || is_stuck && !(at == head.len() && decoder.ends()) {

@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use streams::encoded::is_like_utf16;
+use streams::encoded::is_unmarked;
 use thiserror::Error;
 
 mod borders;
@@ -83,7 +83,7 @@ pub enum Unknown {
     #[error("these are binary data, not text; if they are text, the format has to be named")]
     Binary,
     #[error(
-        "this looks like UTF-16 without a byte order mark: its encoding has to be named, utf-16le or utf-16be"
+        "this looks like UTF-16 or UTF-32 without a byte order mark: its encoding has to be named, such as utf-16le"
     )]
     Utf16,
     #[error(
@@ -179,7 +179,7 @@ impl Format {
         if let Some(archive) = foreign::archive(head) {
             return Err(archive);
         }
-        if is_like_utf16(head) {
+        if is_unmarked(head) {
             return Err(Unknown::Utf16);
         }
         let head = head.strip_prefix(document::BYTE_ORDER_MARK).unwrap_or(head);
@@ -245,29 +245,16 @@ fn is_csv(head: &[u8]) -> bool {
     let line = line.trim_ascii_end().to_ascii_lowercase();
     let fields = formats::fields::Fields::default();
     [b',', b';'].iter().any(|separator| {
-        let mut names =
-            line.split(|byte| byte == separator).map(|name| name.trim_ascii().trim_ascii_quotes());
-        let any = |found: bool, is: bool| found || is;
-        let mut name = false;
-        let mut text = false;
-        let mut count = 0;
-        for field in &mut names {
-            name = any(name, fields.name_rank(field).is_some());
-            text = any(text, fields.text_number(field).is_some());
-            count += 1;
-        }
-        count > 1 && name && text
+        let names: Vec<_> = line.split(|byte| byte == separator).map(unquoted).collect();
+        names.len() > 1
+            && names.iter().any(|name| fields.name_rank(name).is_some())
+            && names.iter().any(|name| fields.text_number(name).is_some())
     })
 }
 
-trait TrimQuotes {
-    fn trim_ascii_quotes(&self) -> &[u8];
-}
-
-impl TrimQuotes for [u8] {
-    fn trim_ascii_quotes(&self) -> &[u8] {
-        self.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(self)
-    }
+fn unquoted(name: &[u8]) -> &[u8] {
+    let name = name.trim_ascii();
+    name.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(name)
 }
 
 /// Counts the bytes that are not UTF-8; a character that `head` cuts off at its end is.

@@ -51,7 +51,10 @@ pub(crate) fn fetch(
 }
 
 fn open(path: &Path, encoding: Option<TextEncoding>) -> io::Result<Unpacked> {
-    encoding.map_or_else(|| Unpacked::open(path), |encoding| Unpacked::decoded(path, encoding))
+    match encoding {
+        Some(_) => Unpacked::text(path, encoding),
+        None => Unpacked::open(path),
+    }
 }
 
 /// A file, and how it was read.

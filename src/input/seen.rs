@@ -3,14 +3,12 @@
 
 use super::error::InputError;
 use super::formats::noticed::{NotUtf8, SeenFields, remarks};
-use super::guess::HEAD_BYTES;
+use super::guess::text_of_file;
 use super::splits::InputPlan;
 use crate::crew::lock;
 use crate::input::Format;
 use crate::input::formats::json_values;
-use crate::input::streams::unpacked;
 use std::collections::BTreeSet;
-use std::io::Read;
 
 impl InputPlan {
     pub(crate) fn what_is_there(&self) -> String {
@@ -21,7 +19,7 @@ impl InputPlan {
             Some(fields) if !fields.is_empty() => format!(
                 "its first record has the fields {}, and text is looked for in {}",
                 fields.join(", "),
-                self.inputs.reading(0).fields.wanted()
+                self.inputs.reading(0).fields.texts().collect::<Vec<_>>().join(", ")
             ),
             _ => "if it is something else, its format has to be named".to_string(),
         };
@@ -68,7 +66,8 @@ impl InputPlan {
         let all = lock(&self.seen);
         let is_guessed =
             |(input, _): &(&u32, _)| self.inputs.reading(**input as usize).fields.texts.is_empty();
-        remarks(all.iter().filter(is_guessed).map(|(&input, seen)| (self.path(input), seen)))
+        let files = all.iter().filter(is_guessed).map(|(&input, seen)| (self.path(input), seen));
+        remarks(&files.collect::<Vec<_>>())
     }
 
     /// The fields that could be names of the documents of all inputs.
@@ -85,13 +84,7 @@ impl InputPlan {
     fn first_fields(&self) -> Option<Vec<String>> {
         let path = self.inputs.path(0)?;
         let format = self.inputs.format(0);
-        let mut head = vec![0; HEAD_BYTES as usize];
-        let mut stream = unpacked::Unpacked::open(&path).ok()?;
-        let mut len = 0;
-        while let Ok(n @ 1..) = stream.read(&mut head[len..]) {
-            len += n;
-        }
-        head.truncate(len);
+        let mut head = text_of_file(&path, self.inputs.reading(0).encoding).ok()?;
         if format == Format::Json {
             json_values::to_lines(&mut head);
         }

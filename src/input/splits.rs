@@ -20,7 +20,7 @@ use super::guess::{
     read_head,
 };
 use super::list::{InputFile, InputReading, Inputs};
-use crate::input::streams::encoded::{TextEncoding, encoding_of};
+use crate::input::streams::encoded::{TextEncoding, XML_HEAD_BYTES, encoding_of};
 use crate::input::streams::pipe::Pipe;
 use crate::input::streams::shared_file::{CHANGED, SharedFile};
 use crate::order::PIECE_BYTES;
@@ -166,17 +166,12 @@ impl InputPlan {
         if is_folder {
             return self.add_folder(argument, format, walk);
         }
+        let asked = self.inputs.asked_encoding();
         let named = match format {
-            Some(format) => {
-                check_given(argument, self.inputs.asked_encoding())?;
-                Some(format)
-            }
-            None => format_of_name(argument, self.inputs.asked_encoding())?,
+            Some(_) => check_given(argument, asked).map(|()| format)?,
+            None => format_of_name(argument, asked)?,
         };
-        let format = match named {
-            Some(format) => format,
-            None => format_of_content(argument, self.inputs.asked_encoding())?,
-        };
+        let format = named.map_or_else(|| format_of_content(argument, asked), Ok)?;
         self.add_file(argument, None, format)
     }
 
@@ -400,7 +395,7 @@ impl InputPlan {
 
     /// Whether a file has to be decoded before it is cut; what cannot be read is found later.
     fn is_encoded(&self, input: u32, format: Format) -> bool {
-        let head = self.peek(input, 0, 256).unwrap_or_default();
+        let head = self.peek(input, 0, XML_HEAD_BYTES as u64).unwrap_or_default();
         encoding_of(&head, self.stream_encoding(input, format)).is_some()
     }
 

@@ -42,7 +42,7 @@ use crate::index::error::IndexError;
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
-use crate::input::streams::text_stream::whole_text;
+use crate::input::streams::unpacked::whole_text;
 use crate::rebuild::history::{FOLDER, HistoryRecord, RebuildOutcome};
 use crate::rebuild::job_file::JobFile;
 use crate::rebuild::job_file::keys::{BuildKeys, GuardKeys};

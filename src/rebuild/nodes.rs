@@ -8,6 +8,7 @@ use crate::codec::prefetch::prefetch;
 use crate::crew::Crew;
 use crate::dataflow::rebuild::table::name_hash;
 use crate::dictionary::strings::hash::HashTable;
+use crate::input::streams::encoded::encoding_of;
 use crate::input::streams::unpacked::Unpacked;
 use crate::input::{Compression, MARK_BYTES};
 use memchr::memchr;
@@ -71,8 +72,8 @@ fn read_in_pieces(
     threads: usize,
     piece: u64,
 ) -> io::Result<LinksInParts> {
-    if is_packed(path)? {
-        return read_packed(path, nodes, piece);
+    if is_encoded(path)? {
+        return read_decoded(path, nodes, piece);
     }
     let bytes = fs::metadata(path)?.len();
     let pieces = bytes.div_ceil(piece) as usize;
@@ -87,15 +88,16 @@ fn read_in_pieces(
     Ok((links, passed_over.iter().sum()))
 }
 
-fn is_packed(path: &Path) -> io::Result<bool> {
+/// Whether a file is compressed, or in another encoding than UTF-8.
+fn is_encoded(path: &Path) -> io::Result<bool> {
     let mut head = Vec::new();
     File::open(path)?.take(MARK_BYTES as u64).read_to_end(&mut head)?;
-    Ok(Compression::by_content(&head) != Compression::None)
+    Ok(Compression::by_content(&head) != Compression::None || encoding_of(&head, None).is_some())
 }
 
-/// The same of a compressed file, by one thread.
-fn read_packed(path: &Path, nodes: &Nodes, piece: u64) -> io::Result<LinksInParts> {
-    let mut text = BufReader::with_capacity(READ_BYTES, Unpacked::open(path)?);
+/// The same of such a file, by one thread.
+fn read_decoded(path: &Path, nodes: &Nodes, piece: u64) -> io::Result<LinksInParts> {
+    let mut text = BufReader::with_capacity(READ_BYTES, Unpacked::text(path, None)?);
     let mut links = Vec::new();
     let mut passed_over = 0;
     let mut lines = Vec::new();

@@ -74,6 +74,19 @@ fn texts_in_other_encodings_are_those_in_utf8() {
     }
     build_of(&scratch, "a.trec", latin1(&declared), &["--encoding", "utf-16"]).expect_status(0);
     assert_eq!(terms(&index), "café ulm");
+    // XML that is ASCII where it says that it is UTF-16 is UTF-8, as if it said so.
+    for (name, more) in [("UTF-8", ""), ("utf-16", ""), ("utf-32", &*" ".repeat(900))] {
+        let text = format!("<?xml version=\"1.0\"{more} encoding='{name}'?>\n{trec}");
+        for asked in ["latin1", "utf-16", "koi8-r"] {
+            build_of(&scratch, "a.trec", &text, &["--encoding", asked]).expect_status(0);
+            assert_eq!(terms(&index), "café ulm", "{name} {asked}");
+        }
+    }
+    // A character that is cut at the end is none.
+    for bytes in [utf16("x\tUlmé", false), utf16("x\tUlmé", true), utf32("x\tUlmé")] {
+        build_of(&scratch, "a.tsv", &bytes[..bytes.len() - 1], &[]).expect_status(0);
+        assert_eq!(terms(&index), "ulm");
+    }
     build_of(&scratch, "a.jsonl", "{}\n", &["--encoding", "klingon"])
         .expect_status(2)
         .says("klingon");
@@ -81,8 +94,10 @@ fn texts_in_other_encodings_are_those_in_utf8() {
     for name in ["a.jsonl", "a.tsv", "a.csv", "a.txt", "no-ending"] {
         let bare = &utf16("{\"id\":\"x\"}\t\n", true)[2..];
         let outcome = build_of(&scratch, name, bare, &[]).expect_status(1);
-        outcome.says("UTF-16 without a byte order mark");
+        outcome.says("UTF-16 or UTF-32 without a byte order mark");
         build_of(&scratch, name, bare, &["--format", "jsonl"]).expect_status(1).says("UTF-16");
+        let bare = &utf32("{\"id\":\"x\"}\t\n")[4..];
+        build_of(&scratch, name, bare, &[]).expect_status(1).says("UTF-16 or UTF-32 without a");
         if name != "no-ending" {
             scratch.write("in/b.jsonl", "{\"id\":\"b\",\"text\":\"mill\"}\n");
             scratch.write(format!("in/{name}"), bare);

@@ -132,3 +132,44 @@ fn options_that_do_not_go_together_are_refused() {
     let text = "bad.tsv: byte 27: expected a name, a tab and a number from 0 on, found nothing";
     assert!(outcome.stderr.contains(text), "{outcome:?}");
 }
+
+/// Stop words and PageRanks are read as queries are: compressed or not, in any encoding.
+#[test]
+fn lists_are_unpacked_and_decoded() {
+    let scratch = Scratch::new();
+    let input = scratch.write("c.jsonl", documents());
+    let words = "river\nword3\n";
+    let ranks: String = (0..90)
+        .map(|number| {
+            let host = ["b.example.org", "www.example.com", "a.example.org"][number % 3];
+            format!("http://{host}/{number:03}\t{}\n", (number * 31 % 17) as f32 / 40.0)
+        })
+        .collect();
+    let index = |name: &str, words: &[u8], ranks: &[u8]| {
+        let index = scratch.path(name);
+        let words = scratch.write("words", words);
+        let ranks = scratch.write("ranks", ranks);
+        let lists = args!["--stopwords", words, "--pagerank", ranks, "--order", "global", input];
+        build(&index, lists);
+        index
+    };
+    let plain = index("plain", words.as_bytes(), ranks.as_bytes());
+    let text = "river word3 word4";
+    let tokens = millrace(args!["show", "--index", plain, "--analyze", text]).ok();
+    assert_eq!(tokens.text().matches("(stop word)").count(), 2, "{tokens:?}");
+    let wang = ["--score", "wang", "--alpha", "1"];
+    let found = ask(&plain, &wang);
+    let best = |name: &str| found[..5].iter().any(|(known, _)| known.ends_with(name));
+    assert!(["/006", "/023", "/040", "/057", "/074"].into_iter().all(best), "{found:?}");
+    for ((name, words), (_, ranks)) in packed(words).iter().zip(packed(&ranks)) {
+        assert_same_index(&plain, &index(name, words, &ranks), &[]);
+    }
+    let wide = |text: &str| -> Vec<u8> {
+        format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_be_bytes).collect()
+    };
+    assert_same_index(&plain, &index("wide", &wide(words), &wide(&ranks)), &[]);
+    let bare = scratch.write("words", &wide(words)[2..]);
+    let job = args!["build", "--index", scratch.path("bare"), "--stopwords", bare, input];
+    millrace(job).run().says("UTF-16 or UTF-32 text without a byte order mark");
+    assert!(!scratch.path("bare").join("current").exists());
+}

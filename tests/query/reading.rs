@@ -3,7 +3,6 @@
 use crate::support::fixture::{Fixture, bits, hits};
 use crate::support::*;
 use serde_json::Value;
-use std::io::Write;
 use std::path::Path;
 
 /// Documents of which each query below finds one.
@@ -49,21 +48,6 @@ fn asked(outcome: &Outcome) -> Vec<(String, String)> {
 
 fn pairs(of: &[(&str, &str)]) -> Vec<(String, String)> {
     of.iter().map(|(qid, text)| (qid.to_string(), text.to_string())).collect()
-}
-
-fn packed(text: &str) -> Vec<(&'static str, Vec<u8>)> {
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(text.as_bytes()).unwrap();
-    let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
-    bzip2.write_all(text.as_bytes()).unwrap();
-    let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 1);
-    xz.write_all(text.as_bytes()).unwrap();
-    vec![
-        ("gzip", gzip.finish().unwrap()),
-        ("bzip2", bzip2.finish().unwrap()),
-        ("xz", xz.finish().unwrap()),
-        ("zstd", zstd::encode_all(text.as_bytes(), 1).unwrap()),
-    ]
 }
 
 #[test]
@@ -215,7 +199,7 @@ fn encodings_are_told_by_marks_declarations_and_names() {
     assert_eq!(asked(&of.file(&latin, &["--encoding", "latin1"]).expect_status(0)), expected);
     let outcome = of.file(&latin, &[]).expect_status(0);
     outcome.says("line 1 of the queries has bytes that are no UTF-8");
-    of.file(&latin, &["--encoding", "klingon"]).expect_status(2).says("give a character set");
+    of.file(&latin, &["--encoding", "klingon"]).expect_status(2).says("`klingon` is no encoding");
     for ends in ["\r", "\r\n"] {
         let text = text.replace('\n', ends);
         assert_eq!(asked(&of.file(&text, &[]).expect_status(0)), expected, "{ends:?}");
@@ -223,7 +207,26 @@ fn encodings_are_told_by_marks_declarations_and_names() {
     }
     let xml = b"<?xml version='1.0' encoding='iso-8859-1'?><topics><topic number='1'>\
                 <title>caf\xe9</title></topic></topics>";
-    assert_eq!(asked(&of.pipe(xml, &[]).expect_status(0)), pairs(&[("1", "caf\u{e9}")]));
+    for more in [&[][..], &["--encoding", "koi8-r"]] {
+        assert_eq!(asked(&of.pipe(xml, more).expect_status(0)), pairs(&[("1", "caf\u{e9}")]));
+    }
+    // Also that of UTF-8 comes before what is asked for; that of UTF-16 in ASCII is wrong.
+    for name in ["utf-8", "UTF-16", "utf-32"] {
+        let xml = format!(
+            "<?xml version='1.0' encoding='{name}'?><topics><topic number='1'>\
+             <title>caf\u{e9}</title></topic></topics>"
+        );
+        let outcome = of.file(&xml, &["--encoding", "latin1"]).expect_status(0);
+        assert_eq!(asked(&outcome), pairs(&[("1", "caf\u{e9}")]), "{name}");
+    }
+    // What is cut at the end is named as no character.
+    for (cut, name) in
+        [(&little[..little.len() - 3], "utf-16le"), (&full[..full.len() - 6], "utf-32")]
+    {
+        let outcome = of.pipe(cut, &["--encoding", name]).expect_status(0);
+        assert_eq!(asked(&outcome)[1].1, "dar\u{fffd}", "{name}");
+        of.pipe(cut, &[]).expect_status(1).says("this is UTF-16 or UTF-32");
+    }
     // Judgements, too.
     let qrels: Vec<u8> = "\u{feff}q2 0 d0 1\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let qrels = of.scratch.write("qrels", qrels);
@@ -342,6 +345,34 @@ fn the_document_with_the_name_of_the_query_is_removed() {
         job.arg(&queries).ok().json_lines()[0]["default"]["mean"].as_f64().unwrap()
     };
     assert_eq!((tune(&[]), tune(&["--remove-query"])), (0.25, 0.25));
+}
+
+/// All documents of the name go, and none of another.
+#[test]
+fn several_documents_with_the_name_of_the_query_are_removed() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let documents: Vec<String> = ["a", "q", "b", "q", "c", "q", "d"]
+        .iter()
+        .enumerate()
+        .map(|(n, name)| {
+            format!("{{\"id\": \"{name}\", \"text\": \"dark matter {}\"}}\n", "x ".repeat(n))
+        })
+        .collect();
+    build(&index, args![scratch.write("c.jsonl", documents.concat())]);
+    let names = |workers: &str, k: &str| -> Vec<String> {
+        let job = args!["query", "--index", index, "--remove-query", "-w", workers, "-k", k];
+        let answers = millrace(job).args(["--format", "jsonl"]).stdin("q\tdark matter\n");
+        let answers = answers.ok().json_lines();
+        let hits = answers[0]["hits"].as_array().unwrap();
+        hits.iter().map(|hit| hit["name"].as_str().unwrap().to_string()).collect()
+    };
+    for workers in ["1", "3"] {
+        assert_eq!(names(workers, "7"), ["a", "b", "c", "d"]);
+        // One hit more is looked for, so that fewer than k may be left.
+        assert_eq!(names(workers, "2"), ["a", "b"]);
+        assert_eq!(names(workers, "3"), ["a", "b"]);
+    }
 }
 
 /// The inputs that were reported are read or refused; nothing is misread in silence.

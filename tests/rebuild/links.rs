@@ -1,7 +1,7 @@
 //! The ranks that a rebuild computes are those of its documents and its links.
 
 use super::Place;
-use crate::support::millrace;
+use crate::support::*;
 use millrace::Generation;
 use millrace::inside::index::ranks_of;
 use std::collections::{BTreeMap, BTreeSet};
@@ -195,4 +195,34 @@ fn given_ranks_survive_a_rebuild_and_its_merge() {
         assert_eq!(static_ranks(&place), expected, "{round}");
     }
     assert!(Generation::open(&place.index(), true).unwrap().runs().len() <= 2);
+}
+
+/// Links and stop words of a job file are read compressed, and links in UTF-16 too.
+#[test]
+fn lists_of_job_files_are_unpacked_and_decoded() {
+    let keys = "stopwords = \"words.txt\"\n[guard]\nmin_documents = 0\n[links]\nfrom = \"file\"\nfile = \"links.tsv\"\n[pagerank]\n";
+    let rebuilt = |links: &dyn Fn(&str) -> Vec<u8>, words: &[u8]| {
+        let place = Place::new(keys);
+        std::fs::remove_file(place.scratch.path("docs/b.jsonl")).unwrap();
+        write(&place, NAMES, LINKS);
+        let text = std::fs::read_to_string(place.scratch.path("links.tsv")).unwrap();
+        place.scratch.write("links.tsv", links(&text));
+        place.scratch.write("words.txt", words);
+        let record = place.once();
+        assert_eq!(
+            (&record["ranks"]["links"], &record["ranks"]["passed_over"]),
+            (&17.into(), &0.into())
+        );
+        let show = args!["show", "--index", place.index(), "--analyze", "mill weir"];
+        assert_eq!(millrace(show).ok().text().matches("(stop word)").count(), 1);
+        static_ranks(&place)
+    };
+    let plain = rebuilt(&|links| links.into(), b"weir\n");
+    for (at, (name, words)) in packed("weir\n").into_iter().enumerate() {
+        assert_eq!(rebuilt(&|links| packed(links)[at].1.clone(), &words), plain, "{name}");
+    }
+    let wide = |text: &str| -> Vec<u8> {
+        format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect()
+    };
+    assert_eq!(rebuilt(&wide, &wide("weir\n")), plain);
 }

@@ -339,6 +339,45 @@ fn the_exit_status_tells_how_an_index_stands() {
     assert!(told["last"]["reason"].is_string());
 }
 
+/// A terminal gets the state as a form, and a pipe as JSON.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_gets_the_state_as_a_form() {
+    use std::io::Read;
+    use std::os::fd::{FromRawFd, OwnedFd};
+    let place = Place::new("");
+    place.once();
+    let mut ends = [0; 2];
+    let [main, side] = &mut ends;
+    let none = std::ptr::null_mut();
+    // SAFETY: both places are good for a number, and nothing else is asked for.
+    let opened = unsafe { libc::openpty(main, side, none, none.cast(), none.cast()) };
+    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: both were just opened, and nobody else has them.
+    let [main, side] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
+    let status = std::process::Command::new(env!("CARGO_BIN_EXE_millrace"))
+        .args(args!["rebuild", &place.job, "--status"])
+        .stdout(side)
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let mut form = Vec::new();
+    // Behind the last byte this is an error: nobody has the other end any more.
+    _ = std::fs::File::from(main).read_to_end(&mut form);
+    let form = String::from_utf8(form).unwrap().replace('\r', "");
+    let index = place.index();
+    for row in [
+        &*format!("index           {}\n", index.display()),
+        "live generation 1, made ",
+        "running         no\n",
+        "next            not scheduled\n",
+        "failures since  0\n",
+    ] {
+        assert!(form.contains(row), "{row}\n{form}");
+    }
+    assert_eq!(form.lines().count(), 8, "{form}");
+}
+
 #[test]
 fn wrong_job_files_and_options_are_wrong_usage() {
     let place = Place::new("memry = \"1G\"\n");

@@ -259,6 +259,20 @@ pub(crate) fn zstd(bytes: &[u8], frames: usize) -> Vec<u8> {
     bytes.chunks(size).flat_map(|part| zstd::encode_all(part, 1).unwrap()).collect()
 }
 
+/// A text in every compression, with its name.
+pub(crate) fn packed(text: &str) -> Vec<(&'static str, Vec<u8>)> {
+    let mut bzip2 = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+    bzip2.write_all(text.as_bytes()).unwrap();
+    let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 1);
+    xz.write_all(text.as_bytes()).unwrap();
+    vec![
+        ("gzip", gzip(text.as_bytes(), 1)),
+        ("bzip2", bzip2.finish().unwrap()),
+        ("xz", xz.finish().unwrap()),
+        ("zstd", zstd(text.as_bytes(), 1)),
+    ]
+}
+
 /// Cuts text into parts of about the same size at line ends.
 pub(crate) fn cut_lines(bytes: &[u8], parts: usize) -> Vec<&[u8]> {
     let mut cut = Vec::new();

@@ -55,12 +55,25 @@ impl Fields {
         self.names.is_empty() && self.texts.is_empty()
     }
 
+    /// The names of fields that are looked for, in their order: what was asked for, or else usual.
+    fn asked_or<'a>(asked: &'a [String], usual: &'a [&str]) -> impl Iterator<Item = &'a str> {
+        let usual = if asked.is_empty() { usual } else { &[] };
+        asked.iter().map(String::as_str).chain(usual.iter().copied())
+    }
+
+    /// The fields that are looked for as the name, the best first.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        Self::asked_or(&self.names, &NAMES)
+    }
+
+    /// The fields that are looked for as text.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        Self::asked_or(&self.texts, &TEXTS)
+    }
+
     /// The rank of a field as a name, 0 for the best; `None` if it is not one. Case counts.
     pub fn name_rank(&self, field: &[u8]) -> Option<usize> {
-        match &self.names[..] {
-            [] => NAMES.iter().position(|name| name.as_bytes() == field),
-            names => names.iter().position(|name| name.as_bytes() == field),
-        }
+        self.names().position(|name| name.as_bytes() == field)
     }
 
     /// Whether the name with this rank is taken only where no usual one is.
@@ -70,10 +83,7 @@ impl Fields {
 
     /// The number of a field that is text. Case counts.
     pub fn text_number(&self, field: &[u8]) -> Option<usize> {
-        match &self.texts[..] {
-            [] => TEXTS.iter().position(|text| text.as_bytes() == field),
-            texts => texts.iter().position(|text| text.as_bytes() == field),
-        }
+        self.texts().position(|text| text.as_bytes() == field)
     }
 
     /// Whether the text with this number is taken only where none of [`WHOLE`] is.
@@ -88,18 +98,7 @@ impl Fields {
 
     /// The names of the fields whose numbers are bits here.
     pub(crate) fn of_numbers(&self, bits: u64) -> Vec<String> {
-        let is = |number: &usize| bits >> number.min(&63) & 1 == 1;
-        match &self.texts[..] {
-            [] => (0..TEXTS.len()).filter(is).map(|number| TEXTS[number].to_string()).collect(),
-            texts => (0..texts.len()).filter(is).map(|number| texts[number].clone()).collect(),
-        }
-    }
-
-    /// The fields that are looked for as text, for messages.
-    pub fn wanted(&self) -> String {
-        match &self.texts[..] {
-            [] => TEXTS.join(", "),
-            texts => texts.join(", "),
-        }
+        let is = |(number, _): &(usize, &str)| bits >> number.min(&63) & 1 == 1;
+        self.texts().enumerate().filter(is).map(|(_, text)| text.to_string()).collect()
     }
 }

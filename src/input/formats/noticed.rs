@@ -52,15 +52,17 @@ impl SeenFields {
         self.text_bytes += bytes as u64;
     }
 
+    /// What is known of a field; `None` if too many others are.
+    fn field(&mut self, name: String) -> Option<&mut OtherField> {
+        let is_new = self.others.len() == MOST_FIELDS && !self.others.contains_key(&name);
+        (!is_new).then(|| self.others.entry(name).or_default())
+    }
+
     /// A field that is neither name nor text has so many `bytes` of strings; `value` is its only
     /// one, or its number.
     pub(crate) fn other(&mut self, field: &[u8], bytes: usize, value: Option<&[u8]>) {
         self.other_bytes += bytes as u64;
-        let field = String::from_utf8_lossy(field);
-        if self.others.len() == MOST_FIELDS && !self.others.contains_key(&*field) {
-            return;
-        }
-        let other = self.others.entry(field.into_owned()).or_default();
+        let Some(other) = self.field(String::from_utf8_lossy(field).into_owned()) else { return };
         other.bytes += bytes as u64;
         let is_name = |value: &&[u8]| {
             (1..=LONGEST_NAME).contains(&value.len()) && !value.iter().any(u8::is_ascii_whitespace)
@@ -80,11 +82,8 @@ impl SeenFields {
         self.unnamed += piece.unnamed;
         self.text_bytes += piece.text_bytes;
         self.other_bytes += piece.other_bytes;
-        for (field, other) in piece.others {
-            if !wanted || self.others.len() == MOST_FIELDS && !self.others.contains_key(&field) {
-                continue;
-            }
-            let own = self.others.entry(field).or_default();
+        for (field, other) in piece.others.into_iter().filter(|_| wanted) {
+            let Some(own) = self.field(field) else { continue };
             own.bytes += other.bytes;
             own.names += other.names;
             own.hashes.extend(other.hashes.into_iter().take(MOST_VALUES));
@@ -120,46 +119,36 @@ impl SeenFields {
 }
 
 /// What a build says of the fields of all files, each with its path.
-pub(crate) fn remarks<'a>(files: impl Iterator<Item = (String, &'a SeenFields)>) -> Vec<String> {
-    let mut unnamed: Option<(String, u64, Vec<&str>)> = None;
-    let mut not_taken: Option<(String, u64, u64, Vec<&str>)> = None;
-    for (path, seen) in files {
-        if seen.is_mostly_unnamed() {
-            let (_, files, _) = unnamed.get_or_insert((path.clone(), 0, seen.could_be_names()));
-            *files += 1;
-        }
-        if let Some(part) = seen.not_taken() {
-            let fields = seen.longest_others();
-            let (_, files, _, all) = not_taken.get_or_insert((path, 0, part, Vec::new()));
-            *files += 1;
-            all.extend(fields);
-        }
-    }
+pub(crate) fn remarks(files: &[(String, &SeenFields)]) -> Vec<String> {
     let mut remarks = Vec::new();
-    if let Some((path, files, fields)) = unnamed {
+    let unnamed: Vec<_> = files.iter().filter(|(_, seen)| seen.is_mostly_unnamed()).collect();
+    if let [(path, seen), ..] = unnamed[..] {
+        let fields = seen.could_be_names().join(", ");
         let others = match fields.is_empty() {
             true => String::new(),
-            false => format!("; these fields could be names: {}", fields.join(", ")),
+            false => format!("; these fields could be names: {fields}"),
         };
         remarks.push(format!(
             "most documents of {} have no name, and are called by file and line{others}",
-            with_others(&path, files)
+            with_others(path, unnamed.len())
         ));
     }
-    if let Some((path, files, part, mut fields)) = not_taken {
+    let not_taken: Vec<_> = files.iter().filter(|(_, seen)| seen.not_taken().is_some()).collect();
+    if let [(path, seen), ..] = not_taken[..] {
         let mut known = BTreeSet::new();
-        fields.retain(|field| known.insert(*field));
-        fields.truncate(2 * NAMED);
+        let fields = not_taken.iter().flat_map(|(_, seen)| seen.longest_others());
+        let fields: Vec<_> = fields.filter(|field| known.insert(*field)).take(2 * NAMED).collect();
         remarks.push(format!(
-            "{part} % of the bytes of strings in {} are in fields that are not indexed: {}",
-            with_others(&path, files),
+            "{} % of the bytes of strings in {} are in fields that are not indexed: {}",
+            seen.not_taken().unwrap_or_default(),
+            with_others(path, not_taken.len()),
             fields.join(", ")
         ));
     }
     remarks
 }
 
-fn with_others(path: &str, files: u64) -> String {
+fn with_others(path: &str, files: usize) -> String {
     match files {
         1 => path.to_string(),
         2 => format!("{path} and 1 more file"),

@@ -1,8 +1,9 @@
 //! Turns a stream of text in another encoding into UTF-8, before it is cut. So all that is behind
-//! sees UTF-8, and offsets count the bytes of that.
+//! sees UTF-8, and offsets count the bytes of that. Documents, queries, judgements and lists are
+//! read so.
 //!
 //! A byte order mark comes first, then what the head of an XML file says, then what was asked for;
-//! without any of these the stream is UTF-8, and passes as it is.
+//! without any of these the stream is UTF-8. UTF-8 passes as it is, damaged or not.
 
 use super::decoder::{DecodeError, Decoder, Output};
 use encoding_rs::{CoderResult, Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE};
@@ -17,36 +18,58 @@ pub enum TextEncoding {
     Utf32 { is_big: bool },
 }
 
+const UTF8: TextEncoding = TextEncoding::Known(UTF_8);
+
+/// Byte order marks. That of UTF-32 stands before that of UTF-16, which it begins with.
+const MARKS: [(&[u8], TextEncoding); 5] = [
+    (b"\xff\xfe\0\0", TextEncoding::Utf32 { is_big: false }),
+    (b"\0\0\xfe\xff", TextEncoding::Utf32 { is_big: true }),
+    (b"\xef\xbb\xbf", UTF8),
+    (b"\xff\xfe", TextEncoding::Known(UTF_16LE)),
+    (b"\xfe\xff", TextEncoding::Known(UTF_16BE)),
+];
+
+const XML: &[u8] = b"<?xml";
+
 /// The head of an XML file, which names the encoding, is not longer.
-const HEAD_BYTES: usize = 200;
+pub(crate) const XML_HEAD_BYTES: usize = 1 << 10;
+
+/// Bytes that are looked at for UTF-16 without a mark.
+const LOOKED_AT: usize = 256;
 
 impl TextEncoding {
-    /// The encoding of a mark, and its length; `None` for the mark of UTF-8, which parsers drop.
-    fn of_mark(head: &[u8]) -> Option<(Self, usize)> {
-        Some(match head {
-            [0xff, 0xfe, 0, 0, ..] => (Self::Utf32 { is_big: false }, 4),
-            [0, 0, 0xfe, 0xff, ..] => (Self::Utf32 { is_big: true }, 4),
-            [0xff, 0xfe, ..] => (Self::Known(UTF_16LE), 2),
-            [0xfe, 0xff, ..] => (Self::Known(UTF_16BE), 2),
-            _ => return None,
-        })
+    /// What a stream that begins so says of itself, and the bytes of its mark.
+    fn told(head: &[u8]) -> Option<(Self, usize)> {
+        let marked = MARKS.iter().find(|(mark, _)| head.starts_with(mark));
+        let marked = marked.map(|(mark, encoding)| (*encoding, mark.len()));
+        marked.or_else(|| Some((Self::of_xml(&head[..head.len().min(XML_HEAD_BYTES)])?, 0)))
     }
 
-    /// What the first tag of an XML file says.
+    /// What the first tag of an XML file says. As its bytes are those of ASCII, a name of an
+    /// encoding that has others, such as UTF-16, is wrong, and stands where UTF-8 is likeliest.
     fn of_xml(head: &[u8]) -> Option<Self> {
-        let head = &head.strip_prefix(b"<?xml")?[..memmem::find(head, b"?>")? - 5];
+        let head = head.strip_prefix(XML)?;
+        let head = &head[..memmem::find(head, b"?>")?];
         let name = memmem::find(head, b"encoding").map(|at| head[at + 8..].trim_ascii_start())?;
         let name = name.strip_prefix(b"=")?.trim_ascii_start();
         let (quote, name) = name.split_first()?;
-        let name = &name[..memchr::memchr(*quote, name)?];
-        // The bytes are those of ASCII, so they are no UTF-16.
-        Self::of_label(name).filter(|found| found.keeps_ascii() && *found != Self::Known(UTF_8))
+        let found = Self::of_label(&name[..memchr::memchr(*quote, name)?])?;
+        Some(if found.keeps_ascii() { found } else { UTF8 })
+    }
+
+    /// Whether more bytes behind these may tell another encoding.
+    fn may_tell(head: &[u8]) -> bool {
+        let goes_on = |whole: &[u8]| head.len() < whole.len() && whole.starts_with(head);
+        let is_open = || head.len() < XML_HEAD_BYTES && memmem::find(head, b"?>").is_none();
+        MARKS.iter().any(|(mark, _)| goes_on(mark))
+            || goes_on(XML)
+            || head.starts_with(XML) && is_open()
     }
 
     fn of_label(label: &[u8]) -> Option<Self> {
         match &label.to_ascii_lowercase()[..] {
-            b"utf-32le" | b"utf-32" => Some(Self::Utf32 { is_big: false }),
-            b"utf-32be" => Some(Self::Utf32 { is_big: true }),
+            b"utf-32le" | b"utf-32" | b"utf32le" | b"utf32" => Some(Self::Utf32 { is_big: false }),
+            b"utf-32be" | b"utf32be" => Some(Self::Utf32 { is_big: true }),
             label => Encoding::for_label(label).filter(|it| *it != REPLACEMENT).map(Self::Known),
         }
     }
@@ -84,26 +107,27 @@ impl FromStr for TextEncoding {
     fn from_str(name: &str) -> Result<Self, String> {
         Self::of_label(name.trim().as_bytes()).ok_or_else(|| {
             format!(
-                "`{name}` is no encoding that is known, such as latin1, windows-1252 or gb18030"
+                "`{name}` is no encoding that is known, such as latin1, windows-1251, gb18030, \
+                 shift_jis, utf-16le or utf-32le"
             )
         })
     }
 }
 
-/// Whether text has a NUL as every other byte, as in UTF-16 that is mostly ASCII, and no mark.
-pub(crate) fn is_like_utf16(head: &[u8]) -> bool {
-    let (pairs, _) = head[..head.len().min(1 << 12)].as_chunks::<2>();
-    let has = |nul: usize| pairs.iter().filter(|pair| pair[nul] == 0 && pair[1 - nul] != 0).count();
-    pairs.len() >= 2 && (has(0) * 10 >= pairs.len() * 9 || has(1) * 10 >= pairs.len() * 9)
+/// Whether bytes look like UTF-16 or UTF-32 without a mark: as in ASCII that is written so, NULs
+/// stand at places of one kind alone.
+pub(crate) fn is_unmarked(head: &[u8]) -> bool {
+    let head = &head[..head.len().min(LOOKED_AT) & !1];
+    let nuls = |from: usize| head.iter().skip(from).step_by(2).filter(|b| **b == 0).count();
+    let even = nuls(0);
+    let odd = nuls(1);
+    head.len() >= 4 && even.min(odd) * 2 <= head.len() / 2 && even.max(odd) * 8 >= head.len() * 3
 }
 
 /// The encoding of the text that begins so, if it is not UTF-8.
 pub(crate) fn encoding_of(head: &[u8], asked: Option<TextEncoding>) -> Option<TextEncoding> {
-    let mut transcoder = Transcoder::new(asked);
-    transcoder.held.extend_from_slice(head);
-    transcoder.ends = true;
-    transcoder.begin();
-    transcoder.encoding()
+    let told = TextEncoding::told(head).map(|(encoding, _)| encoding);
+    told.or(asked).filter(|found| *found != UTF8)
 }
 
 /// A decoder of compressed bytes, and of their text to UTF-8 if it is in another encoding.
@@ -128,11 +152,6 @@ impl TextDecoder {
 
     pub(crate) fn encoding(&self) -> Option<TextEncoding> {
         self.transcoder.as_ref()?.encoding
-    }
-
-    /// Decodes the text too, from the beginning on.
-    pub(super) fn transcode(&mut self, transcoder: Transcoder) {
-        self.transcoder = Some(transcoder);
     }
 
     pub(crate) fn allow_window(&mut self, bytes: u64) {
@@ -221,19 +240,8 @@ enum TranscoderState {
 
 impl Transcoder {
     pub(crate) fn new(asked: Option<TextEncoding>) -> Self {
-        let asked = asked.filter(|asked| *asked != TextEncoding::Known(UTF_8));
-        Self {
-            asked,
-            held: Vec::new(),
-            state: TranscoderState::Begins,
-            encoding: None,
-            ends: false,
-        }
-    }
-
-    /// The encoding, if it is known and not UTF-8.
-    pub(crate) fn encoding(&self) -> Option<TextEncoding> {
-        self.encoding
+        let state = TranscoderState::Begins;
+        Self { asked, held: Vec::new(), state, encoding: None, ends: false }
     }
 
     /// Whether bytes pass as they are, and none are held.
@@ -255,7 +263,9 @@ impl Transcoder {
             TranscoderState::Begins => false,
             TranscoderState::Passes => !self.held.is_empty(),
             TranscoderState::Known(_) => self.ends || self.held.len() >= 4,
-            TranscoderState::Utf32 { .. } => self.held.len() >= 4,
+            TranscoderState::Utf32 { .. } => {
+                self.held.len() >= 4 || self.ends && !self.held.is_empty()
+            }
         }
     }
 
@@ -296,16 +306,19 @@ impl Transcoder {
             TranscoderState::Utf32 { is_big } => {
                 let read = if *is_big { u32::from_be_bytes } else { u32::from_le_bytes };
                 let mut taken = 0;
-                while let Some(code) = self.held[taken..].first_chunk::<4>() {
-                    let char = char::from_u32(read(*code)).unwrap_or(char::REPLACEMENT_CHARACTER);
-                    if out.rest().len() < 4 {
+                for code in self.held.chunks(4) {
+                    // What is cut at the end is no character, either.
+                    let char = code.try_into().ok().and_then(|code| char::from_u32(read(code)));
+                    let is_begun = code.len() < 4 && !self.ends;
+                    if is_begun || out.rest().len() < 4 {
                         break;
                     }
+                    let char = char.unwrap_or(char::REPLACEMENT_CHARACTER);
                     let made = char.encode_utf8(out.rest()).len();
                     out.advance(made);
-                    taken += 4;
+                    taken += code.len();
                 }
-                if self.ends && self.held.len() - taken < 4 { self.held.len() } else { taken }
+                taken
             }
         };
         self.held.drain(..taken);
@@ -313,31 +326,23 @@ impl Transcoder {
 
     /// Finds the encoding by the first bytes, unless more have to come.
     fn begin(&mut self) -> bool {
-        let head = &self.held[..];
-        let is_xml = head.starts_with(b"<?xml");
-        let goes_on = |whole: &[u8]| head.len() < whole.len() && whole.starts_with(head);
-        let marks: [&[u8]; 4] = [b"\xff\xfe\0\0", b"\0\0\xfe\xff", b"\xfe\xff", b"<?xml"];
-        let is_open = is_xml && head.len() < HEAD_BYTES && memmem::find(head, b"?>").is_none();
-        if !self.ends && (head.is_empty() || is_open || marks.iter().any(|mark| goes_on(mark))) {
+        if !self.ends && TextEncoding::may_tell(&self.held) {
             return false;
         }
-        let marked = TextEncoding::of_mark(head);
-        let is_utf8 = head.starts_with(crate::input::document::BYTE_ORDER_MARK);
-        let asked = self.asked.filter(|_| !is_utf8);
-        let found = marked.or_else(|| {
-            let declared = TextEncoding::of_xml(&head[..head.len().min(HEAD_BYTES)]);
-            Some((declared.or(asked)?, 0))
-        });
-        self.encoding = found.map(|(encoding, _)| encoding);
-        self.state = match found {
-            Some((TextEncoding::Known(known), _)) => {
+        self.encoding = encoding_of(&self.held, self.asked);
+        self.state = match self.encoding {
+            Some(TextEncoding::Known(known)) => {
                 let decoder = Box::new(known.new_decoder_without_bom_handling());
                 TranscoderState::Known(decoder)
             }
-            Some((TextEncoding::Utf32 { is_big }, _)) => TranscoderState::Utf32 { is_big },
+            Some(TextEncoding::Utf32 { is_big }) => TranscoderState::Utf32 { is_big },
             None => TranscoderState::Passes,
         };
-        self.held.drain(..found.map_or(0, |(_, mark)| mark));
+        // That of UTF-8 is dropped by parsers.
+        if self.encoding.is_some() {
+            let mark = TextEncoding::told(&self.held).map_or(0, |(_, mark)| mark);
+            self.held.drain(..mark);
+        }
         true
     }
 }
@@ -401,7 +406,13 @@ mod tests {
         let xml = b"<?xml version='1.0' encoding = 'ISO-8859-2' ?><DOC>";
         assert_eq!(of(xml, "latin1"), "ISO-8859-2");
         assert_eq!(of(b"<?xml version='1.0'?><a encoding='koi8-r'>", "latin1"), "windows-1252");
-        assert_eq!(of(b"<?xml encoding=\"utf-16\"?>", "big5"), "Big5");
+        // Its bytes show that the name is wrong.
+        for wrong in ["utf-16", "UTF-32", "iso-10646-ucs-2"] {
+            assert_eq!(of(format!("<?xml encoding=\"{wrong}\"?>").as_bytes(), "big5"), "UTF-8");
+        }
+        assert_eq!(of(b"<?xml encoding='klingon'?>", "big5"), "Big5");
+        assert_eq!(of(b"<?xml version='1.0' encoding='utf-8'?>", "latin1"), "UTF-8");
+        assert_eq!(of(b"<top encoding='koi8-r'?>", "latin1"), "windows-1252");
         assert_eq!(encoding_of(b"", None), None);
         assert!("utf8-lossy".parse::<TextEncoding>().unwrap_err().contains("no encoding"));
     }
@@ -409,25 +420,33 @@ mod tests {
     #[test]
     fn the_ends_of_streams_come_out() {
         for sizes in [[1, 16], [3, 20], [99, 99]] {
-            for whole in [&b""[..], b"<", b"<?xml", b"\xfe", b"\xef\xbb\xbfx", b"<?xml version"] {
+            for whole in
+                [&b""[..], b"<", b"<?xml", b"\xfe", b"\xef\xbb", b"\xef\xbb\xbfx", b"<?xml version"]
+            {
                 assert_eq!(decoded(whole, None, sizes), whole);
             }
             assert_eq!(decoded(b"\xff\xfeb\0\x01", None, sizes), "b\u{fffd}".as_bytes());
             assert_eq!(decoded(b"\xff", Some("latin1"), sizes), "ÿ".as_bytes());
-            assert_eq!(
-                decoded(b"\0\0\xfe\xff\0\x11\0\0\0\0\0b\0", None, sizes),
-                "\u{fffd}b".as_bytes()
-            );
+            for cut in [&b"\0"[..], b"\0\0", b"\0\0\0"] {
+                let whole = [b"\0\0\xfe\xff\0\x11\0\0\0\0\0b", cut].concat();
+                assert_eq!(decoded(&whole, None, sizes), "\u{fffd}b\u{fffd}".as_bytes());
+            }
         }
     }
 
     #[test]
-    fn every_other_byte_is_nul_in_utf16() {
-        assert!(
-            is_like_utf16(&utf16("{\"id\": 1}", true)) && is_like_utf16(&utf16("a\tb\n", false))
-        );
-        assert!(!is_like_utf16(b"a\0b") && !is_like_utf16(b"") && !is_like_utf16(&[0; 100]));
-        assert!(!is_like_utf16(b"text with a \0 and \0"));
+    fn utf16_and_utf32_without_a_mark_are_seen() {
+        for text in ["{\"id\": 1}", "17\tdark matter\n", "a dash \u{2014} in it\n"] {
+            for is_big in [false, true] {
+                assert!(is_unmarked(&utf16(text, is_big)), "{text}");
+                assert!(is_unmarked(&utf32(text, is_big)), "{text}");
+            }
+        }
+        assert!(is_unmarked(b"\0a\0b\0c"));
+        let all = [0; 100];
+        for text in [&b"dark\0matter"[..], b"", b"a\0", &all, b"a b c", b"with a \0 and \0"] {
+            assert!(!is_unmarked(text), "{text:?}");
+        }
     }
 
     proptest! {

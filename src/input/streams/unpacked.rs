@@ -1,10 +1,12 @@
-//! Reads a file that may be compressed as a plain stream.
+//! Reads a file that may be compressed as a plain stream, and text in any encoding as UTF-8, whose
+//! bytes offsets count.
 //!
-//! For files that are read whole on one thread, such as judgements, runs and topics. Collections go
-//! through the operators of the dataflow instead, which read and decompress side by side.
+//! For files that are read whole on one thread, such as judgements, runs, queries and lists of
+//! words. Collections go through the operators of the dataflow instead, which read and decompress
+//! side by side.
 
 use super::decoder::{Decoder, Output};
-use super::encoded::{TextDecoder, TextEncoding, Transcoder};
+use super::encoded::{TextDecoder, TextEncoding, Transcoder, is_unmarked};
 use crate::input::Compression;
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,8 +22,8 @@ pub struct Unpacked {
     file: Box<dyn Read + Send>,
     /// `None` before the first bytes were read.
     decoder: Option<TextDecoder>,
-    /// That of the stream, if it is known.
-    encoding: Option<TextEncoding>,
+    /// Of text, the encoding that was asked for.
+    asked: Option<Option<TextEncoding>>,
     /// What was read and not yet decoded: `block[at..filled]`.
     block: Vec<u8>,
     at: usize,
@@ -46,9 +48,10 @@ impl Unpacked {
         Self::new(Box::new(file))
     }
 
-    /// As [`open`](Self::open), in UTF-8 from an encoding.
-    pub(crate) fn decoded(path: &Path, encoding: TextEncoding) -> io::Result<Self> {
-        Ok(Self { encoding: Some(encoding), ..Self::open(path)? })
+    /// As [`open`](Self::open), as text in UTF-8 from the encoding that it tells, else from that
+    /// which was asked for.
+    pub(crate) fn text(path: &Path, asked: Option<TextEncoding>) -> io::Result<Self> {
+        Ok(Self { asked: Some(asked), ..Self::open(path)? })
     }
 
     /// The first bytes of the stream will tell how it is compressed.
@@ -58,7 +61,7 @@ impl Unpacked {
         Ok(Self {
             file,
             decoder: None,
-            encoding: None,
+            asked: None,
             block,
             at: 0,
             filled: 0,
@@ -93,10 +96,7 @@ impl Unpacked {
             }
             let compression = Compression::by_content(&self.block[..self.filled]);
             let decoder = Decoder::new(compression, WINDOW_LOG).map_err(io::Error::other)?;
-            let decoder = self.decoder.insert(TextDecoder::new(decoder, None));
-            if let Some(encoding) = self.encoding {
-                decoder.transcode(Transcoder::new(Some(encoding)));
-            }
+            self.decoder = Some(TextDecoder::new(decoder, self.asked.map(Transcoder::new)));
         }
         while let Some(decoder) = &mut self.decoder {
             let mut out = Output::new(&mut self.out);
@@ -104,6 +104,13 @@ impl Unpacked {
             self.made = out.made().len();
             self.at += taken.map_err(damaged)?;
             if self.made > 0 {
+                // Only the first bytes are looked at.
+                let is_plain = self.asked.take_if(|asked| asked.is_none()).is_some();
+                if is_plain && decoder.encoding().is_none() && is_unmarked(out.made()) {
+                    let why = "this is UTF-16 or UTF-32 text without a byte order mark: \
+                               its character set has to be named";
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+                }
                 return Ok(());
             }
             if decoder.holds_more() || self.ended && decoder.ends() {
@@ -120,6 +127,18 @@ impl Unpacked {
         }
         Ok(())
     }
+}
+
+/// The text of an open file.
+pub fn text_of_file(file: File) -> io::Result<Box<dyn Read + Send>> {
+    Ok(Box::new(Unpacked { asked: Some(None), ..Unpacked::new(Box::new(file))? }))
+}
+
+/// The whole text of a file.
+pub fn whole_text(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    text_of_file(File::open(path)?)?.read_to_end(&mut text)?;
+    Ok(text)
 }
 
 fn damaged(error: super::decoder::DecodeError) -> io::Error {
@@ -161,6 +180,74 @@ mod tests {
             assert_eq!(read(bytes.clone()).unwrap(), bytes);
             assert_eq!(read(gzip.finish().unwrap()).unwrap(), bytes);
             assert_eq!(read(zstd::encode_all(&bytes[..], 1).unwrap()).unwrap(), bytes);
+        }
+    }
+
+    fn text(bytes: &[u8], asked: Option<&str>) -> io::Result<String> {
+        let asked = Some(asked.map(|name| name.parse().unwrap()));
+        let mut text = String::new();
+        let stream = Unpacked::new(Box::new(io::Cursor::new(bytes.to_vec())))?;
+        Unpacked { asked, ..stream }.read_to_string(&mut text).map(|_| text)
+    }
+
+    #[test]
+    fn the_mark_comes_before_the_declaration_and_that_before_the_name() {
+        let xml = b"<?xml version='1.0' encoding='latin1'?>\xe9";
+        assert!(text(xml, Some("koi8-r")).unwrap().ends_with('\u{e9}'));
+        assert_eq!(text(b"caf\xe9\n", Some("latin1")).unwrap(), "caf\u{e9}\n");
+        assert_eq!(text(b"\xff\xfea\0\n\0", Some("latin1")).unwrap(), "a\n");
+        assert_eq!(text("\u{feff}\u{e9}".as_bytes(), Some("latin1")).unwrap(), "\u{feff}\u{e9}");
+        assert_eq!(text(b"", None).unwrap(), "");
+        assert_eq!(text(b"\xff\xfe", None).unwrap(), "");
+        let long = "x\u{e9}".repeat(100_000);
+        let wide: Vec<u8> = long.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert_eq!(text(&wide, Some("utf-16le")).unwrap(), long);
+        let full: Vec<u8> = long.chars().flat_map(|c| u32::from(c).to_be_bytes()).collect();
+        assert_eq!(text(&full, Some("utf-32be")).unwrap(), long);
+        for bare in [&wide[..1000], &full[..1001], &zstd::encode_all(&wide[..], 1).unwrap()] {
+            let why = text(bare, None).unwrap_err().to_string();
+            assert!(why.contains("UTF-16"), "{why}");
+        }
+        // What is UTF-8 because that was asked for, or by its mark, is not looked at.
+        assert_eq!(text(b"a\0b\0c\0", Some("utf-8")).unwrap(), "a\0b\0c\0");
+    }
+
+    /// Gives one byte at a time, and panics if one is asked for that is not there yet.
+    struct Slow(Vec<u8>, usize, std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+    impl Read for Slow {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            use std::sync::atomic::Ordering::Relaxed;
+            assert!(self.1 < self.2.load(Relaxed), "it waits for byte {}", self.1);
+            into[0] = self.0[self.1];
+            self.1 += 1;
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn characters_come_out_as_soon_as_they_are_there() {
+        use std::sync::atomic::Ordering::Relaxed;
+        let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
+        let full: Vec<u8> = "dark\n".chars().flat_map(|c| u32::from(c).to_le_bytes()).collect();
+        for (name, bytes, each) in [
+            (None, b"dark\n".to_vec(), 1),
+            (Some("latin1"), b"dark\n".to_vec(), 1),
+            (Some("utf-16le"), wide("dark\n"), 2),
+            (Some("utf-32le"), full, 4),
+        ] {
+            let there = std::sync::Arc::new(0.into());
+            let stream = Unpacked::new(Box::new(Slow(bytes, 0, std::sync::Arc::clone(&there))));
+            let asked = Some(name.map(|name| name.parse().unwrap()));
+            let mut stream = Unpacked { asked, ..stream.unwrap() };
+            let mut text = Vec::new();
+            for _ in 0..5 {
+                there.fetch_add(each, Relaxed);
+                let mut some = [0; 9];
+                let made = stream.read(&mut some).unwrap();
+                text.extend_from_slice(&some[..made]);
+            }
+            assert_eq!(text, b"dark\n", "{name:?}");
         }
     }
 

@@ -4,7 +4,7 @@
 use super::asked::{MOST_LINE_BYTES, Query, named};
 use super::objects;
 use super::weighted;
-use crate::input::streams::charset::Charset;
+use crate::input::streams::encoded::TextEncoding;
 use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
@@ -31,7 +31,14 @@ pub enum QueryForm {
 
 impl QueryForm {
     /// Those that can be asked for.
-    pub const NAMES: [&str; 6] = ["words", "tsv", "colon", "json", "topics", "weights"];
+    const NAMED: [(&str, Self); 6] = [
+        ("words", Self::Words),
+        ("tsv", Self::Tsv),
+        ("colon", Self::Colon(false)),
+        ("json", Self::Json),
+        ("topics", Self::Topics),
+        ("weights", Self::Weights),
+    ];
 
     /// The query of a line, which is not empty.
     pub(super) fn parse(self, line: &str, number: u64) -> Result<Query, String> {
@@ -76,15 +83,9 @@ impl FromStr for QueryForm {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, String> {
-        Ok(match name {
-            "words" => Self::Words,
-            "tsv" => Self::Tsv,
-            "colon" => Self::Colon(false),
-            "json" => Self::Json,
-            "topics" => Self::Topics,
-            "weights" => Self::Weights,
-            _ => return Err(format!("give {}", Self::NAMES.join(", "))),
-        })
+        let found = Self::NAMED.iter().find(|(known, _)| *known == name);
+        let names = || Self::NAMED.map(|(name, _)| name).join(", ");
+        found.map(|(_, form)| *form).ok_or_else(|| format!("give {}", names()))
     }
 }
 
@@ -110,7 +111,7 @@ pub struct QueryReading {
     pub form: Option<QueryForm>,
     /// The fields of topics that make up a query; the title if there are none.
     pub topic_fields: Vec<String>,
-    pub charset: Option<Charset>,
+    pub encoding: Option<TextEncoding>,
     /// Whether a name that comes twice ends the reading: the answers are measured.
     pub unique: bool,
     /// Whether a form that was guessed is not told.
@@ -130,7 +131,7 @@ pub(crate) fn guess(stream: impl Read) -> io::Result<Option<QueryForm>> {
     let mut colon = Candidate::default();
     let mut priority = true;
     let mut lines = 0;
-    while spaced.fits || colon.fits {
+    while !(spaced.misfits && colon.misfits) {
         line.clear();
         if (&mut stream).take(MOST_LINE_BYTES as u64).read_until(b'\n', &mut line)? == 0 {
             return Ok(match (colon.is(lines), spaced.is(lines)) {
@@ -159,32 +160,28 @@ pub(crate) fn guess(stream: impl Read) -> io::Result<Option<QueryForm>> {
 }
 
 /// What all names of a file have in common, if they are names.
+#[derive(Default)]
 struct Candidate {
-    fits: bool,
-    /// Whether all may as well be something else, which a query begins with.
-    usual: bool,
+    /// One of them is no name.
+    misfits: bool,
+    /// Not all may as well be something else, which a query begins with.
+    unusual: bool,
     names: HashSet<Vec<u8>>,
-}
-
-impl Default for Candidate {
-    fn default() -> Self {
-        Self { fits: true, usual: true, names: HashSet::new() }
-    }
 }
 
 impl Candidate {
     fn take(&mut self, name: &[u8], is_name: bool, usual: bool) {
         // In a long file the first names are enough to tell.
         let repeated = is_name
-            && self.fits
+            && !self.misfits
             && self.names.len() < KEPT_NAMES
             && !self.names.insert(name.to_vec());
-        self.fits &= is_name && !repeated;
-        self.usual &= usual;
+        self.misfits |= !is_name || repeated;
+        self.unusual |= !usual;
     }
 
     fn is(&self, lines: u64) -> bool {
-        self.fits && !self.usual && lines > 1
+        !self.misfits && self.unusual && lines > 1
     }
 }
 

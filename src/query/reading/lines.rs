@@ -32,7 +32,7 @@ use super::weighted::{marked, unmarked};
 use crate::input::document::BYTE_ORDER_MARK;
 use crate::input::goes_on_over_lines;
 use crate::input::splits::STDIN;
-use crate::input::streams::text_stream::TextStream;
+use crate::input::streams::unpacked::Unpacked;
 use serde::de::IgnoredAny;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -43,6 +43,8 @@ pub struct Lines<R> {
     /// What was read to look at it, before the rest of the stream.
     ahead: Cursor<Vec<u8>>,
     stream: BufReader<R>,
+    /// What errors of the stream begin with.
+    what: String,
     line: Vec<u8>,
     /// The last byte of a line.
     end: u8,
@@ -91,14 +93,13 @@ impl Lines<Box<dyn Read + Send>> {
             }
             is_file = kind.is_file();
             if is_file && reading.form.is_none() {
-                guessed = guess(TextStream::open(path, reading.charset)?)?;
+                guessed = guess(Unpacked::text(path, reading.encoding)?)?;
                 reading.form = guessed;
             }
         }
-        let stream = TextStream::open(path, reading.charset)?;
-        let stream = stream.named(format!("reading the queries {}", path.display()));
-        let stream: Box<dyn Read + Send> = Box::new(stream);
-        Ok(Self { is_file, guessed, reading, ..Self::new(stream) })
+        let stream: Box<dyn Read + Send> = Box::new(Unpacked::text(path, reading.encoding)?);
+        let what = format!("reading the queries {}: ", path.display());
+        Ok(Self { what, is_file, guessed, reading, ..Self::new(stream) })
     }
 
     /// One query, named 1: words, or terms with weights.
@@ -123,6 +124,7 @@ impl<R: Read> Lines<R> {
             offset: 0,
             numbers: 0,
             ended: false,
+            what: String::new(),
             is_file: false,
             guessed: None,
             reading: QueryReading::default(),
@@ -438,7 +440,12 @@ impl<R: Read> Iterator for Lines<R> {
         if self.ended {
             return None;
         }
-        let read = self.read().and_then(|read| {
+        let read = self.read();
+        let read = read.map_err(|error| match &*self.what {
+            "" => error,
+            what => io::Error::new(error.kind(), format!("{what}{error}")),
+        });
+        let read = read.and_then(|read| {
             if let Some(Ok(query)) = &read {
                 self.remark(query)?;
             }

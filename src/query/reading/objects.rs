@@ -3,10 +3,10 @@
 
 use super::asked::{Query, named};
 use super::weighted::{marked, text_of};
+use crate::index::vectors::pairs;
 use crate::query::wanted::{Algorithm, Mode};
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::fmt;
 
 /// Fields with the name of a query, in their order. BEIR and MS MARCO have other names for the
 /// same.
@@ -17,29 +17,9 @@ const TEXTS: [&str; 4] = ["query", "text", "question", "title"];
 const OTHERS: [&str; 7] = ["vector", "k", "mode", "algorithm", "contents", "metadata", "tags"];
 
 /// The members of an object, in their order.
-struct Members<'a>(Vec<(String, &'a RawValue)>);
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members: Vec<(String, &'de RawValue)> = Vec::new();
-                while let Some((key, value)) = map.next_entry::<String, &'de RawValue>()? {
-                    members.push((key, value));
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(InOrder)
-    }
-}
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Members<'a>(#[serde(borrow, deserialize_with = "pairs")] Vec<(String, &'a RawValue)>);
 
 fn known() -> impl Iterator<Item = &'static str> {
     NAMES.into_iter().chain(TEXTS).chain(OTHERS)

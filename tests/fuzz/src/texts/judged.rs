@@ -10,8 +10,8 @@ pub fn judged(data: &[u8]) {
     let mut take = Take(data);
     let part = usize::from(take.u8()) + 1;
     let file = take.rest();
-    let whole = Qrels::read("file", file);
-    let parts = Qrels::read("file", Dribble::new(file, part));
+    let whole = Qrels::read("file", Ok(file));
+    let parts = Qrels::read("file", Ok(Dribble::new(file, part)));
     match (&whole, &parts) {
         (Ok(whole), Ok(parts)) => {
             assert!(
@@ -26,8 +26,8 @@ pub fn judged(data: &[u8]) {
         (Err(one), Err(other)) => assert_eq!(one.to_string(), other.to_string()),
         _ => panic!("parts change what is read"),
     }
-    let whole = Rankings::read("file", file);
-    let parts = Rankings::read("file", Dribble::new(file, part));
+    let whole = Rankings::read("file", Ok(file));
+    let parts = Rankings::read("file", Ok(Dribble::new(file, part)));
     match (whole, parts) {
         (Ok(mut whole), Ok(mut parts)) => {
             let queries: Vec<String> = whole.queries().map(str::to_owned).collect();
