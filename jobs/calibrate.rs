@@ -40,7 +40,7 @@ const STREAM: usize = 4000;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let Args { ranking, place, .. } = args;
-    let devices = place.chosen(ranking.k, ranking.algorithm)?;
+    let devices = place.chosen(ranking.k(), ranking.algorithm)?;
     let snapshot = ranking.open_for_any()?;
     let queries = args.file.all()?;
     let step = queries.len().div_ceil(args.sample.max(1)).max(1);

@@ -1,5 +1,6 @@
 //! `millrace query`.
 
+mod candidates;
 pub(crate) mod expanded;
 mod follow;
 pub(crate) mod gpus;
@@ -8,6 +9,7 @@ mod measured;
 pub(crate) mod ranking;
 pub(crate) mod score;
 
+use self::candidates::CandidateArgs;
 use self::expanded::Expansion;
 use self::follow::Renew;
 use self::gpus::Where;
@@ -82,6 +84,8 @@ pub(crate) struct Args {
     input: QueryInput,
     #[command(flatten)]
     expansion: Expansion,
+    #[command(flatten)]
+    candidates: CandidateArgs,
 }
 
 /// How queries are spread over workers.
@@ -132,7 +136,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let workers = args.workers.count()?;
     let score = args.ranking.scoring()?.score;
     let hosts = args.workers.hosts()?;
-    let model = args.spreading.model()?;
+    // Candidates are few: each worker ranks those of a query whole.
+    let model = match args.candidates.is_asked() {
+        true => Model::Inter,
+        false => args.spreading.model()?,
+    };
     let control = Arc::new(Control::default());
     let refused = Refusals::default();
     let measured = args.measured(hosts.as_ref().map_or(0, Hosts::process))?;
@@ -142,6 +150,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if processes > 1 {
         args.ranking.scored.in_shards()?;
         args.expansion.in_shards()?;
+        args.candidates.in_shards()?;
         if args.shed {
             return Err(Usage("--shed works in one process".into()).into());
         }
@@ -149,11 +158,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.snippets && (args.format.as_deref() != Some("jsonl") || processes > 1) {
         return Err(Usage("--snippets goes with --format jsonl, in one process".into()).into());
     }
-    let RankingArgs { k, algorithm, .. } = args.ranking;
-    let k = k.saturating_add(usize::from(args.remove_query));
+    let algorithm = args.ranking.algorithm;
+    let k = args.ranking.k().saturating_add(usize::from(args.remove_query));
     let devices = if args.leaves_devices(score) {
         without_devices(algorithm).map_err(Usage::from)?;
         say!("millrace: the score {} is computed by the CPU alone: no GPU is used", score.name());
+        None
+    } else if args.candidates.is_asked() {
         None
     } else {
         args.place.devices(k, processes, is_inter, algorithm)?
@@ -166,6 +177,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
         let queries = telling(queries, has_words(snapshot.generation()));
         let queries = args.expansion.prepare(&args.ranking, &snapshot, queries, workers)?;
+        let queries = args.candidates.prepare(&args.ranking, &snapshot, queries)?;
         let devices = devices.or_else(|| args.devices_for_work(workers, model, &snapshot));
         let workers = match &devices {
             Some(devices) if args.workers.workers.is_none() => args.place.workers(devices, workers),
@@ -327,8 +339,8 @@ pub(crate) fn columns() -> usize {
 impl Args {
     /// Queries are typed and answers read on a terminal.
     fn is_talk(&self) -> bool {
-        let plain = self.format.is_none() && self.qrels.is_none() && self.input.is_stdin();
-        plain && io::stdin().is_terminal() && io::stdout().is_terminal()
+        let plain = self.format.is_none() && self.qrels.is_none() && !self.candidates.is_asked();
+        plain && self.input.is_stdin() && io::stdin().is_terminal() && io::stdout().is_terminal()
     }
 
     fn talk(&self) -> anyhow::Result<()> {
@@ -352,7 +364,7 @@ impl Args {
     /// Lets the job follow its index, or report that it does not.
     fn follow(&self, snapshot: &Snapshot, mover: Mover, renew: Renew) -> anyhow::Result<()> {
         let quiet = self.workers.common.quiet;
-        match self.expansion.is_asked() {
+        match self.expansion.is_asked() || self.candidates.is_asked() {
             true => follow::stay(&self.ranking, quiet, snapshot),
             false => follow::follow(&self.ranking, quiet, snapshot, mover, renew),
         }
@@ -394,8 +406,8 @@ impl Args {
         model: Model,
         snapshot: &Snapshot,
     ) -> Option<Devices> {
-        let RankingArgs { k, mode, algorithm, .. } = self.ranking;
-        if !snapshot.scoring().score.is_on_devices() {
+        let RankingArgs { mode, algorithm, .. } = self.ranking;
+        if self.candidates.is_asked() || !snapshot.scoring().score.is_on_devices() {
             return None;
         }
         if model != Model::Inter || algorithm != ChosenMethod::Cpu(Algorithm::Auto) {
@@ -404,7 +416,7 @@ impl Args {
         let file = self.input.path().and_then(|path| path.metadata().ok());
         let bytes = file.filter(|file| file.is_file())?.len();
         let documents = snapshot.whole().documents;
-        self.place.for_work(k, &CpuWork { bytes, documents, mode, workers })
+        self.place.for_work(self.ranking.k(), &CpuWork { bytes, documents, mode, workers })
     }
 
     fn options(
@@ -441,10 +453,10 @@ impl Args {
 
     /// The settings that all processes must share.
     fn alike(&self, workers: usize) -> Vec<SharedSetting> {
-        let RankingArgs { k, mode, algorithm, scored, docids, .. } = &self.ranking;
+        let RankingArgs { mode, algorithm, scored, docids, .. } = &self.ranking;
         let mut rows = vec![
             ("--workers", workers.to_string()),
-            ("-k", k.to_string()),
+            ("-k", self.ranking.k().to_string()),
             ("--remove-query", self.remove_query.to_string()),
             ("--mode", mode.name().to_string()),
             ("--algorithm", algorithm.name().to_string()),
@@ -466,8 +478,11 @@ fn totals(
     if !args.workers.common.quiet {
         say!("{index}{report}{}", by.remark());
     }
-    let measures =
-        measured.map(|measured| measured.end(args.tag.name(), args.ranking.k)).transpose()?;
+    let depth = args.ranking.k.unwrap_or(match args.candidates.is_asked() {
+        true => usize::MAX,
+        false => args.ranking.k(),
+    });
+    let measures = measured.map(|measured| measured.end(args.tag.name(), depth)).transpose()?;
     let score = args.ranking.scoring()?.score;
     let by = AnsweredBy { score_is_of_cpu: args.leaves_devices(score), ..by };
     let mut totals = by.totals(report, score);

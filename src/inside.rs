@@ -209,7 +209,9 @@ pub mod query {
             texts::record_of,
         },
         caching::Demand,
+        candidates::{CandidatesByQuery, GivenDocids},
         cursor::RunTerm,
+        engines::many::rank_many,
         engines::{
             engine::{
                 Engines, Model, Wakers,

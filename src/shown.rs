@@ -1,6 +1,7 @@
 //! Shows numbers, and text from others, to people.
 
 use std::any::Any;
+use std::borrow::Cow;
 
 /// With separators between its thousands.
 pub fn count(n: u64) -> String {
@@ -76,6 +77,24 @@ pub(crate) fn panicked(payload: &dyn Any) -> &str {
 pub fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |e| e.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// A name as a run has it, whose fields are separated by spaces: `_` for white space and control
+/// characters. What is no UTF-8 stays.
+pub(crate) fn one_word(name: &[u8]) -> Cow<'_, [u8]> {
+    match std::str::from_utf8(name).map(one_word_of) {
+        Ok(Cow::Owned(word)) => word.into_bytes().into(),
+        _ => name.into(),
+    }
+}
+
+/// The same of text.
+pub(crate) fn one_word_of(text: &str) -> Cow<'_, str> {
+    // Most words need no change, which many bytes at a time tell.
+    if text.bytes().fold(true, |is, byte| is & (byte > b' ') & (byte < 0x7f)) {
+        return text.into();
+    }
+    text.chars().map(|c| if c.is_whitespace() || c.is_control() { '_' } else { c }).collect()
 }
 
 #[cfg(test)]

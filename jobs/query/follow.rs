@@ -46,7 +46,7 @@ pub(crate) fn follow(
     signals::on_hangup(move || follower.look())
 }
 
-/// Reports every generation that becomes live, since expanded queries do not move over to it.
+/// Reports every generation that becomes live, since queries that were made for one do not move over to it.
 pub(crate) fn stay(ranking: &RankingArgs, quiet: bool, snapshot: &Snapshot) -> anyhow::Result<()> {
     let manifest = snapshot.generation().manifest();
     let name = ranking.index.display().to_string();
@@ -54,7 +54,7 @@ pub(crate) fn stay(ranking: &RankingArgs, quiet: bool, snapshot: &Snapshot) -> a
     let tell = move || {
         if !quiet {
             say!(
-                "millrace: {name}: another generation is live; expanded queries stay with {number} until the job is started anew"
+                "millrace: {name}: another generation is live; the queries stay with {number} until the job is started anew"
             );
         }
     };

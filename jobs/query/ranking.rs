@@ -17,9 +17,9 @@ pub(crate) struct RankingArgs {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     pub(crate) index: PathBuf,
-    /// Greatest number of hits for a query.
-    #[arg(short, default_value = "10", value_name = "K", value_parser = parse_k)]
-    pub(crate) k: usize,
+    /// Greatest number of hits for a query (default: 10; all, with --candidates).
+    #[arg(short, value_name = "K", value_parser = parse_k)]
+    pub(crate) k: Option<usize>,
     /// Which documents match. or: those with any term. and: those with all terms. and-or: as and,
     /// but as or if fewer than k documents have all terms.
     #[arg(long, default_value = "or", value_parser = parse_mode, value_name = "or|and|and-or")]
@@ -73,9 +73,14 @@ impl RankingArgs {
         Ok(snapshot)
     }
 
+    /// The greatest number of hits for a query that does not say it.
+    pub(crate) fn k(&self) -> usize {
+        self.k.unwrap_or(Wanted::default().k)
+    }
+
     /// Defaults for what queries leave open.
     pub(crate) fn wanted(&self) -> Wanted {
-        Wanted { k: self.k, mode: self.mode, algorithm: self.algorithm.on_cpu() }
+        Wanted { k: self.k(), mode: self.mode, algorithm: self.algorithm.on_cpu() }
     }
 
     pub(crate) fn scoring(&self) -> anyhow::Result<Scoring> {

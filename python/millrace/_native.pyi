@@ -82,13 +82,14 @@ class Index:
     def search_many(
         self,
         queries: _Queries,
-        k: int = 10,
+        k: int | None = None,
         *,
         mode: _Mode | str = "or",
         algorithm: str = "auto",
         workers: int | None = None,
         rm3: tuple[int, int, float] | None = None,
         remove_query: bool = False,
+        candidates: _Run | None = None,
     ) -> Answers: ...
     def analyze(self, text: str) -> list[str]: ...
     def document(self, name: str | None = None, *, docid: int | None = None) -> dict[str, Any]: ...

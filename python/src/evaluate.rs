@@ -84,7 +84,7 @@ pub(crate) fn qrels(value: &Bound<'_, PyAny>) -> PyResult<Qrels> {
 }
 
 /// Reads a run: answers, a file, or a dictionary of scores by document by query.
-fn run(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Rankings> {
+pub(crate) fn run(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Rankings> {
     let mut rankings = Rankings::new(name);
     if let Ok(answers) = value.cast::<Answers>() {
         answers.get().each(|qid, name, score| rankings.add(qid, name.as_bytes(), score));

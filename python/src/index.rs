@@ -2,7 +2,7 @@
 
 use crate::answers::{Answers, Hits};
 use crate::error::{failed, of_file, of_index, warn, wrong};
-use crate::evaluate::{json, measures, qrels};
+use crate::evaluate::{json, measures, qrels, run};
 use crate::interrupt::interruptible;
 use crate::options::{
     hits, idf, idf_name, label, mode, rm3, text, threads, wanted, whole, whole_or_none,
@@ -18,6 +18,7 @@ use millrace::inside::index::{DocumentKey, DocumentRow, find_in};
 use millrace::inside::index::{Stop, generation_name};
 use millrace::inside::query::Expanded;
 use millrace::inside::query::QueryError;
+use millrace::inside::query::{CandidatesByQuery, GivenDocids, rank_many};
 use millrace::inside::query::{Expander, Rm3};
 use millrace::inside::score::Given;
 use millrace::inside::tune::judged;
@@ -226,22 +227,29 @@ impl Index {
     /// Args:
     ///     queries: texts, which are numbered from "1"; or pairs (qid, text); or a dictionary of
     ///         texts by qid; or the path of a file, as `millrace query` reads it.
-    ///     k, mode, algorithm, rm3: as in `search`, for all queries.
+    ///     mode, algorithm, rm3: as in `search`, for all queries.
     ///     workers: threads; as many as cores if left out.
+    ///     k: 10 if left out; with candidates all of them.
     ///     remove_query: leave out the document that has the name of a query.
-    #[pyo3(signature = (queries, k=10, *, mode="or", algorithm="auto", workers=None, rm3=None, remove_query=false))]
+    ///     candidates: a run, as in `evaluate`. Its documents for each query are ranked and no
+    ///         others, those without a term of the query with score 0 behind all others.
+    #[pyo3(signature = (queries, k=None, *, mode="or", algorithm="auto", workers=None, rm3=None, remove_query=false,
+        candidates=None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn search_many(
         &self,
         py: Python<'_>,
         queries: &Bound<'_, PyAny>,
-        #[pyo3(from_py_with = whole)] k: usize,
+        #[pyo3(from_py_with = whole_or_none)] k: Option<usize>,
         mode: &str,
         algorithm: &str,
         #[pyo3(from_py_with = whole_or_none)] workers: Option<usize>,
         #[pyo3(from_py_with = rm3)] rm3: Option<(usize, usize, f64)>,
         remove_query: bool,
+        candidates: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Answers> {
+        let usual = if candidates.is_some() { usize::MAX } else { Wanted::default().k };
+        let k = k.unwrap_or(usual);
         let mut wanted = wanted(k, mode, algorithm)?;
         wanted.k = wanted.k.saturating_add(usize::from(remove_query));
         let threads = threads(workers)?;
@@ -251,13 +259,20 @@ impl Index {
             queries = self.expand(py, queries, rm3, &wanted, threads)?;
             wanted.mode = Mode::Or;
         }
+        let run = candidates.map(|candidates| run(candidates, "candidates")).transpose()?;
+        let given = run.map(|run| CandidatesByQuery::new(&snapshot, run.documents()));
+        let given: Option<Vec<GivenDocids>> =
+            given.map(|given| queries.iter().map(|(qid, _)| given.of(qid)).collect());
         let stop = Stop::default();
         let found = interruptible(
             py,
             || stop.set(),
             || {
                 let texts: Vec<&str> = queries.iter().map(|(_, text)| &**text).collect();
-                search_many(&snapshot, &wanted, &texts, threads, &stop)
+                match &given {
+                    None => search_many(&snapshot, &wanted, &texts, threads, &stop),
+                    Some(given) => rank_many(&snapshot, &wanted, &texts, given, threads, &stop),
+                }
             },
         )?;
         let mut found = found.map_err(|error| of_index(&error))?;

@@ -27,6 +27,22 @@ def bm25(documents, query, k1=1.2, b=0.75):
     return scores
 
 
+def test_candidates_are_ranked_alone(index):
+    queries = {"a": "w1x w2x", "b": "w5x", "c": "w1x"}
+    everything = index.search_many(queries, 100000)
+    of_a = {name: score for name, _, score in everything[0]}
+    names = [name for name, _, _ in everything[1]][:7] + list(of_a)[:5]
+    given = {"a": {name: 0.0 for name in names}, "b": {"no-such": 1.0}}
+    answers = index.search_many(queries, candidates=given)
+    found = [(name, score) for name, _, score in answers[0]]
+    assert sorted(name for name, _ in found) == sorted(set(names))
+    assert found == [(name, of_a.get(name, 0.0)) for name, _ in found]
+    assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
+    assert len(answers[1]) == 0 and len(answers[2]) == 0
+    assert list(index.search_many(queries, 2, candidates=given)[0]) == list(answers[0])[:2]
+    assert list(index.search_many(queries, candidates=everything)[0]) == list(everything[0])
+
+
 def test_scores_are_those_of_the_formula(index, documents, queries):
     for query in queries:
         expected = bm25(documents, query)

@@ -25,27 +25,6 @@ use qrels::Qrels;
 use run::Rankings;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-use std::borrow::Cow;
-
-/// A name as one word, as it stands in runs and judgements: white space becomes `_`.
-pub(crate) fn one_word(name: &[u8]) -> Cow<'_, [u8]> {
-    if name.iter().all(u8::is_ascii_graphic) {
-        return name.into();
-    }
-    let plain = |c: char| if c.is_whitespace() || c.is_control() { '_' } else { c };
-    match std::str::from_utf8(name) {
-        Ok(name) => name.chars().map(plain).collect::<String>().into_bytes().into(),
-        Err(_) => name.into(),
-    }
-}
-
-/// The same of a query.
-pub(crate) fn one_word_of(qid: &str) -> Cow<'_, str> {
-    match one_word(qid.as_bytes()) {
-        Cow::Owned(word) => String::from_utf8(word).expect("characters were put in").into(),
-        Cow::Borrowed(_) => qid.into(),
-    }
-}
 
 /// The values of one run. As JSON: `run`, `queries`, `measures` (a mean for each name) and
 /// `per_query` (the same for each query).

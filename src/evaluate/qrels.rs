@@ -7,8 +7,8 @@
 #![warn(missing_docs)]
 
 use super::error::{EvaluateError, each_line, head};
-use super::{one_word, one_word_of};
 use crate::input::streams::unpacked::Unpacked;
+use crate::shown::{one_word, one_word_of};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io::{self, Read};

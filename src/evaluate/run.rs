@@ -10,8 +10,8 @@
 
 use super::error::{EvaluateError, each_line, head};
 use super::qrels::Judged;
-use super::{one_word, one_word_of};
 use crate::input::streams::unpacked::Unpacked;
+use crate::shown::{one_word, one_word_of};
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Read};
@@ -224,6 +224,14 @@ impl Rankings {
 
     pub(crate) fn queries(&self) -> impl Iterator<Item = &str> {
         self.order.iter().map(|qid| &**qid)
+    }
+
+    /// The name of the query and that of the document, of each line.
+    pub fn documents(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        self.order.iter().flat_map(|qid| {
+            let of_query = self.queries.get(qid).into_iter().flatten();
+            of_query.map(|found| (&**qid, &self.names[found.name()]))
+        })
     }
 
     /// Sorts the ranking of a query by falling score, equal ones by falling name, as in trec_eval.

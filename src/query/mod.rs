@@ -5,6 +5,7 @@ pub(crate) mod again;
 pub(crate) mod algorithms;
 pub(crate) mod answers;
 pub(crate) mod caching;
+pub(crate) mod candidates;
 pub(crate) mod cursor;
 pub(crate) mod engines;
 pub(crate) mod error;

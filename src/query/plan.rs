@@ -1,6 +1,7 @@
 //! Plans: owned queries that any engine can answer. A [`Plan`] has the terms with their weights,
 //! the list of every term in every run, and what is wanted, and holds its snapshot.
 
+use super::candidates::GivenDocids;
 use super::snapshot::Snapshot;
 use super::wanted::{Mode, Stage, Wanted};
 use crate::index::error::IndexError;
@@ -33,13 +34,17 @@ pub struct Plan {
     strings: String,
     terms: Vec<PlanTerm>,
     lists: Vec<Option<TermEntry>>,
+    given: Option<GivenDocids>,
 }
 
 impl Plan {
     /// A plan without terms, as room for plans of queries of a snapshot.
     pub(crate) fn empty(snapshot: Arc<Snapshot>) -> Self {
         let wanted = Wanted::default();
-        Self { snapshot, wanted, strings: String::new(), terms: Vec::new(), lists: Vec::new() }
+        let strings = String::new();
+        let terms = Vec::new();
+        let lists = Vec::new();
+        Self { snapshot, wanted, strings, terms, lists, given: None }
     }
 
     pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
@@ -52,6 +57,15 @@ impl Plan {
 
     pub fn want(&mut self, wanted: Wanted) {
         self.wanted = wanted;
+    }
+
+    /// Lets only the given documents be ranked, whatever the mode, if there are any given.
+    pub(crate) fn give(&mut self, given: Option<GivenDocids>) {
+        self.given = given;
+    }
+
+    pub(crate) fn given(&self) -> Option<&[u32]> {
+        self.given.as_deref()
     }
 
     /// Turns a plan of AND+OR into that of its first stage, for callers that decide on the second
@@ -179,6 +193,7 @@ impl Planner {
         text: &str,
     ) -> Result<(), IndexError> {
         plan.wanted = wanted;
+        plan.given = None;
         plan.analyze(text);
         let Plan { snapshot, strings, terms, lists, .. } = plan;
         let generation = snapshot.generation();

@@ -10,6 +10,7 @@ mod tests;
 
 pub(crate) use tasks::{Begun, Cutting, QueryCut};
 
+use super::candidates::GivenDocids;
 use super::cursor::{Norms, RunTerm};
 use super::plan::{Plan, Planner};
 use super::scratch::Scratch;
@@ -82,6 +83,20 @@ impl Searcher {
         Ok((&self.hits, known))
     }
 
+    /// The given documents, ranked for `text`, and whether any of its terms is in the index.
+    pub(crate) fn rank_given(
+        &mut self,
+        snapshot: &Arc<Snapshot>,
+        wanted: &Wanted,
+        text: &str,
+        given: &GivenDocids,
+    ) -> Result<(&[Hit], bool), IndexError> {
+        let mut plan = self.planner.plan(snapshot, *wanted, text)?;
+        plan.give(Some(given.clone()));
+        self.answer(&plan)?;
+        Ok((&self.hits, plan.known()))
+    }
+
     /// Analyses `text` and looks its terms up, as a search does first; returns its number of
     /// distinct terms.
     pub fn look_up(
@@ -112,6 +127,9 @@ impl Searcher {
     pub fn answer(&mut self, plan: &Plan) -> Result<&[Hit], IndexError> {
         let share = self.share_of(plan);
         self.with_lists(plan, &share, |searcher, lists| {
+            if let Some(given) = plan.given() {
+                return searcher.rank(plan, &share, lists, given);
+            }
             let mut stage = Some(Stage::first(plan.wanted().mode));
             while let Some(now) = stage {
                 searcher.find(plan, &share, lists, now)?;
@@ -197,6 +215,43 @@ impl Searcher {
                 .map_err(|e| blame(run, plan.split_terms(), e))?;
         }
         self.top.take(&mut self.hits);
+        Ok(())
+    }
+
+    /// Ranks the given documents that the share has: those with any term by score, then the others.
+    fn rank<'a>(
+        &mut self,
+        plan: &Plan,
+        share: &Range<u32>,
+        lists: &[Option<ListView<'a>>],
+        given: &[u32],
+    ) -> Result<(), IndexError> {
+        self.hits.clear();
+        let mut without = Vec::new();
+        for (number, run) in plan.snapshot().generation().runs().iter().enumerate() {
+            let docids = share.place(run, number);
+            let within = docids.start.max(share.start)..docids.end.min(share.end);
+            let place = |docid: u32| given.partition_point(|&given| given < docid);
+            let given = &given[place(within.start)..place(within.end).max(place(within.start))];
+            let count = plan.terms().len();
+            let of_run = plan.terms().iter().zip(&lists[number * count..]);
+            let terms: Vec<RunTerm<'_>> =
+                of_run.map(|(term, &list)| RunTerm { weight: term.weight, list }).collect();
+            let norms = norms_of(plan, &docids);
+            self.scratch
+                .run(&terms, docids, norms)
+                .score_given(given, &mut self.scratch)
+                .map_err(|e| blame(run, plan.split_terms(), e))?;
+            for (&docid, &(score, matched)) in given.iter().zip(&self.scratch.sums) {
+                match matched {
+                    0 => without.push(Hit { docid, score: 0.0 }),
+                    _ => self.hits.push(Hit { docid, score }),
+                }
+            }
+        }
+        self.hits.sort_by(|a, b| b.score.total_cmp(&a.score));
+        self.hits.append(&mut without);
+        self.hits.truncate(plan.wanted().k);
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 mod answers;
 mod bench;
 mod cache;
+mod candidates;
 // Only debug builds have what it checks an index with.
 #[cfg(debug_assertions)]
 mod deletions;

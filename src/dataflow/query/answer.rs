@@ -180,7 +180,8 @@ where
                 }
                 Ok(query) => {
                     let wanted = self.context.wanted_of(query);
-                    let plan = self.planner.plan(&numbered.snapshot, wanted, &query.text)?;
+                    let mut plan = self.planner.plan(&numbered.snapshot, wanted, &query.text)?;
+                    plan.give(query.candidates.clone());
                     (numbered.number, plan, Some(Request::Text(numbered)))
                 }
                 Err(_) => {

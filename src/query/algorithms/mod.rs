@@ -4,6 +4,7 @@ pub mod and;
 pub(crate) mod auto;
 pub(crate) mod daat;
 pub mod exhaustive;
+mod given;
 pub mod max_score;
 pub(crate) mod ranges;
 pub(crate) mod scored;

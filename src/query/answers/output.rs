@@ -13,6 +13,7 @@
 use crate::query::reading::lines::{Query, Refused};
 use crate::query::reading::weighted::{QueryVector, unmarked};
 use crate::query::top_k::Hit;
+use crate::shown::one_word_of;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::io::Write as _;
@@ -103,16 +104,8 @@ struct JsonHit<'a> {
     snippet: Option<String>,
 }
 
-/// White space, which separates the fields of a line, becomes `_`.
 fn one_word(text: &str, out: &mut Vec<u8>) {
-    // Most words need no change, which many bytes at a time tell.
-    if text.bytes().fold(true, |is, byte| is & (byte > b' ') & (byte < 0x7f)) {
-        return out.extend_from_slice(text.as_bytes());
-    }
-    for c in text.chars() {
-        let c = if c.is_whitespace() || c.is_control() { '_' } else { c };
-        out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-    }
+    out.extend_from_slice(one_word_of(text).as_bytes());
 }
 
 fn decimal(mut number: u32, out: &mut Vec<u8>) {

@@ -8,8 +8,10 @@
 use crate::crew::Crew;
 use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;
+use crate::query::candidates::GivenDocids;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
+use crate::query::top_k::Hit;
 use crate::query::wanted::Wanted;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -30,6 +32,14 @@ pub struct ManyHits {
 }
 
 impl ManyHits {
+    /// Adds the hits of the next query.
+    fn push(&mut self, hits: &[Hit], known: bool) {
+        self.docids.extend(hits.iter().map(|hit| hit.docid));
+        self.scores.extend(hits.iter().map(|hit| hit.score));
+        self.unknown += usize::from(!known);
+        self.offsets.push(self.docids.len() as u64);
+    }
+
     /// Keeps the first `most` hits of each query that are such: by its place and the docid.
     pub fn keep(&mut self, most: usize, is: impl Fn(usize, u32) -> bool) {
         let mut kept = 0;
@@ -63,25 +73,57 @@ pub fn search_many<Q: AsRef<str> + Sync>(
     threads: NonZeroUsize,
     stop: &Stop,
 ) -> Result<ManyHits, IndexError> {
+    answer_many(queries.len(), threads, stop, |searcher, at, found| {
+        let (hits, known) = searcher.search(snapshot, wanted, queries[at].as_ref())?;
+        found.push(hits, known);
+        Ok(())
+    })
+}
+
+/// Ranks the documents that are given for each query, and no others.
+///
+/// # Errors
+/// As [`search_many`].
+///
+/// # Panics
+/// If there are other numbers of queries and of their documents.
+pub fn rank_many<Q: AsRef<str> + Sync>(
+    snapshot: &Arc<Snapshot>,
+    wanted: &Wanted,
+    queries: &[Q],
+    given: &[GivenDocids],
+    threads: NonZeroUsize,
+    stop: &Stop,
+) -> Result<ManyHits, IndexError> {
+    assert_eq!(queries.len(), given.len());
+    answer_many(queries.len(), threads, stop, |searcher, at, found| {
+        let text = queries[at].as_ref();
+        let (hits, known) = searcher.rank_given(snapshot, wanted, text, &given[at])?;
+        found.push(hits, known);
+        Ok(())
+    })
+}
+
+fn answer_many(
+    queries: usize,
+    threads: NonZeroUsize,
+    stop: &Stop,
+    answer: impl Fn(&mut Searcher, usize, &mut ManyHits) -> Result<(), IndexError> + Sync,
+) -> Result<ManyHits, IndexError> {
     let answer = |searcher: &mut Searcher, number: usize| {
-        let some = queries.chunks(TAKEN).nth(number).expect("there are so many");
         stop.check()?;
         let mut found = ManyHits::default();
-        for query in some {
-            let (hits, known) = searcher.search(snapshot, wanted, query.as_ref())?;
-            found.docids.extend(hits.iter().map(|hit| hit.docid));
-            found.scores.extend(hits.iter().map(|hit| hit.score));
-            found.unknown += usize::from(!known);
-            found.offsets.push(found.docids.len() as u64);
+        for at in (number * TAKEN..queries).take(TAKEN) {
+            answer(searcher, at, &mut found)?;
         }
         Ok::<_, IndexError>(found)
     };
-    let taken = queries.len().div_ceil(TAKEN);
+    let taken = queries.div_ceil(TAKEN);
     let found = Crew::new("answers").in_order(threads.get(), taken, answer)?;
     stop.check()?;
     let hits = found.iter().map(|found| found.docids.len()).sum();
     let mut all = ManyHits {
-        offsets: Vec::with_capacity(queries.len() + 1),
+        offsets: Vec::with_capacity(queries + 1),
         docids: Vec::with_capacity(hits),
         scores: Vec::with_capacity(hits),
         unknown: 0,

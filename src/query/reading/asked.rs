@@ -2,6 +2,7 @@
 
 #![warn(missing_docs)]
 
+use crate::query::candidates::GivenDocids;
 use crate::query::wanted::{Algorithm, Mode, Wanted};
 
 /// A query as read.
@@ -17,6 +18,8 @@ pub struct Query {
     pub mode: Option<Mode>,
     /// Its algorithm, if the query says it.
     pub algorithm: Option<Algorithm>,
+    /// The documents that are ranked, if not all.
+    pub candidates: Option<GivenDocids>,
 }
 
 impl Query {

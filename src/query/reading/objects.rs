@@ -131,6 +131,7 @@ fn query(members: &Members<'_>, number: u64) -> Result<ReadObject, String> {
         k: k.transpose()?,
         mode: mode.transpose()?,
         algorithm: algorithm.transpose()?,
+        candidates: None,
     };
     Ok((query, unknown))
 }
