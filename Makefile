@@ -27,6 +27,7 @@ check:
 		echo "cargo test --workspace"; \
 		cargo test --workspace; \
 	fi
+	RUSTFLAGS="--cfg fuzzing" CARGO_TARGET_DIR=target/fuzz-check cargo check --manifest-path tests/fuzz/Cargo.toml --locked
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked
 	scripts/public-items
 

@@ -119,7 +119,7 @@ pub use tune::{Goal, Grid, Topic, Tried, tune};
 #[doc(hidden)]
 pub mod inside;
 
-#[cfg(fuzzing)]
+#[cfg(any(test, fuzzing))]
 #[doc(hidden)]
 #[allow(unsafe_code)]
 #[path = "../tests/fuzz/src/mod.rs"]

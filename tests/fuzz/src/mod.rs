@@ -4,6 +4,8 @@
 mod cache_plan;
 mod ciff;
 mod codec;
+#[cfg(test)]
+mod corpus;
 mod cutter;
 mod decode;
 mod documents;
@@ -13,10 +15,9 @@ mod jsonl;
 mod lexicon;
 mod list;
 mod manifest;
-mod query_line;
 mod records;
-mod stop_words;
 mod support;
+mod texts;
 mod tokenizer;
 mod tsv;
 
@@ -32,19 +33,22 @@ pub use jsonl::jsonl;
 pub use lexicon::lexicon;
 pub use list::list;
 pub use manifest::manifest;
-pub use query_line::query_line;
 pub use records::records;
-pub use stop_words::stop_words;
+pub use texts::{job_file, judged, queries, query_line, stop_words};
 pub use tokenizer::tokenizer;
 pub use tsv::tsv;
 
 use std::path::PathBuf;
 use support::{damage, sample, take};
-use tempfile::TempDir;
 
 /// Makes a folder for the files of one process, below `TMPDIR`, which is best in memory. libFuzzer
-/// ends the process without unwinding, so that nobody but the caller of the process removes it.
+/// ends the process without unwinding, so that nobody but the caller of the process removes it; a
+/// test removes it as its thread ends.
 fn folder() -> PathBuf {
     let made = tempfile::Builder::new().prefix("millrace-fuzz-").tempdir();
-    made.map(TempDir::keep).expect("a folder can be made below TMPDIR")
+    let made = made.expect("a folder can be made below TMPDIR");
+    #[cfg(test)]
+    return corpus::keep(made);
+    #[cfg(not(test))]
+    made.keep()
 }

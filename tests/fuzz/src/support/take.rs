@@ -46,3 +46,22 @@ impl<'a> Take<'a> {
         self.0.is_empty()
     }
 }
+
+/// Gives bytes in parts, as a pipe may.
+pub(crate) struct Dribble<'a> {
+    bytes: &'a [u8],
+    part: usize,
+}
+
+impl<'a> Dribble<'a> {
+    pub(crate) fn new(bytes: &'a [u8], part: usize) -> Self {
+        Self { bytes, part }
+    }
+}
+
+impl std::io::Read for Dribble<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let part = self.part.min(into.len());
+        self.bytes.read(&mut into[..part])
+    }
+}

@@ -1,0 +1,13 @@
+//! Targets for files that people write.
+
+mod job_file;
+mod judged;
+mod queries;
+mod query_line;
+mod stop_words;
+
+pub use job_file::job_file;
+pub use judged::judged;
+pub use queries::queries;
+pub use query_line::query_line;
+pub use stop_words::stop_words;
