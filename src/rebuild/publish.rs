@@ -59,7 +59,7 @@ impl Publishing<'_> {
     ) -> Result<(Live, Option<RankedPages>), RebuildError> {
         let job = self.rebuild.job;
         let lock = IndexLock::acquire(&job.index)?.keeping(guards(job).keep);
-        let lock = if self.rebuild.from_nothing { lock.from_nothing() } else { lock };
+        let lock = if self.rebuild.from_nothing { lock.healing() } else { lock };
         let before = lock.live()?;
         if self.rebuild.from_nothing {
             _ = lock.remove_debris();

@@ -66,7 +66,7 @@ impl IndexLock {
 
     /// Lets what is published next replace a live generation that nobody can name any more.
     #[cfg(feature = "rebuild")]
-    pub(crate) fn from_nothing(mut self) -> Self {
+    pub(crate) fn healing(mut self) -> Self {
         self.heals = true;
         self
     }
