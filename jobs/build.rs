@@ -149,7 +149,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     args.parts.fill(&mut options.pipeline);
     let GuardArgs { allow_empty, allow_cut, max_skipped, min_documents, keep } =
         args.guards.clone();
-    options.guards = Guards { allow_empty, allow_cut, max_skipped, min_documents, keep };
+    options.guards =
+        Guards { allow_empty, allow_cut, max_skipped, min_documents, keep, ..Guards::default() };
     options.indexer = args.indexer;
     options.memory = args.memory;
     options.order = args.order.order()?;

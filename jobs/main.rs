@@ -7,6 +7,8 @@
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use millrace::SettingError;
+use millrace::inside::shown::panicked;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -116,12 +118,13 @@ pub(crate) fn cli() -> clap::Command {
 
 fn main() -> ExitCode {
     cli::signals::refuse_no_file_size();
+    cli::signals::name_cut_files();
     millrace::inside::dataflow::keep_panic_messages();
     let start = Instant::now();
     let matches = cli().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let result = millrace::inside::log::start().map_err(|why| Usage(why).into()).and_then(|()| {
-        match cli.job {
+        let job = || match cli.job {
             Job::Build(args) => build::run(&args),
             Job::Query(args) => query::run(&args),
             Job::Demo(args) => demo::run(&args),
@@ -144,7 +147,10 @@ fn main() -> ExitCode {
             Job::Bench(args) => bench::run(&args),
             Job::Completions(args) => cli::shell::completions(&args),
             Job::Man(args) => cli::shell::man(&args),
-        }
+        };
+        catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|cause| {
+            Err(anyhow::anyhow!("the job broke off: {}", panicked(&*cause)))
+        })
     });
     millrace::inside::fault::report();
     let Err(error) = result else { return ExitCode::SUCCESS };

@@ -3,10 +3,11 @@
 use crate::Usage;
 use crate::cli::args::Together;
 use crate::cli::signals;
-use anyhow::{Context, Error, bail};
-use jiff::{SignedDuration, Span, SpanRelativeTo, Timestamp};
+use anyhow::{Context, Error, anyhow, bail};
+use jiff::{SignedDuration, Span, SpanRelativeTo};
 use millrace::inside::build::Notes;
 use millrace::inside::rebuild::{Daemon, JobFile, RebuildError, Status};
+use millrace::inside::shown::now;
 use millrace::{Control, JobError, give_back_large_buffers};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -23,6 +24,10 @@ pub(crate) struct Args {
     /// Print as JSON what a rebuild would do now, then exit.
     #[arg(long, conflicts_with = "status")]
     dry_run: bool,
+    /// Rebuild everything from the sources now, whatever the index holds and however damaged it is,
+    /// then exit. With --dry-run: print what that would do.
+    #[arg(long, conflicts_with = "status")]
+    from_nothing: bool,
     /// Print the state of the index and its rebuilds, then exit: to a terminal as a form, else as
     /// JSON. The exit status is 1 if the last rebuild failed.
     #[arg(long)]
@@ -57,16 +62,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let command = crate::cli::args::command();
     let peers = args.together.peers()?;
-    let daemon = Daemon { job, command, notes, tell: Box::new(tell), peers };
+    let daemon = Daemon {
+        job,
+        command,
+        notes,
+        tell: Box::new(tell),
+        peers,
+        from_nothing: args.from_nothing,
+    };
     if args.status {
         return status(args, &daemon.status(None)?);
     }
     give_back_large_buffers(daemon.job.build.memory);
     let control = Arc::new(Control::default());
     if args.dry_run {
-        return print(&daemon.rebuild(&control).plan().map_err(explain)?);
+        return print(&daemon.rebuild(&control).plan().map_err(|error| explain(error, args))?);
     }
-    if !args.once {
+    let once = args.once || args.from_nothing;
+    if !once {
         if daemon.job.schedule.is_none() {
             let path = daemon.job.path.display();
             return Err(Usage(format!("{path}: no [schedule]: give --once")).into());
@@ -74,11 +87,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         daemon.job.check_paths().map_err(|error| Usage(error.to_string()))?;
     }
     signals::watch(&control, None)?;
-    if args.once {
-        return daemon.once(&control).map(drop).map_err(explain);
+    if once {
+        return daemon.once(&control).map(drop).map_err(|error| explain(error, args));
     }
     let Err(ended) = daemon.run(&control);
-    Err(explain(ended))
+    Err(explain(ended, args))
 }
 
 /// Reads `36h`, `2d` or `1d 12h`; a day has 24 hours.
@@ -96,7 +109,7 @@ fn status(args: &Args, status: &Status) -> anyhow::Result<()> {
         true => write!(std::io::stdout(), "{status}")?,
         false => print(status)?,
     }
-    status.trouble(args.max_age, Timestamp::now()).map_or(Ok(()), |trouble| bail!(trouble))
+    status.trouble(args.max_age, now()).map_or(Ok(()), |trouble| bail!(trouble))
 }
 
 fn print(value: &impl serde::Serialize) -> anyhow::Result<()> {
@@ -104,8 +117,13 @@ fn print(value: &impl serde::Serialize) -> anyhow::Result<()> {
     Ok(std::io::stdout().write_all(text.as_bytes())?)
 }
 
-/// A signal that ended a rebuild decides the exit status.
-fn explain(error: RebuildError) -> Error {
+/// A signal that ended a rebuild decides the exit status. Of damage it is said how to heal it.
+fn explain(error: RebuildError, args: &Args) -> Error {
+    if matches!(error, RebuildError::Damaged(_)) {
+        let job = args.job.display();
+        let error = Error::from(error);
+        return anyhow!("{error:#}. To heal it: millrace rebuild {job} --from-nothing");
+    }
     match error.job() {
         Some(&JobError::Signal(signal)) => JobError::Signal(signal).into(),
         _ => error.into(),

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, Builder, JoinHandle};
+use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
 use std::{fmt, io};
 
 type CrewJob = Box<dyn FnOnce() + Send>;
@@ -206,6 +206,29 @@ pub(crate) fn spawn<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
     Builder::new().name(name.into()).spawn(work)
+}
+
+/// What a thread makes beside this one, or what this one has made as the system gives no more.
+pub(crate) enum MadeBeside<'scope, T> {
+    Thread(ScopedJoinHandle<'scope, T>),
+    Made(T),
+}
+
+impl<'scope, T: Send + 'scope> MadeBeside<'scope, T> {
+    pub(crate) fn begin<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        make: impl Fn() -> T + Send + Copy + 'scope,
+    ) -> Self {
+        Builder::new().spawn_scoped(scope, make).map_or_else(|_| Self::Made(make()), Self::Thread)
+    }
+
+    /// Waits until it is made. Panics as the thread did.
+    pub(crate) fn made(self) -> T {
+        match self {
+            Self::Thread(thread) => thread.join().unwrap_or_else(|cause| resume_unwind(cause)),
+            Self::Made(made) => made,
+        }
+    }
 }
 
 /// Has this thread, and those that it starts, take what others leave of the cores: a tenth of one

@@ -278,7 +278,7 @@ pub mod score {
 }
 
 pub mod shown {
-    pub use crate::shown::{bytes, chain, count, number_of};
+    pub use crate::shown::{bytes, chain, count, now, number_of, panicked, visible};
 }
 
 pub mod text {

@@ -27,6 +27,11 @@
 //! `jobs/` does. Events of `tracing` tell of stages and files, never of single documents or
 //! queries.
 //!
+//! The files of an index are mapped into memory. If another program cuts one short while it is
+//! open, or its disk fails, the system sends the process SIGBUS, which ends it: a library cannot
+//! answer that for the program that it is in. The binary handles the signal, names the file, and
+//! ends with status 1; a program of yours may do the same.
+//!
 //! The modules are private. `inside` is hidden, is for the binary, the Python module and the
 //! experiments, and may change with any version. `docs/ARCHITECTURE.md` has their order.
 

@@ -1,7 +1,9 @@
 //! Shows numbers, and text from others, to people.
 
+use jiff::Timestamp;
 use std::any::Any;
 use std::borrow::Cow;
+use std::time::SystemTime;
 
 /// With separators between its thousands.
 pub fn count(n: u64) -> String {
@@ -50,7 +52,7 @@ pub fn bytes(bytes: u64) -> String {
 }
 
 /// Makes control characters visible: a name comes from the input, and must not steer a terminal.
-pub(crate) fn visible(text: &str) -> String {
+pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -65,7 +67,19 @@ pub(crate) fn visible(text: &str) -> String {
     shown
 }
 
-pub(crate) fn panicked(payload: &dyn Any) -> &str {
+/// What the clock says, or the last time that can be shown if it is beyond that.
+pub fn now() -> Timestamp {
+    shown_time(SystemTime::now())
+}
+
+fn shown_time(time: SystemTime) -> Timestamp {
+    Timestamp::try_from(time).unwrap_or(match time > SystemTime::UNIX_EPOCH {
+        true => Timestamp::MAX,
+        false => Timestamp::MIN,
+    })
+}
+
+pub fn panicked(payload: &dyn Any) -> &str {
     payload
         .downcast_ref::<&str>()
         .copied()
@@ -119,5 +133,16 @@ mod tests {
         assert_eq!(p, ["<0.0001", "<0.0001", "0.0001", "1.0000"]);
         assert_eq!(visible("a\u{1b}[31mé"), "a\\u{1b}[31mé");
         assert_eq!(visible("\u{202e}x"), "\\u{202e}x");
+    }
+
+    #[test]
+    fn every_clock_has_a_time() {
+        let at = |days: u64| {
+            shown_time(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(86_400 * days))
+        };
+        assert_eq!(at(1).to_string(), "1970-01-02T00:00:00Z");
+        for years in [8029, 8030, 9000, 200_000] {
+            assert_eq!(at(366 * years), Timestamp::MAX);
+        }
     }
 }

@@ -4,6 +4,7 @@ use crate::Usage;
 use millrace::inside::build::Peers;
 use millrace::inside::cluster::{Hosts, Secret};
 use std::num::NonZeroUsize;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -91,7 +92,12 @@ impl Together {
     }
 
     pub(crate) fn secret(&self) -> anyhow::Result<Secret> {
-        Ok(self.secret.as_deref().map_or(Ok(Secret::none()), Secret::read)?)
+        let Some(path) = self.secret.as_deref() else { return Ok(Secret::none()) };
+        if path.metadata().is_ok_and(|file| file.mode() & 0o004 != 0) {
+            let path = path.display();
+            say!("millrace: {path}: every user of this machine may read this secret: chmod o-r");
+        }
+        Ok(Secret::read(path)?)
     }
 
     pub(crate) fn wait(&self) -> Duration {

@@ -1,8 +1,9 @@
 //! The report for `--report`.
 
 use anyhow::Context;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use millrace::inside::dataflow::{Busy, OperatorShare, OperatorTime};
+use millrace::inside::shown::now;
 use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::Path;
@@ -45,7 +46,7 @@ pub(crate) fn write(
 ) -> anyhow::Result<()> {
     let Some(path) = path else { return Ok(()) };
     WRITTEN.store(true, Ordering::Relaxed);
-    let ended = Timestamp::now();
+    let ended = now();
     let began = ended.saturating_sub(SignedDuration::from_secs_f64(seconds))?;
     totals["schema"] = json!(SCHEMA);
     totals["began"] = json!(began.to_string());
@@ -70,5 +71,17 @@ pub(crate) fn write(
         }
         false => serde_json::to_string_pretty(&totals)? + "\n",
     };
-    std::fs::write(path, text).with_context(|| format!("writing the report {}", path.display()))
+    std::fs::write(path, text)
+        .inspect_err(|_| {
+            // A part of a report, or an empty file, would be taken for one.
+            if path.is_file() {
+                _ = std::fs::remove_file(path);
+            }
+        })
+        .with_context(|| {
+            let publishes = ["build", "merge", "import"].iter().any(|job| totals["job"] == *job);
+            let live = totals["generation"].as_u64().filter(|_| publishes);
+            let live = live.map(|number| format!("generation {number} is live, but failed: "));
+            format!("{}writing the report {}", live.unwrap_or_default(), path.display())
+        })
 }

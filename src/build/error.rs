@@ -45,7 +45,7 @@ pub enum BuildError {
     },
     #[error("no text in any of {documents} documents: {seen}")]
     NoText {
-        documents: u32,
+        documents: u64,
         /// What the input looks like.
         seen: String,
     },
@@ -57,13 +57,15 @@ pub enum BuildError {
         limit: Limit,
     },
     #[error(
-        "{documents} documents, fewer than {least} ({limit} of {}): nothing was published", show_before(*.before)
+        "{found} {what}, fewer than {least} ({limit} of {}): nothing was published", show_before(*.before)
     )]
-    TooFewDocuments {
-        documents: u64,
+    TooFew {
+        /// Documents or tokens.
+        what: &'static str,
+        found: u64,
         least: u64,
         limit: Limit,
-        /// Documents of the generation before, if there is one.
+        /// Those of the generation before, if there is one.
         before: Option<u64>,
     },
     /// A document has the name of another one, and the build is strict.

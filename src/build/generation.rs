@@ -2,6 +2,7 @@
 
 use super::devices::gpu_sizes;
 use super::error::BuildError;
+use super::guards::NewContent;
 use super::memory;
 use super::note::Note;
 use super::options::{BuildOptions, Input};
@@ -224,24 +225,19 @@ fn finish(
     for (reason, n) in &build.plan.passed.counts {
         *documents.skipped.entry((*reason).to_string()).or_default() += n;
     }
-    let read: u64 = done.inputs.iter().map(|read| read.bytes).sum();
-    if whole && documents.documents == 0 && !options.guards.allow_empty {
-        let place = match build.plan.inputs.len() {
-            1 => build.plan.path(0),
-            n => format!("{} and {} more inputs", build.plan.path(0), n - 1),
-        };
-        let skipped = documents.skipped;
-        let first_skipped = documents.first_skipped;
-        return Err(BuildError::NoDocuments { bytes: read, place, skipped, first_skipped });
-    }
-    if whole && documents.documents > 0 && documents.tokens == 0 {
-        let documents = documents.documents;
-        let seen = build.plan.what_is_there();
-        return Err(BuildError::NoText { documents, seen });
+    if whole {
+        options.guards.check_content(&NewContent {
+            plan: &build.plan,
+            read_bytes: done.inputs.iter().map(|read| read.bytes).sum(),
+            documents: documents.documents.into(),
+            tokens: Some(documents.tokens),
+            skipped: &documents.skipped,
+            first_skipped: &documents.first_skipped,
+        })?;
     }
     let duplicates = documents.duplicates.wait(&build.directory).map_err(BuildError::Names)?;
     if whole {
-        accept_duplicates(options, &duplicates)?;
+        accept_duplicates(options.strict, &duplicates)?;
     }
     let (mut runs, mut files) = join(&build.directory, done.runs, documents.runs)?;
     // What the build has not given back to the system counts too.
@@ -351,12 +347,9 @@ fn settings(options: &BuildOptions) -> manifest::Settings {
     }
 }
 
-pub(super) fn accept_duplicates(
-    options: &BuildOptions,
-    duplicates: &Duplicates,
-) -> Result<(), BuildError> {
+pub(crate) fn accept_duplicates(strict: bool, duplicates: &Duplicates) -> Result<(), BuildError> {
     match duplicates.first {
-        Some((docid, earlier)) if options.strict => {
+        Some((docid, earlier)) if strict => {
             Err(BuildError::DuplicateNames { count: duplicates.count, docid, earlier })
         }
         _ => Ok(()),

@@ -7,9 +7,11 @@ pub(crate) mod limit;
 
 use super::error::BuildError;
 use crate::index::error::IndexError;
+use crate::index::generations::manifest::Statistics;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::summary::Summary;
 use crate::input::document::is_broken_record;
+use crate::input::splits::InputPlan;
 use limit::Limit;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,6 +29,8 @@ pub struct Guards {
     /// The fewest documents, of those of the generation before. A share of them is no limit for the
     /// first generation.
     pub min_documents: Option<Limit>,
+    /// The fewest indexed tokens, of those of the generation before.
+    pub min_tokens: Option<Limit>,
     /// Older generations that stay.
     pub keep: usize,
 }
@@ -34,42 +38,100 @@ pub struct Guards {
 impl Default for Guards {
     /// Refuses empty input and broken streams, and keeps one older generation.
     fn default() -> Self {
-        let allow_empty = false;
-        let allow_cut = false;
-        Self { allow_empty, allow_cut, max_skipped: None, min_documents: None, keep: 1 }
+        Self {
+            allow_empty: false,
+            allow_cut: false,
+            max_skipped: None,
+            min_documents: None,
+            min_tokens: None,
+            keep: 1,
+        }
     }
 }
 
+/// A new generation as guards see it.
+pub(crate) struct NewContent<'a> {
+    /// The input of all of it.
+    pub plan: &'a InputPlan,
+    pub read_bytes: u64,
+    pub documents: u64,
+    /// None: they are not counted yet.
+    pub tokens: Option<u64>,
+    /// Records that were read and are no documents, by reason.
+    pub skipped: &'a BTreeMap<String, u64>,
+    /// The first of them: place and reason.
+    pub first_skipped: &'a [String],
+}
+
 impl Guards {
-    /// Checks a generation of `documents` that is to replace one with as many as `before` says.
+    /// Checks that there are documents, and text in them.
+    pub(super) fn check_content(&self, new: &NewContent<'_>) -> Result<(), BuildError> {
+        let &NewContent { plan, documents, .. } = new;
+        if documents == 0 && !self.allow_empty {
+            return Err(BuildError::NoDocuments {
+                bytes: new.read_bytes,
+                place: match plan.inputs.len() {
+                    0 => "the input".to_string(),
+                    1 => plan.path(0),
+                    n => format!("{} and {} more inputs", plan.path(0), n - 1),
+                },
+                skipped: new.skipped.clone(),
+                first_skipped: new.first_skipped.to_vec(),
+            });
+        }
+        if documents > 0 && new.tokens == Some(0) {
+            return Err(BuildError::NoText { documents, seen: plan.what_is_there() });
+        }
+        Ok(())
+    }
+
+    /// Checks all that is refused of a generation that is to replace one with such statistics as
+    /// `before` says.
     pub(crate) fn check(
         &self,
-        documents: u64,
-        skipped: &BTreeMap<String, u64>,
-        before: impl FnOnce() -> Result<Option<u64>, IndexError>,
+        new: &NewContent<'_>,
+        before: impl FnOnce() -> Result<Option<Statistics>, IndexError>,
     ) -> Result<(), BuildError> {
-        let broken = skipped.iter().filter(|(reason, _)| is_broken_record(reason));
+        self.check_content(new)?;
+        let documents = new.documents;
+        let broken = new.skipped.iter().filter(|(reason, _)| is_broken_record(reason));
         let broken: u64 = broken.map(|(_, n)| n).sum();
         if let Some(limit) = self.max_skipped
             && broken > limit.most(broken + documents)
         {
             return Err(BuildError::TooManySkipped { broken, records: broken + documents, limit });
         }
-        let Some(limit) = self.min_documents else { return Ok(()) };
+        if self.min_documents.is_none() && self.min_tokens.is_none() {
+            return Ok(());
+        }
         let before = before()?;
-        let least = limit.least(before.unwrap_or(0));
-        if documents < least {
-            return Err(BuildError::TooFewDocuments { documents, least, limit, before });
+        let of_before = |count: fn(&Statistics) -> u64| before.as_ref().map(count);
+        let numbers = [
+            ("documents", Some(documents), self.min_documents, of_before(|all| all.documents)),
+            ("tokens", new.tokens, self.min_tokens, of_before(|all| all.tokens)),
+        ];
+        for (what, found, limit, before) in numbers {
+            let (Some(found), Some(limit)) = (found, limit) else { continue };
+            let least = limit.least(before.unwrap_or(0));
+            if found < least {
+                return Err(BuildError::TooFew { what, found, least, limit, before });
+            }
         }
         Ok(())
     }
 }
 
-/// Documents of the generation in a folder, whole or in shards.
-pub(super) fn documents_of(generation: &Path) -> Result<u64, IndexError> {
+/// Documents and tokens of the generation in a folder, whole or in shards.
+pub(super) fn statistics_of(generation: &Path) -> Result<Statistics, IndexError> {
     let summary = Summary::read(generation)?;
     if summary.shards == 0 {
-        return Ok(summary.statistics.documents);
+        return Ok(summary.statistics);
     }
-    Ok(ShardedManifest::read(generation)?.map_or(0, |manifest| manifest.documents()))
+    let whole = ShardedManifest::read(generation)?;
+    let count = |count: fn(&ShardedManifest) -> u64| whole.as_ref().map_or(0, count);
+    Ok(Statistics {
+        documents: count(ShardedManifest::documents),
+        tokens: count(ShardedManifest::tokens),
+        ..Statistics::default()
+    })
 }

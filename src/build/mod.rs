@@ -50,11 +50,15 @@ pub(crate) mod run;
 mod shard;
 
 pub(crate) use error::BuildError;
+#[cfg(feature = "rebuild")]
+pub(crate) use generation::accept_duplicates;
 pub(crate) use guards::Guards;
 pub(crate) use note::Note;
 pub(crate) use options::{BuildOptions, Input, Notes, Peers};
 #[cfg(feature = "rebuild")]
 pub(crate) use part::{build_part, links, scan};
+#[cfg(feature = "rebuild")]
+pub(crate) use prepare::accept_passed;
 pub(crate) use report::BuildReport;
 pub(crate) use run::PreparedBuild;
 

@@ -110,7 +110,7 @@ impl Ready {
 }
 
 /// What folders hold and cannot be read is an error of a strict build, and else a remark.
-fn accept_passed(options: &BuildOptions, plan: &InputPlan) -> Result<(), BuildError> {
+pub(crate) fn accept_passed(options: &BuildOptions, plan: &InputPlan) -> Result<(), BuildError> {
     let count = plan.passed.unreadable();
     let first = &plan.passed.first;
     if options.strict

@@ -3,7 +3,7 @@
 use super::devices::on_cpu;
 use super::error::BuildError;
 use super::generation::{Built, Which, build_generation};
-use super::guards::documents_of;
+use super::guards::{NewContent, statistics_of};
 use super::options::{BuildOptions, OnProgress};
 use super::prepare::Ready;
 use super::report::BuildReport;
@@ -113,8 +113,15 @@ fn build_and_publish(
     let (number, directory) = lock.next_generation()?;
     let built = build_generation(options, input, number, directory, Which::default())?;
     let statistics = &built.manifest.statistics;
-    let before = || before.map(documents_of).transpose();
-    options.guards.check(statistics.documents, &statistics.skipped, before)?;
+    let new = NewContent {
+        plan: &built.build.plan,
+        read_bytes: built.read_bytes,
+        documents: statistics.documents,
+        tokens: Some(statistics.tokens),
+        skipped: &statistics.skipped,
+        first_skipped: &built.first_skipped,
+    };
+    options.guards.check(&new, || before.map(statistics_of).transpose())?;
     if let Some(accept) = options.accept.take() {
         accept(&built.manifest).map_err(BuildError::Refused)?;
     }

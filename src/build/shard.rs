@@ -18,7 +18,7 @@
 
 use super::error::BuildError;
 use super::generation::{Built, Which, accept_duplicates, build_generation};
-use super::guards::documents_of;
+use super::guards::{NewContent, statistics_of};
 use super::names;
 use super::options::{BuildOptions, Peers};
 use super::prepare::Ready;
@@ -203,10 +203,20 @@ fn lead_locked(
     let others = cluster.hear_others::<Synced>()?;
     let all: Vec<Synced> =
         std::iter::once(first).chain(others.into_iter().map(|(_, synced)| synced)).collect();
-    require_documents(options, &all)?;
-    let (documents, skipped) = summed(&all);
-    let before = || before.map(documents_of).transpose();
-    options.guards.check(documents, &skipped, before)?;
+    let statistics = || all.iter().map(|shard| &shard.entry.statistics);
+    let mut skipped = BTreeMap::new();
+    for (reason, n) in statistics().flat_map(|shard| &shard.skipped) {
+        *skipped.entry(reason.clone()).or_default() += n;
+    }
+    let new = NewContent {
+        plan: &built.build.plan,
+        read_bytes: all.iter().map(|shard| shard.read_bytes).sum(),
+        documents: statistics().map(|shard| shard.documents).sum(),
+        tokens: Some(statistics().map(|shard| shard.tokens).sum()),
+        skipped: &skipped,
+        first_skipped: &[],
+    };
+    options.guards.check(&new, || before.map(statistics_of).transpose())?;
     let mut whole = ShardedManifest {
         format: VERSION,
         generation,
@@ -228,7 +238,7 @@ fn lead_locked(
     };
     let names = Names::new(directory, memory / NAMES_SHARE);
     let duplicates = names::count(&whole.shards, names, options.workers, ask)?;
-    accept_duplicates(options, &duplicates)?;
+    accept_duplicates(options.strict, &duplicates)?;
     whole.duplicate_names = duplicates.count;
     if let Some(failure) = options.control.take_failure() {
         return Err(failure.into());
@@ -271,25 +281,4 @@ fn synced(shard: &ShardLock, built: &Built) -> Result<Synced, BuildError> {
     let directory = &built.build.directory;
     shard.sync(directory)?;
     Ok(Synced { entry: Summary::read(directory)?.shard(), read_bytes: built.read_bytes })
-}
-
-fn summed(all: &[Synced]) -> (u64, BTreeMap<String, u64>) {
-    let documents = all.iter().map(|shard| shard.entry.statistics.documents).sum();
-    let mut skipped = BTreeMap::new();
-    for (reason, n) in all.iter().flat_map(|shard| &shard.entry.statistics.skipped) {
-        *skipped.entry(reason.clone()).or_default() += n;
-    }
-    (documents, skipped)
-}
-
-/// An input without a document is a failure, as in one process.
-fn require_documents(options: &BuildOptions, all: &[Synced]) -> Result<(), BuildError> {
-    let (documents, skipped) = summed(all);
-    let bytes: u64 = all.iter().map(|shard| shard.read_bytes).sum();
-    if documents > 0 || options.guards.allow_empty {
-        return Ok(());
-    }
-    let place = "input".to_string();
-    let first_skipped = Vec::new();
-    Err(BuildError::NoDocuments { bytes, place, skipped, first_skipped })
 }

@@ -7,7 +7,7 @@ use super::hosts::Hosts;
 use super::line::SealedLine;
 use super::links::{SILENCE, send_failure};
 use super::seal::{GREETING_TAG_BYTES, Purpose, Secret};
-use crate::crew::lock;
+use crate::crew::{lock, spawn};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
@@ -113,13 +113,15 @@ fn make_lines(
             .map_err(|source| ClusterError::Listen { address: address.to_string(), source })?;
         let shared = shared.clone();
         let sender = sender.clone();
-        thread::spawn(move || shared.answer_calls(&listener, &sender));
+        spawn("answer", move || shared.answer_calls(&listener, &sender))
+            .map_err(ClusterError::Start)?;
     }
     let troubles = shared.troubles.clone();
     for &(kind, other) in wanted.iter().filter(|&&(_, other)| other < me) {
         let shared = shared.clone();
         let sender = sender.clone();
-        thread::spawn(move || shared.call_until_answered(kind, other, &sender));
+        spawn("call", move || shared.call_until_answered(kind, other, &sender))
+            .map_err(ClusterError::Start)?;
     }
     while !wanted.is_empty() {
         if stopped() {
@@ -209,7 +211,8 @@ impl Calling {
                 Ok((stream, from)) => {
                     let shared = self.clone();
                     let events = events.clone();
-                    thread::spawn(move || {
+                    // Who is not answered calls again.
+                    _ = spawn("answer", move || {
                         if let Ok(event) = shared.answer(stream, &from.to_string()) {
                             // The job may have ended.
                             _ = events.send(event);

@@ -17,6 +17,13 @@ pub enum IndexError {
         #[source]
         source: io::Error,
     },
+    /// What was to be published is live, and only what follows was not done.
+    #[error("generation {generation} is live, but a step after that failed")]
+    Live {
+        generation: u32,
+        #[source]
+        source: Box<Self>,
+    },
     /// The bytes of a file break the format.
     #[error("{}: byte {offset}: expected {expected}, found {found}", .path.display())]
     Damaged {
@@ -175,6 +182,11 @@ impl IndexError {
             expected: expected.to_string(),
             found: found.to_string(),
         }
+    }
+
+    /// For `map_err` of what follows the change of `CURRENT`.
+    pub(crate) fn live(generation: u32) -> impl FnOnce(Self) -> Self {
+        move |source| Self::Live { generation, source: Box::new(source) }
     }
 
     pub(crate) fn refused(path: &Path, reason: impl ToString) -> Self {

@@ -214,6 +214,14 @@ impl FileHeader {
             return Err(IndexError::damaged(path, 0, "MILLRACE", found));
         }
         let version = u32_at(12);
+        let crc = crc32fast::hash(&bytes[..60]);
+        let found = u32_at(60);
+        let mut ours = *bytes;
+        ours[12..16].copy_from_slice(&VERSION.to_le_bytes());
+        // The version is damaged where all else is as this program writes it.
+        if version != VERSION && crc != found && crc32fast::hash(&ours[..60]) == found {
+            return Err(IndexError::damaged(path, 12, format!("version {VERSION}"), version));
+        }
         if version > VERSION {
             let path = path.to_path_buf();
             let found = u64::from(version);
@@ -224,8 +232,6 @@ impl FileHeader {
             let found = bytes[8..12].escape_ascii();
             return Err(IndexError::damaged(path, 8, expected.escape_ascii(), found));
         }
-        let crc = crc32fast::hash(&bytes[..60]);
-        let found = u32_at(60);
         if crc != found {
             let expected = format!("checksum {crc:08x} of the header");
             return Err(IndexError::damaged(path, 60, expected, format_args!("{found:08x}")));
@@ -311,6 +317,13 @@ mod tests {
         let mut bytes = header().encode();
         assert_eq!(parse(FileKind::Names, &bytes), "runs/0: byte 8: expected NAME, found LEXI");
         bytes[12] = 9;
+        let wrong = "runs/0: byte 12: expected version 3, found 9";
+        assert_eq!(parse(FileKind::Lexicon, &bytes), wrong);
+        // Another program has sealed it, in its own way or in ours.
+        bytes[61] ^= 1;
+        assert!(parse(FileKind::Lexicon, &bytes).contains("format version 9 is newer than 3"));
+        let crc = crc32fast::hash(&bytes[..60]);
+        bytes[60..].copy_from_slice(&crc.to_le_bytes());
         assert!(parse(FileKind::Lexicon, &bytes).contains("format version 9 is newer than 3"));
         let foreign = [b'%'; 64];
         assert!(parse(FileKind::Names, &foreign).contains("byte 0: expected MILLRACE"));

@@ -30,10 +30,10 @@ mod tests;
 
 pub(crate) use ordered::order_in_place;
 pub(super) use ordered::renumber_in_place;
-pub(crate) use published::RanksFound;
-pub(super) use published::verify;
 pub use published::{Merged, Recode, merge_index};
+pub(crate) use published::{RanksFound, verify};
 
+use crate::crew::MadeBeside;
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, Durability, FileEntry, Stop};
@@ -43,7 +43,6 @@ use crate::index::lexicon::LexiconStream;
 use crate::index::list::Form;
 use lengths::Lengths;
 use parts::Joint;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use terms::TermMerge;
@@ -228,12 +227,10 @@ fn merge(
     let (mut run, mut files) = std::thread::scope(|scope| {
         let removed = match merging.threads {
             0 | 1 => storage::remove_files(&gone, 1).map(|()| None)?,
-            _ => Some(scope.spawn(|| storage::remove_files(&gone, 1))),
+            _ => Some(MadeBeside::begin(scope, || storage::remove_files(&gone, 1))),
         };
         let merged = merge_lists(inputs, to, number, merging);
-        let removed =
-            removed.map(|thread| thread.join().unwrap_or_else(|cause| resume_unwind(cause)));
-        removed.unwrap_or(Ok(())).and(merged)
+        removed.map_or(Ok(()), MadeBeside::made).and(merged)
     })?;
     documents.complete(to, &mut run, &mut files)?;
     Ok((run, files))

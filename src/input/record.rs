@@ -2,6 +2,7 @@
 
 use super::document::{Document, DocumentSink, PieceView, Skip};
 use super::turns::Turn;
+use crate::index::files::plain;
 use crate::input::formats::csv::first_record;
 use crate::input::formats::fields::Fields;
 use crate::input::formats::json_values;
@@ -11,7 +12,6 @@ use crate::input::streams::encoded::TextEncoding;
 use crate::input::streams::unpacked::Unpacked;
 use crate::input::{Compression, Format, MARK_BYTES};
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub(crate) fn fetch(
     offset: u64,
     bytes: u32,
 ) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
+    let mut file = plain::open_plain(path)?;
     let mut head = Vec::new();
     (&mut file).take(MARK_BYTES as u64).read_to_end(&mut head)?;
     let is_plain = Compression::by_content(&head) == Compression::None && encoding.is_none();
@@ -51,6 +51,7 @@ pub(crate) fn fetch(
 }
 
 fn open(path: &Path, encoding: Option<TextEncoding>) -> io::Result<Unpacked> {
+    plain::open_plain(path)?;
     match encoding {
         Some(_) => Unpacked::text(path, encoding),
         None => Unpacked::open(path),

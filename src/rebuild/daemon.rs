@@ -11,6 +11,7 @@ use crate::rebuild::job_file::keys::StatusKeys;
 use crate::rebuild::schedule::{Due, NextRebuild};
 use crate::rebuild::status::Status;
 use crate::report_page::page;
+use crate::shown::now;
 use jiff::Timestamp;
 use serde_json::json;
 use std::convert::Infallible;
@@ -37,6 +38,8 @@ pub struct Daemon {
     /// The other processes that rebuild shards of the index, if it has some. Process 0 tells, keeps
     /// the history and runs commands.
     pub peers: Option<Peers>,
+    /// Rebuilds do not look at what the index holds.
+    pub from_nothing: bool,
 }
 
 impl Daemon {
@@ -48,6 +51,7 @@ impl Daemon {
             command: self.command.clone(),
             notes: self.notes.clone(),
             peers: self.peers.clone(),
+            from_nothing: self.from_nothing,
         }
     }
 
@@ -68,10 +72,10 @@ impl Daemon {
     pub fn run(&self, stop: &Arc<Control>) -> Result<Infallible, RebuildError> {
         let none = || RebuildError::NoMoreTimes { path: self.job.path.clone() };
         let schedule = self.job.schedule.clone().ok_or_else(none)?;
-        let mut due = Due::new(schedule.clone(), Timestamp::now());
+        let mut due = Due::new(schedule.clone(), now());
         let mut told = None;
         loop {
-            match due.look(Timestamp::now()) {
+            match due.look(now()) {
                 NextRebuild::Never => return Err(none()),
                 NextRebuild::Wait(next) => {
                     if told != Some(next) {
@@ -82,7 +86,7 @@ impl Daemon {
                     }
                     sleep(LOOK, stop)?;
                 }
-                NextRebuild::Now(_) => self.turn(stop, schedule.after(Timestamp::now()))?,
+                NextRebuild::Now(_) => self.turn(stop, schedule.after(now()))?,
             }
         }
     }
@@ -165,7 +169,7 @@ impl Daemon {
 
     /// How the index stands; the next rebuild is due at `next`, by default what the schedule says.
     pub fn status(&self, next: Option<Timestamp>) -> Result<Status, RebuildError> {
-        let due = || self.job.schedule.as_ref()?.after(Timestamp::now());
+        let due = || self.job.schedule.as_ref()?.after(now());
         let next = next.or_else(due).map(|next| next.to_string());
         let history = history::read(&self.job.index)?;
         Status::new(&self.job.index, &history, next)
@@ -217,7 +221,8 @@ mod tests {
             let sign = if is_trouble { "!" } else { "" };
             lines.lock().unwrap().push(format!("{sign}{line}"));
         });
-        (Daemon { job, command: "test".into(), notes: None, tell, peers: None }, told)
+        let command = "test".to_string();
+        (Daemon { job, command, notes: None, tell, peers: None, from_nothing: false }, told)
     }
 
     #[test]

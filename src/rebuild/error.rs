@@ -5,7 +5,7 @@ use crate::dataflow::control::JobError;
 use crate::index::error::IndexError;
 use crate::input::error::InputError;
 use crate::settings::SettingError;
-use crate::shown::chain;
+use crate::shown::{chain, visible};
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -49,6 +49,14 @@ pub enum RebuildError {
     OneProcess,
     #[error(transparent)]
     Index(#[from] IndexError),
+    #[error("generation {generation} is live, but a step after that failed")]
+    Live {
+        generation: u32,
+        #[source]
+        source: Box<Self>,
+    },
+    #[error("the index is damaged; a rebuild from nothing makes it anew from its sources")]
+    Damaged(#[source] IndexError),
     #[error(transparent)]
     Build(#[from] BuildError),
     #[error(transparent)]
@@ -62,14 +70,32 @@ impl RebuildError {
         |source| Self::Io { path: path.to_path_buf(), source }
     }
 
+    /// Tells damage of the index in this folder from other errors.
+    pub(super) fn of_index(self, index: &Path) -> Self {
+        let is_damage = |error: &IndexError| match error {
+            IndexError::Damaged { path, .. } | IndexError::List { path, .. } => {
+                path.starts_with(index)
+            }
+            IndexError::Storage { path, .. } => error.is_not_found() && path.starts_with(index),
+            _ => false,
+        };
+        match self {
+            Self::Index(error) | Self::Build(BuildError::Index(error)) if is_damage(&error) => {
+                Self::Damaged(error)
+            }
+            other => other,
+        }
+    }
+
     pub(crate) fn chain(&self) -> String {
-        chain(self).replace('\n', " ")
+        visible(&chain(self).replace('\n', " "))
     }
 
     pub fn job(&self) -> Option<&JobError> {
         match self {
             Self::Job(error) => Some(error),
             Self::Build(error) => error.job(),
+            Self::Live { source, .. } => source.job(),
             _ => None,
         }
     }

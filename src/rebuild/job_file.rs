@@ -16,7 +16,7 @@ use crate::score::pagerank::RankSettings;
 use jiff::civil::Date;
 use keys::{
     BuildKeys, GuardKeys, InputKeys, KeepKeys, LinkKeys, LinkSource, LogKeys, MergeKeys,
-    NotifyKeys, RankKeys, RetryKeys, StatusKeys,
+    NotifyKeys, RankKeys, RetryKeys, StatusKeys, VerifyKeys,
 };
 use serde::Deserialize;
 use std::collections::BTreeSet;
@@ -43,6 +43,8 @@ pub struct JobFile {
     pub trust: Trust,
     #[serde(default)]
     pub guard: GuardKeys,
+    #[serde(default)]
+    pub verify: VerifyKeys,
     #[serde(default)]
     pub keep: KeepKeys,
     #[serde(default)]

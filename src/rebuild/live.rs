@@ -1,16 +1,23 @@
-//! The live generation of an index, and the places of the documents that were read.
+//! The live generation of an index, and whether it is sound; the places of the documents that were
+//! read.
 
 use super::RebuildError;
 use crate::index::deletions::Deletions;
 use crate::index::documents::{Location, RunDocuments};
+use crate::index::error::IndexError;
 use crate::index::format::FileKind;
-use crate::index::generations::folder::current;
+use crate::index::generations::folder::present;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::{Manifest, RunEntry};
-use std::fs::File;
+use crate::index::merge::{self, Merging};
+use crate::rebuild::files::replace_json;
+use crate::rebuild::history::FOLDER;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 pub(super) struct Live {
     pub(super) path: PathBuf,
@@ -49,12 +56,53 @@ pub(super) fn for_each_name(
 }
 
 pub(super) fn live(index: &Path) -> Result<Option<Live>, RebuildError> {
-    let Some(path) = current(index)? else { return Ok(None) };
+    let Some(path) = present(index)? else { return Ok(None) };
     if ShardedManifest::live(index)?.is_some() {
         return Err(RebuildError::Shards);
     }
     let manifest = Manifest::read(&path)?;
     Ok(Some(Live { path, manifest }))
+}
+
+/// Tells when a file was found good. It is read again when that is long ago, or when its size or
+/// the time of its last change is another one; links keep both.
+const VERIFIED: &str = "verified.json";
+
+/// Compares the files that were not found good in the last `every` with their checksums, so that a
+/// rebuild carries no damage from generation to generation.
+///
+/// # Errors
+/// The first file that is damaged.
+pub(super) fn verify(
+    index: &Path,
+    live: &Live,
+    every: Duration,
+    merging: &Merging,
+) -> Result<(), RebuildError> {
+    let path = index.join(FOLDER).join(VERIFIED);
+    let json = fs::read(&path).unwrap_or_default();
+    // By file, in seconds since 1970. What cannot be read is not known.
+    let before: BTreeMap<String, u64> = serde_json::from_slice(&json).unwrap_or_default();
+    let now = Manifest::now();
+    let is_late = |at: u64| now.checked_sub(at).is_none_or(|since| since >= every.as_secs());
+    let mut known = BTreeMap::new();
+    let mut due = Vec::new();
+    for file in &live.manifest.files {
+        let of_file = live.path.join(&file.name);
+        let data = fs::metadata(&of_file).map_err(IndexError::storage("read", &of_file))?;
+        let changed = format!("{}.{:09}", data.mtime(), data.mtime_nsec());
+        let key = format!("{} {} {changed} {:08x}", data.ino(), data.len(), file.crc32);
+        let at = before.get(&key).copied().filter(|at| !is_late(*at)).unwrap_or_else(|| {
+            due.push(file);
+            now
+        });
+        known.insert(key, at);
+    }
+    if due.is_empty() {
+        return Ok(());
+    }
+    merge::verify(&live.path, due, merging)?;
+    replace_json(&path, &known)
 }
 
 pub(super) struct LivePlaces {

@@ -1,7 +1,8 @@
 //! Looks at the sources and compares them with the live generation.
 
-use super::live::{Live, LivePlaces, deletions, live};
+use super::live::{Live, LivePlaces, deletions, live, verify};
 use super::{FILES, Rebuild, RebuildError, guards};
+use crate::build::guards::NewContent;
 use crate::build::{self, BuildError, Input};
 use crate::dataflow::build::context::InputRead;
 use crate::dataflow::rebuild::changed::Changes;
@@ -12,7 +13,7 @@ use crate::index::documents::{Documents, Location};
 use crate::index::files::storage;
 use crate::index::format::RUNS;
 use crate::index::generations::manifest::LISTS_VERSION;
-use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings};
+use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings, Statistics};
 use crate::input::folder::FolderWalk;
 use crate::input::list::InputReading;
 use crate::input::splits::{InputPlan, InputSource};
@@ -94,8 +95,12 @@ impl Rebuild<'_> {
         record: &mut HistoryRecord,
     ) -> Result<Looked, RebuildError> {
         let index = &self.job.index;
-        let live = record.time("open", || live(index))?;
+        let live = record.time("open", || match live(index) {
+            Err(error) if self.from_nothing && !matches!(error, RebuildError::Shards) => Ok(None),
+            live => live,
+        })?;
         let plan = record.time("list", || self.sources())?;
+        build::accept_passed(&self.options()?, &plan)?;
         let mut before = Known::read(&index.join(FOLDER).join(FILES));
         if live.as_ref().is_none_or(|live| live.manifest.generation != before.generation) {
             before = Known::default();
@@ -118,11 +123,18 @@ impl Rebuild<'_> {
         let other =
             live.as_ref().map(|live| self.other_settings(&live.manifest.settings)).transpose()?;
         let how = match (&live, other.flatten()) {
+            _ if self.from_nothing => RebuildKind::Whole("this is a rebuild from nothing"),
             (None, _) => RebuildKind::Whole("there is no index"),
             (_, Some(reason)) => RebuildKind::Whole(reason),
             _ if touched.contains(&true) || !gone.is_empty() => RebuildKind::Part,
             _ => RebuildKind::Nothing,
         };
+        let carries_over = purpose == For::Build && !matches!(how, RebuildKind::Whole(_));
+        if let Some(live) = live.as_ref().filter(|_| carries_over) {
+            let every = self.job.verify.every;
+            let merging = self.merging(live.manifest.settings.form().unwrap_or_default());
+            record.time("verify", || verify(index, live, every, &merging))?;
+        }
         let documents = DocumentCounts {
             live: live.as_ref().map_or(0, |live| live.manifest.statistics.documents),
             ..DocumentCounts::default()
@@ -346,26 +358,30 @@ impl Looked {
         record.read_bytes = planned.read_bytes;
     }
 
-    pub(super) fn check(&self, job: &JobFile) -> Result<(), RebuildError> {
-        let before = self.live.as_ref().map(|live| live.manifest.statistics.documents);
-        let (now, skipped) = match (self.planned.how, &self.part) {
+    /// Judges the new generation by all that a build refuses; `counted` are its statistics, once
+    /// they are known.
+    pub(super) fn check(
+        &self,
+        job: &JobFile,
+        counted: Option<&Statistics>,
+    ) -> Result<(), RebuildError> {
+        let (documents, skipped) = match (self.planned.how, &self.part) {
             (RebuildKind::Part, _) => (self.planned.documents.live, &self.planned.skipped),
             (RebuildKind::Whole(_), Some((whole, _))) => {
                 (whole.statistics.documents, &whole.statistics.skipped)
             }
             _ => return Ok(()),
         };
-        let guards = guards(job);
-        if now == 0 && !guards.allow_empty {
-            return Err(BuildError::NoDocuments {
-                bytes: self.planned.read_bytes,
-                place: "the sources".into(),
-                skipped: skipped.clone(),
-                first_skipped: Vec::new(),
-            }
-            .into());
-        }
-        Ok(guards.check(now, skipped, || Ok(before))?)
+        let new = NewContent {
+            plan: &self.plan,
+            read_bytes: self.planned.read_bytes,
+            documents,
+            tokens: counted.map(|counted| counted.tokens),
+            skipped,
+            first_skipped: &[],
+        };
+        let before = self.live.as_ref().map(|live| live.manifest.statistics.clone());
+        Ok(guards(job).check(&new, || Ok(before))?)
     }
 
     fn touched_plan(&self) -> InputPlan {

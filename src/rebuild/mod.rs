@@ -42,15 +42,20 @@ use crate::index::error::IndexError;
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::index::list::Form;
+use crate::index::merge::Merging;
 use crate::input::streams::unpacked::whole_text;
+use crate::rebuild::files::Known;
 use crate::rebuild::history::{FOLDER, HistoryRecord, RebuildOutcome};
 use crate::rebuild::job_file::JobFile;
 use crate::rebuild::job_file::keys::{BuildKeys, GuardKeys};
+use crate::shown::now;
 use crate::text::analysis::Analysis;
 use links::FoundLinks;
 use live::Live;
 use look::For;
 use publish::{Publishing, is_ordered};
+use rank::RankedPages;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -73,6 +78,8 @@ pub struct Rebuild<'a> {
     /// The other processes that rebuild shards of the index, if it has some; process 0 tells, has
     /// the history and runs commands.
     pub peers: Option<Peers>,
+    /// Whatever the live generation holds, and whether or not it can be read.
+    pub from_nothing: bool,
 }
 
 impl Rebuild<'_> {
@@ -84,7 +91,7 @@ impl Rebuild<'_> {
         self.job.log_files()?;
         let work = tempfile::tempdir().map_err(RebuildError::io(&std::env::temp_dir()))?;
         let looked = self.look(work.path(), For::Plan, &mut HistoryRecord::default())?;
-        looked.check(self.job)?;
+        looked.check(self.job, None)?;
         Ok(looked.planned)
     }
 
@@ -95,7 +102,7 @@ impl Rebuild<'_> {
     /// rebuild is under way or the history cannot be written.
     pub(crate) fn run(&self, attempt: u32) -> Result<HistoryRecord, RebuildError> {
         let began = Instant::now();
-        let started = jiff::Timestamp::now().to_string();
+        let started = now().to_string();
         let folder = self.job.index.join(FOLDER);
         if let Some(peers) = &self.peers {
             let JobFile { logs, build, .. } = self.job;
@@ -124,7 +131,8 @@ impl Rebuild<'_> {
                 Some(peers) => self.together(peers, Some(&mut record)),
             })
             // Other failures follow from being told to end, which is the reason then.
-            .map_err(|error| self.control.take_failure().map_or(error, RebuildError::from));
+            .map_err(|error| self.control.take_failure().map_or(error, RebuildError::from))
+            .map_err(|error| error.of_index(&self.job.index));
         // What cannot be removed now is removed by the next rebuild.
         _ = fs::remove_dir_all(&work);
         record.seconds = began.elapsed().as_secs_f64();
@@ -146,7 +154,9 @@ impl Rebuild<'_> {
             record.runs = live.shards.iter().map(|shard| shard.runs as u32).sum();
             record.index_bytes = live.shards.iter().map(|shard| shard.bytes).sum();
         }
-        history::append(&self.job.index, &record)?;
+        let written = history::append(&self.job.index, &record);
+        let generation = record.generation.unwrap_or_default();
+        written.map_err(|error| record.after_publishing(generation, error))?;
         result.map(|()| record)
     }
 
@@ -157,8 +167,10 @@ impl Rebuild<'_> {
         match IndexLock::acquire(&self.job.index) {
             Ok(lock) => {
                 let lock = lock.keeping(guards(self.job).keep);
-                lock.keep_few()?;
-                lock.remove_debris()?;
+                let cleaned = lock.keep_few().and_then(|()| lock.remove_debris());
+                if !self.from_nothing {
+                    cleaned?;
+                }
             }
             Err(IndexError::Locked { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -178,7 +190,7 @@ impl Rebuild<'_> {
             }
             record.time("build", || self.index_new(&mut looked, work))?;
             looked.tell(record);
-            looked.check(self.job)?;
+            looked.check(self.job, None)?;
             let read = looked.read.iter();
             looked.known.complete(read.map(|input| (&*input.path, &*input.hash)));
         }
@@ -206,13 +218,25 @@ impl Rebuild<'_> {
             }
         };
         looked.known.generation = live.manifest.generation;
-        looked.known.write(&self.job.index.join(FOLDER).join(FILES))?;
-        if let (Some(links), Some(ranked)) = (&links, ranked) {
-            ranked.write(self, &live, links)?;
+        self.remember(&looked.known, &live, links.as_ref().zip(ranked), record)
+            .map_err(|error| record.after_publishing(live.manifest.generation, error))
+    }
+
+    /// Writes what the next rebuild begins with, and what was planned and computed.
+    fn remember(
+        &self,
+        known: &Known,
+        live: &Live,
+        ranked: Option<(&FoundLinks, RankedPages)>,
+        record: &mut HistoryRecord,
+    ) -> Result<(), RebuildError> {
+        known.write(&self.job.index.join(FOLDER).join(FILES))?;
+        if let Some((links, ranked)) = ranked {
+            ranked.write(self, live, links)?;
             record.ranks = Some(ranked.counts);
         }
         if let Some(keys) = &self.job.logs {
-            let planned = record.time("logs", || logs::plan_cache(self, &live, keys));
+            let planned = record.time("logs", || logs::plan_cache(self, live, keys));
             record.logs = planned?;
         }
         Ok(())
@@ -256,6 +280,12 @@ impl Rebuild<'_> {
         Ok(options)
     }
 
+    fn merging(&self, form: Form) -> Merging {
+        let threads = self.workers();
+        let stop = self.control.stop().clone();
+        Merging { memory_bytes: self.job.build.memory, threads, form, stop }
+    }
+
     fn workers(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         self.job.build.workers.map_or_else(cores, |workers| workers as usize)
@@ -263,12 +293,13 @@ impl Rebuild<'_> {
 }
 
 fn guards(job: &JobFile) -> Guards {
-    let GuardKeys { min_documents, max_skipped, allow_cut, allow_empty } = job.guard;
+    let GuardKeys { min_documents, min_tokens, max_skipped, allow_cut, allow_empty } = job.guard;
     let min_documents = Some(min_documents);
+    let min_tokens = Some(min_tokens);
     let max_skipped = Some(max_skipped);
     // The job file counts the live generation too.
     let keep = job.keep.generations as usize - 1;
-    Guards { allow_empty, allow_cut, max_skipped, min_documents, keep }
+    Guards { allow_empty, allow_cut, max_skipped, min_documents, min_tokens, keep }
 }
 
 fn fresh(folder: &Path) -> Result<(), RebuildError> {

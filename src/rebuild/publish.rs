@@ -12,15 +12,16 @@ use super::live::{Live, for_each_name};
 use super::look::{Looked, RebuildKind};
 use super::rank::{self, RankedPages};
 use super::{Rebuild, RebuildError, guards};
+use crate::build::accept_duplicates;
 use crate::dataflow::rebuild::table::name_hash;
+use crate::dictionary::names::Duplicates;
 use crate::index::documents::{Documents, Location};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, Durability, FileEntry, StorageFile};
 use crate::index::format::{FileHeader, FileKind, generation_name, run_file, run_name};
 use crate::index::generations::draft::{Description, Draft};
-use crate::index::generations::folder::{IndexLock, current};
-use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry};
-use crate::index::merge::Merging;
+use crate::index::generations::folder::IndexLock;
+use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Statistics};
 use crate::index::order::DocumentOrder;
 use crate::index::scores::ranks_of;
 use crate::rebuild::history::HistoryRecord;
@@ -58,10 +59,15 @@ impl Publishing<'_> {
     ) -> Result<(Live, Option<RankedPages>), RebuildError> {
         let job = self.rebuild.job;
         let lock = IndexLock::acquire(&job.index)?.keeping(guards(job).keep);
-        lock.remove_debris()?;
-        let before = current(&job.index)?;
-        if before.as_deref() != self.looked.live.as_ref().map(|live| &*live.path) {
-            return Err(RebuildError::Replaced);
+        let lock = if self.rebuild.from_nothing { lock.healing() } else { lock };
+        let before = lock.live()?;
+        if self.rebuild.from_nothing {
+            _ = lock.remove_debris();
+        } else {
+            lock.remove_debris()?;
+            if before.as_deref() != self.looked.live.as_ref().map(|live| &*live.path) {
+                return Err(RebuildError::Replaced);
+            }
         }
         let published = self.draft(&lock, record);
         if published.is_err() {
@@ -79,13 +85,10 @@ impl Publishing<'_> {
         let Self { rebuild, looked, .. } = self;
         let job = rebuild.job;
         let memory_bytes = job.build.memory;
-        let threads = rebuild.workers();
         let mut draft = Draft::begin(lock)?;
         let mut description = self.runs(&mut draft)?;
         description.settings.memory_bytes = memory_bytes;
-        let form = description.settings.form().unwrap_or_default();
-        let stop = rebuild.control.stop().clone();
-        let merging = Merging { memory_bytes, threads, form, stop };
+        let merging = rebuild.merging(description.settings.form().unwrap_or_default());
         // Documents that stay keep their order, unless that rests on their ranks.
         let how = looked.planned.how;
         let kept = looked.live.as_ref().and_then(|live| live.manifest.order.clone());
@@ -117,7 +120,14 @@ impl Publishing<'_> {
                 "PageRanks of runs that were merged are lost, since others had none: give all anew (merge --pagerank FILE)".into(),
             );
         }
-        let manifest = record.time("publish", || draft.publish(description, memory_bytes / 4))?;
+        let accept = |statistics: &Statistics, duplicates: &Duplicates| {
+            if how == RebuildKind::Part {
+                accept_duplicates(job.build.strict, duplicates)?;
+            }
+            looked.check(job, Some(statistics))
+        };
+        let manifest =
+            record.time("publish", || draft.publish_if(description, memory_bytes / 4, accept))?;
         let path = job.index.join(generation_name(manifest.generation));
         Ok((Live { path, manifest }, ranked))
     }

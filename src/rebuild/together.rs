@@ -38,7 +38,8 @@ impl Rebuild<'_> {
         if let Some(generation) = report {
             record.outcome = RebuildOutcome::Published;
             let known = Known { generation, ..known };
-            known.write(&self.job.index.join(FOLDER).join(FILES))?;
+            let written = known.write(&self.job.index.join(FOLDER).join(FILES));
+            written.map_err(|error| record.after_publishing(generation, error))?;
         }
         Ok(())
     }
@@ -51,9 +52,10 @@ impl Rebuild<'_> {
         record: &mut HistoryRecord,
     ) -> Result<(InputPlan, Known), RebuildError> {
         let plan = record.time("list", || self.sources())?;
+        build::accept_passed(&self.options()?, &plan)?;
         let live = match current(&self.job.index)? {
-            Some(_) => ShardedManifest::live(&self.job.index)?,
-            None => None,
+            Some(_) if !self.from_nothing => ShardedManifest::live(&self.job.index)?,
+            _ => None,
         };
         let mut before = Known::read(&self.job.index.join(FOLDER).join(FILES));
         let live = match live {

@@ -3,5 +3,6 @@
 mod campaign;
 mod crash;
 mod damage;
+mod edges;
 mod ends;
 mod harm;

@@ -102,14 +102,14 @@ fn ranked(index: &Path) -> BTreeSet<String> {
     text.lines().skip(1).map(|line| line.split('\t').next().unwrap().to_string()).collect()
 }
 
-/// Lets every `nth` operation fail, in either way.
+/// Lets every `nth` operation fail, in either way; the last one dies.
 fn fail_at(nth: impl Fn(u64) -> u64) {
     let case = Case::new();
     let operations = case.operations();
     assert!(operations > 60, "{operations}");
     let mut published = 0;
     for (at, fault) in [(0, "crash"), (nth(operations) / 2, "fail")] {
-        for n in (at..operations).step_by(nth(operations) as usize) {
+        for n in (0..operations - at).rev().step_by(nth(operations) as usize) {
             published += u32::from(case.fail(fault, n));
         }
     }

@@ -4,6 +4,7 @@ mod changes;
 // Only debug builds have what makes jobs fail.
 #[cfg(debug_assertions)]
 mod crash;
+mod guarded;
 mod kills;
 mod links;
 mod logs;

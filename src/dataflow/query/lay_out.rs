@@ -13,6 +13,7 @@ use crate::query::engines::engine::Answer;
 use crate::query::reading::lines::{Query, Refused};
 use crate::query::top_k::{Hit, NamedHit};
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -63,9 +64,11 @@ pub(crate) fn answer(
     }
     let snapshot = numbered.snapshot.clone();
     let documents = snapshot.generation().documents();
-    let name = documents.names(|at| answer.hits.get(at).map(|hit: &Hit| hit.docid));
+    let failed = OnceCell::new();
+    let name = documents.names(|at| answer.hits.get(at).map(|hit: &Hit| hit.docid), &failed);
     let took = taken.began.elapsed();
-    Ok(DeskOutcome::Out(context.lay_out(numbered, &answer.hits, answer.known, took, name)))
+    let out = context.lay_out(numbered, &answer.hits, answer.known, took, name);
+    failed.into_inner().map_or(Ok(DeskOutcome::Out(out)), |error| Err(error.into()))
 }
 
 impl Context {

@@ -14,9 +14,11 @@ use super::local::Local;
 use super::messages::ShardHits;
 use crate::dataflow::control::Cause;
 use crate::dataflow::crossing::Crossing;
+use crate::index::error::IndexError;
 use crate::query::engines::engine::Answer;
 use crate::query::top_k::{Hit, NamedHit};
 use crate::query::wanted::{Mode, Stage, Wanted};
+use std::cell::OnceCell;
 use std::sync::atomic::Ordering;
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::channels::pact::Pipeline;
@@ -31,7 +33,7 @@ pub(crate) fn answer(
 ) -> Result<DeskOutcome<Option<Vec<NamedHit>>, ShardHits>, Cause> {
     let Answer { number, hits, known, .. } = answer.ok_or("a shard was asked what is no query")?;
     let TakenQuery { batch, asked, before, began } = taken;
-    let named = name(context, &hits);
+    let named = name(context, &hits)?;
     let (hits, any) = match (before, asked) {
         (Some(hits), _) => (hits, named),
         (None, Some(Request::Planned(_, mut plan)))
@@ -52,16 +54,22 @@ pub(crate) fn answer(
 }
 
 /// Gives hits of the shard their names and their docids in the whole index.
-fn name(context: &Context, hits: &[Hit]) -> Vec<NamedHit> {
+fn name(context: &Context, hits: &[Hit]) -> Result<Vec<NamedHit>, IndexError> {
     let snapshot = context.snapshot();
     let documents = snapshot.generation().documents();
-    let name = documents.names(|at| hits.get(at).map(|hit| hit.docid));
-    let named = hits.iter().enumerate().map(|(at, hit)| {
-        // The manifest of the whole index has fewer documents than docids.
-        let docid = context.shard.first_docid.saturating_add(hit.docid);
-        NamedHit { hit: Hit { docid, score: hit.score }, name: name(at).into_owned() }
-    });
-    named.collect()
+    let failed = OnceCell::new();
+    let name = documents.names(|at| hits.get(at).map(|hit| hit.docid), &failed);
+    let named: Vec<NamedHit> = hits
+        .iter()
+        .enumerate()
+        .map(|(at, hit)| {
+            // The manifest of the whole index has fewer documents than docids.
+            let docid = context.shard.first_docid.saturating_add(hit.docid);
+            NamedHit { hit: Hit { docid, score: hit.score }, name: name(at).into_owned() }
+        })
+        .collect();
+    drop(name);
+    failed.into_inner().map_or(Ok(named), Err)
 }
 
 /// Lets records cross processes.

@@ -7,12 +7,11 @@
 use super::error::{Cuda, has_driver};
 use super::nvrtc::{Compiler, NoCompiler};
 use super::version::{Architecture, Version};
+use crate::crew::MadeBeside;
 use crate::settings::{Gpus, SettingError};
 use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUdevice_attribute};
 use std::fmt;
-use std::panic::resume_unwind;
-use std::thread::ScopedJoinHandle;
 use tracing::debug;
 
 /// The oldest driver that is used, by its CUDA version.
@@ -71,20 +70,17 @@ impl Facts {
     /// Asks the machine. Starts the driver if there is one, and makes no context. `seems` is called
     /// once driver and compiler are found: the devices take most of the time.
     pub(crate) fn ask(seems: impl FnOnce()) -> Self {
-        fn join<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-            thread.join().unwrap_or_else(|cause| resume_unwind(cause))
-        }
         // In parallel: both are large libraries.
         std::thread::scope(|scope| {
-            let compiler = scope.spawn(Compiler::find);
+            let compiler = MadeBeside::begin(scope, Compiler::find);
             let driver = has_driver().then(driver_version);
             let is_new = matches!(driver, Some(Ok(version)) if version >= LEAST_DRIVER);
-            let devices = is_new.then(|| scope.spawn(devices));
-            let compiler = join(compiler);
+            let devices = is_new.then(|| MadeBeside::begin(scope, devices));
+            let compiler = compiler.made();
             if is_new && compiler.is_ok() {
                 seems();
             }
-            Self { driver, compiler, devices: devices.map_or(Ok(Vec::new()), join) }
+            Self { driver, compiler, devices: devices.map_or(Ok(Vec::new()), MadeBeside::made) }
         })
     }
 }

@@ -9,6 +9,7 @@ use crate::index::format::{
     FileHeader, FileKind, HEADER_BYTES, LONG, check_length, padding, run_file,
 };
 use crate::index::generations::manifest::{RunEntry, find_file};
+use std::ops::Range;
 use std::path::Path;
 
 /// Bytes of a name that are prefetched.
@@ -16,14 +17,44 @@ const MOST_AHEAD: usize = 64;
 
 pub(crate) const BODY: u64 = HEADER_BYTES as u64;
 
+/// Bytes of a block of names, and of their ends, that is compared with what it was.
+const BLOCK_BYTES: usize = 256;
+/// The checksums of a file and of its blocks are taken of so many bytes at a time.
+const SUM_BYTES: usize = 1 << 20;
+
+/// Checksums of the blocks of a file from when all of it was verified; none if it was not.
+#[derive(Debug, Default)]
+struct BlockSums(Vec<u32>);
+
+impl BlockSums {
+    /// # Errors
+    /// `Damaged`, at the block, if one of those that have these bytes is not what it was.
+    fn check(&self, map: &Map, bytes: Range<u64>) -> Result<(), IndexError> {
+        let first = bytes.start as usize / BLOCK_BYTES;
+        let last = bytes.end.saturating_sub(1).max(bytes.start) as usize / BLOCK_BYTES;
+        let sums = self.0.iter().enumerate().take(last + 1).skip(first);
+        for (number, &sum) in sums {
+            let block = map.from((number * BLOCK_BYTES) as u64);
+            if crc32fast::hash(&block[..block.len().min(BLOCK_BYTES)]) != sum {
+                let offset = (number * BLOCK_BYTES) as u64;
+                let expected = "what was there when the file was opened";
+                return Err(IndexError::damaged(map.path(), offset, expected, "other bytes"));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The documents of one run, mapped, with docids and inputs from the run's first. Memory: 4 bytes a
-/// document, beside what is mapped.
+/// document, and one of 64 bytes of names and their ends, beside what is mapped.
 #[derive(Debug)]
 pub(crate) struct RunDocuments {
     pub(super) lengths: Vec<u32>,
     lengths_file: Map,
     names: Map,
     ends: Map,
+    name_sums: BlockSums,
+    end_sums: BlockSums,
     locations: Map,
     hashes: Map,
     documents: u32,
@@ -39,16 +70,27 @@ impl RunDocuments {
         run: &RunEntry,
         files: &[FileEntry],
     ) -> Result<Self, IndexError> {
-        let documents = Self::open_unverified(generation, run)?;
-        for (map, kind) in [
-            (&documents.lengths_file, FileKind::Lengths),
-            (&documents.names, FileKind::Names),
-            (&documents.ends, FileKind::Ends),
-            (&documents.locations, FileKind::Locations),
-            (&documents.hashes, FileKind::Hashes),
+        let mut documents = Self::open_unverified(generation, run)?;
+        for (map, sums, kind) in [
+            (&documents.lengths_file, None, FileKind::Lengths),
+            (&documents.names, Some(&mut documents.name_sums), FileKind::Names),
+            (&documents.ends, Some(&mut documents.end_sums), FileKind::Ends),
+            (&documents.locations, None, FileKind::Locations),
+            (&documents.hashes, None, FileKind::Hashes),
         ] {
             let entry = find_file(files, generation, &run_file(&run.name, kind))?;
-            map.verify(entry.bytes, entry.crc32)?;
+            let Some(sums) = sums else {
+                map.verify(entry.bytes, entry.crc32)?;
+                continue;
+            };
+            map.verify_by(entry.bytes, entry.crc32, |bytes| {
+                let mut all = crc32fast::Hasher::new();
+                for piece in bytes.chunks(SUM_BYTES) {
+                    all.update(piece);
+                    sums.0.extend(piece.chunks(BLOCK_BYTES).map(crc32fast::hash));
+                }
+                all.finalize()
+            })?;
         }
         documents.check_ends()?;
         Ok(documents)
@@ -97,6 +139,8 @@ impl RunDocuments {
             lengths_file,
             names,
             ends,
+            name_sums: BlockSums::default(),
+            end_sums: BlockSums::default(),
             locations,
             hashes,
             documents,
@@ -146,6 +190,19 @@ impl RunDocuments {
         let start = usize::try_from(start).ok()?;
         let end = usize::try_from(end).ok()?;
         self.name_section().get(start..end)
+    }
+
+    /// [`name`](Self::name), which is compared with what it was when the documents were opened.
+    pub(crate) fn checked_name(&self, docid: u32) -> Result<&[u8], IndexError> {
+        let end = BODY + 8 * u64::from(docid);
+        self.end_sums.check(&self.ends, end.saturating_sub(8).max(BODY)..end + 8)?;
+        let name = self.name(docid).ok_or_else(|| {
+            let expected = format!("the end of the name of document {docid}");
+            IndexError::damaged(self.ends.path(), end, expected, "another number")
+        })?;
+        let start = (name.as_ptr() as usize - self.names.bytes().as_ptr() as usize) as u64;
+        self.name_sums.check(&self.names, start..start + name.len() as u64)?;
+        Ok(name)
     }
 
     /// Prefetches what gives the place of a document's name.

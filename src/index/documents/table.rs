@@ -5,6 +5,7 @@ use crate::index::error::IndexError;
 use crate::index::generations::manifest::read::read_manifest;
 use crate::index::generations::manifest::{Manifest, RunEntry};
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::path::Path;
 
 /// The documents of all runs, mapped. Memory: 4 bytes a document, or 8 if there are several runs,
@@ -94,12 +95,21 @@ impl Documents {
         run.documents.name(docid)
     }
 
+    /// [`name`](Self::name), which is compared with what it was when the documents were opened.
+    pub(crate) fn checked_name(&self, docid: u32) -> Result<&[u8], IndexError> {
+        match self.place(docid) {
+            Some((run, docid)) => run.documents.checked_name(docid),
+            None => Ok(&[]),
+        }
+    }
+
     /// The names at the places of a list of docids, quick if asked for one place after the other: a
     /// name is two memory accesses that wait for each other, so both are begun some places before.
-    /// What is no UTF-8, of a damaged file, is replaced.
+    /// Of one that is damaged since it was opened `failed` gets the error.
     pub(crate) fn names<'a>(
         &'a self,
         docids: impl Fn(usize) -> Option<u32>,
+        failed: &'a OnceCell<IndexError>,
     ) -> impl Fn(usize) -> Cow<'a, str> {
         const AHEAD: usize = 8;
         move |at| {
@@ -109,7 +119,12 @@ impl Documents {
             if let Some((run, docid)) = docids(at + AHEAD).and_then(|docid| self.place(docid)) {
                 run.documents.prefetch_name(docid);
             }
-            let name = docids(at).and_then(|docid| self.name(docid)).unwrap_or_default();
+            let name = docids(at).map_or(Ok(&[][..]), |docid| self.checked_name(docid));
+            let name = name.unwrap_or_else(|error| {
+                // The first one is enough.
+                _ = failed.set(error);
+                &[]
+            });
             // Nearly all are UTF-8, and this looks at many bytes at a time.
             match std::str::from_utf8(name) {
                 Ok(name) => Cow::Borrowed(name),

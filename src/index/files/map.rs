@@ -4,7 +4,8 @@
 //! removing the old one takes away only the names of files that are still mapped. If another
 //! program changes a mapped file nevertheless, the checks below and in the decoders turn that into
 //! errors or wrong answers, never into reads outside the map. If it cuts the file short, the system
-//! ends this process at the first access behind the new end (SIGBUS), as for every mapped file.
+//! sends SIGBUS at the first access behind the new end, as for every mapped file: by default that
+//! ends the process, and the program names the file first.
 
 #![allow(unsafe_code)]
 

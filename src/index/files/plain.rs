@@ -20,8 +20,8 @@ pub(crate) fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Checks before it opens, for opening a pipe waits for a writer.
-fn open_plain(path: &Path) -> io::Result<File> {
+/// [`open`], with the system's error. Checks before it opens: opening a pipe waits for a writer.
+pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
     let kind = path.metadata()?;
     if !kind.is_file() {
         let what = if kind.is_dir() { "a folder" } else { "a pipe, a socket or a device" };

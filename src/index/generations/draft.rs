@@ -8,7 +8,7 @@ mod room;
 #[cfg(test)]
 mod tests;
 
-use crate::dictionary::names::Names;
+use crate::dictionary::names::{Duplicates, Names};
 use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
@@ -301,10 +301,21 @@ impl<'a> Draft<'a> {
     /// `Refused` if there are more documents than docids, or lists that are coded otherwise than
     /// the settings say; as [`IndexLock::publish`].
     pub fn publish(
-        mut self,
+        self,
         description: Description,
         memory_bytes: u64,
     ) -> Result<Manifest, IndexError> {
+        self.publish_if(description, memory_bytes, |_, _| Ok(()))
+    }
+
+    /// [`publish`](Self::publish), if `accept` has nothing against what all runs hold together and
+    /// the names that come twice.
+    pub(crate) fn publish_if<E: From<IndexError>>(
+        mut self,
+        description: Description,
+        memory_bytes: u64,
+        accept: impl FnOnce(&Statistics, &Duplicates) -> Result<(), E>,
+    ) -> Result<Manifest, E> {
         let mut statistics = Statistics { skipped: description.skipped, ..Statistics::default() };
         let names = Names::new(&self.folder, memory_bytes / NAMES_SHARE);
         let kept = |folder: &Path| {
@@ -333,8 +344,9 @@ impl<'a> Draft<'a> {
             let deleted = run.deleted.unwrap_or_default().postings;
             statistics.postings += run.postings.saturating_sub(deleted);
         }
-        statistics.duplicate_names =
-            names.finish(description.workers as usize).map_err(kept(&self.folder))?.count;
+        let duplicates = names.finish(description.workers as usize).map_err(kept(&self.folder))?;
+        statistics.duplicate_names = duplicates.count;
+        accept(&statistics, &duplicates)?;
         statistics.terms = match &self.runs[..] {
             [run] if run.deleted.is_none() => run.terms,
             runs => {

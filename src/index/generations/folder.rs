@@ -18,6 +18,8 @@ pub struct IndexLock {
     index: PathBuf,
     /// Older generations that stay, if the one that is replaced may be one of them.
     pub(crate) keep: Option<usize>,
+    /// What is published does not rest on what is live, and heals damage of what names that.
+    pub(crate) heals: bool,
     _lock: File,
 }
 
@@ -39,7 +41,10 @@ impl IndexLock {
         let mut attempt = 1;
         loop {
             match lock.try_lock() {
-                Ok(()) => return Ok(Self { index: index.to_path_buf(), keep: None, _lock: lock }),
+                Ok(()) => {
+                    let index = index.to_path_buf();
+                    return Ok(Self { index, keep: None, heals: false, _lock: lock });
+                }
                 // [`is_being_written`] holds it for some microseconds.
                 Err(TryLockError::WouldBlock) if attempt < ATTEMPTS => {
                     attempt += 1;
@@ -59,6 +64,21 @@ impl IndexLock {
         &self.index
     }
 
+    /// Lets what is published next replace a live generation that nobody can name any more.
+    #[cfg(feature = "rebuild")]
+    pub(crate) fn healing(mut self) -> Self {
+        self.heals = true;
+        self
+    }
+
+    /// What is [`current`]; damage is an error unless what comes heals it.
+    pub(crate) fn live(&self) -> Result<Option<PathBuf>, IndexError> {
+        match current(&self.index) {
+            Err(IndexError::Damaged { .. }) if self.heals => Ok(None),
+            live => live,
+        }
+    }
+
     /// Removes the folder of an index that is empty. Whoever waits for the lock finds none.
     pub(crate) fn remove_index(self) -> Result<(), IndexError> {
         storage::remove_file(&self.index.join(LOCK))?;
@@ -74,7 +94,7 @@ impl IndexLock {
 
     /// Makes the folder of the next generation, which will have shards elsewhere.
     pub(crate) fn next_folder(&self) -> Result<(u32, PathBuf), IndexError> {
-        let live = current(&self.index)?;
+        let live = self.live()?;
         let taken = generations(&self.index)?.into_iter().map(|(number, _)| number);
         let live = live.as_deref().and_then(number_of);
         let number = taken.chain(live).max().unwrap_or(0).checked_add(1).ok_or_else(|| {
@@ -91,7 +111,7 @@ impl IndexLock {
         storage::write_whole(&next, format!("{name}\n").as_bytes())?;
         storage::sync_dir(&self.index)?;
         storage::rename(&next, &self.index.join(CURRENT))?;
-        storage::sync_dir(&self.index)
+        storage::sync_dir(&self.index).map_err(IndexError::live(number))
     }
 }
 
@@ -108,14 +128,33 @@ pub fn current(index: &Path) -> Result<Option<PathBuf>, IndexError> {
     match name.filter(|name| generation_number(name).is_some()) {
         Some(name) => Ok(Some(index.join(name))),
         None => {
+            let form = b"gen-";
+            let is_right = |(at, byte): &(usize, &u8)| match form.get(*at) {
+                Some(expected) => *byte == expected,
+                None => byte.is_ascii_digit(),
+            };
+            let wrong = bytes.iter().enumerate().take_while(is_right).count() as u64;
             let found = bytes[..bytes.len().min(32)].escape_ascii().to_string();
-            Err(IndexError::damaged(
-                &path,
-                0,
-                "the name of a generation, such as gen-000001",
-                found,
-            ))
+            let expected = "the name of a generation, such as gen-000001, and a line feed";
+            Err(IndexError::damaged(&path, wrong, expected, found))
         }
+    }
+}
+
+/// What is [`current`] for a reader: the folder has to be there.
+pub(crate) fn present(index: &Path) -> Result<Option<PathBuf>, IndexError> {
+    let live = current(index)?;
+    match &live {
+        Some(folder) if !folder.is_dir() => {
+            if current(index)? != live {
+                // It was replaced meanwhile.
+                return present(index);
+            }
+            let found = folder.file_name().unwrap_or_default().display();
+            let expected = "the number of a generation whose folder is there";
+            Err(IndexError::damaged(&index.join(CURRENT), 4, expected, found))
+        }
+        _ => Ok(live),
     }
 }
 

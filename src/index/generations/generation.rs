@@ -129,7 +129,7 @@ pub(crate) fn with_live<T>(
     mut work: impl FnMut(&Path) -> Result<T, IndexError>,
 ) -> Result<T, IndexError> {
     let live =
-        || folder::current(index)?.ok_or_else(|| IndexError::NoIndex { path: index.to_path_buf() });
+        || folder::present(index)?.ok_or_else(|| IndexError::NoIndex { path: index.to_path_buf() });
     let mut path = live()?;
     for _ in 1..ATTEMPTS {
         let done = work(&path);
@@ -207,7 +207,8 @@ mod tests {
             fs::write(&path, bytes).unwrap();
         }
         fs::write(folder.path().join("CURRENT"), "gen-000009\n").unwrap();
-        assert!(Generation::open(folder.path(), false).unwrap_err().is_not_found());
+        let error = Generation::open(folder.path(), false).unwrap_err();
+        assert!(matches!(&error, Damaged { path, offset: 4, .. } if path.ends_with("CURRENT")));
     }
 
     #[test]

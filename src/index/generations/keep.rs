@@ -81,7 +81,7 @@ pub fn rollback(index: &Path, to: Option<u32>) -> Result<RolledBack, IndexError>
     lock.switch(to)?;
     // `kept` leaves the live one out, wherever the job is killed.
     all.retain(|number| *number != to);
-    lock.write_kept(&all)?;
+    lock.write_kept(&all).map_err(IndexError::live(to))?;
     Ok(RolledBack { from, to })
 }
 
@@ -95,8 +95,11 @@ impl IndexLock {
 
     /// Step 1.
     pub(crate) fn keep_all(&self) -> Result<(), IndexError> {
-        let live = current(self.index())?.as_deref().and_then(number_of);
-        let mut all = listed(self.index())?;
+        let live = self.live()?.as_deref().and_then(number_of);
+        let mut all = match listed(self.index()) {
+            Err(IndexError::Damaged { .. }) if self.heals => Vec::new(),
+            listed => listed?,
+        };
         all.retain(|number| Some(*number) != live);
         if let (Some(1..), Some(live)) = (self.keep, live) {
             all.push(live);

@@ -190,10 +190,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let index = folder.path();
         build(index, &collection(1, 3, 3), &[]);
-        for text in ["", "gen-000001", "gen-000001\n\n", "gen-1\n", "../gen-000001\n", "\u{ff}\n"] {
+        for (text, at) in [
+            ("", 0),
+            ("gen-000001", 10),
+            ("gen-000001\n\n", 10),
+            ("gen-1\n", 5),
+            ("../gen-000001\n", 0),
+            ("gen=000001\n", 3),
+            ("gen-0x0001\n", 5),
+            ("\u{ff}\n", 0),
+        ] {
             fs::write(index.join(CURRENT), text).unwrap();
-            let error = current(index).unwrap_err();
-            assert!(error.to_string().contains("CURRENT: byte 0: expected"), "{error}");
+            let error = current(index).unwrap_err().to_string();
+            assert!(error.contains(&format!("CURRENT: byte {at}: expected")), "{error}");
             let lock = IndexLock::acquire(index).unwrap();
             lock.remove_debris().unwrap_err();
             lock.next_generation().unwrap_err();

@@ -4,6 +4,7 @@
 use crate::index::generations::generation::Generation;
 use crate::index::inspect::browse::{ExportError, for_each_term};
 use crate::index::inspect::find::DocumentRow;
+use crate::shown::visible;
 use serde_json::json;
 use std::io::{self, Write};
 
@@ -72,7 +73,8 @@ pub fn documents(
         let row = DocumentRow::of(generation, docid)?;
         if tsv {
             let DocumentRow { docid, name, tokens, input, offset, bytes } = row;
-            let name = name.replace(['\t', '\n', '\r'], " ");
+            let name = visible(&name.replace(['\t', '\n', '\r'], " "));
+            let input = visible(&input);
             writeln!(out, "{docid}\t{name}\t{tokens}\t{input}\t{offset}\t{bytes}")?;
         } else {
             writeln!(out, "{}", serde_json::to_string(&row).map_err(io::Error::from)?)?;

@@ -137,7 +137,8 @@ impl DocumentRow {
             let found = format!("document {docid} without {what}");
             IndexError::damaged(generation.path(), 0, "documents of the manifest's inputs", found)
         };
-        let name = documents.name(docid).ok_or_else(|| lacks("a name"))?;
+        documents.name(docid).ok_or_else(|| lacks("a name"))?;
+        let name = documents.checked_name(docid)?;
         let place = documents.location(docid).ok_or_else(|| lacks("a place"))?;
         let input = generation.manifest().inputs.get(place.input as usize);
         Ok(Self {

@@ -19,13 +19,14 @@ use crate::index::list::{BEFORE_FIRST, ListEncoder};
 use crate::index::run::{LaidChunk, ListChunks, MakerGuard, NewRun, RunWriter};
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::cell::Cell;
+use std::io;
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{ScopedJoinHandle, panicking, scope};
+use std::thread::{Builder, ScopedJoinHandle, panicking, scope};
 
 /// A chunk is given away when it has so many bytes: the more, the more memory there is.
 const LEAST_CHUNK_BYTES: usize = 128 << 10;
@@ -170,13 +171,19 @@ impl Joint<'_> {
             let (out, chunks) = channel();
             let start = |_| {
                 let out = out.clone();
-                scope.spawn(move || {
+                Builder::new().spawn_scoped(scope, move || {
                     let _on_panic = OnPanic(&out);
                     merge(&out).map_err(|error| _ = out.send(Err(error)))
                 })
             };
-            let threads: Vec<_> = (0..threads).map(start).collect();
+            // If the system gives no more threads, those that there are do it.
+            let started: Vec<io::Result<_>> = (0..threads).map(start).collect();
             drop(out);
+            let (threads, missing): (Vec<_>, Vec<_>) = started.into_iter().partition(Result::is_ok);
+            let threads: Vec<_> = threads.into_iter().flatten().collect();
+            if let (true, Some(Err(source))) = (threads.is_empty(), missing.into_iter().next()) {
+                return Err(IndexError::storage("start a thread that merges", self.to)(source));
+            }
             let run = write_all(run, chunks);
             let join = |thread: ScopedJoinHandle<'_, _>| {
                 thread.join().unwrap_or_else(|cause| resume_unwind(cause))

@@ -195,8 +195,9 @@ fn merge_generation(
     Ok(Merged::Runs { runs, manifest: Box::new(manifest), ranks: found })
 }
 
-/// Verifies the files of runs that are to be merged, and that nothing of them would be lost.
-pub(in crate::index) fn verify<'a>(
+/// Verifies the files of runs that are to be merged or carried over, and that nothing of them would
+/// be lost.
+pub(crate) fn verify<'a>(
     generation: &Path,
     files: impl IntoIterator<Item = &'a FileEntry>,
     merging: &Merging,

@@ -116,6 +116,9 @@ pub struct GuardKeys {
     /// Of those of the live generation.
     #[serde(deserialize_with = "limit")]
     pub min_documents: Limit,
+    /// The same of tokens.
+    #[serde(deserialize_with = "limit")]
+    pub min_tokens: Limit,
     /// Of the documents that were read.
     #[serde(deserialize_with = "limit")]
     pub max_skipped: Limit,
@@ -126,8 +129,23 @@ pub struct GuardKeys {
 impl Default for GuardKeys {
     fn default() -> Self {
         let min_documents = Limit::Percent(90.0);
+        let min_tokens = Limit::Percent(50.0);
         let max_skipped = Limit::Percent(1.0);
-        Self { min_documents, max_skipped, allow_cut: false, allow_empty: false }
+        Self { min_documents, min_tokens, max_skipped, allow_cut: false, allow_empty: false }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct VerifyKeys {
+    /// After so long what is carried over is compared with its checksums again.
+    #[serde(deserialize_with = "values::time")]
+    pub every: Duration,
+}
+
+impl Default for VerifyKeys {
+    fn default() -> Self {
+        Self { every: Duration::from_secs(7 * 86_400) }
     }
 }
 

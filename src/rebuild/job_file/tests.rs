@@ -29,7 +29,9 @@ fn what_is_left_out_has_the_documented_value() {
     assert!(job.schedule.is_none() && job.links.is_none() && job.logs.is_none());
     assert_eq!(job.trust, Trust::Content);
     assert_eq!(job.guard.min_documents, Limit::Percent(90.0));
+    assert_eq!(job.guard.min_tokens, Limit::Percent(50.0));
     assert_eq!(job.guard.max_skipped, Limit::Percent(1.0));
+    assert_eq!(job.verify.every.as_secs(), 7 * 86_400);
     assert_eq!((job.keep.generations, job.retry.attempts), (2, 3));
     assert_eq!(job.build.memory, 1 << 30);
     let files = job.expand(0).unwrap();
@@ -64,9 +66,12 @@ cron = "0 3 * * *"
 timezone = "Europe/Zurich"
 [guard]
 min_documents = 100
+min_tokens = "0"
 max_skipped = "0.5%"
 allow_cut = true
 allow_empty = true
+[verify]
+every = "12h"
 [keep]
 generations = 5
 [retry]
@@ -106,6 +111,8 @@ html = "millrace.html"
     assert_eq!((job.build.workers, job.build.strict, job.build.no_merge), (Some(2), true, true));
     assert!(job.schedule.is_some());
     assert_eq!(job.guard.min_documents, Limit::Count(100));
+    assert_eq!(job.guard.min_tokens, Limit::Count(0));
+    assert_eq!(job.verify.every.as_secs(), 43_200);
     assert_eq!((job.keep.generations, job.merge.runs), (5, 3));
     let waits: Vec<_> = (1..7).map(|n| job.retry.before(n).map(|wait| wait.as_secs())).collect();
     assert_eq!(waits, [None, Some(10), Some(20), Some(30), None, None]);
@@ -138,6 +145,7 @@ fn whatever_is_wrong_is_told_with_its_place() {
         ("[schedule]\ncron = \"0 3 * * *\"\ntimezone = \"Mars\"\n", "6:12", "no time zone"),
         ("[schedule]\ntimezone = \"UTC\"\n", "4:1", "missing field `cron`"),
         ("[guard]\nmin_documents = \"ninety\"\n", "5:17", "expected a number, or a share"),
+        ("[verify]\nevery = \"often\"\n", "5:9", "is not a span of time"),
         ("[keep]\ngenerations = 0\n", "5:15", "from 1 to 1000"),
         ("[retry]\nwait = \"soon\"\n", "5:8", "is not a span of time"),
         ("[notify]\non_failure = []\n", "5:14", "a list of words"),

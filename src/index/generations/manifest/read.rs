@@ -65,6 +65,11 @@ impl<'a> Sealed<'a> {
     pub(crate) fn open(path: &'a Path, bytes: &[u8]) -> Result<Self, IndexError> {
         let any = serde_json::from_slice::<AnyVersion>(bytes);
         if let Ok(AnyVersion { format: found, .. }) = any
+            && let Some(offset) = damaged_version(bytes, found)
+        {
+            return Err(IndexError::damaged(path, offset, format!("format {VERSION}"), found));
+        }
+        if let Ok(AnyVersion { format: found, .. }) = any
             && found > u64::from(VERSION)
         {
             let path = path.to_path_buf();
@@ -106,6 +111,19 @@ impl<'a> Sealed<'a> {
             IndexError::damaged(self.path, offset, "a manifest", error)
         })
     }
+}
+
+/// Where the version stands, if it alone is not what the manifest was sealed with.
+fn damaged_version(bytes: &[u8], found: u64) -> Option<u64> {
+    if found == u64::from(VERSION) {
+        return None;
+    }
+    let key = b"\"format\":";
+    let number = memchr::memmem::find(bytes, key)? + key.len();
+    let at = number + bytes[number..].iter().position(u8::is_ascii_digit)?;
+    let digits = bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let ours = [&bytes[..at], VERSION.to_string().as_bytes(), &bytes[at + digits..]].concat();
+    is_sealed(&ours).then_some(at as u64)
 }
 
 /// Whether the checksum at the end is right: tells a manifest of an earlier format from a damaged
