@@ -212,6 +212,9 @@ pub(crate) fn explain(error: BuildError) -> anyhow::Error {
                 Some(refused @ InputRefused::Broken { source, .. }) => {
                     anyhow::anyhow!("{refused} (--allow-cut): {source}")
                 }
+                Some(refused @ InputRefused::Large { least, .. }) => {
+                    anyhow::anyhow!("{refused} (--memory {least}M, or --max-document)")
+                }
                 Some(refused) => anyhow::anyhow!("{refused} (--allow-empty)"),
                 None => error,
             }

@@ -209,7 +209,7 @@ pub mod query {
             texts::record_of,
         },
         caching::Demand,
-        candidates::{CandidatesByQuery, GivenDocids},
+        candidates::CandidatesByQuery,
         cursor::RunTerm,
         engines::many::rank_many,
         engines::{
@@ -228,6 +228,7 @@ pub mod query {
         norms::Norms,
         plan::{Plan, Planner},
         reading::{
+            asked::GivenDocids,
             docids::Docids,
             forms::{QueryForm, QueryReading},
             refusals::{Refusals, RepeatedName},

@@ -30,6 +30,13 @@ use crate::settings::SettingError;
 /// text, and enough that most terms of English text occur several times.
 pub const PIECE_BYTES: usize = 1 << 19;
 
+/// A document of more bytes takes its turn when it is parsed, and counts by what it takes.
+pub(crate) const LONG_BYTES: usize = 2 * PIECE_BYTES;
+
+/// Times its bytes, what a long document takes beside its terms: the record, its text, and what
+/// grows with these.
+pub(crate) const DOCUMENT_TIMES: u64 = 3;
+
 /// Bytes of a read of a file.
 pub(crate) const BLOCK_BYTES: usize = 256 << 10;
 

@@ -46,7 +46,7 @@ pub(crate) fn follow(
     signals::on_hangup(move || follower.look())
 }
 
-/// Reports every generation that becomes live, since queries that were made for one do not move over to it.
+/// Reports every generation that becomes live, where the queries were made for one and stay there.
 pub(crate) fn stay(ranking: &RankingArgs, quiet: bool, snapshot: &Snapshot) -> anyhow::Result<()> {
     let manifest = snapshot.generation().manifest();
     let name = ranking.index.display().to_string();

@@ -166,7 +166,7 @@ impl Hits {
             offsets: vec![0, end as u64],
             docids: found.iter().map(|hit| hit.docid).collect(),
             scores: found.iter().map(|hit| hit.score).collect(),
-            unknown: 0,
+            ..ManyHits::default()
         };
         Self { found: Arc::new(Found { snapshot, hits }), start: 0, end }
     }

@@ -276,6 +276,10 @@ impl Index {
             },
         )?;
         let mut found = found.map_err(|error| of_index(&error))?;
+        for &refused in &found.refused {
+            let qid = &queries[refused].0;
+            warn(py, &format!("the query {qid} has too many different terms: it is not answered"))?;
+        }
         if remove_query {
             let documents = snapshot.generation().documents();
             let is_other = |query: usize, docid: u32| {

@@ -4,7 +4,7 @@
 use super::memo::{Memo, MemoTerm, NO_TERM};
 use crate::dictionary::device::members::hash_of_token;
 use crate::dictionary::strings::mixed::{Mixed, StretchMeaning};
-use crate::order::PieceCounts;
+use crate::order::{DOCUMENT_TIMES, LONG_BYTES, PieceCounts};
 use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;
 use crate::text::scan::{Scanner, Stretches, TOGETHER, TokenKey, plain_key};
@@ -41,6 +41,10 @@ pub(super) struct Counter<C: TokenCounting> {
     found: FormCounter<C>,
     /// Codes of the lengths of the piece's documents.
     pub(super) lengths: Vec<u8>,
+    /// What a long document may take.
+    most_bytes: u64,
+    /// What the last document would take, if that is more.
+    needed: Option<u64>,
 }
 
 struct FormCounter<C: TokenCounting> {
@@ -51,9 +55,22 @@ struct FormCounter<C: TokenCounting> {
     now: Now,
     /// Indexed tokens of the current document so far.
     tokens: u32,
+    /// Terms that are known when the document takes too much memory.
+    most_terms: usize,
+    /// Keys and stretches of the document, before that and after it; the latter are not counted.
+    fitting: u64,
+    over: u64,
 }
 
 impl<C: TokenCounting> FormCounter<C> {
+    /// Whether the document has so many terms that no more are learned.
+    #[inline(always)]
+    fn is_over(&mut self, tokens: usize) -> bool {
+        let is_over = self.memo.len() > self.most_terms;
+        *(if is_over { &mut self.over } else { &mut self.fitting }) += tokens as u64;
+        is_over
+    }
+
     fn count(&mut self, term: u32) {
         self.tokens += u32::from(term != NO_TERM);
         self.counting.count(self.memo.terms_mut(), &[term], self.now);
@@ -68,6 +85,9 @@ impl<C: TokenCounting> Stretches for FormCounter<C> {
     }
 
     fn keys(&mut self, keys: &[TokenKey], spreads: &[u32]) {
+        if self.is_over(keys.len()) {
+            return;
+        }
         let mut terms = [NO_TERM; TOGETHER];
         let terms = &mut terms[..keys.len()];
         let Self { memo, counting, now, tokens, .. } = self;
@@ -86,6 +106,9 @@ impl<C: TokenCounting> Stretches for FormCounter<C> {
     }
 
     fn long(&mut self, token: &[u8]) {
+        if self.is_over(1) {
+            return;
+        }
         let mut lower = [0u8; 255];
         if let Some(lower) = lower.get_mut(..token.len()) {
             lower.copy_from_slice(token);
@@ -110,6 +133,9 @@ impl<C: TokenCounting> Stretches for FormCounter<C> {
         let mut meaning = StretchMeaning::NOTHING;
         let mut tokens = 0;
         self.tokenizer.for_each_token(bytes, |token| {
+            if self.is_over(1) {
+                return;
+            }
             let term = self.memo.term_of_token(token);
             self.count(term);
             tokens += 1;
@@ -136,14 +162,34 @@ impl<C: TokenCounting> Counter<C> {
             counting: C::default(),
             now: Now::default(),
             tokens: 0,
+            most_terms: usize::MAX,
+            fitting: 0,
+            over: 0,
         };
-        Self { scanner: Scanner::new(), found, lengths: Vec::new() }
+        let most_bytes = u64::MAX;
+        Self { scanner: Scanner::new(), found, lengths: Vec::new(), most_bytes, needed: None }
     }
 
-    /// Counts the next document of the piece; returns its indexed tokens.
+    pub(super) fn hold(&mut self, bytes: u64) {
+        self.most_bytes = bytes;
+    }
+
+    pub(super) fn over(&self) -> Option<u64> {
+        self.needed
+    }
+
+    /// Counts the next document of the piece; returns its indexed tokens. No more of one that is
+    /// [over](Self::over).
     pub(super) fn document(&mut self, text: &[u8]) -> u32 {
         self.found.now.document += 1;
         self.found.tokens = 0;
+        let of_text = DOCUMENT_TIMES * text.len() as u64;
+        let before = self.found.memo.len();
+        let is_long = text.len() > LONG_BYTES;
+        let terms = (self.most_bytes.saturating_sub(of_text) / LONG_TERM_BYTES) as usize;
+        self.found.most_terms = if is_long { before.saturating_add(terms) } else { usize::MAX };
+        self.found.fitting = 0;
+        self.found.over = 0;
         let text = self.found.memo.analysis().lowered(text);
         match self.found.tokenizer {
             // It is not cut where others are, and has no keys.
@@ -151,6 +197,12 @@ impl<C: TokenCounting> Counter<C> {
             _ => self.scanner.scan(&text, &mut self.found),
         }
         self.found.counting.end_document(self.found.memo.terms_mut(), self.found.now);
+        let FormCounter { fitting, over, .. } = self.found;
+        self.needed = (over > 0).then(|| {
+            // The rest has no more new terms than what came before it.
+            let more = (over as f64 / fitting.max(1) as f64 * terms as f64) as u64;
+            of_text + LONG_TERM_BYTES * (terms as u64 + more + 1)
+        });
         self.lengths.push(code_below(self.found.tokens));
         self.found.tokens
     }
@@ -194,6 +246,9 @@ impl<C: TokenCounting> Counter<C> {
         large
     }
 }
+
+/// Bytes that a long document takes for each of its terms, until they are in the run.
+const LONG_TERM_BYTES: u64 = 300;
 
 /// Bytes that a term's first posting of a piece counts. The owner, who knows the gap, writes it: 4
 /// bytes do for nearly all, and the slack of the list's slices pays for more.

@@ -238,6 +238,12 @@ impl<S: Copy + Default> Memo<S> {
         term.suffix.moved(&self.strings, strings)
     }
 
+    /// How many terms are known.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
     fn bytes(&self) -> usize {
         self.slots.len() * size_of::<MemoSlot>()
             + self.others.bytes()

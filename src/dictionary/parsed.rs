@@ -23,6 +23,14 @@ pub trait Regroup {
     /// Takes the next document of the piece; returns its indexed tokens.
     fn document(&mut self, text: &[u8]) -> u32;
 
+    /// Holds no more of a long document than takes `bytes`.
+    fn hold(&mut self, _bytes: u64) {}
+
+    /// The bytes that the last document would take, if these are more than it may.
+    fn over(&self) -> Option<u64> {
+        None
+    }
+
     fn documents(&self) -> u32;
 
     /// Ends the piece: one group for each owner, all of them with the same counts.

@@ -253,6 +253,14 @@ impl Regroup for Tally {
         self.counter.document(text)
     }
 
+    fn hold(&mut self, bytes: u64) {
+        self.counter.hold(bytes);
+    }
+
+    fn over(&self) -> Option<u64> {
+        self.counter.over()
+    }
+
     fn documents(&self) -> u32 {
         self.counter.documents()
     }

@@ -115,6 +115,8 @@ pub enum IndexError {
         /// What is missing, and the remedy.
         reason: String,
     },
+    #[error("a query has more than {most} different terms")]
+    TooManyTerms { most: usize },
     /// What was to be written breaks a rule of the format.
     #[error("{}: not written: {reason}", .path.display())]
     Refused { path: PathBuf, reason: String },

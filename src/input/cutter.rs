@@ -4,22 +4,27 @@
 //! records end with a mark ([`shared_file`](crate::input::streams::shared_file)).
 //!
 //! A record longer than the longest document is dropped while it comes in: memory never holds more
-//! than that and a piece.
+//! than that and a piece. So is one that the memory cannot hold; if it may be a document, that is
+//! noted in the piece and ends the build.
 
 use super::Format;
 use super::borders::Borders;
 use super::borders::found::FoundBorder;
 use super::piece::Piece;
 use crate::dictionary::device::text_buffers::{TextBuffer, TextBuffers};
-use crate::index::documents::pieces::Skipped;
+use crate::index::documents::pieces::{LargeDocument, Skipped, SkippedRecords};
+use crate::input::document::Skip;
 use crate::input::formats::csv::first_record;
-use crate::order::PIECE_BYTES;
+use crate::input::formats::warc;
+use crate::order::{DOCUMENT_TIMES, PIECE_BYTES};
 use std::ops::Range;
 use std::sync::Arc;
 
 pub struct Cutter {
     format: Format,
     max_document: u64,
+    /// Records of more bytes are not held; at most `max_document`.
+    longest: u64,
     piece_bytes: usize,
     borders: Borders,
     buffers: Arc<TextBuffers>,
@@ -31,9 +36,39 @@ pub struct Cutter {
     piece: Piece,
     /// The first record of the input, of CSV.
     head: Option<Arc<[u8]>>,
-    /// Where a record that is too long began, while it is dropped.
+    /// Where a record that is too long began, while it is dropped, and what it is if it is not too
+    /// long to be a document.
     dropping: Option<u64>,
+    long: LongRecord,
     ended: bool,
+}
+
+/// What a record that is not held is, by its beginning.
+enum LongRecord {
+    /// A document, with its name if that is known.
+    Document(String),
+    Skipped(Skip),
+    /// It is passed over.
+    Nothing,
+}
+
+impl Default for LongRecord {
+    fn default() -> Self {
+        Self::Document(String::new())
+    }
+}
+
+impl LongRecord {
+    fn of(format: Format, bytes: &[u8]) -> Self {
+        match format {
+            Format::Warc => match warc::long_record(bytes) {
+                None => Self::Nothing,
+                Some(Ok(name)) => Self::Document(name),
+                Some(Err(skip)) => Self::Skipped(skip),
+            },
+            _ => Self::default(),
+        }
+    }
 }
 
 /// Room that is made for decoded bytes at a time, beyond the end of a piece.
@@ -51,6 +86,7 @@ impl Cutter {
         Self {
             format,
             max_document,
+            longest: max_document,
             piece_bytes,
             borders: Borders::new(format, max_document),
             buffers: Arc::default(),
@@ -60,8 +96,15 @@ impl Cutter {
             piece: empty(format, 0, 0, TextBuffer::default()),
             head: None,
             dropping: None,
+            long: LongRecord::default(),
             ended: false,
         }
+    }
+
+    /// A record of more than `longest` bytes, of which there may be documents, is not held.
+    pub(crate) fn holding(self, longest: u64) -> Self {
+        let longest = longest.min(self.max_document);
+        Self { longest, borders: Borders::new(self.format, longest), ..self }
     }
 
     pub(crate) fn with_buffers(self, buffers: Arc<TextBuffers>) -> Self {
@@ -82,7 +125,7 @@ impl Cutter {
         self.until = u64::MAX;
         self.ended = false;
         self.head = None;
-        self.borders = Borders::new(self.format, self.max_document);
+        self.borders = Borders::new(self.format, self.longest);
         // A piece that holds nothing but empty files is one all the same.
         if self.piece.bytes.is_empty() && self.piece.files.is_empty() {
             let skipped = std::mem::take(&mut self.piece.skipped);
@@ -96,7 +139,7 @@ impl Cutter {
     pub(crate) fn begin_part(&mut self, format: Format, input: u32, range: Range<u64>) {
         self.format = format;
         self.piece.bytes.truncate(0);
-        self.piece.skipped.clear();
+        self.piece.skipped = SkippedRecords::default();
         self.dropping = None;
         self.begin(input);
         self.piece.offset = range.start;
@@ -171,6 +214,7 @@ impl Cutter {
                 FoundBorder::End(end) => return Some(self.split_off(end, end)),
                 FoundBorder::Long(start) => {
                     // What stands before the record goes on, the record goes.
+                    self.long = LongRecord::of(self.format, &self.piece.bytes[start..]);
                     let gone = self.borders.drop_record(&self.piece.bytes[start..]);
                     let offset = self.piece.offset + start as u64;
                     self.dropping = (!gone.whole).then_some(offset);
@@ -188,9 +232,9 @@ impl Cutter {
     }
 
     /// A piece without bytes leaves what it skipped to the next.
-    fn keep_if_any(&mut self, mut piece: Piece) -> Option<Piece> {
+    fn keep_if_any(&mut self, piece: Piece) -> Option<Piece> {
         if piece.bytes.is_empty() {
-            self.piece.skipped.append(&mut piece.skipped);
+            self.piece.skipped.append(piece.skipped);
             return None;
         }
         Some(piece)
@@ -198,8 +242,9 @@ impl Cutter {
 
     fn drop_long_file(&mut self) {
         let start = self.piece.files.last().map_or(0, |&(_, end)| end);
-        if self.dropping.is_some() || (self.piece.bytes.len() - start) as u64 > self.max_document {
+        if self.dropping.is_some() || (self.piece.bytes.len() - start) as u64 > self.longest {
             self.dropping = Some(0);
+            self.long = LongRecord::default();
             let mut kept = self.new_buffer(start + STEP_BYTES);
             kept.extend([&self.piece.bytes[..start]]);
             self.piece.bytes = kept;
@@ -207,8 +252,24 @@ impl Cutter {
     }
 
     fn skip_long(&mut self, offset: u64, bytes: u64) {
+        let input = self.input;
+        if bytes <= self.max_document {
+            let skip = match std::mem::take(&mut self.long) {
+                LongRecord::Document(name) => {
+                    let takes = DOCUMENT_TIMES * bytes;
+                    let large = LargeDocument { input, offset, bytes, takes, name };
+                    return self.piece.skipped.refuse(large);
+                }
+                LongRecord::Nothing => return,
+                LongRecord::Skipped(skip) => skip.of_bytes(bytes as usize),
+            };
+            let reason = skip.reason();
+            let detail = skip.to_string();
+            let skipped = Skipped { input, offset, line: 0, reason, detail };
+            return self.piece.skipped.push(reason, || skipped);
+        }
         let skipped = Skipped::too_long(self.input, offset, bytes, self.max_document);
-        self.piece.skipped.push(skipped);
+        self.piece.skipped.push(skipped.reason, || skipped);
     }
 
     pub(crate) fn held_bytes(&self) -> usize {
@@ -221,7 +282,7 @@ impl Cutter {
 
     pub(crate) fn skip_rest(&mut self, reason: &'static str, detail: String) {
         let skipped = Skipped { input: self.input, offset: self.end, line: 0, reason, detail };
-        self.piece.skipped.push(skipped);
+        self.piece.skipped.push(reason, || skipped);
     }
 
     /// As [`grown`](Self::grown), at the end of the current input's stream.

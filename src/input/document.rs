@@ -114,6 +114,9 @@ pub enum Skip {
     ContentType(MediaType),
     #[error("a document of more than {most} bytes when decompressed")]
     TooLong { most: u64 },
+    /// The memory cannot hold what it is inflated to. This ends a build.
+    #[error("a document of {bytes} bytes when decompressed, for which there is no memory")]
+    TooLarge { bytes: u64 },
     #[error("the body is {coding} that cannot be inflated")]
     BrokenBody { coding: &'static str },
     /// A TREC document has no name: neither `<DOCNO>` nor an `id`.
@@ -189,6 +192,16 @@ impl fmt::Display for MediaType {
 }
 
 impl Skip {
+    /// The same of a record of which the bytes are known by now.
+    pub(super) fn of_bytes(self, bytes: usize) -> Self {
+        match self {
+            Skip::BrokenWarc(WarcFault::NoVersion { .. }) => {
+                Skip::BrokenWarc(WarcFault::NoVersion { bytes })
+            }
+            other => other,
+        }
+    }
+
     /// A short text, the same for all records of one kind of failure, by which they are counted.
     pub(crate) fn reason(&self) -> &'static str {
         match self {
@@ -199,7 +212,7 @@ impl Skip {
             Skip::BrokenWarc(_) => "broken WARC record",
             Skip::HttpStatus { .. } => "HTTP status",
             Skip::ContentType(_) => "content type",
-            Skip::TooLong { .. } => "document too long",
+            Skip::TooLong { .. } | Skip::TooLarge { .. } => "document too long",
             Skip::BrokenBody { .. } => "broken body",
             Skip::NoDocno => "no <DOCNO>",
             Skip::NoDocEnd => "no </DOC>",
@@ -248,6 +261,9 @@ pub trait DocumentSink {
     fn page(&mut self, _page: &Page<'_>) {}
 
     fn document(&mut self, document: Document<'_>);
+
+    /// A document that begins at `offset` would have `bytes`, more than are held.
+    fn large(&mut self, _offset: usize, _bytes: u64, _name: &str) {}
 
     /// A record that is no document begins at `offset` in the piece and has `bytes` without its
     /// line end; its `line` counts from 1, and is 0 where records are not lines.

@@ -8,13 +8,14 @@ use super::turns::{Turn, Turns};
 use super::wanted::WantedInput;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::Location;
-use crate::index::documents::pieces::{DocumentsRoom, PieceDocuments, Skipped};
+use crate::index::documents::pieces::{DocumentsRoom, LargeDocument, PieceDocuments, Skipped};
 use crate::input::Format;
 use crate::input::formats::fields::Fields;
 use crate::input::formats::json_values;
 use crate::input::formats::noticed::{NotUtf8, SeenFields};
 use crate::input::formats::parsers::Parsers;
 use crate::input::list::InputReading;
+use crate::order::DOCUMENT_TIMES;
 use crate::text::html::Page;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -47,6 +48,13 @@ impl<R: Regroup> PieceParser<R> {
         }
     }
 
+    /// Holds no document that takes more than `bytes`.
+    pub(crate) fn holding(mut self, bytes: u64) -> Self {
+        self.parsers.hold(bytes / DOCUMENT_TIMES);
+        self.regroup.hold(bytes);
+        self
+    }
+
     /// Indexes the documents of a piece that are `wanted`, or all. What is left of the piece is its
     /// buffer.
     pub(crate) fn parse(
@@ -60,6 +68,7 @@ impl<R: Regroup> PieceParser<R> {
             self.parsers.read_as(reading);
             self.reading = reading.clone();
         }
+        self.turn.begin();
         // A WARC record is mostly passed over, or inflated, for which the decoder takes its turn.
         if piece.format != Format::Warc {
             self.turn.take(piece.bytes.len());
@@ -98,6 +107,7 @@ impl<R: Regroup> PieceParser<R> {
         let groups = self.regroup.finish();
         self.turn.give_back();
         self.parsers.give_back();
+        self.turn.end();
         batch.counts = groups.first().map(|group| group.counts().clone()).unwrap_or_default();
         (groups, batch)
     }
@@ -141,15 +151,11 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
     #[inline]
     fn document(&mut self, document: Document<'_>) {
         if document.bytes as u64 > self.max_document {
-            self.batch.skipped.push(Skipped {
-                line: document.line,
-                ..Skipped::too_long(
-                    self.batch.input,
-                    self.offset + document.offset as u64,
-                    document.bytes as u64,
-                    self.max_document,
-                )
-            });
+            let bytes = document.bytes as u64;
+            let offset = self.offset + document.offset as u64;
+            let long = Skipped::too_long(self.batch.input, offset, bytes, self.max_document);
+            let long = Skipped { line: document.line, ..long };
+            self.batch.skipped.push(long.reason, || long);
             return;
         }
         let offset = self.offset + document.offset as u64;
@@ -173,15 +179,31 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
             }
         };
         let length = self.regroup.document(document.text);
+        if let Some(takes) = self.regroup.over() {
+            let bytes = document.bytes as u64;
+            let name = name.to_string();
+            let large = LargeDocument { input: self.batch.input, offset, bytes, takes, name };
+            self.batch.skipped.refuse(large);
+        }
         self.batch.push(name, document.line, location, content.map(|content| (length, content)));
     }
 
+    fn large(&mut self, offset: usize, bytes: u64, name: &str) {
+        let offset = self.offset + offset as u64;
+        let PieceDocuments { input, skipped, .. } = &mut *self.batch;
+        let name = name.to_string();
+        let takes = DOCUMENT_TIMES * bytes;
+        skipped.refuse(LargeDocument { input: *input, offset, bytes, takes, name });
+    }
+
     fn skipped(&mut self, offset: usize, line: u64, _bytes: usize, reason: Skip) {
-        self.batch.skipped.push(Skipped {
-            input: self.batch.input,
+        let PieceDocuments { input, skipped, .. } = &mut *self.batch;
+        let kind = reason.reason();
+        skipped.push(kind, || Skipped {
+            input: *input,
             offset: self.offset + offset as u64,
             line,
-            reason: reason.reason(),
+            reason: kind,
             detail: reason.to_string(),
         });
     }
@@ -233,10 +255,13 @@ mod tests {
                 files: Vec::new(),
                 head: Arc::default(),
                 ends_input: true,
-                skipped: Vec::new(),
+                skipped: Default::default(),
             };
             let (groups, batch) = parser.parse(&plan, wanted, &mut piece);
-            assert_eq!((batch.documents() as usize, batch.skipped.len()), (starts.len(), 2));
+            assert_eq!(
+                (batch.documents() as usize, batch.skipped.first().len()),
+                (starts.len(), 2)
+            );
             assert_eq!(*groups[0].text.bytes, *expected.as_bytes());
             assert_eq!(groups[0].text.starts, starts);
         }

@@ -2,7 +2,7 @@
 
 use super::Format;
 use crate::dictionary::device::text_buffers::TextBuffer;
-use crate::index::documents::pieces::Skipped;
+use crate::index::documents::pieces::SkippedRecords;
 use std::sync::Arc;
 
 /// Some megabytes of a split that end at a record border: the unit that is parsed, timed, ordered
@@ -21,5 +21,5 @@ pub struct Piece {
     /// The input's stream ends with the piece.
     pub ends_input: bool,
     /// What was passed over on the way to this piece.
-    pub skipped: Vec<Skipped>,
+    pub skipped: SkippedRecords,
 }

@@ -1,40 +1,61 @@
-//! Bounds how many long documents are parsed at once. A document costs several times its bytes
-//! while it is parsed, and what is inflated inside of a WARC record is in no count of pieces. So
-//! whoever meets one takes a part of a room that all parsers of a job share, and waits until it is
-//! there; a document that is longer than the room is parsed alone.
+//! Bounds how much is parsed at once: so many pieces, and few long documents. A document costs
+//! several times its bytes while it is parsed, and what is inflated inside of a WARC record is in
+//! no count of pieces. So whoever meets one takes a part of a room that all parsers of a job share,
+//! and waits until it is there; a document that is longer than the room is parsed while no other
+//! parser has a piece.
 //!
-//! Waiting is safe: who holds room waits for nobody, and gives it back at the end of the piece.
+//! Waiting is safe: who holds room waits for nobody, and gives it back at the end of the piece; who
+//! waits to be alone does not count among those that have a piece.
 
 use crate::crew::lock;
-use crate::order::PIECE_BYTES;
+use crate::order::LONG_BYTES;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-
-/// Shorter documents wait for nobody.
-pub(crate) const LONG_BYTES: usize = 2 * PIECE_BYTES;
 
 #[derive(Debug)]
 pub(crate) struct Turns {
     room: usize,
-    taken: Mutex<usize>,
+    /// Pieces that are parsed at once.
+    most: usize,
+    state: Mutex<TurnsState>,
     changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct TurnsState {
+    /// Of the room.
+    taken: usize,
+    /// Parsers that have a piece and do not wait to be alone.
+    parsing: usize,
+    /// Parsers that are alone or wait for it.
+    alone: usize,
 }
 
 impl Default for Turns {
     /// Room for all, as for a parser that works alone.
     fn default() -> Self {
-        Self::new(usize::MAX)
+        Self::new(usize::MAX, usize::MAX)
     }
 }
 
 impl Turns {
-    /// Room for long documents of `room` bytes together, or for one of any length.
-    pub(crate) fn new(room: usize) -> Self {
-        Self { room, taken: Mutex::new(0), changed: Condvar::new() }
+    /// Room for long documents of `room` bytes together, or for one of any length; at `most` so
+    /// many parsers have a piece.
+    pub(crate) fn new(room: usize, most: usize) -> Self {
+        Self { room, most, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, usize> {
+    fn lock(&self) -> MutexGuard<'_, TurnsState> {
         // Nothing panics while it holds the lock.
-        lock(&self.taken)
+        lock(&self.state)
+    }
+
+    /// Waits until the state `is` as it should be.
+    fn wait_until(&self, is: impl Fn(&TurnsState) -> bool) -> MutexGuard<'_, TurnsState> {
+        let mut state = self.lock();
+        while !is(&state) {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state
     }
 }
 
@@ -54,6 +75,18 @@ impl Turn {
         Self::new(Arc::default())
     }
 
+    /// Begins a piece, when no other parser is alone and not too many have one.
+    pub(crate) fn begin(&self) {
+        let most = self.of.most;
+        self.of.wait_until(|state| state.alone == 0 && state.parsing < most).parsing += 1;
+    }
+
+    /// Ends a piece that was begun, with another turn of the same parser or with this one.
+    pub(crate) fn end(&self) {
+        self.of.lock().parsing -= 1;
+        self.of.changed.notify_all();
+    }
+
     /// Takes room for what has come to `bytes`, until [`give_back`](Self::give_back).
     #[inline]
     pub(crate) fn take(&mut self, bytes: usize) {
@@ -67,18 +100,29 @@ impl Turn {
     fn wait(&mut self, bytes: usize) {
         // What is held goes first: two that hold a part and want more would wait for each other.
         self.give_back();
-        let bytes = bytes.min(self.of.room);
-        let mut taken = self.of.lock();
-        while *taken > 0 && *taken > self.of.room - bytes {
-            taken = self.of.changed.wait(taken).unwrap_or_else(PoisonError::into_inner);
+        let room = self.of.room;
+        self.held = bytes.min(room);
+        if self.held < room {
+            self.of.wait_until(|state| state.taken <= room - bytes).taken += bytes;
+            return;
         }
-        *taken += bytes;
-        self.held = bytes;
+        let mut state = self.of.lock();
+        state.alone += 1;
+        let own = state.parsing.min(1);
+        state.parsing -= own;
+        drop(state);
+        self.of.changed.notify_all();
+        let mut state = self.of.wait_until(|state| state.taken == 0 && state.parsing == 0);
+        state.taken = room;
+        state.parsing = own;
     }
 
     pub(crate) fn give_back(&mut self) {
         if self.held > 0 {
-            *self.of.lock() -= std::mem::take(&mut self.held);
+            let mut state = self.of.lock();
+            state.alone -= usize::from(self.held == self.of.room);
+            state.taken -= std::mem::take(&mut self.held);
+            drop(state);
             self.of.changed.notify_all();
         }
     }
@@ -98,18 +142,18 @@ mod tests {
 
     #[test]
     fn long_documents_share_the_room() {
-        let turns = Arc::new(Turns::new(8 * LONG_BYTES));
+        let turns = Arc::new(Turns::new(8 * LONG_BYTES, 9));
         let turn = || Turn::new(turns.clone());
         let mut a = turn();
         let mut b = turn();
         let mut c = turn();
         a.take(LONG_BYTES);
-        assert_eq!(*turns.lock(), 0, "it is not long");
+        assert_eq!(turns.lock().taken, 0, "it is not long");
         a.take(2 * LONG_BYTES);
         b.take(2 * LONG_BYTES);
-        assert_eq!(*turns.lock(), 8 * LONG_BYTES);
+        assert_eq!(turns.lock().taken, 8 * LONG_BYTES);
         a.take(3 * LONG_BYTES);
-        assert_eq!(*turns.lock(), 8 * LONG_BYTES, "it has taken that already");
+        assert_eq!(turns.lock().taken, 8 * LONG_BYTES, "it has taken that already");
         let (said, heard) = channel();
         let waiting = std::thread::spawn(move || {
             // Longer than the room: alone.
@@ -123,20 +167,22 @@ mod tests {
         drop(b);
         heard.recv_timeout(Duration::from_secs(20)).unwrap();
         drop(waiting.join().unwrap());
-        assert_eq!(*turns.lock(), 0);
+        assert_eq!(turns.lock().taken, 0);
     }
 
     #[test]
     fn two_that_grow_do_not_wait_for_each_other() {
-        let turns = Arc::new(Turns::new(4 * LONG_BYTES));
+        let turns = Arc::new(Turns::new(4 * LONG_BYTES, 2));
         let (done, heard) = channel();
         for _ in 0..4 {
             let mut turn = Turn::new(turns.clone());
             let done = done.clone();
             std::thread::spawn(move || {
                 for _ in 0..50 {
+                    turn.begin();
                     (1..40).for_each(|n| turn.take(n * LONG_BYTES / 4));
                     turn.give_back();
+                    turn.end();
                 }
                 done.send(()).unwrap();
             });
@@ -144,5 +190,37 @@ mod tests {
         for _ in 0..4 {
             heard.recv_timeout(Duration::from_secs(60)).unwrap();
         }
+    }
+
+    #[test]
+    fn whoever_parses_a_very_long_document_is_alone() {
+        let turns = Arc::new(Turns::new(4 * LONG_BYTES, 3));
+        let (said, heard) = channel();
+        let mut alone = Turn::new(turns.clone());
+        let other = Turn::new(turns.clone());
+        other.begin();
+        alone.begin();
+        let waiting = std::thread::spawn(move || {
+            alone.take(100 * LONG_BYTES);
+            said.send("alone").unwrap();
+            alone
+        });
+        assert!(heard.recv_timeout(Duration::from_millis(20)).is_err(), "another has a piece");
+        other.end();
+        assert_eq!(heard.recv_timeout(Duration::from_secs(20)), Ok("alone"));
+        let mut alone = waiting.join().unwrap();
+        let (said, heard) = channel();
+        let next = std::thread::spawn(move || {
+            other.begin();
+            said.send("next").unwrap();
+            other.end();
+        });
+        assert!(heard.recv_timeout(Duration::from_millis(20)).is_err(), "one is alone");
+        alone.give_back();
+        assert_eq!(heard.recv_timeout(Duration::from_secs(20)), Ok("next"));
+        alone.end();
+        next.join().unwrap();
+        let state = turns.lock();
+        assert_eq!((state.taken, state.parsing, state.alone), (0, 0, 0));
     }
 }

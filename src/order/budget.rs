@@ -3,7 +3,7 @@
 //! workers, up to a most for each. Of a worker's part a share bounds its memo, some is for parsing
 //! one piece, and what is left bounds the pieces under way, parsed or not.
 
-use super::{MOST_RUN_BYTES, PIECE_BYTES};
+use super::{DOCUMENT_TIMES, MOST_RUN_BYTES, PIECE_BYTES};
 use crate::settings::SettingError;
 
 pub(crate) const LEAST_MEMORY: u64 = 64 << 20;
@@ -16,6 +16,8 @@ const LEAST_WORKER_BYTES: u64 = 7 << 20;
 const MOST_WORKER_BYTES: u64 = 192 << 20;
 /// Times its bytes, what a parser needs besides for a piece in which no word occurs twice.
 const PARSER_TIMES: u64 = 12;
+/// Likewise in the worst case, where no word that is short occurs twice.
+const WORST_TIMES: u64 = 26;
 const MOST_PIECE_BYTES: u64 = 2 << 20;
 /// The most of one more open compressed file: window, blocks, and pieces ahead.
 const OPEN_FILE_BYTES: u64 = 24 << 20;
@@ -52,12 +54,15 @@ impl Budget {
 
     /// The least memory that lets a window of `bytes` be read, in whole 16 MiB.
     pub(crate) fn least_for_window(bytes: u64, workers: usize) -> u64 {
+        Self::least_that(workers, |budget| budget.longest_window(workers) >= bytes)
+    }
+
+    /// The least memory with such a budget, in whole 16 MiB.
+    fn least_that(workers: usize, is_enough: impl Fn(&Self) -> bool) -> u64 {
         const STEP: u64 = 16 << 20;
-        let fits = |memory: &u64| {
-            Self::new(*memory, workers).is_ok_and(|budget| budget.longest_window(workers) >= bytes)
-        };
+        let fits =
+            |memory: &u64| Self::new(*memory, workers).is_ok_and(|budget| is_enough(&budget));
         let first = Self::least(workers).next_multiple_of(STEP);
-        // Below sixteen times the window, beyond which nothing else matters.
         (first..).step_by(STEP as usize).find(fits).unwrap_or(u64::MAX)
     }
 
@@ -96,6 +101,31 @@ impl Budget {
     /// Bytes of long documents that may be parsed at once; a longer one is parsed alone.
     pub(crate) fn long_documents(&self, workers: usize) -> usize {
         (self.under_way() * workers as u64 / 8) as usize
+    }
+
+    /// The longest document that is held, in bytes as it lies in the input and as it is inflated.
+    pub(crate) fn longest_document(&self, workers: usize) -> u64 {
+        self.of_document(workers) / DOCUMENT_TIMES
+    }
+
+    /// Bytes for a long document: it is parsed alone, beside a whole run, the memos, and what was
+    /// read ahead.
+    pub(crate) fn of_document(&self, workers: usize) -> u64 {
+        let workers = workers.max(1) as u64;
+        let others = (self.memo() + self.under_way() / 4 * 3) * workers;
+        let taken = PROCESS_BYTES + self.run_limit + others;
+        (self.memory + self.memory / 10).saturating_sub(taken)
+    }
+
+    /// Pieces that are parsed at once, for each of which there is room whatever its text.
+    pub(crate) fn parsed_at_once(&self, workers: usize) -> usize {
+        let parsing = (self.worker - self.memo()) * workers as u64;
+        (parsing / (WORST_TIMES * self.piece_bytes() as u64)).max(1) as usize
+    }
+
+    /// The least memory in which a document may take `bytes`, in whole 16 MiB.
+    pub(crate) fn least_for_document(bytes: u64, workers: usize) -> u64 {
+        Self::least_that(workers, |budget| budget.of_document(workers) >= bytes)
     }
 
     /// Shares `memory` bytes among a run and `workers`. Fails if it is less than the least for so

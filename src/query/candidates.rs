@@ -1,16 +1,12 @@
-//! The documents that are to be ranked for each query, and no others: a run of another system, or of
-//! a first stage.
+//! The documents that are to be ranked for each query, and no others: a run of another system, or
+//! of a first stage.
 
 #![warn(missing_docs)]
 
-use super::reading::asked::Query;
+use super::reading::asked::{GivenDocids, Query};
 use super::snapshot::Snapshot;
 use crate::shown::{number_of, one_word, one_word_of, visible};
 use std::collections::HashMap;
-use std::sync::Arc;
-
-/// The docids of some documents, rising.
-pub type GivenDocids = Arc<[u32]>;
 
 /// Names that are told of those that no document has.
 const TOLD: usize = 3;
@@ -67,8 +63,8 @@ impl CandidatesByQuery {
         self.by_query.get(&*one_word_of(qid)).cloned().unwrap_or_default()
     }
 
-    /// Lets the candidates of the query be ranked, all of them unless it has a k of its own or there
-    /// is one for all.
+    /// Lets the candidates of the query be ranked, all of them unless it has a k of its own or
+    /// there is one for all.
     pub fn give(&self, query: &mut Query, k: Option<usize>) {
         let given = self.of(&query.qid);
         query.k = query.k.or(k).or(Some(given.len()));

@@ -1,7 +1,7 @@
 //! Plans: owned queries that any engine can answer. A [`Plan`] has the terms with their weights,
 //! the list of every term in every run, and what is wanted, and holds its snapshot.
 
-use super::candidates::GivenDocids;
+use super::reading::asked::GivenDocids;
 use super::snapshot::Snapshot;
 use super::wanted::{Mode, Stage, Wanted};
 use crate::index::error::IndexError;
@@ -11,7 +11,14 @@ use crate::score::named::Score;
 use crate::score::scoring::TermCounts;
 use crate::score::weight::Weight;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
+use std::collections::HashMap;
 use std::sync::Arc;
+
+/// Different terms of a query, at most: each takes memory in every run.
+pub(crate) const MOST_TERMS: usize = 1 << 16;
+
+/// So many terms are compared with a new one faster than a table finds it.
+const FEW_TERMS: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlanTerm {
@@ -103,10 +110,7 @@ impl Plan {
     }
 
     pub(crate) fn term_strings(&self) -> impl Iterator<Item = &str> {
-        let mut start = 0;
-        self.terms
-            .iter()
-            .map(move |term| &self.strings[std::mem::replace(&mut start, term.end)..term.end])
+        strings_of(&self.strings, &self.terms)
     }
 
     pub fn known(&self) -> bool {
@@ -131,35 +135,72 @@ impl Plan {
         weigh(&self.snapshot, &mut self.terms);
     }
 
-    /// Finds the distinct terms of a text, by first appearance.
-    fn analyze(&mut self, text: &str) {
+    /// Finds the distinct terms of a text, by first appearance; false if there are too many.
+    fn analyze(&mut self, text: &str) -> bool {
         let Self { snapshot, strings, terms, .. } = self;
         strings.clear();
         terms.clear();
+        let mut numbers = HashMap::new();
+        let mut too_many = false;
         let add = |term: &str, times: f64| {
-            let mut start = 0;
-            for old in terms.iter_mut() {
-                if &strings[start..old.end] == term {
-                    old.times += times;
-                    return;
+            let known = match terms.len() <= FEW_TERMS {
+                true => {
+                    strings_of(strings, terms).inspect(looked_at).position(|known| known == term)
                 }
-                start = old.end;
+                false => {
+                    if numbers.is_empty() {
+                        let known = strings_of(strings, terms).map(str::to_string);
+                        numbers = known.zip(0..).collect();
+                    }
+                    numbers.get(term).copied()
+                }
+            };
+            if let Some(number) = known {
+                terms[number].times += times;
+                return;
+            }
+            if terms.len() == MOST_TERMS {
+                too_many = true;
+                return;
+            }
+            if !numbers.is_empty() {
+                numbers.insert(term.to_string(), terms.len());
             }
             strings.push_str(term);
             let weight = Weight::default();
             terms.push(PlanTerm { times, df: 0, cf: 0, weight, end: strings.len() });
         };
         terms_of_query(snapshot, text, add);
+        !too_many
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    static LOOKED_AT: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Counts the terms that tests look at.
+fn looked_at(_: &&str) {
+    #[cfg(test)]
+    LOOKED_AT.set(LOOKED_AT.get() + 1);
+}
+
+/// Whether a text has more terms than a query may have. Each has a byte of it at least.
+pub(crate) fn has_too_many_terms(snapshot: &Arc<Snapshot>, text: &str) -> bool {
+    text.len() > MOST_TERMS && !Plan::empty(snapshot.clone()).analyze(text)
+}
+
+fn strings_of<'a>(strings: &'a str, terms: &'a [PlanTerm]) -> impl Iterator<Item = &'a str> {
+    let mut start = 0;
+    terms.iter().map(move |term| &strings[std::mem::replace(&mut start, term.end)..term.end])
 }
 
 fn split_terms<'a>(
     strings: &'a str,
     terms: &'a [PlanTerm],
 ) -> impl Iterator<Item = (u16, &'a [u8])> {
-    let mut start = 0;
-    terms.iter().map(move |term| {
-        let term = &strings[std::mem::replace(&mut start, term.end)..term.end];
+    strings_of(strings, terms).map(|term| {
         let collection = trie_collection(term);
         (collection, &term.as_bytes()[implied_prefix_len(collection)..])
     })
@@ -194,7 +235,9 @@ impl Planner {
     ) -> Result<(), IndexError> {
         plan.wanted = wanted;
         plan.given = None;
-        plan.analyze(text);
+        if !plan.analyze(text) {
+            return Err(IndexError::TooManyTerms { most: MOST_TERMS });
+        }
         let Plan { snapshot, strings, terms, lists, .. } = plan;
         let generation = snapshot.generation();
         // A damaged index may claim more postings than there are documents.
@@ -242,5 +285,45 @@ fn weigh(snapshot: &Snapshot, terms: &mut [PlanTerm]) {
     }
     for term in terms {
         term.weight = scoring.weight(whole, &counts(term));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::generations::generation::Generation;
+    use crate::index::testing::{build, collection};
+    use crate::query::snapshot::Scoring;
+
+    #[test]
+    fn terms_are_told_apart_by_a_look_at_few_others() {
+        let folder = tempfile::tempdir().unwrap();
+        build(folder.path(), &collection(3, 20, 20), &[0]);
+        let generation = Generation::open(folder.path(), true).unwrap();
+        let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
+        let text = |terms: usize| -> String {
+            let word = |i: usize| format!("w{}x ", if i < terms { i } else { 7 * i % terms });
+            (0..terms + 100).map(word).collect()
+        };
+        let mut planner = Planner::default();
+        for terms in [1, 3, FEW_TERMS, FEW_TERMS + 1, FEW_TERMS + 2, 5000, MOST_TERMS] {
+            LOOKED_AT.set(0);
+            let text = text(terms);
+            let plan = planner.plan(&snapshot, Wanted::default(), &text).unwrap();
+            assert_eq!(plan.terms().len(), terms);
+            assert_eq!(
+                plan.terms().iter().map(|term| term.times).sum::<f64>(),
+                terms as f64 + 100.0
+            );
+            let first: String = plan.term_strings().map(|term| format!("{term} ")).collect();
+            assert!(text.starts_with(&first), "by first appearance");
+            let most = (FEW_TERMS * (FEW_TERMS + 100)) as u64;
+            assert!(LOOKED_AT.get() <= most, "{terms} terms: {}", LOOKED_AT.get());
+            assert!(!has_too_many_terms(&snapshot, &text));
+        }
+        let text = text(MOST_TERMS + 1);
+        assert!(has_too_many_terms(&snapshot, &text));
+        let refused = planner.plan(&snapshot, Wanted::default(), &text).unwrap_err();
+        assert!(matches!(refused, IndexError::TooManyTerms { .. }), "{refused}");
     }
 }

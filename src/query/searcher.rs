@@ -10,9 +10,9 @@ mod tests;
 
 pub(crate) use tasks::{Begun, Cutting, QueryCut};
 
-use super::candidates::GivenDocids;
 use super::cursor::{Norms, RunTerm};
 use super::plan::{Plan, Planner};
+use super::reading::asked::GivenDocids;
 use super::scratch::Scratch;
 use super::snapshot::Snapshot;
 use super::top_k::{Hit, TopK};
@@ -21,6 +21,7 @@ use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::list::{ListError, ListView};
 use crate::index::run::Run;
+use crate::query::algorithms::scored::MANY_TERMS;
 use crate::query::algorithms::{
     and, auto, exhaustive, max_score, scored, small_adaptive, wand, wang,
 };
@@ -276,6 +277,8 @@ impl Searcher {
         let search = match (stage, plan.wanted().algorithm) {
             // No bound knows what scores begin with.
             (Stage::Any, _) if has_statics => scored::search_any,
+            (Stage::Any, _) if terms.len() > MANY_TERMS => scored::search_any,
+            (Stage::All, _) if terms.len() > MANY_TERMS => scored::search_all,
             (Stage::All, Algorithm::Exhaustive) if has_statics => scored::search_all,
             (Stage::All, Algorithm::SmallAdaptive) => small_adaptive::search,
             (Stage::All, Algorithm::Wang) => wang::search,

@@ -25,7 +25,7 @@ mod references;
 pub(super) mod tags;
 
 /// A buffer that one long page made larger is shrunk to this.
-const KEPT_BUFFER_BYTES: usize = 4 << 20;
+const KEPT_BUFFER_BYTES: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Markup {

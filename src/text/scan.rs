@@ -45,6 +45,15 @@ pub trait Stretches {
     fn mixed(&mut self, bytes: &[u8]);
 }
 
+/// Bytes of a long text whose stretches are found at once: their edges may take eight times as
+/// many.
+const PART_BYTES: usize = 256 << 10;
+
+/// Whether a byte belongs to a stretch.
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte >= 0x80
+}
+
 pub struct Scanner {
     level: Level,
     /// The begin and end of each stretch.
@@ -69,6 +78,20 @@ impl Scanner {
     #[inline]
     pub fn scan(&mut self, text: &[u8], out: &mut impl Stretches) {
         assert!(text.len() < u32::MAX as usize, "a document has less than 4 GiB");
+        let mut rest = text;
+        // No stretch reaches over a byte that is part of no word.
+        while rest.len() > PART_BYTES
+            && let Some(more) = rest[PART_BYTES..].iter().position(|&byte| !is_word(byte))
+        {
+            let (part, behind) = rest.split_at(PART_BYTES + more);
+            self.scan_part(part, out);
+            rest = behind;
+        }
+        self.scan_part(rest, out);
+    }
+
+    #[inline]
+    fn scan_part(&mut self, text: &[u8], out: &mut impl Stretches) {
         let any_high = self.find_edges(text);
         let mut high = if any_high { next_high(&self.high, 0) } else { usize::MAX };
         let (pairs, rest) = self.edges.as_chunks::<2>();

@@ -3,6 +3,7 @@
 use crate::support::*;
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::path::Path;
 use std::time::Duration;
 
 /// Bytes of each body once it is inflated.
@@ -30,40 +31,138 @@ fn bombs(scratch: &Scratch, files: usize) {
     }
 }
 
+/// A build of one input at 64M with this many workers; `more` are further arguments.
+fn small(index: &Path, workers: &str, memory: &str, input: &Path, more: &[&str]) -> Job {
+    let build = millrace(args!["build", "--index", index, "--memory", memory, "-w", workers]);
+    build.args(args!["--gpus", "none", input]).args(more)
+}
+
+/// Checks that a document is refused for want of memory, and that the memory which the message
+/// names is enough and is held to.
+fn needs_what_it_names(input: &Path, said: &[&str], more: &[&str], documents: u64) {
+    for workers in ["1", "4"] {
+        let scratch = Scratch::new();
+        let index = scratch.path("index");
+        let refused = small(&index, workers, "64M", input, more).run().expect_status(1);
+        let message = refused.stderr.clone();
+        for said in said.iter().chain(&["--max-document", "nothing was published"]) {
+            assert!(message.contains(said), "{message}");
+        }
+        assert!(!index.join("CURRENT").exists());
+        let (_, memory) = message.split_once("(--memory ").unwrap();
+        let memory = memory.split_once("M,").unwrap().0;
+        let report = scratch.path("report.json");
+        let built = small(&index, workers, &format!("{memory}M"), input, more);
+        built.args(args!["--report", &report]).ok();
+        assert_eq!(info(&index)["documents"], documents);
+        let most = most(memory.parse::<u64>().unwrap() << 20);
+        assert!(peak(&report) <= most, "{} bytes are more than {most}", peak(&report));
+    }
+}
+
 /// Each of four workers inflated a body of its own before one waited for the other: 145 MB.
 #[test]
-fn bodies_that_inflate_take_turns() {
+fn bodies_that_the_memory_cannot_hold_end_the_build() {
     let scratch = Scratch::new();
     bombs(&scratch, 6);
-    let index = scratch.path("index");
-    let report = scratch.path("report.json");
-    let build = millrace(args!["build", "--index", &index, "--memory", "64M", "-w", "4"]);
-    build.args(args!["--gpus", "none", "--report", &report, scratch.path("input")]).ok();
-    assert_eq!(info(&index)["documents"], 6);
-    // One body with its text.
-    let most = most(64 << 20) + 2 * BODY_BYTES as u64;
-    assert!(peak(&report) <= most, "{} bytes are more than {most}", peak(&report));
+    let said = ["0.warc: byte 0: ", "http://x/0 has 251658"];
+    needs_what_it_names(&scratch.path("input"), &said, &[], 6);
 }
 
 /// Each of four workers held a line of its own: 170 MB.
 #[test]
-fn long_records_of_a_file_that_all_read_come_one_after_the_other() {
+fn records_that_the_memory_cannot_hold_end_the_build() {
     const LINE_BYTES: usize = 48 << 20;
     let scratch = Scratch::new();
     let mut lines = Vec::new();
-    for name in ["a", "b", "c", "d", "e", "f"] {
+    for name in ["a", "b", "c"] {
         write!(lines, "{{\"id\": \"{name}\", \"text\": \"mill\", \"other\": \"").unwrap();
         lines.resize(lines.len() + LINE_BYTES, b'x');
         lines.extend_from_slice(b"\"}\n");
     }
+    let input = scratch.write("long.jsonl", &lines);
+    needs_what_it_names(&input, &["long.jsonl: byte 0: ", "50331"], &[], 3);
+    // A record that is longer than a document may be is skipped in any memory, and not held.
+    let report = scratch.path("report.json");
+    let index = scratch.path("index");
+    lines.extend_from_slice(b"{\"id\": \"d\", \"text\": \"mill\"}\n");
     let input = scratch.write("long.jsonl", lines);
+    let built = small(&index, "4", "64M", &input, &["--max-document", "8M"]);
+    built.args(args!["--report", &report]).ok().says("the most is 8388608");
+    assert_eq!(info(&index)["documents"], 1);
+    assert!(peak(&report) <= most(64 << 20), "{}", peak(&report));
+}
+
+/// What is no document is passed over as it comes in, whatever its length.
+#[test]
+fn long_records_that_are_no_documents_need_no_memory() {
+    let scratch = Scratch::new();
+    let record = |kind: &str, content: &[u8]| {
+        let length = content.len();
+        let head = format!("WARC/1.0\r\nWARC-Type: {kind}\r\nContent-Length: {length}\r\n\r\n");
+        [head.as_bytes(), content, b"\r\n\r\n"].concat()
+    };
+    let film = |status: &str, kind: &str| {
+        let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n\r\n");
+        [head.as_bytes(), &vec![b'x'; 30 << 20]].concat()
+    };
+    let input = [
+        [&vec![b'y'; 30 << 20][..], b"\n"].concat(),
+        record("response", &film("200 OK", "video/mp4")),
+        record("response", &film("404 Gone", "text/html")),
+        record("resource", &film("200 OK", "text/html")),
+        record("conversion", b"water mill"),
+        record("conversion", b"river"),
+    ];
+    let input = scratch.write("films.warc", input.concat());
     let index = scratch.path("index");
     let report = scratch.path("report.json");
-    let build = millrace(args!["build", "--index", &index, "--memory", "64M", "-w", "4"]);
-    build.args(args!["--gpus", "none", "--report", &report, input]).ok();
-    assert_eq!(info(&index)["documents"], 6);
-    let most = most(64 << 20) + LINE_BYTES as u64;
-    assert!(peak(&report) <= most, "{} bytes are more than {most}", peak(&report));
+    let built = small(&index, "4", "64M", &input, &[]).args(args!["--report", &report]).ok();
+    built.says("content type video/mp4").says("HTTP status 404").says("passed over 31457281 bytes");
+    assert_eq!(info(&index)["documents"], 2);
+    assert!(peak(&report) <= most(64 << 20), "{}", peak(&report));
+}
+
+/// Each was kept with its place and message until all pieces before it had come.
+#[test]
+fn skipped_records_take_no_memory() {
+    let junk = "WARC/1.0\nContent-Length:0\n\n\n\nx\n".repeat(400_000);
+    let page = "WARC/1.0\nWARC-Type: conversion\nContent-Length: 4\n\nmill\n\n";
+    for (name, good, bad, reason) in [
+        ("a.jsonl", "{\"text\": \"mill\"}\n", "{\n".repeat(3_000_000), "bad JSON"),
+        ("a.tsv", "name\tmill\n", "x\n".repeat(3_000_000), "no tab"),
+        ("a.warc", page, junk, "broken WARC record"),
+    ] {
+        let scratch = Scratch::new();
+        let input = scratch.write(name, format!("{good}{bad}"));
+        let index = scratch.path("index");
+        let report = scratch.path("report.json");
+        let built = small(&index, "4", "64M", &input, &[]).args(args!["--report", &report]).ok();
+        built.says(reason);
+        let skipped = reported(&report)["skipped"][reason].as_u64().unwrap();
+        assert_eq!(skipped, if name == "a.warc" { 400_000 } else { 3_000_000 });
+        assert!(peak(&report) <= most(64 << 20), "{name}: {}", peak(&report));
+    }
+}
+
+/// A dictionary of 64 MiB: cut off at 64M and whole at 1G.
+#[test]
+fn a_dictionary_that_the_memory_cannot_hold_is_no_damage() {
+    let scratch = Scratch::new();
+    let lines = "name\twater mill\n".repeat(20_000);
+    let mut packer = liblzma::write::XzEncoder::new(Vec::new(), 9);
+    packer.write_all(lines.as_bytes()).unwrap();
+    let input = scratch.write("a.tsv.xz", packer.finish().unwrap());
+    for allowed in [&["--allow-cut"][..], &[]] {
+        let index = scratch.path(format!("index{}", allowed.len()));
+        let refused = small(&index, "2", "64M", &input, allowed).run().expect_status(1);
+        let refused = refused.says("needs a window of 65 MiB");
+        assert!(!index.join("CURRENT").exists());
+        let (_, memory) = refused.stderr.split_once("a memory of ").unwrap();
+        let memory = memory.split_once(' ').unwrap().0;
+        small(&index, "2", memory, &input, allowed).ok();
+        assert_eq!(info(&index)["documents"], 20_000);
+    }
 }
 
 /// What a job may take with so much memory: that and a tenth. Of a debug build, which tests run, so
@@ -74,10 +173,12 @@ fn most(memory: u64) -> u64 {
 }
 
 /// The peak that a job reports, in bytes.
-fn peak(report: &std::path::Path) -> u64 {
-    let report: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
-    report["peak_memory_bytes"].as_u64().unwrap()
+fn peak(report: &Path) -> u64 {
+    reported(report)["peak_memory_bytes"].as_u64().unwrap()
+}
+
+fn reported(report: &Path) -> serde_json::Value {
+    serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap()
 }
 
 /// Text of `documents` lines, each of so many words that no other has.
@@ -106,21 +207,13 @@ fn base_26(mut number: u64) -> String {
     letters
 }
 
-/// A document is parsed whole: docs/build.md says what it takes at most, by its size and its
-/// different words.
+/// Of the words of a document that no other has, each takes memory too.
 #[test]
-fn a_long_document_takes_what_the_docs_say() {
-    const WORDS: usize = 250_000;
+fn words_that_the_memory_cannot_hold_end_the_build() {
     let scratch = Scratch::new();
-    let text = new_words(1, WORDS);
-    let input = scratch.write("long.tsv", &text);
-    let index = scratch.path("index");
-    let report = scratch.path("report.json");
-    let build = millrace(args!["build", "--index", &index, "--memory", "64M", "-w", "1"]);
-    build.args(args!["--gpus", "none", "--stemmer", "none", "--report", &report, input]).ok();
-    assert_eq!(info(&index)["terms"], WORDS);
-    let bound = most(64 << 20) + 4 * text.len() as u64 + 300 * WORDS as u64;
-    assert!(peak(&report) <= bound, "{} bytes are more than {bound}", peak(&report));
+    let input = scratch.write("words.tsv", new_words(1, 250_000));
+    let more = ["--stemmer", "none"];
+    needs_what_it_names(&input, &["words.tsv: byte 0: ", "document 0 has"], &more, 1);
 }
 
 /// The queue of a merge counted lists and not the terms: 279 MB at 128M, and 424 MB for the merge

@@ -1,6 +1,7 @@
 //! What may stand in a line of queries, and what happens to a line that is none.
 
 use crate::support::fixture::Fixture;
+use crate::support::{Scratch, args, build, millrace};
 use serde_json::{Value, json};
 
 const MODELS: [&[&str]; 6] = [
@@ -122,5 +123,38 @@ fn a_line_that_is_no_query_ends_nothing() {
             }
             assert_eq!(answers[127]["qid"], "128");
         }
+    }
+}
+
+/// Each term had a decoded block in every engine, 70 kB of memory.
+#[test]
+fn a_query_of_very_many_terms_takes_little_memory_and_one_of_too_many_is_refused_alone() {
+    let scratch = Scratch::new();
+    let words = |from: usize, to: usize| -> String {
+        (from..to).map(|word| format!("w{word}x ")).collect()
+    };
+    let documents: Vec<String> = (0..500)
+        .map(|n| json!({"id": n, "text": words(40 * n, 40 * n + 60)}).to_string())
+        .collect();
+    let index = scratch.path("index");
+    let input = scratch.write("a.jsonl", documents.join("\n"));
+    build(&index, args!["-w", "2", input]);
+    let report = scratch.path("report.json");
+    let lines = format!("a\t{}\n\nb\t{}\nc\tw1x\n", words(0, 20_000), words(0, 65_537));
+    for model in MODELS {
+        let job = millrace(args!["query", "--index", &index, "-w", "2", "--format", "jsonl"]);
+        let job = job.args(model).args(args!["--report", &report]).stdin(lines.clone());
+        let outcome = job.run().expect_status(1);
+        let place = format!("line 3 of the queries (byte {})", lines.find("\nb").unwrap() + 1);
+        let outcome = outcome.says(place).says("the query b has more than 65536 different terms");
+        let answers = outcome.json_lines();
+        let qids: Vec<&Value> = answers.iter().map(|answer| &answer["qid"]).collect();
+        assert_eq!(qids, ["a", "2", "c"], "{model:?}");
+        let found = |answer: &Value| answer["hits"].as_array().map_or(0, Vec::len);
+        assert_eq!([0, 2].map(|at| found(&answers[at])), [10, 1]);
+        assert_eq!(found(&answers[1]), 0);
+        let report: Value = serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
+        let peak = report["peak_memory_bytes"].as_u64().unwrap();
+        assert!(peak < 96 << 20, "{model:?}: {peak} bytes");
     }
 }

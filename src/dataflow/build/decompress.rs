@@ -17,6 +17,7 @@ use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::indexer::Indexing;
+use crate::index::documents::pieces::LargeDocument;
 use crate::input::cutter::Cutter;
 use crate::input::hash::InputHash;
 use crate::input::piece::Piece;
@@ -146,6 +147,7 @@ impl OpenSplit {
         let Split { inputs, format } = build.plan.splits[split].clone();
         let budget = &build.budget;
         let cutter = Cutter::of_pieces(format, build.max_document, budget.piece_bytes())
+            .holding(build.longest_document())
             .with_buffers(build.wiring.buffers.clone());
         Self {
             split,
@@ -283,6 +285,37 @@ pub enum InputRefused {
     },
     #[error("{path}: this input is empty: nothing was published; allow empty input to take it")]
     Empty { path: String },
+    #[error(
+        "{path}: byte {offset}: the document{name} has {bytes} bytes, which the memory cannot hold: nothing was published; give the build a memory of {least}M or more, or skip documents of such a length by a lower limit for documents"
+    )]
+    Large {
+        path: String,
+        /// Of its record, in its content.
+        offset: u64,
+        /// Its name behind a blank, if it is known.
+        name: String,
+        bytes: u64,
+        /// The memory that holds it, in MiB.
+        least: u64,
+    },
+}
+
+impl Build {
+    /// The longest document that this build holds.
+    pub(crate) fn longest_document(&self) -> u64 {
+        self.budget.longest_document(self.workers)
+    }
+
+    /// The error of a document that is longer.
+    pub(crate) fn refuse_large(&self, large: &LargeDocument) -> Cause {
+        let LargeDocument { input, offset, bytes, takes, ref name } = *large;
+        let name = match &**name {
+            "" => String::new(),
+            name => format!(" {name}"),
+        };
+        let least = Budget::least_for_document(takes, self.workers) >> 20;
+        InputRefused::Large { path: self.plan.path(input), offset, name, bytes, least }.into()
+    }
 }
 
 /// Refuses a stream that breaks off and input without any content, unless they are allowed; a file
@@ -313,7 +346,8 @@ fn check_window(build: &Build, input: u32, bytes: u64) -> Result<(), Cause> {
         let most = 1 << (MOST_WINDOW_LOG - 20);
         return Err(format!(
             "{path}: inflating this needs a window of {found} MiB, and the largest that is read has \
-             {most} MiB; compress it anew, with zstd --long={MOST_WINDOW_LOG} at most"
+             {most} MiB; compress it anew, with zstd --long={MOST_WINDOW_LOG} at most, or xz \
+             --lzma2=dict={most}MiB"
         )
         .into());
     }

@@ -61,7 +61,8 @@ pub(crate) fn parse<'scope, R: Regroup + 'static>(
     builder.build(move |_| {
         let guard = OperatorGuard::new(&build.control, "Parse", worker);
         let mut waiting = VecDeque::new();
-        let mut parser = PieceParser::new(regroup, build.max_document, build.wiring.turns.clone());
+        let mut parser = PieceParser::new(regroup, build.max_document, build.wiring.turns.clone())
+            .holding(build.budget.of_document(build.workers));
         move |_frontiers| {
             input.for_each(|cap, data| {
                 for Local((_, piece)) in data.drain(..) {
@@ -83,6 +84,10 @@ pub(crate) fn parse<'scope, R: Regroup + 'static>(
             // The next user of the buffer has it before anything waits.
             drop(piece);
             let Some((groups, batch)) = parsed else { return };
+            if let Some(large) = batch.skipped.large() {
+                guard.work(|| Err::<(), _>(build.refuse_large(large)));
+                return;
+            }
             let seen = parser.take_seen();
             let not_utf8 = parser.take_not_utf8();
             if not_utf8.documents > 0 {

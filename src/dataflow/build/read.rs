@@ -135,6 +135,7 @@ impl SplitReader {
         // Of any format: each file tells its own.
         let cutter =
             Cutter::of_pieces(Format::Jsonl, build.max_document, build.budget.piece_bytes())
+                .holding(build.longest_document())
                 .with_buffers(build.wiring.buffers.clone());
         Self { build, absorbed, worker, cutter, open: None }
     }

@@ -316,7 +316,7 @@ fn flush_writes_a_run_when_its_owners_have_ended_it_and_fails_without_a_folder()
 
 /// The documents of a piece: one with this name.
 fn batch(name: &str, skipped: Vec<Skipped>) -> Local<PieceDocuments> {
-    let mut batch = PieceDocuments::new(0, skipped);
+    let mut batch = PieceDocuments::new(0, skipped.into_iter().collect());
     let location = Location { offset: 0, bytes: 3, input: 0 };
     batch.push(name, 1, location, Some((2, 7)));
     batch.counts = Arc::new(PieceCounts { documents: 1, ..PieceCounts::default() });

@@ -5,8 +5,9 @@
 //! - An [`Asker`] puts queries into a channel and wakes this operator, so that no worker waits for
 //!   input.
 //! - At most as many queries as `MOST_BATCHES` full batches for each worker have are unanswered, or
-//!   as many as were asked for; then queries wait in the channel, which is bounded, then in the
-//!   asker.
+//!   as many as were asked for, or as take [`MOST_BYTES`]; then queries wait in the channel, which
+//!   is bounded, then in the asker. A batch closes early at so many bytes.
+//! - A query of too many terms is refused here: it would take too much memory in every engine.
 //! - The stream ends when all are answered: until then the workers help each other. Where the
 //!   source of queries fails, what came before is answered too.
 
@@ -16,12 +17,14 @@ use super::context::Context;
 use super::local::Local;
 use crate::crew::{lock, spawn};
 use crate::dataflow::control::{Cause, OperatorGuard};
+use crate::query::plan::{MOST_TERMS, has_too_many_terms};
+use crate::query::reading::asked::MOST_LINE_BYTES;
 use crate::query::reading::lines::{Query, Refused};
 use crate::query::snapshot::Snapshot;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use timely::dataflow::operators::generic::operator::source;
@@ -43,7 +46,8 @@ pub(crate) struct NumberedQuery {
     pub(crate) came: Instant,
 }
 
-type ArrivedQuery = (Instant, Received);
+/// `None` is another place of the channel for the query before it, which is long.
+type ArrivedQuery = Option<(Instant, Received)>;
 
 pub(crate) struct Inbox {
     received: Mutex<Option<Receiver<ArrivedQuery>>>,
@@ -91,11 +95,27 @@ impl Asker {
 
     /// Asks; waits while too many queries wait. Returns whether the job still takes queries.
     pub fn ask(&self, received: Received) -> bool {
-        let asked = (Instant::now(), received);
-        let sent = self.sender.as_ref().is_some_and(|sender| sender.send(asked).is_ok());
+        let places = match &received {
+            Ok(Ok(query)) => query.bytes() / PLACE_BYTES,
+            _ => 0,
+        };
+        let asked = Some((Instant::now(), received));
+        let sent = self.sender.as_ref().is_some_and(|sender| {
+            sender.send(asked).is_ok() && (0..places).all(|_| self.fill(sender))
+        });
         fence(Ordering::SeqCst);
         self.bell.ring_if_awaited();
         sent
+    }
+
+    /// Fills a place of the channel; who empties it is woken if it is full.
+    fn fill(&self, sender: &SyncSender<ArrivedQuery>) -> bool {
+        let full = matches!(sender.try_send(None), Err(TrySendError::Full(_)));
+        if full {
+            fence(Ordering::SeqCst);
+            self.bell.ring_if_awaited();
+        }
+        !full || sender.send(None).is_ok()
     }
 
     /// Starts a thread that asks all queries of a stream. It may stay in a read for ever; a process
@@ -127,6 +147,10 @@ impl Drop for Asker {
 
 /// Full batches of one worker that are under way.
 const MOST_BATCHES: usize = 4;
+/// Bytes of the queries of a batch, and of all that are unanswered, but for the last of them.
+const MOST_BYTES: usize = (256 << 20) - MOST_LINE_BYTES;
+/// A query takes a place in the channel for each so many bytes.
+const PLACE_BYTES: usize = 4 << 10;
 /// How long to wait for answers before looking again.
 const PAUSE: Duration = Duration::from_micros(200);
 
@@ -154,40 +178,50 @@ pub(crate) fn batch<'scope>(
         let mut first_came = Instant::now();
         let mut number = 0u64;
         let mut batches = 0u64;
-        // Batches under way, each with the number of the first query behind it, and the number
-        // behind the last query that is written.
-        let mut under_way = VecDeque::<(u64, u64)>::new();
+        // Batches under way, each with the number of the first query behind it and its bytes, and
+        // the number behind the last query that is written.
+        let mut under_way = VecDeque::<(u64, u64, usize)>::new();
         let mut answered = 0u64;
+        // Of all queries that are not written, and of those of the batch that grows.
+        let mut bytes = 0;
+        let mut batch_bytes = 0;
         let most =
             MOST_BATCHES.saturating_mul(context.workers).saturating_mul(context.batch) as u64;
         let most = context.most_open.map_or(most, |open| most.min(open.get() as u64));
         move |output| {
             let Some((cap, queries)) = open.as_mut() else { return };
-            while let Some(&(batch, end)) = under_way.front()
+            while let Some(&(batch, end, freed)) = under_way.front()
                 && !written.less_equal(&batch)
             {
                 answered = end;
+                bytes -= freed;
                 under_way.pop_front();
             }
-            if number - answered >= most {
+            if number - answered >= most || batch.is_empty() && bytes >= MOST_BYTES {
                 return activator.activate_after(PAUSE);
             }
             let room = context.batch.min((most - (number - answered)) as usize);
             let step = guard.work(|| {
                 let mut ended = failed.is_some();
                 let mut rings = false;
-                while batch.len() < room && !ended {
+                while batch.len() < room && bytes < MOST_BYTES && !ended {
                     match queries.try_recv() {
-                        Ok((came, Ok(query))) => {
+                        Ok(None) => {}
+                        Ok(Some((came, Ok(query)))) => {
                             if batch.is_empty() {
                                 first_came = Instant::now();
                             }
+                            let place = number + batch.len() as u64;
+                            let query = query.and_then(|query| context.bounded(query, place));
+                            let more = query.as_ref().map_or(0, Query::bytes);
+                            bytes += more;
+                            batch_bytes += more;
                             if let Err(refused) = &query {
                                 context.refuse(refused);
                             }
                             batch.push((came, query));
                         }
-                        Ok((_, Err(error))) => {
+                        Ok(Some((_, Err(error)))) => {
                             failed = Some(error.into());
                             ended = true;
                         }
@@ -202,7 +236,7 @@ pub(crate) fn batch<'scope>(
                     }
                 }
                 let waited = first_came.elapsed();
-                let full = batch.len() >= room;
+                let full = batch.len() >= room || bytes >= MOST_BYTES;
                 if !batch.is_empty() && (full || ended || waited >= context.delay) {
                     if batches == 0 {
                         context.tally.answering();
@@ -215,7 +249,7 @@ pub(crate) fn batch<'scope>(
                         number += 1;
                     }
                     drop(session);
-                    under_way.push_back((batches, number));
+                    under_way.push_back((batches, number, std::mem::take(&mut batch_bytes)));
                     batches += 1;
                     cap.downgrade(&batches);
                     activator.activate();
@@ -239,6 +273,15 @@ pub(crate) fn batch<'scope>(
 }
 
 impl Context {
+    /// The query of this number, unless it has too many terms.
+    fn bounded(&self, query: Query, number: u64) -> Result<Query, Refused> {
+        if has_too_many_terms(&self.snapshot(), &query.text) {
+            let why = format!("has more than {MOST_TERMS} different terms");
+            return Err(query.refused(number + 1, &why));
+        }
+        Ok(query)
+    }
+
     /// Counts and reports a line that is no query.
     fn refuse(&self, refused: &Refused) {
         self.tally.refused.fetch_add(1, Ordering::Relaxed);

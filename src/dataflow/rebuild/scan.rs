@@ -112,7 +112,7 @@ mod tests {
 
     /// A piece with one document, which has no name if that is empty.
     fn batch(name: &str, offset: u64, skipped: Vec<Skipped>) -> Local<PieceDocuments> {
-        let mut batch = PieceDocuments::new(0, skipped);
+        let mut batch = PieceDocuments::new(0, skipped.into_iter().collect());
         let location = Location { offset, bytes: 3, input: 0 };
         batch.push(name, 1, location, Some((2, 7 + offset)));
         Local(batch)

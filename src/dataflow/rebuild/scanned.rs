@@ -74,8 +74,8 @@ impl InputScan {
             written.map_err(IndexError::storage("write", &self.places))?;
             self.number = self.number.checked_add(1).ok_or_else(too_many)?;
         }
-        for skipped in &batch.skipped {
-            *self.skipped.entry(skipped.reason.to_string()).or_default() += 1;
+        for (reason, records) in batch.skipped.counts() {
+            *self.skipped.entry(reason.to_string()).or_default() += records;
         }
         self.lines += batch.lines;
         Ok(())

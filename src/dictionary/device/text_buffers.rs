@@ -27,6 +27,9 @@ const SHARED_PART: usize = 32;
 /// Buffers of more than such a part of a shared area have one of their own.
 const OWN_PART: usize = 4;
 
+/// A buffer of more bytes held a long document, and is kept for a device alone.
+const LONG_BUFFER: usize = 4 << 20;
+
 /// Bytes of a buffer with room for `bytes`: whole huge pages if that is not much more.
 fn rounded(bytes: usize) -> usize {
     let huge = bytes.next_multiple_of(HUGE);
@@ -180,7 +183,8 @@ impl TextBuffers {
     fn give(&self, memory: BufferMemory) {
         let mut held = self.held();
         let spare = || held.spare.iter().map(|memory| memory.bytes).sum::<usize>();
-        if held.most == 0 || !self.for_device && spare() + memory.bytes > held.most {
+        let is_long = |bytes| bytes > LONG_BUFFER || spare() + bytes > held.most;
+        if held.most == 0 || !self.for_device && is_long(memory.bytes) {
             drop(held);
             return drop(memory);
         }
@@ -225,12 +229,13 @@ impl TextBuffer {
         self.memory.as_ref().map_or(0, |memory| memory.bytes)
     }
 
-    /// If it has to grow it doubles at least.
+    /// If it has to grow it doubles at least, or grows by a quarter if it is long.
     #[inline]
     pub(crate) fn reserve(&mut self, more: usize) {
         let needed = self.len + more;
         if needed > self.capacity() {
-            self.grow(needed.max(2 * self.capacity()));
+            let now = self.capacity();
+            self.grow(needed.max(if now < LONG_BUFFER { 2 * now } else { now + now / 4 }));
         }
     }
 

@@ -1,36 +1,19 @@
-//! The documents of one piece. The [table] of all has a file of its own.
+//! The documents of one piece. The [table] of all has a file of its own, and so have records that
+//! are [skipped](Skipped).
 
+mod skipped;
 pub(crate) mod table;
 
 use super::Location;
 use crate::dictionary::names::name_hash;
 use crate::order::PieceCounts;
+pub(crate) use skipped::{LargeDocument, Skipped, SkippedRecords};
 use std::sync::Arc;
-
-/// A part of the input that is not a document, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
-    pub input: u32,
-    /// Its first byte in the uncompressed input.
-    pub offset: u64,
-    /// Its line in the piece, from 1, or 0 where lines do not count.
-    pub line: u64,
-    /// A few words, the same for all of its kind: `bad JSON`.
-    pub reason: &'static str,
-    pub detail: String,
-}
-
-impl Skipped {
-    pub(crate) fn too_long(input: u32, offset: u64, bytes: u64, most: u64) -> Self {
-        let detail = format!("a document of {bytes} bytes; the most is {most}");
-        Self { input, offset, line: 0, reason: "document too long", detail }
-    }
-}
 
 pub(crate) struct PieceDocuments {
     /// The input of the piece, or of the last document while the batch grows.
     pub input: u32,
-    pub skipped: Vec<Skipped>,
+    pub skipped: SkippedRecords,
     pub lines: u64,
     pub counts: Arc<PieceCounts>,
     rows: Rows,
@@ -113,7 +96,7 @@ pub(crate) struct NotedDocument<'a> {
 }
 
 impl PieceDocuments {
-    pub(crate) fn new(input: u32, skipped: Vec<Skipped>) -> Self {
+    pub(crate) fn new(input: u32, skipped: SkippedRecords) -> Self {
         let (lines, counts, rows, name_hashes, seen) = Default::default();
         Self { input, skipped, lines, counts, rows, name_hashes, seen }
     }

@@ -111,7 +111,7 @@ fn a_line_too_long_is_dropped_wherever_it_stands() {
                     file.pop();
                 }
                 let pieces = cut(Format::Jsonl, limit as u64, &[&file], 100_000);
-                let skipped: Vec<_> = pieces.iter().flat_map(|p| &p.skipped).collect();
+                let skipped: Vec<_> = pieces.iter().flat_map(|p| p.skipped.first()).collect();
                 let kept: Vec<u8> = pieces.iter().flat_map(|p| p.bytes.to_vec()).collect();
                 if long <= limit {
                     assert!(skipped.is_empty());
@@ -138,8 +138,8 @@ fn small_files_share_a_piece_and_long_ones_are_dropped() {
     assert_eq!(pieces.len(), 1);
     assert_eq!(*pieces[0].bytes, *b"onefour");
     assert_eq!(pieces[0].files, [(0, 3), (1, 3), (3, 7)]);
-    assert_eq!(pieces[0].skipped.len(), 1);
-    assert_eq!(pieces[0].skipped[0].input, 2);
+    assert_eq!(pieces[0].skipped.first().len(), 1);
+    assert_eq!(pieces[0].skipped.first()[0].input, 2);
 }
 
 /// Parts of a stream of records, some of them broken; a number stands for so many bytes of text.
@@ -181,7 +181,7 @@ const WARC: &[&str] = &[
     "TEXT\r\n\r\n\n\n\n",
 ];
 
-type Shown = (u64, Vec<u8>, bool, Vec<Skipped>);
+type Shown = (u64, Vec<u8>, bool, SkippedRecords);
 
 fn shown(pieces: Vec<Piece>) -> Vec<Shown> {
     pieces.into_iter().map(|p| (p.offset, p.bytes.to_vec(), p.ends_input, p.skipped)).collect()
@@ -245,7 +245,7 @@ proptest! {
             prop_assert!(cut.documents == whole.documents);
             // A first piece without a document says so, though others may follow.
             let notes = |kept: &KeptDocuments| {
-                let some = kept.skipped.iter().filter(|s| s.3 != document::Skip::NoDoc);
+                let some = kept.skipped.iter().filter(|s| s.3 != Skip::NoDoc);
                 some.copied().collect::<Vec<_>>()
             };
             prop_assert_eq!(notes(&cut), notes(&whole));
@@ -275,7 +275,7 @@ fn a_warc_record_too_long_is_dropped_wherever_it_stands() {
                 let pieces = cut(Format::Warc, limit, &[&file], block);
                 let kept: Vec<u8> = pieces.iter().flat_map(|p| p.bytes.to_vec()).collect();
                 assert!(kept == [&first[..], &last].concat(), "{before} {kind} {block}");
-                let skipped: Vec<_> = pieces.iter().flat_map(|p| &p.skipped).collect();
+                let skipped: Vec<_> = pieces.iter().flat_map(|p| p.skipped.first()).collect();
                 assert_eq!(skipped.len(), 1);
                 assert_eq!(skipped[0].offset, first.len() as u64);
                 assert_eq!(skipped[0].reason, "document too long");

@@ -18,7 +18,7 @@ use crate::input::document::{BYTE_ORDER_MARK, Document, DocumentSink, Name, Piec
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 
 /// A buffer that grew beyond this many bytes for one long document is given back after the piece.
-const KEPT_BUFFER_BYTES: usize = 4 << 20;
+const KEPT_BUFFER_BYTES: usize = 1 << 20;
 
 /// It keeps nothing from piece to piece but its buffers.
 #[derive(Debug, Default)]

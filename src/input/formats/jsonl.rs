@@ -33,7 +33,7 @@ use crate::input::document::{
 use roles::KeyRole;
 
 /// A buffer that grew beyond this many bytes for one long document is given back after the piece.
-const KEPT_BUFFER_BYTES: usize = 4 << 20;
+const KEPT_BUFFER_BYTES: usize = 1 << 20;
 
 /// The rank of a name that was not found; better ones are smaller.
 const NO_NAME: usize = usize::MAX;

@@ -21,7 +21,7 @@ pub(crate) const PAGE_END: Mark = Mark {
 };
 
 /// A buffer that grew beyond this many bytes for one long page is given back after the piece.
-const KEPT_BUFFER_BYTES: usize = 4 << 20;
+const KEPT_BUFFER_BYTES: usize = 1 << 20;
 
 /// It keeps nothing from piece to piece but its buffers.
 #[derive(Debug, Default)]

@@ -63,6 +63,11 @@ impl WarcParser {
         Self { body, html: HtmlText::new(), name: String::new() }
     }
 
+    /// Inflates no body to more than `longest` bytes.
+    pub(crate) fn hold(&mut self, longest: u64) {
+        self.body.hold(longest);
+    }
+
     pub(crate) fn give_back(&mut self) {
         self.body.give_back();
     }
@@ -104,6 +109,10 @@ impl WarcParser {
         let page = |page: &Page<'_>| sink.page(page);
         let text = match text(&mut self.body, &mut self.html, record, conversion, page) {
             Ok(text) => text,
+            Err(Skip::TooLarge { bytes }) => {
+                let name = Name::from_raw(head.name(), &mut self.name);
+                return sink.large(record.offset, bytes, name.or_empty());
+            }
             // One record is one entry among the skipped.
             Err(_) if counted => return,
             Err(skip) => return sink.skipped(record.offset, 0, record.bytes, skip),
@@ -122,24 +131,12 @@ fn text<'a>(
     conversion: bool,
     take: impl FnOnce(&Page<'_>),
 ) -> Result<&'a [u8], Skip> {
-    let content_type = record.head.content_type;
-    let bare = Response {
-        status: 200,
-        content_type,
-        typed_charset: content_type,
-        body: record.content,
-        ..Response::default()
-    };
-    let response = if conversion { bare } else { http::read(record.content).unwrap_or(bare) };
-    // A collection that names its documents has chosen them, whatever the server said.
-    if response.status != 200 && record.head.trec_id.is_empty() {
-        return Err(Skip::HttpStatus { status: response.status });
-    }
-    let kind = kind_of(&response)?;
+    let (response, kind) = response_of(&record.head, record.content, conversion)?;
     let charset = charset_parameter(response.typed_charset);
     let most = decoder.most();
     let body = decoder.decode(&response).map_err(|error| match error {
         BodyError::TooLong => Skip::TooLong { most },
+        BodyError::TooLarge { bytes } => Skip::TooLarge { bytes },
         BodyError::NotInflated { coding } => Skip::BrokenBody { coding },
     })?;
     Ok(match kind {
@@ -151,6 +148,45 @@ fn text<'a>(
         }
         WarcContent::Plain => html.plain(body, charset),
     })
+}
+
+/// The response of a record, unless it is no document.
+fn response_of<'a>(
+    head: &WarcHead<'a>,
+    content: &'a [u8],
+    conversion: bool,
+) -> Result<(Response<'a>, WarcContent), Skip> {
+    let content_type = head.content_type;
+    let bare = Response {
+        status: 200,
+        content_type,
+        typed_charset: content_type,
+        body: content,
+        ..Response::default()
+    };
+    let response = if conversion { bare } else { http::read(content).unwrap_or(bare) };
+    // A collection that names its documents has chosen them, whatever the server said.
+    if response.status != 200 && head.trec_id.is_empty() {
+        return Err(Skip::HttpStatus { status: response.status });
+    }
+    let kind = kind_of(&response)?;
+    Ok((response, kind))
+}
+
+/// What a record is of which only the first bytes are known: a document of this name, or none for a
+/// reason; nothing if it is one that is passed over.
+pub(crate) fn long_record(bytes: &[u8]) -> Option<Result<String, Skip>> {
+    if version_line(bytes, true) != Seen::Yes {
+        return Some(Err(Skip::BrokenWarc(WarcFault::NoVersion { bytes: bytes.len() })));
+    }
+    let head = WarcHead::read(bytes, true)?;
+    let conversion = head.kind.eq_ignore_ascii_case(b"conversion");
+    if !conversion && !head.kind.eq_ignore_ascii_case(b"response") {
+        return None;
+    }
+    let content = &bytes[head.bytes..];
+    let name = |_| String::from_utf8_lossy(head.name()).into_owned();
+    Some(response_of(&head, content, conversion).map(name))
 }
 
 fn kind_of(response: &Response<'_>) -> Result<WarcContent, Skip> {

@@ -86,8 +86,10 @@ impl Decoder {
     }
 
     pub(crate) fn allow_window(&mut self, bytes: u64) {
-        if let Self::Zstd(zstd) = self {
-            zstd.allow(bytes);
+        match self {
+            Self::Zstd(zstd) => zstd.allow(bytes),
+            Self::Xz(xz) => xz.allow(bytes),
+            _ => {}
         }
     }
 

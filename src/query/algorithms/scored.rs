@@ -1,5 +1,9 @@
-//! Searches for any score: every posting is scored and added up by document, on the static part.
-//! This is the oracle of AND, and answers OR where bounds do not cover static parts.
+//! Searches for any score: every posting is scored and added up by document, on the static part,
+//! one list after the other. This is the oracle of AND; it answers OR where bounds do not cover
+//! static parts, and queries of very many terms, for which every other algorithm keeps a decoded
+//! block of each list.
+//!
+//! Documents are taken by windows. Where two meet, a block of each list is decoded twice.
 
 #[cfg(test)]
 mod tests;
@@ -8,9 +12,16 @@ use crate::index::list::{ListError, MAX_BLOCK, SegmentColumns};
 use crate::query::cursor::{RunSearch, RunTerm};
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
+use std::ops::Range;
 
-/// Offers to `top` all documents of a run that have any term. Needs 8 bytes of `scratch` for each
-/// document of the run. If a list is damaged, nothing has been offered.
+/// A query with more terms is answered here, whatever algorithm it asks for.
+pub(crate) const MANY_TERMS: usize = 256;
+
+/// Documents of a window, each of which takes 8 bytes.
+const WINDOW: u32 = if cfg!(test) { 50 } else { 1 << 20 };
+
+/// Offers to `top` all documents of a run that have any term. If a list is damaged, those of
+/// earlier windows have been offered.
 ///
 /// # Panics
 /// If there are fewer norms than `documents`, or the docids do not fit 32 bits.
@@ -37,38 +48,68 @@ fn search(
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
-    let RunSearch { terms, first_docid, documents, norms, .. } = *run;
+    let RunSearch { first_docid, norms, .. } = *run;
     let sums = &mut scratch.sums;
-    sums.clear();
-    sums.extend((0..documents).map(|docid| (norms.static_of(docid), 0)));
-    let mut docids = [0; MAX_BLOCK];
-    let mut tfs = [0; MAX_BLOCK];
-    let mut columns = SegmentColumns::default();
-    for RunTerm { weight, list } in terms {
-        let Some(list) = list else { continue };
-        columns.close();
-        let block_len = list.block_len();
-        let wanted = list.wanted();
-        for block in 0..list.blocks() {
-            let count = if block < list.full_blocks() {
-                list.decode_block(block, documents, &mut columns, &mut docids[..block_len])?;
-                list.decode_tfs(block, &mut columns, &mut tfs[..block_len])?;
-                block_len
-            } else {
-                list.decode_tail(documents, &mut docids, &mut tfs)?
-            };
-            for (&docid, &tf) in docids[..count].iter().zip(&tfs) {
-                if wanted.contains(&docid) {
-                    let (sum, matched) = &mut sums[docid as usize];
-                    *sum += weight.score(tf, norms.documents[docid as usize]);
-                    *matched += 1;
-                }
+    let mut wanted = run.wanted();
+    while !wanted.is_empty() {
+        let end = wanted.end.min(wanted.start.saturating_add(WINDOW));
+        let window = wanted.start..end;
+        wanted.start = end;
+        sums.clear();
+        sums.extend(window.clone().map(|docid| (norms.static_of(docid), 0)));
+        add_all(run, least, window.clone(), sums)?;
+        for (docid, &(sum, matched)) in (first_docid + window.start..).zip(sums.iter()) {
+            if matched >= least {
+                top.offer(docid, sum);
             }
         }
     }
-    for (docid, &(sum, matched)) in (first_docid..).zip(sums.iter()) {
-        if matched >= least {
-            top.offer(docid, sum);
+    Ok(())
+}
+
+/// Adds up the scores of a window's documents, with the number of terms that each has; no more of
+/// them once none can have the `least`.
+fn add_all(
+    run: &RunSearch<'_>,
+    least: u32,
+    window: Range<u32>,
+    sums: &mut [(f32, u32)],
+) -> Result<(), ListError> {
+    let RunSearch { terms, documents, norms, .. } = *run;
+    let mut docids = [0; MAX_BLOCK];
+    let mut tfs = [0; MAX_BLOCK];
+    let mut columns = SegmentColumns::default();
+    for (before, RunTerm { weight, list }) in (0..).zip(terms) {
+        // Of AND, all terms so far.
+        let needed = (before + 1 + least).saturating_sub(terms.len() as u32);
+        let mut may_be_found = needed == 0;
+        for list in list.iter() {
+            columns.close();
+            let block_len = list.block_len();
+            for block in list.block_of(0, window.start)..list.blocks() {
+                let is_full = block < list.full_blocks();
+                let count = if is_full {
+                    list.decode_block(block, documents, &mut columns, &mut docids[..block_len])?;
+                    list.decode_tfs(block, &mut columns, &mut tfs[..block_len])?;
+                    block_len
+                } else {
+                    list.decode_tail(documents, &mut docids, &mut tfs)?
+                };
+                for (&docid, &tf) in docids[..count].iter().zip(&tfs) {
+                    if window.contains(&docid) {
+                        let (sum, matched) = &mut sums[(docid - window.start) as usize];
+                        *sum += weight.score(tf, norms.documents[docid as usize]);
+                        *matched += 1;
+                        may_be_found |= *matched >= needed;
+                    }
+                }
+                if is_full && list.last_docid(block) >= window.end - 1 {
+                    break;
+                }
+            }
+        }
+        if !may_be_found {
+            break;
         }
     }
     Ok(())

@@ -8,7 +8,7 @@
 use crate::crew::Crew;
 use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;
-use crate::query::candidates::GivenDocids;
+use crate::query::reading::asked::GivenDocids;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
 use crate::query::top_k::Hit;
@@ -29,6 +29,8 @@ pub struct ManyHits {
     pub scores: Vec<f32>,
     /// Queries of which no term is in the index.
     pub unknown: usize,
+    /// The places of queries that have too many different terms, and no hits.
+    pub refused: Vec<usize>,
 }
 
 impl ManyHits {
@@ -114,7 +116,13 @@ fn answer_many(
         stop.check()?;
         let mut found = ManyHits::default();
         for at in (number * TAKEN..queries).take(TAKEN) {
-            answer(searcher, at, &mut found)?;
+            match answer(searcher, at, &mut found) {
+                Err(IndexError::TooManyTerms { .. }) => {
+                    found.refused.push(at);
+                    found.push(&[], true);
+                }
+                answered => answered?,
+            }
         }
         Ok::<_, IndexError>(found)
     };
@@ -127,6 +135,7 @@ fn answer_many(
         docids: Vec::with_capacity(hits),
         scores: Vec::with_capacity(hits),
         unknown: 0,
+        refused: Vec::new(),
     };
     all.offsets.push(0);
     for found in found {
@@ -135,6 +144,7 @@ fn answer_many(
         all.docids.extend(found.docids);
         all.scores.extend(found.scores);
         all.unknown += found.unknown;
+        all.refused.extend(found.refused);
     }
     Ok(all)
 }
@@ -186,6 +196,21 @@ mod tests {
                 assert_eq!(found.docids.len() as u64, *found.offsets.last().unwrap());
             }
         }
+    }
+
+    #[test]
+    fn a_query_of_too_many_terms_is_refused_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        build(folder.path(), &collection(3, 20, 20), &[0]);
+        let generation = Generation::open(folder.path(), true).unwrap();
+        let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
+        let long: String = (0..=1 << 16).map(|word| format!("w{word} ")).collect();
+        let mut queries = vec!["nowhere".to_string(); 11];
+        queries[6] = long;
+        let stop = Stop::default();
+        let found =
+            search_many(&snapshot, &Wanted::default(), &queries, threads(2), &stop).unwrap();
+        assert_eq!((found.refused, found.unknown, found.offsets.len()), (vec![6], 10, 12));
     }
 
     #[test]

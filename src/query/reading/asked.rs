@@ -2,11 +2,15 @@
 
 #![warn(missing_docs)]
 
-use crate::query::candidates::GivenDocids;
+use super::refusals::Refused;
 use crate::query::wanted::{Algorithm, Mode, Wanted};
+use std::sync::Arc;
+
+/// The docids of some documents, rising.
+pub type GivenDocids = Arc<[u32]>;
 
 /// A query as read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, Eq)]
 pub struct Query {
     /// Its number or name.
     pub qid: String,
@@ -20,12 +24,37 @@ pub struct Query {
     pub algorithm: Option<Algorithm>,
     /// The documents that are ranked, if not all.
     pub candidates: Option<GivenDocids>,
+    /// Its line, from 1, and its offset in the stream, if it was read.
+    #[doc(hidden)]
+    pub at: (u64, u64),
+}
+
+/// Wherever it stands, it is the same query.
+impl PartialEq for Query {
+    fn eq(&self, other: &Self) -> bool {
+        let wishes = |query: &Self| (query.k, query.mode, query.algorithm);
+        let is_same = self.qid == other.qid && self.text == other.text;
+        is_same && wishes(self) == wishes(other) && self.candidates == other.candidates
+    }
 }
 
 impl Query {
     /// A query with the default wishes.
     pub fn new(qid: impl Into<String>, text: impl Into<String>) -> Self {
         Self { qid: qid.into(), text: text.into(), ..Self::default() }
+    }
+
+    /// Bytes that it takes while it waits.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + self.qid.len() + self.text.len()
+    }
+
+    /// The refusal of this query, which has this number in the stream, from 1.
+    pub(crate) fn refused(&self, number: u64, why: &str) -> Refused {
+        let (line, offset) = self.at;
+        // A query that was not read is known by its number.
+        let line = if line == 0 { number } else { line };
+        Refused { line, offset, number, why: format!("the query {} {why}", self.qid).into() }
     }
 
     /// What it asks for; `usual` has the defaults.

@@ -231,7 +231,8 @@ impl<R: Read> Lines<R> {
                 self.remarks.once(Remark::NotUtf8, not_utf8(line));
             }
             let refused = |why: String| Refused { line, offset, number, why: why.into() };
-            return Ok(Some(self.known(read).map_err(refused)));
+            let read = self.known(read).map(|query| Query { at: (line, offset), ..query });
+            return Ok(Some(read.map_err(refused)));
         }
     }
 
@@ -357,8 +358,12 @@ impl<R: Read> Lines<R> {
             lines += memchr::memchr_iter(b'\n', &file[counted..at]).count() as u64;
             counted = at;
             let read = self.known(read);
-            let read = read.map(|query| Query { qid: named(&query.qid, number), ..query });
             let offset = offset + at as u64;
+            let placed = |query: Query| {
+                let qid = named(&query.qid, number);
+                Query { qid, at: (lines, offset), ..query }
+            };
+            let read = read.map(placed);
             let refused = |why: String| Refused { line: lines, offset, number, why: why.into() };
             self.ready.push_back(read.map_err(refused));
         }

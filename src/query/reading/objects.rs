@@ -131,7 +131,7 @@ fn query(members: &Members<'_>, number: u64) -> Result<ReadObject, String> {
         k: k.transpose()?,
         mode: mode.transpose()?,
         algorithm: algorithm.transpose()?,
-        candidates: None,
+        ..Query::default()
     };
     Ok((query, unknown))
 }

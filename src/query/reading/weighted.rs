@@ -4,6 +4,7 @@
 
 use crate::query::snapshot::Snapshot;
 use serde::{Serialize, Serializer};
+use std::collections::HashMap;
 use std::fmt::Write;
 
 /// A text that begins with this word is terms with weights, for any index. It is that of PyTerrier,
@@ -25,24 +26,32 @@ pub(crate) fn unmarked(text: &str) -> Option<&str> {
 }
 
 /// Terms with their weights by first appearance, as an object.
-pub(crate) struct QueryVector(Vec<(String, f64)>);
+#[derive(Default)]
+pub(crate) struct QueryVector {
+    pub(crate) terms: Vec<(String, f64)>,
+    numbers: HashMap<String, usize>,
+}
 
 impl QueryVector {
     pub(crate) fn of(text: &str) -> Self {
-        let mut terms: Vec<(String, f64)> = Vec::new();
-        for_each_term(text, |term, weight| {
-            match terms.iter_mut().find(|(known, _)| known == term) {
-                Some((_, sum)) => *sum += weight,
-                None => terms.push((term.to_string(), weight)),
-            }
-        });
-        Self(terms)
+        let mut vector = Self::default();
+        for_each_term(text, |term, weight| vector.add(term, weight));
+        vector
+    }
+
+    pub(crate) fn add(&mut self, term: &str, weight: f64) {
+        if let Some(&number) = self.numbers.get(term) {
+            self.terms[number].1 += weight;
+            return;
+        }
+        self.numbers.insert(term.to_string(), self.terms.len());
+        self.terms.push((term.to_string(), weight));
     }
 }
 
 impl Serialize for QueryVector {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(term, weight)| (term, weight)))
+        serializer.collect_map(self.terms.iter().map(|(term, weight)| (term, weight)))
     }
 }
 

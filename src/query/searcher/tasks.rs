@@ -9,9 +9,9 @@
 //!
 //! Different from the paper: the skips of each run are cut separately; neighbouring tasks may be
 //! done as one, which spares the shared blocks; documents are scored where they are found, so that
-//! there are no separate scoring tasks; a short query is not cut at all. A task begins with the
-//! k-th score that other tasks of its query have found, so that little is lost where lists are
-//! skipped by score.
+//! there are no separate scoring tasks; a query that is short, or has very many terms, is not cut.
+//! A task begins with the k-th score that other tasks of its query have found, so that little is
+//! lost where lists are skipped by score.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use std::sync::Arc;
 use super::{Searcher, blame, recycle};
 use crate::index::error::IndexError;
 use crate::index::list::ListView;
+use crate::query::algorithms::scored::MANY_TERMS;
 use crate::query::engines::share::SearchedLists;
 use crate::query::plan::Plan;
 use crate::query::wanted::{Algorithm, Stage};
@@ -205,7 +206,8 @@ fn cut(
         (Stage::Any, _) => or_cost,
     };
     let cost_ns = lists.chunks(terms).map(cost_of).sum();
-    if cost_ns < cutting.least_ns {
+    // Each task would go through all of many terms again.
+    if cost_ns < cutting.least_ns || terms > MANY_TERMS {
         return None;
     }
     let mut cut = QueryCut {

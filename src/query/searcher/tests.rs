@@ -405,3 +405,32 @@ fn shares_cover_all_documents_once() {
         }
     }
 }
+
+/// They are answered list by list, which gives the bits that the other algorithms give.
+#[test]
+fn many_terms_are_answered_as_few() {
+    use crate::query::algorithms::scored::MANY_TERMS;
+    let folder = tempfile::tempdir().unwrap();
+    let collection = collection(17, 600, 2 * MANY_TERMS as u32);
+    build(folder.path(), &collection, &[0, 250]);
+    let generation = Generation::open(folder.path(), true).unwrap();
+    let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
+    let terms = |count: usize| (0..count).map(|n| term(n as u32) + " ").collect::<String>();
+    let mut searcher = Searcher::new();
+    for algorithm in ALGORITHMS {
+        for mode in Mode::ALL {
+            let wanted = Wanted { k: 40, mode, algorithm };
+            // Terms of which there is no document are terms of the query, and change no score.
+            let nowhere = terms(MANY_TERMS - 1) + "nowhere elsewhere";
+            let few = terms(MANY_TERMS - 1);
+            let expected = bits(searcher.search(&snapshot, &wanted, &few).unwrap().0);
+            let found = bits(searcher.search(&snapshot, &wanted, &nowhere).unwrap().0);
+            if mode != Mode::And {
+                assert_eq!(found, expected, "{algorithm:?} {mode:?}");
+                assert_eq!(found.len(), 40);
+            } else {
+                assert_eq!(found, [], "{algorithm:?}");
+            }
+        }
+    }
+}

@@ -58,7 +58,7 @@ fn encode(form: Form, take: &mut Take<'_>) -> Encoded {
 fn encoded(form: Form, take: &mut Take<'_>) -> Encoded {
     let kind = take.u8();
     let slack = usize::from(take.u8() % 66);
-    let (mut df, mut bytes, mut data) = if kind % 4 == 0 {
+    let (mut df, mut bytes, mut data) = if kind.is_multiple_of(4) {
         let df = u32::from(take.u16());
         let count = usize::from(take.u16());
         let data = take.bytes(count).to_vec();

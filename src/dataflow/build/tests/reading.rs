@@ -128,7 +128,7 @@ fn piece(text: &str) -> Piece {
         files: Vec::new(),
         head: Arc::default(),
         ends_input: true,
-        skipped: Vec::new(),
+        skipped: Default::default(),
     }
 }
 

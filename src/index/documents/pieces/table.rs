@@ -1,7 +1,7 @@
 //! The table of a build's documents, run by run. One thread places the documents of each piece, in
 //! input order; any thread writes them there.
 
-use super::{PieceDocuments, Rows, Skipped};
+use super::{PieceDocuments, Rows, Skipped, SkippedRecords};
 use crate::crew::{Awaited, give_way, lock};
 use crate::dictionary::names::{Duplicates, Names, name_hash};
 use crate::index::documents::{DocumentColumns, DocumentsEntry, DocumentsPlace, PlacedDocuments};
@@ -38,8 +38,6 @@ impl NameCounting {
         counted.map_err(|e| names_error(directory, &e))
     }
 }
-
-const NAMED: usize = 5;
 
 /// The hashes of names may take one part of so many of the memory.
 pub(crate) const NAMES_SHARE: u64 = 64;
@@ -167,24 +165,26 @@ impl DocumentsTable {
     fn note_skipped(
         &mut self,
         strict: bool,
-        skipped: Vec<Skipped>,
+        skipped: SkippedRecords,
         input_path: impl Fn(u32) -> String,
     ) -> Result<(), TableCause> {
-        for skipped in skipped {
-            let place = input_path(skipped.input);
-            let line = match skipped.line {
+        for (reason, records) in skipped.counts() {
+            *self.skipped.entry(reason.to_string()).or_default() += records;
+        }
+        for Skipped { input, offset, line, detail, .. } in skipped.first() {
+            if self.first_skipped.len() == SkippedRecords::NAMED {
+                break;
+            }
+            let place = input_path(*input);
+            let line = match line {
                 0 => String::new(),
                 line => format!(" (line {})", self.lines + line),
             };
-            let Skipped { offset, detail, .. } = skipped;
             let message = format!("{place}: byte {offset}{line}: {detail}");
             if strict {
                 return Err(message.into());
             }
-            if self.first_skipped.len() < NAMED {
-                self.first_skipped.push(message);
-            }
-            *self.skipped.entry(skipped.reason.to_string()).or_default() += 1;
+            self.first_skipped.push(message);
         }
         Ok(())
     }
@@ -358,7 +358,7 @@ mod tests {
         let mut placed = Vec::new();
         let mut lines = 0;
         for names in [&["b", "", "", "x"][..], &[], &["", "b", "", "", "", "", ""], &["z"]] {
-            let mut piece = PieceDocuments::new(0, Vec::new());
+            let mut piece = PieceDocuments::new(0, SkippedRecords::default());
             for (line, name) in (1..).zip(names) {
                 piece.push(name, line, Location::default(), Some((line as u32 - 1, line)));
                 let made = format!("{file}:{}", lines + line);

@@ -21,7 +21,7 @@ use std::io::Read;
 const STEP_BYTES: usize = 64 << 10;
 
 /// A buffer that grew beyond this many bytes for one long body is given back after the piece.
-const KEPT_BUFFER_BYTES: usize = 4 << 20;
+const KEPT_BUFFER_BYTES: usize = 1 << 20;
 
 /// The largest window of a zstd body; RFC 9659 allows no more.
 const ZSTD_WINDOW_LOG: u32 = 23;
@@ -30,12 +30,16 @@ const ZSTD_WINDOW_LOG: u32 = 23;
 pub(crate) enum BodyError {
     /// Decoded, it has more bytes than are taken.
     TooLong,
+    /// It has so many bytes, more than are held.
+    TooLarge { bytes: u64 },
     /// It is compressed, and nothing can be inflated.
     NotInflated { coding: &'static str },
 }
 
 pub(crate) struct BodyDecoder {
     most: u64,
+    /// Bytes of a body that are held; the others are only counted.
+    longest: u64,
     /// Room for what long bodies become.
     turn: Turn,
     joined: Vec<u8>,
@@ -48,12 +52,17 @@ impl BodyDecoder {
     pub(crate) fn new(most: u64, turn: Turn) -> Self {
         Self {
             most,
+            longest: most,
             turn,
             joined: Vec::new(),
             decoded: Vec::new(),
             gzip: Gzip::default(),
             inflate: Decompress::new(true),
         }
+    }
+
+    pub(crate) fn hold(&mut self, longest: u64) {
+        self.longest = longest.min(self.most);
     }
 
     pub(crate) fn most(&self) -> u64 {
@@ -94,7 +103,13 @@ impl BodyDecoder {
         };
         self.decoded.clear();
         let mut whole_zstd = false;
-        let mut out = BodyOut { bytes: &mut self.decoded, most: self.most, turn: &mut self.turn };
+        let mut out = BodyOut {
+            bytes: &mut self.decoded,
+            counted: 0,
+            most: self.most,
+            longest: self.longest,
+            turn: &mut self.turn,
+        };
         match coding {
             Coding::Gzip => {
                 self.gzip.reset();
@@ -117,6 +132,9 @@ impl BodyDecoder {
                 out.fill(body, |input, out| deflate(inflate, input, out))?;
             }
             Coding::Brotli => out.fill_brotli(body)?,
+        }
+        if out.counted > 0 {
+            return Err(BodyError::TooLarge { bytes: out.all() });
         }
         match coding {
             _ if !self.decoded.is_empty() => Ok(true),
@@ -147,19 +165,33 @@ enum Coding {
 
 struct BodyOut<'a> {
     bytes: &'a mut Vec<u8>,
+    /// Bytes that were not held.
+    counted: u64,
     most: u64,
+    longest: u64,
     turn: &'a mut Turn,
 }
 
 impl BodyOut<'_> {
+    /// Bytes of the body so far.
+    fn all(&self) -> u64 {
+        self.bytes.len() as u64 + self.counted
+    }
+
     /// Makes the body longer, by bytes that are not yet its; tells where these begin.
     fn grow(&mut self) -> Result<usize, BodyError> {
-        if self.bytes.len() as u64 > self.most {
+        if self.all() > self.most {
             return Err(BodyError::TooLong);
+        }
+        let longest = self.longest as usize;
+        if self.bytes.len() > longest {
+            self.counted += (self.bytes.len() - longest) as u64;
+            self.bytes.truncate(longest);
         }
         if self.bytes.len() == self.bytes.capacity() {
             self.turn.take(self.bytes.len());
-            self.bytes.reserve(STEP_BYTES);
+            // Not twice as much: a long body counts in full.
+            self.bytes.reserve_exact(STEP_BYTES.max(self.bytes.len() / 8));
         }
         let len = self.bytes.len();
         let room = self.bytes.capacity();

@@ -1,32 +1,55 @@
 //! Decompresses an xz file of any number of streams, as its bytes come in.
 
 use super::{DecodeError, Output};
-use liblzma::stream::{Action, CONCATENATED, Status, Stream};
+use liblzma::stream::{Action, CONCATENATED, Error, Status, Stream};
 
 /// Memory that a decoder takes beside its dictionary.
 const BESIDE_BYTES: u64 = 1 << 20;
+
+/// The format has no larger dictionaries than 1.5 GiB, and a filter beside one.
+const MOST_MIB: u64 = 2048;
 
 pub struct Xz {
     decoder: Stream,
     /// All streams are at their end, once the input is.
     ended: bool,
+    /// Bytes that the next block needs, if they are not allowed yet.
+    wanted: Option<u64>,
 }
 
 impl Xz {
-    /// Makes a decoder that refuses streams with a dictionary over 2^`window_log` bytes.
+    /// Makes a decoder that takes dictionaries of up to 2^`window_log` bytes; a larger one has to
+    /// be [allowed](Self::allow).
     pub(crate) fn new(window_log: u32) -> Result<Self, DecodeError> {
         let most = (1 << window_log) + BESIDE_BYTES;
         let decoder = Stream::new_stream_decoder(most, CONCATENATED).map_err(damaged)?;
-        Ok(Self { decoder, ended: false })
+        Ok(Self { decoder, ended: false, wanted: None })
     }
 
-    /// See [`Decoder::decode`](super::Decoder::decode); a dictionary beyond the limit is damage.
+    /// Lets blocks be decoded that need so many bytes, which were [asked for](DecodeError::Window).
+    pub(crate) fn allow(&mut self, bytes: u64) {
+        self.wanted = self.wanted.filter(|wanted| *wanted > bytes);
+    }
+
+    /// Finds how many bytes the block needs before which the decoder has stopped: the library tells
+    /// whether a limit is enough. Then it goes on with this one.
+    fn needed(&mut self) -> Result<u64, DecodeError> {
+        let mut limits = (1..=MOST_MIB).map(|mib| mib << 20);
+        let needed = limits.find(|limit| self.decoder.set_memlimit(*limit).is_ok());
+        needed.ok_or_else(|| DecodeError::Damaged { what: "xz data (its dictionary)".into() })
+    }
+
+    /// See [`Decoder::decode`](super::Decoder::decode).
     pub(crate) fn decode(
         &mut self,
         input: &[u8],
         out: &mut Output<'_>,
     ) -> Result<usize, DecodeError> {
         let mut at = 0;
+        let mut is_begun = false;
+        if let Some(bytes) = self.wanted {
+            return Err(DecodeError::Window { bytes });
+        }
         while !out.is_full() {
             let read = self.decoder.total_in();
             let written = self.decoder.total_out();
@@ -34,7 +57,14 @@ impl Xz {
             let read = (self.decoder.total_in() - read) as usize;
             let written = (self.decoder.total_out() - written) as usize;
             at += read;
+            is_begun |= read + written > 0;
             out.advance(written);
+            if let Err(Error::MemLimit) = status {
+                let bytes = self.needed()?;
+                self.wanted = Some(bytes);
+                // What stood before is done with; the next call begins here.
+                return if is_begun { Ok(at) } else { Err(DecodeError::Window { bytes }) };
+            }
             match status.map_err(damaged)? {
                 Status::StreamEnd => break,
                 _ if read == 0 && written == 0 => break,
@@ -60,13 +90,9 @@ impl Xz {
     }
 }
 
-fn damaged(error: liblzma::stream::Error) -> DecodeError {
-    use liblzma::stream::Error::{Mem, MemLimit};
+fn damaged(error: Error) -> DecodeError {
     let what = match error {
-        MemLimit => {
-            "xz data (its dictionary is larger than this job may hold; give the build more memory)"
-        }
-        Mem => "xz data (no memory for its decoder)",
+        Error::Mem => "xz data (no memory for its decoder)",
         _ => "xz data",
     };
     DecodeError::Damaged { what: format!("{what}: {error}") }

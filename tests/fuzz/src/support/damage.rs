@@ -12,7 +12,7 @@ pub(crate) fn edit(bytes: &mut Vec<u8>, take: &mut Take<'_>) {
     let kind = take.u8() % 8;
     // Places count from the end in one of two.
     let place = take.u16() as usize % (bytes.len() + 1);
-    let at = if take.u8() % 2 == 0 { place } else { bytes.len() - place };
+    let at = if take.u8().is_multiple_of(2) { place } else { bytes.len() - place };
     match kind {
         0 => {
             let mask = take.u8();
@@ -43,7 +43,7 @@ pub(crate) fn edit(bytes: &mut Vec<u8>, take: &mut Take<'_>) {
 }
 
 /// One of the numbers a to e of a header gets another value.
-pub(crate) fn edit_header(bytes: &mut Vec<u8>, take: &mut Take<'_>) {
+pub(crate) fn edit_header(bytes: &mut [u8], take: &mut Take<'_>) {
     let at = 16 + 8 * usize::from(take.u8() % 5);
     let number = take.u64() >> (take.u8() % 64);
     overwrite(bytes, at, &number.to_le_bytes());

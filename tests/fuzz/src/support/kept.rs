@@ -2,10 +2,12 @@
 
 use millrace::input::document::{Document, DocumentSink, Name, Skip};
 
+/// Name, text, offset, bytes and line.
+type KeptDocument = (Option<String>, Vec<u8>, usize, usize, u64);
+
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Kept {
-    /// Name, text, offset, bytes and line of each.
-    pub(crate) documents: Vec<(Option<String>, Vec<u8>, usize, usize, u64)>,
+    pub(crate) documents: Vec<KeptDocument>,
     /// Offset, line and bytes of each.
     pub(crate) skipped: Vec<(usize, u64, usize)>,
 }

@@ -41,7 +41,7 @@ fn text(docid: u32) -> String {
     }
     for (i, word) in (0u32..).zip(WORDS) {
         let mixed = docid.wrapping_add(1).wrapping_mul(0x9e37_79b1).rotate_left(i + 5);
-        if mixed % (i + 1) == 0 {
+        if mixed.is_multiple_of(i + 1) {
             for _ in 0..=(mixed >> 8) % 3 {
                 text.push_str(word);
                 text.push(' ');
@@ -64,13 +64,16 @@ pub(crate) fn collection(documents: u32) -> Collection {
     (0..documents).map(document).collect()
 }
 
+/// Docids and term frequencies.
+type Postings = Vec<(u32, u32)>;
+
 fn write_run(
     generation: &Path,
     number: u32,
     first_docid: usize,
     documents: &[BTreeMap<String, u32>],
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-    let mut lists: BTreeMap<(u16, &[u8]), Vec<(u32, u32)>> = BTreeMap::new();
+    let mut lists: BTreeMap<(u16, &[u8]), Postings> = BTreeMap::new();
     for (docid, terms) in (0..).zip(documents) {
         for (term, tf) in terms {
             let collection = trie_collection(term);
