@@ -3,7 +3,7 @@
 //! workers, up to a most for each. Of a worker's part a share bounds its memo, some is for parsing
 //! one piece, and what is left bounds the pieces under way, parsed or not.
 
-use super::{DOCUMENT_TIMES, MOST_RUN_BYTES, PIECE_BYTES};
+use super::{DOCUMENT_TIMES, LONG_BYTES, MOST_RUN_BYTES, PIECE_BYTES};
 use crate::settings::SettingError;
 
 pub(crate) const LEAST_MEMORY: u64 = 64 << 20;
@@ -114,7 +114,9 @@ impl Budget {
         let workers = workers.max(1) as u64;
         let others = (self.memo() + self.under_way() / 4 * 3) * workers;
         let taken = PROCESS_BYTES + self.run_limit + others;
-        (self.memory + self.memory / 10).saturating_sub(taken)
+        // A short one is held whatever the run may take.
+        let least = DOCUMENT_TIMES * LONG_BYTES as u64;
+        (self.memory + self.memory / 10).saturating_sub(taken).max(least)
     }
 
     /// Pieces that are parsed at once, for each of which there is room whatever its text.

@@ -65,7 +65,8 @@ fn needs_what_it_names(input: &Path, said: &[&str], more: &[&str], documents: u6
 fn bodies_that_the_memory_cannot_hold_end_the_build() {
     let scratch = Scratch::new();
     bombs(&scratch, 6);
-    let said = ["0.warc: byte 0: ", "http://x/0 has 251658"];
+    // Any of them is met first by one of four workers.
+    let said = [".warc: byte 0: ", "http://x/", " has 25165"];
     needs_what_it_names(&scratch.path("input"), &said, &[], 6);
 }
 

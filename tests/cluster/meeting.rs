@@ -140,7 +140,7 @@ fn input_that_cannot_be_shared_or_read_ends_all() {
         "{outcomes:?}"
     );
     for outcome in Running::start((0..2).map(|p| job(p, &blank))).end() {
-        outcome.expect_status(1).says("no document in 3 bytes of input");
+        outcome.expect_status(1).says("no document in 3 bytes of the input");
     }
     millrace(args!["info", "--index", index]).fails(1).says("no index");
 }
