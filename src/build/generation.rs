@@ -165,8 +165,12 @@ pub(super) fn dataflow_of(
         parse_block: options.pipeline.parse_block,
         all_read: options.pipeline.readers.is_none(),
         claims: Claims::default(),
-        turns: Arc::new(Turns::new(budget.long_documents(workers), budget.parsed_at_once(workers))),
-        flow: Flow::new(in_flow, roles.parsing(), budget.piece_bytes()),
+        turns: Arc::new(Turns::new(
+            budget.long_documents(workers),
+            budget.parsed_at_once(workers),
+            budget.of_document(workers),
+        )),
+        flow: Flow::new(in_flow, workers, roles.parsing(), budget.piece_bytes()),
         // Beside what is under way, which a few pieces of each worker are.
         buffers: TextBuffers::new(under_way / 8),
         texts,

@@ -9,13 +9,15 @@
 /// the resident memory too. It does nothing where the allocator is not glibc's.
 ///
 /// glibc raises its threshold for such buffers to the largest one freed so far, and from then on
-/// keeps them in an arena for each thread: with four workers a build held twice its budget. A
-/// megabyte is more than a piece, so buffers that come and go stay in the arenas; a large budget
-/// affords more, for fewer page faults. An arena keeps half of that at its end for what follows.
+/// keeps them in an arena for each thread: with four workers a build held twice its budget. From
+/// 256 MiB on a piece is less than large, so that buffers that come and go stay in the arenas, for
+/// fewer page faults; in less memory the holes that those leave took a quarter of it. An arena
+/// keeps half of that at its end for what follows.
 pub fn give_back_large_buffers(memory: u64) {
     #[cfg(target_env = "gnu")]
     {
-        let large = (memory / 256).clamp(1 << 20, 32 << 20) as libc::c_int;
+        let large = if memory < 256 << 20 { 128 << 10 } else { memory / 256 };
+        let large = large.min(32 << 20) as libc::c_int;
         // At least what glibc has by itself.
         let kept = (memory / 512).clamp(128 << 10, 16 << 20) as libc::c_int;
         // SAFETY: `mallopt` takes its lock, and these parameters accept any size.

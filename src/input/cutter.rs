@@ -13,7 +13,7 @@ use super::borders::found::FoundBorder;
 use super::piece::Piece;
 use crate::dictionary::device::text_buffers::{TextBuffer, TextBuffers};
 use crate::index::documents::pieces::{LargeDocument, Skipped, SkippedRecords};
-use crate::input::document::Skip;
+use crate::input::document::{Skip, WarcFault};
 use crate::input::formats::csv::first_record;
 use crate::input::formats::warc;
 use crate::order::{DOCUMENT_TIMES, PIECE_BYTES};
@@ -43,33 +43,9 @@ pub struct Cutter {
     ended: bool,
 }
 
-/// What a record that is not held is, by its beginning.
-enum LongRecord {
-    /// A document, with its name if that is known.
-    Document(String),
-    Skipped(Skip),
-    /// It is passed over.
-    Nothing,
-}
-
-impl Default for LongRecord {
-    fn default() -> Self {
-        Self::Document(String::new())
-    }
-}
-
-impl LongRecord {
-    fn of(format: Format, bytes: &[u8]) -> Self {
-        match format {
-            Format::Warc => match warc::long_record(bytes) {
-                None => Self::Nothing,
-                Some(Ok(name)) => Self::Document(name),
-                Some(Err(skip)) => Self::Skipped(skip),
-            },
-            _ => Self::default(),
-        }
-    }
-}
+/// What a record that is not held is, by its beginning: a document, with its name if that is known;
+/// none for a reason; nothing if it is passed over.
+type LongRecord = Option<Result<String, Skip>>;
 
 /// Room that is made for decoded bytes at a time, beyond the end of a piece.
 const STEP_BYTES: usize = 64 << 10;
@@ -96,7 +72,7 @@ impl Cutter {
             piece: empty(format, 0, 0, TextBuffer::default()),
             head: None,
             dropping: None,
-            long: LongRecord::default(),
+            long: None,
             ended: false,
         }
     }
@@ -214,7 +190,10 @@ impl Cutter {
                 FoundBorder::End(end) => return Some(self.split_off(end, end)),
                 FoundBorder::Long(start) => {
                     // What stands before the record goes on, the record goes.
-                    self.long = LongRecord::of(self.format, &self.piece.bytes[start..]);
+                    self.long = match self.format {
+                        Format::Warc => warc::long_record(&self.piece.bytes[start..]),
+                        _ => Some(Ok(String::new())),
+                    };
                     let gone = self.borders.drop_record(&self.piece.bytes[start..]);
                     let offset = self.piece.offset + start as u64;
                     self.dropping = (!gone.whole).then_some(offset);
@@ -244,7 +223,7 @@ impl Cutter {
         let start = self.piece.files.last().map_or(0, |&(_, end)| end);
         if self.dropping.is_some() || (self.piece.bytes.len() - start) as u64 > self.longest {
             self.dropping = Some(0);
-            self.long = LongRecord::default();
+            self.long = Some(Ok(String::new()));
             let mut kept = self.new_buffer(start + STEP_BYTES);
             kept.extend([&self.piece.bytes[..start]]);
             self.piece.bytes = kept;
@@ -253,22 +232,32 @@ impl Cutter {
 
     fn skip_long(&mut self, offset: u64, bytes: u64) {
         let input = self.input;
-        if bytes <= self.max_document {
-            let skip = match std::mem::take(&mut self.long) {
-                LongRecord::Document(name) => {
-                    let takes = DOCUMENT_TIMES * bytes;
-                    let large = LargeDocument { input, offset, bytes, takes, name };
-                    return self.piece.skipped.refuse(large);
-                }
-                LongRecord::Nothing => return,
-                LongRecord::Skipped(skip) => skip.of_bytes(bytes as usize),
-            };
-            let reason = skip.reason();
-            let detail = skip.to_string();
-            let skipped = Skipped { input, offset, line: 0, reason, detail };
-            return self.piece.skipped.push(reason, || skipped);
-        }
-        let skipped = Skipped::too_long(self.input, offset, bytes, self.max_document);
+        let skipped = match self.long.take() {
+            _ if bytes > self.max_document => {
+                Skipped::too_long(input, offset, bytes, self.max_document)
+            }
+            None => return,
+            Some(Ok(name)) => {
+                let takes = DOCUMENT_TIMES * bytes;
+                return self.piece.skipped.refuse(LargeDocument {
+                    input,
+                    offset,
+                    bytes,
+                    takes,
+                    name,
+                });
+            }
+            Some(Err(skip)) => {
+                let detail = match skip {
+                    // Of which the bytes are known by now.
+                    Skip::BrokenWarc(WarcFault::NoVersion { .. }) => {
+                        WarcFault::NoVersion { bytes: bytes as usize }.to_string()
+                    }
+                    _ => skip.to_string(),
+                };
+                Skipped { input, offset, line: 0, reason: skip.reason(), detail }
+            }
+        };
         self.piece.skipped.push(skipped.reason, || skipped);
     }
 

@@ -192,16 +192,6 @@ impl fmt::Display for MediaType {
 }
 
 impl Skip {
-    /// The same of a record of which the bytes are known by now.
-    pub(super) fn of_bytes(self, bytes: usize) -> Self {
-        match self {
-            Skip::BrokenWarc(WarcFault::NoVersion { .. }) => {
-                Skip::BrokenWarc(WarcFault::NoVersion { bytes })
-            }
-            other => other,
-        }
-    }
-
     /// A short text, the same for all records of one kind of failure, by which they are counted.
     pub(crate) fn reason(&self) -> &'static str {
         match self {

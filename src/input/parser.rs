@@ -36,7 +36,8 @@ pub(crate) struct PieceParser<R> {
 
 impl<R: Regroup> PieceParser<R> {
     /// A document of more than `max_document` bytes is passed over.
-    pub(crate) fn new(regroup: R, max_document: u64, turns: Arc<Turns>) -> Self {
+    pub(crate) fn new(mut regroup: R, max_document: u64, turns: Arc<Turns>) -> Self {
+        regroup.hold(turns.document_bytes());
         Self {
             max_document,
             turn: Turn::new(turns.clone()),
@@ -46,13 +47,6 @@ impl<R: Regroup> PieceParser<R> {
             not_utf8: NotUtf8::default(),
             room: DocumentsRoom::default(),
         }
-    }
-
-    /// Holds no document that takes more than `bytes`.
-    pub(crate) fn holding(mut self, bytes: u64) -> Self {
-        self.parsers.hold(bytes / DOCUMENT_TIMES);
-        self.regroup.hold(bytes);
-        self
     }
 
     /// Indexes the documents of a piece that are `wanted`, or all. What is left of the piece is its

@@ -8,7 +8,7 @@
 //! waits to be alone does not count among those that have a piece.
 
 use crate::crew::lock;
-use crate::order::LONG_BYTES;
+use crate::order::{DOCUMENT_TIMES, LONG_BYTES};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(crate) struct Turns {
     room: usize,
     /// Pieces that are parsed at once.
     most: usize,
+    /// What a document may take at most.
+    document: u64,
     state: Mutex<TurnsState>,
     changed: Condvar,
 }
@@ -33,15 +35,20 @@ struct TurnsState {
 impl Default for Turns {
     /// Room for all, as for a parser that works alone.
     fn default() -> Self {
-        Self::new(usize::MAX, usize::MAX)
+        Self::new(usize::MAX, usize::MAX, u64::MAX)
     }
 }
 
 impl Turns {
-    /// Room for long documents of `room` bytes together, or for one of any length; at `most` so
-    /// many parsers have a piece.
-    pub(crate) fn new(room: usize, most: usize) -> Self {
-        Self { room, most, state: Mutex::default(), changed: Condvar::new() }
+    /// Room for long documents of `room` bytes together, or for one that takes up to `document`
+    /// bytes; at `most` so many parsers have a piece.
+    pub(crate) fn new(room: usize, most: usize, document: u64) -> Self {
+        Self { room, most, document, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// What a document may take at most.
+    pub(crate) fn document_bytes(&self) -> u64 {
+        self.document
     }
 
     fn lock(&self) -> MutexGuard<'_, TurnsState> {
@@ -75,6 +82,11 @@ impl Turn {
         Self::new(Arc::default())
     }
 
+    /// The longest document that is held.
+    pub(crate) fn longest(&self) -> u64 {
+        self.of.document / DOCUMENT_TIMES
+    }
+
     /// Begins a piece, when no other parser is alone and not too many have one.
     pub(crate) fn begin(&self) {
         let most = self.of.most;
@@ -90,7 +102,8 @@ impl Turn {
     /// Takes room for what has come to `bytes`, until [`give_back`](Self::give_back).
     #[inline]
     pub(crate) fn take(&mut self, bytes: usize) {
-        if bytes > LONG_BYTES && bytes > self.held {
+        // Who has all of the room is alone already, however much it grows.
+        if bytes > LONG_BYTES && bytes > self.held && self.held < self.of.room {
             self.wait(bytes.saturating_mul(2));
         }
     }
@@ -142,7 +155,7 @@ mod tests {
 
     #[test]
     fn long_documents_share_the_room() {
-        let turns = Arc::new(Turns::new(8 * LONG_BYTES, 9));
+        let turns = Arc::new(Turns::new(8 * LONG_BYTES, 9, u64::MAX));
         let turn = || Turn::new(turns.clone());
         let mut a = turn();
         let mut b = turn();
@@ -172,7 +185,7 @@ mod tests {
 
     #[test]
     fn two_that_grow_do_not_wait_for_each_other() {
-        let turns = Arc::new(Turns::new(4 * LONG_BYTES, 2));
+        let turns = Arc::new(Turns::new(4 * LONG_BYTES, 2, u64::MAX));
         let (done, heard) = channel();
         for _ in 0..4 {
             let mut turn = Turn::new(turns.clone());
@@ -194,7 +207,7 @@ mod tests {
 
     #[test]
     fn whoever_parses_a_very_long_document_is_alone() {
-        let turns = Arc::new(Turns::new(4 * LONG_BYTES, 3));
+        let turns = Arc::new(Turns::new(4 * LONG_BYTES, 3, u64::MAX));
         let (said, heard) = channel();
         let mut alone = Turn::new(turns.clone());
         let other = Turn::new(turns.clone());

@@ -146,6 +146,28 @@ fn skipped_records_take_no_memory() {
     }
 }
 
+/// A reader of a long line waits for all that comes before it, and so did an indexer of tokens that
+/// had gathered some of that, for more: for ever.
+#[test]
+fn long_lines_do_not_stop_an_indexer_of_tokens() {
+    let scratch = Scratch::new();
+    let long = "mill ".repeat(800_000);
+    let mut lines = String::new();
+    for n in 0..6 {
+        writeln!(lines, "{{\"id\": \"{n}\", \"text\": \"river\"}}").unwrap();
+        writeln!(lines, "{{\"id\": \"long{n}\", \"text\": \"{long}\"}}").unwrap();
+    }
+    let input = scratch.write("a.jsonl", lines);
+    let report = scratch.path("report.json");
+    for workers in ["2", "4"] {
+        let index = scratch.path(workers);
+        let built = small(&index, workers, "64M", &input, &["--indexer", "wei11"]);
+        built.args(args!["--report", &report]).ok();
+        assert_eq!(info(&index)["documents"], 12);
+        assert!(peak(&report) <= most(64 << 20), "{workers}: {}", peak(&report));
+    }
+}
+
 /// A dictionary of 64 MiB: cut off at 64M and whole at 1G.
 #[test]
 fn a_dictionary_that_the_memory_cannot_hold_is_no_damage() {

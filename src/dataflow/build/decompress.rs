@@ -78,6 +78,7 @@ pub(crate) fn decompress<'scope>(
                     return;
                 };
                 let first = is_first(&absorbed, reading.split);
+                build.wiring.flow.set_waiting(worker, !first && reading.awaits_all(&build));
                 let unblocked = first && last.is_none_or(|time| !absorbed.less_equal(&time));
                 if !unblocked && !has_room(&build, &absorbed, reading.split, first) {
                     return activator.activate_after(PAUSE);
@@ -147,7 +148,7 @@ impl OpenSplit {
         let Split { inputs, format } = build.plan.splits[split].clone();
         let budget = &build.budget;
         let cutter = Cutter::of_pieces(format, build.max_document, budget.piece_bytes())
-            .holding(build.longest_document())
+            .holding(build.budget.longest_document(build.workers))
             .with_buffers(build.wiring.buffers.clone());
         Self {
             split,
@@ -162,9 +163,14 @@ impl OpenSplit {
         }
     }
 
+    /// Whether it goes on only when all earlier splits are absorbed.
+    fn awaits_all(&self, build: &Build) -> bool {
+        self.stream.held_bytes() > build.longest_ahead() || self.stream.wanted_window().is_some()
+    }
+
     /// Goes on until a piece is whole or a block is done; `first`: all earlier splits are absorbed.
     fn step(&mut self, build: &Build, first: bool) -> Result<DecompressStep, Cause> {
-        if !first && self.stream.held_bytes() > build.longest_ahead() {
+        if !first && self.awaits_all(build) {
             return Ok(DecompressStep::Waits);
         }
         if self.block.is_none() {
@@ -301,12 +307,7 @@ pub enum InputRefused {
 }
 
 impl Build {
-    /// The longest document that this build holds.
-    pub(crate) fn longest_document(&self) -> u64 {
-        self.budget.longest_document(self.workers)
-    }
-
-    /// The error of a document that is longer.
+    /// The error of a document that is longer than this build holds.
     pub(crate) fn refuse_large(&self, large: &LargeDocument) -> Cause {
         let LargeDocument { input, offset, bytes, takes, ref name } = *large;
         let name = match &**name {

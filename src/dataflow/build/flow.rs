@@ -8,7 +8,7 @@
 
 use crate::order::PIECE_BYTES;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// A parser with so many pieces of the least size to do, or `ENOUGH_PIECES` of the build's, needs
 /// no more now.
@@ -29,6 +29,8 @@ pub(crate) struct Flow {
     parsers: Range<usize>,
     /// By worker, bytes of pieces that are not parsed.
     loads: Vec<AtomicUsize>,
+    /// By worker, whether it reads what has to wait until all that comes before is absorbed.
+    waiting: Vec<AtomicBool>,
     /// Bytes of groups and batches that are not absorbed.
     parsed: AtomicUsize,
     /// Parsed bytes that a byte of a piece becomes, in units of 1/256: follows the greatest.
@@ -36,12 +38,18 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// `limit` is in bytes; `parsers` are workers.
-    pub(crate) fn new(limit: usize, parsers: Range<usize>, piece_bytes: usize) -> Self {
+    /// `limit` is in bytes; `parsers` are some of the `workers`.
+    pub(crate) fn new(
+        limit: usize,
+        workers: usize,
+        parsers: Range<usize>,
+        piece_bytes: usize,
+    ) -> Self {
         Self {
             limit,
             enough: ENOUGH_BYTES.max(ENOUGH_PIECES * piece_bytes),
             loads: (0..parsers.end).map(|_| AtomicUsize::new(0)).collect(),
+            waiting: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             parsers,
             parsed: AtomicUsize::new(0),
             swell: AtomicUsize::new(SWELL_AT_FIRST),
@@ -61,9 +69,16 @@ impl Flow {
         let swollen = pieces.max((pieces * self.swell.load(Relaxed)) >> 8);
         let room = match splits {
             0 => self.limit,
+            // Who gathers parsed pieces hands them on, so that the wait ends.
+            _ if self.waiting.iter().any(|waits| waits.load(Relaxed)) => 0,
             near => self.limit / 16 * 13usize.saturating_sub(near).max(FARTHEST),
         };
         self.parsed.load(Relaxed) + swollen < room
+    }
+
+    /// Tells whether a worker's reader waits until all that comes before is absorbed.
+    pub(crate) fn set_waiting(&self, worker: usize, waits: bool) {
+        self.waiting[worker].store(waits, Relaxed);
     }
 
     /// Whether there is an idle parser, and room for what it would make.
@@ -118,7 +133,7 @@ mod tests {
 
     #[test]
     fn room_follows_what_pieces_become() {
-        let flow = Flow::new(100 * PIECE_BYTES, 0..2, PIECE_BYTES);
+        let flow = Flow::new(100 * PIECE_BYTES, 2, 0..2, PIECE_BYTES);
         // Before anything is known a piece counts eight times.
         let mut parsers = Vec::new();
         for _ in 0..12 {
@@ -149,7 +164,7 @@ mod tests {
 
     #[test]
     fn splits_that_are_far_behind_have_less_room() {
-        let flow = Flow::new(16 * PIECE_BYTES, 0..1, PIECE_BYTES);
+        let flow = Flow::new(16 * PIECE_BYTES, 1, 0..1, PIECE_BYTES);
         let most = |splits| {
             let held = (0..20).take_while(|_| {
                 let room = flow.has_room_behind(splits);
@@ -164,8 +179,17 @@ mod tests {
     }
 
     #[test]
+    fn nothing_else_has_room_while_a_reader_waits_for_all() {
+        let flow = Flow::new(16 * PIECE_BYTES, 2, 0..2, PIECE_BYTES);
+        flow.set_waiting(1, true);
+        assert!(flow.has_room(true) && !flow.has_room(false) && !flow.is_hungry());
+        flow.set_waiting(1, false);
+        assert!(flow.has_room(false) && flow.is_hungry());
+    }
+
+    #[test]
     fn is_hungry_while_a_parser_has_nothing() {
-        let flow = Flow::new(100 * PIECE_BYTES, 1..3, PIECE_BYTES);
+        let flow = Flow::new(100 * PIECE_BYTES, 3, 1..3, PIECE_BYTES);
         assert!(flow.is_hungry());
         let first = flow.assign(0, 10).0;
         assert!(flow.is_hungry());
@@ -176,21 +200,21 @@ mod tests {
         assert!(flow.is_hungry() && flow.is_idle(first));
         flow.take(first, 10);
         assert!(!flow.is_hungry());
-        let full = Flow::new(PIECE_BYTES, 0..2, PIECE_BYTES);
+        let full = Flow::new(PIECE_BYTES, 2, 0..2, PIECE_BYTES);
         full.assign(0, PIECE_BYTES);
         assert!(!full.is_hungry(), "there is no room");
     }
 
     #[test]
     fn pieces_are_dealt_to_the_least_loaded() {
-        let flow = Flow::new(usize::MAX, 0..3, PIECE_BYTES);
+        let flow = Flow::new(usize::MAX, 3, 0..3, PIECE_BYTES);
         let parsers: Vec<usize> = (0..6).map(|_| flow.assign(1, 10).0).collect();
         assert_eq!(parsers, [2, 0, 1, 2, 0, 1]);
         assert_eq!(flow.assign(0, ENOUGH_BYTES), (1, false));
         assert_eq!(flow.assign(0, ENOUGH_BYTES), (2, false));
         assert_eq!(flow.assign(0, ENOUGH_BYTES), (0, false));
         assert_eq!(flow.assign(0, 1), (1, true), "all have enough");
-        let flow = Flow::new(usize::MAX, 2..4, PIECE_BYTES);
+        let flow = Flow::new(usize::MAX, 4, 2..4, PIECE_BYTES);
         let parsers: Vec<usize> = [0, 1, 2, 3, 3].map(|own| flow.assign(own, 10).0).into();
         assert_eq!(parsers, [2, 3, 3, 2, 2], "only these parse");
     }

@@ -61,8 +61,7 @@ pub(crate) fn parse<'scope, R: Regroup + 'static>(
     builder.build(move |_| {
         let guard = OperatorGuard::new(&build.control, "Parse", worker);
         let mut waiting = VecDeque::new();
-        let mut parser = PieceParser::new(regroup, build.max_document, build.wiring.turns.clone())
-            .holding(build.budget.of_document(build.workers));
+        let mut parser = PieceParser::new(regroup, build.max_document, build.wiring.turns.clone());
         move |_frontiers| {
             input.for_each(|cap, data| {
                 for Local((_, piece)) in data.drain(..) {

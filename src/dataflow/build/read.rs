@@ -135,7 +135,7 @@ impl SplitReader {
         // Of any format: each file tells its own.
         let cutter =
             Cutter::of_pieces(Format::Jsonl, build.max_document, build.budget.piece_bytes())
-                .holding(build.longest_document())
+                .holding(build.budget.longest_document(build.workers))
                 .with_buffers(build.wiring.buffers.clone());
         Self { build, absorbed, worker, cutter, open: None }
     }
@@ -214,6 +214,7 @@ impl SplitReader {
         let whole = file
             .read(reading, &mut self.cutter, most_held, |piece| pieces.push(piece))
             .map_err(|e| self.build.plan.read_error(file.input(), e))?;
+        self.build.wiring.flow.set_waiting(self.worker, !whole);
         for piece in pieces {
             self.build.wiring.flow.take(self.worker, piece.bytes.len());
             taken.push((position.0, TakenInput::Piece(piece)));

@@ -23,8 +23,9 @@ use crate::query::reading::lines::{Query, Refused};
 use crate::query::snapshot::Snapshot;
 use std::collections::VecDeque;
 use std::io;
+use std::iter::{once, repeat_with};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use timely::dataflow::operators::generic::operator::source;
@@ -100,22 +101,13 @@ impl Asker {
             _ => 0,
         };
         let asked = Some((Instant::now(), received));
-        let sent = self.sender.as_ref().is_some_and(|sender| {
-            sender.send(asked).is_ok() && (0..places).all(|_| self.fill(sender))
-        });
-        fence(Ordering::SeqCst);
-        self.bell.ring_if_awaited();
-        sent
-    }
-
-    /// Fills a place of the channel; who empties it is woken if it is full.
-    fn fill(&self, sender: &SyncSender<ArrivedQuery>) -> bool {
-        let full = matches!(sender.try_send(None), Err(TrySendError::Full(_)));
-        if full {
+        let Some(sender) = &self.sender else { return false };
+        once(asked).chain(repeat_with(|| None).take(places)).all(|one| {
+            let sent = sender.send(one).is_ok();
             fence(Ordering::SeqCst);
             self.bell.ring_if_awaited();
-        }
-        !full || sender.send(None).is_ok()
+            sent
+        })
     }
 
     /// Starts a thread that asks all queries of a stream. It may stay in a read for ever; a process

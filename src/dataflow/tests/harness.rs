@@ -117,7 +117,7 @@ pub(super) fn build(plan: InputPlan, folder: &Path) -> Build {
         parse_block: 1 << 20,
         all_read: true,
         claims: Default::default(),
-        flow: Flow::new(1 << 30, 0..1, PIECE_BYTES),
+        flow: Flow::new(1 << 30, 1, 0..1, PIECE_BYTES),
         buffers: Arc::default(),
         texts: Arc::default(),
         turns: Arc::default(),

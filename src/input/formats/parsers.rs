@@ -101,11 +101,6 @@ impl Parsers {
         seen
     }
 
-    /// Inflates no body to more than `longest` bytes.
-    pub(crate) fn hold(&mut self, longest: u64) {
-        self.warc.hold(longest);
-    }
-
     /// Gives back the room that long bodies have taken: what came of them is parsed.
     pub(crate) fn give_back(&mut self) {
         self.warc.give_back();

@@ -63,11 +63,6 @@ impl WarcParser {
         Self { body, html: HtmlText::new(), name: String::new() }
     }
 
-    /// Inflates no body to more than `longest` bytes.
-    pub(crate) fn hold(&mut self, longest: u64) {
-        self.body.hold(longest);
-    }
-
     pub(crate) fn give_back(&mut self) {
         self.body.give_back();
     }

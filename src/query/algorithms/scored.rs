@@ -57,7 +57,7 @@ fn search(
         wanted.start = end;
         sums.clear();
         sums.extend(window.clone().map(|docid| (norms.static_of(docid), 0)));
-        add_all(run, least, window.clone(), sums)?;
+        add_all(run, window.clone(), sums)?;
         for (docid, &(sum, matched)) in (first_docid + window.start..).zip(sums.iter()) {
             if matched >= least {
                 top.offer(docid, sum);
@@ -67,11 +67,9 @@ fn search(
     Ok(())
 }
 
-/// Adds up the scores of a window's documents, with the number of terms that each has; no more of
-/// them once none can have the `least`.
+/// Adds up the scores of a window's documents, with the number of terms that each has.
 fn add_all(
     run: &RunSearch<'_>,
-    least: u32,
     window: Range<u32>,
     sums: &mut [(f32, u32)],
 ) -> Result<(), ListError> {
@@ -79,10 +77,7 @@ fn add_all(
     let mut docids = [0; MAX_BLOCK];
     let mut tfs = [0; MAX_BLOCK];
     let mut columns = SegmentColumns::default();
-    for (before, RunTerm { weight, list }) in (0..).zip(terms) {
-        // Of AND, all terms so far.
-        let needed = (before + 1 + least).saturating_sub(terms.len() as u32);
-        let mut may_be_found = needed == 0;
+    for RunTerm { weight, list } in terms {
         for list in list.iter() {
             columns.close();
             let block_len = list.block_len();
@@ -100,16 +95,12 @@ fn add_all(
                         let (sum, matched) = &mut sums[(docid - window.start) as usize];
                         *sum += weight.score(tf, norms.documents[docid as usize]);
                         *matched += 1;
-                        may_be_found |= *matched >= needed;
                     }
                 }
                 if is_full && list.last_docid(block) >= window.end - 1 {
                     break;
                 }
             }
-        }
-        if !may_be_found {
-            break;
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 
 /// A part of the input that is not a document, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
+pub(crate) struct Skipped {
     pub input: u32,
     /// Its first byte in the uncompressed input.
     pub offset: u64,
@@ -96,17 +96,17 @@ impl SkippedRecords {
     }
 }
 
-impl FromIterator<Skipped> for SkippedRecords {
-    fn from_iter<T: IntoIterator<Item = Skipped>>(skipped: T) -> Self {
-        let mut all = Self::default();
-        skipped.into_iter().for_each(|one| all.push(one.reason, || one));
-        all
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl FromIterator<Skipped> for SkippedRecords {
+        fn from_iter<T: IntoIterator<Item = Skipped>>(skipped: T) -> Self {
+            let mut all = Self::default();
+            skipped.into_iter().for_each(|one| all.push(one.reason, || one));
+            all
+        }
+    }
 
     fn some(from: u64, records: u64, reason: &'static str) -> SkippedRecords {
         let one = |offset| Skipped { input: 0, offset, line: 0, reason, detail: String::new() };

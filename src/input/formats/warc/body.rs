@@ -52,17 +52,13 @@ impl BodyDecoder {
     pub(crate) fn new(most: u64, turn: Turn) -> Self {
         Self {
             most,
-            longest: most,
+            longest: turn.longest().min(most),
             turn,
             joined: Vec::new(),
             decoded: Vec::new(),
             gzip: Gzip::default(),
             inflate: Decompress::new(true),
         }
-    }
-
-    pub(crate) fn hold(&mut self, longest: u64) {
-        self.longest = longest.min(self.most);
     }
 
     pub(crate) fn most(&self) -> u64 {
