@@ -62,14 +62,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let command = crate::cli::args::command();
     let peers = args.together.peers()?;
-    let daemon = Daemon {
-        job,
-        command,
-        notes,
-        tell: Box::new(tell),
-        peers,
-        from_nothing: args.from_nothing,
-    };
+    let tell = Box::new(tell);
+    let daemon = Daemon { job, command, notes, tell, peers, from_nothing: args.from_nothing };
     if args.status {
         return status(args, &daemon.status(None)?);
     }
@@ -121,8 +115,10 @@ fn print(value: &impl serde::Serialize) -> anyhow::Result<()> {
 fn explain(error: RebuildError, args: &Args) -> Error {
     if matches!(error, RebuildError::Damaged(_)) {
         let job = args.job.display();
-        let error = Error::from(error);
-        return anyhow!("{error:#}. To heal it: millrace rebuild {job} --from-nothing");
+        return anyhow!(
+            "{:#}. To heal it: millrace rebuild {job} --from-nothing",
+            Error::from(error)
+        );
     }
     match error.job() {
         Some(&JobError::Signal(signal)) => JobError::Signal(signal).into(),

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, Builder, JoinHandle, Scope, ScopedJoinHandle};
+use std::thread::{self, Builder, JoinHandle, Scope};
 use std::{fmt, io};
 
 type CrewJob = Box<dyn FnOnce() + Send>;
@@ -208,26 +208,16 @@ pub(crate) fn spawn<T: Send + 'static>(
     Builder::new().name(name.into()).spawn(work)
 }
 
-/// What a thread makes beside this one, or what this one has made as the system gives no more.
-pub(crate) enum MadeBeside<'scope, T> {
-    Thread(ScopedJoinHandle<'scope, T>),
-    Made(T),
-}
-
-impl<'scope, T: Send + 'scope> MadeBeside<'scope, T> {
-    pub(crate) fn begin<'env>(
-        scope: &'scope Scope<'scope, 'env>,
-        make: impl Fn() -> T + Send + Copy + 'scope,
-    ) -> Self {
-        Builder::new().spawn_scoped(scope, make).map_or_else(|_| Self::Made(make()), Self::Thread)
-    }
-
-    /// Waits until it is made. Panics as the thread did.
-    pub(crate) fn made(self) -> T {
-        match self {
-            Self::Thread(thread) => thread.join().unwrap_or_else(|cause| resume_unwind(cause)),
-            Self::Made(made) => made,
-        }
+/// Begins to make something in a thread beside this one; what is returned waits for it, or makes it
+/// itself if the system gives no more threads. Panics as the thread did.
+pub(crate) fn beside<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    make: impl Fn() -> T + Send + Copy + 'scope,
+) -> impl FnOnce() -> T {
+    let started = Builder::new().spawn_scoped(scope, make);
+    move || match started {
+        Ok(thread) => thread.join().unwrap_or_else(|cause| resume_unwind(cause)),
+        Err(_) => make(),
     }
 }
 

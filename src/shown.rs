@@ -73,10 +73,7 @@ pub fn now() -> Timestamp {
 }
 
 fn shown_time(time: SystemTime) -> Timestamp {
-    Timestamp::try_from(time).unwrap_or(match time > SystemTime::UNIX_EPOCH {
-        true => Timestamp::MAX,
-        false => Timestamp::MIN,
-    })
+    Timestamp::try_from(time).unwrap_or(Timestamp::MAX)
 }
 
 pub fn panicked(payload: &dyn Any) -> &str {

@@ -71,17 +71,15 @@ pub(crate) fn write(
         }
         false => serde_json::to_string_pretty(&totals)? + "\n",
     };
-    std::fs::write(path, text)
-        .inspect_err(|_| {
-            // A part of a report, or an empty file, would be taken for one.
-            if path.is_file() {
-                _ = std::fs::remove_file(path);
-            }
-        })
-        .with_context(|| {
-            let publishes = ["build", "merge", "import"].iter().any(|job| totals["job"] == *job);
-            let live = totals["generation"].as_u64().filter(|_| publishes);
-            let live = live.map(|number| format!("generation {number} is live, but failed: "));
-            format!("{}writing the report {}", live.unwrap_or_default(), path.display())
-        })
+    let written = std::fs::write(path, text);
+    if written.is_err() && path.is_file() {
+        // A part of a report, or an empty file, would be taken for one.
+        _ = std::fs::remove_file(path);
+    }
+    written.with_context(|| {
+        let publishes = ["build", "merge", "import"].iter().any(|job| totals["job"] == *job);
+        let live = totals["generation"].as_u64().filter(|_| publishes);
+        let live = live.map(|number| format!("generation {number} is live, but failed: "));
+        format!("{}writing the report {}", live.unwrap_or_default(), path.display())
+    })
 }

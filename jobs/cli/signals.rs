@@ -2,6 +2,7 @@
 //! that is cut short under its map ends the process with its name.
 
 use anyhow::Context;
+use millrace::inside::shown::visible;
 use millrace::{Control, JobError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::sync::Arc;
@@ -53,58 +54,31 @@ pub(crate) fn refuse_no_file_size() {
 /// and ends the process with status 1; by default the signal ends it without a word.
 #[allow(unsafe_code)]
 pub(crate) fn name_cut_files() {
-    let handler: extern "C" fn(libc::c_int, *const libc::siginfo_t, *mut libc::c_void) = cut_file;
-    // SAFETY: all bytes 0 are an action without flags and masks; the handler has the form that
-    // SA_SIGINFO asks for, and calls only what a handler of signals may call.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = handler as usize;
-        action.sa_flags = libc::SA_SIGINFO;
-        libc::sigaction(libc::SIGBUS, &action, std::ptr::null_mut());
-    }
-}
-
-/// It takes no memory and no lock, so that it works wherever the thread stands.
-#[allow(unsafe_code)]
-extern "C" fn cut_file(_: libc::c_int, info: *const libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the system gives what it says; all pointers lead to arrays of the lengths beside.
-    unsafe {
-        let address = (*info).si_addr() as usize;
-        let maps = libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        let mut line = [0u8; 4096 + 128];
-        let mut length = 0;
-        let mut byte = 0u8;
-        while libc::read(maps, (&raw mut byte).cast(), 1) == 1 {
-            if byte != b'\n' {
-                line[length] = if byte.is_ascii_control() { b'?' } else { byte };
-                length = (length + 1).min(line.len() - 1);
-                continue;
-            }
-            if let Some(path) = mapped_at(&line[..length], address) {
-                let why =
-                    b": the file was cut short, or cannot be read any more, while it was open\n";
-                for part in [b"millrace: ", path, why] {
-                    libc::write(2, part.as_ptr().cast(), part.len());
-                }
+    // SAFETY: the handler takes no lock but that of memory, which no reader of a map holds.
+    _ = unsafe {
+        signal_hook_registry::register_sigaction(libc::SIGBUS, |info| {
+            let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
+            let maps = String::from_utf8_lossy(&maps);
+            let address = info.si_addr() as usize;
+            if let Some(path) = maps.lines().find_map(|line| mapped_at(line, address)) {
+                let path = visible(path);
+                let why = "the file was cut short, or cannot be read any more, while it was open";
+                let text = format!("millrace: {path}: {why}\n");
+                libc::write(2, text.as_ptr().cast(), text.len());
                 libc::_exit(1);
             }
-            length = 0;
-        }
-        // It is no file that failed.
-        libc::signal(libc::SIGBUS, libc::SIG_DFL);
-    }
+            // It is no file that failed.
+            libc::signal(libc::SIGBUS, libc::SIG_DFL);
+        })
+    };
 }
 
 /// The path in a line of the system's list of maps, if the address is in this one:
 /// `55d0-55f0 r--p 0000 08:01 7   /path`.
-fn mapped_at(line: &[u8], address: usize) -> Option<&[u8]> {
-    let number = |from: &[u8]| {
-        let digits = from.iter().map_while(|byte| char::from(*byte).to_digit(16));
-        digits.fold(0, |number, digit| number << 4 | digit as usize)
-    };
-    let end = line.iter().position(|byte| *byte == b'-')? + 1;
-    let path = line.iter().position(|byte| *byte == b'/')?;
-    (number(line)..number(&line[end..])).contains(&address).then_some(&line[path..])
+fn mapped_at(line: &str, address: usize) -> Option<&str> {
+    let number = |hex| usize::from_str_radix(hex, 16).ok();
+    let (from, to) = line.split_once(' ')?.0.split_once('-')?;
+    (number(from)?..number(to)?).contains(&address).then(|| line.find('/').map(|at| &line[at..]))?
 }
 
 pub(crate) fn of(error: &anyhow::Error) -> Option<i32> {

@@ -127,11 +127,8 @@ pub(super) fn statistics_of(generation: &Path) -> Result<Statistics, IndexError>
     if summary.shards == 0 {
         return Ok(summary.statistics);
     }
-    let whole = ShardedManifest::read(generation)?;
-    let count = |count: fn(&ShardedManifest) -> u64| whole.as_ref().map_or(0, count);
-    Ok(Statistics {
-        documents: count(ShardedManifest::documents),
-        tokens: count(ShardedManifest::tokens),
-        ..Statistics::default()
-    })
+    Ok(ShardedManifest::read(generation)?.map_or_else(Statistics::default, |whole| {
+        let documents = whole.documents();
+        Statistics { documents, tokens: whole.tokens(), ..Statistics::default() }
+    }))
 }

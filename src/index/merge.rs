@@ -33,7 +33,7 @@ pub(super) use ordered::renumber_in_place;
 pub use published::{Merged, Recode, merge_index};
 pub(crate) use published::{RanksFound, verify};
 
-use crate::crew::MadeBeside;
+use crate::crew::beside;
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, Durability, FileEntry, Stop};
@@ -227,10 +227,10 @@ fn merge(
     let (mut run, mut files) = std::thread::scope(|scope| {
         let removed = match merging.threads {
             0 | 1 => storage::remove_files(&gone, 1).map(|()| None)?,
-            _ => Some(MadeBeside::begin(scope, || storage::remove_files(&gone, 1))),
+            _ => Some(beside(scope, || storage::remove_files(&gone, 1))),
         };
         let merged = merge_lists(inputs, to, number, merging);
-        removed.map_or(Ok(()), MadeBeside::made).and(merged)
+        removed.map_or(Ok(()), |removed| removed()).and(merged)
     })?;
     documents.complete(to, &mut run, &mut files)?;
     Ok((run, files))

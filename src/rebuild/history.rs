@@ -199,16 +199,6 @@ pub fn read(index: &Path) -> Result<Vec<HistoryRecord>, RebuildError> {
     Ok(records)
 }
 
-impl HistoryRecord {
-    /// An error after the generation that it names was published, if one was.
-    pub(super) fn after_publishing(&self, generation: u32, error: RebuildError) -> RebuildError {
-        match self.outcome {
-            RebuildOutcome::Published => RebuildError::Live { generation, source: Box::new(error) },
-            _ => error,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,7 +6,7 @@ use crate::index::deletions::Deletions;
 use crate::index::documents::{Location, RunDocuments};
 use crate::index::error::IndexError;
 use crate::index::format::FileKind;
-use crate::index::generations::folder::present;
+use crate::index::generations::folder::current;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::{Manifest, RunEntry};
 use crate::index::merge::{self, Merging};
@@ -56,7 +56,7 @@ pub(super) fn for_each_name(
 }
 
 pub(super) fn live(index: &Path) -> Result<Option<Live>, RebuildError> {
-    let Some(path) = present(index)? else { return Ok(None) };
+    let Some(path) = current(index)? else { return Ok(None) };
     if ShardedManifest::live(index)?.is_some() {
         return Err(RebuildError::Shards);
     }
@@ -84,7 +84,7 @@ pub(super) fn verify(
     // By file, in seconds since 1970. What cannot be read is not known.
     let before: BTreeMap<String, u64> = serde_json::from_slice(&json).unwrap_or_default();
     let now = Manifest::now();
-    let is_late = |at: u64| now.checked_sub(at).is_none_or(|since| since >= every.as_secs());
+    let is_recent = |at: &&u64| now.checked_sub(**at).is_some_and(|since| since < every.as_secs());
     let mut known = BTreeMap::new();
     let mut due = Vec::new();
     for file in &live.manifest.files {
@@ -92,17 +92,15 @@ pub(super) fn verify(
         let data = fs::metadata(&of_file).map_err(IndexError::storage("read", &of_file))?;
         let changed = format!("{}.{:09}", data.mtime(), data.mtime_nsec());
         let key = format!("{} {} {changed} {:08x}", data.ino(), data.len(), file.crc32);
-        let at = before.get(&key).copied().filter(|at| !is_late(*at)).unwrap_or_else(|| {
-            due.push(file);
-            now
-        });
-        known.insert(key, at);
+        let at = before.get(&key).filter(is_recent);
+        due.extend(at.is_none().then_some(file));
+        known.insert(key, *at.unwrap_or(&now));
     }
-    if due.is_empty() {
-        return Ok(());
+    if !due.is_empty() {
+        merge::verify(&live.path, due, merging)?;
+        replace_json(&path, &known)?;
     }
-    merge::verify(&live.path, due, merging)?;
-    replace_json(&path, &known)
+    Ok(())
 }
 
 pub(super) struct LivePlaces {

@@ -45,7 +45,6 @@ use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::list::Form;
 use crate::index::merge::Merging;
 use crate::input::streams::unpacked::whole_text;
-use crate::rebuild::files::Known;
 use crate::rebuild::history::{FOLDER, HistoryRecord, RebuildOutcome};
 use crate::rebuild::job_file::JobFile;
 use crate::rebuild::job_file::keys::{BuildKeys, GuardKeys};
@@ -55,7 +54,6 @@ use links::FoundLinks;
 use live::Live;
 use look::For;
 use publish::{Publishing, is_ordered};
-use rank::RankedPages;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -136,10 +134,6 @@ impl Rebuild<'_> {
         // What cannot be removed now is removed by the next rebuild.
         _ = fs::remove_dir_all(&work);
         record.seconds = began.elapsed().as_secs_f64();
-        if let Err(error) = &result {
-            record.outcome = RebuildOutcome::Failed;
-            record.reason = Some(error.chain());
-        }
         // The reason of a failed rebuild tells what it could not read.
         let live = current(&self.job.index).ok().flatten();
         if let Some(live) = live.and_then(|path| Manifest::read(&path).ok()) {
@@ -154,9 +148,17 @@ impl Rebuild<'_> {
             record.runs = live.shards.iter().map(|shard| shard.runs as u32).sum();
             record.index_bytes = live.shards.iter().map(|shard| shard.bytes).sum();
         }
-        let written = history::append(&self.job.index, &record);
-        let generation = record.generation.unwrap_or_default();
-        written.map_err(|error| record.after_publishing(generation, error))?;
+        let published = record.generation.filter(|_| record.outcome == RebuildOutcome::Published);
+        let behind = |error| match published {
+            Some(generation) => RebuildError::Live { generation, source: Box::new(error) },
+            None => error,
+        };
+        let result = result.map_err(behind);
+        if let Err(error) = &result {
+            record.outcome = RebuildOutcome::Failed;
+            record.reason = Some(error.chain());
+        }
+        history::append(&self.job.index, &record).map_err(behind)?;
         result.map(|()| record)
     }
 
@@ -218,25 +220,13 @@ impl Rebuild<'_> {
             }
         };
         looked.known.generation = live.manifest.generation;
-        self.remember(&looked.known, &live, links.as_ref().zip(ranked), record)
-            .map_err(|error| record.after_publishing(live.manifest.generation, error))
-    }
-
-    /// Writes what the next rebuild begins with, and what was planned and computed.
-    fn remember(
-        &self,
-        known: &Known,
-        live: &Live,
-        ranked: Option<(&FoundLinks, RankedPages)>,
-        record: &mut HistoryRecord,
-    ) -> Result<(), RebuildError> {
-        known.write(&self.job.index.join(FOLDER).join(FILES))?;
-        if let Some((links, ranked)) = ranked {
-            ranked.write(self, live, links)?;
+        looked.known.write(&self.job.index.join(FOLDER).join(FILES))?;
+        if let (Some(links), Some(ranked)) = (&links, ranked) {
+            ranked.write(self, &live, links)?;
             record.ranks = Some(ranked.counts);
         }
         if let Some(keys) = &self.job.logs {
-            let planned = record.time("logs", || logs::plan_cache(self, live, keys));
+            let planned = record.time("logs", || logs::plan_cache(self, &live, keys));
             record.logs = planned?;
         }
         Ok(())

@@ -58,13 +58,12 @@ impl Publishing<'_> {
         record: &mut HistoryRecord,
     ) -> Result<(Live, Option<RankedPages>), RebuildError> {
         let job = self.rebuild.job;
-        let lock = IndexLock::acquire(&job.index)?.keeping(guards(job).keep);
-        let lock = if self.rebuild.from_nothing { lock.healing() } else { lock };
+        let mut lock = IndexLock::acquire(&job.index)?.keeping(guards(job).keep);
+        lock.heals = self.rebuild.from_nothing;
         let before = lock.live()?;
-        if self.rebuild.from_nothing {
-            _ = lock.remove_debris();
-        } else {
-            lock.remove_debris()?;
+        let cleaned = lock.remove_debris();
+        if !lock.heals {
+            cleaned?;
             if before.as_deref() != self.looked.live.as_ref().map(|live| &*live.path) {
                 return Err(RebuildError::Replaced);
             }

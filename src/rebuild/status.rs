@@ -3,7 +3,7 @@
 
 use super::error::RebuildError;
 use super::history::{FOLDER, HistoryRecord, RebuildOutcome};
-use crate::index::generations::folder::{is_being_written, present};
+use crate::index::generations::folder::{current, is_being_written};
 use crate::index::generations::manifest::summary::Summary;
 use crate::shown::visible;
 use jiff::{SignedDuration, Timestamp};
@@ -35,7 +35,7 @@ impl Status {
         history: &[HistoryRecord],
         next: Option<String>,
     ) -> Result<Self, RebuildError> {
-        let live = present(index)?.map(|path| Summary::read(&path)).transpose()?;
+        let live = current(index)?.map(|path| Summary::read(&path)).transpose()?;
         let newest =
             |want: fn(&HistoryRecord) -> bool| history.iter().rev().find(|r| want(r)).cloned();
         let failed = |record: &&HistoryRecord| record.outcome == RebuildOutcome::Failed;

@@ -38,8 +38,7 @@ impl Rebuild<'_> {
         if let Some(generation) = report {
             record.outcome = RebuildOutcome::Published;
             let known = Known { generation, ..known };
-            let written = known.write(&self.job.index.join(FOLDER).join(FILES));
-            written.map_err(|error| record.after_publishing(generation, error))?;
+            known.write(&self.job.index.join(FOLDER).join(FILES))?;
         }
         Ok(())
     }

@@ -38,61 +38,40 @@ const MOST_TITLE: usize = 255;
 /// Of more that is open the first ones are taken to be never closed, so that time stays linear.
 const MOST_OPEN: usize = 256;
 
-/// Finds what comes next, place after place: a search that found nothing, or something far ahead,
-/// is not made again.
-struct NextOf {
-    needle: &'static [u8],
-    /// There is none from here to the one that was found.
-    from: usize,
-    found: Option<usize>,
-}
-
-impl NextOf {
-    fn new(needle: &'static [u8]) -> Self {
-        Self { needle, from: usize::MAX, found: None }
-    }
-
-    /// The first place from `at` on.
-    fn at(&mut self, page: &[u8], at: usize) -> Option<usize> {
-        if at < self.from || self.found.is_some_and(|found| found < at) {
-            self.from = at;
-            self.found = find(&page[at..], self.needle).map(|n| at + n);
-            look(self.found.unwrap_or(page.len()) - at);
-        }
-        self.found
-    }
-}
-
 /// Counts for a test how many bytes are looked at beyond the place of the pass.
 fn look(_bytes: usize) {
     #[cfg(test)]
     tests::LOOKED.set(tests::LOOKED.get() + _bytes);
 }
 
-/// Looks ahead in a page.
+/// Searches that look ahead in a page, beside those for each of [`ENDS`].
+const LINE: usize = ENDS.len();
+const BAR: usize = LINE + 1;
+const TAG: usize = LINE + 2;
+/// And for the bracket behind each end tag.
+const BRACKETS: usize = LINE + 3;
+
+/// Finds what comes next, place after place: a search that found nothing, or something far ahead,
+/// is not made again.
 struct Ahead<'a> {
     page: &'a [u8],
-    line: NextOf,
-    bar: NextOf,
-    tag: NextOf,
-    /// Of each of [`ENDS`], and of the brackets behind it.
-    ends: [[NextOf; 2]; ENDS.len()],
+    /// Where each search began, and the first place from there on.
+    found: [(usize, Option<usize>); BRACKETS + ENDS.len()],
 }
 
-impl<'a> Ahead<'a> {
-    fn new(page: &'a [u8]) -> Self {
-        let ends = ENDS.map(|end| [NextOf::new(end), NextOf::new(b">")]);
-        let of = NextOf::new;
-        Self { page, line: of(b"\n"), bar: of(b"|"), tag: of(b">"), ends }
+impl Ahead<'_> {
+    fn find(&mut self, search: usize, needle: &[u8], at: usize) -> Option<usize> {
+        let (from, found) = &mut self.found[search];
+        if at < *from || found.is_some_and(|found| found < at) {
+            *from = at;
+            *found = find(&self.page[at..], needle).map(|n| at + n);
+            look(found.unwrap_or(self.page.len()) - at);
+        }
+        *found
     }
 
-    /// Bytes of the element that begins at `at`, if its content is dropped: up to its end tag, or
+    /// Bytes of the element that begins at `at`, if it has the name of this end tag: up to that, or
     /// to the end of its start tag if that closes itself.
-    fn dropped_element(&mut self, at: usize) -> Option<usize> {
-        (GALLERY + 1..ENDS.len()).find_map(|number| self.element(at, number))
-    }
-
-    /// Bytes of the element that begins at `at`, if it has the name of this end tag.
     fn element(&mut self, at: usize, number: usize) -> Option<usize> {
         let page = self.page;
         let rest = &page[at..];
@@ -102,18 +81,17 @@ impl<'a> Ahead<'a> {
         if !ends || !head.eq_ignore_ascii_case(name) {
             return None;
         }
-        let tag = self.tag.at(page, at)? + 1;
+        let tag = self.find(TAG, b">", at)? + 1;
         if page[at..tag].ends_with(b"/>") {
             return Some(tag - at);
         }
-        let [end, bracket] = &mut self.ends[number];
-        let behind = end.at(page, tag)?;
-        Some(bracket.at(page, behind)? + 1 - at)
+        let behind = self.find(number, ENDS[number], tag)?;
+        Some(self.find(BRACKETS + number, b">", behind)? + 1 - at)
     }
 
     /// Bytes up to the end of the line.
     fn line(&mut self, at: usize) -> usize {
-        self.line.at(self.page, at).unwrap_or(self.page.len()) - at
+        self.find(LINE, b"\n", at).unwrap_or(self.page.len()) - at
     }
 
     /// Bytes of a cell's sign, and of its attributes, which stand before a single bar; `heads` may
@@ -121,7 +99,8 @@ impl<'a> Ahead<'a> {
     fn cell(&mut self, at: usize, heads: bool) -> usize {
         let end = at + self.line(at);
         let begin = at + 1;
-        let Some(bar) = self.bar.at(self.page, begin).filter(|bar| *bar < end) else { return 1 };
+        let bar = self.find(BAR, b"|", begin).filter(|bar| *bar < end);
+        let Some(bar) = bar else { return 1 };
         let before = &self.page[begin..bar];
         // First, so that no more is looked at than up to the next head.
         if heads && find(before, b"!!").is_some() || self.page[bar..end].get(1) == Some(&b'|') {
@@ -136,7 +115,7 @@ impl<'a> Ahead<'a> {
 /// Appends the text of a page to `out` in linear time.
 pub(crate) fn strip(page: &[u8], out: &mut Vec<u8>) {
     let mut open = VecDeque::new();
-    let mut ahead = Ahead::new(page);
+    let mut ahead = Ahead { page, found: [(usize::MAX, None); BRACKETS + ENDS.len()] };
     let mut at = 0;
     let mut tables = 0u32;
     // The line is one of heads of a table, and a gallery ends there.
@@ -166,7 +145,7 @@ pub(crate) fn strip(page: &[u8], out: &mut Vec<u8>) {
                 at += memchr::memchr(b'>', rest).unwrap_or(0) + 1;
                 pictures = at;
             }
-            [b'<', ..] => match ahead.dropped_element(at) {
+            [b'<', ..] => match (1..ENDS.len()).find_map(|number| ahead.element(at, number)) {
                 Some(bytes) => {
                     out.push(b' ');
                     at += bytes;

@@ -81,12 +81,15 @@ fn a_file_that_is_cut_under_its_map_is_named() {
     }
 }
 
-/// Names and their ends are compared with what they were, so that no answer has another name.
+/// A name that is read is compared with what it was, so that no answer has another name.
 #[test]
 fn names_that_rot_while_they_are_open_are_no_answer() {
     let scratch = Scratch::new();
-    for (kind, places) in [("names", [64, 80, 64 + 22]), ("ends", [64, 64 + 8 * 7, 64 + 8 * 6])] {
-        for place in places {
+    // The name of document 7 and what tells its place; the last of each are of other documents.
+    let names = ("names", [64 + 14, 64 + 15, 64 + 13, 64 + 16]);
+    let ends = ("ends", [64 + 8 * 6, 64 + 8 * 7 + 7, 64 + 8 * 5, 64 + 8 * 8]);
+    for (kind, places) in [names, ends] {
+        for (number, place) in places.into_iter().enumerate() {
             let index = build(&scratch);
             let (mut child, mut ask) = queries(&index, Stdio::piped());
             assert!(ask(&mut child).contains(" d7 "));
@@ -95,13 +98,42 @@ fn names_that_rot_while_they_are_open_are_no_answer() {
             let mut byte = [0];
             open.read_exact_at(&mut byte, place).unwrap();
             open.write_all_at(&[byte[0] ^ 1], place).unwrap();
+            if number > 1 {
+                assert!(ask(&mut child).contains(" d7 "), "{kind} {place}");
+                drop(child.stdin.take());
+                assert_eq!(wait(&mut child, kind), Some(0));
+                continue;
+            }
             assert_eq!(ask(&mut child), "", "{kind} {place}");
             assert_eq!(wait(&mut child, kind), Some(1));
             let said = said(&mut child);
-            let expected = format!("{}: byte 0: expected what was there", file.display());
-            assert!(said.contains(&expected), "{kind}: {said}");
+            let expected = "expected the name that document 7 had when it was opened";
+            assert!(said.contains(&format!("{}: byte ", file.display())), "{kind}: {said}");
+            assert!(said.contains(expected), "{kind}: {said}");
         }
     }
+}
+
+/// What `CURRENT` leads to nowhere by one changed digit may be beside it: nothing is removed.
+#[test]
+fn a_current_that_leads_nowhere_costs_no_generation() {
+    let scratch = Scratch::new();
+    let index = build(&scratch);
+    let live = generation(&index);
+    let name = std::fs::read(index.join("CURRENT")).unwrap();
+    scratch.write("idx/CURRENT", "gen-000009\n");
+    let source = scratch.path("docs/a.jsonl");
+    let built = args!["build", "--index", &index, source];
+    for job in
+        [&built[..], &args!["merge", "--index", &index], &args!["rollback", "--index", &index]]
+    {
+        millrace(job)
+            .fails(1)
+            .says("CURRENT: byte 4: expected the number of a generation whose folder is there");
+        assert!(live.is_dir());
+    }
+    std::fs::write(index.join("CURRENT"), name).unwrap();
+    millrace(args!["check", "--index", &index]).ok();
 }
 
 /// Nobody reads the messages of a job, which fill their pipe; a signal ends it all the same.

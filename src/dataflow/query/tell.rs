@@ -59,15 +59,12 @@ fn name(context: &Context, hits: &[Hit]) -> Result<Vec<NamedHit>, IndexError> {
     let documents = snapshot.generation().documents();
     let failed = OnceCell::new();
     let name = documents.names(|at| hits.get(at).map(|hit| hit.docid), &failed);
-    let named: Vec<NamedHit> = hits
-        .iter()
-        .enumerate()
-        .map(|(at, hit)| {
-            // The manifest of the whole index has fewer documents than docids.
-            let docid = context.shard.first_docid.saturating_add(hit.docid);
-            NamedHit { hit: Hit { docid, score: hit.score }, name: name(at).into_owned() }
-        })
-        .collect();
+    let named = hits.iter().enumerate().map(|(at, hit)| {
+        // The manifest of the whole index has fewer documents than docids.
+        let docid = context.shard.first_docid.saturating_add(hit.docid);
+        NamedHit { hit: Hit { docid, score: hit.score }, name: name(at).into_owned() }
+    });
+    let named: Vec<_> = named.collect();
     drop(name);
     failed.into_inner().map_or(Ok(named), Err)
 }

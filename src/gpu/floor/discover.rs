@@ -7,7 +7,7 @@
 use super::error::{Cuda, has_driver};
 use super::nvrtc::{Compiler, NoCompiler};
 use super::version::{Architecture, Version};
-use crate::crew::MadeBeside;
+use crate::crew::beside;
 use crate::settings::{Gpus, SettingError};
 use cudarc::driver::result;
 use cudarc::driver::sys::{self, CUdevice_attribute};
@@ -72,15 +72,15 @@ impl Facts {
     pub(crate) fn ask(seems: impl FnOnce()) -> Self {
         // In parallel: both are large libraries.
         std::thread::scope(|scope| {
-            let compiler = MadeBeside::begin(scope, Compiler::find);
+            let compiler = beside(scope, Compiler::find);
             let driver = has_driver().then(driver_version);
             let is_new = matches!(driver, Some(Ok(version)) if version >= LEAST_DRIVER);
-            let devices = is_new.then(|| MadeBeside::begin(scope, devices));
-            let compiler = compiler.made();
+            let devices = is_new.then(|| beside(scope, devices));
+            let compiler = compiler();
             if is_new && compiler.is_ok() {
                 seems();
             }
-            Self { driver, compiler, devices: devices.map_or(Ok(Vec::new()), MadeBeside::made) }
+            Self { driver, compiler, devices: devices.map_or(Ok(Vec::new()), |devices| devices()) }
         })
     }
 }

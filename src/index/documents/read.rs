@@ -2,6 +2,7 @@
 
 use super::Location;
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
+use crate::dictionary::strings::hash::hash;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
@@ -9,7 +10,6 @@ use crate::index::format::{
     FileHeader, FileKind, HEADER_BYTES, LONG, check_length, padding, run_file,
 };
 use crate::index::generations::manifest::{RunEntry, find_file};
-use std::ops::Range;
 use std::path::Path;
 
 /// Bytes of a name that are prefetched.
@@ -17,44 +17,17 @@ const MOST_AHEAD: usize = 64;
 
 pub(crate) const BODY: u64 = HEADER_BYTES as u64;
 
-/// Bytes of a block of names, and of their ends, that is compared with what it was.
-const BLOCK_BYTES: usize = 256;
-/// The checksums of a file and of its blocks are taken of so many bytes at a time.
-const SUM_BYTES: usize = 1 << 20;
-
-/// Checksums of the blocks of a file from when all of it was verified; none if it was not.
-#[derive(Debug, Default)]
-struct BlockSums(Vec<u32>);
-
-impl BlockSums {
-    /// # Errors
-    /// `Damaged`, at the block, if one of those that have these bytes is not what it was.
-    fn check(&self, map: &Map, bytes: Range<u64>) -> Result<(), IndexError> {
-        let first = bytes.start as usize / BLOCK_BYTES;
-        let last = bytes.end.saturating_sub(1).max(bytes.start) as usize / BLOCK_BYTES;
-        let sums = self.0.iter().enumerate().take(last + 1).skip(first);
-        for (number, &sum) in sums {
-            let block = map.from((number * BLOCK_BYTES) as u64);
-            if crc32fast::hash(&block[..block.len().min(BLOCK_BYTES)]) != sum {
-                let offset = (number * BLOCK_BYTES) as u64;
-                let expected = "what was there when the file was opened";
-                return Err(IndexError::damaged(map.path(), offset, expected, "other bytes"));
-            }
-        }
-        Ok(())
-    }
-}
-
 /// The documents of one run, mapped, with docids and inputs from the run's first. Memory: 4 bytes a
-/// document, and one of 64 bytes of names and their ends, beside what is mapped.
+/// document, and 4 more once they are verified, beside what is mapped.
 #[derive(Debug)]
 pub(crate) struct RunDocuments {
     pub(super) lengths: Vec<u32>,
     lengths_file: Map,
     names: Map,
     ends: Map,
-    name_sums: BlockSums,
-    end_sums: BlockSums,
+    /// Hashes of the names, and the checksum of their ends, from when they were verified.
+    sums: Vec<u32>,
+    ends_crc32: u32,
     locations: Map,
     hashes: Map,
     documents: u32,
@@ -71,28 +44,20 @@ impl RunDocuments {
         files: &[FileEntry],
     ) -> Result<Self, IndexError> {
         let mut documents = Self::open_unverified(generation, run)?;
-        for (map, sums, kind) in [
-            (&documents.lengths_file, None, FileKind::Lengths),
-            (&documents.names, Some(&mut documents.name_sums), FileKind::Names),
-            (&documents.ends, Some(&mut documents.end_sums), FileKind::Ends),
-            (&documents.locations, None, FileKind::Locations),
-            (&documents.hashes, None, FileKind::Hashes),
+        for (map, kind) in [
+            (&documents.lengths_file, FileKind::Lengths),
+            (&documents.names, FileKind::Names),
+            (&documents.ends, FileKind::Ends),
+            (&documents.locations, FileKind::Locations),
+            (&documents.hashes, FileKind::Hashes),
         ] {
             let entry = find_file(files, generation, &run_file(&run.name, kind))?;
-            let Some(sums) = sums else {
-                map.verify(entry.bytes, entry.crc32)?;
-                continue;
-            };
-            map.verify_by(entry.bytes, entry.crc32, |bytes| {
-                let mut all = crc32fast::Hasher::new();
-                for piece in bytes.chunks(SUM_BYTES) {
-                    all.update(piece);
-                    sums.0.extend(piece.chunks(BLOCK_BYTES).map(crc32fast::hash));
-                }
-                all.finalize()
-            })?;
+            map.verify(entry.bytes, entry.crc32)?;
         }
         documents.check_ends()?;
+        documents.ends_crc32 = crc32fast::hash(documents.ends.bytes());
+        let names = (0..documents.documents).map(|docid| documents.name(docid).unwrap_or_default());
+        documents.sums = names.map(|name| hash(name) as u32).collect();
         Ok(documents)
     }
 
@@ -139,8 +104,8 @@ impl RunDocuments {
             lengths_file,
             names,
             ends,
-            name_sums: BlockSums::default(),
-            end_sums: BlockSums::default(),
+            sums: Vec::new(),
+            ends_crc32: 0,
             locations,
             hashes,
             documents,
@@ -192,17 +157,23 @@ impl RunDocuments {
         self.name_section().get(start..end)
     }
 
-    /// [`name`](Self::name), which is compared with what it was when the documents were opened.
+    /// [`name`](Self::name), which is compared with what it was when the documents were verified.
+    #[inline]
     pub(crate) fn checked_name(&self, docid: u32) -> Result<&[u8], IndexError> {
-        let end = BODY + 8 * u64::from(docid);
-        self.end_sums.check(&self.ends, end.saturating_sub(8).max(BODY)..end + 8)?;
-        let name = self.name(docid).ok_or_else(|| {
-            let expected = format!("the end of the name of document {docid}");
-            IndexError::damaged(self.ends.path(), end, expected, "another number")
-        })?;
-        let start = (name.as_ptr() as usize - self.names.bytes().as_ptr() as usize) as u64;
-        self.name_sums.check(&self.names, start..start + name.len() as u64)?;
-        Ok(name)
+        let name = self.name(docid);
+        let is_old = |name: &&[u8]| {
+            self.sums.get(docid as usize).is_none_or(|sum| *sum == hash(name) as u32)
+        };
+        name.filter(is_old).ok_or_else(|| {
+            let are_ends = crc32fast::hash(self.ends.bytes()) != self.ends_crc32;
+            let place = name.map(|name| name.as_ptr() as u64 - self.names.bytes().as_ptr() as u64);
+            let (map, at) = match place {
+                Some(place) if !are_ends => (&self.names, place),
+                _ => (&self.ends, BODY + 8 * u64::from(docid)),
+            };
+            let expected = format!("the name that document {docid} had when it was opened");
+            IndexError::damaged(map.path(), at, expected, "another one")
+        })
     }
 
     /// Prefetches what gives the place of a document's name.
@@ -210,6 +181,9 @@ impl RunDocuments {
     pub(super) fn prefetch_end(&self, docid: u32) {
         if let Some(end) = self.ends().get((docid as usize).saturating_sub(1)) {
             prefetch(end);
+        }
+        if let Some(sum) = self.sums.get(docid as usize) {
+            prefetch(sum);
         }
     }
 

@@ -96,11 +96,9 @@ impl Documents {
     }
 
     /// [`name`](Self::name), which is compared with what it was when the documents were opened.
+    #[inline]
     pub(crate) fn checked_name(&self, docid: u32) -> Result<&[u8], IndexError> {
-        match self.place(docid) {
-            Some((run, docid)) => run.documents.checked_name(docid),
-            None => Ok(&[]),
-        }
+        self.place(docid).map_or(Ok(&[]), |(run, docid)| run.documents.checked_name(docid))
     }
 
     /// The names at the places of a list of docids, quick if asked for one place after the other: a

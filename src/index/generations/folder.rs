@@ -64,13 +64,6 @@ impl IndexLock {
         &self.index
     }
 
-    /// Lets what is published next replace a live generation that nobody can name any more.
-    #[cfg(feature = "rebuild")]
-    pub(crate) fn healing(mut self) -> Self {
-        self.heals = true;
-        self
-    }
-
     /// What is [`current`]; damage is an error unless what comes heals it.
     pub(crate) fn live(&self) -> Result<Option<PathBuf>, IndexError> {
         match current(&self.index) {
@@ -116,7 +109,7 @@ impl IndexLock {
 }
 
 /// The folder of the live generation of the index in the folder `index`; none if nothing was
-/// published there yet, `Damaged` if `CURRENT` names no generation.
+/// published there yet, `Damaged` if `CURRENT` names no generation that is there.
 pub fn current(index: &Path) -> Result<Option<PathBuf>, IndexError> {
     let path = index.join(CURRENT);
     let bytes = match plain::read_plain(&path) {
@@ -126,35 +119,21 @@ pub fn current(index: &Path) -> Result<Option<PathBuf>, IndexError> {
     let text = std::str::from_utf8(&bytes).ok();
     let name = text.and_then(|text| text.strip_suffix('\n'));
     match name.filter(|name| generation_number(name).is_some()) {
-        Some(name) => Ok(Some(index.join(name))),
+        Some(name) if index.join(name).is_dir() => Ok(Some(index.join(name))),
+        // It was replaced meanwhile.
+        Some(_) if plain::read_plain(&path).is_ok_and(|now| now != bytes) => current(index),
+        Some(name) => {
+            let expected = "the number of a generation whose folder is there";
+            Err(IndexError::damaged(&path, 4, expected, name))
+        }
         None => {
-            let form = b"gen-";
-            let is_right = |(at, byte): &(usize, &u8)| match form.get(*at) {
-                Some(expected) => *byte == expected,
-                None => byte.is_ascii_digit(),
-            };
-            let wrong = bytes.iter().enumerate().take_while(is_right).count() as u64;
+            let is_right =
+                |(byte, form): &(&u8, &u8)| byte == form || **form == b'0' && byte.is_ascii_digit();
+            let wrong = bytes.iter().zip(b"gen-000000").take_while(is_right).count() as u64;
             let found = bytes[..bytes.len().min(32)].escape_ascii().to_string();
             let expected = "the name of a generation, such as gen-000001, and a line feed";
             Err(IndexError::damaged(&path, wrong, expected, found))
         }
-    }
-}
-
-/// What is [`current`] for a reader: the folder has to be there.
-pub(crate) fn present(index: &Path) -> Result<Option<PathBuf>, IndexError> {
-    let live = current(index)?;
-    match &live {
-        Some(folder) if !folder.is_dir() => {
-            if current(index)? != live {
-                // It was replaced meanwhile.
-                return present(index);
-            }
-            let found = folder.file_name().unwrap_or_default().display();
-            let expected = "the number of a generation whose folder is there";
-            Err(IndexError::damaged(&index.join(CURRENT), 4, expected, found))
-        }
-        _ => Ok(live),
     }
 }
 

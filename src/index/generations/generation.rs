@@ -129,7 +129,7 @@ pub(crate) fn with_live<T>(
     mut work: impl FnMut(&Path) -> Result<T, IndexError>,
 ) -> Result<T, IndexError> {
     let live =
-        || folder::present(index)?.ok_or_else(|| IndexError::NoIndex { path: index.to_path_buf() });
+        || folder::current(index)?.ok_or_else(|| IndexError::NoIndex { path: index.to_path_buf() });
     let mut path = live()?;
     for _ in 1..ATTEMPTS {
         let done = work(&path);

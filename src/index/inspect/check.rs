@@ -14,7 +14,7 @@ use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::{FileEntry, Stop};
 use crate::index::format::{CACHE_PLAN, FileKind, HEADER_BYTES, MANIFEST, RUNS, padding, run_file};
-use crate::index::generations::folder::{current, is_being_written, present};
+use crate::index::generations::folder::{current, is_being_written};
 use crate::index::generations::generation::Generation;
 use crate::index::generations::manifest::read::read_manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
@@ -117,7 +117,7 @@ pub fn check_watched(
 fn check_by(index: &Path, share: Share, watched: &Stop) -> Result<Report, Vec<IndexError>> {
     let mut attempt = 1;
     loop {
-        let live = present(index).map_err(|error| vec![error])?;
+        let live = current(index).map_err(|error| vec![error])?;
         let none = || vec![IndexError::NoIndex { path: index.to_path_buf() }];
         let generation = live.ok_or_else(none)?;
         let checked = match ShardedManifest::read(&generation) {

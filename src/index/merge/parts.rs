@@ -176,14 +176,10 @@ impl Joint<'_> {
                     merge(&out).map_err(|error| _ = out.send(Err(error)))
                 })
             };
-            // If the system gives no more threads, those that there are do it.
-            let started: Vec<io::Result<_>> = (0..threads).map(start).collect();
+            let threads: io::Result<Vec<_>> = (0..threads).map(start).collect();
             drop(out);
-            let (threads, missing): (Vec<_>, Vec<_>) = started.into_iter().partition(Result::is_ok);
-            let threads: Vec<_> = threads.into_iter().flatten().collect();
-            if let (true, Some(Err(source))) = (threads.is_empty(), missing.into_iter().next()) {
-                return Err(IndexError::storage("start a thread that merges", self.to)(source));
-            }
+            let no_thread = IndexError::storage("start a thread that merges", self.to);
+            let threads = threads.map_err(no_thread)?;
             let run = write_all(run, chunks);
             let join = |thread: ScopedJoinHandle<'_, _>| {
                 thread.join().unwrap_or_else(|cause| resume_unwind(cause))

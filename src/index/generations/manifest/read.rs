@@ -65,22 +65,27 @@ impl<'a> Sealed<'a> {
     pub(crate) fn open(path: &'a Path, bytes: &[u8]) -> Result<Self, IndexError> {
         let any = serde_json::from_slice::<AnyVersion>(bytes);
         if let Ok(AnyVersion { format: found, .. }) = any
-            && let Some(offset) = damaged_version(bytes, found)
+            && found != u64::from(VERSION)
         {
-            return Err(IndexError::damaged(path, offset, format!("format {VERSION}"), found));
-        }
-        if let Ok(AnyVersion { format: found, .. }) = any
-            && found > u64::from(VERSION)
-        {
-            let path = path.to_path_buf();
-            return Err(IndexError::Newer { path, found, supported: VERSION });
-        }
-        if let Ok(AnyVersion { format: found, .. }) = any
-            && found < u64::from(VERSION)
-            && is_sealed(bytes)
-        {
-            let path = path.to_path_buf();
-            return Err(IndexError::Older { path, found, supported: VERSION });
+            let owned = path.to_owned();
+            let supported = VERSION;
+            let at = memchr::memmem::find(bytes, b"\"format\": ").map_or(0, |at| at + 10);
+            let behind = bytes.get(at + found.to_string().len()..).unwrap_or_default();
+            // The version alone is damaged where all else is as this program seals it.
+            if is_sealed(&[&bytes[..at], VERSION.to_string().as_bytes(), behind].concat()) {
+                return Err(IndexError::damaged(
+                    path,
+                    at as u64,
+                    format!("format {VERSION}"),
+                    found,
+                ));
+            }
+            if found > u64::from(VERSION) {
+                return Err(IndexError::Newer { path: owned, found, supported });
+            }
+            if is_sealed(bytes) {
+                return Err(IndexError::Older { path: owned, found, supported });
+            }
         }
         let length = tail(0).len();
         let Some((start, end)) = bytes.len().checked_sub(length).map(|at| bytes.split_at(at))
@@ -111,19 +116,6 @@ impl<'a> Sealed<'a> {
             IndexError::damaged(self.path, offset, "a manifest", error)
         })
     }
-}
-
-/// Where the version stands, if it alone is not what the manifest was sealed with.
-fn damaged_version(bytes: &[u8], found: u64) -> Option<u64> {
-    if found == u64::from(VERSION) {
-        return None;
-    }
-    let key = b"\"format\":";
-    let number = memchr::memmem::find(bytes, key)? + key.len();
-    let at = number + bytes[number..].iter().position(u8::is_ascii_digit)?;
-    let digits = bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let ours = [&bytes[..at], VERSION.to_string().as_bytes(), &bytes[at + digits..]].concat();
-    is_sealed(&ours).then_some(at as u64)
 }
 
 /// Whether the checksum at the end is right: tells a manifest of an earlier format from a damaged
