@@ -2,6 +2,7 @@
 
 use super::Location;
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
+use crate::crew::Crew;
 use crate::dictionary::strings::hash::hash;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
@@ -10,7 +11,11 @@ use crate::index::format::{
     FileHeader, FileKind, HEADER_BYTES, LONG, check_length, padding, run_file,
 };
 use crate::index::generations::manifest::{RunEntry, find_file};
+use std::num::NonZeroUsize;
 use std::path::Path;
+
+/// Names that a thread hashes at a time.
+const SUMS_PART: usize = 1 << 16;
 
 /// Bytes of a name that are prefetched.
 const MOST_AHEAD: usize = 64;
@@ -56,9 +61,28 @@ impl RunDocuments {
         }
         documents.check_ends()?;
         documents.ends_crc32 = crc32fast::hash(documents.ends.bytes());
-        let names = (0..documents.documents).map(|docid| documents.name(docid).unwrap_or_default());
-        documents.sums = names.map(|name| hash(name) as u32).collect();
+        documents.sums = documents.name_sums()?;
         Ok(documents)
+    }
+
+    /// A hash of each name, by all cores: an index is opened before the first query is answered.
+    fn name_sums(&self) -> Result<Vec<u32>, IndexError> {
+        let ends = self.ends();
+        let names = self.name_section();
+        let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let parts = ends.len().div_ceil(SUMS_PART);
+        let sums = Crew::new("names").in_order(threads, parts, |(): &mut (), part| {
+            let first = part * SUMS_PART;
+            let mut start = first.checked_sub(1).map_or(0, |before| ends[before]) as usize;
+            let sum = |&end: &u64| {
+                let name = names.get(start..end as usize).unwrap_or_default();
+                start = end as usize;
+                hash(name) as u32
+            };
+            let part = &ends[first..ends.len().min(first + SUMS_PART)];
+            Ok::<_, IndexError>(part.iter().map(sum).collect::<Vec<_>>())
+        })?;
+        Ok(sums.concat())
     }
 
     /// As [`open`](Self::open), but reads no more than the headers and the lengths.
