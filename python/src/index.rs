@@ -7,24 +7,16 @@ use crate::interrupt::interruptible;
 use crate::options::{
     hits, idf, idf_name, label, mode, rm3, text, threads, wanted, whole, whole_or_none,
 };
-use millrace::Generation;
-use millrace::IndexError;
-use millrace::Lines;
-use millrace::Query;
-use millrace::Searcher;
-use millrace::Snapshot;
-use millrace::explain;
-use millrace::inside::index::{DocumentKey, DocumentRow, find_in};
-use millrace::inside::index::{Stop, generation_name};
-use millrace::inside::query::Expanded;
-use millrace::inside::query::QueryError;
-use millrace::inside::query::{CandidatesByQuery, GivenDocids, rank_many};
-use millrace::inside::query::{Expander, Rm3};
+use millrace::inside::index::{DocumentKey, DocumentRow, Stop, find_in, generation_name};
+use millrace::inside::query::{
+    CandidatesByQuery, Expanded, Expander, GivenDocids, QueryError, Rm3, rank_many,
+};
 use millrace::inside::score::Given;
 use millrace::inside::tune::judged;
-use millrace::search_many;
-use millrace::{Goal, Grid, Measure, Tried, tune};
-use millrace::{Mode, Wanted};
+use millrace::{
+    Generation, Goal, Grid, IndexError, Lines, Measure, Mode, Query, Searcher, Snapshot, Tried,
+    Wanted, explain, search_many, tune,
+};
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
