@@ -357,6 +357,26 @@ impl<'a> ListView<'a> {
         self.tfs_of(&line, columns, tfs)
     }
 
+    /// Reads a block or the tail behind the last of them, and returns its length. Panics if there
+    /// is no room for it.
+    pub(crate) fn decode_postings(
+        &self,
+        block: usize,
+        documents: u32,
+        columns: &mut SegmentColumns,
+        docids: &mut [u32],
+        tfs: &mut [u32],
+    ) -> Result<usize, ListError> {
+        if block >= self.full_blocks() {
+            return self.decode_tail(documents, docids, tfs);
+        }
+        let line = self.block(block)?;
+        let count = self.block_len();
+        self.docids_of(&line, columns, documents, &mut docids[..count])?;
+        self.tfs_of(&line, columns, &mut tfs[..count])?;
+        Ok(count)
+    }
+
     /// Reads the term frequency of posting `i` of a block alone. Panics if there is none.
     #[inline]
     #[cfg(any(test, fuzzing))]

@@ -70,7 +70,6 @@ fn append(
     let mut docids = [0; MAX_BLOCK];
     let mut tfs = [0; MAX_BLOCK];
     let mut columns = SegmentColumns::default();
-    let block_len = list.block_len();
     let first = run.first_docid();
     // Skips blocks that end before the share.
     let before = |block: usize| {
@@ -78,13 +77,8 @@ fn append(
     };
     let begin = (0..list.blocks()).take_while(|&block| before(block)).count();
     for block in begin..list.blocks() {
-        let count = if block < list.full_blocks() {
-            list.decode_block(block, run.documents(), &mut columns, &mut docids[..block_len])?;
-            list.decode_tfs(block, &mut columns, &mut tfs[..block_len])?;
-            block_len
-        } else {
-            list.decode_tail(run.documents(), &mut docids, &mut tfs)?
-        };
+        let count =
+            list.decode_postings(block, run.documents(), &mut columns, &mut docids, &mut tfs)?;
         docids[..count].iter_mut().for_each(|docid| *docid += first);
         let from = docids[..count].partition_point(|&docid| docid < share.start);
         let to = docids[..count].partition_point(|&docid| docid < share.end);

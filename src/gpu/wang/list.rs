@@ -64,15 +64,8 @@ impl WangLayer {
         let mut tfs = [0; MAX_BLOCK];
         let mut postings = 0;
         for block in 0..list.blocks() {
-            let count = if block < list.full_blocks() {
-                let line = list.block(block)?;
-                let count = list.block_len();
-                list.docids_of(&line, &mut self.columns, documents, &mut docids[..count])?;
-                list.tfs_of(&line, &mut self.columns, &mut tfs[..count])?;
-                count
-            } else {
-                list.decode_tail(documents, &mut docids, &mut tfs)?
-            };
+            let columns = &mut self.columns;
+            let count = list.decode_postings(block, documents, columns, &mut docids, &mut tfs)?;
             self.add(&mut docids[..count], &mut tfs[..count], postings, shift);
             postings += count as u32;
         }

@@ -80,16 +80,9 @@ fn add_all(
     for RunTerm { weight, list } in terms {
         for list in list.iter() {
             columns.close();
-            let block_len = list.block_len();
             for block in list.block_of(0, window.start)..list.blocks() {
-                let is_full = block < list.full_blocks();
-                let count = if is_full {
-                    list.decode_block(block, documents, &mut columns, &mut docids[..block_len])?;
-                    list.decode_tfs(block, &mut columns, &mut tfs[..block_len])?;
-                    block_len
-                } else {
-                    list.decode_tail(documents, &mut docids, &mut tfs)?
-                };
+                let count =
+                    list.decode_postings(block, documents, &mut columns, &mut docids, &mut tfs)?;
                 for (&docid, &tf) in docids[..count].iter().zip(&tfs) {
                     if window.contains(&docid) {
                         let (sum, matched) = &mut sums[(docid - window.start) as usize];
@@ -97,7 +90,7 @@ fn add_all(
                         *matched += 1;
                     }
                 }
-                if is_full && list.last_docid(block) >= window.end - 1 {
+                if block < list.full_blocks() && list.last_docid(block) >= window.end - 1 {
                     break;
                 }
             }

@@ -119,15 +119,8 @@ fn copy(
     let mut docids = [0; MAX_BLOCK];
     let mut tfs = [0; MAX_BLOCK];
     let mut columns = SegmentColumns::default();
-    let block_len = list.block_len();
     for block in 0..list.blocks() {
-        let count = if block < list.full_blocks() {
-            list.decode_block(block, documents, &mut columns, &mut docids[..block_len])?;
-            list.decode_tfs(block, &mut columns, &mut tfs[..block_len])?;
-            block_len
-        } else {
-            list.decode_tail(documents, &mut docids, &mut tfs)?
-        };
+        let count = list.decode_postings(block, documents, &mut columns, &mut docids, &mut tfs)?;
         for (&docid, &tf) in docids[..count].iter().zip(&tfs) {
             if wanted.contains(&docid) {
                 let docid = docid - wanted.start;
