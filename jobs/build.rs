@@ -5,8 +5,8 @@ use crate::cli::args::{Workers, command, size};
 use crate::cli::index_args::IndexArgs;
 use crate::cli::order_args::OrderArgs;
 use crate::cli::{progress, report, signals};
-use millrace::inside::build::PreparedBuild;
-use millrace::inside::dataflow::InputRefused;
+use millrace::inside::build::{OnProgress, PreparedBuild};
+use millrace::inside::dataflow::{InputRefused, ProgressLog};
 use millrace::inside::gpu::Gpus;
 use millrace::inside::index::summary;
 use millrace::inside::input::{Fields, Format, InputError, TextEncoding, Unknown};
@@ -14,7 +14,8 @@ use millrace::inside::order::MAX_DOCUMENT_BYTES;
 use millrace::{BuildError, BuildOptions, Guards, Indexer, Limit, give_back_large_buffers};
 use serde_json::json;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 mod pipeline;
 
@@ -172,6 +173,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         signals::watch(&control, None)?;
     }
     let path = workers.common.report.as_deref();
+    let log = Arc::new(Mutex::new(ProgressLog::default()));
+    if path.is_some() {
+        options.progress = Some(logged(log.clone(), options.progress.take()));
+    }
     let shard = workers.hosts()?.map(|hosts| (hosts.process(), hosts.processes()));
     let before = path.map(|_| summary::totals(&args.index, shard)).transpose()?.flatten();
     let prepared = PreparedBuild::new(options).map_err(explain)?;
@@ -189,8 +194,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     totals.as_object_mut().expect("it was made as one").extend(fields);
     if path.is_some() {
         totals["before"] = json!(before);
+        totals["progress"] = json!(*log.lock().unwrap_or_else(PoisonError::into_inner));
     }
     report::write(path, totals, report.seconds, report.workers, &report.operators)
+}
+
+/// Keeps how much text was parsed by when, beside a line that is drawn.
+fn logged(log: Arc<Mutex<ProgressLog>>, mut drawn: Option<OnProgress>) -> OnProgress {
+    let began = Instant::now();
+    Box::new(move |progress| {
+        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.add(began.elapsed(), progress.parsed_bytes);
+        drop(log);
+        drawn.iter_mut().for_each(|draw| draw(progress));
+    })
 }
 
 /// Adds the option with which a build would go on.

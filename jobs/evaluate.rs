@@ -1,11 +1,13 @@
 //! `millrace evaluate`.
 
 use crate::cli::args::{Common, stdin_once};
+use anyhow::Context;
 use millrace::inside::evaluate::{differences, means, queries};
-use millrace::{Comparison, Evaluation, Measure, Qrels, Rankings};
+use millrace::{Comparison, Evaluation, Lines, Measure, Qrels, Query, Rankings};
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 #[derive(clap::Args, Clone, Debug)]
@@ -21,6 +23,9 @@ pub(crate) struct Args {
     /// Also print the values of each query.
     #[arg(long)]
     per_query: bool,
+    /// File of queries, whose texts the report then shows beside their values.
+    #[arg(long, value_name = "FILE", requires = "report")]
+    queries: Option<PathBuf>,
     /// Print one JSON object for each run.
     #[arg(long)]
     json: bool,
@@ -35,11 +40,25 @@ pub(crate) fn measure(text: &str) -> Result<Measure, String> {
     text.parse().map_err(|error: millrace::EvaluateError| error.to_string())
 }
 
+/// The texts of the judged queries, by their names.
+fn texts(path: &Path, qrels: &Qrels) -> anyhow::Result<BTreeMap<String, String>> {
+    let reading = || format!("reading the queries {}", path.display());
+    let mut texts = BTreeMap::new();
+    for read in Lines::open(path).with_context(reading)? {
+        let Query { qid, text, .. } = read.with_context(reading)??;
+        texts.insert(qid, text);
+    }
+    let judged: HashSet<&str> = qrels.iter().map(|(qid, _)| qid).collect();
+    texts.retain(|qid, _| judged.contains(qid.as_str()));
+    Ok(texts)
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    stdin_once(args.runs.iter().chain([&args.qrels]))?;
+    stdin_once(args.runs.iter().chain([&args.qrels]).chain(&args.queries))?;
     let measures = if args.measures.is_empty() { Measure::usual() } else { args.measures.clone() };
     let qrels = Qrels::open(&args.qrels)?;
+    let texts = args.queries.as_deref().map(|path| texts(path, &qrels)).transpose()?;
     let mut all: Vec<Evaluation> = Vec::new();
     for path in &args.runs {
         let found = Evaluation::new(&mut Rankings::open(path)?, &qrels, &measures)?;
@@ -50,11 +69,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let against: Vec<Option<Vec<Comparison>>> =
         all.iter().enumerate().map(|(at, run)| (at > 0).then(|| run.against(&all[0]))).collect();
+    let rows = all.iter().zip(&against);
+    let rows: Vec<String> = rows
+        .map(|(run, against)| run.as_json(&all[0].run, against.as_deref()))
+        .collect::<Result<_, _>>()?;
     let mut out = std::io::stdout().lock();
     if args.json {
-        for (run, against) in all.iter().zip(&against) {
-            writeln!(out, "{}", run.as_json(&all[0].run, against.as_deref())?)?;
-        }
+        rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
     } else {
         if args.per_query {
             out.write_all(queries(&all).as_bytes())?;
@@ -63,11 +84,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         out.write_all(differences(&all, &against).as_bytes())?;
     }
     let runs: Vec<Value> =
-        all.iter().map(|run| json!({"run": run.run, "measures": run.named_means()})).collect();
+        rows.iter().map(|row| serde_json::from_str(row)).collect::<Result<_, _>>()?;
     let totals = json!({
         "job": "evaluate",
         "qrels": args.qrels.display().to_string(),
         "queries": qrels.len(),
+        "measures": measures.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "texts": texts,
         "runs": runs,
     });
     let seconds = start.elapsed().as_secs_f64();

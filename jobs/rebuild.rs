@@ -1,8 +1,8 @@
 //! `millrace rebuild`.
 
 use crate::Usage;
-use crate::cli::args::Together;
-use crate::cli::signals;
+use crate::cli::args::{Common, Together};
+use crate::cli::{report, signals};
 use anyhow::{Context, Error, anyhow, bail};
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 use millrace::inside::build::Notes;
@@ -12,6 +12,7 @@ use millrace::{Control, JobError, give_back_large_buffers};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
@@ -37,9 +38,8 @@ pub(crate) struct Args {
     #[arg(long, requires = "status", conflicts_with_all = ["once", "dry_run"])]
     #[arg(value_parser = age, value_name = "AGE")]
     max_age: Option<SignedDuration>,
-    /// Print only results and errors.
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    common: Common,
     #[command(flatten)]
     together: Together,
 }
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         RebuildError::Wrong { .. } => Usage(error.to_string()).into(),
         error => Error::from(error),
     })?;
-    let quiet = args.quiet;
+    let quiet = args.common.quiet;
     let tell = move |line: &str, is_trouble: bool| {
         if is_trouble || !quiet {
             say!("millrace: {line}");
@@ -64,6 +64,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let peers = args.together.peers()?;
     let tell = Box::new(tell);
     let daemon = Daemon { job, command, notes, tell, peers, from_nothing: args.from_nothing };
+    let began = Instant::now();
+    let result = carry_out(args, &daemon);
+    let path = args.common.report.as_deref();
+    let told = path.map_or(Ok(()), |path| {
+        let mut totals = daemon.report(None)?;
+        if let Err(error) = &result {
+            totals["failed"] = true.into();
+            totals["error"] = format!("{error:#}").into();
+        }
+        let workers = daemon.job.build.workers.map_or(0, |workers| workers as usize);
+        report::write(Some(path), totals, began.elapsed().as_secs_f64(), workers, &[])
+    });
+    result.and(told)
+}
+
+fn carry_out(args: &Args, daemon: &Daemon) -> anyhow::Result<()> {
     if args.status {
         return status(args, &daemon.status(None)?);
     }

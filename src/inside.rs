@@ -38,7 +38,7 @@ pub mod dataflow {
             follower::{Followed, Follower},
             service::Mover,
         },
-        timeline::Busy,
+        timeline::{Busy, ProgressLog},
         together::{Cluster, Meeting, SharedSetting, outcome_of},
         workers::{self, keep_panic_messages},
     };

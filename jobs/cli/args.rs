@@ -54,8 +54,8 @@ pub(crate) struct Common {
     /// Print only results and errors.
     #[arg(long)]
     pub(crate) quiet: bool,
-    /// Write a report of the job to FILE: a page of tables if the name ends in .html, otherwise
-    /// JSON. See docs/reports.md.
+    /// Write a report of the job to FILE: a page with charts if the name ends in .html,
+    /// otherwise JSON. See docs/reports.md.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 }

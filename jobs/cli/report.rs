@@ -65,10 +65,7 @@ pub(crate) fn write(
     totals["timeline"] = json!((!shares.is_empty()).then(|| Busy::of(busy)));
     let is_page = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("html"));
     let text = match is_page {
-        true => {
-            let job = totals["job"].as_str().unwrap_or("job");
-            millrace::inside::report_page::page(&format!("millrace {job}"), &totals)
-        }
+        true => millrace::inside::report_page::page(&totals),
         false => serde_json::to_string_pretty(&totals)? + "\n",
     };
     let written = std::fs::write(path, text);

@@ -148,7 +148,8 @@ pub(crate) fn evaluate<'py>(
 ///
 /// Returns:
 ///     For each measure a dictionary: "difference" of the means, the numbers of queries that are
-///     "better" and "worse", and "t_test_p" and "randomisation_p" of two paired tests, two-sided.
+///     "better" and "worse", "interval" of the difference with a confidence of 95 % (paired t),
+///     and "t_test_p" and "randomisation_p" of two paired tests, two-sided.
 #[pyfunction]
 #[pyo3(signature = (run, other, qrels, measures=None))]
 pub(crate) fn compare<'py>(

@@ -1,4 +1,5 @@
-//! Working time by slice of a job, in a fixed amount of memory however long the job takes.
+//! Working time by slice of a job, and what was done by when, in a fixed amount of memory however
+//! long the job takes.
 
 use serde::Serialize;
 use std::time::Duration;
@@ -82,6 +83,40 @@ impl Timeline {
     pub(crate) fn seconds(&self) -> Vec<f64> {
         let used = self.slices.iter().rposition(|&work| work > 0).map_or(0, |last| last + 1);
         self.slices[..used].iter().map(|&work| work as f64 / 1e9).collect()
+    }
+}
+
+const ROWS: usize = 128;
+
+/// How much a job had done by when, in order.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct ProgressLog(Vec<ProgressRow>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct ProgressRow {
+    /// Seconds since the job began.
+    pub s: f64,
+    pub done: u64,
+}
+
+impl ProgressLog {
+    /// The last row stays, and at least every hundredth of the time that has passed has one.
+    pub fn add(&mut self, at: Duration, done: u64) {
+        let rows = &mut self.0;
+        let row = ProgressRow { s: at.as_secs_f64(), done };
+        match rows[..] {
+            [.., before, last] if last.s - before.s < row.s / ROWS as f64 => _ = rows.pop(),
+            _ => {}
+        }
+        rows.push(row);
+        if rows.len() > 2 * ROWS {
+            let mut stays = false;
+            rows.retain(|_| {
+                stays = !stays;
+                stays
+            });
+        }
     }
 }
 
@@ -172,6 +207,22 @@ mod tests {
         let seconds = timeline.seconds();
         assert_eq!(seconds.len(), 6);
         assert!(seconds[..5].iter().all(|&slice| slice == timeline.slice_seconds()));
+    }
+
+    #[test]
+    fn progress_keeps_its_ends_and_an_even_sample_between() {
+        let mut log = ProgressLog::default();
+        for at in 0..100_000 {
+            log.add(ms(at), 10 * at);
+        }
+        let rows = log.0;
+        assert!(rows.len() <= 2 * ROWS, "{}", rows.len());
+        assert_eq!(rows[0], ProgressRow { s: 0.0, done: 0 });
+        assert_eq!(rows.last(), Some(&ProgressRow { s: 99.999, done: 999_990 }));
+        for pair in rows.windows(2) {
+            let gap = pair[1].s - pair[0].s;
+            assert!(gap > 0.0 && gap < 2.5, "{pair:?}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@
 #![warn(missing_docs)]
 
 use serde::Serialize;
-use statrs::function::beta::checked_beta_reg;
+use statrs::function::beta::{checked_beta_reg, inv_beta_reg};
 
 /// Greatest number of differing queries for which all ways are counted.
 pub(crate) const EXACT: usize = 16;
@@ -24,6 +24,9 @@ pub struct Comparison {
     pub better: usize,
     /// Queries for which it is worse.
     pub worse: usize,
+    /// Where the mean of the difference lies with a confidence of 95 %, by Student's t; `None`
+    /// where the t-test has no p.
+    pub interval: Option<[f64; 2]>,
     /// p of [`t_test`].
     pub t_test_p: Option<f64>,
     /// p of [`randomisation`].
@@ -41,9 +44,12 @@ impl Comparison {
             "values are of the same queries"
         );
         let differences: Vec<f64> = values.iter().zip(others).map(|(a, b)| a - b).collect();
+        // Without the sign of a negative zero.
+        let difference = differences.iter().sum::<f64>() / differences.len() as f64 + 0.0;
+        let reach = t_reach(&differences);
         Self {
-            // Without the sign of a negative zero.
-            difference: differences.iter().sum::<f64>() / differences.len() as f64 + 0.0,
+            difference,
+            interval: reach.map(|reach| [difference - reach, difference + reach]),
             better: differences.iter().filter(|&&d| d > 0.0).count(),
             worse: differences.iter().filter(|&&d| d < 0.0).count(),
             t_test_p: t_test(&differences),
@@ -52,16 +58,28 @@ impl Comparison {
     }
 }
 
-/// p of Student's paired t-test, two-sided; `None` with fewer than two queries or no difference.
-pub(crate) fn t_test(differences: &[f64]) -> Option<f64> {
+/// Squared standard error of the mean; `None` with fewer than two queries or no difference.
+fn squared_error(differences: &[f64]) -> Option<f64> {
     let n = differences.len() as f64;
     let mean = differences.iter().sum::<f64>() / n;
     let squares: f64 = differences.iter().map(|d| (d - mean) * (d - mean)).sum();
-    if differences.len() < 2 || (squares == 0.0 && mean == 0.0) {
-        return None;
-    }
-    let freedom = n - 1.0;
-    let error = squares / freedom / n;
+    let is_known = differences.len() >= 2 && (squares > 0.0 || mean != 0.0);
+    is_known.then(|| squares / (n - 1.0) / n)
+}
+
+/// How far the interval of 95 % confidence goes from the mean.
+fn t_reach(differences: &[f64]) -> Option<f64> {
+    let error = squared_error(differences)?;
+    let freedom = differences.len() as f64 - 1.0;
+    let x = inv_beta_reg(freedom / 2.0, 0.5, 0.05);
+    Some((error * freedom * (1.0 - x) / x).sqrt())
+}
+
+/// p of Student's paired t-test, two-sided; `None` with fewer than two queries or no difference.
+pub(crate) fn t_test(differences: &[f64]) -> Option<f64> {
+    let error = squared_error(differences)?;
+    let freedom = differences.len() as f64 - 1.0;
+    let mean = differences.iter().sum::<f64>() / differences.len() as f64;
     // P(|T| >= t) = I_x(freedom / 2, 1 / 2) with x = freedom / (freedom + t^2).
     let x = if error == 0.0 { 0.0 } else { freedom / (freedom + mean * mean / error) };
     checked_beta_reg(freedom / 2.0, 0.5, x).ok()
@@ -137,6 +155,27 @@ mod tests {
             near(t_test(differences).unwrap(), t, 1e-9);
             let slack = if differences.len() <= EXACT { 1e-9 } else { 0.005 };
             near(randomisation(differences), randomised, slack);
+        }
+    }
+
+    /// The quantiles of t are those of printed tables.
+    #[test]
+    fn the_interval_is_that_of_students_t() {
+        assert_eq!(t_reach(&[0.3]), None);
+        assert_eq!(t_reach(&[0.0; 4]), None);
+        assert_eq!(t_reach(&[0.5, 0.5, 0.5]), Some(0.0));
+        for (differences, quantile) in
+            [(&[1.0, 3.0][..], 12.706), (GOLDEN[0].0, 2.201), (GOLDEN[2].0, 2.001)]
+        {
+            let found = t_reach(differences).unwrap() / squared_error(differences).unwrap().sqrt();
+            assert!((found - quantile).abs() < 5e-4, "{found}, not {quantile}");
+        }
+        for (differences, p, _) in GOLDEN {
+            let found = Comparison::new(differences, &vec![0.0; differences.len()]);
+            let [low, high] = found.interval.unwrap();
+            assert!(low < found.difference && found.difference < high);
+            // The interval is without 0 where p is below 0.05.
+            assert_eq!(low > 0.0 || high < 0.0, p < 0.05);
         }
     }
 

@@ -7,13 +7,14 @@ use crate::build::{Notes, Peers};
 use crate::dataflow::control::{Control, JobError};
 use crate::rebuild::history::{self, HistoryRecord, RebuildOutcome};
 use crate::rebuild::job_file::JobFile;
-use crate::rebuild::job_file::keys::StatusKeys;
+use crate::rebuild::job_file::keys::{GuardKeys, StatusKeys};
 use crate::rebuild::schedule::{Due, NextRebuild};
 use crate::rebuild::status::Status;
 use crate::report_page::page;
 use crate::shown::now;
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -175,6 +176,29 @@ impl Daemon {
         Status::new(&self.job.index, &history, next)
     }
 
+    /// What the page shows; docs/reports.md.
+    pub fn report(&self, next: Option<Timestamp>) -> Result<Value, RebuildError> {
+        let Status { index, generation, next, failures, .. } = self.status(next)?;
+        let mut nights = history::read(&self.job.index)?;
+        nights.drain(..nights.len().saturating_sub(SHOWN));
+        let GuardKeys { min_documents, min_tokens, max_skipped, .. } = self.job.guard;
+        let guards = [
+            ("min_documents", min_documents),
+            ("min_tokens", min_tokens),
+            ("max_skipped", max_skipped),
+        ];
+        let guards: BTreeMap<_, _> = guards.map(|(name, limit)| (name, limit.to_string())).into();
+        Ok(json!({
+            "job": "rebuild",
+            "index": index,
+            "generation": generation,
+            "next": next,
+            "failures": failures,
+            "guards": guards,
+            "history": nights,
+        }))
+    }
+
     /// Replaces the file of metrics and the page, if any; a failure is told and changes nothing.
     fn show(&self, next: Option<Timestamp>) {
         if !self.leads() {
@@ -184,12 +208,7 @@ impl Daemon {
         let metrics = prometheus
             .as_ref()
             .map(|path| replace(path, self.status(next)?.prometheus().as_bytes()));
-        let page = html.as_ref().map(|path| {
-            let nights = history::read(&self.job.index)?;
-            let newest_first: Vec<&HistoryRecord> = nights.iter().rev().take(SHOWN).collect();
-            let title = format!("Rebuilds of {}", self.job.index.display());
-            replace(path, page(&title, &json!(newest_first)).as_bytes())
-        });
+        let page = html.as_ref().map(|path| replace(path, page(&self.report(next)?).as_bytes()));
         for error in [metrics, page].into_iter().flatten().filter_map(Result::err) {
             (self.tell)(&error.chain(), true);
         }

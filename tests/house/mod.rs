@@ -4,5 +4,6 @@ mod circles;
 mod cli;
 mod layers;
 mod limits;
+mod pages;
 mod readme;
 mod reports;

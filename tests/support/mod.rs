@@ -4,6 +4,7 @@
 // Each module of tests uses its own part.
 #![allow(dead_code)]
 
+pub(crate) mod browser;
 mod compared;
 pub(crate) mod fixture;
 mod generated;

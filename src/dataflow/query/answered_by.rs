@@ -60,6 +60,7 @@ impl AnsweredBy {
             "score": score.name(),
             "computed_by": self.name(),
             "latency_us": report.latency,
+            "progress": report.progress,
             "gpu": self.devices.as_deref(),
             "shares": self.shares.as_deref(),
         })

@@ -2,6 +2,7 @@
 
 use crate::crew::lock;
 use crate::dataflow::control::Control;
+use crate::dataflow::timeline::ProgressLog;
 use crate::query::answers::latencies::Latencies;
 use crate::query::answers::output::AnswerForm;
 use crate::query::engines::shard::Shard;
@@ -9,7 +10,7 @@ use crate::query::reading::lines::{Query, Refused};
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Wanted;
 use std::num::NonZeroUsize;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -69,13 +70,21 @@ pub(crate) struct QueryTally {
     pub(crate) batches: AtomicU64,
     /// When the first query was taken, and when the last batch was written.
     pub(crate) answering: Mutex<Option<(Instant, Instant)>>,
+    /// Queries that were answered, if latencies are wanted.
+    pub(crate) progress: Mutex<ProgressLog>,
 }
 
 impl QueryTally {
     /// To be called when a query was taken, or a batch written.
     pub(crate) fn answering(&self) {
         let now = Instant::now();
-        lock(&self.answering).get_or_insert((now, now)).1 = now;
+        let mut answering = lock(&self.answering);
+        let (began, last) = answering.get_or_insert((now, now));
+        *last = now;
+        if self.latencies.is_some() {
+            let queries = self.queries.load(Ordering::Relaxed);
+            lock(&self.progress).add(now - *began, queries);
+        }
     }
 }
 

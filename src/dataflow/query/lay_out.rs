@@ -87,6 +87,9 @@ impl Context {
             kept.as_ref().map(|kept| kept.iter().map(|&at| hits[at]).collect());
         let hits = left.as_deref().unwrap_or(hits);
         let name = |at: usize| name(kept.as_ref().map_or(at, |kept| kept[at]));
+        if let (Some(latencies), Ok(query)) = (&self.tally.latencies, &query) {
+            latencies.add(took, query);
+        }
         let out = match (query, self.layout) {
             (Err(refused), _) => return self.refused(place, refused),
             (Ok(query), AnswerLayout::Text(AnswerForm::Snippets)) => {
@@ -116,9 +119,6 @@ impl Context {
         self.tally.queries.fetch_add(1, Ordering::Relaxed);
         self.tally.hits.fetch_add(hits.len() as u64, Ordering::Relaxed);
         self.tally.unknown.fetch_add(u64::from(!known), Ordering::Relaxed);
-        if let Some(latencies) = &self.tally.latencies {
-            latencies.add(took);
-        }
         if let Some(on_answer) = &self.hooks.on_answer {
             on_answer(number, took);
         }

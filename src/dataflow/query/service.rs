@@ -35,6 +35,7 @@ use crate::cluster::line::SealedLine;
 use crate::crew::lock;
 use crate::dataflow::control::{Control, JobError, OperatorTime};
 use crate::dataflow::query::{Wiring, assemble};
+use crate::dataflow::timeline::ProgressLog;
 use crate::dataflow::workers;
 use crate::query::answers::latencies::{Latencies, LatencyReport};
 use crate::query::engines::engine::{Engines, Model, Wakers};
@@ -119,6 +120,8 @@ pub struct QueryReport {
     /// From when a worker took a query to when its answer was there, if that was measured and there
     /// were any.
     pub latency: Option<LatencyReport>,
+    /// Queries that were answered by when, if latencies were measured.
+    pub progress: ProgressLog,
     /// Working times of all operators.
     pub operators: Vec<OperatorTime>,
 }
@@ -292,8 +295,17 @@ impl QueryService {
         let shared = context.clone();
         run(workers, &control, Box::new(move |worker| assemble(&shared, &wiring, worker)))?;
         let load = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        let QueryTally { queries, refused, unknown, late, hits, batches, answering, latencies } =
-            &context.tally;
+        let QueryTally {
+            queries,
+            refused,
+            unknown,
+            late,
+            hits,
+            batches,
+            answering,
+            latencies,
+            progress,
+        } = &context.tally;
         let answering = lock(answering).map_or(Duration::ZERO, |(first, last)| last - first);
         Ok(QueryReport {
             shard,
@@ -307,6 +319,7 @@ impl QueryService {
             took: start.elapsed(),
             answering,
             latency: latencies.as_ref().and_then(Latencies::report),
+            progress: lock(progress).clone(),
             operators: control.operator_times(),
         })
     }

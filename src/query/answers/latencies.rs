@@ -1,12 +1,17 @@
 //! Latencies of queries: counts by duration, in classes at most a 32nd wide, so that any thread may
-//! add to them and percentiles need no memory for each query.
+//! add to them and percentiles need no memory for each query; and the slowest queries.
 
+use crate::crew::lock;
+use crate::query::reading::lines::Query;
 use serde::Serialize;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Classes between a power of two and the next, as a power of two.
 const BITS: u32 = 5;
+/// Slowest queries that are kept.
+const SLOWEST: usize = 10;
 const CLASSES: usize = (64 - BITS as usize + 1) << BITS;
 
 #[derive(Debug)]
@@ -14,12 +19,16 @@ pub(crate) struct Latencies {
     counts: Vec<AtomicU64>,
     sum_ns: AtomicU64,
     most_ns: AtomicU64,
+    slowest: Mutex<Vec<SlowQuery>>,
+    /// Queries that took no longer are none of the slowest.
+    passed_ns: AtomicU64,
 }
 
 impl Default for Latencies {
     fn default() -> Self {
         let counts = (0..CLASSES).map(|_| AtomicU64::new(0)).collect();
-        Self { counts, sum_ns: AtomicU64::new(0), most_ns: AtomicU64::new(0) }
+        let [sum_ns, most_ns, passed_ns] = Default::default();
+        Self { counts, sum_ns, most_ns, slowest: Mutex::default(), passed_ns }
     }
 }
 
@@ -37,6 +46,16 @@ pub struct LatencyReport {
     pub max: f64,
     /// Counts from each power of two of nanoseconds to the next.
     pub distribution: Vec<LatencyClass>,
+    /// The slowest first.
+    pub slowest: Vec<SlowQuery>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SlowQuery {
+    /// Microseconds.
+    pub took: f64,
+    pub qid: String,
+    pub query: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -63,11 +82,26 @@ fn end(class: usize) -> u128 {
 }
 
 impl Latencies {
-    pub(crate) fn add(&self, took: Duration) {
+    pub(crate) fn add(&self, took: Duration, query: &Query) {
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.counts[class(ns)].fetch_add(1, Ordering::Relaxed);
         self.sum_ns.fetch_add(ns, Ordering::Relaxed);
         self.most_ns.fetch_max(ns, Ordering::Relaxed);
+        if ns > self.passed_ns.load(Ordering::Relaxed) {
+            let slow = SlowQuery {
+                took: ns as f64 / 1e3,
+                qid: query.qid.clone(),
+                query: query.text.clone(),
+            };
+            let mut slowest = lock(&self.slowest);
+            let place = slowest.partition_point(|other| other.took >= slow.took);
+            slowest.insert(place, slow);
+            if slowest.len() > SLOWEST {
+                slowest.truncate(SLOWEST);
+                let passed = (slowest[SLOWEST - 1].took * 1e3) as u64;
+                self.passed_ns.store(passed, Ordering::Relaxed);
+            }
+        }
     }
 
     /// `None` without durations.
@@ -108,6 +142,7 @@ impl Latencies {
             p99_9: percentile(0.999),
             max: most_ns as f64 / 1e3,
             distribution: distribution[first..=last].to_vec(),
+            slowest: lock(&self.slowest).clone(),
         })
     }
 }
@@ -115,6 +150,11 @@ impl Latencies {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn query(number: u64) -> Query {
+        let qid = number.to_string();
+        Query { qid, text: "water mill".into(), ..Query::default() }
+    }
 
     #[test]
     fn classes_hold_what_they_say_and_are_narrow() {
@@ -144,10 +184,10 @@ mod tests {
         let latencies = Latencies::default();
         assert_eq!(latencies.report(), None);
         for us in (1..=1000u64).rev() {
-            latencies.add(Duration::from_micros(us));
+            latencies.add(Duration::from_micros(us), &query(us));
         }
         let report = latencies.report().unwrap();
-        let LatencyReport { mean, p50, p90, p95, p99, p99_9, max, ref distribution } = report;
+        let LatencyReport { mean, p50, p90, p95, p99, p99_9, max, distribution, slowest } = report;
         assert_eq!((mean, max), (500.5, 1000.0));
         for (found, exact) in
             [(p50, 500.0), (p90, 900.0), (p95, 950.0), (p99, 990.0), (p99_9, 999.0)]
@@ -158,12 +198,16 @@ mod tests {
         assert_eq!(distribution.first(), Some(&LatencyClass { below: 1.024, queries: 1 }));
         // From 524.288 us on.
         assert_eq!(distribution.last(), Some(&LatencyClass { below: 1048.576, queries: 476 }));
+        let slowest: Vec<(&str, f64)> =
+            slowest.iter().map(|slow| (slow.qid.as_str(), slow.took)).collect();
+        assert_eq!(slowest.len(), SLOWEST);
+        assert_eq!([slowest[0], slowest[9]], [("1000", 1000.0), ("991", 991.0)]);
     }
 
     #[test]
     fn one_query_is_all_of_them() {
         let latencies = Latencies::default();
-        latencies.add(Duration::from_nanos(1500));
+        latencies.add(Duration::from_nanos(1500), &query(0));
         let report = latencies.report().unwrap();
         assert_eq!([report.p50, report.p99_9, report.max, report.mean], [1.5; 4]);
     }
