@@ -1,7 +1,8 @@
 //! The experiments of the papers, and measurements of the parts of a job: JSON lines on standard
 //! output.
 //!
-//! Exit status: 0 done, 1 failed, 2 wrong usage. `figures.html` draws the rows.
+//! Exit status: 0 done, 1 failed, 2 wrong usage. A report whose name
+//! ends in .html draws the rows.
 
 #![deny(clippy::print_stdout)]
 
@@ -26,6 +27,7 @@ mod wang;
 use clap::{CommandFactory, FromArgMatches, Parser};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 /// Repeats the experiments of the papers, and measures the parts of millrace.
 #[derive(Parser)]
@@ -33,7 +35,8 @@ use std::process::ExitCode;
 struct Cli {
     #[command(subcommand)]
     experiment: Experiment,
-    /// Write all rows to FILE too, as one JSON object.
+    /// Write all rows to FILE too: a page with the figures of the papers if the name ends in .html,
+    /// otherwise one JSON object.
     #[arg(long, value_name = "FILE", global = true)]
     report: Option<PathBuf>,
 }
@@ -51,6 +54,12 @@ enum Experiment {
     /// CPU rows of the papers' tables: the stages of a query, and searches by number of hits and by
     /// blocks.
     CpuQueries(cpu_queries::Args),
+    /// Draw rows that experiments have printed or reported: the page is the --report.
+    Figures {
+        /// Files of rows, or reports of experiments.
+        #[arg(value_name = "FILE", required = true, requires = "report")]
+        files: Vec<PathBuf>,
+    },
     /// How fast a GPU turns text into postings lists, by kernel and as a whole.
     GpuIndexing(gpu_indexing::Args),
     /// Queries a second of a GPU and of the CPU. The answers are compared first.
@@ -82,6 +91,7 @@ impl Experiment {
             Self::Ceilings(args) => ceilings::run(args),
             Self::Codecs(args) => codecs::run(args),
             Self::CpuQueries(args) => cpu_queries::run(args),
+            Self::Figures { files } => rows::take(files),
             Self::GpuIndexing(args) => gpu_indexing::run(args),
             Self::GpuQueries(args) => gpu_queries::run(args),
             Self::Pagerank(args) => pagerank::run(args),
@@ -98,10 +108,11 @@ fn main() -> ExitCode {
     let matches = Cli::command().get_matches();
     rows::begin(matches.subcommand_name().unwrap_or_default());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let began = Instant::now();
     let started = millrace::inside::log::start().map_err(|why| Usage(why).into());
     let result = started.and_then(|()| cli.experiment.run());
     // What was found before something failed is still of use.
-    let told = cli.report.map_or(Ok(()), |path| rows::report(&path, &result));
+    let told = cli.report.map_or(Ok(()), |path| rows::report(&path, began.elapsed(), &result));
     match result.and(told) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -1,6 +1,10 @@
 //! Each experiment has every point of its figures, and its rows agree with each other. What they
 //! measure is not judged.
 
+#[path = "../../../tests/support/browser/mod.rs"]
+mod browser;
+#[path = "experiments/figures.rs"]
+mod figures;
 #[path = "experiments/gpu_queries.rs"]
 mod gpu_queries;
 
