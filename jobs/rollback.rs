@@ -10,7 +10,7 @@ pub(crate) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// Number or name of a kept generation (default: the latest before the live one).
+    /// Number or name of a kept generation [default: the latest before the live one].
     #[arg(long, value_name = "GENERATION", value_parser = generation)]
     to: Option<u32>,
     /// Print one JSON object.

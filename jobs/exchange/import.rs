@@ -20,8 +20,8 @@ pub(crate) struct Args {
     /// JsonVectorCollection; its terms are not analysed.
     #[arg(long, default_value = "ciff", value_parser = ["ciff", VECTORS])]
     format: String,
-    /// With vectors: factor by which weights are multiplied before they are rounded (default: 1 if
-    /// all weights are whole numbers, otherwise 100).
+    /// With vectors: factor by which weights are multiplied before they are rounded [default: 1 if
+    /// all weights are whole numbers, otherwise 100].
     #[arg(long, value_name = "F")]
     factor: Option<f64>,
     #[command(flatten)]
