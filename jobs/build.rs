@@ -169,7 +169,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let mut totals = json!({"job": "build"});
     let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(&report) else {
-        anyhow::bail!("the report is no object: this is a bug");
+        anyhow::bail!("the report is not an object: this is a bug");
     };
     totals.as_object_mut().expect("it was made as one").extend(fields);
     if path.is_some() {

@@ -2,7 +2,7 @@
 
 use crate::cli::args::{Common, workers_of};
 use crate::cli::report;
-use crate::query::gpus::{self, Where};
+use crate::query::gpus::Where;
 use crate::query::input::QueryFile;
 use crate::query::ranking::RankingArgs;
 use anyhow::{Context as _, ensure};
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let wakers = Wakers::new(1);
     let counts = Arc::<Counts>::default();
-    let engines = gpus::open(&devices, &snapshot, &wakers, args.common.quiet, &counts)?;
+    let engines = place.open(&devices, &snapshot, &wakers, args.common.quiet, &counts)?;
     let measured = costs(&mut *engines.engine(0, &snapshot)?, &plans)?;
     let by_cpu = counts.by_cpu();
     ensure!(

@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Method::Rrf { k } = method
         && !(k >= 0.0 && k.is_finite())
     {
-        return Err(Usage("--rrf-k is 0 or more".into()).into());
+        return Err(Usage("--rrf-k must be 0 or more".into()).into());
     }
     let mut runs =
         args.runs.iter().map(|path| Rankings::open(path)).collect::<Result<Vec<_>, _>>()?;

@@ -152,7 +152,7 @@ fn main() -> ExitCode {
             Job::Man(args) => cli::shell::man(&args),
         };
         catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|cause| {
-            Err(anyhow::anyhow!("the job broke off: {}", panicked(&*cause)))
+            Err(anyhow::anyhow!("the job stopped because of a bug: {}", panicked(&*cause)))
         })
     });
     millrace::inside::fault::report();

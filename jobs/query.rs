@@ -309,7 +309,7 @@ impl EngineMaker {
         let quiet = args.workers.common.quiet;
         let scheduling =
             args.place.scheduling(devices, &args.ranking, args.shed, quiet, &self.shares)?;
-        let engines = gpus::open(devices, snapshot, wakers, quiet, &self.counts)?;
+        let engines = args.place.open(devices, snapshot, wakers, quiet, &self.counts)?;
         let Some(scheduling) = scheduling else { return Ok(Arc::new(engines)) };
         Ok(Arc::new(devices.schedule(engines, scheduling, wakers)?))
     }
@@ -443,7 +443,7 @@ impl Args {
             hooks: Hooks {
                 on_refused: Some(Box::new(move |line| {
                     say!("millrace: {line}");
-                    refused.add(line);
+                    refused.add();
                 })),
                 ..Hooks::default()
             },

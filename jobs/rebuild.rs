@@ -106,7 +106,7 @@ fn age(text: &str) -> Result<SignedDuration, String> {
     let age = text.parse::<Span>().and_then(|span| span.to_duration(days));
     age.ok()
         .filter(SignedDuration::is_positive)
-        .ok_or(format!("`{text}` is no age; write 36h or 2d"))
+        .ok_or(format!("`{text}` is not an age; write 36h or 2d"))
 }
 
 /// Prints the state; a failure if it is not well.

@@ -23,7 +23,7 @@ pub(crate) struct Args {
 /// Reads `7` or `gen-000007`.
 fn generation(text: &str) -> Result<u32, String> {
     let number = generation_number(text).or_else(|| text.parse().ok());
-    number.ok_or_else(|| format!("`{text}` is no generation; write 7 or gen-000007"))
+    number.ok_or_else(|| format!("`{text}` is not a generation; write 7 or gen-000007"))
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {

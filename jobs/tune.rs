@@ -85,8 +85,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let generation = open_plain(&args.index)?;
     let topics = topics(args, &qrels, has_words(&generation))?;
     if !(2..=topics.len()).contains(&args.folds) {
-        let message =
-            format!("--folds is 2 to the number of judged queries, which is {}", topics.len());
+        let message = format!(
+            "--folds must be from 2 to the number of judged queries, which is {}",
+            topics.len()
+        );
         return Err(Usage(message).into());
     }
     let threads = workers_of(args.workers)?;

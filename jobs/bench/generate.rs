@@ -149,7 +149,7 @@ impl Args {
             }
         };
         if self.level.is_some_and(|level| level > most) {
-            return Err(Usage(format!("--level is over {most}")));
+            return Err(Usage(format!("--level: the most is {most}")));
         }
         let format = match self.format {
             FormatName::Jsonl => Format::Jsonl,

@@ -69,7 +69,7 @@ impl Together {
             return Err(Usage(format!("--process {process} is not below --processes {n}")).into());
         }
         if n > MOST_PROCESSES {
-            return Err(Usage(format!("--processes {n} is over {MOST_PROCESSES}")).into());
+            return Err(Usage(format!("--processes {n}: the most is {MOST_PROCESSES}")).into());
         }
         match &self.hostfile {
             Some(_) if n == 1 => {
@@ -130,7 +130,7 @@ impl Workers {
 /// The default is one for each core.
 pub(crate) fn workers_of(asked: Option<NonZeroUsize>) -> Result<usize, Usage> {
     Ok(match asked {
-        Some(n) if n.get() > 1024 => return Err(Usage(format!("--workers {n} is over 1024"))),
+        Some(n) if n.get() > 1024 => return Err(Usage(format!("--workers {n}: the most is 1024"))),
         Some(n) => n.get(),
         None => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
     })

@@ -159,7 +159,7 @@ mod tests {
         for group in groups {
             for option in &group.options {
                 let is_heading = ![BRIEF, ANY_CASE].contains(&group.heading);
-                let is_it = |found: &clap::Arg| {
+                let is_it = |found: &Arg| {
                     let heading = found.get_help_heading();
                     let is_there = !is_heading || heading == Some(group.heading);
                     found.get_id() == option && is_there || *option == "help"
@@ -171,13 +171,12 @@ mod tests {
             }
         }
         for job in command.get_subcommands() {
-            let is_plain = |option: &&clap::Arg| {
+            let is_plain = |option: &&Arg| {
                 !option.is_positional()
                     && !option.is_hide_set()
                     && option.get_help_heading().is_none()
             };
-            let plain: Vec<_> =
-                job.get_arguments().filter(is_plain).map(clap::Arg::get_id).collect();
+            let plain: Vec<_> = job.get_arguments().filter(is_plain).map(Arg::get_id).collect();
             assert!(plain.len() <= 8, "{}: {plain:?}", job.get_name());
         }
     }

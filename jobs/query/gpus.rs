@@ -2,7 +2,7 @@
 
 use super::ranking::RankingArgs;
 use crate::Usage;
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use millrace::Snapshot;
 use millrace::inside::gpu::{
     Cached, ChosenMethod, Counts, CpuWork, Devices, GivenDevices, GpuEngines, GpuError, GpuMethod,
@@ -112,7 +112,8 @@ impl Where {
 
     pub(crate) fn chosen(&self, k: usize, algorithm: ChosenMethod) -> anyhow::Result<Devices> {
         let given = self.given();
-        Devices::of_machine(&given.choice(k, given.method(algorithm))).map_err(explain)
+        Devices::of_machine(&given.choice(k, given.method(algorithm)))
+            .map_err(|error| self.explain(error))
     }
 
     fn given(&self) -> GivenDevices {
@@ -151,7 +152,7 @@ impl Where {
         if !self.is_hybrid() {
             return Ok(None);
         }
-        let models = devices.models(&ranking.index).map_err(explain)?;
+        let models = devices.models(&ranking.index).map_err(|error| self.explain(error))?;
         let of = &models.machine;
         let here = devices.machine();
         if *of != here && !quiet {
@@ -196,31 +197,34 @@ impl Where {
             None
         }
     }
-}
 
-/// Opens devices, and reports one that is lost later; their work is added to `counts`.
-pub(crate) fn open(
-    devices: &Devices,
-    snapshot: &Arc<Snapshot>,
-    wakers: &Arc<Wakers>,
-    quiet: bool,
-    counts: &Arc<Counts>,
-) -> anyhow::Result<GpuEngines> {
-    let on_lost: OnLost = Arc::new(move |error| {
-        if !quiet {
-            let chain = chain(error);
-            say!("millrace: {chain}; its queries are answered by the CPU from now on");
+    /// Opens devices, and reports one that is lost later; their work is added to `counts`.
+    pub(crate) fn open(
+        &self,
+        devices: &Devices,
+        snapshot: &Arc<Snapshot>,
+        wakers: &Arc<Wakers>,
+        quiet: bool,
+        counts: &Arc<Counts>,
+    ) -> anyhow::Result<GpuEngines> {
+        let on_lost: OnLost = Arc::new(move |error| {
+            if !quiet {
+                let chain = chain(error);
+                say!("millrace: {chain}; its queries are answered by the CPU from now on");
+            }
+        });
+        devices.open(snapshot, wakers, &on_lost, counts).map_err(|error| self.explain(error))
+    }
+
+    /// Adds the option that asked for devices, or the job after which they would answer.
+    fn explain(&self, error: GpuError) -> anyhow::Error {
+        match error {
+            GpuError::Setting(error) => anyhow!(error.on_command_line()),
+            GpuError::Costs { .. } => {
+                anyhow::Error::from(error).context("run millrace calibrate first")
+            }
+            _ if self.is_gpu() => anyhow!(error).context(format!("--device {}", self.device)),
+            _ => error.into(),
         }
-    });
-    devices.open(snapshot, wakers, &on_lost, counts).map_err(explain)
-}
-
-/// Adds the option with which, or the job after which, devices would answer.
-pub(crate) fn explain(error: GpuError) -> anyhow::Error {
-    let remedy = match &error {
-        GpuError::Setting(error) => return anyhow::anyhow!(error.on_command_line()),
-        GpuError::Costs { .. } => "run millrace calibrate first",
-        _ => "--device gpu",
-    };
-    anyhow::Error::from(error).context(remedy)
+    }
 }

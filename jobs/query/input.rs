@@ -44,7 +44,7 @@ pub(crate) struct QueryInput {
 fn field(name: &str) -> Result<String, String> {
     let fits =
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
-    let error = || "give names of fields with commas between them, as title,desc".to_string();
+    let error = || "give names of fields separated by commas, such as title,desc".to_string();
     fits.then(|| name.to_ascii_lowercase()).ok_or_else(error)
 }
 

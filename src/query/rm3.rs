@@ -50,7 +50,7 @@ impl Rm3 {
 
 fn allowed() -> String {
     format!(
-        "give documents,terms,weight, as 10,10,0.5: two numbers from 1 to {MOST}, and one from 0 to 1"
+        "give documents,terms,weight, such as 10,10,0.5: two numbers from 1 to {MOST}, and one from 0 to 1"
     )
 }
 

@@ -187,7 +187,7 @@ fn wrong_usage_ends_with_2() {
     with_index("info").arg("--xml").fails(2);
     with_index("check").arg("more").fails(2);
     with_index("check").args(["-w", "0"]).fails(2);
-    with_index("check").args(["-w", "1025"]).fails(2).says("over 1024");
+    with_index("check").args(["-w", "1025"]).fails(2).says("the most is 1024");
     with_index("merge").args(["--memory", "none"]).fails(2);
     // Whether the index is there does not matter.
     millrace(args!["show", "--index", scratch.path("none")]).fails(2);
