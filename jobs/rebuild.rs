@@ -1,7 +1,7 @@
 //! `millrace rebuild`.
 
 use crate::Usage;
-use crate::cli::args::{Common, Together};
+use crate::cli::args::{Common, Together, workers_of};
 use crate::cli::{report, signals};
 use anyhow::{Context, Error, anyhow, bail};
 use jiff::{SignedDuration, Span, SpanRelativeTo};
@@ -10,6 +10,7 @@ use millrace::inside::rebuild::{Daemon, JobFile, RebuildError, Status};
 use millrace::inside::shown::now;
 use millrace::{Control, JobError, give_back_large_buffers};
 use std::io::{IsTerminal, Write};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -38,6 +39,9 @@ pub(crate) struct Args {
     #[arg(long, requires = "status", conflicts_with_all = ["once", "dry_run"])]
     #[arg(value_parser = age, value_name = "AGE")]
     max_age: Option<SignedDuration>,
+    /// Number of worker threads [default: that of the job file, or else one for each core].
+    #[arg(short, long, value_name = "N")]
+    workers: Option<NonZeroUsize>,
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
@@ -45,11 +49,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let start = Instant::now();
     let path = std::path::absolute(&args.job).with_context(|| args.job.display().to_string())?;
-    let job = JobFile::read(&path).map_err(|error| match error {
+    let mut job = JobFile::read(&path).map_err(|error| match error {
         RebuildError::Wrong { .. } => Usage(error.to_string()).into(),
         error => Error::from(error),
     })?;
+    let of_file = job.build.workers.and_then(|n| NonZeroUsize::new(n as usize));
+    let threads = workers_of(args.workers.or(of_file))?;
+    job.build.workers = Some(threads as u32);
     let quiet = args.common.quiet;
     let tell = move |line: &str, is_trouble: bool| {
         if is_trouble || !quiet {
@@ -64,7 +72,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let peers = args.together.peers()?;
     let tell = Box::new(tell);
     let daemon = Daemon { job, command, notes, tell, peers, from_nothing: args.from_nothing };
-    let began = Instant::now();
     let result = carry_out(args, &daemon);
     let path = args.common.report.as_deref();
     let told = path.map_or(Ok(()), |path| {
@@ -73,8 +80,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             totals["failed"] = true.into();
             totals["error"] = format!("{error:#}").into();
         }
-        let workers = daemon.job.build.workers.map_or(0, |workers| workers as usize);
-        report::write(Some(path), totals, began.elapsed().as_secs_f64(), workers, &[])
+        report::write(Some(path), totals, start.elapsed().as_secs_f64(), threads, &[])
     });
     result.and(told)
 }
@@ -110,7 +116,7 @@ fn age(text: &str) -> Result<SignedDuration, String> {
     let age = text.parse::<Span>().and_then(|span| span.to_duration(days));
     age.ok()
         .filter(SignedDuration::is_positive)
-        .ok_or(format!("`{text}` is no age; write 36h or 2d"))
+        .ok_or(format!("`{text}` is not an age; write 36h or 2d"))
 }
 
 /// Prints the state; a failure if it is not well.

@@ -39,7 +39,7 @@ pub(crate) struct Args {
     /// How files are compressed.
     #[arg(long, default_value = "none")]
     compress: CompressionName,
-    /// Level of compression: 0 to 9 for gzip (default: 6), 1 to 19 for zstd (default: 3).
+    /// Level of compression: 0 to 9 for gzip [default: 6], 1 to 19 for zstd [default: 3].
     #[arg(long, value_name = "N")]
     level: Option<u32>,
     /// Another seed makes another collection.
@@ -149,7 +149,7 @@ impl Args {
             }
         };
         if self.level.is_some_and(|level| level > most) {
-            return Err(Usage(format!("--level is over {most}")));
+            return Err(Usage(format!("--level: the most is {most}")));
         }
         let format = match self.format {
             FormatName::Jsonl => Format::Jsonl,

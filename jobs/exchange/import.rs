@@ -20,8 +20,8 @@ pub(crate) struct Args {
     /// JsonVectorCollection; its terms are not analysed.
     #[arg(long, default_value = "ciff", value_parser = ["ciff", VECTORS])]
     format: String,
-    /// With vectors: factor by which weights are multiplied before they are rounded (default: 1 if
-    /// all weights are whole numbers, otherwise 100).
+    /// With vectors: factor by which weights are multiplied before they are rounded [default: 1 if
+    /// all weights are whole numbers, otherwise 100].
     #[arg(long, value_name = "F")]
     factor: Option<f64>,
     #[command(flatten)]
@@ -59,7 +59,7 @@ impl Args {
         let import = |settings, input| Import { command, settings, input, keep, memory_bytes };
         if self.format == VECTORS {
             if self.factor.is_some_and(|factor| !(1e-9..=1e9).contains(&factor)) {
-                return Err(Usage("--factor is from 1e-9 to 1e9".into()).into());
+                return Err(Usage("--factor must be from 1e-9 to 1e9".into()).into());
             }
             analysis = Analysis {
                 stemmer: Stemmer::NONE,

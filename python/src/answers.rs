@@ -72,7 +72,7 @@ impl Found {
             && hits.docids.iter().all(|&docid| documents.name(docid).is_some());
         match is_sound {
             true => Ok(Arc::new(Self { snapshot, hits })),
-            false => Err(wrong("these are no hits of this generation")),
+            false => Err(wrong("these hits are not of this generation")),
         }
     }
 
@@ -309,7 +309,7 @@ impl Answers {
         unknown: usize,
     ) -> PyResult<Self> {
         if offsets.len() != queries.len() + 1 {
-            return Err(wrong("these are no answers to so many queries"));
+            return Err(wrong("the number of answers is not that of the queries"));
         }
         let hits = ManyHits { offsets, unknown, ..ManyHits::default() };
         let found = Found::again(generation, hits, [docids, scores])?;

@@ -231,6 +231,7 @@ fn every_other_job_has_a_sentence_and_four_numbers() {
     let mut pages = Pages::new();
     build(&pages.scratch.path("i"), [pages.path("more.jsonl")]);
     build(&pages.scratch.path("i"), ["--no-merge".into(), pages.path("c.jsonl")]);
+    pages.scratch.write("a.run", "1 Q0 a 1 2.5 x\n2 Q0 a 1 2.5 x\n");
     for (job, sentence) in [
         ("rollback --index @i", "is live again"),
         ("info --index @i", "of the index has 1 document"),
@@ -244,6 +245,9 @@ fn every_other_job_has_a_sentence_and_four_numbers() {
         ("cache --index @i --memory 1M @log.tsv", "is planned for"),
         ("export --index @i @i.ciff", "were exported"),
         ("import --index @j @i.ciff", "were imported"),
+        ("demo", "was indexed and asked"),
+        ("devices", "GPU"),
+        ("fuse @a.run @a.run", "became one by"),
         ("bench queries --index @i --passes 1 @queries.tsv", "queries a second"),
         ("bench generate --documents 20 --output @made", "were made"),
     ] {

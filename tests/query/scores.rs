@@ -408,5 +408,5 @@ fn vectors_are_ranked_by_impacts_exactly() {
     }
     let asked = ask(&index, "a", &["impact"], "or", &[]);
     assert_eq!(asked, "1\t1\tx\t0\t3\n", "what was live stays");
-    import(&["--factor", "0"], &whole).fails(2).says("--factor is from");
+    import(&["--factor", "0"], &whole).fails(2).says("--factor must be from");
 }

@@ -31,7 +31,8 @@ pub(crate) fn answer(
     taken: TakenQuery<Option<Vec<NamedHit>>>,
     answer: Option<Answer>,
 ) -> Result<DeskOutcome<Option<Vec<NamedHit>>, ShardHits>, Cause> {
-    let Answer { number, hits, known, .. } = answer.ok_or("a shard was asked what is no query")?;
+    let Answer { number, hits, known, .. } =
+        answer.ok_or("a shard was asked something that is not a query")?;
     let TakenQuery { batch, asked, before, began } = taken;
     let named = name(context, &hits)?;
     let (hits, any) = match (before, asked) {

@@ -77,10 +77,10 @@ fn reports_of_experiments_are_pages() {
     let fixture = Fixture::usual(300);
     let page = fixture.scratch.path().join("page.html");
     let mut job = fixture.job("cpu-queries", "--passes 1");
-    assert!(job.arg("--report").arg(&page).status().unwrap().success());
+    assert!(job.arg("--report").arg(&page).output().unwrap().status.success());
     let broken = fixture.scratch.path().join("broken.html");
     let mut job = experiments("cpu-queries", "--index not-there not-there");
-    assert!(!job.arg("--report").arg(&broken).status().unwrap().success());
+    assert!(!job.arg("--report").arg(&broken).output().unwrap().status.success());
     assert_eq!(browser::held(&page)["rows"][0]["experiment"], "cpu-queries");
     let steps = [browser::looks(&page), browser::looks(&broken)].concat();
     let Some(found) = browser::browse(&steps) else { return };
