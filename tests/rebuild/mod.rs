@@ -308,7 +308,7 @@ fn commands_and_metrics_tell_how_it_went() {
     assert!(read("bad").contains("fewer than"));
     assert!(read("metrics.prom").contains("millrace_rebuild_failures{"));
     let page = read("page.html");
-    assert!(page.contains("<td>published</td>") && page.contains("fewer than"), "{page}");
+    assert!(page.contains("\"outcome\":\"published\"") && page.contains("fewer than"), "{page}");
 }
 
 /// A monitor looks at the exit status alone; the state is printed whatever it is.
