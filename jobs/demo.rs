@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         built.terms,
         built.postings
     )?;
-    let snapshot = Snapshot::open(&index, false, Scoring::default())?;
+    let snapshot = Snapshot::open(&index, Scoring::default())?;
     let wanted = Wanted { k: SHOWN, ..Wanted::default() };
     let mut talk = Talk::new(snapshot, wanted, columns());
     if args.path.is_none() {

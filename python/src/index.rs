@@ -107,7 +107,7 @@ impl Index {
         }
         let opened = py.detach(|| match folder {
             Some(folder) => Snapshot::new(Generation::open_folder(&folder, verify)?, scoring),
-            None => Snapshot::open(&path, verify, scoring),
+            None => Snapshot::new(Generation::open(&path, verify)?, scoring),
         });
         let snapshot = opened.map_err(|error| of_index(&error))?;
         Ok(Self { path, given, snapshot, searchers: Mutex::default() })
@@ -389,7 +389,8 @@ impl Index {
         if let Some(remark) = Measure::remark_on_depth(&[measure], k) {
             warn(py, &remark.replace("-k ", "k="))?;
         }
-        let goal = Goal { measure, k, mode, folds, threads, remove_query };
+        let goal =
+            Goal { measure, k, mode, folds, threads, remove_query, progress: Stop::default() };
         let found = py.detach(|| tune(self.generation().path(), &grid, &topics, &goal));
         json(py, &found.map_err(|error| failed(&error))?)
     }

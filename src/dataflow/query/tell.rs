@@ -63,7 +63,7 @@ fn name(context: &Context, hits: &[Hit]) -> Result<Vec<NamedHit>, IndexError> {
     let named = hits.iter().enumerate().map(|(at, hit)| {
         // The manifest of the whole index has fewer documents than docids.
         let docid = context.shard.first_docid.saturating_add(hit.docid);
-        NamedHit { hit: Hit { docid, score: hit.score }, name: name(at).into_owned() }
+        NamedHit { name: name(at).into_owned(), docid, score: hit.score }
     });
     let named: Vec<_> = named.collect();
     drop(name);
