@@ -1,7 +1,8 @@
-//! Builds an index of files and says how far it is. End the input (Ctrl-D) to cancel it.
+//! Builds an index of files and says how far it is. End the input (Ctrl-D) to cancel it. Without
+//! arguments it indexes its own source.
 //!
 //! ```text
-//! cargo run --release --example build_with_progress -- INDEX FILE...
+//! cargo run --release --example build_with_progress -- [INDEX FILE...]
 //! ```
 
 use millrace::{BuildOptions, build};
@@ -11,7 +12,15 @@ use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut paths = std::env::args_os().skip(1).map(PathBuf::from);
-    let index = paths.next().ok_or("give a folder for the index, and files")?;
+    let Some(index) = paths.next() else {
+        let folder = std::env::temp_dir().join("millrace-example-progress");
+        std::fs::create_dir_all(&folder)?;
+        let source = folder.join("example.txt");
+        std::fs::write(&source, include_str!("build_with_progress.rs"))?;
+        let nobody_cancels = std::io::pipe()?;
+        let out = || Box::new(std::io::stderr()) as _;
+        return run(folder.join("index"), vec![source], nobody_cancels.0, out);
+    };
     run(index, paths.collect(), std::io::stdin(), || Box::new(std::io::stderr()))
 }
 
@@ -36,7 +45,7 @@ pub(crate) fn run(
     options.progress = Some(Box::new(move |now| {
         let read = now.read_bytes;
         let total = now.total_bytes;
-        // Who reads this may have gone.
+        // The reader may have closed it.
         _ = writeln!(progress, "{read} of {total} bytes, {} documents", now.documents);
     }));
     let report = build(options)?;

@@ -1,21 +1,22 @@
-//! Indexes documents that the program holds in memory, and searches them.
+//! Indexes documents that the program holds in memory, and searches them. Without arguments it uses
+//! a folder of its own.
 //!
 //! ```text
-//! cargo run --release --example index_and_search -- INDEX QUERY...
+//! cargo run --release --example index_and_search -- [INDEX QUERY...]
 //! ```
 
-use millrace::Searcher;
-use millrace::Wanted;
-use millrace::{BuildOptions, OwnedDocument, build};
-use millrace::{Scoring, Snapshot};
+use millrace::{BuildOptions, Index, OwnedDocument, build};
 use std::error::Error;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut words = std::env::args().skip(1);
-    let index = words.next().ok_or("give a folder for the index, and a query")?;
-    run(index.as_ref(), &words.collect::<Vec<_>>().join(" "), &mut std::io::stdout())
+    let index = words.next().map(PathBuf::from);
+    let index = index.unwrap_or_else(|| std::env::temp_dir().join("millrace-example"));
+    let query = words.collect::<Vec<_>>().join(" ");
+    let query = if query.is_empty() { "river mill" } else { &query };
+    run(&index, query, &mut std::io::stdout())
 }
 
 /// Builds the index in the folder `index`, and writes the best documents for `query` to `out`.
@@ -29,13 +30,8 @@ pub fn run(index: &Path, query: &str, out: &mut impl Write) -> Result<(), Box<dy
     let documents = texts.map(|(name, text)| OwnedDocument::new(name, text));
     build(BuildOptions::of_documents(index, documents))?;
 
-    let snapshot = Snapshot::open(index, false, Scoring::default())?;
-    let wanted = Wanted { k: 2, ..Wanted::default() };
-    let mut searcher = Searcher::new();
-    let (hits, _) = searcher.search(&snapshot, &wanted, query)?;
-    for hit in hits {
-        let name = snapshot.generation().documents().name(hit.docid).unwrap_or_default();
-        writeln!(out, "{}\t{}", String::from_utf8_lossy(name), hit.score)?;
+    for hit in Index::open(index)?.search(query, 2)? {
+        writeln!(out, "{}\t{}", hit.name, hit.score)?;
     }
     Ok(())
 }

@@ -1,21 +1,27 @@
 //! Embeds a query service: a thread asks, the workers answer, and the index may be replaced
-//! meanwhile.
+//! meanwhile. Without arguments it makes a small index and asks it two queries.
 //!
 //! ```text
-//! cargo run --release --example query_service -- INDEX <queries
+//! cargo run --release --example query_service -- [INDEX <queries]
 //! ```
 
-use millrace::Lines;
-use millrace::{Mode, Wanted};
-use millrace::{QueryOptions, QueryService, Sink};
-use millrace::{Scoring, Snapshot};
+use millrace::{
+    BuildOptions, Lines, Mode, OwnedDocument, QueryOptions, QueryService, Scoring, Sink, Snapshot,
+    Wanted, build,
+};
 use std::error::Error;
 use std::io::{Read, Write};
 use std::path::Path;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let index = std::env::args_os().nth(1).ok_or("give the folder of an index")?;
-    run(index.as_ref(), std::io::stdin(), std::io::stdout())
+    if let Some(index) = std::env::args_os().nth(1) {
+        return run(index.as_ref(), std::io::stdin(), std::io::stdout());
+    }
+    let index = std::env::temp_dir().join("millrace-example-service");
+    let texts = [("mill", "The mill stands by the river."), ("wind", "Wind turns a mill too.")];
+    let documents = texts.map(|(name, text)| OwnedDocument::new(name, text));
+    build(BuildOptions::of_documents(&index, documents))?;
+    run(&index, &b"mill\nriver mill\n"[..], std::io::stdout())
 }
 
 /// Answers the queries of `queries`, a line each, with documents that have all their terms.
@@ -24,7 +30,7 @@ pub fn run(
     queries: impl Read + Send + 'static,
     mut out: impl Write + Send + 'static,
 ) -> Result<(), Box<dyn Error>> {
-    let snapshot = Snapshot::open(index, false, Scoring::default())?;
+    let snapshot = Snapshot::open(index, Scoring::default())?;
     let options = QueryOptions {
         wanted: Wanted { k: 3, mode: Mode::And, ..Wanted::default() },
         ..QueryOptions::default()
@@ -42,7 +48,7 @@ pub fn run(
             }
             Err(refused) => refused.to_string(),
         };
-        // Who reads this may have gone.
+        // The reader may have closed it.
         _ = writeln!(out, "{line}");
     }))?;
     eprintln!("{} queries, {} hits", report.queries, report.hits);

@@ -3,6 +3,7 @@
 
 mod generate;
 
+use crate::cli::args::Common;
 use crate::cli::report;
 use crate::query::input::QueryFile;
 use crate::query::ranking::RankingArgs;
@@ -11,17 +12,14 @@ use millrace::Searcher;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::time::Instant;
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     #[command(subcommand)]
     experiment: BenchKind,
-    /// Write a report of the job to FILE: a page of tables if the name ends in .html, otherwise
-    /// JSON. See docs/reports.md.
-    #[arg(long, value_name = "FILE", global = true)]
-    report: Option<PathBuf>,
+    #[command(flatten)]
+    common: Common,
 }
 
 #[derive(clap::Subcommand, Clone, Debug)]
@@ -45,10 +43,10 @@ struct QueriesArgs {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let began = Instant::now();
-    let report = args.report.as_deref();
+    let report = args.common.report.as_deref();
     match &args.experiment {
-        BenchKind::Queries(args) => {
-            let row = queries(args)?;
+        BenchKind::Queries(query_args) => {
+            let row = queries(query_args, args.common.quiet)?;
             writeln!(std::io::stdout(), "{row}")?;
             let totals = json!({"job": "bench queries", "rows": [row]});
             let threads = std::thread::available_parallelism().map_or(0, NonZeroUsize::get);
@@ -59,8 +57,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// A query's latency is its median over the passes, with analysis and look-up.
-fn queries(args: &QueriesArgs) -> anyhow::Result<Value> {
-    let queries = args.file.all()?;
+fn queries(args: &QueriesArgs, quiet: bool) -> anyhow::Result<Value> {
+    let queries = args.file.all(quiet)?;
     let snapshot = args.ranking.open()?;
     let wanted = args.ranking.wanted();
     let mut searcher = Searcher::new();

@@ -7,29 +7,23 @@ use crate::cli::order_args::OrderArgs;
 use crate::cli::{progress, report, signals};
 use millrace::inside::build::PreparedBuild;
 use millrace::inside::dataflow::InputRefused;
-use millrace::inside::gpu::Gpus;
 use millrace::inside::index::summary;
 use millrace::inside::input::{Fields, Format, InputError, TextEncoding, Unknown};
 use millrace::inside::order::MAX_DOCUMENT_BYTES;
-use millrace::{BuildError, BuildOptions, Guards, Indexer, Limit, give_back_large_buffers};
+use millrace::{BuildError, BuildOptions, Guards, Limit, give_back_large_buffers};
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 mod pipeline;
 
-use pipeline::{PipelineTuning, WorkerParts};
+use pipeline::SharingArgs;
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// Folder of the index. It is made if it does not exist.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// Which implementation builds the index: fast, wei11, gpu (needs a GPU), or auto: gpu if there
-    /// is a GPU and the input has at least 128M for each worker, otherwise fast. The index is the
-    /// same.
-    #[arg(long, default_value = "auto")]
-    indexer: Indexer,
     /// Greatest memory of the job, such as 64M or 4G.
     #[arg(long, default_value = "1G", value_parser = size)]
     memory: u64,
@@ -38,11 +32,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     guards: GuardArgs,
     #[command(flatten)]
-    parts: WorkerParts,
-    #[command(flatten)]
     order: OrderArgs,
     #[command(flatten)]
     workers: Workers,
+    #[command(flatten)]
+    sharing: SharingArgs,
     /// Files, folders, or - for standard input.
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
@@ -57,12 +51,12 @@ struct GuardArgs {
     /// Accept compressed files that are damaged or end too early, and index what comes before.
     #[arg(long)]
     allow_cut: bool,
-    /// Fail if more records than this are broken: a number, or a share of all records (default: no
-    /// limit).
+    /// Fail if more records than this are broken: a number, or a share of all records [default: no
+    /// limit].
     #[arg(long, value_name = "N|N%")]
     max_skipped: Option<Limit>,
     /// Fail if there are fewer documents than this: a number, or a share of the documents of the
-    /// live generation (default: no limit).
+    /// live generation [default: no limit].
     #[arg(long, value_name = "N|N%")]
     min_documents: Option<Limit>,
     /// Number of older generations to keep for `millrace rollback`.
@@ -78,27 +72,27 @@ struct BuildHow {
     #[arg(long, default_value = "auto", value_parser = parse_format)]
     format: AutoFormat,
     /// JSON field or CSV column that holds the name of a document. May be given several times: the
-    /// first that a record has is taken (default: id, _id, pid, docid, docno, doc_id, paper_id,
-    /// cord_uid, uid).
+    /// first that a record has is taken [default: id, _id, pid, docid, docno, doc_id, paper_id,
+    /// cord_uid, uid].
     #[arg(long = "id-field", value_name = "NAME")]
     id_fields: Vec<String>,
     /// JSON field or CSV column that holds text. May be given several times: the texts are joined
-    /// (default: title, url, headings, text, body, passage, contents; in a record with none of the
+    /// [default: title, url, headings, text, body, passage, contents; in a record with none of the
     /// last four also segment, abstract, content, full_text, description, document, article,
-    /// paragraph).
+    /// paragraph].
     #[arg(long = "text-field", value_name = "NAME")]
     text_fields: Vec<String>,
     /// Encoding of text that has no byte order mark and does not say its own, such as latin1,
-    /// windows-1252, gb18030 or utf-16le (default: utf-8).
+    /// windows-1252, gb18030 or utf-16le [default: utf-8].
     #[arg(long, value_name = "NAME")]
     encoding: Option<TextEncoding>,
-    /// With vectors: factor by which weights are multiplied before they are rounded (default: 1 if
-    /// the weights at the begin of the input are whole numbers, otherwise 100).
+    /// With vectors: factor by which weights are multiplied before they are rounded [default: 1 if
+    /// the weights at the begin of the input are whole numbers, otherwise 100].
     #[arg(long, value_name = "F")]
     factor: Option<f64>,
     #[command(flatten)]
     index: IndexArgs,
-    /// Skip documents that are longer than this (default: 64M).
+    /// Skip documents that are longer than this [default: 64M].
     #[arg(long, default_value_t = MAX_DOCUMENT_BYTES, hide_default_value = true, value_parser = size)]
     max_document: u64,
     /// Do not merge the runs of the index. Queries give the same answers.
@@ -107,12 +101,6 @@ struct BuildHow {
     /// Fail at the first duplicate name, and at the first record that would be skipped.
     #[arg(long)]
     strict: bool,
-    /// GPUs to use: auto (all that `millrace devices` finds, or one for --indexer gpu), none, or a
-    /// number.
-    #[arg(long, default_value = "auto", value_name = "auto|none|N")]
-    gpus: Gpus,
-    #[command(flatten)]
-    tuning: PipelineTuning,
 }
 
 /// None to detect it.
@@ -139,8 +127,6 @@ impl BuildHow {
         options.max_document = self.max_document;
         options.merge = !self.no_merge;
         options.strict = self.strict;
-        options.gpus = self.gpus;
-        self.tuning.fill(&mut options.pipeline);
         options.command = command();
         Ok(())
     }
@@ -150,12 +136,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let workers = &args.workers;
     let mut options = BuildOptions::of_paths(&args.index, &args.inputs);
     args.how.fill(&mut options)?;
-    args.parts.fill(&mut options.pipeline);
+    args.sharing.fill(&mut options);
     let GuardArgs { allow_empty, allow_cut, max_skipped, min_documents, keep } =
         args.guards.clone();
     options.guards =
         Guards { allow_empty, allow_cut, max_skipped, min_documents, keep, ..Guards::default() };
-    options.indexer = args.indexer;
     options.memory = args.memory;
     options.order = args.order.order()?;
     options.ranks = args.order.pagerank.clone();
@@ -200,7 +185,7 @@ pub(crate) fn build(
     }
     let mut totals = json!({"job": job});
     let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(&report) else {
-        anyhow::bail!("the report is no object: this is a bug");
+        anyhow::bail!("the report is not an object: this is a bug");
     };
     totals.as_object_mut().expect("it was made as one").extend(fields);
     if path.is_some() {

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// frequent query terms first. qtfdf: the same, divided by the length of the list.
     #[arg(long, default_value = "vfb", value_parser = parse_policy, value_name = "vfb|qtf|qtfdf")]
     cache: CachePolicy,
-    /// With vfb: greatest share of a list to cache, from 0 to 1 (default: 1).
+    /// With vfb: greatest share of a list to cache, from 0 to 1 [default: 1].
     #[arg(long, value_name = "F")]
     lambda: Option<f64>,
     /// Memory of the cache, such as 4G. Lists count by their bytes on disk.
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     /// Hits for each query. They decide how far a query reads into its lists.
     #[arg(short, default_value = "10", value_name = "K")]
     k: std::num::NonZeroU32,
-    /// Number of threads (default: one for each core).
+    /// Number of threads [default: one for each core].
     #[arg(short, long, value_name = "N")]
     workers: Option<NonZeroUsize>,
     /// Print one JSON object.
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let of = PlanOf::generation(&generation)?;
     let scoring = Scoring::of_order(&generation);
     let snapshot = Snapshot::new(generation, scoring)?;
-    let log = args.log.all().context("reading the log")?;
+    let log = args.log.all(args.common.quiet).context("reading the log")?;
     let mut times: HashMap<&str, u32> = HashMap::new();
     log.iter().for_each(|query| *times.entry(&*query.text).or_default() += 1);
     let texts: Vec<(&str, u32)> = times.into_iter().collect();

@@ -1,6 +1,8 @@
 //! `millrace calibrate`.
 
-use crate::query::gpus::{self, Where};
+use crate::cli::args::{Common, workers_of};
+use crate::cli::report;
+use crate::query::gpus::Where;
 use crate::query::input::QueryFile;
 use crate::query::ranking::RankingArgs;
 use anyhow::{Context as _, ensure};
@@ -10,9 +12,10 @@ use millrace::inside::rebuild::replace;
 use millrace::inside::schedule::{Cost, CostModel, Hardware, choose};
 use serde_json::json;
 use std::io::{BufWriter, Write};
-use std::path::Path;
-use std::path::PathBuf;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 use synthetic::arrivals::Poisson;
 
 #[derive(clap::Args, Clone, Debug)]
@@ -31,6 +34,11 @@ pub(crate) struct Args {
     /// Print one JSON object, which is printed without this option too.
     #[arg(long)]
     json: bool,
+    /// Number of worker threads of the queries to come [default: one for each core].
+    #[arg(short, long, value_name = "N")]
+    workers: Option<NonZeroUsize>,
+    #[command(flatten)]
+    common: Common,
     #[command(flatten)]
     file: QueryFile,
 }
@@ -39,10 +47,12 @@ pub(crate) struct Args {
 const STREAM: usize = 4000;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let start = Instant::now();
     let Args { ranking, place, .. } = args;
+    let threads = workers_of(args.workers)?;
     let devices = place.chosen(ranking.k(), ranking.algorithm)?;
     let snapshot = ranking.open_for_any()?;
-    let queries = args.file.all()?;
+    let queries = args.file.all(args.common.quiet)?;
     let step = queries.len().div_ceil(args.sample.max(1)).max(1);
     let mut planner = Planner::default();
     let wanted = ranking.wanted();
@@ -51,7 +61,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let wakers = Wakers::new(1);
     let counts = Arc::<Counts>::default();
-    let engines = gpus::open(&devices, &snapshot, &wakers, false, &counts)?;
+    let engines = place.open(&devices, &snapshot, &wakers, args.common.quiet, &counts)?;
     let measured = costs(&mut *engines.engine(0, &snapshot)?, &plans)?;
     let by_cpu = counts.by_cpu();
     ensure!(
@@ -68,8 +78,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let machine = devices.machine();
     let kept = devices.models(&ranking.index).ok().filter(|models| models.machine == machine);
     let mut models = kept.unwrap_or(Models { machine, ..Models::default() });
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get);
-    let machine = Hardware { threads: cores, devices: devices.number() };
+    let machine = Hardware { threads, devices: devices.number() };
     let deadline = place.deadline().as_secs_f64();
     let arrivals = || Poisson::new(7, 1.0).take(STREAM).collect();
     let choice = choose(&measured, &model, deadline, machine, arrivals);
@@ -84,15 +93,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mean = |kind: usize| {
         measured.iter().map(|cost| cost.seconds[kind]).sum::<f64>() / measured.len() as f64
     };
-    let report = json!({
+    let totals = json!({
         "job": "calibrate", "mode": ranking.mode.name(), "queries": measured.len(), "machine": models.machine,
         "mean_s": {"cpu": mean(0), "device": mean(1)},
         "errors": {"cpu": errors[0], "device": errors[1]}, "leaves": {"cpu": leaves[0], "device": leaves[1]},
         "alone_over_together": {"cpu": alone[0], "device": alone[1]}, "best": choice.best, "lbd": choice.by_blocks,
         "kept": path.display().to_string(),
     });
-    writeln!(std::io::stdout(), "{report}")?;
-    Ok(())
+    writeln!(std::io::stdout(), "{totals}")?;
+    let seconds = start.elapsed().as_secs_f64();
+    report::write(args.common.report.as_deref(), totals, seconds, threads, &[])
 }
 
 /// As JSON lines, which the experiment `scheduling` reads.

@@ -13,7 +13,7 @@ pub(crate) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// Number of threads (default: one for each core).
+    /// Number of threads [default: one for each core].
     #[arg(short, long, value_name = "N")]
     workers: Option<NonZeroUsize>,
     /// Print one JSON object, also of an index that is damaged.

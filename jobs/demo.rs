@@ -1,15 +1,17 @@
 //! `millrace demo`: an index over a small collection, and readable answers to a few queries.
 
 use crate::build::explain;
-use crate::cli::args::command;
-use crate::cli::signals;
+use crate::cli::args::{Common, command, workers_of};
+use crate::cli::{report, signals};
 use crate::query::{PROMPT, columns};
 use anyhow::Context;
 use millrace::inside::query::Talk;
 use millrace::{BuildOptions, Lines, Scoring, Snapshot, Wanted, build};
+use serde_json::json;
 use std::io::{IsTerminal, Write as _};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The collection that comes with millrace, and queries for it.
 const FILES: [(&str, &[u8]); 2] = [
@@ -24,9 +26,15 @@ pub(crate) struct Args {
     /// File or folder of your own. Queries are then read from the keyboard.
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
+    /// Number of worker threads [default: one for each core].
+    #[arg(short, long, value_name = "N")]
+    workers: Option<NonZeroUsize>,
+    #[command(flatten)]
+    common: Common,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let start = Instant::now();
     let folder = tempfile::Builder::new().prefix("millrace-demo-").tempdir()?;
     let index = folder.path().join("index");
     let input = match &args.path {
@@ -43,9 +51,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut options = BuildOptions::of_paths(&index, [input]);
     let control = options.control.clone();
     options.command = command();
+    options.workers = workers_of(args.workers)?;
     // The prompt does not poll the control.
     signals::watch(&control, Some(Duration::from_secs(1)))?;
-    let report = build(options).map_err(explain)?;
+    let built = build(options).map_err(explain)?;
     let mut out = std::io::stdout();
     writeln!(
         out,
@@ -54,11 +63,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             .as_deref()
             .unwrap_or(Path::new("the collection that comes with millrace"))
             .display(),
-        report.documents,
-        report.terms,
-        report.postings
+        built.documents,
+        built.terms,
+        built.postings
     )?;
-    let snapshot = Snapshot::open(&index, false, Scoring::default())?;
+    let snapshot = Snapshot::open(&index, Scoring::default())?;
     let wanted = Wanted { k: SHOWN, ..Wanted::default() };
     let mut talk = Talk::new(snapshot, wanted, columns());
     if args.path.is_none() {
@@ -67,11 +76,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             write!(out, "\n{}\n{}", query.text, talk.answer(&query)?)?;
         }
         writeln!(out, "\nNow with your own files: millrace demo PATH, or see README.md.")?;
-        return Ok(());
+    } else {
+        let is_terminal = std::io::stdin().is_terminal();
+        if is_terminal {
+            writeln!(out, "Type a query and press Enter; Ctrl-D ends.")?;
+        }
+        let prompt = if is_terminal { PROMPT } else { "" };
+        talk.answer_all(Lines::new(std::io::stdin()), prompt, out)?;
     }
-    let is_terminal = std::io::stdin().is_terminal();
-    if is_terminal {
-        writeln!(out, "Type a query and press Enter; Ctrl-D ends.")?;
-    }
-    Ok(talk.answer_all(Lines::new(std::io::stdin()), if is_terminal { PROMPT } else { "" }, out)?)
+    let totals = json!({
+        "job": "demo",
+        "documents": built.documents,
+        "terms": built.terms,
+        "postings": built.postings,
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    report::write(args.common.report.as_deref(), totals, seconds, built.workers, &[])
 }

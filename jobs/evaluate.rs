@@ -15,7 +15,7 @@ pub(crate) struct Args {
     qrels: PathBuf,
     /// Measure to print: nDCG@k, AP, RR, P@k, R@k, Success@k, Rprec, ERR@k, RBP(p=0.8), Bpref or
     /// Judged@k. P(rel=2)@10 counts documents of relevance 2 or more. trec_eval's names are read
-    /// too: ndcg_cut_10. May be given several times (default: nine measures).
+    /// too: ndcg_cut_10. May be given several times [default: nine measures].
     #[arg(short, long = "measure", value_name = "NAME", value_parser = measure)]
     measures: Vec<Measure>,
     /// Also print the values of each query.

@@ -1,13 +1,16 @@
 //! `millrace fuse`.
 
 use crate::Usage;
-use crate::cli::args::stdin_once;
+use crate::cli::args::{Common, stdin_once};
+use crate::cli::report;
 use crate::query::parse_tag;
 use millrace::Rankings;
 use millrace::inside::evaluate::{Method, fuse, write_run};
 use millrace::inside::query::RunTag;
+use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Instant;
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
@@ -16,7 +19,7 @@ pub(crate) struct Args {
     #[arg(long, default_value = "rrf", value_parser = ["rrf", "combsum"], value_name = "rrf|combsum")]
     #[arg(hide_possible_values = true)]
     method: String,
-    /// The k of rrf (default: 60). The greater it is, the less the first ranks count for.
+    /// The k of rrf [default: 60]. The greater it is, the less the first ranks count for.
     #[arg(long, value_name = "F")]
     rrf_k: Option<f64>,
     /// Greatest number of documents for a query.
@@ -25,6 +28,8 @@ pub(crate) struct Args {
     /// Name of the run: the last word of each line.
     #[arg(long, default_value = "fused", value_parser = parse_tag, value_name = "NAME")]
     tag: RunTag,
+    #[command(flatten)]
+    common: Common,
     /// Two runs or more, in TREC format; - is standard input.
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
@@ -32,6 +37,7 @@ pub(crate) struct Args {
 
 /// Writes a TREC run to standard output.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let start = Instant::now();
     if args.runs.len() < 2 {
         return Err(Usage("give two runs or more".into()).into());
     }
@@ -44,12 +50,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Method::Rrf { k } = method
         && !(k >= 0.0 && k.is_finite())
     {
-        return Err(Usage("--rrf-k is 0 or more".into()).into());
+        return Err(Usage("--rrf-k must be 0 or more".into()).into());
     }
     let mut runs =
         args.runs.iter().map(|path| Rankings::open(path)).collect::<Result<Vec<_>, _>>()?;
     let fused = fuse(&mut runs, method, args.k)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     fused.iter().try_for_each(|ranking| write_run(ranking, args.tag.name(), &mut out))?;
-    Ok(out.flush()?)
+    out.flush()?;
+    let totals = json!({
+        "job": "fuse",
+        "method": args.method,
+        "runs": args.runs.iter().map(|run| run.display().to_string()).collect::<Vec<_>>(),
+        "queries": fused.len(),
+    });
+    report::write(args.common.report.as_deref(), totals, start.elapsed().as_secs_f64(), 1, &[])
 }

@@ -121,7 +121,10 @@ fn main() -> ExitCode {
     cli::signals::name_cut_files();
     millrace::inside::dataflow::keep_panic_messages();
     let start = Instant::now();
-    let matches = cli().get_matches();
+    let command = cli();
+    let words = cli::words::in_lower_case(&command, std::env::args_os().collect());
+    let suggest = |error| cli::words::suggest(&command, &words, error).exit();
+    let matches = command.clone().try_get_matches_from(&words).unwrap_or_else(suggest);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let result = millrace::inside::log::start().map_err(|why| Usage(why).into()).and_then(|()| {
         let job = || match cli.job {
@@ -149,7 +152,7 @@ fn main() -> ExitCode {
             Job::Man(args) => cli::shell::man(&args),
         };
         catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|cause| {
-            Err(anyhow::anyhow!("the job broke off: {}", panicked(&*cause)))
+            Err(anyhow::anyhow!("the job stopped because of a bug: {}", panicked(&*cause)))
         })
     });
     millrace::inside::fault::report();

@@ -40,35 +40,29 @@ use std::time::Duration;
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) ranking: RankingArgs,
-    #[command(flatten)]
-    spreading: SpreadingArgs,
-    #[command(flatten)]
-    place: Where,
     /// Output format. trec: qid Q0 name rank score tag. jsonl: one object for each query. tsv: qid,
-    /// rank, name, docid, score. binary: docids and scores (docs/query.md). Default: trec; a
-    /// readable list if input and output are a terminal.
+    /// rank, name, docid, score. binary: docids and scores (docs/query.md). [default:
+    /// trec; a readable list if input and output are a terminal]
     #[arg(long, value_name = "trec|jsonl|tsv|binary")]
     #[arg(value_parser = ["trec", "jsonl", "tsv", "binary"], hide_possible_values = true)]
     format: Option<String>,
     /// With --format jsonl, add a part of the text to each hit.
     #[arg(long)]
     snippets: bool,
-    /// Greatest number of queries in a batch (default: 64, or 1024 with a GPU).
+    /// Greatest number of queries in a batch [default: 64, or 1024 with a GPU].
     #[arg(long, value_name = "N")]
     batch: Option<NonZeroUsize>,
     /// Milliseconds that a batch waits for more queries.
     #[arg(long, default_value_t = 5, value_name = "MS")]
     delay_ms: u64,
-    /// Greatest number of queries that are read and not yet answered (default: 4 batches for each
-    /// worker). As many again are read ahead; then reading stops until answers are written.
+    /// Greatest number of queries that are read and not yet answered [default: 4 batches for each
+    /// worker]. As many again are read ahead; then reading stops until answers are written.
     #[arg(long, value_name = "N")]
     max_queue: Option<NonZeroUsize>,
     /// Do not answer queries that have waited for longer than --deadline-ms. The output says so in
     /// every format, and the report counts them.
     #[arg(long)]
     shed: bool,
-    #[command(flatten)]
-    workers: Workers,
     /// Leave out the document that has the name of the query, for queries that are documents of the
     /// index. There are k hits all the same.
     #[arg(long)]
@@ -86,6 +80,12 @@ pub(crate) struct Args {
     expansion: Expansion,
     #[command(flatten)]
     candidates: CandidateArgs,
+    #[command(flatten)]
+    workers: Workers,
+    #[command(flatten)]
+    spreading: SpreadingArgs,
+    #[command(flatten)]
+    place: Where,
 }
 
 /// How queries are spread over workers.
@@ -98,16 +98,16 @@ struct SpreadingArgs {
     #[arg(long, default_value = "inter", value_name = "inter|docp-ui|docp-pi|fgqp")]
     #[arg(value_parser = ["inter", "docp-ui", "docp-pi", "fgqp"])]
     parallelism: String,
-    /// With fgqp: cut the next query into tasks when N tasks or fewer are left to do (default: 5).
+    /// With fgqp: cut the next query into tasks when N tasks or fewer are left to do [default: 5].
     /// 5 gives low latency, 150 high throughput.
     #[arg(long, value_name = "N")]
     delta: Option<usize>,
     /// With fgqp: do not cut queries that are expected to take fewer microseconds than this
-    /// (default: 100). 0 cuts every query.
+    /// [default: 100]. 0 cuts every query.
     #[arg(long, value_name = "US")]
     cut_us: Option<u32>,
     /// With fgqp: microseconds that a worker without work keeps looking for some before it sleeps
-    /// (default: 200). Waking a worker takes longer than finding it awake.
+    /// [default: 200]. Waking a worker takes longer than finding it awake.
     #[arg(long, value_name = "US")]
     spin_us: Option<u32>,
     /// With docp-ui and docp-pi: start a query only when all workers have finished the one before,
@@ -309,7 +309,7 @@ impl EngineMaker {
         let quiet = args.workers.common.quiet;
         let scheduling =
             args.place.scheduling(devices, &args.ranking, args.shed, quiet, &self.shares)?;
-        let engines = gpus::open(devices, snapshot, wakers, quiet, &self.counts)?;
+        let engines = args.place.open(devices, snapshot, wakers, quiet, &self.counts)?;
         let Some(scheduling) = scheduling else { return Ok(Arc::new(engines)) };
         Ok(Arc::new(devices.schedule(engines, scheduling, wakers)?))
     }
@@ -443,7 +443,7 @@ impl Args {
             hooks: Hooks {
                 on_refused: Some(Box::new(move |line| {
                     say!("millrace: {line}");
-                    refused.add(line);
+                    refused.add();
                 })),
                 ..Hooks::default()
             },

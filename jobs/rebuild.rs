@@ -1,8 +1,8 @@
 //! `millrace rebuild`.
 
 use crate::Usage;
-use crate::cli::args::Together;
-use crate::cli::signals;
+use crate::cli::args::{Common, Together, workers_of};
+use crate::cli::{report, signals};
 use anyhow::{Context, Error, anyhow, bail};
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 use millrace::inside::build::Notes;
@@ -10,8 +10,10 @@ use millrace::inside::rebuild::{Daemon, JobFile, RebuildError, Status};
 use millrace::inside::shown::now;
 use millrace::{Control, JobError, give_back_large_buffers};
 use std::io::{IsTerminal, Write};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
@@ -37,20 +39,26 @@ pub(crate) struct Args {
     #[arg(long, requires = "status", conflicts_with_all = ["once", "dry_run"])]
     #[arg(value_parser = age, value_name = "AGE")]
     max_age: Option<SignedDuration>,
-    /// Print only results and errors.
-    #[arg(long)]
-    quiet: bool,
+    /// Number of worker threads [default: that of the job file, or else one for each core].
+    #[arg(short, long, value_name = "N")]
+    workers: Option<NonZeroUsize>,
+    #[command(flatten)]
+    common: Common,
     #[command(flatten)]
     together: Together,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let start = Instant::now();
     let path = std::path::absolute(&args.job).with_context(|| args.job.display().to_string())?;
-    let job = JobFile::read(&path).map_err(|error| match error {
+    let mut job = JobFile::read(&path).map_err(|error| match error {
         RebuildError::Wrong { .. } => Usage(error.to_string()).into(),
         error => Error::from(error),
     })?;
-    let quiet = args.quiet;
+    let of_file = job.build.workers.and_then(|n| NonZeroUsize::new(n as usize));
+    let threads = workers_of(args.workers.or(of_file))?;
+    job.build.workers = Some(threads as u32);
+    let quiet = args.common.quiet;
     let tell = move |line: &str, is_trouble: bool| {
         if is_trouble || !quiet {
             say!("millrace: {line}");
@@ -82,7 +90,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     signals::watch(&control, None)?;
     if once {
-        return daemon.once(&control).map(drop).map_err(|error| explain(error, args));
+        let record = daemon.once(&control).map_err(|error| explain(error, args))?;
+        let mut totals = serde_json::to_value(&record)?;
+        totals["job"] = "rebuild".into();
+        let seconds = start.elapsed().as_secs_f64();
+        return report::write(args.common.report.as_deref(), totals, seconds, threads, &[]);
     }
     let Err(ended) = daemon.run(&control);
     Err(explain(ended, args))
@@ -94,7 +106,7 @@ fn age(text: &str) -> Result<SignedDuration, String> {
     let age = text.parse::<Span>().and_then(|span| span.to_duration(days));
     age.ok()
         .filter(SignedDuration::is_positive)
-        .ok_or(format!("`{text}` is no age; write 36h or 2d"))
+        .ok_or(format!("`{text}` is not an age; write 36h or 2d"))
 }
 
 /// Prints the state; a failure if it is not well.

@@ -10,7 +10,7 @@ pub(crate) struct Args {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
-    /// Number or name of a kept generation (default: the latest before the live one).
+    /// Number or name of a kept generation [default: the latest before the live one].
     #[arg(long, value_name = "GENERATION", value_parser = generation)]
     to: Option<u32>,
     /// Print one JSON object.
@@ -23,7 +23,7 @@ pub(crate) struct Args {
 /// Reads `7` or `gen-000007`.
 fn generation(text: &str) -> Result<u32, String> {
     let number = generation_number(text).or_else(|| text.parse().ok());
-    number.ok_or_else(|| format!("`{text}` is no generation; write 7 or gen-000007"))
+    number.ok_or_else(|| format!("`{text}` is not a generation; write 7 or gen-000007"))
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {

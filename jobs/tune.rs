@@ -29,22 +29,22 @@ pub(crate) struct Args {
     #[arg(long, default_value = Score::NAMES[0], value_parser = Score::NAMES, value_name = "NAME")]
     #[arg(hide_possible_values = true)]
     score: String,
-    /// Values of k1 to try, separated by commas (default: 0.3,0.6,0.9,1.2,1.5,1.8,2.1,2.5,3).
+    /// Values of k1 to try, separated by commas [default: 0.3,0.6,0.9,1.2,1.5,1.8,2.1,2.5,3].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     k1: Option<Vec<f64>>,
-    /// Values of b to try (default: 0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.75,0.8,0.9,1).
+    /// Values of b to try [default: 0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.75,0.8,0.9,1].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     b: Option<Vec<f64>>,
-    /// With bm25plus and bm25l: values of delta to try (default: 0,0.25,0.5,1,1.5).
+    /// With bm25plus and bm25l: values of delta to try [default: 0,0.25,0.5,1,1.5].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     score_delta: Option<Vec<f64>>,
-    /// With ql: values of mu to try (default: 50,100,200,500,1000,1500,2000,3000,5000).
+    /// With ql: values of mu to try [default: 50,100,200,500,1000,1500,2000,3000,5000].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     mu: Option<Vec<f64>>,
-    /// With wang: values of alpha to try (default: 0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9).
+    /// With wang: values of alpha to try [default: 0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     alpha: Option<Vec<f64>>,
-    /// Formula for the weight of rare terms (default: lucene). The papers use robertson.
+    /// Formula for the weight of rare terms [default: lucene]. The papers use robertson.
     #[arg(long, value_parser = parse_idf, value_name = "lucene|robertson")]
     idf: Option<IdfKind>,
     /// Measure to maximise; `millrace evaluate --help` lists them.
@@ -67,7 +67,7 @@ pub(crate) struct Args {
     /// Print everything as one JSON object.
     #[arg(long)]
     json: bool,
-    /// Number of worker threads (default: one for each core).
+    /// Number of worker threads [default: one for each core].
     #[arg(short, long, value_name = "N")]
     workers: Option<NonZeroUsize>,
     #[command(flatten)]
@@ -85,8 +85,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let generation = open_plain(&args.index)?;
     let topics = topics(args, &qrels, has_words(&generation))?;
     if !(2..=topics.len()).contains(&args.folds) {
-        let message =
-            format!("--folds is 2 to the number of judged queries, which is {}", topics.len());
+        let message = format!(
+            "--folds must be from 2 to the number of judged queries, which is {}",
+            topics.len()
+        );
         return Err(Usage(message).into());
     }
     let threads = workers_of(args.workers)?;

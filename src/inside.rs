@@ -23,7 +23,7 @@ pub mod codec {
         column::{Codec, CodedBlock, List, OpenedColumn},
         error::CodecError,
         named::ListCodec,
-        pfor::{Pfor, blocks::PforBlocks, nested::MAX_LEVELS},
+        pfor::{Pfor, nested::MAX_LEVELS},
     };
 }
 

@@ -6,26 +6,38 @@
 //! query:  read -> batch -> exchange -> answer -> collect -> write in order
 //! ```
 //!
-//! Documents in memory are indexed by one call:
+//! Build an index, search it, and measure how good the answers are:
 //!
 //! ```
-//! use millrace::{BuildOptions, OwnedDocument, build};
+//! use millrace::{BuildOptions, Evaluation, Index, Measure, OwnedDocument, Qrels, Rankings, build};
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let folder = tempfile::tempdir()?;
-//! # let index = folder.path();
-//! let texts = [("mill", "The mill stands by the river."), ("wind", "Wind turns a mill too.")];
-//! let documents = texts.map(|(name, text)| OwnedDocument::new(name, text));
-//! let report = build(BuildOptions::of_documents(index, documents))?;
-//! assert_eq!((report.documents, report.generation), (2, 1));
-//! # Ok(())
-//! # }
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let folder = std::env::temp_dir().join("millrace-notes");
+//!     let texts = [
+//!         ("mill", "The mill stands by the river."),
+//!         ("wind", "Wind turns a mill too, far from water."),
+//!     ];
+//!     let documents = texts.map(|(name, text)| OwnedDocument::new(name, text));
+//!     let report = build(BuildOptions::of_documents(&folder, documents))?;
+//!     println!("{} documents, {} terms", report.documents, report.terms);
+//!
+//!     let index = Index::open(&folder)?;
+//!     let mut run = Rankings::new("mine");
+//!     for hit in index.search("water mill", 10)? {
+//!         println!("{} {} {}", hit.name, hit.docid, hit.score);
+//!         run.add("q1", hit.name.as_bytes(), hit.score);
+//!     }
+//!     let judgements = Qrels::of("by hand", [("q1", &b"wind"[..], 1)])?;
+//!     let found = Evaluation::new(&mut run, &judgements, &Measure::usual())?;
+//!     println!("{}: {:.4}", found.measures[0], found.means[0]);
+//!     Ok(())
+//! }
 //! ```
 //!
-//! All that a program calls stands here: builds, queries one by one and as a service, evaluation,
-//! errors. The library prints nothing, reads no command line and installs no hooks; the binary in
-//! `jobs/` does. Events of `tracing` tell of stages and files, never of single documents or
-//! queries.
+//! [`Index`] is for searches, and [`Index::refresh`] follows what is published; [`QueryService`] is
+//! for streams of queries. The options of a build are fields of [`BuildOptions`]. The library prints
+//! nothing, reads no command line and installs no hooks; the binary in `jobs/` does. Events of
+//! `tracing` tell of stages and files, never of single documents or queries.
 //!
 //! The files of an index are mapped into memory. If another program cuts one short while it is
 //! open, or its disk fails, the system sends the process SIGBUS, which ends it: a library cannot
@@ -106,10 +118,11 @@ pub use input::memory::OwnedDocument;
 pub use query::{
     answers::explain::explain,
     engines::many::{ManyHits, search_many},
+    open_index::Index,
     reading::lines::{Lines, Query},
     searcher::Searcher,
     snapshot::Snapshot,
-    top_k::Hit,
+    top_k::{Hit, NamedHit},
     wanted::{Algorithm, Mode, Wanted},
 };
 pub use score::{bm25::IdfKind, scoring::Scoring};

@@ -43,13 +43,13 @@ pub(crate) struct Args {
     /// How files are compressed.
     #[arg(long, default_value = "none")]
     compress: CompressionName,
-    /// Level of compression: 0 to 9 for gzip (default: 6), 1 to 19 for zstd (default: 3).
+    /// Level of compression: 0 to 9 for gzip [default: 6], 1 to 19 for zstd [default: 3].
     #[arg(long, value_name = "N")]
     level: Option<u32>,
     /// Another seed makes another collection.
     #[arg(long, default_value_t = Recipe::default().seed, value_name = "N")]
     seed: u64,
-    /// Distinct terms at most (default: 1000000000, or 30522 with --vectors).
+    /// Distinct terms at most [default: 1000000000, or 30522 with --vectors].
     #[arg(long, value_name = "N")]
     vocabulary: Option<u32>,
     /// Exponent of Zipf's law among the first 8192 terms.
@@ -160,7 +160,7 @@ impl Args {
             }
         };
         if self.level.is_some_and(|level| level > most) {
-            return Err(Usage(format!("--level is over {most}")));
+            return Err(Usage(format!("--level: the most is {most}")));
         }
         let format = match self.format {
             FormatName::Jsonl => Format::Jsonl,

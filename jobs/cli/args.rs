@@ -16,7 +16,7 @@ const MOST_PROCESSES: usize = 256;
 /// Options of every job that runs a dataflow.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Workers {
-    /// Number of worker threads (default: one for each core).
+    /// Number of worker threads [default: one for each core].
     #[arg(short, long, value_name = "N")]
     pub(crate) workers: Option<NonZeroUsize>,
     #[command(flatten)]
@@ -35,8 +35,8 @@ pub(crate) struct Together {
     /// Number of this process, counted from 0.
     #[arg(short = 'p', long, value_name = "I", default_value = "0")]
     process: usize,
-    /// File that names `host:port` of each process, one on each line (default: localhost, ports
-    /// from 2101).
+    /// File that names `host:port` of each process, one on each line [default: localhost, ports
+    /// from 2101].
     #[arg(long, value_name = "FILE")]
     hostfile: Option<PathBuf>,
     /// Seconds to wait for the other processes to connect.
@@ -52,11 +52,11 @@ pub(crate) struct Together {
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Common {
     /// Print only results and errors.
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub(crate) quiet: bool,
     /// Write a report of the job to FILE: a page of tables if the name ends in .html, otherwise
     /// JSON. See docs/reports.md.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", global = true)]
     pub(crate) report: Option<PathBuf>,
 }
 
@@ -69,7 +69,7 @@ impl Together {
             return Err(Usage(format!("--process {process} is not below --processes {n}")).into());
         }
         if n > MOST_PROCESSES {
-            return Err(Usage(format!("--processes {n} is over {MOST_PROCESSES}")).into());
+            return Err(Usage(format!("--processes {n}: the most is {MOST_PROCESSES}")).into());
         }
         match &self.hostfile {
             Some(_) if n == 1 => {
@@ -130,7 +130,7 @@ impl Workers {
 /// The default is one for each core.
 pub(crate) fn workers_of(asked: Option<NonZeroUsize>) -> Result<usize, Usage> {
     Ok(match asked {
-        Some(n) if n.get() > 1024 => return Err(Usage(format!("--workers {n} is over 1024"))),
+        Some(n) if n.get() > 1024 => return Err(Usage(format!("--workers {n}: the most is 1024"))),
         Some(n) => n.get(),
         None => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
     })

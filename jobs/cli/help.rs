@@ -1,6 +1,9 @@
-//! The help of a job beside its options: their groups, and two examples.
+//! The help of a job beside its options: which are shown by -h, their groups, two examples, and
+//! exit statuses.
 
-use clap::Command;
+use clap::builder::StyledStr;
+use clap::{Arg, Command, value_parser};
+use std::num::NonZeroUsize;
 use std::sync::LazyLock;
 
 /// With the commit that the program was built from, if `MILLRACE_COMMIT` named it then.
@@ -21,11 +24,27 @@ fn version(commit: Option<&str>) -> String {
 const EXAMPLES: &str = include_str!("examples.txt");
 
 /// Groups of options: a line for each with the job that has them (`any` is all that have such an
-/// option), the heading, and the options.
+/// option), the heading, and the options. The heading `-h` is those that -h shows; of a job without
+/// such a line it shows all. `in any case` is those whose values are fixed words.
 const GROUPS: &str = include_str!("option_groups.txt");
+
+const STATUSES: &str = "\
+Exit status:
+  0        done
+  1        failed
+  2        wrong usage
+  128 + n  ended by signal n, such as 130 by Ctrl-C";
 
 fn examples() -> impl Iterator<Item = (&'static str, &'static str)> {
     EXAMPLES.split("\n\n").filter_map(|of_job| of_job.split_once('\n'))
+}
+
+/// The heading of those that -h shows.
+const BRIEF: &str = "-h";
+const ANY_CASE: &str = "in any case";
+
+pub(crate) fn is_in_any_case(option: &str) -> bool {
+    groups().iter().any(|group| group.heading == ANY_CASE && group.options.contains(&option))
 }
 
 struct OptionGroup {
@@ -50,12 +69,15 @@ fn groups() -> Vec<OptionGroup> {
 }
 
 pub(crate) fn complete(mut command: Command) -> Command {
-    command = command.version(VERSION.as_str());
+    command = command.version(VERSION.as_str()).after_long_help(STATUSES);
     let groups = groups();
     for (job, examples) in examples() {
         if command.find_subcommand(job).is_some() {
-            let text = format!("Examples:\n{}\n", examples.trim_end());
-            command = command.mut_subcommand(job, |job| grouped(job, &groups).after_help(text));
+            let examples = format!("Examples:\n{}\n", examples.trim_end());
+            let long = format!("{examples}\n{STATUSES}");
+            command = command.mut_subcommand(job, |job| {
+                grouped(job, &groups).after_help(examples).after_long_help(long)
+            });
         }
     }
     command
@@ -63,14 +85,43 @@ pub(crate) fn complete(mut command: Command) -> Command {
 
 fn grouped(job: Command, groups: &[OptionGroup]) -> Command {
     let name = job.get_name().to_string();
+    let of_job = || groups.iter().filter(|group| group.is_of(&name));
+    let brief = of_job().find(|group| group.heading == BRIEF);
+    let job = with_workers(job);
+    let job = job.mut_subcommands(|below| grouped(below, groups));
     job.mut_args(|option| {
         let id = option.get_id().as_str();
-        let is_in = |group: &&OptionGroup| group.is_of(&name) && group.options.contains(&id);
-        match groups.iter().find(is_in) {
-            Some(group) if !option.is_positional() => option.help_heading(group.heading),
-            _ => option,
+        let is_in = |group: &&OptionGroup| {
+            ![BRIEF, ANY_CASE].contains(&group.heading) && group.options.contains(&id)
+        };
+        let heading = of_job().find(is_in).map(|group| group.heading);
+        let has_values = option.get_action().takes_values();
+        let is_shown = |brief: &OptionGroup| brief.options.contains(&id);
+        let is_hidden = !option.is_positional() && brief.is_some_and(|brief| !is_shown(brief));
+        let all = option.get_help().map(StyledStr::to_string).unwrap_or_default();
+        let first = all.split_once(". ").map_or(&*all, |(first, _)| first).to_string();
+        match heading {
+            _ if option.is_positional() => option,
+            Some(heading) => option.help_heading(heading),
+            None => option,
         }
+        .hide_short_help(is_hidden)
+        // Its name or its help has them.
+        .hide_possible_values(has_values)
+        .help(first)
+        .long_help(all)
     })
+}
+
+/// Every job takes the option, so that a script can give it to all.
+fn with_workers(job: Command) -> Command {
+    let has = job.get_arguments().any(|option| option.get_id() == "workers");
+    if has || job.has_subcommands() {
+        return job;
+    }
+    let workers = Arg::new("workers").short('w').long("workers").value_name("N");
+    let help = "Number of worker threads. This job has one, whatever N is";
+    job.arg(workers.value_parser(value_parser!(NonZeroUsize)).help(help))
 }
 
 #[cfg(test)]
@@ -107,8 +158,11 @@ mod tests {
         assert_eq!(groups.len(), GROUPS.lines().count());
         for group in groups {
             for option in &group.options {
-                let is_it = |found: &clap::Arg| {
-                    found.get_id() == option && found.get_help_heading() == Some(group.heading)
+                let is_heading = ![BRIEF, ANY_CASE].contains(&group.heading);
+                let is_it = |found: &Arg| {
+                    let heading = found.get_help_heading();
+                    let is_there = !is_heading || heading == Some(group.heading);
+                    found.get_id() == option && is_there || *option == "help"
                 };
                 let has =
                     |job: &Command| group.is_of(job.get_name()) && job.get_arguments().any(is_it);
@@ -117,14 +171,40 @@ mod tests {
             }
         }
         for job in command.get_subcommands() {
-            let is_plain = |option: &&clap::Arg| {
+            let is_plain = |option: &&Arg| {
                 !option.is_positional()
                     && !option.is_hide_set()
                     && option.get_help_heading().is_none()
             };
-            let plain: Vec<_> =
-                job.get_arguments().filter(is_plain).map(clap::Arg::get_id).collect();
+            let plain: Vec<_> = job.get_arguments().filter(is_plain).map(Arg::get_id).collect();
             assert!(plain.len() <= 8, "{}: {plain:?}", job.get_name());
+        }
+    }
+
+    #[test]
+    fn brief_help_is_a_screen_and_each_help_says_what_statuses_mean() {
+        for (job, most) in [("query", 25), ("build", 15), ("tune", 25)] {
+            let text = cli().find_subcommand_mut(job).unwrap().render_help().to_string();
+            let options = text.lines().filter(|line| line.trim_start().starts_with('-'));
+            assert!(options.count() <= most && text.lines().count() <= 60, "{text}");
+        }
+        for job in cli().get_subcommands_mut() {
+            let text = job.render_long_help().to_string();
+            assert!(text.contains("130 by Ctrl-C"), "{text}");
+            assert!(!text.contains("(default") && !text.contains("[possible values"), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_job_can_be_quiet_report_and_have_workers() {
+        for job in cli().get_subcommands().filter(|job| !job.has_subcommands()) {
+            if ["completions", "man", "help"].contains(&job.get_name()) {
+                continue;
+            }
+            for option in ["quiet", "report", "workers"] {
+                let has = job.get_arguments().any(|found| found.get_id() == option);
+                assert!(has, "{} {option}", job.get_name());
+            }
         }
     }
 

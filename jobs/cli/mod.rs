@@ -11,3 +11,4 @@ pub(crate) mod progress;
 pub(crate) mod report;
 pub(crate) mod shell;
 pub(crate) mod signals;
+pub(crate) mod words;

@@ -17,14 +17,14 @@ pub(crate) struct OrderArgs {
     /// File with the PageRank of documents, lines `name TAB value`. --score wang uses it.
     #[arg(long, value_name = "FILE")]
     pub(crate) pagerank: Option<PathBuf>,
-    /// With --order global: the share of PageRank in the score of the queries to come (default:
-    /// 0.3).
+    /// With --order global: the share of PageRank in the score of the queries to come [default:
+    /// 0.3].
     #[arg(long, value_name = "F")]
     alpha: Option<f64>,
-    /// With --order global: k1 of the queries to come (default: 1.2).
+    /// With --order global: k1 of the queries to come [default: 1.2].
     #[arg(long, value_name = "F")]
     k1: Option<f64>,
-    /// With --order global: b of the queries to come (default: 0.75).
+    /// With --order global: b of the queries to come [default: 0.75].
     #[arg(long, value_name = "F")]
     b: Option<f64>,
 }

@@ -16,8 +16,8 @@ pub(crate) struct Completions {
 /// Arguments of `man`.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Man {
-    /// Folder for the manual pages of all jobs, made if it does not exist (default: print the page
-    /// of the program).
+    /// Folder for the manual pages of all jobs, made if it does not exist [default: print the page
+    /// of the program].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }

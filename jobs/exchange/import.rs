@@ -21,15 +21,15 @@ pub(crate) struct Args {
     /// JsonVectorCollection, as `build --format vectors` takes it; its terms are not analysed.
     #[arg(long, default_value = "ciff", value_parser = ["ciff", VECTORS])]
     format: String,
-    /// With vectors: factor by which weights are multiplied before they are rounded (default: 1 if
-    /// the weights at the begin of the input are whole numbers, otherwise 100).
+    /// With vectors: factor by which weights are multiplied before they are rounded [default: 1 if
+    /// the weights at the begin of the input are whole numbers, otherwise 100].
     #[arg(long, value_name = "F")]
     factor: Option<f64>,
     /// With vectors: fail at the first record that would be skipped, and at the first duplicate
     /// name.
     #[arg(long)]
     strict: bool,
-    /// With vectors: number of worker threads (default: one for each core).
+    /// With vectors: number of worker threads [default: one for each core].
     #[arg(short, long, value_name = "N")]
     workers: Option<NonZeroUsize>,
     #[command(flatten)]
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1, value_name = "N")]
     keep: usize,
     /// With ciff: memory for sorting names and counting terms, beside which all terms and lengths
-    /// are held (default: 64M). With vectors: greatest memory of the job (default: 1G).
+    /// are held [default: 64M]. With vectors: greatest memory of the job [default: 1G].
     #[arg(long, value_parser = size)]
     memory: Option<u64>,
     #[command(flatten)]

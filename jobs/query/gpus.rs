@@ -2,7 +2,7 @@
 
 use super::ranking::RankingArgs;
 use crate::Usage;
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use millrace::Snapshot;
 use millrace::inside::gpu::{
     Cached, ChosenMethod, Counts, CpuWork, Devices, GivenDevices, GpuEngines, GpuError, GpuMethod,
@@ -30,37 +30,37 @@ pub(crate) struct Where {
     /// cached-first:F, cpu or gpu. docs/hybrid.md explains them.
     #[arg(long, default_value = "auto", value_name = "NAME", hide_default_value = true)]
     schedule: Schedule,
-    /// Milliseconds within which a query should be answered (default: 500). With --device hybrid,
+    /// Milliseconds within which a query should be answered [default: 500]. With --device hybrid,
     /// queries that have waited for 70 % of it are answered first. With --shed, queries that have
     /// waited longer are not answered.
     #[arg(long, default_value_t = 500, value_name = "MS", hide_default_value = true)]
     deadline_ms: u64,
-    /// With --device gpu, the number of GPUs to use (default: all). Batches are dealt out to them.
+    /// With --device gpu, the number of GPUs to use [default: all]. Batches are dealt out to them.
     #[arg(long, value_name = "N")]
     gpus: Option<NonZeroUsize>,
     /// Give each GPU a part of the documents, and have all GPUs answer every query. The index may
     /// then be larger than the memory of one GPU.
     #[arg(long)]
     gpu_partition: bool,
-    /// Memory for postings lists on each GPU, such as 40G (default: most of what is free). The CPU
+    /// Memory for postings lists on each GPU, such as 40G [default: most of what is free]. The CPU
     /// answers queries whose lists do not fit.
     #[arg(long, value_name = "SIZE", value_parser = crate::cli::args::size)]
     gpu_memory: Option<u64>,
-    /// With --algorithm ding09: levels of splitters in a merge, 0 to 4 (default: 3, as in the
-    /// paper).
+    /// With --algorithm ding09: levels of splitters in a merge, 0 to 4 [default: 3, as in the
+    /// paper].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_MERGE_LEVELS)))]
     merge_levels: Option<u32>,
     /// With --algorithm ding09: splitters of each level for one splitter of the level before, a
-    /// power of two (default: the elements are divided evenly among the levels).
+    /// power of two [default: the elements are divided evenly among the levels].
     #[arg(long, value_name = "N", value_parser = given::splitters)]
     splitters: Option<u32>,
-    /// GPU threads for each query. With --algorithm huang: 32, 64, 128, 256, 320 or 512 (default:
-    /// 64, as in the paper). With --algorithm wang: 64, 128, 256, 512 or 1024, which is also the
-    /// number of documents in a round (default: 256).
+    /// GPU threads for each query. With --algorithm huang: 32, 64, 128, 256, 320 or 512 [default:
+    /// 64, as in the paper]. With --algorithm wang: 64, 128, 256, 512 or 1024, which is also the
+    /// number of documents in a round [default: 256].
     #[arg(long, value_name = "N", value_parser = given::threads)]
     query_threads: Option<u32>,
     /// With --algorithm huang and --mode or: how each thread finds documents: exhaustive, wand or
-    /// bmw (default: bmw).
+    /// bmw [default: bmw].
     #[arg(long, value_name = "NAME", value_parser = given::traversal)]
     traversal: Option<Traversal>,
     /// With --algorithm huang: the score that a document must beat to be looked at. own: the k-th
@@ -69,7 +69,7 @@ pub(crate) struct Where {
     threshold: Option<String>,
     /// With --algorithm wang: lists that stay in the memory of the GPU. planned: those of the plan
     /// that `millrace cache` has made, or the longest if there is no plan. longest: the longest
-    /// (default: planned).
+    /// [default: planned].
     #[arg(long, value_name = "planned|longest", value_parser = ["planned", "longest"])]
     cached: Option<String>,
     /// Folder of compiled kernels.
@@ -112,7 +112,8 @@ impl Where {
 
     pub(crate) fn chosen(&self, k: usize, algorithm: ChosenMethod) -> anyhow::Result<Devices> {
         let given = self.given();
-        Devices::of_machine(&given.choice(k, given.method(algorithm))).map_err(explain)
+        Devices::of_machine(&given.choice(k, given.method(algorithm)))
+            .map_err(|error| self.explain(error))
     }
 
     fn given(&self) -> GivenDevices {
@@ -151,7 +152,7 @@ impl Where {
         if !self.is_hybrid() {
             return Ok(None);
         }
-        let models = devices.models(&ranking.index).map_err(explain)?;
+        let models = devices.models(&ranking.index).map_err(|error| self.explain(error))?;
         let of = &models.machine;
         let here = devices.machine();
         if *of != here && !quiet {
@@ -196,31 +197,34 @@ impl Where {
             None
         }
     }
-}
 
-/// Opens devices, and reports one that is lost later; their work is added to `counts`.
-pub(crate) fn open(
-    devices: &Devices,
-    snapshot: &Arc<Snapshot>,
-    wakers: &Arc<Wakers>,
-    quiet: bool,
-    counts: &Arc<Counts>,
-) -> anyhow::Result<GpuEngines> {
-    let on_lost: OnLost = Arc::new(move |error| {
-        if !quiet {
-            let chain = chain(error);
-            say!("millrace: {chain}; its queries are answered by the CPU from now on");
+    /// Opens devices, and reports one that is lost later; their work is added to `counts`.
+    pub(crate) fn open(
+        &self,
+        devices: &Devices,
+        snapshot: &Arc<Snapshot>,
+        wakers: &Arc<Wakers>,
+        quiet: bool,
+        counts: &Arc<Counts>,
+    ) -> anyhow::Result<GpuEngines> {
+        let on_lost: OnLost = Arc::new(move |error| {
+            if !quiet {
+                let chain = chain(error);
+                say!("millrace: {chain}; its queries are answered by the CPU from now on");
+            }
+        });
+        devices.open(snapshot, wakers, &on_lost, counts).map_err(|error| self.explain(error))
+    }
+
+    /// Adds the option that asked for devices, or the job after which they would answer.
+    fn explain(&self, error: GpuError) -> anyhow::Error {
+        match error {
+            GpuError::Setting(error) => anyhow!(error.on_command_line()),
+            GpuError::Costs { .. } => {
+                anyhow::Error::from(error).context("run millrace calibrate first")
+            }
+            _ if self.is_gpu() => anyhow!(error).context(format!("--device {}", self.device)),
+            _ => error.into(),
         }
-    });
-    devices.open(snapshot, wakers, &on_lost, counts).map_err(explain)
-}
-
-/// Adds the option with which, or the job after which, devices would answer.
-pub(crate) fn explain(error: GpuError) -> anyhow::Error {
-    let remedy = match &error {
-        GpuError::Setting(error) => return anyhow::anyhow!(error.on_command_line()),
-        GpuError::Costs { .. } => "run millrace calibrate first",
-        _ => "--device gpu",
-    };
-    anyhow::Error::from(error).context(remedy)
+    }
 }

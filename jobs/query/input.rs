@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 /// A file of queries.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct QueryFile {
-    /// Fields of a topic that make up the query, such as title,desc (default: title).
+    /// Fields of a topic that make up the query, such as title,desc [default: title].
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = field)]
     topic_fields: Vec<String>,
     /// Form of the queries, if it is not to be told by the file. words: each line is a text. tsv:
@@ -21,7 +21,7 @@ pub(crate) struct QueryFile {
     #[arg(long, value_name = "words|tsv|colon|json|topics|weights")]
     query_format: Option<QueryForm>,
     /// Character set of queries that have no byte order mark and do not declare it, such as latin1
-    /// (default: utf-8).
+    /// [default: utf-8].
     #[arg(long, value_name = "NAME")]
     encoding: Option<TextEncoding>,
     /// File of queries, compressed or not; standard input if left out or -. One query on each
@@ -44,7 +44,7 @@ pub(crate) struct QueryInput {
 fn field(name: &str) -> Result<String, String> {
     let fits =
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
-    let error = || "give names of fields with commas between them, as title,desc".to_string();
+    let error = || "give names of fields separated by commas, such as title,desc".to_string();
     fits.then(|| name.to_ascii_lowercase()).ok_or_else(error)
 }
 
@@ -70,9 +70,9 @@ impl QueryFile {
     }
 
     /// All queries; there is at least one.
-    pub(crate) fn all(&self) -> anyhow::Result<Vec<Query>> {
+    pub(crate) fn all(&self, quiet: bool) -> anyhow::Result<Vec<Query>> {
         // Whether texts are words is known with the index.
-        let queries: Vec<Query> = telling(self.open(false, false)?, false)
+        let queries: Vec<Query> = telling(self.open(quiet, false)?, false)
             .map(|query| Ok(query.context("reading the queries")??))
             .collect::<anyhow::Result<_>>()?;
         anyhow::ensure!(!queries.is_empty(), "there are no queries");

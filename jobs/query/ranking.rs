@@ -17,7 +17,7 @@ pub(crate) struct RankingArgs {
     /// Folder of the index.
     #[arg(long, value_name = "DIR")]
     pub(crate) index: PathBuf,
-    /// Greatest number of hits for a query (default: 10; all, with --candidates).
+    /// Greatest number of hits for a query [default: 10; all, with --candidates].
     #[arg(short, value_name = "K", value_parser = parse_k)]
     pub(crate) k: Option<usize>,
     /// Which documents match. or: those with any term. and: those with all terms. and-or: as and,

@@ -12,22 +12,22 @@ pub(crate) struct Scored {
     #[arg(long, default_value = Score::NAMES[0], value_parser = Score::NAMES, value_name = "NAME")]
     #[arg(hide_possible_values = true)]
     score: String,
-    /// Term frequency saturation of BM25 and its variants, 0 or more (default: 1.2).
+    /// Term frequency saturation of BM25 and its variants, 0 or more [default: 1.2].
     #[arg(long)]
     k1: Option<f64>,
-    /// Length normalisation of BM25 and its variants, from 0 to 1 (default: 0.75).
+    /// Length normalisation of BM25 and its variants, from 0 to 1 [default: 0.75].
     #[arg(long)]
     b: Option<f64>,
-    /// Formula for the weight of rare terms (default: lucene). The papers use robertson.
+    /// Formula for the weight of rare terms [default: lucene]. The papers use robertson.
     #[arg(long, value_parser = parse_idf, value_name = "lucene|robertson")]
     idf: Option<IdfKind>,
-    /// Share of PageRank in --score wang, from 0 to 1 (default: 0.3).
+    /// Share of PageRank in --score wang, from 0 to 1 [default: 0.3].
     #[arg(long, value_name = "F")]
     alpha: Option<f64>,
-    /// Smoothing of --score ql, in tokens (default: 1000).
+    /// Smoothing of --score ql, in tokens [default: 1000].
     #[arg(long, value_name = "F")]
     mu: Option<f64>,
-    /// delta of --score bm25plus (default: 1) and bm25l (default: 0.5).
+    /// delta of --score bm25plus [default: 1] and bm25l [default: 0.5].
     #[arg(long, value_name = "F")]
     score_delta: Option<f64>,
 }

@@ -32,7 +32,8 @@ class Retriever(_Transformer):
     Args:
         index: an open index, or the path of one.
         k: the most documents for a query.
-        mode, algorithm, workers: as in `Index.search_many`.
+        mode, algorithm, workers, rm3: as in `Index.search_many`.
+        scoring: with the path of an index, `score`, `k1`, `b` and the other parameters of `Index`.
     """
 
     def __init__(
@@ -43,10 +44,14 @@ class Retriever(_Transformer):
         mode: str = "or",
         algorithm: str = "auto",
         workers: int | None = None,
+        rm3: tuple[int, int, float] | None = None,
+        **scoring: Any,
     ) -> None:
         super().__init__()
-        self.index = index if isinstance(index, Index) else Index(index)
-        self.k, self.mode, self.algorithm, self.workers = k, mode, algorithm, workers
+        if isinstance(index, Index) and scoring:
+            raise ValueError(f"the index is open with its own score: give its path with {', '.join(scoring)}")
+        self.index = index if isinstance(index, Index) else Index(index, **scoring)
+        self.k, self.mode, self.algorithm, self.workers, self.rm3 = k, mode, algorithm, workers, rm3
 
     def transform(self, queries: Any) -> Any:
         """Ranks documents.
@@ -68,7 +73,7 @@ class Retriever(_Transformer):
         texts = queries["query"].astype(str)
         pairs = list(zip(queries["qid"].astype(str), texts))
         answers = self.index.search_many(
-            pairs, self.k, mode=self.mode, algorithm=self.algorithm, workers=self.workers
+            pairs, self.k, mode=self.mode, algorithm=self.algorithm, workers=self.workers, rm3=self.rm3
         )
         offsets = answers.offsets.astype(numpy.int64)
         counts = numpy.diff(offsets)

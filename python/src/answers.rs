@@ -8,10 +8,10 @@ use millrace::Query;
 use millrace::Snapshot;
 use millrace::inside::query::{AnswerForm, RunTag};
 use millrace::{Generation, Scoring};
-use pyo3::exceptions::{PyFileNotFoundError, PyIndexError};
+use pyo3::exceptions::{PyFileNotFoundError, PyIndexError, PyKeyError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PySlice, PyString, PyTuple, slice};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -72,7 +72,7 @@ impl Found {
             && hits.docids.iter().all(|&docid| documents.name(docid).is_some());
         match is_sound {
             true => Ok(Arc::new(Self { snapshot, hits })),
-            false => Err(wrong("these are no hits of this generation")),
+            false => Err(wrong("these hits are not of this generation")),
         }
     }
 
@@ -172,7 +172,7 @@ impl Hits {
     }
 
     fn slice<'py>(&self, py: Python<'py>, kind: Kind) -> PyResult<Bound<'py, PyAny>> {
-        let part = pyo3::types::PySlice::new(py, self.start as isize, self.end as isize, 1);
+        let part = PySlice::new(py, self.start as isize, self.end as isize, 1);
         column(py, &self.found, kind)?.get_item(part)
     }
 
@@ -219,9 +219,22 @@ impl Hits {
         self.end - self.start
     }
 
-    fn __getitem__<'py>(&self, py: Python<'py>, at: isize) -> PyResult<Bound<'py, PyTuple>> {
-        let at = place(at, self.__len__())?;
-        self.hit(py, self.start + at)
+    /// A hit; of a slice, the hits, which are neighbours.
+    fn __getitem__<'py>(&self, py: Python<'py>, at: Places<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let length = self.__len__();
+        match at {
+            Places::One(at) => Ok(self.hit(py, self.start + place(at, length)?)?.into_any()),
+            Places::Part(part) => {
+                let slice::PySliceIndices { start, step, slicelength, .. } =
+                    part.indices(length as isize)?;
+                if step != 1 {
+                    return Err(wrong("a slice of hits has step 1"));
+                }
+                let start = self.start + start as usize;
+                let end = start + slicelength;
+                Ok(Bound::new(py, Self { found: self.found.clone(), start, end })?.into_any())
+            }
+        }
     }
 
     fn __repr__(&self) -> String {
@@ -236,6 +249,20 @@ impl Hits {
     }
 }
 
+/// What is in the brackets behind some hits.
+#[derive(FromPyObject)]
+enum Places<'py> {
+    One(isize),
+    Part(Bound<'py, PySlice>),
+}
+
+/// What is in the brackets behind some answers.
+#[derive(FromPyObject)]
+enum QueryPlace {
+    Number(isize),
+    Name(String),
+}
+
 /// A place in a sequence, counted from its end if it is negative.
 fn place(at: isize, length: usize) -> PyResult<usize> {
     let from_start = if at < 0 { at.checked_add_unsigned(length) } else { Some(at) };
@@ -246,7 +273,7 @@ fn place(at: isize, length: usize) -> PyResult<usize> {
 /// The answers to many queries.
 ///
 /// Hits lie in columns, query after query, each best first: those of query `i` are
-/// `offsets[i]` to `offsets[i + 1]`. `answers[i]` has the [`Hits`] of one.
+/// `offsets[i]` to `offsets[i + 1]`. `answers[i]` or `answers[qid]` has the [`Hits`] of one.
 #[pyclass(frozen, sequence, module = "millrace")]
 pub(crate) struct Answers {
     found: Arc<Found>,
@@ -309,7 +336,7 @@ impl Answers {
         unknown: usize,
     ) -> PyResult<Self> {
         if offsets.len() != queries.len() + 1 {
-            return Err(wrong("these are no answers to so many queries"));
+            return Err(wrong("the number of answers is not that of the queries"));
         }
         let hits = ManyHits { offsets, unknown, ..ManyHits::default() };
         let found = Found::again(generation, hits, [docids, scores])?;
@@ -366,8 +393,15 @@ impl Answers {
         self.queries.len()
     }
 
-    fn __getitem__(&self, at: isize) -> PyResult<Hits> {
-        let at = place(at, self.queries.len())?;
+    /// The hits of a query, by its place or its name.
+    fn __getitem__(&self, at: QueryPlace) -> PyResult<Hits> {
+        let at = match at {
+            QueryPlace::Number(at) => place(at, self.queries.len())?,
+            QueryPlace::Name(name) => {
+                let found = self.queries.iter().position(|(qid, _)| *qid == name);
+                found.ok_or_else(|| PyKeyError::new_err(format!("there is no query {name}")))?
+            }
+        };
         let (start, end) = self.range(at);
         Ok(Hits { found: self.found.clone(), start, end })
     }

@@ -107,7 +107,7 @@ impl Index {
         }
         let opened = py.detach(|| match folder {
             Some(folder) => Snapshot::new(Generation::open_folder(&folder, verify)?, scoring),
-            None => Snapshot::open(&path, verify, scoring),
+            None => Snapshot::new(Generation::open(&path, verify)?, scoring),
         });
         let snapshot = opened.map_err(|error| of_index(&error))?;
         Ok(Self { path, given, snapshot, searchers: Mutex::default() })

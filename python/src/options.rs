@@ -56,7 +56,7 @@ pub(crate) fn text(value: &Bound<'_, PyAny>, what: &str) -> PyResult<String> {
         .map_err(|_| PyTypeError::new_err(format!("{what} is a text, not {}", shown(value))))?;
     // Half of a surrogate pair is a text for Python, and for nobody else.
     let text = text.to_cow().map_err(|error| {
-        wrong(format!("{what} is no Unicode text: {}", error.value(value.py())))
+        wrong(format!("{what} is not Unicode text: {}", error.value(value.py())))
     })?;
     Ok(text.into_owned())
 }

@@ -48,6 +48,27 @@ def test_one_query(index):
     assert "k=3" in repr(retriever)
 
 
+def test_scores_and_expansion(index_path, queries):
+    frame = pandas.DataFrame({"qid": ["1"], "query": [queries[0]]})
+    found = Retriever(index_path, k=5, score="ql", mu=300).transform(frame)
+    expected = millrace.Index(index_path, score="ql", mu=300).search(queries[0], 5)
+    assert list(found["docno"]) == list(expected.names)
+    with pytest.raises(ValueError, match="give its path with k1"):
+        Retriever(millrace.Index(index_path), k1=0.9)
+
+
+def test_hits_have_slices_and_answers_names(index, queries):
+    answers = index.search_many([("a", queries[0]), ("b", queries[1])], 6)
+    assert list(answers["b"]) == list(answers[1])
+    with pytest.raises(KeyError, match="no query c"):
+        answers["c"]
+    hits = answers["a"]
+    assert list(hits[1:3]) == list(hits)[1:3] and list(hits[-2:].names) == list(hits.names)[-2:]
+    assert len(hits[10:]) == 0 and list(hits[:]) == list(hits)
+    with pytest.raises(ValueError, match="step 1"):
+        hits[::2]
+
+
 def test_in_a_pipeline_of_pyterrier(index, queries):
     pytest.importorskip("pyterrier")
     frame = pandas.DataFrame({"qid": ["1", "2"], "query": queries[:2]})

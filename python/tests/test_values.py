@@ -24,17 +24,17 @@ HALF = "mill \ud800"
         ((None, "a"), TypeError, "its name is a text or a whole number, not None"),
         ((math.nan, "a"), TypeError, "its name is a text or a whole number, not nan"),
         ((True, "a"), TypeError, "its name is a text or a whole number, not <class 'bool'>"),
-        ((HALF, "a"), ValueError, "its name is no Unicode text"),
+        ((HALF, "a"), ValueError, "its name is not Unicode text"),
         (("n", None), TypeError, "`n`: its text is a text, not None"),
         (("n", math.nan), TypeError, "`n`: its text is a text, not nan"),
         (("n", b"a"), TypeError, "`n`: its text is a text, not <class 'bytes'>"),
-        (("n", HALF), ValueError, "`n`: its text is no Unicode text"),
+        (("n", HALF), ValueError, "`n`: its text is not Unicode text"),
         ({"id": None, "text": "a"}, TypeError, "its name, the field id, is a text or a whole number, not None"),
-        ({"id": HALF, "text": "a"}, ValueError, "its name, the field id, is no Unicode text"),
+        ({"id": HALF, "text": "a"}, ValueError, "its name, the field id, is not Unicode text"),
         ({"id": "n", "text": math.nan}, TypeError, "the field text is a text, not nan"),
-        ({"id": "n", "title": "a", "text": HALF}, ValueError, "the field text is no Unicode text"),
+        ({"id": "n", "title": "a", "text": HALF}, ValueError, "the field text is not Unicode text"),
         ({"id": "n", "text": None}, ValueError, "it has none of the fields"),
-        ({HALF: "n", "text": "a"}, ValueError, "the name of a field is no Unicode text"),
+        ({HALF: "n", "text": "a"}, ValueError, "the name of a field is not Unicode text"),
         ({7: "n", "text": "a"}, TypeError, "the name of a field is a text, not <class 'int'>"),
     ],
 )
@@ -79,13 +79,13 @@ def test_negative_numbers(index, tmp_path):
     ("queries", "error", "said"),
     [
         (["w1x", None], ValueError, "query 2: expected a text or a pair"),
-        (["w1x", HALF], ValueError, "query 2 is no Unicode text"),
+        (["w1x", HALF], ValueError, "query 2 is not Unicode text"),
         ([("a", None)], TypeError, "query a: its text is a text, not None"),
         ([("a", math.nan)], TypeError, "query a: its text is a text, not nan"),
-        ([("a", HALF)], ValueError, "query a: its text is no Unicode text"),
+        ([("a", HALF)], ValueError, "query a: its text is not Unicode text"),
         ({None: "w1x"}, TypeError, "query 1: its name is None"),
         ([(math.nan, "w1x")], TypeError, "query 1: its name is nan"),
-        ([(HALF, "w1x")], ValueError, "query 1: its name is no Unicode text"),
+        ([(HALF, "w1x")], ValueError, "query 1: its name is not Unicode text"),
     ],
 )
 def test_queries_of_nothing(index, queries, error, said):
@@ -116,7 +116,7 @@ def test_judgements_and_runs_of_nothing(nothing):
             millrace.evaluate(run, wrong)
     with pytest.raises(ValueError, match="query a: document d: "):
         millrace.evaluate({"a": {"d": nothing}}, qrels)
-    with pytest.raises(ValueError, match="query a: the name of a document is no Unicode text"):
+    with pytest.raises(ValueError, match="query a: the name of a document is not Unicode text"):
         millrace.evaluate({"a": {HALF: 1}}, qrels)
 
 
@@ -169,7 +169,7 @@ def test_an_index_is_pickled_as_its_path_and_generation(tmp_path):
     for gone in [pickled, kept]:
         with pytest.raises(FileNotFoundError, match="not there any more"):
             pickle.loads(gone)
-    with pytest.raises(ValueError, match="no hits of this generation"):
+    with pytest.raises(ValueError, match="these hits are not of this generation"):
         millrace.Hits(path / "gen-000002", b"\xff\xff\xff\xff", b"\0\0\0\0")
 
 

@@ -30,7 +30,7 @@ pub enum BuildError {
         /// The first of them: place and reason.
         first_skipped: Vec<String>,
     },
-    #[error("{}: the rates of this machine; measure them again, or remove the file", path.display())]
+    #[error("{}: these rates of the machine cannot be used; measure them again, or remove the file", path.display())]
     Rates {
         path: std::path::PathBuf,
         #[source]
@@ -84,7 +84,7 @@ pub enum BuildError {
     #[error(transparent)]
     Job(#[from] JobError),
     /// Names cannot be kept until they are counted.
-    #[error("counting duplicate names")]
+    #[error("cannot count duplicate names")]
     Names(#[source] Cause),
     #[error("process {process} sent {bytes} bytes of {expected} names")]
     NamesSent {

@@ -121,7 +121,8 @@ impl Ready {
 /// Has the vectors of a plan indexed, whose terms are given.
 fn take_vectors(options: &mut BuildOptions, plan: &mut InputPlan) -> Result<(), BuildError> {
     if let Some(factor) = options.factor.filter(|factor| !(1e-9..=1e9).contains(factor)) {
-        return Err(SettingError::value("factor", format!("{factor}: it is 1e-9 to 1e9")).into());
+        let why = format!("{factor}: it must be from 1e-9 to 1e9");
+        return Err(SettingError::value("factor", why).into());
     }
     match options.indexer {
         Indexer::Wei11 => {

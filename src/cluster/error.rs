@@ -49,7 +49,7 @@ pub enum ClusterError {
     #[error("{address} does not know the secret of this job: give all processes the same secret")]
     WrongSecret { address: String },
     #[error(
-        "{absent} did not come within {seconds} s: start every process, each with its own -p, and look at the addresses"
+        "{absent} did not come within {seconds} s: start every process, each with its own -p, and check the addresses"
     )]
     Absent {
         /// Their numbers, addresses and last troubles.
@@ -85,7 +85,7 @@ pub enum ClusterError {
     )]
     Settings { process: String, theirs: String, ours: String },
     /// A process has sent a message that is not awaited.
-    #[error("{process} speaks out of turn")]
+    #[error("{process} sent a message that was not expected")]
     OutOfTurn { process: String },
     /// A message cannot be read.
     #[error("a message of {process}")]

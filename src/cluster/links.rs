@@ -187,12 +187,12 @@ fn write(stream: &mut TcpStream, sealer: &mut Sealer, kind: u8, bytes: &[u8]) ->
 
 pub(crate) fn lost(hosts: &Hosts, process: usize, error: &io::Error) -> PeerFailure {
     let message = match error.kind() {
-        ErrorKind::UnexpectedEof => "it has gone (the connection was closed)".to_string(),
+        ErrorKind::UnexpectedEof => "it has ended (the connection was closed)".to_string(),
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            format!("it has gone (no sign of life for {} s)", SILENCE.as_secs())
+            format!("it has ended (nothing came from it for {} s)", SILENCE.as_secs())
         }
         ErrorKind::InvalidData => format!("what came from it is damaged ({error})"),
-        _ => format!("it has gone ({error})"),
+        _ => format!("it has ended ({error})"),
     };
     PeerFailure { process, address: hosts.address(process).to_string(), message }
 }

@@ -194,7 +194,7 @@ impl Opener {
         let found = u64::from_be_bytes(*found);
         let (tag, crc) = rest.split_first_chunk::<TAG_BYTES>().expect("a head is long enough");
         if crc != crc32fast::hash(&head[..HEAD_BYTES - 4]).to_be_bytes() {
-            return Err(damaged(format!("the head of message {number} is damaged")));
+            return Err(damaged(format!("the header of message {number} is damaged")));
         }
         if found != number {
             // One is missing, came twice, or came too early.

@@ -18,12 +18,8 @@
 //! An encoder holds the exceptions, 8 bytes each, until the column ends; b is chosen from the
 //! widths of all values such that about one in ten is an exception where they are spread evenly.
 //!
-//! [`PforBlocks`] has a b for each block, as the older PForDelta to which ding09 compares in figure
-//! 3; it is for that comparison, and no index has it.
-//!
 //! [`vbyte`]: super::vbyte
 
-pub(crate) mod blocks;
 pub(crate) mod nested;
 
 use super::{

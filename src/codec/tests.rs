@@ -3,11 +3,10 @@
 use proptest::prelude::*;
 
 use super::pfor::Pfor;
-use super::pfor::blocks::PforBlocks;
 use super::*;
 
-/// The codecs of an index, every level of recursion, and the version for comparison.
-const EVERY: [&dyn Codec; 12] = [
+/// The codecs of an index, and every level of recursion.
+const EVERY: [&dyn Codec; 9] = [
     &bp128::Bp128,
     &newpfd::NewPfd,
     &rice::Rice,
@@ -17,9 +16,6 @@ const EVERY: [&dyn Codec; 12] = [
     &Pfor::new(2),
     &Pfor::new(3),
     &Pfor::new(4),
-    &PforBlocks::new(0),
-    &PforBlocks::new(1),
-    &PforBlocks::new(4),
 ];
 
 #[derive(Clone, Debug, PartialEq)]

@@ -43,7 +43,7 @@ pub enum JobError {
     #[error("the job was cancelled")]
     Cancelled,
     /// A quiet end.
-    #[error("the reader of the output has gone")]
+    #[error("the reader of the output has closed it")]
     OutputClosed,
     #[error(transparent)]
     Peer(#[from] PeerFailure),

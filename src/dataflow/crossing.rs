@@ -100,7 +100,7 @@ impl<R: CrossingRecord> Crossing<R> {
     fn read(mut words: Words<'_>) -> Result<Vec<Result<R, String>>, String> {
         let all = words.left();
         let wrong =
-            || format!("a message of {all} words from another process is no list of records");
+            || format!("a message of {all} words from another process is not a list of records");
         let mut records = Vec::new();
         while words.left() > 0 {
             records.push(Ok(R::read(&mut words).ok_or_else(wrong)?));

@@ -229,7 +229,7 @@ mod tests {
             let expected = if damage {
                 "what came from it is damaged (the head of message 1 is damaged), on the"
             } else {
-                "it has gone (the connection was closed), on the connection for records"
+                "it has ended (the connection was closed), on the connection for records"
             };
             assert!(why.message.contains(expected), "{why}");
             assert!(start.elapsed() < Duration::from_secs(5));

@@ -38,7 +38,7 @@ pub enum EvaluateError {
     },
     #[error("{path}: query {query} has document {document} more than once")]
     Twice { path: String, query: String, document: String },
-    #[error("{path}: there is no line in it")]
+    #[error("{path}: the file is empty")]
     Empty { path: String },
     /// Run and judgements have no query in common.
     #[error(

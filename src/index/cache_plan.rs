@@ -171,7 +171,7 @@ impl CachePlan {
         let (body, end) = bytes.split_at(bytes.len() - END_BYTES);
         let sealed = end.first_chunk().map_or(0, |crc| u64::from_le_bytes(*crc));
         if sealed >> 32 != 0 {
-            let expected = "four zero bytes behind the checksum";
+            let expected = "four zero bytes after the checksum";
             return Err(IndexError::damaged(path, body.len() as u64 + 4, expected, sealed >> 32));
         }
         check_crc(path, sealed as u32, crc32fast::hash(body))?;

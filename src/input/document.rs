@@ -127,7 +127,7 @@ pub enum Skip {
     #[error("a document of more than {most} bytes when decompressed")]
     TooLong { most: u64 },
     /// The memory cannot hold what it is inflated to. This ends a build.
-    #[error("a document of {bytes} bytes when decompressed, for which there is no memory")]
+    #[error("a document of {bytes} bytes when decompressed, which the memory cannot hold")]
     TooLarge { bytes: u64 },
     #[error("the body is {coding} that cannot be inflated")]
     BrokenBody { coding: &'static str },
@@ -143,7 +143,7 @@ pub enum Skip {
     NoTitle,
     #[error("no column is known as text; one has to be named")]
     NoTextColumn,
-    #[error("{found} fields, where the head has {expected}")]
+    #[error("{found} fields, where the header has {expected}")]
     TooManyFields { expected: usize, found: usize },
     /// There is text, but no TREC document.
     #[error("no <DOC>")]
@@ -153,7 +153,7 @@ pub enum Skip {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WarcFault {
-    #[error("expected a line such as WARC/1.0; passed over {bytes} bytes")]
+    #[error("expected a line such as WARC/1.0; skipped {bytes} bytes")]
     NoVersion { bytes: usize },
     /// The head has no Content-Length that is a number.
     #[error("no Content-Length; taken up to the next record, {bytes} bytes")]

@@ -24,7 +24,9 @@ pub enum InputError {
         "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .csv .tsv .plaintext .txt .text .md .markdown .html .htm .warc .wet .trec .xml, also with .gz, .zst, .bz2 or .xz); a format that is named reads all files"
     )]
     NothingInFolder { path: String },
-    #[error("{path}: this is an index, or lies in the one that is to be written; it is no input")]
+    #[error(
+        "{path}: this is an index, or lies in the one that is to be written; it cannot be input"
+    )]
     IsIndex { path: String },
     #[error("{path}: nothing here can be read; the first: {first}")]
     NothingReadable {

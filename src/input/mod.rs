@@ -90,7 +90,7 @@ pub enum Unknown {
     )]
     Utf16,
     #[error(
-        "its lines end with carriage returns alone; `tr '\\r' '\\n' < FILE` makes lines of them"
+        "its lines end with carriage returns only; `tr '\\r' '\\n' < FILE` makes lines of them"
     )]
     Returns,
     #[error("this is {what}, which is not read as it is; `{command}` unpacks it")]

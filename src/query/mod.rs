@@ -13,6 +13,7 @@ pub(crate) mod expanding;
 mod frequencies;
 mod kernels;
 pub(crate) mod norms;
+pub(crate) mod open_index;
 pub(crate) mod plan;
 pub(crate) mod reading;
 pub(crate) mod rm3;

@@ -50,7 +50,7 @@ impl Rm3 {
 
 fn allowed() -> String {
     format!(
-        "give documents,terms,weight, as 10,10,0.5: two numbers from 1 to {MOST}, and one from 0 to 1"
+        "give documents,terms,weight, such as 10,10,0.5: two numbers from 1 to {MOST}, and one from 0 to 1"
     )
 }
 
@@ -121,7 +121,9 @@ impl Expander {
             }
         }
         let mut own = QueryVector::default();
-        terms_of_query(&self.snapshot, &query.text, |term, weight| own.add(term, weight));
+        terms_of_query(&self.snapshot, &query.text, |term, weight| {
+            *own.entry(term.to_string()).or_default() += weight;
+        });
         let mixed = mix(own, model, &self.rm3);
         let text = text_of(mixed.iter().map(|(term, weight)| (&**term, *weight)));
         let text = text.expect("terms have no white space, and weights are from 1e-9 to 1");
@@ -148,20 +150,20 @@ impl Expander {
 }
 
 /// Mixes the query's own terms and their counts with the best terms of the model.
-fn mix(mut own: QueryVector, model: HashMap<String, f64>, rm3: &Rm3) -> Vec<(String, f64)> {
+fn mix(mut own: QueryVector, model: HashMap<String, f64>, rm3: &Rm3) -> QueryVector {
     let mut model: Vec<(String, f64)> = model.into_iter().collect();
     model.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     model.truncate(rm3.terms);
-    let n: f64 = own.terms.iter().map(|(_, times)| times).sum();
+    let n: f64 = own.values().sum();
     // If a query finds nothing, its own terms have all the weight.
     let weight = if model.is_empty() { 1.0 } else { rm3.weight };
-    own.terms.iter_mut().for_each(|(_, times)| *times *= weight / n);
+    own.values_mut().for_each(|times| *times *= weight / n);
     let sum: f64 = model.iter().map(|(_, p)| p).sum();
     for (term, p) in model {
-        own.add(&term, (1.0 - weight) * p / sum);
+        *own.entry(term).or_default() += (1.0 - weight) * p / sum;
     }
-    own.terms.retain(|(_, weight)| *weight >= LEAST_WEIGHT);
-    own.terms
+    own.retain(|_, weight| *weight >= LEAST_WEIGHT);
+    own
 }
 
 #[cfg(test)]
@@ -181,17 +183,12 @@ mod tests {
 
     #[test]
     fn weights_are_those_of_the_formula() {
-        let terms = |terms: &[(&str, f64)]| -> Vec<(String, f64)> {
+        let terms = |terms: &[(&str, f64)]| -> QueryVector {
             terms.iter().map(|(term, weight)| (term.to_string(), *weight)).collect()
-        };
-        let vector = |terms: &[(String, f64)]| {
-            let mut vector = QueryVector::default();
-            terms.iter().for_each(|(term, weight)| vector.add(term, *weight));
-            vector
         };
         let own = terms(&[("mill", 2.0), ("river", 1.0), ("x", 1.0)]);
         let model = terms(&[("a", 1.0), ("mill", 3.0), ("b", 1.0), ("c", 0.5)]);
-        let mixed = |rm3: Rm3| mix(vector(&own), model.clone().into_iter().collect(), &rm3);
+        let mixed = |rm3: Rm3| mix(own.clone(), model.clone().into_iter().collect(), &rm3);
         let rm3 = Rm3 { documents: 1, terms: 2, weight: 0.5 };
         // Of a and b, which are equal, a comes first.
         let expected = [("mill", 0.625), ("river", 0.125), ("x", 0.125), ("a", 0.125)];
@@ -199,7 +196,7 @@ mod tests {
         let alone = [("mill", 0.5), ("river", 0.25), ("x", 0.25)];
         assert_eq!(mixed(Rm3 { weight: 1.0, ..rm3 }), terms(&alone));
         assert_eq!(mixed(Rm3 { weight: 0.0, ..rm3 }), terms(&[("mill", 0.75), ("a", 0.25)]));
-        assert_eq!(mix(vector(&own), HashMap::new(), &rm3), terms(&alone));
-        assert_eq!(mix(QueryVector::default(), HashMap::new(), &rm3), []);
+        assert_eq!(mix(own, HashMap::new(), &rm3), terms(&alone));
+        assert_eq!(mix(QueryVector::default(), HashMap::new(), &rm3), terms(&[]));
     }
 }

@@ -159,8 +159,8 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`Generation::open`], and if its recorded analysis is unknown.
-    pub fn open(index: &Path, verify: bool, scoring: Scoring) -> Result<Arc<Self>, IndexError> {
-        Self::new(Generation::open(index, verify)?, scoring)
+    pub fn open(index: &Path, scoring: Scoring) -> Result<Arc<Self>, IndexError> {
+        Self::new(Generation::open(index, false)?, scoring)
     }
 
     /// The generation that is searched.

@@ -27,10 +27,22 @@ impl Hit {
 /// A hit of the whole index, with its document's name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedHit {
-    /// With its docid in the whole index.
-    pub hit: Hit,
     /// Its name.
     pub name: String,
+    /// Its docid in the whole index.
+    pub docid: u32,
+    /// Its score.
+    pub score: f32,
+}
+
+impl NamedHit {
+    pub(crate) fn new(hit: Hit, name: String) -> Self {
+        Self { name, docid: hit.docid, score: hit.score }
+    }
+
+    pub(crate) fn hit(&self) -> Hit {
+        Hit { docid: self.docid, score: self.score }
+    }
 }
 
 /// The least number of documents between two cuts.

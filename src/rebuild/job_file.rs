@@ -166,7 +166,8 @@ impl JobFile {
             }
             for pattern in patterns.get_ref() {
                 glob::Pattern::new(&self.with_folder(pattern.get_ref())).map_err(|error| {
-                    let message = format!("`{}` is no pattern: {}", pattern.get_ref(), error.msg);
+                    let message =
+                        format!("`{}` is not a pattern: {}", pattern.get_ref(), error.msg);
                     self.wrong(pattern.span(), message)
                 })?;
             }

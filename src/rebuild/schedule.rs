@@ -31,7 +31,7 @@ fn cron<'de, D: Deserializer<'de>>(from: D) -> Result<Cron, D::Error> {
             CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
         let schedule = parser.parse(cron).map_err(|error| {
             let error = error.to_string();
-            format!("`{cron}` is no cron expression: {}", error.trim_end_matches('.'))
+            format!("`{cron}` is not a cron expression: {}", error.trim_end_matches('.'))
         })?;
         let schedule = CronSchedule { cron: schedule, zone: utc() };
         let comes = schedule.after(Timestamp::UNIX_EPOCH).is_some();
@@ -49,7 +49,9 @@ fn zone<'de, D: Deserializer<'de>>(from: D) -> Result<TimeZone, D::Error> {
         "local" => TimeZone::try_system()
             .map_err(|error| format!("the machine's time zone is not known: {error}")),
         name => TimeZone::get(name).map_err(|_| {
-            format!("`{name}` is no time zone; write UTC, local, or a name such as Europe/Zurich")
+            format!(
+                "`{name}` is not a time zone; write UTC, local, or a name such as Europe/Zurich"
+            )
         }),
     })
 }

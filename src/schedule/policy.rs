@@ -56,7 +56,7 @@ impl FromStr for Policy {
     fn from_str(text: &str) -> Result<Self, String> {
         let by_blocks = |number: &str, below| {
             let threshold =
-                number.parse().map_err(|_| format!("{number} is no number of blocks"))?;
+                number.parse().map_err(|_| format!("{number} is not a number of blocks"))?;
             Ok(Self::ByBlocks { threshold, below })
         };
         match text.split_once(':') {
@@ -64,7 +64,7 @@ impl FromStr for Policy {
             Some(("lbd-reverse", number)) => by_blocks(number, Processor::Cpu),
             Some(("cached-first", share)) => {
                 let balance = share.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-                let balance = balance.ok_or(format!("{share} is no share from 0 to 1"))?;
+                let balance = balance.ok_or(format!("{share} is not a share from 0 to 1"))?;
                 Ok(Self::CachedFirst { balance })
             }
             None if text == "cpu" => Ok(Self::Only(Processor::Cpu)),

@@ -45,7 +45,7 @@ impl Given {
     pub fn scoring(&self, name: &str) -> Result<Scoring, SettingError> {
         let mut score = Score::named(name).ok_or_else(|| {
             let names = Score::NAMES.join(", ");
-            SettingError::value("score", format!("none is named `{name}`: expected {names}"))
+            SettingError::value("score", format!("there is no `{name}`: expected {names}"))
         })?;
         let has_delta = matches!(score, Score::Bm25Plus(_) | Score::Bm25L(_));
         for (parameter, is_given, is_its_own) in [

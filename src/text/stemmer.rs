@@ -110,7 +110,7 @@ impl FromStr for Stemmer {
             Some(&(_, kind)) => Ok(Self(kind)),
             None => {
                 let names = STEMMERS.map(|(name, _)| name).join(", ");
-                let why = format!("there is no {name:?}; the stemmers are {names}");
+                let why = format!("{name:?} is not a stemmer; the stemmers are {names}");
                 Err(SettingError::value("stemmer", why))
             }
         }

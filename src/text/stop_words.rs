@@ -82,12 +82,12 @@ impl StopWords {
             }
             let word = token(word);
             if word.is_empty() {
-                return Err(at("a stop word of marks alone can be no token".into()));
+                return Err(at("a stop word of marks alone is never a token".into()));
             }
             if let Some(separator) = separator(&word, tokenizer) {
                 let word = shorten(&word);
                 return Err(at(format!(
-                    "stop word {word:?} can be no token, since {separator:?} ends one"
+                    "the stop word {word:?} is never a token, because {separator:?} ends a token"
                 )));
             }
             words.push(word.into_boxed_str());
@@ -108,7 +108,7 @@ impl StopWords {
             let word = word.as_ref();
             let is_token = !word.is_empty() && word == tokenizer.token_of(word);
             if !is_token || separator(word, tokenizer).is_some() {
-                let why = format!("stop word {:?} of the list can be no token", shorten(word));
+                let why = format!("the stop word {:?} of the list is never a token", shorten(word));
                 return Err(refused(why));
             }
             list.push(word.into());

@@ -125,7 +125,7 @@ fn wrong_settings_are_wrong_usage() {
         (&["--bytes", "1M", "--documents", "2"], "--documents"),
         (&[], "--bytes"),
         (&["--bytes", "1M", "--level", "3"], "--level goes with"),
-        (&["--bytes", "1M", "--compress", "gzip", "--level", "10"], "--level is over 9"),
+        (&["--bytes", "1M", "--compress", "gzip", "--level", "10"], "--level: the most is 9"),
         (&["--bytes", "1M", "--compress", "zstd", "--level", "0"], "--level 0"),
         (&["--bytes", "1M", "--vectors"], "--vectors"),
         (&["--documents", "9", "--topics", "3"], "--vectors"),

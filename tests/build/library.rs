@@ -59,7 +59,7 @@ struct Running {
 
 impl Running {
     fn start(index: &Path, model: Model) -> Self {
-        let snapshot = Snapshot::open(index, true, Scoring::default()).unwrap();
+        let snapshot = Snapshot::open(index, Scoring::default()).unwrap();
         let workers = NonZeroUsize::new(2).unwrap();
         let options = QueryOptions { model, workers, ..QueryOptions::default() };
         let (service, asker) = QueryService::new(snapshot, options);

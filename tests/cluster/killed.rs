@@ -29,7 +29,7 @@ fn kill_everywhere(victim: usize, step: usize) {
         }
         crashes += 1;
         let survivor = &outcomes[1 - victim];
-        let says = format!("process {victim} ({}): it has gone", hosts.addresses[victim]);
+        let says = format!("process {victim} ({}): it has ended", hosts.addresses[victim]);
         let shards = info(&index)["documents"].as_u64().unwrap();
         if shards == 2 {
             assert_eq!(survivor.status, Some(1), "{survivor:?}");

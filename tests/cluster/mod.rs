@@ -392,12 +392,12 @@ fn a_process_that_dies_ends_a_query_job() {
         first.stdin.as_mut().unwrap().write_all(b"common words\n").unwrap();
         first.stdout.as_mut().unwrap().read_exact(&mut [0; 20]).unwrap();
         running.0[victim].0.kill().unwrap();
-        let says = format!("process {victim} ({}): it has gone", hosts.addresses[victim]);
+        let says = format!("process {victim} ({}): it has ended", hosts.addresses[victim]);
         let mut named = 0;
         for (process, outcome) in running.end_soon(victim).into_iter().enumerate() {
             if process != victim {
                 // The second to notice may see the end of the first.
-                let outcome = outcome.expect_status(1).says("): it has gone");
+                let outcome = outcome.expect_status(1).says("): it has ended");
                 named += usize::from(outcome.stderr.contains(&says));
             }
         }

@@ -159,7 +159,7 @@ fn an_index_amid_its_own_input_is_no_input() {
         for named in ["idx", "idx/CURRENT", "../notes/idx"] {
             let (status, message) = build("idx", named);
             assert_eq!(status, Some(1), "{message}");
-            assert!(message.contains("it is no input"), "{message}");
+            assert!(message.contains("it cannot be input"), "{message}");
         }
         // As the input of another index it is passed over too.
         let (status, message) = build("../other", ".");

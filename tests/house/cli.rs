@@ -35,6 +35,41 @@ fn build_job(index: &Path) -> Job {
 /// One good document.
 const ONE: &str = "{\"id\": \"one\", \"contents\": \"mill race\"}\n";
 
+/// Jobs that print their results may be quiet and write a report as all others.
+#[test]
+fn small_jobs_report_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("report.json");
+    let run = folder.path().join("a.run");
+    std::fs::write(&run, "1 Q0 a 1 2.5 x\n2 Q0 a 1 2.5 x\n").unwrap();
+    for (job, words) in [
+        ("fuse", args!["fuse", &run, &run].to_vec()),
+        ("devices", args!["devices"].to_vec()),
+        ("demo", args!["demo", "-w", "1"].to_vec()),
+    ] {
+        let outcome = millrace(words).args(args!["--quiet", "--report", &report]).ok();
+        assert_eq!(outcome.stderr, "", "{job}");
+        let found: Value = serde_json::from_slice(&std::fs::read(&report).unwrap()).unwrap();
+        assert_eq!(found["job"], job);
+        assert!(found["seconds"].as_f64().unwrap() > 0.0 && found["command"].is_string());
+    }
+}
+
+#[test]
+fn values_may_be_in_any_case_and_near_words_are_suggested() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = folder.path().join("index");
+    build_job(&index).args(args!["--codec", "NewPFD", "--format=JSONL", "-"]).stdin(ONE).ok();
+    let asked = |mode: &str| {
+        let words = args!["query", "--index", &index, "--mode", mode, "--score", "BM25"];
+        millrace(words).args(args!["--query", "mill"]).ok().text().to_string()
+    };
+    assert_eq!(asked("AND"), asked("and"));
+    millrace(args!["dump", "--index", &index, "Terms"]).ok();
+    millrace(["search"]).fails(2).says("'query'");
+    millrace(["query", "--k", "5"]).fails(2).says("'-k'");
+}
+
 #[test]
 fn every_job_explains_itself() {
     for job in JOBS {
@@ -152,7 +187,7 @@ fn wrong_usage_ends_with_2() {
     with_index("info").arg("--xml").fails(2);
     with_index("check").arg("more").fails(2);
     with_index("check").args(["-w", "0"]).fails(2);
-    with_index("check").args(["-w", "1025"]).fails(2).says("over 1024");
+    with_index("check").args(["-w", "1025"]).fails(2).says("the most is 1024");
     with_index("merge").args(["--memory", "none"]).fails(2);
     // Whether the index is there does not matter.
     millrace(args!["show", "--index", scratch.path("none")]).fails(2);

@@ -352,7 +352,7 @@ fn jsonl_has_snippets_and_is_measured_though_a_line_was_refused() {
     let lines = outcome.json_lines();
     assert_eq!(lines[0]["hits"][0]["snippet"], "the mill race runs past the mill");
     assert!(lines[1]["error"].is_string());
-    outcome.says("nDCG@10").says("a line was no query");
+    outcome.says("nDCG@10").says("one line was not a query");
     std::fs::remove_file(input).unwrap();
     let job = args!["query", "--quiet", "--index", index, "--format", "jsonl", "--snippets"];
     let gone = millrace(job).stdin("mills").ok().json_lines().remove(0);

@@ -57,7 +57,7 @@ fn ask_all(index: &Path, queries: &[String]) -> Answers {
         ] {
             let wanted = Wanted { k, mode, algorithm };
             let scoring = given.scoring(score).unwrap();
-            let snapshot = Snapshot::open(index, false, scoring).unwrap();
+            let snapshot = Snapshot::open(index, scoring).unwrap();
             let mut searcher = Searcher::new();
             for query in queries {
                 let (hits, _) = searcher.search(&snapshot, &wanted, query).unwrap();

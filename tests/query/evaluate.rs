@@ -244,7 +244,7 @@ fn tune_finds_what_evaluate_finds() {
         let job = millrace(args!["tune", "--index", index, "--qrels", qrels, queries]).args(more);
         job.fails(2).says(says);
     };
-    wrong(&["--folds", "1"], "--folds is 2 to the number of judged queries, which is 52");
+    wrong(&["--folds", "1"], "--folds must be from 2 to the number of judged queries, which is 52");
     wrong(&["--k1=-1"], "k1");
     wrong(&["--mu", "9"], "--mu does not go with --score bm25");
     wrong(&["--score", "dph"], "--score: dph has no parameters");

@@ -109,7 +109,7 @@ fn a_line_that_is_no_query_ends_nothing() {
                 .says("1048577 bytes; a line has fewer than 1048576")
                 .says("line 151 of the queries")
                 .says("line 203 of the queries")
-                .says("3 lines were no queries, all others are answered");
+                .says("3 lines were not queries; all others are answered");
             if format == "tsv" {
                 assert_eq!(outcome.text(), expected.text(), "{model:?}");
                 continue;

@@ -116,7 +116,7 @@ fn files_of_json_are_queries_and_never_words() {
     of.file(foreign, &[])
         .expect_status(1)
         .says("has neither query, text, question, title nor vector");
-    of.pipe(foreign, &[]).expect_status(1).says("behind an object that has all queries");
+    of.pipe(foreign, &[]).expect_status(1).says("after an object that has all queries");
     of.file("[{\"query\": \"x\"}, 3]", &[]).expect_status(1).says("neither an object nor a text");
 }
 
@@ -126,7 +126,7 @@ fn fields_that_are_not_known_are_named_once() {
     let text = "{\"_id\":\"a\",\"text\":\"dark\",\"reasoning\":\"x\",\"gold_ids\":[\"d1\"]}\n\
                 {\"qid\":\"b\",\"query\":\"family\",\"language\":\"en\"}\n";
     let outcome = of.file(text, &[]).expect_status(0).says("reasoning, gold_ids");
-    assert_eq!(outcome.stderr.matches("mean nothing here").count(), 1);
+    assert_eq!(outcome.stderr.matches("unknown fields are ignored").count(), 1);
     assert_eq!(asked(&outcome), pairs(&[("a", "dark"), ("b", "family")]));
     let cased =
         of.pipe("{\"Query\": \"dark\"}\n{\"query\": \"x\", \"K\": 3}\n", &[]).expect_status(1);

@@ -171,7 +171,7 @@ fn an_index_without_texts_and_wrong_options_are_refused() {
     let index = scratch.path("index");
     let job = millrace(args!["build", "--quiet", "--index", index, "--format", "plaintext", "-"]);
     job.stdin("a the mill\nb a pond\n").ok();
-    expand(&index).fails(1).says("--rm3: ").says("standard input and is not kept");
+    expand(&index).fails(1).says("--rm3: ").says("standard input, which is not kept");
     let ciff = scratch.path("index.ciff");
     millrace(args!["export", "--index", index, "--quiet", &ciff]).ok();
     let imported = scratch.path("imported");

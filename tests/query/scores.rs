@@ -399,5 +399,5 @@ fn vectors_are_ranked_by_impacts_exactly() {
     import(&["--strict"], &scratch.write("wrong.jsonl", wrong)).fails(1).says("0 or more");
     let asked = ask(&index, "a", &["impact"], "or", &[]);
     assert_eq!(asked, "1\t1\tx\t0\t3\n", "what was live stays");
-    import(&["--factor", "0"], &whole).fails(2).says("--factor: 0: it is");
+    import(&["--factor", "0"], &whole).fails(2).says("--factor: 0: it must be from");
 }

@@ -332,7 +332,7 @@ fn the_exit_status_tells_how_an_index_stands() {
     status(&["--max-age", "1s"], 1, "old, more than 1s");
     for wrong in ["2", "-1d", "0s", "soon", "1mo"] {
         let job = millrace(args!["rebuild", &place.job, "--status"]);
-        job.arg(format!("--max-age={wrong}")).fails(2).says("is no age; write 36h or 2d");
+        job.arg(format!("--max-age={wrong}")).fails(2).says("is not an age; write 36h or 2d");
     }
     millrace(args!["rebuild", &place.job, "--once", "--max-age", "2d"]).fails(2);
     place.write("a.jsonl", 0..1);

@@ -23,7 +23,7 @@ pub(super) struct VectorArgs {
     #[arg(default_value_t = VectorRecipe::default().most_weight)]
     most_weight: u32,
     /// With --vectors: topics, whose vectors stand together and have most of their terms in common;
-    /// with 0 all terms are independent (default: one for 400 documents, at least 50).
+    /// with 0 all terms are independent [default: one for 400 documents, at least 50].
     #[arg(long, requires = "vectors", value_name = "N")]
     topics: Option<u32>,
     /// With --vectors: vectors of a topic do not stand together but anywhere.

@@ -32,7 +32,7 @@ impl AskedQueries {
     /// Opens the index, to be searched as the papers do.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
         let scoring = Scoring { idf: IdfKind::Robertson, ..Scoring::default() };
-        Ok(Snapshot::open(&self.index, false, scoring)?)
+        Ok(Snapshot::open(&self.index, scoring)?)
     }
 }
 
@@ -57,9 +57,9 @@ impl AskedRanking {
     /// Opens the index.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
         if self.algorithm != ChosenMethod::Cpu(Algorithm::Wang) {
-            return Ok(Snapshot::open(&self.index, false, Scoring::default())?);
+            return Ok(Snapshot::open(&self.index, Scoring::default())?);
         }
-        let snapshot = Snapshot::open(&self.index, false, scoring_of_wang(None)?)?;
+        let snapshot = Snapshot::open(&self.index, scoring_of_wang(None)?)?;
         snapshot.check_global()?;
         Ok(snapshot)
     }

@@ -83,7 +83,7 @@ fn print(
     let gaps = &figures.gaps;
     let tfs = &figures.tfs;
     crate::rows::print(json!({
-        "codec": setting.codec.name(),
+        "codec": setting.name(),
         "levels": setting.levels,
         "block": setting.block_len,
         "default": setting.is_default(),

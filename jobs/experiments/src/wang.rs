@@ -54,7 +54,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     if !args.lambda.iter().chain(&args.sizes).all(is_share) {
         return Err(Usage("--lambda and --sizes: give shares from 0 to 1".into()).into());
     }
-    let snapshot = Snapshot::open(&args.asked.index, false, scoring_of_wang(args.alpha)?)?;
+    let snapshot = Snapshot::open(&args.asked.index, scoring_of_wang(args.alpha)?)?;
     snapshot.check_global()?;
     let mut searcher = Searcher::new();
     let (mut test, none) = plans(&snapshot, &mut searcher, args.asked.queries()?)?;

@@ -280,7 +280,7 @@ fn splits_behind(absorbed: &ProbeHandle<u64>, split: usize) -> usize {
 #[non_exhaustive]
 pub enum InputRefused {
     #[error(
-        "{path}: {reason} behind byte {offset} of its content: nothing was published; allow cut input to take what comes before"
+        "{path}: {reason} after byte {offset} of its content: nothing was published; allow cut input to take what comes before"
     )]
     Broken {
         path: String,

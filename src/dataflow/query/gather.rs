@@ -132,9 +132,9 @@ fn put_together(found: Vec<ShardHits>, wanted: &Wanted) -> (Vec<Hit>, HashMap<u3
     let mut best = |parts: &mut dyn Iterator<Item = Vec<NamedHit>>| {
         let mut combined = Combined::new(wanted.k);
         for part in parts {
-            let hits: Vec<Hit> = part.iter().map(|named| named.hit).collect();
+            let hits: Vec<Hit> = part.iter().map(NamedHit::hit).collect();
             combined.add(&hits);
-            names.extend(part.into_iter().map(|named| (named.hit.docid, named.name)));
+            names.extend(part.into_iter().map(|named| (named.docid, named.name)));
         }
         combined.take()
     };

@@ -102,7 +102,7 @@ impl Context {
                 AnswerOut::Text(text)
             }
             (Ok(query), AnswerLayout::Values) => {
-                let named = |(at, &hit)| NamedHit { hit, name: name(at).into_owned() };
+                let named = |(at, &hit)| NamedHit::new(hit, name(at).into_owned());
                 let hits = hits.iter().enumerate().map(named).collect();
                 AnswerOut::Value(Box::new(Ok(QueryAnswer {
                     query,

@@ -2,7 +2,7 @@
 //! shard, and the best hits of each shard.
 
 use crate::dataflow::crossing::{CrossingRecord, Words, put_numbers, put_text};
-use crate::query::top_k::{Hit, NamedHit};
+use crate::query::top_k::NamedHit;
 use crate::query::wanted::{Algorithm, Mode, Wanted};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,8 +80,8 @@ impl CrossingRecord for ShardHits {
         put(self.known.into());
         for hits in [&self.hits, &self.any] {
             put(hits.len() as u64);
-            for NamedHit { hit, name } in hits {
-                put(u64::from(hit.docid) << 32 | u64::from(hit.score.to_bits()));
+            for NamedHit { name, docid, score } in hits {
+                put(u64::from(*docid) << 32 | u64::from(score.to_bits()));
                 put_text(name, put);
             }
         }
@@ -96,9 +96,9 @@ impl CrossingRecord for ShardHits {
             let count = words.word()?;
             for _ in 0..count {
                 let word = words.word()?;
+                let docid = (word >> 32) as u32;
                 let score = f32::from_bits(word as u32);
-                let hit = Hit { docid: (word >> 32) as u32, score };
-                hits.push(NamedHit { hit, name: words.text()? });
+                hits.push(NamedHit { name: words.text()?, docid, score });
             }
             Some(hits)
         };
@@ -132,10 +132,7 @@ mod tests {
     fn hits() -> impl Strategy<Value = Vec<NamedHit>> {
         let hit = (any::<u32>(), 0..1u32 << 31, text());
         prop::collection::vec(hit, 0..4).prop_map(|hits| {
-            let named = |(docid, score, name)| NamedHit {
-                hit: Hit { docid, score: score as f32 / 7.0 },
-                name,
-            };
+            let named = |(docid, score, name)| NamedHit { name, docid, score: score as f32 / 7.0 };
             hits.into_iter().map(named).collect()
         })
     }

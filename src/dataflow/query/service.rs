@@ -11,7 +11,7 @@
 //! use millrace::Scoring;
 //! use millrace::Snapshot;
 //!
-//! let snapshot = Snapshot::open("index".as_ref(), false, Scoring::default())?;
+//! let snapshot = Snapshot::open("index".as_ref(), Scoring::default())?;
 //! let (service, asker) = QueryService::new(snapshot, QueryOptions::default());
 //! asker.ask_in_background(Lines::new(std::fs::File::open("queries")?))?;
 //! let report = service.run(Sink::text(AnswerForm::Trec(RunTag::default()), std::io::stdout()))?;

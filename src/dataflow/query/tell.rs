@@ -31,7 +31,8 @@ pub(crate) fn answer(
     taken: TakenQuery<Option<Vec<NamedHit>>>,
     answer: Option<Answer>,
 ) -> Result<DeskOutcome<Option<Vec<NamedHit>>, ShardHits>, Cause> {
-    let Answer { number, hits, known, .. } = answer.ok_or("a shard was asked what is no query")?;
+    let Answer { number, hits, known, .. } =
+        answer.ok_or("a shard was asked something that is not a query")?;
     let TakenQuery { batch, asked, before, began } = taken;
     let named = name(context, &hits)?;
     let (hits, any) = match (before, asked) {
@@ -62,7 +63,7 @@ fn name(context: &Context, hits: &[Hit]) -> Result<Vec<NamedHit>, IndexError> {
     let named = hits.iter().enumerate().map(|(at, hit)| {
         // The manifest of the whole index has fewer documents than docids.
         let docid = context.shard.first_docid.saturating_add(hit.docid);
-        NamedHit { hit: Hit { docid, score: hit.score }, name: name(at).into_owned() }
+        NamedHit { name: name(at).into_owned(), docid, score: hit.score }
     });
     let named: Vec<_> = named.collect();
     drop(name);

@@ -412,7 +412,7 @@ fn a_service_moves_between_two_batches() {
                 for _ in 0..3 {
                     assert!(asker.ask(Ok(Ok(Query::new("q", term(7))))));
                     let answer = answers.recv_timeout(Duration::from_secs(20)).unwrap();
-                    let hits: Vec<_> = answer.hits.iter().map(|found| found.hit).collect();
+                    let hits: Vec<_> = answer.hits.iter().map(NamedHit::hit).collect();
                     assert!(hits == *expected && answer.hits.iter().all(|f| !f.name.is_empty()));
                     assert_eq!(answer.query.text, term(7));
                 }

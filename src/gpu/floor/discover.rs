@@ -40,7 +40,7 @@ pub(crate) enum Missing {
     NoDriver,
     #[error("the NVIDIA driver does not start: {0}")]
     Driver(Cuda),
-    #[error("the driver speaks CUDA {found}, and {LEAST_DRIVER} is the least")]
+    #[error("the driver supports CUDA {found}, and {LEAST_DRIVER} or newer is needed")]
     DriverTooOld { found: Version },
     #[error("the driver has found no device")]
     NoDevice,

@@ -103,7 +103,7 @@ fn write<R: BufRead + Seek>(
         lengths.push(document(reader, docid, &mut documents)?);
     }
     if !reader.is_at_end() {
-        let expected = format!("the end of the file behind {} documents", header.documents);
+        let expected = format!("the end of the file after {} documents", header.documents);
         return Err(reader.wrong(reader.at(), expected, "more bytes"));
     }
     places.sort_unstable_by(|a, b| (a.collection, &a.term).cmp(&(b.collection, &b.term)));
@@ -230,7 +230,7 @@ fn list<R: BufRead + Seek, G: FnMut(LaidChunk) -> Result<(), IndexError>>(
                 if gap == 0 && encoder.df() > 0 {
                     return Err(reader.wrong(
                         at,
-                        "a document behind the one before",
+                        "a document after the one before",
                         "the same again",
                     ));
                 }

@@ -120,7 +120,7 @@ fn what_does_not_go_together_is_refused_with_its_place() {
         "byte 0: expected a CIFF file of version 1, found version 2",
     );
     let list = |list: Vec<u8>| file(1, &[list], &documents);
-    fails(&list(message("mill", [2, 4], &[(0, 3), (0, 1)])), "a document behind the one before");
+    fails(&list(message("mill", [2, 4], &[(0, 3), (0, 1)])), "a document after the one before");
     fails(&list(message("mill", [2, 4], &[(0, 3), (2, 1)])), "a document before 2, found 2");
     fails(&list(message("mill", [2, 4], &[(0, 3), (1, 0)])), "a term frequency of 1 or more");
     fails(

@@ -279,7 +279,7 @@ impl Manifest {
         let mut optional = Vec::new();
         for run in &self.runs {
             if !is_run_name(&run.name) {
-                return Some(format!("`{}` is no name of a run", run.name));
+                return Some(format!("`{}` is not the name of a run", run.name));
             }
             if u64::from(run.first_docid) != next {
                 return Some(format!(

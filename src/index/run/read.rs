@@ -124,7 +124,7 @@ impl Run {
         if end.is_none_or(|end| end > self.header.list_bytes) {
             let offset = term.offset;
             let bytes = term.bytes;
-            let found = format!("one of {bytes} bytes {offset} bytes behind the first");
+            let found = format!("one of {bytes} bytes {offset} bytes after the first");
             let expected = format!("a list inside of {} bytes", self.header.list_bytes);
             return Err(IndexError::damaged(self.postings_path(), 32, expected, found));
         }

@@ -29,7 +29,7 @@ pub enum DecodeError {
         /// Of the window.
         bytes: u64,
     },
-    #[error("bytes behind the last gzip member are not gzip")]
+    #[error("bytes after the last gzip member are not gzip")]
     Garbage,
 }
 

@@ -154,7 +154,7 @@ impl SplitStream {
 fn reason(error: &DecodeError) -> &'static str {
     match error {
         DecodeError::CutShort => "compressed stream cut short",
-        DecodeError::Garbage => "bytes behind the last gzip member",
+        DecodeError::Garbage => "bytes after the last gzip member",
         _ => "damaged compressed stream",
     }
 }

@@ -11,7 +11,7 @@
 //! ```
 
 use crate::query::reading::lines::{Query, Refused};
-use crate::query::reading::weighted::{QueryVector, unmarked};
+use crate::query::reading::weighted::{QueryVector, unmarked, vector_of};
 use crate::query::top_k::Hit;
 use crate::shown::one_word_of;
 use serde::Serialize;
@@ -155,7 +155,7 @@ pub(crate) fn write_json<'a>(
     let answer = JsonAnswer {
         qid: &query.qid,
         query: unmarked(&query.text).unwrap_or(&query.text),
-        vector: unmarked(&query.text).map(QueryVector::of),
+        vector: unmarked(&query.text).map(vector_of),
         hits: hits.collect(),
         us: took.as_nanos() as f64 / 1e3,
     };

@@ -46,7 +46,7 @@ fn file_of(input: &str) -> Result<&Path, QueryError> {
         MEMORY => "the memory of a program",
         path => return Ok(Path::new(path)),
     };
-    Err(QueryError::NoText(format!("the text came from {whence} and is not kept")))
+    Err(QueryError::NoText(format!("the text came from {whence}, which is not kept")))
 }
 
 /// What the manifest says of the input of a document.

@@ -21,7 +21,11 @@ impl FromStr for Docids {
         let (start, end) = text.split_once("..").ok_or_else(form)?;
         let start = number(start, ALL.start)?;
         let end = number(end, ALL.end)?;
-        if start > end { Err(format!("{start} is behind {end}")) } else { Ok(Self(start..end)) }
+        if start > end {
+            Err(format!("{start} is greater than {end}"))
+        } else {
+            Ok(Self(start..end))
+        }
     }
 }
 

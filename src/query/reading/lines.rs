@@ -213,7 +213,7 @@ impl<R: Read> Lines<R> {
                 _ if is_long => {
                     Err(format!("{bytes} bytes; a line has fewer than {MOST_LINE_BYTES}"))
                 }
-                _ if self.whole => Err("stands behind an object that has all queries".into()),
+                _ if self.whole => Err("comes after an object that has all queries".into()),
                 Some(QueryForm::Json) if text.starts_with('{') => objects::line(text, number),
                 Some(form) => {
                     // The first line of what was not looked at before tells of priorities.
@@ -240,11 +240,8 @@ impl<R: Read> Lines<R> {
     fn known(&mut self, read: Result<objects::ReadObject, String>) -> Result<Query, String> {
         let (query, unknown) = read?;
         if !unknown.is_empty() {
-            let text = format!(
-                "query {}: fields that mean nothing here are passed over: {}",
-                query.qid,
-                unknown.join(", ")
-            );
+            let text =
+                format!("query {}: unknown fields are ignored: {}", query.qid, unknown.join(", "));
             self.remarks.once(Remark::UnknownFields, text);
         }
         Ok(query)

@@ -108,7 +108,7 @@ pub(super) fn line(line: &str, number: u64) -> Result<ReadObject, String> {
 pub(super) fn object(json: &str, number: u64) -> Result<ReadObject, String> {
     let members: Members<'_> = serde_json::from_str(json).map_err(|error| {
         format!(
-            "begins with {{ and is no object of \"query\" and, if wanted, \"qid\", \"k\", \
+            "begins with {{ and is not an object with \"query\" and, if wanted, \"qid\", \"k\", \
              \"mode\" and \"algorithm\": {error}"
         )
     })?;

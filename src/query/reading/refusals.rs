@@ -1,7 +1,7 @@
 //! Lines that are no queries, and the summary of them.
 
-use crate::crew::lock;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A line that is no query.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -22,24 +22,22 @@ pub struct Refused {
 #[error("two queries have the name {0}, so that their answers cannot be told apart")]
 pub struct RepeatedName(pub(super) String);
 
-/// The number of refused lines and the message of the first.
+/// Counts refused lines.
 #[derive(Clone, Debug, Default)]
-pub struct Refusals(Arc<Mutex<(u64, Option<String>)>>);
+pub struct Refusals(Arc<AtomicU64>);
 
 impl Refusals {
-    pub fn add(&self, refused: &Refused) {
-        let mut all = lock(&self.0);
-        all.0 += 1;
-        all.1.get_or_insert_with(|| refused.to_string());
+    pub fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// None if there were none.
     pub fn summary(&self) -> Option<String> {
-        let all = lock(&self.0);
-        let first = all.1.as_ref()?;
-        let lines = match all.0 {
-            1 => "a line was no query".to_string(),
-            n => format!("{n} lines were no queries"),
+        let lines = match self.0.load(Ordering::Relaxed) {
+            0 => return None,
+            1 => "one line was not a query".to_string(),
+            n => format!("{n} lines were not queries"),
         };
-        Some(format!("{lines}, all others are answered: {first}"))
+        Some(format!("{lines}; all others are answered"))
     }
 }

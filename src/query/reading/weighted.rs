@@ -3,8 +3,7 @@
 //! it is left out. Weights of a repeated term are added up.
 
 use crate::query::snapshot::Snapshot;
-use serde::{Serialize, Serializer};
-use std::collections::HashMap;
+use indexmap::IndexMap;
 use std::fmt::Write;
 
 /// A text that begins with this word is terms with weights, for any index. It is that of PyTerrier,
@@ -25,34 +24,13 @@ pub(crate) fn unmarked(text: &str) -> Option<&str> {
     (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim_start())
 }
 
-/// Terms with their weights by first appearance, as an object.
-#[derive(Default)]
-pub(crate) struct QueryVector {
-    pub(crate) terms: Vec<(String, f64)>,
-    numbers: HashMap<String, usize>,
-}
+/// Terms with their weights by first appearance.
+pub(crate) type QueryVector = IndexMap<String, f64>;
 
-impl QueryVector {
-    pub(crate) fn of(text: &str) -> Self {
-        let mut vector = Self::default();
-        for_each_term(text, |term, weight| vector.add(term, weight));
-        vector
-    }
-
-    pub(crate) fn add(&mut self, term: &str, weight: f64) {
-        if let Some(&number) = self.numbers.get(term) {
-            self.terms[number].1 += weight;
-            return;
-        }
-        self.numbers.insert(term.to_string(), self.terms.len());
-        self.terms.push((term.to_string(), weight));
-    }
-}
-
-impl Serialize for QueryVector {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.terms.iter().map(|(term, weight)| (term, weight)))
-    }
+pub(crate) fn vector_of(text: &str) -> QueryVector {
+    let mut vector = QueryVector::default();
+    for_each_term(text, |term, weight| *vector.entry(term.to_string()).or_default() += weight);
+    vector
 }
 
 /// Calls `each` with every term of a query and its weight, or 1 for each time that a term occurs.

@@ -45,7 +45,7 @@ fn trap_amid() {
     let index = scratch.path("index");
     build(BuildOptions::of_paths(&index, [input])).unwrap();
     let queries = collection.queries(92, 3 * BEFORE);
-    let snapshot = Snapshot::open(&index, true, Scoring::default()).unwrap();
+    let snapshot = Snapshot::open(&index, Scoring::default()).unwrap();
     let mut trap = arrays(device().unwrap(), &[("trap", 0)], (1, 16));
     let choice = DeviceChoice {
         k: 10,
@@ -85,7 +85,11 @@ fn trap_amid() {
     let mut check = |text: &String| {
         let answer = answers.recv_timeout(Duration::from_secs(60)).unwrap();
         let plan = planner.plan(&snapshot, Wanted::default(), text).unwrap();
-        let found: Vec<_> = answer.hits.iter().map(|named| named.hit).collect();
+        let found: Vec<_> = answer
+            .hits
+            .iter()
+            .map(|named| crate::Hit { docid: named.docid, score: named.score })
+            .collect();
         assert_eq!((&answer.query.text, &found[..]), (text, searcher.answer(&plan).unwrap()));
     };
     let (before, behind) = queries.split_at(BEFORE);

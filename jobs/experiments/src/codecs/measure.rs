@@ -6,7 +6,7 @@
 
 use crate::numbers::fastest;
 use millrace::inside::codec::{
-    Codec, CodecError, CodedBlock, List, ListCodec, MAX_LEVELS, OpenedColumn, Pfor, PforBlocks,
+    Codec, CodecError, CodedBlock, List, ListCodec, MAX_LEVELS, OpenedColumn, Pfor,
 };
 use millrace::inside::index::ListError;
 use std::hint::black_box;
@@ -23,12 +23,20 @@ pub(super) struct CodecSetting {
     /// Levels of recursion, where the codec has them.
     pub(super) levels: Option<u8>,
     pub(super) block_len: usize,
+    /// Each block is a column of its own, with its own parameter, as in the older PForDelta to
+    /// which ding09 compares in figure 3.
+    pub(super) by_block: bool,
 }
 
 impl CodecSetting {
+    pub(super) fn name(&self) -> String {
+        let blocks = if self.by_block { "-blocks" } else { "" };
+        format!("{}{blocks}", self.codec.name())
+    }
+
     /// Whether an index may have this codec, and has it so by default.
     pub(super) fn is_default(&self) -> bool {
-        ListCodec::named(self.codec.name()).is_some()
+        !self.by_block
             && self.block_len == self.codec.block_lens()[0]
             && self.levels.is_none_or(|levels| levels == Pfor::DEFAULT.levels())
     }
@@ -39,22 +47,17 @@ pub(super) fn settings() -> Vec<CodecSetting> {
     const LEVELS: usize = MAX_LEVELS as usize + 1;
     const PFOR: [Pfor; LEVELS] =
         [Pfor::new(0), Pfor::new(1), Pfor::new(2), Pfor::new(3), Pfor::new(4)];
-    const BLOCKS: [PforBlocks; LEVELS] = [
-        PforBlocks::new(0),
-        PforBlocks::new(1),
-        PforBlocks::new(2),
-        PforBlocks::new(3),
-        PforBlocks::new(4),
-    ];
     let plain = ListCodec::ALL.map(ListCodec::codec).into_iter();
     let plain = plain.filter(|codec| codec.name() != "pfor").map(|codec| (codec, None));
     let lists = (0..).zip(&PFOR).map(|(levels, codec)| (codec as &dyn Codec, Some(levels)));
-    let blocks = (0..).zip(&BLOCKS).map(|(levels, codec)| (codec as &dyn Codec, Some(levels)));
     let of = |(codec, levels): (&'static dyn Codec, _)| {
         let lens = codec.block_lens().iter();
-        lens.map(move |&block_len| CodecSetting { codec, levels, block_len })
+        lens.map(move |&block_len| CodecSetting { codec, levels, block_len, by_block: false })
     };
-    plain.chain(lists).chain(blocks).flat_map(of).collect()
+    let all: Vec<CodecSetting> = plain.chain(lists).flat_map(of).collect();
+    let pfor = all.iter().filter(|setting| setting.levels.is_some());
+    let blocks: Vec<_> = pfor.map(|pfor| CodecSetting { by_block: true, ..*pfor }).collect();
+    all.into_iter().chain(blocks).collect()
 }
 
 /// The columns of some lists.
@@ -158,9 +161,15 @@ pub(super) fn measure(
 /// A coded column in memory.
 struct CodedColumn {
     len: usize,
+    parts: Vec<CodedPart>,
+    bodies: Vec<u8>,
+}
+
+/// Some values of a column that share something.
+struct CodedPart {
+    len: usize,
     /// Head and first byte of the body of each block.
     blocks: Vec<(u8, usize)>,
-    bodies: Vec<u8>,
     shared: Vec<u8>,
 }
 
@@ -169,31 +178,39 @@ impl CodedColumn {
     fn new(setting: &CodecSetting, values: &[u32], sums: &mut Column) -> Self {
         let started = Instant::now();
         let mut encoder = setting.codec.encoder(setting.block_len);
-        if setting.codec.surveys() {
-            encoder.survey(values);
-        }
-        let mut blocks = Vec::new();
+        let mut parts = Vec::new();
         let mut bodies = Vec::new();
-        let mut shared = Vec::new();
-        for block in values.chunks(setting.block_len) {
-            let begin = bodies.len();
-            blocks.push((encoder.block(block, &mut bodies), begin));
+        let part_len = if setting.by_block { setting.block_len } else { values.len() };
+        for values in values.chunks(part_len) {
+            if setting.codec.surveys() {
+                encoder.survey(values);
+            }
+            let mut blocks = Vec::new();
+            for block in values.chunks(setting.block_len) {
+                let begin = bodies.len();
+                blocks.push((encoder.block(block, &mut bodies), begin));
+            }
+            let mut shared = Vec::new();
+            encoder.finish(&mut shared);
+            parts.push(CodedPart { len: values.len(), blocks, shared });
         }
-        encoder.finish(&mut shared);
         sums.encode_s += started.elapsed().as_secs_f64();
-        let heads = if setting.codec.has_heads() { blocks.len() } else { 0 };
         sums.values += values.len() as u64;
-        sums.bytes += (heads + bodies.len() + shared.len()) as u64;
-        if setting.codec.name() == "rice" {
-            // Where each block begins in the unary vector, and the sum before each 128 bits of it
-            // (`codec::rice`). For other codecs the index has the places of blocks.
-            let unary_bits = u32::from_le_bytes(shared[1..5].try_into().expect("four bytes"));
-            let sums_of_bits = u64::from(unary_bits).div_ceil(128);
-            sums.directory_bytes += 4 * (blocks.len() as u64 + sums_of_bits);
+        sums.bytes += bodies.len() as u64;
+        for CodedPart { blocks, shared, .. } in &parts {
+            let heads = if setting.codec.has_heads() { blocks.len() } else { 0 };
+            sums.bytes += (heads + shared.len()) as u64;
+            if setting.codec.name() == "rice" {
+                // Where each block begins in the unary vector, and the sum before each 128 bits of
+                // it (`codec::rice`). For other codecs the index has the places of blocks.
+                let unary_bits = u32::from_le_bytes(shared[1..5].try_into().expect("four bytes"));
+                let sums_of_bits = u64::from(unary_bits).div_ceil(128);
+                sums.directory_bytes += 4 * (blocks.len() as u64 + sums_of_bits);
+            }
         }
         // As much as an index has behind its last list.
         bodies.resize(bodies.len() + 64, 0);
-        Self { len: values.len(), blocks, bodies, shared }
+        Self { len: values.len(), parts, bodies }
     }
 
     /// The least time of decoding the column.
@@ -227,21 +244,23 @@ impl CodedColumn {
     ) -> Result<(), CodecError> {
         let CodecSetting { codec, block_len, .. } = *setting;
         let mut out = [0; 512];
-        codec.open(&self.shared, self.len, block_len, opened)?;
-        let list = List { shared: &self.shared, opened };
-        let mut missing = self.len;
         let mut previous = u32::MAX;
-        for (index, &(head, begin)) in self.blocks.iter().enumerate() {
-            let block = CodedBlock { index, head, body: &self.bodies[begin..] };
-            let out = &mut out[..missing.min(block_len)];
-            missing -= out.len();
-            if docids {
-                codec.docids(list, block, previous, out)?;
-                previous = out.last().copied().unwrap_or(previous);
-            } else {
-                codec.values(list, block, out)?;
+        for CodedPart { len, blocks, shared } in &self.parts {
+            codec.open(shared, *len, block_len, opened)?;
+            let list = List { shared, opened };
+            let mut missing = *len;
+            for (index, &(head, begin)) in blocks.iter().enumerate() {
+                let block = CodedBlock { index, head, body: &self.bodies[begin..] };
+                let out = &mut out[..missing.min(block_len)];
+                missing -= out.len();
+                if docids {
+                    codec.docids(list, block, previous, out)?;
+                    previous = out.last().copied().unwrap_or(previous);
+                } else {
+                    codec.values(list, block, out)?;
+                }
+                black_box(out);
             }
-            black_box(out);
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ use crate::dataflow::query::weigh::weigh;
 use crate::index::testing::term;
 use crate::query::answers::output::AnswerForm;
 use crate::query::engines::shard::Shard;
-use crate::query::top_k::{Hit, NamedHit};
+use crate::query::top_k::NamedHit;
 use crate::query::wanted::Wanted;
 use std::io;
 use std::sync::Arc;
@@ -177,7 +177,7 @@ fn gather_puts_shards_together_and_holds_queries_that_are_open() {
         move || {
             let query = |number| Coming::Query(numbered(&snapshot, number, "mill").0);
             let hits = |number, docid, score| {
-                let hit = NamedHit { hit: Hit { docid, score }, name: format!("d{docid}") };
+                let hit = NamedHit { name: format!("d{docid}"), docid, score };
                 Coming::Hits(ShardHits { number, known: true, hits: vec![hit], any: vec![] })
             };
             // The second query lacks the hits of a shard.

@@ -336,7 +336,7 @@ impl Rows {
 
 /// The file of hashes has no name, so the folder's has to do.
 fn names_error(directory: &Path, error: &io::Error) -> TableCause {
-    format!("{}: cannot keep hashes of the names: {error}", directory.display()).into()
+    format!("{}: the hashes of names could not be stored: {error}", directory.display()).into()
 }
 
 #[cfg(test)]
