@@ -201,3 +201,48 @@ fn weight(number: &[u8]) -> Option<f64> {
     let weight: f64 = std::str::from_utf8(number).ok()?.parse().ok()?;
     (0.0..=f64::from(f32::MAX)).contains(&weight).then_some(f64::from(weight as f32))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::JsonlParser;
+    use super::*;
+    use crate::input::document::{KeptDocuments, PieceView};
+    use proptest::prelude::*;
+
+    /// The pairs of a vector with one term, or nothing if it is bad.
+    fn pairs(factor: ImpactFactor, number: &str) -> Option<Vec<u8>> {
+        let line = format!("{{\"vector\":{{\"a\":{number}}}}}");
+        let mut kept = KeptDocuments::default();
+        JsonlParser::of_vectors(factor).parse(PieceView::whole(line.as_bytes()), &mut kept);
+        assert_eq!(kept.documents.len() + kept.skipped.len(), 1, "{line}");
+        kept.documents.pop().map(|document| document.1)
+    }
+
+    fn numbers() -> impl Strategy<Value = String> {
+        prop_oneof![
+            any::<u32>().prop_map(|number| number.to_string()),
+            (0u32..1000).prop_map(|number| number.to_string()),
+            (0.0f64..400.0).prop_map(|number| number.to_string()),
+            (0u32..40_000).prop_map(|number| format!("{}", f64::from(number) / 200.0)),
+            (0u32..99, -9i32..9).prop_map(|(digits, power)| format!("{digits}.5e{power}")),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn oracle_impacts_are_rounded_products(
+            number in numbers(),
+            factor in prop::sample::select(&[1.0, 100.0, 0.25, 7.3, 1e6, 1e9]),
+        ) {
+            let weight: f64 = number.parse().unwrap();
+            let single = f64::from(weight as f32);
+            let impact = (single * factor).round();
+            let mut expected = Vec::new();
+            vector::put(impact as u32, b"a", &mut expected);
+            let fits = impact <= f64::from(u32::MAX);
+            prop_assert_eq!(pairs(ImpactFactor::given(factor), &number), fits.then_some(expected));
+            let is_whole = single == single.trunc() && single <= f64::from(u32::MAX);
+            prop_assert_eq!(pairs(ImpactFactor::OF_WHOLE, &number).is_some(), is_whole);
+        }
+    }
+}
