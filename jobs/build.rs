@@ -1,7 +1,7 @@
 //! `millrace build`.
 
 use crate::Usage;
-use crate::cli::args::{Workers, command, size};
+use crate::cli::args::{Common, Workers, command, size};
 use crate::cli::index_args::IndexArgs;
 use crate::cli::order_args::OrderArgs;
 use crate::cli::{progress, report, signals};
@@ -68,8 +68,8 @@ struct GuardArgs {
 /// How an index is built.
 #[derive(clap::Args, Clone, Debug)]
 struct BuildHow {
-    /// Format of the input: auto, jsonl, json, csv, tsv, plaintext, text, html, warc, trec or
-    /// mediawiki.
+    /// Format of the input: auto, jsonl, json, csv, tsv, plaintext, text, html, warc, trec,
+    /// mediawiki or vectors. vectors: Anserini's JsonVectorCollection; its terms are not analysed.
     #[arg(long, default_value = "auto", value_parser = parse_format)]
     format: AutoFormat,
     /// JSON field or CSV column that holds the name of a document. May be given several times: the
@@ -87,6 +87,10 @@ struct BuildHow {
     /// windows-1252, gb18030 or utf-16le [default: utf-8].
     #[arg(long, value_name = "NAME")]
     encoding: Option<TextEncoding>,
+    /// With vectors: factor by which weights are multiplied before they are rounded [default: 1 if
+    /// the weights at the begin of the input are whole numbers, otherwise 100].
+    #[arg(long, value_name = "F")]
+    factor: Option<f64>,
     #[command(flatten)]
     index: IndexArgs,
     /// Skip documents that are longer than this [default: 64M].
@@ -120,6 +124,7 @@ impl BuildHow {
         let texts = self.text_fields.clone();
         options.fields = Fields { names, texts };
         options.encoding = self.encoding;
+        options.factor = self.factor;
         options.max_document = self.max_document;
         options.merge = !self.no_merge;
         options.strict = self.strict;
@@ -130,7 +135,6 @@ impl BuildHow {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let workers = &args.workers;
-    let quiet = args.workers.common.quiet;
     let mut options = BuildOptions::of_paths(&args.index, &args.inputs);
     args.how.fill(&mut options)?;
     args.sharing.fill(&mut options);
@@ -143,6 +147,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     options.ranks = args.order.pagerank.clone();
     options.workers = workers.count()?;
     options.peers = workers.peers()?;
+    let shard = workers.hosts()?.map(|hosts| (hosts.process(), hosts.processes()));
+    build("build", options, shard, &workers.common)
+}
+
+/// Builds for a job of this name, as the `shard` of so many if there are several.
+pub(crate) fn build(
+    job: &str,
+    mut options: BuildOptions,
+    shard: Option<(usize, usize)>,
+    common: &Common,
+) -> anyhow::Result<()> {
+    let quiet = common.quiet;
+    let index = options.index.clone();
     if !quiet {
         options.notes = Some(Arc::new(|note| say!("millrace: {note}")));
         // Processes of one job may share a terminal.
@@ -150,20 +167,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             options.progress = progress::of_build();
         }
     }
-    give_back_large_buffers(args.memory);
+    give_back_large_buffers(options.memory);
     let control = options.control.clone();
     let peers = options.peers.is_some();
     // Alone, a signal ends the process at once until there is something to be removed.
     if peers {
         signals::watch(&control, None)?;
     }
-    let path = workers.common.report.as_deref();
+    let path = common.report.as_deref();
     let log = Arc::new(Mutex::new(ProgressLog::default()));
     if path.is_some() {
         options.progress = Some(logged(log.clone(), options.progress.take()));
     }
-    let shard = workers.hosts()?.map(|hosts| (hosts.process(), hosts.processes()));
-    let before = path.map(|_| summary::totals(&args.index, shard)).transpose()?.flatten();
+    let before = path.map(|_| summary::totals(&index, shard)).transpose()?.flatten();
     let prepared = PreparedBuild::new(options).map_err(explain)?;
     if !peers {
         signals::watch(&control, None)?;
@@ -172,7 +188,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if !quiet {
         report.lines().iter().for_each(|line| say!("{line}"));
     }
-    let mut totals = json!({"job": "build"});
+    let mut totals = json!({"job": job});
     let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(&report) else {
         anyhow::bail!("the report is not an object: this is a bug");
     };

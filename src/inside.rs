@@ -162,7 +162,6 @@ pub mod index {
             read::Run,
         },
         scores::ranks_of,
-        vectors::{self, VectorFile},
     };
 }
 

@@ -1,5 +1,7 @@
 //! `millrace bench generate`: a synthetic collection of any size, and queries for it.
 
+mod vectors;
+
 use crate::Usage;
 use crate::cli::args::{Workers, show_bytes, show_count, size};
 use crate::cli::{report, signals};
@@ -13,10 +15,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
-use synthetic::collection::{self, Amount, Compression, Layout, WriteError, Written};
+use synthetic::collection::{self, Amount, Collection, Compression, Layout, WriteError, Written};
 use synthetic::log::QueryLog;
 use synthetic::queries::Queries;
-use synthetic::{Format, Model, Recipe, pagerank};
+use synthetic::vectors::Vectors;
+use synthetic::{Format, Model, Recipe, RecipeError, pagerank};
+use vectors::VectorArgs;
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
@@ -45,9 +49,9 @@ pub(crate) struct Args {
     /// Another seed makes another collection.
     #[arg(long, default_value_t = Recipe::default().seed, value_name = "N")]
     seed: u64,
-    /// Distinct terms at most.
-    #[arg(long, default_value_t = Recipe::default().vocabulary, value_name = "N")]
-    vocabulary: u32,
+    /// Distinct terms at most [default: 1000000000, or 30522 with --vectors].
+    #[arg(long, value_name = "N")]
+    vocabulary: Option<u32>,
     /// Exponent of Zipf's law among the first 8192 terms.
     #[arg(long, default_value_t = Recipe::default().zipf, value_name = "F")]
     zipf: f64,
@@ -88,6 +92,8 @@ pub(crate) struct Args {
     #[arg(long)]
     pagerank: bool,
     #[command(flatten)]
+    vectors: VectorArgs,
+    #[command(flatten)]
     workers: Workers,
 }
 
@@ -105,11 +111,16 @@ enum CompressionName {
     Zstd,
 }
 
+enum Source {
+    Texts(Model),
+    Vectors(Vectors),
+}
+
 impl Args {
     fn recipe(&self) -> Recipe {
         Recipe {
             seed: self.seed,
-            vocabulary: self.vocabulary,
+            vocabulary: self.vocabulary.unwrap_or(Recipe::default().vocabulary),
             zipf: self.zipf,
             heaps: self.heaps,
             mean_tokens: self.mean_tokens,
@@ -166,10 +177,18 @@ pub(crate) fn run(args: &Args, report: Option<&Path>) -> anyhow::Result<()> {
     let start = Instant::now();
     let threads = args.workers.count()?;
     let layout = args.layout()?;
-    let model = Model::new(args.recipe()).map_err(|error| Usage(format!("--{error}")))?;
+    let wrong = |error: RecipeError| Usage(format!("--{error}"));
+    let source = match args.vectors.recipe(args.documents, args.vocabulary, args.seed) {
+        Some(recipe) => Source::Vectors(Vectors::new(recipe).map_err(wrong)?),
+        None => Source::Texts(Model::new(args.recipe()).map_err(wrong)?),
+    };
     let control = Arc::new(Control::default());
     signals::watch(&control, None)?;
-    let written = collection::write(&model, &layout, threads, &|| control.stopped());
+    let collection: &dyn Collection = match &source {
+        Source::Texts(model) => model,
+        Source::Vectors(vectors) => vectors,
+    };
+    let written = collection::write(collection, &layout, threads, &|| control.stopped());
     let written = match written {
         Err(WriteError::Stopped) => {
             return Err(control.take_failure().map_or(WriteError::Stopped.into(), Into::into));
@@ -177,7 +196,14 @@ pub(crate) fn run(args: &Args, report: Option<&Path>) -> anyhow::Result<()> {
         written => written?,
     };
     let seconds = start.elapsed().as_secs_f64();
-    write_beside(args, &model, layout.format, &written)?;
+    match &source {
+        Source::Texts(model) => write_beside(args, model, layout.format, &written)?,
+        Source::Vectors(vectors) if args.queries > 0 => {
+            let path = args.output.join("queries.tsv");
+            write_queries(&path, 0..args.queries, |number| vectors.query(number))?;
+        }
+        Source::Vectors(_) => {}
+    }
     totals(args, &written, threads, seconds, report)
 }
 
@@ -247,10 +273,11 @@ fn totals(
     let common = &args.workers.common;
     if !common.quiet {
         say!(
-            "{}: {} documents, {} tokens, {} of text, {} in {} files, in {seconds:.2} s ({mb_per_s:.1} MB/s of text)",
+            "{}: {} documents, {} {}, {} of text, {} in {} files, in {seconds:.2} s ({mb_per_s:.1} MB/s of text)",
             args.output.display(),
             show_count(documents),
             show_count(written.tokens),
+            if args.vectors.vectors { "weights" } else { "tokens" },
             show_bytes(written.text_bytes),
             show_bytes(written.file_bytes),
             args.files,

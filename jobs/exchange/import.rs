@@ -1,13 +1,14 @@
 //! `millrace import`.
 
 use crate::Usage;
-use crate::cli::args::{Common, size};
+use crate::cli::args::{Common, command, size};
 use crate::cli::index_args::IndexArgs;
 use anyhow::Context;
-use millrace::inside::index::{Import, Manifest, Settings, VECTORS, VectorFile, ciff, vectors};
-use millrace::inside::input::{Unpacked, entry_of};
+use millrace::inside::index::{Import, Manifest, Settings, VECTORS, ciff};
+use millrace::inside::input::{Format, entry_of};
 use millrace::inside::shown::number_of;
-use millrace::inside::text::{Analysis, Stemmer, StopWords};
+use millrace::{BuildOptions, Guards};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -17,86 +18,81 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
     /// Format of the file. ciff: Common Index File Format. vectors: Anserini's
-    /// JsonVectorCollection; its terms are not analysed.
+    /// JsonVectorCollection, as `build --format vectors` takes it; its terms are not analysed.
     #[arg(long, default_value = "ciff", value_parser = ["ciff", VECTORS])]
     format: String,
     /// With vectors: factor by which weights are multiplied before they are rounded [default: 1 if
-    /// all weights are whole numbers, otherwise 100].
+    /// the weights at the begin of the input are whole numbers, otherwise 100].
     #[arg(long, value_name = "F")]
     factor: Option<f64>,
+    /// With vectors: fail at the first record that would be skipped, and at the first duplicate
+    /// name.
+    #[arg(long)]
+    strict: bool,
+    /// With vectors: number of worker threads [default: one for each core].
+    #[arg(short, long, value_name = "N")]
+    workers: Option<NonZeroUsize>,
     #[command(flatten)]
     how: IndexArgs,
     /// Number of older generations to keep for `millrace rollback`.
     #[arg(long, default_value_t = 1, value_name = "N")]
     keep: usize,
-    /// Memory for sorting names and counting terms. All terms and lengths are held in memory
-    /// besides.
-    #[arg(long, default_value = "64M", value_parser = size)]
-    memory: u64,
+    /// With ciff: memory for sorting names and counting terms, beside which all terms and lengths
+    /// are held [default: 64M]. With vectors: greatest memory of the job [default: 1G].
+    #[arg(long, value_parser = size)]
+    memory: Option<u64>,
     #[command(flatten)]
     common: Common,
-    /// File to import; with vectors one or several, which may be compressed.
+    /// File to import; with vectors files and folders, or - for standard input. Vectors may be
+    /// compressed.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 }
 
 impl Args {
-    fn import(&self) -> anyhow::Result<Manifest> {
-        let mut analysis = self.how.analysis()?;
-        let form = self.how.form()?;
-        let memory_bytes = self.memory;
-        let format = self.format.clone();
-        let keep = self.keep;
-        let settings = |analysis: &Analysis| Settings {
-            memory_bytes,
-            format: format.clone(),
-            ..Settings::of(analysis, form)
-        };
-        let entry = |file: &PathBuf| {
-            entry_of(file, &self.format).with_context(|| format!("reading {}", file.display()))
-        };
-        let command = crate::cli::args::command();
-        let import = |settings, input| Import { command, settings, input, keep, memory_bytes };
-        if self.format == VECTORS {
-            if self.factor.is_some_and(|factor| !(1e-9..=1e9).contains(&factor)) {
-                return Err(Usage("--factor must be from 1e-9 to 1e9".into()).into());
-            }
-            analysis = Analysis {
-                stemmer: Stemmer::NONE,
-                stop_words: StopWords::none(),
-                ..Analysis::default()
-            };
-            let mut files = Vec::new();
-            for file in &self.files {
-                let lines =
-                    Unpacked::open(file).with_context(|| format!("reading {}", file.display()))?;
-                files.push(VectorFile { lines: Box::new(lines), entry: entry(file)? });
-            }
-            let first = files.first().map(|file| file.entry.clone()).unwrap_or_default();
-            let what = import(settings(&analysis), first);
-            return Ok(vectors::import(files, &self.index, self.factor, what)?);
-        }
+    fn vectors(&self) -> anyhow::Result<()> {
+        let mut options = BuildOptions::of_paths(&self.index, &self.files);
+        options.format = Some(Format::Vectors);
+        options.factor = self.factor;
+        options.form = self.how.form()?;
+        options.strict = self.strict;
+        options.guards = Guards { keep: self.keep, ..Guards::default() };
+        options.memory = self.memory.unwrap_or(options.memory);
+        options.workers = self.workers.map_or(options.workers, NonZeroUsize::get);
+        options.command = command();
+        crate::build::build("import", options, None, &self.common)
+    }
+
+    fn ciff(&self) -> anyhow::Result<Manifest> {
         let [file] = &self.files[..] else {
             return Err(Usage("--format ciff takes one file".into()).into());
         };
-        if self.factor.is_some() {
-            return Err(Usage("--factor goes with --format vectors".into()).into());
+        if self.factor.is_some() || self.strict || self.workers.is_some() {
+            let why = "--factor, --strict and --workers go with --format vectors";
+            return Err(Usage(why.into()).into());
         }
-        let what = import(settings(&analysis), entry(file)?);
+        let memory_bytes = self.memory.unwrap_or(64 << 20);
+        let format = self.format.clone();
+        let settings = Settings::of(&self.how.analysis()?, self.how.form()?);
+        let settings = Settings { memory_bytes, format, ..settings };
+        let input =
+            entry_of(file, &self.format).with_context(|| format!("reading {}", file.display()))?;
+        let what = Import { command: command(), settings, input, keep: self.keep, memory_bytes };
         Ok(ciff::import(file, &self.index, what)?)
     }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if args.format == VECTORS {
+        return args.vectors();
+    }
     let start = Instant::now();
-    let manifest = args.import()?;
+    let manifest = args.ciff()?;
     let seconds = start.elapsed().as_secs_f64();
     let found = &manifest.statistics;
-    let factor = manifest.settings.impact_factor.as_ref();
-    let factor = factor.map_or(String::new(), |factor| format!(", weights times {factor}"));
     if !args.common.quiet {
         say!(
-            "{}: {}, {} and {} in {seconds:.2} s{factor}, generation {}",
+            "{}: {}, {} and {} in {seconds:.2} s, generation {}",
             args.index.display(),
             number_of(found.terms, "term", "terms"),
             number_of(found.postings, "posting", "postings"),
@@ -107,7 +103,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let totals = serde_json::json!({
         "job": "import", "generation": manifest.generation, "documents": found.documents,
         "terms": found.terms, "postings": found.postings, "tokens": found.tokens,
-        "impact_factor": manifest.settings.impact_factor,
     });
     crate::cli::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
 }

@@ -23,7 +23,7 @@ use crate::dictionary::indexer::Indexing;
 use crate::dictionary::names::Duplicates;
 #[cfg(feature = "gpu")]
 use crate::gpu::invert::service::{InvertService, InvertSettings};
-use crate::index::format::VERSION;
+use crate::index::format::{VECTORS, VERSION};
 use crate::index::generations::manifest::{self, Manifest};
 use crate::index::merge::{self, Merging};
 use crate::index::ranks::RanksFile;
@@ -339,6 +339,7 @@ fn finish(
 
 fn settings(options: &BuildOptions) -> manifest::Settings {
     let format = match options.input {
+        _ if options.factor.is_some() => VECTORS.to_string(),
         Input::Paths(_) => options.format.map_or_else(|| "auto".to_string(), |f| f.to_string()),
         Input::Documents(_) | Input::Plan(_) => "auto".to_string(),
     };
@@ -347,6 +348,7 @@ fn settings(options: &BuildOptions) -> manifest::Settings {
         memory_bytes: options.memory,
         max_document_bytes: options.max_document,
         format,
+        impact_factor: options.factor.map(|factor| factor.to_string()),
         ..manifest::Settings::of(&options.analysis, options.form)
     }
 }

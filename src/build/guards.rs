@@ -79,7 +79,7 @@ impl Guards {
                 first_skipped: new.first_skipped.to_vec(),
             });
         }
-        if documents > 0 && new.tokens == Some(0) {
+        if documents > 0 && new.tokens == Some(0) && plan.factor.is_none() {
             return Err(BuildError::NoText { documents, seen: plan.what_is_there() });
         }
         Ok(())

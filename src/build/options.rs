@@ -151,7 +151,10 @@ pub struct BuildOptions {
     pub fields: Fields,
     /// The encoding of texts that do not tell another.
     pub encoding: Option<TextEncoding>,
-    /// How text becomes terms; English by default.
+    /// What the weights of vectors are multiplied by; if none is given, 1 where the first of them
+    /// are whole numbers, otherwise 100.
+    pub factor: Option<f64>,
+    /// How text becomes terms; English by default. Terms of vectors stay as they are.
     pub analysis: Analysis,
     /// How postings are coded.
     pub form: Form,
@@ -204,6 +207,7 @@ impl BuildOptions {
             format: None,
             fields: Fields::default(),
             encoding: None,
+            factor: None,
             analysis: Analysis::default(),
             form: Form::default(),
             indexer: Indexer::default(),

@@ -16,6 +16,7 @@ use crate::input::splits::InputPlan;
 use crate::order::Budget;
 use crate::schedule::roles::Roles;
 use crate::settings::SettingError;
+use crate::text::analysis::Analysis;
 use crate::text::tokenizer::Tokenizer;
 use std::time::Instant;
 
@@ -63,7 +64,7 @@ impl Ready {
         if options.pipeline.readers == Some(0) {
             return Err(SettingError::value("readers", "0 readers: nobody would read").into());
         }
-        let plan = match &mut options.input {
+        let mut plan = match &mut options.input {
             Input::Paths(paths) => {
                 let walk = FolderWalk { index: Some(options.index.clone()) };
                 let reading =
@@ -74,6 +75,14 @@ impl Ready {
             Input::Plan(plan) => plan.only(|_| true),
         };
         accept_passed(options, &plan)?;
+        match plan.has_vectors()? {
+            true => take_vectors(options, &mut plan)?,
+            false if options.factor.is_some() && !plan.inputs.is_empty() => {
+                let why = "there are no vectors whose weights could be multiplied";
+                return Err(SettingError::value("factor", why).into());
+            }
+            false => {}
+        }
         let guessed = options.format.is_none() && matches!(options.input, Input::Paths(_));
         if guessed && plan.inputs.len() == 1 && plan.inputs.format(0) == Format::Text {
             options.note(&Note::OneDocument(plan.path(0)));
@@ -107,6 +116,29 @@ impl Ready {
         let settings = Vec::new();
         Ok(Self { began, resident, gpus, roles, budget, plan, sample, whole, settings })
     }
+}
+
+/// Has the vectors of a plan indexed, whose terms are given.
+fn take_vectors(options: &mut BuildOptions, plan: &mut InputPlan) -> Result<(), BuildError> {
+    if let Some(factor) = options.factor.filter(|factor| !(1e-9..=1e9).contains(factor)) {
+        let why = format!("{factor}: it must be from 1e-9 to 1e9");
+        return Err(SettingError::value("factor", why).into());
+    }
+    match options.indexer {
+        Indexer::Wei11 => {
+            let why = "wei11 takes tokens one by one, and no vectors: vectors are indexed by fast";
+            return Err(SettingError::value("indexer", why).into());
+        }
+        Indexer::Gpu => {
+            let reason = "vectors are indexed by the CPU".to_string();
+            options.note(&Note::NoGpu { reasons: vec![reason] });
+        }
+        Indexer::Auto | Indexer::Fast => {}
+    }
+    options.indexer = Indexer::Fast;
+    options.analysis = Analysis::of_given_terms();
+    options.factor = Some(plan.weigh(options.factor)?);
+    Ok(())
 }
 
 /// What folders hold and cannot be read is an error of a strict build, and else a remark.

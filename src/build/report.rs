@@ -61,6 +61,9 @@ pub struct BuildReport {
     pub uncompressed_bytes: u64,
     /// Of those, in units of 10^6, by second of the build.
     pub mb_per_s: f64,
+    /// What the weights of vectors were multiplied by; nothing of texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub impact_factor: Option<String>,
     /// Bytes of the generation's files.
     pub index_bytes: u64,
     /// The generation's files.
@@ -206,6 +209,7 @@ impl BuildReport {
             read_bytes: build.progress.read_bytes.load(Relaxed),
             uncompressed_bytes: parsed,
             mb_per_s: parsed as f64 / 1e6 / seconds,
+            impact_factor: manifest.settings.impact_factor.clone(),
             index_bytes: manifest.files.iter().map(|file| file.bytes).sum(),
             files: manifest.files.clone(),
             memory_bytes: options.memory,
@@ -265,6 +269,9 @@ impl BuildReport {
             bytes(self.index_bytes),
             self.generation,
         );
+        if let Some(factor) = &self.impact_factor {
+            line += &format!(", weights times {factor}");
+        }
         let also = [
             (self.skipped.values().sum(), ["skipped"; 2]),
             (self.duplicate_names, ["duplicate name", "duplicate names"]),

@@ -2,12 +2,13 @@
 //! [`tally`](super::tally) makes postings, [`regroup`](super::regroup) tokens.
 
 use super::memo::{Memo, MemoTerm, NO_TERM};
+use super::vector;
 use crate::dictionary::device::members::hash_of_token;
 use crate::dictionary::strings::mixed::{Mixed, StretchMeaning};
 use crate::order::{DOCUMENT_TIMES, LONG_BYTES, PieceCounts};
 use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;
-use crate::text::scan::{Scanner, Stretches, TOGETHER, TokenKey, plain_key};
+use crate::text::scan::{Scanner, Stretches, TOGETHER, TokenKey, key_of, plain_key};
 use crate::text::tokenizer::Tokenizer;
 
 /// The current document. Documents are counted from 1 and from piece to piece, so that what is kept
@@ -29,6 +30,11 @@ pub(super) trait TokenCounting: Default {
     /// Counts at most [`TOGETHER`] tokens of the current document by their terms; stop words as if
     /// they were one term.
     fn count(&mut self, terms: &mut [MemoTerm<Self::State>], tokens: &[u32], now: Now);
+
+    /// Gives a term its frequency in the current document, which has not had it so far.
+    fn weigh(&mut self, _terms: &mut [MemoTerm<Self::State>], _term: u32, _tf: u32, _now: Now) {
+        unreachable!("vectors are tallied");
+    }
 
     fn end_document(&mut self, terms: &mut [MemoTerm<Self::State>], now: Now);
 
@@ -74,6 +80,47 @@ impl<C: TokenCounting> FormCounter<C> {
     fn count(&mut self, term: u32) {
         self.tokens += u32::from(term != NO_TERM);
         self.counting.count(self.memo.terms_mut(), &[term], self.now);
+    }
+}
+
+/// Terms that have keys, and their impacts.
+struct PairsBatch {
+    keys: [TokenKey; TOGETHER],
+    spreads: [u32; TOGETHER],
+    impacts: [u32; TOGETHER],
+    len: usize,
+}
+
+impl Default for PairsBatch {
+    fn default() -> Self {
+        let keys = [TokenKey::default(); TOGETHER];
+        Self { keys, spreads: [0; TOGETHER], impacts: [0; TOGETHER], len: 0 }
+    }
+}
+
+impl<C: TokenCounting> FormCounter<C> {
+    fn weigh(&mut self, term: u32, impact: u32) {
+        self.tokens += impact;
+        self.counting.weigh(self.memo.terms_mut(), term, impact, self.now);
+    }
+
+    /// The cache misses of one term overlap those of the others.
+    fn weigh_all(&mut self, batch: &mut PairsBatch) {
+        let len = std::mem::take(&mut batch.len);
+        let mut terms = [NO_TERM; TOGETHER];
+        let terms = &mut terms[..len];
+        let Self { memo, counting, .. } = self;
+        let prefetch = |list: &[MemoTerm<C::State>], term| counting.prefetch(list, term);
+        let mut unknown =
+            memo.terms_of_keys(&batch.keys[..len], &batch.spreads[..len], terms, prefetch);
+        while unknown != 0 {
+            let at = unknown.trailing_zeros() as usize;
+            terms[at] = memo.term_of_key(batch.keys[at]);
+            unknown &= unknown - 1;
+        }
+        for (&term, &impact) in terms.iter().zip(&batch.impacts) {
+            self.weigh(term, impact);
+        }
     }
 }
 
@@ -181,6 +228,53 @@ impl<C: TokenCounting> Counter<C> {
     /// Counts the next document of the piece; returns its indexed tokens. No more of one that is
     /// [over](Self::over).
     pub(super) fn document(&mut self, text: &[u8]) -> u32 {
+        self.counted_document(text, |scanner, found, text| {
+            let text = found.memo.analysis().lowered(text);
+            match found.tokenizer {
+                // It is not cut where others are, and has no keys.
+                Tokenizer::Whitespace => found.mixed(&text),
+                _ => scanner.scan(&text, found),
+            }
+        })
+    }
+
+    /// Counts the next document of the piece, which is a [`vector`]; returns the sum of its
+    /// impacts. As [`document`](Self::document) for the rest.
+    pub(super) fn vector(&mut self, pairs: &[u8]) -> u32 {
+        self.counted_document(pairs, |_, found, pairs| {
+            let mut pairs = str::from_utf8(pairs).expect("a vector is UTF-8");
+            let mut batch = PairsBatch::default();
+            while !pairs.is_empty() {
+                let (impact, term) = vector::take(&mut pairs);
+                if impact == 0 || found.is_over(1) {
+                    continue;
+                }
+                match key_of(term.as_bytes()) {
+                    Some(key) => {
+                        batch.spreads[batch.len] = found.memo.prefetch()(key);
+                        batch.keys[batch.len] = key;
+                        batch.impacts[batch.len] = impact;
+                        batch.len += 1;
+                        if batch.len == TOGETHER {
+                            found.weigh_all(&mut batch);
+                        }
+                    }
+                    None => {
+                        let term = found.memo.term_of_long(term.as_bytes());
+                        found.weigh(term, impact);
+                    }
+                }
+            }
+            found.weigh_all(&mut batch);
+        })
+    }
+
+    #[inline(always)]
+    fn counted_document(
+        &mut self,
+        text: &[u8],
+        count: impl FnOnce(&mut Scanner, &mut FormCounter<C>, &[u8]),
+    ) -> u32 {
         self.found.now.document += 1;
         self.found.tokens = 0;
         let of_text = DOCUMENT_TIMES * text.len() as u64;
@@ -190,12 +284,7 @@ impl<C: TokenCounting> Counter<C> {
         self.found.most_terms = if is_long { before.saturating_add(terms) } else { usize::MAX };
         self.found.fitting = 0;
         self.found.over = 0;
-        let text = self.found.memo.analysis().lowered(text);
-        match self.found.tokenizer {
-            // It is not cut where others are, and has no keys.
-            Tokenizer::Whitespace => self.found.mixed(&text),
-            _ => self.scanner.scan(&text, &mut self.found),
-        }
+        count(&mut self.scanner, &mut self.found, text);
         self.found.counting.end_document(self.found.memo.terms_mut(), self.found.now);
         let FormCounter { fitting, over, .. } = self.found;
         self.needed = (over > 0).then(|| {

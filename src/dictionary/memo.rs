@@ -322,7 +322,7 @@ impl<S: Copy + Default> Memo<S> {
         unknown
     }
 
-    fn term_of_key(&mut self, key: TokenKey) -> u32 {
+    pub(super) fn term_of_key(&mut self, key: TokenKey) -> u32 {
         let mut term = [NO_TERM];
         if self.terms_of_keys(&[key], &[spread(key)], &mut term, |_, _| {}) != 0 {
             self.learn_keys(&[key], 1, &term.clone(), |_, learned| term[0] = learned[0]);

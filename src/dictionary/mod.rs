@@ -27,3 +27,4 @@ pub(crate) mod slices;
 pub(crate) mod stream;
 pub(crate) mod strings;
 pub(crate) mod tally;
+pub(crate) mod vector;

@@ -23,6 +23,12 @@ pub trait Regroup {
     /// Takes the next document of the piece; returns its indexed tokens.
     fn document(&mut self, text: &[u8]) -> u32;
 
+    /// Takes the next document of the piece, which is a [`vector`](super::vector); returns the sum
+    /// of its impacts. Only [`Tally`](super::tally::Tally) looks at its terms.
+    fn vector(&mut self, pairs: &[u8]) -> u32 {
+        self.document(pairs)
+    }
+
     /// Holds no more of a long document than takes `bytes`.
     fn hold(&mut self, _bytes: u64) {}
 

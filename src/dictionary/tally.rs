@@ -141,6 +141,10 @@ impl SeenCount {
         new
     }
 
+    fn weighed(document: u32, tf: u32) -> Self {
+        Self(u64::from(document) | u64::from(tf) << 32)
+    }
+
     #[inline(always)]
     fn tf(self) -> u32 {
         (self.0 >> 32) as u32
@@ -199,6 +203,17 @@ impl TokenCounting for TalliedPostings {
         self.here += found;
     }
 
+    #[inline]
+    fn weigh(&mut self, terms: &mut [MemoTerm<LinePostings>], term: u32, tf: u32, now: Now) {
+        if self.document.len() == self.here {
+            self.document.resize(2 * self.here + 1024, 0);
+        }
+        self.make_room(terms.len());
+        self.document[self.here] = term;
+        self.here += 1;
+        self.seen[term as usize] = SeenCount::weighed(now.document, tf);
+    }
+
     fn end_document(&mut self, terms: &mut [MemoTerm<LinePostings>], now: Now) {
         // As many as there are terms, so that bounds are checked once.
         self.make_room(terms.len());
@@ -251,6 +266,10 @@ impl Regroup for Tally {
 
     fn document(&mut self, text: &[u8]) -> u32 {
         self.counter.document(text)
+    }
+
+    fn vector(&mut self, pairs: &[u8]) -> u32 {
+        self.counter.vector(pairs)
     }
 
     fn hold(&mut self, bytes: u64) {

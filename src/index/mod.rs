@@ -21,4 +21,3 @@ pub(crate) mod scores;
 #[cfg(test)]
 #[path = "tests/testing.rs"]
 pub(crate) mod testing;
-pub mod vectors;

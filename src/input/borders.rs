@@ -80,7 +80,7 @@ impl Borders {
 impl Mark {
     pub(super) fn of(format: Format) -> Option<Self> {
         match format {
-            Format::Jsonl | Format::Tsv | Format::Plaintext => Some(LINE_END),
+            Format::Jsonl | Format::Tsv | Format::Plaintext | Format::Vectors => Some(LINE_END),
             Format::Trec => Some(trec::DOCUMENT_END),
             Format::Mediawiki => Some(mediawiki::PAGE_END),
             Format::Json | Format::Csv | Format::Warc | Format::Text | Format::Html => None,

@@ -94,6 +94,18 @@ pub enum Skip {
         /// What stands there; nothing at the end of the input.
         found: Option<u8>,
     },
+    #[error("bad vector at byte {column} of the line: expected {expected}, found {}", FoundByte(*found))]
+    BadVector {
+        /// Where it is wrong in its line, in bytes from 1.
+        column: usize,
+        expected: &'static str,
+        found: Option<u8>,
+    },
+    /// This ends a build.
+    #[error(
+        "a weight is no whole number, but those at the begin of the input are, so that they are multiplied by 1; if others are not, the factor has to be given, such as 100"
+    )]
+    Fraction,
     #[error("not a JSON object")]
     NotAnObject,
     /// A field that holds text holds neither a string nor null.
@@ -196,6 +208,8 @@ impl Skip {
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Skip::BadJson { .. } => "bad JSON",
+            Skip::BadVector { .. } => "bad vector",
+            Skip::Fraction => "fraction",
             Skip::NotAnObject => "not a JSON object",
             Skip::NotAString { .. } => "text is not a string",
             Skip::NoTab => "no tab",

@@ -44,6 +44,8 @@ pub enum InputError {
     },
     #[error("standard input (-) can be read only once")]
     StdinTwice,
+    #[error("{vectors} is learned vectors and {other} is not: an index has only one of them")]
+    VectorsAndTexts { vectors: String, other: String },
 }
 
 impl From<(PathBuf, io::Error)> for InputError {

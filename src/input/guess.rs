@@ -157,7 +157,11 @@ pub(super) fn content_format(
 }
 
 /// What the first bytes of a file say, in UTF-8.
-fn text_of(path: &str, head: &[u8], asked: Option<TextEncoding>) -> Result<Vec<u8>, InputError> {
+pub(super) fn text_of(
+    path: &str,
+    head: &[u8],
+    asked: Option<TextEncoding>,
+) -> Result<Vec<u8>, InputError> {
     let unreadable = |e| io_error(path, io::Error::new(ErrorKind::InvalidData, e));
     let mut text = vec![0; HEAD_BYTES as usize];
     let mut out = Output::new(&mut text);

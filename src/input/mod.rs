@@ -8,6 +8,7 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use crate::index::format::VECTORS;
 use streams::encoded::is_unmarked;
 use thiserror::Error;
 
@@ -54,6 +55,8 @@ pub enum Format {
     /// Name, white space, text a line; see `plaintext`.
     Plaintext,
     Mediawiki,
+    /// A JSON object a line, with learned weights of terms; see `jsonl::vector`.
+    Vectors,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,7 +71,7 @@ pub enum Compression {
 
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
-    "expected jsonl, tsv, text, html, warc, trec, json, csv, plaintext or mediawiki, found `{found}`"
+    "expected jsonl, tsv, text, html, warc, trec, json, csv, plaintext, mediawiki or vectors, found `{found}`"
 )]
 pub struct UnknownFormat {
     pub found: String,
@@ -108,7 +111,7 @@ const BINARY_HEAD_BYTES: usize = 8192;
 const HEAD_LINES: usize = 100;
 
 impl Format {
-    pub(crate) const ALL: [Format; 10] = [
+    pub(crate) const ALL: [Format; 11] = [
         Format::Jsonl,
         Format::Tsv,
         Format::Text,
@@ -119,6 +122,7 @@ impl Format {
         Format::Csv,
         Format::Plaintext,
         Format::Mediawiki,
+        Format::Vectors,
     ];
 
     pub(crate) fn file_is_document(self) -> bool {
@@ -143,6 +147,7 @@ impl Format {
             Format::Csv => "csv",
             Format::Plaintext => "plaintext",
             Format::Mediawiki => "mediawiki",
+            Format::Vectors => VECTORS,
         }
     }
 

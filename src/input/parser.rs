@@ -62,6 +62,9 @@ impl<R: Regroup> PieceParser<R> {
             self.parsers.read_as(reading);
             self.reading = reading.clone();
         }
+        if let Some(factor) = plan.factor {
+            self.parsers.weigh_by(factor);
+        }
         self.turn.begin();
         // A WARC record is mostly passed over, or inflated, for which the decoder takes its turn.
         if piece.format != Format::Warc {
@@ -76,6 +79,7 @@ impl<R: Regroup> PieceParser<R> {
             max_document: self.max_document,
             wanted,
             not_utf8: &mut self.not_utf8,
+            are_vectors: piece.format == Format::Vectors,
         };
         if piece.format == Format::Json {
             json_values::to_lines(&mut piece.bytes);
@@ -126,6 +130,7 @@ struct PieceSink<'a, R> {
     /// The documents that are indexed; all of them if nothing is said.
     wanted: Option<&'a WantedInput>,
     not_utf8: &'a mut NotUtf8,
+    are_vectors: bool,
 }
 
 impl<R> PieceSink<'_, R> {
@@ -172,7 +177,10 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
                 (!self.regroup.hashes_later()).then_some(content)
             }
         };
-        let length = self.regroup.document(document.text);
+        let length = match self.are_vectors {
+            true => self.regroup.vector(document.text),
+            false => self.regroup.document(document.text),
+        };
         if let Some(takes) = self.regroup.over() {
             let bytes = document.bytes as u64;
             let name = name.to_string();
@@ -193,13 +201,17 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
     fn skipped(&mut self, offset: usize, line: u64, _bytes: usize, reason: Skip) {
         let PieceDocuments { input, skipped, .. } = &mut *self.batch;
         let kind = reason.reason();
-        skipped.push(kind, || Skipped {
+        let described = || Skipped {
             input: *input,
             offset: self.offset + offset as u64,
             line,
             reason: kind,
             detail: reason.to_string(),
-        });
+        };
+        match reason {
+            Skip::Fraction => skipped.end_with(described()),
+            _ => skipped.push(kind, described),
+        }
     }
 }
 

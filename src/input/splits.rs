@@ -1,5 +1,7 @@
 //! The plan of the input: its files in their order, and which of them are read as one stream.
 
+mod vectors;
+
 use super::{Compression, Format, MARK_BYTES};
 use crate::crew::lock;
 use std::collections::{BTreeMap, HashSet};
@@ -14,6 +16,7 @@ use std::sync::Mutex;
 use super::error::{InputError, io_error};
 use super::folder::{FolderWalk, Passed};
 use super::foreign::ARCHIVE;
+use super::formats::jsonl::vector::ImpactFactor;
 use super::formats::noticed::{NotUtf8, SeenFields};
 use super::guess::{
     check_given, content_format, format_of_content, format_of_name, is_named_as_archive, metadata,
@@ -42,6 +45,8 @@ pub struct InputPlan {
     /// The encodings of inputs that are not UTF-8.
     pub(crate) encodings: Mutex<BTreeMap<u32, TextEncoding>>,
     pub(crate) not_utf8: Mutex<NotUtf8>,
+    /// That of the weights of vectors, if inputs are such.
+    pub(crate) factor: Option<ImpactFactor>,
     /// Files of folders that no format claims.
     pub ignored: u64,
     pub passed: Passed,
@@ -147,7 +152,8 @@ impl InputPlan {
     fn empty() -> Self {
         let (inputs, splits, seen, passed) = Default::default();
         let (pipes, memory, encodings, not_utf8) = Default::default();
-        Self { encodings, not_utf8, inputs, splits, seen, ignored: 0, passed, pipes, memory }
+        let (ignored, factor) = Default::default();
+        Self { encodings, not_utf8, inputs, splits, seen, ignored, passed, pipes, memory, factor }
     }
 
     fn add(

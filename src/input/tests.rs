@@ -37,7 +37,7 @@ fn formats_print_as_they_read() {
     let error = "TSV".parse::<Format>().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "expected jsonl, tsv, text, html, warc, trec, json, csv, plaintext or mediawiki, found `TSV`"
+        "expected jsonl, tsv, text, html, warc, trec, json, csv, plaintext, mediawiki or vectors, found `TSV`"
     );
 }
 

@@ -12,6 +12,7 @@ use super::error::RebuildError;
 use super::files::Trust;
 use super::schedule::CronSchedule;
 use crate::index::list::Form;
+use crate::input::Format;
 use crate::score::pagerank::RankSettings;
 use jiff::civil::Date;
 use keys::{
@@ -144,9 +145,19 @@ impl JobFile {
         Err(self.wrong(span, message))
     }
 
+    /// Whether the inputs are learned vectors.
+    pub(crate) fn has_vectors(&self) -> bool {
+        self.inputs.iter().any(|input| input.format == Some(Format::Vectors))
+    }
+
     fn check_patterns(&self) -> Result<(), RebuildError> {
         if self.inputs.is_empty() {
             return Err(self.wrong(0..0, "no [[input]] is named"));
+        }
+        let texts = self.inputs.iter().find(|input| input.format != Some(Format::Vectors));
+        if let Some(texts) = texts.filter(|_| self.has_vectors()) {
+            let message = "other inputs are `vectors`, and an index has only one of them";
+            return Err(self.wrong(texts.paths.span(), message));
         }
         let of_inputs = self.inputs.iter().map(|input| &input.paths);
         for patterns in of_inputs.chain(self.logs.iter().map(|logs| &logs.queries)) {

@@ -175,7 +175,12 @@ impl Rebuild<'_> {
         let words = options.analysis.stop_words.words();
         let version = options.analysis.tokenizer.version();
         let tokenizer = was.tokenizer.as_deref().unwrap_or(Tokenizer::Words.name());
-        Ok(if tokenizer != options.analysis.tokenizer.name() {
+        let factor = was.impact_factor.as_ref().and_then(|factor| factor.parse().ok());
+        Ok(if factor.is_some() != self.job.has_vectors() {
+            Some("the input is learned vectors where the index has texts, or the other way round")
+        } else if options.factor != factor {
+            Some("the factor of the weights is another one")
+        } else if tokenizer != options.analysis.tokenizer.name() {
             Some("the tokenizer is another one")
         } else if was.analysis.unwrap_or(1) != version {
             Some("this program cuts text into words in another way than the one that built it")

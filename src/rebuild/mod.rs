@@ -42,6 +42,7 @@ use crate::index::error::IndexError;
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::index::generations::manifest::summary::Summary;
 use crate::index::list::Form;
 use crate::index::merge::Merging;
 use crate::input::streams::unpacked::whole_text;
@@ -270,7 +271,17 @@ impl Rebuild<'_> {
         options.control = self.control.clone();
         options.notes = self.notes.clone();
         options.progress = (self.progress)();
+        if self.job.has_vectors() {
+            options.analysis = Analysis::of_given_terms();
+            options.factor = keys.factor.or_else(|| self.live_factor());
+        }
         Ok(options)
+    }
+
+    /// What the weights of vectors in the live generation were multiplied by.
+    fn live_factor(&self) -> Option<f64> {
+        let live = Summary::read(&current(&self.job.index).ok()??).ok()?;
+        live.settings.impact_factor?.parse().ok()
     }
 
     fn merging(&self, form: Form) -> Merging {

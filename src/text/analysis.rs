@@ -48,6 +48,11 @@ impl Analysis {
         Ok(analysis)
     }
 
+    /// Of terms that somebody else has made of the texts, and that stay as they are.
+    pub(crate) fn of_given_terms() -> Self {
+        Self { stemmer: Stemmer::NONE, stop_words: StopWords::none(), ..Self::default() }
+    }
+
     fn is_turkish(&self) -> bool {
         let lowers = matches!(self.tokenizer, Tokenizer::Words | Tokenizer::CjkBigram);
         lowers && self.stemmer == Stemmer::TURKISH

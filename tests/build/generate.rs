@@ -97,6 +97,27 @@ fn the_recipes_of_the_datasets_work() {
 }
 
 #[test]
+fn vectors_become_an_index_that_answers_their_queries() {
+    let folder = tempfile::tempdir().unwrap();
+    let line = "bench generate --vectors --output c --documents 800 --files 2 --compress zstd \
+                --queries 30 --shuffle --most-weight 300 -w 2";
+    let made = json_of(&line.split_whitespace().collect::<Vec<_>>(), folder.path());
+    let files: Vec<String> =
+        (0..2).map(|file| format!("c/documents/part-0000{file}.jsonl.zst")).collect();
+    let import =
+        ["import", "--index", "i", "--format", "vectors", "--report", "r", &files[0], &files[1]];
+    let output = millrace(&import, folder.path());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = std::fs::read(folder.path().join("r")).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+    assert_eq!((&report["documents"], &report["postings"]), (&800.into(), &made["tokens"]));
+    let query = "query --index i --score impact --query-format weights -k 3 c/queries.tsv";
+    let output = millrace(&query.split(' ').collect::<Vec<_>>(), folder.path());
+    let answers = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(answers.lines().count(), 90, "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn wrong_settings_are_wrong_usage() {
     let folder = tempfile::tempdir().unwrap();
     for (wrong, message) in [
@@ -106,6 +127,10 @@ fn wrong_settings_are_wrong_usage() {
         (&["--bytes", "1M", "--level", "3"], "--level goes with"),
         (&["--bytes", "1M", "--compress", "gzip", "--level", "10"], "--level: the most is 9"),
         (&["--bytes", "1M", "--compress", "zstd", "--level", "0"], "--level 0"),
+        (&["--bytes", "1M", "--vectors"], "--vectors"),
+        (&["--documents", "9", "--topics", "3"], "--vectors"),
+        (&["--documents", "9", "--vectors", "--zipf", "1"], "--zipf"),
+        (&["--documents", "9", "--vectors", "--weights", "0"], "--weights is 0; it must be"),
     ] {
         let output =
             millrace(&[&["bench", "generate", "--output", "c"], wrong].concat(), folder.path());

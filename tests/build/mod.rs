@@ -13,4 +13,5 @@ mod memory;
 mod misread;
 mod orders;
 mod records;
+mod vectors;
 mod wei11;

@@ -9,6 +9,7 @@ mod kills;
 mod links;
 mod logs;
 mod swap;
+mod vectors;
 mod versions;
 
 use crate::support::*;

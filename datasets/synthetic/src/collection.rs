@@ -24,6 +24,47 @@ use thiserror::Error;
 /// About how many bytes of text a block has.
 const BLOCK_BYTES: f64 = (1 << 20) as f64;
 
+/// What a collection consists of.
+pub trait Collection: Sync {
+    /// About how long a document is, in bytes.
+    fn document_bytes(&self, format: Format) -> f64;
+
+    /// What writes it, as so many files.
+    fn writer(&self, format: Format, files: u32) -> Box<dyn WriteRecords + '_>;
+}
+
+/// Writes documents into memory.
+pub trait WriteRecords {
+    /// What was written since the last `clear`.
+    fn written(&self) -> &[u8];
+
+    /// Forgets what was written.
+    fn clear(&mut self);
+
+    /// Writes what a file begins with, if the format has such.
+    fn write_preface(&mut self, _file: u32) {}
+
+    /// Writes document `number`, from 0, of file `file`, and returns its tokens.
+    fn write(&mut self, file: u32, number: u64) -> u32;
+}
+
+impl Collection for Model {
+    fn document_bytes(&self, format: Format) -> f64 {
+        let page_bytes = if format == Format::Warc { 4500.0 } else { 40.0 };
+        page_bytes + 6.5 * self.recipe.mean_tokens
+    }
+
+    fn writer(&self, format: Format, _files: u32) -> Box<dyn WriteRecords + '_> {
+        Box::new(Documents::new(self, format))
+    }
+}
+
+/// How many of `n` things are in the parts before number `part` of `parts`, which differ by one at
+/// most.
+pub(crate) fn first_of_share(n: u64, parts: u64, part: u64) -> u64 {
+    n / parts * part + part.min(n % parts)
+}
+
 /// How much is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
@@ -117,13 +158,13 @@ impl Layout {
 /// # Errors
 /// The folder is not empty, something cannot be written, or `stopped` said so.
 pub fn write(
-    model: &Model,
+    collection: &dyn Collection,
     layout: &Layout,
     threads: usize,
     stopped: &(dyn Fn() -> bool + Sync),
 ) -> Result<Written, WriteError> {
     make_folder(&layout.folder)?;
-    let job = Job::new(model, layout, stopped);
+    let job = Job::new(collection, layout, stopped);
     std::thread::scope(|scope| {
         for thread in 0..threads.max(1) {
             let job = &job;
@@ -169,7 +210,7 @@ fn make_folder(folder: &Path) -> Result<(), WriteError> {
 
 /// What the threads share.
 struct Job<'a> {
-    model: &'a Model,
+    collection: &'a dyn Collection,
     layout: &'a Layout,
     stopped: &'a (dyn Fn() -> bool + Sync),
     documents_a_block: u64,
@@ -233,13 +274,15 @@ impl Drop for WakeOnPanic<'_, '_> {
 }
 
 impl<'a> Job<'a> {
-    fn new(model: &'a Model, layout: &'a Layout, stopped: &'a (dyn Fn() -> bool + Sync)) -> Self {
-        let page_bytes = if layout.format == Format::Warc { 4500.0 } else { 40.0 };
-        let document_bytes = page_bytes + 6.5 * model.recipe.mean_tokens;
+    fn new(
+        collection: &'a dyn Collection,
+        layout: &'a Layout,
+        stopped: &'a (dyn Fn() -> bool + Sync),
+    ) -> Self {
+        let document_bytes = collection.document_bytes(layout.format);
         let documents_a_block = (BLOCK_BYTES / document_bytes).max(1.0) as u64;
         let count = u64::from(layout.files.get());
-        // Shares differ by one at most.
-        let share = |n: u64, i: u64| n / count + u64::from(i < n % count);
+        let share = |n, i| first_of_share(n, count, i + 1) - first_of_share(n, count, i);
         let files = (0..count).map(|i| {
             let amount = match layout.amount {
                 Amount::Bytes(n) => Amount::Bytes(share(n, i)),
@@ -256,7 +299,7 @@ impl<'a> Job<'a> {
         let files = files.collect();
         let failure = Mutex::new(None);
         let failed = AtomicBool::new(false);
-        Self { model, layout, stopped, documents_a_block, files, failed, failure }
+        Self { collection, layout, stopped, documents_a_block, files, failed, failure }
     }
 
     /// Ends the job; the first failure counts.
@@ -368,7 +411,7 @@ impl Block {
 /// What a thread has of its own.
 struct Worker<'a, 'b> {
     job: &'a Job<'b>,
-    documents: Documents<'b>,
+    documents: Box<dyn WriteRecords + 'b>,
     compressor: Compressor,
     block: Block,
     compressed: Vec<u8>,
@@ -378,7 +421,7 @@ impl<'a, 'b> Worker<'a, 'b> {
     fn new(job: &'a Job<'b>) -> Result<Self, WriteError> {
         let compressor = Compressor::new(job.layout.compression)
             .map_err(job.io(0, "cannot begin to compress"))?;
-        let documents = Documents::new(job.model, job.layout.format);
+        let documents = job.collection.writer(job.layout.format, job.layout.files.get());
         Ok(Self { job, documents, compressor, block: Block::default(), compressed: Vec::new() })
     }
 

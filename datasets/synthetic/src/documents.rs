@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+use crate::collection::WriteRecords;
 use crate::random::{Purpose, Random};
 use crate::real::exp;
 use crate::text::{Style, Text};
@@ -42,21 +43,53 @@ impl<'m> Documents<'m> {
         Self { model, format, page: text(), text: text() }
     }
 
-    /// What was written since the last [`Documents::clear`].
-    pub fn written(&self) -> &[u8] {
+    /// The ranks of a document's terms, in the order of its text.
+    pub(super) fn ranks_of(&mut self, file: u32, number: u64) -> Vec<u32> {
+        let text = if self.format == Format::Warc { &mut self.page } else { &mut self.text };
+        text.keep();
+        self.write(file, number);
+        self.text.truncate(0);
+        let text = if self.format == Format::Warc { &mut self.page } else { &mut self.text };
+        text.take_kept()
+    }
+
+    /// The head of a page's record, without the length.
+    fn record_head(&self, file: u32, number: u64, random: &mut Random) -> String {
+        let name = Name::new(file, number);
+        let id = uuid(random);
+        // Few hosts have most pages.
+        let host = self.model.words.label(random.below(1 << 16) & random.below(1 << 16));
+        let time = random.below(86400);
+        format!(
+            "WARC/1.0\r\nWARC-Type: response\r\nWARC-Date: 2012-02-{:02}T{:02}:{:02}:{:02}Z\r\n\
+             WARC-TREC-ID: {}\r\nWARC-Target-URI: http://www.{}.com/pages/{:08x}.html\r\n\
+             WARC-Record-ID: <urn:uuid:{id}>\r\n\
+             Content-Type: application/http; msgtype=response\r\n",
+            10 + random.below(19),
+            time / 3600,
+            time / 60 % 60,
+            time % 60,
+            String::from_utf8_lossy(name.as_bytes()),
+            String::from_utf8_lossy(host.as_slice()),
+            random.below(u32::MAX),
+        )
+    }
+}
+
+impl WriteRecords for Documents<'_> {
+    fn written(&self) -> &[u8] {
         self.text.written()
     }
 
-    /// Forgets what was written.
-    pub fn clear(&mut self) {
+    fn clear(&mut self) {
         const KEPT_BYTES: usize = 8 << 20;
         self.text.truncate(0);
         self.text.shrink(KEPT_BYTES);
         self.page.shrink(KEPT_BYTES);
     }
 
-    /// Writes what a file begins with, if the format has such: the `warcinfo` record.
-    pub fn write_preface(&mut self, file: u32) {
+    /// The `warcinfo` record.
+    fn write_preface(&mut self, file: u32) {
         if self.format != Format::Warc {
             return;
         }
@@ -73,8 +106,7 @@ impl<'m> Documents<'m> {
         self.text.push(head.as_bytes());
     }
 
-    /// Writes document `number`, from 0, of file `file`, and returns its tokens.
-    pub fn write(&mut self, file: u32, number: u64) -> u32 {
+    fn write(&mut self, file: u32, number: u64) -> u32 {
         let (mut random, tokens) = self.model.document(file, number);
         match self.format {
             Format::Jsonl | Format::Tsv => {
@@ -108,38 +140,6 @@ impl<'m> Documents<'m> {
             }
         }
         tokens
-    }
-
-    /// The ranks of a document's terms, in the order of its text.
-    pub(super) fn ranks_of(&mut self, file: u32, number: u64) -> Vec<u32> {
-        let text = if self.format == Format::Warc { &mut self.page } else { &mut self.text };
-        text.keep();
-        self.write(file, number);
-        self.text.truncate(0);
-        let text = if self.format == Format::Warc { &mut self.page } else { &mut self.text };
-        text.take_kept()
-    }
-
-    /// The head of a page's record, without the length.
-    fn record_head(&self, file: u32, number: u64, random: &mut Random) -> String {
-        let name = Name::new(file, number);
-        let id = uuid(random);
-        // Few hosts have most pages.
-        let host = self.model.words.label(random.below(1 << 16) & random.below(1 << 16));
-        let time = random.below(86400);
-        format!(
-            "WARC/1.0\r\nWARC-Type: response\r\nWARC-Date: 2012-02-{:02}T{:02}:{:02}:{:02}Z\r\n\
-             WARC-TREC-ID: {}\r\nWARC-Target-URI: http://www.{}.com/pages/{:08x}.html\r\n\
-             WARC-Record-ID: <urn:uuid:{id}>\r\n\
-             Content-Type: application/http; msgtype=response\r\n",
-            10 + random.below(19),
-            time / 3600,
-            time / 60 % 60,
-            time % 60,
-            String::from_utf8_lossy(name.as_bytes()),
-            String::from_utf8_lossy(host.as_slice()),
-            random.below(u32::MAX),
-        )
     }
 }
 

@@ -1,5 +1,6 @@
 //! Laws of whole collections.
 
+use super::collection::WriteRecords;
 use super::collection::{Amount, Compression, Layout, WriteError, Written, write};
 use super::queries::Queries;
 use super::*;

@@ -59,7 +59,7 @@ pub fn import(path: &Path, index: &Path, what: Import) -> Result<Manifest, Index
 
 /// Publishes the run that `write` writes, whose documents lie in the `inputs`, as the next
 /// generation of the index in the folder `index`.
-pub(in crate::index) fn publish(
+fn publish(
     index: &Path,
     what: Import,
     inputs: Vec<InputEntry>,

@@ -21,6 +21,7 @@
 
 mod look;
 mod roles;
+pub(crate) mod vector;
 
 use super::fields::{Fields, TEXTS, WHOLE};
 use super::json::{Bad, JsonCursor, Span};
@@ -31,6 +32,7 @@ use crate::input::document::{
     BYTE_ORDER_MARK, Document, DocumentSink, Name, PieceView, Skip, length_without_return,
 };
 use roles::KeyRole;
+use vector::{FIELD, ImpactFactor, VectorReader};
 
 /// A buffer that grew beyond this many bytes for one long document is given back after the piece.
 const KEPT_BUFFER_BYTES: usize = 1 << 20;
@@ -39,13 +41,12 @@ const KEPT_BUFFER_BYTES: usize = 1 << 20;
 const NO_NAME: usize = usize::MAX;
 
 /// It keeps nothing from piece to piece but its buffers.
-#[derive(Debug)]
 pub struct JsonlParser {
     scan: Scan,
     buffers: Buffers,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Buffers {
     text: TextBuffer,
     /// A key or a name without its escapes.
@@ -54,6 +55,8 @@ struct Buffers {
     name: String,
     fields: Option<Fields>,
     seen: SeenFields,
+    /// Records have vectors in the place of texts.
+    vectors: Option<VectorReader>,
 }
 
 struct JsonRecord {
@@ -112,7 +115,20 @@ impl JsonlParser {
 
     /// Takes these fields from now on.
     pub(crate) fn take_fields(&mut self, fields: &Fields) {
-        self.buffers.fields = (!fields.is_default()).then(|| fields.clone());
+        let asked = !fields.is_default() || self.buffers.vectors.is_some();
+        self.buffers.fields = asked.then(|| fields.clone());
+    }
+
+    /// Of vectors, whose weights become impacts by this factor.
+    pub(crate) fn of_vectors(factor: ImpactFactor) -> Self {
+        let mut parser = Self::new();
+        parser.buffers.vectors = Some(VectorReader::new(factor));
+        parser.take_fields(&Fields::default());
+        parser
+    }
+
+    pub(super) fn weigh_by(&mut self, factor: ImpactFactor) {
+        self.buffers.vectors.iter_mut().for_each(|vectors| vectors.weigh_by(factor));
     }
 
     /// Makes a parser for each way of scanning that this processor has, the fastest last, with the
@@ -151,7 +167,7 @@ impl JsonlParser {
         match read {
             Ok(()) => {
                 self.buffers.seen.taken |= record.taken;
-                if SeenFields::is_looked_at(line) {
+                if SeenFields::is_looked_at(line) && self.buffers.vectors.is_none() {
                     self.buffers.look(&JsonCursor { at: offset, ..*cursor }, &record);
                 }
                 let (name, text) = self.buffers.resolve(cursor, &record);
@@ -163,6 +179,11 @@ impl JsonlParser {
                 let column = at - offset + 1;
                 let skip = Skip::BadJson { offset: at, column, expected, found };
                 sink.skipped(offset, line, bytes, skip);
+            }
+            Err(Failure::Vector(Bad { offset: at, expected })) => {
+                let found = cursor.bytes.get(at).copied();
+                let column = at - offset + 1;
+                sink.skipped(offset, line, bytes, Skip::BadVector { column, expected, found });
             }
             Err(Failure::Skip(skip)) => sink.skipped(offset, line, bytes, skip),
         }
@@ -191,12 +212,15 @@ impl<S: DocumentSink> Scanning for JsonLines<'_, '_, S> {
         parser.buffers.text.shrink(KEPT_BUFFER_BYTES);
         parser.buffers.short.shrink(KEPT_BUFFER_BYTES);
         parser.buffers.name.shrink_to(KEPT_BUFFER_BYTES);
+        parser.buffers.vectors.iter_mut().for_each(VectorReader::shrink);
         piece.line_feeds(line, cursor.at)
     }
 }
 
 enum Failure {
     Bad(Bad),
+    /// JSON that is no vector.
+    Vector(Bad),
     Skip(Skip),
 }
 
@@ -219,7 +243,11 @@ impl Buffers {
         record: &mut JsonRecord,
     ) -> Result<(), Failure> {
         let start = cursor.at;
+        self.vectors.iter_mut().for_each(VectorReader::begin);
         self.members(cursor, record)?;
+        if let Some(vectors) = &self.vectors {
+            return vectors.end(cursor);
+        }
         if record.has_spare && record.taken & WHOLE == 0 {
             *record = JsonRecord { takes_spare: true, ..JsonRecord::new() };
             cursor.at = start;
@@ -300,6 +328,10 @@ impl Buffers {
     fn asked_role(&mut self, cursor: &JsonCursor<'_>, key: &Span) -> KeyRole {
         let key = unfolded(cursor, key, &mut self.short);
         let Some(fields) = &self.fields else { return KeyRole::Other };
+        if self.vectors.is_some() {
+            let name = fields.name_rank(key).map_or(KeyRole::Other, KeyRole::Name);
+            return if key == FIELD.as_bytes() { KeyRole::Vector } else { name };
+        }
         match fields.name_rank(key) {
             // A field is one or the other.
             Some(rank) if !fields.names.is_empty() || fields.text_number(key).is_none() => {
@@ -369,6 +401,11 @@ impl Buffers {
                     cursor.skip_value()?;
                 }
             },
+            KeyRole::Vector => {
+                if let Some(vectors) = &mut self.vectors {
+                    vectors.read(cursor, &mut self.short)?;
+                }
+            }
             KeyRole::Name(_) | KeyRole::Other => cursor.skip_value()?,
         }
         Ok(())
@@ -436,7 +473,11 @@ impl Buffers {
         record: &JsonRecord,
     ) -> (Name<'a>, &'a [u8]) {
         let name = unfolded(cursor, &record.name, &mut self.short);
-        let text = if record.texts == 0 { &[] } else { &*self.text };
+        let text = match &self.vectors {
+            Some(vectors) => &vectors.pairs[..],
+            None if record.texts == 0 => &[],
+            None => &*self.text,
+        };
         (Name::from_raw(name, &mut self.name), text)
     }
 }

@@ -14,6 +14,8 @@ pub(crate) struct SeenFields {
     /// Bytes of strings that were taken as text, and of those that were not.
     text_bytes: u64,
     other_bytes: u64,
+    /// A record has learned weights of terms.
+    pub has_vectors: bool,
     others: BTreeMap<String, OtherField>,
 }
 
@@ -82,6 +84,7 @@ impl SeenFields {
         self.unnamed += piece.unnamed;
         self.text_bytes += piece.text_bytes;
         self.other_bytes += piece.other_bytes;
+        self.has_vectors |= piece.has_vectors;
         for (field, other) in piece.others.into_iter().filter(|_| wanted) {
             let Some(own) = self.field(field) else { continue };
             own.bytes += other.bytes;
@@ -131,6 +134,11 @@ pub(crate) fn remarks(files: &[(String, &SeenFields)]) -> Vec<String> {
         remarks.push(format!(
             "most documents of {} have no name, and are called by file and line{others}",
             with_others(path, unnamed.len())
+        ));
+    }
+    if let Some((path, _)) = files.iter().find(|(_, seen)| seen.has_vectors) {
+        remarks.push(format!(
+            "documents of {path} have learned vectors, which were left out: they are indexed in the place of texts if `vectors` is named as the format"
         ));
     }
     let not_taken: Vec<_> = files.iter().filter(|(_, seen)| seen.not_taken().is_some()).collect();

@@ -4,6 +4,7 @@ use super::csv::CsvParser;
 use super::fields::Fields;
 use super::html::HtmlParser;
 use super::jsonl::JsonlParser;
+use super::jsonl::vector::ImpactFactor;
 use super::lines::{Between, LinesParser};
 use super::mediawiki::MediawikiParser;
 use super::noticed::SeenFields;
@@ -18,6 +19,7 @@ use crate::input::turns::Turn;
 
 pub(crate) struct Parsers {
     jsonl: JsonlParser,
+    vectors: JsonlParser,
     tsv: LinesParser,
     html: HtmlParser,
     warc: WarcParser,
@@ -32,6 +34,7 @@ impl Parsers {
     pub(crate) fn new(max_document: u64, fields: &Fields, turn: Turn) -> Self {
         Self {
             jsonl: JsonlParser::with_fields(fields.clone()),
+            vectors: JsonlParser::of_vectors(ImpactFactor::OF_WHOLE),
             tsv: LinesParser::new(Between::Tab),
             html: HtmlParser::new(),
             warc: WarcParser::taking_turns(max_document, turn),
@@ -58,6 +61,7 @@ impl Parsers {
     ) -> u64 {
         match format {
             Format::Jsonl | Format::Json => self.jsonl.parse(records, sink),
+            Format::Vectors => self.vectors.parse(records, sink),
             Format::Tsv => self.tsv.parse(records, sink),
             Format::Plaintext => self.plaintext.parse(records, sink),
             Format::Csv => self.csv.parse(head, records, sink),
@@ -87,11 +91,17 @@ impl Parsers {
     /// Reads inputs so from now on.
     pub(crate) fn read_as(&mut self, reading: &InputReading) {
         self.jsonl.take_fields(&reading.fields);
+        self.vectors.take_fields(&reading.fields);
         self.csv.take_fields(&reading.fields);
         let otherwise = reading.encoding.and_then(TextEncoding::known);
         self.html.html().expect(otherwise);
         self.warc.html().expect(otherwise);
         self.trec.html().expect(otherwise);
+    }
+
+    /// Weights of vectors become impacts by this factor from now on.
+    pub(crate) fn weigh_by(&mut self, factor: ImpactFactor) {
+        self.vectors.weigh_by(factor);
     }
 
     /// What was seen of the fields of records since it was last asked.

@@ -3,10 +3,12 @@
 
 use super::asked::{Query, named};
 use super::weighted::{marked, text_of};
-use crate::index::vectors::pairs;
 use crate::query::wanted::{Algorithm, Mode};
 use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
+use std::fmt;
+use std::marker::PhantomData;
 
 /// Fields with the name of a query, in their order. BEIR and MS MARCO have other names for the
 /// same.
@@ -20,6 +22,29 @@ const OTHERS: [&str; 7] = ["vector", "k", "mode", "algorithm", "contents", "meta
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Members<'a>(#[serde(borrow, deserialize_with = "pairs")] Vec<(String, &'a RawValue)>);
+
+/// The members of an object in a list, so that repeated ones are seen, and their order.
+fn pairs<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
+    from: D,
+) -> Result<Vec<(String, V)>, D::Error> {
+    struct Pairs<V>(PhantomData<V>);
+    impl<'de, V: Deserialize<'de>> Visitor<'de> for Pairs<V> {
+        type Value = Vec<(String, V)>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut found = Vec::new();
+            while let Some(pair) = map.next_entry()? {
+                found.push(pair);
+            }
+            Ok(found)
+        }
+    }
+    from.deserialize_map(Pairs(PhantomData))
+}
 
 fn known() -> impl Iterator<Item = &'static str> {
     NAMES.into_iter().chain(TEXTS).chain(OTHERS)

@@ -73,6 +73,8 @@ pub struct BuildKeys {
     /// Bytes.
     #[serde(deserialize_with = "values::bytes")]
     pub memory: u64,
+    /// Of the weights of vectors; none: that of the live generation, or else the input tells it.
+    pub factor: Option<f64>,
     /// Bytes; longer documents are skipped.
     #[serde(alias = "max_document", deserialize_with = "max_document")]
     pub max_document: Option<u64>,
@@ -100,6 +102,7 @@ impl Default for BuildKeys {
             block_size: None,
             form: Form::default(),
             memory: 1 << 30,
+            factor: None,
             max_document: None,
             order: None,
             no_merge: false,

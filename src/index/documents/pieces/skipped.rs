@@ -43,6 +43,8 @@ pub struct SkippedRecords {
     first: Vec<Skipped>,
     /// What ends the build.
     large: Option<LargeDocument>,
+    /// What ends it when all before is known.
+    last: Option<Skipped>,
 }
 
 impl SkippedRecords {
@@ -50,7 +52,7 @@ impl SkippedRecords {
     pub(crate) const NAMED: usize = 5;
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.counts.is_empty() && self.large.is_none()
+        self.counts.is_empty() && self.large.is_none() && self.last.is_none()
     }
 
     /// Counts one more, of which only the first are `described`.
@@ -74,6 +76,7 @@ impl SkippedRecords {
         let room = Self::NAMED - self.first.len();
         self.first.extend(next.first.into_iter().take(room));
         self.large = self.large.take().or(next.large);
+        self.last = self.last.take().or(next.last);
     }
 
     /// Nothing is skipped for want of memory: this ends the build.
@@ -81,11 +84,23 @@ impl SkippedRecords {
         self.large.get_or_insert(large);
     }
 
+    /// This record ends the build.
+    pub(crate) fn end_with(&mut self, last: Skipped) {
+        self.last.get_or_insert(last);
+    }
+
+    /// The records to name, and whether each of them ends the build.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&Skipped, bool)> {
+        let first = self.first.iter().map(|skipped| (skipped, false));
+        self.last.iter().map(|last| (last, true)).chain(first)
+    }
+
     /// The first document that is too large for the memory.
     pub(crate) fn large(&self) -> Option<&LargeDocument> {
         self.large.as_ref()
     }
 
+    #[cfg(test)]
     pub(crate) fn first(&self) -> &[Skipped] {
         &self.first
     }

@@ -171,8 +171,8 @@ impl DocumentsTable {
         for (reason, records) in skipped.counts() {
             *self.skipped.entry(reason.to_string()).or_default() += records;
         }
-        for Skipped { input, offset, line, detail, .. } in skipped.first() {
-            if self.first_skipped.len() == SkippedRecords::NAMED {
+        for (Skipped { input, offset, line, detail, .. }, ends) in skipped.named() {
+            if self.first_skipped.len() == SkippedRecords::NAMED && !ends {
                 break;
             }
             let place = input_path(*input);
@@ -181,7 +181,7 @@ impl DocumentsTable {
                 line => format!(" (line {})", self.lines + line),
             };
             let message = format!("{place}: byte {offset}{line}: {detail}");
-            if strict {
+            if strict || ends {
                 return Err(message.into());
             }
             self.first_skipped.push(message);

@@ -1,7 +1,7 @@
 //! A manifest without its inputs, read as a stream.
 
 use super::sharded::{ShardEntry, ShardedManifest};
-use super::{Manifest, RunEntry, Statistics, tail};
+use super::{Manifest, RunEntry, Settings, Statistics, tail};
 use crate::index::error::IndexError;
 use crate::index::files::plain;
 use crate::index::files::storage::FileEntry;
@@ -19,6 +19,8 @@ pub(crate) struct Summary {
     /// Seconds since 1970 (UTC).
     #[serde(default)]
     pub created: u64,
+    #[serde(default)]
+    pub settings: Settings,
     #[serde(default)]
     pub statistics: Statistics,
     /// By docid; none of a generation of several shards.

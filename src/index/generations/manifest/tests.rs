@@ -160,9 +160,10 @@ fn a_summary_is_what_the_manifest_says() {
     assert_eq!(text, whole.encode().into_bytes());
     assert_eq!(Manifest::read(folder.path()).unwrap(), whole);
     let summary = Summary::read(folder.path()).unwrap();
-    let Summary { generation, created, statistics, runs, files, inputs, shards, crc32 } = summary;
+    let Summary { generation, created, settings, statistics, .. } = summary;
+    let Summary { runs, files, inputs, shards, crc32, .. } = summary;
     assert_eq!((generation, inputs, shards), (7, 5000, 0));
-    assert_eq!(created, whole.created);
+    assert_eq!((created, settings), (whole.created, whole.settings));
     assert_eq!((statistics, runs, files), (whole.statistics, whole.runs, whole.files));
     assert_eq!(crc32, crc32fast::hash(&text));
 

@@ -1,5 +1,6 @@
 //! Looks at what some records have beside name and text.
 
+use super::vector::FIELD;
 use super::{Buffers, JsonCursor, JsonRecord, KeyRole, NO_NAME};
 
 impl Buffers {
@@ -27,9 +28,10 @@ impl Buffers {
             KeyRole::Name(_) => return Some(()),
             KeyRole::Text(_) => true,
             KeyRole::Spare(_) => record.takes_spare,
-            KeyRole::Other => false,
+            KeyRole::Vector | KeyRole::Other => false,
         };
         let key = &cursor.bytes[key.range];
+        self.seen.has_vectors |= key == FIELD.as_bytes() && first == b'{' && inside == 0;
         if is_text && matches!(first, b'"' | b'[') {
             self.seen.text(strings);
             if inside > 0 {

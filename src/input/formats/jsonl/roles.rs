@@ -6,6 +6,8 @@ pub(super) enum KeyRole {
     /// A text, with the number of its field.
     Text(usize),
     Spare(usize),
+    /// Where records have vectors.
+    Vector,
     Other,
 }
 

@@ -1,0 +1,248 @@
+//! Reads the vector of a record: an object of terms and their weights, which become impacts.
+//!
+//! Models such as SPLADE, DeepImpact and uniCOIL have learned the weight of each term in each
+//! document. The terms are the model's own vocabulary and stay as they are. A weight times a
+//! factor, rounded to the nearest whole number, is the *impact* that takes the place of a term
+//! frequency.
+
+use super::{Failure, JsonCursor, unfolded};
+use crate::dictionary::device::text_buffers::TextBuffer;
+use crate::dictionary::strings::hash::{FoundOrNew, HashTable, hash};
+use crate::dictionary::vector;
+use crate::input::document::Skip;
+use crate::text::analysis::MAX_TERM_BYTES;
+
+/// The field of a record that has it.
+pub(crate) const FIELD: &str = "vector";
+
+/// Bytes that are kept for the next vector.
+const KEPT_BYTES: usize = 1 << 20;
+
+/// What weights are multiplied by.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ImpactFactor {
+    pub(crate) factor: f64,
+    /// It is 1 because the first weights are whole numbers: a fraction ends the build.
+    pub(crate) is_for_whole: bool,
+}
+
+impl ImpactFactor {
+    /// The factor of weights that are no whole numbers, as in Anserini.
+    pub(crate) const OF_FRACTIONS: f64 = 100.0;
+    pub(crate) const OF_WHOLE: Self = Self { factor: 1.0, is_for_whole: true };
+
+    /// A factor that was given, or that of an index.
+    pub(crate) fn given(factor: f64) -> Self {
+        Self { factor, is_for_whole: false }
+    }
+}
+
+pub(super) struct VectorReader {
+    factor: ImpactFactor,
+    /// The factor, if it is a small whole number: others are multiplied by it exactly.
+    whole_factor: Option<u64>,
+    /// The pairs of the vector, as the dictionary takes them.
+    pub(super) pairs: Vec<u8>,
+    /// Where the terms of the vector lie there.
+    places: Vec<(u32, u32)>,
+    /// Their numbers.
+    terms: HashTable,
+    length: u32,
+    is_read: bool,
+}
+
+impl VectorReader {
+    pub(super) fn new(factor: ImpactFactor) -> Self {
+        let (pairs, places, terms, length) = Default::default();
+        let whole_factor = None;
+        let mut reader =
+            Self { factor, whole_factor, pairs, places, terms, length, is_read: false };
+        reader.weigh_by(factor);
+        reader
+    }
+
+    pub(super) fn weigh_by(&mut self, factor: ImpactFactor) {
+        self.factor = factor;
+        let whole = factor.factor as u64;
+        self.whole_factor = (whole < EXACT && whole as f64 == factor.factor).then_some(whole);
+    }
+
+    /// Forgets the vector of the record before.
+    pub(super) fn begin(&mut self) {
+        self.is_read = false;
+        self.length = 0;
+        self.pairs.clear();
+        self.places.clear();
+        if self.terms.bytes() > KEPT_BYTES {
+            self.terms.clear();
+        }
+        self.terms.empty();
+    }
+
+    pub(super) fn shrink(&mut self) {
+        self.pairs.shrink_to(KEPT_BYTES);
+        self.places.shrink_to(KEPT_BYTES);
+    }
+
+    /// Checks a record that ends at the cursor.
+    pub(super) fn end(&self, cursor: &JsonCursor<'_>) -> Result<(), Failure> {
+        if !self.is_read {
+            return Err(Failure::Vector(cursor.bad("a field `vector` before the end")));
+        }
+        match self.pairs.is_ascii() || std::str::from_utf8(&self.pairs).is_ok() {
+            true => Ok(()),
+            false => Err(Failure::Vector(cursor.bad("terms in UTF-8 before the end"))),
+        }
+    }
+
+    /// Reads the vector at the cursor.
+    pub(super) fn read(
+        &mut self,
+        cursor: &mut JsonCursor<'_>,
+        short: &mut TextBuffer,
+    ) -> Result<(), Failure> {
+        if self.is_read || !cursor.take(b'{') {
+            return Err(Failure::Vector(cursor.bad("one object of terms and weights")));
+        }
+        self.is_read = true;
+        cursor.space();
+        if cursor.take(b'}') {
+            return Ok(());
+        }
+        loop {
+            cursor.begin_key()?;
+            let at = cursor.at;
+            let term = cursor.string()?;
+            cursor.colon()?;
+            let impact = self.impact(cursor)?;
+            let term = unfolded(cursor, &term, short);
+            let wrong = |expected| Err(Failure::Vector(JsonCursor { at, ..*cursor }.bad(expected)));
+            if !(1..=MAX_TERM_BYTES).contains(&term.len()) {
+                return wrong("a term of 1 to 255 bytes");
+            }
+            vector::put(impact, term, &mut self.pairs);
+            let end = self.pairs.len() as u32;
+            let start = end - term.len() as u32;
+            let number = self.places.len() as u32;
+            let of = |(start, end)| &self.pairs[start as usize..end as usize];
+            let same = |other: u32| of(self.places[other as usize]) == term;
+            if self.terms.find_or_insert(hash(term), number, same) != FoundOrNew::New {
+                return wrong("each term once");
+            }
+            self.places.push((start, end));
+            cursor.space();
+            if cursor.take(b'}') {
+                return Ok(());
+            }
+            if !cursor.take(b',') {
+                return Err(cursor.bad("`,` or `}`").into());
+            }
+            cursor.space();
+        }
+    }
+
+    #[inline]
+    fn impact(&mut self, cursor: &mut JsonCursor<'_>) -> Result<u32, Failure> {
+        let at = cursor.at;
+        let short = short_number(&cursor.bytes[at..]);
+        let impact = match (short, self.whole_factor) {
+            (Some((number, bytes)), Some(factor)) if u64::from(number) < EXACT => {
+                cursor.at += bytes;
+                u64::from(number) * factor
+            }
+            _ => self.rounded(cursor)?,
+        };
+        self.length = u32::try_from(u64::from(self.length) + impact).map_err(|_| {
+            let expected = "impacts below 2^32 in all (a smaller factor)";
+            Failure::Vector(JsonCursor { at, ..*cursor }.bad(expected))
+        })?;
+        Ok(impact as u32)
+    }
+
+    /// The impact of any number.
+    fn rounded(&self, cursor: &mut JsonCursor<'_>) -> Result<u64, Failure> {
+        let wrong = cursor.bad("a weight, which is a number of 0 or more");
+        let number = match cursor.peek() {
+            Some(b'-' | b'0'..=b'9') => cursor.number()?,
+            _ => return Err(Failure::Vector(wrong)),
+        };
+        let weight = weight(&cursor.bytes[number]).ok_or(Failure::Vector(wrong))?;
+        if self.factor.is_for_whole && weight.fract() != 0.0 {
+            return Err(Failure::Skip(Skip::Fraction));
+        }
+        // More than any impact is, and less than overflows.
+        const MOST: f64 = (1u64 << 40) as f64;
+        Ok((weight * self.factor.factor).round().min(MOST) as u64)
+    }
+}
+
+/// Whole numbers below this have an `f32` of their own, and products of two an `f64`.
+const EXACT: u64 = 1 << 24;
+
+/// The number at the begin of `bytes` and its digits, if it is a short whole one.
+#[inline]
+fn short_number(bytes: &[u8]) -> Option<(u32, usize)> {
+    const DIGITS: usize = 9;
+    let mut number = 0;
+    for (at, byte) in bytes.iter().take(DIGITS + 1).enumerate() {
+        match byte {
+            b'0'..=b'9' if at < DIGITS && (at != 1 || number != 0) => {
+                number = 10 * number + u32::from(byte - b'0');
+            }
+            b',' | b'}' | b' ' if at > 0 => return Some((number, at)),
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// The weight that a number of JSON is, in single precision; none if it is below 0 or too large.
+fn weight(number: &[u8]) -> Option<f64> {
+    let weight: f64 = std::str::from_utf8(number).ok()?.parse().ok()?;
+    (0.0..=f64::from(f32::MAX)).contains(&weight).then_some(f64::from(weight as f32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::JsonlParser;
+    use super::*;
+    use crate::input::document::{KeptDocuments, PieceView};
+    use proptest::prelude::*;
+
+    /// The pairs of a vector with one term, or nothing if it is bad.
+    fn pairs(factor: ImpactFactor, number: &str) -> Option<Vec<u8>> {
+        let line = format!("{{\"vector\":{{\"a\":{number}}}}}");
+        let mut kept = KeptDocuments::default();
+        JsonlParser::of_vectors(factor).parse(PieceView::whole(line.as_bytes()), &mut kept);
+        assert_eq!(kept.documents.len() + kept.skipped.len(), 1, "{line}");
+        kept.documents.pop().map(|document| document.1)
+    }
+
+    fn numbers() -> impl Strategy<Value = String> {
+        prop_oneof![
+            any::<u32>().prop_map(|number| number.to_string()),
+            (0u32..1000).prop_map(|number| number.to_string()),
+            (0.0f64..400.0).prop_map(|number| number.to_string()),
+            (0u32..40_000).prop_map(|number| format!("{}", f64::from(number) / 200.0)),
+            (0u32..99, -9i32..9).prop_map(|(digits, power)| format!("{digits}.5e{power}")),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn oracle_impacts_are_rounded_products(
+            number in numbers(),
+            factor in prop::sample::select(&[1.0, 100.0, 0.25, 7.3, 1e6, 1e9]),
+        ) {
+            let weight: f64 = number.parse().unwrap();
+            let single = f64::from(weight as f32);
+            let impact = (single * factor).round();
+            let mut expected = Vec::new();
+            vector::put(impact as u32, b"a", &mut expected);
+            let fits = impact <= f64::from(u32::MAX);
+            prop_assert_eq!(pairs(ImpactFactor::given(factor), &number), fits.then_some(expected));
+            let is_whole = single == single.trunc() && single <= f64::from(u32::MAX);
+            prop_assert_eq!(pairs(ImpactFactor::OF_WHOLE, &number).is_some(), is_whole);
+        }
+    }
+}
