@@ -4,11 +4,13 @@
 mod generate;
 
 use crate::cli::args::Common;
+use crate::cli::progress::{DrawnProgress, queries_line};
 use crate::cli::report;
 use crate::query::input::QueryFile;
 use crate::query::ranking::RankingArgs;
 
 use millrace::Searcher;
+use millrace::inside::index::Stop;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -65,12 +67,16 @@ fn queries(args: &QueriesArgs, quiet: bool) -> anyhow::Result<Value> {
     let passes = args.passes.get();
     let mut micros = vec![Vec::with_capacity(passes); queries.len()];
     let mut walls = Vec::new();
+    let progress = Stop::default();
+    progress.expect(((passes + 1) * queries.len()) as u64);
+    let drawn = DrawnProgress::start(&progress, quiet, queries_line);
     for pass in 0..=passes {
         let began = Instant::now();
         for (query, micros) in queries.iter().zip(&mut micros) {
             let start = Instant::now();
             let answer = searcher.search(&snapshot, &query.wanted(&wanted), &query.text)?;
             std::hint::black_box(answer);
+            progress.pass(1);
             if pass > 0 {
                 micros.push(start.elapsed().as_secs_f64() * 1e6);
             }
@@ -79,6 +85,7 @@ fn queries(args: &QueriesArgs, quiet: bool) -> anyhow::Result<Value> {
             walls.push(began.elapsed().as_secs_f64());
         }
     }
+    drop(drawn);
     let mut latency: Vec<f64> = micros.iter_mut().map(|m| median(m)).collect();
     latency.sort_unstable_by(f64::total_cmp);
     Ok(json!({

@@ -194,8 +194,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         // A write of answers may wait for a reader for ever, and leaves nothing behind that
         // matters.
         signals::watch(&control, Some(Duration::from_secs(1)))?;
+        let (queries, drawn) = args.input.drawn(queries, args.workers.common.quiet);
         asker.ask_in_background(queries)?;
         let report = service.with_control(control).run(args.answers(measured))?;
+        drop(drawn);
         totals(args, &report, AnsweredBy::default(), measured)?;
         return end(&refused);
     };
@@ -277,8 +279,10 @@ fn run_on(
     args.follow(&snapshot, service.mover(), renew)?;
     drop(snapshot);
     signals::watch(control, Some(Duration::from_secs(1)))?;
+    let (queries, drawn) = args.input.drawn(queries, quiet);
     asker.ask_in_background(queries)?;
     let report = service.with_control(control.clone()).run(args.answers(measured))?;
+    drop(drawn);
     totals(args, &report, by, measured)
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Usage;
 use crate::cli::args::{Common, Together, workers_of};
-use crate::cli::{report, signals};
+use crate::cli::{progress, report, signals};
 use anyhow::{Context, Error, anyhow, bail};
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 use millrace::inside::build::Notes;
@@ -71,7 +71,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let command = crate::cli::args::command();
     let peers = args.together.peers()?;
     let tell = Box::new(tell);
-    let daemon = Daemon { job, command, notes, tell, peers, from_nothing: args.from_nothing };
+    let progress = if quiet { || None } else { progress::of_build };
+    let from_nothing = args.from_nothing;
+    let daemon = Daemon { job, command, notes, progress, tell, peers, from_nothing };
     if args.status {
         return status(args, &daemon.status(None)?);
     }

@@ -2,10 +2,11 @@
 
 use crate::Usage;
 use crate::cli::args::{Common, workers_of};
+use crate::cli::progress::{DrawnProgress, queries_line};
 use crate::query::input::{QueryFile, has_words, telling};
 use crate::query::score::parse_idf;
 use anyhow::{Context, bail};
-use millrace::inside::index::open_plain;
+use millrace::inside::index::{Stop, open_plain};
 use millrace::inside::input::STDIN;
 use millrace::inside::score::Score;
 use millrace::inside::shown::number_of;
@@ -97,8 +98,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mode = args.mode;
     let folds = args.folds;
     let remove_query = args.remove_query;
-    let goal = Goal { measure, k, mode, folds, threads, remove_query };
+    let progress = Stop::default();
+    let drawn = DrawnProgress::start(&progress, args.common.quiet, queries_line);
+    let goal = Goal { measure, k, mode, folds, threads, remove_query, progress };
     let found = tune(generation.path(), &grid, &topics, &goal)?;
+    drop(drawn);
     let mut totals = serde_json::to_value(&found)?;
     totals["job"] = "tune".into();
     totals["index"] = args.index.display().to_string().into();

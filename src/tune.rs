@@ -10,6 +10,7 @@ use crate::evaluate::measure::Measure;
 use crate::evaluate::qrels::{Judged, Qrels};
 use crate::evaluate::run::Rankings;
 use crate::evaluate::tune::{best, cross_validate};
+use crate::index::files::storage::Stop;
 use crate::index::generations::generation::Generation;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::{Scoring, Snapshot};
@@ -80,6 +81,8 @@ pub struct Goal {
     pub threads: usize,
     /// Whether the document that has the name of a query is no hit of it.
     pub remove_query: bool,
+    /// Tells how many queries of all settings are answered.
+    pub progress: Stop,
 }
 
 /// Values to try of each parameter that the score has; defaults where left out.
@@ -363,6 +366,7 @@ fn measure_all(
     topics: &[Topic<'_>],
     goal: &Goal,
 ) -> Result<Vec<Vec<f64>>, EvaluateError> {
+    goal.progress.expect((settings.len() * topics.len()) as u64);
     let measure = |searcher: &mut Searcher, at: usize| {
         measure_one(generation, settings[at], topics, goal, searcher)
     };
@@ -383,6 +387,7 @@ fn measure_one(
     let mut values = Vec::with_capacity(topics.len());
     for Topic { qid, text, judged } in topics {
         let (hits, _) = searcher.search(&snapshot, &wanted, text)?;
+        goal.progress.pass(1);
         let mut ranking = Rankings::new("tune");
         let named =
             hits.iter().map(|hit| (documents.name(hit.docid).unwrap_or_default(), hit.score));

@@ -144,6 +144,29 @@ impl Drop for DrawnProgress {
     }
 }
 
+pub(crate) fn queries_line(done: u64, of: u64, took: Duration) -> String {
+    let rate = done as f64 / took.as_secs_f64().max(1e-3);
+    format!(
+        "answering {} %{}: {} of {}, {} a second",
+        percent(done, of),
+        left(done, of, took),
+        count(done),
+        number_of(of, "query", "queries"),
+        count(rate as u64)
+    )
+}
+
+/// Of a file of queries, whose number is not known before it is read.
+pub(crate) fn read_line(done: u64, of: u64, took: Duration) -> String {
+    format!(
+        "answering {} %{}: {} of {} read",
+        percent(done, of),
+        left(done, of, took),
+        bytes(done),
+        bytes(of)
+    )
+}
+
 pub(crate) fn merge_line(done: u64, of: u64, took: Duration) -> String {
     let postings = number_of(of, "posting", "postings");
     format!(
@@ -198,6 +221,9 @@ mod tests {
         assert_eq!(line(merging, 3), "merging 25 %: 500 of 2,000 postings");
         let took = Duration::from_secs(2);
         assert_eq!(merge_line(1, 2, took), "merging 50 %, 2 s left: 1 of 2 postings");
+        let queries = "answering 50 %, 2 s left: 500 of 1,000 queries, 250 a second";
+        assert_eq!(queries_line(500, 1000, took), queries);
+        assert_eq!(read_line(1, 2, took), "answering 50 %, 2 s left: 1 B of 2 B read");
         assert_eq!(check_line(0, 2048, took), "checking 0 %: 0 B of 2.00 KiB read");
     }
 }

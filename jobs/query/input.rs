@@ -1,12 +1,14 @@
 //! The options that name the queries and say how they are read.
 
 use crate::Usage;
+use crate::cli::progress::{DrawnProgress, read_line};
 use anyhow::{Context, anyhow, bail};
-use millrace::inside::index::VECTORS;
+use millrace::inside::index::{Stop, VECTORS};
 use millrace::inside::input::{STDIN, TextEncoding};
-use millrace::inside::query::{QueryForm, QueryReading, Refusals};
+use millrace::inside::query::{QueryForm, QueryReading, ReadQuery, Refusals};
 use millrace::{Generation, Lines, Query};
-use std::io::{ErrorKind, Read};
+use std::fs::Metadata;
+use std::io::{ErrorKind, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 /// A file of queries.
@@ -102,6 +104,34 @@ impl QueryInput {
                 Err(Usage(why.into()).into())
             }
         }
+    }
+
+    /// The queries, and what draws how much of their file has been read, unless answers are drawn.
+    pub(crate) fn drawn(
+        &self,
+        queries: impl Iterator<Item = ReadQuery> + Send + 'static,
+        quiet: bool,
+    ) -> (impl Iterator<Item = ReadQuery> + Send + 'static, DrawnProgress) {
+        let progress = Stop::default();
+        // How much a compressed file holds is not known.
+        let is_plain = |path: &&Path| {
+            let ending = path.extension().unwrap_or_default();
+            !["gz", "zst", "bz2", "xz"].iter().any(|packed| ending == *packed)
+        };
+        let path = self.path().filter(is_plain);
+        let file = path.and_then(|path| path.metadata().ok()).filter(Metadata::is_file);
+        progress.expect(file.map_or(0, |file| file.len()));
+        let quiet = quiet || std::io::stdout().is_terminal();
+        let drawn = DrawnProgress::start(&progress, quiet, read_line);
+        let mut before = 0;
+        let queries = queries.inspect(move |query| {
+            if let Ok(Ok(query)) = query {
+                let (_, offset) = query.at;
+                progress.pass(offset.saturating_sub(before));
+                before = offset;
+            }
+        });
+        (queries, drawn)
     }
 
     /// Words in the place of a file are named with the option that they are for.

@@ -389,7 +389,8 @@ impl Index {
         if let Some(remark) = Measure::remark_on_depth(&[measure], k) {
             warn(py, &remark.replace("-k ", "k="))?;
         }
-        let goal = Goal { measure, k, mode, folds, threads, remove_query };
+        let goal =
+            Goal { measure, k, mode, folds, threads, remove_query, progress: Stop::default() };
         let found = py.detach(|| tune(self.generation().path(), &grid, &topics, &goal));
         json(py, &found.map_err(|error| failed(&error))?)
     }

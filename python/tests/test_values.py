@@ -261,3 +261,13 @@ def test_the_reported_script(tmp_path):
     assert [line.split()[:2] for line in told[:3]] == [["fork", "search"], ["fork", "search_many"], ["fork", "build"]]
     assert told[3:] == ["pickle 50", "pickle 50", "threads 8"]
     assert all(line.endswith("]") for line in told[:3]), told
+
+
+def test_a_query_with_too_many_terms_is_refused_alone(index):
+    long = " ".join(f"t{number}x" for number in range(65_537))
+    with pytest.warns(UserWarning, match="the query long has too many different terms"):
+        answers = index.search_many([("short", "w1x"), ("long", long), ("last", "w1x")], 3)
+    assert len(answers["long"]) == 0
+    assert list(answers["short"]) == list(answers["last"]) == list(index.search("w1x", 3))
+    with pytest.raises(ValueError, match="different terms"):
+        index.search(long, 3)

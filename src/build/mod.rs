@@ -54,7 +54,7 @@ pub(crate) use error::BuildError;
 pub(crate) use generation::accept_duplicates;
 pub(crate) use guards::Guards;
 pub(crate) use note::Note;
-pub(crate) use options::{BuildOptions, Input, Notes, Peers};
+pub(crate) use options::{BuildOptions, Input, Notes, OnProgress, Peers};
 #[cfg(feature = "rebuild")]
 pub(crate) use part::{build_part, links, scan};
 #[cfg(feature = "rebuild")]

@@ -3,7 +3,7 @@
 
 use super::files::replace;
 use super::{Rebuild, RebuildError};
-use crate::build::{Notes, Peers};
+use crate::build::{Notes, OnProgress, Peers};
 use crate::dataflow::control::{Control, JobError};
 use crate::rebuild::history::{self, HistoryRecord, RebuildOutcome};
 use crate::rebuild::job_file::JobFile;
@@ -34,6 +34,8 @@ pub struct Daemon {
     /// What started it, for the manifests.
     pub command: String,
     pub notes: Option<Notes>,
+    /// Makes what is told how far each build is.
+    pub progress: fn() -> Option<OnProgress>,
     pub tell: TellLine,
     /// The other processes that rebuild shards of the index, if it has some. Process 0 tells, keeps
     /// the history and runs commands.
@@ -50,6 +52,7 @@ impl Daemon {
             control: control.clone(),
             command: self.command.clone(),
             notes: self.notes.clone(),
+            progress: self.progress,
             peers: self.peers.clone(),
             from_nothing: self.from_nothing,
         }
@@ -222,7 +225,18 @@ mod tests {
             lines.lock().unwrap().push(format!("{sign}{line}"));
         });
         let command = "test".to_string();
-        (Daemon { job, command, notes: None, tell, peers: None, from_nothing: false }, told)
+        (
+            Daemon {
+                job,
+                command,
+                notes: None,
+                progress: || None,
+                tell,
+                peers: None,
+                from_nothing: false,
+            },
+            told,
+        )
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(crate) mod values;
 pub(crate) use error::RebuildError;
 pub(crate) use look::{PlannedRebuild, RebuildKind};
 
-use crate::build::{BuildOptions, Guards, Note, Notes, Peers};
+use crate::build::{BuildOptions, Guards, Note, Notes, OnProgress, Peers};
 use crate::dataflow::control::Control;
 use crate::index::error::IndexError;
 use crate::index::generations::folder::{IndexLock, current};
@@ -74,6 +74,8 @@ pub struct Rebuild<'a> {
     /// What started it, for the manifest.
     pub command: String,
     pub notes: Option<Notes>,
+    /// Makes what is told how far each build is.
+    pub progress: fn() -> Option<OnProgress>,
     /// The other processes that rebuild shards of the index, if it has some; process 0 tells, has
     /// the history and runs commands.
     pub peers: Option<Peers>,
@@ -268,6 +270,7 @@ impl Rebuild<'_> {
         options.command = self.command.clone();
         options.control = self.control.clone();
         options.notes = self.notes.clone();
+        options.progress = (self.progress)();
         if self.job.has_vectors() {
             options.analysis = Analysis::of_given_terms();
             options.factor = keys.factor.or_else(|| self.live_factor());

@@ -23,15 +23,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Ends the long work of one job on files, a merge or a check, from any thread, and tells any
-/// thread its progress. What publishes or removes a generation goes on. Clones share one state.
+/// Ends the long work of one job, such as a merge or a check, from any thread, and tells any thread
+/// its progress. What publishes or removes a generation goes on. Clones share one state.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<SharedProgress>);
 
 #[derive(Debug, Default)]
 struct SharedProgress {
     stopped: AtomicBool,
-    /// Work in all and done: postings of a merge, bytes of a check.
+    /// Work in all and done: postings of a merge, bytes of a check, queries.
     all: AtomicU64,
     done: AtomicU64,
 }
@@ -55,15 +55,15 @@ impl Stop {
         if self.is_set() { Err(IndexError::Stopped) } else { Ok(()) }
     }
 
-    pub(crate) fn expect(&self, more: u64) {
+    pub fn expect(&self, more: u64) {
         self.0.all.fetch_add(more, Ordering::Relaxed);
     }
 
-    pub(crate) fn pass(&self, more: u64) {
+    pub fn pass(&self, more: u64) {
         self.0.done.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// Work done and in all: postings of a merge, bytes of a check. None before it begins.
+    /// Work done and in all: postings of a merge, bytes of a check, queries. None before it begins.
     pub fn how_far(&self) -> Option<(u64, u64)> {
         let [done, all] = [&self.0.done, &self.0.all].map(|n| n.load(Ordering::Relaxed));
         (all > 0).then_some((done.min(all), all))
