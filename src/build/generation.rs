@@ -23,6 +23,7 @@ use crate::dictionary::indexer::Indexing;
 use crate::dictionary::names::Duplicates;
 #[cfg(feature = "gpu")]
 use crate::gpu::invert::service::{InvertService, InvertSettings};
+use crate::index::block_bounds::write_missing_bounds;
 use crate::index::format::{VECTORS, VERSION};
 use crate::index::generations::manifest::{self, Manifest};
 use crate::index::merge::{self, Merging};
@@ -320,6 +321,8 @@ fn finish(
     if skipped > first_skipped.len() as u64 {
         options.note(&Note::SkippedInAll(skipped));
     }
+    let settings = settings(options);
+    write_missing_bounds(&build.directory, &runs, &mut files, &settings, build.workers)?;
     files.sort_by(|a, b| a.name.cmp(&b.name));
     let manifest = Manifest {
         format: VERSION,
@@ -327,7 +330,7 @@ fn finish(
         created: Manifest::now(),
         command: options.command.clone(),
         workers: build.workers as u32,
-        settings: settings(options),
+        settings,
         statistics,
         runs,
         order,

@@ -116,6 +116,8 @@ pub(crate) enum FileKind {
     Hashes,
     Deletions,
     Scores,
+    /// Bounds of blocks of documents.
+    Bounds,
     /// Positions of each posting. This version neither writes nor reads any.
     Positions,
     CachePlan,
@@ -133,7 +135,8 @@ impl FileKind {
     ];
 
     /// The files that a run may have.
-    pub(crate) const OPTIONAL: [Self; 3] = [Self::Deletions, Self::Scores, Self::Positions];
+    pub(crate) const OPTIONAL: [Self; 4] =
+        [Self::Deletions, Self::Scores, Self::Bounds, Self::Positions];
 
     pub(crate) const OF_DOCUMENTS: [Self; 5] =
         [Self::Lengths, Self::Names, Self::Ends, Self::Locations, Self::Hashes];
@@ -149,6 +152,7 @@ impl FileKind {
             Self::Hashes => "hashes",
             Self::Deletions => "deletions",
             Self::Scores => "scores",
+            Self::Bounds => "bounds",
             Self::Positions => "positions",
             Self::CachePlan => "plan",
         }
@@ -159,6 +163,7 @@ impl FileKind {
             Self::Hashes => *b"HASH",
             Self::Deletions => *b"DELE",
             Self::Scores => *b"SCOR",
+            Self::Bounds => *b"BOUN",
             Self::Positions => *b"POSI",
             Self::CachePlan => *b"PLAN",
             Self::Lengths => *b"LENG",

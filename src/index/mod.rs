@@ -2,6 +2,7 @@
 //! specifies the bytes; `format.rs` has the constants. No byte that is read is believed: what is
 //! damaged, cut short, foreign or newer is an error, never a panic or a huge allocation.
 
+pub(crate) mod block_bounds;
 pub(crate) mod cache_plan;
 pub mod ciff;
 pub(crate) mod deletions;

@@ -1,5 +1,6 @@
 //! Scores of postings and documents, and bounds on them.
 
+pub(crate) mod block_codes;
 pub(crate) mod bm25;
 pub(crate) mod bounds;
 pub(crate) mod given;

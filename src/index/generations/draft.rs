@@ -9,6 +9,7 @@ mod room;
 mod tests;
 
 use crate::dictionary::names::{Duplicates, Names};
+use crate::index::block_bounds::write_missing_bounds;
 use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
@@ -57,6 +58,8 @@ pub struct Draft<'a> {
     sources: Vec<(PathBuf, u32)>,
     /// Runs in order are not in order together.
     order: Option<OrderEntry>,
+    /// New runs are given bounds of blocks of documents; linked ones stay as they are.
+    linked: HashSet<String>,
 }
 
 impl<'a> Draft<'a> {
@@ -64,7 +67,9 @@ impl<'a> Draft<'a> {
     pub fn begin(lock: &'a IndexLock) -> Result<Self, IndexError> {
         let (number, folder) = lock.next_generation()?;
         let (runs, next_run, files, inputs, sources) = Default::default();
-        Ok(Self { lock, number, folder, runs, next_run, files, inputs, sources, order: None })
+        let linked = HashSet::new();
+        let order = None;
+        Ok(Self { lock, number, folder, runs, next_run, files, inputs, sources, order, linked })
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -124,6 +129,7 @@ impl<'a> Draft<'a> {
             first
         });
         let first_input = first + old.first_input;
+        self.linked.insert(name.clone());
         self.runs.push(RunEntry { name, first_input, ..old.clone() });
         self.next_run += 1;
         Ok(self.runs.len() - 1)
@@ -208,7 +214,7 @@ impl<'a> Draft<'a> {
         let lost = ranked > 0 && ranked < old.len();
         let (run, files) = merge_runs(&self.folder, old, &self.folder, self.next_run, merging)?;
         for file in self.files.extract_if(.., |file| names.contains(&file.name)) {
-            let kinds = [FileKind::Deletions, FileKind::Scores];
+            let kinds = [FileKind::Deletions, FileKind::Scores, FileKind::Bounds];
             if kinds.iter().any(|kind| file.name.ends_with(kind.extension())) {
                 storage::remove_file(&self.folder.join(&file.name))?;
             }
@@ -253,9 +259,13 @@ impl<'a> Draft<'a> {
             Some(_) => RanksFound::Kept,
         };
         let run = self.runs.remove(0);
-        if ranks.is_some() {
-            storage::remove_file(&self.folder.join(run_file(&run.name, FileKind::Scores)))?;
+        for kind in [FileKind::Scores, FileKind::Bounds] {
+            let name = run_file(&run.name, kind);
+            if self.files.iter().any(|file| file.name == name) {
+                storage::remove_file(&self.folder.join(name))?;
+            }
         }
+        self.linked.clear();
         let ordered = renumber_in_place(&self.folder, run, order, ranks.as_deref(), merging)?;
         self.runs = vec![ordered.run];
         self.files = ordered.files;
@@ -354,6 +364,9 @@ impl<'a> Draft<'a> {
                 count_distinct_terms(&runs, memory_bytes)?
             }
         };
+        let Description { ref settings, workers, .. } = description;
+        let new = self.runs.iter().filter(|run| !self.linked.contains(&run.name));
+        write_missing_bounds(&self.folder, new, &mut self.files, settings, workers as usize)?;
         self.files.sort_by(|a, b| a.name.cmp(&b.name));
         let manifest = Manifest {
             format: VERSION,

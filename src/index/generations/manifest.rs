@@ -310,9 +310,8 @@ impl Manifest {
             }
             expected.extend(FileKind::OF_RUN.map(|kind| run_file(&run.name, kind)));
             expected.extend(run.deleted.map(|_| run_file(&run.name, FileKind::Deletions)));
-            optional.extend(
-                [FileKind::Scores, FileKind::Positions].map(|kind| run_file(&run.name, kind)),
-            );
+            let free = FileKind::OPTIONAL.into_iter().filter(|kind| *kind != FileKind::Deletions);
+            optional.extend(free.map(|kind| run_file(&run.name, kind)));
         }
         let statistics = &self.statistics;
         if documents != statistics.documents || next > u64::from(u32::MAX) {

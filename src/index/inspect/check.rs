@@ -9,6 +9,7 @@ mod shards;
 mod tests;
 
 use crate::crew::Crew;
+use crate::index::block_bounds::check_bounds;
 use crate::index::cache_plan::CachePlan;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
@@ -168,6 +169,7 @@ fn check_generation(
         empty = empty.zip(more).map(|(empty, more)| empty + more);
         check.run(entry, documents.as_ref(), deletions.as_ref());
         check.scores(entry);
+        check.bounds(entry);
     }
     if check.problems.is_empty() && generation.join(CACHE_PLAN).exists() {
         let plan = Generation::open_folder(generation, false).and_then(|it| CachePlan::open(&it));
@@ -281,6 +283,13 @@ impl Check<'_> {
         if self.manifest.files.iter().any(|file| file.name == name) {
             let scores = RunScores::open_unverified(self.generation, entry);
             self.note(scores.and_then(|scores| scores.check()));
+        }
+    }
+
+    fn bounds(&mut self, entry: &RunEntry) {
+        let name = run_file(&entry.name, FileKind::Bounds);
+        if self.manifest.files.iter().any(|file| file.name == name) {
+            self.note(check_bounds(self.generation, entry, self.share.threads));
         }
     }
 

@@ -3,13 +3,33 @@
 
 use std::ops::Range;
 
-use super::ListView;
+use super::{ListView, PackedBlock};
+use crate::codec::prefetch::prefetch_bytes;
+
+/// Bytes of the arrays of a list that are fetched ahead, at most, and of a block in them.
+const ARRAYS: usize = 2048;
+const ARRAY_BYTES: usize = 7;
 
 impl<'a> ListView<'a> {
     /// With the tail, if there is one.
     #[inline]
     pub fn blocks(&self) -> usize {
         self.form.blocks(self.df) as usize
+    }
+
+    /// Fetches ahead the arrays by which blocks are found, as far as they are not long.
+    pub(crate) fn prefetch_arrays(&self) {
+        let arrays = &self.data[self.arrays..];
+        prefetch_bytes(arrays, ARRAYS.min(ARRAY_BYTES * self.full_blocks()));
+    }
+
+    /// The line of a full block, whose bytes are fetched ahead; none of the tail or if it is
+    /// damaged.
+    #[inline]
+    pub(crate) fn line_ahead(&self, block: usize) -> Option<PackedBlock> {
+        let line = (block < self.full_blocks()).then(|| self.block(block).ok()).flatten()?;
+        prefetch_bytes(self.bytes_of(&line), line.bytes());
+        Some(line)
     }
 
     /// The docids that are asked for: all, unless this is a part.

@@ -3,6 +3,7 @@
 use super::ordered::{UnorderedRun, reorder};
 use super::{Merging, deletions_of, merge_runs};
 use crate::crew::Crew;
+use crate::index::block_bounds::write_missing_bounds;
 use crate::index::documents::Documents;
 use crate::index::error::IndexError;
 use crate::index::files::map::check_crc;
@@ -175,12 +176,17 @@ fn merge_generation(
             (run, files, order)
         }
     };
+    let mut settings = old.settings.clone();
+    settings.codec = merging.form.name().to_string();
+    settings.block_size = merging.form.block_len() as u32;
+    write_missing_bounds(&to, [&run], &mut files, &settings, merging.threads)?;
     files.sort_by(|a, b| a.name.cmp(&b.name));
     let mut manifest = Manifest {
         generation: number,
         created: Manifest::now(),
         command: command.to_string(),
         workers,
+        settings,
         files,
         order,
         ..old
@@ -188,8 +194,6 @@ fn merge_generation(
     let runs = manifest.runs.len();
     manifest.statistics.terms = run.terms;
     manifest.runs = vec![run];
-    manifest.settings.codec = merging.form.name().to_string();
-    manifest.settings.block_size = merging.form.block_len() as u32;
     manifest.write(&to)?;
     lock.publish(number)?;
     Ok(Merged::Runs { runs, manifest: Box::new(manifest), ranks: found })

@@ -3,6 +3,7 @@
 use super::pages::Pages;
 use super::{PostingsHeader, check_agreement};
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
+use crate::index::block_bounds::RunBounds;
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
@@ -25,6 +26,7 @@ pub struct Run {
     first_docid: u32,
     documents: u32,
     deletions: Option<Deletions>,
+    bounds: Option<RunBounds>,
 }
 
 impl Run {
@@ -46,6 +48,10 @@ impl Run {
             let name = run_file(&entry.name, FileKind::Deletions);
             let file = find_file(files, generation, &name)?;
             run.deletions = Some(Deletions::open(generation, entry, Some(file))?);
+        }
+        let name = run_file(&entry.name, FileKind::Bounds);
+        if let Ok(file) = find_file(files, generation, &name) {
+            run.bounds = Some(RunBounds::open(generation, entry, file)?);
         }
         if verify {
             let file = find_file(files, generation, &run_file(&entry.name, FileKind::Postings))?;
@@ -72,7 +78,8 @@ impl Run {
         let documents = entry.documents;
         let pages = Pages::new(&header);
         let deletions = None;
-        Ok(Self { lexicon, postings, header, pages, first_docid, documents, deletions })
+        let bounds = None;
+        Ok(Self { lexicon, postings, header, pages, first_docid, documents, deletions, bounds })
     }
 
     pub(crate) fn check_form(&self, settings: &Settings) -> Result<(), IndexError> {
@@ -162,6 +169,11 @@ impl Run {
     #[inline]
     pub(crate) fn deletions(&self) -> Option<&Deletions> {
         self.deletions.as_ref()
+    }
+
+    /// The bounds of blocks of documents; none of a run of an older program.
+    pub(crate) fn bounds(&self) -> Option<&RunBounds> {
+        self.bounds.as_ref()
     }
 
     /// The number of postings of a list without those of deleted documents.
