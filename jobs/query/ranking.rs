@@ -24,8 +24,9 @@ pub(crate) struct RankingArgs {
     /// but as or if fewer than k documents have all terms.
     #[arg(long, default_value = "or", value_parser = parse_mode, value_name = "or|and|and-or")]
     pub(crate) mode: Mode,
-    /// Search algorithm. OR: exhaustive, maxscore, wand, bmw. AND: galloping, small-adaptive, wang.
-    /// With --device gpu: ding09, huang, wang. auto takes the fastest. All give the same answers.
+    /// Search algorithm. OR: exhaustive, maxscore, blocks, wand, bmw. AND: galloping,
+    /// small-adaptive, wang. With --device gpu: ding09, huang, wang. auto takes the fastest. All
+    /// give the same answers.
     #[arg(long, default_value = "auto", value_parser = parse_algorithm, value_name = "NAME")]
     pub(crate) algorithm: ChosenMethod,
     #[command(flatten)]

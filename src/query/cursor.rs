@@ -2,13 +2,15 @@
 
 use super::again::Again;
 use super::kernels::{
-    BlockRoom, CandidateShares, DocidBlock, FoundDocids, Matches, NO_DOCID, SoughtDocids,
-    first_block, first_posting, match_block, scores, share_out,
+    BlockRoom, CandidateShares, DocidBlock, FoundDocids, Matches, NO_DOCID, ScoredPostings,
+    SoughtDocids, add_documents, first_block, first_posting, match_block, scores, share_out,
 };
 pub(crate) use super::norms::Norms;
 use crate::codec::prefetch::prefetch_bytes;
 use crate::cpu::Level;
+use crate::index::block_bounds::BlockCodes;
 use crate::index::list::{ListError, ListView, MAX_BLOCK, PackedBlock, SegmentColumns};
+use crate::score::block_codes::CODES;
 use crate::score::weight::Weight;
 use std::ops::Range;
 
@@ -30,6 +32,17 @@ pub struct RunSearch<'a> {
     /// Of the run's documents.
     pub(crate) norms: Norms<'a>,
     pub(crate) level: Level,
+    /// The bounds of blocks of documents, if the run has any and the weights are linear.
+    pub(crate) blocks: Option<BlockBounds<'a>>,
+}
+
+/// The bounds of blocks of documents for the terms of a query.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockBounds<'a> {
+    /// What codes stand for.
+    pub(crate) impacts: &'a [u32; CODES],
+    /// For each term those of its list, if it has any.
+    pub(crate) lists: &'a [Option<BlockCodes<'a>>],
 }
 
 impl<'a> RunSearch<'a> {
@@ -49,7 +62,8 @@ impl<'a> RunSearch<'a> {
         assert!(statics == 0 || statics >= documents, "{statics} of {documents} documents");
         let known = norms.documents.len();
         assert!(known >= documents, "{known} norms of {documents} documents");
-        Self { terms, first_docid, documents: documents as u32, norms, level }
+        let documents = documents as u32;
+        Self { terms, first_docid, documents, norms, level, blocks: None }
     }
 }
 
@@ -144,7 +158,7 @@ impl Cursor {
     }
 
     #[inline]
-    fn load_line(
+    pub(super) fn load_line(
         &mut self,
         list: &ListView<'_>,
         block: usize,
@@ -182,11 +196,7 @@ impl Cursor {
 
     #[inline]
     pub(super) fn prefetch(list: &ListView<'_>, block: usize) {
-        if block < list.full_blocks()
-            && let Ok(line) = list.block(block)
-        {
-            prefetch_bytes(list.bytes_of(&line), line.bytes());
-        }
+        list.line_ahead(block);
     }
 
     /// Repeats the decoding of [`load`](Self::load) to measure it.
@@ -259,6 +269,29 @@ impl Cursor {
         for _ in 0..=self.again.score() {
             scores(level, weight, &self.docids, tfs, self.len, norms, &mut self.scores);
         }
+        Ok(())
+    }
+
+    /// Adds the scores of the block's postings of the 64 documents from `first` on, whose norms are
+    /// given, to their sums.
+    #[inline]
+    pub(super) fn add_documents(
+        &mut self,
+        list: &ListView<'_>,
+        weight: Weight,
+        first: u32,
+        norms: &[f32; 64],
+        level: Level,
+        sums: &mut [f32; 64],
+    ) -> Result<(), ListError> {
+        let tfs = if self.block < list.full_blocks() {
+            self.load_tfs(list, self.block)?;
+            &self.tfs
+        } else {
+            &self.tail_tfs
+        };
+        let postings = ScoredPostings { weight, docids: &self.docids, tfs, len: self.len };
+        add_documents(level, postings, first, norms, sums);
         Ok(())
     }
 

@@ -18,7 +18,9 @@ use std::ops::Range;
 
 use super::top_k::TopK;
 use crate::cpu::Level;
+use crate::index::block_bounds::BlockCodes;
 use crate::index::list::MAX_BLOCK as BLOCK;
+use crate::score::block_codes::CODES;
 use crate::score::bounds::{Bound, BoundNorms};
 use crate::score::weight::Weight;
 
@@ -166,6 +168,81 @@ pub(super) fn scores(
     }
 }
 
+/// The postings of a decoded block, as [`DocidBlock`] has their docids. The weight is linear.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ScoredPostings<'a> {
+    pub(super) weight: Weight,
+    pub(super) docids: &'a BlockRoom,
+    pub(super) tfs: &'a [u32; BLOCK],
+    pub(super) len: usize,
+}
+
+/// Adds the scores of the postings of 64 documents, the first of which is `first`, to their sums.
+#[inline]
+pub(super) fn add_documents(
+    level: Level,
+    postings: ScoredPostings<'_>,
+    first: u32,
+    norms: &[f32; 64],
+    sums: &mut [f32; 64],
+) {
+    dispatch!(level, add_documents(postings, first, norms, sums));
+}
+
+/// Replaces `scaled` by the scores, [scaled up](crate::score::block_codes::scaled_up).
+#[inline]
+pub(super) fn scale_up(level: Level, scores: &[f32], scale: f32, scaled: &mut Vec<u16>) {
+    scaled.clear();
+    scaled.resize(scores.len(), 0);
+    dispatch!(level, scale_up(scores, scale, scaled));
+}
+
+/// Adds the numbers of the sums that are at least `bar`, which is not 0, to `found`.
+#[inline]
+pub(super) fn collect_sums(level: Level, sums: &[[u16; 64]], bar: u16, found: &mut Vec<u32>) {
+    dispatch!(level, collect_sums(sums, bar, found));
+}
+
+/// Replaces `greatest` by the greatest of each 64 sums.
+#[inline]
+pub(super) fn greatest_sums(level: Level, sums: &[[u16; 64]], greatest: &mut Vec<u16>) {
+    greatest.clear();
+    dispatch!(level, greatest_sums(sums, greatest));
+}
+
+/// What the codes of a query's term add to sums.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct CodeSums([u16; CODES]);
+
+impl Default for CodeSums {
+    fn default() -> Self {
+        Self([0; CODES])
+    }
+}
+
+impl CodeSums {
+    /// For the scores that the codes stand for, [scaled up](crate::score::block_codes::scaled_up).
+    #[inline]
+    pub(super) fn fill(&mut self, level: Level, scores: &[f32; CODES], scale: f32) {
+        dispatch!(level, scale_up(scores, scale, &mut self.0));
+        self.0[0] = 0;
+    }
+}
+
+/// Adds what the codes of a list stand for to the sums of its blocks, the first of which is the
+/// first of word `from`; the greatest sum stays.
+#[inline]
+pub(super) fn add_codes(
+    level: Level,
+    codes: &BlockCodes<'_>,
+    from: usize,
+    of_codes: &CodeSums,
+    sums: &mut [[u16; 64]],
+) {
+    dispatch!(level, add_codes(codes, from, of_codes, sums));
+}
+
 /// [`scores`] by a formula that is not saturation.
 #[inline(never)]
 fn other_scores(
@@ -177,8 +254,12 @@ fn other_scores(
     norms: &[f32],
     scores: &mut [f32; BLOCK],
 ) {
-    for (score, &docid) in scores.iter_mut().zip(&docids[..len]) {
-        *score = norms[docid as usize];
+    if weight.is_without_norms() {
+        scores[..len].fill(0.0);
+    } else {
+        for (score, &docid) in scores.iter_mut().zip(&docids[..len]) {
+            *score = norms[docid as usize];
+        }
     }
     dispatch!(level, score_all(weight, &tfs[..len], &mut scores[..len]));
 }

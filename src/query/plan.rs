@@ -283,8 +283,10 @@ fn weigh(snapshot: &Snapshot, terms: &mut [PlanTerm]) {
         }
         return;
     }
+    let is_whole = !snapshot.generation().has_deletions();
     for term in terms {
-        term.weight = scoring.weight(whole, &counts(term));
+        let weight = scoring.weight(whole, &counts(term));
+        term.weight = if is_whole { weight.of_whole() } else { weight };
     }
 }
 

@@ -6,6 +6,7 @@ use super::kernels::{BlockRoom, NO_DOCID, ScoredDocuments};
 use super::top_k::TopK;
 use crate::cpu::{Level, level};
 use crate::index::list::MAX_BLOCK;
+use crate::query::algorithms::blocks::memory::BlockMemory;
 use crate::query::algorithms::max_score::asking::Asking;
 use crate::query::algorithms::ranges::DocidRanges;
 use crate::query::algorithms::wand::stand::Stand;
@@ -40,6 +41,7 @@ pub struct Scratch {
     /// Of each document of a run, the sum of its scores and its number of terms.
     pub(super) sums: Vec<(f32, u32)>,
     pub(super) segments: Vec<Segments>,
+    pub(super) blocks: BlockMemory,
 }
 
 #[derive(Debug, Default)]
@@ -131,6 +133,7 @@ impl Scratch {
             ahead: TopK::new(),
             sums: Vec::new(),
             segments: Vec::new(),
+            blocks: BlockMemory::default(),
         }
     }
 

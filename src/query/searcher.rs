@@ -10,23 +10,25 @@ mod tests;
 
 pub(crate) use tasks::{Begun, Cutting, QueryCut};
 
-use super::cursor::{Norms, RunTerm};
+use super::cursor::{BlockBounds, Norms, RunTerm};
 use super::plan::{Plan, Planner};
 use super::reading::asked::GivenDocids;
 use super::scratch::Scratch;
 use super::snapshot::Snapshot;
 use super::top_k::{Hit, TopK};
 use super::wanted::{Algorithm, Stage, Wanted};
+use crate::index::block_bounds::BlockCodes;
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::list::{ListError, ListView};
 use crate::index::run::Run;
 use crate::query::algorithms::scored::MANY_TERMS;
 use crate::query::algorithms::{
-    and, auto, exhaustive, max_score, scored, small_adaptive, wand, wang,
+    and, auto, blocks, exhaustive, max_score, scored, small_adaptive, wand, wang,
 };
 use crate::query::engines::copied::Copied;
 use crate::query::engines::share::SearchedLists;
+use crate::score::named::Score;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -42,6 +44,8 @@ pub struct Searcher {
     /// Buffers for the terms' lists, run by run, and for those of one run; empty between queries.
     lists: Vec<Option<ListView<'static>>>,
     run_terms: Vec<RunTerm<'static>>,
+    codes: Vec<Option<BlockCodes<'static>>>,
+    numbers: Vec<Option<usize>>,
     scratch: Scratch,
     top: TopK,
     hits: Vec<Hit>,
@@ -212,8 +216,7 @@ impl Searcher {
         self.top.only(source.docids());
         let runs = plan.snapshot().generation().runs().iter().enumerate();
         for ((number, run), lists) in runs.zip(lists.chunks(plan.terms().len())) {
-            self.search_run(plan, source, number, run, lists, stage)
-                .map_err(|e| blame(run, plan.split_terms(), e))?;
+            self.search_run(plan, source, number, run, lists, stage)?;
         }
         self.top.take(&mut self.hits);
         Ok(())
@@ -265,7 +268,7 @@ impl Searcher {
         run: &Run,
         lists: &[Option<ListView<'a>>],
         stage: Stage,
-    ) -> Result<(), ListError> {
+    ) -> Result<(), IndexError> {
         let mut terms = recycle(std::mem::take(&mut self.run_terms));
         let weighted = plan.terms().iter().zip(lists);
         terms.extend(weighted.map(|(term, &list)| RunTerm { weight: term.weight, list }));
@@ -287,12 +290,34 @@ impl Searcher {
             (_, Algorithm::Wand) => wand::search,
             (_, Algorithm::Bmw) => wand::search_block_max,
             (_, Algorithm::MaxScore) => max_score::search,
+            (_, Algorithm::Blocks) => blocks::search,
             _ => auto::search,
         };
-        let run = scratch.run(&terms, docids, norms);
-        let searched = search(&run, top, scratch);
+        let mut codes = recycle(std::mem::take(&mut self.codes));
+        let wanted = plan.wanted().algorithm;
+        // Bounds are of blocks of all documents of the run, and of impacts.
+        if stage == Stage::Any
+            && matches!(wanted, Algorithm::Auto | Algorithm::Blocks)
+            && plan.snapshot().scoring().score == Score::Impact
+            && docids.len() == run.documents() as usize
+            && let Some(bounds) = run.bounds()
+        {
+            let entries = plan.lists_of(number).iter();
+            self.numbers.clear();
+            // All are fetched before the first is read.
+            self.numbers.extend(entries.map(|entry| bounds.number(entry.as_ref()?)));
+            for number in &self.numbers {
+                codes.push(number.map(|number| bounds.codes(number)).transpose()?);
+            }
+        }
+        let bounds = run.bounds().filter(|_| !codes.is_empty());
+        let mut search_of_run = scratch.run(&terms, docids, norms);
+        search_of_run.blocks =
+            bounds.map(|bounds| BlockBounds { impacts: bounds.impacts(), lists: &codes });
+        let searched = search(&search_of_run, top, scratch);
         self.run_terms = recycle(terms);
-        searched
+        self.codes = recycle(codes);
+        searched.map_err(|source| blame(run, plan.split_terms(), source))
     }
 }
 

@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
-use super::cursor::{Norms, RunTerm};
+use super::cursor::{BlockBounds, Norms, RunTerm};
 use super::scratch::Scratch;
 use super::top_k::{Hit, TopK};
 use crate::cpu::Level;
+use crate::index::block_bounds::{BlockCoder, BlockCodes};
 use crate::index::list::{Form, ListEncoder, ListError, ListView};
 use crate::query::algorithms::{
-    and, auto, exhaustive, max_score, scored, small_adaptive, wand, wang,
+    and, auto, blocks, exhaustive, max_score, scored, small_adaptive, wand, wang,
 };
+use crate::score::block_codes::ImpactCodes;
 use crate::score::bm25::Bm25;
 use crate::score::bounds::code_below;
 use crate::score::named::{Delta, Mu, Score};
@@ -56,6 +58,7 @@ enum Algorithm {
     Auto,
     Exhaustive,
     MaxScore,
+    Blocks,
     Wand,
     Bmw,
     ScoredAny,
@@ -63,12 +66,13 @@ enum Algorithm {
     Wang,
 }
 
-const ALGORITHMS: [Algorithm; 10] = [
+const ALGORITHMS: [Algorithm; 11] = [
     Algorithm::And,
     Algorithm::SmallAdaptive,
     Algorithm::Auto,
     Algorithm::Exhaustive,
     Algorithm::MaxScore,
+    Algorithm::Blocks,
     Algorithm::Wand,
     Algorithm::Bmw,
     Algorithm::ScoredAny,
@@ -157,6 +161,7 @@ fn search(
         Algorithm::Auto => auto::search,
         Algorithm::Exhaustive => exhaustive::search,
         Algorithm::MaxScore => max_score::search,
+        Algorithm::Blocks => blocks::search,
         Algorithm::SmallAdaptive => small_adaptive::search,
         Algorithm::Wand => wand::search,
         Algorithm::Bmw => wand::search_block_max,
@@ -168,9 +173,33 @@ fn search(
     let norms =
         Norms { documents: &case.norms, bounds: &bounds, statics: &case.statics, globals: &[] };
     let docids = case.first_docid..case.first_docid + case.documents;
-    search(&scratch.run(&terms, docids, norms), &mut top, scratch)?;
+    let mut run = scratch.run(&terms, docids, norms);
+    let is_linear = case.scoring.score == Score::Impact;
+    if is_linear && matches!(algorithm, Algorithm::Auto | Algorithm::Blocks) {
+        let (impacts, data) = codes_of(case);
+        let codes = data.iter().map(|data| BlockCodes::new(data.as_ref()?, case.documents));
+        let codes: Vec<_> = codes.collect();
+        run.blocks = Some(BlockBounds { impacts: impacts.impacts(), lists: &codes });
+        search(&run, &mut top, scratch)?;
+    } else {
+        search(&run, &mut top, scratch)?;
+    }
     top.take(&mut hits);
     Ok(hits)
+}
+
+/// The bounds of blocks of documents that a run of the case would have.
+fn codes_of(case: &Case) -> (ImpactCodes, Vec<Option<Vec<u64>>>) {
+    let tfs = case.terms.iter().flat_map(|(_, list)| list.iter().flatten().map(|&(_, tf)| tf));
+    let impacts = ImpactCodes::new(tfs.max().unwrap_or(1));
+    let mut coder = BlockCoder::default();
+    let codes = case.terms.iter().map(|(_, list)| {
+        let (df, bytes, data) = encode(case.form, list.as_ref()?);
+        let list = ListView::of_form(case.form, df, bytes, &data).unwrap();
+        coder.code(&list, case.documents, &impacts).unwrap()
+    });
+    let codes = codes.collect();
+    (impacts, codes)
 }
 
 /// Documents with or without a posting, by a rule that makes lists of every density and lists that
@@ -205,7 +234,7 @@ fn cases() -> impl Strategy<Value = Case> {
     let statics = prop::bool::weighted(0.25);
     use Formula::{Dirichlet, Dph, Lifted, Linear, Saturation};
     let formula = prop::sample::select(vec![
-        Saturation, Saturation, Saturation, Saturation, Lifted, Dirichlet, Dph, Linear,
+        Saturation, Saturation, Saturation, Saturation, Lifted, Dirichlet, Dph, Linear, Linear,
     ]);
     (form, documents, 1..=8usize, any::<bool>(), 0..3u32, (k1, b, formula), statics).prop_flat_map(
         |(form, documents, terms, ties, first, (k1, b, formula), with_statics)| {

@@ -108,6 +108,19 @@ impl TopK {
         }
     }
 
+    /// Begins as another one would go on: with its k, its threshold and the documents it lets in.
+    pub(super) fn begin_as(&mut self, other: &Self) {
+        self.reset(other.k);
+        self.bar = other.bar;
+        self.first = other.first;
+        self.span = other.span;
+    }
+
+    /// Offers all of its documents to another one, and keeps none.
+    pub(super) fn pour_into(&mut self, other: &mut Self) {
+        self.keys.drain(..).for_each(|key| other.offer(!(key as u32), score_of(key)));
+    }
+
     pub(crate) fn k(&self) -> usize {
         self.k
     }

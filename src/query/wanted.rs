@@ -25,6 +25,8 @@ pub enum Algorithm {
     Exhaustive,
     /// `Or`: lists that cannot lift a document to the threshold are only searched for candidates.
     MaxScore,
+    /// `Or`: blocks of documents whose sums of bounds do not reach the threshold are skipped.
+    Blocks,
     /// `Or`: document at a time, by bounds of the lists.
     Wand,
     /// `Or`: document at a time, by bounds of the lists and of their blocks.
@@ -59,10 +61,11 @@ impl Mode {
 
 impl Algorithm {
     /// All algorithms.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Auto,
         Self::Exhaustive,
         Self::MaxScore,
+        Self::Blocks,
         Self::Wand,
         Self::Bmw,
         Self::Galloping,
@@ -76,6 +79,7 @@ impl Algorithm {
             Self::Auto => "auto",
             Self::Exhaustive => "exhaustive",
             Self::MaxScore => "maxscore",
+            Self::Blocks => "blocks",
             Self::Wand => "wand",
             Self::Bmw => "bmw",
             Self::Galloping => "galloping",

@@ -54,25 +54,37 @@ pub struct Weight {
     factor: f32,
     more: f32,
     formula: Formula,
+    /// No document is deleted, and the norms of others do not count.
+    without_norms: bool,
 }
 
 impl From<f32> for Weight {
     /// A weight of saturation.
     #[inline]
     fn from(factor: f32) -> Self {
-        Self { factor, more: 0.0, formula: Formula::Saturation }
+        Self::new(Formula::Saturation, factor, 0.0)
     }
 }
 
 impl Weight {
     /// Both numbers are 0 or more.
     pub(crate) fn new(formula: Formula, factor: f32, more: f32) -> Self {
-        Self { factor, more, formula }
+        Self { factor, more, formula, without_norms: false }
     }
 
     #[inline(always)]
     pub(crate) fn is_saturation(self) -> bool {
         self.formula == Formula::Saturation
+    }
+
+    /// The weight where no document is deleted.
+    pub(crate) fn of_whole(self) -> Self {
+        Self { without_norms: self.formula == Formula::Linear, ..self }
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_without_norms(self) -> bool {
+        self.without_norms
     }
 
     #[inline(always)]
@@ -100,7 +112,7 @@ impl Weight {
     /// Replaces each document's norm by the score of its posting.
     #[inline(always)]
     pub(crate) fn score_all(self, tfs: &[u32], norms: &mut [f32]) {
-        let Self { factor, more, formula } = self;
+        let Self { factor, more, formula, .. } = self;
         let postings = norms.iter_mut().zip(tfs);
         match formula {
             Formula::Saturation => {
@@ -125,7 +137,7 @@ impl Weight {
     /// or that of a longer one, rounding included.
     #[inline(never)]
     pub(super) fn other_most(self, tf: u32, norm: f32) -> f32 {
-        let Self { factor, more, formula } = self;
+        let Self { factor, more, formula, .. } = self;
         match formula {
             Formula::Saturation => bm25::score(factor, tf, norm) * ROUNDING,
             // Adding the same to both changes the order of none.

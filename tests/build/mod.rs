@@ -1,5 +1,6 @@
 //! Builds: what an index holds, and that it is the same however it is built.
 
+mod block_bounds;
 mod codecs;
 mod collections;
 mod encodings;

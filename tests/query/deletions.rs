@@ -39,9 +39,10 @@ fn delete(index: &Path) -> Vec<u32> {
 
 /// The answers to all queries, in every mode by every algorithm, for few hits and for many.
 fn ask_all(index: &Path, queries: &[String]) -> Answers {
-    use Algorithm::{Auto, Bmw, Exhaustive, Galloping, MaxScore, SmallAdaptive, Wand};
+    use Algorithm::{Auto, Blocks, Bmw, Exhaustive, Galloping, MaxScore, SmallAdaptive, Wand};
     let mut answers = Answers::new();
-    let ors = [Auto, Exhaustive, MaxScore, Wand, Bmw].map(|algorithm| (Mode::Or, algorithm));
+    let ors =
+        [Auto, Exhaustive, MaxScore, Blocks, Wand, Bmw].map(|algorithm| (Mode::Or, algorithm));
     let ands = [Galloping, SmallAdaptive].map(|algorithm| (Mode::And, algorithm));
     let asked = ors.into_iter().chain(ands).chain([(Mode::AndOr, Auto)]);
     for (mode, algorithm) in asked {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Modes with their engines beside `exhaustive`.
 const ENGINES: [(&[&str], &[&str]); 2] = [
-    (&["or", "and-or"], &["auto", "maxscore", "wand", "bmw"]),
+    (&["or", "and-or"], &["auto", "maxscore", "blocks", "wand", "bmw"]),
     (&["and"], &["galloping", "small-adaptive"]),
 ];
 

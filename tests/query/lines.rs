@@ -17,7 +17,7 @@ const MODELS: [&[&str]; 6] = [
 fn mixed(texts: &[String]) -> Vec<(String, Vec<String>)> {
     let modes = ["or", "and", "and-or"];
     let algorithms =
-        ["auto", "exhaustive", "maxscore", "wand", "bmw", "galloping", "small-adaptive"];
+        ["auto", "exhaustive", "maxscore", "blocks", "wand", "bmw", "galloping", "small-adaptive"];
     let line = |(number, text): (usize, &String)| {
         let k = [10, 1, 1000, 2][number % 4];
         let mode = modes[number % 3];

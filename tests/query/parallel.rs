@@ -115,8 +115,8 @@ fn oracle_models(fixture: &Fixture, algorithms: &[&str]) {
     }
 }
 
-const ALGORITHMS: [&str; 6] =
-    ["exhaustive", "maxscore", "wand", "bmw", "galloping", "small-adaptive"];
+const ALGORITHMS: [&str; 7] =
+    ["exhaustive", "maxscore", "blocks", "wand", "bmw", "galloping", "small-adaptive"];
 
 #[test]
 fn oracle_models_answer_as_one_worker() {

@@ -91,7 +91,7 @@ fn oracle_formula_in_every_engine() {
             }
         }
         let all = ask("exhaustive", "tsv");
-        for algorithm in ["maxscore", "wand", "bmw"] {
+        for algorithm in ["maxscore", "blocks", "wand", "bmw"] {
             assert!(ask(algorithm, "tsv").text() == all.text(), "{score:?} {algorithm}");
         }
     }

@@ -114,7 +114,7 @@ fn ask(index: &Path, queries: &str, score: &[&str], mode: &str, more: &[&str]) -
 
 /// Compares all engines by one job, in which each query says how it is to be answered.
 fn compare(index: &Path, queries: &[String], score: &[&str], ks: &[usize]) {
-    const ORS: [&str; 4] = ["exhaustive", "maxscore", "wand", "bmw"];
+    const ORS: [&str; 5] = ["exhaustive", "maxscore", "blocks", "wand", "bmw"];
     const ANDS: [&str; 3] = ["exhaustive", "galloping", "small-adaptive"];
     let mut lines = String::new();
     for (mode, engines) in [("or", &ORS[..]), ("and", &ANDS)] {
@@ -380,7 +380,7 @@ fn vectors_are_ranked_by_impacts_exactly() {
         .collect();
     // Halves of whole numbers are exact in single precision.
     assert_eq!(found, expected);
-    for engine in ["maxscore", "wand", "bmw", "auto"] {
+    for engine in ["maxscore", "blocks", "wand", "bmw", "auto"] {
         for k in ["1", "7", "1000"] {
             let found = ask(&index, &text, &["impact"], "or", &["-k", k, "--algorithm", engine]);
             let most = k.parse().unwrap();

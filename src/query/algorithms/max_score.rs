@@ -113,7 +113,7 @@ pub fn search(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Res
 }
 
 /// Offers documents in any order: one with the threshold's score may still get in.
-struct AnyOrder<'a>(&'a mut TopK);
+pub(super) struct AnyOrder<'a>(pub(super) &'a mut TopK);
 
 impl SumSink for AnyOrder<'_> {
     #[inline(always)]

@@ -2,6 +2,7 @@
 
 pub mod and;
 pub(crate) mod auto;
+pub(crate) mod blocks;
 pub(crate) mod daat;
 pub mod exhaustive;
 mod given;

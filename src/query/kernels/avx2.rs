@@ -2,12 +2,13 @@
 
 use std::ops::Range;
 
+use crate::index::block_bounds::BlockCodes;
 use crate::score::bounds::{Bound, BoundNorms};
 use crate::score::weight::Weight;
 
 use super::{
-    BLOCK, BlockRoom, CandidateShares, DocidBlock, Left, Matches, Rest, ScoredDocuments,
-    SoughtDocids, SumSink, portable,
+    BLOCK, BlockRoom, CandidateShares, CodeSums, DocidBlock, Left, Matches, Rest, ScoredDocuments,
+    ScoredPostings, SoughtDocids, SumSink, portable,
 };
 
 macro_rules! compiled_for_avx2 {
@@ -50,6 +51,21 @@ compiled_for_avx2! {
         sums: &mut [f32; BLOCK]
     );
     fn score_all(weight: Weight, tfs: &[u32], norms: &mut [f32]);
+    fn add_codes(
+        codes: &BlockCodes<'_>,
+        from: usize,
+        of_codes: &CodeSums,
+        sums: &mut [[u16; 64]]
+    );
+    fn scale_up(scores: &[f32], scale: f32, scaled: &mut [u16]);
+    fn collect_sums(sums: &[[u16; 64]], bar: u16, found: &mut Vec<u32>);
+    fn greatest_sums(sums: &[[u16; 64]], greatest: &mut Vec<u16>);
+    fn add_documents(
+        postings: ScoredPostings<'_>,
+        first: u32,
+        norms: &[f32; 64],
+        sums: &mut [f32; 64]
+    );
     fn mosts(weight: f32, bounds: &[Bound; 16], norms: &BoundNorms) -> [f32; 16];
     fn narrow(bar: f32, rest: Rest<'_>, left: &mut Left);
     fn collect(

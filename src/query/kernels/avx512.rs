@@ -1,6 +1,7 @@
 //! The inner loops, sixteen lanes wide.
 
 mod bounds;
+mod codes;
 mod collect;
 mod find;
 
@@ -8,6 +9,7 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 pub(super) use bounds::mosts;
+pub(super) use codes::{add_codes, add_documents, collect_sums, greatest_sums, scale_up};
 pub(super) use collect::{collect, collect_block, narrow};
 #[cfg(test)]
 pub(super) use find::check_intersections;

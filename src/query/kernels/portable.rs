@@ -4,9 +4,11 @@
 use std::ops::Range;
 
 use super::{
-    BLOCK, BlockRoom, CandidateShares, DocidBlock, LINE, Left, Matches, NO_DOCID, Rest,
-    ScoredDocuments, SoughtDocids, SumSink, UNMATCHED, bits_to_exceed,
+    BLOCK, BlockRoom, CandidateShares, CodeSums, DocidBlock, LINE, Left, Matches, NO_DOCID, Rest,
+    ScoredDocuments, ScoredPostings, SoughtDocids, SumSink, UNMATCHED, bits_to_exceed,
 };
+use crate::index::block_bounds::BlockCodes;
+use crate::score::block_codes::scaled_up;
 use crate::score::bm25::score;
 use crate::score::bounds::{Bound, BoundNorms};
 use crate::score::weight::Weight;
@@ -120,6 +122,61 @@ pub(super) fn add_scores(
     for ((sum, &tf), &norm) in sums[..count].iter_mut().zip(tfs).zip(norms) {
         *sum += score(weight, tf, norm);
     }
+}
+
+#[inline(always)]
+pub(super) fn add_documents(
+    postings: ScoredPostings<'_>,
+    first: u32,
+    norms: &[f32; 64],
+    sums: &mut [f32; 64],
+) {
+    let ScoredPostings { weight, docids, tfs, len } = postings;
+    let from = docids[..len].partition_point(|docid| *docid < first);
+    let rest = &docids[from..len];
+    let here = &rest[..rest.partition_point(|docid| docid - first < 64).min(64)];
+    for (&docid, &tf) in here.iter().zip(&tfs[from..]) {
+        let place = (docid - first) as usize % 64;
+        sums[place] += weight.score(tf, norms[place]);
+    }
+}
+
+#[inline(always)]
+pub(super) fn scale_up(scores: &[f32], scale: f32, scaled: &mut [u16]) {
+    for (scaled, &score) in scaled.iter_mut().zip(scores) {
+        *scaled = scaled_up(score, scale);
+    }
+}
+
+#[inline(always)]
+pub(super) fn collect_sums(sums: &[[u16; 64]], bar: u16, found: &mut Vec<u32>) {
+    for (first, sums) in (0..).step_by(64).zip(sums) {
+        let reach = (first..).zip(sums).filter(|(_, sum)| **sum >= bar);
+        found.extend(reach.map(|(number, _)| number));
+    }
+}
+
+#[inline(always)]
+pub(super) fn greatest_sums(sums: &[[u16; 64]], greatest: &mut Vec<u16>) {
+    greatest.extend(sums.iter().map(|sums| sums.iter().copied().fold(0, u16::max)));
+}
+
+#[inline(always)]
+pub(super) fn add_codes(
+    codes: &BlockCodes<'_>,
+    from: usize,
+    of_codes: &CodeSums,
+    sums: &mut [[u16; 64]],
+) {
+    codes.each_word(from, from + sums.len(), |number, word, codes| {
+        let sums = &mut sums[number - from];
+        let mut left = word;
+        for &code in codes {
+            let sum = &mut sums[left.trailing_zeros() as usize % 64];
+            *sum = sum.saturating_add(of_codes.0[usize::from(code)]);
+            left &= left.wrapping_sub(1);
+        }
+    });
 }
 
 #[inline(always)]

@@ -16,7 +16,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Searcher, blame, recycle};
+use super::{Searcher, recycle};
 use crate::index::error::IndexError;
 use crate::index::list::ListView;
 use crate::query::algorithms::scored::MANY_TERMS;
@@ -186,7 +186,7 @@ impl Searcher {
         self.top.only(start..first.saturating_add(docids.end).min(wanted.end));
         let searched = self.search_run(plan, &share, number, run, &lists, cut.stage);
         self.lists = recycle(lists);
-        searched.map_err(|source| blame(run, plan.split_terms(), source))?;
+        searched?;
         self.top.take(&mut self.hits);
         Ok(())
     }

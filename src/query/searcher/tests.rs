@@ -14,9 +14,10 @@ use crate::query::wanted::Mode;
 use std::ops::Range;
 use std::time::Duration;
 
-const ALGORITHMS: [Algorithm; 6] = [
+const ALGORITHMS: [Algorithm; 7] = [
     Algorithm::Exhaustive,
     Algorithm::MaxScore,
+    Algorithm::Blocks,
     Algorithm::Wand,
     Algorithm::Bmw,
     Algorithm::Galloping,

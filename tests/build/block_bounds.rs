@@ -1,0 +1,88 @@
+//! Learned vectors: `blocks` and `auto` return what `exhaustive` returns, to the bit, in an index
+//! of one run and after documents were deleted and runs merged.
+
+use crate::support::*;
+use serde_json::json;
+use std::path::Path;
+
+const DOCUMENTS: u32 = 6000;
+
+/// Vectors by topics, with impacts above 255 and many equal ones.
+fn vectors(seed: u32) -> String {
+    let hash = |a: u32, b: u32| {
+        let mixed = (a ^ b.rotate_left(16) ^ seed).wrapping_mul(0x9e37_79b1);
+        (mixed ^ mixed >> 15).wrapping_mul(0x85eb_ca77) >> 8
+    };
+    let mut lines = String::new();
+    for docid in 0..DOCUMENTS {
+        let topic = docid / 500;
+        let mut vector = serde_json::Map::new();
+        for term in 0..40 {
+            let is_of_topic = term % 12 == topic;
+            if hash(docid, term) % if is_of_topic { 2 } else { 9 } == 0 {
+                let most = if is_of_topic { 350 } else { 40 };
+                let impact = 1 + hash(docid, term + 100) % most;
+                vector.insert(format!("t{term}"), impact.into());
+            }
+        }
+        lines += &format!("{}\n", json!({"id": format!("d{docid}"), "vector": vector}));
+    }
+    lines
+}
+
+fn queries() -> String {
+    let mut lines = String::new();
+    for qid in 0..12u32 {
+        let terms = (0..40).filter(|term| term % (1 + qid % 4) == 0 || term % 12 == qid);
+        let weighted: Vec<_> =
+            terms.map(|term| format!("t{term}^{}.{}", 1 + (term + qid) % 9, term % 10)).collect();
+        lines += &format!("{qid}\t{}\n", weighted.join(" "));
+    }
+    lines
+}
+
+fn compare(index: &Path) {
+    for k in ["1", "5", "100", "1000", "7000"] {
+        let answers = ["exhaustive", "blocks", "auto"].map(|algorithm| {
+            let job = args![
+                "query",
+                "--quiet",
+                "--index",
+                index,
+                "--score",
+                "impact",
+                "-k",
+                k,
+                "--algorithm",
+                algorithm
+            ];
+            let job = millrace(job).stdin(queries()).ok();
+            job.text().to_string()
+        });
+        assert!(answers[0].lines().count() >= 12, "{k}");
+        assert!(answers[0] == answers[1], "k {k}: blocks");
+        assert!(answers[0] == answers[2], "k {k}: auto");
+    }
+}
+
+#[test]
+fn blocks_find_what_exhaustive_finds() {
+    let scratch = Scratch::new();
+    let file = scratch.path("vectors.jsonl");
+    let index = scratch.path("index");
+    std::fs::write(&file, vectors(7)).unwrap();
+    millrace(args!["import", "--quiet", "--index", index, "--format", "vectors", file]).ok();
+    let bounds = |folder: &Path| folder.join("runs/000000.bounds");
+    let first = std::fs::read(bounds(&generation(&index))).unwrap();
+    assert!(first.len() > 64 + 1024);
+    compare(&index);
+    millrace(args!["check", "--quiet", "--index", index]).ok();
+    // Merged anew, the same lists have the same bounds, if they are coded as before.
+    for codec in ["newpfd", "bp128"] {
+        millrace(args!["merge", "--quiet", "--index", index, "--codec", codec]).ok();
+        assert!(std::fs::read(bounds(&generation(&index))).is_ok());
+        compare(&index);
+        millrace(args!["check", "--quiet", "--index", index]).ok();
+    }
+    assert!(std::fs::read(bounds(&generation(&index))).unwrap() == first);
+}
