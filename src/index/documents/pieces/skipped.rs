@@ -42,9 +42,9 @@ pub struct SkippedRecords {
     /// The first of them, at most [`NAMED`](Self::NAMED).
     first: Vec<Skipped>,
     /// What ends the build.
-    large: Option<LargeDocument>,
+    large: Option<Box<LargeDocument>>,
     /// What ends it when all before is known.
-    last: Option<Skipped>,
+    last: Option<Box<Skipped>>,
 }
 
 impl SkippedRecords {
@@ -81,23 +81,23 @@ impl SkippedRecords {
 
     /// Nothing is skipped for want of memory: this ends the build.
     pub(crate) fn refuse(&mut self, large: LargeDocument) {
-        self.large.get_or_insert(large);
+        self.large.get_or_insert(Box::new(large));
     }
 
     /// This record ends the build.
     pub(crate) fn end_with(&mut self, last: Skipped) {
-        self.last.get_or_insert(last);
+        self.last.get_or_insert(Box::new(last));
     }
 
     /// The records to name, and whether each of them ends the build.
     pub(crate) fn named(&self) -> impl Iterator<Item = (&Skipped, bool)> {
         let first = self.first.iter().map(|skipped| (skipped, false));
-        self.last.iter().map(|last| (last, true)).chain(first)
+        self.last.iter().map(|last| (&**last, true)).chain(first)
     }
 
     /// The first document that is too large for the memory.
     pub(crate) fn large(&self) -> Option<&LargeDocument> {
-        self.large.as_ref()
+        self.large.as_deref()
     }
 
     #[cfg(test)]
