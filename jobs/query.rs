@@ -162,7 +162,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let k = args.ranking.k().saturating_add(usize::from(args.remove_query));
     let devices = if args.leaves_devices(score) {
         without_devices(algorithm).map_err(Usage::from)?;
-        say!("millrace: the score {} is computed by the CPU alone: no GPU is used", score.name());
+        let part = if score == Score::Impact { ", but for --mode or" } else { "" };
+        let name = score.name();
+        say!("millrace: the score {name} is computed by the CPU alone{part}: no GPU is used");
         None
     } else if args.candidates.is_asked() {
         None
@@ -180,7 +182,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let queries = args.candidates.prepare(&args.ranking, &snapshot, queries)?;
         let devices = devices.or_else(|| args.devices_for_work(workers, model, &snapshot));
         let workers = match &devices {
-            Some(devices) if args.workers.workers.is_none() => args.place.workers(devices, workers),
+            // All cores look up the many terms of queries for learned weights.
+            Some(devices) if args.workers.workers.is_none() && score != Score::Impact => {
+                args.place.workers(devices, workers)
+            }
             _ => workers,
         };
         let options = args.options(workers, model, &refused, devices.is_some());
@@ -359,10 +364,9 @@ impl Args {
         Ok(talk.answer_all(queries, PROMPT, io::stdout())?)
     }
 
-    /// Devices are asked for that do not have the score; the algorithm wang brings its own.
+    /// Devices are asked for that do not have the score.
     fn leaves_devices(&self, score: Score) -> bool {
-        let has_own = matches!(self.ranking.algorithm, ChosenMethod::Cpu(Algorithm::Wang));
-        self.place.is_gpu() && !has_own && !score.is_on_devices()
+        self.place.is_gpu() && !self.ranking.algorithm.has_score(score, self.ranking.mode)
     }
 
     /// Lets the job follow its index, or report that it does not.
@@ -411,7 +415,7 @@ impl Args {
         snapshot: &Snapshot,
     ) -> Option<Devices> {
         let RankingArgs { mode, algorithm, .. } = self.ranking;
-        if self.candidates.is_asked() || !snapshot.scoring().score.is_on_devices() {
+        if self.candidates.is_asked() || !algorithm.has_score(snapshot.scoring().score, mode) {
             return None;
         }
         if model != Model::Inter || algorithm != ChosenMethod::Cpu(Algorithm::Auto) {

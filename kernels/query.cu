@@ -16,6 +16,7 @@
 //   query_and        documents with all terms, scored at once                    query_and.cuh
 //   query_rescore    exact scores of candidates
 //   query_select     the best k of each query, sorted                            query_select.cuh
+//   query_impact_*   the same for sums of learned weights, which are exact       query_impacts.cuh
 //   ordered_*        one query, exact and slow, however many candidates          query_ordered.cuh
 //
 // Arrays, sizes in brackets: arena [bytes], terms and records of the batch, states [records] and
@@ -88,6 +89,44 @@ query_select(const Record* __restrict__ records, u32 first, State* states, const
     if (is_answered(record, states)) state.hits = 0;
     else state.hits = select_best(shared, record, state, keys + record.keys, sorted + record.sorted, hits + record.hits);
     if (threadIdx.x == 0) answers[r] = state;
+}
+
+extern "C" __global__ void __launch_bounds__(IMPACT_THREADS, 2)
+query_impact_sample(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records,
+                    u32 records_len, u32 windows, u32 documents, State* states, u32* bins, u64* keys, u32* work) {
+    impact_windows<true>(arena, terms, records, records_len, windows, documents, states, bins, keys, work);
+}
+
+// A warp for each query, whose `bar` is a rank.
+extern "C" __global__ void query_impact_bar(const Record* __restrict__ records, u32 records_len, State* states,
+                                            const u32* __restrict__ bins) {
+    u32 r = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (r >= records_len) return;
+    u32 threshold = threshold_of(bins + r * SUM_BINS, records[r].bar);
+    if (lane_of() == 0) states[r].threshold = threshold;
+}
+
+extern "C" __global__ void __launch_bounds__(IMPACT_THREADS, BLOCKS_PER_SM)
+query_impact_or(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records,
+                u32 records_len, u32 windows, u32 documents, State* states, u32* bins, u64* keys, u32* work) {
+    impact_windows<false>(arena, terms, records, records_len, windows, documents, states, bins, keys, work);
+}
+
+// `each` blocks for each query: if it is asked for, the sums of candidates become scores.
+extern "C" __global__ void __launch_bounds__(RESCORE_THREADS)
+query_impact_rank(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records,
+                  u32 each, u32 windows, u32 documents, const State* __restrict__ states, u64* keys) {
+    u32 r = blockIdx.x / each, count = states[r].count;
+    const Record& record = records[r];
+    if (record.slack == 0 || count > record.capacity) return;
+    u32 sampled = (documents + SPREAD - 1) / SPREAD, warps = RESCORE_THREADS / 32;
+    for (u32 i = blockIdx.x % each * warps + threadIdx.x / 32; i < count; i += each * warps) {
+        u32 docid = ~(u32)keys[record.keys + i], number = number_of(docid, sampled);
+        float score = weighted_score(arena, terms + record.first_term, record.terms, windows, number);
+        // All lanes have read the key.
+        __syncwarp();
+        if (lane_of() == 0) keys[record.keys + i] = key_of(docid, score);
+    }
 }
 
 // A block for each half of a window.

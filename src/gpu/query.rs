@@ -5,6 +5,8 @@
 //! their lists, which [`bring`] copies to the arena that [`residency`] manages, makes a [`batch`]
 //! of [`plan`] records, and launches the [`steps`] on a [`device`]. [`list`] has the layout of
 //! lists there; [`load`] and [`unpack`] make them, and a [`parcel`] has several in one copy.
+//! Learned weights have lists of their own ([`list::impacts`]), and queries of whole numbers
+//! ([`fixed`]); [`method`] says which queries a device can answer.
 //! [`given`] and [`choose`] read what a user says of devices, and [`worth`] decides without that.
 //! `twin` is the kernels in plain Rust.
 
@@ -15,10 +17,12 @@ pub(crate) mod device;
 mod driver;
 pub(crate) mod engine;
 pub(super) mod fetch;
+mod fixed;
 mod gather;
 pub mod given;
 pub(crate) mod list;
 pub(crate) mod load;
+pub(crate) mod method;
 pub(crate) mod parcel;
 pub(crate) mod plan;
 pub(crate) mod residency;
@@ -48,6 +52,10 @@ pub(crate) struct QueryTuning {
     pub sorted: u32,
     /// Of a block that selects.
     pub select_threads: u32,
+    /// Binary logarithm of the documents of a window of learned weights, at most 14.
+    pub impact_bits: u32,
+    /// Of a block with their sums.
+    pub impact_threads: u32,
 }
 
 impl Default for QueryTuning {
@@ -60,6 +68,8 @@ impl Default for QueryTuning {
             found: 1024,
             sorted: 4096,
             select_threads: 512,
+            impact_bits: 14,
+            impact_threads: 384,
         }
     }
 }
@@ -72,9 +82,15 @@ impl QueryTuning {
 
     /// The largest windows for so much shared memory of a block.
     pub(crate) fn of_device(shared_bytes: u32) -> Self {
-        let all = [16, 15, 14, 13].map(|window_bits| Self { window_bits, ..Self::default() });
-        let fits = |tuning: &Self| tuning.or_shared_bytes(16) <= shared_bytes;
-        all.into_iter().find(fits).unwrap_or(all[3])
+        let usual = Self::default();
+        let first = |all: [u32; 4], needs: &dyn Fn(u32) -> u32| {
+            all.into_iter().find(|&bits| needs(bits) <= shared_bytes).unwrap_or(all[3])
+        };
+        let of_windows = |window_bits| Self { window_bits, ..usual }.or_shared_bytes(16);
+        let of_impacts = |impact_bits| Self { impact_bits, ..usual }.impact_shared_bytes(true);
+        let window_bits = first([16, 15, 14, 13], &of_windows);
+        let impact_bits = first([14, 13, 12, 8], &of_impacts);
+        Self { window_bits, impact_bits, ..usual }
     }
 
     pub(crate) fn source(&self) -> KernelSource {
@@ -92,6 +108,10 @@ impl QueryTuning {
             ("ORDERED_SHARED_BYTES", self.ordered_shared_bytes()),
             ("AND_SHARED_BYTES", self.and_shared_bytes()),
             ("RESCORE_SHARED_BYTES", Self::RESCORE_SHARED_BYTES),
+            ("IMPACT_BITS", self.impact_bits),
+            ("IMPACT_THREADS", self.impact_threads),
+            ("IMPACT_SAMPLE_SHARED_BYTES", self.impact_shared_bytes(true)),
+            ("IMPACT_SHARED_BYTES", self.impact_shared_bytes(false)),
         ];
         let text = concat!(
             include_str!("../../kernels/common.cuh"),
@@ -102,6 +122,7 @@ impl QueryTuning {
             include_str!("../../kernels/query_select.cuh"),
             include_str!("../../kernels/query_ordered.cuh"),
             include_str!("../../kernels/query_unpack.cuh"),
+            include_str!("../../kernels/query_impacts.cuh"),
             include_str!("../../kernels/query.cu"),
         );
         KernelSource { name: "query", text, sizes: sizes.into() }
@@ -119,6 +140,13 @@ impl QueryTuning {
 
     pub(crate) fn select_shared_bytes(&self) -> u32 {
         8 * self.sorted + 256 * 4 + 16
+    }
+
+    /// Of a block that adds up learned weights, of a sample or of all documents.
+    pub(crate) fn impact_shared_bytes(&self, samples: bool) -> u32 {
+        const RUNS_AND_ITEMS: u32 = 2 * (640 * 8 + 16);
+        let bins = if samples { steps::SUM_BINS as u32 } else { 4 };
+        (4 << self.impact_bits) + RUNS_AND_ITEMS + 4 * bins
     }
 
     pub(crate) fn ordered_shared_bytes(&self) -> u32 {

@@ -129,8 +129,8 @@ impl Score {
         matches!(self, Self::Ql(_) | Self::Dph)
     }
 
-    /// Devices compute sums of [saturations](super::weight::Formula::Saturation) only.
+    /// Devices compute sums of [saturations](super::weight::Formula::Saturation), and of impacts.
     pub fn is_on_devices(&self) -> bool {
-        matches!(self, Self::Bm25 | Self::Bm25Lucene | Self::TfIdf)
+        matches!(self, Self::Bm25 | Self::Bm25Lucene | Self::TfIdf | Self::Impact)
     }
 }

@@ -8,6 +8,7 @@
 mod builds;
 mod ding09;
 mod huang;
+mod impacts;
 mod indexer;
 mod invert;
 mod queries;

@@ -18,7 +18,7 @@ fn is_deleted(run: usize, docid: u32) -> bool {
 }
 
 /// Publishes the live generation once more without these documents. Returns their docids.
-fn delete(index: &Path) -> Vec<u32> {
+pub(crate) fn delete(index: &Path) -> Vec<u32> {
     let lock = IndexLock::acquire(index).unwrap();
     let from = current(index).unwrap().unwrap();
     let old = Generation::open(index, true).unwrap();

@@ -6,7 +6,7 @@ mod cache;
 mod candidates;
 // Only debug builds have what it checks an index with.
 #[cfg(debug_assertions)]
-mod deletions;
+pub(crate) mod deletions;
 mod effectiveness;
 mod engines;
 mod evaluate;

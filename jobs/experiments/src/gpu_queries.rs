@@ -27,6 +27,9 @@ pub(super) struct Args {
     /// -figure8, -figure9 and -figure10.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
+    /// With `impact` the default engine answers OR for learned weights.
+    #[arg(long, default_value = "bm25", value_parser = ["bm25", "impact"], value_name = "NAME")]
+    score: String,
     /// Number of queries in a batch (default: 256; huang 16384, wang 4096).
     #[arg(long, value_name = "N")]
     batch: Option<NonZeroUsize>,
@@ -37,7 +40,7 @@ pub(super) struct Args {
     #[arg(long, default_value_t = 256, value_name = "N")]
     sample: usize,
     /// Only queries with so many distinct terms.
-    #[arg(long, default_value = "1..64", value_parser = parse_terms, value_name = "A..B")]
+    #[arg(long, default_value = "1..128", value_parser = parse_terms, value_name = "A..B")]
     terms: (usize, usize),
     /// Bytes of the device's memory for lists.
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]

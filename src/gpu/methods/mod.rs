@@ -15,7 +15,7 @@
 //!    ([`DeviceMethod::steps`]).
 //! 5. `NAME/tests/twin.rs`: the same in plain Rust; `tests/gpu/inside/NAME.rs` compares both under
 //!    emulation.
-//! 6. A variant of [`GpuMethod`](super::query::engine::GpuMethod), and its options in
+//! 6. A variant of [`GpuMethod`](super::query::method::GpuMethod), and its options in
 //!    [`given`](super::query::given). Tables of a paper are a file of `jobs/experiments`.
 //!
 //! # The driver

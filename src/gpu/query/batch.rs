@@ -2,6 +2,9 @@
 //!
 //! Records are in the order of [`Groups`]. AND+OR has two; that of OR is done if AND finds too few.
 
+use super::fixed::{FixedWeights, rank_in_sample};
+use super::list::Layout;
+use super::list::impacts::SPREAD;
 use super::plan::{
     MOST_HITS, NONE, OVERFLOWN, PlacedTerm, QueryLimits, QueryRecord, QueryState, TermRecord, bits,
     record,
@@ -14,6 +17,7 @@ use std::ops::Range;
 /// The capacity of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueryBatchRoom {
+    pub layout: Layout,
     /// Those of AND+OR count twice.
     pub records: usize,
     pub terms: usize,
@@ -34,6 +38,11 @@ impl QueryBatchRoom {
         // A sample's threshold lets some times k documents through until it has risen.
         (self.candidates_per_hit * k).clamp(self.candidates.max(k), (1 << 21).max(self.candidates))
     }
+
+    /// Keys of a query that are sorted in device memory.
+    fn sorted_for(&self, k: u32) -> u64 {
+        if k > self.sorted_shared { u64::from(k).next_power_of_two() } else { 0 }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -47,7 +56,8 @@ pub struct BatchQuery {
     pub floors: Floors,
 }
 
-/// Bins of AND and sums of OR below which no document is among the best; 0 if unknown.
+/// Bins of AND and sums of OR below which no document is among the best; 0 if unknown. Of learned
+/// weights: a rank in the sample, 0 for the usual one, and whether others had too many candidates.
 pub(crate) type Floors = [u32; 2];
 
 impl BatchQuery {
@@ -85,6 +95,8 @@ pub struct QueryBatch {
     /// Of each query its records of AND and of OR.
     places: Vec<[Option<u32>; 2]>,
     queries: Vec<BatchQuery>,
+    /// Of queries for learned weights.
+    fixed: Vec<FixedWeights>,
     used: Used,
 }
 
@@ -99,7 +111,8 @@ struct Used {
 
 impl QueryBatch {
     pub(crate) fn clear(&mut self) {
-        let Self { terms, records, groups, hits, places, queries, used } = self;
+        let Self { terms, records, groups, hits, places, queries, fixed, used } = self;
+        fixed.clear();
         terms.clear();
         records.clear();
         places.clear();
@@ -118,13 +131,18 @@ impl QueryBatch {
     }
 
     /// Takes a query that [is possible](BatchQuery::is_possible), or returns it for want of room.
+    /// Of learned weights, one whose sums might not fit has no room.
     pub fn add(&mut self, query: BatchQuery, room: &QueryBatchRoom) -> Result<(), BatchQuery> {
+        let fixed = match room.layout {
+            Layout::Bounds => None,
+            Layout::Impacts => match FixedWeights::new(&query.terms) {
+                None => return Err(query),
+                fixed => fixed,
+            },
+        };
         let records = query.records();
         let many = records as u64;
-        let sorted = match query.k > room.sorted_shared {
-            true => u64::from(query.k).next_power_of_two(),
-            false => 0,
-        };
+        let sorted = room.sorted_for(query.k);
         let used = Used {
             records: self.used.records + records,
             terms: self.used.terms + records * query.terms.len(),
@@ -142,6 +160,7 @@ impl QueryBatch {
         }
         self.used = used;
         self.queries.push(query);
+        self.fixed.extend(fixed);
         Ok(())
     }
 
@@ -150,6 +169,9 @@ impl QueryBatch {
         self.records.clear();
         self.places.clear();
         self.places.resize(self.queries.len(), [None; 2]);
+        if room.layout == Layout::Impacts {
+            return self.finish_impacts(room);
+        }
         let mut keys = 0;
         let mut hits = 0;
         let mut sorted = 0;
@@ -179,15 +201,46 @@ impl QueryBatch {
                 self.records.push(QueryRecord { keys, hits, sorted, ..made });
                 keys += u64::from(made.capacity);
                 hits += made.k;
-                if query.k > room.sorted_shared {
-                    sorted += u64::from(query.k).next_power_of_two();
-                }
+                sorted += room.sorted_for(query.k);
                 *count += 1;
             }
         }
         let [all, narrow, wide] = counts;
         self.groups = Groups { all, narrow, wide };
         self.hits = u64::from(hits);
+    }
+
+    fn finish_impacts(&mut self, room: &QueryBatchRoom) {
+        let mut next = QueryRecord { after: NONE, ..QueryRecord::default() };
+        for (number, (query, fixed)) in self.queries.iter().zip(&self.fixed).enumerate() {
+            let k = query.k;
+            let capacity = room.capacity(k);
+            // Where all documents have room, none need be left out.
+            let bar = match query.floors[0] {
+                0 if query.docids.len() <= capacity as usize => 0,
+                0 => rank_in_sample(k, SPREAD),
+                rank => rank,
+            };
+            let terms = query.terms.len() as u32;
+            self.places[number][1] = Some(number as u32);
+            let slack = u32::from(!fixed.is_exact);
+            self.records.push(QueryRecord { terms, k, capacity, bar, slack, ..next });
+            next.first_term += terms;
+            next.keys += u64::from(capacity);
+            next.hits += k;
+            next.sorted += room.sorted_for(k);
+            let multipliers = query.terms.iter().zip(&fixed.multipliers);
+            self.terms.extend(multipliers.map(|(term, &multiplier)| TermRecord {
+                place: term.place,
+                postings: term.placed.postings,
+                multiplier,
+                weight: term.weight,
+                ..TermRecord::default()
+            }));
+        }
+        let wide = self.fixed.iter().filter(|fixed| !fixed.is_exact).count() as u32;
+        self.groups = Groups { all: 0, narrow: self.queries.len() as u32 - wide, wide };
+        self.hits = u64::from(next.hits);
     }
 
     /// Bytes that [`write`](Self::write) writes.
@@ -211,6 +264,9 @@ impl QueryBatch {
 
     /// From the states of all records and their hits.
     pub(crate) fn answer(&self, query: usize, states: &[QueryState], hits: &[u64]) -> BatchAnswer {
+        if let Some(fixed) = self.fixed.get(query) {
+            return self.answer_of_impacts(query, fixed, &states[query], hits);
+        }
         let of = |place: u32, is_or: bool| {
             let record = &self.records[place as usize];
             let state = states[place as usize];
@@ -238,6 +294,30 @@ impl QueryBatch {
             [Some(place), None] => of(place, false),
             [None, Some(place)] => of(place, true),
             [None, None] => BatchAnswer::Hits(Vec::new()),
+        }
+    }
+
+    fn answer_of_impacts(
+        &self,
+        query: usize,
+        fixed: &FixedWeights,
+        state: &QueryState,
+        hits: &[u64],
+    ) -> BatchAnswer {
+        let record = &self.records[query];
+        let BatchQuery { k, floors, .. } = self.queries[query];
+        // A guess that was too high is lowered.
+        let lower = [record.bar * 8, floors[1]];
+        match state.hits {
+            // A second time there may still be too many, such as ties.
+            OVERFLOWN if floors[1] == 0 => BatchAnswer::Overflown([(record.bar / 8).max(1), 1]),
+            OVERFLOWN => BatchAnswer::Overflown(floors),
+            len if len < k && state.threshold > 1 => BatchAnswer::Overflown(lower),
+            len => {
+                let keys = &hits[record.hits as usize..][..len as usize];
+                let found = fixed.answer(keys, k, state.threshold);
+                found.map_or(BatchAnswer::Overflown(lower), BatchAnswer::Hits)
+            }
         }
     }
 }

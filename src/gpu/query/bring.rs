@@ -131,9 +131,10 @@ impl<I: Copy> Bringer<I> {
     {
         let snapshot = self.snapshot.clone();
         for ListRequest { id, entries } in asked {
-            let outline = lists_to_unpack(snapshot.generation(), entries).map(|lists| {
-                lists.map(|lists| Outline::new(&lists, self.windows, &self.share)).transpose()
-            });
+            let outline =
+                lists_to_unpack(snapshot.generation(), entries, self.windows).map(|lists| {
+                    lists.map(|lists| Outline::new(&lists, self.windows, &self.share)).transpose()
+                });
             match outline {
                 Err(_) | Ok(Err(_)) => tell(id, BroughtList::Damaged(None)),
                 Ok(Ok(None)) => self.make(id, entries, &mut room, &mut tell),
@@ -166,10 +167,12 @@ impl<I: Copy> Bringer<I> {
             &mut self.maker,
             &mut bytes,
         );
-        match made.map(|placed| (placed, room(id, bytes.len() as u64))) {
+        let made =
+            made.map(|placed| placed.and_then(|list| Some((list, room(id, bytes.len() as u64)?))));
+        match made {
             Err(_) => tell(id, BroughtList::Damaged(None)),
-            Ok((_, None)) => tell(id, BroughtList::NoRoom),
-            Ok((placed, Some(at))) => {
+            Ok(None) => tell(id, BroughtList::NoRoom),
+            Ok(Some((placed, at))) => {
                 if self.put(at, &bytes, tell) {
                     self.travelling.push((id, at, placed));
                 } else {

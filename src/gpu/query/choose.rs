@@ -1,6 +1,7 @@
 //! The choice of devices and of a method for queries, and the costs of queries there.
 
-use super::engine::{GpuEngines, GpuMethod, GpuOptions};
+use super::engine::{GpuEngines, GpuOptions};
+use super::method::GpuMethod;
 use super::service::{Counts, OnLost};
 use crate::gpu::ding09::DingTuning;
 use crate::gpu::floor::cache::ModuleCache;
@@ -12,7 +13,8 @@ use crate::gpu::methods::check_lists;
 use crate::query::engines::engine::Wakers;
 use crate::query::engines::engine::hybrid::{Hybrid, Models, Scheduling};
 use crate::query::snapshot::Snapshot;
-use crate::query::wanted::Algorithm;
+use crate::query::wanted::{Algorithm, Mode};
+use crate::score::named::Score;
 use crate::settings::SettingError;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -48,6 +50,16 @@ impl ChosenMethod {
         match self {
             Self::Cpu(algorithm) => algorithm,
             Self::Ding09 | Self::Huang => Algorithm::Auto,
+        }
+    }
+
+    /// Whether devices have the score, in a mode.
+    pub fn has_score(self, score: Score, mode: Mode) -> bool {
+        match (self, score) {
+            // It brings its own, which is checked elsewhere.
+            (Self::Cpu(Algorithm::Wang), _) => true,
+            (_, Score::Impact) => mode == Mode::Or && !self.is_of_devices(),
+            _ => score.is_on_devices(),
         }
     }
 

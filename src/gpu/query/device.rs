@@ -5,7 +5,8 @@
 
 use super::QueryTuning;
 use super::batch::{BatchAnswer, INPUT_HEAD_BYTES, QueryBatch, QueryBatchRoom};
-use super::list::Windows;
+use super::fixed::MOST_IMPACT_TERMS;
+use super::list::{Layout, Windows};
 use super::plan::{QueryRecord, QueryState, TermRecord};
 use super::steps::{Array, Groups, LaunchSettings, QueryStep, Zeroed};
 use crate::gpu::floor::device::Device;
@@ -23,7 +24,7 @@ use std::fmt;
 use std::hint::spin_loop;
 use std::sync::Arc;
 
-pub(crate) const KERNELS: [&str; 14] = [
+pub(crate) const KERNELS: [&str; 18] = [
     "query_put",
     "query_unpack",
     "query_begin",
@@ -34,6 +35,10 @@ pub(crate) const KERNELS: [&str; 14] = [
     "query_and",
     "query_rescore",
     "query_select",
+    "query_impact_sample",
+    "query_impact_bar",
+    "query_impact_or",
+    "query_impact_rank",
     "ordered_scores",
     "ordered_count",
     "ordered_choose",
@@ -51,15 +56,20 @@ pub struct QueryDevice {
     arena: Arc<Slab>,
 }
 
+/// What kernels of learned weights reach: places are numbers of 32 bytes.
+const MOST_ARENA_BYTES: u64 = 32 << 32;
+
 /// Of the free memory, for lists, if nobody says.
 const ARENA_PERCENT: u64 = 75;
 
 impl QueryDevice {
-    /// Loads the kernels and all norms; the arena takes `arena_bytes`, or most of what is free.
+    /// Loads the kernels and all norms, for lists in a layout; the arena takes `arena_bytes`, or
+    /// most of what is free.
     pub fn open(
         device: Device,
         toolchain: &Toolchain,
         norms: &[f32],
+        layout: Layout,
         arena_bytes: Option<u64>,
     ) -> Result<Self, GpuError> {
         let tuning = QueryTuning::of_device(device.most_shared_bytes());
@@ -68,18 +78,25 @@ impl QueryDevice {
             "query_wide_sample" | "query_wide_or" => tuning.or_shared_bytes(16),
             "query_and" => tuning.and_shared_bytes(),
             "query_select" => tuning.select_shared_bytes(),
+            "query_impact_sample" => tuning.impact_shared_bytes(true),
+            "query_impact_or" => tuning.impact_shared_bytes(false),
             "ordered_scores" => tuning.ordered_shared_bytes(),
             _ => 0,
         };
         let kernels = KERNELS.map(|name| (name, shared_bytes(name)));
         let kernels = Kernels::load(toolchain, &device, &tuning.source(), kernels)?;
-        let windows = Windows { documents: norms.len() as u32, bits: tuning.window_bits };
+        let bits = match layout {
+            Layout::Bounds => tuning.window_bits,
+            Layout::Impacts => tuning.impact_bits,
+        };
+        let windows = Windows { documents: norms.len() as u32, bits, layout };
         let on_device = Arc::new(Slab::new(&device, "norms", 4 * norms.len() as u64)?);
         on_device.write(0, bytemuck::cast_slice(norms))?;
         let arena_bytes = match arena_bytes {
             Some(bytes) => bytes,
             None => device.free_bytes()? / 100 * ARENA_PERCENT,
         };
+        let arena_bytes = arena_bytes.min(MOST_ARENA_BYTES);
         let arena = Arc::new(Slab::new(&device, "postings lists", arena_bytes)?);
         let machine = LaunchSettings { tuning, multiprocessors: device.info().multiprocessors };
         Ok(Self { device: Arc::new(device), kernels, machine, windows, norms: on_device, arena })
@@ -110,15 +127,22 @@ impl QueryDevice {
     pub fn room(&self, queries: usize, k: u32) -> QueryBatchRoom {
         let candidates = 1 << 15;
         let sorted_shared = self.machine.tuning.sorted;
+        let layout = self.windows.layout;
+        // Learned weights come for many terms, and with a threshold that lets few through.
+        let [terms, candidates_per_hit] = match layout {
+            Layout::Bounds => [24, 128],
+            Layout::Impacts => [72, 16],
+        };
         let mut room = QueryBatchRoom {
+            layout,
             records: 2 * queries,
-            terms: 24 * queries,
+            terms: (terms as usize * queries).max(MOST_IMPACT_TERMS),
             keys: 0,
             hits: 0,
             sorted: 0,
             sorted_shared,
             candidates,
-            candidates_per_hit: 128,
+            candidates_per_hit,
         };
         // At least one query of the greatest k, twice for AND+OR.
         let greatest = super::plan::MOST_HITS as u32;
@@ -193,7 +217,7 @@ impl SlotParts {
         };
         let terms = part((room.terms * size_of::<TermRecord>()) as u64);
         let records = part((room.records * size_of::<QueryRecord>()) as u64);
-        let zeroed = part(Zeroed::new(room.records).bytes() as u64);
+        let zeroed = part(Zeroed::new(room.layout, room.records).bytes() as u64);
         let keys = part(8 * room.keys);
         let sorted = part(8 * room.sorted);
         let input = part(input_bytes(room) as u64);
@@ -367,7 +391,7 @@ impl BatchSlot {
 
     fn launch_step(&self, device: &QueryDevice, step: &QueryStep) -> Result<(), GpuError> {
         let parts = SlotParts::new(&self.room);
-        let zeroed = Zeroed::new(self.records);
+        let zeroed = Zeroed::new(self.room.layout, self.records);
         let address = |array| match (array, zeroed.place(array)) {
             (_, Some(at)) => self.memory.address() + parts.zeroed + at as u64,
             (Array::Arena, _) => device.arena.address(),

@@ -6,6 +6,7 @@ use super::batch::{BatchAnswer, BatchQuery, Floors, QueryBatch, QueryBatchRoom};
 use super::bring::BroughtList;
 use super::device::{BatchSlot, QueryDevice};
 use super::fetch::{FetchRequest, Fetchers, NO_LIST, ResidentKey, ResidentLists};
+use super::list::Layout;
 use super::plan::{MOST_HITS, PlacedTerm};
 use super::residency::{ListId, Residence, Residency};
 use super::service::{DeviceDesk, DeviceJob, Why};
@@ -79,7 +80,8 @@ impl Driver {
         let slots = (0..pace.slots)
             .map(|_| Ok((slot(room, false)?, QueryBatch::default(), Vec::new())))
             .collect::<Result<Vec<_>, GpuError>>()?;
-        let ordered = (slot(device.room(1, k), true)?, QueryBatch::default(), None);
+        let is_ordered = device.windows().layout == Layout::Bounds;
+        let ordered = (slot(device.room(1, k), is_ordered)?, QueryBatch::default(), None);
         let lists: ResidentLists = Arc::new(Mutex::new(Residency::new(device.arena().bytes())));
         let fetchers = Fetchers::start(fetchers, &snapshot, &device, &share, &lists)?;
         Ok(Self {
@@ -302,7 +304,12 @@ impl Driver {
                     }
                     BatchAnswer::Overflown(_) => {
                         self.desk.counts.overflown.fetch_add(1, Ordering::Relaxed);
-                        self.overflown.push_back(open);
+                        if self.room.layout == Layout::Bounds {
+                            self.overflown.push_back(open);
+                        } else {
+                            self.unpin(&open);
+                            self.desk.back(&open.job, Why::Unsuited);
+                        }
                     }
                 }
             }

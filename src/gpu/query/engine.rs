@@ -6,28 +6,27 @@ use super::device::QueryDevice;
 use super::driver::{BatchPace, Driver};
 use super::fetch::{ResidentLists, holds, norms_of};
 use super::gather::{DeviceGathering, Next};
-use super::plan::{MOST_HITS, Scale};
+use super::list::Layout;
+use super::method::GpuMethod;
+use super::plan::MOST_HITS;
 use super::service::{Counts, DeviceAnswer, DeviceDesk, DeviceJob, OnLost, Why};
 use crate::crew::{lock, spawn};
-use crate::gpu::ding09::DingTuning;
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::discover::DeviceInfo;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::modules::Toolchain;
-use crate::gpu::huang::HuangTuning;
 use crate::gpu::methods::DeviceMethod;
 use crate::gpu::methods::device::{MethodDevice, MethodMemory};
 use crate::gpu::methods::turns::MethodTurns;
-use crate::gpu::wang::WangTuning;
 use crate::query::engines::engine::whole::WholeEngines;
 use crate::query::engines::engine::{Answer, Engines, Pace, QueryEngine, Wakers};
-use crate::query::engines::share::ALL;
 use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
 use crate::query::top_k::Hit;
 use crate::query::wanted::Mode;
+use crate::score::named::Score;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -35,20 +34,6 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// All find the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum GpuMethod {
-    /// Sums of upper bounds, by `query.cu`.
-    #[default]
-    Bounds,
-    /// See [`ding09`](crate::gpu::ding09).
-    Ding09(DingTuning),
-    /// See [`huang`](crate::gpu::huang).
-    Huang(HuangTuning),
-    /// See [`crate::gpu::wang`]: for queries of AND with its score, and documents in that order.
-    Wang(WangTuning),
-}
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GpuOptions {
@@ -207,7 +192,11 @@ impl ThreadStart<'_> {
         let run: Box<dyn FnOnce() + Send> = match options.method {
             GpuMethod::Bounds => {
                 let norms = norms_of(snapshot, &share);
-                let query = QueryDevice::open(device, toolchain, norms, options.memory)?;
+                let layout = match snapshot.scoring().score {
+                    Score::Impact => Layout::Impacts,
+                    _ => Layout::Bounds,
+                };
+                let query = QueryDevice::open(device, toolchain, norms, layout, options.memory)?;
                 let pace = BatchPace {
                     batch: options.batch,
                     slots: options.slots,
@@ -374,23 +363,6 @@ impl GpuEngine {
         self.counts.back(why);
         self.back.push_back((number, plan));
     }
-
-    /// Whether a device can answer the query, by the weights of its terms, its k and its snapshot.
-    fn suits(&self, plan: &Plan) -> bool {
-        if !(1..=MOST_HITS).contains(&plan.wanted().k)
-            || !Arc::ptr_eq(plan.snapshot(), &self.snapshot)
-        {
-            return false;
-        }
-        if let GpuMethod::Wang(_) = self.method {
-            return plan.wanted().mode == Mode::And && *self.snapshot.share() == ALL;
-        }
-        let known = plan.terms().iter().filter(|term| term.df > 0);
-        let weights: Vec<f32> = known.map(|term| term.weight.factor()).collect();
-        self.snapshot.statics().is_empty()
-            && self.snapshot.scoring().score.is_on_devices()
-            && Scale::new(weights.iter().copied()).is_some()
-    }
 }
 
 impl QueryEngine for GpuEngine {
@@ -402,7 +374,7 @@ impl QueryEngine for GpuEngine {
             self.ready.push(Answer { number, hits: Vec::new(), known: plan.known(), late: false });
             return;
         }
-        if !self.suits(&plan) {
+        if !self.method.suits(&plan, &self.snapshot) {
             return self.back(number, plan, Why::Unsuited);
         }
         let gathering = DeviceGathering::new(plan, self.parts());

@@ -1,7 +1,7 @@
 //! The options of a user for devices that answer queries, most of which go with one algorithm.
 
 use super::choose::{ChosenMethod, DeviceChoice};
-use super::engine::GpuMethod;
+use super::method::GpuMethod;
 use crate::gpu::ding09::{self, DingTuning};
 use crate::gpu::huang::{self, Traversal};
 use crate::gpu::wang::{self, Cached};

@@ -9,6 +9,9 @@
 //!
 //! Lists are made on the host, from any codec, over all runs of a generation.
 
+pub(crate) mod impacts;
+
+use impacts::ImpactMaker;
 use std::fmt;
 
 pub(crate) const MOST_IMPACT: u32 = 255;
@@ -22,11 +25,22 @@ pub(super) const GROUP: usize = 4;
 /// Of arrays, in bytes.
 pub(crate) const ALIGNMENT: usize = 16;
 
+/// What lists are made for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// Sums of upper bounds of scores, as here.
+    #[default]
+    Bounds,
+    /// Sums of learned weights: [`impacts`].
+    Impacts,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
     pub documents: u32,
     /// Binary logarithm of a window's documents, at most 16.
     pub bits: u32,
+    pub layout: Layout,
 }
 
 impl Windows {
@@ -42,6 +56,9 @@ impl Windows {
 
     /// Bytes of a list of `df` postings, if hardly any has a great term frequency.
     pub(crate) fn about_bytes(self, df: u64) -> u64 {
+        if self.layout == Layout::Impacts {
+            return impacts::about_bytes(self, df);
+        }
         let padding = (GROUP as u64 - 1) * (self.len() as u64).min(df) / 2;
         self.table_bytes() as u64 + 4 * (df + padding)
     }
@@ -56,8 +73,9 @@ impl Windows {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlacedList {
+    /// Of learned weights: chunks of postings.
     pub postings: u32,
-    /// Postings whose term frequency stands apart.
+    /// Postings whose term frequency stands apart. Of learned weights: the greatest one.
     pub exceptions: u32,
 }
 
@@ -83,6 +101,7 @@ pub(crate) struct ListMaker {
     tfs: Vec<u8>,
     exceptions: Vec<u32>,
     exceptional_tfs: Vec<u32>,
+    of_impacts: ImpactMaker,
 }
 
 impl fmt::Debug for ListMaker {
@@ -101,6 +120,12 @@ impl ListMaker {
         self.tfs.clear();
         self.exceptions.clear();
         self.exceptional_tfs.clear();
+        self.of_impacts.begin();
+    }
+
+    /// Whether the list would take far too much memory, and is left to the CPU.
+    pub(super) fn is_too_great(&self) -> bool {
+        self.of_impacts.is_too_great()
     }
 
     /// Appends postings whose docids rise above all before; `norms` are those of all documents.
@@ -108,6 +133,9 @@ impl ListMaker {
     /// # Panics
     /// If a docid is beyond the documents.
     pub(crate) fn push(&mut self, windows: Windows, docids: &[u32], tfs: &[u32], norms: &[f32]) {
+        if windows.layout == Layout::Impacts {
+            return self.of_impacts.push(windows, docids, tfs, norms);
+        }
         let mut at = 0;
         while at < docids.len() {
             let window = docids[at] >> windows.bits;
@@ -165,6 +193,9 @@ impl ListMaker {
 
     /// Appends the list to `out`, whose length is a multiple of [`ALIGNMENT`] before and after.
     pub(crate) fn finish(&mut self, windows: Windows, out: &mut Vec<u8>) -> PlacedList {
+        if windows.layout == Layout::Impacts {
+            return self.of_impacts.finish(windows, out);
+        }
         if self.maxes.is_empty() {
             self.maxes.push(0);
         }
@@ -269,7 +300,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const WINDOWS: Windows = Windows { documents: 1000, bits: 6 };
+    const WINDOWS: Windows = Windows { documents: 1000, bits: 6, layout: Layout::Bounds };
 
     fn made(postings: &[(u32, u32)], norms: &[f32], piece: usize) -> (Vec<u8>, PlacedList) {
         let mut maker = ListMaker::default();

@@ -1,6 +1,6 @@
 //! Makes a list of a device from one of an index, decoded by blocks, whatever its codec, by runs.
 
-use super::list::{ListMaker, PlacedList, Windows};
+use super::list::{Layout, ListMaker, PlacedList, Windows};
 use super::unpack::{LEAST_UNPACKED, RunList};
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
@@ -10,13 +10,14 @@ use crate::index::list::{ListError, ListView, MAX_BLOCK, SegmentColumns};
 use crate::index::run::Run;
 use std::ops::Range;
 
-/// The lists of a term in all runs, if a device decodes them: long ones of `bp128`.
+/// The lists of a term in all runs, if a device decodes them: long ones of `bp128`, for bounds.
 pub(super) fn lists_to_unpack<'a>(
     generation: &'a Generation,
     entries: &[Option<TermEntry>],
+    windows: Windows,
 ) -> Result<Option<Vec<RunList<'a>>>, IndexError> {
     let df: u64 = entries.iter().flatten().map(|entry| u64::from(entry.df)).sum();
-    if df < u64::from(LEAST_UNPACKED) {
+    if df < u64::from(LEAST_UNPACKED) || windows.layout == Layout::Impacts {
         return Ok(None);
     }
     let mut lists = Vec::with_capacity(entries.len());
@@ -32,7 +33,7 @@ pub(super) fn lists_to_unpack<'a>(
 }
 
 /// Appends the list of a term, by its `entries` in all runs, to `out`, as far as documents are in
-/// `share`, whose `norms` are given; docids count from its first.
+/// `share`, whose `norms` are given; docids count from its first. `None` if it is too great.
 ///
 /// # Panics
 /// If there are not as many norms as documents, or not as many entries as runs.
@@ -44,7 +45,7 @@ pub(crate) fn make_list(
     norms: &[f32],
     maker: &mut ListMaker,
     out: &mut Vec<u8>,
-) -> Result<PlacedList, IndexError> {
+) -> Result<Option<PlacedList>, IndexError> {
     assert_eq!(norms.len(), windows.documents as usize, "a norm for each document");
     assert_eq!(norms.len(), share.len(), "a norm for each document");
     assert_eq!(entries.len(), generation.runs().len(), "an entry for each run");
@@ -56,7 +57,7 @@ pub(crate) fn make_list(
             IndexError::list(run.postings_path(), HEADER_BYTES as u64 + entry.offset)(source)
         })?;
     }
-    Ok(maker.finish(windows, out))
+    Ok((!maker.is_too_great()).then(|| maker.finish(windows, out)))
 }
 
 fn append(

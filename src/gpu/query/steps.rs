@@ -1,7 +1,8 @@
 //! The kernels that answer a batch, in their order.
 
 use super::QueryTuning;
-use super::list::Windows;
+use super::list::impacts::sampled;
+use super::list::{Layout, Windows};
 use super::plan::QueryState;
 use crate::gpu::floor::error::Geometry;
 use crate::gpu::floor::steps::{Argument, Step};
@@ -18,7 +19,7 @@ pub(crate) enum Array {
     Records,
     /// A [`QueryState`] for each query.
     States,
-    /// 256 u32 for each query.
+    /// 256 u32 for each query, or [`SUM_BINS`].
     Bins,
     SampleBins,
     /// u64: candidates.
@@ -43,6 +44,9 @@ pub(crate) const DIGITS_BYTES: usize = 16 + 4 * BINS;
 
 pub(crate) const BINS: usize = 256;
 
+/// Of the sums of learned weights.
+pub(super) const SUM_BINS: usize = 1728;
+
 pub(crate) const WORKS: usize = 8;
 
 pub(crate) type QueryStep = Step<Array>;
@@ -51,8 +55,9 @@ pub(crate) type QueryStep = Step<Array>;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Groups {
     pub all: u32,
-    /// Queries of OR with few terms.
+    /// Queries of OR with few terms. Of learned weights: with exact sums.
     pub narrow: u32,
+    /// All others.
     pub wide: u32,
 }
 
@@ -79,7 +84,11 @@ use Argument::{Array as In, Number};
 
 impl LaunchSettings {
     pub(crate) fn batch(&self, windows: Windows, groups: Groups) -> Vec<QueryStep> {
-        let mut steps = vec![self.begin(groups.len())];
+        let mut steps = vec![self.begin(windows.layout, groups.len())];
+        if windows.layout == Layout::Impacts {
+            steps.extend(self.impacts(windows, groups));
+            return steps;
+        }
         let mut work = 0;
         if groups.all > 0 {
             steps.push(self.and(windows, groups.all));
@@ -103,8 +112,64 @@ impl LaunchSettings {
         steps
     }
 
-    fn begin(&self, records: u32) -> QueryStep {
-        let zeroed = (Zeroed::new(records as usize).bytes() / 16) as u32;
+    /// Of queries for learned weights.
+    fn impacts(&self, windows: Windows, groups: Groups) -> Vec<QueryStep> {
+        const WARPS: u32 = 4;
+        let len = groups.len();
+        let Windows { documents, bits, .. } = windows;
+        let threads = self.tuning.impact_threads;
+        let of_sample = sampled(documents).div_ceil(1 << bits);
+        let of_all = windows.len() as u32;
+        let sums = |kernel, asked: u32, per_sm: u32, shared_bytes, work| {
+            let blocks = (per_sm * self.multiprocessors).min(asked.saturating_mul(len));
+            let mut arguments =
+                [Array::Arena, Array::Terms, Array::Records].map(|a| In(a, 0)).to_vec();
+            arguments.extend([len, of_all, documents].map(Number));
+            arguments.extend([Array::States, Array::Bins, Array::Keys].map(|a| In(a, 0)));
+            arguments.push(In(Array::Work, work));
+            QueryStep { kernel, geometry: Geometry { blocks, threads, shared_bytes }, arguments }
+        };
+        let bar = QueryStep {
+            kernel: "query_impact_bar",
+            geometry: Geometry {
+                blocks: len.div_ceil(WARPS),
+                threads: 32 * WARPS,
+                shared_bytes: 0,
+            },
+            arguments: vec![
+                In(Array::Records, 0),
+                Number(len),
+                In(Array::States, 0),
+                In(Array::Bins, 0),
+            ],
+        };
+        let [sample, all] = [true, false].map(|samples| self.tuning.impact_shared_bytes(samples));
+        let mut steps = vec![
+            sums("query_impact_sample", of_sample, 2, sample, 0),
+            bar,
+            sums("query_impact_or", of_all, self.tuning.blocks_per_sm, all, 4),
+        ];
+        if groups.wide > 0 {
+            let each = self.blocks_of_each(len);
+            let mut arguments: Vec<_> =
+                [Array::Arena, Array::Terms, Array::Records].map(|a| In(a, 0)).into();
+            arguments.extend([each, of_all, documents].map(Number));
+            arguments.extend([Array::States, Array::Keys].map(|a| In(a, 0)));
+            let geometry = Geometry { blocks: len * each, threads: 32 * WARPS, shared_bytes: 0 };
+            steps.push(QueryStep { kernel: "query_impact_rank", geometry, arguments });
+        }
+        steps.push(self.select(0, len));
+        steps
+    }
+
+    /// Enough blocks for the device, however few queries there are.
+    fn blocks_of_each(&self, queries: u32) -> u32 {
+        let most = (self.multiprocessors / queries).max(32);
+        (self.multiprocessors * 16).div_ceil(queries).clamp(4, most)
+    }
+
+    fn begin(&self, layout: Layout, records: u32) -> QueryStep {
+        let zeroed = (Zeroed::new(layout, records as usize).bytes() / 16) as u32;
         let arguments = vec![
             In(Array::Input, 0),
             In(Array::Records, 0),
@@ -179,9 +244,7 @@ impl LaunchSettings {
 
     fn rescore(&self, windows: Windows, first: u32, len: u32, bits: u32) -> QueryStep {
         const THREADS: u32 = 128;
-        // Enough blocks for the device, however few queries there are.
-        let most = (self.multiprocessors / len).max(32);
-        let each = (self.multiprocessors * 16).div_ceil(len).clamp(4, most);
+        let each = self.blocks_of_each(len);
         let arguments = vec![
             In(Array::Arena, 0),
             In(Array::Terms, 0),
@@ -226,7 +289,7 @@ impl LaunchSettings {
             arguments,
         };
         let scan = documents.div_ceil(256).clamp(1, self.multiprocessors * 8);
-        let mut steps = vec![self.begin(1)];
+        let mut steps = vec![self.begin(windows.layout, 1)];
         steps.push(plain(
             "ordered_scores",
             2 * windows.len() as u32,
@@ -270,22 +333,28 @@ impl LaunchSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Zeroed {
     records: usize,
+    /// For each record, and of its sample.
+    bins: [usize; 2],
 }
 
 impl Zeroed {
-    pub(crate) fn new(records: usize) -> Self {
-        Self { records }
+    pub(crate) fn new(layout: Layout, records: usize) -> Self {
+        let bins = match layout {
+            Layout::Bounds => [BINS, BINS],
+            Layout::Impacts => [SUM_BINS, 0],
+        };
+        Self { records, bins }
     }
 
     pub(crate) fn place(&self, array: Array) -> Option<usize> {
         let states = size_of::<QueryState>() * self.records;
-        let bins = 4 * BINS * self.records;
+        let [bins, of_samples] = self.bins.map(|bins| 4 * bins * self.records);
         match array {
             Array::States => Some(0),
             Array::Bins => Some(states),
             Array::SampleBins => Some(states + bins),
-            Array::Work => Some(states + 2 * bins),
-            Array::Digits => Some(states + 2 * bins + 4 * WORKS),
+            Array::Work => Some(states + bins + of_samples),
+            Array::Digits => Some(states + bins + of_samples + 4 * WORKS),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::inside_tests::emulation::{Arg, Buffer, Emulator, Launch, Random};
 use crate::inside_tests::gpu_queries::TUNING;
-use millrace::gpu::query::list::{ListMaker, Windows};
+use millrace::gpu::query::list::{Layout, ListMaker, Windows};
 use millrace::gpu::query::parcel::{Parcel, Tables};
 use millrace::gpu::query::unpack::{Outline, RunList};
 use millrace::index::list::{Form, ListCodec, ListEncoder, ListView};
@@ -50,7 +50,8 @@ struct Case {
 
 fn check(emulator: &Emulator, case: &Case, random: &mut Random) {
     let Case { runs, gap, form, great, share, most } = case;
-    let windows = Windows { documents: share.len() as u32, bits: TUNING.window_bits };
+    let windows =
+        Windows { documents: share.len() as u32, bits: TUNING.window_bits, layout: Layout::Bounds };
     let norms: Vec<f32> = (0..share.len())
         .map(|_| match random.below(9) {
             0 => f32::INFINITY,
@@ -220,7 +221,7 @@ fn lines_that_do_not_fit_are_told(emulator: &Emulator, random: &mut Random) {
     let all = postings(2000, 2, false, random);
     let bytes = encoded(Form::BP128, &all);
     let list = ListView::new(all.len() as u32, bytes.len() as u64 - 64, &bytes).unwrap();
-    let windows = Windows { documents: 2000, bits: TUNING.window_bits };
+    let windows = Windows { documents: 2000, bits: TUNING.window_bits, layout: Layout::Bounds };
     let run = RunList { list, first_docid: 0, documents: 2000 };
     let outline = Outline::new(&[run], windows, &(0..2000)).unwrap();
     let portion = outline.portions(1 << 20).next().unwrap();

@@ -5,7 +5,7 @@ use crate::inside_tests::emulation::{Arg, Buffer, Emulator, Random};
 use millrace::gpu::query::QueryTuning;
 use millrace::gpu::query::batch::{BatchAnswer, BatchQuery, QueryBatch, QueryBatchRoom};
 use millrace::gpu::query::device::KERNELS;
-use millrace::gpu::query::list::{ListMaker, PlacedList, Windows};
+use millrace::gpu::query::list::{Layout, ListMaker, PlacedList, Windows};
 use millrace::gpu::query::plan::{OVERFLOWN, PlacedTerm, QueryState};
 use millrace::gpu::query::steps::{Array, LaunchSettings, QueryStep, Zeroed};
 use millrace::gpu::query::twin::Memory;
@@ -22,9 +22,11 @@ pub(crate) const TUNING: QueryTuning = QueryTuning {
     found: 16,
     sorted: 32,
     select_threads: 32,
+    impact_bits: 6,
+    impact_threads: 96,
 };
 
-fn emulator() -> Option<Emulator> {
+pub(crate) fn emulator() -> Option<Emulator> {
     let source = TUNING.source();
     Emulator::compile(source.text, &KERNELS, &source.sizes)
 }
@@ -48,7 +50,7 @@ enum Kind {
 
 impl Collection {
     fn new(documents: u32, kind: Kind, random: &mut Random) -> Self {
-        let windows = Windows { documents, bits: TUNING.window_bits };
+        let windows = Windows { documents, bits: TUNING.window_bits, layout: Layout::Bounds };
         let norms = (0..documents)
             .map(|_| match (kind, random.below(9)) {
                 (Kind::Alike, _) => 1.25,
@@ -122,27 +124,27 @@ struct Device<'a> {
 impl<'a> Device<'a> {
     fn new(
         emulator: &'a Emulator,
-        collection: &Collection,
+        (arena, norms): (&[u8], &[f32]),
         batch: &QueryBatch,
         room: &QueryBatchRoom,
     ) -> Self {
-        let zeroed = Zeroed::new(batch.records.len());
+        let zeroed = Zeroed::new(room.layout, batch.records.len());
         let upload = |bytes: &[u8]| emulator.upload(bytes).unwrap();
         let alloc = |len: usize| emulator.alloc(len).unwrap();
         let mut input = vec![0; batch.input_bytes()];
         batch.write(&mut input);
         let keys = batch.records.iter().map(|record| record.capacity as usize).sum::<usize>();
         let arrays = [
-            (Array::Arena, upload(&collection.arena)),
+            (Array::Arena, upload(arena)),
             (Array::Input, upload(&input)),
             (Array::Terms, alloc(size_of_val(&batch.terms[..]))),
             (Array::Records, alloc(size_of_val(&batch.records[..]))),
             (Array::Answers, alloc(size_of::<QueryState>() * batch.records.len())),
-            (Array::Norms, upload(bytemuck::cast_slice(&collection.norms))),
+            (Array::Norms, upload(bytemuck::cast_slice(norms))),
             (Array::Keys, alloc(8 * keys)),
             (Array::Sorted, alloc(8 * room.sorted as usize)),
             (Array::Hits, alloc(8 * batch.hits as usize)),
-            (Array::Scores, alloc(4 * collection.norms.len())),
+            (Array::Scores, alloc(4 * norms.len())),
         ];
         let memory = alloc(zeroed.bytes());
         Self { emulator, zeroed, memory, arrays: arrays.into(), seed: 0 }
@@ -168,8 +170,9 @@ fn machine() -> LaunchSettings {
     LaunchSettings { tuning: TUNING, multiprocessors: 2 }
 }
 
-fn room(candidates: u32) -> QueryBatchRoom {
+pub(crate) fn room(candidates: u32) -> QueryBatchRoom {
     QueryBatchRoom {
+        layout: Layout::Bounds,
         records: 64,
         terms: 4096,
         keys: 1 << 22,
@@ -251,15 +254,28 @@ fn run(
     if queries.is_empty() {
         return Vec::new();
     }
+    assert!(queries.iter().all(BatchQuery::is_possible));
+    let memory = (&collection.arena[..], &collection.norms[..]);
+    run_batch(emulator, collection.windows, memory, queries, room, seed)
+}
+
+/// Answers queries of lists in an arena as one batch.
+pub(crate) fn run_batch(
+    emulator: &Emulator,
+    windows: Windows,
+    memory: (&[u8], &[f32]),
+    queries: &[BatchQuery],
+    room: &QueryBatchRoom,
+    seed: u64,
+) -> Vec<BatchAnswer> {
     let mut batch = QueryBatch::default();
     for query in queries {
-        assert!(query.is_possible());
         batch.add(query.clone(), room).unwrap();
     }
     batch.finish(room);
-    let mut device = Device::new(emulator, collection, &batch, room);
+    let mut device = Device::new(emulator, memory, &batch, room);
     device.seed = seed;
-    device.run(&machine().batch(collection.windows, batch.groups));
+    device.run(&machine().batch(windows, batch.groups));
     let states = device.answers();
     let hits = device.hits();
     (0..queries.len()).map(|number| batch.answer(number, &states, &hits)).collect()
@@ -277,7 +293,8 @@ fn ordered(
         let mut batch = QueryBatch::default();
         batch.add(BatchQuery { mode, ..query.clone() }, &room).unwrap();
         batch.finish(&room);
-        let mut device = Device::new(emulator, collection, &batch, &room);
+        let memory = (&collection.arena[..], &collection.norms[..]);
+        let mut device = Device::new(emulator, memory, &batch, &room);
         device.seed = seed;
         device.run(&machine().ordered(collection.windows, mode == Mode::And, query.k));
         let state = device.answers()[0];

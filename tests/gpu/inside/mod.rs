@@ -6,6 +6,7 @@ mod ding09;
 #[path = "../../support/emulation/mod.rs"]
 mod emulation;
 mod gpu;
+mod gpu_impacts;
 mod gpu_indexer;
 mod gpu_lists;
 mod gpu_queries;

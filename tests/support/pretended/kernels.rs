@@ -63,6 +63,7 @@ pub(crate) const QUERY: Kernels = Kernels {
         include_str!("../../../kernels/query_select.cuh"),
         include_str!("../../../kernels/query_ordered.cuh"),
         include_str!("../../../kernels/query_unpack.cuh"),
+        include_str!("../../../kernels/query_impacts.cuh"),
         include_str!("../../../kernels/query.cu"),
     ),
     names: &[
@@ -76,6 +77,10 @@ pub(crate) const QUERY: Kernels = Kernels {
         "query_and",
         "query_rescore",
         "query_select",
+        "query_impact_sample",
+        "query_impact_bar",
+        "query_impact_or",
+        "query_impact_rank",
         "ordered_scores",
         "ordered_count",
         "ordered_choose",
@@ -95,6 +100,10 @@ pub(crate) const QUERY: Kernels = Kernels {
         ("ORDERED_SHARED_BYTES", 20480),
         ("AND_SHARED_BYTES", 7192),
         ("RESCORE_SHARED_BYTES", 2056),
+        ("IMPACT_BITS", 8),
+        ("IMPACT_THREADS", 384),
+        ("IMPACT_SAMPLE_SHARED_BYTES", 18208),
+        ("IMPACT_SHARED_BYTES", 11312),
     ],
 };
 

@@ -6,12 +6,13 @@ use super::harness::{
 };
 use crate::rows::print;
 use crate::threads::{in_turn, threads};
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use millrace::inside::gpu::{
-    BatchAnswer, BatchQuery, BatchSlot, Bringer, BroughtList, FreeRanges, ListRequest, PlacedList,
-    PlacedTerm, QueryBatch, QueryBatchRoom, QueryDevice,
+    BatchAnswer, BatchQuery, BatchSlot, Bringer, BroughtList, FreeRanges, Layout, ListRequest,
+    PlacedList, PlacedTerm, QueryBatch, QueryBatchRoom, QueryDevice,
 };
-use millrace::{Hit, Mode, Query, Scoring, Wanted};
+use millrace::inside::score::Given;
+use millrace::{Hit, Mode, Query, Wanted};
 use serde_json::json;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -41,19 +42,25 @@ const TOGETHER: usize = 16;
 
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let start = Instant::now();
-    let mut prepared =
-        PreparedBench::new(args, queries, Scoring::default(), Wanted::default(), usize::MAX)?;
+    let scoring = Given::default().scoring(&args.score)?;
+    let mut prepared = PreparedBench::new(args, queries, scoring, Wanted::default(), usize::MAX)?;
+    let layout = if args.score == "impact" { Layout::Impacts } else { Layout::Bounds };
     let device = prepared.device(0)?;
     let norms = prepared.snapshot.norms();
-    let device = QueryDevice::open(device, &prepared.toolchain, norms, args.gpu_memory)?;
+    let device = QueryDevice::open(device, &prepared.toolchain, norms, layout, args.gpu_memory)?;
     let lists = load(&device, &prepared)?;
-    prepared.planned.retain(|planned| query(&lists, planned, WAYS[0]).is_possible());
+    if layout == Layout::Bounds {
+        let possible =
+            |planned: &PlannedQuery| query(&lists, planned, WAYS[0], &device).is_possible();
+        prepared.planned.retain(possible);
+    }
     prepared.load("load", device.device(), lists.row(start))?;
     let bench = UsualBench { prepared: &prepared, device, lists };
-    for way in WAYS.into_iter().filter(|way| args.wants("check") || args.wants(way.0)) {
+    let ways = WAYS.into_iter().filter(|way| layout == Layout::Bounds || way.1 == Mode::Or);
+    for way in ways.clone().filter(|way| args.wants("check") || args.wants(way.0)) {
         bench.check(way)?;
     }
-    for way in WAYS.into_iter().take(TIMED) {
+    for way in ways.take(TIMED) {
         if args.wants(way.0) {
             bench.throughput(way)?;
         }
@@ -100,12 +107,14 @@ fn query(
     lists: &DeviceLists<PlacedList>,
     planned: &PlannedQuery,
     (_, mode, k): AskedWay,
+    device: &QueryDevice,
 ) -> BatchQuery {
     let terms = planned.terms.iter().map(|term| {
         let (place, placed) = lists.at(term);
         PlacedTerm { place, placed, df: term.df, weight: term.weight }
     });
-    BatchQuery { terms: terms.collect(), k, mode, docids: 0..u32::MAX, floors: [0; 2] }
+    let docids = 0..device.windows().documents;
+    BatchQuery { terms: terms.collect(), k, mode, docids, floors: [0; 2] }
 }
 
 struct UsualBench<'a> {
@@ -123,7 +132,7 @@ impl UsualBench<'_> {
         size: usize,
         room: &QueryBatchRoom,
     ) -> anyhow::Result<Vec<QueryBatch>> {
-        let queries = planned.iter().map(|planned| query(&self.lists, planned, way));
+        let queries = planned.iter().map(|planned| query(&self.lists, planned, way, &self.device));
         let mut all = batches(
             &mut (),
             queries,
@@ -155,10 +164,12 @@ impl UsualBench<'_> {
             slot.launch(&self.device, &batch)?;
             slot.wait()?;
             for answer in slot.answers(&batch) {
-                let BatchAnswer::Hits(hits) = answer else {
-                    overflown += 1;
-                    found.push(self.ordered(&mut ordered, sample[found.len()], way)?);
-                    continue;
+                let hits = match answer {
+                    BatchAnswer::Hits(hits) => hits,
+                    BatchAnswer::Overflown(_) => {
+                        overflown += 1;
+                        self.again(&mut ordered, sample[found.len()], way, answer)?
+                    }
                 };
                 found.push(hits);
             }
@@ -166,6 +177,35 @@ impl UsualBench<'_> {
         let expected = expected(&sample, mode, k)?;
         let row = json!({"row": "check", "name": name, "overflown": overflown});
         self.prepared.compare(row, &sample, &found, &expected)
+    }
+
+    /// The answer to one query that had no whole one in its batch.
+    fn again(
+        &self,
+        slot: &mut BatchSlot,
+        planned: &PlannedQuery,
+        way: AskedWay,
+        mut answer: BatchAnswer,
+    ) -> anyhow::Result<Vec<Hit>> {
+        if self.device.windows().layout == Layout::Bounds {
+            return self.ordered(slot, planned, way);
+        }
+        let room = *slot.room();
+        let mut asked = query(&self.lists, planned, way, &self.device);
+        while let BatchAnswer::Overflown(floors) = answer {
+            ensure!(asked.floors != floors, "a query has too many candidates");
+            asked.floors = floors;
+            let mut batch = QueryBatch::default();
+            ensure!(batch.add(asked.clone(), &room).is_ok(), "one query has room");
+            batch.finish(&room);
+            slot.launch(&self.device, &batch)?;
+            slot.wait()?;
+            answer = slot.answers(&batch).pop().context("an answer for each query")?;
+        }
+        match answer {
+            BatchAnswer::Hits(hits) => Ok(hits),
+            BatchAnswer::Overflown(_) => bail!("a query has too many candidates"),
+        }
     }
 
     /// The answer of the ordered kernels.
