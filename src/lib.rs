@@ -35,9 +35,9 @@
 //! ```
 //!
 //! [`Index`] is for searches, and [`Index::refresh`] follows what is published; [`QueryService`] is
-//! for streams of queries. The options of a build are fields of [`BuildOptions`]. The library prints
-//! nothing, reads no command line and installs no hooks; the binary in `jobs/` does. Events of
-//! `tracing` tell of stages and files, never of single documents or queries.
+//! for streams of queries. The options of a build are fields of [`BuildOptions`]. The library
+//! prints nothing, reads no command line and installs no hooks; the binary in `jobs/` does. Events
+//! of `tracing` tell of stages and files, never of single documents or queries.
 //!
 //! The files of an index are mapped into memory. If another program cuts one short while it is
 //! open, or its disk fails, the system sends the process SIGBUS, which ends it: a library cannot

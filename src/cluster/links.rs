@@ -328,7 +328,7 @@ mod tests {
         zero.finish(&PeerOutcome::Peer(why));
         let ([zero, _one], ends) = pair();
         let address = "localhost:2103".to_string();
-        let why = PeerFailure { process: 2, address, message: "it has gone".into() };
+        let why = PeerFailure { process: 2, address, message: "it has ended".into() };
         zero.finish(&PeerOutcome::Peer(why));
         assert_eq!(wait_for(&ends[1]).unwrap().process, 2);
         let ([zero, _one], ends) = pair();
@@ -343,7 +343,7 @@ mod tests {
             line.lock().unwrap().stream.shutdown(Shutdown::Both).unwrap();
         }
         let why = wait_for(&ends[0]).unwrap().to_string();
-        assert!(why.contains("process 1 (localhost:2102): it has gone"), "{why}");
+        assert!(why.contains("process 1 (localhost:2102): it has ended"), "{why}");
         drop(zero);
         assert_eq!(one.receive(|| true), None);
     }

@@ -227,7 +227,7 @@ mod tests {
             assert_eq!(read, b"some");
             let JobError::Peer(why) = control.take_failure().unwrap() else { panic!() };
             let expected = if damage {
-                "what came from it is damaged (the head of message 1 is damaged), on the"
+                "what came from it is damaged (the header of message 1 is damaged), on the"
             } else {
                 "it has ended (the connection was closed), on the connection for records"
             };

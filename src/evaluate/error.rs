@@ -38,7 +38,7 @@ pub enum EvaluateError {
     },
     #[error("{path}: query {query} has document {document} more than once")]
     Twice { path: String, query: String, document: String },
-    #[error("{path}: the file is empty")]
+    #[error("{path}: no lines, or only comments and blank lines")]
     Empty { path: String },
     /// Run and judgements have no query in common.
     #[error(

@@ -233,7 +233,7 @@ impl JobFile {
             require_literal_leading_dot: true,
         };
         let paths = glob::glob_with(&self.with_folder(written), options)
-            .map_err(|error| wrong(format!(" is no pattern: {}", error.msg)))?;
+            .map_err(|error| wrong(format!(" is not a pattern: {}", error.msg)))?;
         let unread = |error: glob::GlobError| {
             wrong(format!(": {}: {}", error.path().display(), error.error()))
         };

@@ -172,9 +172,12 @@ mod tests {
     fn bad_expressions_and_zones() {
         for bad in ["", "* * * *", "61 * * * *", "0 0 30 2 *", "0 0 0 * * *", "every day"] {
             let error = read(bad, "UTC").unwrap_err();
-            assert!(error.contains("is no cron expression") || error.contains("never"), "{error}");
+            assert!(
+                error.contains("is not a cron expression") || error.contains("never"),
+                "{error}"
+            );
         }
-        assert!(read("0 3 * * *", "Europe/Zürich").unwrap_err().contains("is no time zone"));
+        assert!(read("0 3 * * *", "Europe/Zürich").unwrap_err().contains("is not a time zone"));
     }
 
     #[test]

@@ -44,7 +44,7 @@ mod tests {
         let read = |text: &str| text.parse::<Docids>().map(|docids| docids.0);
         assert_eq!(read("3..7"), Ok(3..7));
         assert_eq!((read(".."), read("5.."), read("..5")), (Ok(ALL), Ok(5..ALL.end), Ok(0..5)));
-        assert_eq!(read("7..3"), Err("7 is behind 3".to_string()));
+        assert_eq!(read("7..3"), Err("7 is greater than 3".to_string()));
         for wrong in ["", "3", "a..b", "3..-1", "1..2..3"] {
             assert!(read(wrong).unwrap_err().contains("give A..B"), "{wrong}");
         }

@@ -208,7 +208,7 @@ fn junk_between_records_is_counted() {
     assert_eq!(reasons(&kept), ["broken WARC record"; 3]);
     assert_eq!(
         kept.skipped[0].3.to_string(),
-        "broken WARC record: expected a line such as WARC/1.0; passed over 16 bytes"
+        "broken WARC record: expected a line such as WARC/1.0; skipped 16 bytes"
     );
     let kept = parse(b"not a WARC file");
     assert_eq!(reasons(&kept), ["broken WARC record"]);
