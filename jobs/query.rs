@@ -183,10 +183,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let devices = devices.or_else(|| args.devices_for_work(workers, model, &snapshot));
         let workers = match &devices {
             // All cores look up the many terms of queries for learned weights.
-            Some(devices) if args.workers.workers.is_none() && score != Score::Impact => {
-                args.place.workers(devices, workers)
-            }
-            _ => workers,
+            Some(_) if args.workers.workers.is_some() || score == Score::Impact => workers,
+            Some(devices) => args.place.workers(devices, workers),
+            None => workers,
         };
         let options = args.options(workers, model, &refused, devices.is_some());
         if let Some(devices) = devices {
