@@ -162,8 +162,8 @@ mod tests {
         assert_eq!("ding09".parse(), Ok(Policy::Groups));
         let below = Processor::Device;
         assert_eq!("lbd:30000".parse(), Ok(Policy::ByBlocks { threshold: 30000, below }));
-        assert!("lbd:x".parse::<Policy>().unwrap_err().contains("no number"));
-        assert!("cached-first:1.5".parse::<Policy>().unwrap_err().contains("no share"));
+        assert!("lbd:x".parse::<Policy>().unwrap_err().contains("not a number"));
+        assert!("cached-first:1.5".parse::<Policy>().unwrap_err().contains("not a share"));
         assert!("lbd".parse::<Policy>().unwrap_err().contains("best-serial"));
     }
 

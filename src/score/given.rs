@@ -138,7 +138,7 @@ mod tests {
         let of = Given::default;
         assert_eq!(
             says(of(), "okapi"),
-            format!("score: none is named `okapi`: expected {}", Score::NAMES.join(", "))
+            format!("score: there is no `okapi`: expected {}", Score::NAMES.join(", "))
         );
         assert_eq!(
             says(Given { mu: Some(0.0), ..of() }, "ql"),

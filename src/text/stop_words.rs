@@ -255,9 +255,9 @@ mod tests {
         assert!(error.to_string().ends_with("line 3: expected one stop word, found \"of a\""));
         let error = read(b"# x\nDon't\n").unwrap_err();
         assert!(
-            error
-                .to_string()
-                .ends_with("line 2: stop word \"don't\" can be no token, since '\\'' ends one"),
+            error.to_string().ends_with(
+                "line 2: the stop word \"don't\" is never a token, because '\\'' ends a token"
+            ),
             "{error}"
         );
         for line in ["-", "a,b", "\u{307}", "\u{ad}", "a\u{200b}b", "a\0", "a\rb", "a\u{A0}b"] {

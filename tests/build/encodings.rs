@@ -162,7 +162,7 @@ fn lines_that_end_with_carriage_returns_alone_are_named() {
         ("a.plaintext", "a mill\rb race"),
         ("no-ending", "a\tmill\rb\trace\r"),
     ] {
-        build_of(&scratch, name, bytes, &[]).expect_status(1).says("carriage returns alone");
+        build_of(&scratch, name, bytes, &[]).expect_status(1).says("carriage returns only");
     }
     for (name, bytes) in [
         ("a.jsonl", "{\"id\":1,\r\"text\":\"a\"}\r"),

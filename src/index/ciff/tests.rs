@@ -140,7 +140,7 @@ fn what_does_not_go_together_is_refused_with_its_place() {
         "expected document 1, found document 2",
     );
     let whole = list(mill());
-    fails(&[&whole[..], b"x"].concat(), "the end of the file behind 2 documents");
+    fails(&[&whole[..], b"x"].concat(), "the end of the file after 2 documents");
     let (index, made) = imported(folder.path(), &whole);
     made.unwrap();
     check(&index).unwrap();

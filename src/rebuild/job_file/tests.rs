@@ -136,7 +136,7 @@ fn whatever_is_wrong_is_told_with_its_place() {
         ("[build]\nmemry = \"1G\"\n", "5:1", "unknown field `memry`"),
         ("[bild]\n", "4:2", "unknown field `bild`"),
         ("[build]\nmemory = \"1X\"\n", "5:10", "is not a size"),
-        ("[build]\n  stemmer = \"klingon\"\n", "5:13", "stemmer: there is no"),
+        ("[build]\n  stemmer = \"klingon\"\n", "5:13", "is not a stemmer"),
         ("[build]\nstopwords = \"none.txt\"\n", "5:13", "neither english, none, nor a file"),
         ("[build]\ncodec = \"zip\"\n", "5:9", "the codecs are"),
         ("[build]\nblock-size = 100\n", "5:14", "blocks of bp128"),
