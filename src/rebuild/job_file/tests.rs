@@ -142,7 +142,7 @@ fn whatever_is_wrong_is_told_with_its_place() {
         ("[build]\nblock-size = 100\n", "5:14", "blocks of bp128"),
         ("[build]\nworkers = 0\n", "5:11", "from 1 to 1024"),
         ("[schedule]\ncron = \"0 3 * *\"\n", "5:8", "is not a cron expression"),
-        ("[schedule]\ncron = \"0 3 * * *\"\ntimezone = \"Mars\"\n", "6:12", "no time zone"),
+        ("[schedule]\ncron = \"0 3 * * *\"\ntimezone = \"Mars\"\n", "6:12", "not a time zone"),
         ("[schedule]\ntimezone = \"UTC\"\n", "4:1", "missing field `cron`"),
         ("[guard]\nmin_documents = \"ninety\"\n", "5:17", "expected a number, or a share"),
         ("[verify]\nevery = \"often\"\n", "5:9", "is not a span of time"),
