@@ -79,7 +79,11 @@ impl Pages {
                 .iter()
                 .map(|chart| chart["title"].as_str().unwrap())
                 .collect();
-            assert_eq!(charts, shown.charts, "{name}");
+            // A job that ends at once was looked at too seldom for a speed.
+            let looked = held(&shown.page)["progress"].as_array().map_or(0, Vec::len);
+            let is_there = |title: &&&str| !title.ends_with("in a second") || looked >= 3;
+            let expected: Vec<&str> = shown.charts.iter().filter(is_there).copied().collect();
+            assert_eq!(charts, expected, "{name}");
             assert_eq!(seen["last"], "Command", "{name}");
         }
     }
