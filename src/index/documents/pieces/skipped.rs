@@ -100,7 +100,7 @@ impl SkippedRecords {
         self.large.as_deref()
     }
 
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn first(&self) -> &[Skipped] {
         &self.first
     }
