@@ -121,10 +121,11 @@ fn main() -> ExitCode {
     cli::signals::name_cut_files();
     millrace::inside::dataflow::keep_panic_messages();
     let start = Instant::now();
-    let command = cli();
+    let mut command = cli();
     let words = cli::words::in_lower_case(&command, std::env::args_os().collect());
+    let matches = command.try_get_matches_from_mut(&words);
     let suggest = |error| cli::words::suggest(&command, &words, error).exit();
-    let matches = command.clone().try_get_matches_from(&words).unwrap_or_else(suggest);
+    let matches = matches.unwrap_or_else(suggest);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let result = millrace::inside::log::start().map_err(|why| Usage(why).into()).and_then(|()| {
         let job = || match cli.job {

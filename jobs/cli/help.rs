@@ -44,7 +44,7 @@ const BRIEF: &str = "-h";
 const ANY_CASE: &str = "in any case";
 
 pub(crate) fn is_in_any_case(option: &str) -> bool {
-    groups().iter().any(|group| group.heading == ANY_CASE && group.options.contains(&option))
+    TABLE.iter().any(|group| group.heading == ANY_CASE && group.options.contains(&option))
 }
 
 struct OptionGroup {
@@ -59,36 +59,34 @@ impl OptionGroup {
     }
 }
 
-fn groups() -> Vec<OptionGroup> {
+/// Of [`GROUPS`], a line each.
+static TABLE: LazyLock<Vec<OptionGroup>> = LazyLock::new(|| {
     let group = |line: &'static str| {
         let (job, rest) = line.split_once(" | ")?;
         let (heading, options) = rest.split_once(" | ")?;
         Some(OptionGroup { job, heading, options: options.split(' ').collect() })
     };
     GROUPS.lines().filter_map(group).collect()
-}
+});
 
 pub(crate) fn complete(mut command: Command) -> Command {
     command = command.version(VERSION.as_str()).after_long_help(STATUSES);
-    let groups = groups();
     for (job, examples) in examples() {
         if command.find_subcommand(job).is_some() {
             let examples = format!("Examples:\n{}\n", examples.trim_end());
             let long = format!("{examples}\n{STATUSES}");
-            command = command.mut_subcommand(job, |job| {
-                grouped(job, &groups).after_help(examples).after_long_help(long)
-            });
+            command = command
+                .mut_subcommand(job, |job| grouped(job).after_help(examples).after_long_help(long));
         }
     }
     command
 }
 
-fn grouped(job: Command, groups: &[OptionGroup]) -> Command {
+fn grouped(job: Command) -> Command {
     let name = job.get_name().to_string();
-    let of_job = || groups.iter().filter(|group| group.is_of(&name));
+    let of_job = || TABLE.iter().filter(|group| group.is_of(&name));
     let brief = of_job().find(|group| group.heading == BRIEF);
-    let job = with_workers(job);
-    let job = job.mut_subcommands(|below| grouped(below, groups));
+    let job = with_workers(job).mut_subcommands(grouped);
     job.mut_args(|option| {
         let id = option.get_id().as_str();
         let is_in = |group: &&OptionGroup| {
@@ -101,9 +99,8 @@ fn grouped(job: Command, groups: &[OptionGroup]) -> Command {
         let all = option.get_help().map(StyledStr::to_string).unwrap_or_default();
         let first = all.split_once(". ").map_or(&*all, |(first, _)| first).to_string();
         match heading {
-            _ if option.is_positional() => option,
-            Some(heading) => option.help_heading(heading),
-            None => option,
+            Some(heading) if !option.is_positional() => option.help_heading(heading),
+            _ => option,
         }
         .hide_short_help(is_hidden)
         // Its name or its help has them.
@@ -154,9 +151,8 @@ mod tests {
     #[test]
     fn every_group_has_options_and_few_are_in_none() {
         let command = cli();
-        let groups = groups();
-        assert_eq!(groups.len(), GROUPS.lines().count());
-        for group in groups {
+        assert_eq!(TABLE.len(), GROUPS.lines().count());
+        for group in &*TABLE {
             for option in &group.options {
                 let is_heading = ![BRIEF, ANY_CASE].contains(&group.heading);
                 let is_it = |found: &Arg| {
