@@ -55,12 +55,8 @@ pub(crate) fn of_build() -> Option<OnProgress> {
 fn build_line(progress: &BuildProgress, took: Duration) -> String {
     let &BuildProgress { total_bytes, read_bytes, documents, runs, merged, .. } = progress;
     if let Some((done, of)) = merged {
-        return format!(
-            "merging {} %: {} of {}",
-            percent(done, of),
-            count(done),
-            number_of(of, "posting", "postings")
-        );
+        // When the merge began is not known.
+        return merge_line(done, of, Duration::ZERO);
     }
     let what = format!(
         "{}, {}",
@@ -76,19 +72,18 @@ fn build_line(progress: &BuildProgress, took: Duration) -> String {
             };
             format!("indexing: {}{rate}, {what}", bytes(read))
         }
-        (read, total) if read < total => format!(
-            "indexing {} %{}: {} of {}, {what}",
-            percent(read, total),
-            left(read, total, took),
-            bytes(read),
-            bytes(total)
-        ),
+        (read, total) if read < total => {
+            let of = format!("{} of {}", bytes(read), bytes(total));
+            format!("{}: {of}, {what}", how_far("indexing", read, total, took))
+        }
         _ => format!("writing: {what}"),
     }
 }
 
-fn percent(done: u64, of: u64) -> u64 {
-    (u128::from(done.min(of)) * 100 / u128::from(of.max(1))) as u64
+/// What is done, its percentage, and the time that is left.
+fn how_far(doing: &str, done: u64, of: u64, took: Duration) -> String {
+    let percent = u128::from(done.min(of)) * 100 / u128::from(of.max(1));
+    format!("{doing} {percent} %{}", left(done, of, took))
 }
 
 /// Empty when it cannot be told.
@@ -145,47 +140,25 @@ impl Drop for DrawnProgress {
 }
 
 pub(crate) fn queries_line(done: u64, of: u64, took: Duration) -> String {
-    let rate = done as f64 / took.as_secs_f64().max(1e-3);
-    format!(
-        "answering {} %{}: {} of {}, {} a second",
-        percent(done, of),
-        left(done, of, took),
-        count(done),
-        number_of(of, "query", "queries"),
-        count(rate as u64)
-    )
+    let rate = count((done as f64 / took.as_secs_f64().max(1e-3)) as u64);
+    let queries = number_of(of, "query", "queries");
+    let how_far = how_far("answering", done, of, took);
+    format!("{how_far}: {} of {queries}, {rate} a second", count(done))
 }
 
 /// Of a file of queries, whose number is not known before it is read.
 pub(crate) fn read_line(done: u64, of: u64, took: Duration) -> String {
-    format!(
-        "answering {} %{}: {} of {} read",
-        percent(done, of),
-        left(done, of, took),
-        bytes(done),
-        bytes(of)
-    )
+    format!("{}: {} of {} read", how_far("answering", done, of, took), bytes(done), bytes(of))
 }
 
 pub(crate) fn merge_line(done: u64, of: u64, took: Duration) -> String {
     let postings = number_of(of, "posting", "postings");
-    format!(
-        "merging {} %{}: {} of {postings}",
-        percent(done, of),
-        left(done, of, took),
-        count(done)
-    )
+    format!("{}: {} of {postings}", how_far("merging", done, of, took), count(done))
 }
 
 pub(crate) fn check_line(done: u64, of: u64, took: Duration) -> String {
     // Every byte is read for its checksum, and postings and lexicons for what they say.
-    format!(
-        "checking {} %{}: {} of {} read",
-        percent(done, of),
-        left(done, of, took),
-        bytes(done),
-        bytes(of)
-    )
+    format!("{}: {} of {} read", how_far("checking", done, of, took), bytes(done), bytes(of))
 }
 
 #[cfg(test)]
