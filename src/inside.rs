@@ -168,7 +168,7 @@ pub mod index {
 
 pub mod input {
     pub use crate::input::{
-        Compression, Format, Unknown,
+        COMPRESSED, Compression, Format, Unknown,
         cutter::Cutter,
         document::{self, Document, DocumentSink, Name, PieceView, Skip},
         error::InputError,

@@ -4,7 +4,7 @@ use crate::Usage;
 use crate::cli::progress::{DrawnProgress, read_line};
 use anyhow::{Context, anyhow, bail};
 use millrace::inside::index::{Stop, VECTORS};
-use millrace::inside::input::{STDIN, TextEncoding};
+use millrace::inside::input::{COMPRESSED, STDIN, TextEncoding};
 use millrace::inside::query::{QueryForm, QueryReading, ReadQuery, Refusals};
 use millrace::{Generation, Lines, Query};
 use std::fs::Metadata;
@@ -115,8 +115,8 @@ impl QueryInput {
         let progress = Stop::default();
         // How much a compressed file holds is not known.
         let is_plain = |path: &&Path| {
-            let ending = path.extension().unwrap_or_default();
-            !["gz", "zst", "bz2", "xz"].iter().any(|packed| ending == *packed)
+            let name = path.to_string_lossy().to_ascii_lowercase();
+            !COMPRESSED.iter().any(|ending| name.ends_with(ending))
         };
         let path = self.path().filter(is_plain);
         let file = path.and_then(|path| path.metadata().ok()).filter(Metadata::is_file);

@@ -102,7 +102,7 @@ pub enum Unknown {
 }
 
 /// Endings that names of compressed files have behind those of their formats.
-pub(crate) const COMPRESSED: [&str; 5] = [".gz", ".zst", ".zstd", ".bz2", ".xz"];
+pub const COMPRESSED: [&str; 5] = [".gz", ".zst", ".zstd", ".bz2", ".xz"];
 
 /// Bytes in which a NUL makes content binary.
 const BINARY_HEAD_BYTES: usize = 8192;
