@@ -1,7 +1,6 @@
 //! The options that divide the work of a build.
 
 use crate::cli::args::size;
-use millrace::inside::build::Pipeline;
 use millrace::inside::gpu::Gpus;
 use millrace::inside::input::SAMPLE_BYTES;
 use millrace::inside::schedule::Rates;
@@ -58,11 +57,13 @@ impl SharingArgs {
     pub(super) fn fill(&self, options: &mut BuildOptions) {
         options.indexer = self.indexer;
         options.gpus = self.gpus;
-        let Self {
-            parsers, cpu_indexers, gpu_indexers, parse_block, readers, sample, rates, ..
-        } = *self;
-        let pipeline = Pipeline::default();
-        let pipeline = Pipeline { parsers, cpu_indexers, gpu_indexers, parse_block, ..pipeline };
-        options.pipeline = Pipeline { readers, sample, rates, ..pipeline };
+        let pipeline = &mut options.pipeline;
+        pipeline.parsers = self.parsers;
+        pipeline.cpu_indexers = self.cpu_indexers;
+        pipeline.gpu_indexers = self.gpu_indexers;
+        pipeline.parse_block = self.parse_block;
+        pipeline.readers = self.readers;
+        pipeline.sample = self.sample;
+        pipeline.rates = self.rates;
     }
 }
