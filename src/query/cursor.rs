@@ -251,6 +251,16 @@ impl Cursor {
         Ok(())
     }
 
+    /// Reads the term frequencies of the block; false of the tail, whose own are there.
+    #[inline]
+    fn load_own_tfs(&mut self, list: &ListView<'_>) -> Result<bool, ListError> {
+        let is_full = self.block < list.full_blocks();
+        if is_full {
+            self.load_tfs(list, self.block)?;
+        }
+        Ok(is_full)
+    }
+
     /// Reads the term frequencies of the block and scores its postings.
     #[inline]
     pub(super) fn score(
@@ -260,12 +270,7 @@ impl Cursor {
         norms: &[f32],
         level: Level,
     ) -> Result<(), ListError> {
-        let tfs = if self.block < list.full_blocks() {
-            self.load_tfs(list, self.block)?;
-            &self.tfs
-        } else {
-            &self.tail_tfs
-        };
+        let tfs = if self.load_own_tfs(list)? { &self.tfs } else { &self.tail_tfs };
         for _ in 0..=self.again.score() {
             scores(level, weight, &self.docids, tfs, self.len, norms, &mut self.scores);
         }
@@ -284,12 +289,7 @@ impl Cursor {
         level: Level,
         sums: &mut [f32; 64],
     ) -> Result<(), ListError> {
-        let tfs = if self.block < list.full_blocks() {
-            self.load_tfs(list, self.block)?;
-            &self.tfs
-        } else {
-            &self.tail_tfs
-        };
+        let tfs = if self.load_own_tfs(list)? { &self.tfs } else { &self.tail_tfs };
         let postings = ScoredPostings { weight, docids: &self.docids, tfs, len: self.len };
         add_documents(level, postings, first, norms, sums);
         Ok(())
