@@ -13,7 +13,7 @@ use crate::query::snapshot::{Scoring, Snapshot};
 use crate::query::top_k::{Hit, NamedHit};
 use crate::query::wanted::{Mode, Wanted};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// An open index. Searches answer from the generation that was live when it was opened or
 /// [refreshed](Self::refresh), whatever is published meanwhile.
@@ -60,14 +60,17 @@ impl Index {
         Ok(Self { folder, scoring, wanted: Wanted::default(), state })
     }
 
-    /// The same with another score.
+    /// The same generation with another score.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn with_scoring(mut self, scoring: Scoring) -> Result<Self, IndexError> {
-        self.scoring = scoring;
-        lock(&self.state).snapshot = Snapshot::open(&self.folder, scoring)?;
-        Ok(self)
+    pub fn with_scoring(self, scoring: Scoring) -> Result<Self, IndexError> {
+        let Self { folder, wanted, state, .. } = self;
+        let IndexState { snapshot, watch, idle } =
+            state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = snapshot.scored_by(scoring)?;
+        let state = Mutex::new(IndexState { snapshot, watch, idle });
+        Ok(Self { folder, scoring, wanted, state })
     }
 
     /// The same for documents that match otherwise.

@@ -163,6 +163,17 @@ impl Snapshot {
         Self::new(Generation::open(index, false)?, scoring)
     }
 
+    /// The same documents with another score. Their generation is opened again only if others have
+    /// this snapshot too.
+    pub(super) fn scored_by(self: Arc<Self>, scoring: Scoring) -> Result<Arc<Self>, IndexError> {
+        let docids = self.share.clone();
+        let generation = match Arc::try_unwrap(self) {
+            Ok(own) => own.generation,
+            Err(shared) => Generation::open_folder(shared.generation.path(), false)?,
+        };
+        Self::of_range(generation, scoring, docids)
+    }
+
     /// The generation that is searched.
     pub fn generation(&self) -> &Generation {
         &self.generation
