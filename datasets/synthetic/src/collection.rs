@@ -9,9 +9,9 @@
 
 #![forbid(unsafe_code)]
 
+use crate::Format;
 use crate::compress::Compressor;
-use crate::documents::Documents;
-use crate::{Format, Model};
+use crate::documents::WriteRecords;
 use std::fs::{self, File};
 use std::io;
 use std::num::NonZeroU32;
@@ -31,32 +31,6 @@ pub trait Collection: Sync {
 
     /// What writes it, as so many files.
     fn writer(&self, format: Format, files: u32) -> Box<dyn WriteRecords + '_>;
-}
-
-/// Writes documents into memory.
-pub trait WriteRecords {
-    /// What was written since the last `clear`.
-    fn written(&self) -> &[u8];
-
-    /// Forgets what was written.
-    fn clear(&mut self);
-
-    /// Writes what a file begins with, if the format has such.
-    fn write_preface(&mut self, _file: u32) {}
-
-    /// Writes document `number`, from 0, of file `file`, and returns its tokens.
-    fn write(&mut self, file: u32, number: u64) -> u32;
-}
-
-impl Collection for Model {
-    fn document_bytes(&self, format: Format) -> f64 {
-        let page_bytes = if format == Format::Warc { 4500.0 } else { 40.0 };
-        page_bytes + 6.5 * self.recipe.mean_tokens
-    }
-
-    fn writer(&self, format: Format, _files: u32) -> Box<dyn WriteRecords + '_> {
-        Box::new(Documents::new(self, format))
-    }
 }
 
 /// How many of `n` things are in the parts before number `part` of `parts`, which differ by one at

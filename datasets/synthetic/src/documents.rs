@@ -4,7 +4,7 @@
 
 #![forbid(unsafe_code)]
 
-use crate::collection::WriteRecords;
+use crate::collection::Collection;
 use crate::random::{Purpose, Random};
 use crate::real::exp;
 use crate::text::{Style, Text};
@@ -26,6 +26,21 @@ static JSON: Style = Style::new("\\n\\n", around(("\\\"", "\\\"")), BETWEEN);
 
 /// On one line.
 static LINE: Style = Style::new(" ", around(("\"", "\"")), BETWEEN);
+
+/// Writes documents into memory.
+pub trait WriteRecords {
+    /// What was written since the last `clear`.
+    fn written(&self) -> &[u8];
+
+    /// Forgets what was written.
+    fn clear(&mut self);
+
+    /// Writes what a file begins with, if the format has such.
+    fn write_preface(&mut self, _file: u32) {}
+
+    /// Writes document `number`, from 0, of file `file`, and returns its tokens.
+    fn write(&mut self, file: u32, number: u64) -> u32;
+}
 
 /// Writes the documents of a collection.
 pub struct Documents<'m> {
@@ -73,6 +88,17 @@ impl<'m> Documents<'m> {
             String::from_utf8_lossy(host.as_slice()),
             random.below(u32::MAX),
         )
+    }
+}
+
+impl Collection for Model {
+    fn document_bytes(&self, format: Format) -> f64 {
+        let page_bytes = if format == Format::Warc { 4500.0 } else { 40.0 };
+        page_bytes + 6.5 * self.recipe.mean_tokens
+    }
+
+    fn writer(&self, format: Format, _files: u32) -> Box<dyn WriteRecords + '_> {
+        Box::new(Documents::new(self, format))
     }
 }
 

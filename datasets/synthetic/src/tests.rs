@@ -1,7 +1,7 @@
 //! Laws of whole collections.
 
-use super::collection::WriteRecords;
 use super::collection::{Amount, Compression, Layout, WriteError, Written, write};
+use super::documents::WriteRecords;
 use super::queries::Queries;
 use super::*;
 use millrace::inside::input::JsonlParser;

@@ -6,7 +6,8 @@
 
 #![forbid(unsafe_code)]
 
-use crate::collection::{Collection, WriteRecords};
+use crate::collection::Collection;
+use crate::documents::WriteRecords;
 use crate::permutation::permutation;
 use crate::random::{Purpose, Random};
 use crate::real::{ln, pow};
