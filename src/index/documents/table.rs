@@ -145,7 +145,7 @@ impl Documents {
     }
 
     /// Looks at every document until the first of this name is found.
-    #[cfg(any(test, fuzzing))]
+    #[cfg(test)]
     pub(crate) fn find_name(&self, name: &[u8]) -> Option<u32> {
         let found = |run: &PlacedRun| Some(run.first_docid + run.documents.find_name(name)?);
         self.runs.iter().find_map(found)
