@@ -225,7 +225,7 @@ impl RunDocuments {
     }
 
     /// Looks at every document until the first of this name is found.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn find_name(&self, name: &[u8]) -> Option<u32> {
         (0..self.documents).find(|docid| self.name(*docid) == Some(name))
     }
