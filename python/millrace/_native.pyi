@@ -9,10 +9,13 @@ from numpy.typing import NDArray
 VERSION: str
 
 _Path: TypeAlias = str | PathLike[str]
+# Of any library that has an Arrow stream, or of pandas.
+_Frame: TypeAlias = Any
+_Library: TypeAlias = Literal["pandas", "polars", "pyarrow"]
 _Document: TypeAlias = tuple[str | int, str] | dict[str, Any]
-_Queries: TypeAlias = Path | Iterable[str] | Iterable[tuple[Any, str]] | dict[Any, str]
-_Qrels: TypeAlias = _Path | dict[str, dict[str, int]] | Iterable[Sequence[Any]]
-_Run: TypeAlias = Answers | _Path | dict[str, dict[str, float]]
+_Queries: TypeAlias = Path | Iterable[str] | Iterable[tuple[Any, str]] | dict[Any, str] | _Frame
+_Qrels: TypeAlias = _Path | dict[str, dict[str, int]] | Iterable[Sequence[Any]] | _Frame
+_Run: TypeAlias = Answers | _Path | dict[str, dict[str, float]] | _Frame
 _Mode: TypeAlias = Literal["or", "and", "and-or"]
 _Score: TypeAlias = Literal["bm25", "bm25-lucene", "bm25plus", "bm25l", "tfidf", "ql", "dph", "impact", "wang"]
 
@@ -25,6 +28,7 @@ class Hits:
     def scores(self) -> NDArray[numpy.float32]: ...
     @property
     def names(self) -> NDArray[numpy.object_]: ...
+    def to_frame(self, library: _Library | str = "pandas") -> Any: ...
     def __len__(self) -> int: ...
     @overload
     def __getitem__(self, at: int, /) -> tuple[str, int, float]: ...
@@ -48,6 +52,7 @@ class Answers:
     def __len__(self) -> int: ...
     def __getitem__(self, at: int | str, /) -> Hits: ...
     def __iter__(self) -> Iterator[Hits]: ...
+    def to_frame(self, library: _Library | str = "pandas") -> Any: ...
     def write_run(self, path: _Path, tag: str = "millrace") -> None: ...
 
 class Index:
@@ -119,7 +124,7 @@ class Index:
 
 def build(
     index: _Path,
-    documents: Iterable[_Document] | None = None,
+    documents: Iterable[_Document] | _Frame | None = None,
     *,
     files: _Path | Sequence[_Path] | None = None,
     memory: int | str | None = None,

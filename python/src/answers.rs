@@ -2,6 +2,7 @@
 //! the names, which are looked up when they are asked for.
 
 use crate::error::{of_index, wrong};
+use crate::frames::framed;
 use millrace::Hit;
 use millrace::ManyHits;
 use millrace::Query;
@@ -215,6 +216,15 @@ impl Hits {
         texts(py, self.found.names(py, (self.start, self.end))?)
     }
 
+    /// A data frame with the columns docno, docid, score and rank, which counts from 0.
+    ///
+    /// Args:
+    ///     library: whose frame: "pandas", "polars" or "pyarrow", which has to be installed.
+    #[pyo3(signature = (library="pandas"))]
+    fn to_frame<'py>(slf: &Bound<'py, Self>, library: &str) -> PyResult<Bound<'py, PyAny>> {
+        framed(slf, None, library)
+    }
+
     fn __len__(&self) -> usize {
         self.end - self.start
     }
@@ -412,6 +422,16 @@ impl Answers {
             self.queries.len(),
             self.found.hits.docids.len()
         )
+    }
+
+    /// A data frame with a row for each hit, and PyTerrier's columns: qid, query, docno, docid,
+    /// score and rank, which counts from 0.
+    ///
+    /// Args:
+    ///     library: whose frame: "pandas", "polars" or "pyarrow", which has to be installed.
+    #[pyo3(signature = (library="pandas"))]
+    fn to_frame<'py>(slf: &Bound<'py, Self>, library: &str) -> PyResult<Bound<'py, PyAny>> {
+        framed(slf, Some(&slf.get().queries), library)
     }
 
     /// Writes the answers as a run file for trec_eval and others: `qid Q0 name rank score tag` a

@@ -9,6 +9,7 @@ mod build;
 mod documents;
 mod error;
 mod evaluate;
+mod frames;
 mod index;
 mod interrupt;
 mod options;
