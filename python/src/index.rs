@@ -8,6 +8,7 @@ use crate::interrupt::interruptible;
 use crate::options::{
     hits, idf, idf_name, label, mode, rm3, text, threads, wanted, whole, whole_or_none,
 };
+use crate::texts::texts;
 use millrace::inside::index::{DocumentKey, DocumentRow, Stop, find_in, generation_name};
 use millrace::inside::query::{
     CandidatesByQuery, Expanded, Expander, GivenDocids, QueryError, Rm3, rank_many,
@@ -307,6 +308,22 @@ impl Index {
         let docid = self.docid(docid, name)?;
         let row = DocumentRow::of(self.generation(), docid).map_err(|error| of_index(&error))?;
         json(py, &row)
+    }
+
+    /// The text of a document, as it was indexed: read again from its file.
+    ///
+    /// Raises:
+    ///     KeyError: there is no such document.
+    ///     FileNotFoundError: its file is gone.
+    ///     MillraceError: its file has changed, or it came from the memory of a program.
+    #[pyo3(signature = (name=None, *, docid=None))]
+    fn text<'py>(
+        &self,
+        py: Python<'py>,
+        name: Option<&str>,
+        #[pyo3(from_py_with = whole_or_none)] docid: Option<u32>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        texts(py, self.generation(), &[self.docid(docid, name)?])?.get_item(0)
     }
 
     /// Why a document has its score for a query, and its place among all documents.
