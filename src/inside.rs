@@ -206,7 +206,7 @@ pub mod query {
         answers::{
             output::{AnswerForm, RunTag},
             talk::{COLUMNS, Talk},
-            texts::record_of,
+            texts::{Reread, record_of},
         },
         caching::Demand,
         candidates::CandidatesByQuery,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, Iterator
 
-__all__ = ["documents", "qrels", "queries"]
+__all__ = ["documents", "qrels", "queries", "texts"]
 
 # Fields of queries that are their text, the first that there is.
 _TEXTS = ("text", "title", "query")
@@ -27,13 +27,28 @@ def _dataset(dataset: Any) -> Any:
 def documents(dataset: Any) -> Iterator[tuple[str, str]]:
     """The documents of a data set: pairs (name, text), where the text is all that ir_datasets takes for it."""
     for document in _dataset(dataset).docs_iter():
-        if hasattr(document, "default_text"):
-            text = document.default_text()
-        elif hasattr(document, "text"):
-            text = document.text
-        else:
-            raise ValueError(f"{type(document).__name__} has neither default_text() nor text")
-        yield document.doc_id, text
+        yield document.doc_id, _text(document)
+
+
+def _text(document: Any) -> str:
+    if hasattr(document, "default_text"):
+        return document.default_text()
+    if hasattr(document, "text"):
+        return document.text
+    raise ValueError(f"{type(document).__name__} has neither default_text() nor text")
+
+
+class _Texts:
+    def __init__(self, store: Any) -> None:
+        self.store = store
+
+    def __getitem__(self, name: str) -> str:
+        return _text(self.store.get(name))
+
+
+def texts(dataset: Any) -> _Texts:
+    """The texts of a data set's documents by their names, for the `text` of a `millrace.terrier.Retriever`."""
+    return _Texts(_dataset(dataset).docs_store())
 
 
 def queries(dataset: Any, field: str | None = None) -> list[tuple[str, str]]:

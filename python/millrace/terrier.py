@@ -10,13 +10,14 @@ PyTerrier is not needed: without it the transformer is a plain object with the s
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 import numpy
 import pandas
 
-from . import Index
+from . import Answers, Index
 
 try:
     from pyterrier import Transformer as _Transformer
@@ -33,6 +34,9 @@ class Retriever(_Transformer):
         index: an open index, or the path of one.
         k: the most documents for a query.
         mode, algorithm, workers, rm3: as in `Index.search_many`.
+        text: gives each document a column `text`, which rerankers read. True reads it again from the files that were
+            indexed; else it is a mapping of texts by docno, or what is called with a docno and returns its text.
+            `millrace.datasets.texts` is such a mapping.
         scoring: with the path of an index, `score`, `k1`, `b` and the other parameters of `Index`.
     """
 
@@ -45,12 +49,16 @@ class Retriever(_Transformer):
         algorithm: str = "auto",
         workers: int | None = None,
         rm3: tuple[int, int, float] | None = None,
+        text: Mapping[str, str] | Callable[[str], str] | Literal[True] | None = None,
         **scoring: Any,
     ) -> None:
         super().__init__()
         if isinstance(index, Index) and scoring:
             raise ValueError(f"the index is open with its own score: give its path with {', '.join(scoring)}")
         self.index = index if isinstance(index, Index) else Index(index, **scoring)
+        if not (text is None or text is True or callable(text) or hasattr(text, "__getitem__")):
+            raise TypeError(f"text is True, a mapping or a function, not {type(text)}")
+        self.text = text
         self.k, self.mode, self.algorithm, self.workers, self.rm3 = k, mode, algorithm, workers, rm3
 
     def transform(self, queries: Any) -> Any:
@@ -61,7 +69,7 @@ class Retriever(_Transformer):
 
         Returns:
             A data frame with a row for each hit: the columns of its query, and docno, docid, score and rank, which
-            counts from 0 as in PyTerrier.
+            counts from 0 as in PyTerrier; with `text` a column of that name.
         """
         missing = {"qid", "query"} - set(queries.columns)
         if missing:
@@ -77,15 +85,27 @@ class Retriever(_Transformer):
         )
         offsets = answers.offsets.astype(numpy.int64)
         counts = numpy.diff(offsets)
-        old = [name for name in ("docid", "docno", "score", "rank") if name in queries.columns]
+        new = ("docid", "docno", "score", "rank", *(() if self.text is None else ("text",)))
+        old = [name for name in new if name in queries.columns]
         rows = numpy.repeat(numpy.arange(len(queries)), counts)
         ranked = queries.drop(columns=old).iloc[rows].reset_index(drop=True)
-        return ranked.assign(
+        ranked = ranked.assign(
             docno=pandas.Series(answers.names, dtype=object),
             docid=answers.docids,
             score=answers.scores.astype(numpy.float64),
             rank=numpy.arange(len(ranked)) - numpy.repeat(offsets[:-1], counts),
         )
+        return ranked if self.text is None else ranked.assign(text=self._texts(answers))
+
+    def _texts(self, answers: Answers) -> Any:
+        if self.text is True:
+            return pandas.Series(answers.texts(), dtype=object)
+        find: Any = self.text if callable(self.text) else self.text.__getitem__
+        found = {name: find(name) for name in dict.fromkeys(answers.names)}
+        for name, text in found.items():
+            if not isinstance(text, str):
+                raise TypeError(f"the text of {name} is a text, not {type(text)}")
+        return pandas.Series([found[name] for name in answers.names], dtype=object)
 
     def __call__(self, queries: Any) -> Any:
         """As `transform`; a text, or several, are queries too."""

@@ -2,6 +2,8 @@
 //! the names, which are looked up when they are asked for.
 
 use crate::error::{of_index, wrong};
+use crate::frames::framed;
+use crate::texts::texts;
 use millrace::Hit;
 use millrace::ManyHits;
 use millrace::Query;
@@ -93,6 +95,14 @@ impl Found {
         String::from_utf8_lossy(name.unwrap_or_default())
     }
 
+    fn texts<'py>(
+        &self,
+        py: Python<'py>,
+        (start, end): (usize, usize),
+    ) -> PyResult<Bound<'py, PyList>> {
+        texts(py, self.snapshot.generation(), &self.hits.docids[start..end])
+    }
+
     fn names<'py>(
         &self,
         py: Python<'py>,
@@ -144,7 +154,7 @@ fn column<'py>(py: Python<'py>, found: &Arc<Found>, kind: Kind) -> PyResult<Boun
 }
 
 /// Makes an array of texts.
-fn texts<'py>(py: Python<'py>, list: Bound<'py, PyList>) -> PyResult<Bound<'py, PyAny>> {
+fn array<'py>(py: Python<'py>, list: Bound<'py, PyList>) -> PyResult<Bound<'py, PyAny>> {
     py.import("numpy")?.call_method1("array", (list, "object"))
 }
 
@@ -212,7 +222,26 @@ impl Hits {
     /// The names of the documents: `str[hits]`.
     #[getter]
     fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        texts(py, self.found.names(py, (self.start, self.end))?)
+        array(py, self.found.names(py, (self.start, self.end))?)
+    }
+
+    /// The texts of the documents, as they were indexed: `str[hits]`. They are read again from the
+    /// files that were indexed, each time that this is called.
+    ///
+    /// Raises:
+    ///     FileNotFoundError: a file is gone.
+    ///     MillraceError: a file has changed, or the documents came from the memory of a program.
+    fn texts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        array(py, self.found.texts(py, (self.start, self.end))?)
+    }
+
+    /// A data frame with the columns docno, docid, score and rank, which counts from 0.
+    ///
+    /// Args:
+    ///     library: whose frame: "pandas", "polars" or "pyarrow", which has to be installed.
+    #[pyo3(signature = (library="pandas"))]
+    fn to_frame<'py>(slf: &Bound<'py, Self>, library: &str) -> PyResult<Bound<'py, PyAny>> {
+        framed(slf, None, library)
     }
 
     fn __len__(&self) -> usize {
@@ -378,7 +407,7 @@ impl Answers {
     fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let names = self.names.get_or_try_init(py, || {
             let all = (0, self.found.hits.docids.len());
-            texts(py, self.found.names(py, all)?).map(Bound::unbind)
+            array(py, self.found.names(py, all)?).map(Bound::unbind)
         })?;
         Ok(names.bind(py).clone())
     }
@@ -412,6 +441,21 @@ impl Answers {
             self.queries.len(),
             self.found.hits.docids.len()
         )
+    }
+
+    /// The texts of the documents, as those of hits: `str[hits]`. A document is read once.
+    fn texts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        array(py, self.found.texts(py, (0, self.found.hits.docids.len()))?)
+    }
+
+    /// A data frame with a row for each hit, and PyTerrier's columns: qid, query, docno, docid,
+    /// score and rank, which counts from 0.
+    ///
+    /// Args:
+    ///     library: whose frame: "pandas", "polars" or "pyarrow", which has to be installed.
+    #[pyo3(signature = (library="pandas"))]
+    fn to_frame<'py>(slf: &Bound<'py, Self>, library: &str) -> PyResult<Bound<'py, PyAny>> {
+        framed(slf, Some(&slf.get().queries), library)
     }
 
     /// Writes the answers as a run file for trec_eval and others: `qid Q0 name rank score tag` a

@@ -2,6 +2,7 @@
 //! at a time, since each change to the interpreter and back costs more than a short document.
 
 use crate::error::wrong;
+use crate::frames::Frame;
 use crate::options::{name, text};
 use millrace::Control;
 use millrace::OwnedDocument;
@@ -36,7 +37,11 @@ impl PythonDocuments {
         control: Arc<Control>,
     ) -> PyResult<(Self, Raised)> {
         let raised = Raised::default();
-        let iterator = Some(iterable.try_iter()?.unbind());
+        let iterator = match Frame::of(iterable)? {
+            Some(frame) => frame.documents(&fields)?.try_iter()?,
+            None => iterable.try_iter()?,
+        };
+        let iterator = Some(iterator.unbind());
         let fetched = VecDeque::new();
         let told = raised.clone();
         Ok((Self { iterator, fields, fetched, number: 0, control, raised: told }, raised))

@@ -2,6 +2,7 @@
 
 use crate::answers::Answers;
 use crate::error::{failed, of_evaluate, warn, wrong};
+use crate::frames::Frame;
 use crate::options::label;
 use millrace::Comparison;
 use millrace::Measure;
@@ -51,6 +52,12 @@ fn nested<'py, V: FromPyObjectOwned<'py>>(
     Ok(())
 }
 
+/// A relevance. A column of pandas in which some are missing has all of them as floats.
+fn whole_label(value: &Bound<'_, PyAny>) -> Option<i32> {
+    let whole = |label: f64| (f64::from(label as i32) == label).then_some(label as i32);
+    value.extract().ok().or_else(|| whole(value.extract().ok()?))
+}
+
 /// Reads judgements: a file, a dictionary, or rows of qid, document and relevance.
 pub(crate) fn qrels(value: &Bound<'_, PyAny>) -> PyResult<Qrels> {
     let mut judgements: Vec<(String, String, i32)> = Vec::new();
@@ -62,14 +69,18 @@ pub(crate) fn qrels(value: &Bound<'_, PyAny>) -> PyResult<Qrels> {
     } else if let Ok(path) = value.extract::<PathBuf>() {
         return Qrels::open(&path).map_err(|error| of_evaluate(&error));
     } else {
-        for (row, number) in value.try_iter()?.zip(1..) {
+        let rows = match Frame::of(value)? {
+            Some(frame) => frame.rows(&["QIDS", "NAMES", "LABELS"])?,
+            None => value.try_iter()?,
+        };
+        for (row, number) in rows.zip(1..) {
             // Rows of ir_datasets have an iteration behind these.
             let row = row?;
             let field = |at: usize| row.get_item(at);
             let qid = label(&field(0)?, &format!("qrels: row {number}: the name of the query"))?;
             let document = format!("qrels: row {number}: query {qid}: the name of the document");
             let document = label(&field(1)?, &document)?;
-            let relevance = field(2)?.extract().map_err(|_| {
+            let relevance = whole_label(&field(2)?).ok_or_else(|| {
                 wrong(format!(
                     "qrels: row {number}: query {qid}: document {document}: expected a row of \
                      query, document and relevance, a whole number"
@@ -96,10 +107,24 @@ pub(crate) fn run(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Rankings> {
             rankings.add(qid, name.as_bytes(), score);
             Ok(())
         })?;
+    } else if let Some(frame) = Frame::of(value)? {
+        for (row, number) in frame.rows(&["QIDS", "NAMES", "SCORES"])?.zip(1..) {
+            let row = row?;
+            let what = format!("{name}: row {number}: the name of the query");
+            let qid = label(&row.get_item(0)?, &what)?;
+            let what = format!("{name}: row {number}: query {qid}: the name of the document");
+            let document = label(&row.get_item(1)?, &what)?;
+            let score = row.get_item(2)?.extract::<f32>().ok().filter(|score| !score.is_nan());
+            let score = score.ok_or_else(|| {
+                wrong(format!("{name}: query {qid}: document {document}: expected a number"))
+            })?;
+            rankings.add(&qid, document.as_bytes(), score);
+        }
     } else {
         let path: PathBuf = value.extract().map_err(|_| {
             wrong(
-                "a run is the answers of search_many, a path, or a dictionary {qid: {name: score}}",
+                "a run is the answers of search_many, a path, a dictionary {qid: {name: score}}, \
+                 or a data frame",
             )
         })?;
         return Rankings::open(&path).map_err(|error| of_evaluate(&error));
@@ -110,10 +135,11 @@ pub(crate) fn run(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Rankings> {
 /// Measures a run by judgements, with the definitions, ties and defaults of trec_eval.
 ///
 /// Args:
-///     run: the answers of `search_many`; the path of a run file; or a dictionary
-///         {qid: {name: score}}.
-///     qrels: the path of a file of judgements; a dictionary {qid: {name: relevance}}; or rows of
-///         qid, name and relevance, such as those of ir_datasets.
+///     run: the answers of `search_many`; the path of a run file; a dictionary
+///         {qid: {name: score}}; or a data frame with the columns qid, docno and score.
+///     qrels: the path of a file of judgements; a dictionary {qid: {name: relevance}}; rows of qid,
+///         name and relevance, such as those of ir_datasets; or a data frame with the columns qid,
+///         docno and label. Columns may have the names of ir_datasets.
 ///     measures: names such as "nDCG@10", "AP", "RR", "P@10", "R@1000", "P(rel=2)@10"; nine usual
 ///         ones if left out.
 ///

@@ -3,10 +3,12 @@
 use crate::answers::{Answers, Hits};
 use crate::error::{failed, of_file, of_index, warn, wrong};
 use crate::evaluate::{json, measures, qrels, run};
+use crate::frames::Frame;
 use crate::interrupt::interruptible;
 use crate::options::{
     hits, idf, idf_name, label, mode, rm3, text, threads, wanted, whole, whole_or_none,
 };
+use crate::texts::texts;
 use millrace::inside::index::{DocumentKey, DocumentRow, Stop, find_in, generation_name};
 use millrace::inside::query::{
     CandidatesByQuery, Expanded, Expander, GivenDocids, QueryError, Rm3, rank_many,
@@ -218,7 +220,8 @@ impl Index {
     ///
     /// Args:
     ///     queries: texts, which are numbered from "1"; or pairs (qid, text); or a dictionary of
-    ///         texts by qid; or the path of a file, as `millrace query` reads it.
+    ///         texts by qid; or a data frame with the columns qid and query; or the path of a file,
+    ///         as `millrace query` reads it.
     ///     mode, algorithm, rm3: as in `search`, for all queries.
     ///     workers: threads; as many as cores if left out.
     ///     k: 10 if left out; with candidates all of them.
@@ -246,11 +249,13 @@ impl Index {
         wanted.k = wanted.k.saturating_add(usize::from(remove_query));
         let threads = threads(workers)?;
         let snapshot = self.snapshot.clone();
-        let mut queries = read_queries(queries)?;
+        let queries = read_queries(queries)?;
+        let mut expanded = None;
         if let Some(rm3) = rm3 {
-            queries = self.expand(py, queries, rm3, &wanted, threads)?;
+            expanded = Some(self.expand(py, queries.clone(), rm3, &wanted, threads)?);
             wanted.mode = Mode::Or;
         }
+        let asked = expanded.as_ref().unwrap_or(&queries);
         let run = candidates.map(|candidates| run(candidates, "candidates")).transpose()?;
         let given = run.map(|run| CandidatesByQuery::new(&snapshot, run.documents()));
         let given: Option<Vec<GivenDocids>> =
@@ -260,7 +265,7 @@ impl Index {
             py,
             || stop.set(),
             || {
-                let texts: Vec<&str> = queries.iter().map(|(_, text)| &**text).collect();
+                let texts: Vec<&str> = asked.iter().map(|(_, text)| &**text).collect();
                 match &given {
                     None => search_many(&snapshot, &wanted, &texts, threads, &stop),
                     Some(given) => rank_many(&snapshot, &wanted, &texts, given, threads, &stop),
@@ -303,6 +308,22 @@ impl Index {
         let docid = self.docid(docid, name)?;
         let row = DocumentRow::of(self.generation(), docid).map_err(|error| of_index(&error))?;
         json(py, &row)
+    }
+
+    /// The text of a document, as it was indexed: read again from its file.
+    ///
+    /// Raises:
+    ///     KeyError: there is no such document.
+    ///     FileNotFoundError: its file is gone.
+    ///     MillraceError: its file has changed, or it came from the memory of a program.
+    #[pyo3(signature = (name=None, *, docid=None))]
+    fn text<'py>(
+        &self,
+        py: Python<'py>,
+        name: Option<&str>,
+        #[pyo3(from_py_with = whole_or_none)] docid: Option<u32>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        texts(py, self.generation(), &[self.docid(docid, name)?])?.get_item(0)
     }
 
     /// Why a document has its score for a query, and its place among all documents.
@@ -454,12 +475,13 @@ fn read_queries(queries: &Bound<'_, PyAny>) -> PyResult<Named> {
     if let Ok(path) = queries.extract::<PathBuf>() {
         return read_file(&path);
     }
-    let items = match queries.cast::<PyDict>() {
-        Ok(dict) => dict.items().into_any(),
-        Err(_) => queries.clone(),
+    let items = match (queries.cast::<PyDict>(), Frame::of(queries)?) {
+        (_, Some(frame)) => frame.rows(&["QIDS", "TEXTS"])?,
+        (Ok(dict), _) => dict.items().into_any().try_iter()?,
+        _ => queries.try_iter()?,
     };
-    let mut read = Vec::with_capacity(items.len().unwrap_or(0));
-    for item in items.try_iter()? {
+    let mut read = Vec::with_capacity(queries.len().unwrap_or(0));
+    for item in items {
         let item = item?;
         let number = read.len() + 1;
         if item.is_instance_of::<PyString>() {

@@ -9,9 +9,11 @@ mod build;
 mod documents;
 mod error;
 mod evaluate;
+mod frames;
 mod index;
 mod interrupt;
 mod options;
+mod texts;
 
 use pyo3::prelude::*;
 

@@ -1,10 +1,36 @@
-"""A small collection that all tests search."""
+"""A small collection that all tests search, and what becomes of tests that are skipped."""
 
+import os
 import random
+from pathlib import Path
 
 import pytest
 
 import millrace
+
+# Collections that are not in the repository.
+SHARED = Path(__file__).resolve().parents[3] / "shared/data"
+NOT_HERE = "this collection is not in the repository: "
+
+
+def shared(path):
+    """A file of a collection that not everybody has."""
+    if not (SHARED / path).exists():
+        pytest.skip(f"{NOT_HERE}{path}")
+    return SHARED / path
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Where all packages have to be there, a test that is skipped for want of one fails."""
+    report = yield
+    if report.skipped and os.environ.get("MILLRACE_REQUIRE_PYTHON"):
+        reason = report.longrepr[-1] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        if NOT_HERE not in reason:
+            report.outcome = "failed"
+            report.longrepr = f"MILLRACE_REQUIRE_PYTHON is set, and: {reason}"
+    return report
+
 
 WORDS = [f"w{number}x" for number in range(60)]
 

@@ -1,6 +1,7 @@
 //! Runs the tests of the Python module, which are written in Python, with the library that cargo
 //! has just built. `MILLRACE_PYTHON` names the Python; it needs numpy, pandas and pytest. Where one
-//! is missing, that is said, unless `MILLRACE_REQUIRE_PYTHON` is set: then it fails.
+//! is missing, that is said, unless `MILLRACE_REQUIRE_PYTHON` is set: then it fails, and so does a
+//! test that is skipped for want of another package.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -9,11 +9,11 @@ import shutil
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 
 import millrace
+from conftest import shared
 
 HALF = "mill \ud800"
 
@@ -252,9 +252,7 @@ def test_threads_answer(index):
 
 
 def test_the_reported_script(tmp_path):
-    script = Path(__file__).resolve().parents[3] / "shared/data/reports/70-python-fork-pickle/t.py"
-    if not script.exists():
-        pytest.skip(f"there is no {script}")
+    script = shared("reports/70-python-fork-pickle/t.py")
     told = subprocess.run(
         [sys.executable, script], cwd=tmp_path, env=os.environ, capture_output=True, text=True, timeout=200
     ).stdout.splitlines()

@@ -82,7 +82,7 @@ fn unread(row: &DocumentRow, source: io::Error) -> QueryError {
     QueryError::io(format!("fetching the text of `{}` from {}", row.name, row.input))(source)
 }
 
-pub(crate) struct Reread {
+pub struct Reread {
     /// Its documents are lines of JSON with texts that were not indexed.
     has_vectors: bool,
     analysis: Analysis,
@@ -110,7 +110,7 @@ impl Reread {
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub(crate) fn of(generation: &Generation) -> Result<Self, QueryError> {
+    pub fn of(generation: &Generation) -> Result<Self, QueryError> {
         let manifest = generation.manifest();
         let settings = &manifest.settings;
         let has_vectors = settings.format == VECTORS;
@@ -145,11 +145,7 @@ impl Reread {
     ///
     /// # Errors
     /// As [`terms`](Self::terms).
-    pub(crate) fn text(
-        &mut self,
-        generation: &Generation,
-        docid: u32,
-    ) -> Result<Vec<u8>, QueryError> {
+    pub fn text(&mut self, generation: &Generation, docid: u32) -> Result<Vec<u8>, QueryError> {
         let row = DocumentRow::of(generation, docid)?;
         let text = self.read(generation, &row)?;
         if !self.has_vectors {
@@ -169,7 +165,7 @@ impl Reread {
             let found = format!("the input {}", row.input);
             IndexError::damaged(generation.path(), 0, "an input of a known format", found)
         })?;
-        let text = self.texts.of(&file, row.offset, row.bytes);
+        let text = file_of(&row.input).map(|_| self.texts.of(&file, row.offset, row.bytes))?;
         text.map_err(|source| unread(row, source))
     }
 
