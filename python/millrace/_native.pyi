@@ -1,7 +1,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, Self, TypeAlias, final, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -21,7 +21,9 @@ _Score: TypeAlias = Literal["bm25", "bm25-lucene", "bm25plus", "bm25l", "tfidf",
 
 class MillraceError(Exception): ...
 
+@final
 class Hits:
+    def __new__(cls, generation: _Path, docids: bytes, scores: bytes) -> Self: ...
     @property
     def docids(self) -> NDArray[numpy.uint32]: ...
     @property
@@ -37,7 +39,17 @@ class Hits:
     def __getitem__(self, at: slice, /) -> Hits: ...
     def __iter__(self) -> Iterator[tuple[str, int, float]]: ...
 
+@final
 class Answers:
+    def __new__(
+        cls,
+        generation: _Path,
+        docids: bytes,
+        scores: bytes,
+        queries: Sequence[tuple[str, str]],
+        offsets: Sequence[int],
+        unknown: int,
+    ) -> Self: ...
     @property
     def qids(self) -> list[str]: ...
     @property
@@ -57,9 +69,10 @@ class Answers:
     def to_frame(self, library: _Library | str = "pandas") -> Any: ...
     def write_run(self, path: _Path, tag: str = "millrace") -> None: ...
 
+@final
 class Index:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         path: _Path,
         *,
         score: _Score | str = "bm25",
@@ -71,7 +84,7 @@ class Index:
         alpha: float | None = None,
         verify: bool = False,
         generation: int | None = None,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def path(self) -> Path: ...
     @property

@@ -100,7 +100,8 @@ class Retriever(_Transformer):
     def _texts(self, answers: Answers) -> Any:
         if self.text is True:
             return pandas.Series(answers.texts(), dtype=object)
-        find: Any = self.text if callable(self.text) else self.text.__getitem__
+        source: Any = self.text
+        find = source if callable(source) else source.__getitem__
         found = {name: find(name) for name in dict.fromkeys(answers.names)}
         for name, text in found.items():
             if not isinstance(text, str):

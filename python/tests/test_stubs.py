@@ -2,7 +2,11 @@
 
 import ast
 import inspect
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 import millrace
 from millrace import _native
@@ -13,7 +17,7 @@ STUBS = Path(millrace.__file__).with_name("_native.pyi")
 def parameters(function):
     arguments = function.args
     names = [a.arg for a in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]]
-    return [name for name in names if name != "self"]
+    return [name for name in names if name not in ("self", "cls")]
 
 
 def test_names_and_parameters_are_the_same():
@@ -47,7 +51,7 @@ def test_names_and_parameters_are_the_same():
                 found[f"{name}.{member}"] = None
     plain = {name: value for name, value in stubs.items() if ".__" not in name and name[0] != "_"}
     assert plain == found
-    assert stubs["Index.__init__"] == list(inspect.signature(millrace.Index).parameters)
+    assert stubs["Index.__new__"] == list(inspect.signature(millrace.Index).parameters)
 
 
 def test_everything_has_a_docstring():
@@ -60,3 +64,27 @@ def test_everything_has_a_docstring():
             for member, what in vars(value).items():
                 if not member.startswith("__"):
                     assert what.__doc__, f"{name}.{member}"
+
+
+# A sequence is iterated by its places; the others are no part of what a program calls.
+ALLOWED = r"""
+millrace\._native\.__all__
+millrace\._native\.Column
+millrace\._native\.(Answers|Hits)\.__iter__
+millrace\._native\.\w+\.__getnewargs(_ex)?__
+"""
+
+
+def test_stubtest_accepts_the_types(tmp_path):
+    pytest.importorskip("mypy")
+    allowed = tmp_path / "allowed"
+    allowed.write_text(ALLOWED)
+    told = subprocess.run(
+        [
+            sys.executable, "-m", "mypy.stubtest", "millrace", "--concise", "--ignore-unused-allowlist",
+            "--ignore-disjoint-bases", "--allowlist", allowed,
+            "--mypy-config-file", Path(__file__).parents[1] / "pyproject.toml",
+        ],
+        cwd=tmp_path, capture_output=True, text=True, timeout=200,
+    )
+    assert told.returncode == 0, told.stdout + told.stderr
