@@ -91,14 +91,15 @@ fn blocks_find_what_exhaustive_finds() {
 #[test]
 fn bounds_are_written_where_documents_of_a_topic_stand_together() {
     let scratch = Scratch::new();
-    let orders: [(&str, bool, fn(u32) -> u32); 4] = [
+    type TopicOf = fn(u32) -> u32;
+    let orders: [(&str, bool, TopicOf); 4] = [
         ("together", true, |docid| docid / 500),
         ("together at the end", true, |docid| docid.saturating_sub(1500) / 400),
         ("anywhere", false, |docid| docid.wrapping_mul(0x9e37_79b1) >> 8),
         ("of no topic", false, |_| 99),
     ];
     for (name, expected, topic_of) in orders {
-        let file = scratch.path(&format!("{name}.jsonl"));
+        let file = scratch.path(format!("{name}.jsonl"));
         let index = scratch.path(name);
         std::fs::write(&file, vectors(3, |docid| topic_of(docid) % 100)).unwrap();
         millrace(args!["import", "--quiet", "--index", index, "--format", "vectors", file]).ok();
