@@ -25,9 +25,9 @@ use std::sync::{Arc, Mutex};
 ///
 /// Give either `documents`, an iterable of pairs (name, text) or of dictionaries with fields such
 /// as `docno` and `text`, or a data frame with such columns; or `files`, a path or several of files
-/// and folders in any format that millrace reads. The iterable is asked by another thread, a little ahead of the build; what it
-/// raises ends the build and is raised here. Whatever ends a build early, the generation that was
-/// live stays live.
+/// and folders in any format that millrace reads. The iterable is asked by another thread, a little
+/// ahead of the build; what it raises ends the build and is raised here. Whatever ends a build
+/// early, the generation that was live stays live.
 ///
 /// Ctrl-C ends the build, and leaves the index as it was. Records that were skipped, and other
 /// remarks, are warnings.
