@@ -159,7 +159,6 @@ pub mod index {
         ranks::RanksFile,
         run::{
             lay::{LaidChunk, RunPart},
-            part::PartEncoder,
             read::Run,
         },
         scores::ranks_of,
@@ -269,11 +268,9 @@ pub mod schedule {
 pub mod score {
     pub use crate::score::{
         bm25::{Bm25, idf, score},
-        bounds::{BOUND_BYTES, BoundNorms, code_below},
+        bounds::{BoundNorms, code_below},
         given::Given,
-        graph::Graph,
         named::Score,
-        pagerank::{RankSettings, normalise, pagerank},
         wang::Wang,
     };
 }

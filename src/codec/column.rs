@@ -101,7 +101,8 @@ pub struct OpenedColumn {
     /// The width of all blocks.
     pub(super) width: u8,
     pub(super) blocks: usize,
-    pub(super) unary_bits: u64,
+    /// Where the bit vector of quotients begins in what is shared.
+    pub(super) unary_at: usize,
     pub(super) block_len: usize,
     /// Places of exceptions in the column, rising, and their bits above `width`.
     pub(super) places: Vec<u32>,
@@ -114,7 +115,7 @@ impl OpenedColumn {
     pub(crate) const NOTHING: Self = Self {
         width: 0,
         blocks: 0,
-        unary_bits: 0,
+        unary_at: 0,
         block_len: 0,
         places: Vec::new(),
         highs: Vec::new(),
@@ -174,6 +175,12 @@ pub trait Codec: Debug + Sync {
             0 => Ok(()),
             found => Err(CodecError::Rest { expected: 0, found }),
         }
+    }
+
+    /// Whether an earlier program wrote this column, in a way in which encoders no longer write.
+    fn is_older(&self, shared: &[u8]) -> bool {
+        let _ = shared;
+        false
     }
 
     /// Reads as many values of a block as `out` has; returns the bytes of its body.

@@ -2,9 +2,9 @@
 //!
 //! The coding is that of ding09, section 6.1: value v is v >> b in unary (that many ones and a
 //! zero) and the low b bits in binary, in two bit vectors; b is one for the whole column, such that
-//! 2^b is close to the mean. Before each 128 bits of the unary vector the number of ones so far is
-//! stored, as there. Added is where each block begins in the unary vector. Left out are the sums
-//! before each 128 binary codes, since the index has the last docid of each block.
+//! 2^b is close to the mean. Added is where each block begins in the unary vector. Left out are the
+//! sums before each 128 binary codes, since the index has the last docid of each block, and the
+//! ones before each 128 bits of the unary vector, since nothing begins to read in a block's middle.
 //!
 //! - Head: 0.
 //! - Body: the low b bits of each value, as [`bits`] writes them.
@@ -12,11 +12,13 @@
 //!
 //! | at | bytes | what |
 //! | --- | --- | --- |
-//! | 0 | 1 | b, 0 to 32 |
+//! | 0 | 1 | 64 + b; b is 0 to 32 |
 //! | 1 | 4 | u, a u32 |
 //! | 5 | 4 x k | u32: the bit where each block begins in the unary vector |
-//! | 5 + 4 x k | 4 x (u / 128, rounded up) | u32: ones before each 128 bits, wrapping |
 //! | then | u / 8, rounded up | the unary vector; the bits that the last byte has left are ones |
+//!
+//! Programs from before 2026-11-27 wrote b alone, and a u32 for each 128 bits of the vector before
+//! it. These columns are read, too, and those numbers passed over.
 //!
 //! An encoder holds the unary vector, at most 4 bits a value on average, until the column ends.
 
@@ -26,10 +28,10 @@ use super::{
     checked_block_len,
 };
 
-/// Bits of the unary vector for which a sum is stored.
-const CHUNK: u64 = 128;
+pub(crate) const HEAD_BYTES: usize = 5;
 
-const HEAD_BYTES: usize = 5;
+/// What is added to b since there are no sums.
+const WITHOUT_SUMS: u8 = 64;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rice;
@@ -75,31 +77,42 @@ impl Encoder for RiceWriter {
 
     fn finish(&mut self, out: &mut Vec<u8>) {
         let unary_bits = self.unary.bits();
-        out.push(self.width.take().unwrap_or(0));
+        out.push(WITHOUT_SUMS + self.width.take().unwrap_or(0));
         out.extend_from_slice(&(unary_bits as u32).to_le_bytes());
         out.append(&mut self.begins);
-        let sums = out.len();
-        out.resize(sums + 4 * unary_bits.div_ceil(CHUNK) as usize, 0);
-        let vector = out.len();
         self.unary.finish(out);
-        let (sums, vector) = out[sums..].split_at_mut(vector - sums);
-        let mut ones = 0u32;
-        for (sum, chunk) in sums.as_chunks_mut().0.iter_mut().zip(vector.chunks(CHUNK as usize / 8))
-        {
-            *sum = ones.to_le_bytes();
-            ones = chunk.iter().fold(ones, |ones, byte| ones.wrapping_add(byte.count_ones()));
-        }
         self.survey = Survey::default();
+    }
+}
+
+/// What stands before all else that a column shares.
+pub(crate) struct RiceHead {
+    pub width: u8,
+    pub has_sums: bool,
+    pub unary_bits: u64,
+}
+
+impl RiceHead {
+    pub(crate) fn read(shared: &[u8]) -> Result<Self, CodecError> {
+        CodecError::need(HEAD_BYTES, shared.len())?;
+        let has_sums = shared[0] < WITHOUT_SUMS;
+        let width = if has_sums { shared[0] } else { shared[0] - WITHOUT_SUMS };
+        let unary_bits = u32::from_le_bytes([shared[1], shared[2], shared[3], shared[4]]).into();
+        Ok(Self { width, has_sums, unary_bits })
+    }
+
+    /// Where the unary vector begins, which is the last of what is shared.
+    pub(crate) fn unary_at(&self, shared: &[u8]) -> usize {
+        shared.len() - self.unary_bits.div_ceil(8) as usize
     }
 }
 
 /// The unary vector of a column, and the bit where a block begins in it.
 #[inline]
 fn unary_of<'a>(list: List<'a>, block: usize) -> Result<(&'a [u8], u64), CodecError> {
-    let OpenedColumn { blocks, unary_bits, .. } = *list.opened;
+    let OpenedColumn { blocks, unary_at, .. } = *list.opened;
     let begins = &list.shared[HEAD_BYTES.min(list.shared.len())..];
-    let vector = HEAD_BYTES + 4 * blocks + 4 * unary_bits.div_ceil(CHUNK) as usize;
-    match (begins.as_chunks::<4>().0.get(block), list.shared.get(vector..)) {
+    match (begins.as_chunks::<4>().0.get(block), list.shared.get(unary_at..)) {
         (Some(begin), Some(vector)) if block < blocks => {
             Ok((vector, u32::from_le_bytes(*begin).into()))
         }
@@ -153,24 +166,26 @@ impl Codec for Rice {
         block_len: usize,
         opened: &mut OpenedColumn,
     ) -> Result<(), CodecError> {
-        let Some(&[width, a, b, c, d]) = shared.first_chunk::<HEAD_BYTES>() else {
-            return CodecError::need(HEAD_BYTES, shared.len());
-        };
-        CodecError::at_most("a width", bp128::MAX_WIDTH.into(), width.into())?;
-        let unary_bits = u64::from(u32::from_le_bytes([a, b, c, d]));
+        let head = RiceHead::read(shared)?;
+        CodecError::at_most("a width", bp128::MAX_WIDTH.into(), head.width.into())?;
         let blocks = count.div_ceil(checked_block_len(self, block_len));
-        let arrays = 4 * blocks as u64 + 4 * unary_bits.div_ceil(CHUNK);
-        let expected = HEAD_BYTES as u64 + arrays + unary_bits.div_ceil(8);
+        let sums = if head.has_sums { head.unary_bits.div_ceil(128) } else { 0 };
+        let unary_at = HEAD_BYTES as u64 + 4 * (blocks as u64 + sums);
+        let expected = unary_at + head.unary_bits.div_ceil(8);
         match shared.len() as u64 {
             found if found < expected => Err(CodecError::CutShort { expected, found }),
             found if found > expected => Err(CodecError::Rest { expected, found }),
             _ => {
-                opened.width = width;
+                opened.width = head.width;
                 opened.blocks = blocks;
-                opened.unary_bits = unary_bits;
+                opened.unary_at = unary_at as usize;
                 Ok(())
             }
         }
+    }
+
+    fn is_older(&self, shared: &[u8]) -> bool {
+        RiceHead::read(shared).is_ok_and(|head| head.has_sums)
     }
 
     fn values(

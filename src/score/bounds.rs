@@ -25,7 +25,7 @@ use super::weight::{ROUNDING, Weight};
 
 pub(crate) const PAIRS: usize = 3;
 
-pub const BOUND_BYTES: usize = 2 * PAIRS;
+pub(crate) const BOUND_BYTES: usize = 2 * PAIRS;
 
 /// The (tf code, length code) pairs of a block, by falling tf; the last repeated if too few.
 pub(crate) type Bound = [u8; BOUND_BYTES];

@@ -12,7 +12,7 @@ pub(crate) const BLOCK: u32 = 1024;
 
 /// Memory: 8 bytes a link and 16 bytes a node; 4 more for each given link in construction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Graph {
+pub(crate) struct Graph {
     out_ends: Vec<u64>,
     targets: Vec<u32>,
     in_ends: Vec<u64>,
@@ -24,7 +24,7 @@ impl Graph {
     ///
     /// # Panics
     /// If a link names a node that is not there.
-    pub fn new(nodes: u32, parts: Vec<Vec<(u32, u32)>>, threads: usize) -> Self {
+    pub(crate) fn new(nodes: u32, parts: Vec<Vec<(u32, u32)>>, threads: usize) -> Self {
         let (mut out_ends, mut targets) = by_source(nodes, &parts, threads);
         drop(parts);
         let ranges = ranges_of(&out_ends, threads);
@@ -35,15 +35,15 @@ impl Graph {
         Self { out_ends, targets, in_ends, sources }
     }
 
-    pub fn nodes(&self) -> u32 {
+    pub(crate) fn nodes(&self) -> u32 {
         self.out_ends.len() as u32
     }
 
-    pub fn links(&self) -> u64 {
+    pub(crate) fn links(&self) -> u64 {
         self.targets.len() as u64
     }
 
-    pub fn targets(&self, node: u32) -> &[u32] {
+    pub(crate) fn targets(&self, node: u32) -> &[u32] {
         row(&self.out_ends, &self.targets, node)
     }
 
@@ -52,7 +52,7 @@ impl Graph {
     }
 
     /// The nodes of a slice: whole blocks, with about as many nodes and links to them in each.
-    pub fn slice(&self, slice: usize, slices: usize) -> Range<u32> {
+    pub(crate) fn slice(&self, slice: usize, slices: usize) -> Range<u32> {
         let nodes = self.nodes();
         let blocks: Vec<u32> = (0..nodes).step_by(BLOCK as usize).collect();
         let before = |node: u32| u64::from(node) + start_of(&self.in_ends, node);

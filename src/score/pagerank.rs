@@ -28,7 +28,7 @@ use crate::crew::Crew;
 use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RankSettings {
+pub(crate) struct RankSettings {
     /// The damping factor d, between 0 and 1.
     pub damping: f64,
     /// The greatest L1 distance of the ranks, of sum 1, to the exact ones.
@@ -36,7 +36,7 @@ pub struct RankSettings {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ranks {
+pub(crate) struct Ranks {
     /// The rank of each node; their sum is 1.
     pub ranks: Vec<f64>,
     /// The ranks to begin with the next time; their sum is about the number of nodes.
@@ -51,7 +51,7 @@ pub struct Ranks {
 ///
 /// # Errors
 /// What `go_on` says, which is asked before each round.
-pub fn pagerank<E>(
+pub(crate) fn pagerank<E>(
     graph: &Graph,
     asked: RankSettings,
     first: Vec<f64>,
@@ -139,7 +139,7 @@ fn take(
     raw.chunks_mut(BLOCK as usize).map(block).collect()
 }
 
-pub fn normalise(ranks: &mut [f64]) {
+pub(crate) fn normalise(ranks: &mut [f64]) {
     let blocks = ranks.chunks(BLOCK as usize).map(|block| block.iter().sum::<f64>());
     let sum: f64 = blocks.sum();
     for rank in ranks {

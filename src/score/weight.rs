@@ -77,9 +77,13 @@ impl Weight {
         self.formula == Formula::Saturation
     }
 
+    pub(crate) fn is_linear(self) -> bool {
+        self.formula == Formula::Linear
+    }
+
     /// The weight where no document is deleted.
     pub(crate) fn of_whole(self) -> Self {
-        Self { without_norms: self.formula == Formula::Linear, ..self }
+        Self { without_norms: self.is_linear(), ..self }
     }
 
     #[inline(always)]

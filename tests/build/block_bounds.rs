@@ -1,5 +1,6 @@
 //! Learned vectors: `blocks` and `auto` return what `exhaustive` returns, to the bit, in an index
-//! of one run and after documents were deleted and runs merged.
+//! of one run and after documents were deleted and runs merged; and only where bounds pay are they
+//! written.
 
 use crate::support::*;
 use serde_json::json;
@@ -7,15 +8,15 @@ use std::path::Path;
 
 const DOCUMENTS: u32 = 6000;
 
-/// Vectors by topics, with impacts above 255 and many equal ones.
-fn vectors(seed: u32) -> String {
+/// Vectors with impacts above 255 and many equal ones, of the topic that each has.
+fn vectors(seed: u32, topic_of: impl Fn(u32) -> u32) -> String {
     let hash = |a: u32, b: u32| {
         let mixed = (a ^ b.rotate_left(16) ^ seed).wrapping_mul(0x9e37_79b1);
         (mixed ^ mixed >> 15).wrapping_mul(0x85eb_ca77) >> 8
     };
     let mut lines = String::new();
     for docid in 0..DOCUMENTS {
-        let topic = docid / 500;
+        let topic = topic_of(docid);
         let mut vector = serde_json::Map::new();
         for term in 0..40 {
             let is_of_topic = term % 12 == topic;
@@ -70,7 +71,7 @@ fn blocks_find_what_exhaustive_finds() {
     let scratch = Scratch::new();
     let file = scratch.path("vectors.jsonl");
     let index = scratch.path("index");
-    std::fs::write(&file, vectors(7)).unwrap();
+    std::fs::write(&file, vectors(7, |docid| docid / 500)).unwrap();
     millrace(args!["import", "--quiet", "--index", index, "--format", "vectors", file]).ok();
     let bounds = |folder: &Path| folder.join("runs/000000.bounds");
     let first = std::fs::read(bounds(&generation(&index))).unwrap();
@@ -85,4 +86,28 @@ fn blocks_find_what_exhaustive_finds() {
         millrace(args!["check", "--quiet", "--index", index]).ok();
     }
     assert!(std::fs::read(bounds(&generation(&index))).unwrap() == first);
+}
+
+#[test]
+fn bounds_are_written_where_documents_of_a_topic_stand_together() {
+    let scratch = Scratch::new();
+    type TopicOf = fn(u32) -> u32;
+    let orders: [(&str, bool, TopicOf); 4] = [
+        ("together", true, |docid| docid / 500),
+        ("together at the end", true, |docid| docid.saturating_sub(1500) / 400),
+        ("anywhere", false, |docid| docid.wrapping_mul(0x9e37_79b1) >> 8),
+        ("of no topic", false, |_| 99),
+    ];
+    for (name, expected, topic_of) in orders {
+        let file = scratch.path(format!("{name}.jsonl"));
+        let index = scratch.path(name);
+        std::fs::write(&file, vectors(3, |docid| topic_of(docid) % 100)).unwrap();
+        millrace(args!["import", "--quiet", "--index", index, "--format", "vectors", file]).ok();
+        let has_bounds = || generation(&index).join("runs/000000.bounds").exists();
+        assert_eq!(has_bounds(), expected, "{name}");
+        millrace(args!["merge", "--quiet", "--index", index, "--codec", "rice"]).ok();
+        assert_eq!(has_bounds(), expected, "{name}, merged");
+        millrace(args!["check", "--quiet", "--index", index]).ok();
+        compare(&index);
+    }
 }

@@ -6,7 +6,7 @@
 //! `tests/build/golden/format-2` is what a program of format 2 says of the same, without the files.
 
 use crate::support::sound::{ask, assert_sound};
-use crate::support::{Scratch, args, generation, millrace};
+use crate::support::{Scratch, args, copy_folder, generation, millrace};
 use std::path::{Path, PathBuf};
 
 fn golden(name: &str) -> PathBuf {
@@ -36,6 +36,39 @@ fn an_old_index_is_read_and_written_as_it_was() {
     }
     assert!(ask(&new, true, &queries).unwrap() == answers);
     assert!(generation(&old).ends_with("gen-000001"));
+}
+
+/// `tests/build/golden/rice-with-sums` is of the same input with `--codec rice`, made when columns
+/// still had numbers that nothing reads.
+#[test]
+fn rice_codes_with_sums_are_read_and_left_out_by_a_merge() {
+    let old = golden("rice-with-sums");
+    assert_sound(&old, "rice with sums");
+    let queries = ["mill water".to_string(), "北京 runs".to_string()];
+    let answers = ask(&old, true, &queries).unwrap();
+    assert!(answers == ask(&golden("format-3"), true, &queries).unwrap());
+
+    let scratch = Scratch::new();
+    let input = std::fs::read(golden("input.jsonl")).unwrap();
+    let new = scratch.path("new");
+    let build =
+        args!["build", "--quiet", "--index", new, "--codec", "rice", "--block-size", "64", "-"];
+    millrace(build).stdin(input).ok();
+    assert!(ask(&new, true, &queries).unwrap() == answers);
+
+    let merged = scratch.path("merged");
+    copy_folder(&old, &merged);
+    for codec in ["bp128", "rice"] {
+        let form = args!["--codec", codec, "--block-size", "64"];
+        millrace([args!["merge", "--quiet", "--index", merged], form].concat()).ok();
+    }
+    let lists = |index| std::fs::read_dir(generation(index).join("runs")).unwrap();
+    let lists = |index| {
+        let mut files = lists(index).map(|file| file.unwrap().path());
+        std::fs::read(files.find(|file| file.extension() == Some("postings".as_ref())).unwrap())
+    };
+    assert!(lists(&merged).unwrap() == lists(&new).unwrap());
+    assert!(lists(&new).unwrap().len() < lists(&old).unwrap().len());
 }
 
 #[test]

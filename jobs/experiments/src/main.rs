@@ -7,15 +7,12 @@
 #![deny(clippy::print_stdout)]
 
 mod args;
-mod bounds;
 mod btree;
-mod ceilings;
 mod codecs;
 mod cpu_queries;
 mod gpu_indexing;
 mod gpu_queries;
 mod numbers;
-mod pagerank;
 mod parallelism;
 mod pipeline;
 mod rig;
@@ -43,12 +40,8 @@ struct Cli {
 
 #[derive(clap::Subcommand)]
 enum Experiment {
-    /// How close the score bounds of blocks are to the true maxima.
-    Bounds(bounds::Args),
     /// Tokens a second of the B-trees of wei11, on one core and on a GPU.
     Btree(btree::Args),
-    /// Greatest speed of each stage of a build on this machine, beside the speed of a build.
-    Ceilings(ceilings::Args),
     /// Size and decoding speed of every codec, on the lists that the queries read.
     Codecs(codecs::Args),
     /// CPU rows of the papers' tables: the stages of a query, and searches by number of hits and by
@@ -64,8 +57,6 @@ enum Experiment {
     GpuIndexing(gpu_indexing::Args),
     /// Queries a second of a GPU and of the CPU. The answers are compared first.
     GpuQueries(gpu_queries::Args),
-    /// PageRank by differential dataflow's `iterate`, beside that of a rebuild.
-    Pagerank(pagerank::Args),
     /// Throughput and latency of the parallel models of tatikonda11, by workers, load, query
     /// length, delta and skips.
     Parallelism(parallelism::Args),
@@ -86,15 +77,12 @@ struct Usage(String);
 impl Experiment {
     fn run(&self) -> anyhow::Result<()> {
         match self {
-            Self::Bounds(args) => bounds::run(args),
             Self::Btree(args) => btree::run(args),
-            Self::Ceilings(args) => ceilings::run(args),
             Self::Codecs(args) => codecs::run(args),
             Self::CpuQueries(args) => cpu_queries::run(args),
             Self::Figures { files } => rows::take(files),
             Self::GpuIndexing(args) => gpu_indexing::run(args),
             Self::GpuQueries(args) => gpu_queries::run(args),
-            Self::Pagerank(args) => pagerank::run(args),
             Self::Parallelism(args) => parallelism::run(args),
             Self::Pipeline(args) => pipeline::run(args),
             Self::Scheduling(args) => scheduling::run(args),

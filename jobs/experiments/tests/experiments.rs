@@ -17,7 +17,7 @@ use millrace::{BuildOptions, build};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -370,38 +370,6 @@ fn scheduling_is_simulated_from_costs() {
 }
 
 #[test]
-fn ceilings_find_the_same_whoever_looks_and_as_much_as_a_build() {
-    let fixture = Fixture::usual(200);
-    let input = fixture.scratch.path().join("c.jsonl");
-    let bench = |input: &Path| {
-        let mut job = experiments("ceilings", "-w 1,2 --memory 256M --repeat 1");
-        job.arg(input);
-        job
-    };
-    let rows = rows(bench(&input));
-    let stages = "read hash copy lines documents tokens count append encode build";
-    let bytes = std::fs::metadata(&input).unwrap().len() as f64;
-    for threads in [1, 2] {
-        let of: Vec<&Value> = rows.iter().filter(|row| row["threads"] == threads).collect();
-        let names: Vec<&str> = of.iter().map(|row| row["stage"].as_str().unwrap()).collect();
-        assert_eq!(names.join(" "), stages);
-        assert!(
-            of.iter().all(|row| number(row, "bytes") == bytes && number(row, "gb_per_s") > 0.0)
-        );
-        let encode = of[8];
-        let build = of[9];
-        assert_eq!(encode["lines"], 200);
-        for counted in ["documents", "tokens", "postings"] {
-            assert_eq!(encode[counted], build[counted], "{counted} with {threads} threads");
-        }
-    }
-    fails(bench(&fixture.scratch.path().join("gone.jsonl")), 1, "gone.jsonl");
-    let other = fixture.scratch.path().join("a.txt");
-    std::fs::write(&other, "no JSON\n").unwrap();
-    fails(bench(&other), 1, "a.txt: the stages are those of JSON lines");
-}
-
-#[test]
 fn wang_has_the_figures_that_need_no_gpu() {
     let fixture = Fixture::new(
         600,
@@ -423,12 +391,4 @@ fn wang_has_the_figures_that_need_no_gpu() {
         assert!((hits == 1.0) == (bytes == 0.0), "{row}");
     }
     assert_eq!(of(&rows, "row", "figure10").len(), 4 * 2 * 2);
-}
-
-#[test]
-fn pagerank_is_the_same_by_both_methods() {
-    let rows = rows(experiments("pagerank", "--nodes 300 --links 900 -w 2"));
-    let methods: Vec<_> = rows.iter().map(|row| row["method"].as_str().unwrap()).collect();
-    assert_eq!(methods, ["power", "differential"]);
-    assert!(number(&rows[1], "distance") < 1e-5, "{rows:?}");
 }

@@ -4,6 +4,7 @@
 //!
 //! A device checks no byte, so all blocks are decoded here first, which finds what is damaged.
 
+use crate::codec::rice::{HEAD_BYTES, RiceHead};
 use crate::codec::{CodecError, bits, vbyte};
 use crate::gpu::methods::lists::{ALIGNMENT, put};
 use crate::index::list::{
@@ -175,7 +176,11 @@ impl DingLayer {
                 ListError::Body { offset, source }
             };
             if is_rice {
-                read_rice(shared, place, record.blocks, column);
+                // Blocks of it were decoded, so its head and the vector are there.
+                let head = RiceHead::read(shared).map_err(wrong)?;
+                column.width = head.width.into();
+                column.begins = place + HEAD_BYTES as u64;
+                column.unary = place + head.unary_at(shared) as u64;
             } else {
                 read_pfor(shared, place, column).map_err(wrong)?;
                 column.opened = self.opened_words as u32;
@@ -211,14 +216,6 @@ impl DingLayer {
             opened_words: self.opened_words,
         }
     }
-}
-
-fn read_rice(shared: &[u8], place: u64, blocks: u32, column: &mut ColumnRecord) {
-    // Blocks of it were decoded, so these bytes are there.
-    let bits = shared[1..5].iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte));
-    column.width = shared[0].into();
-    column.begins = place + 5;
-    column.unary = column.begins + 4 * u64::from(blocks) + 4 * bits.div_ceil(128);
 }
 
 fn read_pfor(shared: &[u8], place: u64, column: &mut ColumnRecord) -> Result<(), CodecError> {

@@ -176,6 +176,14 @@ mod tests {
         }
     }
 
+    /// Two bytes that are no character, between which one is left out, become none.
+    #[test]
+    fn broken_characters_stay_apart() {
+        let text = b"\xe5\x8c\x97\xcc\xe2\x80\x8d\x80\xe5\x8c\x97";
+        check(text);
+        assert_eq!(tokens(Tokenizer::CjkBigram, text), ["\u{5317}", "\u{5317}"]);
+    }
+
     fn bytes() -> impl Strategy<Value = Vec<u8>> {
         let letters = "aZ9\u{e9}\u{3a3}\u{3c3}\u{130}\u{307}\u{2bc}\u{5317}\u{4eac}\u{3005}\u{3007}\u{3072}\u{30ab}\u{30ca}\u{30fc}\u{ff76}\u{ff9e}\u{ff9f}\u{ff21}\u{d6c8}\u{1112}\u{20000}\u{30fb}\u{3002}\u{2019}\u{2014}\u{3000} -\u{10400}\u{5d0}\u{e01}\u{94d}\u{ad}\u{200b}\u{200d}\u{fe0f}\u{e0100}\u{301}\u{3099}\u{1161}\u{11a8}\u{304b}\u{ac00}\u{f900}";
         let letter = prop::sample::select(letters.chars().collect::<Vec<_>>());

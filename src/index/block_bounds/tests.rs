@@ -11,11 +11,16 @@ use crate::index::inspect::check::{check, check_watched};
 use crate::index::testing::{build, collection};
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 
-/// A collection in which some terms are in most documents, some in clusters and some rare.
+/// A collection in which some terms are in most documents, some in clusters and some rare; great
+/// impacts stand together, so that bounds pay.
 fn documents(count: u32) -> Vec<BTreeMap<String, u32>> {
     let mut documents = collection(5, count, 12);
     for (docid, terms) in (0u32..).zip(&mut documents) {
         terms.insert("often".into(), 1 + docid % 7);
+        for topic in 0..8 {
+            let impact = if docid / 320 % 8 == topic { 1 << 20 } else { 1 };
+            terms.insert(format!("topic {topic}"), impact);
+        }
         if docid / 300 % 3 == 1 {
             terms.insert("clusters".into(), 1 + docid * 31 % 400);
         }

@@ -3,18 +3,23 @@
 use super::{BLOCK_DOCUMENTS, BODY, DATA, RunBounds, words_of};
 use crate::crew::Crew;
 use crate::index::error::IndexError;
-use crate::index::files::storage::{Durability, FileEntry, StorageFile};
+use crate::index::files::storage::{Durability, FileEntry, StorageFile, remove_file};
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, VECTORS, run_file};
 use crate::index::generations::manifest::{RunEntry, Settings};
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{ListError, ListView, MAX_BLOCK, SegmentColumns};
 use crate::index::run::Run;
-use crate::score::block_codes::ImpactCodes;
+use crate::score::block_codes::{CODES, ImpactCodes};
 use crate::score::bounds::greatest_tf;
+use libm::exp;
 use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Shorter lists have no bounds: all of their postings are soon read.
 pub(super) const LEAST_DF: u32 = 256;
+
+/// Bounds pay up to this share of what they would be in random order, where nothing is skipped.
+const PAYING: f64 = 0.7;
 
 const WINDOW_BYTES: usize = 64 << 10;
 
@@ -25,8 +30,8 @@ const PART: u64 = 1 << 18;
 const PARTS: usize = 4;
 
 /// Writes and syncs the bounds of finished runs of learned vectors in the folder of a generation,
-/// if they have none and any of their lists has some, and adds them to its `files`. The bytes do
-/// not depend on the threads.
+/// if they have none and bounds pay, and adds them to its `files`. The bytes do not depend on the
+/// threads.
 ///
 /// Memory: for each thread some MB, or what the longest list takes.
 ///
@@ -72,6 +77,9 @@ fn write_bounds(
         Ok(())
     })?;
     let Some(mut file) = written else { return Ok(None) };
+    if maker.saved.into_inner() <= 0 {
+        return remove_file(file.path()).map(|()| None);
+    }
     file.write(bytemuck::cast_slice(&offsets))?;
     file.write(bytemuck::cast_slice(&ends))?;
     let data_bytes = ends.last().copied().unwrap_or(0);
@@ -118,6 +126,8 @@ pub(crate) fn check_bounds(
 struct BoundsMaker {
     run: Run,
     codes: ImpactCodes,
+    /// How far the codes of all lists are below what still pays, in sum.
+    saved: AtomicI64,
 }
 
 impl BoundsMaker {
@@ -134,7 +144,7 @@ impl BoundsMaker {
                 greatest = greatest.max(of_list.unwrap_or(1));
             }
         }
-        Ok(Self { run, codes: ImpactCodes::new(greatest) })
+        Ok(Self { run, codes: ImpactCodes::new(greatest), saved: AtomicI64::new(0) })
     }
 
     /// Calls `take` with each list that has bounds, in the order of the lexicon, and their data.
@@ -182,7 +192,11 @@ impl BoundsMaker {
     ) -> Result<Option<Vec<u64>>, IndexError> {
         let place = HEADER_BYTES as u64 + term.offset;
         let coded = coder.code(&self.run.list(*term)?, self.run.documents(), &self.codes);
-        coded.map_err(IndexError::list(self.run.postings_path(), place))
+        let coded = coded.map_err(IndexError::list(self.run.postings_path(), place))?;
+        if coded.is_some() {
+            self.saved.fetch_add(coder.saved(self.run.documents()), Ordering::Relaxed);
+        }
+        Ok(coded)
     }
 }
 
@@ -192,6 +206,8 @@ pub(crate) struct BlockCoder {
     /// A bit for each block, and the codes of those that have postings.
     words: Vec<u64>,
     codes: Vec<u8>,
+    /// Of postings, by their codes.
+    counts: Vec<u32>,
     columns: SegmentColumns,
 }
 
@@ -210,6 +226,8 @@ impl BlockCoder {
         self.words.clear();
         self.words.resize(words_of(documents), 0);
         self.codes.clear();
+        self.counts.clear();
+        self.counts.resize(CODES, 0);
         self.columns.close();
         let mut docids = [0; MAX_BLOCK];
         let mut impacts = [0; MAX_BLOCK];
@@ -230,10 +248,28 @@ impl BlockCoder {
                     self.words[here as usize / 64] |= 1 << (here % 64);
                 }
                 most = most.max(impact);
+                self.counts[usize::from(codes.code(impact))] += 1;
             }
         }
         self.codes.push(codes.code(most));
         Ok(self.data(list.df()))
+    }
+
+    /// How far the sum of the codes is below [`PAYING`] of what it would be in the mean if the
+    /// postings stood anywhere in the run.
+    fn saved(&self, documents: u32) -> i64 {
+        let blocks = f64::from(documents.div_ceil(BLOCK_DOCUMENTS));
+        let mut anywhere = 0.0;
+        let mut above = 0.0;
+        let mut without = 1.0;
+        for (code, &count) in (0..=u8::MAX).zip(&self.counts).rev() {
+            // The share of blocks that would have no posting of this code or a greater one.
+            above += f64::from(count);
+            let still = exp(-above / blocks);
+            anywhere += f64::from(code) * blocks * (without - still);
+            without = still;
+        }
+        (PAYING * anywhere) as i64 - self.codes.iter().copied().map(i64::from).sum::<i64>()
     }
 
     fn data(&mut self, df: u32) -> Option<Vec<u64>> {

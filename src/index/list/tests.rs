@@ -139,15 +139,15 @@ fn the_bytes_of_segments_are_as_specified() {
     let rice = Form::named("rice", 64).unwrap();
     let list: Postings = (0..64).map(|docid| (docid, 2)).collect();
     let (_, _, bytes) = encode_as(rice, &list, 1);
-    let mut expected = vec![0, 64, 0, 0, 0]; // gaps: b, and 64 bits of the unary vector
-    expected.extend([0; 4 + 4 + 8]); // the block, the ones before 128 bits, zeros
-    expected.extend([0, 128, 0, 0, 0]);
-    expected.extend([0; 4 + 4]);
+    let mut expected = vec![64, 64, 0, 0, 0]; // gaps: 64 + b, and 64 bits of the unary vector
+    expected.extend([0; 4 + 8]); // the block, zeros
+    expected.extend([64, 128, 0, 0, 0]);
+    expected.extend([0; 4]);
     expected.extend([0b0101_0101; 16]); // a one and a zero each
     expected.extend([0; 2]); // up to a multiple of 4
     let segment = expected.len();
     expected.extend(63u32.to_le_bytes());
-    expected.extend(record([0, 21, 29], [0, 0]));
+    expected.extend(record([0, 17, 25], [0, 0]));
     assert_eq!(bytes[..segment + 20], expected);
     assert_eq!(bytes.len(), segment + 20 + BOUND_BYTES);
 

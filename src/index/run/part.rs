@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 
-pub struct PartEncoder {
+pub(crate) struct PartEncoder {
     part: RunPart,
     terms: Box<dyn ClosedTerms>,
     /// The list of the present term of `terms` is not encoded to its end.
@@ -27,7 +27,7 @@ pub struct PartEncoder {
 
 impl PartEncoder {
     /// `lengths` are the codes of the lengths of all documents of the run (`score::bounds`).
-    pub fn new(
+    pub(crate) fn new(
         part: RunPart,
         terms: Box<dyn ClosedTerms>,
         lengths: Arc<Vec<u8>>,
@@ -48,7 +48,7 @@ impl PartEncoder {
     ///
     /// # Errors
     /// Of the device that has the dictionary; postings that do not decode, which is a bug.
-    pub fn chunk(&mut self) -> Result<Option<LaidChunk>, ClosedError> {
+    pub(crate) fn chunk(&mut self) -> Result<Option<LaidChunk>, ClosedError> {
         let mut ends = false;
         self.encoder.payload().reserve(CHUNK_BYTES + (CHUNK_BYTES >> 2));
         while self.encoder.payload().len() < CHUNK_BYTES {

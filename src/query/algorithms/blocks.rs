@@ -49,9 +49,6 @@ const VISIT_NS: f64 = 120.0;
 /// So much of what scoring everything costs is spent on blocks before it is done all the same.
 const TRIED: f64 = 0.15;
 
-/// It is done at once if the blocks that are left would cost so many times as much.
-const HOPELESS: f64 = 4.0;
-
 /// Offers to `top` all documents of a run that have at least one term and may be among the best.
 /// Finds the same as [`exhaustive::search`]; a run without bounds is searched by MaxScore.
 ///
@@ -63,8 +60,7 @@ pub(crate) fn search(
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
-    let lists = run.terms.iter().filter(|term| term.list.is_some()).count();
-    let Some(bounds) = run.blocks.filter(|_| lists > 1) else {
+    let Some(bounds) = run.blocks.filter(|_| run.lists().nth(1).is_some()) else {
         return max_score::search(run, top, scratch);
     };
     scratch.reset_cursors(1);
@@ -98,7 +94,7 @@ impl<'a> Search<'a> {
             return Ok(wanted.is_empty());
         }
         ahead.begin_as(top);
-        let all_ns = self.postings_ns();
+        let all_ns = self.run.postings() as f64 * POSTING_NS;
         let level = self.run.level;
         let mut count = FIRST.max(2 * top.k() / BLOCK_DOCUMENTS as usize + 1);
         let mut searched = 0;
@@ -127,8 +123,7 @@ impl<'a> Search<'a> {
             sums.collect(level, least, left);
             let spent_ns = visits as f64 * VISIT_NS;
             let left_ns = spent_ns * left.len() as f64 / searched.max(1) as f64;
-            let is_tried = spent_ns > TRIED * all_ns || left_ns > HOPELESS * all_ns;
-            if left_ns > all_ns && is_tried {
+            if left_ns > all_ns && spent_ns > TRIED * all_ns {
                 top.raise(threshold);
                 return Ok(false);
             }
@@ -203,12 +198,6 @@ impl<'a> Search<'a> {
         let threshold = f64::from(top.threshold()) / rounding(self.run.terms.len());
         // A document with the threshold's score may get in. Minus infinity becomes 1.
         (threshold * self.scale).clamp(1.0, 65_535.0) as u16
-    }
-
-    /// What it costs to score everything.
-    fn postings_ns(&self) -> f64 {
-        let lists = self.run.terms.iter().filter_map(|term| term.list);
-        lists.map(|list| f64::from(list.df())).sum::<f64>() * POSTING_NS
     }
 
     /// Searches the next blocks that are left, at most [`BATCH`].

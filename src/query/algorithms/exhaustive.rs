@@ -31,8 +31,7 @@ pub fn search(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Res
 fn search_all(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Result<(), ListError> {
     scratch.reset_cursors(run.terms.len());
     let cursors = &mut scratch.cursors[..run.terms.len()];
-    let lists = run.terms.iter().filter_map(|term| term.list);
-    let postings = lists.map(|list| u64::from(list.df())).sum();
+    let postings = run.postings();
     let is_sparse = run.is_sparse(postings);
     let longest = run.sparse_window(postings);
     run.begin(cursors)?;

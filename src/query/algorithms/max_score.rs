@@ -71,15 +71,10 @@ const FIRST_SHARE: usize = 8;
 pub fn search(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Result<(), ListError> {
     let terms = run.terms;
     let run = *run;
-    let lists = terms.iter().filter_map(|term| term.list);
-    let (count, postings) =
-        lists.fold((0, 0), |(count, sum), list| (count + 1, sum + u64::from(list.df())));
-    if count == 0 {
-        return Ok(());
-    }
-    if count == 1 {
+    if run.lists().nth(1).is_none() {
         return single::search(&run, top, scratch);
     }
+    let postings = run.postings();
     // Each term has a cursor for when it is needed and one for when it is optional.
     scratch.reset_cursors(2 * terms.len());
     let Scratch { cursors, order, windows, asking, found, ranges, best, ahead, .. } = scratch;

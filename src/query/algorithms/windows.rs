@@ -32,7 +32,16 @@ const SPARSE_FROM: u64 = 16;
 /// Postings that deserve a window of their own.
 const MANY: u64 = 512;
 
-impl RunSearch<'_> {
+impl<'a> RunSearch<'a> {
+    pub(crate) fn lists(&self) -> impl Iterator<Item = ListView<'a>> {
+        self.terms.iter().filter_map(|term| term.list)
+    }
+
+    /// Of all lists.
+    pub(crate) fn postings(&self) -> u64 {
+        self.lists().map(|list| u64::from(list.df())).sum()
+    }
+
     /// Whether windows for so many postings should be sparse.
     pub(crate) fn is_sparse(&self, postings: u64) -> bool {
         postings * SPARSE_FROM < u64::from(self.span())
@@ -47,7 +56,7 @@ impl RunSearch<'_> {
 
     /// The wanted documents, which all lists agree on.
     pub(crate) fn wanted(&self) -> Range<u32> {
-        let wanted = self.terms.iter().find_map(|term| term.list).map(|list| list.wanted());
+        let wanted = self.lists().next().map(|list| list.wanted());
         wanted.map_or(0..self.documents, |wanted| wanted.start..wanted.end.min(self.documents))
     }
 

@@ -360,12 +360,9 @@ fn command<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> 
 }
 
 fn method<'de, D: Deserializer<'de>>(from: D) -> Result<(), D::Error> {
-    text(from, |method| {
-        match method {
+    text(from, |method| match method {
         "power" => Ok(()),
-        "differential" => Err("PageRank by differential dataflow is an experiment now: cargo run --release -p experiments -- pagerank".into()),
         other => Err(format!("`{other}` is not `power`")),
-    }
     })
 }
 

@@ -161,7 +161,7 @@ fn whatever_is_wrong_is_told_with_its_place() {
         (
             "[links]\nfrom = \"file\"\nfile = \"links.tsv\"\n[pagerank]\nmethod = \"differential\"\n",
             "8:10",
-            "is an experiment now: cargo run --release -p experiments -- pagerank",
+            "`differential` is not `power`",
         ),
         ("[logs]\nqueries = [\"docs/c.txt\"]\nwindow = \"12h\"\n", "6:10", "whole days"),
         (
