@@ -107,21 +107,30 @@ def table(value: Any) -> Table | None:
     return _Arrow(pyarrow.RecordBatchReader.from_stream(value))
 
 
+def of_hits(found: Any, offsets: Any = None) -> dict[str, Any]:
+    """The columns docno, docid, score and rank, which counts from 0 for each query that the offsets part."""
+    ranks = numpy.arange(len(found.docids))
+    if offsets is not None:
+        ranks -= numpy.repeat(offsets[:-1], numpy.diff(offsets))
+    return {
+        "docno": found.names.tolist(),
+        "docid": found.docids,
+        "score": found.scores.astype(numpy.float64),
+        "rank": ranks,
+    }
+
+
 def make(library: str, found: Any, queries: Sequence[tuple[str, str]] | None) -> Any:
     """The frame of answers to these queries, or of the hits of one, with the columns that PyTerrier's have."""
-    ranks = numpy.arange(len(found.docids))
     columns: dict[str, Any] = {}
+    offsets = None
     if queries is not None:
         offsets = found.offsets.astype(numpy.int64)
         counts = numpy.diff(offsets)
-        ranks -= numpy.repeat(offsets[:-1], counts)
         for name, texts in zip(("qid", "query"), zip(*queries) if queries else ((), ())):
             columns[name] = [text for text, count in zip(texts, counts.tolist()) for _ in range(count)]
     strings = (*columns, "docno")
-    columns["docno"] = found.names.tolist()
-    columns["docid"] = found.docids
-    columns["score"] = found.scores.astype(numpy.float64)
-    columns["rank"] = ranks
+    columns |= of_hits(found, offsets)
     if library == "pandas":
         import pandas
 

@@ -18,6 +18,7 @@ import numpy
 import pandas
 
 from . import Answers, Index
+from ._frames import of_hits
 
 try:
     from pyterrier import Transformer as _Transformer
@@ -89,12 +90,8 @@ class Retriever(_Transformer):
         old = [name for name in new if name in queries.columns]
         rows = numpy.repeat(numpy.arange(len(queries)), counts)
         ranked = queries.drop(columns=old).iloc[rows].reset_index(drop=True)
-        ranked = ranked.assign(
-            docno=pandas.Series(answers.names, dtype=object),
-            docid=answers.docids,
-            score=answers.scores.astype(numpy.float64),
-            rank=numpy.arange(len(ranked)) - numpy.repeat(offsets[:-1], counts),
-        )
+        hits = of_hits(answers, offsets)
+        ranked = ranked.assign(**hits | {"docno": pandas.Series(hits["docno"], dtype=object)})
         return ranked if self.text is None else ranked.assign(text=self._texts(answers))
 
     def _texts(self, answers: Answers) -> Any:

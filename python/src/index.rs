@@ -3,11 +3,9 @@
 use crate::answers::{Answers, Hits};
 use crate::error::{failed, of_file, of_index, warn, wrong};
 use crate::evaluate::{json, measures, qrels, run};
-use crate::frames::Frame;
 use crate::interrupt::interruptible;
-use crate::options::{
-    hits, idf, idf_name, label, mode, rm3, text, threads, wanted, whole, whole_or_none,
-};
+use crate::options::{hits, idf, idf_name, mode, rm3, threads, wanted, whole, whole_or_none};
+use crate::queries::{Named, read_queries};
 use crate::texts::texts;
 use millrace::inside::index::{DocumentKey, DocumentRow, Stop, find_in, generation_name};
 use millrace::inside::query::{
@@ -16,16 +14,16 @@ use millrace::inside::query::{
 use millrace::inside::score::Given;
 use millrace::inside::tune::judged;
 use millrace::{
-    Generation, Goal, Grid, IndexError, Lines, Measure, Mode, Query, Searcher, Snapshot, Tried,
-    Wanted, explain, search_many, tune,
+    Generation, Goal, Grid, IndexError, Measure, Mode, Query, Searcher, Snapshot, Tried, Wanted,
+    explain, search_many, tune,
 };
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::PyDict;
 use std::collections::HashMap;
 use std::io;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, TryLockError};
 
 /// The live generation of an index, open for searches.
@@ -462,57 +460,4 @@ impl Index {
             Err(TryLockError::WouldBlock) => None,
         }
     }
-}
-
-/// Texts of queries, each behind its name.
-type Named = Vec<(String, String)>;
-
-/// Reads queries and their names.
-fn read_queries(queries: &Bound<'_, PyAny>) -> PyResult<Named> {
-    if queries.is_instance_of::<PyString>() {
-        return Err(wrong("queries are several: give a list"));
-    }
-    if let Ok(path) = queries.extract::<PathBuf>() {
-        return read_file(&path);
-    }
-    let items = match (queries.cast::<PyDict>(), Frame::of(queries)?) {
-        (_, Some(frame)) => frame.rows(&["QIDS", "TEXTS"])?,
-        (Ok(dict), _) => dict.items().into_any().try_iter()?,
-        _ => queries.try_iter()?,
-    };
-    let mut read = Vec::with_capacity(queries.len().unwrap_or(0));
-    for item in items {
-        let item = item?;
-        let number = read.len() + 1;
-        if item.is_instance_of::<PyString>() {
-            read.push((number.to_string(), text(&item, &format!("query {number}"))?));
-            continue;
-        }
-        let pair = (item.cast::<PyTuple>()).ok();
-        let (qid, words) = pair
-            .and_then(|pair| pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().ok())
-            .ok_or_else(|| {
-                wrong(format!("query {number}: expected a text or a pair (qid, text)"))
-            })?;
-        let qid = label(&qid, &format!("query {number}: its name"))?;
-        let words = text(&words, &format!("query {qid}: its text"))?;
-        read.push((qid, words));
-    }
-    Ok(read)
-}
-
-/// Reads a file of queries, in any form that is recognised.
-fn read_file(path: &Path) -> PyResult<Named> {
-    let mut read = Vec::new();
-    for query in Lines::open(path)? {
-        let query = query?.map_err(wrong)?;
-        if query.k.is_some() || query.mode.is_some() || query.algorithm.is_some() {
-            let qid = query.qid;
-            return Err(wrong(format!(
-                "query {qid} has wishes of its own: give them to the search"
-            )));
-        }
-        read.push((query.qid, query.text));
-    }
-    Ok(read)
 }

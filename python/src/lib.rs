@@ -13,6 +13,7 @@ mod frames;
 mod index;
 mod interrupt;
 mod options;
+mod queries;
 mod texts;
 
 use pyo3::prelude::*;

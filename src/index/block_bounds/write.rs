@@ -13,7 +13,6 @@ use crate::score::block_codes::{CODES, ImpactCodes};
 use crate::score::bounds::greatest_tf;
 use libm::exp;
 use std::path::Path;
-use std::sync::atomic::{AtomicI64, Ordering};
 
 /// Shorter lists have no bounds: all of their postings are soon read.
 pub(super) const LEAST_DF: u32 = 256;
@@ -63,7 +62,9 @@ fn write_bounds(
     let mut written = None;
     let mut offsets = Vec::new();
     let mut ends = Vec::new();
-    maker.each_list(threads, |term, data| {
+    let mut saved = 0;
+    maker.each_list(threads, |term, data, of_list| {
+        saved += of_list;
         if written.is_none() {
             let mut file = StorageFile::create(generation, &name, Durability::Lasting)?;
             file.write(bytemuck::cast_slice(maker.codes.impacts()))?;
@@ -77,7 +78,7 @@ fn write_bounds(
         Ok(())
     })?;
     let Some(mut file) = written else { return Ok(None) };
-    if maker.saved.into_inner() <= 0 {
+    if saved <= 0 {
         return remove_file(file.path()).map(|()| None);
     }
     file.write(bytemuck::cast_slice(&offsets))?;
@@ -103,7 +104,7 @@ pub(crate) fn check_bounds(
     }
     let mut lists = 0;
     let mut end = 0;
-    maker.each_list(threads, |term, data| {
+    maker.each_list(threads, |term, data, _| {
         let at = DATA + end;
         end += 8 * data.len() as u64;
         let is_next = bounds.offsets().get(lists) == Some(&term.offset)
@@ -126,8 +127,6 @@ pub(crate) fn check_bounds(
 struct BoundsMaker {
     run: Run,
     codes: ImpactCodes,
-    /// How far the codes of all lists are below what still pays, in sum.
-    saved: AtomicI64,
 }
 
 impl BoundsMaker {
@@ -144,14 +143,15 @@ impl BoundsMaker {
                 greatest = greatest.max(of_list.unwrap_or(1));
             }
         }
-        Ok(Self { run, codes: ImpactCodes::new(greatest), saved: AtomicI64::new(0) })
+        Ok(Self { run, codes: ImpactCodes::new(greatest) })
     }
 
-    /// Calls `take` with each list that has bounds, in the order of the lexicon, and their data.
+    /// Calls `take` with each list that has bounds, in the order of the lexicon, their data, and
+    /// how far the codes are below what still pays.
     fn each_list(
         &self,
         threads: usize,
-        mut take: impl FnMut(TermEntry, &[u64]) -> Result<(), IndexError>,
+        mut take: impl FnMut(TermEntry, &[u64], i64) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
         let mut terms = LexiconStream::open(self.run.lexicon().path(), WINDOW_BYTES)?;
         let mut crew = Crew::new("bounder");
@@ -179,7 +179,7 @@ impl BoundsMaker {
             };
             let made = crew.in_order(threads, parts.len(), make)?;
             for (term, data) in parts.iter().flatten().zip(made.iter().flatten()) {
-                data.as_ref().map_or(Ok(()), |data| take(*term, data))?;
+                data.as_ref().map_or(Ok(()), |(data, saved)| take(*term, data, *saved))?;
             }
         }
         Ok(())
@@ -189,14 +189,11 @@ impl BoundsMaker {
         &self,
         term: &TermEntry,
         coder: &mut BlockCoder,
-    ) -> Result<Option<Vec<u64>>, IndexError> {
+    ) -> Result<Option<(Vec<u64>, i64)>, IndexError> {
         let place = HEADER_BYTES as u64 + term.offset;
         let coded = coder.code(&self.run.list(*term)?, self.run.documents(), &self.codes);
         let coded = coded.map_err(IndexError::list(self.run.postings_path(), place))?;
-        if coded.is_some() {
-            self.saved.fetch_add(coder.saved(self.run.documents()), Ordering::Relaxed);
-        }
-        Ok(coded)
+        Ok(coded.map(|data| (data, coder.saved(self.run.documents()))))
     }
 }
 

@@ -165,7 +165,8 @@ impl Reread {
             let found = format!("the input {}", row.input);
             IndexError::damaged(generation.path(), 0, "an input of a known format", found)
         })?;
-        let text = file_of(&row.input).map(|_| self.texts.of(&file, row.offset, row.bytes))?;
+        file_of(&row.input)?;
+        let text = self.texts.of(&file, row.offset, row.bytes);
         text.map_err(|source| unread(row, source))
     }
 
