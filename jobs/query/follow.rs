@@ -1,10 +1,10 @@
 //! Query jobs that follow their index.
 
-use super::ranking::RankingArgs;
+use super::ranking::{RankingArgs, open_verified};
 use crate::cli::signals;
+use millrace::Snapshot;
 use millrace::inside::dataflow::{Followed, Follower, Mover};
 use millrace::inside::shown::chain;
-use millrace::{Generation, Snapshot};
 use std::sync::Arc;
 
 /// Moves what was made for a generation to another, from which queries are answered already.
@@ -25,8 +25,7 @@ pub(crate) fn follow(
     let name = index.display().to_string();
     let scoring = ranking.scoring()?;
     let path = index.clone();
-    let open =
-        move || Snapshot::of_range(Generation::open(&path, verify)?, scoring, docids.clone());
+    let open = move || Snapshot::of_range(open_verified(&path, verify)?, scoring, docids.clone());
     let manifest = snapshot.generation().manifest();
     let mut last = manifest.generation;
     let tell = move |found| match found {

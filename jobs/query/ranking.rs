@@ -7,8 +7,8 @@ use millrace::inside::gpu::{ChosenMethod, without_devices};
 use millrace::inside::index::ShardedManifest;
 use millrace::inside::query::{Docids, Shard};
 use millrace::inside::score::Score;
-use millrace::{Algorithm, Generation, Mode, Scoring, Snapshot, Wanted};
-use std::path::PathBuf;
+use millrace::{Algorithm, Generation, IndexError, Mode, Scoring, Snapshot, Wanted};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How queries are answered.
@@ -66,7 +66,7 @@ impl RankingArgs {
     /// To be searched by any processor.
     pub(crate) fn open_for_any(&self) -> anyhow::Result<Arc<Snapshot>> {
         let scoring = self.scoring()?;
-        let generation = Generation::open(&self.index, self.verify)?;
+        let generation = open_verified(&self.index, self.verify)?;
         let snapshot = Snapshot::of_range(generation, scoring, self.docids.0.clone())?;
         if self.algorithm == ChosenMethod::Cpu(Algorithm::Wang) {
             snapshot.check_global()?;
@@ -109,7 +109,19 @@ impl RankingArgs {
         let scoring = self.scoring()?;
         let docids = &self.docids.0;
         let index = &self.index;
-        let verify = self.verify;
-        Ok(Shard::open(index, &manifest, process, processes, verify, scoring, docids)?)
+        let (snapshot, shard) = Shard::open(index, &manifest, process, processes, scoring, docids)?;
+        if self.verify {
+            snapshot.generation().verify()?;
+        }
+        Ok((snapshot, shard))
     }
+}
+
+/// The live generation, with all postings verified if that is asked for.
+pub(super) fn open_verified(index: &Path, verify: bool) -> Result<Generation, IndexError> {
+    let generation = Generation::open(index)?;
+    if verify {
+        generation.verify()?;
+    }
+    Ok(generation)
 }
