@@ -8,7 +8,7 @@ use millrace::inside::index::ShardedManifest;
 use millrace::inside::query::{Docids, Shard};
 use millrace::inside::score::Score;
 use millrace::{Algorithm, Generation, IndexError, Mode, Scoring, Snapshot, Wanted};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// How queries are answered.
@@ -63,11 +63,19 @@ impl RankingArgs {
         self.open_for_any()
     }
 
+    /// The live generation, with all postings verified if that is asked for.
+    pub(super) fn generation(&self) -> Result<Generation, IndexError> {
+        let generation = Generation::open(&self.index)?;
+        if self.verify {
+            generation.verify()?;
+        }
+        Ok(generation)
+    }
+
     /// To be searched by any processor.
     pub(crate) fn open_for_any(&self) -> anyhow::Result<Arc<Snapshot>> {
         let scoring = self.scoring()?;
-        let generation = open_verified(&self.index, self.verify)?;
-        let snapshot = Snapshot::of_range(generation, scoring, self.docids.0.clone())?;
+        let snapshot = Snapshot::of_range(self.generation()?, scoring, self.docids.0.clone())?;
         if self.algorithm == ChosenMethod::Cpu(Algorithm::Wang) {
             snapshot.check_global()?;
         }
@@ -115,13 +123,4 @@ impl RankingArgs {
         }
         Ok((snapshot, shard))
     }
-}
-
-/// The live generation, with all postings verified if that is asked for.
-pub(super) fn open_verified(index: &Path, verify: bool) -> Result<Generation, IndexError> {
-    let generation = Generation::open(index)?;
-    if verify {
-        generation.verify()?;
-    }
-    Ok(generation)
 }
