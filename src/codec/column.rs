@@ -76,8 +76,8 @@ impl Survey {
 
 /// Writes columns, one after the other.
 pub trait Encoder: Debug + Send {
-    /// Adds values of the next column to its survey. If [`Codec::surveys`], all must be added, in
-    /// order, before its first block; otherwise nothing happens.
+    /// Adds values of the next column to its survey. All are added, in order, before its
+    /// first block.
     fn survey(&mut self, values: &[u32]) {
         let _ = values;
     }
@@ -139,21 +139,14 @@ pub struct CodedBlock<'a> {
     pub body: &'a [u8],
 }
 
+/// The most values of a block of any codec.
+pub(crate) const MAX_BLOCK: usize = 512;
+
 pub trait Codec: Debug + Sync {
     fn name(&self) -> &'static str;
 
     /// The lengths of blocks that it has, powers of two, the default first.
     fn block_lens(&self) -> &'static [usize];
-
-    /// Whether encoders need a survey of each column.
-    fn surveys(&self) -> bool {
-        false
-    }
-
-    /// Whether heads matter; otherwise all are 0 and need not be stored.
-    fn has_heads(&self) -> bool {
-        false
-    }
 
     /// # Panics
     /// If it has no blocks of `block_len`.
@@ -205,24 +198,19 @@ pub trait Codec: Debug + Sync {
         Ok(bytes)
     }
 
-    /// Reads value `i` of a block of `len` values alone; fails if what it reads is damaged.
+    /// Reads value `i` of a block of `len` values; fails if the block is damaged.
     ///
     /// # Panics
-    /// If `i` is not below `len`.
+    /// If `i` is not below `len`, or no codec has blocks of so many values.
     fn value(
         &self,
         list: List<'_>,
         block: CodedBlock<'_>,
         len: usize,
         i: usize,
-    ) -> Result<u32, CodecError>;
-
-    /// Bytes of the body of a block of `len` values, found without reading all values; fails if
-    /// what it reads is damaged. The body may reach beyond the bytes that are there.
-    fn body_bytes(
-        &self,
-        list: List<'_>,
-        block: CodedBlock<'_>,
-        len: usize,
-    ) -> Result<usize, CodecError>;
+    ) -> Result<u32, CodecError> {
+        let mut values = [0; MAX_BLOCK];
+        self.values(list, block, &mut values[..len])?;
+        Ok(values[..len][i])
+    }
 }

@@ -318,10 +318,6 @@ impl Codec for NewPfd {
         &[MAX_LEN, 64]
     }
 
-    fn has_heads(&self) -> bool {
-        true
-    }
-
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
         let block_len = checked_block_len(self, block_len);
         Box::new(NewPfdWriter { block_len, unary: UnaryWriter::default() })
@@ -342,43 +338,6 @@ impl Codec for NewPfd {
         }
         let map = map_of(parts.places, parts.count, out.len())?;
         add_exceptions(&parts, map, out)
-    }
-
-    fn value(
-        &self,
-        _: List<'_>,
-        block: CodedBlock<'_>,
-        len: usize,
-        i: usize,
-    ) -> Result<u32, CodecError> {
-        assert!(i < len && len <= MAX_LEN, "value {i} of a block of {len}");
-        let parts = BlockParts::of(block, len)?;
-        let low = bits::get(block.body, parts.width, i);
-        let map = map_of(parts.places, parts.count, len)?;
-        if map >> i & 1 == 0 {
-            return Ok(low);
-        }
-        let exception = (map & ((1 << i) - 1)).count_ones() as usize;
-        let quotient = unary::nth(parts.unary, 0, exception);
-        let quotient = quotient.ok_or_else(|| parts.unary_error())?;
-        check_quotients(&parts, quotient)?;
-        let overflow_low = bits::get(parts.lows, parts.overflow_width, exception);
-        Ok(parts.high(quotient, overflow_low) | low)
-    }
-
-    fn body_bytes(
-        &self,
-        _: List<'_>,
-        block: CodedBlock<'_>,
-        len: usize,
-    ) -> Result<usize, CodecError> {
-        let parts = BlockParts::of(block, len)?;
-        match parts.count {
-            0 => Ok(parts.bytes),
-            count => unary::end_of(parts.unary, 0, count)
-                .map(|end| parts.body_bytes(end))
-                .ok_or_else(|| parts.unary_error()),
-        }
     }
 }
 

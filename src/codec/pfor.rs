@@ -111,10 +111,6 @@ impl Codec for Pfor {
         BLOCK_LENS
     }
 
-    fn surveys(&self) -> bool {
-        true
-    }
-
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
         Box::new(PforWriter {
             levels: self.levels,
@@ -182,35 +178,6 @@ impl Codec for Pfor {
             }
         }
         Ok(bytes)
-    }
-
-    fn value(
-        &self,
-        list: List<'_>,
-        block: CodedBlock<'_>,
-        len: usize,
-        i: usize,
-    ) -> Result<u32, CodecError> {
-        assert!(i < len, "value {i} of a block of {len}");
-        let OpenedColumn { width, block_len, ref places, ref highs, .. } = *list.opened;
-        CodecError::need(bits::bytes(len, width), block.body.len())?;
-        let low = bits::get(block.body, width, i);
-        let exceptions = exceptions_of(list.opened, block.index)?;
-        let place = (block.index * block_len + i) as u32;
-        let high = match places[exceptions.clone()].binary_search(&place) {
-            Ok(found) => highs[exceptions][found] << width,
-            Err(_) => 0,
-        };
-        Ok(high | low)
-    }
-
-    fn body_bytes(
-        &self,
-        list: List<'_>,
-        _: CodedBlock<'_>,
-        len: usize,
-    ) -> Result<usize, CodecError> {
-        Ok(bits::bytes(len, list.opened.width))
     }
 }
 

@@ -145,10 +145,6 @@ impl Codec for Rice {
         &[128, 64, 512]
     }
 
-    fn surveys(&self) -> bool {
-        true
-    }
-
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
         Box::new(RiceWriter {
             block_len: checked_block_len(self, block_len),
@@ -211,32 +207,5 @@ impl Codec for Rice {
             join_all(part, highs, width)?;
         }
         Ok(bytes)
-    }
-
-    fn value(
-        &self,
-        list: List<'_>,
-        block: CodedBlock<'_>,
-        len: usize,
-        i: usize,
-    ) -> Result<u32, CodecError> {
-        assert!(i < len, "value {i} of a block of {len}");
-        let width = list.opened.width;
-        CodecError::need(bits::bytes(len, width), block.body.len())?;
-        let (vector, from) = unary_of(list, block.index)?;
-        let high = unary::nth(vector, from, i);
-        let high = high.ok_or(CodecError::Unary { from, values: len as u64 })?;
-        let mut value = [bits::get(block.body, width, i)];
-        join_all(&mut value, &[high], width)?;
-        Ok(value[0])
-    }
-
-    fn body_bytes(
-        &self,
-        list: List<'_>,
-        _: CodedBlock<'_>,
-        len: usize,
-    ) -> Result<usize, CodecError> {
-        Ok(bits::bytes(len, list.opened.width))
     }
 }

@@ -64,31 +64,6 @@ pub(crate) fn read(stream: &[u8], from: u64, out: &mut [u32]) -> Option<u64> {
     Some(start)
 }
 
-/// Value `n`, from 0, of those that begin at bit `from`; `None` if the stream ends before.
-pub(crate) fn nth(stream: &[u8], from: u64, n: usize) -> Option<u32> {
-    let start = match n {
-        0 => from,
-        _ => end_of(stream, from, n)?,
-    };
-    Some((end_of(stream, start, 1)? - 1 - start) as u32)
-}
-
-/// The bit behind `count` values, at least one, from bit `from` on; `None` at the stream's end.
-pub(crate) fn end_of(stream: &[u8], from: u64, count: usize) -> Option<u64> {
-    let mut missing = u32::try_from(count).ok()?;
-    let mut word = from / 64;
-    let mut zeros = window(stream, word)? & u64::MAX << (from % 64);
-    while zeros.count_ones() < missing {
-        missing -= zeros.count_ones();
-        word += 1;
-        zeros = window(stream, word)?;
-    }
-    for _ in 1..missing {
-        zeros &= zeros - 1;
-    }
-    Some(word * 64 + u64::from(zeros.trailing_zeros()) + 1)
-}
-
 /// The zeros of 64 bits of the stream, as ones; `None` behind its end.
 #[inline]
 pub(super) fn window(stream: &[u8], word: u64) -> Option<u64> {
@@ -148,8 +123,6 @@ mod tests {
                 let mut back = vec![0; values.len() - i];
                 prop_assert_eq!(read(&stream, begin, &mut back), Some(end));
                 prop_assert_eq!(&back[..], &values[i..]);
-                prop_assert_eq!(nth(&stream, 0, i), Some(values[i]));
-                prop_assert_eq!(end_of(&stream, begin, values.len() - i), Some(end));
             }
             stream.truncate(stream.len().saturating_sub(1 + cut));
             prop_assert_eq!(read(&stream, 0, &mut vec![0; values.len()]), None);

@@ -43,10 +43,6 @@ impl Codec for Bp128 {
         &[BLOCK, 64, 512]
     }
 
-    fn has_heads(&self) -> bool {
-        true
-    }
-
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
         Box::new(Packer { block_len: checked_block_len(self, block_len) })
     }
@@ -83,27 +79,5 @@ impl Codec for Bp128 {
             }
         }
         Ok(bytes)
-    }
-
-    fn value(
-        &self,
-        _: List<'_>,
-        block: CodedBlock<'_>,
-        len: usize,
-        i: usize,
-    ) -> Result<u32, CodecError> {
-        assert!(i < len, "value {i} of a block of {len}");
-        checked(block, len)?;
-        Ok(bits::get(block.body, block.head, i))
-    }
-
-    fn body_bytes(
-        &self,
-        _: List<'_>,
-        block: CodedBlock<'_>,
-        len: usize,
-    ) -> Result<usize, CodecError> {
-        CodecError::at_most("a width", MAX_WIDTH.into(), block.head.into())?;
-        Ok(bits::bytes(len, block.head))
     }
 }

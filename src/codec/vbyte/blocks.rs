@@ -53,33 +53,4 @@ impl Codec for VByte {
         }
         Ok(at)
     }
-
-    fn value(
-        &self,
-        _: List<'_>,
-        block: CodedBlock<'_>,
-        len: usize,
-        i: usize,
-    ) -> Result<u32, CodecError> {
-        assert!(i < len, "value {i} of a block of {len}");
-        let mut at = 0;
-        for _ in 0..i {
-            next(block.body, &mut at)?;
-        }
-        next(block.body, &mut at)
-    }
-
-    fn body_bytes(
-        &self,
-        _: List<'_>,
-        block: CodedBlock<'_>,
-        len: usize,
-    ) -> Result<usize, CodecError> {
-        // The last byte of each value is below 128.
-        let ends = block.body.iter().enumerate().filter(|(_, byte)| **byte < 0x80);
-        match ends.map(|(at, _)| at + 1).nth(len.wrapping_sub(1)) {
-            Some(bytes) => Ok(bytes),
-            None => Err(CodecError::Integer { at: block.body.len() as u64 }),
-        }
-    }
 }

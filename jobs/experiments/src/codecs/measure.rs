@@ -182,9 +182,7 @@ impl CodedColumn {
         let mut bodies = Vec::new();
         let part_len = if setting.by_block { setting.block_len } else { values.len() };
         for values in values.chunks(part_len) {
-            if setting.codec.surveys() {
-                encoder.survey(values);
-            }
+            encoder.survey(values);
             let mut blocks = Vec::new();
             for block in values.chunks(setting.block_len) {
                 let begin = bodies.len();
@@ -198,14 +196,14 @@ impl CodedColumn {
         sums.values += values.len() as u64;
         sums.bytes += bodies.len() as u64;
         for CodedPart { blocks, shared, .. } in &parts {
-            let heads = if setting.codec.has_heads() { blocks.len() } else { 0 };
+            // An index stores no heads of a column where all are 0.
+            let has_heads = blocks.iter().any(|&(head, _)| head != 0);
+            let heads = if has_heads { blocks.len() } else { 0 };
             sums.bytes += (heads + shared.len()) as u64;
             if setting.codec.name() == "rice" {
-                // Where each block begins in the unary vector, and the sum before each 128 bits of
-                // it (`codec::rice`). For other codecs the index has the places of blocks.
-                let unary_bits = u32::from_le_bytes(shared[1..5].try_into().expect("four bytes"));
-                let sums_of_bits = u64::from(unary_bits).div_ceil(128);
-                sums.directory_bytes += 4 * (blocks.len() as u64 + sums_of_bits);
+                // Where each block begins in the unary vector (`codec::rice`). For other codecs the
+                // index has the places of blocks.
+                sums.directory_bytes += 4 * blocks.len() as u64;
             }
         }
         // As much as an index has behind its last list.
