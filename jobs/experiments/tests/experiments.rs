@@ -260,9 +260,18 @@ fn pipeline_has_the_tables_of_the_paper() {
     assert!(of("rates").is_empty());
     let kept = cache.path().join("rates.json");
     assert!(!kept.exists());
-    let measured = &crate::rows(bench("-w 2 --only rates"))[0];
-    assert!(measured["device"].is_null() && number(measured, "parser") > 0.0, "{measured}");
-    assert!(kept.exists());
+    // Without a GPU its rates are not known, and those that somebody has measured stay.
+    let of_a_gpu =
+        r#"{"device":"a GPU","rates":{"parser":1e6,"cpu":2e6,"gpu":3e6,"gpu_tree":4e6}}"#;
+    for before in [None, Some(of_a_gpu)] {
+        before.iter().for_each(|text| std::fs::write(&kept, text).unwrap());
+        let measured = &crate::rows(bench("-w 2 --only rates"))[0];
+        assert!(measured["device"].is_null() && number(measured, "cpu") > 0.0, "{measured}");
+        for unknown in ["gpu", "gpu_tree", "kept"] {
+            assert!(measured.get(unknown).is_none(), "{measured}");
+        }
+        assert_eq!(std::fs::read_to_string(&kept).ok().as_deref(), before);
+    }
     fails(bench("--gpu-indexers 8"), 1, "--gpu-indexers: no GPU can be used");
 }
 
