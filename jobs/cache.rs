@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         );
     }
     let workers = workers_of(args.workers)?;
-    let generation = Generation::open(&args.index, false)?;
+    let generation = Generation::open(&args.index)?;
     let of = PlanOf::generation(&generation)?;
     let scoring = Scoring::of_order(&generation);
     let snapshot = Snapshot::new(generation, scoring)?;

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let counts = Arc::<Counts>::default();
     let engines = place.open(&devices, &snapshot, &wakers, args.common.quiet, &counts)?;
     let measured = costs(&mut *engines.engine(0, &snapshot)?, &plans)?;
-    let by_cpu = counts.by_cpu();
+    let by_cpu: u64 = counts.by_cpu().iter().map(|(queries, _)| queries).sum();
     ensure!(
         by_cpu == 0,
         "{by_cpu} of the answers that devices were asked for came from the CPU: their costs are unknown"

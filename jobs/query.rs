@@ -484,11 +484,10 @@ fn totals(
     let index = args.ranking.index.display().to_string();
     if !args.workers.common.quiet {
         say!("{index}{report}{}", by.remark());
+        by.warning().inspect(|warning| say!("millrace: {warning}"));
     }
-    let depth = args.ranking.k.unwrap_or(match args.candidates.is_asked() {
-        true => usize::MAX,
-        false => args.ranking.k(),
-    });
+    let all = args.candidates.is_asked().then_some(usize::MAX);
+    let depth = args.ranking.k.or(all).unwrap_or_else(|| args.ranking.k());
     let measures = measured.map(|measured| measured.end(args.tag.name(), depth)).transpose()?;
     let score = args.ranking.scoring()?.score;
     let by = AnsweredBy { score_is_of_cpu: args.leaves_devices(score), ..by };

@@ -380,7 +380,7 @@ fn measure_one(
     goal: &Goal,
     searcher: &mut Searcher,
 ) -> Result<Vec<f64>, EvaluateError> {
-    let snapshot = Snapshot::new(Generation::open_folder(generation, false)?, scoring)?;
+    let snapshot = Snapshot::new(Generation::open_folder(generation)?, scoring)?;
     let documents = snapshot.generation().documents();
     let k = goal.k.saturating_add(usize::from(goal.remove_query));
     let wanted = Wanted { k, mode: goal.mode, ..Wanted::default() };

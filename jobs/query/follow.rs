@@ -2,9 +2,9 @@
 
 use super::ranking::RankingArgs;
 use crate::cli::signals;
+use millrace::Snapshot;
 use millrace::inside::dataflow::{Followed, Follower, Mover};
 use millrace::inside::shown::chain;
-use millrace::{Generation, Snapshot};
 use std::sync::Arc;
 
 /// Moves what was made for a generation to another, from which queries are answered already.
@@ -19,14 +19,10 @@ pub(crate) fn follow(
     mover: Mover,
     mut renew: Renew,
 ) -> anyhow::Result<()> {
-    let index = ranking.index.clone();
-    let docids = ranking.docids.0.clone();
-    let verify = ranking.verify;
-    let name = index.display().to_string();
+    let name = ranking.index.display().to_string();
     let scoring = ranking.scoring()?;
-    let path = index.clone();
-    let open =
-        move || Snapshot::of_range(Generation::open(&path, verify)?, scoring, docids.clone());
+    let own = ranking.clone();
+    let open = move || Snapshot::of_range(own.generation()?, scoring, own.docids.0.clone());
     let manifest = snapshot.generation().manifest();
     let mut last = manifest.generation;
     let tell = move |found| match found {
@@ -42,7 +38,7 @@ pub(crate) fn follow(
             say!("millrace: a new generation is not used, queries stay with {last}: {error}");
         }
     };
-    let follower = Follower::start(&index, manifest, mover, Box::new(open), tell)?;
+    let follower = Follower::start(&ranking.index, manifest, mover, Box::new(open), tell)?;
     signals::on_hangup(move || follower.look())
 }
 

@@ -7,7 +7,7 @@ use millrace::inside::gpu::{ChosenMethod, without_devices};
 use millrace::inside::index::ShardedManifest;
 use millrace::inside::query::{Docids, Shard};
 use millrace::inside::score::Score;
-use millrace::{Algorithm, Generation, Mode, Scoring, Snapshot, Wanted};
+use millrace::{Algorithm, Generation, IndexError, Mode, Scoring, Snapshot, Wanted};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -63,11 +63,19 @@ impl RankingArgs {
         self.open_for_any()
     }
 
+    /// The live generation, with all postings verified if that is asked for.
+    pub(super) fn generation(&self) -> Result<Generation, IndexError> {
+        let generation = Generation::open(&self.index)?;
+        if self.verify {
+            generation.verify()?;
+        }
+        Ok(generation)
+    }
+
     /// To be searched by any processor.
     pub(crate) fn open_for_any(&self) -> anyhow::Result<Arc<Snapshot>> {
         let scoring = self.scoring()?;
-        let generation = Generation::open(&self.index, self.verify)?;
-        let snapshot = Snapshot::of_range(generation, scoring, self.docids.0.clone())?;
+        let snapshot = Snapshot::of_range(self.generation()?, scoring, self.docids.0.clone())?;
         if self.algorithm == ChosenMethod::Cpu(Algorithm::Wang) {
             snapshot.check_global()?;
         }
@@ -109,7 +117,10 @@ impl RankingArgs {
         let scoring = self.scoring()?;
         let docids = &self.docids.0;
         let index = &self.index;
-        let verify = self.verify;
-        Ok(Shard::open(index, &manifest, process, processes, verify, scoring, docids)?)
+        let (snapshot, shard) = Shard::open(index, &manifest, process, processes, scoring, docids)?;
+        if self.verify {
+            snapshot.generation().verify()?;
+        }
+        Ok((snapshot, shard))
     }
 }

@@ -1,4 +1,4 @@
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias, final, overload
@@ -161,6 +161,7 @@ def build(
     max_skipped: str | None = None,
     min_documents: str | None = None,
     keep: int = 1,
+    progress: bool | Callable[[dict[str, Any]], object] | None = None,
 ) -> dict[str, Any]: ...
 def evaluate(run: _Run, qrels: _Qrels, measures: list[str] | None = None) -> dict[str, Any]: ...
 def compare(

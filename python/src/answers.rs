@@ -42,7 +42,7 @@ fn reopened(generation: PathBuf) -> PyResult<Arc<Snapshot>> {
         let gone = format!("{place}: the generation of these hits is not there any more");
         return Err(PyFileNotFoundError::new_err(gone));
     }
-    let opened = Generation::open_folder(&generation, false);
+    let opened = Generation::open_folder(&generation);
     // Only the names of documents are asked for.
     let snapshot = opened.and_then(|opened| Snapshot::new(opened, Scoring::default()));
     let snapshot = snapshot.map_err(|error| of_index(&error))?;

@@ -3,8 +3,9 @@
 use crate::documents::{PythonDocuments, Raised};
 use crate::error::{failed, of_build, warn, wrong};
 use crate::evaluate::from_json;
-use crate::interrupt::interruptible;
+use crate::interrupt::telling;
 use crate::options::{OneOrMore, Size, threads, whole, whole_or_none};
+use crate::progress::Told;
 use millrace::IndexError;
 use millrace::inside::codec::ListCodec;
 use millrace::inside::index::DocumentOrder;
@@ -56,6 +57,9 @@ use std::sync::{Arc, Mutex};
 ///     max_skipped, min_documents: fail if there are more broken records or fewer documents, in
 ///         number or as a share such as "1%".
 ///     keep: older generations that stay.
+///     progress: True shows how far the build is, by a bar of tqdm if that is installed; a function
+///         is called several times a second with a dictionary of documents, read_bytes,
+///         total_bytes, merged (postings that were merged, and of how many, or None) and finished.
 ///
 /// Returns:
 ///     The report of the build: documents, terms, postings, tokens, generation, seconds and more.
@@ -67,7 +71,7 @@ use std::sync::{Arc, Mutex};
 #[pyfunction]
 #[pyo3(signature = (index, documents=None, *, files=None, memory=None, workers=None, format=None, id_field=None,
     text_field=None, encoding=None, tokenizer="words", stemmer=None, stopwords=None, codec="bp128", block_size=128, order=None,
-    merge=true, strict=false, allow_empty=false, max_skipped=None, min_documents=None, keep=1))]
+    merge=true, strict=false, allow_empty=false, max_skipped=None, min_documents=None, keep=1, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn build<'py>(
     py: Python<'py>,
@@ -92,6 +96,7 @@ pub(crate) fn build<'py>(
     max_skipped: Option<&str>,
     min_documents: Option<&str>,
     #[pyo3(from_py_with = whole)] keep: usize,
+    progress: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut options = BuildOptions::new(index, Input::Paths(Vec::new()));
     if let Some(memory) = memory {
@@ -112,12 +117,14 @@ pub(crate) fn build<'py>(
     options.guards.keep = keep;
     let several = |given: Option<OneOrMore<String>>| given.map_or(Vec::new(), OneOrMore::into_vec);
     let fields = Fields { names: several(id_field), texts: several(text_field) };
+    let told = Told::of(progress, documents)?;
+    options.progress = told.as_ref().map(Told::listener);
     let mut raised = Raised::default();
     match (documents, files) {
         (Some(documents), None) => {
             let control = options.control.clone();
-            let (documents, told) = PythonDocuments::new(documents, fields, control)?;
-            raised = told;
+            let (documents, of_documents) = PythonDocuments::new(documents, fields, control)?;
+            raised = of_documents;
             options.input = BuildOptions::of_documents("", documents).input;
         }
         (None, Some(files)) => {
@@ -128,14 +135,20 @@ pub(crate) fn build<'py>(
         _ => return Err(wrong("give either documents or files")),
     }
     let notes = Arc::new(Mutex::new(Vec::new()));
-    let told = notes.clone();
-    options.notes = Some(Arc::new(move |note: &Note| lock(&told).push(note.to_string())));
+    let noted = notes.clone();
+    options.notes = Some(Arc::new(move |note: &Note| lock(&noted).push(note.to_string())));
     let control = options.control.clone();
-    let built = interruptible(py, || control.cancel(), || millrace::build(options))?;
-    if let Some(error) = lock(&raised).take() {
-        return Err(error);
-    }
-    let report = built.map_err(|error| of_build(&error))?;
+    let tell =
+        |py: Python<'_>, finished| told.as_ref().map_or(Ok(()), |told| told.tell(py, finished));
+    let built = telling(py, |py| tell(py, false), || control.cancel(), || millrace::build(options));
+    let built = built.and_then(|built| match lock(&raised).take() {
+        Some(error) => Err(error),
+        None => built.map_err(|error| of_build(&error)),
+    });
+    let ended = built.as_ref().map_or(Ok(()), |_| tell(py, true));
+    told.as_ref().map_or(Ok(()), |told| told.close(py))?;
+    let report = built?;
+    ended?;
     for note in lock(&notes).iter() {
         warn(py, note)?;
     }

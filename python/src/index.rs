@@ -105,9 +105,15 @@ impl Index {
             let gone = format!("{}: this generation is not there any more", folder.display());
             return Err(PyFileNotFoundError::new_err(gone));
         }
-        let opened = py.detach(|| match folder {
-            Some(folder) => Snapshot::new(Generation::open_folder(&folder, verify)?, scoring),
-            None => Snapshot::new(Generation::open(&path, verify)?, scoring),
+        let opened = py.detach(|| {
+            let generation = match folder {
+                Some(folder) => Generation::open_folder(&folder)?,
+                None => Generation::open(&path)?,
+            };
+            if verify {
+                generation.verify()?;
+            }
+            Snapshot::new(generation, scoring)
         });
         let snapshot = opened.map_err(|error| of_index(&error))?;
         Ok(Self { path, given, snapshot, searchers: Mutex::default() })

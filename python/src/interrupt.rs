@@ -18,6 +18,17 @@ pub(crate) fn interruptible<T: Send>(
     stop: impl Fn() + Sync,
     work: impl FnOnce() -> T + Send,
 ) -> PyResult<T> {
+    telling(py, |_| Ok(()), stop, work)
+}
+
+/// As [`interruptible`], and calls `tell` as often as it looks for signals. What that raises is as
+/// what the handler of a signal raises.
+pub(crate) fn telling<T: Send>(
+    py: Python<'_>,
+    tell: impl Fn(Python<'_>) -> PyResult<()> + Sync,
+    stop: impl Fn() + Sync,
+    work: impl FnOnce() -> T + Send,
+) -> PyResult<T> {
     py.detach(|| {
         let (sender, done) = channel();
         std::thread::scope(|scope| {
@@ -30,7 +41,8 @@ pub(crate) fn interruptible<T: Send>(
             let mut raised = None;
             while let Err(RecvTimeoutError::Timeout) = done.recv_timeout(PAUSE) {
                 if raised.is_none()
-                    && let Err(exception) = Python::attach(|py| py.check_signals())
+                    && let Err(exception) =
+                        Python::attach(|py| py.check_signals().and_then(|()| tell(py)))
                 {
                     raised = Some(exception);
                     stop();

@@ -13,6 +13,7 @@ mod frames;
 mod index;
 mod interrupt;
 mod options;
+mod progress;
 mod queries;
 mod texts;
 

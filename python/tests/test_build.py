@@ -4,7 +4,10 @@ import gzip
 import json
 import os
 import signal
+import sys
 import threading
+import time
+import types
 
 import pytest
 
@@ -166,3 +169,101 @@ def test_the_lock_of_the_interpreter_is_free_during_a_build(tmp_path):
     other.start()
     assert millrace.build(tmp_path / "index", documents())["documents"] == 2
     other.join()
+
+
+def test_a_function_is_told_how_far_a_build_is(tmp_path):
+    def slow(count):
+        for number in range(count):
+            time.sleep(0.001)
+            yield f"n{number}", "a mill by the river"
+
+    told = []
+    millrace.build(tmp_path / "i", slow(700), progress=told.append)
+    assert [done["finished"] for done in told] == [False] * (len(told) - 1) + [True]
+    assert len(told) > 2
+    last = told[-1]
+    assert (last["documents"], last["total_bytes"]) == (700, 0)
+    assert [done["documents"] for done in told] == sorted(done["documents"] for done in told)
+
+    lines = "".join(f'{{"id": "{i}", "text": "a mill"}}\n' for i in range(500))
+    (tmp_path / "c.jsonl").write_text(lines)
+    told.clear()
+    threads = set()
+    millrace.build(
+        tmp_path / "f", files=tmp_path / "c.jsonl", workers=2,
+        progress=lambda done: (told.append(done), threads.add(threading.get_ident())),
+    )
+    last = told[-1]
+    assert (last["documents"], last["read_bytes"], last["total_bytes"]) == (500, len(lines), len(lines))
+    assert threads == {threading.get_ident()}
+
+
+def test_what_the_function_raises_ends_the_build(tmp_path):
+    def endless():
+        number = 0
+        while True:
+            number += 1
+            yield f"n{number}", "a mill by the river"
+
+    def enough(done):
+        if done["documents"] > 100:
+            raise LookupError("enough")
+
+    millrace.build(tmp_path / "i", [("a", "mill")])
+    with pytest.raises(LookupError, match="enough"):
+        millrace.build(tmp_path / "i", endless(), progress=enough, memory="64M")
+    assert len(millrace.Index(tmp_path / "i")) == 1
+    for wrong in [1, "yes", {}]:
+        with pytest.raises(TypeError, match="progress is True, False or a function"):
+            millrace.build(tmp_path / "i", [("a", "mill")], progress=wrong)
+    assert millrace.build(tmp_path / "i", [("a", "mill")], progress=False)["generation"] == 2
+
+
+class PretendedBar:
+    """What a build uses of tqdm."""
+
+    made = []
+
+    def __init__(self, total, unit, **more):
+        self.total, self.unit, self.n, self.closed, self.said = total, unit, 0, False, []
+        self.made.append(self)
+
+    def set_description_str(self, text, refresh):
+        self.said.append(text)
+
+    def set_postfix_str(self, text, refresh):
+        self.postfix = text
+
+    def update(self, more):
+        self.n += more
+
+    def refresh(self):
+        pass
+
+    def close(self):
+        self.closed = True
+
+
+def test_progress_is_shown_by_tqdm_or_a_line(tmp_path, monkeypatch, capsys):
+    bars = PretendedBar.made
+    auto = types.SimpleNamespace(tqdm=PretendedBar)
+    monkeypatch.setitem(sys.modules, "tqdm", types.SimpleNamespace(auto=auto))
+    monkeypatch.setitem(sys.modules, "tqdm.auto", auto)
+    documents = [(f"n{i}", "a mill") for i in range(30)]
+    millrace.build(tmp_path / "i", documents, progress=True)
+    (tmp_path / "c.tsv").write_text("a\tmill\nb\twater\n")
+    millrace.build(tmp_path / "f", files=tmp_path / "c.tsv", progress=True)
+    with pytest.raises(ZeroDivisionError):
+        millrace.build(tmp_path / "i", ((f"n{i}", "mill" * (1 // (5 - i))) for i in range(9)), progress=True)
+    assert [(bar.total, bar.n, bar.unit) for bar in bars[:2]] == [(30, 30, " documents"), (15, 15, "B")]
+    assert bars[1].postfix == "2 documents"
+    assert bars[0].said[-1] == bars[1].said[-1] == "indexed"
+    assert all(bar.closed and "indexed" not in bar.said for bar in bars[2:])
+    assert capsys.readouterr().err == ""
+
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    millrace.build(tmp_path / "i", iter(documents), progress=True)
+    millrace.build(tmp_path / "f", files=tmp_path / "c.tsv", progress=True)
+    first, second = (line.split("\r")[-1].rstrip() for line in capsys.readouterr().err.rstrip("\n").split("\n"))
+    assert first == "indexed: 30 of 30 documents"
+    assert second == "indexed: 2 documents, 0.0 of 0.0 MB"

@@ -168,7 +168,7 @@ pub(super) fn dataflow_of(
         claims: Claims::default(),
         turns: Arc::new(Turns::new(
             budget.long_documents(workers),
-            budget.parsed_at_once(workers),
+            budget.parsed_at_once(workers, indexing.parser_times()),
             budget.of_document(workers),
         )),
         flow: Flow::new(in_flow, workers, roles.parsing(), budget.piece_bytes()),

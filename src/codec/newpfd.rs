@@ -32,7 +32,6 @@ use super::unary::{self, UnaryWriter};
 use super::{
     Codec, CodecError, CodedBlock, Encoder, List, bits, bp128, check_values, checked_block_len,
 };
-use crate::cpu::{Level, level};
 
 const MAX_LEN: usize = 128;
 
@@ -269,7 +268,7 @@ fn add_exceptions(
     values: &mut [u32],
 ) -> Result<usize, CodecError> {
     #[cfg(target_arch = "x86_64")]
-    if level() == Level::Avx512 {
+    if crate::cpu::level() == crate::cpu::Level::Avx512 {
         // SAFETY: `level` found the instructions; `BlockParts::of` made sure of the count and the
         // lows.
         let added = unsafe { avx512::add_exceptions(parts, map, values) };

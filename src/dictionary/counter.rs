@@ -38,8 +38,9 @@ pub(super) trait TokenCounting: Default {
 
     fn end_document(&mut self, terms: &mut [MemoTerm<Self::State>], now: Now);
 
-    /// Begins the next piece. Returns true if the last one was so large that its scratch is freed.
-    fn reset(&mut self) -> bool;
+    /// Begins the next piece. Returns true if the last one had more than `keep` postings or terms,
+    /// so that its scratch is freed.
+    fn reset(&mut self, keep: usize) -> bool;
 }
 
 pub(super) struct Counter<C: TokenCounting> {
@@ -47,6 +48,8 @@ pub(super) struct Counter<C: TokenCounting> {
     found: FormCounter<C>,
     /// Codes of the lengths of the piece's documents.
     pub(super) lengths: Vec<u8>,
+    /// A piece with more postings or terms leaves buffers that are not kept.
+    keep: usize,
     /// What a long document may take.
     most_bytes: u64,
     /// What the last document would take, if that is more.
@@ -213,8 +216,11 @@ impl<C: TokenCounting> Counter<C> {
             fitting: 0,
             over: 0,
         };
+        // Some 32 bytes each take no more than the memo, and no piece has more but with a huge
+        // document.
+        let keep = (memo_bytes / 32).min(1 << 19);
         let most_bytes = u64::MAX;
-        Self { scanner: Scanner::new(), found, lengths: Vec::new(), most_bytes, needed: None }
+        Self { scanner: Scanner::new(), found, lengths: Vec::new(), keep, most_bytes, needed: None }
     }
 
     pub(super) fn hold(&mut self, bytes: u64) {
@@ -328,7 +334,7 @@ impl<C: TokenCounting> Counter<C> {
         if self.found.memo.forget_if_full() {
             self.found.mixed.forget();
         }
-        let large = self.found.counting.reset();
+        let large = self.found.counting.reset(self.keep);
         if large {
             self.scanner = Scanner::new();
         }
@@ -342,7 +348,3 @@ const LONG_TERM_BYTES: u64 = 300;
 /// Bytes that a term's first posting of a piece counts. The owner, who knows the gap, writes it: 4
 /// bytes do for nearly all, and the slack of the list's slices pays for more.
 pub(super) const FIRST_POSTING_BYTES: u64 = 4;
-
-/// A piece with more postings or terms than this has a huge document, and leaves buffers that no
-/// other piece needs.
-pub(super) const KEEP: usize = 1 << 19;

@@ -15,6 +15,14 @@ pub(crate) enum Indexing {
     Texts,
 }
 
+impl Indexing {
+    /// Times its bytes, what a parser needs besides for a piece in the worst case, where no word
+    /// that is short occurs twice.
+    pub(crate) fn parser_times(self) -> u64 {
+        if self == Self::Tokens { 40 } else { 26 }
+    }
+}
+
 /// Consecutive pieces of one run that an indexer takes together, collection by collection over all
 /// of them: each with the docid of its first document, counted from the run's first.
 pub type ParsedBlock = Vec<(TokenGroup, u32)>;

@@ -6,7 +6,7 @@
 //! counting; the paper keeps the order of the text, on which nothing depends. Counts are those of
 //! [`Tally`](super::tally::Tally), so that runs end at the same documents.
 
-use super::counter::{Counter, FIRST_POSTING_BYTES, KEEP, Now, TokenCounting};
+use super::counter::{Counter, FIRST_POSTING_BYTES, Now, TokenCounting};
 use super::memo::{MemoTerm, NO_TERM};
 use super::owners::Owners;
 use super::parsed::Regroup;
@@ -93,8 +93,8 @@ impl TokenCounting for RegroupedPostings {
 
     fn end_document(&mut self, _: &mut [MemoTerm<LastSeen>], _: Now) {}
 
-    fn reset(&mut self) -> bool {
-        let large = self.postings.capacity() > KEEP;
+    fn reset(&mut self, keep: usize) -> bool {
+        let large = self.postings.capacity() > keep;
         if large {
             *self = Self::default();
         }

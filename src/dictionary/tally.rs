@@ -6,7 +6,7 @@
 //! collection, in the form in which a group has it; so nothing is sorted. Postings that do not fit
 //! the line, which few terms of a piece have, go on in slices.
 
-use super::counter::{Counter, FIRST_POSTING_BYTES, KEEP, Now, TokenCounting};
+use super::counter::{Counter, FIRST_POSTING_BYTES, Now, TokenCounting};
 use super::group::{GroupTerm, TermGroup};
 use super::memo::{MemoTerm, NO_TERM};
 use super::owners::Owners;
@@ -242,9 +242,9 @@ impl TokenCounting for TalliedPostings {
         self.here = 0;
     }
 
-    fn reset(&mut self) -> bool {
-        let large = self.touched.len().max(self.document.len()) > KEEP
-            || self.spilled.slices.len() > KEEP * 4;
+    fn reset(&mut self, keep: usize) -> bool {
+        let large = self.touched.len().max(self.document.len()) > keep
+            || self.spilled.slices.len() > keep * 4;
         if large {
             *self = Self::default();
         }

@@ -16,8 +16,6 @@ const LEAST_WORKER_BYTES: u64 = 7 << 20;
 const MOST_WORKER_BYTES: u64 = 192 << 20;
 /// Times its bytes, what a parser needs besides for a piece in which no word occurs twice.
 const PARSER_TIMES: u64 = 12;
-/// Likewise in the worst case, where no word that is short occurs twice.
-const WORST_TIMES: u64 = 26;
 const MOST_PIECE_BYTES: u64 = 2 << 20;
 /// The most of one more open compressed file: window, blocks, and pieces ahead.
 const OPEN_FILE_BYTES: u64 = 24 << 20;
@@ -119,10 +117,11 @@ impl Budget {
         (self.memory + self.memory / 10).saturating_sub(taken).max(least)
     }
 
-    /// Pieces that are parsed at once, for each of which there is room whatever its text.
-    pub(crate) fn parsed_at_once(&self, workers: usize) -> usize {
+    /// Pieces that are parsed at once, for each of which there is room whatever its text: `times`
+    /// its bytes.
+    pub(crate) fn parsed_at_once(&self, workers: usize, times: u64) -> usize {
         let parsing = (self.worker - self.memo()) * workers as u64;
-        (parsing / (WORST_TIMES * self.piece_bytes() as u64)).max(1) as usize
+        (parsing / (times * self.piece_bytes() as u64)).max(1) as usize
     }
 
     /// The least memory in which a document may take `bytes`, in whole 16 MiB.

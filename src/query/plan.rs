@@ -301,7 +301,7 @@ mod tests {
     fn terms_are_told_apart_by_a_look_at_few_others() {
         let folder = tempfile::tempdir().unwrap();
         build(folder.path(), &collection(3, 20, 20), &[0]);
-        let generation = Generation::open(folder.path(), true).unwrap();
+        let generation = Generation::open(folder.path()).unwrap();
         let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
         let text = |terms: usize| -> String {
             let word = |i: usize| format!("w{}x ", if i < terms { i } else { 7 * i % terms });

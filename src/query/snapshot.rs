@@ -160,7 +160,7 @@ impl Snapshot {
     /// # Errors
     /// As [`Generation::open`], and if its recorded analysis is unknown.
     pub fn open(index: &Path, scoring: Scoring) -> Result<Arc<Self>, IndexError> {
-        Self::new(Generation::open(index, false)?, scoring)
+        Self::new(Generation::open(index)?, scoring)
     }
 
     /// The same documents with another score. Their generation is opened again only if others have
@@ -169,7 +169,7 @@ impl Snapshot {
         let docids = self.share.clone();
         let generation = match Arc::try_unwrap(self) {
             Ok(own) => own.generation,
-            Err(shared) => Generation::open_folder(shared.generation.path(), false)?,
+            Err(shared) => Generation::open_folder(shared.generation.path())?,
         };
         Self::of_range(generation, scoring, docids)
     }

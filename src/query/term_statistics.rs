@@ -146,7 +146,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let collection = collection(16, 400, 20);
         build(folder.path(), &collection, &[130]);
-        let generation = Generation::open(folder.path(), true).unwrap();
+        let generation = Generation::open(folder.path()).unwrap();
         for term in collection[0].keys() {
             let found = TermStatistics::new(&generation, term, &Bm25::default(), 3).unwrap();
             let postings: Vec<(u32, u32)> = (0..)

@@ -73,7 +73,7 @@ pub(super) fn plan_cache(
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())
         .unwrap_or_default();
     let (logs, known) = logs(rebuild, keys, &folder, &before.known)?;
-    let generation = Generation::open_folder(&live.path, false)?;
+    let generation = Generation::open_folder(&live.path)?;
     let of = PlanOf::generation(&generation)?;
     let hashes: Vec<_> = logs.iter().map(|log| (&log.kept, &log.hash)).collect();
     let how = format!("{hashes:?} {} {:?} {}", keys.window, keys.cache, keys.lambda);

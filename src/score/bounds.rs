@@ -193,7 +193,7 @@ fn closest(pairs: &[[u8; 2]]) -> usize {
 #[derive(Clone, Debug)]
 pub struct BoundNorms {
     /// By length code: the norm of its least length.
-    norms: Box<[f32; 256]>,
+    pub(crate) norms: Box<[f32; 256]>,
 }
 
 impl BoundNorms {
@@ -203,11 +203,6 @@ impl BoundNorms {
 
     pub(crate) fn with(norm: impl Fn(u32) -> f32) -> Self {
         Self { norms: Box::new(std::array::from_fn(|code| norm(value(code as u8)))) }
-    }
-
-    #[inline]
-    pub(crate) fn norms(&self) -> &[f32; 256] {
-        &self.norms
     }
 
     /// The most that a posting of the bound's block adds to a score, rounding included.

@@ -38,7 +38,7 @@ fn names(folder: &Path) -> BTreeSet<String> {
 
 /// Runs and documents as bytes.
 fn contents(index: &Path) -> Vec<(String, Vec<u8>)> {
-    let generation = Generation::open(index, true).unwrap();
+    let generation = Generation::open(index).unwrap();
     let files = &generation.manifest().files;
     files
         .iter()
@@ -184,7 +184,7 @@ fn documents_in_memory_are_named_and_known_as_such() {
     options.workers = 1;
     let report = build(options).unwrap();
     assert_eq!((report.documents, report.empty_documents), (3, 1));
-    let generation = Generation::open(&index, true).unwrap();
+    let generation = Generation::open(&index).unwrap();
     let name =
         |docid| String::from_utf8_lossy(generation.documents().name(docid).unwrap()).into_owned();
     assert_eq!([0, 1, 2].map(name), ["memory:1", "name\nwith a line feed", "memory:3"]);

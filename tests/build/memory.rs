@@ -239,6 +239,32 @@ fn words_that_the_memory_cannot_hold_end_the_build() {
     needs_what_it_names(&input, &["words.tsv: byte 0: ", "document 0 has"], &more, 1);
 }
 
+/// Each of four parsers of `wei11` kept what the largest piece had needed: 88 MB.
+#[test]
+fn words_of_ordinary_documents_are_indexed_within_the_memory() {
+    let scratch = Scratch::new();
+    let mut text = String::new();
+    for document in 0..20_000u64 {
+        write!(text, "{document}\t").unwrap();
+        for word in 0..100 {
+            // Multiplied by an odd number that is no multiple of 13: no word comes twice.
+            let number = (document * 100 + word) * 0x3504_f333 % 26u64.pow(6);
+            write!(text, "{} ", base_26(26u64.pow(6) + number)).unwrap();
+        }
+        text.push('\n');
+    }
+    let input = scratch.write("words.tsv", text);
+    let report = scratch.path("report.json");
+    for (indexer, workers) in [("fast", "4"), ("wei11", "3"), ("wei11", "4")] {
+        let index = scratch.path("index");
+        let more = ["--indexer", indexer, "--stemmer", "none"];
+        small(&index, workers, "64M", &input, &more).args(args!["--report", &report]).ok();
+        assert_eq!(info(&index)["terms"], 2_000_000);
+        let most = most(64 << 20);
+        assert!(peak(&report) <= most, "{indexer} -w {workers}: {}", peak(&report));
+    }
+}
+
 /// The queue of a merge counted lists and not the terms: 279 MB at 128M, and 424 MB for the merge
 /// alone.
 #[test]

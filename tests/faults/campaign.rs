@@ -99,7 +99,7 @@ impl Subject {
             return Some((vec![vec![(tokens.into_bytes(), 0)]], 0));
         }
         let answers = ask(&self.index, true, &self.queries).unwrap();
-        let runs = Generation::open(&self.index, false).unwrap().runs().len();
+        let runs = Generation::open(&self.index).unwrap().runs().len();
         Some((answers, if self.is_merge { runs } else { 0 }))
     }
 

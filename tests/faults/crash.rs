@@ -71,7 +71,7 @@ impl Case {
     fn live(&self, when: &str) -> usize {
         assert_sound(&self.set.index(), when);
         let answers = ask(&self.set.index(), true, &self.set.queries).unwrap();
-        let runs = Generation::open(&self.set.index(), false).unwrap().runs().len();
+        let runs = Generation::open(&self.set.index()).unwrap().runs().len();
         match self.kind {
             Kind::Build => [&self.old, &self.new].iter().position(|a| **a == answers).expect(when),
             Kind::Merge => {

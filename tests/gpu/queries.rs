@@ -82,6 +82,32 @@ fn pretended_devices_answer_as_the_cpu_does() {
     assert!(!found.is_empty() && found == job(&["--algorithm", "exhaustive"]), "{word}");
 }
 
+/// Queries that a device leaves to the CPU are counted at the end, once, with the reasons.
+#[test]
+fn queries_that_the_cpu_answered_are_counted_once() {
+    let Some(folder) = pretended(&QUERY) else { return };
+    let fixture = Fixture::new(78, 700);
+    let long = fixture.collection.words.phrase(&mut crate::support::Random::new(79), 400);
+    let short = fixture.queries(80, 24).join("\n");
+    let asked = |queries: &str, more: &[&str]| {
+        let job = crate::support::millrace(["query", "--device", "gpu", "--format", "tsv"]);
+        let job = job.arg("--index").arg(&fixture.index).args(more);
+        let job = job.env("LD_LIBRARY_PATH", &folder).stdin(queries.to_string() + "\n");
+        job.env("MILLRACE_CACHE", fixture.scratch.path("cache")).ok()
+    };
+    let room: &[&str] = &["--gpu-memory", "16M"];
+    let both = asked(&format!("{long}\n{short}\n{long}"), room);
+    let both = both.says("CPU answered 2 queries instead of a GPU: 2 because no GPU answers such");
+    assert_eq!(both.stderr.matches("the CPU").count(), 1, "{both:?}");
+    asked(&long, room).says("the CPU answered 1 query instead of a GPU: 1 because no GPU answers");
+    let quiet = asked(&long, &[room, &["--quiet"]].concat());
+    assert!(quiet.stderr.is_empty(), "{quiet:?}");
+    let alone = asked(&short, room);
+    assert!(!alone.stderr.contains("the CPU"), "{alone:?}");
+    let hardly = asked(&format!("{short}\n{long}"), &["--gpu-memory", "4K"]);
+    hardly.says("; ").says("because their lists had no room on it or could not be read");
+}
+
 #[test]
 fn without_a_device_the_job_says_why() {
     let fixture = Fixture::new(73, 30);

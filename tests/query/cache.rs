@@ -21,7 +21,7 @@ const LOG: &str =
     "mill word2\nmill word2\nword2 word3\nmill\nmill word5\nmill nowhere\n1\tword3 word9 mill\n";
 
 fn read(index: &Path) -> CachePlan {
-    CachePlan::read(Generation::open(index, true).unwrap().path()).unwrap().expect("a plan")
+    CachePlan::read(Generation::open(index).unwrap().path()).unwrap().expect("a plan")
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn plans_are_about_the_terms_of_the_log() {
     millrace(job).env("MILLRACE_RUN_LIMIT", "1").ok();
     millrace(args!["cache", "--quiet", "--index", apart, "--memory", "1M", "-k", "1", &log]).ok();
     let plan = read(&apart);
-    let open = Generation::open(&apart, false).unwrap();
+    let open = Generation::open(&apart).unwrap();
     assert!(open.runs().len() > 1);
     for run in 0..open.runs().len() {
         let lists = plan.cached.lists().iter().filter(|list| list.run as usize == run);

@@ -45,7 +45,7 @@ fn run_of(index: &Path, queries: &str, more: &[&str]) -> BTreeMap<String, Vec<(S
 #[test]
 fn given_documents_have_the_scores_of_a_query_and_the_others_come_last() {
     let Asked { scratch, index, queries } = asked();
-    let generation = Generation::open(&index, false).unwrap();
+    let generation = Generation::open(&index).unwrap();
     let name = |docid| String::from_utf8(generation.documents().name(docid).unwrap().to_vec());
     let names: Vec<String> = (0..DOCUMENTS as u32).map(|docid| name(docid).unwrap()).collect();
     let mut random = Random::new(8);

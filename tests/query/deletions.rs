@@ -21,7 +21,7 @@ fn is_deleted(run: usize, docid: u32) -> bool {
 pub(crate) fn delete(index: &Path) -> Vec<u32> {
     let lock = IndexLock::acquire(index).unwrap();
     let from = current(index).unwrap().unwrap();
-    let old = Generation::open(index, true).unwrap();
+    let old = Generation::open(index).unwrap();
     let manifest = old.manifest();
     let mut draft = Draft::begin(&lock).unwrap();
     let mut deleted = Vec::new();

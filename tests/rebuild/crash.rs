@@ -74,7 +74,7 @@ impl Case {
         let index = self.place.index();
         assert_eq!(names(&index), self.new, "after {when}");
         assert_eq!(ranked(&index), self.new, "after {when}");
-        let runs = Generation::open(&index, true).unwrap().runs().len();
+        let runs = Generation::open(&index).unwrap().runs().len();
         assert_eq!(runs, 1, "after {when}");
         let left = std::fs::read_dir(&index).unwrap().map(|entry| entry.unwrap().file_name());
         let left: BTreeSet<_> = left.map(|name| name.into_string().unwrap()).collect();
@@ -88,7 +88,7 @@ impl Case {
 /// The names of the documents of a whole index, which have ranks if any has.
 fn names(index: &Path) -> BTreeSet<String> {
     check(index).unwrap();
-    let generation = Generation::open(index, true).unwrap();
+    let generation = Generation::open(index).unwrap();
     let deleted: BTreeSet<u32> = generation.deleted().collect();
     let documents: u32 = generation.manifest().runs.iter().map(|run| run.documents).sum();
     let docids = (0..documents).filter(|docid| !deleted.contains(docid));

@@ -38,7 +38,7 @@ fn distance(a: &BTreeMap<String, f64>, b: &BTreeMap<String, f64>) -> f64 {
 
 /// The PageRanks that queries use, by names of documents.
 fn static_ranks(place: &Place) -> BTreeMap<String, f64> {
-    let generation = Generation::open(&place.index(), true).unwrap();
+    let generation = Generation::open(&place.index()).unwrap();
     let all = ranks_of(generation.path(), generation.manifest()).unwrap().expect("ranks");
     let name = |docid| String::from_utf8(generation.documents().name(docid).unwrap().to_vec());
     let deleted: BTreeSet<u32> = generation.deleted().collect();
@@ -194,7 +194,7 @@ fn given_ranks_survive_a_rebuild_and_its_merge() {
         let expected = BTreeMap::from(expected.map(|(name, rank)| (name.to_string(), rank)));
         assert_eq!(static_ranks(&place), expected, "{round}");
     }
-    assert!(Generation::open(&place.index(), true).unwrap().runs().len() <= 2);
+    assert!(Generation::open(&place.index()).unwrap().runs().len() <= 2);
 }
 
 /// Links and stop words of a job file are read compressed, and links in UTF-16 too.

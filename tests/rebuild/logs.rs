@@ -31,7 +31,7 @@ fn log(day: usize) -> String {
 
 /// What `millrace cache` plans by these logs, and what the rebuild has planned, which stays.
 fn plans(place: &Place, days: &[usize]) -> [CachePlan; 2] {
-    let read = || CachePlan::read(Generation::open(&place.index(), true).unwrap().path()).unwrap();
+    let read = || CachePlan::read(Generation::open(&place.index()).unwrap().path()).unwrap();
     let found = read().expect("a plan");
     let all = place.scratch.write("all", days.iter().map(|day| log(*day)).collect::<String>());
     let cache = args!["cache", "--quiet", "--index", place.index(), "--memory", "3K", all];
@@ -140,7 +140,7 @@ fn an_index_in_order_follows_its_sources() {
         assert_eq!(record["outcome"], outcome, "{round}: {record}");
         assert_eq!(record["generation"], 1 + round / 2, "a night publishes once");
         assert_eq!((record["ranks"].is_null(), record["logs"].is_null()), (!changed, !changed));
-        let generation = Generation::open(&place.index(), true).unwrap();
+        let generation = Generation::open(&place.index()).unwrap();
         assert_eq!(generation.runs().len(), 1);
         assert_eq!(generation.manifest().order.as_ref().unwrap().name, "global");
         assert_eq!(generation.documents().name(0).unwrap(), b"d2");

@@ -21,7 +21,10 @@ pub(crate) fn ask(index: &Path, verify: bool, queries: &[String]) -> Result<Answ
     let bm25 = Bm25::new(1.2, 0.75).unwrap();
     let wanted = Wanted { k: 20, mode: Mode::Or, algorithm: Algorithm::MaxScore };
     let scoring = Scoring { bm25, ..Scoring::default() };
-    let snapshot = Snapshot::new(Generation::open(index, verify)?, scoring)?;
+    let snapshot = Snapshot::new(Generation::open(index)?, scoring)?;
+    if verify {
+        snapshot.generation().verify()?;
+    }
     let mut searcher = Searcher::new();
     let documents = snapshot.generation().documents();
     let mut answers = Answers::new();
@@ -106,7 +109,7 @@ impl OldAndNew {
         let generation = current.strip_suffix('\n').unwrap();
         let expected = ["CURRENT", "LOCK", generation].map(String::from);
         assert_eq!(names(&index), BTreeSet::from(expected), "{when}");
-        let live = Generation::open(&index, true).unwrap();
+        let live = Generation::open(&index).unwrap();
         let listed = live.manifest().files.iter().map(|file| file.name.clone());
         let expected: BTreeSet<String> = listed.chain(["manifest.json".into()]).collect();
         let mut found = names(&index.join(generation));

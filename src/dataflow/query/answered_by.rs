@@ -4,7 +4,7 @@ use super::service::QueryReport;
 use crate::gpu::query::service::Counts;
 use crate::query::engines::engine::hybrid::ProcessorShares;
 use crate::score::named::Score;
-use crate::shown::count;
+use crate::shown::{count, number_of};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,13 +20,20 @@ pub struct AnsweredBy {
 }
 
 impl AnsweredBy {
-    /// Stands behind the line of a report; empty if the CPU or devices answered all.
+    /// Counts the queries that the CPU answered because devices did not; none if there are none.
+    pub fn warning(&self) -> Option<String> {
+        let mut reasons = self.devices.as_ref()?.by_cpu().to_vec();
+        reasons.retain(|&(queries, _)| queries > 0);
+        let all = reasons.iter().map(|(queries, _)| queries).sum();
+        let said = reasons.iter().map(|(queries, why)| format!("{} {why}", count(*queries)));
+        let said = said.reduce(|said, more| said + "; " + &more)?;
+        let all = number_of(all, "query", "queries");
+        Some(format!("the CPU answered {all} instead of a GPU: {said}"))
+    }
+
+    /// Stands behind the line of a report; empty if no scheduler divided the queries.
     pub fn remark(&self) -> String {
         let mut line = String::new();
-        let back = self.devices.as_ref().map_or(0, |counts| counts.by_cpu());
-        if back > 0 {
-            line += &format!("; {} of the queries by the CPU", count(back));
-        }
         if let Some(shares) = &self.shares {
             let [cpu, devices] =
                 [&shares.cpu, &shares.devices].map(|share| count(share.load(Ordering::Relaxed)));
@@ -64,5 +71,26 @@ impl AnsweredBy {
             "gpu": self.devices.as_deref(),
             "shares": self.shares.as_deref(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_warning_has_each_reason_that_there_is() {
+        let counts = Arc::<Counts>::default();
+        let by = AnsweredBy { devices: Some(counts.clone()), ..AnsweredBy::default() };
+        assert_eq!((AnsweredBy::default().warning(), by.warning()), (None, None));
+        counts.answered.store(5, Ordering::Relaxed);
+        counts.lost.store(1, Ordering::Relaxed);
+        let expected = "the CPU answered 1 query instead of a GPU: 1 because it failed";
+        assert_eq!(by.warning().unwrap(), expected);
+        counts.without_lists.store(1200, Ordering::Relaxed);
+        let expected = "the CPU answered 1,201 queries instead of a GPU: 1,200 because their lists \
+                        had no room on it or could not be read; 1 because it failed";
+        assert_eq!(by.warning().unwrap(), expected);
+        assert_eq!(by.remark(), "");
     }
 }

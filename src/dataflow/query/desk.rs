@@ -195,7 +195,7 @@ mod tests {
     fn query() -> Request {
         let folder = tempfile::tempdir().unwrap();
         build(folder.path(), &collection(1, 3, 3), &[]);
-        let generation = Generation::open(folder.path(), false).unwrap();
+        let generation = Generation::open(folder.path()).unwrap();
         let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
         let query = Ok(Query::new("q", "mill"));
         NumberedQuery { place: 0, number: 0, query, snapshot, came: Instant::now() }.into()

@@ -38,7 +38,7 @@ pub(super) fn snapshot(folder: &Path, seed: u64, documents: u32) -> Arc<Snapshot
         document.insert(term(7), 1);
     }
     build(folder, &documents, &[20]);
-    Snapshot::new(Generation::open(folder, false).unwrap(), Scoring::default()).unwrap()
+    Snapshot::new(Generation::open(folder).unwrap(), Scoring::default()).unwrap()
 }
 
 pub(super) fn context(snapshot: &Arc<Snapshot>, workers: usize) -> Arc<Context> {

@@ -95,7 +95,7 @@ mod tests {
     fn plan(mode: Mode, text: &str) -> Plan {
         let folder = tempfile::tempdir().unwrap();
         build(folder.path(), &collection(1, 40, 30), &[]);
-        let generation = Generation::open(folder.path(), false).unwrap();
+        let generation = Generation::open(folder.path()).unwrap();
         let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
         let wanted = Wanted { k: 3, mode, algorithm: Algorithm::Auto };
         Planner::default().plan(&snapshot, wanted, text).unwrap()

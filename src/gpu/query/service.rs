@@ -49,9 +49,15 @@ impl Counts {
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub fn by_cpu(&self) -> u64 {
-        let back = [&self.without_lists, &self.unsuited, &self.lost, &self.slow];
-        back.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+    /// How many queries were returned, by reason.
+    pub fn by_cpu(&self) -> [(u64, &'static str); 4] {
+        [
+            (&self.unsuited, "because no GPU answers such queries, of too many terms for example"),
+            (&self.without_lists, "because their lists had no room on it or could not be read"),
+            (&self.lost, "because it failed"),
+            (&self.slow, "because it took too long"),
+        ]
+        .map(|(count, why)| (count.load(Ordering::Relaxed), why))
     }
 }
 

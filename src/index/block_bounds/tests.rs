@@ -55,7 +55,7 @@ fn what_is_written_is_read_and_checked() {
     build(folder.path(), &documents, &[5000]);
     add_bounds(folder.path(), 2);
     check(folder.path()).unwrap();
-    let generation = Generation::open(folder.path(), true).unwrap();
+    let generation = Generation::open(folder.path()).unwrap();
     assert_eq!(generation.runs().len(), 2);
     for run in generation.runs() {
         let bounds = run.bounds().unwrap();

@@ -106,7 +106,7 @@ fn a_plan_is_about_one_generation() {
     let b = folder.path().join("b");
     build(&a, &collection(8, 400, 200), &[130]);
     build(&b, &collection(9, 400, 200), &[130]);
-    let generation = Generation::open(&a, false).unwrap();
+    let generation = Generation::open(&a).unwrap();
     let folder = |index: &Path| current(index).unwrap().unwrap();
     assert_eq!(CachePlan::open(&generation).unwrap(), None);
     let of = PlanOf::generation(&generation).unwrap();
@@ -129,7 +129,7 @@ fn a_plan_is_about_one_generation() {
     }
 
     let refused = |index: &Path, text: &str| {
-        let generation = Generation::open(index, false).unwrap();
+        let generation = Generation::open(index).unwrap();
         let error = CachePlan::open(&generation).unwrap_err();
         assert!(matches!(error, IndexError::Lacks { .. }));
         assert!(error.to_string().contains(text), "{error}");

@@ -18,7 +18,7 @@ fn varints_are_as_long_as_they_are_said_to_be() {
 
 fn exported(index: &Path) -> Vec<u8> {
     let mut out = Vec::new();
-    export(&Generation::open(index, true).unwrap(), "a test", &mut out).unwrap();
+    export(&Generation::open(index).unwrap(), "a test", &mut out).unwrap();
     out
 }
 

@@ -61,7 +61,7 @@ fn every_flipped_bit_and_every_cut_is_found() {
         let mut bytes = good.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
         fs::write(&path, &bytes).unwrap();
-        Generation::open(folder.path(), false).unwrap_err();
+        Generation::open(folder.path()).unwrap_err();
         // Under checksums that fit, as a faulty program might write it.
         if bit / 8 >= 60 && bit / 8 < 64 {
             continue;
@@ -77,7 +77,7 @@ fn every_flipped_bit_and_every_cut_is_found() {
     fs::write(generation.join(MANIFEST), manifest.encode()).unwrap();
     for length in 0..good.len() {
         fs::write(&path, &good[..length]).unwrap();
-        Generation::open(folder.path(), false).unwrap_err();
+        Generation::open(folder.path()).unwrap_err();
     }
     fs::write(&path, &good).unwrap();
     check(folder.path()).unwrap();
@@ -97,12 +97,12 @@ fn a_manifest_must_fit_its_deletions() {
         let mut manifest = good.clone();
         change(manifest.runs[0].deleted.as_mut().unwrap());
         fs::write(generation.join(MANIFEST), manifest.encode()).unwrap();
-        Generation::open(folder.path(), false).unwrap_err();
+        Generation::open(folder.path()).unwrap_err();
     }
     let mut manifest = good.clone();
     manifest.runs[0].deleted = None;
     fs::write(generation.join(MANIFEST), manifest.encode()).unwrap();
-    Generation::open(folder.path(), false).unwrap_err();
+    Generation::open(folder.path()).unwrap_err();
     fs::write(generation.join(MANIFEST), good.encode()).unwrap();
-    Generation::open(folder.path(), false).unwrap();
+    Generation::open(folder.path()).unwrap();
 }

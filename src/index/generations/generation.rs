@@ -29,29 +29,37 @@ pub struct Generation {
 
 impl Generation {
     /// Opens the live generation of the index in the folder `index`. Verifies the manifest and, by
-    /// their checksums, the lexicons and the documents; with `verify` the postings too. If a build
-    /// publishes meanwhile, the new generation is opened.
+    /// their checksums, the lexicons and the documents. If a build publishes meanwhile, the new
+    /// generation is opened.
     ///
     /// # Errors
     /// `NoIndex` if nothing is published there; `Storage`, `Damaged`, `Newer`.
-    pub fn open(index: &Path, verify: bool) -> Result<Self, IndexError> {
-        with_live(index, |path| Self::open_folder(path, verify))
+    pub fn open(index: &Path) -> Result<Self, IndexError> {
+        with_live(index, Self::open_folder)
     }
 
     /// Opens the generation in the folder `path`, live or not. It is not removed until this is
     /// dropped.
-    pub fn open_folder(path: &Path, verify: bool) -> Result<Self, IndexError> {
+    pub fn open_folder(path: &Path) -> Result<Self, IndexError> {
         let manifest = read_manifest(path)?;
         let in_use = InUse::of(path)?;
         let files = &manifest.files;
         let documents = Documents::open(path, &manifest)?;
-        let open = |entry| Run::open(path, entry, files, verify);
+        let open = |entry| Run::open(path, entry, files);
         let runs: Vec<Run> = manifest.runs.iter().map(open).collect::<Result<_, _>>()?;
         for run in &runs {
             run.check_form(&manifest.settings)?;
         }
         debug!(path = %path.display(), runs = runs.len(), documents = documents.len(), "opened");
         Ok(Self { path: path.to_path_buf(), manifest, documents, runs, _in_use: in_use })
+    }
+
+    /// Verifies all postings by their checksums.
+    ///
+    /// # Errors
+    /// `Damaged`, with the first file whose bytes are not those that were written.
+    pub fn verify(&self) -> Result<(), IndexError> {
+        self.runs.iter().try_for_each(|run| run.verify(&self.path, &self.manifest.files))
     }
 
     /// The folder of the generation.
@@ -160,7 +168,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let collection = collection(8, 400, 200);
         build(folder.path(), &collection, &[0, 130, 400]);
-        let generation = Generation::open(folder.path(), true).unwrap();
+        let generation = Generation::open(folder.path()).unwrap();
+        generation.verify().unwrap();
         let mut found = vec![BTreeMap::new(); collection.len()];
         let terms: std::collections::BTreeSet<_> =
             collection.iter().flat_map(|d| d.keys()).collect();
@@ -187,7 +196,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing");
         for path in [folder.path(), &missing] {
-            let error = Generation::open(path, false).unwrap_err();
+            let error = Generation::open(path).unwrap_err();
             assert!(matches!(error, NoIndex { .. }), "{error}");
             assert!(error.to_string().starts_with(path.to_str().unwrap()));
         }
@@ -202,12 +211,12 @@ mod tests {
             let path = generation.join(name);
             let bytes = fs::read(&path).unwrap();
             fs::remove_file(&path).unwrap();
-            let error = Generation::open(folder.path(), false).unwrap_err();
+            let error = Generation::open(folder.path()).unwrap_err();
             assert!(matches!(&error, Storage { path: named, .. } if *named == path), "{error}");
             fs::write(&path, bytes).unwrap();
         }
         fs::write(folder.path().join("CURRENT"), "gen-000009\n").unwrap();
-        let error = Generation::open(folder.path(), false).unwrap_err();
+        let error = Generation::open(folder.path()).unwrap_err();
         assert!(matches!(&error, Damaged { path, offset: 4, .. } if path.ends_with("CURRENT")));
     }
 
@@ -222,13 +231,13 @@ mod tests {
             let path = generation(&a).join(name);
             let bytes = fs::read(&path).unwrap();
             fs::copy(generation(&b).join(name), &path).unwrap();
-            Generation::open(a.path(), true).unwrap_err();
+            Generation::open(a.path()).and_then(|generation| generation.verify()).unwrap_err();
             fs::remove_file(&path).unwrap();
             fs::write(&path, bytes).unwrap();
         }
         fs::rename(generation(&a), a.path().join("gen-000002")).unwrap();
         fs::write(a.path().join("CURRENT"), "gen-000002\n").unwrap();
-        let error = Generation::open(a.path(), false).unwrap_err();
+        let error = Generation::open(a.path()).unwrap_err();
         assert!(matches!(error, Damaged { .. }), "{error}");
     }
 
@@ -245,12 +254,13 @@ mod tests {
             });
             let mut last = 0;
             while !writer.is_finished() {
-                let generation = Generation::open(index, true).unwrap();
+                let generation = Generation::open(index).unwrap();
+                generation.verify().unwrap();
                 assert!(generation.manifest().generation >= last);
                 last = generation.manifest().generation;
             }
             writer.join().unwrap();
         });
-        assert_eq!(Generation::open(index, true).unwrap().manifest().generation, 30);
+        assert_eq!(Generation::open(index).unwrap().manifest().generation, 30);
     }
 }

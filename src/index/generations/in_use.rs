@@ -80,14 +80,14 @@ mod tests {
         let first = index.join("gen-000001");
         let second = index.join("gen-000002");
         build(index, &collection(1, 30, 20), &[]);
-        let used = Generation::open(index, false).unwrap();
-        let again = Generation::open(index, false).unwrap();
+        let used = Generation::open(index).unwrap();
+        let again = Generation::open(index).unwrap();
         build(index, &collection(2, 30, 20), &[]);
         assert!(first.exists() && second.exists());
         drop(used);
         build(index, &collection(3, 30, 20), &[]);
         assert!(first.exists() && !second.exists());
-        assert_eq!(Generation::open(index, true).unwrap().manifest().generation, 3);
+        assert_eq!(Generation::open(index).unwrap().manifest().generation, 3);
         drop(again);
         IndexLock::acquire(index).unwrap().remove_debris().unwrap();
         assert!(!first.exists());

@@ -145,7 +145,7 @@ mod tests {
     }
 
     fn state(index: &Path) -> (u32, usize, Vec<u32>) {
-        let generation = Generation::open(index, true).unwrap();
+        let generation = Generation::open(index).unwrap();
         let documents = generation.documents().len() as usize;
         let folders = fs::read_dir(index).unwrap();
         let numbers = folders.filter_map(|entry| number_of(&entry.unwrap().path()));

@@ -161,7 +161,7 @@ mod tests {
             drop(lock);
 
             let live = if stop == steps.len() { (2, &new) } else { (1, &old) };
-            let open = || Generation::open(index, true).unwrap();
+            let open = || Generation::open(index).unwrap();
             assert_eq!(open().manifest().generation, live.0, "stopped at {stop}");
             assert_eq!(open().documents().len() as usize, live.1.len());
 

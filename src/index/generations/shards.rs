@@ -44,15 +44,10 @@ impl ShardedManifest {
     }
 
     /// Opens a shard, which has to be on this disk and to be the one that is listed.
-    pub(crate) fn open(
-        &self,
-        index: &Path,
-        shard: usize,
-        verify: bool,
-    ) -> Result<Generation, IndexError> {
+    pub(crate) fn open(&self, index: &Path, shard: usize) -> Result<Generation, IndexError> {
         let folder = self.folder(index, shard);
         self.check_listed(&folder, shard)?;
-        Generation::open_folder(&folder, verify)
+        Generation::open_folder(&folder)
     }
 
     /// Checks that the manifest in the folder of a shard is the one that is listed.
@@ -197,12 +192,12 @@ mod tests {
         assert_eq!(ShardedManifest::live_for(index, 3).unwrap(), manifest);
         let error = ShardedManifest::live_for(index, 2).unwrap_err();
         assert!(matches!(error, IndexError::Shards { shards: 3, processes: 2, .. }), "{error}");
-        let error = Generation::open(index, false).unwrap_err();
+        let error = Generation::open(index).unwrap_err();
         assert!(matches!(error, IndexError::Sharded { shards: 3, .. }), "{error}");
         assert_eq!(manifest.documents(), 27);
         let shards: Vec<_> = [0, 19, 20, 26, 27, u32::MAX].map(|d| manifest.shard_of(d)).into();
         assert_eq!(shards, [Some(0), Some(0), Some(2), Some(2), None, None]);
-        assert_eq!(manifest.open(index, 2, true).unwrap().documents().len(), 7);
+        assert_eq!(manifest.open(index, 2).unwrap().documents().len(), 7);
         assert_eq!(crate::index::inspect::check::check(index).unwrap().documents, 27);
 
         build(index, &collection(1, 3, 3), &[]);
@@ -239,11 +234,11 @@ mod tests {
         let shard = a.path().join("shard-2/gen-000001");
         fs::remove_dir_all(&shard).unwrap();
         fs::rename(b.path().join("gen-000001"), &shard).unwrap();
-        let error = manifest.open(a.path(), 2, false).unwrap_err().to_string();
+        let error = manifest.open(a.path(), 2).unwrap_err().to_string();
         assert!(error.contains("shard-2/gen-000001/manifest.json"), "{error}");
         assert_eq!(crate::index::inspect::check::check(a.path()).unwrap_err().len(), 1);
         fs::remove_dir_all(&shard).unwrap();
-        assert!(manifest.open(a.path(), 2, false).unwrap_err().is_not_found());
+        assert!(manifest.open(a.path(), 2).unwrap_err().is_not_found());
         crate::index::inspect::check::check(a.path()).unwrap_err();
     }
 

@@ -52,7 +52,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let index = folder.path();
         build(index, &collection(1, 20, 20), &[]);
-        let first = Generation::open(index, false).unwrap().manifest().clone();
+        let first = Generation::open(index).unwrap().manifest().clone();
         let mut watch = Watch::new(index);
         assert!(!watch.is_other(&first, false).unwrap());
         assert!(!watch.is_other(&first, true).unwrap());

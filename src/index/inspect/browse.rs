@@ -130,7 +130,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let collection = collection(16, 400, 200);
             build(folder.path(), &collection, cuts);
-            let generation = Generation::open(folder.path(), true).unwrap();
+            let generation = Generation::open(folder.path()).unwrap();
             let mut found: BTreeMap<String, Vec<(u32, u32)>> = BTreeMap::new();
             for_each_term::<IndexError>(&generation, |lists| {
                 let term = String::from_utf8(lists.term.clone()).unwrap();

@@ -172,7 +172,7 @@ fn check_generation(
         check.bounds(entry);
     }
     if check.problems.is_empty() && generation.join(CACHE_PLAN).exists() {
-        let plan = Generation::open_folder(generation, false).and_then(|it| CachePlan::open(&it));
+        let plan = Generation::open_folder(generation).and_then(|it| CachePlan::open(&it));
         check.problems.extend(plan.err());
     }
     if let Some(empty) = empty.filter(|empty| *empty != manifest.statistics.empty_documents) {

@@ -91,7 +91,7 @@ impl Contents {
         match ShardedManifest::live(index)? {
             Some(manifest) => Self::of_shards(index, manifest),
             None => {
-                let generation = Generation::open(index, false)?;
+                let generation = Generation::open(index)?;
                 let plan = CachePlan::open(&generation)?;
                 let mut contents = Self::of_whole(&generation);
                 contents.cache_plan = plan.as_ref().map(PlanEntry::of);
@@ -180,7 +180,7 @@ fn distinct_terms(index: &Path, manifest: &ShardedManifest) -> Result<Option<u64
     if shards.clone().any(|shard| !manifest.folder(index, shard).is_dir()) {
         return Ok(None);
     }
-    let open = |shard| manifest.open(index, shard, false);
+    let open = |shard| manifest.open(index, shard);
     let shards = shards.map(open).collect::<Result<Vec<_>, _>>()?;
     let mut runs = Vec::new();
     for shard in &shards {

@@ -51,7 +51,7 @@ pub struct DocumentRow {
 pub fn find_document(index: &Path, key: DocumentKey<'_>) -> Result<FoundDocument, IndexError> {
     let path = || index.to_path_buf();
     let Some(manifest) = ShardedManifest::live(index)? else {
-        let generation = Generation::open(index, false)?;
+        let generation = Generation::open(index)?;
         let docid = find_in(&generation, index, key)?;
         return Ok(FoundDocument { generation, first_docid: 0, docid });
     };
@@ -60,7 +60,7 @@ pub fn find_document(index: &Path, key: DocumentKey<'_>) -> Result<FoundDocument
             let none =
                 || IndexError::NoDocid { path: path(), docid, documents: manifest.documents() };
             let shard = manifest.shard_of(docid).ok_or_else(none)?;
-            let generation = manifest.open(index, shard, false)?;
+            let generation = manifest.open(index, shard)?;
             let first_docid = manifest.shards[shard].first_docid;
             return Ok(FoundDocument { generation, first_docid, docid: docid - first_docid });
         }
@@ -72,7 +72,7 @@ pub fn find_document(index: &Path, key: DocumentKey<'_>) -> Result<FoundDocument
             elsewhere.push(shard_name(shard));
             continue;
         }
-        let generation = manifest.open(index, shard, false)?;
+        let generation = manifest.open(index, shard)?;
         if let Some(docid) = generation.find_name(name.as_bytes()) {
             return Ok(FoundDocument { generation, first_docid: entry.first_docid, docid });
         }
@@ -110,7 +110,7 @@ pub fn open_plain(index: &Path) -> Result<Generation, IndexError> {
     if let Some(manifest) = ShardedManifest::live(index)? {
         return Err(IndexError::HasShards { path: path(), shards: manifest.shards.len() });
     }
-    let generation = Generation::open(index, false)?;
+    let generation = Generation::open(index)?;
     match generation.has_deletions() {
         true => Err(IndexError::HasDeletions { path: path() }),
         false => Ok(generation),

@@ -303,14 +303,14 @@ fn an_index_is_merged_to_what_one_run_would_have_been() {
     assert_eq!((manifest.generation, manifest.workers), (2, 3));
     assert_eq!(manifest.command, "merge it");
 
-    let generation = Generation::open(many.path(), true).unwrap();
+    let generation = Generation::open(many.path()).unwrap();
     assert_eq!(generation.manifest(), &*manifest);
     let mut found = files(generation.path());
     let mut expected = files(&current(one.path()).unwrap().unwrap());
     found.remove(Path::new("manifest.json")).unwrap();
     expected.remove(Path::new("manifest.json")).unwrap();
     assert!(found == expected);
-    let one = Generation::open(one.path(), true).unwrap();
+    let one = Generation::open(one.path()).unwrap();
     assert_eq!(manifest.statistics, one.manifest().statistics);
     assert_eq!(fs::read_dir(many.path()).unwrap().count(), 3, "CURRENT, LOCK and gen-000002");
 
@@ -341,7 +341,7 @@ fn damage_is_not_merged() {
         fs::write(&path, good).unwrap();
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "no debris is left");
-    Generation::open(folder.path(), true).unwrap();
+    Generation::open(folder.path()).unwrap();
 }
 
 #[test]

@@ -31,13 +31,11 @@ pub struct Run {
 
 impl Run {
     /// Maps the lists of the run `entry` in the folder of a generation. Verifies the checksums of
-    /// the lexicon and of the deletions, and with `verify` that of the postings, by the manifest's
-    /// `files`.
+    /// the lexicon and of the deletions by the manifest's `files`.
     pub(crate) fn open(
         generation: &Path,
         entry: &RunEntry,
         files: &[FileEntry],
-        verify: bool,
     ) -> Result<Self, IndexError> {
         let lexicon = Lexicon::open(
             generation,
@@ -53,11 +51,14 @@ impl Run {
         if let Ok(file) = find_file(files, generation, &name) {
             run.bounds = Some(RunBounds::open(generation, entry, file)?);
         }
-        if verify {
-            let file = find_file(files, generation, &run_file(&entry.name, FileKind::Postings))?;
-            run.postings.verify(file.bytes, file.crc32)?;
-        }
         Ok(run)
+    }
+
+    /// Verifies the checksum of the postings by the `files` of the generation's manifest.
+    pub(crate) fn verify(&self, generation: &Path, files: &[FileEntry]) -> Result<(), IndexError> {
+        let name = self.postings_path().strip_prefix(generation).unwrap_or(self.postings_path());
+        let file = find_file(files, generation, &name.to_string_lossy())?;
+        self.postings.verify(file.bytes, file.crc32)
     }
 
     /// Maps the lists of a run and reads only headers and deletions.

@@ -41,7 +41,7 @@ fn lists_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let (entry, files) = write(folder.path());
     assert_eq!((entry.name.as_str(), entry.terms, entry.postings), ("000003", 3, 429));
-    let run = Run::open(folder.path(), &entry, &files, true).unwrap();
+    let run = Run::open(folder.path(), &entry, &files).unwrap();
     assert_eq!((run.first_docid(), run.documents()), (40, 300));
     for (collection, suffix, expected) in [(0u16, "x", 300u32), (11, "", 1), (11, "b", 128)] {
         let list = run.find(collection, suffix.as_bytes()).unwrap().unwrap();
@@ -80,7 +80,7 @@ fn read(run: &Run) -> Result<Vec<(u32, u32)>, IndexError> {
 fn lists_with_a_full_block_begin_on_sixteen_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let (entry, files) = write(folder.path());
-    let run = Run::open(folder.path(), &entry, &files, true).unwrap();
+    let run = Run::open(folder.path(), &entry, &files).unwrap();
     let offset =
         |c, suffix: &str| run.lexicon().find(c, suffix.as_bytes()).unwrap().unwrap().offset;
     let x = offset(0, "x");
@@ -96,7 +96,7 @@ fn lists_with_a_full_block_begin_on_sixteen_bytes() {
 fn a_flipped_bit_is_an_error_or_makes_no_difference() {
     let folder = tempfile::tempdir().unwrap();
     let (entry, files) = write(folder.path());
-    let good = read(&Run::open(folder.path(), &entry, &files, true).unwrap()).unwrap();
+    let good = read(&Run::open(folder.path(), &entry, &files).unwrap()).unwrap();
     let path = folder.path().join("runs/000003.postings");
     let bytes = fs::read(&path).unwrap();
     let mut harmless = 0;
@@ -105,8 +105,10 @@ fn a_flipped_bit_is_an_error_or_makes_no_difference() {
         bytes[bit / 8] ^= 1 << (bit % 8);
         fs::remove_file(&path).unwrap();
         fs::write(&path, &bytes).unwrap();
-        Run::open(folder.path(), &entry, &files, true).unwrap_err();
-        let Ok(run) = Run::open(folder.path(), &entry, &files, false) else { continue };
+        let run = Run::open(folder.path(), &entry, &files);
+        let verified = run.as_ref().map(|run| run.verify(folder.path(), &files));
+        assert!(!matches!(verified, Ok(Ok(()))), "bit {bit}");
+        let Ok(run) = run else { continue };
         if let Ok(found) = read(&run) {
             assert!(found == good, "bit {bit}");
             harmless += 1;
@@ -121,7 +123,7 @@ fn a_flipped_bit_is_an_error_or_makes_no_difference() {
     for length in 0..good.len() {
         fs::remove_file(&path).unwrap();
         fs::write(&path, &good[..length]).unwrap();
-        Run::open(folder.path(), &entry, &files, false).unwrap_err();
+        Run::open(folder.path(), &entry, &files).unwrap_err();
     }
 }
 
@@ -137,7 +139,7 @@ fn a_run_of_nothing_can_be_read() {
     let documents = documents.finish().unwrap();
     documents.complete(folder.path(), &mut entry, &mut files).unwrap();
     sync_run(folder.path(), &entry).unwrap();
-    let run = Run::open(folder.path(), &entry, &files, true).unwrap();
+    let run = Run::open(folder.path(), &entry, &files).unwrap();
     assert!(run.find(0, b"a").unwrap().is_none());
 }
 
@@ -239,7 +241,7 @@ fn owners_parts(threads: usize) -> Vec<FileEntry> {
         documents.push(&number.to_string(), 5, location, 0).unwrap();
     }
     documents.finish().unwrap().complete(folder.path(), &mut entry, &mut files).unwrap();
-    let run = Run::open(folder.path(), &entry, &files, true).unwrap();
+    let run = Run::open(folder.path(), &entry, &files).unwrap();
     for (collection, suffix, postings) in owned.iter().flatten() {
         let list = run.find(*collection, suffix).unwrap().unwrap();
         let mut found = Vec::new();

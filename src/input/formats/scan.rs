@@ -14,9 +14,6 @@ mod x86;
 use crate::cpu::{Level, level};
 use crate::dictionary::device::text_buffers::TextBuffer;
 
-/// Bytes that are looked at, and copied, at a time.
-pub(crate) const STEP: usize = 64;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scan {
     Portable,

@@ -141,7 +141,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let collection = collection(16, 40, 20);
         build(folder.path(), &collection, &[]);
-        let generation = Generation::open(folder.path(), true).unwrap();
+        let generation = Generation::open(folder.path()).unwrap();
         let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
         let wanted = Wanted { k: 2, ..Wanted::default() };
         let mut talk = Talk::new(snapshot, wanted, 70);

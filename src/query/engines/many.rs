@@ -165,7 +165,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let collection = collection(3, 300, 60);
         build(folder.path(), &collection, &[0, 130]);
-        let generation = Generation::open(folder.path(), true).unwrap();
+        let generation = Generation::open(folder.path()).unwrap();
         let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
         let terms: Vec<&String> = collection.iter().flat_map(|d| d.keys()).collect();
         for count in [0, 1, 3, 4, 5, 50] {
@@ -202,7 +202,7 @@ mod tests {
     fn a_query_of_too_many_terms_is_refused_alone() {
         let folder = tempfile::tempdir().unwrap();
         build(folder.path(), &collection(3, 20, 20), &[0]);
-        let generation = Generation::open(folder.path(), true).unwrap();
+        let generation = Generation::open(folder.path()).unwrap();
         let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
         let long: String = (0..=1 << 16).map(|word| format!("w{word} ")).collect();
         let mut queries = vec!["nowhere".to_string(); 11];
@@ -217,7 +217,7 @@ mod tests {
     fn who_is_told_to_stop_answers_nothing() {
         let folder = tempfile::tempdir().unwrap();
         build(folder.path(), &collection(3, 20, 20), &[0]);
-        let generation = Generation::open(folder.path(), true).unwrap();
+        let generation = Generation::open(folder.path()).unwrap();
         let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
         let stop = Stop::default();
         stop.set();

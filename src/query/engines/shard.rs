@@ -30,7 +30,6 @@ impl Shard {
         manifest: &ShardedManifest,
         process: usize,
         processes: usize,
-        verify: bool,
         scoring: Scoring,
         docids: &Range<u32>,
     ) -> Result<(Arc<Snapshot>, Self), IndexError> {
@@ -40,7 +39,7 @@ impl Shard {
         let listed =
             listed.ok_or_else(|| IndexError::Shards { path: path(), shards, processes })?;
         let shard = Self { process, processes, first_docid: listed.first_docid };
-        let generation = manifest.open(index, process, verify)?;
+        let generation = manifest.open(index, process)?;
         // The manifest has at most as many documents as there are docids.
         let documents = manifest.documents().try_into().unwrap_or(u32::MAX);
         let whole = WholeCollection { documents, tokens: manifest.tokens() };

@@ -70,7 +70,7 @@ impl Fixture {
 
     /// Only these documents are searched.
     fn snapshot_within(&self, docids: Range<u32>) -> Arc<Snapshot> {
-        let generation = Generation::open(self.folder.path(), false).unwrap();
+        let generation = Generation::open(self.folder.path()).unwrap();
         Snapshot::of_range(generation, Scoring::default(), docids).unwrap()
     }
 }
@@ -414,7 +414,7 @@ fn many_terms_are_answered_as_few() {
     let folder = tempfile::tempdir().unwrap();
     let collection = collection(17, 600, 2 * MANY_TERMS as u32);
     build(folder.path(), &collection, &[0, 250]);
-    let generation = Generation::open(folder.path(), true).unwrap();
+    let generation = Generation::open(folder.path()).unwrap();
     let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
     let terms = |count: usize| (0..count).map(|n| term(n as u32) + " ").collect::<String>();
     let mut searcher = Searcher::new();

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 static GENERATION: LazyLock<Generation> = LazyLock::new(|| {
     let folder = crate::fuzzing::folder().join("index");
     sample::build(&folder, &sample::collection(60), &[30]).expect("it is written");
-    Generation::open(&folder, false).expect("it was written")
+    Generation::open(&folder).expect("it was written")
 });
 
 /// A good plan of two lists.

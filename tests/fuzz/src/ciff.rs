@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 static GOOD: LazyLock<(Vec<u8>, Manifest, PathBuf)> = LazyLock::new(|| {
     let folder = crate::fuzzing::folder();
     let manifest = sample::build(&folder, &sample::collection(30), &[10]).expect("it is written");
-    let (mut bytes, generation) = (Vec::new(), Generation::open(&folder, true));
+    let (mut bytes, generation) = (Vec::new(), Generation::open(&folder));
     let generation = generation.expect("it was written");
     export(&generation, "fuzz", &mut bytes).expect("memory takes it");
     (bytes, manifest, crate::fuzzing::folder())

@@ -147,8 +147,8 @@ pub fn generation(data: &[u8]) {
     let index = &INDEX.folder;
 
     let mode = [Mode::Or, Mode::And, Mode::AndOr][usize::from(flags >> 1) % 3];
-    let opened = Generation::open(index, false);
-    let verified = Generation::open(index, true);
+    let opened = Generation::open(index);
+    let verified = Generation::open(index).and_then(|generation| generation.verify());
     if let Err(error) = &opened {
         assert!(!error.to_string().is_empty());
         assert!(verified.is_err(), "more is verified when it is asked for");

@@ -77,7 +77,7 @@ impl<'a> PreparedBench<'a> {
         wanted: Wanted,
         most_terms: usize,
     ) -> anyhow::Result<Self> {
-        let snapshot = Snapshot::new(Generation::open(&args.index, false)?, scoring)?;
+        let snapshot = Snapshot::new(Generation::open(&args.index)?, scoring)?;
         if wanted.algorithm == Algorithm::Wang {
             snapshot.check_global()?;
         }

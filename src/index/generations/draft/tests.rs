@@ -60,7 +60,7 @@ proptest! {
         let drafted = delete(index, &first, &deleted);
         prop_assert_eq!(&drafted.statistics, &expected.statistics);
         check(index).unwrap();
-        let generation = Generation::open(index, true).unwrap();
+        let generation = Generation::open(index).unwrap();
         prop_assert_eq!(generation.live_documents() as usize, left.len());
         for docid in 0..documents {
             prop_assert_eq!(generation.is_deleted(docid), deleted.contains(&docid));
@@ -136,7 +136,7 @@ proptest! {
         prop_assert!(manifest.runs[start].deleted.is_none());
         prop_assert_eq!(&manifest.statistics, &expected.statistics);
         check(index.path()).unwrap();
-        let generation = Generation::open(index.path(), true).unwrap();
+        let generation = Generation::open(index.path()).unwrap();
         let docids = (0..generation.documents().len()).filter(|d| !generation.is_deleted(*d));
         let ranks = ranks_of(generation.path(), &manifest).unwrap();
         prop_assert_eq!(ranks.is_some(), ranked);
@@ -174,7 +174,7 @@ fn old_and_new_runs_become_one_generation() {
     assert!(!from.exists(), "the files have second names");
     assert_eq!(manifest.runs.iter().map(|run| run.first_docid).collect::<Vec<_>>(), [0, 90, 150]);
     check(index).unwrap();
-    let generation = Generation::open(index, true).unwrap();
+    let generation = Generation::open(index).unwrap();
     let name = |docid| String::from_utf8(generation.documents().name(docid).unwrap().to_vec());
     let names = [0, 89, 90, 149, 150, 199].map(|docid| name(docid).unwrap());
     assert_eq!(names, ["doc-60", "doc-149", "doc-0", "doc-59", "doc-150", "doc-199"]);

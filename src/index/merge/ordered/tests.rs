@@ -35,7 +35,7 @@ fn ordered(order: DocumentOrder) -> Recode {
 
 /// The documents of an index in order: name and terms.
 fn contents(index: &Path, vocabulary: &Collection) -> Vec<(String, BTreeMap<String, u32>)> {
-    let generation = Generation::open(index, true).unwrap();
+    let generation = Generation::open(index).unwrap();
     let names = (0..generation.documents().len()).map(|docid| {
         let name = generation.documents().name(docid).unwrap().to_vec();
         (String::from_utf8(name).unwrap(), BTreeMap::new())

@@ -9,7 +9,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{STEP, Scan, Scanning, simple_escape};
+use super::{Scan, Scanning, simple_escape};
 use crate::codec::prefetch::prefetch_at;
 use crate::dictionary::device::text_buffers::TextBuffer;
 
@@ -18,6 +18,8 @@ pub(crate) fn run_avx512<W: Scanning>(work: W) -> W::Outcome {
     work.run(Scan::Avx512)
 }
 
+/// Bytes that are looked at, and copied, at a time.
+const STEP: usize = 64;
 const EVEN: u64 = 0x5555_5555_5555_5555;
 
 /// [`simple_escape`] of the bytes below 128.

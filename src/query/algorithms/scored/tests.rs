@@ -64,7 +64,7 @@ fn answers_follow_the_formula() {
             rank(folder.path(), &ranks);
         }
         for (alpha, k1, b) in [(0.3, 1.2, 0.75), (0.0, 0.9, 0.4), (1.0, 1.2, 0.75)] {
-            let generation = Generation::open(folder.path(), true).unwrap();
+            let generation = Generation::open(folder.path()).unwrap();
             let bm25 = Bm25::new(k1, b).unwrap();
             let score = Score::Wang(Wang::new(alpha).unwrap());
             let scoring = Scoring { bm25, idf: IdfKind::Robertson, score };
@@ -112,7 +112,7 @@ fn ranks_of_some_runs_alone_are_refused() {
     std::fs::remove_file(live.join("manifest.json")).unwrap();
     manifest.write(&live).unwrap();
     let open = |score| {
-        let generation = Generation::open(folder.path(), true).unwrap();
+        let generation = Generation::open(folder.path()).unwrap();
         Snapshot::new(generation, Scoring { score, ..Scoring::default() })
     };
     open(Score::Bm25).unwrap();
@@ -122,7 +122,7 @@ fn ranks_of_some_runs_alone_are_refused() {
 
 /// Names and scores of all answers to some queries, equal scores by name.
 fn answers(index: &std::path::Path, scoring: Scoring, mode: Mode) -> Vec<Vec<(String, u32)>> {
-    let snapshot = Snapshot::new(Generation::open(index, true).unwrap(), scoring).unwrap();
+    let snapshot = Snapshot::new(Generation::open(index).unwrap(), scoring).unwrap();
     let mut searcher = Searcher::new();
     let wanted = Wanted { k: 1000, mode, algorithm: Algorithm::Auto };
     let ask = |terms: &[u32]| {

@@ -268,7 +268,7 @@ mod tests {
     fn snapshots(folder: &std::path::Path) -> [Arc<Snapshot>; 2] {
         [5, 6].map(|seed| {
             build(folder, &collection(seed, 120, 40), &[50]);
-            Snapshot::new(Generation::open(folder, true).unwrap(), Scoring::default()).unwrap()
+            Snapshot::new(Generation::open(folder).unwrap(), Scoring::default()).unwrap()
         })
     }
 

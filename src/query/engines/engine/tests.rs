@@ -151,7 +151,7 @@ pub(crate) fn snapshot(
         rank(folder, &ranks);
         scoring.score = Score::Wang(Wang::default());
     }
-    let generation = Generation::open(folder, false).unwrap();
+    let generation = Generation::open(folder).unwrap();
     Snapshot::new(generation, scoring).unwrap()
 }
 

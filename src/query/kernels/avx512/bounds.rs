@@ -34,7 +34,7 @@ pub(in super::super) fn mosts(weight: f32, bounds: &[Bound; 16], norms: &BoundNo
         let pairs = _mm512_maskz_permutex2var_epi16(0x5555_5555, low, places, high);
         let lengths = _mm512_srli_epi32::<8>(pairs);
         // SAFETY: a byte is below the 256 that there are norms for.
-        let norms = unsafe { _mm512_i32gather_ps::<4>(lengths, norms.norms().as_ptr()) };
+        let norms = unsafe { _mm512_i32gather_ps::<4>(lengths, norms.norms.as_ptr()) };
         let tfs = greatest_tfs(_mm512_and_si512(pairs, _mm512_set1_epi32(255)));
         // Of NaN and a number the second is taken.
         most = _mm512_max_ps(score(weight, tfs, norms), most);

@@ -37,7 +37,7 @@ fn open() -> Index {
     let folder = crate::fuzzing::folder();
     let collection = sample::collection(DOCUMENTS);
     sample::build(&folder, &collection, &[150]).expect("it is written");
-    let generation = Generation::open(&folder, true).expect("it was written");
+    let generation = Generation::open(&folder).expect("it was written");
     let snapshot = Snapshot::new(generation, Scoring::default()).expect("the analysis is known");
     Index { lists: Lists::new(&collection), snapshot, searcher: Searcher::new() }
 }

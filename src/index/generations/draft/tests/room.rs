@@ -34,7 +34,7 @@ fn write_scores(folder: &Path, run: &RunEntry) -> FileEntry {
 
 /// Every posting has its term at positions 3, 5, 7 and so on.
 fn write_positions(folder: &Path, run: &RunEntry, files: &[FileEntry]) -> FileEntry {
-    let opened = Run::open(folder, run, files, true).unwrap();
+    let opened = Run::open(folder, run, files).unwrap();
     let mut positions = Vec::new();
     let mut groups = Vec::new();
     let mut ordinal = 0usize;
@@ -98,7 +98,7 @@ fn scores_and_positions_are_kept_and_not_used() {
     let index = folder.path();
     let manifest = with_room(index);
     check(index).unwrap();
-    let generation = Generation::open(index, true).unwrap();
+    let generation = Generation::open(index).unwrap();
     assert_eq!(generation.manifest().files, manifest.files);
     assert_eq!((generation.live_documents(), generation.runs().len()), (300, 2));
     drop(generation);
@@ -129,7 +129,7 @@ fn a_merge_refuses_to_lose_scores_and_positions() {
     let error = merge().map(drop).unwrap_err().to_string();
     assert!(error.contains("cannot merge the positions of runs"), "{error}");
     check(index).unwrap();
-    assert_eq!(Generation::open(index, true).unwrap().manifest(), &manifest);
+    assert_eq!(Generation::open(index).unwrap().manifest(), &manifest);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_check_finds_damage_in_scores_and_positions_and_queries_do_not_look() {
                 problems.iter().any(|error| error.to_string().contains(kind.extension())),
                 "byte {at}: {problems:?}"
             );
-            Generation::open(index, false).unwrap();
+            Generation::open(index).unwrap();
         }
     }
 }
