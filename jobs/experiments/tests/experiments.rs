@@ -260,9 +260,18 @@ fn pipeline_has_the_tables_of_the_paper() {
     assert!(of("rates").is_empty());
     let kept = cache.path().join("rates.json");
     assert!(!kept.exists());
-    let measured = &crate::rows(bench("-w 2 --only rates"))[0];
-    assert!(measured["device"].is_null() && number(measured, "parser") > 0.0, "{measured}");
-    assert!(kept.exists());
+    // Without a GPU its rates are not known, and those that somebody has measured stay.
+    let of_a_gpu =
+        r#"{"device":"a GPU","rates":{"parser":1e6,"cpu":2e6,"gpu":3e6,"gpu_tree":4e6}}"#;
+    for before in [None, Some(of_a_gpu)] {
+        before.iter().for_each(|text| std::fs::write(&kept, text).unwrap());
+        let measured = &crate::rows(bench("-w 2 --only rates"))[0];
+        assert!(measured["device"].is_null() && number(measured, "cpu") > 0.0, "{measured}");
+        for unknown in ["gpu", "gpu_tree", "kept"] {
+            assert!(measured.get(unknown).is_none(), "{measured}");
+        }
+        assert_eq!(std::fs::read_to_string(&kept).ok().as_deref(), before);
+    }
     fails(bench("--gpu-indexers 8"), 1, "--gpu-indexers: no GPU can be used");
 }
 
@@ -391,4 +400,39 @@ fn wang_has_the_figures_that_need_no_gpu() {
         assert!((hits == 1.0) == (bytes == 0.0), "{row}");
     }
     assert_eq!(of(&rows, "row", "figure10").len(), 4 * 2 * 2);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_step_with_an_empty_row_ends_the_script() {
+    use std::os::unix::fs::PermissionsExt;
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let run = |row: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("program");
+        let text = format!("#!/bin/sh\n[ \"$1\" != pipeline ] || echo '{row}'\n");
+        std::fs::write(&program, text).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut script = std::process::Command::new(root.join("scripts/papers"));
+        for name in ["MILLRACE", "EXPERIMENTS", "STAGES"] {
+            script.env(name, &program);
+        }
+        script.env("SCRATCH", folder.path()).arg("wei11").arg(folder.path().join("out"));
+        let ended = script.output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+        let kept = folder.path().join("out/wei11-rates.jsonl").exists();
+        assert_eq!(ended.status.success(), kept, "{row}: {said}");
+        assert_eq!(
+            said.contains("wei11-rates: a row is empty"),
+            !kept && !row.is_empty(),
+            "{said}"
+        );
+        kept
+    };
+    for whole in [r#"{"k":10,"us":0.5}"#, r#"{"us":1,"rate":null,"skip":null,"delta":null}"#] {
+        assert!(run(whole), "{whole}");
+    }
+    for empty in ["", r#"{"k":10,"us":null}"#, r#"{"rate":null,"us":null}"#, r#"{"curve":[]}"#] {
+        assert!(!run(empty), "{empty}");
+    }
 }

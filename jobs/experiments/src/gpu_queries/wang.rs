@@ -159,7 +159,10 @@ impl<'a> WangBench<'a> {
                         continue;
                     }
                     let queries = self.prepared.args.batch_or(BATCH);
-                    let how = PassSettings { round, queries, room, behind: round != DEFAULT_ROUND };
+                    let behind = round != DEFAULT_ROUND;
+                    // Of one k, threads answer some of the queries.
+                    let beside = k == 15;
+                    let how = PassSettings { round, queries, room, behind, beside };
                     let (found, took) = self.device_pass(&plans, how)?;
                     let cache = self.device.cache();
                     let row = json!({

@@ -5,15 +5,13 @@
 use super::super::harness::with;
 use super::figures::{MEMORY, MeasuredPartition};
 use super::model::MemoryPoint;
+use super::pass::PassSettings;
 use super::{WangBench, WangLog};
 use crate::rows::print;
 use crate::threads::threads;
-use millrace::Searcher;
 use millrace::inside::index::CachePolicy;
 use millrace::inside::query::Plan;
 use serde_json::json;
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
 
 /// The paper's k.
 const KS: [usize; 4] = [1, 5, 10, 15];
@@ -62,41 +60,8 @@ impl WangBench<'_> {
         // The device is fast: small batches, so that it does not take the last ones alone.
         let size = fitted.queries.min(plans.len().div_ceil(8)).max(1);
         let how = self.fill(cached, cache_bytes, fitted.buffer, size)?;
-        // Those that nobody has taken: the device does from the front, threads from the back.
-        let left = Mutex::new(0..plans.len());
-        let lock = || left.lock().unwrap_or_else(PoisonError::into_inner);
-        let take_back = || lock().next_back();
-        let take_front = || {
-            let mut left = lock();
-            let first = left.start;
-            left.start = left.end.min(first + size);
-            first..left.start
-        };
-        let start = Instant::now();
-        let work = || -> anyhow::Result<()> {
-            let mut searcher = Searcher::new();
-            while let Some(at) = take_back() {
-                std::hint::black_box(searcher.answer(&plans[at])?);
-            }
-            Ok(())
-        };
-        let by_device = std::thread::scope(|scope| -> anyhow::Result<usize> {
-            let workers: Vec<_> = (1..threads()).map(|_| scope.spawn(work)).collect();
-            let mut by_device = 0;
-            loop {
-                let taken = take_front();
-                if taken.is_empty() {
-                    break;
-                }
-                by_device += taken.len();
-                self.device_pass(&plans[taken], how)?;
-            }
-            for worker in workers {
-                worker.join().expect("a search panicked")?;
-            }
-            Ok(by_device)
-        })?;
+        let took = self.best_pass(&plans, PassSettings { beside: true, ..how })?;
         let count = plans.len() as f64;
-        Ok((count / start.elapsed().as_secs_f64(), by_device as f64 / count))
+        Ok((count / took.seconds, took.by_device as f64 / count))
     }
 }

@@ -50,7 +50,7 @@ impl WangBench<'_> {
         self.device.fill(&of_plan(cached), bytes as u64)?;
         let mut room = *self.device.room();
         room.list_bytes = room.list_bytes.min(buffer as usize);
-        Ok(PassSettings { round: DEFAULT_ROUND, queries, room, behind: false })
+        Ok(PassSettings { round: DEFAULT_ROUND, queries, room, behind: false, beside: false })
     }
 
     /// Measures a partition. None if the model has no batches of it that end in time.

@@ -217,7 +217,8 @@ impl WangBench<'_> {
             let some = plans.len().min(queries * 64);
             // Whole batches: c is that of a batch of just so many.
             let some = &plans[..some - some % queries];
-            let how = PassSettings { round: DEFAULT_ROUND, queries, room, behind: false };
+            let how =
+                PassSettings { round: DEFAULT_ROUND, queries, room, behind: false, beside: false };
             let took = self.best_pass(some, how)?;
             model.c.0.push((queries as f64, took.seconds / some.len() as f64));
             if queries == most {
@@ -231,8 +232,13 @@ impl WangBench<'_> {
         let mut points = Vec::new();
         while points.is_empty() || (buffer >= least && points.len() < 6) {
             let some = &plans[..plans.len().min(2000)];
-            let mut how =
-                PassSettings { round: DEFAULT_ROUND, queries: usize::MAX, room, behind: false };
+            let mut how = PassSettings {
+                round: DEFAULT_ROUND,
+                queries: usize::MAX,
+                room,
+                behind: false,
+                beside: false,
+            };
             how.room.list_bytes = buffer as usize;
             let took = self.best_pass(some, how)?;
             let bytes = took.list_bytes.max(1) as f64;

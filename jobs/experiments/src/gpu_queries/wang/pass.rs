@@ -1,13 +1,15 @@
 //! All queries once, batch after batch; threads end queries where the device cannot.
 
 use super::WangBench;
+use crate::rig::lock;
 use crate::threads::threads;
 use anyhow::Context as _;
 use millrace::inside::gpu::{AskedPart, BatchRoom, DeviceMethod as _, FoundHits, WangTuning};
 use millrace::inside::query::Plan;
-use millrace::{Hit, Searcher};
+use millrace::{Algorithm, Hit, Searcher, Wanted};
+use std::ops::Range;
+use std::sync::Mutex;
 use std::sync::mpsc::channel;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 #[derive(Clone, Copy)]
@@ -18,6 +20,8 @@ pub(super) struct PassSettings {
     /// This thread ends queries that the device has begun, behind each batch. Else all threads do,
     /// while the device answers the next batch.
     pub(super) behind: bool,
+    /// Threads that have nothing to end answer whole queries by galloping, from the last one on.
+    pub(super) beside: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -33,6 +37,8 @@ pub(super) struct PassTimes {
     pub(super) batches: usize,
     /// Queries that the CPU ended.
     pub(super) begun: usize,
+    /// Queries that the device answered or began.
+    pub(super) by_device: usize,
 }
 
 /// A query that has to be ended: its number, its hits before a docid, and when its batch was begun.
@@ -57,11 +63,24 @@ impl WangBench<'_> {
         };
         let (sender, receiver) = channel::<BegunQuery>();
         let receiver = Mutex::new(receiver);
+        let left = Mutex::new(0..plans.len());
         let work = || -> anyhow::Result<Vec<Ended>> {
             let mut searcher = Searcher::new();
             let mut ended = Vec::new();
             loop {
-                let begun = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                if let Ok(begun) = lock(&receiver).try_recv() {
+                    ended.push(end(&mut searcher, begun)?);
+                    continue;
+                }
+                let last = if how.beside { lock(&left).next_back() } else { None };
+                if let Some(number) = last {
+                    let mut plan = plans[number].clone();
+                    plan.want(Wanted { algorithm: Algorithm::Galloping, ..*plan.wanted() });
+                    let hits = searcher.answer(&plan)?.to_vec();
+                    ended.push((number, hits, 0.0, start.elapsed().as_secs_f64()));
+                    continue;
+                }
+                let begun = lock(&receiver).recv();
                 let Ok(begun) = begun else { return Ok(ended) };
                 ended.push(end(&mut searcher, begun)?);
             }
@@ -69,9 +88,10 @@ impl WangBench<'_> {
         let mut searcher = Searcher::new();
         let mut ended = Vec::new();
         let (mut answers, mut took) = std::thread::scope(|scope| {
-            let count = if how.behind { 0 } else { threads() };
+            // Where threads are compared, the one that feeds the device is one of them.
+            let count = if how.behind { 0 } else { threads() - usize::from(how.beside) };
             let workers: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
-            let done = self.batches(plans, how, |begun| {
+            let done = self.batches(plans, &left, how, |begun| {
                 if how.behind {
                     ended.push(end(&mut searcher, begun)?);
                 } else {
@@ -107,30 +127,40 @@ impl WangBench<'_> {
         Ok(if second.seconds < first.seconds { second } else { first })
     }
 
-    /// Answers batches, and passes queries that have to be ended to `end`. Latencies are a sum,
-    /// without those of these queries.
+    /// Answers batches of the first queries that are left, and passes queries that have to be ended
+    /// to `end`. Latencies are a sum, without those of these queries.
     fn batches(
         &mut self,
         plans: &[Plan],
+        left: &Mutex<Range<usize>>,
         how: PassSettings,
         mut end: impl FnMut(BegunQuery) -> anyhow::Result<()>,
     ) -> anyhow::Result<(Vec<Vec<Hit>>, PassTimes)> {
-        let mut answers = Vec::with_capacity(plans.len());
+        let mut answers = vec![Vec::new(); plans.len()];
         let mut took = PassTimes::default();
-        while answers.len() < plans.len() {
-            let first = answers.len();
+        loop {
+            let first = lock(left).start;
             let since = Instant::now();
             let tuning = WangTuning { round: how.round, ..WangTuning::default() };
             let mut batch = self.device.batch(tuning, true);
             batch.room = how.room;
-            for plan in plans[first..].iter().take(how.queries) {
+            for number in (first..).take(how.queries) {
+                if lock(left).next().is_none() {
+                    break;
+                }
+                let plan = &plans[number];
                 let terms = AskedPart::of_plan(plan).context("all terms are in the index")?;
                 let k = plan.wanted().k as u32;
                 if !self.device.add(&mut batch, &terms, k, 0..u32::MAX)? {
+                    lock(left).start = number;
                     break;
                 }
             }
-            anyhow::ensure!(!batch.is_empty(), "a query has no room in a batch: more --buffer");
+            if batch.is_empty() {
+                let none = lock(left).is_empty();
+                anyhow::ensure!(none, "a query has no room in a batch: more --buffer");
+                return Ok((answers, took));
+            }
             batch.finish();
             let times_ms = self.device.time_steps(&batch, &WangTuning::steps(&batch))?;
             let found = batch.answers(self.device.output());
@@ -138,16 +168,15 @@ impl WangBench<'_> {
             took.list_bytes += batch.used().list_bytes as u64;
             took.batches += 1;
             for (number, FoundHits { hits, rest }) in (first..).zip(found) {
+                took.by_device += 1;
                 if let Some(from) = rest {
                     took.begun += 1;
                     end((number, hits, from, since))?;
-                    answers.push(Vec::new());
                 } else {
                     took.latency_s += since.elapsed().as_secs_f64();
-                    answers.push(hits);
+                    answers[number] = hits;
                 }
             }
         }
-        Ok((answers, took))
     }
 }
