@@ -139,9 +139,6 @@ pub struct CodedBlock<'a> {
     pub body: &'a [u8],
 }
 
-/// The most values of a block of any codec.
-pub(crate) const MAX_BLOCK: usize = 512;
-
 pub trait Codec: Debug + Sync {
     fn name(&self) -> &'static str;
 
@@ -196,21 +193,5 @@ pub trait Codec: Debug + Sync {
         let bytes = self.values(list, block, out)?;
         bp128::sum_docids(previous, out);
         Ok(bytes)
-    }
-
-    /// Reads value `i` of a block of `len` values; fails if the block is damaged.
-    ///
-    /// # Panics
-    /// If `i` is not below `len`, or no codec has blocks of so many values.
-    fn value(
-        &self,
-        list: List<'_>,
-        block: CodedBlock<'_>,
-        len: usize,
-        i: usize,
-    ) -> Result<u32, CodecError> {
-        let mut values = [0; MAX_BLOCK];
-        self.values(list, block, &mut values[..len])?;
-        Ok(values[..len][i])
     }
 }

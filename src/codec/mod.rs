@@ -27,7 +27,7 @@ mod tests;
 pub(crate) mod unary;
 pub(crate) mod vbyte;
 
-pub(crate) use column::{Codec, CodedBlock, Encoder, List, MAX_BLOCK, OpenedColumn, Survey};
+pub(crate) use column::{Codec, CodedBlock, Encoder, List, OpenedColumn, Survey};
 pub(crate) use error::CodecError;
 pub(crate) use named::ListCodec;
 

@@ -36,7 +36,7 @@ use packed::{ANCHOR_BLOCKS, BlockHead};
 /// Postings in a block by default.
 pub(crate) const BLOCK: usize = bp128::BLOCK;
 
-pub(crate) use crate::codec::MAX_BLOCK;
+pub(crate) const MAX_BLOCK: usize = 512;
 
 /// The docid "before" the first posting of a list: -1, so that the first gap is the docid itself.
 pub(crate) const BEFORE_FIRST: u32 = u32::MAX;

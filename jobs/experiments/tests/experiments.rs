@@ -413,7 +413,7 @@ fn a_step_with_an_empty_row_ends_the_script() {
         let text = format!("#!/bin/sh\n[ \"$1\" != pipeline ] || echo '{row}'\n");
         std::fs::write(&program, text).unwrap();
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-        let mut script = std::process::Command::new(root.join("scripts/papers"));
+        let mut script = Command::new(root.join("scripts/papers"));
         for name in ["MILLRACE", "EXPERIMENTS", "STAGES"] {
             script.env(name, &program);
         }

@@ -38,9 +38,6 @@ pub struct BTreeRun {
     bytes: Vec<u8>,
 }
 
-/// The streams of one collection in a block: the number of the piece, and the place in its group.
-type Streams = [(u16, u32, u32)];
-
 impl BTreeRun {
     pub fn terms(&self) -> usize {
         self.records.len()
@@ -58,6 +55,7 @@ impl BTreeRun {
     /// its first document, counted from the run's first. Takes all tokens of a trie collection
     /// together, so that its tree stays in the cache.
     pub fn append(&mut self, block: &[(&TokenGroup, u32)]) {
+        // Each by collection, with the number of the piece, and the place in its group.
         let mut streams: Vec<(u16, u32, u32)> =
             Vec::with_capacity(block.iter().map(|(group, _)| group.collections.len()).sum());
         for (piece, (group, _)) in (0u32..).zip(block) {
@@ -66,57 +64,38 @@ impl BTreeRun {
         }
         // The sort is stable and uses the ascending run of each piece.
         streams.sort_by_key(|&(collection, ..)| collection);
-        #[cfg(target_arch = "x86_64")]
-        if level() >= Level::Avx2 {
-            // SAFETY: the machine has the instructions of this level.
-            return unsafe { self.append_avx2(block, &streams) };
+        for (collection, piece, place) in streams {
+            let (group, first) = block[piece as usize];
+            let stream = group.stream(place as usize).map_or(&[][..], |(_, stream)| stream);
+            let tokens = StreamTokens::new(stream);
+            self.append_tokens(
+                tokens.map(|(document, suffix)| (collection, first + document, suffix)),
+            );
         }
-        self.append_streams::<Portable>(block, &streams);
     }
 
-    /// Appends tokens as they stand in the text: collection, docid and suffix. Regrouping is
-    /// measured against this (section III.C): here each token leads to another tree.
-    pub fn append_unregrouped<'a>(&mut self, tokens: impl Iterator<Item = (u16, u32, &'a [u8])>) {
+    /// Appends tokens: collection, docid and suffix. As they stand in the text, each leads to
+    /// another tree, which regrouping is measured against (section III.C).
+    pub fn append_tokens<'a>(&mut self, tokens: impl Iterator<Item = (u16, u32, &'a [u8])>) {
         #[cfg(target_arch = "x86_64")]
         if level() >= Level::Avx2 {
             // SAFETY: the machine has the instructions of this level.
-            return unsafe { self.append_tokens_avx2(tokens) };
+            return unsafe { self.append_avx2(tokens) };
         }
-        self.append_tokens::<Portable>(tokens);
+        self.append_by::<Portable>(tokens);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    fn append_tokens_avx2<'a>(&mut self, tokens: impl Iterator<Item = (u16, u32, &'a [u8])>) {
-        self.append_tokens::<Avx2>(tokens);
+    fn append_avx2<'a>(&mut self, tokens: impl Iterator<Item = (u16, u32, &'a [u8])>) {
+        self.append_by::<Avx2>(tokens);
     }
 
     #[inline(always)]
-    fn append_tokens<'a, V: Vectors>(
-        &mut self,
-        tokens: impl Iterator<Item = (u16, u32, &'a [u8])>,
-    ) {
+    fn append_by<'a, V: Vectors>(&mut self, tokens: impl Iterator<Item = (u16, u32, &'a [u8])>) {
         for (collection, docid, suffix) in tokens {
             let (term, new) = self.forest.find_or_insert_by::<V>(collection, suffix);
             self.count(term, new, docid);
-        }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-    fn append_avx2(&mut self, block: &[(&TokenGroup, u32)], streams: &Streams) {
-        self.append_streams::<Avx2>(block, streams);
-    }
-
-    #[inline(always)]
-    fn append_streams<V: Vectors>(&mut self, block: &[(&TokenGroup, u32)], streams: &Streams) {
-        for &(collection, piece, place) in streams {
-            let (group, first) = block[piece as usize];
-            let stream = group.stream(place as usize).map_or(&[][..], |(_, stream)| stream);
-            for (document, suffix) in StreamTokens::new(stream) {
-                let (term, new) = self.forest.find_or_insert_by::<V>(collection, suffix);
-                self.count(term, new, first + document);
-            }
         }
     }
 

@@ -59,25 +59,18 @@ fn write_bounds(
     threads: usize,
 ) -> Result<Option<FileEntry>, IndexError> {
     let maker = BoundsMaker::new(generation, entry)?;
-    let mut written = None;
+    let mut file = StorageFile::create(generation, &name, Durability::Lasting)?;
+    file.write(bytemuck::cast_slice(maker.codes.impacts()))?;
     let mut offsets = Vec::new();
     let mut ends = Vec::new();
     let mut saved = 0;
     maker.each_list(threads, |term, data, of_list| {
         saved += of_list;
-        if written.is_none() {
-            let mut file = StorageFile::create(generation, &name, Durability::Lasting)?;
-            file.write(bytemuck::cast_slice(maker.codes.impacts()))?;
-            written = Some(file);
-        }
-        if let Some(file) = &mut written {
-            file.write(bytemuck::cast_slice(data))?;
-            offsets.push(term.offset);
-            ends.push(BODY + file.body_bytes() - DATA);
-        }
+        file.write(bytemuck::cast_slice(data))?;
+        offsets.push(term.offset);
+        ends.push(BODY + file.body_bytes() - DATA);
         Ok(())
     })?;
-    let Some(mut file) = written else { return Ok(None) };
     if saved <= 0 {
         return remove_file(file.path()).map(|()| None);
     }

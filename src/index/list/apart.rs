@@ -1,7 +1,7 @@
 //! Reads blocks of codecs other than bp128, by the codec's trait; the sizes that the list notes of
 //! a block's two bodies give their places.
 
-use super::{BlockSource, ListError, PackedBlock, packed};
+use super::{BlockSource, ListError, MAX_BLOCK, PackedBlock, packed};
 use crate::codec::{CodecError, CodedBlock};
 
 impl PackedBlock {
@@ -79,10 +79,12 @@ impl PackedBlock {
         source: BlockSource<'_>,
         i: usize,
     ) -> Result<u32, ListError> {
-        let list = source.columns[column];
+        let mut values = [0; MAX_BLOCK];
+        let values = &mut values[..self.form.block_len()];
         let body = self.body(column, source.bytes);
-        let value = self.form.codec().value(list, body, self.form.block_len(), i);
-        value.map_err(|source| self.damaged_body(column, source))
+        let read = self.form.codec().values(source.columns[column], body, values);
+        read.map_err(|source| self.damaged_body(column, source))?;
+        Ok(values[i])
     }
 
     /// As `check_packed`, for `gap_minus_one` and tf - 1.

@@ -94,7 +94,7 @@ pub(super) fn regrouping(inputs: &[PathBuf]) -> anyhow::Result<Value> {
     let text = InText::of(&pieces);
     let mut run = BTreeRun::default();
     let start = Instant::now();
-    run.append_unregrouped(text.tokens());
+    run.append_tokens(text.tokens());
     let in_text_s = start.elapsed().as_secs_f64();
     let in_text = (run.terms(), run.postings_len());
     anyhow::ensure!(of_block == in_text, "{of_block:?} terms and postings became {in_text:?}");

@@ -92,7 +92,7 @@ fn compare(pieces: &[Vec<Token>], pieces_of_block: usize) {
     for piece in pieces {
         let first = firsts.next().expect("every piece has a group");
         let tokens = piece.iter().map(|(c, document, s)| (*c, first + document, &s[..]));
-        unregrouped.append_unregrouped(tokens);
+        unregrouped.append_tokens(tokens);
     }
     let mut run = BTreeRun::default();
     block.chunks(pieces_of_block).for_each(|block| run.append(block));
