@@ -6,7 +6,7 @@
 //! `tests/build/golden/format-2` is what a program of format 2 says of the same, without the files.
 
 use crate::support::sound::{ask, assert_sound};
-use crate::support::{Scratch, args, copy_folder, generation, millrace};
+use crate::support::{Scratch, args, copy_folder, generation, millrace, vectors_by_topics};
 use std::path::{Path, PathBuf};
 
 fn golden(name: &str) -> PathBuf {
@@ -69,6 +69,33 @@ fn rice_codes_with_sums_are_read_and_left_out_by_a_merge() {
     };
     assert!(lists(&merged).unwrap() == lists(&new).unwrap());
     assert!(lists(&new).unwrap().len() < lists(&old).unwrap().len());
+}
+
+/// `tests/build/golden/vectors` was written by
+/// `millrace build --format vectors --factor 1 --index vectors -`, without its `LOCK`.
+#[test]
+fn bounds_of_vectors_are_read_and_written_as_they_were() {
+    let old = golden("vectors");
+    assert_sound(&old, "vectors");
+    let scratch = Scratch::new();
+    let new = scratch.path("index");
+    let job =
+        args!["build", "--quiet", "--format", "vectors", "--factor", "1", "--index", new, "-"];
+    millrace(job).stdin(vectors_by_topics(1024)).ok();
+    let found = crate::support::files(&new);
+    let expected = crate::support::files(&old);
+    assert!(expected.contains_key("runs/000000.bounds"));
+    assert!(found == expected, "{:?}", found.keys());
+    let ask = |index: &Path, algorithm| {
+        let score = ["--score", "impact", "--algorithm", algorithm, "-k", "20"];
+        let job = millrace(args!["query", "--format", "tsv", "--index", index]).args(score);
+        job.stdin("topic1 often\ntopic0 topic1\n").ok().text().to_owned()
+    };
+    let expected = ask(&old, "exhaustive");
+    assert_eq!(expected.lines().count(), 40);
+    assert_eq!(ask(&old, "blocks"), expected);
+    let told = millrace(args!["info", "--index", old]).ok();
+    assert!(told.text().contains("runs/000000.bounds"), "{told:?}");
 }
 
 #[test]

@@ -234,6 +234,33 @@ fn answers_equal_those_of_one_process_on_a_real_collection() {
     assert_equal_answers(&scratch, &scratch.path("input"), &queries, &["10"]);
 }
 
+/// By impacts, with bounds of blocks in each shard.
+#[test]
+fn vectors_of_several_processes_rank_as_those_of_one() {
+    let scratch = Scratch::new();
+    let input = scratch.write("vectors.jsonl", vectors_by_topics(6000));
+    let queries = scratch.write("queries", "topic0 often\ntopic1 topic0\noften\n");
+    let vectors = args!["--format", "vectors", "--factor", "1", input];
+    let whole = scratch.path("whole");
+    build(&whole, &vectors);
+    let ask = |index: &Path, algorithm: &str| {
+        let how = args!["--score", "impact", "--algorithm", algorithm, "-k", "100", queries];
+        [&args!["query", "--index", index, "--format", "tsv"][..], &how].concat()
+    };
+    let expected = millrace(ask(&whole, "exhaustive")).ok().text().to_owned();
+    assert_eq!(expected.lines().count(), 300);
+    for n in [2, 3] {
+        let index = scratch.path(format!("index-{n}"));
+        let arguments = args!["build", "--quiet", "--index", index, "-w", "2"];
+        together(&scratch, n, &[&arguments[..], &vectors].concat());
+        millrace(args!["check", "--index", index]).ok().says(format!("in {n} shards"));
+        for algorithm in ["exhaustive", "blocks", "auto"] {
+            let found = String::from_utf8(together(&scratch, n, &ask(&index, algorithm))).unwrap();
+            assert_eq!(found, expected, "{n} processes, {algorithm}");
+        }
+    }
+}
+
 #[test]
 fn a_shard_may_be_empty() {
     let scratch = Scratch::new();

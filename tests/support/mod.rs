@@ -290,3 +290,20 @@ pub(crate) fn cut_lines(bytes: &[u8], parts: usize) -> Vec<&[u8]> {
     }
     cut
 }
+
+/// Lines of learned vectors with three terms each. The documents of a topic stand together, so that
+/// bounds of blocks pay.
+pub(crate) fn vectors_by_topics(documents: usize) -> String {
+    let line = |docid: usize| {
+        let weight = |topic| match docid * 2 / documents == topic {
+            true => 200 + docid % 100,
+            false => 1,
+        };
+        let (first, second) = (weight(0), weight(1));
+        let often = 1 + docid % 7;
+        format!(
+            "{{\"id\": \"d{docid}\", \"vector\": {{\"often\": {often}, \"topic0\": {first}, \"topic1\": {second}}}}}\n"
+        )
+    };
+    (0..documents).map(line).collect()
+}

@@ -1,6 +1,7 @@
 //! An index whose files were damaged, with or without right checksums, is opened, searched, merged
 //! and checked without a panic, and what `check` accepts works.
 
+use super::bounds::bounds;
 use crate::fuzzing::damage::{edit, edit_header, manifest_tail, seal_header};
 use crate::fuzzing::sample;
 use crate::fuzzing::take::Take;
@@ -143,6 +144,9 @@ fn merge(index: &Path, to: &Path) -> Result<(), IndexError> {
 pub fn generation(data: &[u8]) {
     let mut take = Take(data);
     let flags = take.u8();
+    if flags >> 5 == 4 {
+        return bounds(take);
+    }
     let damage = damage(&mut take, flags & 1 == 0);
     let index = &INDEX.folder;
 

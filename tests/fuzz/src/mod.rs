@@ -1,6 +1,7 @@
 //! The fuzz targets, one a file, each of which says in its first line what it asserts. They are
 //! compiled with the library, whose inside they need.
 
+mod bounds;
 mod cache_plan;
 mod ciff;
 mod codec;
