@@ -160,7 +160,7 @@ pub(crate) fn build<'py>(
 }
 
 /// What a lock guards, whoever panicked while holding it: a list that is whole after any panic.
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 

@@ -1,12 +1,12 @@
 //! Tells Python how far a build is. The thread that called `build` does, which waits anyway: where
 //! a notebook shows something depends on the thread, and what is raised ends the build.
 
+use crate::build::lock;
+use millrace::inside::build::{BuildProgress, OnProgress};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
-use std::sync::{Arc, Mutex, PoisonError};
-
-use millrace::inside::build::{BuildProgress, OnProgress};
+use std::sync::{Arc, Mutex};
 
 /// A function that is told, and what it is told next.
 pub(crate) struct Told {
@@ -52,14 +52,14 @@ impl Told {
     pub(crate) fn listener(&self) -> OnProgress {
         let figures = self.figures.clone();
         Box::new(move |progress| {
-            *figures.lock().unwrap_or_else(PoisonError::into_inner) = (*progress, true);
+            *lock(&figures) = (*progress, true);
         })
     }
 
     /// Calls the function if there is something new, and when the build has `finished`.
     pub(crate) fn tell(&self, py: Python<'_>, finished: bool) -> PyResult<()> {
         let (progress, is_new) = {
-            let mut figures = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut figures = lock(&self.figures);
             let (progress, is_new) = &mut *figures;
             (*progress, std::mem::take(is_new))
         };
