@@ -74,10 +74,9 @@ pub(crate) struct Args {
     /// Write N queries too, into DIR/queries.tsv.
     #[arg(long, default_value = "0", value_name = "N")]
     queries: u64,
-    /// Ask for some terms more than the text does: each has an interest of its own, which counts
-    /// more the greater F is.
-    #[arg(long, default_value = "0", value_name = "F")]
-    interest: f64,
+    /// Write N queries of each number of terms from 2 to 10 too, into DIR/lengths.tsv.
+    #[arg(long, default_value = "0", value_name = "N")]
+    lengths: u64,
     /// Write a log of N queries, some of which are asked again and again: its first half into
     /// DIR/log-train.tsv, its second half into DIR/log-test.tsv.
     #[arg(long, default_value = "0", value_name = "N")]
@@ -131,15 +130,9 @@ impl Args {
     }
 
     fn layout(&self) -> Result<Layout, Usage> {
-        for (name, given, range) in
-            [("interest", self.interest, 0.0..=16.0), ("log-skew", self.log_skew, 0.2..=3.0)]
-        {
-            if !range.contains(&given) {
-                let (least, most) = range.into_inner();
-                return Err(Usage(format!(
-                    "--{name} is {given}; it must be from {least} to {most}"
-                )));
-            }
+        if !(0.2..=3.0).contains(&self.log_skew) {
+            let given = self.log_skew;
+            return Err(Usage(format!("--log-skew is {given}; it must be from 0.2 to 3")));
         }
         let amount = match (self.bytes, self.documents) {
             (Some(bytes), _) => Amount::Bytes(bytes),
@@ -213,13 +206,17 @@ fn write_beside(
     format: Format,
     written: &Written,
 ) -> anyhow::Result<()> {
-    if args.queries > 0 || args.log > 0 {
+    if args.queries > 0 || args.lengths > 0 || args.log > 0 {
         let queries = Queries::new(model, format, &written.documents);
         let mut queries = queries.context("there are no documents to ask for")?;
-        queries.set_interest(args.interest);
         if args.queries > 0 {
             write_queries(&args.output.join("queries.tsv"), 0..args.queries, |number| {
                 queries.query(number)
+            })?;
+        }
+        if args.lengths > 0 {
+            write_queries(&args.output.join("lengths.tsv"), 0..9 * args.lengths, |number| {
+                queries.query_of(2 + (number % 9) as usize, number)
             })?;
         }
         let half = args.log.div_ceil(2);

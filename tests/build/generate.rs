@@ -145,7 +145,7 @@ fn wrong_settings_are_wrong_usage() {
 fn a_log_repeats_queries_and_every_document_has_a_value() {
     let folder = tempfile::tempdir().unwrap();
     let line = "bench generate --output c --documents 300 --files 2 --clustering 0.4 --cluster 20 \
-                --log 1001 --log-distinct 50 --interest 2 --pagerank";
+                --log 1001 --log-distinct 50 --lengths 3 --pagerank";
     json_of(&line.split_whitespace().collect::<Vec<_>>(), folder.path());
     let lines = |name: &str| -> Vec<(String, String)> {
         let text = std::fs::read_to_string(folder.path().join("c").join(name)).unwrap();
@@ -163,6 +163,8 @@ fn a_log_repeats_queries_and_every_document_has_a_value() {
     let of_test = queries(&test);
     assert!((10..=50).contains(&of_train.len()), "{}", of_train.len());
     assert!(of_train.intersection(&of_test).count() * 2 > of_test.len());
+    let terms = lines("lengths.tsv").into_iter().map(|(_, query)| query.split(' ').count());
+    assert!(terms.eq((0..27).map(|number| 2 + number % 9)));
     let values = lines("pagerank.tsv");
     assert_eq!(values.len(), 300);
     assert!(values.iter().all(|(_, value)| value.parse::<f64>().unwrap() > 0.0));

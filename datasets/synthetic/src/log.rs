@@ -1,8 +1,6 @@
 //! Makes a log of queries. People ask the same again and again: the r-th most frequent query comes
 //! in proportion to r^-s, and most of the different ones come once or twice (Baeza-Yates and
-//! others, *The impact of caching on search engines*, SIGIR 2007, find s about 0.83). And people
-//! ask for other things than the text speaks of: each term has an interest of its own, whatever its
-//! frequency in the text.
+//! others, *The impact of caching on search engines*, SIGIR 2007, find s about 0.83).
 
 use crate::queries::Queries;
 use crate::random::{Purpose, Random};
@@ -39,10 +37,9 @@ mod tests {
     use crate::{Format, Model, Recipe};
     use std::collections::HashMap;
 
-    fn log(skew: f64, interest: f64) -> HashMap<String, usize> {
+    fn log(skew: f64) -> HashMap<String, usize> {
         let model = Model::new(Recipe::default()).unwrap();
         let mut queries = Queries::new(&model, Format::Tsv, &[500]).unwrap();
-        queries.set_interest(interest);
         let mut log = QueryLog::new(&mut queries, 5, 1000, skew);
         let mut times = HashMap::new();
         (0..4000).for_each(|number| *times.entry(log.line(number)).or_default() += 1);
@@ -51,36 +48,13 @@ mod tests {
 
     #[test]
     fn few_queries_are_asked_often() {
-        let times = log(0.83, 0.0);
+        let times = log(0.83);
         let mut counts: Vec<usize> = times.values().copied().collect();
         counts.sort_unstable_by(|a, b| b.cmp(a));
         assert!((600..1000).contains(&counts.len()), "{}", counts.len());
         // r^-0.83 over 1,000 queries: the first comes in 1 of about 13.5 lines.
         assert!((200..420).contains(&counts[0]), "{}", counts[0]);
         assert!(counts[..50].iter().sum::<usize>() > 1500);
-        assert_eq!(times, log(0.83, 0.0));
-    }
-
-    #[test]
-    fn interest_makes_terms_unequal() {
-        // How often the most frequent term that is no stop word comes, of all terms.
-        let share = |interest| {
-            let mut terms: HashMap<String, usize> = HashMap::new();
-            let model = Model::new(Recipe::default()).unwrap();
-            let mut queries = Queries::new(&model, Format::Tsv, &[2000]).unwrap();
-            queries.set_interest(interest);
-            for number in 0..1500 {
-                for term in queries.query(number).split(' ') {
-                    *terms.entry(term.to_owned()).or_default() += 1;
-                }
-            }
-            let all: usize = terms.values().sum();
-            let mut counts: Vec<usize> = terms.into_values().collect();
-            counts.sort_unstable_by(|a, b| b.cmp(a));
-            counts[..100].iter().sum::<usize>() as f64 / all as f64
-        };
-        let text = share(0.0);
-        let skewed = share(4.0);
-        assert!(skewed > text * 1.1, "{text} {skewed}");
+        assert_eq!(times, log(0.83));
     }
 }

@@ -427,3 +427,55 @@ fn clustered_documents_have_short_gaps() {
     // What a cluster is about takes nothing from the share of stop words.
     assert!(found.iter().all(|(_, share)| (share - found[0].1).abs() < 0.02), "{found:?}");
 }
+
+/// Of the queries of each number of terms: the hits of AND over what independent terms would have,
+/// all together and in the median of those that would have a hit; and how frequent terms are, as
+/// quantiles of their shares of the documents.
+fn hits_over_chance(recipe: Recipe, documents: u64) -> ([[f64; 2]; 3], [f64; 3]) {
+    let model = model(recipe);
+    let mut writer = Documents::new(&model, Format::Tsv);
+    let mut of_rank: HashMap<u32, Vec<u64>> = HashMap::new();
+    for number in 0..documents {
+        let mut ranks = writer.ranks_of(0, number);
+        ranks.sort_unstable();
+        ranks.dedup();
+        ranks.into_iter().for_each(|rank| of_rank.entry(rank).or_default().push(number));
+    }
+    let lists: HashMap<String, Vec<u64>> =
+        of_rank.into_iter().map(|(rank, list)| (model.term(rank), list)).collect();
+    let n = documents as f64;
+    let mut queries = Queries::new(&model, Format::Tsv, &[documents]).unwrap();
+    let mut shares = Vec::new();
+    let mut found: [Vec<(f64, f64)>; 3] = Default::default();
+    for number in 0..6000 {
+        let query = queries.query(number);
+        let asked: Vec<&Vec<u64>> = query.split(' ').map(|term| &lists[term]).collect();
+        shares.extend(asked.iter().map(|list| list.len() as f64 / n));
+        let Some(of_length) = found.get_mut(asked.len() - 2) else { continue };
+        let in_all = |d: &&u64| asked[1..].iter().all(|list| list.binary_search(d).is_ok());
+        let hits = asked[0].iter().filter(in_all).count() as f64;
+        of_length.push((hits, asked.iter().map(|list| list.len() as f64 / n).product::<f64>() * n));
+    }
+    shares.sort_by(f64::total_cmp);
+    let ratios = found.map(|of_length| {
+        let sum = |of: fn(&(f64, f64)) -> f64| of_length.iter().map(of).sum::<f64>();
+        let mut medians: Vec<f64> =
+            of_length.iter().filter(|pair| pair.1 >= 1.0).map(|pair| pair.0 / pair.1).collect();
+        medians.sort_by(f64::total_cmp);
+        [sum(|pair| pair.0) / sum(|pair| pair.1), medians[medians.len() / 2]]
+    });
+    (ratios, [0.5, 0.75, 0.9].map(|part| shares[(shares.len() as f64 * part) as usize]))
+}
+
+/// The English figures are those of `docs/generate.md`.
+#[test]
+fn terms_of_queries_occur_together_as_in_english() {
+    // No median for 4 terms: too few queries of so small a collection find something by chance.
+    let english = [1.42, 1.56, 2.66, 2.56, 4.08];
+    let shares = [0.0056, 0.0248, 0.0782];
+    let recipe = Recipe { mean_tokens: 254.0, sigma: 0.52, clustering: 0.35, ..Recipe::default() };
+    let found = hits_over_chance(recipe, 20_000);
+    let pairs = found.0.iter().flatten().zip(&english);
+    let mut pairs = pairs.chain(found.1.iter().zip(&shares));
+    assert!(pairs.all(|(a, b)| (0.5..2.0).contains(&(a / b))), "{found:?}");
+}

@@ -8,7 +8,7 @@ pub(super) struct VectorArgs {
     /// vectors` of the other jobs.
     #[arg(long, requires = "documents")]
     #[arg(conflicts_with_all = ["bytes", "format", "zipf", "heaps", "mean_tokens", "sigma", "clustering"])]
-    #[arg(conflicts_with_all = ["cluster", "interest", "log", "pagerank"])]
+    #[arg(conflicts_with_all = ["cluster", "lengths", "log", "pagerank"])]
     pub(super) vectors: bool,
     /// With --vectors: weights of a vector in the mean.
     #[arg(long, requires = "vectors", value_name = "F")]
