@@ -1,28 +1,28 @@
 //! `experiments parallelism`: what the parallel models of `tatikonda11` gain and cost.
 //!
 //! Isolated: how queries are spread over workers. Every model runs the same query job on the same
-//! index in memory; a query's latency is from the moment it is sent to the moment its answer is
-//! formatted, waiting included. Axes: model, workers, load, query length, `delta`, size of a skip
-//! (figures 4 to 7). Points that are compared are measured in turn, pass by pass. Expected: `inter`
-//! has the best throughput, `fgqp` nearly that with the lowest latency, `docp` loses where shares
-//! are uneven.
+//! index in memory, with every query once a pass; a query's latency is from the moment it is sent
+//! to the moment its answer is formatted, waiting included. Axes: model, workers, load, query
+//! length, `delta`, size of a skip (figures 4 to 7). Points that are compared are measured in turn,
+//! pass by pass, each alone on the machine: what one worker does is the base. Expected: `inter` has
+//! the best throughput, `fgqp` nearly that with the lowest latency, `docp` loses where shares are
+//! uneven.
 
 mod figures;
 mod tasks;
 
 use crate::Usage;
 use crate::args::{AskedRanking, all_queries, workers_or_cores};
-use crate::numbers::{fastest, mean, median, quantile};
-use crate::rig::{MOST_QUERIES, Rig, Timings};
+use crate::numbers::{mean, median};
+use crate::rig::{Rig, Timings};
 use anyhow::Context;
 use millrace::inside::gpu::without_devices;
 use millrace::inside::query::{Cutting, Model, patience};
-use millrace::{Query, Searcher, Snapshot};
+use millrace::{Query, Snapshot};
 use serde_json::{Value, json};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 use synthetic::arrivals::Poisson;
 
 /// Arguments of the experiment. Queries are AND, by small-adaptive, as in the paper, unless others
@@ -36,25 +36,16 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "N,...", value_delimiter = ',')]
     workers: Vec<NonZeroUsize>,
     /// Which models are compared (default: all that the figure has). inter always is there, since
-    /// the others are compared with it. docp has the paper's barrier, or none if it is free; fgqp
-    /// leaves short queries whole, and fgqp-always cuts every query, as in the paper.
+    /// the others are compared with it. docp has the paper's barrier; fgqp leaves short queries
+    /// whole, and fgqp-always cuts every query, as in the paper.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = MODELS)]
     models: Vec<String>,
     /// What to measure, of models, delta, load, length and skips (default: all).
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     only: Vec<String>,
-    /// Seconds of a point in a pass, of the most workers that it is compared with.
-    #[arg(long, default_value_t = 1.0, value_name = "S")]
-    seconds: f64,
     /// Passes over all points that are compared.
     #[arg(long, default_value = "3", value_name = "N")]
     passes: NonZeroUsize,
-    /// Light load, as a part of what one worker can do.
-    #[arg(long, default_value_t = 0.2, value_name = "F")]
-    light: f64,
-    /// --cut-us of fgqp: 0 cuts every query, as in the paper.
-    #[arg(long, value_name = "US")]
-    cut_us: Option<u32>,
     /// Number of postings in a skip, a multiple of the block size (default: one block; the paper
     /// has 512). The meaning of delta depends on it.
     #[arg(long, value_name = "N")]
@@ -65,33 +56,23 @@ pub(crate) struct Args {
     queries: Option<PathBuf>,
 }
 
-const MODELS: [&str; 7] =
-    ["inter", "docp-ui", "docp-pi", "docp-ui-free", "docp-pi-free", "fgqp", "fgqp-always"];
+const MODELS: [&str; 5] = ["inter", "docp-ui", "docp-pi", "fgqp", "fgqp-always"];
 
 fn name(model: Model) -> &'static str {
     match model {
         Model::Inter => "inter",
-        Model::DocpUi { barrier: true } => "docp-ui",
-        Model::DocpPi { barrier: true } => "docp-pi",
-        Model::DocpUi { barrier: false } => "docp-ui-free",
-        Model::DocpPi { barrier: false } => "docp-pi-free",
+        Model::DocpUi { .. } => "docp-ui",
+        Model::DocpPi { .. } => "docp-pi",
         Model::Fgqp { cutting, .. } if cutting.least_ns == 0.0 => "fgqp-always",
         Model::Fgqp { .. } => "fgqp",
     }
-}
-
-/// A query with its latency on one worker, in microseconds, and its number of terms.
-struct Timed {
-    query: Query,
-    us: f64,
-    terms: usize,
 }
 
 /// What all figures need.
 struct ParallelismBench {
     args: Args,
     snapshot: Arc<Snapshot>,
-    queries: Vec<Timed>,
+    queries: Vec<Query>,
     workers: Vec<usize>,
     /// Postings of a block of the index.
     block_len: usize,
@@ -99,9 +80,6 @@ struct ParallelismBench {
 
 /// Runs the experiment.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    if !(args.seconds > 0.0 && args.light > 0.0) {
-        return Err(Usage("--seconds and --light are above 0".into()).into());
-    }
     without_devices(args.ranking.algorithm).map_err(|misfit| Usage(misfit.on_command_line()))?;
     let snapshot = args.ranking.open()?;
     let block_len = snapshot.generation().manifest().settings.block_size as usize;
@@ -109,7 +87,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let text = format!("--skip is a multiple of {block_len}, the block size of the index");
         return Err(Usage(text).into());
     }
-    let queries = timed(&snapshot, args)?;
+    let queries = all_queries(args.queries.as_deref())?;
     let mut workers: Vec<usize> = args.workers.iter().map(|n| n.get()).collect();
     if workers.is_empty() {
         let cores = workers_or_cores(None);
@@ -119,28 +97,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     workers.sort_unstable();
     let bench = ParallelismBench { args: args.clone(), snapshot, queries, workers, block_len };
     crate::args::figures(&bench, figures::FIGURES, &args.only)
-}
-
-/// Times each query alone, on the better of two passes behind a first.
-fn timed(snapshot: &Arc<Snapshot>, args: &Args) -> anyhow::Result<Vec<Timed>> {
-    let mut searcher = Searcher::new();
-    let twice = NonZeroUsize::new(2).context("above 0")?;
-    let mut time = |query: Query| {
-        let wanted = query.wanted(&args.ranking.wanted());
-        let terms = searcher.look_up(snapshot, &wanted, &query.text)?;
-        searcher.search(snapshot, &wanted, &query.text)?;
-        let search = || -> anyhow::Result<f64> {
-            let start = Instant::now();
-            std::hint::black_box(searcher.search(snapshot, &wanted, &query.text)?);
-            Ok(start.elapsed().as_secs_f64() * 1e6)
-        };
-        Ok(Timed { us: fastest(twice, |&us| us, search)?, query, terms })
-    };
-    all_queries(args.queries.as_deref())?.into_iter().map(&mut time).collect()
-}
-
-fn mean_us(queries: &[&Timed]) -> f64 {
-    queries.iter().map(|timed| timed.us).sum::<f64>() / queries.len().max(1) as f64
 }
 
 /// A way to run a query job.
@@ -159,24 +115,20 @@ struct LoadPoint {
 }
 
 impl LoadPoint {
-    fn throughput(&self) -> f64 {
-        median(&mut self.runs.iter().map(|run| run.queries_per_s).collect::<Vec<_>>())
-    }
-
-    /// Sorted microseconds of all queries in all runs.
-    fn sorted(&self, of: impl Fn(&Timings) -> &Vec<f64>) -> Vec<f64> {
-        let mut all: Vec<f64> = self.runs.iter().flat_map(of).copied().collect();
+    /// What all passes come to, sorted: medians are compared, and the ends tell how sure they are.
+    fn passes(&self, of: impl Fn(&Timings) -> f64) -> Vec<f64> {
+        let mut all: Vec<f64> = self.runs.iter().map(of).collect();
         all.sort_unstable_by(f64::total_cmp);
         all
     }
 
-    fn mean_us(&self) -> f64 {
-        mean(&self.sorted(|run| &run.latencies))
+    fn throughput(&self) -> f64 {
+        median(&mut self.passes(|run| run.queries_per_s))
     }
 
     /// The mean time from when a worker took a query to its answer.
     fn processing_us(&self) -> f64 {
-        mean(&self.sorted(|run| &run.processing))
+        median(&mut self.passes(|run| mean(&run.processing)))
     }
 }
 
@@ -185,18 +137,18 @@ impl ParallelismBench {
     fn cutting(&self) -> Cutting {
         let usual = Cutting::default();
         let skip = self.args.skip.map_or(usual.skip, |skip| skip.get() / self.block_len);
-        let least_ns = self.args.cut_us.map_or(usual.least_ns, |us| f64::from(us) * 1e3);
-        Cutting { skip, least_ns }
+        Cutting { skip, ..usual }
     }
 
     /// `fgqp` with our rule of which queries gain by cuts, and with all of them cut, as in the
-    /// paper: the same where --cut-us is 0.
-    fn fgqp_both(&self, delta: usize, cutting: Cutting) -> Vec<Model> {
-        let always = Cutting { least_ns: 0.0, ..cutting };
-        let fgqp = |cutting| Model::Fgqp { delta, cutting, patience: patience(None) };
-        let mut both = vec![fgqp(cutting), fgqp(always)];
-        both.dedup();
-        both
+    /// paper.
+    fn fgqp_both(&self, delta: usize) -> [Model; 2] {
+        let always = Cutting { least_ns: 0.0, ..self.cutting() };
+        [self.cutting(), always].map(|cutting| Model::Fgqp {
+            delta,
+            cutting,
+            patience: patience(None),
+        })
     }
 
     /// Those of some models that are asked for, on so many workers.
@@ -209,7 +161,7 @@ impl ParallelismBench {
         models.into_iter().filter(wanted).map(|model| JobWay { model, workers }).collect()
     }
 
-    fn all(&self) -> Vec<&Timed> {
+    fn all(&self) -> Vec<&Query> {
         self.queries.iter().collect()
     }
 
@@ -217,58 +169,27 @@ impl ParallelismBench {
         self.workers.last().copied().unwrap_or(1)
     }
 
-    /// Measures ways with all queries there, and at light load.
-    fn both_loads(&self, ways: &[JobWay], queries: &[&Timed]) -> anyhow::Result<Vec<LoadPoint>> {
-        let light = self.args.light * 1e6 / mean_us(queries);
-        let loads = [f64::INFINITY, light];
-        let wanted = loads.iter().flat_map(|&rate| ways.iter().map(move |&way| (way, rate)));
-        self.points(&wanted.collect::<Vec<_>>(), queries)
-    }
-
     /// Measures points, given by way and rate, in turn, so many passes.
-    fn points(
-        &self,
-        wanted: &[(JobWay, f64)],
-        queries: &[&Timed],
-    ) -> anyhow::Result<Vec<LoadPoint>> {
-        let texts: Vec<&Query> = queries.iter().map(|timed| &timed.query).collect();
+    fn points(&self, wanted: &[(JobWay, f64)], texts: &[&Query]) -> anyhow::Result<Vec<LoadPoint>> {
         let mut rigs: Vec<(JobWay, Rig)> = Vec::new();
         for &(way, _) in wanted {
             if rigs.iter().all(|(other, _)| *other != way) {
                 let engines = |wakers: &_| way.model.engines(wakers);
-                rigs.push((
-                    way,
-                    Rig::start(
-                        &self.snapshot,
-                        self.args.ranking.wanted(),
-                        engines,
-                        way.workers,
-                        &texts,
-                    )?,
-                ));
+                let wanted = self.args.ranking.wanted();
+                rigs.push((way, Rig::start(&self.snapshot, wanted, engines, way.workers, texts)?));
             }
         }
         let of = |&(way, rate): &(JobWay, f64)| LoadPoint { way, rate, runs: Vec::new() };
         let mut points: Vec<LoadPoint> = wanted.iter().map(of).collect();
-        // All answer the same queries: so few of them differ much in what they take.
-        let most = rigs.iter().map(|(way, _)| way.workers).max().unwrap_or(1);
-        let most_rate = 1e6 / mean_us(queries) * most as f64;
         for pass in 0..self.args.passes.get() {
             for point in &mut points {
-                let seconds = self.args.seconds;
-                let count = (point.rate.min(most_rate) * seconds) as usize;
-                let count = count.clamp(50, MOST_QUERIES / 2);
-                // Every point and pass begins elsewhere, so that all queries are measured.
-                let first = pass * count % texts.len();
-                let texts: Vec<&Query> =
-                    texts.iter().copied().cycle().skip(first).take(count).collect();
                 let times: Vec<f64> = if point.rate.is_infinite() {
-                    vec![0.0; count]
+                    vec![0.0; texts.len()]
                 } else {
-                    Poisson::new(1 + pass as u64, point.rate).take(count).collect()
+                    Poisson::new(1 + pass as u64, point.rate).take(texts.len()).collect()
                 };
                 let rig = rigs.iter_mut().find(|(way, _)| *way == point.way);
-                point.runs.push(rig.context("every way has a rig")?.1.run(&texts, times)?);
+                point.runs.push(rig.context("every way has a rig")?.1.run(texts, times)?);
             }
         }
         Ok(points)
@@ -276,27 +197,20 @@ impl ParallelismBench {
 
     /// Prints a point with more fields.
     fn print(&self, figure: &str, point: &LoadPoint, more: Value) -> anyhow::Result<()> {
-        let all = point.sorted(|run| &run.latencies);
         let JobWay { model, workers } = point.way;
-        let (delta, skip) = match model {
-            Model::Fgqp { delta, cutting, .. } => {
-                (Some(delta), Some(cutting.skip * self.block_len))
-            }
-            _ => (None, None),
-        };
+        let delta = if let Model::Fgqp { delta, .. } = model { Some(delta) } else { None };
+        let throughputs = point.passes(|run| run.queries_per_s);
         let mut row = json!({
             "figure": figure,
             "model": name(model),
             "workers": workers,
             "delta": delta,
-            "skip": skip,
             "rate": point.rate.is_finite().then_some(point.rate),
-            "queries": all.len(),
+            "queries": point.runs[0].latencies.len(),
+            "passes": throughputs.len(),
             "queries_per_s": point.throughput(),
-            "mean_us": mean(&all),
-            "p50_us": quantile(&all, 0.50),
-            "p95_us": quantile(&all, 0.95),
-            "p99_us": quantile(&all, 0.99),
+            "queries_per_s_from_to": [throughputs[0], throughputs[throughputs.len() - 1]],
+            "mean_us": median(&mut point.passes(|run| mean(&run.latencies))),
             "processing_us": point.processing_us(),
         });
         if let (Value::Object(row), Value::Object(more)) = (&mut row, more) {

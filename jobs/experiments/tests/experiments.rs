@@ -116,41 +116,32 @@ fn number(row: &Value, name: &str) -> f64 {
 fn parallelism_has_the_figures_of_the_paper() {
     let fixture = Fixture::usual(400);
     let bench = |more: &str| {
-        let quick = "-w 2 --passes 1 --seconds 0.002 --light 5";
+        let quick = "-w 2 --passes 2";
         fixture.job("parallelism", &format!("{quick} {more}"))
     };
     let found = rows(bench("--only models"));
-    let names = |figure: &str| -> BTreeSet<String> {
-        let name = |row: &&Value| {
-            format!("{}-{}", row["model"].as_str().unwrap(), row["delta"].as_u64().unwrap_or(0))
-        };
-        let rows = of(&found, "figure", figure);
-        rows.iter().filter(|row| row["workers"] == 2).map(name).collect()
+    let name = |row: &Value| {
+        format!("{}-{}", row["model"].as_str().unwrap(), row["delta"].as_u64().unwrap_or(0))
     };
-    let all = "docp-pi-0 docp-pi-free-0 docp-ui-0 docp-ui-free-0 fgqp-150 fgqp-5 fgqp-always-150 \
-               fgqp-always-5 inter-0";
-    for figure in ["models-closed-loop", "models-light-load"] {
-        assert_eq!(names(figure), all.split(' ').map(str::to_string).collect(), "{figure}");
-    }
+    let names = found.iter().filter(|row| row["workers"] == 2).map(name);
+    let all = "docp-pi-0 docp-ui-0 fgqp-150 fgqp-5 fgqp-always-150 fgqp-always-5 inter-0";
+    assert_eq!(names.collect::<BTreeSet<_>>(), all.split(' ').map(str::to_string).collect());
     for row in &found {
-        if row["figure"].as_str().unwrap().ends_with("closed-loop") {
-            assert!(row["rate"].is_null(), "{row}");
-            let over = number(row, "throughput_over_inter");
-            let degradation = number(row, "throughput_degradation_percent");
-            assert!((100.0 - 100.0 * over - degradation).abs() < 1e-6, "{row}");
-            assert!(number(row, "processing_us") <= number(row, "mean_us"), "{row}");
-        } else {
-            assert!(number(row, "rate") > 0.0 && number(row, "latency_gain_over_inter") > 0.0);
+        assert_eq!((&row["rate"], &row["queries"]), (&Value::Null, &9.into()), "{row}");
+        let over = number(row, "throughput_over_inter");
+        let degradation = number(row, "throughput_degradation_percent");
+        assert!((100.0 - 100.0 * over - degradation).abs() < 1e-6, "{row}");
+        assert!(number(row, "processing_us") <= number(row, "mean_us"), "{row}");
+        let [from, to] = [0, 1].map(|end| row["queries_per_s_from_to"][end].as_f64().unwrap());
+        assert!((from..=to).contains(&number(row, "queries_per_s")), "{row}");
+        if row["workers"] == 1 {
+            assert_eq!(number(row, "processing_gain_over_inter_1"), 1.0, "{row}");
         }
     }
-    // Everything is cut where that is asked for: 8 thresholds, and `inter` on one worker and on
-    // two.
-    let found = rows(bench("--only delta --cut-us 0"));
-    for figure in ["delta-closed-loop", "delta-light-load"] {
-        let rows = of(&found, "figure", figure);
-        let cut = rows.iter().filter(|row| row["model"] == "fgqp-always").count();
-        assert_eq!((rows.len(), cut), (10, 8), "{figure}");
-    }
+    // 8 thresholds, and `inter` on one worker and on two.
+    let found = rows(bench("--only delta"));
+    let cut = found.iter().filter(|row| row["model"] == "fgqp-always").count();
+    assert_eq!((found.len(), cut), (18, 8));
     // Only some models are compared.
     let found = rows(bench("--only length --models fgqp-always"));
     let models: BTreeSet<&str> = found.iter().map(|row| row["model"].as_str().unwrap()).collect();
@@ -165,10 +156,9 @@ fn parallelism_has_the_figures_of_the_paper() {
 #[test]
 fn parallelism_counts_tasks_by_size_of_a_skip() {
     let fixture = Fixture::new(1500, ListCodec::Pfor, 64, DocumentOrder::Input);
-    let quick = "-w 2 --only skips --passes 1 --seconds 0.002 --light 5";
+    let quick = "-w 2 --only skips --passes 1";
     let rows = fixture.rows("parallelism", quick);
-    let skips: Vec<&Value> =
-        of(&rows, "figure", "skips").into_iter().filter(|row| row["model"].is_null()).collect();
+    let skips = of(&rows, "figure", "skips");
     let sizes: Vec<u64> = skips.iter().map(|row| row["skip"].as_u64().unwrap()).collect();
     assert_eq!(sizes, [512, 256, 128, 64]);
     let tasks: Vec<f64> = skips.iter().map(|row| number(row, "tasks_a_query")).collect();
