@@ -81,7 +81,7 @@ pub struct Goal {
     pub threads: usize,
     /// Whether the document that has the name of a query is no hit of it.
     pub remove_query: bool,
-    /// Tells how many queries of all settings are answered.
+    /// Tells how many queries of all settings are answered, and ends the work.
     pub progress: Stop,
 }
 
@@ -387,6 +387,7 @@ fn measure_one(
     let mut values = Vec::with_capacity(topics.len());
     for Topic { qid, text, judged } in topics {
         let (hits, _) = searcher.search(&snapshot, &wanted, text)?;
+        goal.progress.check()?;
         goal.progress.pass(1);
         let mut ranking = Rankings::new("tune");
         let named =

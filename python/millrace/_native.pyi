@@ -16,6 +16,7 @@ _Document: TypeAlias = tuple[str | int, str] | dict[str, Any]
 _Queries: TypeAlias = Path | Iterable[str] | Iterable[tuple[Any, str]] | dict[Any, str] | _Frame
 _Qrels: TypeAlias = _Path | dict[str, dict[str, int]] | Iterable[Sequence[Any]] | _Frame
 _Run: TypeAlias = Answers | _Path | dict[str, dict[str, float]] | _Frame
+_Progress: TypeAlias = bool | Callable[[dict[str, Any]], object] | None
 _Mode: TypeAlias = Literal["or", "and", "and-or"]
 _Score: TypeAlias = Literal["bm25", "bm25-lucene", "bm25plus", "bm25l", "tfidf", "ql", "dph", "impact", "wang"]
 
@@ -113,6 +114,7 @@ class Index:
         rm3: tuple[int, int, float] | None = None,
         remove_query: bool = False,
         candidates: _Run | None = None,
+        progress: _Progress = None,
     ) -> Answers: ...
     def analyze(self, text: str) -> list[str]: ...
     def document(self, name: str | None = None, *, docid: int | None = None) -> dict[str, Any]: ...
@@ -136,6 +138,7 @@ class Index:
         mode: _Mode | str = "or",
         workers: int | None = None,
         remove_query: bool = False,
+        progress: _Progress = None,
     ) -> dict[str, Any]: ...
 
 def build(
@@ -152,6 +155,7 @@ def build(
     tokenizer: Literal["words", "cjk-bigram", "whitespace"] = "words",
     stemmer: str | None = None,
     stopwords: str | Sequence[str] | None = None,
+    factor: float | None = None,
     codec: str = "bp128",
     block_size: int = 128,
     order: Literal["input", "url", "name", "length"] | None = None,
@@ -161,7 +165,7 @@ def build(
     max_skipped: str | None = None,
     min_documents: str | None = None,
     keep: int = 1,
-    progress: bool | Callable[[dict[str, Any]], object] | None = None,
+    progress: _Progress = None,
 ) -> dict[str, Any]: ...
 def evaluate(run: _Run, qrels: _Qrels, measures: list[str] | None = None) -> dict[str, Any]: ...
 def compare(

@@ -1,11 +1,11 @@
-"""What `build(progress=True)` shows: a bar of tqdm, or a line on standard error where there is no tqdm."""
+"""What `progress=True` shows: a bar of tqdm, or a line on standard error where there is no tqdm."""
 
 import sys
 import time
 
 
 def shown(documents):
-    """`documents` is their number, or 0 if that is not known."""
+    """`documents` is the number of a build's documents, or 0 if that is not known."""
     try:
         from tqdm.auto import tqdm
     except ImportError:
@@ -14,32 +14,41 @@ def shown(documents):
 
 
 def stage(done):
+    verb = "answer" if "queries" in done else "index"
     if done["finished"]:
-        return "indexed"
-    if done["merged"]:
+        return f"{verb}ed"
+    if done.get("merged"):
         merged, of = done["merged"]
         return f"merging {100 * merged // max(of, 1)} %"
-    return "indexing"
+    return f"{verb}ing"
+
+
+def measured(done, documents):
+    """How much is done, of how much if that is known, and of what."""
+    if "queries" in done:
+        return done["queries"], done["total_queries"], " queries"
+    if done["total_bytes"] > 0:
+        return done["read_bytes"], done["total_bytes"], "B"
+    return done["documents"], documents, " documents"
 
 
 class Bar:
-    """Of bytes, if files are read, or else of documents."""
-
     def __init__(self, tqdm, documents):
         self.tqdm = tqdm
         self.documents = documents
         self.bar = None
 
     def __call__(self, done):
-        of_files = done["total_bytes"] > 0
+        if not any(done.values()):
+            return  # It has not begun.
+        reached, total, unit = measured(done, self.documents)
         if self.bar is None:
-            total = done["total_bytes"] or self.documents or None
-            unit = {"unit": "B", "unit_scale": True, "unit_divisor": 1024} if of_files else {"unit": " documents"}
-            self.bar = self.tqdm(total=total, **unit)
+            more = {"unit_scale": True, "unit_divisor": 1024} if unit == "B" else {}
+            self.bar = self.tqdm(total=total or None, unit=unit, **more)
         self.bar.set_description_str(stage(done), refresh=False)
-        if of_files:
+        if unit == "B":
             self.bar.set_postfix_str(f"{done['documents']:,} documents", refresh=False)
-        self.bar.update((done["read_bytes"] if of_files else done["documents"]) - self.bar.n)
+        self.bar.update(reached - self.bar.n)
         if done["finished"]:
             self.bar.refresh()
 
@@ -58,14 +67,15 @@ class Line:
 
     def __call__(self, done):
         now = time.monotonic()
-        if now < self.next and not done["finished"]:
+        if not any(done.values()) or now < self.next and not done["finished"]:
             return
         self.next = now + 1
-        line = f"{stage(done)}: {done['documents']:,} documents"
-        if done["total_bytes"] > 0:
-            line += f", {done['read_bytes'] / 1e6:,.1f} of {done['total_bytes'] / 1e6:,.1f} MB"
-        elif self.documents:
-            line = line.replace(" documents", f" of {self.documents:,} documents")
+        reached, total, unit = measured(done, self.documents)
+        if unit == "B":
+            line = f"{done['documents']:,} documents, {reached / 1e6:,.1f} of {total / 1e6:,.1f} MB"
+        else:
+            line = f"{reached:,} of {total:,}{unit}" if total else f"{reached:,}{unit}"
+        line = f"{stage(done)}: {line}"
         # What is left of a longer line before is written over.
         sys.stderr.write("\r" + line.ljust(self.width))
         sys.stderr.flush()

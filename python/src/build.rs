@@ -3,10 +3,10 @@
 use crate::documents::{PythonDocuments, Raised};
 use crate::error::{failed, of_build, warn, wrong};
 use crate::evaluate::from_json;
-use crate::interrupt::telling;
 use crate::options::{OneOrMore, Size, threads, whole, whole_or_none};
 use crate::progress::Told;
 use millrace::IndexError;
+use millrace::inside::build::BuildProgress;
 use millrace::inside::codec::ListCodec;
 use millrace::inside::index::DocumentOrder;
 use millrace::inside::index::Form;
@@ -19,6 +19,7 @@ use millrace::inside::text::Tokenizer;
 use millrace::{BuildOptions, Input, Note};
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -49,6 +50,7 @@ use std::sync::{Arc, Mutex};
 ///     stemmer: "english" (the default), "porter", "none" or another language.
 ///     stopwords: "english" (the default), "none", the path of a file, or a list of words. With the
 ///         tokenizer "whitespace" the default of both is "none".
+///     factor: of the format "vectors": what weights are multiplied by before they are rounded.
 ///     codec, block_size: how postings are coded.
 ///     order: how documents are numbered: "input", "url", "name" or "length".
 ///     merge: whether runs are merged to one at the end; queries are answered alike.
@@ -70,8 +72,8 @@ use std::sync::{Arc, Mutex};
 ///     MillraceError: the build failed.
 #[pyfunction]
 #[pyo3(signature = (index, documents=None, *, files=None, memory=None, workers=None, format=None, id_field=None,
-    text_field=None, encoding=None, tokenizer="words", stemmer=None, stopwords=None, codec="bp128", block_size=128, order=None,
-    merge=true, strict=false, allow_empty=false, max_skipped=None, min_documents=None, keep=1, progress=None))]
+    text_field=None, encoding=None, tokenizer="words", stemmer=None, stopwords=None, factor=None, codec="bp128", block_size=128,
+    order=None, merge=true, strict=false, allow_empty=false, max_skipped=None, min_documents=None, keep=1, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn build<'py>(
     py: Python<'py>,
@@ -87,6 +89,7 @@ pub(crate) fn build<'py>(
     tokenizer: &str,
     stemmer: Option<&str>,
     stopwords: Option<OneOrMore<String>>,
+    factor: Option<f64>,
     codec: &str,
     #[pyo3(from_py_with = whole)] block_size: usize,
     order: Option<&str>,
@@ -118,9 +121,12 @@ pub(crate) fn build<'py>(
     let several = |given: Option<OneOrMore<String>>| given.map_or(Vec::new(), OneOrMore::into_vec);
     let fields = Fields { names: several(id_field), texts: several(text_field) };
     let told = Told::of(progress, documents)?;
-    options.progress = told.as_ref().map(Told::listener);
+    let last = Arc::new(Mutex::new(BuildProgress::default()));
+    let told_to = last.clone();
+    options.progress = Some(Box::new(move |progress| *lock(&told_to) = *progress));
     let mut raised = Raised::default();
     match (documents, files) {
+        (Some(_), None) if factor.is_some() => return Err(wrong("factor is for files of vectors")),
         (Some(documents), None) => {
             let control = options.control.clone();
             let (documents, of_documents) = PythonDocuments::new(documents, fields, control)?;
@@ -129,6 +135,7 @@ pub(crate) fn build<'py>(
         }
         (None, Some(files)) => {
             options.fields = fields;
+            options.factor = factor;
             options.encoding = encoding.map(str::parse).transpose().map_err(wrong)?;
             options.input = Input::Paths(files.into_vec());
         }
@@ -138,17 +145,19 @@ pub(crate) fn build<'py>(
     let noted = notes.clone();
     options.notes = Some(Arc::new(move |note: &Note| lock(&noted).push(note.to_string())));
     let control = options.control.clone();
-    let tell =
-        |py: Python<'_>, finished| told.as_ref().map_or(Ok(()), |told| told.tell(py, finished));
-    let built = telling(py, |py| tell(py, false), || control.cancel(), || millrace::build(options));
-    let built = built.and_then(|built| match lock(&raised).take() {
-        Some(error) => Err(error),
-        None => built.map_err(|error| of_build(&error)),
-    });
-    let ended = built.as_ref().map_or(Ok(()), |_| tell(py, true));
-    told.as_ref().map_or(Ok(()), |told| told.close(py))?;
-    let report = built?;
-    ended?;
+    let figures = || {
+        let BuildProgress { documents, read_bytes, total_bytes, merged, .. } = *lock(&last);
+        json!({ "documents": documents, "read_bytes": read_bytes, "total_bytes": total_bytes, "merged": merged })
+    };
+    let report = told.during(
+        py,
+        figures,
+        || control.cancel(),
+        || {
+            let built = millrace::build(options);
+            lock(&raised).take().map_or(built.map_err(|error| of_build(&error)), Err)
+        },
+    )?;
     for note in lock(&notes).iter() {
         warn(py, note)?;
     }

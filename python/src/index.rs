@@ -3,14 +3,12 @@
 use crate::answers::{Answers, Hits};
 use crate::error::{failed, of_file, of_index, warn, wrong};
 use crate::evaluate::{json, measures, qrels, run};
-use crate::interrupt::interruptible;
 use crate::options::{hits, idf, idf_name, mode, rm3, threads, wanted, whole, whole_or_none};
+use crate::progress::Told;
 use crate::queries::{Named, read_queries};
 use crate::texts::texts;
 use millrace::inside::index::{DocumentKey, DocumentRow, Stop, find_in, generation_name};
-use millrace::inside::query::{
-    CandidatesByQuery, Expanded, Expander, GivenDocids, QueryError, Rm3, rank_many,
-};
+use millrace::inside::query::{CandidatesByQuery, Expanded, Expander, GivenDocids, Rm3, rank_many};
 use millrace::inside::score::Given;
 use millrace::inside::tune::judged;
 use millrace::{
@@ -21,7 +19,6 @@ use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::HashMap;
-use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, TryLockError};
@@ -203,7 +200,10 @@ impl Index {
         let mut text = query.to_string();
         if let Some(rm3) = rm3 {
             let queries = vec![("1".to_string(), text)];
-            let expanded = self.expand(py, queries, rm3, &wanted, NonZeroUsize::MIN)?;
+            let told = Told::default();
+            let one = NonZeroUsize::MIN;
+            let expand = || self.expand(queries, rm3, &wanted, one, &told.stop);
+            let expanded = told.queries(py, expand)?;
             wanted.mode = Mode::Or;
             text = expanded.into_iter().next().map(|query| query.1).unwrap_or_default();
         }
@@ -232,8 +232,10 @@ impl Index {
     ///     remove_query: leave out the document that has the name of a query.
     ///     candidates: a run, as in `evaluate`. Its documents for each query are ranked and no
     ///         others, those without a term of the query with score 0 behind all others.
+    ///     progress: as in `build`, with queries, total_queries and finished; with rm3 each query
+    ///         counts twice, when it is expanded and when it is answered.
     #[pyo3(signature = (queries, k=None, *, mode="or", algorithm="auto", workers=None, rm3=None, remove_query=false,
-        candidates=None))]
+        candidates=None, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn search_many(
         &self,
@@ -246,7 +248,9 @@ impl Index {
         #[pyo3(from_py_with = rm3)] rm3: Option<(usize, usize, f64)>,
         remove_query: bool,
         candidates: Option<&Bound<'_, PyAny>>,
+        progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Answers> {
+        let told = Told::of(progress, None)?;
         let usual = if candidates.is_some() { usize::MAX } else { Wanted::default().k };
         let k = k.unwrap_or(usual);
         let mut wanted = wanted(k, mode, algorithm)?;
@@ -254,29 +258,25 @@ impl Index {
         let threads = threads(workers)?;
         let snapshot = self.snapshot.clone();
         let queries = read_queries(queries)?;
-        let mut expanded = None;
-        if let Some(rm3) = rm3 {
-            expanded = Some(self.expand(py, queries.clone(), rm3, &wanted, threads)?);
-            wanted.mode = Mode::Or;
-        }
-        let asked = expanded.as_ref().unwrap_or(&queries);
+        told.stop.expect((queries.len() * (1 + usize::from(rm3.is_some()))) as u64);
         let run = candidates.map(|candidates| run(candidates, "candidates")).transpose()?;
         let given = run.map(|run| CandidatesByQuery::new(&snapshot, run.documents()));
         let given: Option<Vec<GivenDocids>> =
             given.map(|given| queries.iter().map(|(qid, _)| given.of(qid)).collect());
-        let stop = Stop::default();
-        let found = interruptible(
-            py,
-            || stop.set(),
-            || {
-                let texts: Vec<&str> = asked.iter().map(|(_, text)| &**text).collect();
-                match &given {
-                    None => search_many(&snapshot, &wanted, &texts, threads, &stop),
-                    Some(given) => rank_many(&snapshot, &wanted, &texts, given, threads, &stop),
-                }
-            },
-        )?;
-        let mut found = found.map_err(|error| of_index(&error))?;
+        let mut found = told.queries(py, || {
+            let mut expanded = None;
+            if let Some(rm3) = rm3 {
+                expanded = Some(self.expand(queries.clone(), rm3, &wanted, threads, &told.stop)?);
+                wanted.mode = Mode::Or;
+            }
+            let asked = expanded.as_ref().unwrap_or(&queries);
+            let texts: Vec<&str> = asked.iter().map(|(_, text)| &**text).collect();
+            let found = match &given {
+                None => search_many(&snapshot, &wanted, &texts, threads, &told.stop),
+                Some(given) => rank_many(&snapshot, &wanted, &texts, given, threads, &told.stop),
+            };
+            found.map_err(|error| of_index(&error))
+        })?;
         for &refused in &found.refused {
             let qid = &queries[refused].0;
             warn(py, &format!("the query {qid} has too many different terms: it is not answered"))?;
@@ -362,11 +362,12 @@ impl Index {
     ///     folds: parts that queries are dealt out to; each is measured by what the others choose.
     ///     k, mode, workers, remove_query: as in `search_many`. A k below what the measure needs is
     ///         warned of.
+    ///     progress: as in `search_many`; each query counts once a setting.
     ///
     /// Returns:
     ///     "best", "default", "cross_validated", and "grid" with the mean of each setting.
     #[pyo3(signature = (queries, qrels, *, k1=None, b=None, mu=None, score_delta=None, alpha=None, measure="nDCG@10", folds=5,
-        k=1000, mode="or", workers=None, remove_query=false))]
+        k=1000, mode="or", workers=None, remove_query=false, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn tune<'py>(
         &self,
@@ -384,7 +385,9 @@ impl Index {
         mode: &str,
         #[pyo3(from_py_with = whole_or_none)] workers: Option<usize>,
         remove_query: bool,
+        progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let told = Told::of(progress, None)?;
         self.refuse_deleted()?;
         let qrels = self::qrels(qrels)?;
         let queries = read_queries(queries)?;
@@ -414,10 +417,12 @@ impl Index {
         if let Some(remark) = Measure::remark_on_depth(&[measure], k) {
             warn(py, &remark.replace("-k ", "k="))?;
         }
-        let goal =
-            Goal { measure, k, mode, folds, threads, remove_query, progress: Stop::default() };
-        let found = py.detach(|| tune(self.generation().path(), &grid, &topics, &goal));
-        json(py, &found.map_err(|error| failed(&error))?)
+        let progress = told.stop.clone();
+        let goal = Goal { measure, k, mode, folds, threads, remove_query, progress };
+        let path = self.generation().path();
+        let found =
+            told.queries(py, || tune(path, &grid, &topics, &goal).map_err(|error| failed(&error)))?;
+        json(py, &found)
     }
 
     fn __repr__(&self) -> String {
@@ -430,30 +435,24 @@ impl Index {
     /// Queries that are expanded, with their names.
     fn expand(
         &self,
-        py: Python<'_>,
         queries: Named,
         (documents, terms, weight): (usize, usize, f64),
         wanted: &Wanted,
         threads: NonZeroUsize,
+        stop: &Stop,
     ) -> PyResult<Named> {
         let rm3 = Rm3::new(documents, terms, weight).map_err(wrong)?;
-        let snapshot = self.snapshot.clone();
-        let wanted = *wanted;
-        let stop = Stop::default();
-        let given = interruptible(
-            py,
-            || stop.set(),
-            || {
-                let of = |(qid, text)| Ok(Ok(Query { qid, text, ..Query::default() }));
-                let expander = Expander::new(snapshot, rm3, wanted)?;
-                let queries = Expanded::new(queries.into_iter().map(of), expander, threads)?;
-                let queries = queries.take_while(|_| !stop.is_set());
-                let named = |query: Query| (query.qid, query.text);
-                let queries = queries.map(|read| Ok(read?.map(named).unwrap_or_default()));
-                Ok::<_, QueryError>(queries.collect::<io::Result<Vec<_>>>())
-            },
-        )?;
-        given.map_err(|error| of_file(&error))?.map_err(|error| of_file(&error))
+        let expander = Expander::new(self.snapshot.clone(), rm3, *wanted);
+        let of = |(qid, text)| Ok(Ok(Query { qid, text, ..Query::default() }));
+        let queries = queries.into_iter().map(of);
+        let queries = expander.and_then(|expander| Expanded::new(queries, expander, threads));
+        let queries = queries.map_err(|error| of_file(&error))?.take_while(|_| !stop.is_set());
+        let expanded = queries.map(|read| {
+            stop.pass(1);
+            let named = |query: Query| (query.qid, query.text);
+            Ok(read.map_err(|error| of_file(&error))?.map(named).unwrap_or_default())
+        });
+        expanded.collect()
     }
 
     /// None if another thread is using it. Nobody waits for that: a process may be forked in such

@@ -1,34 +1,35 @@
-//! Tells Python how far a build is. The thread that called `build` does, which waits anyway: where
-//! a notebook shows something depends on the thread, and what is raised ends the build.
+//! Tells Python how far a job is. The thread that called does, which waits anyway: where a notebook
+//! shows something depends on the thread, and what is raised ends the job.
 
-use crate::build::lock;
-use millrace::inside::build::{BuildProgress, OnProgress};
+use crate::evaluate::json;
+use crate::interrupt::telling;
+use millrace::inside::index::Stop;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict};
-use std::sync::{Arc, Mutex};
+use pyo3::types::PyBool;
+use serde_json::Value;
 
-/// A function that is told, and what it is told next.
+/// Who is told, or nobody.
+#[derive(Default)]
 pub(crate) struct Told {
-    function: Py<PyAny>,
-    /// The last figures, and whether they are new.
-    figures: Arc<Mutex<(BuildProgress, bool)>>,
+    function: Option<Py<PyAny>>,
     /// It is ours, and has to be closed.
     is_shown: bool,
+    /// Counts queries, and ends the job.
+    pub(crate) stop: Stop,
 }
 
 impl Told {
-    /// `asked` is what the caller gave: true for something that shows it, or a function. None if
-    /// nobody wants to know.
+    /// `asked` is what the caller gave: true for something that shows it, or a function. Some
+    /// iterables know how many `documents` they have.
     pub(crate) fn of(
         asked: Option<&Bound<'_, PyAny>>,
         documents: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Option<Self>> {
-        let Some(asked) = asked else { return Ok(None) };
+    ) -> PyResult<Self> {
+        let Some(asked) = asked else { return Ok(Self::default()) };
         let py = asked.py();
         let is_shown = match asked.cast::<PyBool>() {
-            Ok(asked) if !asked.is_true() => return Ok(None),
-            Ok(_) => true,
+            Ok(asked) => asked.is_true(),
             Err(_) if asked.is_callable() => false,
             Err(_) => {
                 let what = asked.get_type();
@@ -39,47 +40,47 @@ impl Told {
         };
         let function = match is_shown {
             true => {
-                // Some iterables know how many they have.
                 let number = py.import("operator")?.call_method1("length_hint", (documents, 0))?;
-                py.import("millrace._progress")?.call_method1("shown", (number,))?
+                Some(py.import("millrace._progress")?.call_method1("shown", (number,))?)
             }
-            false => asked.clone(),
+            false => asked.is_callable().then(|| asked.clone()),
         };
-        Ok(Some(Self { function: function.unbind(), figures: Arc::default(), is_shown }))
+        Ok(Self { function: function.map(Bound::unbind), is_shown, stop: Stop::default() })
     }
 
-    /// For the build, which calls it from a thread of its own.
-    pub(crate) fn listener(&self) -> OnProgress {
-        let figures = self.figures.clone();
-        Box::new(move |progress| {
-            *lock(&figures) = (*progress, true);
-        })
-    }
-
-    /// Calls the function if there is something new, and when the build has `finished`.
-    pub(crate) fn tell(&self, py: Python<'_>, finished: bool) -> PyResult<()> {
-        let (progress, is_new) = {
-            let mut figures = lock(&self.figures);
-            let (progress, is_new) = &mut *figures;
-            (*progress, std::mem::take(is_new))
+    /// Does `work` as [`telling`] does; the `figures`, an object, are told meanwhile and at the end.
+    pub(crate) fn during<T: Send>(
+        &self,
+        py: Python<'_>,
+        figures: impl Fn() -> Value + Sync,
+        stop: impl Fn() + Sync,
+        work: impl FnOnce() -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        let tell = |py: Python<'_>, finished: bool| {
+            let Some(function) = &self.function else { return Ok(()) };
+            let mut figures = figures();
+            figures["finished"] = finished.into();
+            function.call1(py, (json(py, &figures)?,)).map(|_| ())
         };
-        if !is_new && !finished {
-            return Ok(());
+        let done = telling(py, |py| tell(py, false), stop, work).and_then(|done| done);
+        let ended = done.as_ref().map_or(Ok(()), |_| tell(py, true));
+        if let Some(function) = self.function.as_ref().filter(|_| self.is_shown) {
+            function.call_method0(py, "close")?;
         }
-        let done = PyDict::new(py);
-        done.set_item("documents", progress.documents)?;
-        done.set_item("read_bytes", progress.read_bytes)?;
-        done.set_item("total_bytes", progress.total_bytes)?;
-        done.set_item("merged", progress.merged)?;
-        done.set_item("finished", finished)?;
-        self.function.call1(py, (done,)).map(|_| ())
+        let done = done?;
+        ended.map(|()| done)
     }
 
-    /// Nothing comes any more.
-    pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
-        match self.is_shown {
-            true => self.function.call_method0(py, "close").map(|_| ()),
-            false => Ok(()),
-        }
+    /// As [`Self::during`], for work that counts queries.
+    pub(crate) fn queries<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce() -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        let figures = || {
+            let (done, all) = self.stop.how_far().unwrap_or_default();
+            serde_json::json!({ "queries": done, "total_queries": all })
+        };
+        self.during(py, figures, || self.stop.set(), work)
     }
 }

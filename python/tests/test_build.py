@@ -53,6 +53,23 @@ def test_files_give_the_same_index(tmp_path, documents):
     assert (report["documents"], report["duplicate_names"]) == (600, 300)
 
 
+def test_weights_of_vectors_are_multiplied_by_a_factor(tmp_path):
+    vectors = tmp_path / "v.jsonl"
+    vectors.write_text('{"id": "a", "vector": {"mill": 1.5, "river": 0.25}}\n{"id": "b", "vector": {"mill": 0.75}}\n')
+    for factor, weights in [(None, [150.0, 75.0]), (10, [15.0, 8.0]), (2.0, [3.0, 2.0])]:
+        report = millrace.build(tmp_path / "index", files=vectors, format="vectors", factor=factor)
+        assert float(report["impact_factor"]) == (factor or 100)
+        hits = millrace.Index(tmp_path / "index", score="impact").search("mill")
+        assert (list(hits.names), list(hits.scores)) == (["a", "b"], weights)
+    for wrong in [0, -1, float("nan"), 1e10]:
+        with pytest.raises(ValueError, match="from 1e-9 to 1e9"):
+            millrace.build(tmp_path / "index", files=vectors, format="vectors", factor=wrong)
+    with pytest.raises(ValueError, match="no vectors"):
+        millrace.build(tmp_path / "index", files=vectors, format="jsonl", factor=2)
+    with pytest.raises(ValueError, match="factor is for files of vectors"):
+        millrace.build(tmp_path / "index", [("a", "mill")], factor=2)
+
+
 def test_settings(tmp_path):
     millrace.build(
         tmp_path / "i", [("a", "Running mills")], stemmer="none", stopwords=["mills"], codec="newpfd", block_size=64,
@@ -259,11 +276,16 @@ def test_progress_is_shown_by_tqdm_or_a_line(tmp_path, monkeypatch, capsys):
     assert bars[1].postfix == "2 documents"
     assert bars[0].said[-1] == bars[1].said[-1] == "indexed"
     assert all(bar.closed and "indexed" not in bar.said for bar in bars[2:])
+    millrace.Index(tmp_path / "i").search_many(["mill"] * 40, progress=True)
+    bar = bars[-1]
+    assert (bar.total, bar.n, bar.unit, bar.said[-1], bar.closed) == (40, 40, " queries", "answered", True)
     assert capsys.readouterr().err == ""
 
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     millrace.build(tmp_path / "i", iter(documents), progress=True)
     millrace.build(tmp_path / "f", files=tmp_path / "c.tsv", progress=True)
-    first, second = (line.split("\r")[-1].rstrip() for line in capsys.readouterr().err.rstrip("\n").split("\n"))
-    assert first == "indexed: 30 of 30 documents"
-    assert second == "indexed: 2 documents, 0.0 of 0.0 MB"
+    millrace.Index(tmp_path / "i").search_many(["mill"] * 2000, progress=True)
+    lines = [line.split("\r")[-1].rstrip() for line in capsys.readouterr().err.rstrip("\n").split("\n")]
+    assert lines == [
+        "indexed: 30 of 30 documents", "indexed: 2 documents, 0.0 of 0.0 MB", "answered: 2,000 of 2,000 queries",
+    ]

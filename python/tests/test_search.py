@@ -102,6 +102,42 @@ def test_queries_are_expanded(tmp_path, index, documents, queries):
         index.search("w1x", rm3=(3, 5, 2))
 
 
+def test_a_function_is_told_how_many_queries_are_answered(tmp_path, index, documents, queries):
+    told = []
+    many = queries * 40
+    answers = index.search_many(many, progress=told.append)
+    assert numpy.array_equal(answers.docids, index.search_many(many).docids)
+    assert told[-1] == {"queries": 2000, "total_queries": 2000, "finished": True}
+    assert [done["queries"] for done in told] == sorted(done["queries"] for done in told)
+    assert not any(done["finished"] for done in told[:-1])
+    index.search_many(queries, candidates=answers, progress=told.append)
+    assert told[-1]["queries"] == len(queries)
+    index.search_many([], progress=told.append)
+    assert told[-1] == {"queries": 0, "total_queries": 0, "finished": True}
+    lines = [json.dumps({"id": name, "text": text}) for name, text in documents.items()]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    millrace.build(tmp_path / "index", files=tmp_path / "in.jsonl")
+    millrace.Index(tmp_path / "index").search_many(queries, rm3=(3, 5, 0.5), progress=told.append)
+    assert told[-1] == {"queries": 100, "total_queries": 100, "finished": True}
+    qrels = {str(number): {"d1": 1} for number in range(1, 51)}
+    index.tune(queries, qrels, k1=[0.9, 1.2], b=[0.4, 0.75], folds=2, progress=told.append)
+    assert told[-1] == {"queries": 200, "total_queries": 200, "finished": True}
+
+
+def test_what_the_function_raises_ends_the_search(index, queries):
+    def enough(done):
+        assert not done["finished"]
+        raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        index.search_many(queries * 20_000, 1000, algorithm="exhaustive", workers=1, progress=enough)
+    qrels = {str(number): {"d1": 1} for number in range(1, 51)}
+    with pytest.raises(LookupError, match="enough"):
+        index.tune(queries, qrels, k1=[n / 100 for n in range(1, 2000)], workers=1, progress=enough)
+    with pytest.raises(TypeError, match="progress is True, False or a function"):
+        index.search_many(queries, progress=3)
+
+
 @pytest.mark.parametrize("mode", ["or", "and", "and-or"])
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_many_are_as_one_by_one(index, queries, mode, workers):

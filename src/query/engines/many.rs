@@ -64,7 +64,7 @@ impl ManyHits {
     }
 }
 
-/// Answers all `queries` with so many `threads`.
+/// Answers all `queries` with so many `threads`, and counts them.
 ///
 /// # Errors
 /// If the index is damaged; `Stopped` if `stop` was set before all were answered.
@@ -123,6 +123,7 @@ fn answer_many(
                 }
                 answered => answered?,
             }
+            stop.pass(1);
         }
         Ok::<_, IndexError>(found)
     };
