@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "documents" => documents(&generation, tsv, &mut out)?,
         what => terms(&generation, tsv, what == "postings", &mut out)?,
     };
-    out.flush()?;
+    anyhow::Context::context(out.flush(), "writing what the index holds")?;
     let totals = json!({"job": "dump", "what": args.what, "rows": rows});
     let seconds = start.elapsed().as_secs_f64();
     crate::cli::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])

@@ -93,11 +93,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         return Err(Usage(message).into());
     }
     let threads = workers_of(args.workers)?;
-    let measure = args.measure;
-    let k = args.k;
-    let mode = args.mode;
-    let folds = args.folds;
-    let remove_query = args.remove_query;
+    let &Args { measure, k, mode, folds, remove_query, .. } = args;
     let progress = Stop::default();
     let drawn = DrawnProgress::start(&progress, args.common.quiet, queries_line);
     let goal = Goal { measure, k, mode, folds, threads, remove_query, progress };

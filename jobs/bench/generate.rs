@@ -270,14 +270,14 @@ fn totals(
     let common = &args.workers.common;
     if !common.quiet {
         say!(
-            "{}: {} documents, {} {}, {} of text, {} in {} files, in {seconds:.2} s ({mb_per_s:.1} MB/s of text)",
+            "{}: {} documents, {} {}, {} of text, {} in {}, in {seconds:.2} s ({mb_per_s:.1} MB/s of text)",
             args.output.display(),
             show_count(documents),
             show_count(written.tokens),
             if args.vectors.vectors { "weights" } else { "tokens" },
             show_bytes(written.text_bytes),
             show_bytes(written.file_bytes),
-            args.files,
+            millrace::inside::shown::number_of(args.files.get().into(), "file", "files"),
         );
     }
     let totals = json!({

@@ -86,7 +86,7 @@ fn grouped(job: Command) -> Command {
     let name = job.get_name().to_string();
     let of_job = || TABLE.iter().filter(|group| group.is_of(&name));
     let brief = of_job().find(|group| group.heading == BRIEF);
-    let job = with_workers(job).mut_subcommands(grouped);
+    let job = with_workers(job).allow_negative_numbers(true).mut_subcommands(grouped);
     job.mut_args(|option| {
         let id = option.get_id().as_str();
         let is_in = |group: &&OptionGroup| {

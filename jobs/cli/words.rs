@@ -88,7 +88,13 @@ pub(crate) fn suggest(command: &Command, words: &[OsString], mut error: Error) -
     if let Some(meant) = of(&error, ContextKind::InvalidArg).filter(|meant| has(meant)) {
         error.insert(ContextKind::SuggestedArg, ContextValue::String(meant.into()));
     }
-    error
+    let text = error.to_string();
+    let plain = text.replace("invalid float literal", "give a number");
+    let plain = plain.replace("invalid digit found in string", "give a whole number");
+    match plain.strip_prefix("error: ") {
+        Some(said) if plain != text => Error::raw(error.kind(), said),
+        _ => error,
+    }
 }
 
 #[cfg(test)]
@@ -131,6 +137,8 @@ mod tests {
             ("m query --index i --k 5", Some("'-k'")),
             ("m build --index i --k 5 docs", None),
             ("m check --index i --threads 5", Some("'--workers'")),
+            ("m query --index i --b high", Some("'--b <B>': give a number\n")),
+            ("m query --index i --batch all", Some("'--batch <N>': give a whole number\n")),
         ] {
             let words = words(line);
             let error = cli().try_get_matches_from(&words).unwrap_err();

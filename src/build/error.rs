@@ -57,7 +57,7 @@ pub enum BuildError {
         limit: Limit,
     },
     #[error(
-        "{found} {what}, fewer than {least} ({limit} of {}): nothing was published", show_before(*.before)
+        "{found} {what}, fewer than {least}{}: nothing was published", show_share(*.limit, *.before)
     )]
     TooFew {
         /// Documents or tokens.
@@ -102,8 +102,9 @@ pub enum BuildError {
     NoTable,
 }
 
-fn show_before(before: Option<u64>) -> String {
-    before.map_or("no generation before".to_string(), |n| format!("the {n} before"))
+fn show_share(limit: Limit, before: Option<u64>) -> String {
+    let before = before.filter(|_| matches!(limit, Limit::Percent(_)));
+    before.map_or(String::new(), |n| format!(" ({limit} of the {n} before)"))
 }
 
 fn show_reasons(skipped: &BTreeMap<String, u64>) -> String {

@@ -24,7 +24,7 @@ pub(crate) type Cause = Box<dyn Error + Send + Sync>;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum JobError {
-    #[error("{operator} (worker {worker})")]
+    #[error("worker {worker} failed")]
     Operator {
         operator: &'static str,
         worker: usize,
@@ -198,8 +198,7 @@ impl OperatorGuard {
         match result {
             Ok(result) => Some(result),
             Err(source) => {
-                let operator = self.operator;
-                let worker = self.worker;
+                let &Self { operator, worker, .. } = self;
                 self.control.fail(JobError::Operator { operator, worker, source });
                 None
             }
@@ -211,8 +210,7 @@ impl Drop for OperatorGuard {
     fn drop(&mut self) {
         let seconds = self.worked.get().as_secs_f64();
         let until = (self.until.get() - self.control.began).as_secs_f64();
-        let operator = self.operator;
-        let worker = self.worker;
+        let &mut Self { operator, worker, .. } = self;
         let timeline = self.timeline.take();
         let time = OperatorTime { operator, worker, seconds, until, timeline };
         lock(&self.control.times).push(time);

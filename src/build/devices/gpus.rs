@@ -121,8 +121,7 @@ impl Finding {
         if !self.finding.as_ref().is_ok_and(is_likely) {
             return self.choose(options);
         }
-        let finding = self.finding;
-        let gpus = self.gpus;
+        let Self { finding, gpus, .. } = self;
         let indexer = options.indexer;
         let open = move || {
             let discovery = finding.map(Looking::found).expect("it is under way");

@@ -12,9 +12,10 @@ use super::context::{AnswerLayout, Context};
 use super::lay_out::{AnswerOut, LaidOutAnswer, QueryAnswer};
 use super::local::Local;
 use crate::crew::lock;
-use crate::dataflow::control::{Cause, JobError, OperatorGuard};
+use crate::dataflow::control::{JobError, OperatorGuard};
 use crate::dataflow::sole_time::SoleTime;
 use crate::query::answers::output::AnswerForm;
+use crate::query::error::QueryError;
 use crate::query::reading::lines::Refused;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write};
@@ -117,7 +118,7 @@ pub(crate) fn collect<'scope>(
                             Err(e) if e.kind() == ErrorKind::BrokenPipe => {
                                 context.control.fail(JobError::OutputClosed);
                             }
-                            put => put.map_err(Cause::from)?,
+                            put => put.map_err(QueryError::io("writing the answers"))?,
                         }
                         context.tally.batches.fetch_add(1, Ordering::Relaxed);
                         context.tally.answering();

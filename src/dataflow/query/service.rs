@@ -133,13 +133,11 @@ impl fmt::Display for QueryReport {
         if process > 0 {
             write!(f, " (shard {process} of {processes})")?;
         }
-        let queries = self.queries;
-        let hits = self.hits;
         let seconds = self.took.as_secs_f64();
-        let per_second = queries as f64 / seconds;
+        let per_second = self.queries as f64 / seconds;
         let of_queries = |n| number_of(n, "query", "queries");
-        let queries = of_queries(queries);
-        let hits = number_of(hits, "hit", "hits");
+        let queries = of_queries(self.queries);
+        let hits = number_of(self.hits, "hit", "hits");
         write!(f, ": {queries}, {hits} in {seconds:.3} s ({per_second:.0} queries/s)")?;
         if self.late > 0 {
             write!(f, "; {} came too late and had no answer", of_queries(self.late))?;

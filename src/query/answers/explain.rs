@@ -81,9 +81,7 @@ impl Explanation {
 
     fn write(&self, to: &mut String, name: &str, k: usize) -> fmt::Result {
         writeln!(to, "document  {} (docid {})", visible(name), self.docid)?;
-        let length = self.length;
-        let mean = self.mean_length;
-        let norm = self.norm;
+        let &Self { length, mean_length: mean, norm, .. } = self;
         writeln!(to, "length    {length} tokens, {mean:.1} in the mean: norm {norm:.4}")?;
         writeln!(to, "score     {}", self.score)?;
         if self.begins_with != 0.0 {
