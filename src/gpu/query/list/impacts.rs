@@ -71,7 +71,10 @@ pub(super) struct ImpactMaker {
     parts: [Vec<(u32, u32)>; 2],
     /// Postings, of which great weights are several.
     slots: usize,
+    /// The greatest weight.
+    most: u32,
     /// Postings in rows, one for each bank: its place times 256, and 8 bits of the weight.
+    /// [`EMPTY`] between windows.
     rows: Vec<u32>,
     ordered: Vec<u32>,
     starts: Vec<[u32; 2]>,
@@ -83,6 +86,7 @@ impl ImpactMaker {
     pub(super) fn begin(&mut self) {
         self.parts.iter_mut().for_each(Vec::clear);
         self.slots = 0;
+        self.most = 0;
     }
 
     /// See [`ListMaker::push`](super::ListMaker::push).
@@ -92,6 +96,7 @@ impl ImpactMaker {
                 let part = usize::from(!docid.is_multiple_of(SPREAD));
                 self.parts[part].push((number(docid, windows.documents), impact));
                 self.slots += impact.div_ceil(255) as usize;
+                self.most = self.most.max(impact);
             }
         }
     }
@@ -110,29 +115,28 @@ impl ImpactMaker {
         let mut left = [&parts[0][..], &parts[1][..]];
         for window in 0..windows.len() as u32 {
             self.start();
-            self.rows.clear();
-            let mut rows_of_banks = [0; BANKS];
+            let mut ends: [usize; BANKS] = std::array::from_fn(|bank| bank);
             // A window may have the last sampled documents and the first of the others.
             for part in &mut left {
-                let end = part.partition_point(|posting| posting.0 >> windows.bits == window);
-                for &(number, impact) in &part[..end] {
-                    self.place(number & ((1 << windows.bits) - 1), impact, &mut rows_of_banks);
+                let here = part.iter().take_while(|posting| posting.0 >> windows.bits == window);
+                let mut len = 0;
+                for &(number, impact) in here {
+                    self.place(number & ((1 << windows.bits) - 1), impact, &mut ends);
+                    len += 1;
                 }
-                *part = &part[end..];
+                *part = &part[len..];
             }
-            self.ordered.clear();
-            self.ordered.extend(self.rows.iter().filter(|&&posting| posting != EMPTY));
-            self.close();
+            let end = ends.into_iter().max().unwrap_or(0).min(self.rows.len());
+            self.close(end);
         }
         self.start();
-        let most = parts.iter().flatten().map(|posting| posting.1).max().unwrap_or(0);
         self.parts = parts;
         let begin = out.len();
         out.extend_from_slice(bytemuck::cast_slice(&self.starts));
         out.resize(begin + table_bytes(windows), 0);
         out.extend_from_slice(&self.chunks);
         out.extend_from_slice(&self.rests);
-        PlacedList { postings: (self.chunks.len() / (3 * CHUNK)) as u32, exceptions: most }
+        PlacedList { postings: (self.chunks.len() / (3 * CHUNK)) as u32, exceptions: self.most }
     }
 
     fn start(&mut self) {
@@ -141,50 +145,71 @@ impl ImpactMaker {
         self.starts.push([chunks as u32, units as u32]);
     }
 
-    /// Puts a document of the window into the rows of its bank.
-    fn place(&mut self, offset: u32, impact: u32, rows_of_banks: &mut [usize; BANKS]) {
-        let bank = offset as usize % BANKS;
+    /// Puts a document of the window into the rows of its bank, whose next place is among `ends`.
+    #[inline(always)]
+    fn place(&mut self, offset: u32, impact: u32, ends: &mut [usize; BANKS]) {
+        let end = &mut ends[offset as usize % BANKS];
         let mut left = impact;
         while left > 0 {
-            let row = rows_of_banks[bank];
-            rows_of_banks[bank] += 1;
-            if self.rows.len() == row * BANKS {
-                self.rows.resize((row + 1) * BANKS, EMPTY);
+            if self.rows.len() <= *end {
+                self.rows.resize(2 * *end + BANKS, EMPTY);
             }
             let here = left.min(255);
-            self.rows[row * BANKS + bank] = offset << 8 | here;
+            self.rows[*end] = offset << 8 | here;
+            *end += BANKS;
             left -= here;
         }
     }
 
-    /// Writes the postings of a window, which are in their order.
-    fn close(&mut self) {
-        let Self { ordered, chunks, rests, .. } = self;
-        let len = ordered.len();
+    /// Writes the postings of a window, which are in the first `end` places of the rows.
+    fn close(&mut self, end: usize) {
+        let Self { rows, ordered, chunks, rests, .. } = self;
+        if ordered.len() < end + CHUNK {
+            ordered.resize(end + CHUNK, 0);
+        }
+        let mut len = 0;
+        for posting in &mut rows[..end] {
+            ordered[len] = *posting;
+            len += usize::from(*posting != EMPTY);
+            *posting = EMPTY;
+        }
         let whole = (len + FILLED - 1) / CHUNK * CHUNK;
-        let (of_chunks, of_rests) = ordered.split_at(whole.min(len));
-        of_chunks.chunks(CHUNK).for_each(|some| put(some, 32, chunks));
-        for some in of_rests.chunks(GROUP_LANES * EACH) {
-            let (lanes, units) = group(some.len());
+        for at in (0..whole).step_by(CHUNK) {
+            put(filled(ordered, at, len, 32), 32, chunks);
+        }
+        for at in (whole..len).step_by(GROUP_LANES * EACH) {
+            let (lanes, units) = group((len - at).min(GROUP_LANES * EACH));
             let end = rests.len() + units * UNIT_BYTES;
-            put(some, lanes, rests);
+            put(filled(ordered, at, len, lanes), lanes, rests);
             rests.resize(end, 0);
         }
     }
 }
 
-/// Appends postings for some lanes: the n-th of all lanes are neighbours in their order. Of what
-/// lacks the weight is 0.
+/// The postings for some lanes from `at` on, of `len` in all. Of what lacks the weight is 0.
+#[inline(always)]
+fn filled(ordered: &mut [u32], at: usize, len: usize, lanes: usize) -> &[u32] {
+    let end = at + lanes * EACH;
+    for lacking in len.max(at)..end {
+        ordered[lacking] = ((lacking - at) % lanes) as u32 * 256;
+    }
+    &ordered[at..end]
+}
+
+/// Appends postings for some lanes: the n-th of all lanes are neighbours in their order.
+#[inline(always)]
 fn put(postings: &[u32], lanes: usize, out: &mut Vec<u8>) {
     let begin = out.len();
     out.resize(begin + 3 * EACH * lanes, 0);
     let (places, weights) = out[begin..].split_at_mut(2 * EACH * lanes);
-    let slots = places.as_chunks_mut().0.iter_mut().zip(weights);
-    for (slot, (place, weight)) in slots.enumerate() {
-        let at = slot % EACH * lanes + slot / EACH;
-        let posting = postings.get(at).copied().unwrap_or((at % lanes) as u32 * 256);
-        *place = ((posting >> 8) as u16 * 4).to_le_bytes();
-        *weight = posting as u8;
+    let places = places.as_chunks_mut::<{ 2 * EACH }>().0.iter_mut();
+    let lines = places.zip(weights.as_chunks_mut::<EACH>().0).enumerate();
+    for (lane, (places, weights)) in lines {
+        for (nth, (place, weight)) in places.as_chunks_mut().0.iter_mut().zip(weights).enumerate() {
+            let posting = postings[nth * lanes + lane];
+            *place = ((posting >> 8) as u16 * 4).to_le_bytes();
+            *weight = posting as u8;
+        }
     }
 }
 
