@@ -200,7 +200,6 @@ pub mod order {
 
 pub mod query {
     pub use crate::query::{
-        again::Again,
         algorithms::{and, exhaustive, max_score, small_adaptive, wand},
         answers::{
             output::{AnswerForm, RunTag},
@@ -261,7 +260,7 @@ pub mod schedule {
         model_tree::ModelTree,
         placement::Rates,
         policy::{Policy, PolicyChoice, Processor, Schedule},
-        simulate::{Arrival, choose, latencies, thresholds},
+        simulate::{Arrival, choose, latencies},
     };
 }
 

@@ -1,6 +1,5 @@
 //! Cursors: a query's places in the lists of its terms ([`RunTerm`]), each with one decoded block.
 
-use super::again::Again;
 use super::kernels::{
     BlockRoom, CandidateShares, DocidBlock, FoundDocids, Matches, NO_DOCID, ScoredPostings,
     SoughtDocids, add_documents, first_block, first_posting, match_block, scores, share_out,
@@ -102,7 +101,6 @@ pub(crate) struct Cursor {
     line: PackedBlock,
     tfs_block: usize,
     block_len: usize,
-    pub(super) again: Again,
     columns: SegmentColumns,
     lines: [PackedBlock; MAX_BLOCK + 16],
 }
@@ -125,7 +123,6 @@ impl Default for Cursor {
             line,
             tfs_block: NONE,
             block_len: 0,
-            again: Again::default(),
             columns: SegmentColumns::default(),
             lines: [line; MAX_BLOCK + 16],
         }
@@ -154,7 +151,8 @@ impl Cursor {
             return self.load_line(list, block, line, documents);
         }
         self.len = list.decode_tail(documents, &mut self.docids, &mut self.tail_tfs)?;
-        self.begin_block(list, block, documents)
+        self.begin_block(list, block);
+        Ok(())
     }
 
     #[inline]
@@ -169,21 +167,14 @@ impl Cursor {
         self.len = list.block_len();
         let docids = &mut self.docids[..self.len];
         list.docids_of(&self.line, &mut self.columns, documents, docids)?;
-        self.begin_block(list, block, documents)
+        self.begin_block(list, block);
+        Ok(())
     }
 
     /// Sets which block was decoded and drops its postings that are not wanted.
     #[inline]
-    fn begin_block(
-        &mut self,
-        list: &ListView<'_>,
-        block: usize,
-        documents: u32,
-    ) -> Result<(), ListError> {
+    fn begin_block(&mut self, list: &ListView<'_>, block: usize) {
         self.block_len = list.block_len();
-        if self.again.decode() > 0 {
-            self.load_again(list, block, documents)?;
-        }
         self.fill_up();
         self.block = block;
         if let Some(&last) = self.docids[..self.len].last()
@@ -191,31 +182,11 @@ impl Cursor {
         {
             self.cut_back(list.wanted().end);
         }
-        Ok(())
     }
 
     #[inline]
     pub(super) fn prefetch(list: &ListView<'_>, block: usize) {
         list.line_ahead(block);
-    }
-
-    /// Repeats the decoding of [`load`](Self::load) to measure it.
-    #[cold]
-    fn load_again(
-        &mut self,
-        list: &ListView<'_>,
-        block: usize,
-        documents: u32,
-    ) -> Result<(), ListError> {
-        for _ in 0..self.again.decode() {
-            if block < list.full_blocks() {
-                let docids = &mut self.docids[..self.len];
-                list.docids_of(&self.line, &mut self.columns, documents, docids)?;
-            } else {
-                list.decode_tail(documents, &mut self.docids, &mut self.tail_tfs)?;
-            }
-        }
-        Ok(())
     }
 
     #[cold]
@@ -242,10 +213,6 @@ impl Cursor {
             let line = if block == self.block { self.line } else { list.block(block)? };
             let tfs = &mut self.tfs[..list.block_len()];
             list.tfs_of(&line, &mut self.columns, tfs)?;
-            for _ in 0..self.again.decode() {
-                let tfs = &mut self.tfs[..list.block_len()];
-                line.tfs(list.source(&line, &mut self.columns)?, tfs)?;
-            }
             self.tfs_block = block;
         }
         Ok(())
@@ -271,9 +238,7 @@ impl Cursor {
         level: Level,
     ) -> Result<(), ListError> {
         let tfs = if self.load_own_tfs(list)? { &self.tfs } else { &self.tail_tfs };
-        for _ in 0..=self.again.score() {
-            scores(level, weight, &self.docids, tfs, self.len, norms, &mut self.scores);
-        }
+        scores(level, weight, &self.docids, tfs, self.len, norms, &mut self.scores);
         Ok(())
     }
 
@@ -474,9 +439,7 @@ impl Cursor {
                 let line = if block == self.block { self.line } else { list.block(block)? };
                 let source = list.source(&line, &mut self.columns)?;
                 for (tf, &position) in out.iter_mut().zip(&self.positions[places]) {
-                    for _ in 0..=self.again.decode() {
-                        *tf = line.tf(source, position as usize % block_len)?;
-                    }
+                    *tf = line.tf(source, position as usize % block_len)?;
                 }
             }
         }

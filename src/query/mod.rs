@@ -1,7 +1,6 @@
 //! Search: the documents that answer a query best. All algorithms return the same hits in the same
 //! order with the same scores.
 
-pub(crate) mod again;
 pub(crate) mod algorithms;
 pub(crate) mod answers;
 pub(crate) mod caching;

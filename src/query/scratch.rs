@@ -1,6 +1,5 @@
 //! Memory that queries reuse. What one algorithm alone needs is defined beside it.
 
-use super::again::Again;
 use super::cursor::{Cursor, Norms, RunSearch, RunTerm};
 use super::kernels::{BlockRoom, NO_DOCID, ScoredDocuments};
 use super::top_k::TopK;
@@ -18,8 +17,6 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct Scratch {
     pub(super) level: Level,
-    /// For measurements alone: empty without the feature `stages`.
-    pub(super) again: Again,
     /// At least one for each term.
     pub(super) cursors: Vec<Cursor>,
     /// Numbers of the terms, shortest list first.
@@ -77,9 +74,7 @@ pub(crate) struct Candidates {
     apart_too: [u8; 576],
     /// Of full matches in one list.
     pub(super) tfs: [u32; MAX_BLOCK],
-    /// Scores in a list of those found there.
-    pub(super) worth: [f32; MAX_BLOCK],
-    apart_as_well: [u8; 640],
+    apart_as_well: [u8; 640 + 4 * MAX_BLOCK],
     pub(super) sums: [f32; MAX_BLOCK],
 }
 
@@ -112,13 +107,11 @@ impl Scratch {
             norms: [0.0; MAX_BLOCK],
             apart_too: [0; 576],
             tfs: [1; MAX_BLOCK],
-            worth: [0.0; MAX_BLOCK],
-            apart_as_well: [0; 640],
+            apart_as_well: [0; 640 + 4 * MAX_BLOCK],
             sums: [0.0; MAX_BLOCK],
         };
         Scratch {
             level: level(),
-            again: Again::default(),
             cursors: Vec::new(),
             order: Vec::new(),
             windows: WindowMemory::default(),
@@ -143,7 +136,6 @@ impl Scratch {
         }
         for cursor in &mut self.cursors[..count] {
             cursor.reset();
-            cursor.again = self.again;
         }
     }
 }

@@ -68,12 +68,6 @@ impl Searcher {
         self.share = Some(share);
     }
 
-    /// Repeats stages of searches from now on, to measure them.
-    #[cfg(feature = "stages")]
-    pub fn repeat(&mut self, again: super::again::Again) {
-        self.scratch.again = again;
-    }
-
     /// The best hits for `text`, best first, and whether any of its terms is in the index.
     pub fn search(
         &mut self,

@@ -135,7 +135,7 @@ fn stream(costs: &[Cost], model: &CostModel, times: impl Iterator<Item = f64>) -
     times.zip(costs.iter().cycle()).map(arrival).collect()
 }
 
-pub fn thresholds(costs: &[Cost]) -> Vec<u64> {
+fn thresholds(costs: &[Cost]) -> Vec<u64> {
     let mut blocks: Vec<u64> = costs.iter().map(|cost| cost.features.blocks).collect();
     blocks.sort_unstable();
     let last = blocks.len().saturating_sub(1);

@@ -9,7 +9,6 @@
 mod args;
 mod btree;
 mod codecs;
-mod cpu_queries;
 mod gpu_indexing;
 mod gpu_queries;
 mod numbers;
@@ -44,9 +43,6 @@ enum Experiment {
     Btree(btree::Args),
     /// Size and decoding speed of every codec, on the lists that the queries read.
     Codecs(codecs::Args),
-    /// CPU rows of the papers' tables: the stages of a query, and searches by number of hits and by
-    /// blocks.
-    CpuQueries(cpu_queries::Args),
     /// Draw rows that experiments have printed or reported: the page is the --report.
     Figures {
         /// Files of rows, or reports of experiments.
@@ -79,7 +75,6 @@ impl Experiment {
         match self {
             Self::Btree(args) => btree::run(args),
             Self::Codecs(args) => codecs::run(args),
-            Self::CpuQueries(args) => cpu_queries::run(args),
             Self::Figures { files } => rows::take(files),
             Self::GpuIndexing(args) => gpu_indexing::run(args),
             Self::GpuQueries(args) => gpu_queries::run(args),

@@ -1,6 +1,5 @@
 //! `experiments scheduling`: how streams of queries fare under each schedule. The experiments of
-//! `ding09`, section 9 (figure 7), `huang`, section 3.2 (figures 6 and 7, table 2), and `wang`,
-//! figure 10 (combined).
+//! `ding09`, section 9 (figure 7).
 //!
 //! With the file that `millrace calibrate --costs` has written, streams are simulated: on any
 //! machine, at rates that a run would take hours for. With `--index` and queries, a sample of these
@@ -16,10 +15,7 @@
 //! | model | errors of the predictions, of queries that nothing was learned from |
 //! | load | latency and missed deadlines at a rate of Poisson arrivals |
 //! | highest | the highest rate at which no query misses its deadline |
-//! | together | seconds of all queries that are there at once, as a part of those of `sd` |
-//!
-//! A name followed by `, known` is the same schedule simulated with costs that are known: an
-//! oracle.
+//! | together | queries a second of all that are there at once |
 
 mod real;
 
@@ -27,10 +23,10 @@ use crate::Usage;
 use crate::args::{AskedRanking, explain, size, workers_or_cores};
 use crate::rows::print;
 use anyhow::{Context as _, ensure};
-use millrace::inside::gpu::{Devices, GivenDevices, Traversal, given};
+use millrace::inside::gpu::{Devices, GivenDevices};
 use millrace::inside::schedule::{
-    Arrival, Cost, CostModel, Costs, Hardware, ModelTree, Policy, PolicyChoice, Processor,
-    Schedule, choose, latencies, thresholds,
+    Arrival, Cost, CostModel, Costs, Hardware, ModelTree, Policy, PolicyChoice, Schedule, choose,
+    latencies,
 };
 use real::{MeasuredSample, Real};
 use serde_json::json;
@@ -57,33 +53,23 @@ pub(crate) struct Args {
     /// Memory for postings lists on each GPU, such as 40G (default: most of what is free).
     #[arg(long, value_name = "SIZE", value_parser = size)]
     gpu_memory: Option<u64>,
-    /// GPU threads for each query, with --algorithm huang or wang.
-    #[arg(long, value_name = "N", value_parser = given::threads)]
-    query_threads: Option<u32>,
-    /// With --algorithm huang and --mode or: how each thread finds documents: exhaustive, wand or
-    /// bmw (default: bmw).
-    #[arg(long, value_name = "NAME", value_parser = given::traversal)]
-    traversal: Option<Traversal>,
     /// Threads that answer queries (default: all cores).
     #[arg(short = 'w', long, value_name = "N")]
     workers: Option<NonZeroUsize>,
     /// Schedules, such as ding09,lbd:30000.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    #[arg(default_value = "cpu,gpu,best-serial,best,sd,lbd,ding09")]
+    #[arg(default_value = "cpu,gpu,best-serial,ding09")]
     schedules: Vec<String>,
     /// Number of queries in a simulated stream. It is raised if the stream would be shorter than
     /// ten deadlines.
     #[arg(long, default_value_t = 10_000, value_name = "N")]
     queries: usize,
     /// Queries that are measured at most with --index, taken from all over the file.
-    #[arg(long, default_value_t = 1000, value_name = "N")]
+    #[arg(long, default_value_t = 4000, value_name = "N")]
     sample: usize,
     /// Seconds of a real stream.
     #[arg(long, default_value_t = 1.0, value_name = "S")]
     seconds: f64,
-    /// Only all queries at once, no streams.
-    #[arg(long)]
-    at_once: bool,
     /// Costs of queries: the file that `millrace calibrate --costs` has written. With --index:
     /// queries, as `millrace query` reads them.
     #[arg(value_name = "FILE")]
@@ -97,13 +83,8 @@ impl Args {
 
     /// The devices that are asked for.
     fn devices(&self) -> anyhow::Result<Devices> {
-        let given = GivenDevices {
-            devices: self.gpus,
-            memory: self.gpu_memory,
-            threads: self.query_threads,
-            traversal: self.traversal,
-            ..GivenDevices::default()
-        };
+        let given =
+            GivenDevices { devices: self.gpus, memory: self.gpu_memory, ..GivenDevices::default() };
         let algorithm = self.ranking.algorithm;
         given.check(algorithm, true).map_err(|misfit| Usage(misfit.on_command_line()))?;
         let choice = given.choice(self.ranking.k, given.method(algorithm));
@@ -111,12 +92,8 @@ impl Args {
     }
 }
 
-/// A schedule by name, and whether it knows the costs.
-struct Scheduled {
-    name: String,
-    policy: Policy,
-    known: bool,
-}
+/// A schedule by name.
+type Scheduled = (String, Policy);
 
 struct SchedulingBench<'a> {
     args: &'a Args,
@@ -165,13 +142,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let schedules = bench.schedules(&choice)?;
     if let Some(measured) = &measured {
         let real = Real::new(&bench, measured, first, &model);
-        let mut usual = schedules.iter().filter(|scheduled| !scheduled.known);
-        usual.try_for_each(|scheduled| real.schedule(scheduled))?;
+        schedules.iter().try_for_each(|scheduled| real.schedule(scheduled))?;
     }
-    if !args.at_once {
-        schedules.iter().try_for_each(|scheduled| bench.by_load(scheduled))?;
-    }
-    bench.together(&schedules)
+    schedules.iter().try_for_each(|scheduled| bench.by_load(scheduled))
 }
 
 fn read_costs(args: &Args) -> anyhow::Result<Vec<Cost>> {
@@ -184,43 +157,32 @@ fn read_costs(args: &Args) -> anyhow::Result<Vec<Cost>> {
 }
 
 impl SchedulingBench<'_> {
-    /// The schedules that are asked for; ding09 with costs that are known, too.
+    /// The schedules that are asked for.
     fn schedules(&self, choice: &PolicyChoice) -> anyhow::Result<Vec<Scheduled>> {
-        let mut found = Vec::new();
-        for name in &self.args.schedules {
+        let named = self.args.schedules.iter().map(|name| {
             let schedule: Schedule = name.parse().map_err(Usage)?;
-            let policy = schedule.policy(Some(choice)).context("a choice was made")?;
-            found.push(Scheduled { name: name.clone(), policy, known: false });
-            if policy == Policy::Groups && !self.args.at_once {
-                found.push(Scheduled { name: format!("{name}, known"), policy, known: true });
-            }
-        }
-        Ok(found)
+            Ok((name.clone(), schedule.policy(Some(choice)).context("a choice was made")?))
+        });
+        named.collect()
     }
 
-    /// Queries a second that all processors together could do, if each query went to either by its
-    /// share.
-    fn capacity(&self) -> f64 {
-        let all = self.stream.len() as f64;
-        let mean = |kind| self.stream.iter().map(|(cost, _)| cost.seconds[kind]).sum::<f64>() / all;
-        self.machine.threads as f64 / mean(0) + self.machine.devices as f64 / mean(1)
-    }
-
-    fn rates(&self) -> impl Iterator<Item = f64> {
-        (1..=11).map(|part| f64::from(part) * self.capacity() / 10.0)
+    /// Parts of the queries that a schedule does in a second if all are there at once.
+    fn rates(most: f64) -> impl Iterator<Item = f64> {
+        (1..=11).map(move |part| f64::from(part) * most / 10.0)
     }
 
     /// Sorted latencies of the queries, again and again; all at once if the rate is infinite. A
     /// stream is ten deadlines long at least: else queues that grow would not be seen.
-    fn at_rate(&self, policy: Policy, rate: f64, known: bool) -> Vec<f64> {
+    fn at_rate(&self, policy: Policy, rate: f64) -> Vec<f64> {
         let times = if rate.is_infinite() {
             vec![0.0; self.args.queries]
         } else {
             poisson(rate, self.args.queries.max((10.0 * rate * self.deadline) as usize))
         };
-        let arrival = |(at, (cost, predicted)): (f64, &(Cost, Costs))| {
-            let real = cost.known();
-            Arrival { at, predicted: if known { real } else { *predicted }, real }
+        let arrival = |(at, (cost, predicted)): (f64, &(Cost, Costs))| Arrival {
+            at,
+            predicted: *predicted,
+            real: cost.known(),
         };
         let arrivals: Vec<Arrival> =
             times.into_iter().zip(self.stream.iter().cycle()).map(arrival).collect();
@@ -237,8 +199,7 @@ impl SchedulingBench<'_> {
         let at = |part: f64| 1e3 * crate::numbers::quantile(sorted, part);
         print(json!({
             "row": "load", "run": run, "schedule": name, "queries_per_s": rate,
-            "of_capacity": rate / self.capacity(), "mean_ms": 1e3 * crate::numbers::mean(sorted),
-            "p50_ms": at(0.5), "p95_ms": at(0.95), "p99_ms": at(0.99), "queries": sorted.len(),
+            "mean_ms": 1e3 * crate::numbers::mean(sorted), "p50_ms": at(0.5), "p95_ms": at(0.95), "p99_ms": at(0.99), "queries": sorted.len(),
             "missed": self.missed(sorted),
         }))
     }
@@ -246,7 +207,7 @@ impl SchedulingBench<'_> {
     fn print_highest(&self, run: &str, name: &str, rate: f64) -> anyhow::Result<()> {
         print(json!({
             "row": "highest", "run": run, "schedule": name, "deadline_ms": 1e3 * self.deadline,
-            "queries_per_s": rate, "of_capacity": rate / self.capacity(), "threads": self.machine.threads,
+            "queries_per_s": rate, "threads": self.machine.threads,
         }))
     }
 
@@ -270,43 +231,19 @@ impl SchedulingBench<'_> {
         Ok(good)
     }
 
-    fn by_load(&self, Scheduled { name, policy, known }: &Scheduled) -> anyhow::Result<()> {
-        for rate in self.rates() {
-            self.print_load("simulated", name, rate, &self.at_rate(*policy, rate, *known))?;
+    fn by_load(&self, (name, policy): &Scheduled) -> anyhow::Result<()> {
+        let all = self.at_rate(*policy, f64::INFINITY);
+        let most = all.len() as f64 / all.last().context("there are queries")?;
+        print(json!({
+            "row": "together", "run": "simulated", "schedule": name, "queries": all.len(),
+            "queries_per_s": most,
+        }))?;
+        for rate in Self::rates(most) {
+            self.print_load("simulated", name, rate, &self.at_rate(*policy, rate))?;
         }
-        // Who gets what suits him can do more than twice what all do by their shares.
-        let above = |good: f64| self.capacity().max(2.0 * good);
-        let sorted = |rate| Ok(self.at_rate(*policy, rate, *known));
-        let highest = self.highest(14, 0.0, f64::INFINITY, above, sorted)?;
+        let above = |good: f64| most.max(1.2 * good);
+        let highest =
+            self.highest(14, 0.0, f64::INFINITY, above, |rate| Ok(self.at_rate(*policy, rate)))?;
         self.print_highest("simulated", name, highest)
-    }
-
-    /// All queries at once: by threshold, and beside halves.
-    fn together(&self, schedules: &[Scheduled]) -> anyhow::Result<()> {
-        let seconds =
-            |policy| *self.at_rate(policy, f64::INFINITY, false).last().expect("there are queries");
-        let halves = seconds(Policy::Halves);
-        let print = |name: &str, policy, threshold: Option<u64>| {
-            let took = seconds(policy);
-            let queries = self.args.queries as f64;
-            // With a threshold, which side of it devices have.
-            let swept = threshold.and_then(|_| Some(name.split_once(':')?.0));
-            print(json!({
-                "row": "together", "run": "simulated", "schedule": name, "threshold": threshold,
-                "swept": swept, "seconds": took, "of_sd": took / halves,
-                "us_per_query": 1e6 * took / queries, "queries_per_s": queries / took,
-            }))
-        };
-        let costs: Vec<Cost> = self.stream.iter().map(|(cost, _)| *cost).collect();
-        for threshold in thresholds(&costs) {
-            for below in [Processor::Device, Processor::Cpu] {
-                let policy = Policy::ByBlocks { threshold, below };
-                print(&policy.to_string(), policy, Some(threshold))?;
-            }
-        }
-        for scheduled in schedules.iter().filter(|scheduled| !scheduled.known) {
-            print(&scheduled.name, scheduled.policy, None)?;
-        }
-        Ok(())
     }
 }

@@ -178,14 +178,11 @@ impl RunSearch<'_> {
         candidates: &mut Candidates,
         top: &mut TopK,
     ) -> Result<(), ListError> {
-        let Candidates { docids, norms, tfs, worth, sums, .. } = candidates;
+        let Candidates { docids, norms, tfs, sums, .. } = candidates;
         // Each of the others has changed the room.
         let docids = &docids[(self.terms.len() - 1) % 2];
-        let again = cursors[0].again.score();
-        for _ in 0..=again {
-            for (norm, &docid) in norms.iter_mut().zip(&docids[..count]) {
-                *norm = self.norms.documents[docid as usize];
-            }
+        for (norm, &docid) in norms.iter_mut().zip(&docids[..count]) {
+            *norm = self.norms.documents[docid as usize];
         }
         sums[..count].fill(0.0);
         if !self.norms.statics.is_empty() {
@@ -196,9 +193,6 @@ impl RunSearch<'_> {
         for (term, cursor) in self.terms.iter().zip(cursors) {
             let Some(list) = term.list else { continue };
             cursor.tfs_of_positions(&list, &mut tfs[..count])?;
-            for _ in 0..again {
-                add_scores(self.level, term.weight, tfs, norms, count, worth);
-            }
             add_scores(self.level, term.weight, tfs, norms, count, sums);
         }
         offer_block(self.level, docids, sums, 0..count, self.first_docid, top);

@@ -9,17 +9,16 @@ mod merging;
 use super::Args;
 use super::harness::{
     AnswerTimes, PlannedQuery, PlannedTerm, PreparedBench, alone, batches_of, distinct, expected,
-    hits, passes, run_wanted, spread,
+    hits, passes, run_wanted, spread, with,
 };
 use crate::args::explain;
 use crate::numbers::mean;
 use crate::rows::print;
 use anyhow::ensure;
 use millrace::inside::gpu::{
-    AskedPart, DeviceMethod as _, DingTuning, MOST_MERGE_LEVELS, MethodBatch, MethodDevice,
-    check_lists,
+    AskedPart, DeviceMethod as _, DingTuning, MethodBatch, MethodDevice, check_lists,
 };
-use millrace::{Hit, Mode, Query, Scoring, Wanted};
+use millrace::{Algorithm, Hit, Mode, Query, Scoring, Wanted};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -33,9 +32,6 @@ const STAGED: usize = 1000;
 /// The paper's table 2, in milliseconds: the mode, one core, the GPU.
 const TABLE_2: [(Mode, f64, f64); 3] =
     [(Mode::And, 8.71, 7.66), (Mode::Or, 212.72, 29.31), (Mode::AndOr, 23.85, 9.98)];
-
-/// Splitters of a level that are compared; none is what the option is if it is left out.
-const SPLITTERS: [Option<u32>; 6] = [None, Some(4), Some(16), Some(64), Some(256), Some(4096)];
 
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let prepared =
@@ -66,9 +62,6 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
             ("ding09-figure6", Ding09Bench::figure_6),
             ("ding09-table2", Ding09Bench::table_2),
             ("ding09-table3", Ding09Bench::table_3),
-            ("ding09-terms", Ding09Bench::terms),
-            ("ding09-levels", Ding09Bench::levels),
-            ("ding09-splitters", Ding09Bench::splitters),
             ("ding09-batched", Ding09Bench::batched),
         ],
     )
@@ -81,6 +74,12 @@ struct Ding09Bench<'a> {
 
 fn asked(term: &PlannedTerm) -> AskedPart<DingTuning> {
     AskedPart::new(term.entries.clone().into(), term.weight)
+}
+
+/// What the CPU does beside: every posting is scored where any term will do, as on the device.
+fn wanted(mode: Mode) -> Wanted {
+    let algorithm = if mode == Mode::And { Algorithm::Galloping } else { Algorithm::Exhaustive };
+    Wanted { k: 10, mode, algorithm }
 }
 
 /// The stages of table 3 that kernels belong to.
@@ -181,39 +180,14 @@ impl Ding09Bench<'_> {
             let micros = self.alone(&queries, mode)?;
             let mean_ms = mean(&micros) / 1e3;
             let [p50, p99] = spread(&micros);
-            print(json!({
+            let beside = self.prepared.beside(&queries, wanted(mode), STAGED)?;
+            let row = json!({
                 "row": "ding09-table2", "mode": mode.name(), "k": 10, "queries": queries.len(),
                 "postings_per_query": postings / queries.len() as u64, "mean_ms": mean_ms,
                 "p50_us": p50, "p99_us": p99, "paper_cpu_ms": cpu_ms, "paper_gpu_ms": gpu_ms,
                 "times_paper_gpu": gpu_ms / mean_ms,
-            }))?;
-        }
-        Ok(())
-    }
-
-    /// Time by number of terms, and by two footprints in powers of two.
-    fn terms(&mut self) -> anyhow::Result<()> {
-        let queries = self.prepared.some(ALONE);
-        let bin = |postings: u64| postings.max(1).next_power_of_two();
-        let shortest = |query: &PlannedQuery| query.terms.iter().map(|term| term.df).min();
-        for mode in [Mode::And, Mode::Or] {
-            let micros = self.alone(&queries, mode)?;
-            let mut bins: BTreeMap<(&str, u64), Vec<f64>> = BTreeMap::new();
-            for (query, us) in queries.iter().zip(micros) {
-                for of in [
-                    ("terms", query.terms.len() as u64),
-                    ("postings_upto", bin(query.postings())),
-                    ("shortest_upto", bin(shortest(query).unwrap_or(0).into())),
-                ] {
-                    bins.entry(of).or_default().push(us);
-                }
-            }
-            for ((name, value), micros) in bins {
-                print(json!({
-                    "row": "ding09-terms", "mode": mode.name(), "k": 10, name: value,
-                    "queries": micros.len(), "mean_us": mean(&micros),
-                }))?;
-            }
+            });
+            print(with(row, beside))?;
         }
         Ok(())
     }
@@ -259,44 +233,19 @@ impl Ding09Bench<'_> {
         Ok(())
     }
 
-    fn levels(&mut self) -> anyhow::Result<()> {
-        let of = |levels| DingTuning { levels, ..DingTuning::default() };
-        self.mergings("ding09-levels", (0..=MOST_MERGE_LEVELS).map(of))
-    }
-
-    /// AND in several ways of merging, one query at a time and in batches.
-    fn mergings(
-        &mut self,
-        row: &str,
-        mergings: impl IntoIterator<Item = DingTuning>,
-    ) -> anyhow::Result<()> {
-        let queries = self.prepared.some(STAGED);
-        for merging in mergings {
-            for size in [1, self.size()] {
-                let mut batches = self.of(&queries, 10, size, true)?;
-                batches.iter_mut().for_each(|batch| batch.how = merging);
-                let took = self.time(&batches, 0.0)?;
-                print(json!({
-                    "row": row, "mode": "and", "k": 10, "merge_levels": merging.levels,
-                    "splitters": merging.splitters, "batch": size,
-                    "us_per_query": took.device_us(),
-                }))?;
-            }
-        }
-        Ok(())
-    }
-
     /// Queries in a second, many at a time.
     fn batched(&mut self) -> anyhow::Result<()> {
         let queries = self.prepared.some(usize::MAX);
-        for (mode, k) in [(Mode::Or, 10), (Mode::Or, 1000), (Mode::And, 10), (Mode::And, 1000)] {
-            let batches = self.of(&queries, k, self.size(), mode == Mode::And)?;
+        for mode in [Mode::Or, Mode::And] {
+            let batches = self.of(&queries, 10, self.size(), mode == Mode::And)?;
             let took = self.time(&batches, self.prepared.args.seconds)?;
-            print(json!({
-                "row": "ding09-batched", "mode": mode.name(), "k": k,
+            let beside = self.prepared.beside(&queries, wanted(mode), STAGED)?;
+            let row = json!({
+                "row": "ding09-batched", "mode": mode.name(), "k": 10,
                 "batch": queries.len() as f64 / batches.len() as f64,
                 "queries_per_s": 1e6 / took.us(), "us": took.us(),
-            }))?;
+            });
+            print(with(row, beside))?;
         }
         Ok(())
     }

@@ -62,6 +62,7 @@ pub(super) struct PreparedBench<'a> {
     pub(super) args: &'a Args,
     pub(super) queries: &'a [Query],
     pub(super) snapshot: Arc<Snapshot>,
+    beside: Arc<Snapshot>,
     pub(super) planned: Vec<PlannedQuery>,
     pub(super) devices: Vec<DeviceInfo>,
     pub(super) toolchain: Toolchain,
@@ -81,6 +82,10 @@ impl<'a> PreparedBench<'a> {
         if wanted.algorithm == Algorithm::Wang {
             snapshot.check_global()?;
         }
+        let beside = match &args.beside {
+            Some(index) => Snapshot::new(Generation::open(index)?, scoring)?,
+            None => snapshot.clone(),
+        };
         let begin = || Ok((Planner::default(), Searcher::new()));
         let all = in_turn(threads(), begin, |(planner, searcher), number| {
             let Some(query) = queries.get(number) else { return Ok(None) };
@@ -93,7 +98,7 @@ impl<'a> PreparedBench<'a> {
         let planned: Vec<PlannedQuery> = all.into_iter().flatten().collect();
         ensure!(!planned.is_empty(), "no query has terms of the index, as many as --terms says");
         let (devices, toolchain) = Toolchain::of_machine(ModuleCache::of_user())?;
-        Ok(Self { args, queries, snapshot, planned, devices, toolchain })
+        Ok(Self { args, queries, snapshot, beside, planned, devices, toolchain })
     }
 
     pub(super) fn device(&self, number: usize) -> anyhow::Result<Device> {
@@ -125,6 +130,36 @@ impl<'a> PreparedBench<'a> {
             "postings_per_query": postings / self.planned.len() as u64,
         });
         print(with(row, lists))
+    }
+
+    /// What queries take on the CPU: by an algorithm in the index that the device has, and by the
+    /// best one in the index that suits the CPU best; in microseconds, on one core, which has at
+    /// most so many of them, and on all cores.
+    pub(super) fn beside(
+        &self,
+        asked: &[&PlannedQuery],
+        wanted: Wanted,
+        alone: usize,
+    ) -> anyhow::Result<Value> {
+        let best = Wanted { algorithm: Algorithm::Auto, ..wanted };
+        let mut row = json!({"cpu": wanted.algorithm.name()});
+        for (name, wanted, snapshot) in
+            [("cpu", wanted, &self.snapshot), ("best", best, &self.beside)]
+        {
+            let mut planner = Planner::default();
+            let plan =
+                |of: &&PlannedQuery| planner.plan(snapshot, wanted, &self.queries[of.number].text);
+            let plans = asked.iter().map(plan).collect::<Result<Vec<_>, _>>()?;
+            let all: Vec<&Plan> = plans.iter().collect();
+            let some: Vec<&Plan> = plans.iter().step_by(plans.len().div_ceil(alone)).collect();
+            // The first time is left out: lists come from wherever they are.
+            answer_all(&all, threads())?;
+            row[format!("{name}_all_cores_us")] = answer_all(&all, threads())?.into();
+            row[format!("{name}_one_core_us")] = answer_all(&some, 1)?.into();
+        }
+        let form = self.beside.generation().runs()[0].postings_header().form;
+        row["best"] = format!("auto, {}", form.name()).into();
+        Ok(row)
     }
 
     /// At most so many of the queries, spread over all.
@@ -173,6 +208,18 @@ pub(super) fn wanting<'a>(
     let mut plans: Vec<Plan> = plans.into_iter().map(|planned| planned.plan.clone()).collect();
     plans.iter_mut().for_each(|plan| plan.want(wanted));
     plans
+}
+
+/// Answers queries by so many threads of the CPU; returns the microseconds of a query.
+pub(super) fn answer_all(plans: &[&Plan], threads: usize) -> anyhow::Result<f64> {
+    let start = Instant::now();
+    let begin = || Ok(Searcher::new());
+    in_turn(threads, begin, |searcher, number| {
+        let Some(plan) = plans.get(number) else { return Ok(None) };
+        std::hint::black_box(searcher.answer(plan)?);
+        Ok(Some(()))
+    })?;
+    Ok(1e6 * start.elapsed().as_secs_f64() / plans.len().max(1) as f64)
 }
 
 /// The answers of the CPU's exhaustive search, by all its threads.
@@ -293,6 +340,8 @@ pub(super) struct AnswerTimes {
     /// From the launch of the batch that a query is in to its hits.
     pub(super) latency_s: f64,
     pub(super) device_ms: f64,
+    /// Until batches were there, if that is measured.
+    pub(super) prepare_s: f64,
     /// Of the wall clock.
     pub(super) seconds: f64,
 }
@@ -302,6 +351,7 @@ impl AddAssign for AnswerTimes {
         self.queries += other.queries;
         self.latency_s += other.latency_s;
         self.device_ms += other.device_ms;
+        self.prepare_s += other.prepare_s;
     }
 }
 
@@ -315,7 +365,7 @@ impl AnswerTimes {
         let queries = queries as f64;
         let device_ms = f64::from(answer()?);
         let latency_s = queries * start.elapsed().as_secs_f64();
-        Ok(Self { queries, latency_s, device_ms, seconds: 0.0 })
+        Ok(Self { queries, latency_s, device_ms, ..Self::default() })
     }
 
     pub(super) fn us(&self) -> f64 {

@@ -1,63 +1,66 @@
 //! The experiments of Huang, Ren, Zhao, Stones, Zhang, Wang and Liu on devices; `docs/papers.md`
-//! names them. Those of one core are `experiments cpu-queries`.
+//! names them.
 //!
 //! The paper does not say what the average time of a query is. `us` is the time of all batches,
-//! from the copy of the queries, and the lists that travel, to the hits in host memory, over the
-//! number of queries; `latency_ms` is the mean time of the batch that a query is in. Ways with
-//! `shared` have one threshold for all threads of a query, which the paper has not.
+//! from planned queries to the hits in host memory, over the number of queries: making the batches
+//! (`prepare_us`), the copies of queries and of the lists that travel, and kernels. `latency_ms` is
+//! the mean time of the batch that a query is in.
 
 use super::Args;
 use super::harness::{
-    AnswerTimes, PlannedQuery, PreparedBench, batches_of, expected, has_room, hits, passes,
-    run_wanted, with,
+    AnswerTimes, PlannedQuery, PreparedBench, answer_all, batches_of, expected, has_room, hits,
+    passes, run_wanted, wanting, with,
 };
 use crate::args::explain;
+use crate::numbers::uniform;
 use crate::rows::print;
+use crate::threads::threads;
 use millrace::inside::gpu::{
     BATCH, BLOCK, DEFAULT_THREADS, DeviceMethod as _, HuangTuning, MethodBatch, MethodDevice,
     THREADS, Traversal, check_lists, huang_shared_bytes,
 };
-use millrace::{Mode, Query, Scoring, Wanted};
+use millrace::inside::query::Plan;
+use millrace::{Algorithm, Mode, Query, Scoring, Wanted};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// A way to find documents: its name, which documents match, and how threads go through lists.
+/// A way to find documents: its name, which documents match, how threads go through lists, and the
+/// same on the CPU.
 #[derive(Clone, Copy)]
 struct HuangWay {
     name: &'static str,
     mode: Mode,
     traversal: Traversal,
     shared_threshold: bool,
+    on_cpu: Algorithm,
 }
 
 impl HuangWay {
-    /// Has a batch answered so.
-    fn tell(self, batch: &mut MethodBatch<HuangTuning>) {
-        batch.all_terms = self.mode == Mode::And;
-        batch.how.traversal = self.traversal;
-        batch.how.shared_threshold = self.shared_threshold;
+    fn wanted(self, k: u32) -> Wanted {
+        Wanted { k: k as usize, mode: self.mode, algorithm: self.on_cpu }
     }
 }
 
 const OF_PAPER: usize = 4;
 
-/// The paper's, and two of them with one threshold for all threads of a query.
+/// The paper's, and two of them with one threshold for all threads of a query, which it has not.
 fn ways() -> [HuangWay; 6] {
-    let any = |name, traversal, shared_threshold| HuangWay {
+    let any = |name, traversal, shared_threshold, on_cpu| HuangWay {
         name,
         mode: Mode::Or,
         traversal,
         shared_threshold,
+        on_cpu,
     };
+    let or = any("or", Traversal::Exhaustive, false, Algorithm::Exhaustive);
     [
-        HuangWay { mode: Mode::And, ..any("and", Traversal::Exhaustive, false) },
-        any("or", Traversal::Exhaustive, false),
-        any("wand", Traversal::Wand, false),
-        any("bmw", Traversal::Bmw, false),
-        any("wand, shared", Traversal::Wand, true),
-        any("bmw, shared", Traversal::Bmw, true),
+        HuangWay { name: "and", mode: Mode::And, on_cpu: Algorithm::Galloping, ..or },
+        or,
+        any("wand", Traversal::Wand, false, Algorithm::Wand),
+        any("bmw", Traversal::Bmw, false, Algorithm::Bmw),
+        any("wand, shared", Traversal::Wand, true, Algorithm::Wand),
+        any("bmw, shared", Traversal::Bmw, true, Algorithm::Bmw),
     ]
 }
 
@@ -69,11 +72,20 @@ const KS: [u32; 3] = [1, 10, 20];
 /// take less.
 const BATCHES_OF_DEVICE: usize = 2;
 
-/// Fewer queries have no time of their own.
-const LEAST_QUERIES: usize = 16;
+/// Queries of table 3.
+const OF_SEVERAL: usize = 4096;
 
-/// Queries of figure 5.
+/// Classes of queries of figures 3 and 4, by blocks, of as many each.
+const CLASSES: usize = 10;
+
+/// Queries of figure 5, and those that one core of the CPU answers in turn.
 const STAGED: usize = 1000;
+
+/// The parts of the queries that thresholds of figure 6 give to the device.
+const BELOW: [f64; 5] = [0.25, 0.5, 0.75, 0.9, 0.97];
+
+/// By what table 2 of the paper has less time for LBD than for SD, in percent, with 64 threads.
+const TABLE_2: [f64; OF_PAPER] = [49.76, 50.06, 44.54, 62.30];
 
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let prepared =
@@ -87,19 +99,19 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
         "load_s": start.elapsed().as_secs_f64(),
     });
     prepared.load("huang-load", device.device(), lists)?;
-    // A cell of it can be asked for: huang-table1-64-10 has 64 threads and k 10.
-    let cell = args.only.as_deref().filter(|only| only.starts_with("huang-table1-"));
+    // A part can be asked for: huang-table1-10-64 has k 10 and 64 threads.
+    let part = |name| args.only.as_deref().filter(|only| only.starts_with(name)).unwrap_or(name);
     let mut bench = HuangBench { prepared: &prepared, devices: vec![device] };
     run_wanted(
         args,
         &mut bench,
         &[
             ("huang-check", HuangBench::check),
-            (cell.unwrap_or("huang-table1"), HuangBench::table_1),
+            (part("huang-table1"), HuangBench::table_1),
             ("huang-figure3", HuangBench::figure_3),
-            ("huang-figure4", HuangBench::figure_4),
             ("huang-figure5", HuangBench::figure_5),
-            ("huang-table3", HuangBench::table_3),
+            (part("huang-table2"), HuangBench::table_2),
+            (part("huang-table3"), HuangBench::table_3),
         ],
     )
 }
@@ -115,12 +127,50 @@ fn blocks(planned: &PlannedQuery) -> u64 {
     planned.terms.iter().map(|term| u64::from(term.df).div_ceil(BLOCK as u64)).sum()
 }
 
-/// Finished batches for each device; on each one lists lie in other places.
-struct MadeBatches {
-    of_devices: Vec<Vec<MethodBatch<HuangTuning>>>,
+/// How queries are answered, in batches of at most `size`.
+#[derive(Clone, Copy)]
+struct HuangRun {
+    way: HuangWay,
     k: u32,
     threads: u32,
-    queries: usize,
+    size: usize,
+}
+
+impl HuangRun {
+    fn batches(
+        self,
+        device: &mut MethodDevice<HuangTuning>,
+        queries: &[&PlannedQuery],
+    ) -> anyhow::Result<Vec<MethodBatch<HuangTuning>>> {
+        let how = HuangTuning {
+            threads: self.threads,
+            traversal: self.way.traversal,
+            shared_threshold: self.way.shared_threshold,
+            ..HuangTuning::default()
+        };
+        let asked = queries.iter().map(|planned| planned.asked());
+        batches_of(device, how, self.way.mode == Mode::And, asked, self.k, self.size)
+    }
+
+    fn answer(
+        self,
+        device: &mut MethodDevice<HuangTuning>,
+        queries: &[&PlannedQuery],
+    ) -> anyhow::Result<AnswerTimes> {
+        let mut all = AnswerTimes::default();
+        for some in queries.chunks(self.size) {
+            let start = Instant::now();
+            let batches = self.batches(device, some)?;
+            all.prepare_s += start.elapsed().as_secs_f64();
+            for batch in batches {
+                all += AnswerTimes::of(batch.len(), || {
+                    std::hint::black_box(device.answer(&batch)?);
+                    Ok(device.took_ms()?)
+                })?;
+            }
+        }
+        Ok(all)
+    }
 }
 
 struct HuangBench<'a> {
@@ -129,56 +179,31 @@ struct HuangBench<'a> {
 }
 
 impl<'a> HuangBench<'a> {
-    /// Batches of at most so many queries, for so many devices.
-    fn make(
+    fn run(&self, way: HuangWay, k: u32, threads: u32) -> HuangRun {
+        HuangRun { way, k, threads, size: self.prepared.args.batch_or(BATCH) }
+    }
+
+    /// Answers queries on some devices, which take the next batch when they have ended one.
+    fn pass(
         &mut self,
-        planned: &[&PlannedQuery],
-        k: u32,
-        threads: u32,
+        queries: &[&PlannedQuery],
+        run: HuangRun,
         devices: usize,
-        size: usize,
-    ) -> anyhow::Result<MadeBatches> {
-        let mut of_devices = Vec::new();
-        let how = HuangTuning { threads, ..HuangTuning::default() };
-        for device in self.devices.iter_mut().take(devices) {
-            let queries = planned.iter().map(|planned| planned.asked());
-            of_devices.push(batches_of(device, how, false, queries, k, size)?);
-        }
-        Ok(MadeBatches { of_devices, k, threads, queries: planned.len() })
-    }
-
-    /// The same for the first device, of as many queries as are asked for.
-    fn make_one(
-        &mut self,
-        planned: &[&PlannedQuery],
-        k: u32,
-        threads: u32,
-    ) -> anyhow::Result<MadeBatches> {
-        let size = self.prepared.args.batch_or(BATCH);
-        self.make(planned, k, threads, 1, size)
-    }
-
-    /// Answers all batches; devices take the next one when they have ended one.
-    fn pass(&mut self, made: &mut MadeBatches, way: HuangWay) -> anyhow::Result<AnswerTimes> {
+    ) -> anyhow::Result<AnswerTimes> {
         let next = AtomicUsize::new(0);
-        let work = |device: &mut MethodDevice<HuangTuning>,
-                    batches: &mut [MethodBatch<HuangTuning>]|
-         -> anyhow::Result<AnswerTimes> {
+        let work = |device: &mut MethodDevice<HuangTuning>| -> anyhow::Result<AnswerTimes> {
             let mut all = AnswerTimes::default();
-            while let Some(batch) = batches.get_mut(next.fetch_add(1, Ordering::Relaxed)) {
-                way.tell(batch);
-                all += AnswerTimes::of(batch.len(), || {
-                    std::hint::black_box(device.answer(batch)?);
-                    Ok(device.took_ms()?)
-                })?;
+            while let Some(some) =
+                queries.chunks(run.size).nth(next.fetch_add(1, Ordering::Relaxed))
+            {
+                all += run.answer(device, some)?;
             }
             Ok(all)
         };
         let work = &work;
         let parts: Vec<_> = std::thread::scope(|scope| {
-            let each = self.devices.iter_mut().zip(&mut made.of_devices);
-            let threads: Vec<_> =
-                each.map(|(device, batches)| scope.spawn(move || work(device, batches))).collect();
+            let devices = self.devices.iter_mut().take(devices);
+            let threads: Vec<_> = devices.map(|device| scope.spawn(move || work(device))).collect();
             threads.into_iter().map(|thread| thread.join().expect("a thread panicked")).collect()
         });
         let mut all = AnswerTimes::default();
@@ -188,25 +213,27 @@ impl<'a> HuangBench<'a> {
         Ok(all)
     }
 
-    /// Prints a row for each way, with more by the place of the way and the time of a query.
-    fn rows(
+    /// Prints what a way takes on some devices, with more; returns the microseconds of a query.
+    fn row(
         &mut self,
         row: &str,
-        made: &mut MadeBatches,
-        ways: &[HuangWay],
-        mut more: impl FnMut(usize, f64) -> Value,
-    ) -> anyhow::Result<()> {
-        for (place, &way) in ways.iter().enumerate() {
-            let took = passes(self.prepared.args.seconds / 4.0, || self.pass(made, way))?;
-            let row = json!({
-                "row": row, "way": way.name, "k": made.k, "threads": made.threads,
-                "queries": made.queries, "batch": made.queries / made.of_devices[0].len(),
-                "us": took.us(), "latency_ms": 1e3 * took.latency_s / took.queries,
-                "device_us": took.device_us(),
-            });
-            print(with(row, more(place, took.us())))?;
+        queries: &[&PlannedQuery],
+        run: HuangRun,
+        devices: usize,
+        more: &Value,
+    ) -> anyhow::Result<f64> {
+        let took = passes(self.prepared.args.seconds / 4.0, || self.pass(queries, run, devices))?;
+        let mut row = json!({
+            "row": row, "way": run.way.name, "k": run.k, "threads": run.threads,
+            "queries": queries.len(), "batch": run.size.min(queries.len()), "us": took.us(),
+            "prepare_us": 1e6 * took.prepare_s / took.queries,
+            "latency_ms": 1e3 * took.latency_s / took.queries, "device_us": took.device_us(),
+        });
+        if let Some(cores) = more["best_all_cores_us"].as_f64() {
+            row["over_all_cores"] = json!(cores / took.us());
         }
-        Ok(())
+        print(with(row, more.clone()))?;
+        Ok(took.us())
     }
 
     /// The paper's numbers of threads for which the device has the shared memory.
@@ -228,12 +255,12 @@ impl<'a> HuangBench<'a> {
             let any = expected(&sample, Mode::Or, k)?;
             let usual = |threads: &u32| k == 10 || *threads == DEFAULT_THREADS;
             for threads in self.threads().into_iter().filter(usual) {
-                let mut made = self.make_one(&sample, k, threads)?;
                 for way in ways() {
+                    let run = self.run(way, k, threads);
+                    let device = &mut self.devices[0];
                     let mut found = Vec::with_capacity(sample.len());
-                    for batch in &mut made.of_devices[0] {
-                        way.tell(batch);
-                        found.extend(hits(self.devices[0].answer(batch)?));
+                    for batch in run.batches(device, &sample)? {
+                        found.extend(hits(device.answer(&batch)?));
                     }
                     let expected = if way.mode == Mode::And { &all } else { &any };
                     let row = json!({
@@ -248,48 +275,36 @@ impl<'a> HuangBench<'a> {
 
     fn table_1(&mut self) -> anyhow::Result<()> {
         let all = self.prepared.some(usize::MAX);
-        for threads in self.threads() {
-            for k in KS {
-                if self.prepared.args.wants(&format!("huang-table1-{threads}-{k}")) {
-                    let mut made = self.make_one(&all, k, threads)?;
-                    self.rows("huang-table1", &mut made, &ways(), |_, _| json!({}))?;
+        for k in KS {
+            let wants = |n: &u32| self.prepared.args.wants(&format!("huang-table1-{k}-{n}"));
+            let threads: Vec<u32> = self.threads().into_iter().filter(wants).collect();
+            if threads.is_empty() {
+                continue;
+            }
+            for &way in &ways()[..OF_PAPER] {
+                let beside = self.prepared.beside(&all, way.wanted(k), STAGED)?;
+                for &threads in &threads {
+                    self.row("huang-table1", &all, self.run(way, k, threads), 1, &beside)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Queries by the next power of two of their blocks.
-    fn by_blocks(&self) -> BTreeMap<u64, Vec<&'a PlannedQuery>> {
-        let mut bins: BTreeMap<u64, Vec<&PlannedQuery>> = BTreeMap::new();
-        for planned in &self.prepared.planned {
-            bins.entry(blocks(planned).next_power_of_two()).or_default().push(planned);
-        }
-        bins
-    }
-
+    /// Figures 3 and 4: by the blocks of queries.
     fn figure_3(&mut self) -> anyhow::Result<()> {
-        for (upto, queries) in self.by_blocks() {
-            if queries.len() < LEAST_QUERIES {
-                continue;
+        let mut all = self.prepared.some(usize::MAX);
+        all.sort_by_key(|planned| blocks(planned));
+        let size = all.len().div_ceil(CLASSES);
+        for (number, queries) in all.chunks(size).enumerate() {
+            let upto = queries.last().map(|planned| blocks(planned));
+            let share = (number * size + queries.len()) as f64 / all.len() as f64;
+            for &way in &ways()[..OF_PAPER] {
+                let beside = self.prepared.beside(queries, way.wanted(10), STAGED / CLASSES)?;
+                let more = with(json!({"blocks_upto": upto, "share_upto": share}), beside);
+                let run = self.run(way, 10, DEFAULT_THREADS);
+                self.row("huang-figure3", queries, run, 1, &more)?;
             }
-            let mut made = self.make_one(&queries, 10, DEFAULT_THREADS)?;
-            let upto = json!({"blocks_upto": upto});
-            self.rows("huang-figure3", &mut made, &ways()[..OF_PAPER], |_, _| upto.clone())?;
-        }
-        Ok(())
-    }
-
-    fn figure_4(&mut self) -> anyhow::Result<()> {
-        let all = self.prepared.planned.len() as f64;
-        let mut upto_here = 0.0;
-        for (upto, queries) in self.by_blocks() {
-            let share = queries.len() as f64 / all;
-            upto_here += share;
-            print(json!({
-                "row": "huang-figure4", "blocks_upto": upto, "queries": queries.len(),
-                "share": share, "share_upto": upto_here,
-            }))?;
         }
         Ok(())
     }
@@ -298,14 +313,13 @@ impl<'a> HuangBench<'a> {
     fn figure_5(&mut self) -> anyhow::Result<()> {
         let queries = self.prepared.some(STAGED);
         for threads in self.threads().into_iter().filter(|n| (..=256).contains(n)) {
-            let mut made = self.make_one(&queries, 10, threads)?;
-            let device = &mut self.devices[0];
-            for way in &ways()[..OF_PAPER] {
+            for &way in &ways()[..OF_PAPER] {
+                let run = self.run(way, 10, threads);
+                let device = &mut self.devices[0];
                 let mut sums = [0.0; 3];
-                for batch in &mut made.of_devices[0] {
-                    way.tell(batch);
+                for mut batch in run.batches(device, &queries)? {
                     batch.how.timed = true;
-                    device.time_steps(batch, &HuangTuning::steps(batch))?;
+                    device.time_steps(&batch, &HuangTuning::steps(&batch))?;
                     for stages in batch.stages(device.output()) {
                         let of = [stages.initialization, stages.scoring, stages.merging];
                         sums.iter_mut().zip(of).for_each(|(sum, of)| *sum += of as f64);
@@ -323,26 +337,107 @@ impl<'a> HuangBench<'a> {
         Ok(())
     }
 
+    /// Microseconds of a query, of which a device answers some, and `cores` of the CPU the others,
+    /// one of them less if it has to feed the device.
+    fn together(
+        &mut self,
+        run: HuangRun,
+        queries: &[&PlannedQuery],
+        cores: usize,
+        on_device: impl Fn(usize) -> bool,
+    ) -> anyhow::Result<f64> {
+        let (of_device, of_cpu): (Vec<_>, Vec<_>) =
+            queries.iter().copied().enumerate().partition(|&(at, _)| on_device(at));
+        let of_device: Vec<&PlannedQuery> = of_device.into_iter().map(|(_, query)| query).collect();
+        let of_cpu = of_cpu.into_iter().map(|(_, query)| query);
+        let plans = wanting(of_cpu, run.way.wanted(run.k));
+        let cores = if of_device.is_empty() { cores } else { (cores - 1).max(1) };
+        let device = &mut self.devices[0];
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            let fed = scope.spawn(|| run.answer(device, &of_device));
+            answer_all(&plans.iter().collect::<Vec<&Plan>>(), cores)?;
+            fed.join().expect("a thread panicked")
+        })?;
+        Ok(1e6 * start.elapsed().as_secs_f64() / queries.len() as f64)
+    }
+
+    /// Table 2 and figures 6 and 7: LBD gives queries of fewer blocks to the device, by the best
+    /// of several thresholds, and SD every other one by chance.
+    fn table_2(&mut self) -> anyhow::Result<()> {
+        for (name, cores, most) in [("all", threads(), usize::MAX), ("one", 1, STAGED)] {
+            let queries = self.prepared.some(most);
+            let mut sorted: Vec<u64> = queries.iter().map(|planned| blocks(planned)).collect();
+            sorted.sort_unstable();
+            let mut chance = uniform(7);
+            let halves: Vec<bool> = queries.iter().map(|_| chance() < 0.5).collect();
+            for threads in self.threads().into_iter().filter(|n| (..=256).contains(n)) {
+                if !self.prepared.args.wants(&format!("huang-table2-{name}-{threads}")) {
+                    continue;
+                }
+                for (way, paper) in ways().into_iter().zip(TABLE_2) {
+                    let run = self.run(way, 10, threads);
+                    // What the host has laid out stays there.
+                    self.together(run, &queries, cores, |_| true)?;
+                    let gpu = self.together(run, &queries, cores, |_| true)?;
+                    let cpu = self.together(run, &queries, cores, |_| false)?;
+                    let sd = self.together(run, &queries, cores, |at| halves[at])?;
+                    let row = json!({
+                        "way": way.name, "threads": threads, "cores": cores, "k": 10,
+                        "queries": queries.len(),
+                    });
+                    let mut lbd = (f64::INFINITY, 0);
+                    for below in BELOW {
+                        let threshold = sorted[(below * sorted.len() as f64) as usize];
+                        let short = |at: usize| blocks(queries[at]) < threshold;
+                        let us = self.together(run, &queries, cores, short)?;
+                        if us < lbd.0 {
+                            lbd = (us, threshold);
+                        }
+                        let more = json!({
+                            "row": "huang-figure6", "threshold": threshold, "below": below,
+                            "us": us, "of_sd": us / sd,
+                        });
+                        print(with(row.clone(), more))?;
+                    }
+                    let (lbd, threshold) = lbd;
+                    let mut more = json!({
+                        "row": "huang-table2", "cpu_us": cpu, "gpu_us": gpu, "sd_us": sd,
+                        "lbd_us": lbd, "threshold": threshold, "percent": 100.0 * (1.0 - lbd / sd),
+                    });
+                    if threads == DEFAULT_THREADS {
+                        more["paper_percent"] = json!(paper);
+                    }
+                    print(with(row, more))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// On one device, two, and so on.
     fn table_3(&mut self) -> anyhow::Result<()> {
-        let all = self.prepared.some(usize::MAX);
+        let queries = self.prepared.some(OF_SEVERAL);
         for number in self.devices.len()..self.prepared.devices.len() {
             self.devices.push(open(self.prepared, number)?);
         }
-        let counts = (0..=self.devices.len().ilog2()).map(|power| 1 << power);
         let most = 1 << self.devices.len().ilog2();
-        let size = all.len().div_ceil(BATCHES_OF_DEVICE * most);
-        let size = size.clamp(1, self.prepared.args.batch_or(BATCH));
         for threads in self.threads().into_iter().filter(|n| (64..=256).contains(n)) {
-            let mut one_us = [0.0; OF_PAPER];
-            for count in counts.clone() {
-                let mut made = self.make(&all, 10, threads, count, size)?;
-                self.rows("huang-table3", &mut made, &ways()[..OF_PAPER], |place, us| {
-                    if count == 1 {
-                        one_us[place] = us;
+            if !self.prepared.args.wants(&format!("huang-table3-{threads}")) {
+                continue;
+            }
+            for &way in &ways()[..OF_PAPER] {
+                let mut run = self.run(way, 10, threads);
+                run.size = queries.len().div_ceil(BATCHES_OF_DEVICE * most).clamp(1, run.size);
+                let mut one = None;
+                for count in (0..=most.ilog2()).map(|power| 1 << power) {
+                    let mut more = json!({"gpus": count});
+                    if let Some(one) = one {
+                        more["one_us"] = json!(one);
                     }
-                    json!({"gpus": count, "times_one": one_us[place] / us})
-                })?;
+                    let us = self.row("huang-table3", &queries, run, count, &more)?;
+                    one.get_or_insert(us);
+                }
             }
         }
         Ok(())

@@ -136,10 +136,7 @@ impl<'a> Real<'a> {
     }
 
     /// All queries at once, streams at rising rates, and the highest rate at which none is late.
-    pub(super) fn schedule(
-        &self,
-        Scheduled { name, policy, .. }: &Scheduled,
-    ) -> anyhow::Result<()> {
+    pub(super) fn schedule(&self, (name, policy): &Scheduled) -> anyhow::Result<()> {
         let args = self.bench.args;
         let mut rig = self.start(*policy).with_context(|| name.to_owned())?;
         // The first run brings lists to devices; the second says how many queries are a second's.
@@ -151,14 +148,11 @@ impl<'a> Real<'a> {
         let at_once_rate = at_once.queries_per_s;
         print(json!({
             "row": "together", "run": "real", "schedule": name, "queries": at_once.latencies.len(),
-            "queries_per_s": at_once_rate, "us_per_query": 1e6 / at_once_rate,
+            "distinct": self.queries.len(), "queries_per_s": at_once_rate,
         }))?;
-        if args.at_once {
-            return rig.end();
-        }
         let mut good = 0.0_f64;
         let mut bad = f64::INFINITY;
-        for rate in self.bench.rates() {
+        for rate in SchedulingBench::rates(at_once_rate) {
             let latencies = self.stream(&mut rig, rate, args.seconds)?;
             self.bench.print_load("real", name, rate, &latencies)?;
             match self.bench.missed(&latencies) {

@@ -76,16 +76,16 @@ fn figures_are_drawn_by_a_browser() {
 fn reports_of_experiments_are_pages() {
     let fixture = Fixture::usual(300);
     let page = fixture.scratch.path().join("page.html");
-    let mut job = fixture.job("cpu-queries", "--passes 1");
+    let mut job = fixture.job("codecs", "--passes 1 --lists 2");
     assert!(job.arg("--report").arg(&page).output().unwrap().status.success());
     let broken = fixture.scratch.path().join("broken.html");
-    let mut job = experiments("cpu-queries", "--index not-there not-there");
+    let mut job = experiments("codecs", "--index not-there not-there");
     assert!(!job.arg("--report").arg(&broken).output().unwrap().status.success());
-    assert_eq!(browser::held(&page)["rows"][0]["experiment"], "cpu-queries");
+    assert_eq!(browser::held(&page)["rows"][0]["experiment"], "codecs");
     let steps = [browser::looks(&page), browser::looks(&broken)].concat();
     let Some(found) = browser::browse(&steps) else { return };
     let seen = browser::check_looks("page", &found[..3]);
-    assert_eq!(seen["figures"], 2);
+    assert_eq!(seen["figures"], 4);
     let seen = browser::check_looks("broken", &found[3..]);
     assert!(seen["sentence"].as_str().unwrap().contains("not-there"), "{seen}");
 }

@@ -94,9 +94,7 @@ impl Search<'_> {
             return Ok(());
         }
         cursor.tfs_of_positions(&list, &mut tfs[..found])?;
-        for _ in 0..=cursor.again.score() {
-            scores(level, weight, met, tfs, found, self.run.norms.documents, worth);
-        }
+        scores(level, weight, met, tfs, found, self.run.norms.documents, worth);
         let scores = &mut all[term];
         for (&number, &score) in kept[..found].iter().zip(&*worth) {
             left.sums[number as usize] += score;

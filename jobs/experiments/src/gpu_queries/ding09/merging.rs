@@ -1,6 +1,6 @@
-//! Figure 6: what Parallel Merge Find takes for each element, by length and splitters.
+//! Figure 6: what Parallel Merge Find takes for each element, by length and levels of splitters.
 
-use super::{Ding09Bench, SPLITTERS};
+use super::Ding09Bench;
 use crate::numbers::median;
 use crate::rows::print;
 use anyhow::ensure;
@@ -49,40 +49,19 @@ impl Ding09Bench<'_> {
     pub(super) fn figure_6(&mut self) -> anyhow::Result<()> {
         let equal = (0..12).map(|i| 5000 << i).chain([16_000_000]).map(|n| ("equal", n, n));
         let longer = (0..7).map(|i| ("200,000 in more", 200_000, 200_000 << i));
-        let of = |levels| DingTuning { levels, splitters: None };
-        for (lengths, m, n) in equal.chain(longer) {
-            let mergings = (0..=MOST_MERGE_LEVELS).map(of);
-            self.merge("ding09-figure6", lengths, (m, n), mergings)?;
-        }
-        Ok(())
-    }
-
-    /// AND, and two lists for each number of levels that has splitters, by splitters of a level.
-    pub(super) fn splitters(&mut self) -> anyhow::Result<()> {
-        let of = |levels| SPLITTERS.map(|splitters| DingTuning { levels, splitters });
-        self.mergings("ding09-splitters", of(DingTuning::default().levels))?;
-        for lengths in [(5000, 5000), (1_000_000, 1_000_000), (200_000, 12_800_000)] {
-            let mergings = (1..=MOST_MERGE_LEVELS).flat_map(of);
-            self.merge("ding09-splitters", "several", lengths, mergings)?;
-        }
-        Ok(())
+        equal.chain(longer).try_for_each(|(lengths, m, n)| self.merge(lengths, (m, n)))
     }
 
     /// Looks for `m` numbers among `n`, and compares with a search's places.
-    fn merge(
-        &mut self,
-        row: &str,
-        lengths: &str,
-        (m, n): (u32, u32),
-        mergings: impl Iterator<Item = DingTuning>,
-    ) -> anyhow::Result<()> {
+    fn merge(&mut self, lengths: &str, (m, n): (u32, u32)) -> anyhow::Result<()> {
         // Both over the same range.
         let a = rising(m, 8 * (n / m), 1);
         let b = rising(n, 8, 2);
         let places = a.iter().map(|&docid| b.partition_point(|&head| head < docid) as u32);
         let expected: Vec<u32> = places.collect();
         let batch = self.device.batch(DingTuning::default(), true);
-        for how in mergings {
+        for levels in 0..=MOST_MERGE_LEVELS {
+            let how = DingTuning { levels, splitters: None };
             let (steps, places) = steps((m, n), how);
             self.device.write_words(0, &a)?;
             self.device.write_words(u64::from(m), &b)?;
@@ -95,8 +74,8 @@ impl Ding09Bench<'_> {
             let found = self.device.read_words(places, m as usize)?;
             ensure!(found == expected, "{m} against {n}, {how:?}: wrong places");
             print(json!({
-                "row": row, "lengths": lengths, "a": m, "b": n, "merge_levels": how.levels,
-                "splitters": how.splitters, "ns_per_element": median(&mut ns),
+                "row": "ding09-figure6", "lengths": lengths, "a": m, "b": n,
+                "merge_levels": levels, "ns_per_element": median(&mut ns),
             }))?;
         }
         Ok(())
