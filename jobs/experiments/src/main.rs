@@ -7,7 +7,6 @@
 #![deny(clippy::print_stdout)]
 
 mod args;
-mod btree;
 mod codecs;
 mod cpu_queries;
 mod gpu_indexing;
@@ -40,8 +39,6 @@ struct Cli {
 
 #[derive(clap::Subcommand)]
 enum Experiment {
-    /// Tokens a second of the B-trees of wei11, on one core and on a GPU.
-    Btree(btree::Args),
     /// Size and decoding speed of every codec, on the lists that the queries read.
     Codecs(codecs::Args),
     /// CPU rows of the papers' tables: the stages of a query, and searches by number of hits and by
@@ -77,7 +74,6 @@ struct Usage(String);
 impl Experiment {
     fn run(&self) -> anyhow::Result<()> {
         match self {
-            Self::Btree(args) => btree::run(args),
             Self::Codecs(args) => codecs::run(args),
             Self::CpuQueries(args) => cpu_queries::run(args),
             Self::Figures { files } => rows::take(files),
