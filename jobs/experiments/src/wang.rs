@@ -40,7 +40,7 @@ const SIZES: [f64; 5] = [0.05, 0.1, 0.2, 0.4, 0.8];
 const LAMBDAS: [f64; 4] = [0.75, 0.85, 0.95, 1.0];
 
 /// Queries of a row at most for each thread.
-const MOST_QUERIES: usize = 2000;
+const MOST_QUERIES: usize = 1000;
 
 /// A query and its best documents.
 type Answered = (Plan, Vec<Hit>);
@@ -124,7 +124,7 @@ fn figure_7(
     lambda: f64,
 ) -> anyhow::Result<Value> {
     let admitted = demand.admit(policy, memory, lambda);
-    let step = test.len().div_ceil(MOST_QUERIES);
+    let step = test.len().div_ceil(2 * MOST_QUERIES);
     // Of each query its lists, those that are cached, bytes of the others, and whether it is done.
     let done = in_turn(
         threads(),
@@ -158,7 +158,7 @@ fn figure_7(
 fn figure_10(test: &[Plan]) -> anyhow::Result<()> {
     for k in [1, 5, 10, 15] {
         for algorithm in [Algorithm::Wang, Algorithm::Galloping] {
-            let fewer = std::iter::successors(Some(1), |threads| Some(2 * threads));
+            let fewer = std::iter::successors(Some(1), |threads| Some(4 * threads));
             for count in fewer.take_while(|&count| count < threads()).chain([threads()]) {
                 let Middle { middle, spread } = rate(test, k, algorithm, count)?;
                 print(json!({
