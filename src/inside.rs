@@ -55,7 +55,6 @@ pub mod dictionary {
         parsed::Regroup,
         regroup::TokenTally,
         run::{RunDictionary, SortedRun},
-        stream::{StreamWriter, TokenGroup},
         tally::Tally,
     };
 }
@@ -75,12 +74,6 @@ pub mod fault {
 pub mod gpu {
     #[cfg(feature = "gpu")]
     pub use crate::gpu::{
-        btree::{
-            TreeTuning,
-            block::{Most, TokenBlock},
-            room::{TreeRoom, TreeUsage},
-            trees::{Trees, usage},
-        },
         ding09::{
             DingTuning, MOST_MERGE_LEVELS,
             batch::TILE,
@@ -92,7 +85,6 @@ pub mod gpu {
             discover::DeviceInfo,
             error::{Geometry, GpuError},
             inventory::Inventory,
-            machine::UnderWay,
             modules::Toolchain,
             steps::{Argument, Step},
         },

@@ -13,6 +13,7 @@
 //! about as many bytes, since most documents have one or two tokens of a collection, and lets a
 //! reader begin at any token whose document is known.
 
+#[cfg(test)]
 use crate::dictionary::strings::short;
 use crate::order::PieceCounts;
 use std::sync::Arc;
@@ -51,18 +52,20 @@ impl TokenGroup {
     }
 }
 
-/// Writes the streams of one group.
+/// Writes the streams of one group token by token, as [`regroup`](super::regroup) does.
+#[cfg(test)]
 #[derive(Default)]
-pub struct StreamWriter {
+pub(crate) struct StreamWriter {
     group: TokenGroup,
     collection: u16,
     /// The document of the token before.
     document: u32,
 }
 
+#[cfg(test)]
 impl StreamWriter {
     /// Begins a group that is expected to take `bytes` bytes.
-    pub fn new(owner: u32, bytes: usize) -> Self {
+    pub(crate) fn new(owner: u32, bytes: usize) -> Self {
         let bytes = Vec::with_capacity(bytes);
         let group = TokenGroup { owner, bytes, ..TokenGroup::default() };
         Self { group, collection: 0, document: 0 }
@@ -86,7 +89,7 @@ impl StreamWriter {
     }
 
     /// As [`collection`](Self::collection), where it is another, and [`push`](Self::push).
-    pub fn token(&mut self, collection: u16, document: u32, suffix: &[u8]) {
+    pub(crate) fn token(&mut self, collection: u16, document: u32, suffix: &[u8]) {
         if self.collection != collection || self.group.bytes.is_empty() {
             self.collection(collection);
         }
@@ -126,7 +129,7 @@ impl StreamWriter {
         }
     }
 
-    pub fn finish(mut self, counts: Arc<PieceCounts>, lengths: Arc<[u8]>) -> TokenGroup {
+    pub(crate) fn finish(mut self, counts: Arc<PieceCounts>, lengths: Arc<[u8]>) -> TokenGroup {
         self.end_stream();
         TokenGroup { counts, lengths, ..self.group }
     }

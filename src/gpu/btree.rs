@@ -25,7 +25,7 @@ use std::ops::Range;
 use terms::TermSums;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TreeTuning {
+pub(crate) struct TreeTuning {
     /// Warps of a thread block, each with a collection of its own: 1 in the paper.
     pub warps: u32,
     /// Nodes in shared memory, for each warp.
@@ -46,7 +46,7 @@ impl Default for TreeTuning {
 
 impl TreeTuning {
     /// As many thread blocks as the multiprocessors hold at once.
-    pub fn of_device(multiprocessors: u32) -> Self {
+    pub(crate) fn of_device(multiprocessors: u32) -> Self {
         let tuning = Self::default();
         Self { blocks: tuning.blocks_per_sm * multiprocessors, ..tuning }
     }

@@ -5,7 +5,7 @@ use crate::settings::SettingError;
 use std::ops::Range;
 
 /// Indexers are numbered: those on GPUs first, then those on the CPU. The first workers run
-/// indexers, the last ones parse; both wrap around.
+/// indexers of both kinds, the last ones parse; all wrap around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Roles {
     pub workers: usize,
@@ -74,9 +74,10 @@ impl Roles {
         (indexer as usize) < self.gpu_indexers
     }
 
-    /// The worker of each indexer by number, round robin.
+    /// The worker of each indexer by number, round robin: a GPU moves no CPU indexer to a parser.
     pub(crate) fn indexing(&self) -> Vec<usize> {
-        (0..self.indexers()).map(|i| i % self.workers).collect()
+        let each = (0..self.gpu_indexers).chain(0..self.cpu_indexers);
+        each.map(|i| i % self.workers).collect()
     }
 }
 
@@ -87,7 +88,7 @@ mod tests {
     #[test]
     fn roles_wrap_around() {
         let r = Roles::new(4, Some(3), Some(3), 2).unwrap();
-        assert_eq!((r.parsing(), r.indexing()), (1..4, vec![0, 1, 2, 3, 0]));
+        assert_eq!((r.parsing(), r.indexing()), (1..4, vec![0, 1, 0, 1, 2]));
         assert!(r.on_gpu(1) && !r.on_gpu(2));
         let one = Roles::new(1, None, None, 1).unwrap();
         assert_eq!((one.parsing(), one.indexing()), (0..1, vec![0, 0]));

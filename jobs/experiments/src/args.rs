@@ -59,7 +59,7 @@ impl AskedRanking {
         if self.algorithm != ChosenMethod::Cpu(Algorithm::Wang) {
             return Ok(Snapshot::open(&self.index, Scoring::default())?);
         }
-        let snapshot = Snapshot::open(&self.index, scoring_of_wang(None)?)?;
+        let snapshot = Snapshot::open(&self.index, scoring_of_wang())?;
         snapshot.check_global()?;
         Ok(snapshot)
     }
@@ -77,11 +77,10 @@ fn algorithm(text: &str) -> Result<ChosenMethod, String> {
     ChosenMethod::named(text).ok_or_else(|| "give an algorithm of `millrace query`".to_string())
 }
 
-/// The scoring of `wang`, with the share of PageRank that the options name.
-pub(crate) fn scoring_of_wang(alpha: Option<f64>) -> Result<Scoring, Usage> {
-    let wang = alpha.map_or(Ok(Wang::default()), Wang::new);
-    let score = Score::Wang(wang.map_err(|error| Usage(error.to_string()))?);
-    Ok(Scoring { idf: IdfKind::Robertson, score, ..Scoring::default() })
+/// The scoring of `wang`.
+pub(crate) fn scoring_of_wang() -> Scoring {
+    let score = Score::Wang(Wang::default());
+    Scoring { idf: IdfKind::Robertson, score, ..Scoring::default() }
 }
 
 /// The queries of a file or of standard input; there is at least one.

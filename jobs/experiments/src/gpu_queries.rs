@@ -49,9 +49,6 @@ pub(super) struct Args {
     /// Bytes of the device's memory for lists.
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
     gpu_memory: Option<u64>,
-    /// With wang: share of PageRank that the order of the index was made for (default: 0.3).
-    #[arg(long, value_name = "F")]
-    alpha: Option<f64>,
     /// Milliseconds within which queries of wang are to be answered in figures 5 and 9.
     #[arg(long, value_name = "MS,...", value_delimiter = ',', default_value = "20,150")]
     deadline_ms: Vec<f64>,

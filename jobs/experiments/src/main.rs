@@ -7,7 +7,6 @@
 #![deny(clippy::print_stdout)]
 
 mod args;
-mod btree;
 mod codecs;
 mod gpu_indexing;
 mod gpu_queries;
@@ -39,8 +38,6 @@ struct Cli {
 
 #[derive(clap::Subcommand)]
 enum Experiment {
-    /// Tokens a second of the B-trees of wei11, on one core and on a GPU.
-    Btree(btree::Args),
     /// Size and decoding speed of every codec, on the lists that the queries read.
     Codecs(codecs::Args),
     /// Draw rows that experiments have printed or reported: the page is the --report.
@@ -73,7 +70,6 @@ struct Usage(String);
 impl Experiment {
     fn run(&self) -> anyhow::Result<()> {
         match self {
-            Self::Btree(args) => btree::run(args),
             Self::Codecs(args) => codecs::run(args),
             Self::Figures { files } => rows::take(files),
             Self::GpuIndexing(args) => gpu_indexing::run(args),

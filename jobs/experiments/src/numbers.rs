@@ -1,5 +1,5 @@
-//! What several measurements of one thing come to: their mean, median and quantiles, and the
-//! fastest.
+//! What several measurements of one thing come to: their mean, median and quantiles, the fastest,
+//! and the middle one.
 
 use std::num::NonZeroUsize;
 
@@ -31,6 +31,27 @@ pub(crate) fn fastest<R, E>(
         }
     }
     Ok(best)
+}
+
+/// Passes of which the middle one counts.
+pub(crate) const PASSES: usize = 3;
+
+/// The middle one of several passes, and the least and the greatest figure of all.
+pub(crate) struct Middle<R> {
+    pub(crate) middle: R,
+    pub(crate) spread: [f64; 2],
+}
+
+/// The middle one of so many passes, by the figure that `of` finds in each.
+pub(crate) fn middle<R>(
+    passes: usize,
+    of: impl Fn(&R) -> f64,
+    mut pass: impl FnMut() -> anyhow::Result<R>,
+) -> anyhow::Result<Middle<R>> {
+    let mut all = (0..passes.max(1)).map(|_| pass()).collect::<anyhow::Result<Vec<R>>>()?;
+    all.sort_by(|a, b| of(a).total_cmp(&of(b)));
+    let spread = [of(&all[0]), of(&all[all.len() - 1])];
+    Ok(Middle { middle: all.swap_remove(all.len() / 2), spread })
 }
 
 /// Numbers from 0 up to 1 that look like chance.

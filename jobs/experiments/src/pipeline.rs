@@ -2,11 +2,9 @@
 //!
 //! Every point is a whole build of the input into a folder that goes away, in this process; what
 //! the stages took is what the operators and indexers report. Axes: parsers (figure 10), indexers
-//! (tables IV and V), files (figure 11). Two parts are measured alone: what regrouping costs and
-//! gains (section III.C), and reading a compressed file before inflating it against inflating while
-//! reading (section IV.A). Expected: throughput grows with the parsers until the indexers cannot
-//! follow; a change of collection that the sample has not seen costs most where work is placed by
-//! it.
+//! (tables IV and V), files (figure 11). One part is measured alone: what regrouping costs and gains
+//! (section III.C). Expected: throughput grows with the parsers until the indexers cannot follow; a
+//! change of collection that the sample has not seen costs most where work is placed by it.
 //!
 //! The paper codes postings by vbyte behind the indexers; here that is `--codec vbyte`, and the
 //! default is `bp128`, as for every build.
@@ -15,7 +13,7 @@ mod parts;
 mod tables;
 
 use crate::args::{Figures, figures, of_build, size, workers_or_cores};
-use crate::numbers::fastest;
+use crate::numbers::{Middle, middle};
 use anyhow::Context;
 use millrace::inside::build::usable_gpus;
 use millrace::inside::codec::ListCodec;
@@ -41,8 +39,8 @@ pub(crate) struct Args {
     /// the paper, and eight a GPU).
     #[arg(long, value_name = "N2,...", value_delimiter = ',')]
     gpu_indexers: Vec<usize>,
-    /// What to measure, of parsers, indexers, files, whole, regrouping, inflating, and rates, which
-    /// are stored for the placement of builds to come (default: all but rates).
+    /// What to measure, of parsers, indexers, files, whole, regrouping, and rates, which are stored
+    /// for the placement of builds to come (default: all but rates).
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     only: Vec<String>,
     /// The most memory that every build may take.
@@ -54,7 +52,7 @@ pub(crate) struct Args {
     /// GPUs to use: auto, none, or a number.
     #[arg(long, default_value = "auto", value_name = "auto|none|N")]
     gpus: Gpus,
-    /// Number of builds for each point. The fastest counts.
+    /// Number of builds for each point. The middle one counts.
     #[arg(long, default_value = "1", value_name = "N")]
     repeat: NonZeroUsize,
     /// Files or folders, in the order in which they are indexed.
@@ -66,6 +64,12 @@ fn codec(text: &str) -> Result<ListCodec, String> {
     ListCodec::named(text).ok_or_else(|| "give a codec of `millrace build`".to_string())
 }
 
+/// Bytes of text that are regrouped: what that gains follows from the size of the trees.
+const TEXTS: [usize; 3] = [16 << 20, 64 << 20, 256 << 20];
+
+/// Points of figure 10: so many parts of the workers parse. The paper has eight cores.
+const POINTS: usize = 8;
+
 /// What is measured. What is kept changes builds to come: only who asks for rates gets them.
 const FIGURES: &Figures<PipelineBench> = &[
     ("rates", PipelineBench::rates),
@@ -73,9 +77,9 @@ const FIGURES: &Figures<PipelineBench> = &[
     ("indexers", PipelineBench::indexers),
     ("files", PipelineBench::files),
     ("whole", PipelineBench::whole),
-    ("regrouping", |bench| print("regrouping", parts::regrouping(&bench.args.inputs)?)),
-    ("inflating", |bench| {
-        parts::inflating(&bench.args.inputs)?.map_or(Ok(()), |row| print("inflating", row))
+    ("regrouping", |bench| {
+        let mut texts = TEXTS.iter().map(|&bytes| parts::regrouping(&bench.args.inputs, bytes));
+        texts.try_for_each(|row| print("regrouping", row?))
     }),
 ];
 
@@ -171,11 +175,15 @@ fn print(figure: &str, mut row: Value) -> anyhow::Result<()> {
 }
 
 impl PipelineBench {
-    /// Builds the input, the fastest of so many times as are asked for.
+    /// Builds the input, the middle one of so many times as are asked for.
     fn build(&self, way: BuildWay) -> anyhow::Result<BuildReport> {
+        Ok(self.builds(way)?.middle)
+    }
+
+    fn builds(&self, way: BuildWay) -> anyhow::Result<Middle<BuildReport>> {
         let once =
             || self.build_once(way, |index| BuildOptions::of_paths(index, &self.args.inputs));
-        fastest(self.args.repeat, |report| report.seconds, once)
+        middle(self.args.repeat.get(), |report| report.seconds, once)
     }
 
     /// Builds what `of` asks for into a folder that goes away.
@@ -222,7 +230,10 @@ impl PipelineBench {
 
     /// Figure 10: M parsers and the other workers CPU indexers; the same with GPUs; no indexers.
     fn parsers(&self) -> anyhow::Result<()> {
-        for parsers in 1..self.workers.max(2) {
+        let mut points: Vec<usize> =
+            (1..POINTS).map(|point| (point * self.workers / POINTS).max(1)).collect();
+        points.dedup();
+        for parsers in points {
             let cpu = self.workers.saturating_sub(parsers).max(1);
             let on_cpu = BuildWay::wei11((parsers, cpu, 0));
             let mut scenarios = vec![("cpu", on_cpu)];
@@ -230,13 +241,13 @@ impl PipelineBench {
             scenarios.extend(self.gpu_indexers.iter().map(gpu));
             scenarios.push(("no indexers", BuildWay { discard: true, ..on_cpu }));
             for (scenario, way) in scenarios {
-                let report = self.build(way)?;
-                let (_, cpu, gpu) = way.roles.unwrap_or_default();
-                print(
-                    "parsers",
-                    json!({"scenario": scenario, "parsers": parsers, "cpu_indexers": cpu,
-                        "gpu_indexers": gpu, "mb_per_s": report.mb_per_s, "seconds": report.seconds}),
-                )?;
+                let Middle { middle, spread } = self.builds(way)?;
+                let mut row = times(&middle, way.roles.unwrap_or_default());
+                row["scenario"] = scenario.into();
+                row["mb_per_s"] = middle.mb_per_s.into();
+                row["spread_s"] = json!(spread);
+                row["prepare_s"] = middle.phases.prepare_s.into();
+                print("parsers", row)?;
             }
         }
         Ok(())
@@ -302,15 +313,18 @@ impl PipelineBench {
         Ok(())
     }
 
-    /// Table VI: the whole job by its parts, beside `fast`. Our dictionary is written with each
-    /// run, so that the paper's two last rows are one: joining runs, syncing and describing them.
+    /// Table VI: the whole job by its parts, beside `fast`; parsers and indexers are apart, as in
+    /// the paper. Our dictionary is written with each run, so that the paper's two last rows are
+    /// one: joining runs, syncing and describing them.
     fn whole(&self) -> anyhow::Result<()> {
-        let mut jobs = vec![FAST, BuildWay::wei11((self.workers, self.workers, 0))];
-        if !self.gpus.is_empty() {
-            jobs.push(BuildWay::wei11(self.usual_roles()));
-        }
+        let apart = |gpu| {
+            let parsers = self.usual_parsers();
+            BuildWay::wei11((parsers, (self.workers - parsers).max(1), gpu))
+        };
+        let mut jobs = vec![FAST, apart(0)];
+        jobs.extend(self.gpu_indexers.iter().map(|&gpu| apart(gpu)));
         for way in jobs {
-            let report = self.build(way)?;
+            let Middle { middle: report, spread } = self.builds(way)?;
             let flow = |operators: &[&str]| {
                 let ends = operators.iter().map(|operator| until(&report, operator));
                 (ends.fold(0.0, f64::max) - report.phases.prepare_s).max(0.0)
@@ -320,11 +334,13 @@ impl PipelineBench {
             print(
                 "whole",
                 json!({"indexer": indexer.name(), "codec": self.args.codec.name(),
+                    "roles": way.roles.unwrap_or((self.workers, self.workers, 0)),
                     "gpu_indexers": way.roles.map_or(0, |roles| roles.2),
                     "sampling_s": report.placement.sample_seconds(),
                     "prepare_s": report.phases.prepare_s, "parsers_s": flow(&["Parse"]),
                     "indexers_s": flow(&["Index", "IndexTokens", "Encode", "Flush"]),
                     "finish_s": report.phases.finish_s, "total_s": report.seconds,
+                    "spread_s": spread, "finish_share": report.phases.finish_s / report.seconds,
                     "mb_per_s": report.mb_per_s, "runs": report.runs_before_merge,
                     "dictionary_and_lists_core_s": core_s, "index_bytes": report.index_bytes}),
             )?;

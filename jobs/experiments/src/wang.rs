@@ -5,16 +5,14 @@
 //! The log is cut in halves if no training log is given, and queries without a document that has
 //! all their terms are left out, as in the paper (section 4.1).
 
-use crate::Usage;
 use crate::args::{AskedQueries, all_queries, scoring_of_wang};
-use crate::numbers::fastest;
+use crate::numbers::{Middle, PASSES, middle};
 use crate::rows::print;
-use crate::threads::in_turn;
+use crate::threads::{in_turn, threads};
 use millrace::inside::index::CachePolicy;
 use millrace::inside::query::{Demand, Plan, Planner};
-use millrace::{Algorithm, Mode, Query, Searcher, Snapshot, Wanted};
-use serde_json::json;
-use std::num::NonZeroUsize;
+use millrace::{Algorithm, Hit, Mode, Query, Searcher, Snapshot, Wanted};
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,63 +28,55 @@ pub(crate) struct Args {
     /// File of the queries that decide what is cached (default: the first half of QUERIES).
     #[arg(long, value_name = "FILE")]
     train: Option<PathBuf>,
-    /// Share of PageRank that the order of the index was made for (default: 0.3).
-    #[arg(long, value_name = "F")]
-    alpha: Option<f64>,
-    /// Memory of the cache, in parts of the bytes of all lists.
-    #[arg(long, value_name = "F,...", value_delimiter = ',')]
-    #[arg(default_value = "0.05,0.1,0.2,0.4,0.8")]
-    sizes: Vec<f64>,
-    /// Greatest shares of a list that vfb takes.
-    #[arg(long, value_name = "F,...", value_delimiter = ',', default_value = "0.75,0.85,0.95,1")]
-    lambda: Vec<f64>,
-    /// Threads of figure 10.
-    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1,2,4,8")]
-    threads: Vec<NonZeroUsize>,
 }
 
 /// Parts of a list that figure 3 shows.
 const PARTS: usize = 20;
 
+/// Memory of the cache in figure 7, in parts of the bytes of all lists.
+const SIZES: [f64; 5] = [0.05, 0.1, 0.2, 0.4, 0.8];
+
+/// Greatest shares of a list that VFB takes.
+const LAMBDAS: [f64; 4] = [0.75, 0.85, 0.95, 1.0];
+
+/// Queries of a row at most for each thread.
+const MOST_QUERIES: usize = 1000;
+
+/// A query and its best documents.
+type Answered = (Plan, Vec<Hit>);
+
 /// Runs the experiment.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
-    let is_share = |share: &f64| (0.0..=1.0).contains(share);
-    if !args.lambda.iter().chain(&args.sizes).all(is_share) {
-        return Err(Usage("--lambda and --sizes: give shares from 0 to 1".into()).into());
-    }
-    let snapshot = Snapshot::open(&args.asked.index, scoring_of_wang(args.alpha)?)?;
+    let snapshot = Snapshot::open(&args.asked.index, scoring_of_wang())?;
     snapshot.check_global()?;
-    let mut searcher = Searcher::new();
-    let (mut test, none) = plans(&snapshot, &mut searcher, args.asked.queries()?)?;
-    let train: Vec<Plan> = match args.train.as_deref() {
-        Some(path) => plans(&snapshot, &mut searcher, all_queries(Some(path))?)?.0,
-        None => test.drain(..test.len() / 2).collect(),
+    let mut queries = args.asked.queries()?;
+    let train = match args.train.as_deref() {
+        Some(path) => all_queries(Some(path))?,
+        None => queries.drain(..queries.len() / 2).collect(),
     };
+    let texts: Vec<(&str, u32)> = train.iter().map(|query| (&*query.text, 1)).collect();
+    let demand = Demand::of_log(&snapshot, &texts, 10, threads())?;
+    let test = answered(&snapshot, &queries)?;
     anyhow::ensure!(
-        !train.is_empty() && !test.is_empty(),
+        demand.queries > 0 && !test.is_empty(),
         "no query has a document with all its terms"
     );
     let bytes = snapshot.generation().runs()[0].postings_header().list_bytes;
     print(json!({
         "row": "load", "documents": snapshot.norms().len(), "list_bytes": bytes,
-        "train": train.len(), "test": test.len(), "without_answer": none,
+        "train": demand.queries, "test": test.len(),
+        "without_answer": queries.len() - test.len(),
     }))?;
     let wants = |name: &str| args.only.as_ref().is_none_or(|only| only == name);
-    let block_len = snapshot.generation().manifest().settings.block_size as usize;
-    let mut demand = Demand::new(block_len);
-    for plan in &train {
-        demand.count(&mut searcher, plan, 1)?;
-    }
     if wants("figure3") {
         figure_3(&demand)?;
     }
     if wants("figure7") {
-        for &size in &args.sizes {
-            let memory = (bytes as f64 * size) as u64;
+        for size in SIZES {
             for policy in CachePolicy::ALL {
-                let lambdas = if policy == CachePolicy::Vfb { &args.lambda[..] } else { &[1.0] };
-                for &lambda in lambdas {
-                    let mut row = figure_7(&mut searcher, &demand, &test, policy, memory, lambda)?;
+                for lambda in if policy == CachePolicy::Vfb { &LAMBDAS[..] } else { &[1.0] } {
+                    let memory = (bytes as f64 * size) as u64;
+                    let mut row = figure_7(&demand, &test, policy, memory, *lambda)?;
                     row["size"] = size.into();
                     print(row)?;
                 }
@@ -94,30 +84,23 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     if wants("figure10") {
-        figure_10(args, &test)?;
+        let plans: Vec<Plan> = test.into_iter().map(|(plan, _)| plan).collect();
+        figure_10(&plans)?;
     }
     Ok(())
 }
 
-/// The plans of the queries that have answers, and how many have none.
-fn plans(
-    snapshot: &Arc<Snapshot>,
-    searcher: &mut Searcher,
-    queries: Vec<Query>,
-) -> anyhow::Result<(Vec<Plan>, usize)> {
+/// The queries that have answers.
+fn answered(snapshot: &Arc<Snapshot>, queries: &[Query]) -> anyhow::Result<Vec<Answered>> {
     let wanted = Wanted { k: 10, mode: Mode::And, algorithm: Algorithm::Wang };
-    let mut planner = Planner::default();
-    let mut plans = Vec::new();
-    let mut none = 0;
-    for query in queries {
+    let begin = || Ok((Planner::default(), Searcher::new()));
+    let all = in_turn(threads(), begin, |(planner, searcher), number| {
+        let Some(query) = queries.get(number) else { return Ok(None) };
         let plan = planner.plan(snapshot, wanted, &query.text)?;
-        if searcher.answer(&plan)?.is_empty() {
-            none += 1;
-        } else {
-            plans.push(plan);
-        }
-    }
-    Ok((plans, none))
+        let hits = searcher.answer(&plan)?.to_vec();
+        Ok(Some((plan, hits)))
+    })?;
+    Ok(all.into_iter().filter(|(_, hits)| !hits.is_empty()).collect())
 }
 
 /// Queries that visit each twentieth of the list of the most frequent term.
@@ -131,61 +114,56 @@ fn figure_3(demand: &Demand) -> anyhow::Result<()> {
     }))
 }
 
-/// Transfer volume, hit rate and queries that the CPU has to end, by policy. What is left to the
-/// CPU is compared with whole lists: both have to find the same.
+/// Transfer volume, hit rate and queries that the CPU has to end, by policy. What prefixes find is
+/// compared with the answers of whole lists.
 fn figure_7(
-    searcher: &mut Searcher,
     demand: &Demand,
-    test: &[Plan],
+    test: &[Answered],
     policy: CachePolicy,
     memory: u64,
     lambda: f64,
-) -> anyhow::Result<serde_json::Value> {
+) -> anyhow::Result<Value> {
     let admitted = demand.admit(policy, memory, lambda);
-    let mut lists = 0u64;
-    let mut hits = 0u64;
-    let mut bytes = 0u64;
-    let mut complete = 0usize;
-    for plan in test {
-        let mut prefixes = Vec::new();
-        for entry in plan.lists_of(0).iter().flatten() {
-            let there = admitted.cached.blocks(0, entry);
-            lists += 1;
-            hits += u64::from(there.is_some());
-            bytes += if there.is_some() { 0 } else { entry.bytes };
-            prefixes.push(there.unwrap_or(usize::MAX));
-        }
-        let (found, is_complete) = searcher.answer_prefixes(plan, &prefixes)?;
-        let found = found.to_vec();
-        anyhow::ensure!(
-            found == searcher.answer(plan)?,
-            "prefixes and whole lists find different documents: this is a bug"
-        );
-        complete += usize::from(is_complete);
-    }
+    let step = test.len().div_ceil(2 * MOST_QUERIES);
+    // Of each query its lists, those that are cached, bytes of the others, and whether it is done.
+    let done = in_turn(
+        threads(),
+        || Ok(Searcher::new()),
+        |searcher, number| {
+            let Some((plan, hits)) = test.get(number * step) else { return Ok(None) };
+            let entries = plan.lists_of(0).iter().flatten();
+            let there: Vec<_> =
+                entries.clone().map(|entry| admitted.cached.blocks(0, entry)).collect();
+            let away = entries.zip(&there).filter(|(_, there)| there.is_none());
+            let bytes: u64 = away.map(|(entry, _)| entry.bytes).sum();
+            let prefixes: Vec<_> = there.iter().map(|there| there.unwrap_or(usize::MAX)).collect();
+            let (found, is_complete) = searcher.answer_prefixes(plan, &prefixes)?;
+            anyhow::ensure!(found == *hits, "prefixes and whole lists differ: this is a bug");
+            let cached = there.iter().flatten().count();
+            Ok(Some([there.len() as f64, cached as f64, bytes as f64, f64::from(is_complete)]))
+        },
+    )?;
+    let sum = |figure: usize| done.iter().map(|of| of[figure]).sum::<f64>();
+    let count = done.len() as f64;
     Ok(json!({
         "row": "figure7", "policy": policy.name(), "lambda": lambda, "memory_bytes": memory,
-        "cached_bytes": admitted.bytes, "cached_lists": admitted.cached.lists().len(),
-        "hit_rate": hits as f64 / lists.max(1) as f64,
-        "transfer_bytes_per_query": bytes as f64 / test.len() as f64,
-        "left_to_the_cpu": 1.0 - complete as f64 / test.len() as f64,
+        "queries": done.len(), "cached_bytes": admitted.bytes,
+        "cached_lists": admitted.cached.lists().len(), "hit_rate": sum(1) / sum(0),
+        "transfer_bytes_per_query": sum(2) / count, "left_to_the_cpu": 1.0 - sum(3) / count,
     }))
 }
 
 /// Queries a second by threads, each of which takes the next query: by rounds, and to the ends of
 /// the lists.
-fn figure_10(args: &Args, test: &[Plan]) -> anyhow::Result<()> {
+fn figure_10(test: &[Plan]) -> anyhow::Result<()> {
     for k in [1, 5, 10, 15] {
         for algorithm in [Algorithm::Wang, Algorithm::Galloping] {
-            let mut plans = test.to_vec();
-            plans.iter_mut().for_each(|plan| plan.want(Wanted { k, mode: Mode::And, algorithm }));
-            for &threads in &args.threads {
-                let passes = NonZeroUsize::new(3).expect("above 0");
-                let once = || in_threads(&plans, threads.get());
-                let seconds = fastest(passes, |&seconds| seconds, once)?;
+            let fewer = std::iter::successors(Some(1), |threads| Some(4 * threads));
+            for count in fewer.take_while(|&count| count < threads()).chain([threads()]) {
+                let Middle { middle, spread } = rate(test, k, algorithm, count)?;
                 print(json!({
-                    "row": "figure10", "k": k, "algorithm": algorithm.name(), "threads": threads,
-                    "queries_per_s": plans.len() as f64 / seconds,
+                    "row": "figure10", "k": k, "algorithm": algorithm.name(), "threads": count,
+                    "queries_per_s": middle, "spread": spread,
                 }))?;
             }
         }
@@ -193,17 +171,32 @@ fn figure_10(args: &Args, test: &[Plan]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Has so many threads answer all queries, each the next one, and returns the seconds that it took.
-pub(crate) fn in_threads(plans: &[Plan], threads: usize) -> anyhow::Result<f64> {
-    let start = Instant::now();
-    in_turn(
-        threads,
-        || Ok(Searcher::new()),
-        |searcher, number| {
-            let Some(plan) = plans.get(number) else { return Ok(None) };
-            std::hint::black_box(searcher.answer(plan)?);
-            Ok(Some(()))
+/// Queries a second of so many threads, each of which takes the next query: of three passes. Few
+/// threads have some of the queries.
+pub(crate) fn rate(
+    plans: &[Plan],
+    k: usize,
+    algorithm: Algorithm,
+    count: usize,
+) -> anyhow::Result<Middle<f64>> {
+    let step = plans.len().div_ceil(MOST_QUERIES * count);
+    let mut plans: Vec<Plan> = plans.iter().step_by(step).cloned().collect();
+    plans.iter_mut().for_each(|plan| plan.want(Wanted { k, mode: Mode::And, algorithm }));
+    middle(
+        PASSES,
+        |&rate| rate,
+        || {
+            let start = Instant::now();
+            in_turn(
+                count,
+                || Ok(Searcher::new()),
+                |searcher, number| {
+                    let Some(plan) = plans.get(number) else { return Ok(None) };
+                    std::hint::black_box(searcher.answer(plan)?);
+                    Ok(Some(()))
+                },
+            )?;
+            Ok(plans.len() as f64 / start.elapsed().as_secs_f64())
         },
-    )?;
-    Ok(start.elapsed().as_secs_f64())
+    )
 }

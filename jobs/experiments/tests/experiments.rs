@@ -245,7 +245,6 @@ fn pipeline_has_the_tables_of_the_paper() {
     let regrouping = of("regrouping")[0];
     let gain = number(regrouping, "index_in_text_s") / number(regrouping, "index_by_block_s");
     assert!((number(regrouping, "gain") - gain).abs() < 1e-9);
-    assert!(of("inflating")[0]["text_bytes"].as_u64().unwrap() > 10_000);
     // Nothing is stored unless that is asked for.
     assert!(of("rates").is_empty());
     let kept = cache.path().join("rates.json");
@@ -351,20 +350,21 @@ fn wang_has_the_figures_that_need_no_gpu() {
         128,
         DocumentOrder::Global { wang: Wang::default(), bm25: Bm25::default() },
     );
-    let rows = fixture.rows("wang", "--threads 1,2 --sizes 0,0.5,1 --lambda 0.5,1");
+    let rows = fixture.rows("wang", "");
     assert!(number(&rows[0], "train") > 0.0);
     let visits = of(&rows, "row", "figure3")[0]["visits_by_offset"].as_array().unwrap();
     assert_eq!(visits.len(), 20);
     assert!(visits.is_sorted_by(|a, b| a.as_u64() >= b.as_u64()), "{visits:?}");
     let caches = of(&rows, "row", "figure7");
-    assert_eq!(caches.len(), 3 * 4);
+    assert_eq!(caches.len(), 5 * 6);
     for row in &caches {
         let hits = number(row, "hit_rate");
         let bytes = number(row, "transfer_bytes_per_query");
         assert!(number(row, "cached_bytes") <= number(row, "memory_bytes"), "{row}");
         assert!((hits == 1.0) == (bytes == 0.0), "{row}");
     }
-    assert_eq!(of(&rows, "row", "figure10").len(), 4 * 2 * 2);
+    let threads = of(&rows, "row", "figure10");
+    assert!(threads.len() >= 4 * 2 && threads.iter().all(|row| number(row, "queries_per_s") > 0.0));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! `kernels/btree.cu` names the columns.
 
 use crate::dictionary::stream::TokenGroup;
+#[cfg(test)]
 use crate::gpu::floor::machine::ALIGN;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::cmp::Reverse;
@@ -20,7 +21,7 @@ pub(super) const PADDING: usize = 32;
 
 /// Upper limits of the blocks of one owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Most {
+pub(crate) struct Most {
     pub bytes: usize,
     pub segments: usize,
 }
@@ -33,7 +34,8 @@ impl Most {
         Self { bytes: bytes / 5 * 4, segments: (bytes / 80).max(TRIE_COLLECTIONS) }
     }
 
-    pub fn pinned_bytes(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn pinned_bytes(&self) -> usize {
         let rows =
             [self.segments + PADDING, TRIE_COLLECTIONS].map(|rows| rows * size_of::<ShareRow>());
         [self.bytes, rows[0], rows[1]].iter().map(|bytes| bytes.next_multiple_of(ALIGN)).sum()
@@ -45,7 +47,7 @@ impl Most {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TokenBlock {
+pub(crate) struct TokenBlock {
     /// By collection, then docid; then rows of zeros as padding.
     pub segments: Vec<ShareRow>,
     /// By falling bytes.
@@ -68,7 +70,7 @@ impl TokenBlock {
     ///
     /// # Panics
     /// If the block has more than [`MOST_BLOCK_BYTES`].
-    pub fn of(block: &[(&TokenGroup, u32)]) -> Self {
+    pub(crate) fn of(block: &[(&TokenGroup, u32)]) -> Self {
         let bytes: u64 = block.iter().map(|(group, _)| group.bytes.len() as u64).sum();
         assert!(bytes <= MOST_BLOCK_BYTES, "a block has {bytes} bytes");
         let mut shares = vec![CollectionShare::default(); TRIE_COLLECTIONS];
@@ -113,7 +115,7 @@ impl TokenBlock {
         Self { segments, work, input_bytes: base, stream_bytes: place, tokens }
     }
 
-    pub fn segments_len(&self) -> u32 {
+    pub(crate) fn segments_len(&self) -> u32 {
         (self.segments.len() - PADDING.min(self.segments.len())) as u32
     }
 }

@@ -19,7 +19,7 @@ pub(crate) const COUNTERS: usize = 9;
 
 /// Units of the four arenas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TreeRoom {
+pub(crate) struct TreeRoom {
     /// Of 512 bytes.
     pub nodes: u64,
     /// Of 8 bytes.
@@ -54,7 +54,7 @@ impl TreeRoom {
     }
 
     /// At most `bytes`, in the proportion in which English text fills the arenas.
-    pub fn of_bytes(bytes: u64) -> Self {
+    pub(crate) fn of_bytes(bytes: u64) -> Self {
         let share =
             |percent: u64, unit: u64| (bytes / 100 * percent / unit).min(u64::from(u32::MAX) - 1);
         Self {
@@ -72,7 +72,7 @@ impl TreeRoom {
 
 /// The counters of a run, once a launch is done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TreeUsage {
+pub(crate) struct TreeUsage {
     pub taken: TreeRoom,
     /// How often each arena was full, 16 bits each: the run is lost.
     pub full: u64,

@@ -9,10 +9,8 @@ use super::room::{COUNTERS, TreeRoom, TreeUsage};
 use super::terms::TermSums;
 use super::{TreeArray, TreeTuning};
 use crate::dictionary::stream::TokenGroup;
-use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::GpuError;
-use crate::gpu::floor::machine::{CudaQueue, DeviceWork, Machine, UnderWay};
-use crate::gpu::floor::modules::Toolchain;
+use crate::gpu::floor::machine::{DeviceWork, Machine, UnderWay};
 use crate::gpu::floor::steps::Step;
 use crate::gpu::floor::wake::Wake;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
@@ -39,7 +37,7 @@ pub(crate) enum Waiter {
 /// Upper limit of what a download brings.
 const STRETCH_BYTES: usize = 4 << 20;
 
-pub struct Trees {
+pub(crate) struct Trees {
     machine: Box<dyn Machine<TreeArray>>,
     tuning: TreeTuning,
     room: TreeRoom,
@@ -66,20 +64,6 @@ impl Trees {
         let mut trees = Self { machine, tuning, room, most, stretch_bytes, collecting, wakes };
         trees.clear()?;
         Ok(trees)
-    }
-
-    /// With one buffer on a CUDA device: for measurements and tests.
-    pub fn alone(
-        device: Device,
-        toolchain: &Toolchain,
-        tuning: TreeTuning,
-        room: TreeRoom,
-        most: Most,
-    ) -> Result<Self, GpuError> {
-        let kernels = tuning.load(toolchain, &device)?;
-        let buffer_bytes = most.pinned_bytes().max(SUMS_BYTES as usize);
-        let machine = CudaQueue::new(device, kernels, 1, buffer_bytes)?;
-        Self::new(Box::new(machine), tuning, room, most)
     }
 
     /// The largest trees that there is memory for, up to `wanted` bytes of arenas and down to room
@@ -148,36 +132,14 @@ impl Trees {
         pieces: &[(&TokenGroup, u32)],
         block: &TokenBlock,
     ) -> Result<TreeTicket, GpuError> {
-        let steps = vec![self.tuning.regroup(block), self.tuning.insert(block, &self.room)];
-        self.give(self.brought(pieces, block), steps, vec![COUNTED])
-    }
-
-    /// Only copies a block: to measure what its kernels take.
-    ///
-    /// # Panics
-    /// If there is no room for the block.
-    pub fn bring(
-        &mut self,
-        pieces: &[(&TokenGroup, u32)],
-        block: &TokenBlock,
-    ) -> Result<TreeTicket, GpuError> {
-        self.give(self.brought(pieces, block), vec![], vec![])
-    }
-
-    /// Regroups, and with `inserts` inserts, a block that was brought: to measure that.
-    pub fn work_on(&mut self, block: &TokenBlock, inserts: bool) -> Result<TreeTicket, GpuError> {
-        let mut steps = vec![self.tuning.regroup(block)];
-        steps.extend(inserts.then(|| self.tuning.insert(block, &self.room)));
-        self.give(vec![], steps, vec![COUNTED])
-    }
-
-    fn brought<'a>(&self, pieces: &[(&'a TokenGroup, u32)], block: &'a TokenBlock) -> Up<'a> {
         assert!(self.most.holds(block), "a block is too large");
-        vec![
+        let up = vec![
             (TreeArray::Input, 0, pieces.iter().map(|(group, _)| &group.bytes[..]).collect()),
             (TreeArray::Segments, 0, vec![bytemuck::cast_slice(&block.segments)]),
             (TreeArray::Work, 0, vec![bytemuck::cast_slice(&block.work)]),
-        ]
+        ];
+        let steps = vec![self.tuning.regroup(block), self.tuning.insert(block, &self.room)];
+        self.give(up, steps, vec![COUNTED])
     }
 
     /// None while no buffer is free.
@@ -237,7 +199,7 @@ impl Trees {
 }
 
 /// The counters after an insertion that is done.
-pub fn usage(inserted: &dyn UnderWay) -> TreeUsage {
+pub(crate) fn usage(inserted: &dyn UnderWay) -> TreeUsage {
     let mut counters = [0u64; COUNTERS];
     bytemuck::bytes_of_mut(&mut counters).copy_from_slice(inserted.bytes());
     counters.into()

@@ -18,7 +18,7 @@ use std::hash::Hash;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-pub trait UnderWay: Send {
+pub(crate) trait UnderWay: Send {
     /// Never waits.
     ///
     /// # Errors

@@ -93,7 +93,8 @@ pub(crate) fn search_prefixes(
     prefixed(run, prefixes, top, scratch, Test::Safe)
 }
 
-/// Goes on where [`search_prefixes`] has ended, with the best so far in `top`.
+/// Goes on where [`search_prefixes`] has ended, with the best so far in `top`: by galloping, since
+/// the table of a list takes longer than the few rounds that are left.
 ///
 /// As [`search`].
 pub(crate) fn go_on(
@@ -108,7 +109,8 @@ pub(crate) fn go_on(
     }
     // A block may begin with documents that were looked at.
     top.only(run.first_docid + from..run.first_docid + run.documents);
-    search(&RunSearch { terms: &rest, ..*run }, top, scratch)
+    let gallop = WangCut { by_table: false, ..WangCut::none(run.documents) };
+    RunSearch { terms: &rest, ..*run }.rounds(gallop, top, scratch, &mut |_, _| ()).map(drop)
 }
 
 /// The document that the k-th score is compared with.
@@ -149,11 +151,13 @@ struct WangCut {
     /// The first docid that some list may lack because it was cut.
     end: u32,
     test: Test,
+    /// Documents are found by hash segmentation, or else by galloping.
+    by_table: bool,
 }
 
 impl WangCut {
     fn none(documents: u32) -> Self {
-        Self { end: documents, test: Test::Safe }
+        Self { end: documents, test: Test::Safe, by_table: true }
     }
 }
 
@@ -180,7 +184,7 @@ impl RunSearch<'_> {
         if segments.len() < terms.len() {
             segments.resize_with(terms.len(), Segments::default);
         }
-        for &term in others {
+        for &term in others.iter().filter(|_| cut.by_table) {
             if let Some(list) = &terms[term].list {
                 segments[term].fill(list, documents);
             }
@@ -205,15 +209,21 @@ impl RunSearch<'_> {
                  sought: SoughtDocids<'_>,
                  FoundDocids { docids, kept }: FoundDocids<'_>| {
                     let into = FoundDocids { docids: &mut *docids, kept };
+                    if !cut.by_table {
+                        return cursor.find(list, documents, sought, into, self.level);
+                    }
                     let found = find(&segments[term], cursor, list, documents, sought, into)?;
                     if let Some(last) = found.checked_sub(1) {
                         note(term, docids[last]);
                     }
                     Ok((found, true))
                 };
-            let (count, _) = self.thin_out(cursors, order, block, count, candidates, find_in)?;
+            let (count, more) = self.thin_out(cursors, order, block, count, candidates, find_in)?;
             if count > 0 {
                 self.offer(cursors, count, candidates, top)?;
+            }
+            if !more {
+                break;
             }
             let next = next_docid(&shortest, end, documents, &mut columns)?;
             let unfinished = match cut.test {

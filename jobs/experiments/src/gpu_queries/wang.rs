@@ -12,10 +12,11 @@ mod pass;
 use super::Args;
 use super::harness::{PlannedQuery, PreparedBench, expected, has_room, wanting};
 use crate::args::scoring_of_wang;
-use crate::threads::threads;
+use crate::threads::{in_turn, threads};
+use crate::wang::rate;
 use millrace::inside::gpu::{
-    AskedPart, DEFAULT_ROUND, DeviceMethod as _, MethodDevice, ROUNDS, WangTuning,
-    WantedLists as Cached, longest_whole, wang_shared_bytes,
+    DEFAULT_ROUND, DeviceMethod as _, MethodDevice, ROUNDS, WangTuning, WantedLists as Cached,
+    longest_whole, wang_shared_bytes,
 };
 use millrace::inside::index::TermEntry;
 use millrace::inside::query::{Demand, Plan};
@@ -23,32 +24,33 @@ use millrace::{Algorithm, Mode, Query, Wanted};
 use model::{ListSizes, WangModel};
 use pass::PassSettings;
 use serde_json::json;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Queries of a batch at most.
 const BATCH: usize = 16_384;
-
-/// Bytes of lists in the device's layout that the host caches.
-const MOST_KEPT: u64 = 32 << 30;
 
 /// How many hits are compared.
 const KS: [u32; 6] = [10, 1, 5, 15, 100, 1000];
 
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
-    let scoring = scoring_of_wang(args.alpha)?;
-    let prepared = PreparedBench::new(args, queries, scoring, of_wang(1), WangTuning::MOST_TERMS)?;
+    let (scoring, most) = (scoring_of_wang(), WangTuning::MOST_TERMS);
+    let prepared = PreparedBench::new(args, queries, scoring, of_wang(1), most)?;
     let generation = prepared.snapshot.generation();
     let list_bytes = generation.runs()[0].postings_header().list_bytes;
-    // Figures part the memory: what a batch has is at most as large as all lists on the device.
-    let device = prepared.open::<WangTuning>(0, BATCH, 64, Some(2 * list_bytes + (1 << 20)))?;
+    // The memory of a query job, of the host, too.
+    let device = prepared.open::<WangTuning>(0, BATCH, 64, None)?;
     let lists = longest_whole(generation)?;
+    let test = &prepared.planned[prepared.planned.len() / 2..];
+    let texts: HashSet<&str> = test.iter().map(|of| &*queries[of.number].text).collect();
     let more = json!({
-        "train": prepared.planned.len() / 2, "long_lists": lists.len(), "list_bytes": list_bytes,
-        "cache_bytes": device.cache_room(), "buffer_bytes": device.room().list_bytes,
+        "test": test.len(), "distinct": texts.len(), "long_lists": lists.len(),
+        "list_bytes": list_bytes, "cache_bytes": device.cache_room(),
+        "buffer_bytes": device.room().list_bytes,
     });
     prepared.load("wang-load", device.device(), more)?;
     let sizes = ListSizes::default();
-    let mut bench = WangBench { prepared: &prepared, device, lists, asked: Vec::new(), sizes };
+    let mut bench =
+        WangBench { prepared: &prepared, device, lists, asked: Vec::new(), sizes, cpu: 0.0 };
     if args.wants("wang-check") {
         bench.check()?;
     }
@@ -81,6 +83,8 @@ struct WangBench<'a> {
     /// The lists that queries of figures ask for.
     asked: Vec<TermEntry>,
     sizes: ListSizes,
+    /// Queries a second of the best CPU engine on all cores, of figures with the best 10.
+    cpu: f64,
 }
 
 impl<'a> WangBench<'a> {
@@ -105,15 +109,20 @@ impl<'a> WangBench<'a> {
         let lists: HashMap<u64, TermEntry> = entries.map(|entry| (entry.offset, *entry)).collect();
         self.asked = lists.into_values().collect();
         self.asked.sort_unstable_by_key(|entry| std::cmp::Reverse(entry.df));
-        self.device.keep(MOST_KEPT);
-        let asked = self.asked.iter().map(|&entry| AskedPart::new((entry, None), 0.0));
-        self.device.lay_ahead(&asked.collect::<Vec<_>>())?;
+        let begin = || Ok(Default::default());
+        let sized = in_turn(threads(), begin, |(layer, out): &mut (_, Vec<u8>), number| {
+            let Some(&entry) = self.asked.get(number) else { return Ok(None) };
+            out.clear();
+            WangTuning::lay(&self.prepared.snapshot, layer, &(entry, None), out)?;
+            Ok(Some((entry.offset, out.len() as u64)))
+        })?;
         let on_disk: u64 = self.asked.iter().map(|entry| entry.bytes).sum();
-        let kept = self.device.kept();
-        let offsets = self.asked.iter().map(|entry| entry.offset);
-        let lists = offsets.filter_map(|offset| Some((offset, kept.bytes_of(&offset)?))).collect();
-        let growth = kept.bytes() as f64 / on_disk.max(1) as f64;
-        self.sizes = ListSizes { lists, growth, index: growth * list_bytes as f64 };
+        let on_device: u64 = sized.iter().map(|(_, bytes)| bytes).sum();
+        let growth = on_device as f64 / on_disk.max(1) as f64;
+        let index = growth * list_bytes as f64;
+        let most_buffer = self.device.room().list_bytes as u64;
+        self.sizes = ListSizes { lists: sized.into_iter().collect(), growth, index, most_buffer };
+        self.cpu = rate(&plans, 10, Algorithm::Galloping, threads())?.middle;
         let model = self.measure(&plans)?;
         let log = self.log(model, 10)?;
         let figures: [(&str, Figure<Self>); 6] = [

@@ -1,18 +1,15 @@
-//! Parts of the pipeline, each alone on one thread.
+//! Regrouping, alone on one thread.
 
 use anyhow::Context;
 use millrace::inside::dictionary::{BTreeRun, Owners, Regroup, TokenTally};
-use millrace::inside::input::{Compression, Unpacked};
+use millrace::inside::input::Unpacked;
 use millrace::inside::order::PIECE_BYTES;
 use millrace::inside::text::{Analysis, implied_prefix_len, trie_collection};
 use serde_json::{Value, json};
-use std::io::{self, Cursor, Read};
+use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// Text that the parts are measured on, at most, in bytes.
-const MOST_BYTES: usize = 64 << 20;
 
 /// The files among the inputs and below them, sorted as a build sorts them.
 fn files(inputs: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
@@ -21,41 +18,12 @@ fn files(inputs: &[PathBuf]) -> impl Iterator<Item = PathBuf> {
     entries.into_iter().filter(|e| e.file_type().is_file()).map(|e| e.into_path())
 }
 
-/// Times both ways to take the first compressed file in: the file as a whole and then its text, and
-/// its text block by block. `None` if no input is compressed.
-pub(super) fn inflating(inputs: &[PathBuf]) -> anyhow::Result<Option<Value>> {
-    for path in files(inputs) {
-        // It is in the page cache from here on.
-        let compressed_bytes = match std::fs::read(&path)? {
-            bytes if Compression::by_content(&bytes) == Compression::None => continue,
-            bytes => bytes.len(),
-        };
-        let mut apart = f64::INFINITY;
-        let mut together = f64::INFINITY;
-        let mut text = 0;
-        for _ in 0..3 {
-            let start = Instant::now();
-            let whole = Unpacked::new(Box::new(Cursor::new(std::fs::read(&path)?)));
-            text = io::copy(&mut whole?, &mut io::sink())?;
-            apart = apart.min(start.elapsed().as_secs_f64());
-            let start = Instant::now();
-            io::copy(&mut Unpacked::open(&path)?, &mut io::sink())?;
-            together = together.min(start.elapsed().as_secs_f64());
-        }
-        return Ok(Some(json!({
-            "file": path.display().to_string(), "compressed_bytes": compressed_bytes,
-            "text_bytes": text, "read_then_inflate_s": apart, "inflate_while_reading_s": together,
-        })));
-    }
-    Ok(None)
-}
-
-/// Pieces of the input's text as it stands in the files, markup and all, cut into documents at
-/// lines.
-fn pieces(inputs: &[PathBuf]) -> anyhow::Result<Vec<Vec<u8>>> {
+/// Pieces of the input's text, of so many bytes at most, as it stands in the files, markup
+/// and all, cut into documents at lines.
+fn pieces(inputs: &[PathBuf], most: usize) -> anyhow::Result<Vec<Vec<u8>>> {
     let mut text = Vec::new();
     for path in files(inputs) {
-        let room = (MOST_BYTES - text.len()) as u64;
+        let room = (most - text.len()) as u64;
         let read = Unpacked::open(&path).and_then(|file| file.take(room).read_to_end(&mut text));
         read.with_context(|| path.display().to_string())?;
     }
@@ -65,8 +33,8 @@ fn pieces(inputs: &[PathBuf]) -> anyhow::Result<Vec<Vec<u8>>> {
 /// What regrouping costs the parser, and what one indexer gains by it: tokens of a whole block by
 /// collection, and token after token as they stand in the text, which is what the paper compares
 /// with (section III.C).
-pub(super) fn regrouping(inputs: &[PathBuf]) -> anyhow::Result<Value> {
-    let pieces = pieces(inputs)?;
+pub(super) fn regrouping(inputs: &[PathBuf], most: usize) -> anyhow::Result<Value> {
+    let pieces = pieces(inputs, most)?;
     let mut tally = TokenTally::new(Analysis::default(), Arc::new(Owners::in_turn(1)), 32 << 20);
     let mut groups = Vec::new();
     let mut layout_s = 0.0;

@@ -8,12 +8,15 @@ use millrace::gpu::btree::room::TreeRoom;
 use millrace::gpu::btree::trees::Trees;
 use millrace::gpu::btree::{TreeArray, TreeTuning};
 use millrace::gpu::floor::device::Device;
+use millrace::gpu::floor::machine::CudaQueue;
 use millrace::gpu::floor::modules::Toolchain;
 
 const MOST: Most = Most { bytes: 2 << 20, segments: 1 << 16 };
 
 fn indexer(device: Device, toolchain: &Toolchain, tuning: TreeTuning, room: TreeRoom) -> Indexer {
-    Indexer { trees: Trees::alone(device, toolchain, tuning, room, MOST).unwrap(), tuning }
+    let kernels = tuning.load(toolchain, &device).unwrap();
+    let machine = CudaQueue::new(device, kernels, 1, MOST.pinned_bytes()).unwrap();
+    Indexer { trees: Trees::new(Box::new(machine), tuning, room, MOST).unwrap(), tuning }
 }
 
 /// Indexes all shapes one after the other in the same trees, which are cleared between them.

@@ -77,8 +77,7 @@ impl MemoryPoint {
 }
 
 /// Parts of the memory that the cache takes.
-pub(super) const CACHES: [f64; 14] =
-    [0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
+pub(super) const CACHES: [f64; 10] = [0.1, 0.3, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
 
 /// Parts of the memory that is left, tried as buffers.
 const BUFFERS: u32 = 12;
@@ -92,6 +91,8 @@ pub(super) struct ListSizes {
     pub(super) growth: f64,
     /// Bytes of all lists of the index.
     pub(super) index: f64,
+    /// Bytes of lists that travel with a batch at most, as in a query job.
+    pub(super) most_buffer: u64,
 }
 
 impl ListSizes {
@@ -169,7 +170,8 @@ impl ListSizes {
         let cached = self.admit(log, at);
         let largest = self.largest_query(&log.plans);
         let fitted = (1..=BUFFERS).rev().find_map(|part| {
-            let buffer = at.left() / u64::from(BUFFERS) * u64::from(part);
+            let most = at.left().min(self.most_buffer);
+            let buffer = most / u64::from(BUFFERS) * u64::from(part);
             let mut queries = BATCH;
             if buffer < largest {
                 return None;
@@ -219,7 +221,7 @@ impl WangBench<'_> {
             let some = &plans[..some - some % queries];
             let how =
                 PassSettings { round: DEFAULT_ROUND, queries, room, behind: false, beside: false };
-            let took = self.best_pass(some, how)?;
+            let took = self.middle_pass(some, how)?;
             model.c.0.push((queries as f64, took.seconds / some.len() as f64));
             if queries == most {
                 break;
@@ -240,7 +242,7 @@ impl WangBench<'_> {
                 beside: false,
             };
             how.room.list_bytes = buffer as usize;
-            let took = self.best_pass(some, how)?;
+            let took = self.middle_pass(some, how)?;
             let bytes = took.list_bytes.max(1) as f64;
             // By what batches of that size had, which may be less than there is room for.
             let of_batch = (took.list_bytes / took.batches as u64) as f64;

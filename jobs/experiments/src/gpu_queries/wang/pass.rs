@@ -1,12 +1,14 @@
 //! All queries once, batch after batch; threads end queries where the device cannot.
 
-use super::WangBench;
+use super::{BATCH, WangBench};
+use crate::numbers::{Middle, PASSES, middle};
 use crate::rig::lock;
 use crate::threads::threads;
 use anyhow::Context as _;
 use millrace::inside::gpu::{AskedPart, BatchRoom, DeviceMethod as _, FoundHits, WangTuning};
 use millrace::inside::query::Plan;
 use millrace::{Algorithm, Hit, Searcher, Wanted};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
@@ -17,8 +19,8 @@ pub(super) struct PassSettings {
     pub(super) round: u32,
     pub(super) queries: usize,
     pub(super) room: BatchRoom,
-    /// This thread ends queries that the device has begun, behind each batch. Else all threads do,
-    /// while the device answers the next batch.
+    /// This thread ends queries that the device has begun, behind each batch. Else all others do,
+    /// one for each core that is left, while the device answers the next batch.
     pub(super) behind: bool,
     /// Threads that have nothing to end answer whole queries by galloping, from the last one on.
     pub(super) beside: bool,
@@ -27,6 +29,8 @@ pub(super) struct PassSettings {
 #[derive(Clone, Copy, Default)]
 pub(super) struct PassTimes {
     pub(super) seconds: f64,
+    /// Of the fastest and the slowest pass, where there were several.
+    pub(super) spread: [f64; 2],
     /// To write queries and lists for the copy, and to copy them, both at once.
     pub(super) copy_s: f64,
     /// To end queries, summed over threads.
@@ -88,8 +92,8 @@ impl WangBench<'_> {
         let mut searcher = Searcher::new();
         let mut ended = Vec::new();
         let (mut answers, mut took) = std::thread::scope(|scope| {
-            // Where threads are compared, the one that feeds the device is one of them.
-            let count = if how.behind { 0 } else { threads() - usize::from(how.beside) };
+            // The one that feeds the device is one of the threads.
+            let count = if how.behind { 0 } else { (threads() - 1).max(1) };
             let workers: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
             let done = self.batches(plans, &left, how, |begun| {
                 if how.behind {
@@ -116,15 +120,15 @@ impl WangBench<'_> {
         Ok((answers, took))
     }
 
-    /// The fastest of two passes; their answers are not looked at.
-    pub(super) fn best_pass(
+    /// The middle one of three passes; their answers are not looked at.
+    pub(super) fn middle_pass(
         &mut self,
         plans: &[Plan],
         how: PassSettings,
     ) -> anyhow::Result<PassTimes> {
-        let [(_, first), (_, second)] =
-            [self.device_pass(plans, how)?, self.device_pass(plans, how)?];
-        Ok(if second.seconds < first.seconds { second } else { first })
+        let pass = || Ok(self.device_pass(plans, how)?.1);
+        let Middle { middle, spread } = middle(PASSES, |took: &PassTimes| took.seconds, pass)?;
+        Ok(PassTimes { spread, ..middle })
     }
 
     /// Answers batches of the first queries that are left, and passes queries that have to be ended
@@ -138,27 +142,32 @@ impl WangBench<'_> {
     ) -> anyhow::Result<(Vec<Vec<Hit>>, PassTimes)> {
         let mut answers = vec![Vec::new(); plans.len()];
         let mut took = PassTimes::default();
+        let mut ready = VecDeque::new();
         loop {
-            let first = lock(left).start;
             let since = Instant::now();
+            let mut came = Vec::new();
+            while ready.len() + came.len() < how.queries.min(BATCH) {
+                let Some(number) = lock(left).next() else { break };
+                let terms = AskedPart::of_plan(&plans[number]);
+                came.push((number, terms.context("all terms are in the index")?));
+            }
+            // As a query job does.
+            self.device.lay_ahead(came.iter().flat_map(|(_, terms)| terms))?;
+            ready.extend(came);
             let tuning = WangTuning { round: how.round, ..WangTuning::default() };
             let mut batch = self.device.batch(tuning, true);
             batch.room = how.room;
-            for number in (first..).take(how.queries) {
-                if lock(left).next().is_none() {
+            let mut numbers = Vec::new();
+            while let Some((number, terms)) = ready.front() {
+                let k = plans[*number].wanted().k as u32;
+                if !self.device.add(&mut batch, terms, k, 0..u32::MAX)? {
                     break;
                 }
-                let plan = &plans[number];
-                let terms = AskedPart::of_plan(plan).context("all terms are in the index")?;
-                let k = plan.wanted().k as u32;
-                if !self.device.add(&mut batch, &terms, k, 0..u32::MAX)? {
-                    lock(left).start = number;
-                    break;
-                }
+                numbers.push(*number);
+                ready.pop_front();
             }
             if batch.is_empty() {
-                let none = lock(left).is_empty();
-                anyhow::ensure!(none, "a query has no room in a batch: more --buffer");
+                anyhow::ensure!(ready.is_empty(), "a query has no room in a batch");
                 return Ok((answers, took));
             }
             batch.finish();
@@ -167,7 +176,7 @@ impl WangBench<'_> {
             took.copy_s += f64::from(times_ms[0]) / 1e3;
             took.list_bytes += batch.used().list_bytes as u64;
             took.batches += 1;
-            for (number, FoundHits { hits, rest }) in (first..).zip(found) {
+            for (number, FoundHits { hits, rest }) in numbers.into_iter().zip(found) {
                 took.by_device += 1;
                 if let Some(from) = rest {
                     took.begun += 1;
