@@ -48,7 +48,7 @@ impl Told {
         Ok(Self { function: function.map(Bound::unbind), is_shown, stop: Stop::default() })
     }
 
-    /// Does `work` as [`telling`] does; the `figures`, an object, are told meanwhile and at the end.
+    /// Does `work` as [`telling`] does. The `figures`, an object, are told until it has ended.
     pub(crate) fn during<T: Send>(
         &self,
         py: Python<'_>,
