@@ -26,9 +26,9 @@ pub(super) struct Args {
     /// Only rows whose names begin so: check, or-10, or-1000, and-10, latency. ding09 is another
     /// engine, for indexes of rice or pfor, with rows ding09-check, -table1, -figure4, -figure6,
     /// -table2, -table3 and -batched; huang is one for newpfd with blocks of 64, with rows
-    /// huang-check, -table1-K-THREADS, -figure3, -figure5, -table2-CORES-THREADS, where CORES is one
-    /// or all, and -table3-THREADS; wang is one for indexes in global order, with rows wang-check,
-    /// -figure4, -figure5, -figure6, -figure8, -figure9 and -figure10.
+    /// huang-check, -table1-K-THREADS, -figure3, -figure5, -table2-CORES-THREADS, where CORES is
+    /// one or all, and -table3-THREADS; wang is one for indexes in global order, with rows
+    /// wang-check, -figure4, -figure5, -figure6, -figure8, -figure9 and -figure10.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// With `impact` the default engine answers OR for learned weights.
