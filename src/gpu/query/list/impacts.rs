@@ -189,11 +189,11 @@ impl ImpactMaker {
 /// The postings for some lanes from `at` on, of `len` in all. Of what lacks the weight is 0.
 #[inline(always)]
 fn filled(ordered: &mut [u32], at: usize, len: usize, lanes: usize) -> &[u32] {
-    let end = at + lanes * EACH;
-    for lacking in len.max(at)..end {
-        ordered[lacking] = ((lacking - at) % lanes) as u32 * 256;
+    let postings = &mut ordered[at..][..lanes * EACH];
+    for (place, lacking) in postings.iter_mut().enumerate().skip(len - at) {
+        *lacking = (place % lanes) as u32 * 256;
     }
-    &ordered[at..end]
+    postings
 }
 
 /// Appends postings for some lanes: the n-th of all lanes are neighbours in their order.
