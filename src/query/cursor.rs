@@ -312,11 +312,14 @@ impl Cursor {
     /// The term frequency of the current posting.
     #[inline]
     pub(super) fn tf(&mut self, list: &ListView<'_>) -> Result<u32, ListError> {
-        if self.block < list.full_blocks() {
-            self.line.tf(list.source(&self.line, &mut self.columns)?, self.at)
-        } else {
-            Ok(self.tail_tfs[self.at])
+        if self.block >= list.full_blocks() {
+            return Ok(self.tail_tfs[self.at]);
         }
+        if self.tfs_block != self.block && self.line.has_single_tfs() {
+            return self.line.tf(list.source(&self.line, &mut self.columns)?, self.at);
+        }
+        self.load_tfs(list, self.block)?;
+        Ok(self.tfs[self.at])
     }
 
     /// Lets [`find`](Self::find) look for candidates from `docid` on, even backwards.
@@ -432,7 +435,7 @@ impl Cursor {
             done += here;
             if block == list.full_blocks() {
                 pick(&self.tail_tfs[..block_len], &self.positions[places], out);
-            } else if here >= FEW_TFS || block == self.tfs_block {
+            } else if here >= FEW_TFS || block == self.tfs_block || !self.line.has_single_tfs() {
                 self.load_tfs(list, block)?;
                 pick(&self.tfs[..block_len], &self.positions[places], out);
             } else {

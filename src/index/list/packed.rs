@@ -318,6 +318,12 @@ impl PackedBlock {
         Ok(())
     }
 
+    /// Whether [`tf`](Self::tf) leaves the others of the block alone.
+    #[inline]
+    pub(crate) fn has_single_tfs(&self) -> bool {
+        self.form.is_bp128()
+    }
+
     /// Reads the term frequency of posting `i` alone. Panics if there is none.
     #[inline]
     pub(crate) fn tf(&self, source: BlockSource<'_>, i: usize) -> Result<u32, ListError> {
