@@ -25,16 +25,18 @@ pub(crate) struct Args {
     json: bool,
     #[command(flatten)]
     common: Common,
-    /// Name of the document (not with --docid), and the query.
-    #[arg(value_name = "[NAME] QUERY", required = true, num_args = 1..=2)]
+    /// Name of the document (not with --docid), and the words of the query.
+    #[arg(value_name = "[NAME] QUERY", required = true)]
     words: Vec<String>,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let scoring = args.scored.scoring()?;
     let (key, query) = match (&args.words[..], args.docid) {
-        ([query], Some(docid)) => (DocumentKey::Docid(docid), query),
-        ([name, query], None) => (DocumentKey::Name(name), query),
+        (query @ [_, ..], Some(docid)) => (DocumentKey::Docid(docid), query.join(" ")),
+        ([name, query @ ..], None) if !query.is_empty() => {
+            (DocumentKey::Name(name), query.join(" "))
+        }
         _ => {
             let wrong = "give --docid N and the query, or the document's name and the query";
             return Err(Usage(wrong.into()).into());
@@ -43,12 +45,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let generation = open_plain(&args.index)?;
     let docid = find_in(&generation, &args.index, key)?;
     let snapshot = Snapshot::new(generation, scoring)?;
-    let found = explain(&snapshot, query, docid, args.k)?;
+    let found = explain(&snapshot, &query, docid, args.k)?;
     let documents = snapshot.generation().documents();
     let name = String::from_utf8_lossy(documents.name(docid).unwrap_or_default());
     let mut object = serde_json::to_value(&found)?;
     object["name"] = (&*name).into();
-    object["query"] = query.as_str().into();
+    object["query"] = query.into();
     object["k"] = args.k.into();
     object["score_name"] = scoring.score.name().into();
     crate::cli::report::print(args.json, &object, || found.text(&name, args.k))?;

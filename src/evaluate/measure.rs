@@ -267,7 +267,7 @@ impl FromStr for Measure {
                 | MeasureKind::Judged
         );
         match (kind, cutoff) {
-            (_, None) if needs => Err(wrong("it needs a cutoff, as in P@10")),
+            (_, None) if needs => Err(wrong("it needs a cutoff, such as @10")),
             (MeasureKind::Bpref | MeasureKind::RPrecision, Some(_)) => {
                 Err(wrong("it takes no cutoff"))
             }

@@ -358,5 +358,5 @@ fn jsonl_has_snippets_and_is_measured_though_a_line_was_refused() {
     let gone = millrace(job).stdin("mills").ok().json_lines().remove(0);
     assert_eq!((&gone["hits"][0]["name"], gone["hits"][0].get("snippet")), (&"a".into(), None));
     let job = args!["query", "--index", index, "--snippets"];
-    millrace(job).stdin("mills").fails(2).says("--snippets goes with --format jsonl");
+    millrace(job).stdin("mills").fails(2).says("--snippets needs --format jsonl");
 }

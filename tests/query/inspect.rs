@@ -66,7 +66,7 @@ fn what_is_not_found_is_said() {
     let index = scratch.path("index");
     build(&index, args![input]);
     let explain = |words: &[&str]| millrace(args!["explain", "--index", index]).args(words);
-    let text = explain(&["a", "Mills and rivers", "-k", "1"]).ok();
+    let text = explain(&["a", "Mills", "and", "rivers", "-k", "1"]).ok();
     for part in ["docid 0", "lacks     river", "place     2 of 2", "not in the first 1"] {
         assert!(text.text().contains(part), "{part}: {text:?}");
     }

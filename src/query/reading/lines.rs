@@ -383,8 +383,8 @@ impl<R: Read> Lines<R> {
             && let Some(found) = operator(&query.text)
         {
             let text = format!(
-                "query {}: `{found}` is no operator here; the words of a query are searched for, \
-                 nothing else",
+                "query {}: `{found}` is no operator here: there are no phrases and signs, and \
+                 only the words are searched for",
                 query.qid
             );
             self.remarks.once(Remark::Operator, text);
