@@ -115,7 +115,11 @@ impl fmt::Display for Note {
                 write!(f, "{count} documents have the name of an earlier one")?;
                 match fields.is_empty() {
                     true => Ok(()),
-                    false => write!(f, "; these fields could be names: {}", fields.join(", ")),
+                    false => write!(
+                        f,
+                        "; --id-field takes another: these fields could be names: {}",
+                        fields.join(", ")
+                    ),
                 }
             }
             Self::SkippedInAll(n) => write!(f, "{n} records were skipped in all"),

@@ -129,7 +129,7 @@ pub(crate) fn remarks(files: &[(String, &SeenFields)]) -> Vec<String> {
         let fields = seen.could_be_names().join(", ");
         let others = match fields.is_empty() {
             true => String::new(),
-            false => format!("; these fields could be names: {fields}"),
+            false => format!("; --id-field takes one: these fields could be names: {fields}"),
         };
         remarks.push(format!(
             "most documents of {} have no name, and are called by file and line{others}",
