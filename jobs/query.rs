@@ -156,9 +156,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         }
     }
     if args.snippets && (args.format.as_deref() != Some("jsonl") || processes > 1) {
-        return Err(
-            Usage("--snippets needs --format jsonl, and works in one process".into()).into()
-        );
+        return Err(Usage("--snippets needs --format jsonl and one process".into()).into());
     }
     let algorithm = args.ranking.algorithm;
     let k = args.ranking.k().saturating_add(usize::from(args.remove_query));

@@ -3,8 +3,9 @@
 //! Every point is a whole build of the input into a folder that goes away, in this process; what
 //! the stages took is what the operators and indexers report. Axes: parsers (figure 10), indexers
 //! (tables IV and V), files (figure 11). One part is measured alone: what regrouping costs and
-//! gains (section III.C). Expected: throughput grows with the parsers until the indexers cannot follow; a
-//! change of collection that the sample has not seen costs most where work is placed by it.
+//! gains (section III.C). Expected: throughput grows with the parsers until the indexers cannot
+//! follow; a change of collection that the sample has not seen costs most where work is placed by
+//! it.
 //!
 //! The paper codes postings by vbyte behind the indexers; here that is `--codec vbyte`, and the
 //! default is `bp128`, as for every build.
