@@ -27,7 +27,7 @@ pub(crate) struct Where {
     device: String,
     /// With --device hybrid, how queries are divided between CPU and GPU: auto (what `calibrate`
     /// has found best on this machine), ding09, best, best-serial, sd, lbd, lbd:N, lbd-reverse:N,
-    /// cached-first:F, cpu or gpu. docs/hybrid.md explains them.
+    /// cpu or gpu. docs/hybrid.md explains them.
     #[arg(long, default_value = "auto", value_name = "NAME", hide_default_value = true)]
     schedule: Schedule,
     /// Milliseconds within which a query should be answered [default: 500]. With --device hybrid,

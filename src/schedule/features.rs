@@ -79,13 +79,12 @@ pub struct Costs {
     /// Of a hundred queries 99 take at most so many times the prediction.
     pub tails: [f64; 2],
     pub blocks: u64,
-    pub cached: bool,
 }
 
 impl Costs {
     /// Of a query that costs the same alone and beside others, with all lists on a device.
     pub(crate) fn new(seconds: [f64; 2], blocks: u64) -> Self {
-        Self { seconds, alone: seconds, tails: [1.0; 2], blocks, cached: true }
+        Self { seconds, alone: seconds, tails: [1.0; 2], blocks }
     }
 
     /// Seconds of a thread while this share of all is busy: they share caches and memory.

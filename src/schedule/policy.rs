@@ -29,12 +29,6 @@ pub enum Policy {
     /// `huang`'s LBD: with fewer blocks in all lists than the threshold to one kind, else the
     /// other.
     ByBlocks { threshold: u64, below: Processor },
-    /// `wang`, section 4.4: those whose lists are all on a device go there, the others to the CPU.
-    CachedFirst {
-        /// From 0 to 1. Idle devices take queries of the CPU while they have got less than this
-        /// share of all queries; the CPU takes theirs while they have got more.
-        balance: f64,
-    },
     /// Each to the kind that takes less time.
     Best,
     /// The same, one query after the other: the third curve of `ding09`, figure 7.
@@ -47,7 +41,7 @@ pub enum Policy {
 
 impl Policy {
     pub(crate) const NAMES: &str =
-        "cpu, gpu, sd, lbd:N, lbd-reverse:N, cached-first:F, best, best-serial, ding09";
+        "cpu, gpu, sd, lbd:N, lbd-reverse:N, best, best-serial, ding09";
 }
 
 impl FromStr for Policy {
@@ -62,11 +56,6 @@ impl FromStr for Policy {
         match text.split_once(':') {
             Some(("lbd", number)) => by_blocks(number, Processor::Device),
             Some(("lbd-reverse", number)) => by_blocks(number, Processor::Cpu),
-            Some(("cached-first", share)) => {
-                let balance = share.parse().ok().filter(|share| (0.0..=1.0).contains(share));
-                let balance = balance.ok_or(format!("{share} is not a share from 0 to 1"))?;
-                Ok(Self::CachedFirst { balance })
-            }
             None if text == "cpu" => Ok(Self::Only(Processor::Cpu)),
             None if text == "gpu" => Ok(Self::Only(Processor::Device)),
             None if text == "sd" => Ok(Self::Halves),
@@ -86,7 +75,6 @@ impl fmt::Display for Policy {
             Self::Halves => f.write_str("sd"),
             Self::ByBlocks { threshold, below: Processor::Device } => write!(f, "lbd:{threshold}"),
             Self::ByBlocks { threshold, .. } => write!(f, "lbd-reverse:{threshold}"),
-            Self::CachedFirst { balance } => write!(f, "cached-first:{balance}"),
             Self::Best => f.write_str("best"),
             Self::BestSerial => f.write_str("best-serial"),
             Self::Groups => f.write_str("ding09"),
@@ -155,7 +143,7 @@ mod tests {
 
     #[test]
     fn names_are_read_and_written() {
-        let names = ["cpu", "gpu", "sd", "lbd:30000", "lbd-reverse:7", "cached-first:0.25"];
+        let names = ["cpu", "gpu", "sd", "lbd:30000", "lbd-reverse:7"];
         for name in names.into_iter().chain(["best", "best-serial", "ding09"]) {
             assert_eq!(name.parse::<Policy>().unwrap().to_string(), name);
         }
@@ -163,7 +151,6 @@ mod tests {
         let below = Processor::Device;
         assert_eq!("lbd:30000".parse(), Ok(Policy::ByBlocks { threshold: 30000, below }));
         assert!("lbd:x".parse::<Policy>().unwrap_err().contains("not a number"));
-        assert!("cached-first:1.5".parse::<Policy>().unwrap_err().contains("not a share"));
         assert!("lbd".parse::<Policy>().unwrap_err().contains("best-serial"));
     }
 

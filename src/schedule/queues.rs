@@ -44,7 +44,6 @@ struct ProcessorQueue<T> {
     backlog: f64,
     /// Queries in progress, and their seconds together.
     under_way: (usize, f64),
-    taken: u64,
     lost: bool,
 }
 
@@ -56,7 +55,6 @@ impl<T> ProcessorQueue<T> {
             returned: VecDeque::new(),
             backlog: 0.0,
             under_way: (0, 0.0),
-            taken: 0,
             lost: false,
         }
     }
@@ -200,8 +198,6 @@ impl<T> Queues<T> {
             }
             Policy::ByBlocks { threshold, below } if costs.blocks < threshold => Some(below),
             Policy::ByBlocks { below, .. } => Some(below.other()),
-            Policy::CachedFirst { .. } if costs.cached => Some(Processor::Device),
-            Policy::CachedFirst { .. } => Some(Processor::Cpu),
             Policy::Best | Policy::BestSerial => Some(costs.better()),
             Policy::Groups => {
                 let kinds = [Processor::Cpu, Processor::Device];
@@ -239,16 +235,12 @@ impl<T> Queues<T> {
         let of = &mut self.kinds[kind as usize];
         of.under_way.0 += 1;
         of.under_way.1 += waiting.costs.on(kind);
-        of.taken += 1;
         Some(waiting.item)
     }
 
     fn next(&mut self, kind: Processor, now: f64) -> Option<WaitingItem<T>> {
         match self.policy {
             Policy::Groups => self.next_of_groups(kind, now),
-            Policy::CachedFirst { balance } => {
-                self.take_of(kind, 0).or_else(|| self.take_uncached(kind, balance))
-            }
             Policy::BestSerial => {
                 if self.turn() == Some(kind) {
                     self.take_of(kind, 0)
@@ -301,16 +293,6 @@ impl<T> Queues<T> {
         let waiting = of.own.remove(at)?;
         of.backlog = (of.backlog - waiting.costs.on(kind)).max(0.0);
         Some(waiting)
-    }
-
-    /// Takes a query of the other kind if the balance allows it.
-    fn take_uncached(&mut self, kind: Processor, balance: f64) -> Option<WaitingItem<T>> {
-        let [cpu, devices] = [0, 1].map(|kind| self.kinds[kind].taken as f64);
-        let most = match kind {
-            Processor::Device => balance * (cpu + devices + 1.0) - devices,
-            Processor::Cpu => (1.0 - balance) * (cpu + devices + 1.0) - cpu,
-        };
-        if most > 0.0 { self.take_of(kind.other(), 0) } else { None }
     }
 
     fn next_of_groups(&mut self, kind: Processor, now: f64) -> Option<WaitingItem<T>> {

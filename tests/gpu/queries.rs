@@ -142,7 +142,7 @@ fn a_scheduler_over_cpu_and_pretended_devices_answers_as_the_cpu_does() {
     assert!(report["mean_s"]["device"].as_f64().unwrap() > 0.0);
 
     let expected = with(fixture.query(&["--format", "tsv", "--algorithm", "exhaustive"])).ok();
-    for schedule in ["auto", "ding09", "best-serial", "cached-first:0.5"] {
+    for schedule in ["auto", "ding09", "best-serial"] {
         let of = fixture.scratch.path("report");
         let job = fixture.query(&hybrid).args(["--schedule", schedule, "--report"]).arg(&of);
         assert_eq!(with(job).ok().text(), expected.text(), "{schedule}");

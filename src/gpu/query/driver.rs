@@ -122,10 +122,6 @@ impl Driver {
         self.desk.close(&failed, all);
     }
 
-    pub(super) fn lists(&self) -> &ResidentLists {
-        &self.lists
-    }
-
     fn is_idle(&self) -> bool {
         let busy = self.is_busy();
         let waits = !self.held.is_empty() || !self.waiting.is_empty();

@@ -4,7 +4,7 @@
 
 use super::device::QueryDevice;
 use super::driver::{BatchPace, Driver};
-use super::fetch::{ResidentLists, holds, norms_of};
+use super::fetch::norms_of;
 use super::gather::{DeviceGathering, Next};
 use super::list::Layout;
 use super::method::GpuMethod;
@@ -74,8 +74,6 @@ struct DeviceThread {
     jobs: Option<Sender<DeviceJob>>,
     lost: Arc<AtomicBool>,
     has: Arc<AtomicUsize>,
-    /// With [`GpuMethod::Bounds`] alone.
-    lists: Option<ResidentLists>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -188,7 +186,6 @@ impl ThreadStart<'_> {
         let (sender, jobs) = channel();
         let lost = Arc::new(AtomicBool::new(false));
         let desk = DeviceDesk::new(jobs, reply, counts, lost.clone(), on_lost.clone());
-        let mut lists = None;
         let run: Box<dyn FnOnce() + Send> = match options.method {
             GpuMethod::Bounds => {
                 let norms = norms_of(snapshot, &share);
@@ -205,7 +202,6 @@ impl ThreadStart<'_> {
                 let k = options.k;
                 let fetchers = options.fetchers;
                 let driver = Driver::new(query, snapshot.clone(), share, pace, k, fetchers, desk)?;
-                lists = Some(driver.lists().clone());
                 Box::new(move || driver.run())
             }
             GpuMethod::Ding09(how) => {
@@ -216,7 +212,7 @@ impl ThreadStart<'_> {
         };
         let thread = spawn(format!("gpu-{}", info.ordinal), run)
             .map_err(|source| GpuError::Thread { device: info.to_string(), source })?;
-        Ok(DeviceThread { jobs: Some(sender), lost, has, lists, thread: Some(thread) })
+        Ok(DeviceThread { jobs: Some(sender), lost, has, thread: Some(thread) })
     }
 }
 
@@ -434,13 +430,6 @@ impl QueryEngine for GpuEngine {
             self.recalled.insert(number);
             queries.push((number, open.as_asked()));
         }
-    }
-
-    fn holds(&self, plan: &Plan) -> bool {
-        let mut devices = self.devices.iter();
-        let holds =
-            |device: &DeviceThread| device.lists.as_ref().is_none_or(|lists| holds(lists, plan));
-        if self.partition { devices.all(holds) } else { devices.any(holds) }
     }
 
     fn works(&self) -> bool {

@@ -6,7 +6,6 @@ use super::residency::{ListId, Residency};
 use crate::crew::{lock, spawn};
 use crate::gpu::floor::error::GpuError;
 use crate::index::lexicon::TermEntry;
-use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -130,17 +129,4 @@ impl Drop for Fetchers {
             _ = thread.join();
         }
     }
-}
-
-pub(super) fn holds(lists: &ResidentLists, plan: &Plan) -> bool {
-    let terms = plan.terms().len();
-    let entries = plan.lists();
-    let lists = lock(lists);
-    let mut key = ResidentKey::new();
-    (0..terms).filter(|&t| plan.terms()[t].df > 0).all(|t| {
-        let of_runs = entries.iter().skip(t).step_by(terms);
-        key.clear();
-        key.extend(of_runs.map(|entry| entry.map_or(NO_LIST, |entry| entry.offset)));
-        lists.holds(&key[..])
-    })
 }

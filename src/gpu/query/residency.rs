@@ -141,14 +141,6 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
         (id, Residence::Away)
     }
 
-    pub(crate) fn holds<Q>(&self, key: &Q) -> bool
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
-    {
-        self.ids.get(key).is_some_and(|&id| matches!(self.place(id), Residence::Here(..)))
-    }
-
     pub(crate) fn place(&self, id: ListId) -> Residence<P> {
         self.entries[id as usize].place
     }

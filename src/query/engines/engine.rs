@@ -88,11 +88,6 @@ pub trait QueryEngine {
     fn works(&self) -> bool {
         true
     }
-
-    /// Whether all lists of a query are on the engine's device.
-    fn holds(&self, _plan: &Plan) -> bool {
-        true
-    }
 }
 
 /// Makes the engines of the workers of one process and holds what they share.

@@ -120,7 +120,6 @@ fn law_nothing_is_lost_or_done_twice() {
         "best",
         "best-serial",
         "ding09",
-        "cached-first:0.4",
     ] {
         let mut queues = Queues::new(policy.parse().unwrap(), 0.05, 2, 1);
         for item in 0..300u32 {
@@ -185,29 +184,4 @@ fn a_device_gets_no_more_than_it_does_soon() {
     (0..30).for_each(|item| _ = queues.push(item, costs(1.0, 0.001), 0.0));
     let taken = std::iter::from_fn(|| queues.take(Processor::Device, 0.0)).count();
     assert!((8..=9).contains(&taken), "{taken}");
-}
-
-#[test]
-fn what_is_cached_goes_to_devices_and_the_rest_by_balance() {
-    let of = |balance: f64| {
-        let mut queues = Queues::new(Policy::CachedFirst { balance }, 0.5, 1, 1);
-        for item in 0..100 {
-            let cached = item % 4 == 0;
-            queues.push(item, Costs { cached, ..costs(0.001, 0.001) }, 0.0);
-        }
-        let mut shares = [0, 0];
-        while !queues.is_empty() {
-            for kind in [Processor::Device, Processor::Cpu] {
-                if queues.take(kind, 1.0).is_some() {
-                    shares[kind as usize] += 1;
-                    queues.done(kind);
-                }
-            }
-        }
-        shares
-    };
-    assert_eq!(of(0.0), [75, 25]);
-    assert_eq!(of(1.0), [50, 50], "nobody is idle");
-    let [cpu, devices] = of(0.4);
-    assert!((38..=42).contains(&devices), "{cpu} and {devices}");
 }

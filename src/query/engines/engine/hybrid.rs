@@ -392,10 +392,7 @@ impl QueryEngine for HybridEngine {
     }
 
     fn submit_of(&mut self, number: u64, plan: Plan, came: Instant) {
-        let mut costs = (self.shared.scheduling.predict)(&plan);
-        if let Policy::CachedFirst { .. } = self.shared.scheduling.policy {
-            costs.cached = self.device.holds(&plan);
-        }
+        let costs = (self.shared.scheduling.predict)(&plan);
         let feeds = self.feeds();
         let mut state = self.shared.lock();
         let mean = &mut state.device_seconds;

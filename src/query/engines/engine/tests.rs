@@ -117,9 +117,7 @@ fn crews() -> Vec<(String, Make)> {
         (format!("{model:?}"), Box::new(move |wakers: &_| model.engines(wakers)) as Make)
     };
     let mut crews: Vec<(String, Make)> = models().into_iter().map(of).collect();
-    for policy in
-        ["cpu", "gpu", "sd", "lbd:40", "best", "best-serial", "ding09", "cached-first:0.5"]
-    {
+    for policy in ["cpu", "gpu", "sd", "lbd:40", "best", "best-serial", "ding09"] {
         let make = move |wakers: &Arc<Wakers>| {
             Box::new(hybrid(Box::new(LateEngines), policy, Duration::from_millis(20), wakers)) as _
         };

@@ -135,7 +135,7 @@ fn check(snapshot: &Arc<Snapshot>, found: &BTreeMap<u64, Answer>) {
 fn a_device_that_fails_amid_a_stream_loses_no_query() {
     let folder = tempfile::tempdir().unwrap();
     let snapshot = snapshot(folder.path(), 5, 900, &[]);
-    for policy in ["gpu", "ding09", "sd", "best-serial", "cached-first:0.5"] {
+    for policy in ["gpu", "ding09", "sd", "best-serial"] {
         for mood in [REFUSES, HANGS, LOST] {
             let wakers = Wakers::new(3);
             let moody = Moody::default();
