@@ -4,9 +4,11 @@ mod vectors;
 
 use crate::Usage;
 use crate::cli::args::{Workers, show_bytes, show_count, size};
+use crate::cli::progress::{DrawnProgress, text_line};
 use crate::cli::{report, signals};
 use anyhow::Context;
 use millrace::Control;
+use millrace::inside::index::Stop;
 use serde_json::json;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -181,7 +183,17 @@ pub(crate) fn run(args: &Args, report: Option<&Path>) -> anyhow::Result<()> {
         Source::Texts(model) => model,
         Source::Vectors(vectors) => vectors,
     };
-    let written = collection::write(collection, &layout, threads, &|| control.stopped());
+    let progress = Stop::default();
+    progress.expect(match layout.amount {
+        Amount::Bytes(bytes) => bytes,
+        Amount::Documents(n) => (n as f64 * collection.document_bytes(layout.format)) as u64,
+    });
+    let drawn = DrawnProgress::start(&progress, args.workers.common.quiet, text_line);
+    let written = collection::write(collection, &layout, threads, &|text_bytes| {
+        progress.pass(text_bytes);
+        control.stopped()
+    });
+    drop(drawn);
     let written = match written {
         Err(WriteError::Stopped) => {
             return Err(control.take_failure().map_or(WriteError::Stopped.into(), Into::into));

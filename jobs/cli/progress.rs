@@ -156,6 +156,17 @@ pub(crate) fn merge_line(done: u64, of: u64, took: Duration) -> String {
     format!("{}: {} of {postings}", how_far("merging", done, of, took), count(done))
 }
 
+/// Of lists that are imported or exported.
+pub(crate) fn lists_line(done: u64, of: u64, took: Duration) -> String {
+    let terms = number_of(of, "term", "terms");
+    format!("{}: {} of {terms}", how_far("writing lists", done, of, took), count(done))
+}
+
+/// Of a collection that is made up.
+pub(crate) fn text_line(done: u64, of: u64, took: Duration) -> String {
+    format!("{}: {} of {} of text", how_far("writing", done, of, took), bytes(done), bytes(of))
+}
+
 pub(crate) fn check_line(done: u64, of: u64, took: Duration) -> String {
     // Every byte is read for its checksum, and postings and lexicons for what they say.
     format!("{}: {} of {} read", how_far("checking", done, of, took), bytes(done), bytes(of))
@@ -198,5 +209,7 @@ mod tests {
         assert_eq!(queries_line(500, 1000, took), queries);
         assert_eq!(read_line(1, 2, took), "answering 50 %, 2 s left: 1 B of 2 B read");
         assert_eq!(check_line(0, 2048, took), "checking 0 %: 0 B of 2.00 KiB read");
+        assert_eq!(lists_line(1, 2, took), "writing lists 50 %, 2 s left: 1 of 2 terms");
+        assert_eq!(text_line(1, 2, took), "writing 50 %, 2 s left: 1 B of 2 B of text");
     }
 }

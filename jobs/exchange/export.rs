@@ -1,8 +1,9 @@
 //! `millrace export`.
 
 use crate::cli::args::Common;
+use crate::cli::progress::{DrawnProgress, lists_line};
 use anyhow::Context;
-use millrace::inside::index::{ciff, open_plain};
+use millrace::inside::index::{Stop, ciff, open_plain};
 use millrace::inside::shown::number_of;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -27,15 +28,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let generation = open_plain(&args.index)?;
     let description = ciff::description(&generation);
+    let progress = Stop::default();
+    let drawn = DrawnProgress::start(&progress, args.common.quiet, lists_line);
     let exported = if args.file.as_os_str() == millrace::inside::input::STDIN {
         let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
-        let exported = ciff::export(&generation, &description, &mut out)?;
+        let exported = ciff::export(&generation, &description, &mut out, &progress)?;
         out.flush()?;
         exported
     } else {
-        ciff::export_file(&generation, &description, &args.file)
+        ciff::export_file(&generation, &description, &args.file, &progress)
             .with_context(|| format!("writing {}", args.file.display()))?
     };
+    drop(drawn);
     let seconds = start.elapsed().as_secs_f64();
     if !args.common.quiet {
         say!(

@@ -3,8 +3,9 @@
 use crate::Usage;
 use crate::cli::args::{Common, command, size};
 use crate::cli::index_args::IndexArgs;
+use crate::cli::progress::{DrawnProgress, lists_line};
 use anyhow::Context;
-use millrace::inside::index::{Import, Manifest, Settings, VECTORS, ciff};
+use millrace::inside::index::{Import, Manifest, Settings, Stop, VECTORS, ciff};
 use millrace::inside::input::{Format, entry_of};
 use millrace::inside::shown::number_of;
 use millrace::{BuildOptions, Guards};
@@ -78,7 +79,9 @@ impl Args {
         let input =
             entry_of(file, &self.format).with_context(|| format!("reading {}", file.display()))?;
         let what = Import { command: command(), settings, input, keep: self.keep, memory_bytes };
-        Ok(ciff::import(file, &self.index, what)?)
+        let progress = Stop::default();
+        let _drawn = DrawnProgress::start(&progress, self.common.quiet, lists_line);
+        Ok(ciff::import(file, &self.index, what, &progress)?)
     }
 }
 

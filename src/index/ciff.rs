@@ -22,6 +22,7 @@ mod tests;
 pub use import::{Import, import};
 
 use crate::index::error::IndexError;
+use crate::index::files::storage::Stop;
 use crate::index::generations::generation::Generation;
 use crate::index::inspect::browse::{ExportError, TermLists, for_each_term};
 use std::io::{self, BufWriter, Write};
@@ -50,6 +51,7 @@ pub fn export_file(
     generation: &Generation,
     description: &str,
     path: &Path,
+    progress: &Stop,
 ) -> Result<Exported, ExportError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let file = tempfile::Builder::new()
@@ -57,20 +59,21 @@ pub fn export_file(
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
         .tempfile_in(folder.unwrap_or(Path::new(".")))?;
     let mut out = BufWriter::with_capacity(1 << 18, file);
-    let exported = export(generation, description, &mut out)?;
+    let exported = export(generation, description, &mut out, progress)?;
     let file = out.into_inner().map_err(|error| error.into_error())?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(exported)
 }
 
-/// Writes a generation as CIFF. Every list is read twice, since its length stands before it.
+/// Writes a generation as CIFF; `progress` counts lists. Every list is read twice, since its length stands before it.
 ///
 /// Memory: the terms of the index and some bytes for each, since they are sorted.
 pub fn export(
     generation: &Generation,
     description: &str,
     out: &mut impl Write,
+    progress: &Stop,
 ) -> Result<Exported, ExportError> {
     let documents = generation.documents();
     let tokens = generation.manifest().statistics.tokens;
@@ -99,8 +102,10 @@ pub fn export(
     message.extend_from_slice(&mean.to_le_bytes());
     bytes(&mut message, 8, description.as_bytes());
     put(out, &message)?;
+    progress.expect(all.len() as u64);
     for lists in &all {
         list(generation, lists, &mut message, out)?;
+        progress.pass(1);
     }
     for docid in 0..documents.len() {
         message.clear();

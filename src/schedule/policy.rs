@@ -40,8 +40,7 @@ pub enum Policy {
 }
 
 impl Policy {
-    pub(crate) const NAMES: &str =
-        "cpu, gpu, sd, lbd:N, lbd-reverse:N, best, best-serial, ding09";
+    pub(crate) const NAMES: &str = "cpu, gpu, sd, lbd:N, lbd-reverse:N, best, best-serial, ding09";
 }
 
 impl FromStr for Policy {

@@ -126,8 +126,8 @@ impl Layout {
     }
 }
 
-/// Writes a collection by `threads` threads. `stopped` is asked between blocks. If it fails, the
-/// files are removed.
+/// Writes a collection by `threads` threads. `stopped` is asked between blocks, and told how many
+/// bytes of text the last one had. If it fails, the files are removed.
 ///
 /// # Errors
 /// The folder is not empty, something cannot be written, or `stopped` said so.
@@ -135,7 +135,7 @@ pub fn write(
     collection: &dyn Collection,
     layout: &Layout,
     threads: usize,
-    stopped: &(dyn Fn() -> bool + Sync),
+    stopped: &(dyn Fn(u64) -> bool + Sync),
 ) -> Result<Written, WriteError> {
     make_folder(&layout.folder)?;
     let job = Job::new(collection, layout, stopped);
@@ -186,7 +186,7 @@ fn make_folder(folder: &Path) -> Result<(), WriteError> {
 struct Job<'a> {
     collection: &'a dyn Collection,
     layout: &'a Layout,
-    stopped: &'a (dyn Fn() -> bool + Sync),
+    stopped: &'a (dyn Fn(u64) -> bool + Sync),
     documents_a_block: u64,
     files: Vec<FileJob>,
     failed: AtomicBool,
@@ -251,7 +251,7 @@ impl<'a> Job<'a> {
     fn new(
         collection: &'a dyn Collection,
         layout: &'a Layout,
-        stopped: &'a (dyn Fn() -> bool + Sync),
+        stopped: &'a (dyn Fn(u64) -> bool + Sync),
     ) -> Self {
         let document_bytes = collection.document_bytes(layout.format);
         let documents_a_block = (BLOCK_BYTES / document_bytes).max(1.0) as u64;
@@ -290,18 +290,20 @@ impl<'a> Job<'a> {
     /// What a thread does: blocks of a file of its own first, then those of the files behind it.
     fn work(&self, thread: usize, threads: usize) -> Result<(), WriteError> {
         let mut worker = Worker::new(self)?;
+        let mut text_bytes = 0;
         let count = self.files.len();
         let first = thread * count / threads;
         for number in (first..count).chain(0..first) {
             let file = &self.files[number];
             while let Some(block) = file.take() {
-                if (self.stopped)() {
+                if (self.stopped)(text_bytes) {
                     return Err(WriteError::Stopped);
                 }
                 if self.failed.load(Ordering::SeqCst) {
                     return Ok(());
                 }
                 worker.block(number as u32, block)?;
+                text_bytes = worker.documents.written().len() as u64;
             }
         }
         Ok(())

@@ -29,7 +29,7 @@ fn layout(folder: &Path, amount: Amount, files: u32, format: Format) -> Layout {
 fn written(model: &Model, mut layout: Layout, threads: usize) -> (Written, Vec<Vec<u8>>) {
     let folder = tempfile::tempdir().unwrap();
     layout.folder = folder.path().join("documents");
-    let written = write(model, &layout, threads, &|| false).unwrap();
+    let written = write(model, &layout, threads, &|_| false).unwrap();
     let files: Vec<_> =
         (0..layout.files.get()).map(|file| std::fs::read(layout.path(file)).unwrap()).collect();
     assert_eq!(written.file_bytes, files.iter().map(|f| f.len() as u64).sum::<u64>());
@@ -323,9 +323,9 @@ fn a_folder_in_use_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let layout = layout(folder.path(), Amount::Documents(10), 1, Format::Jsonl);
     let model = model(Recipe::default());
-    write(&model, &layout, 1, &|| false).unwrap();
+    write(&model, &layout, 1, &|_| false).unwrap();
     let before = std::fs::read(layout.path(0)).unwrap();
-    let error = write(&model, &layout, 1, &|| false).unwrap_err();
+    let error = write(&model, &layout, 1, &|_| false).unwrap_err();
     assert!(matches!(error, WriteError::Occupied { .. }), "{error}");
     assert_eq!(std::fs::read(layout.path(0)).unwrap(), before);
 }
@@ -336,14 +336,14 @@ fn a_stop_or_a_failure_ends_all_threads_and_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let layout = layout(folder.path(), Amount::Bytes(1 << 40), 2, Format::Jsonl);
     let asked = AtomicUsize::new(0);
-    let stopped = || asked.fetch_add(1, Ordering::Relaxed) > 20;
+    let stopped = |_| asked.fetch_add(1, Ordering::Relaxed) > 20;
     let error = write(&model, &layout, 3, &stopped).unwrap_err();
     assert!(matches!(error, WriteError::Stopped), "{error}");
     assert_eq!(std::fs::read_dir(&layout.folder).unwrap().count(), 0);
     // A file where the folder should be.
     let file = folder.path().join("file");
     std::fs::write(&file, "x").unwrap();
-    let error = write(&model, &Layout { folder: file, ..layout }, 3, &|| false).unwrap_err();
+    let error = write(&model, &Layout { folder: file, ..layout }, 3, &|_| false).unwrap_err();
     assert!(matches!(error, WriteError::Io { .. }), "{error}");
 }
 

@@ -315,7 +315,7 @@ mod tests {
             format: Format::Jsonl,
             compression: Compression::None,
         };
-        write(&Vectors::new(recipe).unwrap(), &layout, threads, &|| false).unwrap();
+        write(&Vectors::new(recipe).unwrap(), &layout, threads, &|_| false).unwrap();
         (0..files).map(|file| std::fs::read_to_string(layout.path(file)).unwrap()).collect()
     }
 

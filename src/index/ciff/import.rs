@@ -6,6 +6,7 @@
 use super::read::{CiffReader, CiffValue};
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
 use crate::index::error::IndexError;
+use crate::index::files::storage::Stop;
 use crate::index::format::IMPORTED;
 use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::IndexLock;
@@ -39,7 +40,8 @@ struct CiffTerm {
     at: u64,
 }
 
-/// Makes the index in the file `path` the next generation of the index in the folder `index`.
+/// Makes the index in the file `path` the next generation of the index in the folder `index`;
+/// `progress` counts lists.
 ///
 /// Memory: the terms and some bytes for each, 4 bytes for each document, and what publishing takes.
 ///
@@ -47,14 +49,19 @@ struct CiffTerm {
 /// `Damaged`, with the place, if the file is not CIFF of version 1, or contradicts itself;
 /// `Refused` if the settings have no form of lists; as [`IndexLock::acquire`] and
 /// [`Draft::publish`]. The live generation stays then, and nothing else.
-pub fn import(path: &Path, index: &Path, what: Import) -> Result<Manifest, IndexError> {
+pub fn import(
+    path: &Path,
+    index: &Path,
+    what: Import,
+    progress: &Stop,
+) -> Result<Manifest, IndexError> {
     let file = File::open(path).map_err(IndexError::storage("open", path))?;
     let bytes = file.metadata().map_err(IndexError::storage("look at", path))?.len();
     let mut reader = CiffReader::new(path, BufReader::with_capacity(1 << 18, file), bytes);
     // What is no CIFF leaves no trace.
     let header = header(&mut reader)?;
     let inputs = vec![what.input.clone()];
-    publish(index, what, inputs, |run| write(&mut reader, &header, run))
+    publish(index, what, inputs, |run| write(&mut reader, &header, run, progress))
 }
 
 /// Publishes the run that `write` writes, whose documents lie in the `inputs`, as the next
@@ -94,6 +101,7 @@ fn write<R: BufRead + Seek>(
     reader: &mut CiffReader<R>,
     header: &CiffHeader,
     run: NewRun<'_>,
+    progress: &Stop,
 ) -> Result<(WrittenRun, DocumentsEntry), IndexError> {
     let NewRun { folder, number, form, durability, .. } = run;
     let mut places = (0..header.lists).map(|_| place(reader)).collect::<Result<Vec<_>, _>>()?;
@@ -116,8 +124,10 @@ fn write<R: BufRead + Seek>(
     let mut run = RunWriter::create(run, vec![0])?;
     let mut chunks = ListChunks::new(form, folder, CHUNK_BYTES, |chunk| run.put(chunk));
     let mut encoder = ListEncoder::of_form(form);
+    progress.expect(places.len() as u64);
     for place in &places {
         list(reader, place, &lengths, &mut chunks, &mut encoder)?;
+        progress.pass(1);
     }
     chunks.finish(encoder.payload())?;
     Ok((run.finish(0, header.documents)?, documents.finish()?))

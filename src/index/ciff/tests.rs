@@ -18,7 +18,7 @@ fn varints_are_as_long_as_they_are_said_to_be() {
 
 fn exported(index: &Path) -> Vec<u8> {
     let mut out = Vec::new();
-    export(&Generation::open(index).unwrap(), "a test", &mut out).unwrap();
+    export(&Generation::open(index).unwrap(), "a test", &mut out, &Stop::default()).unwrap();
     out
 }
 
@@ -43,7 +43,7 @@ fn imported(folder: &Path, bytes: &[u8]) -> (PathBuf, Result<(), IndexError>) {
     };
     let command = "a test".to_string();
     let what = Import { command, settings, input, keep: 0, memory_bytes: 1 << 20 };
-    let made = import(&file, &index, what).map(drop);
+    let made = import(&file, &index, what, &Stop::default()).map(drop);
     (index, made)
 }
 

@@ -111,16 +111,9 @@ fn short_ones_go_first_until_others_are_urgent() {
 
 #[test]
 fn law_nothing_is_lost_or_done_twice() {
-    for policy in [
-        "cpu",
-        "gpu",
-        "sd",
-        "lbd:500",
-        "lbd-reverse:500",
-        "best",
-        "best-serial",
-        "ding09",
-    ] {
+    for policy in
+        ["cpu", "gpu", "sd", "lbd:500", "lbd-reverse:500", "best", "best-serial", "ding09"]
+    {
         let mut queues = Queues::new(policy.parse().unwrap(), 0.05, 2, 1);
         for item in 0..300u32 {
             let cpu = f64::from(item * 7919 % 1000 + 1) / 1000.0;

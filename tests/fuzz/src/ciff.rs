@@ -5,6 +5,7 @@ use crate::fuzzing::damage::edit;
 use crate::fuzzing::sample;
 use crate::fuzzing::take::Take;
 use millrace::index::ciff::{Import, export, import};
+use millrace::index::files::storage::Stop;
 use millrace::index::generations::generation::Generation;
 use millrace::index::generations::manifest::{InputEntry, Manifest};
 use millrace::index::inspect::check::check;
@@ -18,7 +19,7 @@ static GOOD: LazyLock<(Vec<u8>, Manifest, PathBuf)> = LazyLock::new(|| {
     let manifest = sample::build(&folder, &sample::collection(30), &[10]).expect("it is written");
     let (mut bytes, generation) = (Vec::new(), Generation::open(&folder));
     let generation = generation.expect("it was written");
-    export(&generation, "fuzz", &mut bytes).expect("memory takes it");
+    export(&generation, "fuzz", &mut bytes, &Stop::default()).expect("memory takes it");
     (bytes, manifest, crate::fuzzing::folder())
 });
 
@@ -40,7 +41,7 @@ pub fn ciff(data: &[u8]) {
     let input = InputEntry { path: "x.ciff".into(), ..manifest.inputs[0].clone() };
     let (command, settings) = ("fuzz".to_string(), manifest.settings.clone());
     let what = Import { command, settings, input, keep: 0, memory_bytes: 1 << 20 };
-    match import(&file, &index, what) {
+    match import(&file, &index, what, &Stop::default()) {
         Ok(_) => assert!(check(&index).is_ok()),
         Err(error) => assert!(error.to_string().contains("byte ") || bytes.is_empty(), "{error}"),
     }
