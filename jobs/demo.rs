@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         if is_terminal {
             writeln!(out, "Type a query and press Enter; Ctrl-D ends.")?;
         }
-        let prompt = if is_terminal { PROMPT } else { "" };
+        let prompt = is_terminal.then_some(PROMPT);
         talk.answer_all(Lines::new(std::io::stdin()), prompt, out)?;
     }
     let totals = json!({

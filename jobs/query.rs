@@ -41,10 +41,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) ranking: RankingArgs,
     /// Output format. trec: qid Q0 name rank score tag. jsonl: one object for each query. tsv: qid,
-    /// rank, name, docid, score. binary: docids and scores (docs/query.md). [default:
-    /// trec; a readable list if input and output are a terminal]
-    #[arg(long, value_name = "trec|jsonl|tsv|binary")]
-    #[arg(value_parser = ["trec", "jsonl", "tsv", "binary"], hide_possible_values = true)]
+    /// rank, name, docid, score. text: a list to read, with a part of each text. binary: docids and
+    /// scores (docs/query.md). [default: trec; text if a query is typed, or given by --query, and
+    /// the output is a terminal]
+    #[arg(long, value_name = "trec|jsonl|tsv|text|binary")]
+    #[arg(value_parser = ["trec", "jsonl", "tsv", "text", "binary"], hide_possible_values = true)]
     format: Option<String>,
     /// With --format jsonl, add a part of the text to each hit.
     #[arg(long)]
@@ -130,7 +131,7 @@ pub(crate) fn parse_tag(text: &str) -> Result<RunTag, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    if args.is_talk() {
+    if args.is_talk()? {
         return args.talk();
     }
     let workers = args.workers.count()?;
@@ -155,8 +156,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             return Err(Usage("--shed works in one process".into()).into());
         }
     }
-    if args.snippets && (args.format.as_deref() != Some("jsonl") || processes > 1) {
-        return Err(Usage("--snippets needs --format jsonl and one process".into()).into());
+    if args.snippets && args.format.as_deref() != Some("jsonl") {
+        let why = "--snippets goes with --format jsonl; --format text has them always";
+        return Err(Usage(why.into()).into());
+    }
+    if args.snippets && processes > 1 {
+        return Err(Usage("--snippets works in one process".into()).into());
     }
     let algorithm = args.ranking.algorithm;
     let k = args.ranking.k().saturating_add(usize::from(args.remove_query));
@@ -345,22 +350,40 @@ pub(crate) fn columns() -> usize {
 }
 
 impl Args {
-    /// Queries are typed and answers read on a terminal.
-    fn is_talk(&self) -> bool {
-        let plain = self.format.is_none() && self.qrels.is_none() && !self.candidates.is_asked();
-        plain && self.input.is_stdin() && io::stdin().is_terminal() && io::stdout().is_terminal()
+    /// Answers are a list to read.
+    fn is_talk(&self) -> anyhow::Result<bool> {
+        let others = self.qrels.is_some()
+            || self.candidates.is_asked()
+            || self.workers.common.report.is_some()
+            || self.workers.hosts()?.is_some();
+        match self.format.as_deref() {
+            Some("text") if others => {
+                let why = "--format text goes with one process, and with none of --qrels, \
+                           --candidates and --report";
+                Err(Usage(why.into()).into())
+            }
+            Some(format) => Ok(format == "text"),
+            None => {
+                let is_typed = self.input.is_stdin() && io::stdin().is_terminal();
+                let is_asked = is_typed || self.input.is_given();
+                Ok(!others && is_asked && io::stdout().is_terminal())
+            }
+        }
     }
 
     fn talk(&self) -> anyhow::Result<()> {
         let snapshot = self.ranking.open()?;
+        let is_typed = self.input.is_stdin() && io::stdin().is_terminal();
         if !self.workers.common.quiet {
             self.ranking.scored.remark(&snapshot);
-            say!("Type a query and press Enter; Ctrl-D ends. --format trec prints a run.");
+            if is_typed {
+                say!("Type a query and press Enter; Ctrl-D ends. --format trec prints a run.");
+            }
         }
         let queries = telling(self.open_queries()?, has_words(snapshot.generation()));
         let queries = self.expansion.prepare(&self.ranking, &snapshot, queries, 1)?;
         let mut talk = Talk::new(snapshot, self.ranking.wanted(), columns());
-        Ok(talk.answer_all(queries, PROMPT, io::stdout())?)
+        Ok(talk.answer_all(queries, is_typed.then_some(PROMPT), io::stdout())?)
     }
 
     /// Devices are asked for that do not have the score.

@@ -88,6 +88,11 @@ impl QueryInput {
         self.file.path()
     }
 
+    /// Whether the command line has the query.
+    pub(crate) fn is_given(&self) -> bool {
+        self.query.is_some()
+    }
+
     pub(crate) fn is_stdin(&self) -> bool {
         self.query.is_none() && self.path().is_none_or(|path| path == Path::new(STDIN))
     }

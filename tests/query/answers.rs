@@ -358,5 +358,12 @@ fn jsonl_has_snippets_and_is_measured_though_a_line_was_refused() {
     let gone = millrace(job).stdin("mills").ok().json_lines().remove(0);
     assert_eq!((&gone["hits"][0]["name"], gone["hits"][0].get("snippet")), (&"a".into(), None));
     let job = args!["query", "--index", index, "--snippets"];
-    millrace(job).stdin("mills").fails(2).says("--snippets needs --format jsonl");
+    millrace(job).stdin("mills").fails(2).says("--snippets goes with --format jsonl");
+    let job = args!["query", "--index", index, "--format", "text"];
+    let list = millrace(job).stdin("7\tmills\n8\tzzz").ok();
+    let list = list.text();
+    assert!(list.starts_with("7: mills\n  1. a"), "{list}");
+    assert!(list.contains("1 hit in ") && list.contains("\n\n8: zzz\nno hits in "), "{list}");
+    let job = args!["query", "--index", index, "--format", "text", "--qrels", qrels];
+    millrace(job).stdin("mills").fails(2).says("--format text goes with one process");
 }

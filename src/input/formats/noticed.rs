@@ -97,10 +97,11 @@ impl SeenFields {
         self.unnamed * 2 > self.records
     }
 
-    /// The part of the bytes of strings that were not taken, in percent, if it is more than half.
+    /// The part of the bytes of strings that were not taken, in percent, if it is a fiftieth: a
+    /// headline of a dozen words beside an article.
     pub(crate) fn not_taken(&self) -> Option<u64> {
         let all = self.text_bytes + self.other_bytes;
-        (self.other_bytes * 2 > all).then(|| self.other_bytes * 100 / all)
+        (self.other_bytes * 50 >= all.max(1)).then(|| self.other_bytes * 100 / all)
     }
 
     /// The fields with the most bytes that were not taken.
@@ -129,10 +130,10 @@ pub(crate) fn remarks(files: &[(String, &SeenFields)]) -> Vec<String> {
         let fields = seen.could_be_names().join(", ");
         let others = match fields.is_empty() {
             true => String::new(),
-            false => format!("; --id-field takes one: these fields could be names: {fields}"),
+            false => format!("; give --id-field: these fields could be names: {fields}"),
         };
         remarks.push(format!(
-            "most documents of {} have no name, and are called by file and line{others}",
+            "most documents of {} have no name, so that file and line are their names{others}",
             with_others(path, unnamed.len())
         ));
     }

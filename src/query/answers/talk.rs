@@ -53,39 +53,43 @@ impl Talk {
         }
         let ms = took.as_secs_f64() * 1e3;
         let found = match (hits.len(), known) {
-            (0, false) => "no hits: no term of the query is in the index".to_string(),
-            (0, true) => "no hits".to_string(),
+            (0, _) => "no hits".to_string(),
             (1, _) => "1 hit".to_string(),
             (n, _) => format!("{} hits", count(n as u64)),
         };
-        _ = writeln!(text, "{found} in {ms:.1} ms");
+        let why = if known { "" } else { ": no term of the query is in the index" };
+        _ = writeln!(text, "{found} in {ms:.1} ms{why}");
         Ok(text)
     }
 }
 
 impl Talk {
-    /// Answers a stream of queries, each after a `prompt`, and reports refused lines.
+    /// Answers a stream of queries, each after a `prompt` or, without one, after its name and text;
+    /// reports refused lines.
     ///
     /// # Errors
     /// If the queries cannot be read, the index is damaged, or `out` cannot be written.
     pub fn answer_all(
         &mut self,
         queries: impl IntoIterator<Item = io::Result<Result<Query, Refused>>>,
-        prompt: &str,
+        prompt: Option<&str>,
         mut out: impl io::Write,
     ) -> Result<(), QueryError> {
         let writing = QueryError::io("writing the answers");
         let mut queries = queries.into_iter();
         loop {
-            write!(out, "{prompt}").and_then(|()| out.flush()).map_err(&writing)?;
+            write!(out, "{}", prompt.unwrap_or_default())
+                .and_then(|()| out.flush())
+                .map_err(&writing)?;
             let Some(read) = queries.next() else { break };
             let answer = match read.map_err(QueryError::io("reading the queries"))? {
-                Ok(query) => self.answer(&query)?,
+                Ok(query) if prompt.is_some() => self.answer(&query)?,
+                Ok(query) => format!("{}: {}\n{}\n", query.qid, query.text, self.answer(&query)?),
                 Err(refused) => format!("{refused}\n"),
             };
             out.write_all(answer.as_bytes()).map_err(&writing)?;
         }
-        if !prompt.is_empty() {
+        if prompt.is_some() {
             // What follows begins on a line of its own.
             writeln!(out).map_err(&writing)?;
         }
@@ -150,15 +154,21 @@ mod tests {
         let found = says(term);
         assert!(found.starts_with("  1. doc-"), "{found}");
         assert!(found.lines().last().unwrap().contains(" hit"), "{found}");
-        assert!(
-            says("zzzunheard").starts_with("no hits: no term of the query is in the index in ")
-        );
-        assert!(says("...").starts_with("no hits: no term"));
-        let queries = [Ok(Ok(Query::new("1", "zzzunheard"))), Ok(Ok(Query::new("2", term)))];
-        let mut out = Vec::new();
-        talk.answer_all(queries, "> ", &mut out).unwrap();
-        let out = String::from_utf8(out).unwrap();
+        for unknown in ["zzzunheard", "..."] {
+            let said = says(unknown);
+            assert!(said.starts_with("no hits in ") && said.contains(": no term of"), "{said}");
+        }
+        let mut all = |prompt| {
+            let queries = [Ok(Ok(Query::new("1", "zzzunheard"))), Ok(Ok(Query::new("2", term)))];
+            let mut out = Vec::new();
+            talk.answer_all(queries, prompt, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let out = all(Some("> "));
         assert!(out.starts_with("> no hits") && out.contains("\n>   1. doc-"), "{out}");
         assert!(out.ends_with("\n> \n"), "{out}");
+        let out = all(None);
+        assert!(out.starts_with("1: zzzunheard\nno hits"), "{out}");
+        assert!(out.contains(&format!("\n\n2: {term}\n  1. doc-")), "{out}");
     }
 }
