@@ -2,10 +2,11 @@
 
 use crate::Usage;
 use crate::cli::args::{Common, show_bytes, show_count, workers_of};
+use crate::cli::progress::{DrawnProgress, queries_line};
 use crate::cli::report;
 use crate::query::input::QueryFile;
 use anyhow::{Context as _, ensure};
-use millrace::inside::index::{CachePolicy, PlanOf};
+use millrace::inside::index::{CachePolicy, PlanOf, Stop};
 use millrace::inside::query::Demand;
 use millrace::inside::shown::number_of;
 use millrace::{Generation, Scoring, Snapshot};
@@ -70,7 +71,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut times: HashMap<&str, u32> = HashMap::new();
     log.iter().for_each(|query| *times.entry(&*query.text).or_default() += 1);
     let texts: Vec<(&str, u32)> = times.into_iter().collect();
-    let demand = Demand::of_log(&snapshot, &texts, args.k.get() as usize, workers)?;
+    let progress = Stop::default();
+    let drawn = DrawnProgress::start(&progress, args.common.quiet, queries_line);
+    let demand = Demand::of_log(&snapshot, &texts, args.k.get() as usize, workers, &progress)?;
+    drop(drawn);
     ensure!(demand.queries > 0, "no query of the log has a document with all its terms");
     let plan = demand.plan(of, args.cache, lambda, args.k, args.memory);
     plan.write(snapshot.generation().path())?;

@@ -1,9 +1,10 @@
 //! `millrace dump`.
 
 use crate::cli::args::Common;
-use millrace::inside::index::{documents, open_plain, terms};
+use crate::cli::progress::{DrawnProgress, rows_line};
+use millrace::inside::index::{Stop, documents, open_plain, terms};
 use serde_json::json;
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
 
 #[derive(clap::Args, Clone, Debug)]
@@ -26,11 +27,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = std::time::Instant::now();
     let generation = open_plain(&args.index)?;
     let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
+    let progress = Stop::default();
+    let quiet = args.common.quiet || std::io::stdout().is_terminal();
+    let drawn = DrawnProgress::start(&progress, quiet, rows_line);
     let tsv = args.format == "tsv";
     let rows = match &*args.what {
-        "documents" => documents(&generation, tsv, &mut out)?,
-        what => terms(&generation, tsv, what == "postings", &mut out)?,
+        "documents" => documents(&generation, tsv, &mut out, &progress)?,
+        what => terms(&generation, tsv, what == "postings", &mut out, &progress)?,
     };
+    drop(drawn);
     anyhow::Context::context(out.flush(), "writing what the index holds")?;
     let totals = json!({"job": "dump", "what": args.what, "rows": rows});
     let seconds = start.elapsed().as_secs_f64();

@@ -1,9 +1,11 @@
 //! `millrace evaluate`.
 
 use crate::cli::args::{Common, stdin_once};
+use crate::cli::progress::{DrawnProgress, comparisons_line, files_line};
 use anyhow::Context;
-use millrace::inside::evaluate::{differences, means, queries};
-use millrace::{Comparison, Evaluation, Lines, Measure, Qrels, Query, Rankings};
+use millrace::inside::evaluate::{differences, means, queries, read_runs};
+use millrace::inside::index::Stop;
+use millrace::{Comparison, Evaluation, Lines, Measure, Qrels, Query};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
@@ -60,15 +62,27 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let qrels = Qrels::open(&args.qrels)?;
     let texts = args.queries.as_deref().map(|path| texts(path, &qrels)).transpose()?;
     let mut all: Vec<Evaluation> = Vec::new();
-    for path in &args.runs {
-        let found = Evaluation::new(&mut Rankings::open(path)?, &qrels, &measures)?;
+    let progress = Stop::default();
+    let drawn = DrawnProgress::start(&progress, args.common.quiet, files_line);
+    for run in read_runs(&args.runs, &progress) {
+        let found = Evaluation::new(&mut run?, &qrels, &measures)?;
         if !args.common.quiet {
             found.remarks().iter().for_each(|remark| say!("{remark}"));
         }
         all.push(found);
     }
+    drop(drawn);
+    let progress = Stop::default();
+    progress.expect(((all.len() - 1) * measures.len()) as u64);
+    let drawn = DrawnProgress::start(&progress, args.common.quiet, comparisons_line);
+    let compared = |run: &Evaluation| {
+        let measures = 0..measures.len();
+        let compared = measures.map(|at| Comparison::new(&run.column(at), &all[0].column(at)));
+        compared.inspect(|_| progress.pass(1)).collect()
+    };
     let against: Vec<Option<Vec<Comparison>>> =
-        all.iter().enumerate().map(|(at, run)| (at > 0).then(|| run.against(&all[0]))).collect();
+        all.iter().enumerate().map(|(at, run)| (at > 0).then(|| compared(run))).collect();
+    drop(drawn);
     let rows = all.iter().zip(&against);
     let rows: Vec<String> = rows
         .map(|(run, against)| run.as_json(&all[0].run, against.as_deref()))

@@ -2,10 +2,11 @@
 
 use crate::Usage;
 use crate::cli::args::{Common, stdin_once};
+use crate::cli::progress::{DrawnProgress, files_line};
 use crate::cli::report;
 use crate::query::parse_tag;
-use millrace::Rankings;
-use millrace::inside::evaluate::{Method, fuse, write_run};
+use millrace::inside::evaluate::{Method, fuse, read_runs, write_run};
+use millrace::inside::index::Stop;
 use millrace::inside::query::RunTag;
 use serde_json::json;
 use std::io::Write;
@@ -52,8 +53,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     {
         return Err(Usage("--rrf-k must be 0 or more".into()).into());
     }
-    let mut runs =
-        args.runs.iter().map(|path| Rankings::open(path)).collect::<Result<Vec<_>, _>>()?;
+    let progress = Stop::default();
+    let drawn = DrawnProgress::start(&progress, args.common.quiet, files_line);
+    let mut runs = read_runs(&args.runs, &progress).collect::<Result<Vec<_>, _>>()?;
+    drop(drawn);
     let fused = fuse(&mut runs, method, args.k)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     fused.iter().try_for_each(|ranking| write_run(ranking, args.tag.name(), &mut out))?;

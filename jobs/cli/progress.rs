@@ -139,6 +139,22 @@ impl Drop for DrawnProgress {
     }
 }
 
+/// Of files that are read whole, such as runs.
+pub(crate) fn files_line(done: u64, of: u64, took: Duration) -> String {
+    format!("{}: {} of {}", how_far("reading", done, of, took), bytes(done), bytes(of))
+}
+
+pub(crate) fn comparisons_line(done: u64, of: u64, took: Duration) -> String {
+    let comparisons = number_of(of, "comparison", "comparisons");
+    format!("{}: {} of {comparisons}", how_far("comparing", done, of, took), count(done))
+}
+
+pub(crate) fn rows_line(done: u64, of: u64, took: Duration) -> String {
+    let rate = count((done as f64 / took.as_secs_f64().max(1e-3)) as u64);
+    let how_far = how_far("writing", done, of, took);
+    format!("{how_far}: {} of {}, {rate} a second", count(done), count(of))
+}
+
 pub(crate) fn queries_line(done: u64, of: u64, took: Duration) -> String {
     let rate = count((done as f64 / took.as_secs_f64().max(1e-3)) as u64);
     let queries = number_of(of, "query", "queries");
@@ -208,6 +224,11 @@ mod tests {
         let queries = "answering 50 %, 2 s left: 500 of 1,000 queries, 250 a second";
         assert_eq!(queries_line(500, 1000, took), queries);
         assert_eq!(read_line(1, 2, took), "answering 50 %, 2 s left: 1 B of 2 B read");
+        assert_eq!(files_line(1, 2, took), "reading 50 %, 2 s left: 1 B of 2 B");
+        let comparisons = "comparing 25 %, 6 s left: 1 of 4 comparisons";
+        assert_eq!(comparisons_line(1, 4, took), comparisons);
+        let rows = "writing 50 %, 2 s left: 500 of 1,000, 250 a second";
+        assert_eq!(rows_line(500, 1000, took), rows);
         assert_eq!(check_line(0, 2048, took), "checking 0 %: 0 B of 2.00 KiB read");
         assert_eq!(lists_line(1, 2, took), "writing lists 50 %, 2 s left: 1 of 2 terms");
         assert_eq!(text_line(1, 2, took), "writing 50 %, 2 s left: 1 B of 2 B of text");

@@ -10,13 +10,15 @@
 
 use super::error::{EvaluateError, each_line, head};
 use super::qrels::Judged;
+use crate::index::files::storage::Stop;
 use crate::input::streams::unpacked::Unpacked;
 use crate::shown::{one_word, one_word_of};
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
+use std::fs::Metadata;
 use std::io::{self, Read};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The number of fields of a run that are read; what is behind them is the tag.
 const READ_FIELDS: usize = 5;
@@ -276,6 +278,27 @@ impl Rankings {
             lesser_name_first: ties.flat_map(|tie| tie.iter().rev().map(level)).collect(),
         })
     }
+}
+
+/// Reads runs one after another; `progress` counts the bytes of their files.
+///
+/// # Errors
+/// As [`Rankings::open`], for each.
+pub fn read_runs<'a>(
+    paths: &'a [PathBuf],
+    progress: &'a Stop,
+) -> impl Iterator<Item = Result<Rankings, EvaluateError>> + 'a {
+    // How much a pipe holds is not known.
+    let bytes = |path: &PathBuf| {
+        path.metadata().ok().filter(Metadata::is_file).map_or(0, |file| file.len())
+    };
+    progress.expect(paths.iter().map(bytes).sum());
+    paths.iter().map(|path| {
+        let progress = progress.clone();
+        let file = Unpacked::text(path, None);
+        let counted = file.map(|file| file.counted(move |bytes| progress.pass(bytes)));
+        Rankings::read(&path.display().to_string(), counted)
+    })
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 use crate::crew::Crew;
 use crate::index::cache_plan::{CachePlan, CachedList, CachedLists, PlanOf};
 use crate::index::error::IndexError;
+use crate::index::files::storage::Stop;
 use crate::index::lexicon::TermEntry;
 use crate::query::plan::{Plan, Planner};
 use crate::query::searcher::Searcher;
@@ -72,13 +73,15 @@ impl Demand {
 
     /// Counts the queries of a log with their times, on several threads: AND for the best k
     /// documents, by rounds that stop early if documents are in global order for the snapshot's
-    /// score.
+    /// score. `progress` counts texts.
     pub fn of_log<S: AsRef<str> + Sync>(
         snapshot: &Arc<Snapshot>,
         log: &[(S, u32)],
         k: usize,
         threads: usize,
+        progress: &Stop,
     ) -> Result<Self, IndexError> {
+        progress.expect(log.len() as u64);
         let wanted = Wanted { k, mode: Mode::And, algorithm: Algorithm::Wang };
         let next = AtomicUsize::new(0);
         let block_len = snapshot.generation().manifest().settings.block_size as usize;
@@ -95,6 +98,7 @@ impl Demand {
                 for (text, times) in texts {
                     let plan = planner.plan(snapshot, wanted, text.as_ref())?;
                     demand.count(&mut searcher, &plan, *times)?;
+                    progress.pass(1);
                 }
                 if texts.is_empty() {
                     return Ok(demand);

@@ -17,6 +17,7 @@ use super::{Rebuild, RebuildError};
 use crate::crew::lock;
 use crate::dataflow::rebuild::frequencies::{Change, Day, FrequencyKey, frequencies};
 use crate::index::cache_plan::{CachePlan, PlanOf};
+use crate::index::files::storage::Stop;
 use crate::index::generations::generation::Generation;
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::TermEntry;
@@ -178,7 +179,13 @@ fn count(
     if !counted.visits.fit(keys.k, &runs) {
         counts.searched += 1;
         let k = keys.k;
-        let demand = Demand::of_log(snapshot, &counted.queries, k as usize, rebuild.workers())?;
+        let demand = Demand::of_log(
+            snapshot,
+            &counted.queries,
+            k as usize,
+            rebuild.workers(),
+            &Stop::default(),
+        )?;
         let visits = demand.lists().flat_map(|list| {
             let key = runs[list.run as usize].0;
             let entry = list.entry;

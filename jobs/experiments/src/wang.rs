@@ -9,7 +9,7 @@ use crate::args::{AskedQueries, all_queries, scoring_of_wang};
 use crate::numbers::{Middle, PASSES, middle};
 use crate::rows::print;
 use crate::threads::{in_turn, threads};
-use millrace::inside::index::CachePolicy;
+use millrace::inside::index::{CachePolicy, Stop};
 use millrace::inside::query::{Demand, Plan, Planner};
 use millrace::{Algorithm, Hit, Mode, Query, Searcher, Snapshot, Wanted};
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
         None => queries.drain(..queries.len() / 2).collect(),
     };
     let texts: Vec<(&str, u32)> = train.iter().map(|query| (&*query.text, 1)).collect();
-    let demand = Demand::of_log(&snapshot, &texts, 10, threads())?;
+    let demand = Demand::of_log(&snapshot, &texts, 10, threads(), &Stop::default())?;
     let test = answered(&snapshot, &queries)?;
     anyhow::ensure!(
         demand.queries > 0 && !test.is_empty(),

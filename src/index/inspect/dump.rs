@@ -1,6 +1,7 @@
 //! Writes all that an index holds as lines for other programs: objects of JSON, or columns with
 //! tabs between them.
 
+use crate::index::files::storage::Stop;
 use crate::index::generations::generation::Generation;
 use crate::index::inspect::browse::{ExportError, for_each_term};
 use crate::index::inspect::find::DocumentRow;
@@ -9,19 +10,22 @@ use serde_json::json;
 use std::io::{self, Write};
 
 /// Writes every term with df, cf and the bytes of its lists, or, with `postings`, with all of
-/// these; with `tsv` postings have a line each. Returns the number of terms.
+/// these; with `tsv` postings have a line each. `progress` counts terms. Returns their number.
 pub fn terms(
     generation: &Generation,
     tsv: bool,
     postings: bool,
     out: &mut impl Write,
+    progress: &Stop,
 ) -> Result<u64, ExportError> {
     let mut rows = 0;
+    progress.expect(generation.manifest().statistics.terms);
     for_each_term::<ExportError>(generation, |lists| {
         let term = String::from_utf8_lossy(&lists.term);
         let df = lists.df();
         let bytes = lists.bytes();
         rows += 1;
+        progress.pass(1);
         if !postings {
             let mut cf = 0u64;
             lists.postings(generation, |_, tfs| {
@@ -62,14 +66,17 @@ pub fn terms(
     Ok(rows)
 }
 
-/// Writes what is known of every document. Returns their number.
+/// Writes what is known of every document, which `progress` counts. Returns their number.
 pub fn documents(
     generation: &Generation,
     tsv: bool,
     out: &mut impl Write,
+    progress: &Stop,
 ) -> Result<u64, ExportError> {
     let documents = generation.documents().len();
+    progress.expect(documents.into());
     for docid in 0..documents {
+        progress.pass(1);
         let row = DocumentRow::of(generation, docid)?;
         if tsv {
             let DocumentRow { docid, name, tokens, input, offset, bytes } = row;

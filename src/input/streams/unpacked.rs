@@ -72,6 +72,12 @@ impl Unpacked {
         })
     }
 
+    /// `pass` is told the bytes of the file, compressed or not, as they are read.
+    pub(crate) fn counted(mut self, pass: impl Fn(u64) + Send + 'static) -> Self {
+        self.file = Box::new(Counted(self.file, pass));
+        self
+    }
+
     /// Reads once, behind what was not yet decoded.
     fn read_more(&mut self) -> io::Result<()> {
         let bytes = loop {
@@ -126,6 +132,14 @@ impl Unpacked {
             }
         }
         Ok(())
+    }
+}
+
+struct Counted<F>(Box<dyn Read + Send>, F);
+
+impl<F: Fn(u64)> Read for Counted<F> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read(into).inspect(|&bytes| self.1(bytes as u64))
     }
 }
 

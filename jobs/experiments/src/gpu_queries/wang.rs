@@ -18,7 +18,7 @@ use millrace::inside::gpu::{
     DEFAULT_ROUND, DeviceMethod as _, MethodDevice, ROUNDS, WangTuning, WantedLists as Cached,
     longest_whole, wang_shared_bytes,
 };
-use millrace::inside::index::TermEntry;
+use millrace::inside::index::{Stop, TermEntry};
 use millrace::inside::query::{Demand, Plan};
 use millrace::{Algorithm, Mode, Query, Wanted};
 use model::{ListSizes, WangModel};
@@ -98,7 +98,8 @@ impl<'a> WangBench<'a> {
         let (train, test) = self.halves();
         let text = |planned: &PlannedQuery| (&*self.prepared.queries[planned.number].text, 1);
         let texts: Vec<(&str, _)> = train.iter().map(text).collect();
-        let demand = Demand::of_log(&self.prepared.snapshot, &texts, k, threads())?;
+        let demand =
+            Demand::of_log(&self.prepared.snapshot, &texts, k, threads(), &Stop::default())?;
         Ok(WangLog { model, demand, plans: wanting(test, of_wang(k)) })
     }
 
