@@ -66,7 +66,8 @@ pub fn export_file(
     Ok(exported)
 }
 
-/// Writes a generation as CIFF; `progress` counts lists. Every list is read twice, since its length stands before it.
+/// Writes a generation as CIFF; `progress` counts lists. Every list is read twice, since its length
+/// stands before it.
 ///
 /// Memory: the terms of the index and some bytes for each, since they are sorted.
 pub fn export(
