@@ -15,6 +15,7 @@ use std::time::Instant;
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// File of judgements: TREC's `qid iteration document relevance`, or the TSV of BEIR.
+    /// Judged queries that have no document in a run count as 0.
     #[arg(long, value_name = "FILE")]
     qrels: PathBuf,
     /// Measure to print: nDCG@k, AP, RR, P@k, R@k, Success@k, Rprec, ERR@k, RBP(p=0.8), Bpref or

@@ -23,6 +23,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
     /// File of judgements: TREC's `qid iteration document relevance`, or the TSV of BEIR.
+    /// Judged queries that are not asked do not count; `evaluate` counts them as 0.
     #[arg(long, value_name = "FILE")]
     qrels: PathBuf,
     /// Scoring function whose parameters are tried: bm25, bm25-lucene, bm25plus, bm25l, tfidf, ql

@@ -56,7 +56,7 @@ pub fn judged<'a>(
     let not_judged = texts.len();
     if not_asked > 0 {
         remarks.push(format!(
-            "{not_asked} of {} judged queries are not asked and do not count",
+            "{not_asked} of {} judged queries are not asked and do not count; `evaluate` and `query --qrels` count them as 0",
             qrels.len()
         ));
     }
@@ -315,8 +315,28 @@ impl Tuned {
                 fold.train
             );
         }
-        text
+        text + &verdict(against, goal.folds)
     }
+}
+
+/// Whether the choice is better than the default on queries that had no part in it.
+fn verdict(against: &Comparison, folds: usize) -> String {
+    let Some(p) = against.t_test_p else {
+        return "verdict   chosen settings do as well as the default on other queries\n".into();
+    };
+    let found = match against.difference {
+        _ if p >= 0.05 => "no better and no worse than the default, as far as these queries tell",
+        less if less < 0.0 => "worse than the default",
+        _ => "better than the default",
+    };
+    let p = probability(p);
+    let mut text = format!("verdict   on other queries, chosen settings are {found} (p {p})\n");
+    if folds < 10 {
+        text += &format!(
+            "          p also depends on how the queries fall into the {folds} folds; with more folds it does so less\n"
+        );
+    }
+    text
 }
 
 /// Measures every setting of a grid on the generation in the folder `generation`.

@@ -241,6 +241,16 @@ fn tune_finds_what_evaluate_finds() {
     let held = browser::held(&page);
     let mus: Vec<&Value> = held["grid"].as_array().unwrap().iter().map(|row| &row["mu"]).collect();
     assert_eq!(mus, [100.0, 1000.0]);
+    let against = &held["cross_validated"]["against_default"];
+    let [p, difference] = ["t_test_p", "difference"].map(|name| against[name].as_f64().unwrap());
+    let found = match difference < 0.0 {
+        _ if p >= 0.05 => "no better and no worse than the default",
+        true => "worse than the default",
+        false => "better than the default",
+    };
+    let verdict = format!("verdict   on other queries, chosen settings are {found}");
+    assert!(lines[lines.len() - 2].starts_with(&verdict), "{lines:?}");
+    assert!(lines[lines.len() - 1].contains("into the 5 folds"), "{lines:?}");
     let wrong = |more: &[&str], says: &str| {
         let job = millrace(args!["tune", "--index", index, "--qrels", qrels, queries]).args(more);
         job.fails(2).says(says);
