@@ -40,6 +40,8 @@ pub enum Note {
     OneDocument(String),
     /// A folder below the input is an index, and no input.
     IsIndex(PathBuf),
+    /// Queries and judgements beside a collection are read as documents.
+    BesideDocuments(Vec<PathBuf>),
     /// More files and links cannot be read than were named.
     UnreadableInAll(u64),
     /// More records were skipped than were named.
@@ -100,6 +102,14 @@ impl fmt::Display for Note {
             }
             Self::IsIndex(path) => {
                 write!(f, "{}: this is an index and no input", path.display())
+            }
+            Self::BesideDocuments(paths) => {
+                let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+                let paths = paths.join(", ");
+                write!(
+                    f,
+                    "{paths}: these look like queries or judgements, and are indexed as documents; give corpus.jsonl alone, not its folder"
+                )
             }
             Self::UnreadableInAll(n) => write!(f, "{n} files and links cannot be read in all"),
             Self::Ranks(remark) | Self::Fields(remark) => f.write_str(remark),

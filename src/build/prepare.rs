@@ -153,6 +153,9 @@ pub(crate) fn accept_passed(options: &BuildOptions, plan: &InputPlan) -> Result<
     for index in &plan.passed.indexes {
         options.note(&Note::IsIndex(index.clone()));
     }
+    if !plan.passed.beside.is_empty() {
+        options.note(&Note::BesideDocuments(plan.passed.beside.clone()));
+    }
     for message in first {
         options.note(&Note::Skipped(message.clone()));
     }

@@ -17,6 +17,8 @@ pub struct Passed {
     /// The first few of them: path and what is wrong.
     pub first: Vec<String>,
     pub indexes: Vec<PathBuf>,
+    /// The first few queries and judgements beside a collection, which are read as documents.
+    pub beside: Vec<PathBuf>,
 }
 
 const FIRST: usize = 5;
@@ -28,6 +30,8 @@ impl Passed {
         }
         self.first.extend(other.first);
         self.first.truncate(FIRST);
+        self.beside.extend(other.beside);
+        self.beside.truncate(FIRST);
     }
 
     pub(super) fn add(&mut self, path: &Path, reason: &'static str, error: &dyn Display) {
@@ -40,6 +44,21 @@ impl Passed {
     pub(crate) fn unreadable(&self) -> u64 {
         self.counts.values().sum()
     }
+}
+
+/// Whether a file holds the queries or judgements of a collection whose documents are in
+/// `corpus.jsonl`, as in BEIR.
+pub(super) fn is_beside_documents(path: &Path) -> bool {
+    let name = path.file_name().map_or(&b""[..], |name| name.as_encoded_bytes());
+    let is_queries = name.starts_with(b"queries.") || name.starts_with(b"qrels.");
+    let folder = match path.parent() {
+        Some(folder) if folder.ends_with("qrels") => folder.parent(),
+        folder => folder.filter(|_| is_queries),
+    };
+    let is_there = |folder: &Path| {
+        ["corpus.jsonl", "corpus.jsonl.gz"].iter().any(|name| folder.join(name).exists())
+    };
+    folder.is_some_and(is_there)
 }
 
 #[derive(Clone, Debug, Default)]

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use super::error::{InputError, io_error};
-use super::folder::{FolderWalk, Passed};
+use super::folder::{FolderWalk, Passed, is_beside_documents};
 use super::foreign::ARCHIVE;
 use super::formats::jsonl::vector::ImpactFactor;
 use super::formats::noticed::{NotUtf8, SeenFields};
@@ -302,6 +302,9 @@ impl InputPlan {
                 self.ignored += 1;
                 return Ok(());
             };
+            if is_beside_documents(&path) {
+                unread.beside.push(path.clone());
+            }
             self.add_file(&path, Some(folder), format)
         });
         passed.append(unread);

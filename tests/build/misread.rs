@@ -149,6 +149,30 @@ fn the_text_of_each_record_is_decided_by_itself_for_any_pieces() {
 }
 
 #[test]
+fn queries_beside_a_collection_are_named() {
+    let scratch = Scratch::new();
+    for name in ["corpus.jsonl", "queries.jsonl"] {
+        let line = format!("{{\"_id\":\"{name}\",\"title\":\"mill\",\"text\":\"race\"}}\n");
+        scratch.write(format!("beir/{name}"), line);
+    }
+    scratch.write("beir/qrels/test.tsv", "query-id\tcorpus-id\tscore\n1\tcorpus.jsonl\t1\n");
+    let index = scratch.path("index");
+    let job = |input: &str| {
+        millrace(args!["build", "--index", index, scratch.path(format!("beir/{input}"))]).ok()
+    };
+    let told = "beir/queries.jsonl: these look like queries or judgements";
+    job("").says("beir/qrels/test.tsv, ").says(told);
+    let alone = job("corpus.jsonl");
+    assert!(!alone.stderr.contains("look like queries"), "{alone:?}");
+    let shown = millrace(args!["info", "--index", index]).ok();
+    assert!(shown.text().contains(", text from title, text)\n"), "{shown:?}");
+    // A folder of queries alone is a collection of queries.
+    std::fs::remove_file(scratch.path("beir/corpus.jsonl")).unwrap();
+    let queries = job("");
+    assert!(!queries.stderr.contains("look like queries"), "{queries:?}");
+}
+
+#[test]
 fn reported_files_of_fields_and_lists_are_read() {
     let Some(reports) = shared("reports") else { return };
     let scratch = Scratch::new();
