@@ -241,7 +241,14 @@ impl fmt::Display for Contents {
         row("generation", self.generation.to_string())?;
         row("made", format!("{} by `{}`", date(self.created), self.command))?;
         for input in self.input_files.iter().take(SHOWN_INPUTS) {
-            row("input", format!("{} ({}, {})", input.path, input.format, bytes(input.bytes)))?;
+            let fields = |what: &str, fields: &[String]| match fields {
+                [] => String::new(),
+                fields => format!(", {what} from {}", fields.join(", ")),
+            };
+            let names = fields("names", &input.id_fields);
+            let texts = fields("text", &input.taken_fields);
+            let InputEntry { path, format, bytes: read, .. } = input;
+            row("input", format!("{path} ({format}, {}{names}{texts})", bytes(*read)))?;
         }
         if let Some(others) =
             self.input_files.get(SHOWN_INPUTS..).filter(|others| !others.is_empty())
