@@ -70,6 +70,16 @@ fn what_is_not_found_is_said() {
     for part in ["docid 0", "lacks     river", "place     2 of 2", "not in the first 1"] {
         assert!(text.text().contains(part), "{part}: {text:?}");
     }
+    for (query, place) in [
+        ("wind", "place     no document has any term"),
+        ("mill river", "          no document has all terms"),
+        ("race", "place     not among the 1 document with any term"),
+    ] {
+        let text = explain(&["b", query]).ok();
+        assert!(text.text().contains(place), "{place}: {text:?}");
+    }
+    let text = explain(&["a", "the"]).ok();
+    assert!(text.text().contains("the query has no term") && !text.text().contains("place"));
     explain(&["nobody", "mill"]).fails(1).says("no document is named `nobody`");
     explain(&["--docid", "7", "mill"]).fails(1).says("no docid 7");
     explain(&["mill"]).fails(2).says("give --docid N");
@@ -370,4 +380,33 @@ fn what_jobs_tell_is_printed_as_json() {
     assert_eq!(shown.status, Some(1));
     assert_eq!(shown.json_lines()[0]["name"], "d7");
     assert_eq!(shown.json_lines()[0]["record"], Value::Null);
+}
+
+/// The rows wait for their reader until the progress has been drawn.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_dump_draws_its_progress_on_a_terminal() {
+    use std::io::Read;
+    let scratch = Scratch::new();
+    let lines: String =
+        (0..8000).map(|n| format!("{{\"id\":\"d{n}\",\"contents\":\"mill\"}}\n")).collect();
+    let input = scratch.write("docs.jsonl", lines);
+    let index = scratch.path("index");
+    build(&index, args![input]);
+    for quiet in [false, true] {
+        let (mut main, side) = terminal();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_millrace"));
+        command.args(args!["dump", "--index", index, "documents"]).env("TERM", "xterm");
+        command.args(quiet.then_some("--quiet")).stderr(side).stdout(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        let rows = drain(child.stdout.take().unwrap());
+        let mut drawn = Vec::new();
+        _ = main.read_to_end(&mut drawn);
+        assert!(child.wait().unwrap().success());
+        assert_eq!(rows.join().unwrap().split(|byte| *byte == b'\n').count(), 8001);
+        let drawn = String::from_utf8(drawn).unwrap();
+        assert_eq!(drawn.contains(" of 8,000, "), !quiet, "{drawn}");
+    }
 }

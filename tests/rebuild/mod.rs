@@ -346,17 +346,9 @@ fn the_exit_status_tells_how_an_index_stands() {
 #[test]
 fn a_terminal_gets_the_state_as_a_form() {
     use std::io::Read;
-    use std::os::fd::{FromRawFd, OwnedFd};
     let place = Place::new("");
     place.once();
-    let mut ends = [0; 2];
-    let [main, side] = &mut ends;
-    let none = std::ptr::null_mut();
-    // SAFETY: both places are good for a number, and nothing else is asked for.
-    let opened = unsafe { libc::openpty(main, side, none, none.cast(), none.cast()) };
-    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: both were just opened, and nobody else has them.
-    let [main, side] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
+    let (mut main, side) = terminal();
     let status = std::process::Command::new(env!("CARGO_BIN_EXE_millrace"))
         .args(args!["rebuild", &place.job, "--status"])
         .stdout(side)
@@ -365,7 +357,7 @@ fn a_terminal_gets_the_state_as_a_form() {
     assert!(status.success());
     let mut form = Vec::new();
     // Behind the last byte this is an error: nobody has the other end any more.
-    _ = std::fs::File::from(main).read_to_end(&mut form);
+    _ = main.read_to_end(&mut form);
     let form = String::from_utf8(form).unwrap().replace('\r', "");
     let index = place.index();
     for row in [

@@ -173,6 +173,22 @@ fn wait_within(child: &mut Child, what: &str, patience: Duration) -> Option<i32>
     }
 }
 
+/// A terminal of 100 columns: what is written to its second end is read from its first.
+#[cfg(target_os = "linux")]
+pub(crate) fn terminal() -> (std::fs::File, std::os::fd::OwnedFd) {
+    use std::os::fd::{FromRawFd, OwnedFd};
+    let mut ends = [0; 2];
+    let [main, side] = &mut ends;
+    let none = std::ptr::null_mut();
+    let mut size = libc::winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: both places are good for a number, and the size is one.
+    let opened = unsafe { libc::openpty(main, side, none, none.cast(), &raw mut size) };
+    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: both were just opened, and nobody else has them.
+    let [main, side] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
+    (main.into(), side)
+}
+
 /// Reads all that a child writes, on a thread.
 pub(crate) fn drain(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {
     std::thread::spawn(move || {

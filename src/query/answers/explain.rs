@@ -9,7 +9,7 @@ use crate::index::inspect::browse::TermLists;
 use crate::query::plan::Planner;
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Wanted;
-use crate::shown::visible;
+use crate::shown::{number_of, visible};
 use serde::Serialize;
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -89,9 +89,14 @@ impl Explanation {
         }
         let place = |rank: Option<u64>, of: u64, which: &str| match rank {
             Some(rank) => format!("{rank} of {of} documents with {which}"),
-            None => format!("none among {of} documents with {which}"),
+            None if of == 0 => format!("no document has {which}"),
+            None => {
+                format!("not among the {} with {which}", number_of(of, "document", "documents"))
+            }
         };
-        writeln!(to, "place     {}", place(self.rank, self.with_any, "any term"))?;
+        if !self.terms.is_empty() {
+            writeln!(to, "place     {}", place(self.rank, self.with_any, "any term"))?;
+        }
         if self.terms.len() > 1 {
             writeln!(to, "          {}", place(self.rank_of_all, self.with_all, "all terms"))?;
         }
