@@ -4,7 +4,7 @@
 mod generate;
 
 use crate::cli::args::Common;
-use crate::cli::progress::{DrawnProgress, queries_line};
+use crate::cli::progress::{DrawnProgress, in_things};
 use crate::cli::report;
 use crate::query::input::QueryFile;
 use crate::query::ranking::RankingArgs;
@@ -69,7 +69,8 @@ fn queries(args: &QueriesArgs, quiet: bool) -> anyhow::Result<Value> {
     let mut walls = Vec::new();
     let progress = Stop::default();
     progress.expect(((passes + 1) * queries.len()) as u64);
-    let drawn = DrawnProgress::start(&progress, quiet, queries_line);
+    let line = in_things("answering", "query", "queries");
+    let drawn = DrawnProgress::start(&progress, quiet, line);
     for pass in 0..=passes {
         let began = Instant::now();
         for (query, micros) in queries.iter().zip(&mut micros) {

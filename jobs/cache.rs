@@ -2,7 +2,7 @@
 
 use crate::Usage;
 use crate::cli::args::{Common, show_bytes, show_count, workers_of};
-use crate::cli::progress::{DrawnProgress, queries_line};
+use crate::cli::progress::{DrawnProgress, in_things};
 use crate::cli::report;
 use crate::query::input::QueryFile;
 use anyhow::{Context as _, ensure};
@@ -72,7 +72,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     log.iter().for_each(|query| *times.entry(&*query.text).or_default() += 1);
     let texts: Vec<(&str, u32)> = times.into_iter().collect();
     let progress = Stop::default();
-    let drawn = DrawnProgress::start(&progress, args.common.quiet, queries_line);
+    let line = in_things("answering", "query", "queries");
+    let drawn = DrawnProgress::start(&progress, args.common.quiet, line);
     let demand = Demand::of_log(&snapshot, &texts, args.k.get() as usize, workers, &progress)?;
     drop(drawn);
     ensure!(demand.queries > 0, "no query of the log has a document with all its terms");

@@ -1,7 +1,7 @@
 //! `millrace check`.
 
 use crate::cli::args::{Common, workers_of};
-use crate::cli::progress::{DrawnProgress, check_line};
+use crate::cli::progress::{DrawnProgress, in_bytes};
 use millrace::inside::index::{Stop, check};
 use millrace::inside::shown::{chain, number_of};
 use std::num::NonZeroUsize;
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let workers = workers_of(args.workers)?;
     let watched = Stop::default();
-    let watching = DrawnProgress::start(&watched, args.common.quiet, check_line);
+    let watching = DrawnProgress::start(&watched, args.common.quiet, in_bytes("checking"));
     let (report, problems) = match check::check_watched(&args.index, workers, &watched) {
         Ok(report) => (Some(report), Vec::new()),
         Err(problems) => (None, problems),

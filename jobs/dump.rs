@@ -1,7 +1,7 @@
 //! `millrace dump`.
 
 use crate::cli::args::Common;
-use crate::cli::progress::{DrawnProgress, rows_line};
+use crate::cli::progress::{DrawnProgress, in_things};
 use millrace::inside::index::{Stop, documents, open_plain, terms};
 use serde_json::json;
 use std::io::{BufWriter, IsTerminal, Write};
@@ -29,13 +29,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
     let progress = Stop::default();
     let quiet = args.common.quiet || std::io::stdout().is_terminal();
-    let drawn = DrawnProgress::start(&progress, quiet, rows_line);
+    let line = in_things("writing", "line", "lines");
+    let _drawn = DrawnProgress::start(&progress, quiet, line);
     let tsv = args.format == "tsv";
     let rows = match &*args.what {
         "documents" => documents(&generation, tsv, &mut out, &progress)?,
         what => terms(&generation, tsv, what == "postings", &mut out, &progress)?,
     };
-    drop(drawn);
     anyhow::Context::context(out.flush(), "writing what the index holds")?;
     let totals = json!({"job": "dump", "what": args.what, "rows": rows});
     let seconds = start.elapsed().as_secs_f64();

@@ -1,7 +1,7 @@
 //! `millrace evaluate`.
 
 use crate::cli::args::{Common, stdin_once};
-use crate::cli::progress::{DrawnProgress, comparisons_line, files_line};
+use crate::cli::progress::{DrawnProgress, in_bytes, in_things};
 use anyhow::Context;
 use millrace::inside::evaluate::{differences, means, queries, read_runs};
 use millrace::inside::index::Stop;
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let texts = args.queries.as_deref().map(|path| texts(path, &qrels)).transpose()?;
     let mut all: Vec<Evaluation> = Vec::new();
     let progress = Stop::default();
-    let drawn = DrawnProgress::start(&progress, args.common.quiet, files_line);
+    let drawn = DrawnProgress::start(&progress, args.common.quiet, in_bytes("reading"));
     for run in read_runs(&args.runs, &progress) {
         let found = Evaluation::new(&mut run?, &qrels, &measures)?;
         if !args.common.quiet {
@@ -75,7 +75,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     drop(drawn);
     let progress = Stop::default();
     progress.expect(((all.len() - 1) * measures.len()) as u64);
-    let drawn = DrawnProgress::start(&progress, args.common.quiet, comparisons_line);
+    let line = in_things("comparing", "measure", "measures");
+    let drawn = DrawnProgress::start(&progress, args.common.quiet, line);
     let compared = |run: &Evaluation| {
         let measures = 0..measures.len();
         let compared = measures.map(|at| Comparison::new(&run.column(at), &all[0].column(at)));

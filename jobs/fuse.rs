@@ -2,7 +2,7 @@
 
 use crate::Usage;
 use crate::cli::args::{Common, stdin_once};
-use crate::cli::progress::{DrawnProgress, files_line};
+use crate::cli::progress::{DrawnProgress, in_bytes};
 use crate::cli::report;
 use crate::query::parse_tag;
 use millrace::inside::evaluate::{Method, fuse, read_runs, write_run};
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         return Err(Usage("--rrf-k must be 0 or more".into()).into());
     }
     let progress = Stop::default();
-    let drawn = DrawnProgress::start(&progress, args.common.quiet, files_line);
+    let drawn = DrawnProgress::start(&progress, args.common.quiet, in_bytes("reading"));
     let mut runs = read_runs(&args.runs, &progress).collect::<Result<Vec<_>, _>>()?;
     drop(drawn);
     let fused = fuse(&mut runs, method, args.k)?;

@@ -3,7 +3,7 @@
 use crate::Usage;
 use crate::cli::args::{Workers, size};
 use crate::cli::order_args::OrderArgs;
-use crate::cli::progress::{DrawnProgress, merge_line};
+use crate::cli::progress::{DrawnProgress, in_things};
 use crate::cli::signals;
 use anyhow::bail;
 use millrace::inside::codec::ListCodec;
@@ -60,7 +60,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let recode = Recode { codec: args.codec, block_len: args.block_size, order, ranks };
     let command = crate::cli::args::command();
     let stop = control.stop();
-    let watching = DrawnProgress::start(stop, args.workers.common.quiet, merge_line);
+    let line = in_things("merging", "posting", "postings");
+    let watching = DrawnProgress::start(stop, args.workers.common.quiet, line);
     let merged = merge_index(&args.index, args.memory, &command, workers as u32, recode, stop);
     drop(watching);
     // A signal makes the merge fail; it is the reason.

@@ -2,7 +2,7 @@
 
 use crate::Usage;
 use crate::cli::args::{Common, workers_of};
-use crate::cli::progress::{DrawnProgress, queries_line};
+use crate::cli::progress::{DrawnProgress, in_things};
 use crate::query::input::{QueryFile, has_words, telling};
 use crate::query::score::parse_idf;
 use anyhow::{Context, bail};
@@ -96,7 +96,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let threads = workers_of(args.workers)?;
     let &Args { measure, k, mode, folds, remove_query, .. } = args;
     let progress = Stop::default();
-    let drawn = DrawnProgress::start(&progress, args.common.quiet, queries_line);
+    let line = in_things("answering", "query", "queries");
+    let drawn = DrawnProgress::start(&progress, args.common.quiet, line);
     let goal = Goal { measure, k, mode, folds, threads, remove_query, progress };
     let found = tune(generation.path(), &grid, &topics, &goal)?;
     drop(drawn);

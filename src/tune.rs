@@ -321,22 +321,14 @@ impl Tuned {
 
 /// Whether the choice is better than the default on queries that had no part in it.
 fn verdict(against: &Comparison, folds: usize) -> String {
-    let Some(p) = against.t_test_p else {
-        return "verdict   chosen settings do as well as the default on other queries\n".into();
+    let found = match (against.t_test_p, against.difference) {
+        (Some(p), less) if p < 0.05 && less < 0.0 => "worse than",
+        (Some(p), _) if p < 0.05 => "better than",
+        _ => "not clearly better or worse than",
     };
-    let found = match against.difference {
-        _ if p >= 0.05 => "no better and no worse than the default, as far as these queries tell",
-        less if less < 0.0 => "worse than the default",
-        _ => "better than the default",
-    };
-    let p = probability(p);
-    let mut text = format!("verdict   on other queries, chosen settings are {found} (p {p})\n");
-    if folds < 10 {
-        text += &format!(
-            "          p also depends on how the queries fall into the {folds} folds; with more folds it does so less\n"
-        );
-    }
-    text
+    let p = against.t_test_p.map_or("-".to_string(), probability);
+    let few = if folds < 10 { "; so few folds make p less certain" } else { "" };
+    format!("verdict   on other queries, chosen settings are {found} the default (p {p}){few}\n")
 }
 
 /// Measures every setting of a grid on the generation in the folder `generation`.

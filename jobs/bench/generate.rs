@@ -4,7 +4,7 @@ mod vectors;
 
 use crate::Usage;
 use crate::cli::args::{Workers, show_bytes, show_count, size};
-use crate::cli::progress::{DrawnProgress, text_line};
+use crate::cli::progress::{DrawnProgress, in_bytes};
 use crate::cli::{report, signals};
 use anyhow::Context;
 use millrace::Control;
@@ -188,7 +188,7 @@ pub(crate) fn run(args: &Args, report: Option<&Path>) -> anyhow::Result<()> {
         Amount::Bytes(bytes) => bytes,
         Amount::Documents(n) => (n as f64 * collection.document_bytes(layout.format)) as u64,
     });
-    let drawn = DrawnProgress::start(&progress, args.workers.common.quiet, text_line);
+    let drawn = DrawnProgress::start(&progress, args.workers.common.quiet, in_bytes("writing"));
     let written = collection::write(collection, &layout, threads, &|text_bytes| {
         progress.pass(text_bytes);
         control.stopped()

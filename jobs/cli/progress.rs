@@ -56,7 +56,8 @@ fn build_line(progress: &BuildProgress, took: Duration) -> String {
     let &BuildProgress { total_bytes, read_bytes, documents, runs, merged, .. } = progress;
     if let Some((done, of)) = merged {
         // When the merge began is not known.
-        return merge_line(done, of, Duration::ZERO);
+        let how_far = how_far("merging", done, of, Duration::ZERO);
+        return format!("{how_far}: {} of {}", count(done), number_of(of, "posting", "postings"));
     }
     let what = format!(
         "{}, {}",
@@ -107,7 +108,11 @@ pub(crate) struct DrawnProgress {
 
 impl DrawnProgress {
     /// `line` makes the text of what is done, of how much, and for how long.
-    pub(crate) fn start(stop: &Stop, quiet: bool, line: fn(u64, u64, Duration) -> String) -> Self {
+    pub(crate) fn start(
+        stop: &Stop,
+        quiet: bool,
+        line: impl Fn(u64, u64, Duration) -> String + Send + 'static,
+    ) -> Self {
         let nothing = Self { over: None, thread: None };
         if quiet || !std::io::stderr().is_terminal() {
             return nothing;
@@ -139,53 +144,24 @@ impl Drop for DrawnProgress {
     }
 }
 
-/// Of files that are read whole, such as runs.
-pub(crate) fn files_line(done: u64, of: u64, took: Duration) -> String {
-    format!("{}: {} of {}", how_far("reading", done, of, took), bytes(done), bytes(of))
+/// The line of work that is counted in bytes.
+pub(crate) fn in_bytes(doing: &'static str) -> impl Fn(u64, u64, Duration) -> String {
+    move |done, of, took| {
+        format!("{}: {} of {}", how_far(doing, done, of, took), bytes(done), bytes(of))
+    }
 }
 
-pub(crate) fn comparisons_line(done: u64, of: u64, took: Duration) -> String {
-    let comparisons = number_of(of, "comparison", "comparisons");
-    format!("{}: {} of {comparisons}", how_far("comparing", done, of, took), count(done))
-}
-
-pub(crate) fn rows_line(done: u64, of: u64, took: Duration) -> String {
-    let rate = count((done as f64 / took.as_secs_f64().max(1e-3)) as u64);
-    let how_far = how_far("writing", done, of, took);
-    format!("{how_far}: {} of {}, {rate} a second", count(done), count(of))
-}
-
-pub(crate) fn queries_line(done: u64, of: u64, took: Duration) -> String {
-    let rate = count((done as f64 / took.as_secs_f64().max(1e-3)) as u64);
-    let queries = number_of(of, "query", "queries");
-    let how_far = how_far("answering", done, of, took);
-    format!("{how_far}: {} of {queries}, {rate} a second", count(done))
-}
-
-/// Of a file of queries, whose number is not known before it is read.
-pub(crate) fn read_line(done: u64, of: u64, took: Duration) -> String {
-    format!("{}: {} of {} read", how_far("answering", done, of, took), bytes(done), bytes(of))
-}
-
-pub(crate) fn merge_line(done: u64, of: u64, took: Duration) -> String {
-    let postings = number_of(of, "posting", "postings");
-    format!("{}: {} of {postings}", how_far("merging", done, of, took), count(done))
-}
-
-/// Of lists that are imported or exported.
-pub(crate) fn lists_line(done: u64, of: u64, took: Duration) -> String {
-    let terms = number_of(of, "term", "terms");
-    format!("{}: {} of {terms}", how_far("writing lists", done, of, took), count(done))
-}
-
-/// Of a collection that is made up.
-pub(crate) fn text_line(done: u64, of: u64, took: Duration) -> String {
-    format!("{}: {} of {} of text", how_far("writing", done, of, took), bytes(done), bytes(of))
-}
-
-pub(crate) fn check_line(done: u64, of: u64, took: Duration) -> String {
-    // Every byte is read for its checksum, and postings and lexicons for what they say.
-    format!("{}: {} of {} read", how_far("checking", done, of, took), bytes(done), bytes(of))
+/// The line of work on things that have a name.
+pub(crate) fn in_things(
+    doing: &'static str,
+    one: &'static str,
+    many: &'static str,
+) -> impl Fn(u64, u64, Duration) -> String {
+    move |done, of, took| {
+        let how_far = how_far(doing, done, of, took);
+        let rate = count((done as f64 / took.as_secs_f64().max(1e-3)) as u64);
+        format!("{how_far}: {} of {}, {rate} a second", count(done), number_of(of, one, many))
+    }
 }
 
 #[cfg(test)]
@@ -220,17 +196,9 @@ mod tests {
         let merging = |snapshot: &mut BuildProgress| snapshot.merged = Some((500, 2000));
         assert_eq!(line(merging, 3), "merging 25 %: 500 of 2,000 postings");
         let took = Duration::from_secs(2);
-        assert_eq!(merge_line(1, 2, took), "merging 50 %, 2 s left: 1 of 2 postings");
         let queries = "answering 50 %, 2 s left: 500 of 1,000 queries, 250 a second";
-        assert_eq!(queries_line(500, 1000, took), queries);
-        assert_eq!(read_line(1, 2, took), "answering 50 %, 2 s left: 1 B of 2 B read");
-        assert_eq!(files_line(1, 2, took), "reading 50 %, 2 s left: 1 B of 2 B");
-        let comparisons = "comparing 25 %, 6 s left: 1 of 4 comparisons";
-        assert_eq!(comparisons_line(1, 4, took), comparisons);
-        let rows = "writing 50 %, 2 s left: 500 of 1,000, 250 a second";
-        assert_eq!(rows_line(500, 1000, took), rows);
-        assert_eq!(check_line(0, 2048, took), "checking 0 %: 0 B of 2.00 KiB read");
-        assert_eq!(lists_line(1, 2, took), "writing lists 50 %, 2 s left: 1 of 2 terms");
-        assert_eq!(text_line(1, 2, took), "writing 50 %, 2 s left: 1 B of 2 B of text");
+        assert_eq!(in_things("answering", "query", "queries")(500, 1000, took), queries);
+        assert_eq!(in_bytes("reading")(1, 2, took), "reading 50 %, 2 s left: 1 B of 2 B");
+        assert_eq!(in_bytes("checking")(0, 2048, took), "checking 0 %: 0 B of 2.00 KiB");
     }
 }

@@ -1,7 +1,7 @@
 //! `millrace export`.
 
 use crate::cli::args::Common;
-use crate::cli::progress::{DrawnProgress, lists_line};
+use crate::cli::progress::{DrawnProgress, in_things};
 use anyhow::Context;
 use millrace::inside::index::{Stop, ciff, open_plain};
 use millrace::inside::shown::number_of;
@@ -29,7 +29,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let generation = open_plain(&args.index)?;
     let description = ciff::description(&generation);
     let progress = Stop::default();
-    let drawn = DrawnProgress::start(&progress, args.common.quiet, lists_line);
+    let line = in_things("writing lists", "term", "terms");
+    let drawn = DrawnProgress::start(&progress, args.common.quiet, line);
     let exported = if args.file.as_os_str() == millrace::inside::input::STDIN {
         let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
         let exported = ciff::export(&generation, &description, &mut out, &progress)?;

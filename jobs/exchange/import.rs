@@ -3,7 +3,7 @@
 use crate::Usage;
 use crate::cli::args::{Common, command, size};
 use crate::cli::index_args::IndexArgs;
-use crate::cli::progress::{DrawnProgress, lists_line};
+use crate::cli::progress::{DrawnProgress, in_things};
 use anyhow::Context;
 use millrace::inside::index::{Import, Manifest, Settings, Stop, VECTORS, ciff};
 use millrace::inside::input::{Format, entry_of};
@@ -80,7 +80,8 @@ impl Args {
             entry_of(file, &self.format).with_context(|| format!("reading {}", file.display()))?;
         let what = Import { command: command(), settings, input, keep: self.keep, memory_bytes };
         let progress = Stop::default();
-        let _drawn = DrawnProgress::start(&progress, self.common.quiet, lists_line);
+        let line = in_things("writing lists", "term", "terms");
+        let _drawn = DrawnProgress::start(&progress, self.common.quiet, line);
         Ok(ciff::import(file, &self.index, what, &progress)?)
     }
 }

@@ -1,7 +1,7 @@
 //! The options that name the queries and say how they are read.
 
 use crate::Usage;
-use crate::cli::progress::{DrawnProgress, read_line};
+use crate::cli::progress::{DrawnProgress, in_bytes};
 use anyhow::{Context, anyhow, bail};
 use millrace::inside::index::{Stop, VECTORS};
 use millrace::inside::input::{COMPRESSED, STDIN, TextEncoding};
@@ -127,7 +127,7 @@ impl QueryInput {
         let file = path.and_then(|path| path.metadata().ok()).filter(Metadata::is_file);
         progress.expect(file.map_or(0, |file| file.len()));
         let quiet = quiet || std::io::stdout().is_terminal();
-        let drawn = DrawnProgress::start(&progress, quiet, read_line);
+        let drawn = DrawnProgress::start(&progress, quiet, in_bytes("answering"));
         let mut before = 0;
         let queries = queries.inspect(move |query| {
             if let Ok(Ok(query)) = query {

@@ -41,7 +41,7 @@ pub enum Note {
     /// A folder below the input is an index, and no input.
     IsIndex(PathBuf),
     /// Queries and judgements beside a collection are read as documents.
-    BesideDocuments(Vec<PathBuf>),
+    BesideDocuments(Vec<String>),
     /// More files and links cannot be read than were named.
     UnreadableInAll(u64),
     /// More records were skipped than were named.
@@ -104,11 +104,10 @@ impl fmt::Display for Note {
                 write!(f, "{}: this is an index and no input", path.display())
             }
             Self::BesideDocuments(paths) => {
-                let paths: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
-                let paths = paths.join(", ");
                 write!(
                     f,
-                    "{paths}: these look like queries or judgements, and are indexed as documents; give corpus.jsonl alone, not its folder"
+                    "{}: these look like queries or judgements, and are indexed as documents; give corpus.jsonl alone, not its folder",
+                    paths.join(", ")
                 )
             }
             Self::UnreadableInAll(n) => write!(f, "{n} files and links cannot be read in all"),

@@ -15,7 +15,6 @@ use crate::input::streams::unpacked::Unpacked;
 use crate::shown::{one_word, one_word_of};
 use serde::Deserialize;
 use std::collections::{HashMap, HashSet};
-use std::fs::Metadata;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -281,17 +280,11 @@ impl Rankings {
 }
 
 /// Reads runs one after another; `progress` counts the bytes of their files.
-///
-/// # Errors
-/// As [`Rankings::open`], for each.
 pub fn read_runs<'a>(
     paths: &'a [PathBuf],
     progress: &'a Stop,
 ) -> impl Iterator<Item = Result<Rankings, EvaluateError>> + 'a {
-    // How much a pipe holds is not known.
-    let bytes = |path: &PathBuf| {
-        path.metadata().ok().filter(Metadata::is_file).map_or(0, |file| file.len())
-    };
+    let bytes = |path: &PathBuf| path.metadata().map_or(0, |file| file.len());
     progress.expect(paths.iter().map(bytes).sum());
     paths.iter().map(|path| {
         let progress = progress.clone();

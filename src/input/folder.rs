@@ -18,7 +18,7 @@ pub struct Passed {
     pub first: Vec<String>,
     pub indexes: Vec<PathBuf>,
     /// The first few queries and judgements beside a collection, which are read as documents.
-    pub beside: Vec<PathBuf>,
+    pub beside: Vec<String>,
 }
 
 const FIRST: usize = 5;
@@ -46,19 +46,13 @@ impl Passed {
     }
 }
 
-/// Whether a file holds the queries or judgements of a collection whose documents are in
-/// `corpus.jsonl`, as in BEIR.
+/// Whether a file has queries or judgements for the `corpus.jsonl` beside it, as in BEIR.
 pub(super) fn is_beside_documents(path: &Path) -> bool {
+    let folder = path.parent().unwrap_or(path);
     let name = path.file_name().map_or(&b""[..], |name| name.as_encoded_bytes());
-    let is_queries = name.starts_with(b"queries.") || name.starts_with(b"qrels.");
-    let folder = match path.parent() {
-        Some(folder) if folder.ends_with("qrels") => folder.parent(),
-        folder => folder.filter(|_| is_queries),
-    };
-    let is_there = |folder: &Path| {
-        ["corpus.jsonl", "corpus.jsonl.gz"].iter().any(|name| folder.join(name).exists())
-    };
-    folder.is_some_and(is_there)
+    let is_named = name.starts_with(b"queries.") || name.starts_with(b"qrels.");
+    is_named && folder.join("corpus.jsonl").exists()
+        || folder.ends_with("qrels") && folder.with_file_name("corpus.jsonl").exists()
 }
 
 #[derive(Clone, Debug, Default)]

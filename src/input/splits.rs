@@ -303,7 +303,7 @@ impl InputPlan {
                 return Ok(());
             };
             if is_beside_documents(&path) {
-                unread.beside.push(path.clone());
+                unread.beside.push(path.display().to_string());
             }
             self.add_file(&path, Some(folder), format)
         });

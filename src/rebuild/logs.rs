@@ -179,13 +179,9 @@ fn count(
     if !counted.visits.fit(keys.k, &runs) {
         counts.searched += 1;
         let k = keys.k;
-        let demand = Demand::of_log(
-            snapshot,
-            &counted.queries,
-            k as usize,
-            rebuild.workers(),
-            &Stop::default(),
-        )?;
+        let workers = rebuild.workers();
+        let progress = Stop::default();
+        let demand = Demand::of_log(snapshot, &counted.queries, k as usize, workers, &progress)?;
         let visits = demand.lists().flat_map(|list| {
             let key = runs[list.run as usize].0;
             let entry = list.entry;

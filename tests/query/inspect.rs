@@ -407,6 +407,6 @@ fn a_dump_draws_its_progress_on_a_terminal() {
         assert!(child.wait().unwrap().success());
         assert_eq!(rows.join().unwrap().split(|byte| *byte == b'\n').count(), 8001);
         let drawn = String::from_utf8(drawn).unwrap();
-        assert_eq!(drawn.contains(" of 8,000, "), !quiet, "{drawn}");
+        assert_eq!(drawn.contains(" of 8,000 lines, "), !quiet, "{drawn}");
     }
 }

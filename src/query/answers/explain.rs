@@ -94,9 +94,10 @@ impl Explanation {
                 format!("not among the {} with {which}", number_of(of, "document", "documents"))
             }
         };
-        if !self.terms.is_empty() {
-            writeln!(to, "place     {}", place(self.rank, self.with_any, "any term"))?;
+        if self.terms.is_empty() {
+            return writeln!(to, "the query has no term: it has no words, or only stop words");
         }
+        writeln!(to, "place     {}", place(self.rank, self.with_any, "any term"))?;
         if self.terms.len() > 1 {
             writeln!(to, "          {}", place(self.rank_of_all, self.with_all, "all terms"))?;
         }
@@ -113,10 +114,6 @@ impl Explanation {
             self.terms.iter().filter(|term| term.tf == 0).map(|term| &*term.term).collect();
         if !absent.is_empty() {
             writeln!(to, "lacks     {}", absent.join(", "))?;
-        }
-        if self.terms.is_empty() {
-            writeln!(to, "the query has no term: it has no words, or only stop words")?;
-            return Ok(());
         }
         let width =
             self.terms.iter().map(|term| term.term.chars().count()).max().unwrap_or(0).max(4);
