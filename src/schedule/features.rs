@@ -82,7 +82,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Of a query that costs the same alone and beside others, with all lists on a device.
+    /// Of a query that costs the same alone and beside others.
     pub(crate) fn new(seconds: [f64; 2], blocks: u64) -> Self {
         Self { seconds, alone: seconds, tails: [1.0; 2], blocks }
     }
