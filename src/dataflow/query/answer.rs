@@ -136,7 +136,7 @@ where
 {
     /// Takes queries if there is room for some, and lets the engine go on.
     fn advance(&mut self, start: Instant, slice: Duration) -> Result<Pace, Cause> {
-        while self.desk.has_waiting() && self.engine.room() > 0 {
+        while self.desk.has_waiting() && self.engine.claim() {
             let Some((batch, asked, waiting)) = self.desk.pop(self.worker, self.leaves) else {
                 break;
             };
@@ -146,6 +146,7 @@ where
                 break;
             }
         }
+        self.engine.let_go();
         let pace = self.engine.advance()?;
         let mut answers = std::mem::take(&mut self.answers);
         let mut again = false;

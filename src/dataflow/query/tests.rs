@@ -424,3 +424,77 @@ fn a_service_moves_between_two_batches() {
         });
     }
 }
+
+/// Counts the queries that the engines of all workers have at once.
+struct Counted {
+    engines: Box<dyn Engines>,
+    /// Now, and at most.
+    open: Arc<Mutex<(usize, usize)>>,
+}
+
+struct CountedEngine {
+    engine: Box<dyn QueryEngine>,
+    open: Arc<Mutex<(usize, usize)>>,
+}
+
+impl Engines for Counted {
+    fn engine(&self, at: usize, of: &Arc<Snapshot>) -> Result<Box<dyn QueryEngine>, QueryError> {
+        let engine = self.engines.engine(at, of)?;
+        Ok(Box::new(CountedEngine { engine, open: self.open.clone() }))
+    }
+}
+
+impl QueryEngine for CountedEngine {
+    fn submit(&mut self, number: u64, plan: Plan) {
+        let (now, most) = &mut *self.open.lock().unwrap();
+        *now += 1;
+        *most = (*most).max(*now);
+        self.engine.submit(number, plan);
+    }
+
+    fn advance(&mut self) -> Result<Pace, QueryError> {
+        self.engine.advance()
+    }
+
+    fn take(&mut self, answers: &mut Vec<Answer>) {
+        let before = answers.len();
+        self.engine.take(answers);
+        self.open.lock().unwrap().0 -= answers.len() - before;
+    }
+
+    fn room(&self) -> usize {
+        self.engine.room()
+    }
+
+    fn claim(&mut self) -> bool {
+        let claims = self.engine.claim();
+        // Others look for room meanwhile.
+        std::thread::sleep(Duration::from_micros(50));
+        claims
+    }
+
+    fn let_go(&mut self) {
+        self.engine.let_go();
+    }
+}
+
+#[test]
+fn with_a_barrier_one_query_is_under_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let snapshot = snapshot(folder.path(), 1, 900);
+    let lines: String = (0..300).map(|n| format!("{} {}\n", term(n % 40), term(7))).collect();
+    for (barrier, one) in [(true, true), (false, false)] {
+        let open = Arc::<Mutex<(usize, usize)>>::default();
+        let of = |wakers: &Arc<Wakers>| {
+            let engines = Model::DocpUi { barrier }.engines(wakers);
+            Box::new(Counted { engines, open: open.clone() }) as Box<dyn Engines>
+        };
+        let options = options(Model::Inter, 4);
+        let (service, asker) =
+            QueryService::with_engines(snapshot.clone(), Shard::WHOLE, options, of);
+        asker.ask_in_background(Lines::new(std::io::Cursor::new(lines.clone()))).unwrap();
+        assert_eq!(service.run(Sink::values(|_| ())).unwrap().queries, 300);
+        let (now, most) = *open.lock().unwrap();
+        assert!(now == 0 && (most == 1) == one, "barrier {barrier}: {now} and {most}");
+    }
+}

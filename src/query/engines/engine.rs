@@ -75,6 +75,15 @@ pub trait QueryEngine {
     /// How many more queries may be submitted now. An engine that is [`Pace::Idle`] has room.
     fn room(&self) -> usize;
 
+    /// Whether there is room for a query, which is then kept until one is submitted or
+    /// [`let_go`](Self::let_go). Engines that share room never keep the same room twice.
+    fn claim(&mut self) -> bool {
+        self.room() > 0
+    }
+
+    /// Gives back room that was claimed, or that a query left with its answer.
+    fn let_go(&mut self) {}
+
     /// Tells how many queries wait until some engine has room; an engine may cut queries less, or
     /// wake other workers, because of them.
     fn waiting(&mut self, _queries: usize) {}

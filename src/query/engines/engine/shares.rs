@@ -4,8 +4,9 @@
 //! The worker that took a query plans it once and gives it to all workers. Each adds the hits of
 //! its share; the last to do so has the answer, or gives the next stage to all.
 //!
-//! With a barrier, as in the paper, the next query is taken when all have ended the one before.
-//! Without one, workers that are ahead go on with later queries.
+//! With a barrier, as in the paper, the next query is taken when all have ended the one before: a
+//! worker claims the room for it first, and the one that has an answer keeps the room of its query.
+//! Without a barrier, workers that are ahead go on with later queries.
 
 use super::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::crew::lock;
@@ -63,10 +64,15 @@ struct SharedDesks {
     barrier: bool,
     wakers: Arc<Wakers>,
     desks: Vec<Mutex<RoundDesk>>,
+    /// Queries under way, and those that workers have claimed room for.
     open: AtomicUsize,
 }
 
 impl SharedDesks {
+    fn most_open(&self) -> usize {
+        if self.barrier { 1 } else { MOST_OPEN }
+    }
+
     /// Gives a stage of a query to all workers; worker `own` is awake.
     fn lay(&self, own: usize, number: u64, plan: Arc<Plan>, stage: Stage) {
         let found = Mutex::new((Combined::new(plan.wanted().k), 0));
@@ -107,6 +113,7 @@ impl Engines for ShareCrew {
             copied: None,
             snapshot: None,
             idle: None,
+            claimed: false,
             answers: Vec::new(),
         };
         engine.prepare(snapshot)?;
@@ -123,6 +130,8 @@ struct ShareEngine {
     snapshot: Option<Arc<Snapshot>>,
     /// Since when the worker has had no task, with no room for another query.
     idle: Option<Instant>,
+    /// Room for a query is kept for this worker.
+    claimed: bool,
     answers: Vec<Answer>,
 }
 
@@ -169,7 +178,8 @@ impl ShareEngine {
         match round.stage.next(plan.wanted(), hits.len()) {
             Some(stage) => self.shared.lay(self.worker, number, plan.clone(), stage),
             None => {
-                self.shared.open.fetch_sub(1, Ordering::AcqRel);
+                self.let_go();
+                self.claimed = true;
                 self.answers.push(Answer { number, hits, known: plan.known(), late: false });
             }
         }
@@ -179,7 +189,9 @@ impl ShareEngine {
 
 impl QueryEngine for ShareEngine {
     fn submit(&mut self, number: u64, plan: Plan) {
-        self.shared.open.fetch_add(1, Ordering::AcqRel);
+        if !std::mem::take(&mut self.claimed) {
+            self.shared.open.fetch_add(1, Ordering::AcqRel);
+        }
         let stage = Stage::first(plan.wanted().mode);
         self.shared.lay(self.worker, number, Arc::new(plan), stage);
     }
@@ -208,7 +220,21 @@ impl QueryEngine for ShareEngine {
     }
 
     fn room(&self) -> usize {
-        let most = if self.shared.barrier { 1 } else { MOST_OPEN };
-        most.saturating_sub(self.shared.open.load(Ordering::Acquire))
+        let open = self.shared.open.load(Ordering::Acquire) - usize::from(self.claimed);
+        self.shared.most_open().saturating_sub(open)
+    }
+
+    fn claim(&mut self) -> bool {
+        let more = |open| (open < self.shared.most_open()).then_some(open + 1);
+        let open = &self.shared.open;
+        self.claimed |=
+            !self.claimed && open.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok();
+        self.claimed
+    }
+
+    fn let_go(&mut self) {
+        if std::mem::take(&mut self.claimed) {
+            self.shared.open.fetch_sub(1, Ordering::AcqRel);
+        }
     }
 }

@@ -227,18 +227,20 @@ fn by_turns(
         left -= 1;
         assert!(left > 0, "{name} does not come to an end");
         let engine = &mut engines[turns[left % turns.len()] % workers];
-        if engine.room() > 0
+        if engine.claim()
             && let Some((number, (text, wanted))) = waiting.pop_front()
         {
             engine.submit(number, planner.plan(snapshot, *wanted, text).unwrap());
             engine.waiting(waiting.len());
         }
+        engine.let_go();
         engine.advance().unwrap();
         engine.take(&mut taken);
         keep(&mut answers, &mut taken);
         if left % 64 == 0 {
             // Workers missing in `turns` go on too.
             for engine in &mut engines {
+                engine.let_go();
                 engine.advance().unwrap();
                 engine.take(&mut taken);
                 keep(&mut answers, &mut taken);
@@ -271,12 +273,13 @@ fn by_threads(
                 let mut planner = Planner::default();
                 let mut taken = Vec::new();
                 while done.load(Ordering::SeqCst) < queries.len() {
-                    if engine.room() > 0 {
+                    if engine.claim() {
                         let next = waiting.lock().unwrap().pop_front();
                         if let Some((number, (text, wanted))) = next {
                             engine.submit(number, planner.plan(snapshot, *wanted, text).unwrap());
                         }
                     }
+                    engine.let_go();
                     if engine.advance().unwrap() != Pace::Busy {
                         std::thread::yield_now();
                     }
@@ -339,6 +342,9 @@ fn a_barrier_lets_one_query_in_at_a_time() {
     for (barrier, more) in [(true, 0), (false, 63)] {
         let engines = Model::DocpUi { barrier }.engines(&Wakers::new(2));
         let mut crew = [0, 1].map(|worker| engines.engine(worker, &snapshot).unwrap());
+        assert!(crew[0].claim() && crew[0].claim());
+        assert_eq!(crew[1].claim(), !barrier);
+        crew[1].let_go();
         crew[0].submit(0, plan());
         assert_eq!(crew.each_ref().map(|engine| engine.room()), [more; 2]);
         let mut answers = Vec::new();
@@ -347,7 +353,10 @@ fn a_barrier_lets_one_query_in_at_a_time() {
             crew.iter_mut().for_each(|engine| engine.take(&mut answers));
             assert_eq!(answers.len(), answered);
         }
-        assert!(crew[1].room() > 0);
+        // The room stays with the worker that has the answer until it lets go of it.
+        assert_eq!((crew[0].room() > 0, crew[1].claim()), (true, !barrier));
+        crew.iter_mut().for_each(|engine| engine.let_go());
+        assert!(crew[1].claim());
     }
 }
 
