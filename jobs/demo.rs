@@ -6,6 +6,7 @@ use crate::cli::{report, signals};
 use crate::query::{PROMPT, columns};
 use anyhow::Context;
 use millrace::inside::query::Talk;
+use millrace::inside::shown::number_of;
 use millrace::{BuildOptions, Lines, Scoring, Snapshot, Wanted, build};
 use serde_json::json;
 use std::io::{IsTerminal, Write as _};
@@ -58,14 +59,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut out = std::io::stdout();
     writeln!(
         out,
-        "Indexed {}: {} documents, {} terms, {} postings.",
+        "Indexed {}: {}, {}, {}.",
         args.path
             .as_deref()
             .unwrap_or(Path::new("the collection that comes with millrace"))
             .display(),
-        built.documents,
-        built.terms,
-        built.postings
+        number_of(built.documents, "document", "documents"),
+        number_of(built.terms, "term", "terms"),
+        number_of(built.postings, "posting", "postings")
     )?;
     let snapshot = Snapshot::open(&index, Scoring::default())?;
     let wanted = Wanted { k: SHOWN, ..Wanted::default() };

@@ -71,8 +71,8 @@ pub(crate) struct Args {
     /// Name of the run: the last word of each line with --format trec.
     #[arg(long, default_value = "millrace", value_parser = parse_tag, value_name = "NAME")]
     tag: RunTag,
-    /// File of judgements. The answers are measured when all are written; the values go to standard
-    /// error and into the report. Judged queries that have no document in the answers count as 0.
+    /// File of judgements: measure the answers too. The values go to standard error and into the
+    /// report, when all answers are written. Judged queries that have no document in the answers count as 0.
     #[arg(long, value_name = "FILE")]
     qrels: Option<PathBuf>,
     #[command(flatten)]

@@ -308,7 +308,7 @@ impl Tuned {
         );
         for (number, fold) in (1..).zip(&held_out.folds) {
             text += &format!(
-                "fold {number:>3}  {}: {:.4} with {}, chosen by {:.4} of the others\n",
+                "fold {number:>3}  {}: {:.4} with {}, which have {:.4} on the other folds\n",
                 number_of(fold.queries as u64, "query", "queries"),
                 fold.test,
                 fold.parameters,

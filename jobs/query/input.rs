@@ -17,7 +17,7 @@ pub(crate) struct QueryFile {
     /// Fields of a topic that make up the query, such as title,desc [default: title].
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = field)]
     topic_fields: Vec<String>,
-    /// Form of the queries, if it is not to be told by the file. words: each line is a text. tsv:
+    /// Form of the queries [default: as the file tells]. words: each line is a text. tsv:
     /// qid TAB text. colon: number:text, or number:priority:text. json. topics. weights: terms of
     /// the index, each with ^ and its weight.
     #[arg(long, value_name = "words|tsv|colon|json|topics|weights")]

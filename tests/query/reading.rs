@@ -294,7 +294,7 @@ fn weights_are_of_terms_of_the_index() {
         Value::Array(Vec::new())
     );
     let warned = of.pipe("mill^2\nmill*\n", &[]).expect_status(0);
-    assert_eq!(warned.stderr.matches("`mill^2` is no operator here").count(), 1);
+    assert_eq!(warned.stderr.matches("`mill^2` is searched for as words alone").count(), 1);
 }
 
 #[test]
@@ -406,7 +406,7 @@ fn reported_queries_are_read_or_refused() {
     let folder = shared("reports/30-query-operators").unwrap();
     let outcome = ask(&folder, "q.tsv").expect_status(0);
     assert_eq!(outcome.json_lines().len(), 9);
-    assert_eq!(outcome.stderr.matches("is no operator here").count(), 1);
+    assert_eq!(outcome.stderr.matches("is searched for as words alone").count(), 1);
     assert_eq!(names(&ask(&folder, "lt.txt").expect_status(0)), ["1", "2"]);
     let folder = shared("reports/72-topics-variants").unwrap();
     for (file, text) in [

@@ -69,7 +69,13 @@ fn markup_is_never_a_query() {
 fn what_looks_like_an_operator_is_said_once() {
     let fixture = Fixture::new(93, 100);
     let said = |queries: &str| {
-        fixture.query(&[]).stdin(queries).ok().stderr.matches("is no operator here").count()
+        fixture
+            .query(&[])
+            .stdin(queries)
+            .ok()
+            .stderr
+            .matches("is searched for as words alone")
+            .count()
     };
     assert_eq!(said("plain words\nwell-known a - b\nhttp://x.y/z 3:4\n"), 0);
     for query in ["\"a phrase\" b", "a -b", "+a b", "title:a"] {

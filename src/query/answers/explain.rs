@@ -82,7 +82,7 @@ impl Explanation {
     fn write(&self, to: &mut String, name: &str, k: usize) -> fmt::Result {
         writeln!(to, "document  {} (docid {})", visible(name), self.docid)?;
         let &Self { length, mean_length: mean, norm, .. } = self;
-        writeln!(to, "length    {length} tokens, {mean:.1} in the mean: norm {norm:.4}")?;
+        writeln!(to, "length    {length} tokens, {mean:.1} on average: norm {norm:.4}")?;
         writeln!(to, "score     {}", self.score)?;
         if self.begins_with != 0.0 {
             writeln!(to, "          begins with {}", self.begins_with)?;

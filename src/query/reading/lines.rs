@@ -383,8 +383,8 @@ impl<R: Read> Lines<R> {
             && let Some(found) = operator(&query.text)
         {
             let text = format!(
-                "query {}: `{found}` is no operator here: there are no phrases and signs, and \
-                 only the words are searched for",
+                "query {}: `{found}` is searched for as words alone: quotes, signs and names of \
+                 fields mean nothing here",
                 query.qid
             );
             self.remarks.once(Remark::Operator, text);
