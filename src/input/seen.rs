@@ -61,13 +61,25 @@ impl InputPlan {
         self.inputs.reading(input as usize).fields.of_numbers(taken)
     }
 
-    /// What is to be said of the fields that were not taken, where none was asked for.
+    /// What is to be said of the fields that were not taken where none was asked for, and of those
+    /// that were asked for and are nowhere.
     pub(crate) fn remarks_on_fields(&self) -> Vec<String> {
         let all = lock(&self.seen);
-        let is_guessed =
-            |(input, _): &(&u32, _)| self.inputs.reading(**input as usize).fields.texts.is_empty();
+        let fields = |input: u32| &self.inputs.reading(input as usize).fields;
+        let is_guessed = |(input, _): &(&u32, _)| fields(**input).texts.is_empty();
         let files = all.iter().filter(is_guessed).map(|(&input, seen)| (self.path(input), seen));
-        remarks(&files.collect::<Vec<_>>())
+        let mut remarks = remarks(&files.collect::<Vec<_>>());
+        let mut asked: BTreeSet<_> = all.keys().flat_map(|&input| &fields(input).texts).collect();
+        let taken = all.iter().flat_map(|(&input, seen)| fields(input).of_numbers(seen.taken));
+        taken.for_each(|name| _ = asked.remove(&name));
+        let lacking: Vec<_> = asked.into_iter().map(String::as_str).collect();
+        if !lacking.is_empty() {
+            remarks.push(format!(
+                "no record has these fields, which were asked for as text: {}",
+                lacking.join(", ")
+            ));
+        }
+        remarks
     }
 
     /// The fields that could be names of the documents of all inputs.

@@ -113,6 +113,10 @@ fn texts_are_in_other_fields_where_there_is_no_usual_one() {
     let outcome = millrace(args!["build", "--index", index, scratch.path("in")]).ok();
     let outcome = outcome.says("f.jsonl and 2 more files are in fields");
     outcome.says("not indexed: txt, x, other\n");
+    // A name that is misspelt is told beside one that is not.
+    let options = ["--text-field", "title", "--text-field", "ttx"];
+    let outcome = build_of(&scratch, "f.jsonl", &line, &options).expect_status(0);
+    outcome.says("no record has these fields, which were asked for as text: ttx\n");
     // Who asks for fields knows of the others.
     let outcome = build_of(&scratch, "f.jsonl", &line, &["--text-field", "title"]).expect_status(0);
     is_silent(&outcome, "not indexed");
