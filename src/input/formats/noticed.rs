@@ -204,7 +204,12 @@ mod tests {
         assert_eq!(seen.longest_others(), ["x"]);
         assert!(!seen.is_mostly_unnamed());
         let half = self::seen(r#"{"text":"12","contents":[{"a":"12"}]}"#);
-        assert_eq!((half.text_bytes, half.not_taken(), half.is_mostly_unnamed()), (2, None, true));
+        assert_eq!(
+            (half.text_bytes, half.not_taken(), half.is_mostly_unnamed()),
+            (2, Some(50), true)
+        );
+        let few = self::seen(&format!(r#"{{"text":"{}","x":"1"}}"#, "a".repeat(50)));
+        assert_eq!((few.other_bytes, few.not_taken()), (1, None));
     }
 
     #[test]
