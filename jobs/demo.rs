@@ -3,7 +3,7 @@
 use crate::build::explain;
 use crate::cli::args::{Common, command, workers_of};
 use crate::cli::{report, signals};
-use crate::query::{PROMPT, columns};
+use crate::query::talk::{PROMPT, columns};
 use anyhow::Context;
 use millrace::inside::query::Talk;
 use millrace::inside::shown::number_of;

@@ -8,6 +8,7 @@ pub(crate) mod input;
 mod measured;
 pub(crate) mod ranking;
 pub(crate) mod score;
+pub(crate) mod talk;
 
 use self::candidates::CandidateArgs;
 use self::expanded::Expansion;
@@ -25,12 +26,12 @@ use millrace::inside::dataflow::{AnsweredBy, Hooks, Mover};
 use millrace::inside::gpu::{ChosenMethod, Counts, CpuWork, Devices, without_devices};
 use millrace::inside::index::ShardedManifest;
 use millrace::inside::query::{
-    AnswerForm, COLUMNS, Engines, Model, ProcessorShares, Refusals, RenewedEngines, Renewer,
-    RunTag, Shard, Talk, Wakers, spreading,
+    AnswerForm, Engines, Model, ProcessorShares, Refusals, RenewedEngines, Renewer, RunTag, Shard,
+    Wakers, spreading,
 };
 use millrace::inside::score::Score;
 use millrace::{Algorithm, Control, QueryOptions, QueryReport, QueryService, Sink, Snapshot};
-use std::io::{self, IsTerminal};
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -72,7 +73,7 @@ pub(crate) struct Args {
     #[arg(long, default_value = "millrace", value_parser = parse_tag, value_name = "NAME")]
     tag: RunTag,
     /// File of judgements: measure the answers too. The values go to standard error and into the
-    /// report, when all answers are written. Judged queries that have no document in the answers count as 0.
+    /// report, when all answers are written. Judged queries without an answer count as 0.
     #[arg(long, value_name = "FILE")]
     qrels: Option<PathBuf>,
     #[command(flatten)]
@@ -341,51 +342,7 @@ impl EngineMaker {
     }
 }
 
-pub(crate) const PROMPT: &str = "query> ";
-
-/// The default unless standard output is a terminal that tells.
-pub(crate) fn columns() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stdout());
-    size.ok().map(|size| usize::from(size.ws_col)).filter(|&n| n > 0).unwrap_or(COLUMNS)
-}
-
 impl Args {
-    /// Answers are a list to read.
-    fn is_talk(&self) -> anyhow::Result<bool> {
-        let others = self.qrels.is_some()
-            || self.candidates.is_asked()
-            || self.workers.common.report.is_some()
-            || self.workers.hosts()?.is_some();
-        match self.format.as_deref() {
-            Some("text") if others => {
-                let why = "--format text goes with one process, and with none of --qrels, \
-                           --candidates and --report";
-                Err(Usage(why.into()).into())
-            }
-            Some(format) => Ok(format == "text"),
-            None => {
-                let is_typed = self.input.is_stdin() && io::stdin().is_terminal();
-                let is_asked = is_typed || self.input.is_given();
-                Ok(!others && is_asked && io::stdout().is_terminal())
-            }
-        }
-    }
-
-    fn talk(&self) -> anyhow::Result<()> {
-        let snapshot = self.ranking.open()?;
-        let is_typed = self.input.is_stdin() && io::stdin().is_terminal();
-        if !self.workers.common.quiet {
-            self.ranking.scored.remark(&snapshot);
-            if is_typed {
-                say!("Type a query and press Enter; Ctrl-D ends. --format trec prints a run.");
-            }
-        }
-        let queries = telling(self.open_queries()?, has_words(snapshot.generation()));
-        let queries = self.expansion.prepare(&self.ranking, &snapshot, queries, 1)?;
-        let mut talk = Talk::new(snapshot, self.ranking.wanted(), columns());
-        Ok(talk.answer_all(queries, is_typed.then_some(PROMPT), io::stdout())?)
-    }
-
     /// Devices are asked for that do not have the score.
     fn leaves_devices(&self, score: Score) -> bool {
         self.place.is_gpu() && !self.ranking.algorithm.has_score(score, self.ranking.mode)

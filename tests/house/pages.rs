@@ -157,14 +157,14 @@ fn measures_and_settings_draw_their_pictures() {
         "evaluate --qrels @qrels.txt --queries @queries.tsv @a.run @b.run @c.run",
         0,
         "of 3 runs by nDCG@10",
-        &["b.run less a.run, query by query", "c.run less a.run, query by query"],
+        &["b.run minus a.run, query by query", "c.run minus a.run, query by query"],
     );
     pages.add(
         "alike",
         "evaluate --qrels @qrels.txt -m AP @a.run @a.run",
         0,
         "of 2 runs by AP",
-        &["a.run less a.run, query by query"],
+        &["a.run minus a.run, query by query"],
     );
     let tune = "tune --index @i --qrels @qrels.txt -k 20 @queries.tsv";
     pages.add("map", &format!("{tune} --k1 0.9,1.2 --b 0.4,0.75"), 0, "of 4 settings of bm25", &[]);

@@ -97,8 +97,7 @@ impl SeenFields {
         self.unnamed * 2 > self.records
     }
 
-    /// The part of the bytes of strings that were not taken, in percent, if it is a fiftieth: a
-    /// headline of a dozen words beside an article.
+    /// The part of the bytes of strings that were not taken, in percent, if it is a fiftieth.
     pub(crate) fn not_taken(&self) -> Option<u64> {
         let all = self.text_bytes + self.other_bytes;
         (self.other_bytes * 50 >= all.max(1)).then(|| self.other_bytes * 100 / all)
