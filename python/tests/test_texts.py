@@ -15,7 +15,7 @@ TEXTS = {"x": "The water mill.\nBy the river", "y": "A windmill – or two mills
 
 @pytest.fixture(params=["lines", "packed", "csv"])
 def stored(tmp_path, request):
-    lines = "".join(json.dumps({"id": name, "text": text, "more": "no"}) + "\n" for name, text in TEXTS.items())
+    lines = "".join(json.dumps({"id": name, "text": text, "more": 7}) + "\n" for name, text in TEXTS.items())
     if request.param == "lines":
         path = tmp_path / "a.jsonl"
         path.write_text(lines)
