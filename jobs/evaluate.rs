@@ -74,13 +74,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     drop(drawn);
     let progress = Stop::default();
-    progress.expect(((all.len() - 1) * measures.len()) as u64);
-    let line = in_things("comparing", "measure", "measures");
-    let drawn = DrawnProgress::start(&progress, args.common.quiet, line);
+    progress.expect(all.len() as u64 - 1);
+    let drawn =
+        DrawnProgress::start(&progress, args.common.quiet, in_things("comparing", "run", "runs"));
     let compared = |run: &Evaluation| {
-        let measures = 0..measures.len();
-        let compared = measures.map(|at| Comparison::new(&run.column(at), &all[0].column(at)));
-        compared.inspect(|_| progress.pass(1)).collect()
+        let against = run.against(&all[0]);
+        progress.pass(1);
+        against
     };
     let against: Vec<Option<Vec<Comparison>>> =
         all.iter().enumerate().map(|(at, run)| (at > 0).then(|| compared(run))).collect();
