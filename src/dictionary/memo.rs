@@ -82,7 +82,6 @@ fn spread(key: TokenKey) -> u32 {
     folded.wrapping_mul(0x9e37_79b9_7f4a_7c15).swap_bytes() as u32
 }
 
-/// Adds a form of a piece to its sketch.
 fn count_form(forms: &mut Sketch, hash: u64, bytes: usize, term: u32) {
     if term != NO_TERM {
         for_each_unit(hash, bytes, |hash| forms.add(hash));

@@ -59,7 +59,6 @@ struct NameEntry {
     docid: u32,
 }
 
-/// The hashes of the names of neighbouring documents.
 struct NameHashes {
     first: u32,
     hashes: Vec<u128>,
@@ -186,7 +185,6 @@ impl Names {
         Ok(())
     }
 
-    /// Counts the duplicates with `threads`.
     pub(crate) fn finish(self, threads: usize) -> io::Result<Duplicates> {
         let Self { most, at_once, bits, kept, .. } = self;
         let kept = kept.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -150,7 +150,6 @@ impl Stream {
 pub struct TokenTally {
     owners: Arc<Owners>,
     counter: Counter<RegroupedPostings>,
-    /// Bytes of the text so far.
     text_bytes: u64,
     /// Scratch of the layout: terms by their ordinals, streams by rank, and all streams end to end.
     words: Vec<PieceTerm>,

@@ -150,7 +150,6 @@ impl Slices {
         }
     }
 
-    /// Appends the first `count` bytes of a word to a list.
     #[inline(always)]
     pub(crate) fn append_word(&mut self, chain: &mut Chain, word: u64, count: usize) {
         let left = usize::from(chain.left);

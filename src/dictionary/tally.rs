@@ -25,7 +25,6 @@ const LINE_BYTES: usize = 31;
 /// Bytes that are written at once: two of the gap, one of the frequency, one of nothing.
 const AT_ONCE: usize = 4;
 
-/// The postings in a term's line.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 struct LinePostings {

@@ -20,10 +20,8 @@ use crate::index::lexicon::TermEntry;
 use crate::score::block_codes::{CODES, ImpactCodes};
 use std::path::Path;
 
-/// Documents of a block.
 pub(crate) const BLOCK_DOCUMENTS: u32 = 64;
 
-/// Documents of a word of blocks.
 pub(crate) const WORD_DOCUMENTS: u32 = 64 * BLOCK_DOCUMENTS;
 
 const BODY: u64 = HEADER_BYTES as u64;
@@ -38,14 +36,12 @@ pub(crate) fn words_of(documents: u32) -> usize {
     documents.div_ceil(WORD_DOCUMENTS) as usize
 }
 
-/// The bounds of one list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockCodes<'a> {
     /// A bit for each word of 64 blocks: whether it has any.
     pub tops: &'a [u64],
     /// Those words: a bit for each block that has postings.
     pub words: &'a [u64],
-    /// A code for each of these blocks.
     pub codes: &'a [u8],
 }
 
@@ -191,7 +187,6 @@ impl RunBounds {
         Some(number)
     }
 
-    /// The bounds of a list by its [`number`](Self::number).
     pub(crate) fn codes(&self, number: usize) -> Result<BlockCodes<'_>, IndexError> {
         let (at, data) = self.data(number)?;
         BlockCodes::new(data, self.documents)

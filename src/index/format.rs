@@ -12,7 +12,6 @@ pub(crate) const HEADER_BYTES: usize = 64;
 /// Sections are padded to a multiple of this many bytes.
 pub(crate) const ALIGNMENT: u64 = 8;
 
-/// Terms in a block of the lexicon.
 pub(crate) const LEXICON_BLOCK: usize = 16;
 /// Entries of the lexicon's directory: one a collection, and the end.
 pub(crate) const DIRECTORY_ENTRIES: usize = TRIE_COLLECTIONS + 1;

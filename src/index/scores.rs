@@ -152,7 +152,6 @@ impl RunScores {
         }
     }
 
-    /// Bytes of a column with its maxima.
     fn column_bytes(&self) -> u64 {
         [self.documents, self.documents.div_ceil(self.block)]
             .map(|scores| 4 * scores + padding(4 * scores))

@@ -125,7 +125,6 @@ impl Inputs {
         &self.readings[usize::from(self.entries[number].reading)]
     }
 
-    /// The encoding of the next input, if one was asked for.
     pub(super) fn asked_encoding(&self) -> Option<TextEncoding> {
         self.readings.last()?.encoding
     }

@@ -122,7 +122,6 @@ impl DocumentTexts {
     }
 }
 
-/// The first document of a record.
 #[derive(Default)]
 struct FirstDocument {
     text: Option<Vec<u8>>,

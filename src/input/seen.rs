@@ -55,7 +55,6 @@ impl InputPlan {
         (all.documents, all.first.iter().map(place).collect())
     }
 
-    /// The fields whose texts were taken from an input.
     pub(crate) fn taken_fields(&self, input: u32) -> Vec<String> {
         let taken = lock(&self.seen).get(&input).map_or(0, |seen| seen.taken);
         self.inputs.reading(input as usize).fields.of_numbers(taken)
@@ -82,7 +81,6 @@ impl InputPlan {
         remarks
     }
 
-    /// The fields that could be names of the documents of all inputs.
     pub(crate) fn could_be_names(&self) -> Vec<String> {
         let all = lock(&self.seen);
         let of = |seen: &SeenFields| -> BTreeSet<String> {

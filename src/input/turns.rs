@@ -56,7 +56,6 @@ impl Turns {
         lock(&self.state)
     }
 
-    /// Waits until the state `is` as it should be.
     fn wait_until(&self, is: impl Fn(&TurnsState) -> bool) -> MutexGuard<'_, TurnsState> {
         let mut state = self.lock();
         while !is(&state) {

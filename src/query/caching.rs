@@ -27,7 +27,6 @@ pub(crate) const UNIT: usize = 256;
 /// Queries that a thread counts at a time.
 const AT_ONCE: usize = 64;
 
-/// Demand of queries for a list.
 #[derive(Clone, Debug)]
 pub struct ListDemand {
     pub run: u32,

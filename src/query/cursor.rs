@@ -13,7 +13,6 @@ use crate::score::block_codes::CODES;
 use crate::score::weight::Weight;
 use std::ops::Range;
 
-/// A term of a query in one run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunTerm<'a> {
     pub weight: Weight,
@@ -35,7 +34,6 @@ pub struct RunSearch<'a> {
     pub(crate) blocks: Option<BlockBounds<'a>>,
 }
 
-/// The bounds of blocks of documents for the terms of a query.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockBounds<'a> {
     /// What codes stand for.

@@ -295,7 +295,6 @@ fn wang_of(scoring: &Scoring) -> Option<Wang> {
     }
 }
 
-/// The parameters of a generation's global order, if it has one.
 fn global_order(generation: &Generation) -> Option<GlobalParameters> {
     generation.manifest().order.as_ref()?.global.as_ref()?.parameters()
 }

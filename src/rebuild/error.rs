@@ -33,10 +33,7 @@ pub enum RebuildError {
     Setting(#[from] SettingError),
     /// Another rebuild of this index is under way.
     #[error("{}: another rebuild is under way", folder.display())]
-    Busy {
-        /// The folder that it has locked.
-        folder: PathBuf,
-    },
+    Busy { folder: PathBuf },
     #[error(
         "another job replaced the index meanwhile; the next rebuild compares with what it has published"
     )]

@@ -38,7 +38,6 @@ impl WholeCollection {
     }
 }
 
-/// The counts of a term.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TermCounts {
     /// How often the query has it, or the weight that the query gives it: above 0.
@@ -50,7 +49,6 @@ pub(crate) struct TermCounts {
 }
 
 impl Scoring {
-    /// The score's parameters by name.
     pub(crate) fn parameters(&self) -> Vec<(&'static str, f64)> {
         let mut all = match self.score {
             Score::Wang(wang) => vec![("alpha", wang.alpha())],
@@ -80,13 +78,11 @@ impl Scoring {
         }
     }
 
-    /// Replaces `norms` with those of `lengths`.
     pub(crate) fn norms(&self, lengths: &[u32], mean: f64, norms: &mut Vec<f32>) {
         norms.clear();
         norms.extend(lengths.iter().map(|&length| self.norm(length, mean)));
     }
 
-    /// The norms of bounds of blocks.
     pub(crate) fn bounds(&self, mean: f64) -> BoundNorms {
         BoundNorms::with(|length| self.norm(length, mean))
     }

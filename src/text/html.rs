@@ -57,7 +57,6 @@ impl HtmlText {
         self.otherwise = encoding;
     }
 
-    /// The label of that encoding.
     pub(crate) fn label(&self) -> &'static [u8] {
         self.otherwise.unwrap_or(UTF_8).name().as_bytes()
     }

@@ -176,7 +176,6 @@ impl PageLinks {
         Some(Self { file, name, key, targets })
     }
 
-    /// About the bytes of memory that it takes.
     pub(crate) fn memory_bytes(&self) -> usize {
         size_of::<Self>() + self.targets.capacity() * size_of::<u64>()
     }

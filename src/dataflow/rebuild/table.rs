@@ -145,7 +145,6 @@ impl Table {
         self.entries == 0
     }
 
-    /// The entries whose numbers are in a range.
     pub(crate) fn entries(&self, range: Range<u64>) -> Result<Vec<TableEntry>, IndexError> {
         let mut entries = vec![TableEntry::zeroed(); (range.end - range.start) as usize];
         let at = range.start * ENTRY as u64;

@@ -39,7 +39,6 @@ pub(crate) struct Node {
     pub caches: [u32; MOST_TERMS + 1],
 }
 
-/// What a node has of one term.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NodeTerm {
     pub cache: u32,

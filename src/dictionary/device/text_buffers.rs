@@ -106,7 +106,6 @@ impl DerefMut for BufferMemory {
 #[derive(Default)]
 pub struct TextBuffers {
     held: Mutex<Held>,
-    /// Bytes of a shared area.
     shared_bytes: usize,
     /// Memory is freed when more is needed, and not when it comes back.
     for_device: bool,

@@ -40,7 +40,6 @@ impl Mixed {
         hash_of_key(key) as usize % PLACES
     }
 
-    /// What is known of a stretch.
     #[inline]
     pub(crate) fn get(&self, key: TokenKey) -> Option<StretchMeaning> {
         let (known, meaning) = self.known[Self::place(key)];

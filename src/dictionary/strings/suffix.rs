@@ -72,7 +72,6 @@ impl Suffix {
         }
     }
 
-    /// As [`order_key`].
     #[inline(always)]
     pub(crate) fn order_key(&self, strings: &[u8]) -> u64 {
         if self.is_long() {

@@ -23,7 +23,6 @@ const COPY_BYTES: usize = 4 << 20;
 /// Less is copied by one thread.
 const LEAST_SHARED: usize = 2 << 20;
 
-/// Bytes and their place.
 type PlacedBytes<'a> = (usize, &'a [u8]);
 
 /// Cuts parts, whose places rise, into pieces, and groups these so that each goes at most

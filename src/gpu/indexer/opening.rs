@@ -12,7 +12,6 @@ use std::thread::JoinHandle;
 /// That wait for the device.
 const MOST_BLOCKS: usize = 2;
 
-/// Makes an indexer of what was opened.
 type BeginIndexer<T> = Box<dyn FnOnce(T) -> Result<Box<dyn TokenIndexer>, ClosedError>>;
 
 pub(crate) struct Opening<T> {

@@ -77,7 +77,6 @@ impl CharacterClasses {
         Class::ALL[(word >> (2 * (i % PAGE_WORDS)) & 3) as usize]
     }
 
-    /// The form that begins at a place of a text.
     pub(super) fn form_at<'a>(&self, text: &'a [u8], start: usize) -> &'a [u8] {
         let text = &text[start..];
         // No form goes beyond this.

@@ -116,7 +116,6 @@ impl BatchRoom {
     }
 }
 
-/// A query of a batch on the host.
 #[derive(Clone, Copy, Debug)]
 struct SortedQuery {
     /// As added.

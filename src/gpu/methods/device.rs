@@ -23,7 +23,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::thread::yield_now;
 
-/// The division of a device's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct MethodMemory {
     /// For lists that stay; most of what is free if left out.
@@ -137,7 +136,6 @@ impl<M: DeviceMethod> MethodDevice<M> {
         })
     }
 
-    /// Brings the parts that stay by the method.
     pub fn bring(&mut self, how: &M) -> Result<(), GpuError> {
         let wanted = how.stay(self.snapshot.generation()).map_err(|source| GpuError::Index {
             device: self.device().info().to_string(),
@@ -320,7 +318,6 @@ impl<M: DeviceMethod> MethodDevice<M> {
         Ok(bytes.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect())
     }
 
-    /// Answers a finished batch.
     pub fn answer(&mut self, batch: &MethodBatch<M>) -> Result<Vec<FoundHits>, GpuError> {
         self.launch(batch, &M::steps(batch), false)?;
         self.wait()?;

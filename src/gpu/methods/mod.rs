@@ -78,7 +78,6 @@ pub(crate) fn source<M: DeviceMethod>() -> KernelSource {
     KernelSource { name: M::NAME, text: M::TEXT, sizes: M::SIZES.to_vec() }
 }
 
-/// Fails if a device cannot read all lists of a generation.
 pub fn check_lists<M: DeviceMethod>(generation: &Generation) -> Result<(), GpuError> {
     let mut forms = generation.runs().iter().map(|run| run.postings_header().form);
     let first = forms.clone().next();

@@ -14,7 +14,6 @@ use crate::query::top_k::Hit;
 use crate::query::wanted::Mode;
 use std::ops::Range;
 
-/// The capacity of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueryBatchRoom {
     pub layout: Layout,

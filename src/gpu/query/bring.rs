@@ -31,7 +31,6 @@ const THREADS: u32 = 256;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BroughtList {
-    /// In this place.
     Here(u64, PlacedList),
     NoRoom,
     /// The index is damaged: whoever searches it finds out where. Its place, if that was known.

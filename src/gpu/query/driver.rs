@@ -30,7 +30,6 @@ pub(super) struct BatchPace {
     pub(super) patience: Duration,
 }
 
-/// A query that waits for its lists, or for a batch.
 struct WaitingQuery {
     job: DeviceJob,
     /// Of its terms that are in the index.

@@ -9,7 +9,6 @@
 use super::plan::PlacedTerm;
 use crate::query::top_k::Hit;
 
-/// Of a query.
 pub(crate) const MOST_IMPACT_TERMS: usize = 128;
 
 const MOST_MULTIPLIER: f64 = 65535.0;

@@ -9,7 +9,6 @@ use crate::query::wanted::{Mode, Wanted};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A query at devices.
 pub(super) struct DeviceGathering {
     /// As the devices have it now.
     pub(super) plan: Arc<Plan>,

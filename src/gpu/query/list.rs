@@ -25,7 +25,6 @@ pub(super) const GROUP: usize = 4;
 /// Of arrays, in bytes.
 pub(crate) const ALIGNMENT: usize = 16;
 
-/// What lists are made for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
     /// Sums of upper bounds of scores, as here.

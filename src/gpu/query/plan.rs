@@ -12,10 +12,8 @@ use super::list::{MOST_IMPACT, PlacedList};
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
 
-/// Of a query.
 pub(crate) const MOST_TERMS: usize = 64;
 
-/// Of a query.
 pub(crate) const MOST_HITS: usize = 1 << 16;
 
 /// Queries of more terms have sums of 16 bits.

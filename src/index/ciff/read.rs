@@ -135,7 +135,6 @@ impl<'a, R: BufRead + Seek> CiffReader<'a, R> {
         Ok(Some((tag >> 3, value)))
     }
 
-    /// Skips bytes of a message that ends at `end`.
     pub(super) fn skip(&mut self, bytes: u64, end: u64) -> Result<(), IndexError> {
         let until = self.at.saturating_add(bytes);
         if until > end.min(self.end) {

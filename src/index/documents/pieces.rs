@@ -85,7 +85,6 @@ impl Rows {
     }
 }
 
-/// A document of a piece.
 pub(crate) struct NotedDocument<'a> {
     /// Empty if it has to be made.
     pub name: &'a str,

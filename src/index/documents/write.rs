@@ -68,7 +68,6 @@ impl DocumentsWriter {
         if is_enough { self.write() } else { Ok(()) }
     }
 
-    /// Writes what is not written.
     pub(crate) fn write(&mut self) -> Result<(), IndexError> {
         let Self { files, place, names, ends, lengths, locations, hashes } = self;
         let columns = DocumentColumns { names, ends, lengths, locations, hashes };

@@ -232,12 +232,10 @@ pub(crate) fn create_dirs(path: &Path) -> Result<(), IndexError> {
     sync_dir(parent)
 }
 
-/// Opens a file to be locked, creating it if need be.
 pub(crate) fn open_lock(path: &Path) -> Result<File, IndexError> {
     attempt("open", path, || OpenOptions::new().write(true).create(true).truncate(false).open(path))
 }
 
-/// Syncs a finished file.
 pub(crate) fn sync_file(path: &Path) -> Result<(), IndexError> {
     attempt("sync", path, || File::open(path)?.sync_all())
 }

@@ -174,7 +174,6 @@ pub struct InputEntry {
     /// The encoding from which it was decoded, as places count the decoded bytes; none: UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub encoding: Option<String>,
-    /// The encoding that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_encoding: Option<String>,
     /// Fields of JSON and columns of CSV that were asked for as names; none for the usual ones.

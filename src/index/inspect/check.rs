@@ -262,7 +262,6 @@ impl Check<'_> {
         }
     }
 
-    /// Checks that the padding from `start` on is zero.
     fn zeros(&mut self, name: &str, start: u64) {
         self.zero_bytes(name, start, padding(start));
     }

@@ -28,7 +28,6 @@ pub struct FoundDocument {
     pub docid: u32,
 }
 
-/// What the index knows of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DocumentRow {
     /// In its generation.

@@ -89,7 +89,6 @@ impl Form {
         1 << self.shift
     }
 
-    /// Bytes of a block of values of `bits` bits.
     #[inline(always)]
     pub(super) fn packed_bytes(self, bits: u8) -> usize {
         usize::from(bits) << (self.shift - 3)

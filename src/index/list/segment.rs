@@ -18,7 +18,6 @@ pub(crate) const RECORD_BYTES: usize = 16;
 /// exception.
 pub(crate) const MOST_SHARED_BYTES: u64 = 24 * SEGMENT_POSTINGS as u64 + 64;
 
-/// What a list notes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     /// In bytes from the list's first.

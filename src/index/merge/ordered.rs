@@ -39,7 +39,6 @@ pub(in crate::index) struct Reordered {
     pub(in crate::index) order: OrderEntry,
 }
 
-/// A run whose documents are to be ordered.
 pub(super) struct UnorderedRun<'a> {
     pub(super) generation: &'a Path,
     pub(super) run: &'a RunEntry,

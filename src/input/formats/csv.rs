@@ -59,7 +59,6 @@ impl CsvParser {
         std::mem::take(&mut self.seen)
     }
 
-    /// Takes these fields from now on.
     pub(crate) fn take_fields(&mut self, fields: &Fields) {
         self.fields = fields.clone();
     }

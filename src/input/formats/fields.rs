@@ -66,7 +66,6 @@ impl Fields {
         Self::asked_or(&self.names, &NAMES)
     }
 
-    /// The fields that are looked for as text.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         Self::asked_or(&self.texts, &TEXTS)
     }

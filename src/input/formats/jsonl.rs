@@ -113,7 +113,6 @@ impl JsonlParser {
         std::mem::take(&mut self.buffers.seen)
     }
 
-    /// Takes these fields from now on.
     pub(crate) fn take_fields(&mut self, fields: &Fields) {
         let asked = !fields.is_default() || self.buffers.vectors.is_some();
         self.buffers.fields = asked.then(|| fields.clone());

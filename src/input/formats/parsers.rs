@@ -88,7 +88,6 @@ impl Parsers {
         }
     }
 
-    /// Reads inputs so from now on.
     pub(crate) fn read_as(&mut self, reading: &InputReading) {
         self.jsonl.take_fields(&reading.fields);
         self.vectors.take_fields(&reading.fields);

@@ -171,7 +171,6 @@ fn parts(bytes: &[u8], offset: usize) -> TrecParts {
     parts
 }
 
-/// Behind the `>` of the tag at `at`.
 fn behind_tag(bytes: &[u8], at: usize) -> usize {
     memchr(b'>', &bytes[at..]).map_or(bytes.len(), |n| at + n + 1)
 }

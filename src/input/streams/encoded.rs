@@ -218,7 +218,6 @@ impl TextDecoder {
 
 /// The encoding of a stream, once its first bytes have come.
 pub(crate) struct Transcoder {
-    /// What was asked for.
     asked: Option<TextEncoding>,
     /// The bytes that have come and are not decoded: while the encoding is not known, the first.
     held: Vec<u8>,

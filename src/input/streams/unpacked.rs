@@ -143,12 +143,10 @@ impl<F: Fn(u64)> Read for Counted<F> {
     }
 }
 
-/// The text of an open file.
 pub fn text_of_file(file: File) -> io::Result<Box<dyn Read + Send>> {
     Ok(Box::new(Unpacked { asked: Some(None), ..Unpacked::new(Box::new(file))? }))
 }
 
-/// The whole text of a file.
 pub fn whole_text(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     text_of_file(File::open(path)?)?.read_to_end(&mut text)?;

@@ -34,7 +34,6 @@ pub struct ManyHits {
 }
 
 impl ManyHits {
-    /// Adds the hits of the next query.
     fn push(&mut self, hits: &[Hit], known: bool) {
         self.docids.extend(hits.iter().map(|hit| hit.docid));
         self.scores.extend(hits.iter().map(|hit| hit.score));

@@ -221,7 +221,6 @@ impl<Q> Pool<Q> {
     }
 }
 
-/// The state of a query after tasks of it were done.
 #[derive(Debug, PartialEq)]
 pub(crate) enum TasksDone {
     More,
@@ -236,7 +235,6 @@ impl<Q> OpenQuery<Q> {
         lock(&self.found).floor
     }
 
-    /// Adds the hits of some tasks that are done, and their time.
     pub(crate) fn done(&self, tasks: Range<usize>, took: Duration, hits: &[Hit]) -> TasksDone {
         let mut found = lock(&self.found);
         found.floor = found.combined.add(hits);

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Refused {
     /// From 1.
     pub line: u64,
-    /// Its offset in the stream.
     pub offset: u64,
     /// Its number among the queries, from 1, by which it would be named.
     pub number: u64,

@@ -3,7 +3,6 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-/// What is remarked on.
 #[derive(Clone, Copy)]
 pub(super) enum Remark {
     Operator,

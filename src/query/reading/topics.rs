@@ -139,7 +139,6 @@ impl BegunTopic {
         texts.join(" ")
     }
 
-    /// The languages that it is in.
     fn languages(&self) -> impl Iterator<Item = &str> {
         let of_fields = self.fields.iter().filter_map(|(name, _)| Some(in_language(name)?.0));
         self.language.as_deref().into_iter().chain(of_fields)

@@ -150,7 +150,6 @@ impl Extractor<'_> {
         }
     }
 
-    /// Separates words.
     fn separate(&mut self) {
         if self.out.last().is_some_and(|last| *last > b' ') {
             self.out.push(b'\n');

@@ -20,7 +20,6 @@ pub(crate) struct OrderedTerms {
     pub suffixes: Vec<u8>,
 }
 
-/// A term that is sorted within its collection.
 #[derive(Clone, Copy, Zeroable)]
 struct SortedTerm {
     key: u64,

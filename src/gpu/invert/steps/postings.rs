@@ -4,7 +4,6 @@ use super::{InvertArray, InvertStep, SCAN_SHARED_BYTES, THREADS, counted, of, st
 use crate::gpu::floor::steps::Argument::{self, Number};
 use crate::gpu::invert::text::MOST_PIECES;
 
-/// Keys of a tile of the sort.
 const SORT_TILE: u32 = 4096;
 /// Most bits of a digit, and digits.
 const SORT_BITS: u32 = 9;

@@ -15,7 +15,6 @@ const BANKS: usize = 32;
 /// Postings of a lane.
 const EACH: usize = 8;
 
-/// Lanes of a group.
 const GROUP_LANES: usize = 8;
 
 const CHUNK: usize = 32 * EACH;
@@ -35,7 +34,6 @@ fn most_postings(df: usize) -> usize {
     64 * df + (1 << 20)
 }
 
-/// The number of documents in the sample.
 pub(crate) fn sampled(documents: u32) -> u32 {
     documents.div_ceil(SPREAD)
 }
@@ -48,7 +46,6 @@ fn number(docid: u32, documents: u32) -> u32 {
     }
 }
 
-/// Bytes of a list, about.
 pub(in crate::gpu::query) fn about_bytes(windows: Windows, df: u64) -> u64 {
     let slices = (windows.len() as u64).min(df);
     table_bytes(windows) as u64 + 3 * df + UNIT_BYTES as u64 * slices
@@ -89,7 +86,6 @@ impl ImpactMaker {
         self.most = 0;
     }
 
-    /// See [`ListMaker::push`](super::ListMaker::push).
     pub(super) fn push(&mut self, windows: Windows, docids: &[u32], tfs: &[u32], norms: &[f32]) {
         for (&docid, &impact) in docids.iter().zip(tfs) {
             if norms[docid as usize].is_finite() {
@@ -106,7 +102,6 @@ impl ImpactMaker {
         self.slots > most_postings(self.parts.iter().map(Vec::len).sum())
     }
 
-    /// Appends the list to `out`, as [`ListMaker::finish`](super::ListMaker::finish).
     pub(super) fn finish(&mut self, windows: Windows, out: &mut Vec<u8>) -> PlacedList {
         self.starts.clear();
         self.chunks.clear();

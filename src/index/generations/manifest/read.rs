@@ -9,7 +9,6 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use std::path::Path;
 
-/// The beginning of a manifest of any version.
 #[derive(Deserialize)]
 struct AnyVersion {
     format: u64,

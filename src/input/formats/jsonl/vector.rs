@@ -95,7 +95,6 @@ impl VectorReader {
         }
     }
 
-    /// Reads the vector at the cursor.
     pub(super) fn read(
         &mut self,
         cursor: &mut JsonCursor<'_>,

@@ -18,7 +18,6 @@ impl Default for Bzip2 {
 }
 
 impl Bzip2 {
-    /// See [`Decoder::decode`](super::Decoder::decode).
     pub(crate) fn decode(
         &mut self,
         input: &[u8],

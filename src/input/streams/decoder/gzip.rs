@@ -64,7 +64,6 @@ impl Gzip {
         self.members = 0;
     }
 
-    /// See [`Decoder::decode`](super::Decoder::decode).
     pub(crate) fn decode(
         &mut self,
         input: &[u8],

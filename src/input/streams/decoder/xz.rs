@@ -39,7 +39,6 @@ impl Xz {
         needed.ok_or_else(|| DecodeError::Damaged { what: "xz data (its dictionary)".into() })
     }
 
-    /// See [`Decoder::decode`](super::Decoder::decode).
     pub(crate) fn decode(
         &mut self,
         input: &[u8],

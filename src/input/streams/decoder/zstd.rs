@@ -56,7 +56,6 @@ impl Zstd {
         self.allowed = self.allowed.max(bytes);
     }
 
-    /// See [`Decoder::decode`](super::Decoder::decode).
     pub(crate) fn decode(
         &mut self,
         input: &[u8],
