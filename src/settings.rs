@@ -5,6 +5,29 @@
 use std::fmt;
 use std::str::FromStr;
 
+/// Gives the variants of an enum their names.
+macro_rules! names {
+    ($of:ident { $($variant:ident = $name:expr),+ $(,)? }) => {
+        impl $of {
+            /// All of them.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
+
+            /// Its name, as users write it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name),+
+                }
+            }
+
+            /// The one of this name.
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|one| one.name() == name)
+            }
+        }
+    };
+}
+pub(crate) use names;
+
 /// A refused setting, by its name, such as `max-document`, or that and its value: `algorithm wang`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

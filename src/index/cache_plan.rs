@@ -16,6 +16,7 @@ use crate::index::format::{
 };
 use crate::index::generations::generation::Generation;
 use crate::index::lexicon::TermEntry;
+use crate::settings::names;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -36,22 +37,8 @@ pub enum CachePolicy {
     QtfDf,
 }
 
-impl CachePolicy {
-    pub const ALL: [Self; 3] = [Self::Vfb, Self::Qtf, Self::QtfDf];
-
-    /// The paper's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Vfb => "vfb",
-            Self::Qtf => "qtf",
-            Self::QtfDf => "qtfdf",
-        }
-    }
-
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|policy| policy.name() == name)
-    }
-}
+// The paper's names.
+names!(CachePolicy { Vfb = "vfb", Qtf = "qtf", QtfDf = "qtfdf" });
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachedList {

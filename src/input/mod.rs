@@ -9,6 +9,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use crate::index::format::VECTORS;
+use crate::settings::names;
 use streams::encoded::is_unmarked;
 use thiserror::Error;
 
@@ -110,21 +111,21 @@ const BINARY_HEAD_BYTES: usize = 8192;
 /// Lines that are looked at to tell TSV from other text.
 const HEAD_LINES: usize = 100;
 
-impl Format {
-    pub(crate) const ALL: [Format; 11] = [
-        Format::Jsonl,
-        Format::Tsv,
-        Format::Text,
-        Format::Html,
-        Format::Warc,
-        Format::Trec,
-        Format::Json,
-        Format::Csv,
-        Format::Plaintext,
-        Format::Mediawiki,
-        Format::Vectors,
-    ];
+names!(Format {
+    Jsonl = "jsonl",
+    Tsv = "tsv",
+    Text = "text",
+    Html = "html",
+    Warc = "warc",
+    Trec = "trec",
+    Json = "json",
+    Csv = "csv",
+    Plaintext = "plaintext",
+    Mediawiki = "mediawiki",
+    Vectors = VECTORS,
+});
 
+impl Format {
     pub(crate) fn file_is_document(self) -> bool {
         matches!(self, Format::Text | Format::Html)
     }
@@ -132,23 +133,6 @@ impl Format {
     /// Whether each document says in which encoding it is, and is decoded by itself.
     pub(crate) fn documents_tell_encoding(self) -> bool {
         matches!(self, Format::Html | Format::Warc)
-    }
-
-    /// The format's name on the command line.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Format::Jsonl => "jsonl",
-            Format::Tsv => "tsv",
-            Format::Text => "text",
-            Format::Html => "html",
-            Format::Warc => "warc",
-            Format::Trec => "trec",
-            Format::Json => "json",
-            Format::Csv => "csv",
-            Format::Plaintext => "plaintext",
-            Format::Mediawiki => "mediawiki",
-            Format::Vectors => VECTORS,
-        }
     }
 
     /// Tells the format by the extension of a file's name, a compression's left aside, in any case.
@@ -293,15 +277,11 @@ fn is_tsv(head: &[u8]) -> bool {
     alike * 4 >= all * 3
 }
 
+names!(Compression { None = "none", Gzip = "gzip", Zstd = "zstd", Bzip2 = "bzip2", Xz = "xz" });
+
 impl fmt::Display for Compression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Compression::None => "none",
-            Compression::Gzip => "gzip",
-            Compression::Zstd => "zstd",
-            Compression::Bzip2 => "bzip2",
-            Compression::Xz => "xz",
-        })
+        f.pad(self.name())
     }
 }
 
@@ -315,10 +295,7 @@ impl FromStr for Format {
     type Err = UnknownFormat;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Format::ALL
-            .into_iter()
-            .find(|format| format.name() == name)
-            .ok_or_else(|| UnknownFormat { found: name.to_owned() })
+        Format::named(name).ok_or_else(|| UnknownFormat { found: name.to_owned() })
     }
 }
 

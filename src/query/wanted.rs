@@ -2,6 +2,8 @@
 
 #![warn(missing_docs)]
 
+use crate::settings::names;
+
 /// The documents that a query asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
@@ -40,59 +42,19 @@ pub enum Algorithm {
     Wang,
 }
 
-impl Mode {
-    /// All modes.
-    pub const ALL: [Self; 3] = [Self::Or, Self::And, Self::AndOr];
+names!(Mode { Or = "or", And = "and", AndOr = "and-or" });
 
-    /// Its name, as users write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Or => "or",
-            Self::And => "and",
-            Self::AndOr => "and-or",
-        }
-    }
-
-    /// The mode of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|mode| mode.name() == name)
-    }
-}
-
-impl Algorithm {
-    /// All algorithms.
-    pub const ALL: [Self; 9] = [
-        Self::Auto,
-        Self::Exhaustive,
-        Self::MaxScore,
-        Self::Blocks,
-        Self::Wand,
-        Self::Bmw,
-        Self::Galloping,
-        Self::SmallAdaptive,
-        Self::Wang,
-    ];
-
-    /// Its name, as users write it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Exhaustive => "exhaustive",
-            Self::MaxScore => "maxscore",
-            Self::Blocks => "blocks",
-            Self::Wand => "wand",
-            Self::Bmw => "bmw",
-            Self::Galloping => "galloping",
-            Self::SmallAdaptive => "small-adaptive",
-            Self::Wang => "wang",
-        }
-    }
-
-    /// The algorithm of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|algorithm| algorithm.name() == name)
-    }
-}
+names!(Algorithm {
+    Auto = "auto",
+    Exhaustive = "exhaustive",
+    MaxScore = "maxscore",
+    Blocks = "blocks",
+    Wand = "wand",
+    Bmw = "bmw",
+    Galloping = "galloping",
+    SmallAdaptive = "small-adaptive",
+    Wang = "wang",
+});
 
 /// What a query asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
