@@ -3,7 +3,6 @@
 
 mod generate;
 
-use crate::cli::args::Common;
 use crate::cli::progress::{DrawnProgress, in_things};
 use crate::cli::report;
 use crate::query::input::QueryFile;
@@ -20,8 +19,6 @@ use std::time::Instant;
 pub(crate) struct Args {
     #[command(subcommand)]
     experiment: BenchKind,
-    #[command(flatten)]
-    common: Common,
 }
 
 #[derive(clap::Subcommand, Clone, Debug)]
@@ -44,23 +41,21 @@ struct QueriesArgs {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let began = Instant::now();
-    let report = args.common.report.as_deref();
     match &args.experiment {
         BenchKind::Queries(query_args) => {
-            let row = queries(query_args, args.common.quiet)?;
+            let row = queries(query_args)?;
             writeln!(std::io::stdout(), "{row}")?;
             let totals = json!({"job": "bench queries", "rows": [row]});
             let threads = std::thread::available_parallelism().map_or(0, NonZeroUsize::get);
-            report::write(report, totals, began.elapsed().as_secs_f64(), threads, &[])
+            report::write(totals, threads)
         }
-        BenchKind::Generate(args) => generate::run(args, report),
+        BenchKind::Generate(args) => generate::run(args),
     }
 }
 
 /// A query's latency is its median over the passes, with analysis and look-up.
-fn queries(args: &QueriesArgs, quiet: bool) -> anyhow::Result<Value> {
-    let queries = args.file.all(quiet)?;
+fn queries(args: &QueriesArgs) -> anyhow::Result<Value> {
+    let queries = args.file.all()?;
     let snapshot = args.ranking.open()?;
     let wanted = args.ranking.wanted();
     let mut searcher = Searcher::new();
@@ -70,7 +65,7 @@ fn queries(args: &QueriesArgs, quiet: bool) -> anyhow::Result<Value> {
     let progress = Stop::default();
     progress.expect(((passes + 1) * queries.len()) as u64);
     let line = in_things("answering", "query", "queries");
-    let drawn = DrawnProgress::start(&progress, quiet, line);
+    let drawn = DrawnProgress::start(&progress, line);
     for pass in 0..=passes {
         let began = Instant::now();
         for (query, micros) in queries.iter().zip(&mut micros) {

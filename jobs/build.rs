@@ -1,7 +1,7 @@
 //! `millrace build`.
 
 use crate::Usage;
-use crate::cli::args::{Common, Workers, command, size};
+use crate::cli::args::{Workers, command, size};
 use crate::cli::index_args::IndexArgs;
 use crate::cli::order_args::OrderArgs;
 use crate::cli::{progress, report, signals};
@@ -146,9 +146,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     options.order = args.order.order()?;
     options.ranks = args.order.pagerank.clone();
     options.workers = workers.count()?;
-    options.peers = workers.peers()?;
-    let shard = workers.hosts()?.map(|hosts| (hosts.process(), hosts.processes()));
-    build("build", options, shard, &workers.common)
+    options.peers = workers.together.peers()?;
+    let shard = workers.together.hosts()?.map(|hosts| (hosts.process(), hosts.processes()));
+    build("build", options, shard)
 }
 
 /// Builds for a job of this name, as the `shard` of so many if there are several.
@@ -156,16 +156,12 @@ pub(crate) fn build(
     job: &str,
     mut options: BuildOptions,
     shard: Option<(usize, usize)>,
-    common: &Common,
 ) -> anyhow::Result<()> {
-    let quiet = common.quiet;
     let index = options.index.clone();
-    if !quiet {
-        options.notes = Some(Arc::new(|note| say!("millrace: {note}")));
-        // Processes of one job may share a terminal.
-        if options.peers.as_ref().is_none_or(|peers| peers.hosts.process() == 0) {
-            options.progress = progress::of_build();
-        }
+    options.notes = Some(Arc::new(|note| tell!("millrace: {note}")));
+    // Processes of one job may share a terminal.
+    if options.peers.as_ref().is_none_or(|peers| peers.hosts.process() == 0) {
+        options.progress = progress::of_build();
     }
     give_back_large_buffers(options.memory);
     let control = options.control.clone();
@@ -174,30 +170,28 @@ pub(crate) fn build(
     if peers {
         signals::watch(&control, None)?;
     }
-    let path = common.report.as_deref();
+    let told = report::is_asked();
     let log = Arc::new(Mutex::new(ProgressLog::default()));
-    if path.is_some() {
+    if told {
         options.progress = Some(logged(log.clone(), options.progress.take()));
     }
-    let before = path.map(|_| summary::totals(&index, shard)).transpose()?.flatten();
+    let before = told.then(|| summary::totals(&index, shard)).transpose()?.flatten();
     let prepared = PreparedBuild::new(options).map_err(explain)?;
     if !peers {
         signals::watch(&control, None)?;
     }
     let report = prepared.run().map_err(explain)?;
-    if !quiet {
-        report.lines().iter().for_each(|line| say!("{line}"));
-    }
+    report.lines().iter().for_each(|line| tell!("{line}"));
     let mut totals = json!({"job": job});
     let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(&report) else {
         anyhow::bail!("the report is not an object: this is a bug");
     };
     totals.as_object_mut().expect("it was made as one").extend(fields);
-    if path.is_some() {
+    if told {
         totals["before"] = json!(before);
         totals["progress"] = json!(*log.lock().unwrap_or_else(PoisonError::into_inner));
     }
-    report::write(path, totals, report.seconds, report.workers, &report.operators)
+    report::write_of(totals, report.seconds, report.workers, &report.operators)
 }
 
 /// Keeps how much text was parsed by when, beside a line that is drawn.

@@ -1,7 +1,7 @@
 //! `millrace cache`.
 
 use crate::Usage;
-use crate::cli::args::{Common, show_bytes, show_count, workers_of};
+use crate::cli::args::{show_bytes, show_count, workers_of};
 use crate::cli::progress::{DrawnProgress, in_things};
 use crate::cli::report;
 use crate::query::input::QueryFile;
@@ -14,7 +14,6 @@ use serde_json::json;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::Instant;
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
@@ -41,8 +40,6 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    common: Common,
-    #[command(flatten)]
     log: QueryFile,
 }
 
@@ -52,7 +49,6 @@ fn parse_policy(text: &str) -> Result<CachePolicy, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let start = Instant::now();
     if args.lambda.is_some() && args.cache != CachePolicy::Vfb {
         return Err(Usage("--lambda goes with --cache vfb".into()).into());
     }
@@ -67,30 +63,27 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let of = PlanOf::generation(&generation)?;
     let scoring = Scoring::of_order(&generation);
     let snapshot = Snapshot::new(generation, scoring)?;
-    let log = args.log.all(args.common.quiet).context("reading the log")?;
+    let log = args.log.all().context("reading the log")?;
     let mut times: HashMap<&str, u32> = HashMap::new();
     log.iter().for_each(|query| *times.entry(&*query.text).or_default() += 1);
     let texts: Vec<(&str, u32)> = times.into_iter().collect();
     let progress = Stop::default();
     let line = in_things("answering", "query", "queries");
-    let drawn = DrawnProgress::start(&progress, args.common.quiet, line);
+    let drawn = DrawnProgress::start(&progress, line);
     let demand = Demand::of_log(&snapshot, &texts, args.k.get() as usize, workers, &progress)?;
     drop(drawn);
     ensure!(demand.queries > 0, "no query of the log has a document with all its terms");
     let plan = demand.plan(of, args.cache, lambda, args.k, args.memory);
     plan.write(snapshot.generation().path())?;
-    let seconds = start.elapsed().as_secs_f64();
     let lists = plan.cached.lists().len();
-    if !args.common.quiet {
-        say!(
-            "{}: {} of {}, by {} of the log; those that find no document did not count: {}",
-            args.index.display(),
-            show_bytes(plan.cached_bytes),
-            number_of(lists as u64, "list", "lists"),
-            number_of(demand.queries, "query", "queries"),
-            show_count(demand.without_answer),
-        );
-    }
+    tell!(
+        "{}: {} of {}, by {} of the log; those that find no document did not count: {}",
+        args.index.display(),
+        show_bytes(plan.cached_bytes),
+        number_of(lists as u64, "list", "lists"),
+        number_of(demand.queries, "query", "queries"),
+        show_count(demand.without_answer),
+    );
     let totals = json!({
         "job": "cache", "index": args.index.display().to_string(), "generation": plan.of.generation,
         "cache": plan.policy.name(), "lambda": lambda, "k": plan.k, "queries": demand.queries,
@@ -98,5 +91,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "cached_bytes": plan.cached_bytes, "lists": lists,
     });
     report::print(args.json, &totals, String::new)?;
-    report::write(args.common.report.as_deref(), totals, seconds, workers, &[])
+    report::write(totals, workers)
 }

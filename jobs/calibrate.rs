@@ -1,6 +1,6 @@
 //! `millrace calibrate`.
 
-use crate::cli::args::{Common, workers_of};
+use crate::cli::args::workers_of;
 use crate::cli::report;
 use crate::query::gpus::Where;
 use crate::query::input::QueryFile;
@@ -15,7 +15,6 @@ use std::io::{BufWriter, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
 use synthetic::arrivals::Poisson;
 
 #[derive(clap::Args, Clone, Debug)]
@@ -38,8 +37,6 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "N")]
     workers: Option<NonZeroUsize>,
     #[command(flatten)]
-    common: Common,
-    #[command(flatten)]
     file: QueryFile,
 }
 
@@ -47,12 +44,11 @@ pub(crate) struct Args {
 const STREAM: usize = 4000;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let start = Instant::now();
     let Args { ranking, place, .. } = args;
     let threads = workers_of(args.workers)?;
     let devices = place.chosen(ranking.k(), ranking.algorithm)?;
     let snapshot = ranking.open_for_any()?;
-    let queries = args.file.all(args.common.quiet)?;
+    let queries = args.file.all()?;
     let step = queries.len().div_ceil(args.sample.max(1)).max(1);
     let mut planner = Planner::default();
     let wanted = ranking.wanted();
@@ -61,7 +57,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let plans = plans.collect::<Result<Vec<_>, _>>()?;
     let wakers = Wakers::new(1);
     let counts = Arc::<Counts>::default();
-    let engines = place.open(&devices, &snapshot, &wakers, args.common.quiet, &counts)?;
+    let engines = place.open(&devices, &snapshot, &wakers, &counts)?;
     let measured = costs(&mut *engines.engine(0, &snapshot)?, &plans)?;
     let by_cpu: u64 = counts.by_cpu().iter().map(|(queries, _)| queries).sum();
     ensure!(
@@ -101,8 +97,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "kept": path.display().to_string(),
     });
     writeln!(std::io::stdout(), "{totals}")?;
-    let seconds = start.elapsed().as_secs_f64();
-    report::write(args.common.report.as_deref(), totals, seconds, threads, &[])
+    report::write(totals, threads)
 }
 
 /// As JSON lines, which the experiment `scheduling` reads.

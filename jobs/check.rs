@@ -1,6 +1,6 @@
 //! `millrace check`.
 
-use crate::cli::args::{Common, workers_of};
+use crate::cli::args::workers_of;
 use crate::cli::progress::{DrawnProgress, in_bytes};
 use millrace::inside::index::{Stop, check};
 use millrace::inside::shown::{chain, number_of};
@@ -19,8 +19,6 @@ pub(crate) struct Args {
     /// Print one JSON object, also of an index that is damaged.
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    common: Common,
 }
 
 /// Every problem is a line on standard error.
@@ -28,7 +26,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let workers = workers_of(args.workers)?;
     let watched = Stop::default();
-    let watching = DrawnProgress::start(&watched, args.common.quiet, in_bytes("checking"));
+    let watching = DrawnProgress::start(&watched, in_bytes("checking"));
     let (report, problems) = match check::check_watched(&args.index, workers, &watched) {
         Ok(report) => (Some(report), Vec::new()),
         Err(problems) => (None, problems),
@@ -47,7 +45,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         totals["postings"] = report.postings.into();
     }
     crate::cli::report::print(args.json, &totals, String::new)?;
-    crate::cli::report::write(args.common.report.as_deref(), totals, seconds, workers, &[])?;
+    crate::cli::report::write(totals, workers)?;
     let Some(report) = report else {
         for problem in &problems {
             say!("{}", chain(problem));
@@ -55,18 +53,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let problems = number_of(problems.len() as u64, "problem", "problems");
         anyhow::bail!("{}: {problems}", args.index.display());
     };
-    if !args.common.quiet {
-        let index = args.index.display();
-        for path in &report.debris {
-            say!(
-                "{index}: {} is left from a job that died; the next build removes it",
-                path.display()
-            );
-        }
-        if report.being_written {
-            say!("{index}: a job is writing to this index; the live generation was checked");
-        }
-        say!("{index}: sound: {report} checked in {seconds:.2} s");
+    let index = args.index.display();
+    for path in &report.debris {
+        tell!(
+            "{index}: {} is left from a job that died; the next build removes it",
+            path.display()
+        );
     }
+    if report.being_written {
+        tell!("{index}: a job is writing to this index; the live generation was checked");
+    }
+    tell!("{index}: sound: {report} checked in {seconds:.2} s");
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Jobs of the command line over several processes.
 
-use crate::cli::args::Workers;
+use crate::cli::args::Together;
 use millrace::Control;
 use millrace::inside::cluster::{Hosts, PeerOutcome, SealedLine};
 pub(crate) use millrace::inside::dataflow::{Cluster, SharedSetting};
@@ -10,11 +10,11 @@ use std::sync::Arc;
 /// Where the processes of a job meet; `data` lines are made if the job asks for them.
 pub(crate) fn meeting(
     hosts: Hosts,
-    workers: &Workers,
+    of: &Together,
     job: &'static str,
     data: bool,
 ) -> anyhow::Result<Meeting> {
-    Ok(Meeting { hosts, wait: workers.wait(), job, data, secret: workers.secret()? })
+    Ok(Meeting { hosts, wait: of.wait(), job, data, secret: of.secret()? })
 }
 
 /// Meets the other processes, does `work`, and sends them its outcome. `work` may take the data

@@ -1,7 +1,7 @@
 //! `millrace demo`: an index over a small collection, and readable answers to a few queries.
 
 use crate::build::explain;
-use crate::cli::args::{Common, command, workers_of};
+use crate::cli::args::{command, workers_of};
 use crate::cli::{report, signals};
 use crate::query::talk::{PROMPT, columns};
 use anyhow::Context;
@@ -12,7 +12,7 @@ use serde_json::json;
 use std::io::{IsTerminal, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The collection that comes with millrace, and queries for it.
 const FILES: [(&str, &[u8]); 2] = [
@@ -30,12 +30,9 @@ pub(crate) struct Args {
     /// Number of worker threads [default: one for each core].
     #[arg(short, long, value_name = "N")]
     workers: Option<NonZeroUsize>,
-    #[command(flatten)]
-    common: Common,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let start = Instant::now();
     let folder = tempfile::Builder::new().prefix("millrace-demo-").tempdir()?;
     let index = folder.path().join("index");
     let input = match &args.path {
@@ -91,6 +88,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "terms": built.terms,
         "postings": built.postings,
     });
-    let seconds = start.elapsed().as_secs_f64();
-    report::write(args.common.report.as_deref(), totals, seconds, built.workers, &[])
+    report::write(totals, built.workers)
 }

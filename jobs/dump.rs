@@ -1,6 +1,5 @@
 //! `millrace dump`.
 
-use crate::cli::args::Common;
 use crate::cli::progress::{DrawnProgress, in_things};
 use millrace::inside::index::{Stop, documents, open_plain, terms};
 use serde_json::json;
@@ -15,8 +14,6 @@ pub(crate) struct Args {
     /// jsonl: one JSON object on each line. tsv: the same fields, with one line for each posting.
     #[arg(long, default_value = "jsonl", value_name = "jsonl|tsv", value_parser = ["jsonl", "tsv"])]
     format: String,
-    #[command(flatten)]
-    common: Common,
     /// terms: term, df, cf, bytes; postings: term, docids and tfs; documents: docid, name, tokens,
     /// input, offset, bytes.
     #[arg(value_name = "terms|postings|documents", value_parser = ["terms", "postings", "documents"])]
@@ -24,20 +21,17 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let start = std::time::Instant::now();
     let generation = open_plain(&args.index)?;
     let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
     let progress = Stop::default();
-    let quiet = args.common.quiet || std::io::stdout().is_terminal();
     let line = in_things("writing", "line", "lines");
-    let _drawn = DrawnProgress::start(&progress, quiet, line);
+    let is_drawn = !std::io::stdout().is_terminal();
+    let _drawn = is_drawn.then(|| DrawnProgress::start(&progress, line));
     let tsv = args.format == "tsv";
     let rows = match &*args.what {
         "documents" => documents(&generation, tsv, &mut out, &progress)?,
         what => terms(&generation, tsv, what == "postings", &mut out, &progress)?,
     };
     anyhow::Context::context(out.flush(), "writing what the index holds")?;
-    let totals = json!({"job": "dump", "what": args.what, "rows": rows});
-    let seconds = start.elapsed().as_secs_f64();
-    crate::cli::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
+    crate::cli::report::write(json!({"job": "dump", "what": args.what, "rows": rows}), 1)
 }

@@ -1,6 +1,6 @@
 //! `millrace evaluate`.
 
-use crate::cli::args::{Common, stdin_once};
+use crate::cli::args::stdin_once;
 use crate::cli::progress::{DrawnProgress, in_bytes, in_things};
 use anyhow::Context;
 use millrace::inside::evaluate::{differences, means, queries, read_runs};
@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
@@ -32,8 +31,6 @@ pub(crate) struct Args {
     /// Print one JSON object for each run.
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    common: Common,
     /// Runs in TREC format; - is standard input. Each is compared with the first.
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
@@ -57,26 +54,22 @@ fn texts(path: &Path, qrels: &Qrels) -> anyhow::Result<BTreeMap<String, String>>
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let start = Instant::now();
     stdin_once(args.runs.iter().chain([&args.qrels]).chain(&args.queries))?;
     let measures = if args.measures.is_empty() { Measure::usual() } else { args.measures.clone() };
     let qrels = Qrels::open(&args.qrels)?;
     let texts = args.queries.as_deref().map(|path| texts(path, &qrels)).transpose()?;
     let mut all: Vec<Evaluation> = Vec::new();
     let progress = Stop::default();
-    let drawn = DrawnProgress::start(&progress, args.common.quiet, in_bytes("reading"));
+    let drawn = DrawnProgress::start(&progress, in_bytes("reading"));
     for run in read_runs(&args.runs, &progress) {
         let found = Evaluation::new(&mut run?, &qrels, &measures)?;
-        if !args.common.quiet {
-            found.remarks().iter().for_each(|remark| say!("{remark}"));
-        }
+        found.remarks().iter().for_each(|remark| tell!("{remark}"));
         all.push(found);
     }
     drop(drawn);
     let progress = Stop::default();
     progress.expect(all.len() as u64 - 1);
-    let drawn =
-        DrawnProgress::start(&progress, args.common.quiet, in_things("comparing", "run", "runs"));
+    let drawn = DrawnProgress::start(&progress, in_things("comparing", "run", "runs"));
     let compared = |run: &Evaluation| {
         let against = run.against(&all[0]);
         progress.pass(1);
@@ -109,6 +102,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "texts": texts,
         "runs": runs,
     });
-    let seconds = start.elapsed().as_secs_f64();
-    crate::cli::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
+    crate::cli::report::write(totals, 1)
 }

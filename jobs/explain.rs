@@ -1,7 +1,6 @@
 //! `millrace explain`.
 
 use crate::Usage;
-use crate::cli::args::Common;
 use crate::query::score::Scored;
 use millrace::inside::index::{DocumentKey, find_in, open_plain};
 use millrace::{Snapshot, explain};
@@ -23,8 +22,6 @@ pub(crate) struct Args {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    common: Common,
     /// Name of the document (not with --docid), and the words of the query.
     #[arg(value_name = "[NAME] QUERY", required = true)]
     words: Vec<String>,
@@ -55,5 +52,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     object["score_name"] = scoring.score.name().into();
     crate::cli::report::print(args.json, &object, || found.text(&name, args.k))?;
     let totals = serde_json::json!({"job": "explain", "docid": docid});
-    crate::cli::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
+    crate::cli::report::write(totals, 1)
 }

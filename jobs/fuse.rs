@@ -1,7 +1,7 @@
 //! `millrace fuse`.
 
 use crate::Usage;
-use crate::cli::args::{Common, stdin_once};
+use crate::cli::args::stdin_once;
 use crate::cli::progress::{DrawnProgress, in_bytes};
 use crate::cli::report;
 use crate::query::parse_tag;
@@ -11,7 +11,6 @@ use millrace::inside::query::RunTag;
 use serde_json::json;
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Instant;
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
@@ -29,8 +28,6 @@ pub(crate) struct Args {
     /// Name of the run: the last word of each line.
     #[arg(long, default_value = "fused", value_parser = parse_tag, value_name = "NAME")]
     tag: RunTag,
-    #[command(flatten)]
-    common: Common,
     /// Two runs or more, in TREC format; - is standard input.
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
@@ -38,7 +35,6 @@ pub(crate) struct Args {
 
 /// Writes a TREC run to standard output.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let start = Instant::now();
     if args.runs.len() < 2 {
         return Err(Usage("give two runs or more".into()).into());
     }
@@ -54,7 +50,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         return Err(Usage("--rrf-k must be 0 or more".into()).into());
     }
     let progress = Stop::default();
-    let drawn = DrawnProgress::start(&progress, args.common.quiet, in_bytes("reading"));
+    let drawn = DrawnProgress::start(&progress, in_bytes("reading"));
     let mut runs = read_runs(&args.runs, &progress).collect::<Result<Vec<_>, _>>()?;
     drop(drawn);
     let fused = fuse(&mut runs, method, args.k)?;
@@ -67,5 +63,5 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "runs": args.runs.iter().map(|run| run.display().to_string()).collect::<Vec<_>>(),
         "queries": fused.len(),
     });
-    report::write(args.common.report.as_deref(), totals, start.elapsed().as_secs_f64(), 1, &[])
+    report::write(totals, 1)
 }

@@ -1,6 +1,5 @@
 //! `millrace info`.
 
-use crate::cli::args::Common;
 use millrace::inside::index::Contents;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -16,8 +15,6 @@ pub(crate) struct Args {
     /// Print what the rebuilds of the index have done, oldest first.
     #[arg(long)]
     history: bool,
-    #[command(flatten)]
-    common: Common,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -27,8 +24,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let contents = Contents::of(&args.index)?;
     let json = serde_json::to_value(&contents)?;
     crate::cli::report::print(args.json, &json, || contents.to_string())?;
-    let path = args.common.report.as_deref();
-    crate::cli::report::write(path, serde_json::json!({"job": "info", "index": json}), 0.0, 1, &[])
+    crate::cli::report::write(serde_json::json!({"job": "info", "index": json}), 1)
 }
 
 /// An array of JSON, or a line each.
@@ -39,7 +35,5 @@ fn history(args: &Args) -> anyhow::Result<()> {
         false => records.iter().map(|record| format!("{record}\n")).collect(),
     };
     std::io::stdout().write_all(text.as_bytes())?;
-    let path = args.common.report.as_deref();
-    let totals = serde_json::json!({"job": "info", "history": records});
-    crate::cli::report::write(path, totals, 0.0, 1, &[])
+    crate::cli::report::write(serde_json::json!({"job": "info", "history": records}), 1)
 }

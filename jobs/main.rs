@@ -9,9 +9,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser, Subcommand};
 use millrace::SettingError;
 use millrace::inside::shown::panicked;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
 
 #[macro_use]
 mod cli;
@@ -120,13 +118,17 @@ fn main() -> ExitCode {
     cli::signals::refuse_no_file_size();
     cli::signals::name_cut_files();
     millrace::inside::dataflow::keep_panic_messages();
-    let start = Instant::now();
     let mut command = cli();
     let words = cli::words::in_lower_case(&command, std::env::args_os().collect());
     let matches = command.try_get_matches_from_mut(&words);
     let suggest = |error| cli::words::suggest(&command, &words, error).exit();
     let matches = matches.unwrap_or_else(suggest);
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let (job_name, job_matches) = job_of("", &matches);
+    cli::report::begin(job_matches.try_get_one("report").ok().flatten().cloned());
+    if job_matches.try_get_one("quiet").is_ok_and(|quiet| quiet == Some(&true)) {
+        cli::progress::be_quiet();
+    }
     let result = millrace::inside::log::start().map_err(|why| Usage(why).into()).and_then(|()| {
         let job = || match cli.job {
             Job::Build(args) => build::run(&args),
@@ -169,9 +171,7 @@ fn main() -> ExitCode {
         ""
     };
     say!("millrace: {error:#}{kept}");
-    if let Some((job, path)) = report_of(&matches) {
-        cli::report::failed(&path, &job, &error, start.elapsed().as_secs_f64());
-    }
+    cli::report::failed(&job_name, &error);
     match cli::signals::of(&error) {
         Some(signal) => ExitCode::from(128 + signal as u8),
         None if error.is::<Usage>() || has_repeated_name(&error) => ExitCode::from(2),
@@ -179,14 +179,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// The job, and the path of its report.
-fn report_of(matches: &ArgMatches) -> Option<(String, PathBuf)> {
-    let (name, matches) = matches.subcommand()?;
-    if let Some((below, path)) = report_of(matches) {
-        return Some((format!("{name} {below}"), path));
+/// The name of the innermost job, and what it was given.
+fn job_of<'a>(name: &str, matches: &'a ArgMatches) -> (String, &'a ArgMatches) {
+    match matches.subcommand() {
+        Some((below, matches)) => job_of(&format!("{name} {below}"), matches),
+        None => (name.trim_start().to_string(), matches),
     }
-    let path = matches.try_get_one::<PathBuf>("report").ok()??;
-    Some((name.to_string(), path.clone()))
 }
 
 /// Two queries of a run that is measured have one name.

@@ -4,7 +4,7 @@ use crate::Usage;
 use crate::cli::args::{Workers, size};
 use crate::cli::order_args::OrderArgs;
 use crate::cli::progress::{DrawnProgress, in_things};
-use crate::cli::signals;
+use crate::cli::{report, signals};
 use anyhow::bail;
 use millrace::inside::codec::ListCodec;
 use millrace::inside::index::{
@@ -41,7 +41,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let workers = args.workers.count()?;
     give_back_large_buffers(args.memory);
-    if args.workers.hosts()?.is_some() {
+    if args.workers.together.hosts()?.is_some() {
         return Err(Usage("merge runs in one process".into()).into());
     }
     let control = Arc::new(Control::default());
@@ -53,15 +53,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             manifest.shards.len()
         );
     }
-    let path = args.workers.common.report.as_deref();
-    let before = path.map(|_| summary::totals(&args.index, None)).transpose()?.flatten();
+    let told = report::is_asked();
+    let before = told.then(|| summary::totals(&args.index, None)).transpose()?.flatten();
     let order = args.order.order()?;
     let ranks = args.order.pagerank.clone().map(|path| RanksFile { path, text: text_of_file });
     let recode = Recode { codec: args.codec, block_len: args.block_size, order, ranks };
     let command = crate::cli::args::command();
     let stop = control.stop();
     let line = in_things("merging", "posting", "postings");
-    let watching = DrawnProgress::start(stop, args.workers.common.quiet, line);
+    let watching = DrawnProgress::start(stop, line);
     let merged = merge_index(&args.index, args.memory, &command, workers as u32, recode, stop);
     drop(watching);
     // A signal makes the merge fail; it is the reason.
@@ -75,28 +75,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Merged::Nothing => (1, None),
         Merged::Runs { runs, manifest, .. } => (*runs, Some(manifest.generation)),
     };
-    if !args.workers.common.quiet {
-        if let Merged::Runs { ranks, .. } = &merged
-            && let Some(remark) = ranks.remark()
-        {
-            say!("millrace: {remark}");
-        }
-        let index = args.index.display();
-        match generation {
-            None => say!("{index}: one run: nothing to merge"),
-            Some(generation) => say!(
-                "{index}: {} merged into one in {seconds:.2} s, generation {generation}",
-                number_of(runs as u64, "run", "runs")
-            ),
-        }
+    if let Merged::Runs { ranks, .. } = &merged
+        && let Some(remark) = ranks.remark()
+    {
+        tell!("millrace: {remark}");
+    }
+    let index = args.index.display();
+    match generation {
+        None => tell!("{index}: one run: nothing to merge"),
+        Some(generation) => tell!(
+            "{index}: {} merged into one in {seconds:.2} s, generation {generation}",
+            number_of(runs as u64, "run", "runs")
+        ),
     }
     let mut totals = serde_json::json!({"job": "merge", "index": args.index.display().to_string(), "runs": runs, "generation": generation, "memory_bytes": args.memory});
-    if let (Some(_), Merged::Runs { manifest, .. }) = (path, &merged) {
+    if let (true, Merged::Runs { manifest, .. }) = (told, &merged) {
         let now = serde_json::to_value(Totals::of(manifest))?;
         let now = now.as_object().cloned().unwrap_or_default();
         totals.as_object_mut().expect("it was made as one").extend(now);
         totals["files"] = serde_json::json!(manifest.files);
         totals["before"] = serde_json::json!(before);
     }
-    crate::cli::report::write(path, totals, seconds, workers, &[])
+    report::write(totals, workers)
 }

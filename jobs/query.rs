@@ -137,7 +137,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let workers = args.workers.count()?;
     let score = args.ranking.scoring()?.score;
-    let hosts = args.workers.hosts()?;
+    let hosts = args.workers.together.hosts()?;
     // Candidates are few: each worker ranks those of a query whole.
     let model = match args.candidates.is_asked() {
         true => Model::Inter,
@@ -151,18 +151,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let is_inter = model == Model::Inter;
     if processes > 1 {
         args.ranking.scored.in_shards()?;
-        args.expansion.in_shards()?;
-        args.candidates.in_shards()?;
-        if args.shed {
-            return Err(Usage("--shed works in one process".into()).into());
+        // No process has all names and texts.
+        for (name, is_given) in [
+            ("rm3", args.expansion.is_asked()),
+            ("candidates", args.candidates.is_asked()),
+            ("shed", args.shed),
+            ("snippets", args.snippets),
+        ] {
+            if is_given {
+                return Err(Usage(format!("--{name} works in one process")).into());
+            }
         }
     }
     if args.snippets && args.format.as_deref() != Some("jsonl") {
         let why = "--snippets goes with --format jsonl; --format text has them always";
         return Err(Usage(why.into()).into());
-    }
-    if args.snippets && processes > 1 {
-        return Err(Usage("--snippets works in one process".into()).into());
     }
     let algorithm = args.ranking.algorithm;
     let k = args.ranking.k().saturating_add(usize::from(args.remove_query));
@@ -180,9 +183,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let Some(hosts) = hosts else {
         let queries = args.open_queries()?;
         let snapshot = args.ranking.open_for_any()?;
-        if !args.workers.common.quiet {
-            args.ranking.scored.remark(&snapshot);
-        }
+        args.ranking.scored.remark(&snapshot);
         let queries = telling(queries, has_words(snapshot.generation()));
         let queries = args.expansion.prepare(&args.ranking, &snapshot, queries, workers)?;
         let queries = args.candidates.prepare(&args.ranking, &snapshot, queries)?;
@@ -204,7 +205,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         // A write of answers may wait for a reader for ever, and leaves nothing behind that
         // matters.
         signals::watch(&control, Some(Duration::from_secs(1)))?;
-        let (queries, drawn) = args.input.drawn(queries, args.workers.common.quiet);
+        let (queries, drawn) = args.input.drawn(queries);
         asker.ask_in_background(queries)?;
         let report = service.with_control(control).run(args.answers(measured))?;
         drop(drawn);
@@ -220,7 +221,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         ShardedManifest::live_for(&args.ranking.index, hosts.processes())?;
         Ok(Some(args.open_queries()?))
     };
-    let meeting = meeting(hosts.clone(), &args.workers, "query", true);
+    let meeting = meeting(hosts.clone(), &args.workers.together, "query", true);
     let queries = match early() {
         Ok(queries) => queries,
         Err(error) => return Err(refuse(meeting, &control, error)),
@@ -254,7 +255,6 @@ fn run_on(
     let mut by = AnsweredBy::default();
     let mut failed = None;
     let mut renewer = None;
-    let quiet = args.workers.common.quiet;
     let maker = EngineMaker::new(args, devices);
     let engines = |wakers: &Arc<Wakers>| -> Box<dyn Engines> {
         match maker.make(&snapshot, wakers) {
@@ -278,9 +278,7 @@ fn run_on(
         if args.place.is_gpu() {
             return Err(error);
         }
-        if !quiet {
-            say!("millrace: {error:#}; the CPU answers");
-        }
+        tell!("millrace: {error:#}; the CPU answers");
     }
     let renew: Renew = match renewer {
         Some(renewer) => Box::new(move |snapshot| maker.renew(&renewer, snapshot)),
@@ -289,7 +287,7 @@ fn run_on(
     args.follow(&snapshot, service.mover(), renew)?;
     drop(snapshot);
     signals::watch(control, Some(Duration::from_secs(1)))?;
-    let (queries, drawn) = args.input.drawn(queries, quiet);
+    let (queries, drawn) = args.input.drawn(queries);
     asker.ask_in_background(queries)?;
     let report = service.with_control(control.clone()).run(args.answers(measured))?;
     drop(drawn);
@@ -320,10 +318,8 @@ impl EngineMaker {
     ) -> anyhow::Result<Arc<dyn Engines>> {
         let args = &self.args;
         let devices = &self.devices;
-        let quiet = args.workers.common.quiet;
-        let scheduling =
-            args.place.scheduling(devices, &args.ranking, args.shed, quiet, &self.shares)?;
-        let engines = args.place.open(devices, snapshot, wakers, quiet, &self.counts)?;
+        let scheduling = args.place.scheduling(devices, &args.ranking, args.shed, &self.shares)?;
+        let engines = args.place.open(devices, snapshot, wakers, &self.counts)?;
         let Some(scheduling) = scheduling else { return Ok(Arc::new(engines)) };
         Ok(Arc::new(devices.schedule(engines, scheduling, wakers)?))
     }
@@ -350,15 +346,14 @@ impl Args {
 
     /// Lets the job follow its index, or report that it does not.
     fn follow(&self, snapshot: &Snapshot, mover: Mover, renew: Renew) -> anyhow::Result<()> {
-        let quiet = self.workers.common.quiet;
         match self.expansion.is_asked() || self.candidates.is_asked() {
-            true => follow::stay(&self.ranking, quiet, snapshot),
-            false => follow::follow(&self.ranking, quiet, snapshot, mover, renew),
+            true => follow::stay(&self.ranking, snapshot),
+            false => follow::follow(&self.ranking, snapshot, mover, renew),
         }
     }
 
     fn open_queries(&self) -> anyhow::Result<Queries> {
-        self.input.open(self.workers.common.quiet, self.qrels.is_some())
+        self.input.open(self.qrels.is_some())
     }
 
     /// For process 0, which writes the answers.
@@ -426,7 +421,7 @@ impl Args {
             delay: Duration::from_millis(self.delay_ms),
             most_open: self.max_queue,
             shed: self.shed.then(|| self.place.deadline()),
-            latencies: self.workers.common.report.is_some(),
+            latencies: report::is_asked(),
             hooks: Hooks {
                 on_refused: Some(Box::new(move |line| {
                     say!("millrace: {line}");
@@ -454,7 +449,6 @@ impl Args {
     }
 }
 
-/// Prints and reports the totals of the job.
 fn totals(
     args: &Args,
     report: &QueryReport,
@@ -462,10 +456,8 @@ fn totals(
     measured: Option<&MeasuredAnswers>,
 ) -> anyhow::Result<()> {
     let index = args.ranking.index.display().to_string();
-    if !args.workers.common.quiet {
-        say!("{index}{report}{}", by.remark());
-        by.warning().inspect(|warning| say!("millrace: {warning}"));
-    }
+    tell!("{index}{report}{}", by.remark());
+    by.warning().inspect(|warning| tell!("millrace: {warning}"));
     let all = args.candidates.is_asked().then_some(usize::MAX);
     let depth = args.ranking.k.or(all).unwrap_or_else(|| args.ranking.k());
     let measures = measured.map(|measured| measured.end(args.tag.name(), depth)).transpose()?;
@@ -474,6 +466,5 @@ fn totals(
     let mut totals = by.totals(report, score);
     totals["index"] = index.into();
     totals["measures"] = measures.into();
-    let path = args.workers.common.report.as_deref();
-    report::write(path, totals, report.took.as_secs_f64(), report.workers, &report.operators)
+    report::write_of(totals, report.took.as_secs_f64(), report.workers, &report.operators)
 }

@@ -1,7 +1,7 @@
 //! `millrace rebuild`.
 
 use crate::Usage;
-use crate::cli::args::{Common, Together, workers_of};
+use crate::cli::args::{Together, workers_of};
 use crate::cli::{progress, report, signals};
 use anyhow::{Context, Error, anyhow, bail};
 use jiff::{SignedDuration, Span, SpanRelativeTo};
@@ -13,7 +13,6 @@ use std::io::{IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
@@ -43,13 +42,10 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "N")]
     workers: Option<NonZeroUsize>,
     #[command(flatten)]
-    common: Common,
-    #[command(flatten)]
     together: Together,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let start = Instant::now();
     let path = std::path::absolute(&args.job).with_context(|| args.job.display().to_string())?;
     let mut job = JobFile::read(&path).map_err(|error| match error {
         RebuildError::Wrong { .. } => Usage(error.to_string()).into(),
@@ -58,33 +54,27 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let of_file = job.build.workers.and_then(|n| NonZeroUsize::new(n as usize));
     let threads = workers_of(args.workers.or(of_file))?;
     job.build.workers = Some(threads as u32);
-    let quiet = args.common.quiet;
-    let tell = move |line: &str, is_trouble: bool| {
-        if is_trouble || !quiet {
-            say!("millrace: {line}");
-        }
+    let tell = |line: &str, is_trouble: bool| match is_trouble {
+        true => say!("millrace: {line}"),
+        false => tell!("millrace: {line}"),
     };
-    let notes: Option<Notes> = match quiet {
-        true => None,
-        false => Some(Arc::new(|note| say!("millrace: {note}"))),
-    };
+    let notes: Option<Notes> = Some(Arc::new(|note| tell!("millrace: {note}")));
     let command = crate::cli::args::command();
     let peers = args.together.peers()?;
     let tell = Box::new(tell);
-    let progress = if quiet { || None } else { progress::of_build };
+    let progress = progress::of_build;
     let from_nothing = args.from_nothing;
     let daemon = Daemon { job, command, notes, progress, tell, peers, from_nothing };
     let result = carry_out(args, &daemon);
-    let path = args.common.report.as_deref();
-    let told = path.map_or(Ok(()), |path| {
+    let told = report::is_asked().then(|| {
         let mut totals = daemon.report(None)?;
         if let Err(error) = &result {
             totals["failed"] = true.into();
             totals["error"] = format!("{error:#}").into();
         }
-        report::write(Some(path), totals, start.elapsed().as_secs_f64(), threads, &[])
+        report::write(totals, threads)
     });
-    result.and(told)
+    result.and(told.unwrap_or(Ok(())))
 }
 
 fn carry_out(args: &Args, daemon: &Daemon) -> anyhow::Result<()> {

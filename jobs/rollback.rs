@@ -1,9 +1,7 @@
 //! `millrace rollback`.
 
-use crate::cli::args::Common;
 use millrace::inside::index::{generation_number, rollback};
 use std::path::PathBuf;
-use std::time::Instant;
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
@@ -16,8 +14,6 @@ pub(crate) struct Args {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    common: Common,
 }
 
 /// Reads `7` or `gen-000007`.
@@ -27,16 +23,12 @@ fn generation(text: &str) -> Result<u32, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let start = Instant::now();
     let done = rollback(&args.index, args.to)?;
-    if !args.common.quiet {
-        let index = args.index.display();
-        say!("{index}: generation {} is live; generation {} is kept", done.to, done.from);
-    }
+    let index = args.index.display();
+    tell!("{index}: generation {} is live; generation {} is kept", done.to, done.from);
     let totals = serde_json::json!({
         "job": "rollback", "index": args.index.display().to_string(), "from": done.from, "to": done.to,
     });
     crate::cli::report::print(args.json, &totals, String::new)?;
-    let seconds = start.elapsed().as_secs_f64();
-    crate::cli::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
+    crate::cli::report::write(totals, 1)
 }

@@ -1,6 +1,6 @@
 //! `millrace show`.
 
-use crate::cli::args::Common;
+use crate::cli::report;
 use anyhow::bail;
 use millrace::Generation;
 use millrace::inside::index::{DocumentKey, DocumentRow, find_document, open_plain};
@@ -30,8 +30,6 @@ pub(crate) struct Args {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    common: Common,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -64,16 +62,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             writeln!(out)?;
         }
     }
-    report(args, json!({"job": "show", "docid": docid}))
-}
-
-fn report(args: &Args, totals: Value) -> anyhow::Result<()> {
-    crate::cli::report::write(args.common.report.as_deref(), totals, 0.0, 1, &[])
+    report::write(json!({"job": "show", "docid": docid}), 1)
 }
 
 const SHOWN_POSTINGS: usize = 10;
 
-/// Shows what the index has of a word.
 fn term(args: &Args, word: &str) -> anyhow::Result<()> {
     let generation = open_plain(&args.index)?;
     let bm25 = Bm25::default();
@@ -83,12 +76,12 @@ fn term(args: &Args, word: &str) -> anyhow::Result<()> {
         bail!("{index}: `{word}` has no term; it is a stop word, or has no letter and no digit");
     }
     let object = json!({"word": word, "terms": named(&found, &generation)?});
-    crate::cli::report::print(args.json, &object, || {
+    report::print(args.json, &object, || {
         let texts = found.iter().map(|found| found.text(&generation, &bm25));
         texts.collect::<Vec<_>>().join("\n")
     })?;
     let terms: Vec<&str> = found.iter().map(|found| &*found.term).collect();
-    report(args, json!({"job": "show", "terms": terms}))
+    report::write(json!({"job": "show", "terms": terms}), 1)
 }
 
 /// The statistics with the names of the first documents.
@@ -117,6 +110,6 @@ fn analyze(args: &Args, text: &str) -> anyhow::Result<()> {
         format!("{token:<width$}  {}\n", term.as_deref().unwrap_or("(stop word)"))
     };
     let object = json!({"text": text, "tokens": tokens});
-    crate::cli::report::print(args.json, &object, || rows.iter().map(line).collect())?;
-    report(args, json!({"job": "show", "tokens": rows.len()}))
+    report::print(args.json, &object, || rows.iter().map(line).collect())?;
+    report::write(json!({"job": "show", "tokens": rows.len()}), 1)
 }

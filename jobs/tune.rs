@@ -1,7 +1,7 @@
 //! `millrace tune`.
 
 use crate::Usage;
-use crate::cli::args::{Common, workers_of};
+use crate::cli::args::workers_of;
 use crate::cli::progress::{DrawnProgress, in_things};
 use crate::query::input::{QueryFile, has_words, telling};
 use crate::query::score::parse_idf;
@@ -74,8 +74,6 @@ pub(crate) struct Args {
     workers: Option<NonZeroUsize>,
     #[command(flatten)]
     input: QueryFile,
-    #[command(flatten)]
-    common: Common,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -97,7 +95,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let &Args { measure, k, mode, folds, remove_query, .. } = args;
     let progress = Stop::default();
     let line = in_things("answering", "query", "queries");
-    let drawn = DrawnProgress::start(&progress, args.common.quiet, line);
+    let drawn = DrawnProgress::start(&progress, line);
     let goal = Goal { measure, k, mode, folds, threads, remove_query, progress };
     let found = tune(generation.path(), &grid, &topics, &goal)?;
     drop(drawn);
@@ -109,12 +107,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     totals["measure"] = args.measure.to_string().into();
     crate::cli::report::print(args.json, &totals, || found.text(&grid, &goal))?;
     let seconds = start.elapsed().as_secs_f64();
-    if !args.common.quiet {
-        let settings = number_of(grid.len() as u64, "setting", "settings");
-        let queries = number_of(topics.len() as u64, "query", "queries");
-        say!("{settings} of {}, {queries}, {seconds:.2} s", grid.names());
-    }
-    crate::cli::report::write(args.common.report.as_deref(), totals, seconds, threads, &[])
+    let settings = number_of(grid.len() as u64, "setting", "settings");
+    let queries = number_of(topics.len() as u64, "query", "queries");
+    tell!("{settings} of {}, {queries}, {seconds:.2} s", grid.names());
+    crate::cli::report::write(totals, threads)
 }
 
 impl Args {
@@ -128,7 +124,7 @@ impl Args {
 /// In the order of the judgements.
 fn topics<'a>(args: &Args, qrels: &'a Qrels, are_words: bool) -> anyhow::Result<Vec<Topic<'a>>> {
     let mut texts = HashMap::new();
-    for read in telling(args.input.open(args.common.quiet, true)?, are_words) {
+    for read in telling(args.input.open(true)?, are_words) {
         let Query { qid, text, .. } = read.context("reading the queries")??;
         texts.insert(qid, text);
     }
@@ -136,9 +132,7 @@ fn topics<'a>(args: &Args, qrels: &'a Qrels, are_words: bool) -> anyhow::Result<
     if topics.is_empty() {
         bail!("{}: no query has judgements: {}", args.qrels.display(), remarks.join("; "));
     }
-    if !args.common.quiet {
-        let too_few = Measure::remark_on_depth(&[args.measure], args.k);
-        remarks.iter().chain(&too_few).for_each(|remark| say!("{remark}"));
-    }
+    let too_few = Measure::remark_on_depth(&[args.measure], args.k);
+    remarks.iter().chain(&too_few).for_each(|remark| tell!("{remark}"));
     Ok(topics)
 }

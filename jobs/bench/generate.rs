@@ -168,7 +168,7 @@ impl Args {
 }
 
 /// Prints what was written as one JSON line.
-pub(crate) fn run(args: &Args, report: Option<&Path>) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let threads = args.workers.count()?;
     let layout = args.layout()?;
@@ -188,7 +188,7 @@ pub(crate) fn run(args: &Args, report: Option<&Path>) -> anyhow::Result<()> {
         Amount::Bytes(bytes) => bytes,
         Amount::Documents(n) => (n as f64 * collection.document_bytes(layout.format)) as u64,
     });
-    let drawn = DrawnProgress::start(&progress, args.workers.common.quiet, in_bytes("writing"));
+    let drawn = DrawnProgress::start(&progress, in_bytes("writing"));
     let written = collection::write(collection, &layout, threads, &|text_bytes| {
         progress.pass(text_bytes);
         control.stopped()
@@ -209,7 +209,7 @@ pub(crate) fn run(args: &Args, report: Option<&Path>) -> anyhow::Result<()> {
         }
         Source::Vectors(_) => {}
     }
-    totals(args, &written, threads, seconds, report)
+    totals(args, &written, threads, seconds)
 }
 
 fn write_beside(
@@ -270,28 +270,19 @@ fn write_file(
     written().with_context(|| format!("{}: cannot be written", path.display()))
 }
 
-fn totals(
-    args: &Args,
-    written: &Written,
-    threads: usize,
-    seconds: f64,
-    report: Option<&Path>,
-) -> anyhow::Result<()> {
+fn totals(args: &Args, written: &Written, threads: usize, seconds: f64) -> anyhow::Result<()> {
     let documents: u64 = written.documents.iter().sum();
     let mb_per_s = written.text_bytes as f64 / 1e6 / seconds;
-    let common = &args.workers.common;
-    if !common.quiet {
-        say!(
-            "{}: {} documents, {} {}, {} of text, {} in {}, in {seconds:.2} s ({mb_per_s:.1} MB/s of text)",
-            args.output.display(),
-            show_count(documents),
-            show_count(written.tokens),
-            if args.vectors.vectors { "weights" } else { "tokens" },
-            show_bytes(written.text_bytes),
-            show_bytes(written.file_bytes),
-            millrace::inside::shown::number_of(args.files.get().into(), "file", "files"),
-        );
-    }
+    tell!(
+        "{}: {} documents, {} {}, {} of text, {} in {}, in {seconds:.2} s ({mb_per_s:.1} MB/s of text)",
+        args.output.display(),
+        show_count(documents),
+        show_count(written.tokens),
+        if args.vectors.vectors { "weights" } else { "tokens" },
+        show_bytes(written.text_bytes),
+        show_bytes(written.file_bytes),
+        millrace::inside::shown::number_of(args.files.get().into(), "file", "files"),
+    );
     let totals = json!({
         "job": "bench generate",
         "documents": documents,
@@ -304,5 +295,5 @@ fn totals(
         "mb_per_s": mb_per_s,
     });
     writeln!(io::stdout(), "{totals}")?;
-    report::write(common.report.as_deref().or(report), totals, seconds, threads, &[])
+    report::write(totals, threads)
 }

@@ -20,9 +20,7 @@ pub(crate) struct Workers {
     #[arg(short, long, value_name = "N")]
     pub(crate) workers: Option<NonZeroUsize>,
     #[command(flatten)]
-    together: Together,
-    #[command(flatten)]
-    pub(crate) common: Common,
+    pub(crate) together: Together,
 }
 
 /// Options of every job of several processes.
@@ -46,18 +44,6 @@ pub(crate) struct Together {
     /// are refused.
     #[arg(long, value_name = "FILE")]
     secret: Option<PathBuf>,
-}
-
-/// Options of every job.
-#[derive(clap::Args, Clone, Debug)]
-pub(crate) struct Common {
-    /// Print only results and errors.
-    #[arg(long, global = true)]
-    pub(crate) quiet: bool,
-    /// Write a report of the job to FILE: a page with charts if the name ends in .html,
-    /// otherwise JSON. See docs/reports.md.
-    #[arg(long, value_name = "FILE", global = true)]
-    pub(crate) report: Option<PathBuf>,
 }
 
 impl Together {
@@ -106,22 +92,6 @@ impl Together {
 }
 
 impl Workers {
-    pub(crate) fn hosts(&self) -> anyhow::Result<Option<Hosts>> {
-        self.together.hosts()
-    }
-
-    pub(crate) fn peers(&self) -> anyhow::Result<Option<Peers>> {
-        self.together.peers()
-    }
-
-    pub(crate) fn secret(&self) -> anyhow::Result<Secret> {
-        self.together.secret()
-    }
-
-    pub(crate) fn wait(&self) -> Duration {
-        self.together.wait()
-    }
-
     pub(crate) fn count(&self) -> Result<usize, Usage> {
         workers_of(self.workers)
     }

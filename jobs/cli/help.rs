@@ -2,8 +2,9 @@
 //! exit statuses.
 
 use clap::builder::StyledStr;
-use clap::{Arg, Command, value_parser};
+use clap::{Arg, ArgAction, Command, value_parser};
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 /// With the commit that the program was built from, if `MILLRACE_COMMIT` named it then.
@@ -86,7 +87,7 @@ fn grouped(job: Command) -> Command {
     let name = job.get_name().to_string();
     let of_job = || TABLE.iter().filter(|group| group.is_of(&name));
     let brief = of_job().find(|group| group.heading == BRIEF);
-    let job = with_workers(job).allow_negative_numbers(true).mut_subcommands(grouped);
+    let job = with_common(job).allow_negative_numbers(true).mut_subcommands(grouped);
     job.mut_args(|option| {
         let id = option.get_id().as_str();
         let is_in = |group: &&OptionGroup| {
@@ -110,8 +111,17 @@ fn grouped(job: Command) -> Command {
     })
 }
 
-/// Every job takes the option, so that a script can give it to all.
-fn with_workers(job: Command) -> Command {
+/// Every job takes these options, so that a script can give them to all.
+fn with_common(mut job: Command) -> Command {
+    if !["completions", "man"].contains(&job.get_name()) {
+        let quiet = Arg::new("quiet").long("quiet").action(ArgAction::SetTrue);
+        let report = Arg::new("report").long("report").value_name("FILE");
+        let what = "Write a report of the job to FILE: a page with charts if the name ends in \
+                    .html, otherwise JSON. See docs/reports.md";
+        job = job
+            .arg(quiet.global(true).help("Print only results and errors"))
+            .arg(report.global(true).value_parser(value_parser!(PathBuf)).help(what));
+    }
     let has = job.get_arguments().any(|option| option.get_id() == "workers");
     if has || job.has_subcommands() {
         return job;

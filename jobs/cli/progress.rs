@@ -7,6 +7,7 @@ use millrace::inside::index::Stop;
 use millrace::inside::shown::{bytes, count, number_of};
 use std::io::IsTerminal;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -45,9 +46,24 @@ impl Drop for ProgressLine {
     }
 }
 
-/// None unless standard error is a terminal.
+/// Only results and errors are wanted.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+pub(crate) fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+pub(crate) fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+fn is_drawn() -> bool {
+    !is_quiet() && std::io::stderr().is_terminal()
+}
+
+/// None unless lines are drawn.
 pub(crate) fn of_build() -> Option<OnProgress> {
-    let line = std::io::stderr().is_terminal().then(ProgressLine::new)?;
+    let line = is_drawn().then(ProgressLine::new)?;
     let began = Instant::now();
     Some(Box::new(move |progress| line.draw(build_line(progress, began.elapsed()))))
 }
@@ -100,7 +116,8 @@ fn left(done: u64, of: u64, took: Duration) -> String {
     }
 }
 
-/// Draws the progress of a job on files until it is dropped, if standard error is a terminal.
+/// Draws the progress of a job on files until it is dropped, if standard error is a terminal and
+/// the job is not quiet.
 pub(crate) struct DrawnProgress {
     over: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -110,11 +127,10 @@ impl DrawnProgress {
     /// `line` makes the text of what is done, of how much, and for how long.
     pub(crate) fn start(
         stop: &Stop,
-        quiet: bool,
         line: impl Fn(u64, u64, Duration) -> String + Send + 'static,
     ) -> Self {
         let nothing = Self { over: None, thread: None };
-        if quiet || !std::io::stderr().is_terminal() {
+        if !is_drawn() {
             return nothing;
         }
         let stop = stop.clone();

@@ -6,8 +6,10 @@ use millrace::inside::dataflow::{Busy, OperatorShare, OperatorTime};
 use millrace::inside::shown::now;
 use serde_json::{Value, json};
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// The version of what a report's fields mean (docs/reports.md); it grows when one changes or goes.
 const SCHEMA: u32 = 2;
@@ -15,13 +17,28 @@ const SCHEMA: u32 = 2;
 /// The job has written its report itself, which may tell more of a failure.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
 
+/// When the job began, and the file for its report.
+static ASKED: OnceLock<(Instant, Option<PathBuf>)> = OnceLock::new();
+
+pub(crate) fn begin(path: Option<PathBuf>) {
+    ASKED.set((Instant::now(), path)).expect("a process has one job");
+}
+
+fn path() -> Option<&'static Path> {
+    ASKED.get()?.1.as_deref()
+}
+
+pub(crate) fn is_asked() -> bool {
+    path().is_some()
+}
+
 /// Writes the report of a job that failed: which, why, and what it took.
-pub(crate) fn failed(path: &Path, job: &str, error: &anyhow::Error, seconds: f64) {
+pub(crate) fn failed(job: &str, error: &anyhow::Error) {
     if WRITTEN.load(Ordering::Relaxed) {
         return;
     }
     let totals = json!({"job": job, "failed": true, "error": format!("{error:#}")});
-    if let Err(error) = write(Some(path), totals, seconds, 0, &[]) {
+    if let Err(error) = write(totals, 0) {
         say!("millrace: {error:#}");
     }
 }
@@ -36,15 +53,20 @@ pub(crate) fn print(
     std::io::stdout().write_all(text.as_bytes()).context("writing to standard output")
 }
 
+/// Writes the totals of a job without operators, which ends now.
+pub(crate) fn write(totals: Value, workers: usize) -> anyhow::Result<()> {
+    let seconds = ASKED.get().map_or(0.0, |(began, _)| began.elapsed().as_secs_f64());
+    write_of(totals, seconds, workers, &[])
+}
+
 /// Adds time, memory and each operator's share to a job's totals, and writes them to a file.
-pub(crate) fn write(
-    path: Option<&Path>,
+pub(crate) fn write_of(
     mut totals: Value,
     seconds: f64,
     workers: usize,
     shares: &[OperatorTime],
 ) -> anyhow::Result<()> {
-    let Some(path) = path else { return Ok(()) };
+    let Some(path) = path() else { return Ok(()) };
     WRITTEN.store(true, Ordering::Relaxed);
     let ended = now();
     let began = ended.saturating_sub(SignedDuration::from_secs_f64(seconds))?;

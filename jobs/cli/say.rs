@@ -23,6 +23,15 @@ macro_rules! say {
     ($($text:tt)*) => { $crate::cli::say::line(format_args!($($text)*)) };
 }
 
+/// As `say!`, unless only results and errors are wanted.
+macro_rules! tell {
+    ($($text:tt)*) => {
+        if !$crate::cli::progress::is_quiet() {
+            say!($($text)*);
+        }
+    };
+}
+
 /// Writes the lines at once, so that those of several threads and processes stay whole. Names of
 /// files and the like cannot steer a terminal. A reader that does not read is waited for until the
 /// job is to end.

@@ -1,6 +1,5 @@
 //! `millrace export`.
 
-use crate::cli::args::Common;
 use crate::cli::progress::{DrawnProgress, in_things};
 use anyhow::Context;
 use millrace::inside::index::{Stop, ciff, open_plain};
@@ -17,8 +16,6 @@ pub(crate) struct Args {
     /// Format to write: ciff, the Common Index File Format.
     #[arg(long = "format", default_value = "ciff", value_parser = ["ciff"])]
     _format: String,
-    #[command(flatten)]
-    common: Common,
     /// File to write; - is standard output.
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -30,7 +27,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let description = ciff::description(&generation);
     let progress = Stop::default();
     let line = in_things("writing lists", "term", "terms");
-    let drawn = DrawnProgress::start(&progress, args.common.quiet, line);
+    let drawn = DrawnProgress::start(&progress, line);
     let exported = if args.file.as_os_str() == millrace::inside::input::STDIN {
         let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
         let exported = ciff::export(&generation, &description, &mut out, &progress)?;
@@ -42,14 +39,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     drop(drawn);
     let seconds = start.elapsed().as_secs_f64();
-    if !args.common.quiet {
-        say!(
-            "{}: {} and {} in {seconds:.2} s",
-            args.file.display(),
-            number_of(exported.terms, "term", "terms"),
-            number_of(exported.documents.into(), "document", "documents")
-        );
-    }
+    tell!(
+        "{}: {} and {} in {seconds:.2} s",
+        args.file.display(),
+        number_of(exported.terms, "term", "terms"),
+        number_of(exported.documents.into(), "document", "documents")
+    );
     let totals = serde_json::json!({"job": "export", "terms": exported.terms, "documents": exported.documents});
-    crate::cli::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
+    crate::cli::report::write(totals, 1)
 }

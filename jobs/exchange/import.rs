@@ -1,7 +1,7 @@
 //! `millrace import`.
 
 use crate::Usage;
-use crate::cli::args::{Common, command, size};
+use crate::cli::args::{command, size};
 use crate::cli::index_args::IndexArgs;
 use crate::cli::progress::{DrawnProgress, in_things};
 use anyhow::Context;
@@ -42,8 +42,6 @@ pub(crate) struct Args {
     /// are held [default: 64M]. With vectors: greatest memory of the job [default: 1G].
     #[arg(long, value_parser = size)]
     memory: Option<u64>,
-    #[command(flatten)]
-    common: Common,
     /// File to import; with vectors files and folders, or - for standard input. Vectors may be
     /// compressed.
     #[arg(value_name = "FILE", required = true)]
@@ -61,7 +59,7 @@ impl Args {
         options.memory = self.memory.unwrap_or(options.memory);
         options.workers = self.workers.map_or(options.workers, NonZeroUsize::get);
         options.command = command();
-        crate::build::build("import", options, None, &self.common)
+        crate::build::build("import", options, None)
     }
 
     fn ciff(&self) -> anyhow::Result<Manifest> {
@@ -81,7 +79,7 @@ impl Args {
         let what = Import { command: command(), settings, input, keep: self.keep, memory_bytes };
         let progress = Stop::default();
         let line = in_things("writing lists", "term", "terms");
-        let _drawn = DrawnProgress::start(&progress, self.common.quiet, line);
+        let _drawn = DrawnProgress::start(&progress, line);
         Ok(ciff::import(file, &self.index, what, &progress)?)
     }
 }
@@ -94,19 +92,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let manifest = args.ciff()?;
     let seconds = start.elapsed().as_secs_f64();
     let found = &manifest.statistics;
-    if !args.common.quiet {
-        say!(
-            "{}: {}, {} and {} in {seconds:.2} s, generation {}",
-            args.index.display(),
-            number_of(found.terms, "term", "terms"),
-            number_of(found.postings, "posting", "postings"),
-            number_of(found.documents, "document", "documents"),
-            manifest.generation
-        );
-    }
+    tell!(
+        "{}: {}, {} and {} in {seconds:.2} s, generation {}",
+        args.index.display(),
+        number_of(found.terms, "term", "terms"),
+        number_of(found.postings, "posting", "postings"),
+        number_of(found.documents, "document", "documents"),
+        manifest.generation
+    );
     let totals = serde_json::json!({
         "job": "import", "generation": manifest.generation, "documents": found.documents,
         "terms": found.terms, "postings": found.postings, "tokens": found.tokens,
     });
-    crate::cli::report::write(args.common.report.as_deref(), totals, seconds, 1, &[])
+    crate::cli::report::write(totals, 1)
 }

@@ -1,7 +1,6 @@
 //! The option that says which documents are ranked.
 
 use super::ranking::RankingArgs;
-use crate::Usage;
 use millrace::inside::query::{CandidatesByQuery, ReadQuery};
 use millrace::{Rankings, Snapshot};
 use std::path::PathBuf;
@@ -18,14 +17,6 @@ pub(crate) struct CandidateArgs {
 impl CandidateArgs {
     pub(crate) fn is_asked(&self) -> bool {
         self.candidates.is_some()
-    }
-
-    /// Refuses several processes, of which none has all names.
-    pub(crate) fn in_shards(&self) -> Result<(), Usage> {
-        match self.candidates {
-            Some(_) => Err(Usage("--candidates works in one process".into())),
-            None => Ok(()),
-        }
     }
 
     /// The queries with their candidates, if there are any.

@@ -1,7 +1,6 @@
 //! Options of the expansion of queries.
 
 use super::ranking::RankingArgs;
-use crate::Usage;
 use anyhow::Context;
 use millrace::Snapshot;
 use millrace::inside::query::{Expanded, Expander, ReadQuery, Rm3};
@@ -21,14 +20,6 @@ pub(crate) struct Expansion {
 impl Expansion {
     pub(crate) fn is_asked(&self) -> bool {
         self.rm3.is_some()
-    }
-
-    /// Refuses several processes, of which none has all texts.
-    pub(crate) fn in_shards(&self) -> Result<(), Usage> {
-        match self.rm3 {
-            Some(_) => Err(Usage("--rm3 works in one process".into())),
-            None => Ok(()),
-        }
     }
 
     /// A stream of queries, expanded by `threads` if that is asked for.

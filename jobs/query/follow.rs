@@ -14,7 +14,6 @@ pub(crate) type Renew = Box<dyn FnMut(&Arc<Snapshot>) + Send>;
 /// calls `renew` behind each move; SIGHUP lets it look at once.
 pub(crate) fn follow(
     ranking: &RankingArgs,
-    quiet: bool,
     snapshot: &Snapshot,
     mover: Mover,
     mut renew: Renew,
@@ -28,9 +27,7 @@ pub(crate) fn follow(
     let tell = move |found| match found {
         Followed::Moved(snapshot) => {
             last = snapshot.generation().manifest().generation;
-            if !quiet {
-                say!("{name}: generation {last} is live; the next queries are answered from it");
-            }
+            tell!("{name}: generation {last} is live; the next queries are answered from it");
             renew(&snapshot);
         }
         Followed::Failed(error) => {
@@ -43,16 +40,14 @@ pub(crate) fn follow(
 }
 
 /// Reports every generation that becomes live, where the queries were made for one and stay there.
-pub(crate) fn stay(ranking: &RankingArgs, quiet: bool, snapshot: &Snapshot) -> anyhow::Result<()> {
+pub(crate) fn stay(ranking: &RankingArgs, snapshot: &Snapshot) -> anyhow::Result<()> {
     let manifest = snapshot.generation().manifest();
     let name = ranking.index.display().to_string();
     let number = manifest.generation;
     let tell = move || {
-        if !quiet {
-            say!(
-                "millrace: {name}: another generation is live; the queries stay with {number} until the job is started anew"
-            );
-        }
+        tell!(
+            "millrace: {name}: another generation is live; the queries stay with {number} until the job is started anew"
+        );
     };
     let follower = Follower::only_tell(&ranking.index, manifest, tell)?;
     signals::on_hangup(move || follower.look())

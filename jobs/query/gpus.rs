@@ -146,7 +146,6 @@ impl Where {
         devices: &Devices,
         ranking: &RankingArgs,
         shed: bool,
-        quiet: bool,
         shares: &Arc<ProcessorShares>,
     ) -> anyhow::Result<Option<Scheduling>> {
         if !self.is_hybrid() {
@@ -155,8 +154,8 @@ impl Where {
         let models = devices.models(&ranking.index).map_err(|error| self.explain(error))?;
         let of = &models.machine;
         let here = devices.machine();
-        if *of != here && !quiet {
-            say!(
+        if *of != here {
+            tell!(
                 "millrace: costs were measured on another machine ({of}, not {here}): run millrace calibrate here"
             );
         }
@@ -169,13 +168,11 @@ impl Where {
         let policy = self.schedule.policy(model.choice.as_ref());
         let policy =
             policy.context("the best --schedule is not known: run millrace calibrate again")?;
-        let on_slow: OnSlow = Box::new(move |patience| {
-            if !quiet {
-                let seconds = patience.as_secs_f64();
-                say!(
-                    "millrace: a GPU has not answered for {seconds:.1} s: the CPU answers its queries, until it is there again"
-                );
-            }
+        let on_slow: OnSlow = Box::new(|patience| {
+            let seconds = patience.as_secs_f64();
+            tell!(
+                "millrace: a GPU has not answered for {seconds:.1} s: the CPU answers its queries, until it is there again"
+            );
         });
         let predict = models.predict();
         let deadline = self.deadline();
@@ -204,14 +201,11 @@ impl Where {
         devices: &Devices,
         snapshot: &Arc<Snapshot>,
         wakers: &Arc<Wakers>,
-        quiet: bool,
         counts: &Arc<Counts>,
     ) -> anyhow::Result<GpuEngines> {
-        let on_lost: OnLost = Arc::new(move |error| {
-            if !quiet {
-                let chain = chain(error);
-                say!("millrace: {chain}; its queries are answered by the CPU from now on");
-            }
+        let on_lost: OnLost = Arc::new(|error| {
+            let chain = chain(error);
+            tell!("millrace: {chain}; its queries are answered by the CPU from now on");
         });
         devices.open(snapshot, wakers, &on_lost, counts).map_err(|error| self.explain(error))
     }

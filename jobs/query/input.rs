@@ -1,7 +1,7 @@
 //! The options that name the queries and say how they are read.
 
 use crate::Usage;
-use crate::cli::progress::{DrawnProgress, in_bytes};
+use crate::cli::progress::{DrawnProgress, in_bytes, is_quiet};
 use anyhow::{Context, anyhow, bail};
 use millrace::inside::index::{Stop, VECTORS};
 use millrace::inside::input::{COMPRESSED, STDIN, TextEncoding};
@@ -58,23 +58,23 @@ impl QueryFile {
     }
 
     /// Opens the queries. If the answers are measured, each has to have its own name.
-    pub(crate) fn open(&self, quiet: bool, measured: bool) -> anyhow::Result<Queries> {
+    pub(crate) fn open(&self, measured: bool) -> anyhow::Result<Queries> {
         let path = self.path().unwrap_or(Path::new(STDIN));
         let reading = QueryReading {
             form: self.query_format,
             topic_fields: self.topic_fields.clone(),
             encoding: self.encoding,
             unique: measured,
-            quiet,
+            quiet: is_quiet(),
         };
         let opened = Lines::open_as(path, reading);
         opened.with_context(|| format!("reading the queries {}", path.display()))
     }
 
     /// All queries; there is at least one.
-    pub(crate) fn all(&self, quiet: bool) -> anyhow::Result<Vec<Query>> {
+    pub(crate) fn all(&self) -> anyhow::Result<Vec<Query>> {
         // Whether texts are words is known with the index.
-        let queries: Vec<Query> = telling(self.open(quiet, false)?, false)
+        let queries: Vec<Query> = telling(self.open(false)?, false)
             .map(|query| Ok(query.context("reading the queries")??))
             .collect::<anyhow::Result<_>>()?;
         anyhow::ensure!(!queries.is_empty(), "there are no queries");
@@ -97,9 +97,9 @@ impl QueryInput {
         self.query.is_none() && self.path().is_none_or(|path| path == Path::new(STDIN))
     }
 
-    pub(crate) fn open(&self, quiet: bool, measured: bool) -> anyhow::Result<Queries> {
+    pub(crate) fn open(&self, measured: bool) -> anyhow::Result<Queries> {
         let Some(text) = &self.query else {
-            return self.file.open(quiet, measured).map_err(|error| self.hint(error));
+            return self.file.open(measured).map_err(|error| self.hint(error));
         };
         match self.file.query_format {
             None | Some(QueryForm::Words) => Ok(Lines::of_text(text, false)),
@@ -115,8 +115,7 @@ impl QueryInput {
     pub(crate) fn drawn(
         &self,
         queries: impl Iterator<Item = ReadQuery> + Send + 'static,
-        quiet: bool,
-    ) -> (impl Iterator<Item = ReadQuery> + Send + 'static, DrawnProgress) {
+    ) -> (impl Iterator<Item = ReadQuery> + Send + 'static, Option<DrawnProgress>) {
         let progress = Stop::default();
         // How much a compressed file holds is not known.
         let is_plain = |path: &&Path| {
@@ -126,8 +125,8 @@ impl QueryInput {
         let path = self.path().filter(is_plain);
         let file = path.and_then(|path| path.metadata().ok()).filter(Metadata::is_file);
         progress.expect(file.map_or(0, |file| file.len()));
-        let quiet = quiet || std::io::stdout().is_terminal();
-        let drawn = DrawnProgress::start(&progress, quiet, in_bytes("answering"));
+        let is_drawn = !std::io::stdout().is_terminal();
+        let drawn = is_drawn.then(|| DrawnProgress::start(&progress, in_bytes("answering")));
         let mut before = 0;
         let queries = queries.inspect(move |query| {
             if let Ok(Ok(query)) = query {

@@ -75,7 +75,7 @@ impl Scored {
         let wants_ranks = matches!(snapshot.scoring().score, Score::Wang(_));
         if wants_ranks && !snapshot.has_ranks() {
             let index = snapshot.generation().path().display();
-            say!(
+            tell!(
                 "millrace: {index}: no PageRanks: all documents have the same (millrace merge --pagerank FILE)"
             );
         }

@@ -3,6 +3,7 @@
 use super::Args;
 use super::input::{has_words, telling};
 use crate::Usage;
+use crate::cli::report;
 use millrace::inside::query::{COLUMNS, Talk};
 use std::io::{self, IsTerminal};
 
@@ -19,8 +20,8 @@ impl Args {
     pub(super) fn is_talk(&self) -> anyhow::Result<bool> {
         let others = self.qrels.is_some()
             || self.candidates.is_asked()
-            || self.workers.common.report.is_some()
-            || self.workers.hosts()?.is_some();
+            || report::is_asked()
+            || self.workers.together.hosts()?.is_some();
         match self.format.as_deref() {
             Some("text") if others => {
                 let why = "--format text goes with one process, and with none of --qrels, \
@@ -38,11 +39,9 @@ impl Args {
     pub(super) fn talk(&self) -> anyhow::Result<()> {
         let snapshot = self.ranking.open()?;
         let is_typed = self.input.is_stdin() && io::stdin().is_terminal();
-        if !self.workers.common.quiet {
-            self.ranking.scored.remark(&snapshot);
-            if is_typed {
-                say!("Type a query and press Enter; Ctrl-D ends. --format trec prints a run.");
-            }
+        self.ranking.scored.remark(&snapshot);
+        if is_typed {
+            tell!("Type a query and press Enter; Ctrl-D ends. --format trec prints a run.");
         }
         let queries = telling(self.open_queries()?, has_words(snapshot.generation()));
         let queries = self.expansion.prepare(&self.ranking, &snapshot, queries, 1)?;
