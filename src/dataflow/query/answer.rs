@@ -136,7 +136,7 @@ where
 {
     /// Takes queries if there is room for some, and lets the engine go on.
     fn advance(&mut self, start: Instant, slice: Duration) -> Result<Pace, Cause> {
-        while self.desk.has_waiting() && self.engine.claim() {
+        while self.desk.has_waiting() && self.engine.room() {
             let Some((batch, asked, waiting)) = self.desk.pop(self.worker, self.leaves) else {
                 break;
             };
@@ -158,7 +158,7 @@ where
         }
         self.answers = answers;
         // What waits and has room is taken before this worker looks elsewhere.
-        let more = pace == Pace::Soon && self.desk.has_waiting() && self.engine.room() > 0;
+        let more = pace == Pace::Soon && self.desk.has_waiting() && self.engine.room();
         Ok(if again || more { Pace::Busy } else { pace })
     }
 

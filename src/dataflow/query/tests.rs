@@ -107,8 +107,8 @@ impl QueryEngine for Gate {
         }
     }
 
-    fn room(&self) -> usize {
-        8
+    fn room(&mut self) -> bool {
+        true
     }
 }
 
@@ -320,8 +320,8 @@ impl QueryEngine for HeldEngine {
         answers.extend(self.answer.take());
     }
 
-    fn room(&self) -> usize {
-        usize::from(self.number.is_none())
+    fn room(&mut self) -> bool {
+        self.number.is_none()
     }
 }
 
@@ -462,15 +462,11 @@ impl QueryEngine for CountedEngine {
         self.open.lock().unwrap().0 -= answers.len() - before;
     }
 
-    fn room(&self) -> usize {
-        self.engine.room()
-    }
-
-    fn claim(&mut self) -> bool {
-        let claims = self.engine.claim();
+    fn room(&mut self) -> bool {
+        let has = self.engine.room();
         // Others look for room meanwhile.
         std::thread::sleep(Duration::from_micros(50));
-        claims
+        has
     }
 
     fn let_go(&mut self) {

@@ -394,7 +394,7 @@ impl QueryEngine for GpuEngine {
             self.ready.push(Answer { number, hits, known: true, late: false });
         }
         if !self.leaves_back
-            && self.cpu.room() > 0
+            && self.cpu.room()
             && let Some((number, plan)) = self.back.pop_front()
         {
             self.cpu.submit(number, plan);
@@ -404,7 +404,7 @@ impl QueryEngine for GpuEngine {
         Ok(match pace {
             Pace::Idle if !self.back.is_empty() || !self.begun.is_empty() => Pace::Busy,
             // The device wakes this worker when it has answered some.
-            Pace::Idle if self.room() == 0 => Pace::Full,
+            Pace::Idle if !self.room() => Pace::Full,
             pace => pace,
         })
     }
@@ -413,8 +413,8 @@ impl QueryEngine for GpuEngine {
         answers.append(&mut self.ready);
     }
 
-    fn room(&self) -> usize {
-        self.room.saturating_sub(self.open.len() + self.back.len() + self.begun.len())
+    fn room(&mut self) -> bool {
+        self.open.len() + self.back.len() + self.begun.len() < self.room
     }
 
     fn give_back(&mut self, overdue: Option<Instant>, queries: &mut Vec<(u64, Plan)>) {

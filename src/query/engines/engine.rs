@@ -72,16 +72,12 @@ pub trait QueryEngine {
     /// Appends the answers that are ready, in any order.
     fn take(&mut self, answers: &mut Vec<Answer>);
 
-    /// How many more queries may be submitted now. An engine that is [`Pace::Idle`] has room.
-    fn room(&self) -> usize;
-
     /// Whether there is room for a query, which is then kept until one is submitted or
-    /// [`let_go`](Self::let_go). Engines that share room never keep the same room twice.
-    fn claim(&mut self) -> bool {
-        self.room() > 0
-    }
+    /// [`let_go`](Self::let_go): engines that share room never keep the same room twice. One that
+    /// is [`Pace::Idle`] has room.
+    fn room(&mut self) -> bool;
 
-    /// Gives back room that was claimed, or that a query left with its answer.
+    /// Gives back room that was kept, or that a query left with its answer.
     fn let_go(&mut self) {}
 
     /// Tells how many queries wait until some engine has room; an engine may cut queries less, or

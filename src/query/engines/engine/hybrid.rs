@@ -351,7 +351,7 @@ impl HybridEngine {
         }
         let before = self.on_device;
         while feeds
-            && self.device.room() > 0
+            && self.device.room()
             && let Some((number, plan)) = state.queues.take(Processor::Device, now)
         {
             self.device.submit(number, plan);
@@ -433,7 +433,7 @@ impl QueryEngine for HybridEngine {
         }
         Ok(match pace {
             _ if devices || cpu => Pace::Busy,
-            Pace::Idle | Pace::Full if self.room() == 0 => Pace::Full,
+            Pace::Idle | Pace::Full if !self.room() => Pace::Full,
             Pace::Full => Pace::Idle,
             pace => pace,
         })
@@ -443,7 +443,7 @@ impl QueryEngine for HybridEngine {
         answers.append(&mut self.answers);
     }
 
-    fn room(&self) -> usize {
-        MOST_WAITING.saturating_sub(self.shared.waiting.load(Ordering::Relaxed))
+    fn room(&mut self) -> bool {
+        self.shared.waiting.load(Ordering::Relaxed) < MOST_WAITING
     }
 }

@@ -21,7 +21,7 @@ fn answer(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<f64, QueryErro
     let mut answers: Vec<Answer> = Vec::new();
     let began = Instant::now();
     while answers.len() < plans.len() {
-        while next < plans.len() && engine.room() > 0 {
+        while next < plans.len() && engine.room() {
             engine.submit(next as u64, plans[next].clone());
             next += 1;
         }

@@ -238,10 +238,11 @@ impl QueryEngine for Renewed {
         self.cpu_has &= answers.len() == from;
     }
 
-    fn room(&self) -> usize {
-        match &self.inner {
-            _ if self.cpu_has || !self.for_cpu.is_empty() => 0,
-            Some((inner, _)) if self.is_current() => inner.room(),
+    fn room(&mut self) -> bool {
+        let is_current = self.is_current();
+        match &mut self.inner {
+            _ if self.cpu_has || !self.for_cpu.is_empty() => false,
+            Some((inner, _)) if is_current => inner.room(),
             _ => self.cpu.room(),
         }
     }
@@ -309,7 +310,7 @@ mod tests {
                         renewer.renew(Arc::new(LateEngines), snapshots[1].clone());
                         retired = false;
                     }
-                    2 | 3 if engine.room() > 0 => {
+                    2 | 3 if engine.room() => {
                         // One that was planned before the generation changed may come late.
                         let snapshot = &snapshots[if action == 2 { live } else { 0 }];
                         let text = term(number as u32 % 9);

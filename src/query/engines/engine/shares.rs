@@ -139,7 +139,8 @@ impl ShareEngine {
     /// The pace of a worker without a task. One that finds no room is not needed: whoever ends a
     /// query takes the next, and wakes all.
     fn rest(&mut self) -> Pace {
-        if self.room() > 0 {
+        let open = self.shared.open.load(Ordering::Acquire) - usize::from(self.claimed);
+        if open < self.shared.most_open() {
             self.idle = None;
             return Pace::Idle;
         }
@@ -219,12 +220,7 @@ impl QueryEngine for ShareEngine {
         answers.append(&mut self.answers);
     }
 
-    fn room(&self) -> usize {
-        let open = self.shared.open.load(Ordering::Acquire) - usize::from(self.claimed);
-        self.shared.most_open().saturating_sub(open)
-    }
-
-    fn claim(&mut self) -> bool {
+    fn room(&mut self) -> bool {
         let more = |open| (open < self.shared.most_open()).then_some(open + 1);
         let open = &self.shared.open;
         self.claimed |=

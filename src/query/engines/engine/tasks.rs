@@ -166,8 +166,8 @@ impl QueryEngine for TaskEngine {
         answers.append(&mut self.answers);
     }
 
-    fn room(&self) -> usize {
-        usize::from(self.shared.pool.wants_query())
+    fn room(&mut self) -> bool {
+        self.shared.pool.wants_query()
     }
 
     fn waiting(&mut self, queries: usize) {

@@ -50,7 +50,7 @@ impl QueryEngine for WholeEngine {
         answers.extend(self.answer.take());
     }
 
-    fn room(&self) -> usize {
-        usize::from(self.query.is_none() && self.answer.is_none())
+    fn room(&mut self) -> bool {
+        self.query.is_none() && self.answer.is_none()
     }
 }
