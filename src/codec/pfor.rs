@@ -54,7 +54,7 @@ impl Pfor {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct PforWriter {
     levels: u8,
     block_len: usize,
@@ -115,11 +115,7 @@ impl Codec for Pfor {
         Box::new(PforWriter {
             levels: self.levels,
             block_len: checked_block_len(self, block_len),
-            survey: Survey::default(),
-            width: None,
-            highs: Vec::new(),
-            gaps: Vec::new(),
-            since: 0,
+            ..PforWriter::default()
         })
     }
 

@@ -48,7 +48,7 @@ fn choose_width(survey: &Survey) -> u8 {
     (width..bp128::MAX_WIDTH).find(fits).unwrap_or(bp128::MAX_WIDTH)
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct RiceWriter {
     block_len: usize,
     survey: Survey,
@@ -146,13 +146,8 @@ impl Codec for Rice {
     }
 
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {
-        Box::new(RiceWriter {
-            block_len: checked_block_len(self, block_len),
-            survey: Survey::default(),
-            width: None,
-            begins: Vec::new(),
-            unary: UnaryWriter::default(),
-        })
+        let block_len = checked_block_len(self, block_len);
+        Box::new(RiceWriter { block_len, ..RiceWriter::default() })
     }
 
     fn open(

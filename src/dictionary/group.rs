@@ -24,6 +24,7 @@ pub struct GroupTerm {
 /// must know of the piece. A term's string travels with every piece that has it: sending it once
 /// for each parser would save a fifth of these bytes, and needs tables that follow runs, parsers
 /// and the order of pieces.
+#[derive(Default)]
 pub struct TermGroup {
     pub owner: u32,
     /// For the owner's sequencer.

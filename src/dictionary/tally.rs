@@ -311,14 +311,7 @@ impl Tally {
     fn encode(&mut self, counts: &mut PieceCounts) -> Vec<TermGroup> {
         let owners = self.owners.len();
         let mut groups: Vec<TermGroup> = (0..owners)
-            .map(|owner| TermGroup {
-                owner: owner as u32,
-                counts: Arc::default(),
-                lengths: Arc::default(),
-                terms: Vec::new(),
-                suffixes: Vec::new(),
-                lists: Vec::new(),
-            })
+            .map(|owner| TermGroup { owner: owner as u32, ..TermGroup::default() })
             .collect();
         let (counted, memo, now) = self.counter.counted();
         let terms = &counted.touched[..counted.terms];

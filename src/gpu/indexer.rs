@@ -64,16 +64,9 @@ const MOST_BLOCKS: usize = 3;
 
 impl GpuIndexer {
     pub(crate) fn new(trees: Trees) -> Self {
-        Self {
-            trees: Rc::new(RefCell::new(trees)),
-            waiting: VecDeque::new(),
-            launched: VecDeque::new(),
-            usage: TreeUsage::default(),
-            documents: 0,
-            parts: Vec::new(),
-            emptying: None,
-            stale: false,
-        }
+        let trees = Rc::new(RefCell::new(trees));
+        let (waiting, launched, usage, documents, parts, emptying, stale) = Default::default();
+        Self { trees, waiting, launched, usage, documents, parts, emptying, stale }
     }
 
     /// Times that the device was emptied in the open run.

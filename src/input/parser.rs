@@ -38,15 +38,10 @@ impl<R: Regroup> PieceParser<R> {
     /// A document of more than `max_document` bytes is passed over.
     pub(crate) fn new(mut regroup: R, max_document: u64, turns: Arc<Turns>) -> Self {
         regroup.hold(turns.document_bytes());
-        Self {
-            max_document,
-            turn: Turn::new(turns.clone()),
-            regroup,
-            parsers: Parsers::new(max_document, &Fields::default(), Turn::new(turns)),
-            reading: InputReading::default(),
-            not_utf8: NotUtf8::default(),
-            room: DocumentsRoom::default(),
-        }
+        let turn = Turn::new(turns.clone());
+        let parsers = Parsers::new(max_document, &Fields::default(), Turn::new(turns));
+        let (reading, not_utf8, room) = Default::default();
+        Self { max_document, regroup, turn, parsers, reading, not_utf8, room }
     }
 
     /// Indexes the documents of a piece that are `wanted`, or all. What is left of the piece is its

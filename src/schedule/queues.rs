@@ -49,14 +49,8 @@ struct ProcessorQueue<T> {
 
 impl<T> ProcessorQueue<T> {
     fn new(servers: usize) -> Self {
-        Self {
-            servers: servers.max(1),
-            own: VecDeque::new(),
-            returned: VecDeque::new(),
-            backlog: 0.0,
-            under_way: (0, 0.0),
-            lost: false,
-        }
+        let (own, returned, backlog, under_way, lost) = Default::default();
+        Self { servers: servers.max(1), own, returned, backlog, under_way, lost }
     }
 
     /// Queries that wait or are in progress.

@@ -150,17 +150,10 @@ impl OpenSplit {
         let cutter = Cutter::of_pieces(format, build.max_document, budget.piece_bytes())
             .holding(build.budget.longest_document(build.workers))
             .with_buffers(build.wiring.buffers.clone());
-        Self {
-            split,
-            inputs,
-            file: None,
-            bytes: Vec::with_capacity(BLOCK_BYTES),
-            blocks: 0,
-            block: None,
-            stream: SplitStream::new(cutter, budget.window_log()),
-            window: 0,
-            fed: false,
-        }
+        let stream = SplitStream::new(cutter, budget.window_log());
+        let bytes = Vec::with_capacity(BLOCK_BYTES);
+        let (file, blocks, block, window, fed) = Default::default();
+        Self { split, inputs, file, bytes, blocks, block, stream, window, fed }
     }
 
     /// Whether it goes on only when all earlier splits are absorbed.

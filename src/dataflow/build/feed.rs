@@ -103,15 +103,9 @@ pub(crate) struct FeedHead<G> {
 
 impl<G: PieceGroup> FeedHead<G> {
     fn new(owner: u32, run_limit: u64) -> Self {
-        Self {
-            owner,
-            waiting: BTreeMap::new(),
-            sequencer: Sequencer::new(run_limit),
-            lengths: Vec::new(),
-            closing: None,
-            last: None,
-            busy: Rc::new(Cell::new(false)),
-        }
+        let sequencer = Sequencer::new(run_limit);
+        let (waiting, lengths, closing, last, busy) = Default::default();
+        Self { owner, waiting, sequencer, lengths, closing, last, busy }
     }
 
     /// Whether nothing may be taken now: a run is to close, or is not encoded.

@@ -229,17 +229,9 @@ struct Inverting {
 
 impl Inverting {
     fn new(service: InvertService) -> Self {
-        Self {
-            service,
-            waiting: BTreeMap::new(),
-            gathered: Vec::new(),
-            gathered_bytes: 0,
-            came: Instant::now(),
-            sent: VecDeque::new(),
-            batches: 0,
-            last: None,
-            ended: false,
-        }
+        let came = Instant::now();
+        let (waiting, gathered, gathered_bytes, sent, batches, last, ended) = Default::default();
+        Self { service, waiting, gathered, gathered_bytes, came, sent, batches, last, ended }
     }
 
     fn has_gathered(&self) -> bool {

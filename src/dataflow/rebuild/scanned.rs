@@ -37,17 +37,11 @@ impl InputScan {
     pub(crate) fn new(folder: &Path, memory: u64) -> Result<Self, IndexError> {
         let places = folder.join("places");
         let file = File::create(&places).map_err(IndexError::storage("write", &places))?;
-        Ok(Self {
-            sorter: Sorter::new(folder, memory),
-            table: folder.join("documents"),
-            file: BufWriter::with_capacity(1 << 18, file),
-            places,
-            number: 0,
-            skipped: BTreeMap::new(),
-            input: 0,
-            lines: 0,
-            name: String::new(),
-        })
+        let file = BufWriter::with_capacity(1 << 18, file);
+        let sorter = Sorter::new(folder, memory);
+        let table = folder.join("documents");
+        let (number, skipped, input, lines, name) = Default::default();
+        Ok(Self { sorter, table, places, file, number, skipped, input, lines, name })
     }
 
     pub(crate) fn take(

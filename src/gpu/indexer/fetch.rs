@@ -165,15 +165,10 @@ pub(super) struct Fetch {
 impl Fetch {
     /// With `whole` all chunks are fetched, else only some ahead of the reader.
     pub(super) fn begin(trees: &mut Trees, whole: bool) -> Result<Self, GpuError> {
-        Ok(Self {
-            measuring: trees.measure()?,
-            is_measured: false,
-            sums: Vec::new(),
-            starts: Vec::new(),
-            ranges: VecDeque::new(),
-            coming: VecDeque::new(),
-            ahead: if whole { usize::MAX } else { AHEAD },
-        })
+        let measuring = trees.measure()?;
+        let ahead = if whole { usize::MAX } else { AHEAD };
+        let (is_measured, sums, starts, ranges, coming) = Default::default();
+        Ok(Self { measuring, is_measured, sums, starts, ranges, coming, ahead })
     }
 
     /// Does what can be done now, and moves finished chunks to `reader`. True when all have come.

@@ -147,19 +147,8 @@ pub struct MethodBatch<M: DeviceMethod> {
 
 impl<M: DeviceMethod> MethodBatch<M> {
     pub(crate) fn new(how: M, all_terms: bool, documents: u32, room: BatchRoom) -> Self {
-        Self {
-            how,
-            all_terms,
-            room,
-            documents,
-            terms: Vec::new(),
-            records: Vec::new(),
-            more: Vec::new(),
-            plan: M::Plan::default(),
-            queries: Vec::new(),
-            lists: Travelling::default(),
-            used: BatchRoom::default(),
-        }
+        let (terms, records, more, plan, queries, lists, used) = Default::default();
+        Self { how, all_terms, room, documents, terms, records, more, plan, queries, lists, used }
     }
 
     pub fn len(&self) -> usize {

@@ -36,7 +36,7 @@ const COUNT_BYTES: u64 = 64 << 20;
 /// Bytes whose checksum a thread takes at a time.
 const SUM_BYTES: usize = 4 << 20;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
     pub generation: PathBuf,
@@ -190,9 +190,7 @@ fn check_generation(
         documents: manifest.statistics.documents,
         terms: manifest.statistics.terms,
         postings: manifest.statistics.postings,
-        shards: 0,
-        debris: Vec::new(),
-        being_written: false,
+        ..Report::default()
     })
 }
 

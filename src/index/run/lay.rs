@@ -24,7 +24,7 @@ pub struct RunPart {
 }
 
 /// Neighbouring lists, or parts of lists, and the numbers of their terms for the lexicon.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ListStretch {
     pub collection: u16,
     /// Begins at a multiple of 16 bytes; others follow directly on the stretch before.
@@ -145,15 +145,7 @@ impl ChunkLayout {
 
     fn extend(&mut self, collection: u16, is_long: bool, payload_bytes: usize) {
         let LaidChunk { stretches, blocks, .. } = &mut self.chunk;
-        let stretch = |is_aligned| ListStretch {
-            collection,
-            is_aligned,
-            payload_bytes: 0,
-            term_bytes: 0,
-            blocks: 0,
-            terms: 0,
-            postings: 0,
-        };
+        let stretch = |is_aligned| ListStretch { collection, is_aligned, ..ListStretch::default() };
         if stretches.last().is_none_or(|last| last.collection != collection) {
             stretches.push(stretch(false));
         }

@@ -24,7 +24,7 @@ pub(crate) struct Bad {
 }
 
 /// A string, by the place of what stands between its quotes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) range: Range<usize>,
     /// Whether there are escapes among them, all of which are right.

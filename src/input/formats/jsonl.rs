@@ -59,6 +59,7 @@ struct Buffers {
     vectors: Option<VectorReader>,
 }
 
+#[derive(Default)]
 struct JsonRecord {
     /// The rank of the key that named it, or [`NO_NAME`].
     name_rank: usize,
@@ -78,16 +79,7 @@ struct JsonRecord {
 impl JsonRecord {
     #[inline(always)]
     fn new() -> Self {
-        let name = Span { range: 0..0, escapes: false };
-        JsonRecord {
-            name_rank: NO_NAME,
-            name,
-            texts: 0,
-            taken: 0,
-            has_spare: false,
-            takes_spare: false,
-            odd: None,
-        }
+        JsonRecord { name_rank: NO_NAME, ..JsonRecord::default() }
     }
 }
 

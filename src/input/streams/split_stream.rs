@@ -42,17 +42,8 @@ impl SplitStream {
     /// The stream of a split of files that the `cutter` cuts; a window of more than 2 to the
     /// `window_log` waits until it is [allowed](Self::allow_window).
     pub(crate) fn new(cutter: Cutter, window_log: u32) -> Self {
-        Self {
-            cutter,
-            window_log,
-            decoder: None,
-            at: 0,
-            input: None,
-            broken: None,
-            ended: false,
-            finished: false,
-            wanted: None,
-        }
+        let (decoder, at, input, broken, ended, finished, wanted) = Default::default();
+        Self { cutter, window_log, decoder, at, input, broken, ended, finished, wanted }
     }
 
     /// Where the rest cannot be decoded: a few words, the byte of the content, and why.

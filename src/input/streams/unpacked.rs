@@ -58,18 +58,8 @@ impl Unpacked {
     pub fn new(file: Box<dyn Read + Send>) -> io::Result<Self> {
         let block = vec![0; BLOCK_BYTES];
         let out = vec![0; BLOCK_BYTES];
-        Ok(Self {
-            file,
-            decoder: None,
-            asked: None,
-            block,
-            at: 0,
-            filled: 0,
-            out,
-            given: 0,
-            made: 0,
-            ended: false,
-        })
+        let (decoder, asked, at, filled, given, made, ended) = Default::default();
+        Ok(Self { file, decoder, asked, block, at, filled, out, given, made, ended })
     }
 
     /// `pass` is told the bytes of the file, compressed or not, as they are read.

@@ -66,15 +66,7 @@ fn go_through<const BLOCK_MAX: bool>(
     for (term, RunTerm { weight, list }) in run.terms.iter().enumerate() {
         let Some(list) = list else { continue };
         let most = list_most(list, *weight, &run.norms);
-        let mut stand = Stand {
-            docid: 0,
-            is_there: false,
-            term,
-            most,
-            block_most: most,
-            block: 0,
-            block_last: 0,
-        };
+        let mut stand = Stand { term, most, block_most: most, ..Stand::default() };
         stand.go_to(run, cursors, list.wanted().start)?;
         if BLOCK_MAX {
             stand.set_block(run, 0);

@@ -106,17 +106,9 @@ impl<Q> PoolState<Q> {
 
 impl<Q> Pool<Q> {
     pub(crate) fn new(delta: usize, workers: usize) -> Self {
-        let state = PoolState {
-            waiting: VecDeque::new(),
-            behind: 0,
-            open: VecDeque::new(),
-            tasks: 0,
-            begun: 0,
-            cuts: false,
-            idle: Vec::with_capacity(workers),
-        };
+        let (waiting, behind, open, tasks, begun, cuts, idle) = Default::default();
+        let state = Mutex::new(PoolState { waiting, behind, open, tasks, begun, cuts, idle });
         let workers = workers.max(1);
-        let state = Mutex::new(state);
         Self { delta, workers, there: 0.into(), state }
     }
 

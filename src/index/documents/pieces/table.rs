@@ -97,17 +97,10 @@ impl DocumentsTable {
         let names = Names::new(directory, budget.memory / NAMES_SHARE);
         let directory = directory.to_path_buf();
         let sum = Mutex::default();
-        Self {
-            directory: directory.clone(),
-            sequencer: Sequencer::new(budget.run_limit),
-            run: None,
-            shared: Arc::new(SharedTable { directory, threads, names, sum }),
-            documents: 0,
-            skipped: BTreeMap::new(),
-            first_skipped: Vec::new(),
-            input: 0,
-            lines: 0,
-        }
+        let shared = SharedTable { directory: directory.clone(), threads, names, sum }.into();
+        let sequencer = Sequencer::new(budget.run_limit);
+        let (run, documents, skipped, first_skipped, input, lines) = Default::default();
+        Self { directory, sequencer, run, shared, documents, skipped, first_skipped, input, lines }
     }
 
     /// Places the documents of the next piece, if it has any. Skipped records, which lie in

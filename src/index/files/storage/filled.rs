@@ -63,7 +63,7 @@ fn page_rest(at: u64) -> u64 {
     PAGE_BYTES - at % PAGE_BYTES
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct FilledOutcome {
     next: u64,
     /// Where the full rooms end, up to the first that is not full.
@@ -145,16 +145,7 @@ impl FilledFile {
     /// The file has no body yet.
     pub(crate) fn of(file: StorageFile) -> Self {
         let at = HEADER_BYTES as u64;
-        let outcome = Mutex::new(FilledOutcome {
-            next: at,
-            at,
-            crc: crc32fast::Hasher::new(),
-            pages: None,
-            page: None,
-            waiting: BTreeMap::new(),
-            failed: None,
-            is_over: false,
-        });
+        let outcome = Mutex::new(FilledOutcome { next: at, at, ..FilledOutcome::default() });
         Self { file, outcome }
     }
 

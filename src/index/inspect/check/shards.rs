@@ -22,12 +22,8 @@ pub(crate) fn check(
         generation: generation.to_path_buf(),
         files: 1,
         bytes: fs::metadata(&path).map_or(0, |file| file.len()),
-        documents: 0,
-        terms: 0,
-        postings: 0,
         shards: manifest.shards.len() as u64,
-        debris: Vec::new(),
-        being_written: false,
+        ..Report::default()
     };
     let mut problems = Vec::new();
     for shard in 0..manifest.shards.len() {

@@ -50,15 +50,10 @@ pub(crate) struct BodyDecoder {
 
 impl BodyDecoder {
     pub(crate) fn new(most: u64, turn: Turn) -> Self {
-        Self {
-            most,
-            longest: turn.longest().min(most),
-            turn,
-            joined: Vec::new(),
-            decoded: Vec::new(),
-            gzip: Gzip::default(),
-            inflate: Decompress::new(true),
-        }
+        let longest = turn.longest().min(most);
+        let inflate = Decompress::new(true);
+        let (joined, decoded, gzip) = Default::default();
+        Self { most, longest, turn, joined, decoded, gzip, inflate }
     }
 
     pub(crate) fn most(&self) -> u64 {

@@ -43,16 +43,11 @@ pub struct Gzip {
 
 impl Default for Gzip {
     fn default() -> Self {
-        Self {
-            state: GzipState::Header,
-            inflate: Decompress::new(false),
-            whole: WholeDecoder::new(),
-            last_member: 0,
-            held: Vec::new(),
-            members: 0,
-            crc: crc32fast::Hasher::new(),
-            length: 0,
-        }
+        let state = GzipState::Header;
+        let inflate = Decompress::new(false);
+        let whole = WholeDecoder::new();
+        let (last_member, held, members, crc, length) = Default::default();
+        Self { state, inflate, whole, last_member, held, members, crc, length }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The places of the lists of a search by WAND.
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stand {
     /// The list has no wanted posting before this document.
     pub(crate) docid: u32,
