@@ -9,14 +9,16 @@ use crate::cli::{report, signals};
 use anyhow::Context;
 use millrace::Control;
 use millrace::inside::index::Stop;
+use millrace::inside::input::STDIN;
 use serde_json::json;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroU32;
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use synthetic::collection::{self, Amount, Collection, Compression, Layout, WriteError, Written};
 use synthetic::log::QueryLog;
 use synthetic::queries::Queries;
@@ -26,9 +28,13 @@ use vectors::VectorArgs;
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// Folder of the collection: its files come into DIR/documents, which must be empty.
-    #[arg(long, value_name = "DIR")]
+    /// Folder of the collection: its files come into DIR/documents, which must be empty. With - the
+    /// documents go to standard output, as one file.
+    #[arg(long, value_name = "DIR|-")]
     output: PathBuf,
+    /// Folder of queries, the log and PageRank values [default: that of --output].
+    #[arg(long, value_name = "DIR")]
+    beside: Option<PathBuf>,
     /// How much text to write, before compression, such as 64M or 4G.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     #[arg(required_unless_present = "documents", conflicts_with = "documents")]
@@ -73,14 +79,14 @@ pub(crate) struct Args {
     /// Neighbouring documents that are about the same.
     #[arg(long, default_value_t = Recipe::default().cluster, value_name = "N")]
     cluster: NonZeroU32,
-    /// Write N queries too, into DIR/queries.tsv.
+    /// Write N queries too, into queries.tsv.
     #[arg(long, default_value = "0", value_name = "N")]
     queries: u64,
-    /// Write N queries of each number of terms from 2 to 10 too, into DIR/lengths.tsv.
+    /// Write N queries of each number of terms from 2 to 10 too, into lengths.tsv.
     #[arg(long, default_value = "0", value_name = "N")]
     lengths: u64,
     /// Write a log of N queries, some of which are asked again and again: its first half into
-    /// DIR/log-train.tsv, its second half into DIR/log-test.tsv.
+    /// log-train.tsv, its second half into log-test.tsv.
     #[arg(long, default_value = "0", value_name = "N")]
     log: u64,
     /// The different queries of the log, at most.
@@ -89,7 +95,7 @@ pub(crate) struct Args {
     /// The r-th most frequent query of the log comes in proportion to r^-F.
     #[arg(long, default_value = "0.83", value_name = "F")]
     log_skew: f64,
-    /// Write made-up PageRank values too, `name TAB value`, into DIR/pagerank.tsv.
+    /// Write made-up PageRank values too, `name TAB value`, into pagerank.tsv.
     #[arg(long)]
     pagerank: bool,
     #[command(flatten)]
@@ -118,6 +124,27 @@ enum Source {
 }
 
 impl Args {
+    fn is_stream(&self) -> bool {
+        self.output.as_os_str() == STDIN
+    }
+
+    /// The folder of what is beside documents, which is made.
+    fn beside(&self) -> anyhow::Result<&Path> {
+        let has_any = self.queries > 0 || self.lengths > 0 || self.log > 0 || self.pagerank;
+        let folder = self.beside.as_deref().unwrap_or(&self.output);
+        if self.is_stream() && self.files.get() > 1 {
+            return Err(Usage("--output - is one file: leave out --files".into()).into());
+        }
+        if self.is_stream() && self.beside.is_none() && has_any {
+            let why = "--output - has no folder for queries and PageRank values: give --beside DIR";
+            return Err(Usage(why.into()).into());
+        }
+        if has_any {
+            fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        }
+        Ok(folder)
+    }
+
     fn recipe(&self) -> Recipe {
         Recipe {
             seed: self.seed,
@@ -163,22 +190,28 @@ impl Args {
             FormatName::Warc => Format::Warc,
         };
         let folder = self.output.join("documents");
-        Ok(Layout { folder, amount, files: self.files, format, compression })
+        Ok(Layout { folder, stream: None, amount, files: self.files, format, compression })
     }
 }
 
-/// Prints what was written as one JSON line.
+/// Prints what was written as one JSON line, unless standard output has the documents.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let threads = args.workers.count()?;
-    let layout = args.layout()?;
+    let mut layout = args.layout()?;
     let wrong = |error: RecipeError| Usage(format!("--{error}"));
     let source = match args.vectors.recipe(args.documents, args.vocabulary, args.seed) {
         Some(recipe) => Source::Vectors(Vectors::new(recipe).map_err(wrong)?),
         None => Source::Texts(Model::new(args.recipe()).map_err(wrong)?),
     };
+    let beside = args.beside()?;
+    if args.is_stream() {
+        let out = io::stdout().as_fd().try_clone_to_owned()?;
+        layout.stream = Some(Arc::new(out.into()));
+    }
     let control = Arc::new(Control::default());
-    signals::watch(&control, None)?;
+    // A write to a pipe may wait for a reader for ever.
+    signals::watch(&control, args.is_stream().then_some(Duration::from_secs(1)))?;
     let collection: &dyn Collection = match &source {
         Source::Texts(model) => model,
         Source::Vectors(vectors) => vectors,
@@ -202,9 +235,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let seconds = start.elapsed().as_secs_f64();
     match &source {
-        Source::Texts(model) => write_beside(args, model, layout.format, &written)?,
+        Source::Texts(model) => write_beside(args, beside, model, layout.format, &written)?,
         Source::Vectors(vectors) if args.queries > 0 => {
-            let path = args.output.join("queries.tsv");
+            let path = beside.join("queries.tsv");
             write_queries(&path, 0..args.queries, |number| vectors.query(number))?;
         }
         Source::Vectors(_) => {}
@@ -214,6 +247,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 
 fn write_beside(
     args: &Args,
+    beside: &Path,
     model: &Model,
     format: Format,
     written: &Written,
@@ -222,12 +256,12 @@ fn write_beside(
         let queries = Queries::new(model, format, &written.documents);
         let mut queries = queries.context("there are no documents to ask for")?;
         if args.queries > 0 {
-            write_queries(&args.output.join("queries.tsv"), 0..args.queries, |number| {
+            write_queries(&beside.join("queries.tsv"), 0..args.queries, |number| {
                 queries.query(number)
             })?;
         }
         if args.lengths > 0 {
-            write_queries(&args.output.join("lengths.tsv"), 0..9 * args.lengths, |number| {
+            write_queries(&beside.join("lengths.tsv"), 0..9 * args.lengths, |number| {
                 queries.query_of(2 + (number % 9) as usize, number)
             })?;
         }
@@ -236,12 +270,12 @@ fn write_beside(
             QueryLog::new(&mut queries, args.seed, args.log_distinct.get(), args.log_skew);
         if args.log > 0 {
             for (name, numbers) in [("log-train.tsv", 0..half), ("log-test.tsv", half..args.log)] {
-                write_queries(&args.output.join(name), numbers, |number| log.line(number))?;
+                write_queries(&beside.join(name), numbers, |number| log.line(number))?;
             }
         }
     }
     if args.pagerank {
-        let path = args.output.join("pagerank.tsv");
+        let path = beside.join("pagerank.tsv");
         write_file(&path, |out| pagerank::write(out, args.seed, &written.documents))?;
     }
     Ok(())
@@ -294,6 +328,8 @@ fn totals(args: &Args, written: &Written, threads: usize, seconds: f64) -> anyho
         "seconds": seconds,
         "mb_per_s": mb_per_s,
     });
-    writeln!(io::stdout(), "{totals}")?;
+    if !args.is_stream() {
+        writeln!(io::stdout(), "{totals}")?;
+    }
     report::write(totals, threads)
 }

@@ -1,7 +1,9 @@
 //! The generator makes collections that the other jobs take.
 
+use crate::support::assert_same_index;
+use std::io::Read;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn millrace(args: &[&str], folder: &Path) -> Output {
     let binary = env!("CARGO_BIN_EXE_millrace");
@@ -118,6 +120,80 @@ fn vectors_become_an_index_that_answers_their_queries() {
 }
 
 #[test]
+fn a_stream_of_documents_makes_the_index_of_their_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for (what, format) in [
+        ("--vectors --documents 9000", "vectors"),
+        ("--bytes 4M --format tsv --pagerank", "tsv"),
+        ("--documents 900 --format warc --compress gzip", "warc"),
+    ] {
+        let line = format!("bench generate {what} --queries 9 --beside");
+        let words: Vec<&str> = line.split(' ').collect();
+        let of_file = [&words[..], &["q", "--output", "c", "-w", "1"]].concat();
+        let made = json_of(&of_file, folder.path());
+        let files: Vec<_> = std::fs::read_dir(at("c/documents")).unwrap().collect();
+        let [Ok(file)] = &files[..] else { panic!("{files:?}") };
+        let of_stream = [&words[..], &["r", "--output", "-", "-w", "3", "--report", "s"]].concat();
+        let streamed = millrace(&of_stream, folder.path());
+        let errors = String::from_utf8_lossy(&streamed.stderr);
+        assert!(streamed.status.success(), "{errors}");
+        assert!(streamed.stdout == std::fs::read(file.path()).unwrap(), "{what}");
+        let report = std::fs::read(at("s")).unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+        for field in ["documents", "tokens", "text_bytes", "file_bytes"] {
+            assert_eq!(report[field], made[field], "{what}: {field}");
+        }
+        for entry in std::fs::read_dir(at("q")).unwrap() {
+            let name = entry.unwrap().file_name();
+            let same = |folder| std::fs::read(at(folder).join(&name)).unwrap();
+            assert!(same("q") == same("r"), "{what}: {name:?}");
+        }
+        let build = ["build", "--memory", "64M", "--format", format, "--index"];
+        let path = file.path().display().to_string();
+        let built = millrace(&[&build[..], &["i", &path]].concat(), folder.path());
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        let mut generate = Command::new(env!("CARGO_BIN_EXE_millrace"))
+            .args(&of_stream)
+            .current_dir(folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let built = Command::new(env!("CARGO_BIN_EXE_millrace"))
+            .args([&build[..], &["j", "-"]].concat())
+            .current_dir(folder.path())
+            .stdin(generate.stdout.take().unwrap())
+            .output()
+            .unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        assert!(generate.wait().unwrap().success());
+        assert_same_index(&at("i"), &at("j"), &[]);
+        for name in ["c", "q", "r", "i", "j"] {
+            std::fs::remove_dir_all(at(name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_goes_ends_the_stream() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut generate = Command::new(env!("CARGO_BIN_EXE_millrace"))
+        .args(["bench", "generate", "--bytes", "64G", "--output", "-", "--quiet", "-w", "2"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut head = [0; 1 << 16];
+    generate.stdout.take().unwrap().read_exact(&mut head).unwrap();
+    let ended = generate.wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success() && errors.is_empty(), "{errors}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn wrong_settings_are_wrong_usage() {
     let folder = tempfile::tempdir().unwrap();
     for (wrong, message) in [
@@ -131,9 +207,12 @@ fn wrong_settings_are_wrong_usage() {
         (&["--documents", "9", "--topics", "3"], "--vectors"),
         (&["--documents", "9", "--vectors", "--zipf", "1"], "--zipf"),
         (&["--documents", "9", "--vectors", "--weights", "0"], "--weights is 0; it must be"),
+        (&["--documents", "9", "--output", "-", "--files", "2"], "--output - is one file"),
+        (&["--documents", "9", "--output", "-", "--queries", "2"], "give --beside DIR"),
+        (&["--documents", "9", "--output", "-", "--pagerank"], "give --beside DIR"),
     ] {
-        let output =
-            millrace(&[&["bench", "generate", "--output", "c"], wrong].concat(), folder.path());
+        let output = if wrong.contains(&"--output") { &[][..] } else { &["--output", "c"] };
+        let output = millrace(&[&["bench", "generate"], output, wrong].concat(), folder.path());
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{wrong:?}: {errors}");
         assert!(errors.contains(message), "{wrong:?}: {errors}");

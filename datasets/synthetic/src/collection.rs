@@ -3,7 +3,8 @@
 //! The documents of a file are cut into blocks of a fixed number, about 1 MiB. A thread takes the
 //! next block of a file and writes it into memory; then it waits, for a moment, until all blocks
 //! before it have said how long they are. That says where the block belongs, and whether the file
-//! is long enough before its end; the write itself waits for nobody. Threads begin with different
+//! is long enough before its end; the write itself waits for nobody, unless it goes to a stream,
+//! where blocks are written one after the other. Threads begin with different
 //! files and help with what is left. A thread holds one block, so memory is some megabytes a
 //! thread.
 
@@ -13,7 +14,7 @@ use crate::Format;
 use crate::compress::Compressor;
 use crate::documents::WriteRecords;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::num::NonZeroU32;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -65,6 +66,8 @@ pub enum Compression {
 pub struct Layout {
     /// The folder of the files; made if it is not there.
     pub folder: PathBuf,
+    /// Where the only file goes in place of the folder, byte after byte, such as a pipe.
+    pub stream: Option<Arc<File>>,
     /// How much.
     pub amount: Amount,
     /// Files.
@@ -115,8 +118,11 @@ pub enum WriteError {
 }
 
 impl Layout {
-    /// The path of a file.
+    /// The path of a file; errors of a stream have it too.
     pub fn path(&self, file: u32) -> PathBuf {
+        if self.stream.is_some() {
+            return "the stream".into();
+        }
         let end = match self.compression {
             Compression::None => "",
             Compression::Gzip(_) => ".gz",
@@ -131,13 +137,20 @@ impl Layout {
 ///
 /// # Errors
 /// The folder is not empty, something cannot be written, or `stopped` said so.
+///
+/// # Panics
+/// If several files go to one stream.
 pub fn write(
     collection: &dyn Collection,
     layout: &Layout,
     threads: usize,
     stopped: &(dyn Fn(u64) -> bool + Sync),
 ) -> Result<Written, WriteError> {
-    make_folder(&layout.folder)?;
+    let is_stream = layout.stream.is_some();
+    assert!(!is_stream || layout.files.get() == 1, "a stream is one file");
+    if !is_stream {
+        make_folder(&layout.folder)?;
+    }
     let job = Job::new(collection, layout, stopped);
     std::thread::scope(|scope| {
         for thread in 0..threads.max(1) {
@@ -152,7 +165,7 @@ pub fn write(
     });
     let failure = locked(&job.failure).take();
     if let Some(error) = failure {
-        for file in 0..layout.files.get() {
+        for file in (0..layout.files.get()).filter(|_| !is_stream) {
             // What cannot be removed is left, and the next try names the folder.
             _ = fs::remove_file(layout.path(file));
         }
@@ -415,6 +428,14 @@ impl<'a, 'b> Worker<'a, 'b> {
         let Some(mut state) = file.wait(block, &job.failed, |state| state.placed) else {
             return Ok(());
         };
+        if let Some(mut stream) = job.layout.stream.as_deref() {
+            // The next block waits until this one is written.
+            stream.write_all(bytes).map_err(job.io(number, "cannot write"))?;
+            state.file_bytes += bytes.len() as u64;
+            state.placed += 1;
+            file.turn.notify_all();
+            return Ok(());
+        }
         let target = match &state.file {
             Some(target) => target.clone(),
             // A block behind the end has nothing to write.

@@ -22,7 +22,7 @@ fn model(recipe: Recipe) -> Model {
 fn layout(folder: &Path, amount: Amount, files: u32, format: Format) -> Layout {
     let files = NonZeroU32::new(files).unwrap();
     let folder = folder.join("documents");
-    Layout { folder, amount, files, format, compression: Compression::None }
+    Layout { folder, stream: None, amount, files, format, compression: Compression::None }
 }
 
 /// Writes a collection and returns its files, without compression.

@@ -310,6 +310,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let layout = Layout {
             folder: folder.path().join("documents"),
+            stream: None,
             amount: Amount::Documents(recipe.documents),
             files: NonZeroU32::new(files).unwrap(),
             format: Format::Jsonl,
