@@ -53,8 +53,7 @@ __device__ __forceinline__ void look_up_all(AndShared& shared, const u8* arena, 
             segment.multiplier = 0;
             shared.segments[n] = segment;
             empty = segment.begin == segment.end;
-            // Above the f32 score by more than what all roundings take away.
-            most += term.weight * (float)list.maxes[window] * (1.0001f / 255.0f);
+            most += (float)term.multiplier * (float)list.maxes[window];
         }
         none = none || __any_sync(ALL, empty);
     }
@@ -63,7 +62,10 @@ __device__ __forceinline__ void look_up_all(AndShared& shared, const u8* arena, 
         u32 threshold = __ldcg(&state.threshold);
         if (threshold < record.floor) threshold = record.floor;
         shared.threshold = threshold;
-        shared.live = !none && bin_of(record, most) >= threshold;
+        // A sum of OR would be this by 65536; src/gpu/query/plan.rs says what 1 of it stands for.
+        float units = (record.terms <= 8 ? 255.0f : 65535.0f) - 2.0f * (float)record.terms;
+        // Above the f32 score by more than what all roundings take away.
+        shared.live = !none && most * (1.0001f * 255.0f / 65536.0f) >= (float)threshold * units;
     }
 }
 

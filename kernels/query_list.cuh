@@ -4,7 +4,7 @@
 //   starts     [W + 1] u32    where the postings of each window begin
 //   maxes      [W] u8         the greatest impact of each window
 //   docids     [P] u16        docids, less the first of their window; rising in a window
-//   impacts    [P] u8         255 * tf / (tf + norm), rounded up; 0 if deleted or padding
+//   impacts    [P] u8         255 * score / most of the list, rounded up; 0 if deleted or padding
 //   tfs        [P] u8         term frequencies; 255 stands for that and more
 //   exceptions [X] u32, [X] u32   postings with a tf of 255 or more, rising, and their tfs
 // Each array begins at a multiple of 16 bytes, the postings of a window at a multiple of four;
@@ -51,8 +51,9 @@ struct Term {
     u32 multiplier;
     float weight;
     // the number in the query of the term with the n-th shortest list, n being this one's
-    u32 shorter;
-    u32 spare;
+    u16 shorter;
+    u16 formula;
+    float more;        // see other_score
 };
 
 // A query.
@@ -151,6 +152,12 @@ __device__ __forceinline__ u32 tf_of(const List& list, u32 at) {
     return list.exceptions[list.exceptions_len + low];
 }
 
+// The formula is that of all terms.
+__device__ __forceinline__ float score_of(const Term& term, u32 tf, float norm) {
+    if (term.formula == SATURATION) return score_of(term.weight, tf, norm);
+    return other_score(term.formula, term.weight, term.more, tf, norm);
+}
+
 // The score of a document: terms in the query's order, operations rounded. By a thread or a warp.
 template <bool BY_WARP>
 __device__ __forceinline__ float exact_score(const u8* arena, const Term* terms, const Record& record, u32 windows,
@@ -163,7 +170,7 @@ __device__ __forceinline__ float exact_score(const u8* arena, const Term* terms,
         u32 end = list.starts[window + 1];
         u32 at = find<BY_WARP>(list.docids, list.starts[window], end, offset);
         if (at < end && list.docids[at] == offset) {
-            sum = __fadd_rn(sum, score_of(term.weight, tf_of(list, at), norm));
+            sum = __fadd_rn(sum, score_of(term, tf_of(list, at), norm));
         }
     }
     return sum;

@@ -39,7 +39,7 @@ __device__ __forceinline__ void ordered_half(const u8* arena, const Term* terms,
         for (u32 at = list.starts[window] + threadIdx.x; at < end; at += blockDim.x) {
             u32 offset = list.docids[at];
             if (list.impacts[at] == 0 || offset < half || offset >= half + HALF) continue;
-            float more = score_of(term.weight, tf_of(list, at), norms[(window << WINDOW_BITS) + offset]);
+            float more = score_of(term, tf_of(list, at), norms[(window << WINDOW_BITS) + offset]);
             shared.sums[offset - half] = __fadd_rn(shared.sums[offset - half], more);
             shared.lists[offset - half] += 1;
         }

@@ -42,9 +42,9 @@ __device__ __forceinline__ u32 packed_value(const u32* words, u32 bits, u32 i) {
     return bits == 32 ? words[word] : value & ((1u << bits) - 1);
 }
 
-// 255 * tf / (tf + norm), rounded up, as in src/gpu/query/list.rs.
+// Of saturation, as in src/gpu/query/list.rs.
 __device__ __forceinline__ u32 impact_of(u32 tf, float norm) {
-    const float up = 255.0f * (1.0f + 3.0f * 1.1920928955078125e-7f);
+    const float up = 255.0f * (1.0f + 8.0f * 1.1920928955078125e-7f);
     float f = (float)tf;
     float value = __fmul_rn(__fdiv_rn(f, __fadd_rn(f, norm)), up);
     u32 floor = (u32)value;

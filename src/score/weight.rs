@@ -100,6 +100,18 @@ impl Weight {
         self.more
     }
 
+    pub(crate) fn formula(self) -> Formula {
+        self.formula
+    }
+
+    /// The weight whose scores, times the factor of this one, are those of this one, but for
+    /// rounding: the same for all queries.
+    pub(crate) fn of_factor_1(self) -> Self {
+        let is_lifted = self.formula == Formula::Lifted;
+        let more = if is_lifted { self.more / self.factor } else { self.more };
+        Self { factor: 1.0, more, ..self }
+    }
+
     /// The score of a posting; `tf` is 1 or more.
     #[inline(always)]
     pub(crate) fn score(self, tf: u32, norm: f32) -> f32 {

@@ -6,8 +6,8 @@ use super::fixed::{FixedWeights, rank_in_sample};
 use super::list::Layout;
 use super::list::impacts::SPREAD;
 use super::plan::{
-    MOST_HITS, NONE, OVERFLOWN, PlacedTerm, QueryLimits, QueryRecord, QueryState, TermRecord, bits,
-    record,
+    MOST_HITS, NONE, OVERFLOWN, PlacedTerm, QueryLimits, QueryRecord, QueryState, Scale,
+    TermRecord, bits, record,
 };
 use super::steps::Groups;
 use crate::query::top_k::Hit;
@@ -63,8 +63,7 @@ impl BatchQuery {
     /// Whether a device can answer it, by the weights, the number of terms and k.
     pub fn is_possible(&self) -> bool {
         let is_k = (1..=MOST_HITS as u32).contains(&self.k);
-        let weights = self.terms.iter().map(|term| term.weight);
-        is_k && super::plan::Scale::new(weights).is_some()
+        is_k && Scale::new(self.terms.iter().map(PlacedTerm::most)).is_some()
     }
 
     fn records(&self) -> usize {
@@ -129,11 +128,13 @@ impl QueryBatch {
         &self.queries
     }
 
-    /// Takes a query that [is possible](BatchQuery::is_possible), or returns it for want of room.
-    /// Of learned weights, one whose sums might not fit has no room.
+    /// Takes a query, or returns it for want of room, which one that is not
+    /// [possible](BatchQuery::is_possible) never has, nor one of learned weights whose sums might
+    /// not fit.
     pub fn add(&mut self, query: BatchQuery, room: &QueryBatchRoom) -> Result<(), BatchQuery> {
         let fixed = match room.layout {
-            Layout::Bounds => None,
+            Layout::Bounds if query.is_possible() => None,
+            Layout::Bounds => return Err(query),
             Layout::Impacts => match FixedWeights::new(&query.terms) {
                 None => return Err(query),
                 fixed => fixed,
@@ -233,7 +234,7 @@ impl QueryBatch {
                 place: term.place,
                 postings: term.placed.postings,
                 multiplier,
-                weight: term.weight,
+                weight: term.weight.factor(),
                 ..TermRecord::default()
             }));
         }

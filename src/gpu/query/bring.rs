@@ -17,6 +17,7 @@ use crate::gpu::floor::steps::Argument::{Array as In, Number};
 use crate::gpu::floor::steps::{Argument, Kernels, Step};
 use crate::index::lexicon::TermEntry;
 use crate::query::snapshot::Snapshot;
+use crate::score::weight::Weight;
 use cudarc::driver::CudaStream;
 use std::ops::Range;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ const FAULT_BYTES: usize = 16;
 
 const THREADS: u32 = 256;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum BroughtList {
     Here(u64, PlacedList),
     NoRoom,
@@ -44,6 +45,8 @@ pub struct ListRequest<'a, I> {
     pub id: I,
     /// By run.
     pub entries: &'a [Option<TermEntry>],
+    /// Of the term, in any query.
+    pub weight: Weight,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,11 +132,12 @@ impl<I: Copy> Bringer<I> {
         I: 'a,
     {
         let snapshot = self.snapshot.clone();
-        for ListRequest { id, entries } in asked {
-            let outline =
-                lists_to_unpack(snapshot.generation(), entries, self.windows).map(|lists| {
-                    lists.map(|lists| Outline::new(&lists, self.windows, &self.share)).transpose()
-                });
+        for ListRequest { id, entries, weight } in asked {
+            self.maker.begin(weight);
+            let lists = lists_to_unpack(snapshot.generation(), entries, self.windows, weight);
+            let outline = lists.map(|lists| {
+                lists.map(|lists| Outline::new(&lists, self.windows, &self.share)).transpose()
+            });
             match outline {
                 Err(_) | Ok(Err(_)) => tell(id, BroughtList::Damaged(None)),
                 Ok(Ok(None)) => self.make(id, entries, &mut room, &mut tell),

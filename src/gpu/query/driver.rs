@@ -230,7 +230,8 @@ impl Driver {
             self.waits_for.entry(id).or_default().push(number);
             if let Some(t) = fetched {
                 let entries = (0..runs).map(|run| entries[run * terms + t]).collect();
-                self.fetchers.want(FetchRequest { id, entries });
+                let weight = plan.terms()[t].weight;
+                self.fetchers.want(FetchRequest { id, entries, weight });
             }
         }
         let open = WaitingQuery { missing: missing.len(), job, lists: ids, floors: [0; 2] };
@@ -409,7 +410,7 @@ impl Driver {
         let mut terms = Vec::with_capacity(open.lists.len());
         terms.extend(known.map(|(term, &id)| match residency.place(id) {
             Residence::Here(place, placed) => {
-                PlacedTerm { place, placed, df: term.df, weight: term.weight.factor() }
+                PlacedTerm { place, placed, df: term.df, weight: term.weight }
             }
             // An answer without one of its lists would be wrong, and nobody would notice.
             away => unreachable!("a list that is pinned stays where it is, and is {away:?}"),

@@ -7,6 +7,7 @@ use crate::crew::{lock, spawn};
 use crate::gpu::floor::error::GpuError;
 use crate::index::lexicon::TermEntry;
 use crate::query::snapshot::Snapshot;
+use crate::score::weight::Weight;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, channel};
@@ -22,6 +23,7 @@ pub(in crate::gpu) const NO_LIST: u64 = u64::MAX;
 pub(in crate::gpu) struct FetchRequest {
     pub(in crate::gpu) id: ListId,
     pub(in crate::gpu) entries: Box<[Option<TermEntry>]>,
+    pub(in crate::gpu) weight: Weight,
 }
 
 pub(super) type ResidentLists = Arc<Mutex<Residency<ResidentKey>>>;
@@ -94,9 +96,9 @@ impl Fetchers {
                     if taken.is_empty() {
                         return;
                     }
-                    let asked = taken
-                        .iter()
-                        .map(|FetchRequest { id, entries }| ListRequest { id: *id, entries });
+                    let asked = taken.iter().map(|FetchRequest { id, entries, weight }| {
+                        ListRequest { id: *id, entries, weight: *weight }
+                    });
                     let room = |id, bytes| lock(&lists).make_room(id, bytes);
                     // The device's thread may have ended.
                     bringer.bring(asked, room, |id, came| _ = sender.send((id, came)));

@@ -41,14 +41,15 @@ pub(super) fn suits(weights: impl ExactSizeIterator<Item = f32>) -> bool {
 impl FixedWeights {
     /// `None` if the sums might not fit.
     pub(super) fn new(terms: &[PlacedTerm]) -> Option<Self> {
-        if !suits(terms.iter().map(|term| term.weight)) {
+        if !suits(terms.iter().map(|term| term.weight.factor())) {
             return None;
         }
-        let weights = || terms.iter().map(|term| f64::from(term.weight));
+        let weights = || terms.iter().map(|term| f64::from(term.weight.factor()));
         let impacts = || terms.iter().map(|term| f64::from(term.placed.exceptions));
         let most = weights().fold(0.0, f64::max);
         let total: f64 = weights().zip(impacts()).map(|(weight, impact)| weight * impact).sum();
-        let whole = terms.iter().map(|term| lowest_bit(term.weight)).fold(f64::MAX, f64::min);
+        let whole =
+            terms.iter().map(|term| lowest_bit(term.weight.factor())).fold(f64::MAX, f64::min);
         if most / whole <= MOST_MULTIPLIER && total / whole < EXACT {
             let multipliers = weights().map(|weight| (weight / whole) as u32).collect();
             return Some(Self { unit: whole, multipliers, is_exact: true });
@@ -96,8 +97,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn terms(of: &[(f32, u32)]) -> Vec<PlacedTerm> {
-        let placed = |most| PlacedList { postings: 0, exceptions: most };
-        let term = |&(weight, most)| PlacedTerm { place: 0, placed: placed(most), df: 1, weight };
+        let placed = |exceptions| PlacedList { exceptions, ..PlacedList::default() };
+        let term = |&(weight, most): &(f32, u32)| PlacedTerm {
+            place: 0,
+            placed: placed(most),
+            df: 1,
+            weight: weight.into(),
+        };
         of.iter().map(term).collect()
     }
 

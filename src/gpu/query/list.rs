@@ -3,14 +3,16 @@
 //! By windows of docids, by which queries are added up: of each posting 16 bits of its docid, an
 //! *impact* of 8 bits, and its term frequency, 4 bytes in all (`kernels/query_list.cuh` has the
 //! arrays). That is about four times what `bp128` takes, and is read some times faster: a device is
-//! bound by the instructions of decoding long before its memory. The impact, `255 * tf / (tf +
-//! norm)` rounded up, bounds the posting's share of a score, whatever the weight of the term;
-//! deleted documents, whose norm is infinite, have impact 0.
+//! bound by the instructions of decoding long before its memory. The impact, 255 times the
+//! posting's score by the most of the list, rounded up, bounds its share of a score, whatever the
+//! factor of the term's weight; that of a saturation is `255 * tf / (tf + norm)`. Deleted
+//! documents, whose norm is infinite, have impact 0.
 //!
 //! Lists are made on the host, from any codec, over all runs of a generation.
 
 pub(crate) mod impacts;
 
+use crate::score::weight::{LEAST, Weight};
 use impacts::ImpactMaker;
 use std::fmt;
 
@@ -70,22 +72,24 @@ impl Windows {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PlacedList {
     /// Of learned weights: chunks of postings.
     pub postings: u32,
     /// Postings whose term frequency stands apart. Of learned weights: the greatest one.
     pub exceptions: u32,
+    /// A weight of factor 1 scores no posting higher.
+    pub most: f32,
 }
 
-/// No score of the posting is above `weight * impact / 255`, but for the rounding of f32, and none
-/// is below that by more than `weight / 255`, likewise.
+/// By the share that the posting's score has of the most of its list. With that most times the
+/// factor of a query as `weight`, the score is not above `weight * impact / 255`, but for the
+/// rounding of f32, and not below that by more than `weight / 255`, likewise.
 #[inline]
-pub(crate) fn impact(tf: u32, norm: f32) -> u8 {
-    // Makes up for five roundings of one part in 2^24, so that the bound holds.
-    const UP: f32 = 255.0 * (1.0 + 3.0 * f32::EPSILON);
-    let tf = tf as f32;
-    let value = (tf / (tf + norm)) * UP;
+pub(crate) fn impact(share: f32) -> u8 {
+    // Makes up for fourteen roundings of one part in 2^24, so that the bound holds.
+    const UP: f32 = 255.0 * (1.0 + 8.0 * f32::EPSILON);
+    let value = share * UP;
     // The conversion saturates.
     let floor = value as u8;
     floor.saturating_add(u8::from(f32::from(floor) < value))
@@ -93,10 +97,10 @@ pub(crate) fn impact(tf: u32, norm: f32) -> u8 {
 
 #[derive(Default)]
 pub(crate) struct ListMaker {
+    weight: Weight,
     starts: Vec<u32>,
-    maxes: Vec<u8>,
     docids: Vec<u16>,
-    impacts: Vec<u8>,
+    scores: Vec<f32>,
     tfs: Vec<u8>,
     exceptions: Vec<u32>,
     exceptional_tfs: Vec<u32>,
@@ -110,12 +114,12 @@ impl fmt::Debug for ListMaker {
 }
 
 impl ListMaker {
-    pub(crate) fn begin(&mut self) {
+    /// Begins a list of a term, by its weight in any query.
+    pub(crate) fn begin(&mut self, weight: Weight) {
+        self.weight = weight.of_factor_1();
         self.starts.clear();
-        self.starts.push(0);
-        self.maxes.clear();
         self.docids.clear();
-        self.impacts.clear();
+        self.scores.clear();
         self.tfs.clear();
         self.exceptions.clear();
         self.exceptional_tfs.clear();
@@ -138,7 +142,7 @@ impl ListMaker {
         let mut at = 0;
         while at < docids.len() {
             let window = docids[at] >> windows.bits;
-            self.close_before(window as usize);
+            self.reach(window as usize);
             let end =
                 at + docids[at..].iter().take_while(|&&d| d >> windows.bits == window).count();
             self.append(windows, &docids[at..end], &tfs[at..end], norms);
@@ -150,9 +154,9 @@ impl ListMaker {
     fn append(&mut self, windows: Windows, docids: &[u32], tfs: &[u32], norms: &[f32]) {
         let mask = (1u32 << windows.bits) - 1;
         self.docids.extend(docids.iter().map(|&docid| (docid & mask) as u16));
-        let before = self.impacts.len();
-        let impacts = docids.iter().zip(tfs);
-        self.impacts.extend(impacts.map(|(&docid, &tf)| impact(tf, norms[docid as usize])));
+        let before = self.scores.len();
+        self.scores.extend(docids.iter().map(|&docid| norms[docid as usize]));
+        self.weight.score_all(tfs, &mut self.scores[before..]);
         for (&tf, at) in tfs.iter().zip(before as u32..) {
             if tf >= EXCEPTION {
                 self.exceptions.push(at);
@@ -160,33 +164,22 @@ impl ListMaker {
             }
             self.tfs.push(tf.min(EXCEPTION) as u8);
         }
-        let most = self.impacts[before..].iter().copied().max().unwrap_or(0);
-        if let Some(max) = self.maxes.last_mut() {
-            *max = most.max(*max);
+    }
+
+    /// Windows up to `window` that have not begun yet begin here.
+    fn reach(&mut self, window: usize) {
+        if self.starts.len() <= window {
+            self.pad(GROUP);
+            self.starts.resize(window + 1, self.docids.len() as u32);
         }
     }
 
-    fn close_before(&mut self, window: usize) {
-        if self.maxes.len() == window + 1 {
-            return;
-        }
-        self.pad(GROUP);
-        if !self.maxes.is_empty() {
-            self.starts.push(self.docids.len() as u32);
-        }
-        while self.maxes.len() < window {
-            self.maxes.push(0);
-            self.starts.push(self.docids.len() as u32);
-        }
-        self.maxes.push(0);
-    }
-
-    /// Repeats the last docid, with impact 0, up to a multiple of `group` postings.
+    /// Repeats the last docid, with score 0, up to a multiple of `group` postings.
     fn pad(&mut self, group: usize) {
         let last = self.docids.last().copied().unwrap_or(0);
         let len = self.docids.len().next_multiple_of(group);
         self.docids.resize(len, last);
-        self.impacts.resize(len, 0);
+        self.scores.resize(len, 0.0);
         self.tfs.resize(len, 0);
     }
 
@@ -195,30 +188,32 @@ impl ListMaker {
         if windows.layout == Layout::Impacts {
             return self.of_impacts.finish(windows, out);
         }
-        if self.maxes.is_empty() {
-            self.maxes.push(0);
-        }
-        self.pad(GROUP);
-        self.starts.push(self.docids.len() as u32);
-        while self.maxes.len() < windows.len() {
-            self.maxes.push(0);
-            self.starts.push(self.docids.len() as u32);
-        }
+        self.reach(windows.len());
         self.pad(ALIGNMENT);
+        let most = match self.weight.is_saturation() {
+            true => 1.0,
+            false => self.scores.iter().copied().fold(LEAST, f32::max),
+        };
+        let impacts: Vec<u8> = self.scores.iter().map(|score| impact(score / most)).collect();
+        let most_of = |window: &[u32]| {
+            impacts[window[0] as usize..window[1] as usize].iter().copied().max().unwrap_or(0)
+        };
+        let maxes: Vec<u8> = self.starts.windows(2).map(most_of).collect();
         let mut put = |bytes: &[u8]| {
             out.extend_from_slice(bytes);
             out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
         };
         put(bytemuck::cast_slice(&self.starts));
-        put(&self.maxes);
+        put(&maxes);
         put(bytemuck::cast_slice(&self.docids));
-        put(&self.impacts);
+        put(&impacts);
         put(&self.tfs);
         self.exceptions.extend_from_slice(&self.exceptional_tfs);
         put(bytemuck::cast_slice(&self.exceptions));
         PlacedList {
             postings: self.docids.len() as u32,
             exceptions: self.exceptional_tfs.len() as u32,
+            most,
         }
     }
 }
@@ -296,6 +291,7 @@ impl<'a> DeviceList<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::twin::{FORMULAS, norm, weight};
     use super::*;
     use proptest::prelude::*;
 
@@ -303,7 +299,7 @@ mod tests {
 
     fn made(postings: &[(u32, u32)], norms: &[f32], piece: usize) -> (Vec<u8>, PlacedList) {
         let mut maker = ListMaker::default();
-        maker.begin();
+        maker.begin(1.0.into());
         for part in postings.chunks(piece) {
             let (docids, tfs): (Vec<u32>, Vec<u32>) = part.iter().copied().unzip();
             maker.push(WINDOWS, &docids, &tfs, norms);
@@ -342,20 +338,33 @@ mod tests {
 
         #[test]
         fn law_impacts_bound_scores_from_both_sides(
-            tf in prop_oneof![1..10u32, 1..=u32::MAX],
-            norm in prop_oneof![0.0..3.0f32, 0.0..1e9f32, Just(0.0f32)],
+            formula in prop::sample::select(FORMULAS.to_vec()),
+            postings in prop::collection::vec((
+                prop_oneof![1..10u32, 1..=u32::MAX],
+                prop_oneof![0.0..3.0f32, 0.0..1e9f32, Just(0.0f32), Just(f32::INFINITY)],
+            ), 1..60),
+            times in (1e-3..1e3f32, 1e-3..1e3f32),
+            more in prop::sample::select(vec![0.0f32, 1e-6, 0.1, 3.0, 1e6]),
         ) {
-            let share = f64::from(tf) / (f64::from(tf) + f64::from(norm)) * 255.0;
-            let impact = f64::from(impact(tf, norm));
-            // What the slack of a query allows for.
-            prop_assert!(impact >= share * (1.0 - 1e-7) && impact >= 1.0, "{impact} {share}");
-            prop_assert!(impact <= share * (1.0 + 2e-6) + 1.0, "{impact} {share}");
+            let (tfs, norms): (Vec<u32>, Vec<f32>) = postings.iter().copied().unzip();
+            let norms: Vec<f32> = norms.into_iter().map(|of| norm(formula, of)).collect();
+            let docids: Vec<u32> = (0..tfs.len() as u32).collect();
+            let mut maker = ListMaker::default();
+            maker.begin(weight(formula, times.0, more));
+            maker.push(WINDOWS, &docids, &tfs, &norms);
+            let mut bytes = Vec::new();
+            let placed = maker.finish(WINDOWS, &mut bytes);
+            let weight = weight(formula, times.1, more);
+            let list = DeviceList::new(WINDOWS, placed, &bytes);
+            for (posting, (&tf, &norm)) in list.window(0).zip(tfs.iter().zip(&norms)) {
+                let most = f64::from(placed.most * weight.factor());
+                let share = f64::from(weight.score(tf, norm)) / most * 255.0;
+                let impact = f64::from(posting.impact);
+                prop_assert_eq!(impact >= 1.0, norm.is_finite());
+                // What the slack of a query allows for.
+                prop_assert!(impact >= share * (1.0 - 1e-6), "{} {}", impact, share);
+                prop_assert!(impact <= share * (1.0 + 2e-6) + 1.0, "{} {}", impact, share);
+            }
         }
-    }
-
-    #[test]
-    fn a_deleted_document_has_no_impact() {
-        assert_eq!(impact(3, f32::INFINITY), 0);
-        assert_eq!(impact(u32::MAX, 0.0), 255);
     }
 }

@@ -8,16 +8,20 @@ use crate::index::generations::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use crate::index::list::{ListError, ListView, MAX_BLOCK, SegmentColumns};
 use crate::index::run::Run;
+use crate::score::weight::Weight;
 use std::ops::Range;
 
-/// The lists of a term in all runs, if a device decodes them: long ones of `bp128`, for bounds.
+/// The lists of a term in all runs, if a device decodes them: long ones of `bp128`, for bounds of
+/// saturations.
 pub(super) fn lists_to_unpack<'a>(
     generation: &'a Generation,
     entries: &[Option<TermEntry>],
     windows: Windows,
+    weight: Weight,
 ) -> Result<Option<Vec<RunList<'a>>>, IndexError> {
     let df: u64 = entries.iter().flatten().map(|entry| u64::from(entry.df)).sum();
-    if df < u64::from(LEAST_UNPACKED) || windows.layout == Layout::Impacts {
+    let is_made = windows.layout == Layout::Impacts || !weight.is_saturation();
+    if df < u64::from(LEAST_UNPACKED) || is_made {
         return Ok(None);
     }
     let mut lists = Vec::with_capacity(entries.len());
@@ -33,7 +37,8 @@ pub(super) fn lists_to_unpack<'a>(
 }
 
 /// Appends the list of a term, by its `entries` in all runs, to `out`, as far as documents are in
-/// `share`, whose `norms` are given; docids count from its first. `None` if it is too great.
+/// `share`, whose `norms` are given; docids count from its first. The `maker` has begun. `None` if
+/// it is too great.
 ///
 /// # Panics
 /// If there are not as many norms as documents, or not as many entries as runs.
@@ -49,7 +54,6 @@ pub(crate) fn make_list(
     assert_eq!(norms.len(), windows.documents as usize, "a norm for each document");
     assert_eq!(norms.len(), share.len(), "a norm for each document");
     assert_eq!(entries.len(), generation.runs().len(), "an entry for each run");
-    maker.begin();
     for (run, entry) in generation.runs().iter().zip(entries) {
         let Some(entry) = *entry else { continue };
         let list = run.list(entry)?;

@@ -1,14 +1,15 @@
 //! The records of a batch for the kernels: one for each query and one for each of its terms.
 //!
 //! The sums of OR are integers. With `unit` chosen so that the sums of a query fit their bits, a
-//! posting with impact i of a term with weight w adds `c = ceil(i * m / 2^16)`, where `m = ceil(w *
-//! 2^16 / (255 * unit))`. So `unit * c` is at least the posting's score, and above it by at most `w
-//! / 255 + unit * (1 + 255 / 2^16)`. If k documents have sums of T or more, then k documents have
-//! scores of at least `unit * (T - slack)`, the slack being the sum of these errors over all terms
-//! in units, and a document whose sum is below `T - slack` is not among the best k. The roundings
-//! of f32, of one part in 2^24 each, are part of the slack.
+//! posting with impact i, of a term that gives no document more than w, adds `c = ceil(i * m /
+//! 2^16)`, where `m = ceil(w * 2^16 / (255 * unit))`. So `unit * c` is at least the posting's
+//! score, and above it by at most `w / 255 + unit * (1 + 255 / 2^16)`. If k documents have sums of
+//! T or more, then k documents have scores of at least `unit * (T - slack)`, the slack being the
+//! sum of these errors over all terms in units, and a document whose sum is below `T - slack` is
+//! not among the best k. The roundings of f32, of one part in 2^24 each, are part of the slack.
 
 use super::list::{MOST_IMPACT, PlacedList};
+use crate::score::weight::Weight;
 use bytemuck::{Pod, Zeroable};
 use std::ops::Range;
 
@@ -30,8 +31,9 @@ pub struct TermRecord {
     pub exceptions: u32,
     pub multiplier: u32,
     pub weight: f32,
-    pub shorter: u32,
-    pub spare: u32,
+    pub shorter: u16,
+    pub formula: u16,
+    pub more: f32,
 }
 
 /// As in `kernels/query_list.cuh`.
@@ -75,8 +77,15 @@ pub struct PlacedTerm {
     pub place: u64,
     pub placed: PlacedList,
     pub df: u32,
-    /// Above zero.
-    pub weight: f32,
+    /// Its factor is above zero.
+    pub weight: Weight,
+}
+
+impl PlacedTerm {
+    /// The most that it gives a document, but for rounding.
+    pub(super) fn most(&self) -> f32 {
+        self.placed.most * self.weight.factor()
+    }
 }
 
 /// Of the sums of a query.
@@ -151,20 +160,21 @@ pub(crate) fn record(
     asked: &QueryLimits,
     terms: &mut Vec<TermRecord>,
 ) -> Option<(QueryRecord, Scale)> {
-    let scale = Scale::new(query.iter().map(|term| term.weight))?;
+    let scale = Scale::new(query.iter().map(PlacedTerm::most))?;
     let first_term = terms.len() as u32;
-    let mut order: Vec<u32> = (0..query.len() as u32).collect();
+    let mut order: Vec<u16> = (0..query.len() as u16).collect();
     order.sort_by_key(|&t| query[t as usize].df);
     terms.extend(query.iter().zip(order).map(|(term, shorter)| TermRecord {
         place: term.place,
         postings: term.placed.postings,
         exceptions: term.placed.exceptions,
-        multiplier: scale.multiplier(term.weight),
-        weight: term.weight,
+        multiplier: scale.multiplier(term.most()),
+        weight: term.weight.factor(),
         shorter,
-        spare: 0,
+        formula: term.weight.formula() as u16,
+        more: term.weight.more(),
     }));
-    let total: f64 = query.iter().map(|term| f64::from(term.weight)).sum();
+    let total: f64 = query.iter().map(|term| f64::from(term.most())).sum();
     let record = QueryRecord {
         first_term,
         terms: query.len() as u32,
@@ -174,7 +184,7 @@ pub(crate) fn record(
         to: asked.docids.end,
         capacity: asked.capacity,
         after: asked.after,
-        per_unit: (255.0 / total) as f32,
+        per_unit: ((255.0 / total) as f32).min(f32::MAX),
         bar: (1 << scale.bits) / 8,
         floor: asked.floor,
         ..QueryRecord::zeroed()
@@ -185,27 +195,38 @@ pub(crate) fn record(
 #[cfg(test)]
 mod tests {
     use super::super::list::impact;
+    use super::super::twin::{FORMULAS, norm, weight};
     use super::*;
-    use crate::score::bm25::score;
+    use crate::score::weight::Formula;
     use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn law_sums_fit_and_bound_scores_from_both_sides(
-            weights in prop::collection::vec(prop_oneof![1e-6..20.0f32, 1e-3..1e3f32, Just(1e9f32)], 1..=MOST_TERMS),
-            postings in prop::collection::vec((1..300u32, 0.1..4.0f32), MOST_TERMS),
+            formula in prop::sample::select(FORMULAS.to_vec()),
+            factors in prop::collection::vec(prop_oneof![1e-6..20.0f32, 1e-3..1e3f32, Just(1e9f32)], 1..=MOST_TERMS),
+            postings in prop::collection::vec((1..300u32, 0.1..4.0f32, 0.0..4.0f32), MOST_TERMS),
         ) {
-            let scale = Scale::new(weights.iter().copied()).unwrap();
+            let norm = norm(formula, postings[0].1);
+            // The best of each list scores some times what the document does.
+            let term = |(&factor, &(tf, times, more)): (&f32, &(u32, f32, f32))| {
+                let weight = weight(formula, factor, more);
+                let own = weight.of_factor_1().score(tf, norm);
+                let most = if formula == Formula::Saturation { 1.0 } else { own * times.max(1.0) };
+                let placed = PlacedList { most, ..PlacedList::default() };
+                (PlacedTerm { place: 0, placed, df: 1, weight }, tf, impact(own / most))
+            };
+            let terms: Vec<_> = factors.iter().zip(&postings).map(term).collect();
+            let scale = Scale::new(terms.iter().map(|(term, ..)| term.most())).unwrap();
             let mut sum = 0;
             let mut most = 0;
             let mut exact = 0.0f32;
-            for (&weight, &(tf, _)) in weights.iter().zip(&postings) {
-                let multiplier = scale.multiplier(weight);
+            for (term, tf, impact) in terms {
+                let multiplier = scale.multiplier(term.most());
                 u32::from(u8::MAX).checked_mul(multiplier).and_then(|p| p.checked_add(65535)).unwrap();
-                let norm = postings[0].1;
-                sum += worth(impact(tf, norm), multiplier);
+                sum += worth(impact, multiplier);
                 most += worth(u8::MAX, multiplier);
-                exact += score(weight, tf, norm);
+                exact += term.weight.score(tf, norm);
             }
             prop_assert!(most < 1 << scale.bits, "{most}");
             let units = f64::from(exact) / scale.unit;

@@ -64,7 +64,7 @@ impl FreeRanges {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Residence<P = PlacedList> {
     Here(u64, P),
     Coming,

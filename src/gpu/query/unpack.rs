@@ -200,7 +200,7 @@ impl<'a> Outline<'a> {
 
     pub(crate) fn placed(&self) -> PlacedList {
         let postings = self.starts[self.starts.len() - 1].next_multiple_of(ALIGNMENT as u32);
-        PlacedList { postings, exceptions: self.exceptions().count() as u32 }
+        PlacedList { postings, exceptions: self.exceptions().count() as u32, most: 1.0 }
     }
 
     /// Place in the device's list, and tf, of postings whose tf is too great for a byte.

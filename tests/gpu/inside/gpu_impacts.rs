@@ -43,7 +43,7 @@ impl Collection {
 
     fn push(&mut self, postings: Vec<(u32, u32)>) {
         let mut maker = ListMaker::default();
-        maker.begin();
+        maker.begin(1.0.into());
         for part in postings.chunks(128) {
             let (docids, weights): (Vec<u32>, Vec<u32>) = part.iter().copied().unzip();
             maker.push(self.windows, &docids, &weights, &self.norms);
@@ -58,6 +58,7 @@ impl Collection {
         let weights = std::iter::repeat_with(weight);
         let term = |(&list, weight): (&usize, f32)| {
             let List { postings, place, placed } = &self.lists[list];
+            let weight = weight.into();
             PlacedTerm { place: *place, placed: *placed, df: postings.len() as u32, weight }
         };
         let terms = lists.iter().zip(weights).map(term).collect();
@@ -71,7 +72,7 @@ impl Collection {
         for term in &query.terms {
             let list = self.lists.iter().find(|list| list.place == term.place).unwrap();
             for &(docid, weight) in &list.postings {
-                *scores[docid as usize].get_or_insert(0.0) += term.weight * weight as f32;
+                *scores[docid as usize].get_or_insert(0.0) += term.weight.factor() * weight as f32;
             }
         }
         let live = (0..).zip(scores).filter(|(docid, _)| self.norms[*docid as usize] == 0.0);

@@ -61,7 +61,7 @@ fn check(emulator: &Emulator, case: &Case, random: &mut Random) {
     let mut lists = Vec::new();
     let mut first_docid = 0u32;
     let mut maker = ListMaker::default();
-    maker.begin();
+    maker.begin(1.0.into());
     for &documents in runs {
         let all = postings(documents, *gap, *great, random);
         if !all.is_empty() {

@@ -8,9 +8,10 @@ use millrace::gpu::query::device::KERNELS;
 use millrace::gpu::query::list::{Layout, ListMaker, PlacedList, Windows};
 use millrace::gpu::query::plan::{OVERFLOWN, PlacedTerm, QueryState};
 use millrace::gpu::query::steps::{Array, LaunchSettings, QueryStep, Zeroed};
-use millrace::gpu::query::twin::Memory;
+use millrace::gpu::query::twin::{FORMULAS, Memory, norm, weight};
 use millrace::query::top_k::Hit;
 use millrace::query::wanted::Mode;
+use millrace::score::weight::Formula;
 use std::collections::HashMap;
 
 /// Small windows and blocks, so that a few thousand documents meet every border.
@@ -36,7 +37,9 @@ struct Collection {
     windows: Windows,
     norms: Vec<f32>,
     arena: Vec<u8>,
-    lists: Vec<(u64, PlacedList, u32)>,
+    formula: Formula,
+    /// With what the weight of each term has beside its factor.
+    lists: Vec<(u64, PlacedList, u32, f32)>,
 }
 
 /// How documents differ.
@@ -49,7 +52,7 @@ enum Kind {
 }
 
 impl Collection {
-    fn new(documents: u32, kind: Kind, random: &mut Random) -> Self {
+    fn new(documents: u32, kind: Kind, formula: Formula, random: &mut Random) -> Self {
         let windows = Windows { documents, bits: TUNING.window_bits, layout: Layout::Bounds };
         let norms = (0..documents)
             .map(|_| match (kind, random.below(9)) {
@@ -57,8 +60,10 @@ impl Collection {
                 (_, 0) => f32::INFINITY,
                 _ => random.below(4000) as f32 / 1000.0,
             })
+            .map(|of| norm(formula, of))
             .collect();
-        let mut collection = Self { windows, norms, arena: vec![0; 64], lists: Vec::new() };
+        let arena = vec![0; 64];
+        let mut collection = Self { windows, norms, arena, formula, lists: Vec::new() };
         for gap in [1, 2, 2, 3, 3, 5, 9, 20, 50, 300, 1000, 5000] {
             collection.list(gap, kind, random);
         }
@@ -80,13 +85,14 @@ impl Collection {
             docid += 1 + random.below(2 * gap - 1);
         }
         let mut maker = ListMaker::default();
-        maker.begin();
+        let more = random.below(300) as f32 / 10.0;
+        maker.begin(weight(self.formula, 1.0 + gap as f32, more));
         for (docids, tfs) in docids.chunks(128).zip(tfs.chunks(128)) {
             maker.push(self.windows, docids, tfs, &self.norms);
         }
         let place = self.arena.len() as u64;
         let placed = maker.finish(self.windows, &mut self.arena);
-        self.lists.push((place, placed, docids.len() as u32));
+        self.lists.push((place, placed, docids.len() as u32, more));
     }
 
     fn query(&self, terms: usize, k: u32, mode: Mode, random: &mut Random) -> BatchQuery {
@@ -94,8 +100,9 @@ impl Collection {
         let terms = (0..terms)
             .map(|_| {
                 let list = left.swap_remove(random.below(left.len() as u32) as usize);
-                let (place, placed, df) = self.lists[list];
-                let weight = 0.05 + random.below(1000) as f32 / 100.0;
+                let (place, placed, df, more) = self.lists[list];
+                let times = 0.05 + random.below(1000) as f32 / 100.0;
+                let weight = weight(self.formula, times, more);
                 PlacedTerm { place, placed, df, weight }
             })
             .collect();
@@ -308,15 +315,33 @@ fn ordered(
     if all.len() < query.k as usize { one(Mode::Or) } else { all }
 }
 
+/// The only posting scores next to nothing, and the query weighs it a billionth.
+#[test]
+fn a_query_whose_sums_have_no_unit_is_refused() {
+    let placed = PlacedList { most: 1e-30, ..PlacedList::default() };
+    let term =
+        |times| PlacedTerm { place: 0, placed, df: 1, weight: weight(FORMULAS[3], times, 1.0) };
+    let query = |times| BatchQuery {
+        terms: vec![term(times)],
+        k: 1,
+        mode: Mode::Or,
+        docids: 0..1,
+        floors: [0; 2],
+    };
+    assert!(QueryBatch::default().add(query(1.0), &room(9)).is_ok());
+    assert!(QueryBatch::default().add(query(1e-9), &room(9)).is_err());
+}
+
 const MODES: [Mode; 3] = [Mode::Or, Mode::And, Mode::AndOr];
 
 #[test]
 fn twin_batches_of_queries_are_answered_exactly() {
     let Some(emulator) = emulator() else { return };
     // One window, a few that are not sampled, and many.
-    for (documents, seed) in [(1, 1), (200, 2), (1025, 3), (3000, 4)] {
+    let sizes = [(1, 1), (200, 2), (1025, 3), (3000, 4)];
+    for (formula, (documents, seed)) in FORMULAS.iter().flat_map(|&f| sizes.map(|size| (f, size))) {
         let mut random = Random(seed);
-        let collection = Collection::new(documents, Kind::Mixed, &mut random);
+        let collection = Collection::new(documents, Kind::Mixed, formula, &mut random);
         let queries: Vec<BatchQuery> = (0..18)
             .map(|n| {
                 let terms = [1, 2, 3, 4, 5, 12][n / 3];
@@ -325,16 +350,17 @@ fn twin_batches_of_queries_are_answered_exactly() {
             })
             .collect();
         let overflown = check(&emulator, &collection, &queries, &room(1 << 15), seed - 1);
-        assert_eq!(overflown, [0; 2], "{documents} documents");
+        assert_eq!(overflown, [0; 2], "{documents} documents, {formula:?}");
     }
 }
 
 #[test]
 fn twin_what_overflows_is_answered_a_second_time_or_by_the_ordered_kernels() {
     let Some(emulator) = emulator() else { return };
-    for (kind, seed) in [(Kind::Mixed, 5), (Kind::Alike, 6)] {
+    let kinds = [(Kind::Mixed, 5), (Kind::Alike, 6)];
+    for (formula, (kind, seed)) in FORMULAS.iter().flat_map(|&f| kinds.map(|kind| (f, kind))) {
         let mut random = Random(seed);
-        let collection = Collection::new(2100, kind, &mut random);
+        let collection = Collection::new(2100, kind, formula, &mut random);
         let queries: Vec<BatchQuery> = (0..9)
             .map(|n| collection.query(1 + n % 4, [1, 3, 40][n / 3], MODES[n % 3], &mut random))
             .collect();
@@ -343,7 +369,7 @@ fn twin_what_overflows_is_answered_a_second_time_or_by_the_ordered_kernels() {
         let [second, last] = check(&emulator, &collection, &queries, &room(candidates), seed);
         assert!(
             if kind == Kind::Mixed { second > 0 } else { last > 0 },
-            "{kind:?} {second} {last}"
+            "{kind:?} {formula:?} {second} {last}"
         );
     }
 }

@@ -84,8 +84,11 @@ fn load(
         let Some(some) = lists.chunks(TOGETHER).nth(number) else { return Ok(None) };
         let mut lens = [0; TOGETHER];
         let mut came = Vec::new();
-        let asked =
-            (0..).zip(some).map(|(id, (_, term))| ListRequest { id, entries: &term.entries });
+        let asked = (0..).zip(some).map(|(id, (_, term))| ListRequest {
+            id,
+            entries: &term.entries,
+            weight: term.weight.into(),
+        });
         let room = |id: usize, bytes| {
             lens[id] = bytes;
             ranges.lock().unwrap_or_else(PoisonError::into_inner).take(bytes)
@@ -111,7 +114,7 @@ fn query(
 ) -> BatchQuery {
     let terms = planned.terms.iter().map(|term| {
         let (place, placed) = lists.at(term);
-        PlacedTerm { place, placed, df: term.df, weight: term.weight }
+        PlacedTerm { place, placed, df: term.df, weight: term.weight.into() }
     });
     let docids = 0..device.windows().documents;
     BatchQuery { terms: terms.collect(), k, mode, docids, floors: [0; 2] }

@@ -131,7 +131,11 @@ impl ImpactMaker {
         out.resize(begin + table_bytes(windows), 0);
         out.extend_from_slice(&self.chunks);
         out.extend_from_slice(&self.rests);
-        PlacedList { postings: (self.chunks.len() / (3 * CHUNK)) as u32, exceptions: self.most }
+        PlacedList {
+            postings: (self.chunks.len() / (3 * CHUNK)) as u32,
+            exceptions: self.most,
+            most: 1.0,
+        }
     }
 
     fn start(&mut self) {
@@ -284,7 +288,7 @@ mod tests {
                 false => chosen.into_iter().filter(|posting| posting.0 < documents).collect(),
             };
             let mut maker = ListMaker::default();
-            maker.begin();
+            maker.begin(1.0.into());
             for part in all.chunks(piece) {
                 let (docids, weights): (Vec<u32>, Vec<u32>) = part.iter().copied().unzip();
                 maker.push(windows, &docids, &weights, &norms);

@@ -4,7 +4,26 @@
 use super::list::{DeviceList, PlacedList, Windows};
 use super::plan::{QueryRecord, TermRecord};
 use crate::query::top_k::Hit;
-use crate::score::bm25::score;
+use crate::score::weight::{Formula, Weight};
+
+/// By their numbers in kernels.
+pub(crate) const FORMULAS: [Formula; 4] =
+    [Formula::Saturation, Formula::Lifted, Formula::Dirichlet, Formula::Dph];
+
+/// A term's weight in a query that has it so many times.
+pub(crate) fn weight(formula: Formula, times: f32, more: f32) -> Weight {
+    let is_lifted = formula == Formula::Lifted;
+    Weight::new(formula, times, if is_lifted { times * more } else { more })
+}
+
+/// A norm as the formula has it, of one from 0 on.
+pub(crate) fn norm(formula: Formula, norm: f32) -> f32 {
+    match formula {
+        Formula::Dirichlet if norm.is_finite() => -norm,
+        Formula::Dph => 9.0 * norm,
+        _ => norm,
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory<'a> {
@@ -20,7 +39,8 @@ impl<'a> Memory<'a> {
     }
 
     fn list(&self, term: &TermRecord) -> DeviceList<'a> {
-        let placed = PlacedList { postings: term.postings, exceptions: term.exceptions };
+        let TermRecord { postings, exceptions, .. } = *term;
+        let placed = PlacedList { postings, exceptions, most: 0.0 };
         DeviceList::new(self.windows, placed, &self.arena[term.place as usize..])
     }
 
@@ -34,9 +54,11 @@ impl<'a> Memory<'a> {
             let first = (window << self.windows.bits) as u32;
             for term in self.terms(record) {
                 let list = self.list(term);
+                let formula = FORMULAS[usize::from(term.formula)];
+                let weight = Weight::new(formula, term.weight, term.more);
                 for posting in list.window(window).filter(|posting| posting.impact > 0) {
                     let norm = self.norms[(first + posting.offset) as usize];
-                    sums[posting.offset as usize] += score(term.weight, list.tf(posting.at), norm);
+                    sums[posting.offset as usize] += weight.score(list.tf(posting.at), norm);
                     matched[posting.offset as usize] += 1;
                 }
             }
