@@ -189,8 +189,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let queries = args.candidates.prepare(&args.ranking, &snapshot, queries)?;
         let devices = devices.or_else(|| args.devices_for_work(workers, model, &snapshot));
         let workers = match &devices {
-            // All cores look up the many terms of queries for learned weights.
-            Some(_) if args.workers.workers.is_some() || score == Score::Impact => workers,
+            // All cores look up many terms, or count the occurrences of terms.
+            Some(_) if args.workers.workers.is_some() || score.is_slow_to_plan() => workers,
             Some(devices) => args.place.workers(devices, workers),
             None => workers,
         };

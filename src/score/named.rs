@@ -129,8 +129,13 @@ impl Score {
         matches!(self, Self::Ql(_) | Self::Dph)
     }
 
-    /// Devices compute sums of [saturations](super::weight::Formula::Saturation), and of impacts.
-    pub fn is_on_devices(&self) -> bool {
-        matches!(self, Self::Bm25 | Self::Bm25Lucene | Self::TfIdf | Self::Impact)
+    /// Whether planning a query takes much more time than for the usual scores.
+    pub fn is_slow_to_plan(&self) -> bool {
+        self.has_cf() || *self == Self::Impact
+    }
+
+    /// Whether it is a sum of [saturations](super::weight::Formula::Saturation) alone.
+    pub(crate) fn is_saturation(&self) -> bool {
+        matches!(self, Self::Bm25 | Self::Bm25Lucene | Self::TfIdf)
     }
 }

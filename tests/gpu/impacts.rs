@@ -147,7 +147,8 @@ fn pretended_devices_rank_by_learned_weights_as_the_cpu_does() {
     says.says("the score impact is computed by the CPU alone, but for --mode or: no GPU is used");
 }
 
-/// Term frequencies of a text are weights too: several runs, and documents that are left out.
+/// Term frequencies of a text are weights too: several runs, and documents that are left out, by
+/// every score that devices have only in their own way.
 #[test]
 fn pretended_devices_rank_runs_with_deleted_documents_by_weights() {
     let Some(folder) = pretended(&QUERY) else { return };
@@ -157,18 +158,27 @@ fn pretended_devices_rank_runs_with_deleted_documents_by_weights() {
     assert!(crate::support::info(&index)["runs"].as_u64() >= Some(3));
     assert!(!delete(&index).is_empty());
     let queries = set.queries.join("\n");
-    let of = |more: &[&str]| {
-        let job = millrace(args!["query", "--quiet", "--index", index, "--format", "tsv"]);
-        let job = job.args(["--score", "impact", "-k", "30"]).args(more).stdin(queries.clone());
-        let job = job.env("LD_LIBRARY_PATH", &folder).env("PRETENDED_GPUS", "2");
-        job.env("MILLRACE_CACHE", set.scratch.path("cache")).ok().text().to_owned()
-    };
-    let expected = of(&["--algorithm", "exhaustive"]);
-    assert!(expected.lines().count() > 100);
-    for more in [&["--gpu-memory", "16M"][..], &["--gpu-memory", "16M", "--gpu-partition"]] {
-        assert_eq!(of(&[&["--device", "gpu"], more].concat()), expected, "{more:?}");
+    let path = set.scratch.path("report.json");
+    let all = [("impact", "or"), ("bm25plus", "or"), ("bm25l", "and"), ("dph", "and-or")];
+    for (score, mode) in all.into_iter().chain([("ql", "or"), ("ql", "and"), ("dph", "or")]) {
+        let of = |more: &[&str]| {
+            let job = millrace(args!["query", "--quiet", "--index", index, "--format", "tsv"]);
+            let job = job.args(["--score", score, "--mode", mode, "-k", "30"]).args(more);
+            let job = job.arg("--report").arg(&path).stdin(queries.clone());
+            let job = job.env("LD_LIBRARY_PATH", &folder).env("PRETENDED_GPUS", "2");
+            job.env("MILLRACE_CACHE", set.scratch.path("cache")).ok().text().to_owned()
+        };
+        let expected = of(&["--algorithm", "exhaustive"]);
+        assert!(expected.lines().count() > 5, "{score} {mode}: {expected}");
+        let device = ["--device", "gpu", "--gpu-memory", "16M"];
+        for more in [&[][..], &["--gpu-partition"]] {
+            assert_eq!(of(&[&device, more].concat()), expected, "{score} {mode} {more:?}");
+            let report = std::fs::read_to_string(&path).unwrap();
+            let gpu = &serde_json::from_str::<Value>(&report).unwrap()["gpu"];
+            let by_cpu = ["unsuited", "without_lists", "lost", "slow"].map(|why| &gpu[why]);
+            assert!(by_cpu.iter().all(|&queries| queries == 0), "{score} {mode} {gpu}");
+        }
+        let part = ["--docids", "50..170"];
+        assert_eq!(of(&[&device[..], &part].concat()), of(&part), "{score} {mode}");
     }
-    let part = ["--docids", "50..170"];
-    let device = ["--device", "gpu", "--gpu-memory", "16M"];
-    assert_eq!(of(&[&device[..], &part].concat()), of(&part));
 }

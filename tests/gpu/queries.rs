@@ -15,30 +15,33 @@ fn a_device_answers_as_the_cpu_does() {
     let fixture = Fixture::new(71, 9000);
     let queries = fixture.queries(72, 300).join("\n");
     let asked = [
-        ("or", "10"),
-        ("or", "1000"),
-        ("or", "70000"),
-        ("and", "1"),
-        ("and", "1000"),
-        ("and-or", "10"),
+        ("or", "10", "bm25"),
+        ("or", "1000", "dph"),
+        ("or", "70000", "bm25"),
+        ("and", "1", "bm25plus"),
+        ("and", "1000", "bm25"),
+        ("and-or", "10", "bm25l"),
+        ("and-or", "10", "ql"),
+        ("or", "1000", "bm25"),
     ];
-    for (mode, k) in asked {
-        let asked = ["--mode", mode, "-k", k, "--format", "tsv"];
+    for (mode, k, score) in asked {
+        let asked = ["--mode", mode, "-k", k, "--score", score, "--format", "tsv"];
         let of = |more: &[&str]| {
             let job = fixture.query(&asked).args(more).stdin(queries.clone());
             job.ok().text().to_owned()
         };
+        let label = format!("{mode} {k} {score}");
         let expected = of(&["--algorithm", "exhaustive"]);
-        assert_eq!(of(&["--device", "gpu"]), expected, "{mode} {k}");
+        assert_eq!(of(&["--device", "gpu"]), expected, "{label}");
         let range = of(&["--docids", "100..3000"]);
-        assert_eq!(of(&["--device", "gpu", "--docids", "100..3000"]), range, "{mode} {k}");
+        assert_eq!(of(&["--device", "gpu", "--docids", "100..3000"]), range, "{label}");
         let parts = of(&["--device", "gpu", "--gpu-partition"]);
-        assert_eq!(parts, expected, "{mode} {k}, in parts");
+        assert_eq!(parts, expected, "{label}, in parts");
         // As graphs.
         let few = ["--batch", "2", "--delay-ms", "0"];
-        assert_eq!(of(&[&["--device", "gpu"], &few[..]].concat()), expected, "{mode} {k}, few");
+        assert_eq!(of(&[&["--device", "gpu"], &few[..]].concat()), expected, "{label}, few");
         // Hardly any list has room.
-        assert_eq!(of(&["--device", "gpu", "--gpu-memory", "64K"]), expected, "{mode} {k}");
+        assert_eq!(of(&["--device", "gpu", "--gpu-memory", "64K"]), expected, "{label}");
     }
 }
 

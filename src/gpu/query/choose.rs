@@ -58,8 +58,9 @@ impl ChosenMethod {
         match (self, score) {
             // It brings its own, which is checked elsewhere.
             (Self::Cpu(Algorithm::Wang), _) => true,
-            (_, Score::Impact) => mode == Mode::Or && !self.is_of_devices(),
-            _ => score.is_on_devices(),
+            (Self::Cpu(_), Score::Impact) => mode == Mode::Or,
+            (Self::Cpu(_), score) => !matches!(score, Score::Wang(_)),
+            _ => score.is_saturation(),
         }
     }
 

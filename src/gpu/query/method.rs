@@ -43,8 +43,8 @@ impl GpuMethod {
         match snapshot.scoring().score {
             Score::Impact => self == Self::Bounds && mode == Mode::Or && fixed::suits(weights),
             score => {
-                let has_score = snapshot.statics().is_empty() && score.is_on_devices();
-                has_score && Scale::new(weights).is_some()
+                let has_score = score.is_saturation() || self == Self::Bounds;
+                snapshot.statics().is_empty() && has_score && Scale::new(weights).is_some()
             }
         }
     }
