@@ -26,9 +26,6 @@ const UNIT_BYTES: usize = 32;
 
 const TABLE_ALIGNMENT: usize = 256;
 
-/// No posting: in a row of banks.
-const EMPTY: u32 = u32::MAX;
-
 /// Lists that become longer than this, by weights above 255, are left to the CPU.
 fn most_postings(df: usize) -> usize {
     64 * df + (1 << 20)
@@ -62,116 +59,201 @@ fn group(postings: usize) -> (usize, usize) {
     (units * UNIT_BYTES / (3 * EACH), units)
 }
 
+/// Windows that have documents of the sample.
+fn first_windows(windows: Windows) -> usize {
+    sampled(windows.documents).div_ceil(1 << windows.bits) as usize
+}
+
 #[derive(Default)]
 pub(super) struct ImpactMaker {
-    /// Numbers and weights of sampled documents, and of the others; both rise.
-    parts: [Vec<(u32, u32)>; 2],
-    /// Postings, of which great weights are several.
+    /// Numbers and weights of documents of the first windows, which come together at the end: those
+    /// of the sample, and others, which share the last of these windows. Both rise.
+    first: [Vec<(u32, u32)>; 2],
+    /// Postings of live documents, and those of the list, of which great weights are several.
+    postings: usize,
     slots: usize,
     /// The greatest weight.
     most: u32,
-    /// Postings in rows, one for each bank: its place times 256, and 8 bits of the weight.
-    /// [`EMPTY`] between windows.
+    /// The open window; none before the first.
+    window: Option<usize>,
+    /// Postings of the window in rows, one for each bank: its place times 256, and 8 bits of the
+    /// weight.
     rows: Vec<u32>,
+    /// Where the next one of each bank goes.
+    ends: [u32; BANKS],
     ordered: Vec<u32>,
+    slices: Slices,
+}
+
+/// What the windows of a list have, one after the other.
+#[derive(Default)]
+struct Slices {
     starts: Vec<[u32; 2]>,
     chunks: Vec<u8>,
     rests: Vec<u8>,
 }
 
+impl Slices {
+    fn start(&mut self) {
+        let chunks = self.chunks.len() / (3 * CHUNK);
+        let units = self.rests.len() / UNIT_BYTES;
+        self.starts.push([chunks as u32, units as u32]);
+    }
+}
+
 impl ImpactMaker {
     pub(super) fn begin(&mut self) {
-        self.parts.iter_mut().for_each(Vec::clear);
+        self.first.iter_mut().for_each(Vec::clear);
+        self.postings = 0;
         self.slots = 0;
         self.most = 0;
+        self.window = None;
     }
 
     pub(super) fn push(&mut self, windows: Windows, docids: &[u32], tfs: &[u32], norms: &[f32]) {
+        let first = first_windows(windows);
+        if self.window.is_none() {
+            self.open(first);
+        }
         for (&docid, &impact) in docids.iter().zip(tfs) {
-            if norms[docid as usize].is_finite() {
-                let part = usize::from(!docid.is_multiple_of(SPREAD));
-                self.parts[part].push((number(docid, windows.documents), impact));
-                self.slots += impact.div_ceil(255) as usize;
-                self.most = self.most.max(impact);
+            if norms[docid as usize] == f32::INFINITY {
+                continue;
+            }
+            self.postings += 1;
+            self.most = self.most.max(impact);
+            let number = number(docid, windows.documents);
+            if number >> windows.bits < first as u32 {
+                self.first[usize::from(!docid.is_multiple_of(SPREAD))].push((number, impact));
+            } else {
+                self.add(windows, number, impact);
             }
         }
     }
 
     /// Whether the list would become too long.
     pub(super) fn is_too_great(&self) -> bool {
-        self.slots > most_postings(self.parts.iter().map(Vec::len).sum())
+        let of_first = self.first.iter().flatten().map(|posting| posting.1.div_ceil(255) as usize);
+        self.slots + of_first.sum::<usize>() > most_postings(self.postings)
     }
 
     pub(super) fn finish(&mut self, windows: Windows, out: &mut Vec<u8>) -> PlacedList {
-        self.starts.clear();
-        self.chunks.clear();
-        self.rests.clear();
-        let parts = std::mem::take(&mut self.parts);
-        let mut left = [&parts[0][..], &parts[1][..]];
-        for window in 0..windows.len() as u32 {
-            self.start();
-            let mut ends: [usize; BANKS] = std::array::from_fn(|bank| bank);
-            // A window may have the last sampled documents and the first of the others.
-            for part in &mut left {
-                let here = part.iter().take_while(|posting| posting.0 >> windows.bits == window);
-                let mut len = 0;
-                for &(number, impact) in here {
-                    self.place(number & ((1 << windows.bits) - 1), impact, &mut ends);
-                    len += 1;
-                }
-                *part = &part[len..];
-            }
-            let end = ends.into_iter().max().unwrap_or(0).min(self.rows.len());
-            self.close(end);
+        let first = first_windows(windows);
+        if self.window.is_none() {
+            self.open(first);
         }
-        self.start();
-        self.parts = parts;
+        self.close_before(windows.len());
+        let rest = std::mem::take(&mut self.slices);
+        self.open(0);
+        let parts = std::mem::take(&mut self.first);
+        for &(number, impact) in parts.iter().flatten() {
+            self.add(windows, number, impact);
+        }
+        self.first = parts;
+        self.close_before(first);
+        let Slices { starts, chunks, rests } = &mut self.slices;
+        if let Some([chunks, units]) = starts.pop() {
+            starts.extend(rest.starts.iter().map(|start| [start[0] + chunks, start[1] + units]));
+        }
         let begin = out.len();
-        out.extend_from_slice(bytemuck::cast_slice(&self.starts));
+        out.extend_from_slice(bytemuck::cast_slice(starts));
         out.resize(begin + table_bytes(windows), 0);
-        out.extend_from_slice(&self.chunks);
-        out.extend_from_slice(&self.rests);
-        PlacedList {
-            postings: (self.chunks.len() / (3 * CHUNK)) as u32,
-            exceptions: self.most,
-            most: 1.0,
+        let all_chunks = (chunks.len() + rest.chunks.len()) / (3 * CHUNK);
+        for part in [&*chunks, &rest.chunks, &*rests, &rest.rests] {
+            out.extend_from_slice(part);
+        }
+        // It has the greater buffers.
+        self.slices = rest;
+        PlacedList { postings: all_chunks as u32, exceptions: self.most, most: 1.0 }
+    }
+
+    fn open(&mut self, window: usize) {
+        self.window = Some(window);
+        self.ends = std::array::from_fn(|bank| bank as u32);
+        let Slices { starts, chunks, rests } = &mut self.slices;
+        starts.clear();
+        chunks.clear();
+        rests.clear();
+        self.slices.start();
+    }
+
+    /// Puts a document into the rows, behind those of its bank.
+    #[inline(always)]
+    fn add(&mut self, windows: Windows, number: u32, impact: u32) {
+        let window = (number >> windows.bits) as usize;
+        if self.window != Some(window) {
+            self.close_before(window);
+        }
+        let offset = number & ((1 << windows.bits) - 1);
+        let end = &mut self.ends[offset as usize % BANKS];
+        if impact <= 255
+            && let Some(place) = self.rows.get_mut(*end as usize)
+        {
+            *place = offset << 8 | impact;
+            *end += BANKS as u32;
+            self.slots += 1;
+        } else {
+            self.add_great(offset, impact);
         }
     }
 
-    fn start(&mut self) {
-        let chunks = self.chunks.len() / (3 * CHUNK);
-        let units = self.rests.len() / UNIT_BYTES;
-        self.starts.push([chunks as u32, units as u32]);
-    }
-
-    /// Puts a document of the window into the rows of its bank, whose next place is among `ends`.
-    #[inline(always)]
-    fn place(&mut self, offset: u32, impact: u32, ends: &mut [usize; BANKS]) {
-        let end = &mut ends[offset as usize % BANKS];
+    /// The same for any weight, and where the rows have no room. What is too long is left out.
+    #[cold]
+    fn add_great(&mut self, offset: u32, impact: u32) {
+        let end = &mut self.ends[offset as usize % BANKS];
         let mut left = impact;
-        while left > 0 {
-            if self.rows.len() <= *end {
-                self.rows.resize(2 * *end + BANKS, EMPTY);
+        let most = most_postings(self.postings);
+        while left > 0 && self.slots <= most {
+            let at = *end as usize;
+            if self.rows.len() <= at {
+                self.rows.resize((2 * at).next_multiple_of(BANKS) + BANKS, 0);
             }
             let here = left.min(255);
-            self.rows[*end] = offset << 8 | here;
-            *end += BANKS;
+            self.rows[at] = offset << 8 | here;
+            *end += BANKS as u32;
+            self.slots += 1;
             left -= here;
+        }
+        if left > 0 {
+            // However many follow.
+            self.slots = usize::MAX / 2;
         }
     }
 
-    /// Writes the postings of a window, which are in the first `end` places of the rows.
-    fn close(&mut self, end: usize) {
-        let Self { rows, ordered, chunks, rests, .. } = self;
-        if ordered.len() < end + CHUNK {
-            ordered.resize(end + CHUNK, 0);
+    /// Closes the open window and those before another.
+    fn close_before(&mut self, window: usize) {
+        let open = self.window.unwrap_or(window);
+        for _ in open..window {
+            self.close();
+            self.slices.start();
+        }
+        self.window = Some(window);
+    }
+
+    /// Writes the postings of a window.
+    fn close(&mut self) {
+        let Self { rows, ends, ordered, .. } = self;
+        let Slices { chunks, rests, .. } = &mut self.slices;
+        let counts = ends.map(|end| end / BANKS as u32);
+        let most = counts.iter().copied().max().unwrap_or(0);
+        let room = most as usize * BANKS + CHUNK;
+        if ordered.len() < room {
+            ordered.resize(room, 0);
         }
         let mut len = 0;
-        for posting in &mut rows[..end] {
-            ordered[len] = *posting;
-            len += usize::from(*posting != EMPTY);
-            *posting = EMPTY;
+        for (number, row) in (0..most).zip(rows.as_chunks::<BANKS>().0) {
+            let mut left = banks_with(&counts, number);
+            if left == u32::MAX {
+                ordered[len..len + BANKS].copy_from_slice(row);
+                len += BANKS;
+                continue;
+            }
+            while left != 0 {
+                ordered[len] = row[left.trailing_zeros() as usize];
+                len += 1;
+                left &= left - 1;
+            }
         }
+        *ends = std::array::from_fn(|bank| bank as u32);
         let whole = (len + FILLED - 1) / CHUNK * CHUNK;
         for at in (0..whole).step_by(CHUNK) {
             put(filled(ordered, at, len, 32), 32, chunks);
@@ -183,6 +265,16 @@ impl ImpactMaker {
             rests.resize(end, 0);
         }
     }
+}
+
+/// A bit for each bank that has more than `row` postings.
+#[inline(always)]
+fn banks_with(counts: &[u32; BANKS], row: u32) -> u32 {
+    let more = counts.map(|count| u8::from(count > row));
+    let eights = more.as_chunks::<8>().0.iter().zip(0..);
+    // The product has the last bits of all bytes in its highest byte.
+    let bits = |of: u64| (of.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32;
+    eights.map(|(eight, nth)| bits(u64::from_le_bytes(*eight)) << (8 * nth)).sum()
 }
 
 /// The postings for some lanes from `at` on, of `len` in all. Of what lacks the weight is 0.
@@ -331,12 +423,20 @@ mod tests {
 
     #[test]
     fn lists_of_enormous_weights_are_refused() {
-        let windows = Windows { documents: 100, bits: 14, layout: Layout::Impacts };
+        let documents = 1 << 21;
+        let windows = Windows { documents, bits: 14, layout: Layout::Impacts };
+        let norms = vec![0.0; documents as usize];
         let mut maker = ImpactMaker::default();
         for (weight, refused) in [(255 * 60, false), (u32::MAX, true)] {
-            maker.begin();
-            maker.push(windows, &[3], &[weight], &[0.0; 100]);
-            assert_eq!(maker.is_too_great(), refused);
+            // In a window of the sample, and in one behind it with many others.
+            for (docid, others) in [(3, 0), (50_000, 0), (50_000, 200_000)] {
+                let docids: Vec<u32> = (docid..=docid + others).collect();
+                let mut weights = vec![1; docids.len()];
+                weights[0] = weight;
+                maker.begin();
+                maker.push(windows, &docids, &weights, &norms);
+                assert_eq!(maker.is_too_great(), refused, "{weight} {docid} {others}");
+            }
         }
     }
 }
