@@ -46,7 +46,8 @@ const MOST_SUM: f64 = 65_000.0;
 const POSTING_NS: f64 = 1.7;
 const VISIT_NS: f64 = 120.0;
 
-/// So much of what scoring everything costs is spent on blocks before it is done all the same.
+/// What is spent on blocks times what is left, as shares of what scoring everything costs: with
+/// more, everything is scored after all. Much that is left seldom becomes little.
 const TRIED: f64 = 0.15;
 
 /// Offers to `top` all documents of a run that have at least one term and may be among the best.
@@ -123,7 +124,7 @@ impl<'a> Search<'a> {
             sums.collect(level, least, left);
             let spent_ns = visits as f64 * VISIT_NS;
             let left_ns = spent_ns * left.len() as f64 / searched.max(1) as f64;
-            if left_ns > all_ns && spent_ns > TRIED * all_ns {
+            if left_ns > all_ns && spent_ns * left_ns > TRIED * all_ns * all_ns {
                 top.raise(threshold);
                 return Ok(false);
             }
