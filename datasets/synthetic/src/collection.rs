@@ -13,14 +13,13 @@
 use crate::Format;
 use crate::compress::Compressor;
 use crate::documents::WriteRecords;
+pub use crate::layout::{Amount, Compression, Layout, WriteError, Written};
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::num::NonZeroU32;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use thiserror::Error;
 
 /// About how many bytes of text a block has.
 const BLOCK_BYTES: f64 = (1 << 20) as f64;
@@ -38,98 +37,6 @@ pub trait Collection: Sync {
 /// most.
 pub(crate) fn first_of_share(n: u64, parts: u64, part: u64) -> u64 {
     n / parts * part + part.min(n % parts)
-}
-
-/// How much is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amount {
-    /// Bytes before compression, of all files. A file has an equal share and ends with the document
-    /// whose end is nearest to it; it has one document at least.
-    Bytes(u64),
-    /// Documents, of all files; a file has an equal share of them.
-    Documents(u64),
-}
-
-/// How files are compressed, and the level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compression {
-    /// They are not.
-    None,
-    /// gzip, from 0 to 9: a member for each record of WARC, for each block of other formats.
-    Gzip(u32),
-    /// Zstandard, from 1 to 22: frames in the place of members.
-    Zstd(i32),
-}
-
-/// What files are written.
-#[derive(Clone, Debug)]
-pub struct Layout {
-    /// The folder of the files; made if it is not there.
-    pub folder: PathBuf,
-    /// Where the only file goes in place of the folder, byte after byte, such as a pipe.
-    pub stream: Option<Arc<File>>,
-    /// How much.
-    pub amount: Amount,
-    /// Files.
-    pub files: NonZeroU32,
-    /// Their format.
-    pub format: Format,
-    /// Their compression.
-    pub compression: Compression,
-}
-
-/// What was written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Written {
-    /// Documents of each file.
-    pub documents: Vec<u64>,
-    /// Bytes before compression.
-    pub text_bytes: u64,
-    /// Bytes of the files.
-    pub file_bytes: u64,
-    /// Tokens, without those of names and marks.
-    pub tokens: u64,
-}
-
-/// Why a collection was not written.
-#[derive(Debug, Error)]
-#[non_exhaustive]
-pub enum WriteError {
-    /// The folder has something in it, which would mix with the collection.
-    #[error("{folder}: expected an empty folder or none")]
-    Occupied {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// The caller asked to stop.
-    #[error("stopped before the collection was complete")]
-    Stopped,
-    /// A file or folder could not be made, written or compressed.
-    #[error("{path}: {action}")]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// What failed.
-        action: &'static str,
-        /// Why.
-        #[source]
-        source: io::Error,
-    },
-}
-
-impl Layout {
-    /// The path of a file; errors of a stream have it too.
-    pub fn path(&self, file: u32) -> PathBuf {
-        if self.stream.is_some() {
-            return "the stream".into();
-        }
-        let end = match self.compression {
-            Compression::None => "",
-            Compression::Gzip(_) => ".gz",
-            Compression::Zstd(_) => ".zst",
-        };
-        self.folder.join(format!("part-{file:05}.{}{end}", self.format))
-    }
 }
 
 /// Writes a collection by `threads` threads. `stopped` is asked between blocks, and told how many
@@ -377,6 +284,13 @@ impl FileJob {
         self.turn.notify_all();
         Some(records)
     }
+
+    /// Says that a block has these bytes of the file.
+    fn place(&self, state: &mut FileState, bytes: &[u8]) {
+        state.file_bytes += bytes.len() as u64;
+        state.placed += 1;
+        self.turn.notify_all();
+    }
 }
 
 impl Block {
@@ -431,17 +345,14 @@ impl<'a, 'b> Worker<'a, 'b> {
         if let Some(mut stream) = job.layout.stream.as_deref() {
             // The next block waits until this one is written.
             stream.write_all(bytes).map_err(job.io(number, "cannot write"))?;
-            state.file_bytes += bytes.len() as u64;
-            state.placed += 1;
-            file.turn.notify_all();
+            file.place(&mut state, bytes);
             return Ok(());
         }
         let target = match &state.file {
             Some(target) => target.clone(),
             // A block behind the end has nothing to write.
             None if bytes.is_empty() && block > 0 => {
-                state.placed += 1;
-                file.turn.notify_all();
+                file.place(&mut state, bytes);
                 return Ok(());
             }
             None => {
@@ -450,11 +361,9 @@ impl<'a, 'b> Worker<'a, 'b> {
             }
         };
         let offset = state.file_bytes;
-        state.file_bytes += bytes.len() as u64;
-        state.placed += 1;
+        file.place(&mut state, bytes);
         let last = state.blocks.is_some_and(|blocks| state.placed >= blocks);
         state.file = (!last).then(|| target.clone());
-        file.turn.notify_all();
         drop(state);
         target.write_all_at(bytes, offset).map_err(job.io(number, "cannot write"))
     }

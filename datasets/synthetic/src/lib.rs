@@ -23,6 +23,7 @@ pub mod collection;
 mod compress;
 mod documents;
 mod html;
+mod layout;
 pub mod log;
 pub mod pagerank;
 pub mod permutation;
