@@ -22,7 +22,8 @@
 // Arrays, sizes in brackets: arena [bytes], terms and records of the batch, states [records] and
 // bins [records * 256], zero in the beginning, keys [candidates of all records], answers [records]
 // and hits [hits of all records], which like input may lie in the memory of the host; norms
-// [documents]; work [1], zero: items that were taken. Exact results do not depend on the geometry.
+// [documents]; work [1], zero: items that were taken; bounds [records * windows of documents].
+// Exact results do not depend on the geometry.
 
 // `input`: four words, the first two of which are the lengths of records and terms in units of 16
 // bytes, then these. `zeroed` units of `zero` become 0.
@@ -93,23 +94,47 @@ query_select(const Record* __restrict__ records, u32 first, State* states, const
 
 extern "C" __global__ void __launch_bounds__(IMPACT_THREADS, 2)
 query_impact_sample(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records,
-                    u32 records_len, u32 windows, u32 documents, State* states, u32* bins, u64* keys, u32* work) {
-    impact_windows<true>(arena, terms, records, records_len, windows, documents, states, bins, keys, work);
+                    u32 windows, u32 documents, u32 len, u32 records_len, u32 listed, const uint2* __restrict__ list,
+                    u32* bins, u32* work) {
+    Items items = {len, records_len, 0, listed ? list : nullptr};
+    impact_windows<COUNTED>(arena, terms, records, windows, documents, items, nullptr, bins, nullptr, nullptr, work);
 }
 
-// A warp for each query, whose `bar` is a rank.
+// A warp for each query, whose `bar` is a rank. Lists its live windows, of as many as have bounds.
 extern "C" __global__ void query_impact_bar(const Record* __restrict__ records, u32 records_len, State* states,
-                                            const u32* __restrict__ bins) {
+                                            const u32* __restrict__ bins, u32 windows, const u32* __restrict__ bounds,
+                                            uint2* list, u32* len) {
     u32 r = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
     if (r >= records_len) return;
     u32 threshold = threshold_of(bins + r * SUM_BINS, records[r].bar);
     if (lane_of() == 0) states[r].threshold = threshold;
+    live_windows(bounds + r * windows, windows, r, threshold, list, len);
 }
 
+// Of all windows, or of a list, whose length is behind `work`.
 extern "C" __global__ void __launch_bounds__(IMPACT_THREADS, BLOCKS_PER_SM)
 query_impact_or(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records,
-                u32 records_len, u32 windows, u32 documents, State* states, u32* bins, u64* keys, u32* work) {
-    impact_windows<false>(arena, terms, records, records_len, windows, documents, states, bins, keys, work);
+                u32 windows, u32 documents, u32 len, u32 records_len, u32 listed, const uint2* __restrict__ list,
+                State* states, u64* keys, u32* work) {
+    Items items = {listed ? work[1] : len, records_len, 0, listed ? list : nullptr};
+    impact_windows<COMPARED>(arena, terms, records, windows, documents, items, states, nullptr, keys, nullptr, work);
+}
+
+// Of the windows of blocks, from `first` on.
+extern "C" __global__ void __launch_bounds__(IMPACT_THREADS, BLOCKS_PER_SM)
+query_impact_bounds(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records,
+                    u32 windows, u32 documents, u32 len, u32 records_len, u32 first, u32* bounds, u32* work) {
+    Items items = {len, records_len, first, nullptr};
+    impact_windows<BOUNDS>(arena, terms, records, windows, documents, items, nullptr, nullptr, nullptr, bounds, work);
+}
+
+// A warp for each query: lists the window with the greatest bound.
+extern "C" __global__ void query_impact_best(u32 records_len, u32 windows, const u32* __restrict__ bounds,
+                                             uint2* list) {
+    u32 r = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+    if (r >= records_len) return;
+    u32 best = best_window(bounds + r * windows, windows);
+    if (lane_of() == 0) list[r] = make_uint2(r, best);
 }
 
 // `each` blocks for each query: if it is asked for, the sums of candidates become scores.

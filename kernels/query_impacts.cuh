@@ -2,7 +2,7 @@
 //
 // Documents are numbered anew: every 64th comes first (`SPREAD`), a sample that is spread over
 // the collection, then all others. A list, from its place in the arena, a multiple of 256, with W
-// windows of 2^IMPACT_BITS such numbers:
+// windows of 2^IMPACT_BITS such numbers, and of blocks of BLOCK numbers, if it has those:
 //   starts  [W + 1] uint2   the chunks, and the units of 32 bytes, before those of each window
 //   chunks  768 bytes each, at a multiple of 256
 //   rests   of the windows
@@ -25,6 +25,7 @@
 #endif
 
 #define SPREAD 64u
+#define BLOCK 32u
 #define CHUNK_BYTES 768u
 #define GROUP_UNITS 6u
 // Of 128 terms: four groups and a run of chunks each.
@@ -38,6 +39,16 @@ struct Item {
     u32 window;
     u32 runs;          // of chunks, from the first place on
     u32 groups;        // from the last place back
+};
+
+// What becomes of the sums of an item.
+enum Sums {
+    // Those of a sample are counted.
+    COUNTED,
+    // Those that reach the threshold are candidates.
+    COMPARED,
+    // Of blocks: the greatest of each window of documents is kept.
+    BOUNDS,
 };
 
 template <bool SAMPLES>
@@ -88,21 +99,34 @@ __device__ __forceinline__ Slice slice_of(const u8* arena, const Term& term, u32
     return {from.x, to.x - from.x, from.y, to.y - from.y};
 }
 
-// Looks up the next item that has postings, by a warp. `next` of lane 0 is taken already.
-template <bool SAMPLES>
-__device__ __forceinline__ void look_up(ImpactShared<SAMPLES>& shared, u32 buffer, const u8* arena, const Term* terms,
-                                        const Record* records, u32 records_len, u32 windows, u32 items, u32* work,
-                                        u32& next) {
+// The items of a launch: windows from `first` on, each of all records, or those of a list.
+struct Items {
+    u32 len;
+    u32 records;
+    u32 first;
+    const uint2* list;  // of records and windows, or null
+};
+
+// Looks up the next item that has postings, or any of bounds, by a warp. `next` of lane 0 is taken
+// already.
+template <Sums SUMS>
+__device__ __forceinline__ void look_up(ImpactShared<SUMS == COUNTED>& shared, u32 buffer, const u8* arena,
+                                        const Term* terms, const Record* records, u32 windows, const Items& items,
+                                        u32* work, u32& next) {
     u32 lane = lane_of(), table = (8 * (windows + 1) + 255) / 256;
     uint2* runs = shared.runs[buffer];
     for (;;) {
         u32 item = __shfl_sync(ALL, next, 0);
-        if (item >= items) {
+        if (item >= items.len) {
             if (lane == 0) shared.items[buffer].r = NONE;
             return;
         }
         if (lane == 0) next = gridDim.x + atomicAdd(work, 1);
-        u32 r = item % records_len, window = item / records_len;
+        u32 r = item % items.records, window = items.first + item / items.records;
+        if (items.list != nullptr) {
+            r = items.list[item].x;
+            window = items.list[item].y;
+        }
         const Record& record = records[r];
         const Term* own = terms + record.first_term;
         u32 chunks = 0, groups = 0;
@@ -113,7 +137,7 @@ __device__ __forceinline__ void look_up(ImpactShared<SAMPLES>& shared, u32 buffe
         }
         chunks = sum_of_warp(chunks);
         groups = sum_of_warp(groups);
-        if (chunks + groups == 0) continue;
+        if (chunks + groups == 0 && SUMS != BOUNDS) continue;
         // Few enough runs, of more chunks each where there are many.
         u32 shift = 0;
         while ((chunks >> shift) + (shift > 0 ? record.terms : 0) + groups > RUNS) shift++;
@@ -259,41 +283,48 @@ __device__ __forceinline__ void add_up(ImpactShared<SAMPLES>& shared, u32 buffer
     }
 }
 
-// In a sample the sums of sampled documents are counted; else those that reach the threshold are
-// candidates.
-template <bool SAMPLES>
-__device__ __forceinline__ void impact_windows(const u8* arena, const Term* terms, const Record* records,
-                                               u32 records_len, u32 windows, u32 documents, State* states, u32* bins,
-                                               u64* keys, u32* work) {
-    SHARED(ImpactShared<SAMPLES>, shared);
-    const u32 ADDERS = IMPACT_THREADS - 32;
+// `bounds` [records * windows of documents].
+template <Sums SUMS>
+__device__ __forceinline__ void impact_windows(const u8* arena, const Term* terms, const Record* records, u32 windows,
+                                               u32 documents, const Items& items, State* states, u32* bins, u64* keys,
+                                               u32* bounds, u32* work) {
+    SHARED(ImpactShared<SUMS == COUNTED>, shared);
+    const u32 ADDERS = IMPACT_THREADS - 32, OF_BLOCK = IMPACT_WINDOW / BLOCK / 2;
     u32 tid = threadIdx.x, sampled = (documents + SPREAD - 1) / SPREAD;
-    u32 asked = SAMPLES ? (sampled + IMPACT_WINDOW - 1) / IMPACT_WINDOW : windows, items = asked * records_len;
     u64* pairs = (u64*)shared.sums;
     for (u32 i = tid; i < IMPACT_WINDOW / 2; i += IMPACT_THREADS) pairs[i] = 0;
-    for (u32 i = tid; SAMPLES && i < SUM_BINS; i += IMPACT_THREADS) shared.bins[i] = 0;
+    for (u32 i = tid; SUMS == COUNTED && i < SUM_BINS; i += IMPACT_THREADS) shared.bins[i] = 0;
     u32 next = blockIdx.x, buffer = 0;
-    if (tid >= ADDERS) {
-        look_up(shared, 0, arena, terms, records, records_len, windows, items, work, next);
-    }
+    if (tid >= ADDERS) look_up<SUMS>(shared, 0, arena, terms, records, windows, items, work, next);
     __syncthreads();
     for (; shared.items[buffer].r != NONE; buffer ^= 1) {
-        u32 r = shared.items[buffer].r, first = shared.items[buffer].window << IMPACT_BITS, bar = 1;
+        u32 r = shared.items[buffer].r, window = shared.items[buffer].window, first = window << IMPACT_BITS, bar = 1;
         if (tid < ADDERS) {
-            if (!SAMPLES) bar = states[r].threshold;
+            if (SUMS == COMPARED) bar = states[r].threshold;
             add_up(shared, buffer, arena);
         } else {
-            look_up(shared, buffer ^ 1, arena, terms, records, records_len, windows, items, work, next);
+            look_up<SUMS>(shared, buffer ^ 1, arena, terms, records, windows, items, work, next);
         }
         __syncthreads();
-        for (u32 i = tid; tid < ADDERS && i < IMPACT_WINDOW / 2; i += ADDERS) {
+        for (u32 w = tid / 32; SUMS == BOUNDS && tid < ADDERS && w < BLOCK; w += ADDERS / 32) {
+            u32 greatest = 0, of = (window - items.first) * BLOCK + w;
+            for (u32 i = lane_of(); i < OF_BLOCK; i += 32) {
+                u64 both = atomicExch(&pairs[w * OF_BLOCK + i], (u64)0);
+                u32 low = (u32)both, high = (u32)(both >> 32);
+                greatest = low > greatest ? low : greatest;
+                greatest = high > greatest ? high : greatest;
+            }
+            greatest = greatest_of_warp(greatest);
+            if (lane_of() == 0 && of < items.first) bounds[r * items.first + of] = greatest;
+        }
+        for (u32 i = tid; SUMS != BOUNDS && tid < ADDERS && i < IMPACT_WINDOW / 2; i += ADDERS) {
             u64 both = atomicExch(&pairs[i], (u64)0);
             u32 sums[2] = {(u32)both, (u32)(both >> 32)};
             for (u32 n = 0; n < 2; n++) {
                 if (sums[n] < bar) continue;
                 u32 number = first + 2 * i + n;
-                if (SAMPLES) {
-                    if (number < sampled) atomicAdd(&shared.bins[bin_of(sums[n])], 1);
+                if (SUMS == COUNTED) {
+                    if (number < sampled || items.list != nullptr) atomicAdd(&shared.bins[bin_of(sums[n])], 1);
                     continue;
                 }
                 u32 at = atomicAdd(&states[r].count, 1);
@@ -302,10 +333,35 @@ __device__ __forceinline__ void impact_windows(const u8* arena, const Term* term
             }
         }
         __syncthreads();
-        for (u32 i = tid; SAMPLES && tid < ADDERS && i < SUM_BINS; i += ADDERS) {
+        for (u32 i = tid; SUMS == COUNTED && tid < ADDERS && i < SUM_BINS; i += ADDERS) {
             if (shared.bins[i] > 0) atomicAdd(&bins[r * SUM_BINS + i], shared.bins[i]);
             shared.bins[i] = 0;
         }
+    }
+}
+
+// The window with the greatest bound, or the first. By a warp.
+__device__ __forceinline__ u32 best_window(const u32* bounds, u32 windows) {
+    u64 best = 0;
+    for (u32 w = lane_of(); w < windows; w += 32) {
+        u64 here = (u64)bounds[w] << 32 | (u32)~w;
+        if (here > best) best = here;
+    }
+    u32 greatest = greatest_of_warp((u32)(best >> 32));
+    u32 first = greatest_of_warp((u32)(best >> 32) == greatest ? (u32)best : 0);
+    return greatest == 0 ? 0 : ~first;
+}
+
+// Appends the windows whose bounds reach the threshold to a list of `len`. By a warp.
+__device__ __forceinline__ void live_windows(const u32* bounds, u32 windows, u32 r, u32 threshold, uint2* list,
+                                             u32* len) {
+    u32 lane = lane_of();
+    for (u32 base = 0; base < windows; base += 32) {
+        bool is_live = base + lane < windows && bounds[base + lane] >= threshold;
+        u32 live = __ballot_sync(ALL, is_live), at = 0;
+        if (lane == 0 && live != 0) at = atomicAdd(len, (u32)__popc((int)live));
+        at = __shfl_sync(ALL, at, 0) + (u32)__popc((int)(live & ((1u << lane) - 1)));
+        if (is_live) list[at] = make_uint2(r, base + lane);
     }
 }
 

@@ -109,7 +109,7 @@ pub mod gpu {
             bring::{Bringer, BroughtList, ListRequest},
             choose::{ChosenMethod, Devices},
             device::{BatchSlot, QueryDevice},
-            engine::GpuEngines,
+            engine::{GpuEngines, layout_of},
             given::{self, GivenDevices, without_devices},
             list::{Layout, PlacedList},
             method::GpuMethod,

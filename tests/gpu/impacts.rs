@@ -15,6 +15,10 @@ struct Vectors {
     index: PathBuf,
 }
 
+fn has_bounds(vectors: &Vectors) -> bool {
+    vectors.index.join("gen-000001/runs/000000.bounds").exists()
+}
+
 fn term(number: usize) -> String {
     format!("t{number}")
 }
@@ -25,14 +29,19 @@ fn some_term(random: &mut Random) -> String {
 }
 
 impl Vectors {
-    /// Weights up to `most`, hundredths of which are kept.
-    fn new(documents: usize, most: f64, random: &mut Random) -> Self {
+    /// Weights up to `most`, hundredths of which are kept. Most terms of a document are of its
+    /// topic, if there are any; documents of a topic stand together.
+    fn new(documents: usize, topics: usize, most: f64, random: &mut Random) -> Self {
         let scratch = Scratch::new();
         let line = |docid: usize| {
             let mut vector = serde_json::Map::new();
-            for _ in 0..random.below(60) {
+            for number in 0..random.below(60) {
                 let weight = 0.01 + random.share().powi(4) * most;
-                vector.insert(some_term(random), weight.into());
+                let topic = docid * topics / documents;
+                let of_topic = term(299 - (topic * 7 + random.below(9)) % 300);
+                let any = some_term(random);
+                let is_of_topic = topics > 0 && number % 4 > 0;
+                vector.insert(if is_of_topic { of_topic } else { any }, weight.into());
             }
             serde_json::json!({"id": docid, "vector": vector}).to_string()
         };
@@ -75,9 +84,12 @@ fn a_device_ranks_by_learned_weights_as_the_cpu_does() {
         return;
     }
     let mut random = Random::new(91);
-    // So many documents that a threshold is needed.
-    let vectors = Vectors::new(60_000, 9.0, &mut random);
-    for weight in [whole, fraction] {
+    // So many documents that a threshold is needed. Topics have bounds of blocks.
+    let [plain, by_topics] = [0, 150].map(|topics| Vectors::new(60_000, topics, 9.0, &mut random));
+    assert_eq!([&plain, &by_topics].map(has_bounds), [false, true]);
+    let weights: [fn(&mut Random) -> f64; 2] = [whole, fraction];
+    let both = [&plain, &by_topics].into_iter().flat_map(|vectors| weights.map(|w| (vectors, w)));
+    for (vectors, weight) in both {
         let queries = queries(200, &mut random, weight);
         for k in ["1", "10", "1000", "10000"] {
             let of = |more: &[&str]| {
@@ -104,7 +116,7 @@ fn a_device_ranks_by_learned_weights_as_the_cpu_does() {
 fn pretended_devices_rank_by_learned_weights_as_the_cpu_does() {
     let Some(folder) = pretended(&QUERY) else { return };
     let mut random = Random::new(92);
-    let vectors = Vectors::new(700, 9.0, &mut random);
+    let vectors = Vectors::new(700, 0, 9.0, &mut random);
     let on_devices = |job: Job| {
         let job = job.env("LD_LIBRARY_PATH", &folder).env("PRETENDED_GPUS", "2");
         job.env("MILLRACE_CACHE", vectors.scratch.path("cache"))
@@ -116,18 +128,27 @@ fn pretended_devices_rank_by_learned_weights_as_the_cpu_does() {
         &["--gpu-memory", "16M", "--gpu-partition"],
         &["--gpu-memory", "16K", "--batch", "3", "--delay-ms", "0"],
     ];
-    for (weight, k) in [(whole as fn(&mut Random) -> f64, "7"), (fraction, "40")] {
-        let queries = queries(14, &mut random, weight);
+    // Lists with bounds of blocks, by which windows are chosen if a batch has many queries.
+    let by_topics = Vectors::new(1500, 4, 9.0, &mut random);
+    assert!(has_bounds(&by_topics) && !has_bounds(&vectors));
+    let one: [&[&str]; 1] = [&["--gpu-memory", "16M", "--gpus", "1"]];
+    let some = whole as fn(&mut Random) -> f64;
+    for (vectors, count, weight, k, alone) in [
+        (&vectors, 14, some, "7", &alone[..]),
+        (&vectors, 14, fraction, "40", &alone),
+        (&by_topics, 36, fraction, "7", &one),
+    ] {
+        let queries = queries(count, &mut random, weight);
         let asked = ["-k", k, "--algorithm", "exhaustive"];
         let expected = ask(&vectors.index, &queries, &asked).ok();
         for more in alone {
-            let device = [&["-k", k, "--device", "gpu", "--report", path], more].concat();
+            let device = [&["-k", k, "--device", "gpu", "--report", path][..], more].concat();
             let found = on_devices(ask(&vectors.index, &queries, &device)).ok();
             assert_eq!(found.text(), expected.text(), "{k} {more:?}");
             let report = std::fs::read_to_string(path).unwrap();
             let gpu = &serde_json::from_str::<Value>(&report).unwrap()["gpu"];
             let is_small = more.contains(&"16K");
-            assert!(is_small || gpu["answered"] == 14, "{gpu}");
+            assert!(is_small || gpu["answered"] == count, "{gpu}");
             assert_eq!(gpu["lost"], 0, "{gpu}");
         }
     }

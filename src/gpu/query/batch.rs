@@ -31,6 +31,11 @@ pub struct QueryBatchRoom {
     pub candidates_per_hit: u32,
 }
 
+/// Of queries for more hits most windows have some, and few queries keep no device busy with the
+/// windows of blocks.
+pub(super) const MOST_BY_BLOCKS: u32 = 100;
+const LEAST_BY_BLOCKS: usize = 32;
+
 impl QueryBatchRoom {
     /// Room for candidates of a query for `k` hits.
     pub(crate) fn capacity(&self, k: u32) -> u32 {
@@ -135,7 +140,7 @@ impl QueryBatch {
         let fixed = match room.layout {
             Layout::Bounds if query.is_possible() => None,
             Layout::Bounds => return Err(query),
-            Layout::Impacts => match FixedWeights::new(&query.terms) {
+            Layout::Impacts | Layout::Blocks => match FixedWeights::new(&query.terms) {
                 None => return Err(query),
                 fixed => fixed,
             },
@@ -169,7 +174,7 @@ impl QueryBatch {
         self.records.clear();
         self.places.clear();
         self.places.resize(self.queries.len(), [None; 2]);
-        if room.layout == Layout::Impacts {
+        if room.layout != Layout::Bounds {
             return self.finish_impacts(room);
         }
         let mut keys = 0;
@@ -206,24 +211,30 @@ impl QueryBatch {
             }
         }
         let [all, narrow, wide] = counts;
-        self.groups = Groups { all, narrow, wide };
+        self.groups = Groups { all, narrow, wide, by_blocks: false };
         self.hits = u64::from(hits);
     }
 
     fn finish_impacts(&mut self, room: &QueryBatchRoom) {
+        let suits = |query: &BatchQuery| query.k <= MOST_BY_BLOCKS && query.floors == [0; 2];
+        let by_blocks = room.layout == Layout::Blocks
+            && self.queries.len() >= LEAST_BY_BLOCKS
+            && self.queries.iter().all(suits);
         let mut next = QueryRecord { after: NONE, ..QueryRecord::default() };
         for (number, (query, fixed)) in self.queries.iter().zip(&self.fixed).enumerate() {
             let k = query.k;
             let capacity = room.capacity(k);
+            let slack = u32::from(!fixed.is_exact);
             // Where all documents have room, none need be left out.
             let bar = match query.floors[0] {
                 0 if query.docids.len() <= capacity as usize => 0,
+                // Of one window. Scores are smaller than sums that are not exact.
+                0 if by_blocks => k << slack,
                 0 => rank_in_sample(k, SPREAD),
                 rank => rank,
             };
             let terms = query.terms.len() as u32;
             self.places[number][1] = Some(number as u32);
-            let slack = u32::from(!fixed.is_exact);
             self.records.push(QueryRecord { terms, k, capacity, bar, slack, ..next });
             next.first_term += terms;
             next.keys += u64::from(capacity);
@@ -239,7 +250,7 @@ impl QueryBatch {
             }));
         }
         let wide = self.fixed.iter().filter(|fixed| !fixed.is_exact).count() as u32;
-        self.groups = Groups { all: 0, narrow: self.queries.len() as u32 - wide, wide };
+        self.groups = Groups { all: 0, narrow: self.queries.len() as u32 - wide, wide, by_blocks };
         self.hits = u64::from(next.hits);
     }
 
@@ -306,9 +317,12 @@ impl QueryBatch {
     ) -> BatchAnswer {
         let record = &self.records[query];
         let BatchQuery { k, floors, .. } = self.queries[query];
-        // A guess that was too high is lowered.
-        let lower = [record.bar * 8, floors[1]];
+        // A guess that was too high is lowered; all windows are asked if some were not.
+        let usual = [rank_in_sample(k, SPREAD), 0];
+        let by_blocks = self.groups.by_blocks;
+        let lower = if by_blocks { usual } else { [record.bar * 8, floors[1]] };
         match state.hits {
+            OVERFLOWN if by_blocks => BatchAnswer::Overflown(usual),
             // A second time there may still be too many, such as ties.
             OVERFLOWN if floors[1] == 0 => BatchAnswer::Overflown([(record.bar / 8).max(1), 1]),
             OVERFLOWN => BatchAnswer::Overflown(floors),

@@ -8,7 +8,7 @@ use super::batch::{BatchAnswer, INPUT_HEAD_BYTES, QueryBatch, QueryBatchRoom};
 use super::fixed::MOST_IMPACT_TERMS;
 use super::list::{Layout, Windows};
 use super::plan::{QueryRecord, QueryState, TermRecord};
-use super::steps::{Array, Groups, LaunchSettings, QueryStep, Zeroed};
+use super::steps::{Array, Groups, LaunchSettings, QueryStep, Zeroed, blocks_bytes};
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::{GpuError, GpuWork};
 use crate::gpu::floor::events::Ticket;
@@ -24,7 +24,7 @@ use std::fmt;
 use std::hint::spin_loop;
 use std::sync::Arc;
 
-pub(crate) const KERNELS: [&str; 18] = [
+pub(crate) const KERNELS: [&str; 20] = [
     "query_put",
     "query_unpack",
     "query_begin",
@@ -38,6 +38,8 @@ pub(crate) const KERNELS: [&str; 18] = [
     "query_impact_sample",
     "query_impact_bar",
     "query_impact_or",
+    "query_impact_bounds",
+    "query_impact_best",
     "query_impact_rank",
     "ordered_scores",
     "ordered_count",
@@ -79,7 +81,7 @@ impl QueryDevice {
             "query_and" => tuning.and_shared_bytes(),
             "query_select" => tuning.select_shared_bytes(),
             "query_impact_sample" => tuning.impact_shared_bytes(true),
-            "query_impact_or" => tuning.impact_shared_bytes(false),
+            "query_impact_or" | "query_impact_bounds" => tuning.impact_shared_bytes(false),
             "ordered_scores" => tuning.ordered_shared_bytes(),
             _ => 0,
         };
@@ -87,7 +89,7 @@ impl QueryDevice {
         let kernels = Kernels::load(toolchain, &device, &tuning.source(), kernels)?;
         let bits = match layout {
             Layout::Bounds => tuning.window_bits,
-            Layout::Impacts => tuning.impact_bits,
+            Layout::Impacts | Layout::Blocks => tuning.impact_bits,
         };
         let windows = Windows { documents: norms.len() as u32, bits, layout };
         let on_device = Arc::new(Slab::new(&device, "norms", 4 * norms.len() as u64)?);
@@ -131,7 +133,7 @@ impl QueryDevice {
         // Learned weights come for many terms, and with a threshold that lets few through.
         let [terms, candidates_per_hit] = match layout {
             Layout::Bounds => [24, 128],
-            Layout::Impacts => [72, 16],
+            Layout::Impacts | Layout::Blocks => [72, 16],
         };
         let mut room = QueryBatchRoom {
             layout,
@@ -202,13 +204,14 @@ struct SlotParts {
     zeroed: u64,
     keys: u64,
     sorted: u64,
+    blocks: u64,
     input: u64,
     output: u64,
     all: u64,
 }
 
 impl SlotParts {
-    fn new(room: &QueryBatchRoom) -> Self {
+    fn new(room: &QueryBatchRoom, windows: Windows) -> Self {
         let mut at = 0;
         let mut part = |bytes: u64| {
             let here = at;
@@ -220,9 +223,10 @@ impl SlotParts {
         let zeroed = part(Zeroed::new(room.layout, room.records).bytes() as u64);
         let keys = part(8 * room.keys);
         let sorted = part(8 * room.sorted);
+        let blocks = part(blocks_bytes(windows, room.records) as u64);
         let input = part(input_bytes(room) as u64);
         let output = part(output_bytes(room) as u64);
-        Self { terms, records, zeroed, keys, sorted, input, output, all: at }
+        Self { terms, records, zeroed, keys, sorted, blocks, input, output, all: at }
     }
 }
 
@@ -250,7 +254,7 @@ impl BatchSlot {
         answers_ordered: bool,
     ) -> Result<Self, GpuError> {
         let on = &device.device;
-        let parts = SlotParts::new(&room);
+        let parts = SlotParts::new(&room, device.windows);
         let scores = match answers_ordered {
             true => Some(Slab::new(on, "scores", 4 * u64::from(device.windows.documents))?),
             false => None,
@@ -340,7 +344,7 @@ impl BatchSlot {
         steps: &[QueryStep],
     ) -> Result<(), GpuError> {
         self.begin(device, batch, false)?;
-        let parts = SlotParts::new(&self.room);
+        let parts = SlotParts::new(&self.room, device.windows);
         let len = batch.input_bytes();
         let to = self.memory.part(parts.input, len as u64);
         // SAFETY: both parts have so many bytes, and live until the slot goes, which waits.
@@ -390,7 +394,7 @@ impl BatchSlot {
     }
 
     fn launch_step(&self, device: &QueryDevice, step: &QueryStep) -> Result<(), GpuError> {
-        let parts = SlotParts::new(&self.room);
+        let parts = SlotParts::new(&self.room, device.windows);
         let zeroed = Zeroed::new(self.room.layout, self.records);
         let address = |array| match (array, zeroed.place(array)) {
             (_, Some(at)) => self.memory.address() + parts.zeroed + at as u64,
@@ -401,6 +405,7 @@ impl BatchSlot {
             (Array::Records, _) => self.memory.address() + parts.records,
             (Array::Keys, _) => self.memory.address() + parts.keys,
             (Array::Sorted, _) => self.memory.address() + parts.sorted,
+            (Array::Blocks, _) => self.memory.address() + parts.blocks,
             (Array::Input, _) if self.mapped => self.input.address(),
             (Array::Input, _) => self.memory.address() + parts.input,
             (array, _) => {

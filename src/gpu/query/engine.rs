@@ -2,6 +2,7 @@
 //! planned queries to the thread of a device and takes answers back without ever waiting. Queries
 //! that a device returns are answered here, on the CPU, with the same hits.
 
+use super::batch::MOST_BY_BLOCKS;
 use super::device::QueryDevice;
 use super::driver::{BatchPace, Driver};
 use super::fetch::norms_of;
@@ -84,6 +85,16 @@ impl Drop for DeviceThread {
             // A thread that panicked has said so.
             _ = thread.join();
         }
+    }
+}
+
+/// For queries that mostly ask for `k` hits. Blocks pay on a device where they do on a CPU.
+pub fn layout_of(snapshot: &Snapshot, k: usize) -> Layout {
+    let blocks = || snapshot.generation().runs().iter().all(|run| run.bounds().is_some());
+    match snapshot.scoring().score {
+        Score::Impact if k <= MOST_BY_BLOCKS as usize && blocks() => Layout::Blocks,
+        Score::Impact => Layout::Impacts,
+        _ => Layout::Bounds,
     }
 }
 
@@ -189,10 +200,7 @@ impl ThreadStart<'_> {
         let run: Box<dyn FnOnce() + Send> = match options.method {
             GpuMethod::Bounds => {
                 let norms = norms_of(snapshot, &share);
-                let layout = match snapshot.scoring().score {
-                    Score::Impact => Layout::Impacts,
-                    _ => Layout::Bounds,
-                };
+                let layout = layout_of(snapshot, options.k);
                 let query = QueryDevice::open(device, toolchain, norms, layout, options.memory)?;
                 let pace = BatchPace {
                     batch: options.batch,

@@ -34,6 +34,8 @@ pub enum Layout {
     Bounds,
     /// Sums of learned weights: [`impacts`].
     Impacts,
+    /// The same, and bounds of blocks of documents.
+    Blocks,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +59,7 @@ impl Windows {
 
     /// Bytes of a list of `df` postings, if hardly any has a great term frequency.
     pub(crate) fn about_bytes(self, df: u64) -> u64 {
-        if self.layout == Layout::Impacts {
+        if self.layout != Layout::Bounds {
             return impacts::about_bytes(self, df);
         }
         let padding = (GROUP as u64 - 1) * (self.len() as u64).min(df) / 2;
@@ -136,7 +138,7 @@ impl ListMaker {
     /// # Panics
     /// If a docid is beyond the documents.
     pub(crate) fn push(&mut self, windows: Windows, docids: &[u32], tfs: &[u32], norms: &[f32]) {
-        if windows.layout == Layout::Impacts {
+        if windows.layout != Layout::Bounds {
             return self.of_impacts.push(windows, docids, tfs, norms);
         }
         let mut at = 0;
@@ -185,7 +187,7 @@ impl ListMaker {
 
     /// Appends the list to `out`, whose length is a multiple of [`ALIGNMENT`] before and after.
     pub(crate) fn finish(&mut self, windows: Windows, out: &mut Vec<u8>) -> PlacedList {
-        if windows.layout == Layout::Impacts {
+        if windows.layout != Layout::Bounds {
             return self.of_impacts.finish(windows, out);
         }
         self.reach(windows.len());

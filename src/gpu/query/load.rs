@@ -20,7 +20,7 @@ pub(super) fn lists_to_unpack<'a>(
     weight: Weight,
 ) -> Result<Option<Vec<RunList<'a>>>, IndexError> {
     let df: u64 = entries.iter().flatten().map(|entry| u64::from(entry.df)).sum();
-    let is_made = windows.layout == Layout::Impacts || !weight.is_saturation();
+    let is_made = windows.layout != Layout::Bounds || !weight.is_saturation();
     if df < u64::from(LEAST_UNPACKED) || is_made {
         return Ok(None);
     }
@@ -54,6 +54,9 @@ pub(crate) fn make_list(
     assert_eq!(norms.len(), windows.documents as usize, "a norm for each document");
     assert_eq!(norms.len(), share.len(), "a norm for each document");
     assert_eq!(entries.len(), generation.runs().len(), "an entry for each run");
+    // Learned weights need no norms but those of deleted documents.
+    let needed = windows.layout == Layout::Bounds || generation.has_deletions();
+    let norms = if needed { norms } else { &[] };
     for (run, entry) in generation.runs().iter().zip(entries) {
         let Some(entry) = *entry else { continue };
         let list = run.list(entry)?;

@@ -1,7 +1,7 @@
 //! The kernels that answer a batch, in their order.
 
 use super::QueryTuning;
-use super::list::impacts::sampled;
+use super::list::impacts::{sampled, slices};
 use super::list::{Layout, Windows};
 use super::plan::QueryState;
 use crate::gpu::floor::error::Geometry;
@@ -38,6 +38,8 @@ pub(crate) enum Array {
     Scores,
     /// Of the ordered kernels, [`DIGITS_BYTES`].
     Digits,
+    /// Of queries that are answered by blocks, [`blocks_bytes`].
+    Blocks,
 }
 
 pub(crate) const DIGITS_BYTES: usize = 16 + 4 * BINS;
@@ -49,6 +51,15 @@ pub(super) const SUM_BINS: usize = 1728;
 
 pub(crate) const WORKS: usize = 8;
 
+/// A window of each query, then windows of some, as pairs of u32; and u32, a bound for each query
+/// and window of documents.
+pub(crate) fn blocks_bytes(windows: Windows, records: usize) -> usize {
+    match windows.layout {
+        Layout::Blocks => 8 * records + 12 * records * windows.len(),
+        _ => 0,
+    }
+}
+
 pub(crate) type QueryStep = Step<Array>;
 
 /// The records of a batch: of AND, then of OR with sums of 8 bits, then with sums of 16.
@@ -59,6 +70,8 @@ pub struct Groups {
     pub narrow: u32,
     /// All others.
     pub wide: u32,
+    /// Windows are chosen by bounds of their blocks.
+    pub by_blocks: bool,
 }
 
 impl Groups {
@@ -85,7 +98,7 @@ use Argument::{Array as In, Number};
 impl LaunchSettings {
     pub(crate) fn batch(&self, windows: Windows, groups: Groups) -> Vec<QueryStep> {
         let mut steps = vec![self.begin(windows.layout, groups.len())];
-        if windows.layout == Layout::Impacts {
+        if windows.layout != Layout::Bounds {
             steps.extend(self.impacts(windows, groups));
             return steps;
         }
@@ -112,51 +125,70 @@ impl LaunchSettings {
         steps
     }
 
-    /// Of queries for learned weights.
+    /// Of queries for learned weights: a threshold by the sample, and then all windows. Or, by
+    /// blocks, bounds of all windows, a threshold by the window with the greatest one, and then
+    /// those whose bounds reach it.
     fn impacts(&self, windows: Windows, groups: Groups) -> Vec<QueryStep> {
         const WARPS: u32 = 4;
         let len = groups.len();
         let Windows { documents, bits, .. } = windows;
-        let threads = self.tuning.impact_threads;
+        let of_documents = windows.len() as u32;
+        let of_blocks = slices(windows) as u32 - of_documents;
         let of_sample = sampled(documents).div_ceil(1 << bits);
-        let of_all = windows.len() as u32;
-        let sums = |kernel, asked: u32, per_sm: u32, shared_bytes, work| {
-            let blocks = (per_sm * self.multiprocessors).min(asked.saturating_mul(len));
-            let mut arguments =
-                [Array::Arena, Array::Terms, Array::Records].map(|a| In(a, 0)).to_vec();
-            arguments.extend([len, of_all, documents].map(Number));
-            arguments.extend([Array::States, Array::Bins, Array::Keys].map(|a| In(a, 0)));
-            arguments.push(In(Array::Work, work));
-            QueryStep { kernel, geometry: Geometry { blocks, threads, shared_bytes }, arguments }
+        let by_blocks = groups.by_blocks;
+        let per_sm = self.tuning.blocks_per_sm;
+        let first = || {
+            let mut first: Vec<_> =
+                [Array::Arena, Array::Terms, Array::Records].map(|a| In(a, 0)).into();
+            first.push(Number(slices(windows) as u32));
+            first.push(Number(documents));
+            first
         };
-        let bar = QueryStep {
-            kernel: "query_impact_bar",
-            geometry: Geometry {
-                blocks: len.div_ceil(WARPS),
-                threads: 32 * WARPS,
-                shared_bytes: 0,
-            },
-            arguments: vec![
-                In(Array::Records, 0),
-                Number(len),
-                In(Array::States, 0),
-                In(Array::Bins, 0),
-            ],
+        let step = |kernel, blocks, threads, shared_bytes, arguments| QueryStep {
+            kernel,
+            geometry: Geometry { blocks, threads, shared_bytes },
+            arguments,
         };
-        let [sample, all] = [true, false].map(|samples| self.tuning.impact_shared_bytes(samples));
-        let mut steps = vec![
-            sums("query_impact_sample", of_sample, 2, sample, 0),
-            bar,
-            sums("query_impact_or", of_all, self.tuning.blocks_per_sm, all, 4),
-        ];
+        let sums = |kernel, items: u32, per_sm: u32, rest: &[_]| {
+            let shared_bytes = self.tuning.impact_shared_bytes(kernel == "query_impact_sample");
+            let blocks = (per_sm * self.multiprocessors).min(items);
+            let mut arguments = first();
+            arguments.extend([items, len].map(Number));
+            arguments.extend_from_slice(rest);
+            step(kernel, blocks, self.tuning.impact_threads, shared_bytes, arguments)
+        };
+        // A warp each.
+        let of_each =
+            |kernel, arguments| step(kernel, len.div_ceil(WARPS), 32 * WARPS, 0, arguments);
+        let of_blocks_at =
+            |at: u64| In(Array::Blocks, if by_blocks { at * u64::from(len) } else { 0 });
+        let [chosen, live] = [0, 8].map(of_blocks_at);
+        let bounds = of_blocks_at(8 + 8 * u64::from(of_documents));
+        let [sample_work, or_work, live_len, bounds_work] =
+            [0, 4, 8, 12].map(|at| In(Array::Work, at));
+        let listed = Number(by_blocks.into());
+        let mut steps = Vec::new();
+        if by_blocks {
+            let rest = [Number(of_documents), bounds, bounds_work];
+            steps.push(sums("query_impact_bounds", of_blocks * len, per_sm, &rest));
+            let arguments = vec![Number(len), Number(of_documents), bounds, chosen];
+            steps.push(of_each("query_impact_best", arguments));
+        }
+        let items = if by_blocks { len } else { of_sample.saturating_mul(len) };
+        let rest = [listed, chosen, In(Array::Bins, 0), sample_work];
+        steps.push(sums("query_impact_sample", items, 2, &rest));
+        let with_bounds = if by_blocks { of_documents } else { 0 };
+        let mut arguments = vec![In(Array::Records, 0), Number(len), In(Array::States, 0)];
+        arguments.extend([In(Array::Bins, 0), Number(with_bounds), bounds, live, live_len]);
+        steps.push(of_each("query_impact_bar", arguments));
+        let rest = [listed, live, In(Array::States, 0), In(Array::Keys, 0), or_work];
+        steps.push(sums("query_impact_or", of_documents.saturating_mul(len), per_sm, &rest));
         if groups.wide > 0 {
             let each = self.blocks_of_each(len);
-            let mut arguments: Vec<_> =
-                [Array::Arena, Array::Terms, Array::Records].map(|a| In(a, 0)).into();
-            arguments.extend([each, of_all, documents].map(Number));
+            let mut arguments = first();
+            arguments.splice(3..3, [Number(each)]);
             arguments.extend([Array::States, Array::Keys].map(|a| In(a, 0)));
-            let geometry = Geometry { blocks: len * each, threads: 32 * WARPS, shared_bytes: 0 };
-            steps.push(QueryStep { kernel: "query_impact_rank", geometry, arguments });
+            steps.push(step("query_impact_rank", len * each, 32 * WARPS, 0, arguments));
         }
         steps.push(self.select(0, len));
         steps
@@ -341,7 +373,7 @@ impl Zeroed {
     pub(crate) fn new(layout: Layout, records: usize) -> Self {
         let bins = match layout {
             Layout::Bounds => [BINS, BINS],
-            Layout::Impacts => [SUM_BINS, 0],
+            _ => [SUM_BINS, 0],
         };
         Self { records, bins }
     }

@@ -25,7 +25,7 @@ struct Collection {
 impl Collection {
     /// Lists of all lengths; `weight` draws the weight of a posting.
     fn new(documents: u32, random: &mut Random, weight: impl Fn(u32, &mut Random) -> u32) -> Self {
-        let windows = Windows { documents, bits: TUNING.impact_bits, layout: Layout::Impacts };
+        let windows = Windows { documents, bits: TUNING.impact_bits, layout: Layout::Blocks };
         let norm = |_| if random.below(9) == 0 { f32::INFINITY } else { 0.0 };
         let norms = (0..documents).map(norm).collect();
         let mut collection = Self { windows, norms, arena: vec![0; 64], lists: Vec::new() };
@@ -128,6 +128,11 @@ fn impact_room(candidates: u32) -> QueryBatchRoom {
     QueryBatchRoom { layout: Layout::Impacts, ..room(candidates) }
 }
 
+/// Where a batch of many queries for few hits is answered by blocks.
+fn block_room(candidates: u32) -> QueryBatchRoom {
+    QueryBatchRoom { layout: Layout::Blocks, ..room(candidates) }
+}
+
 fn small(_: u32, random: &mut Random) -> u32 {
     1 + random.below(255)
 }
@@ -228,4 +233,48 @@ fn twin_a_threshold_that_was_too_high_is_lowered() {
     let queries = (0..6).map(|n| collection.query(&[n, n + 1, 3], 40, || 2.0)).collect();
     let answered = check(&emulator, &collection, queries, &impact_room(1500), 7);
     assert!(answered.again >= 5 && answered.exactly >= 5, "{answered:?}");
+}
+
+/// Documents of a topic stand together, so that a query has few windows with good ones; it has room
+/// for few candidates, since the window with the greatest bound gives a good threshold.
+#[test]
+fn twin_windows_are_chosen_by_the_bounds_of_their_blocks() {
+    let Some(emulator) = emulator() else { return };
+    for (documents, seed) in [(2049, 51), (2048, 52), (90, 53)] {
+        let mut random = Random(seed);
+        let weight = |docid: u32, random: &mut Random| match docid / 97 % 7 {
+            0 => 1 + random.below(400),
+            _ => 1 + random.below(20),
+        };
+        let collection = Collection::new(documents, &mut random, weight);
+        let mut queries = Vec::new();
+        for number in 0..36 {
+            let terms = [1, 2, 5, 9, 14][number % 5];
+            let lists: Vec<usize> = (0..terms).map(|t| (t * 5 + number) % 14).collect();
+            let mut weight = || match number % 2 {
+                0 => (1 + random.below(200)) as f32,
+                _ => 0.001 + random.below(100_000) as f32 / 777.0,
+            };
+            queries.push(collection.query(&lists, [1, 3, 8][number % 3], &mut weight));
+        }
+        let answered = check(&emulator, &collection, queries.clone(), &block_room(260), seed);
+        assert_eq!(answered.exactly + answered.not, 36, "{answered:?}");
+        assert!(answered.again < 6 && answered.not < 3, "{answered:?}");
+        if documents > 90 {
+            continue;
+        }
+        // One that is not answered so: neither are the others of its batch.
+        queries[7].k = 101;
+        let answered = check(&emulator, &collection, queries, &block_room(1 << 12), seed);
+        assert_eq!(answered.exactly, 36, "{answered:?}");
+    }
+}
+
+#[test]
+fn twin_ties_in_all_windows_are_left_to_the_cpu() {
+    let Some(emulator) = emulator() else { return };
+    let collection = Collection::new(3000, &mut Random(61), |_, _| 7);
+    let queries = vec![collection.query(&[0, 1], 10, || 3.0); 32];
+    let answered = check(&emulator, &collection, queries, &block_room(500), 0);
+    assert_eq!(answered.not, 32, "{answered:?}");
 }

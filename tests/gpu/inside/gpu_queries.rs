@@ -7,7 +7,7 @@ use millrace::gpu::query::batch::{BatchAnswer, BatchQuery, QueryBatch, QueryBatc
 use millrace::gpu::query::device::KERNELS;
 use millrace::gpu::query::list::{Layout, ListMaker, PlacedList, Windows};
 use millrace::gpu::query::plan::{OVERFLOWN, PlacedTerm, QueryState};
-use millrace::gpu::query::steps::{Array, LaunchSettings, QueryStep, Zeroed};
+use millrace::gpu::query::steps::{Array, LaunchSettings, QueryStep, Zeroed, blocks_bytes};
 use millrace::gpu::query::twin::{FORMULAS, Memory, norm, weight};
 use millrace::query::top_k::Hit;
 use millrace::query::wanted::Mode;
@@ -134,6 +134,7 @@ impl<'a> Device<'a> {
         (arena, norms): (&[u8], &[f32]),
         batch: &QueryBatch,
         room: &QueryBatchRoom,
+        windows: Windows,
     ) -> Self {
         let zeroed = Zeroed::new(room.layout, batch.records.len());
         let upload = |bytes: &[u8]| emulator.upload(bytes).unwrap();
@@ -152,6 +153,7 @@ impl<'a> Device<'a> {
             (Array::Sorted, alloc(8 * room.sorted as usize)),
             (Array::Hits, alloc(8 * batch.hits as usize)),
             (Array::Scores, alloc(4 * norms.len())),
+            (Array::Blocks, alloc(blocks_bytes(windows, batch.records.len()))),
         ];
         let memory = alloc(zeroed.bytes());
         Self { emulator, zeroed, memory, arrays: arrays.into(), seed: 0 }
@@ -280,7 +282,7 @@ pub(crate) fn run_batch(
         batch.add(query.clone(), room).unwrap();
     }
     batch.finish(room);
-    let mut device = Device::new(emulator, memory, &batch, room);
+    let mut device = Device::new(emulator, memory, &batch, room, windows);
     device.seed = seed;
     device.run(&machine().batch(windows, batch.groups));
     let states = device.answers();
@@ -301,7 +303,7 @@ fn ordered(
         batch.add(BatchQuery { mode, ..query.clone() }, &room).unwrap();
         batch.finish(&room);
         let memory = (&collection.arena[..], &collection.norms[..]);
-        let mut device = Device::new(emulator, memory, &batch, &room);
+        let mut device = Device::new(emulator, memory, &batch, &room, collection.windows);
         device.seed = seed;
         device.run(&machine().ordered(collection.windows, mode == Mode::And, query.k));
         let state = device.answers()[0];

@@ -80,6 +80,8 @@ pub(crate) const QUERY: Kernels = Kernels {
         "query_impact_sample",
         "query_impact_bar",
         "query_impact_or",
+        "query_impact_bounds",
+        "query_impact_best",
         "query_impact_rank",
         "ordered_scores",
         "ordered_count",

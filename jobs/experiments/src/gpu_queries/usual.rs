@@ -9,7 +9,7 @@ use crate::threads::{in_turn, threads};
 use anyhow::{Context as _, bail, ensure};
 use millrace::inside::gpu::{
     BatchAnswer, BatchQuery, BatchSlot, Bringer, BroughtList, FreeRanges, Layout, ListRequest,
-    PlacedList, PlacedTerm, QueryBatch, QueryBatchRoom, QueryDevice,
+    PlacedList, PlacedTerm, QueryBatch, QueryBatchRoom, QueryDevice, layout_of,
 };
 use millrace::inside::score::Given;
 use millrace::{Hit, Mode, Query, Wanted};
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let start = Instant::now();
     let scoring = Given::default().scoring(&args.score)?;
     let mut prepared = PreparedBench::new(args, queries, scoring, Wanted::default(), usize::MAX)?;
-    let layout = if args.score == "impact" { Layout::Impacts } else { Layout::Bounds };
+    let layout = layout_of(&prepared.snapshot, WAYS[0].2 as usize);
     let device = prepared.device(0)?;
     let norms = prepared.snapshot.norms();
     let device = QueryDevice::open(device, &prepared.toolchain, norms, layout, args.gpu_memory)?;

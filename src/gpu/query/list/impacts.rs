@@ -3,11 +3,17 @@
 //! sample which is spread over all of them comes first. Each posting takes 3 bytes: where the sum
 //! of its document is in its window, and the weight. A weight above 255 is several postings, which
 //! add up to it; postings of deleted documents are left out.
+//!
+//! [`Layout::Blocks`] has the greatest weight of each block of documents too, as if blocks were the
+//! documents of windows behind all others.
 
-use super::{PlacedList, Windows};
+use super::{Layout, PlacedList, Windows};
 
 /// Of documents, one in so many is in the sample.
 pub(crate) const SPREAD: u32 = 64;
+
+/// Documents of a block, and windows of documents for each window of blocks.
+pub(crate) const BLOCK: u32 = 32;
 
 /// Banks of shared memory.
 const BANKS: usize = 32;
@@ -44,12 +50,23 @@ fn number(docid: u32, documents: u32) -> u32 {
 }
 
 pub(in crate::gpu::query) fn about_bytes(windows: Windows, df: u64) -> u64 {
-    let slices = (windows.len() as u64).min(df);
-    table_bytes(windows) as u64 + 3 * df + UNIT_BYTES as u64 * slices
+    let slices = (slices(windows) as u64).min(df);
+    // Some four postings of a list are in the same block.
+    let postings = if windows.layout == Layout::Blocks { df + df / 4 } else { df };
+    table_bytes(windows) as u64 + 3 * postings + UNIT_BYTES as u64 * slices
+}
+
+/// Windows of documents and of blocks.
+pub(crate) fn slices(windows: Windows) -> usize {
+    let of_documents = windows.len();
+    match windows.layout {
+        Layout::Blocks => of_documents + of_documents.div_ceil(BLOCK as usize),
+        _ => of_documents,
+    }
 }
 
 fn table_bytes(windows: Windows) -> usize {
-    (8 * (windows.len() + 1)).next_multiple_of(TABLE_ALIGNMENT)
+    (8 * (slices(windows) + 1)).next_multiple_of(TABLE_ALIGNMENT)
 }
 
 /// Lanes and units of bytes of a group of so many postings.
@@ -69,6 +86,8 @@ pub(super) struct ImpactMaker {
     /// Numbers and weights of documents of the first windows, which come together at the end: those
     /// of the sample, and others, which share the last of these windows. Both rise.
     first: [Vec<(u32, u32)>; 2],
+    /// Blocks of all other documents, with their greatest weights. They rise.
+    blocks: Vec<(u32, u32)>,
     /// Postings of live documents, and those of the list, of which great weights are several.
     postings: usize,
     slots: usize,
@@ -104,28 +123,34 @@ impl Slices {
 impl ImpactMaker {
     pub(super) fn begin(&mut self) {
         self.first.iter_mut().for_each(Vec::clear);
+        self.blocks.clear();
         self.postings = 0;
         self.slots = 0;
         self.most = 0;
         self.window = None;
     }
 
+    /// Without norms no document is deleted.
     pub(super) fn push(&mut self, windows: Windows, docids: &[u32], tfs: &[u32], norms: &[f32]) {
         let first = first_windows(windows);
         if self.window.is_none() {
             self.open(first);
         }
         for (&docid, &impact) in docids.iter().zip(tfs) {
-            if norms[docid as usize] == f32::INFINITY {
+            if norms.get(docid as usize) == Some(&f32::INFINITY) {
                 continue;
             }
             self.postings += 1;
             self.most = self.most.max(impact);
             let number = number(docid, windows.documents);
-            if number >> windows.bits < first as u32 {
+            let window = (number >> windows.bits) as usize;
+            if window < first {
                 self.first[usize::from(!docid.is_multiple_of(SPREAD))].push((number, impact));
-            } else {
-                self.add(windows, number, impact);
+                continue;
+            }
+            self.add(windows, window, number, impact);
+            if windows.layout == Layout::Blocks {
+                bound(&mut self.blocks, number, impact);
             }
         }
     }
@@ -133,7 +158,8 @@ impl ImpactMaker {
     /// Whether the list would become too long.
     pub(super) fn is_too_great(&self) -> bool {
         let of_first = self.first.iter().flatten().map(|posting| posting.1.div_ceil(255) as usize);
-        self.slots + of_first.sum::<usize>() > most_postings(self.postings)
+        // Blocks may have as many.
+        self.slots + of_first.sum::<usize>() > most_postings(self.postings) / 2
     }
 
     pub(super) fn finish(&mut self, windows: Windows, out: &mut Vec<u8>) -> PlacedList {
@@ -142,11 +168,14 @@ impl ImpactMaker {
             self.open(first);
         }
         self.close_before(windows.len());
+        let parts = std::mem::take(&mut self.first);
+        if windows.layout == Layout::Blocks {
+            self.add_blocks(windows, parts.iter().flatten());
+        }
         let rest = std::mem::take(&mut self.slices);
         self.open(0);
-        let parts = std::mem::take(&mut self.first);
         for &(number, impact) in parts.iter().flatten() {
-            self.add(windows, number, impact);
+            self.add(windows, (number >> windows.bits) as usize, number, impact);
         }
         self.first = parts;
         self.close_before(first);
@@ -166,6 +195,18 @@ impl ImpactMaker {
         PlacedList { postings: all_chunks as u32, exceptions: self.most, most: 1.0 }
     }
 
+    /// Adds all blocks, those of the first windows before all others.
+    fn add_blocks<'a>(&mut self, windows: Windows, first: impl Iterator<Item = &'a (u32, u32)>) {
+        let mut of_first = Vec::new();
+        first.for_each(|&(number, impact)| bound(&mut of_first, number, impact));
+        let blocks = std::mem::take(&mut self.blocks);
+        for &(block, impact) in of_first.iter().chain(&blocks) {
+            self.add(windows, windows.len() + (block >> windows.bits) as usize, block, impact);
+        }
+        self.blocks = blocks;
+        self.close_before(slices(windows));
+    }
+
     fn open(&mut self, window: usize) {
         self.window = Some(window);
         self.ends = std::array::from_fn(|bank| bank as u32);
@@ -176,10 +217,9 @@ impl ImpactMaker {
         self.slices.start();
     }
 
-    /// Puts a document into the rows, behind those of its bank.
+    /// Puts a document, or a block, of a window into the rows, behind those of its bank.
     #[inline(always)]
-    fn add(&mut self, windows: Windows, number: u32, impact: u32) {
-        let window = (number >> windows.bits) as usize;
+    fn add(&mut self, windows: Windows, window: usize, number: u32, impact: u32) {
         if self.window != Some(window) {
             self.close_before(window);
         }
@@ -267,6 +307,15 @@ impl ImpactMaker {
     }
 }
 
+/// Notes the weight of a document in its block.
+#[inline(always)]
+fn bound(blocks: &mut Vec<(u32, u32)>, number: u32, impact: u32) {
+    match blocks.last_mut() {
+        Some((block, most)) if *block == number / BLOCK => *most = impact.max(*most),
+        _ => blocks.push((number / BLOCK, impact)),
+    }
+}
+
 /// A bit for each bank that has more than `row` postings.
 #[inline(always)]
 fn banks_with(counts: &[u32; BANKS], row: u32) -> u32 {
@@ -322,7 +371,7 @@ pub(crate) fn read(windows: Windows, placed: PlacedList, bytes: &[u8]) -> Vec<(u
     };
     let chunks_at = table_bytes(windows);
     let rests_at = chunks_at + placed.postings as usize * 3 * CHUNK;
-    for window in 0..windows.len() {
+    for window in 0..slices(windows) {
         let starts = 8 * window;
         for chunk in word(starts)..word(starts + 8) {
             lanes_at(window, chunks_at + 3 * CHUNK * chunk, 32);
@@ -338,7 +387,7 @@ pub(crate) fn read(windows: Windows, placed: PlacedList, bytes: &[u8]) -> Vec<(u
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Layout, ListMaker};
+    use super::super::ListMaker;
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
@@ -370,9 +419,10 @@ mod tests {
             bits in prop::sample::select(vec![6u32, 9, 14]),
             chosen in prop::collection::btree_map(0..3000u32, prop_oneof![1..4u32, 1..256u32, 254..1100u32], 0..900),
             dense in any::<bool>(),
+            layout in prop::sample::select(vec![Layout::Impacts, Layout::Blocks]),
             piece in 1..200usize,
         ) {
-            let windows = Windows { documents, bits, layout: Layout::Impacts };
+            let windows = Windows { documents, bits, layout };
             let norms: Vec<f32> =
                 (0..documents).map(|d| if d % 11 == 5 { f32::INFINITY } else { 0.0 }).collect();
             let all: Vec<(u32, u32)> = match dense {
@@ -393,8 +443,15 @@ mod tests {
                 *sums.entry(number).or_insert(0) += part;
             }
             let live = all.iter().filter(|posting| norms[posting.0 as usize].is_finite());
-            let expected: BTreeMap<u32, u32> =
+            let mut expected: BTreeMap<u32, u32> =
                 live.clone().map(|&(docid, weight)| (number(docid, documents), weight)).collect();
+            if layout == Layout::Blocks {
+                let of_blocks = (windows.len() << bits) as u32;
+                for (number, weight) in expected.clone() {
+                    let most = expected.entry(of_blocks + number / BLOCK).or_insert(0);
+                    *most = weight.max(*most);
+                }
+            }
             prop_assert_eq!(sums, expected);
             prop_assert_eq!(placed.exceptions, live.map(|posting| posting.1).max().unwrap_or(0));
         }
