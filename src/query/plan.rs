@@ -4,6 +4,7 @@
 use super::reading::asked::GivenDocids;
 use super::snapshot::Snapshot;
 use super::wanted::{Mode, Stage, Wanted};
+use crate::codec::prefetch::prefetch;
 use crate::index::error::IndexError;
 use crate::index::lexicon::{TermEntry, TermPlace};
 use crate::query::reading::weighted::terms_of_query;
@@ -111,6 +112,12 @@ impl Plan {
 
     pub(crate) fn term_strings(&self) -> impl Iterator<Item = &str> {
         strings_of(&self.strings, &self.terms)
+    }
+
+    /// Brings terms and lists to the cache of this core.
+    pub(crate) fn prefetch(&self) {
+        self.terms.iter().for_each(prefetch);
+        self.lists.iter().for_each(prefetch);
     }
 
     pub fn known(&self) -> bool {

@@ -5,7 +5,7 @@
 use super::batch::{BatchAnswer, BatchQuery, Floors, QueryBatch, QueryBatchRoom};
 use super::bring::BroughtList;
 use super::device::{BatchSlot, QueryDevice};
-use super::fetch::{FetchRequest, Fetchers, NO_LIST, ResidentKey, ResidentLists};
+use super::fetch::{FetchRequest, Fetchers, NO_LIST, ResidentLists};
 use super::list::Layout;
 use super::plan::{MOST_HITS, PlacedTerm};
 use super::residency::{ListId, Residence, Residency};
@@ -35,6 +35,8 @@ struct WaitingQuery {
     /// Of its terms that are in the index.
     lists: Vec<ListId>,
     missing: usize,
+    /// Its terms in its next batch, if all lists are there.
+    terms: Vec<PlacedTerm>,
     floors: Floors,
 }
 
@@ -57,7 +59,8 @@ pub(super) struct Driver {
     /// The numbers of the queries in `waiting` that wait for a list.
     waits_for: HashMap<ListId, Vec<u64>>,
     next_wait: u64,
-    key: ResidentKey,
+    /// Where a list begins in each run, or [`NO_LIST`].
+    key: Vec<u64>,
     ready: VecDeque<WaitingQuery>,
     ready_since: Option<Instant>,
     desk: DeviceDesk,
@@ -98,7 +101,7 @@ impl Driver {
             waiting: HashMap::new(),
             waits_for: HashMap::new(),
             next_wait: 0,
-            key: ResidentKey::new(),
+            key: Vec::new(),
             ready: VecDeque::new(),
             ready_since: None,
             desk,
@@ -171,6 +174,10 @@ impl Driver {
         while self.admits()
             && let Some(job) = self.held.pop_front()
         {
+            // It was made on another core.
+            if let Some(next) = self.held.front() {
+                next.plan.prefetch();
+            }
             self.take(job);
             any = true;
         }
@@ -200,15 +207,16 @@ impl Driver {
         let mut ids = Vec::with_capacity(terms);
         let mut missing: Vec<(ListId, Option<usize>)> = Vec::new();
         let mut residency = lock(&self.lists);
-        for (t, term) in plan.terms().iter().enumerate() {
-            if term.df == 0 {
-                continue;
-            }
+        residency.fade();
+        let known = (0..terms).filter(|&t| plan.terms()[t].df > 0);
+        ids.extend(known.clone().map(|t| {
             let of_runs = (0..runs).map(|run| entries[run * terms + t]);
             self.key.clear();
             self.key.extend(of_runs.map(|entry| entry.map_or(NO_LIST, |entry| entry.offset)));
-            let (id, place) = residency.ask(&self.key[..]);
-            match place {
+            residency.find(&self.key)
+        }));
+        for (t, &id) in known.zip(&ids) {
+            match residency.ask(id) {
                 Residence::Here(..) => {}
                 Residence::Coming => missing.push((id, None)),
                 Residence::Away => {
@@ -218,12 +226,8 @@ impl Driver {
                     missing.push((id, Some(t)));
                 }
             }
-            ids.push(id);
         }
         drop(residency);
-        if missing.is_empty() {
-            return self.is_ready(WaitingQuery { job, lists: ids, missing: 0, floors: [0; 2] });
-        }
         let number = self.next_wait;
         self.next_wait += 1;
         for &(id, fetched) in &missing {
@@ -234,11 +238,17 @@ impl Driver {
                 self.fetchers.want(FetchRequest { id, entries, weight });
             }
         }
-        let open = WaitingQuery { missing: missing.len(), job, lists: ids, floors: [0; 2] };
-        self.waiting.insert(number, open);
+        let (terms, missing) = (Vec::new(), missing.len());
+        let open = WaitingQuery { job, lists: ids, missing, terms, floors: [0; 2] };
+        if missing == 0 {
+            self.is_ready(open);
+        } else {
+            self.waiting.insert(number, open);
+        }
     }
 
-    fn is_ready(&mut self, open: WaitingQuery) {
+    fn is_ready(&mut self, mut open: WaitingQuery) {
+        open.terms = self.placed(&open);
         self.ready_since.get_or_insert_with(Instant::now);
         self.ready.push_back(open);
     }
@@ -360,15 +370,24 @@ impl Driver {
         let mut batch = std::mem::take(&mut self.slots[at].1);
         batch.clear();
         while taken.len() < self.pace.batch {
-            let Some(open) = self.ready.pop_front() else { break };
-            let query = self.placed(&open, None);
-            if batch.add(query, &self.room).is_err() {
+            let Some(mut open) = self.ready.pop_front() else { break };
+            // Those that are asked again are not answered by blocks, nor would others beside them.
+            let is_new = |open: &WaitingQuery| open.floors == [0; 2];
+            if self.room.layout == Layout::Blocks
+                && taken.first().is_some_and(|first| is_new(first) != is_new(&open))
+            {
+                self.ready.push_front(open);
+                break;
+            }
+            let query = self.asked(&mut open, None);
+            if let Err(query) = batch.add(query, &self.room) {
                 if taken.is_empty() {
                     // No batch has room for it.
                     self.unpin(&open);
                     self.desk.back(&open.job, Why::Unsuited);
                     continue;
                 }
+                open.terms = query.terms;
                 self.ready.push_front(open);
                 break;
             }
@@ -387,8 +406,9 @@ impl Driver {
         slot.launch(&self.device, kept)
     }
 
-    fn launch_ordered(&mut self, open: WaitingQuery, mode: Mode) -> Result<(), GpuError> {
-        let query = self.placed(&open, Some(mode));
+    fn launch_ordered(&mut self, mut open: WaitingQuery, mode: Mode) -> Result<(), GpuError> {
+        open.terms = self.placed(&open);
+        let query = self.asked(&mut open, Some(mode));
         let (slot, batch, kept) = &mut self.ordered;
         batch.clear();
         let room = *slot.room();
@@ -402,8 +422,8 @@ impl Driver {
         slot.launch_ordered(&self.device, batch)
     }
 
-    /// A query whose lists are all there.
-    fn placed(&self, open: &WaitingQuery, mode: Option<Mode>) -> BatchQuery {
+    /// The terms of a query whose lists are all there.
+    fn placed(&self, open: &WaitingQuery) -> Vec<PlacedTerm> {
         let plan = &open.job.plan;
         let residency = lock(&self.lists);
         let known = plan.terms().iter().filter(|term| term.df > 0).zip(&open.lists);
@@ -415,12 +435,19 @@ impl Driver {
             // An answer without one of its lists would be wrong, and nobody would notice.
             away => unreachable!("a list that is pinned stays where it is, and is {away:?}"),
         }));
+        terms
+    }
+
+    /// Takes the terms of a query.
+    fn asked(&self, open: &mut WaitingQuery, mode: Option<Mode>) -> BatchQuery {
+        let plan = &open.job.plan;
         // With a term that no document has AND finds none, so only OR is left.
         let lacks = open.lists.len() < plan.terms().len();
         let asked = plan.wanted().mode;
         let mode = mode.unwrap_or(if lacks && asked == Mode::AndOr { Mode::Or } else { asked });
         let k = plan.wanted().k as u32;
         let docids = 0..self.share.len() as u32;
+        let terms = std::mem::take(&mut open.terms);
         BatchQuery { terms, k, mode, docids, floors: open.floors }
     }
 

@@ -14,9 +14,6 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
-/// Where the list begins in each run of the index, or [`NO_LIST`].
-pub(in crate::gpu) type ResidentKey = Vec<u64>;
-
 /// The run has no list of the term.
 pub(in crate::gpu) const NO_LIST: u64 = u64::MAX;
 
@@ -26,7 +23,7 @@ pub(in crate::gpu) struct FetchRequest {
     pub(in crate::gpu) weight: Weight,
 }
 
-pub(super) type ResidentLists = Arc<Mutex<Residency<ResidentKey>>>;
+pub(super) type ResidentLists = Arc<Mutex<Residency>>;
 
 pub(super) fn norms_of<'a>(snapshot: &'a Snapshot, share: &Range<u32>) -> &'a [f32] {
     &snapshot.norms()[share.start as usize..share.end as usize]

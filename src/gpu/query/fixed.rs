@@ -24,12 +24,11 @@ pub(crate) struct FixedWeights {
     pub(super) is_exact: bool,
 }
 
-/// The greatest power of two of which a number, which is normal, is a multiple.
-fn lowest_bit(weight: f32) -> f64 {
+/// The greatest power of two of which a number, which is normal, is a multiple: its exponent.
+fn lowest_bit(weight: f32) -> i32 {
     let bits = weight.to_bits();
     let mantissa = bits & 0x007f_ffff | 0x0080_0000;
-    let exponent = (bits >> 23) as i32 - 150 + mantissa.trailing_zeros() as i32;
-    2f64.powi(exponent)
+    (bits >> 23) as i32 - 150 + mantissa.trailing_zeros() as i32
 }
 
 /// Whether weights can be made whole numbers, whatever the lists are.
@@ -48,8 +47,8 @@ impl FixedWeights {
         let impacts = || terms.iter().map(|term| f64::from(term.placed.exceptions));
         let most = weights().fold(0.0, f64::max);
         let total: f64 = weights().zip(impacts()).map(|(weight, impact)| weight * impact).sum();
-        let whole =
-            terms.iter().map(|term| lowest_bit(term.weight.factor())).fold(f64::MAX, f64::min);
+        let lowest = terms.iter().map(|term| lowest_bit(term.weight.factor())).min();
+        let whole = lowest.map_or(1.0, |exponent| 2f64.powi(exponent));
         if most / whole <= MOST_MULTIPLIER && total / whole < EXACT {
             let multipliers = weights().map(|weight| (weight / whole) as u32).collect();
             return Some(Self { unit: whole, multipliers, is_exact: true });

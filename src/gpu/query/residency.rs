@@ -6,9 +6,9 @@
 //! waits for or a batch is reading is pinned; callers watch how much that is.
 
 use super::list::PlacedList;
-use std::borrow::Borrow;
+use crate::codec::prefetch::prefetch_at;
+use smallvec::SmallVec;
 use std::collections::{BTreeMap, HashMap};
-use std::hash::Hash;
 
 /// Ranges begin at multiples of this, so that no cache line has bytes of two lists, of which a
 /// kernel could see one as it was.
@@ -65,8 +65,8 @@ impl FreeRanges {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Residence<P = PlacedList> {
-    Here(u64, P),
+pub(crate) enum Residence {
+    Here(u64, PlacedList),
     Coming,
     Away,
 }
@@ -75,8 +75,8 @@ pub(crate) enum Residence<P = PlacedList> {
 pub(crate) type ListId = u32;
 
 #[derive(Debug)]
-struct ResidentList<P> {
-    place: Residence<P>,
+struct ResidentList {
+    place: Residence,
     /// What it takes, or about what it will; 0 if it is away.
     bytes: u64,
     /// Batches that read it, and queries that wait for it.
@@ -84,12 +84,13 @@ struct ResidentList<P> {
     times: u32,
 }
 
-/// The lists of an arena; `P` describes one that is there.
+/// The lists of an arena.
 #[derive(Debug)]
-pub(crate) struct Residency<K, P = PlacedList> {
+pub(crate) struct Residency {
     ranges: FreeRanges,
-    ids: HashMap<K, ListId>,
-    entries: Vec<ResidentList<P>>,
+    /// By where a list begins in each run. Every term of every query is looked up by one thread.
+    ids: HashMap<SmallVec<[u64; 2]>, ListId, foldhash::fast::RandomState>,
+    entries: Vec<ResidentList>,
     /// Of lists that were forgotten.
     unused: Vec<ListId>,
     /// Requests since times were last halved.
@@ -103,30 +104,21 @@ pub(crate) struct Residency<K, P = PlacedList> {
 /// Requests after which times are halved.
 const FADE: u64 = 1 << 20;
 
-impl<K: Eq + Hash, P: Copy> Residency<K, P> {
+impl Residency {
     pub(crate) fn new(bytes: u64) -> Self {
         let ranges = FreeRanges::new(bytes);
         let (ids, entries, unused) = Default::default();
         Self { ranges, ids, entries, unused, asked: 0, pinned: 0, loaded_bytes: 0, evicted: 0 }
     }
 
-    /// Pins the list.
-    pub(crate) fn ask<Q>(&mut self, key: &Q) -> (ListId, Residence<P>)
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
-    {
-        self.fade();
+    /// The number of a list that is soon [asked for](Self::ask), which it keeps until then.
+    pub(crate) fn find(&mut self, key: &[u64]) -> ListId {
         if let Some(&id) = self.ids.get(key) {
-            let entry = &mut self.entries[id as usize];
-            entry.times = entry.times.saturating_add(1);
-            if entry.pins == 0 {
-                self.pinned += entry.bytes;
-            }
-            entry.pins += 1;
-            return (id, entry.place);
+            // Callers find all lists of a query before they ask for the first.
+            prefetch_at(&self.entries, id as usize);
+            return id;
         }
-        let entry = ResidentList { place: Residence::Away, bytes: 0, pins: 1, times: 1 };
+        let entry = ResidentList { place: Residence::Away, bytes: 0, pins: 0, times: 0 };
         let id = match self.unused.pop() {
             Some(id) => {
                 self.entries[id as usize] = entry;
@@ -137,11 +129,23 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
                 self.entries.len() as ListId - 1
             }
         };
-        self.ids.insert(key.to_owned(), id);
-        (id, Residence::Away)
+        self.ids.insert(key.into(), id);
+        id
     }
 
-    pub(crate) fn place(&self, id: ListId) -> Residence<P> {
+    /// Pins the list.
+    pub(crate) fn ask(&mut self, id: ListId) -> Residence {
+        let entry = &mut self.entries[id as usize];
+        entry.times = entry.times.saturating_add(1);
+        if entry.pins == 0 {
+            self.pinned += entry.bytes;
+        }
+        entry.pins += 1;
+        self.asked += 1;
+        entry.place
+    }
+
+    pub(crate) fn place(&self, id: ListId) -> Residence {
         self.entries[id as usize].place
     }
 
@@ -184,7 +188,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
     }
 
     /// The list is where [`make_room`](Self::make_room) said. By the thread that tells who waits.
-    pub(crate) fn arrived(&mut self, id: ListId, at: u64, placed: P) {
+    pub(crate) fn arrived(&mut self, id: ListId, at: u64, placed: PlacedList) {
         let entry = &mut self.entries[id as usize];
         entry.place = Residence::Here(at, placed);
         self.loaded_bytes += entry.bytes;
@@ -203,7 +207,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
     /// Evicts lists without pins until there is room, least often asked for first.
     fn evict_for(&mut self, bytes: u64) -> Option<u64> {
         let can_go =
-            |entry: &ResidentList<P>| matches!(entry.place, Residence::Here(..)) && entry.pins == 0;
+            |entry: &ResidentList| matches!(entry.place, Residence::Here(..)) && entry.pins == 0;
         let mut going: Vec<(u32, u64, usize)> = (0..)
             .zip(&self.entries)
             .filter(|(_, entry)| can_go(entry))
@@ -238,8 +242,7 @@ impl<K: Eq + Hash, P: Copy> Residency<K, P> {
     }
 
     /// Halves all times now and then, and forgets lists that are away and were asked for once.
-    fn fade(&mut self) {
-        self.asked += 1;
+    pub(crate) fn fade(&mut self) {
         if self.asked < FADE {
             return;
         }
@@ -263,8 +266,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn bring(lists: &mut Residency<u32>, key: u32, bytes: u64) -> bool {
-        let (id, place) = lists.ask(&key);
+    fn ask(lists: &mut Residency, key: u64) -> (ListId, Residence) {
+        lists.fade();
+        let id = lists.find(&[key]);
+        (id, lists.ask(id))
+    }
+
+    fn bring(lists: &mut Residency, key: u64, bytes: u64) -> bool {
+        let (id, place) = ask(lists, key);
         if let Residence::Here(..) = place {
             lists.unpin(id);
             return true;
@@ -279,8 +288,8 @@ mod tests {
         at.is_some()
     }
 
-    fn place(lists: &Residency<u32>, key: u32) -> Residence {
-        lists.place(lists.ids[&key])
+    fn place(lists: &Residency, key: u64) -> Residence {
+        lists.place(lists.ids[&[key][..]])
     }
 
     #[test]
@@ -302,14 +311,14 @@ mod tests {
     fn a_list_that_is_read_stays() {
         let mut lists = Residency::new(1024);
         assert!(bring(&mut lists, 1, 1024));
-        let (one, place) = lists.ask(&1);
+        let (one, place) = ask(&mut lists, 1);
         assert_eq!(place, Residence::Here(0, PlacedList::default()));
         for _ in 0..9 {
             assert!(!bring(&mut lists, 2, 1024));
         }
         lists.unpin(one);
         assert!(bring(&mut lists, 2, 1024));
-        let (three, _) = lists.ask(&3);
+        let (three, _) = ask(&mut lists, 3);
         lists.fetch(three, 64);
         lists.failed(three, None);
         assert_eq!(lists.place(three), Residence::Away);
@@ -320,7 +329,7 @@ mod tests {
     #[test]
     fn a_list_that_is_on_its_way_cannot_go() {
         let mut lists = Residency::new(1024);
-        let (one, place) = lists.ask(&1);
+        let (one, place) = ask(&mut lists, 1);
         assert_eq!(place, Residence::Away);
         lists.fetch(one, 1000);
         let at = lists.make_room(one, 1024).expect("all is free");
@@ -328,7 +337,7 @@ mod tests {
         for _ in 0..9 {
             assert!(!bring(&mut lists, 2, 1024), "the place of a list that comes was taken");
         }
-        assert_eq!(lists.ask(&1), (one, Residence::Coming));
+        assert_eq!(ask(&mut lists, 1), (one, Residence::Coming));
         lists.arrived(one, at, PlacedList::default());
         assert_eq!(lists.place(one), Residence::Here(at, PlacedList::default()));
         assert!(!bring(&mut lists, 2, 1024), "it is pinned");
@@ -338,33 +347,33 @@ mod tests {
 
     #[test]
     fn what_is_forgotten_makes_room_for_others() {
-        let mut lists = Residency::<u32>::new(1024);
+        let mut lists = Residency::new(1024);
         assert!(bring(&mut lists, 0, 1024));
-        let (kept, _) = lists.ask(&1);
+        let (kept, _) = ask(&mut lists, 1);
         for key in 2..9 {
-            let (id, _) = lists.ask(&key);
+            let (id, _) = ask(&mut lists, key);
             lists.unpin(id);
         }
-        lists.asked = FADE - 1;
-        let (new, _) = lists.ask(&9);
+        lists.asked = FADE;
+        let (new, _) = ask(&mut lists, 9);
         assert_eq!((lists.ids.len(), lists.entries.len()), (3, 9), "0 is there, 1 is pinned");
         assert!(new != kept && place(&lists, 0) == Residence::Here(0, PlacedList::default()));
     }
 
     #[test]
     fn what_is_pinned_is_counted() {
-        let mut lists = Residency::<u32>::new(4096);
-        let (one, _) = lists.ask(&1);
+        let mut lists = Residency::new(4096);
+        let (one, _) = ask(&mut lists, 1);
         lists.fetch(one, 1000);
         assert_eq!(lists.pinned(), 1000);
         let at = lists.make_room(one, 1200).unwrap();
-        lists.ask(&1);
+        ask(&mut lists, 1);
         lists.unpin(one);
         assert_eq!(lists.pinned(), 1200);
         lists.arrived(one, at, PlacedList::default());
         lists.unpin(one);
         assert_eq!(lists.pinned(), 0);
-        let (two, _) = lists.ask(&2);
+        let (two, _) = ask(&mut lists, 2);
         lists.fetch(two, 500);
         lists.failed(two, None);
         assert_eq!(lists.pinned(), 0);
