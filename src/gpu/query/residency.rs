@@ -98,7 +98,6 @@ pub(crate) struct Residency {
     /// Bytes of lists with pins.
     pinned: u64,
     pub loaded_bytes: u64,
-    pub evicted: u64,
 }
 
 /// Requests after which times are halved.
@@ -108,7 +107,7 @@ impl Residency {
     pub(crate) fn new(bytes: u64) -> Self {
         let ranges = FreeRanges::new(bytes);
         let (ids, entries, unused) = Default::default();
-        Self { ranges, ids, entries, unused, asked: 0, pinned: 0, loaded_bytes: 0, evicted: 0 }
+        Self { ranges, ids, entries, unused, asked: 0, pinned: 0, loaded_bytes: 0 }
     }
 
     /// The number of a list that is soon [asked for](Self::ask), which it keeps until then.
@@ -232,7 +231,6 @@ impl Residency {
                 freed += entry.bytes;
                 entry.place = Residence::Away;
                 entry.bytes = 0;
-                self.evicted += 1;
             }
             if found.is_none() {
                 found = self.ranges.take(bytes);
