@@ -32,14 +32,6 @@ __device__ __forceinline__ u32 sums_of_warp(u32 value) {
     return value;
 }
 
-__device__ __forceinline__ u32 greatest_of_warp(u32 value) {
-    for (u32 step = 16; step > 0; step /= 2) {
-        u32 other = __shfl_xor_sync(ALL, value, (int)step);
-        value = other > value ? other : value;
-    }
-    return value;
-}
-
 // The sum of the values of a block's threads up to this one, and of all; `room` [32]: the block's.
 __device__ __forceinline__ u32 sums_of_block(u32* room, u32 value, u32& total) {
     u32 warp = threadIdx.x / 32, before = 0, upto = sums_of_warp(value);

@@ -347,9 +347,7 @@ __device__ __forceinline__ u32 best_window(const u32* bounds, u32 windows) {
         u64 here = (u64)bounds[w] << 32 | (u32)~w;
         if (here > best) best = here;
     }
-    u32 greatest = greatest_of_warp((u32)(best >> 32));
-    u32 first = greatest_of_warp((u32)(best >> 32) == greatest ? (u32)best : 0);
-    return greatest == 0 ? 0 : ~first;
+    return ~(u32)best_of_warp(best);
 }
 
 // Appends the windows whose bounds reach the threshold to a list of `len`. By a warp.

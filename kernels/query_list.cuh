@@ -100,6 +100,14 @@ __device__ __forceinline__ u32 least_of_warp(u32 value) {
     return value;
 }
 
+__device__ __forceinline__ u32 greatest_of_warp(u32 value) {
+    for (u32 step = 16; step > 0; step /= 2) {
+        u32 other = __shfl_xor_sync(ALL, value, step);
+        value = other > value ? other : value;
+    }
+    return value;
+}
+
 __device__ __forceinline__ u32 padded(u32 bytes) { return (bytes + 15) & ~15u; }
 
 __device__ __forceinline__ List list_of(const u8* arena, const Term& term, u32 windows) {

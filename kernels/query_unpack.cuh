@@ -132,17 +132,10 @@ extern "C" __global__ void query_unpack(const BlockLine* __restrict__ lines, u32
             window = here;
         }
         // Most blocks lie in one window: then one lane raises its max.
-        u32 lowest = least_of_warp(window), highest = window == NONE ? 0 : window;
-        for (u32 step = 16; step > 0; step /= 2) {
-            u32 other = __shfl_xor_sync(ALL, highest, step);
-            highest = other > highest ? other : highest;
-        }
+        u32 lowest = least_of_warp(window), highest = greatest_of_warp(window == NONE ? 0 : window);
         if (lowest == NONE) continue;
         if (lowest == highest) {
-            for (u32 step = 16; step > 0; step /= 2) {
-                u32 other = __shfl_xor_sync(ALL, most, step);
-                most = other > most ? other : most;
-            }
+            most = greatest_of_warp(most);
             if (lane != 0) most = 0;
             window = lowest;
         }

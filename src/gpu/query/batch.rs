@@ -135,7 +135,8 @@ impl QueryBatch {
 
     /// Takes a query, or returns it for want of room, which one that is not
     /// [possible](BatchQuery::is_possible) never has, nor one of learned weights whose sums might
-    /// not fit.
+    /// not fit. Queries that are asked again are not answered by blocks, so they have no room
+    /// beside others that may be.
     pub fn add(&mut self, query: BatchQuery, room: &QueryBatchRoom) -> Result<(), BatchQuery> {
         let fixed = match room.layout {
             Layout::Bounds if query.is_possible() => None,
@@ -155,7 +156,10 @@ impl QueryBatch {
             hits: self.used.hits + many * u64::from(query.k),
             sorted: self.used.sorted + many * sorted,
         };
-        let fits = used.records <= room.records
+        let is_new = |query: &BatchQuery| query.floors == [0; 2];
+        let first = self.queries.first().filter(|_| room.layout == Layout::Blocks);
+        let fits = first.is_none_or(|first| is_new(first) == is_new(&query))
+            && used.records <= room.records
             && used.terms <= room.terms
             && used.keys <= room.keys
             && used.hits <= room.hits
@@ -318,19 +322,19 @@ impl QueryBatch {
         let record = &self.records[query];
         let BatchQuery { k, floors, .. } = self.queries[query];
         // A guess that was too high is lowered; all windows are asked if some were not.
-        let usual = [rank_in_sample(k, SPREAD), 0];
+        let usual = || [rank_in_sample(k, SPREAD), 0];
         let by_blocks = self.groups.by_blocks;
-        let lower = if by_blocks { usual } else { [record.bar * 8, floors[1]] };
+        let lower = || if by_blocks { usual() } else { [record.bar * 8, floors[1]] };
         match state.hits {
-            OVERFLOWN if by_blocks => BatchAnswer::Overflown(usual),
+            OVERFLOWN if by_blocks => BatchAnswer::Overflown(usual()),
             // A second time there may still be too many, such as ties.
             OVERFLOWN if floors[1] == 0 => BatchAnswer::Overflown([(record.bar / 8).max(1), 1]),
             OVERFLOWN => BatchAnswer::Overflown(floors),
-            len if len < k && state.threshold > 1 => BatchAnswer::Overflown(lower),
+            len if len < k && state.threshold > 1 => BatchAnswer::Overflown(lower()),
             len => {
                 let keys = &hits[record.hits as usize..][..len as usize];
                 let found = fixed.answer(keys, k, state.threshold);
-                found.map_or(BatchAnswer::Overflown(lower), BatchAnswer::Hits)
+                found.map_or_else(|| BatchAnswer::Overflown(lower()), BatchAnswer::Hits)
             }
         }
     }

@@ -371,14 +371,6 @@ impl Driver {
         batch.clear();
         while taken.len() < self.pace.batch {
             let Some(mut open) = self.ready.pop_front() else { break };
-            // Those that are asked again are not answered by blocks, nor would others beside them.
-            let is_new = |open: &WaitingQuery| open.floors == [0; 2];
-            if self.room.layout == Layout::Blocks
-                && taken.first().is_some_and(|first| is_new(first) != is_new(&open))
-            {
-                self.ready.push_front(open);
-                break;
-            }
             let query = self.asked(&mut open, None);
             if let Err(query) = batch.add(query, &self.room) {
                 if taken.is_empty() {

@@ -95,6 +95,16 @@ const LEAST_SAMPLED: u32 = 8;
 
 use Argument::{Array as In, Number};
 
+fn step(
+    kernel: &'static str,
+    blocks: u32,
+    threads: u32,
+    shared_bytes: u32,
+    arguments: Vec<Argument<Array>>,
+) -> QueryStep {
+    QueryStep { kernel, geometry: Geometry { blocks, threads, shared_bytes }, arguments }
+}
+
 impl LaunchSettings {
     pub(crate) fn batch(&self, windows: Windows, groups: Groups) -> Vec<QueryStep> {
         let mut steps = vec![self.begin(windows.layout, groups.len())];
@@ -143,11 +153,6 @@ impl LaunchSettings {
             first.push(Number(slices(windows) as u32));
             first.push(Number(documents));
             first
-        };
-        let step = |kernel, blocks, threads, shared_bytes, arguments| QueryStep {
-            kernel,
-            geometry: Geometry { blocks, threads, shared_bytes },
-            arguments,
         };
         let sums = |kernel, items: u32, per_sm: u32, rest: &[_]| {
             let shared_bytes = self.tuning.impact_shared_bytes(kernel == "query_impact_sample");
@@ -210,8 +215,7 @@ impl LaunchSettings {
             Number(zeroed),
         ];
         let blocks = zeroed.div_ceil(256).min(self.multiprocessors);
-        let geometry = Geometry { blocks, threads: 256, shared_bytes: 0 };
-        QueryStep { kernel: "query_begin", geometry, arguments }
+        step("query_begin", blocks, 256, 0, arguments)
     }
 
     fn or(
@@ -249,8 +253,7 @@ impl LaunchSettings {
             In(Array::Work, 4 * *work),
         ]);
         *work += 1;
-        let shared_bytes = tuning.or_shared_bytes(bits);
-        QueryStep { kernel, geometry: Geometry { blocks, threads, shared_bytes }, arguments }
+        step(kernel, blocks, threads, tuning.or_shared_bytes(bits), arguments)
     }
 
     fn and(&self, windows: Windows, len: u32) -> QueryStep {
@@ -269,9 +272,7 @@ impl LaunchSettings {
             In(Array::Bins, 0),
             In(Array::Keys, 0),
         ];
-        let shared_bytes = self.tuning.and_shared_bytes();
-        let geometry = Geometry { blocks, threads: THREADS, shared_bytes };
-        QueryStep { kernel: "query_and", geometry, arguments }
+        step("query_and", blocks, THREADS, self.tuning.and_shared_bytes(), arguments)
     }
 
     fn rescore(&self, windows: Windows, first: u32, len: u32, bits: u32) -> QueryStep {
@@ -291,8 +292,7 @@ impl LaunchSettings {
             In(Array::Keys, 0),
         ];
         let shared_bytes = QueryTuning::RESCORE_SHARED_BYTES;
-        let geometry = Geometry { blocks: len * each, threads: THREADS, shared_bytes };
-        QueryStep { kernel: "query_rescore", geometry, arguments }
+        step("query_rescore", len * each, THREADS, shared_bytes, arguments)
     }
 
     fn select(&self, first: u32, len: u32) -> QueryStep {
@@ -307,22 +307,16 @@ impl LaunchSettings {
         ];
         let threads = self.tuning.select_threads;
         let shared_bytes = self.tuning.select_shared_bytes();
-        let geometry = Geometry { blocks: len, threads, shared_bytes };
-        QueryStep { kernel: "query_select", geometry, arguments }
+        step("query_select", len, threads, shared_bytes, arguments)
     }
 
     /// Answers record 0 of a batch exactly, list after list, whatever its lists hold; needs room
     /// for as many candidates as hits.
     pub(crate) fn ordered(&self, windows: Windows, all_terms: bool, k: u32) -> Vec<QueryStep> {
         let documents = windows.documents;
-        let plain = |kernel, blocks, threads, shared_bytes, arguments| QueryStep {
-            kernel,
-            geometry: Geometry { blocks, threads, shared_bytes },
-            arguments,
-        };
         let scan = documents.div_ceil(256).clamp(1, self.multiprocessors * 8);
         let mut steps = vec![self.begin(windows.layout, 1)];
-        steps.push(plain(
+        steps.push(step(
             "ordered_scores",
             2 * windows.len() as u32,
             256,
@@ -342,9 +336,9 @@ impl LaunchSettings {
         for shift in (0..64).step_by(8).rev() {
             let counted =
                 vec![In(Array::Scores, 0), Number(documents), Number(shift), In(Array::Digits, 0)];
-            steps.push(plain("ordered_count", scan, 256, 4 * BINS as u32, counted));
+            steps.push(step("ordered_count", scan, 256, 4 * BINS as u32, counted));
             let chosen = vec![In(Array::Digits, 0), Number(k)];
-            steps.push(plain("ordered_choose", 1, 32, 0, chosen));
+            steps.push(step("ordered_choose", 1, 32, 0, chosen));
         }
         let gathered = vec![
             In(Array::Scores, 0),
@@ -355,7 +349,7 @@ impl LaunchSettings {
             In(Array::States, 0),
             In(Array::Keys, 0),
         ];
-        steps.push(plain("ordered_gather", scan, 256, 0, gathered));
+        steps.push(step("ordered_gather", scan, 256, 0, gathered));
         steps.push(self.select(0, 1));
         steps
     }

@@ -137,7 +137,7 @@ impl ImpactMaker {
             self.open(first);
         }
         for (&docid, &impact) in docids.iter().zip(tfs) {
-            if norms.get(docid as usize) == Some(&f32::INFINITY) {
+            if !norms.is_empty() && norms[docid as usize] == f32::INFINITY {
                 continue;
             }
             self.postings += 1;
