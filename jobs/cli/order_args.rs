@@ -10,8 +10,9 @@ use std::path::PathBuf;
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct OrderArgs {
     /// How documents are numbered. input: as they are read. url: by address, hosts read from their
-    /// end. name: by name. length: shortest first. global: best first, by --alpha of PageRank and
-    /// the greatest score of their terms; for --score wang.
+    /// end. name: by name. length: shortest first. topic: those with many terms in common stand
+    /// together. global: best first, by --alpha of PageRank and the greatest score of their terms;
+    /// for --score wang.
     #[arg(long, value_parser = DocumentOrder::NAMES, value_name = "NAME", hide_possible_values = true)]
     order: Option<String>,
     /// File with the PageRank of documents, lines `name TAB value`. --score wang uses it.
@@ -31,20 +32,12 @@ pub(crate) struct OrderArgs {
 
 impl OrderArgs {
     pub(crate) fn order(&self) -> Result<Option<DocumentOrder>, Usage> {
-        let order = match self.order.as_deref() {
-            Some("global") => {
-                let default = Bm25::default();
-                let k1 = self.k1.unwrap_or(default.k1());
-                let b = self.b.unwrap_or(default.b());
-                let bm25 = Bm25::new(k1, b).map_err(|error| Usage(error.to_string()))?;
-                return Ok(Some(DocumentOrder::Global { wang: wang(self.alpha)?, bm25 }));
-            }
-            None => None,
-            Some("input") => Some(DocumentOrder::Input),
-            Some("url") => Some(DocumentOrder::Url),
-            Some("name") => Some(DocumentOrder::Name),
-            Some(_) => Some(DocumentOrder::Length),
-        };
+        let order = self.order.as_deref().and_then(DocumentOrder::named);
+        if let Some(DocumentOrder::Global { bm25, .. }) = order {
+            let bm25 = Bm25::new(self.k1.unwrap_or(bm25.k1()), self.b.unwrap_or(bm25.b()));
+            let bm25 = bm25.map_err(|error| Usage(error.to_string()))?;
+            return Ok(Some(DocumentOrder::Global { wang: wang(self.alpha)?, bm25 }));
+        }
         for (name, given) in [("alpha", self.alpha), ("k1", self.k1), ("b", self.b)] {
             if given.is_some() {
                 return Err(Usage(format!("--{name} goes with --order global")));

@@ -158,7 +158,7 @@ def build(
     factor: float | None = None,
     codec: str = "bp128",
     block_size: int = 128,
-    order: Literal["input", "url", "name", "length"] | None = None,
+    order: Literal["input", "url", "name", "length", "topic", "global"] | None = None,
     merge: bool = True,
     strict: bool = False,
     allow_empty: bool = False,

@@ -52,7 +52,8 @@ use std::sync::{Arc, Mutex};
 ///         tokenizer "whitespace" the default of both is "none".
 ///     factor: of the format "vectors": what weights are multiplied by before they are rounded.
 ///     codec, block_size: how postings are coded.
-///     order: how documents are numbered: "input", "url", "name" or "length".
+///     order: how documents are numbered: "input", "url", "name", "length", "topic", or
+///         "global" for the score "wang".
 ///     merge: whether runs are merged to one at the end; queries are answered alike.
 ///     strict: refuse duplicate names and everything that would be skipped.
 ///     allow_empty: take input without documents.
@@ -209,11 +210,7 @@ fn form(codec: &str, block_size: usize) -> PyResult<Form> {
 }
 
 fn order(name: &str) -> PyResult<DocumentOrder> {
-    match name {
-        "input" => Ok(DocumentOrder::Input),
-        "url" => Ok(DocumentOrder::Url),
-        "name" => Ok(DocumentOrder::Name),
-        "length" => Ok(DocumentOrder::Length),
-        _ => Err(wrong(format!("order is one of input, url, name, length, not {name}"))),
-    }
+    let names =
+        || wrong(format!("order is one of {}, not {name}", DocumentOrder::NAMES.join(", ")));
+    DocumentOrder::named(name).ok_or_else(names)
 }

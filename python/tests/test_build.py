@@ -93,7 +93,7 @@ def test_settings(tmp_path):
         ({"documents": [("a", "b")], "block_size": 3}, "3"),
         ({"documents": [("a", "b")], "stemmer": "klingon"}, "klingon"),
         ({"documents": [("a", "b")], "tokenizer": "chars"}, "words, cjk-bigram or whitespace"),
-        ({"documents": [("a", "b")], "order": "random"}, "input, url, name, length"),
+        ({"documents": [("a", "b")], "order": "random"}, "input, url, name, length, topic, global"),
         ({"documents": [("a", "b")], "workers": 0}, "workers"),
         ({"documents": [("a", "b")], "format": "docx"}, "docx"),
         ({"documents": [("a", "b"), {"id": 1}]}, "document 2: it has none of the fields title"),

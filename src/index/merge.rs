@@ -27,6 +27,7 @@ mod source;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod topics;
 
 pub(crate) use ordered::order_in_place;
 pub(super) use ordered::renumber_in_place;

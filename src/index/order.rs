@@ -18,6 +18,8 @@ pub enum DocumentOrder {
     Name,
     /// By their tokens, shortest first.
     Length,
+    /// Documents with many terms in common stand together.
+    Topic,
     /// By falling global score (`score::wang`) with these parameters.
     Global {
         wang: Wang,
@@ -28,18 +30,25 @@ pub enum DocumentOrder {
 
 impl DocumentOrder {
     /// As users write them.
-    pub const NAMES: [&str; 5] = ["input", "url", "name", "length", Self::GLOBAL];
-    pub(crate) const GLOBAL: &str = "global";
+    pub const NAMES: [&str; 6] = ["input", "url", "name", "length", "topic", "global"];
 
     pub(crate) fn name(&self) -> &'static str {
-        let at = match self {
-            Self::Input => 0,
-            Self::Url => 1,
-            Self::Name => 2,
-            Self::Length => 3,
-            Self::Global { .. } => 4,
-        };
-        Self::NAMES[at]
+        match self {
+            Self::Input => "input",
+            Self::Url => "url",
+            Self::Name => "name",
+            Self::Length => "length",
+            Self::Topic => "topic",
+            Self::Global { .. } => "global",
+        }
+    }
+
+    /// The order of this name; a global one has default parameters.
+    pub fn named(name: &str) -> Option<Self> {
+        let global = Self::Global { wang: Wang::default(), bm25: Bm25::default() };
+        [Self::Input, Self::Url, Self::Name, Self::Length, Self::Topic, global]
+            .into_iter()
+            .find(|order| order.name() == name)
     }
 }
 

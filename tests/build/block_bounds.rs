@@ -8,8 +8,8 @@ use std::path::Path;
 
 const DOCUMENTS: u32 = 6000;
 
-/// Vectors with impacts above 255 and many equal ones, of the topic that each has.
-fn vectors(seed: u32, topic_of: impl Fn(u32) -> u32) -> String {
+/// Vectors of so many terms with impacts above 255 and many equal ones, of the topic that each has.
+fn vectors(seed: u32, terms: u32, topic_of: impl Fn(u32) -> u32) -> String {
     let hash = |a: u32, b: u32| {
         let mixed = (a ^ b.rotate_left(16) ^ seed).wrapping_mul(0x9e37_79b1);
         (mixed ^ mixed >> 15).wrapping_mul(0x85eb_ca77) >> 8
@@ -18,7 +18,7 @@ fn vectors(seed: u32, topic_of: impl Fn(u32) -> u32) -> String {
     for docid in 0..DOCUMENTS {
         let topic = topic_of(docid);
         let mut vector = serde_json::Map::new();
-        for term in 0..40 {
+        for term in 0..terms {
             let is_of_topic = term % 12 == topic;
             if hash(docid, term) % if is_of_topic { 2 } else { 9 } == 0 {
                 let most = if is_of_topic { 350 } else { 40 };
@@ -71,7 +71,7 @@ fn blocks_find_what_exhaustive_finds() {
     let scratch = Scratch::new();
     let file = scratch.path("vectors.jsonl");
     let index = scratch.path("index");
-    std::fs::write(&file, vectors(7, |docid| docid / 500)).unwrap();
+    std::fs::write(&file, vectors(7, 40, |docid| docid / 500)).unwrap();
     millrace(args!["import", "--quiet", "--index", index, "--format", "vectors", file]).ok();
     let bounds = |folder: &Path| folder.join("runs/000000.bounds");
     let first = std::fs::read(bounds(&generation(&index))).unwrap();
@@ -88,6 +88,11 @@ fn blocks_find_what_exhaustive_finds() {
     assert!(std::fs::read(bounds(&generation(&index))).unwrap() == first);
 }
 
+/// One of twelve topics, that of any document.
+fn anywhere(docid: u32) -> u32 {
+    (docid.wrapping_mul(0x9e37_79b1) >> 8) % 12
+}
+
 #[test]
 fn bounds_are_written_where_documents_of_a_topic_stand_together() {
     let scratch = Scratch::new();
@@ -95,13 +100,13 @@ fn bounds_are_written_where_documents_of_a_topic_stand_together() {
     let orders: [(&str, bool, TopicOf); 4] = [
         ("together", true, |docid| docid / 500),
         ("together at the end", true, |docid| docid.saturating_sub(1500) / 400),
-        ("anywhere", false, |docid| docid.wrapping_mul(0x9e37_79b1) >> 8),
+        ("anywhere", false, anywhere),
         ("of no topic", false, |_| 99),
     ];
     for (name, expected, topic_of) in orders {
         let file = scratch.path(format!("{name}.jsonl"));
         let index = scratch.path(name);
-        std::fs::write(&file, vectors(3, |docid| topic_of(docid) % 100)).unwrap();
+        std::fs::write(&file, vectors(3, 40, |docid| topic_of(docid) % 100)).unwrap();
         millrace(args!["import", "--quiet", "--index", index, "--format", "vectors", file]).ok();
         let has_bounds = || generation(&index).join("runs/000000.bounds").exists();
         assert_eq!(has_bounds(), expected, "{name}");
@@ -109,5 +114,39 @@ fn bounds_are_written_where_documents_of_a_topic_stand_together() {
         assert_eq!(has_bounds(), expected, "{name}, merged");
         millrace(args!["check", "--quiet", "--index", index]).ok();
         compare(&index);
+    }
+}
+
+#[test]
+fn an_order_by_topic_brings_documents_of_a_topic_together() {
+    let scratch = Scratch::new();
+    let file = scratch.path("vectors.jsonl");
+    let [built, merged] = ["built", "merged"].map(|name| scratch.path(name));
+    std::fs::write(&file, vectors(3, 240, anywhere)).unwrap();
+    let by_topic = ["--order", "topic", "-w"];
+    let build = millrace(args!["build", "--quiet", "--format", "vectors", "--index", built]);
+    build.args(by_topic).args(args!["1", file]).ok();
+    millrace(args!["import", "--quiet", "--index", merged, "--format", "vectors", file]).ok();
+    let bounds = |index: &Path| std::fs::read(generation(index).join("runs/000000.bounds"));
+    assert!(bounds(&merged).is_err());
+    let found = |index: &Path| {
+        let job = args!["query", "--quiet", "--score", "impact", "-k", "7000", "--index", index];
+        let answers = millrace(job).stdin(queries()).ok();
+        // Qid, name and score: documents of one score come in another order.
+        let columns = |line: &str| {
+            let columns: Vec<&str> = line.split([' ', '\t']).collect();
+            [columns[0], columns[2], columns[4]].map(String::from)
+        };
+        let mut found: Vec<_> = answers.text().lines().map(columns).collect();
+        found.sort();
+        found
+    };
+    let before = found(&merged);
+    millrace(args!["merge", "--quiet", "--index", merged]).args(by_topic).arg("3").ok();
+    assert!(bounds(&built).unwrap() == bounds(&merged).unwrap());
+    for index in [&built, &merged] {
+        millrace(args!["check", "--quiet", "--index", index]).ok();
+        compare(index);
+        assert!(found(index) == before);
     }
 }

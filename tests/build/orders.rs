@@ -79,7 +79,7 @@ fn a_build_and_a_merge_give_the_same_order() {
     };
     refused(&[], "documents are in global order for alpha 0.4, and 0.3 is asked for");
     refused(&["--alpha", "0.4", "--b", "0.5"], "in global order for b 0.75, and 0.5 is asked for");
-    for order in ["url", "name", "length", "input"] {
+    for order in ["url", "name", "length", "topic", "input"] {
         millrace(args!["merge", "--quiet", "--index", plain, "--order", order]).ok();
         assert_eq!(sorted(ask(&plain, &wang)), sorted(found.clone()), "{order}");
     }

@@ -238,8 +238,8 @@ impl Manifest {
 
     fn wrong_order(&self) -> Option<String> {
         let OrderEntry { name, global } = self.order.as_ref()?;
-        let is_known = DocumentOrder::NAMES.contains(&name.as_str());
-        if !is_known || (name == DocumentOrder::GLOBAL) != global.is_some() {
+        let is_global = |order| matches!(order, DocumentOrder::Global { .. });
+        if DocumentOrder::named(name).map(is_global) != Some(global.is_some()) {
             return Some(format!("the order `{name}` is not known"));
         }
         let Statistics { documents: all, tokens: of_all, .. } = self.statistics;

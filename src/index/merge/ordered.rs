@@ -11,10 +11,11 @@ use super::lengths::Lengths;
 use super::parts::{Joint, LIST_BYTES};
 use super::sort::sort;
 use super::source::{Base, ListSource, Target};
+use super::topics::{self, DocumentTerms};
 use super::{MergeInput, Merging, RanksFound, WRITER_BYTES, rename};
 use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
 use crate::index::error::IndexError;
-use crate::index::files::storage::{self, Durability, FileEntry};
+use crate::index::files::storage::{self, Durability, FileEntry, Stop};
 use crate::index::format::{FileKind, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconStream;
@@ -23,6 +24,7 @@ use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
 use crate::index::ranks::{RanksFile, read_ranks};
 use crate::index::scores::write_scores;
 use crate::score::wang::GlobalParameters;
+use std::mem;
 use std::path::Path;
 
 /// Documents that are written between two looks at `stop`.
@@ -63,7 +65,13 @@ pub(super) fn reorder(
 ) -> Result<Reordered, IndexError> {
     let &UnorderedRun { generation: from, run, remove } = from;
     let count = u64::from(run.documents);
-    let least = WRITER_BYTES + (1 << 20) + (DOCUMENT_BYTES + LIST_BYTES) * count;
+    let mut least = WRITER_BYTES + (1 << 20) + (DOCUMENT_BYTES + LIST_BYTES) * count;
+    let of_thread = topics::TERM_BYTES * run.terms;
+    let threads = merging.threads_of(of_thread.max(1));
+    if *order == DocumentOrder::Topic {
+        let of_terms = 4 * run.postings + threads as u64 * of_thread;
+        least = least.max(of_terms + topics::DOCUMENT_BYTES * count);
+    }
     if merging.memory_bytes < least {
         let reason = format!(
             "to order {count} documents takes at least {} MiB of memory, and {} MiB are given",
@@ -73,18 +81,24 @@ pub(super) fn reorder(
         return Err(IndexError::lacks(from, reason));
     }
     let table = RunDocuments::open_unverified(from, run)?;
-    let (ranks, globals) = match order {
+    let of_globals = match *order {
         DocumentOrder::Global { wang, bm25 } => {
-            let ranks = ranks.map_or_else(|| vec![1.0; count as usize], <[f32]>::to_vec);
             let documents = run.documents;
             let tokens = run.tokens;
-            let of = GlobalParameters { wang: *wang, bm25: *bm25, documents, tokens };
-            let globals = globals(from, run, &table, &ranks, &of)?;
-            (Some(ranks), Some(globals))
+            Some(GlobalParameters { wang, bm25, documents, tokens })
         }
-        _ => (ranks.map(<[f32]>::to_vec), None),
+        _ => None,
     };
-    let mut docids: Vec<u32> = (0..run.documents).collect();
+    let mut ranks = ranks.map(<[f32]>::to_vec);
+    let mut globals = None;
+    if let Some(of) = &of_globals {
+        let ranks = ranks.get_or_insert_with(|| vec![1.0; count as usize]);
+        globals = Some(self::globals(from, run, &table, ranks, of, &merging.stop)?);
+    }
+    let mut docids: Vec<u32> = match order {
+        DocumentOrder::Topic => by_topics(from, run, threads, &merging.stop)?,
+        _ => (0..run.documents).collect(),
+    };
     sort(order, &mut docids, &table, globals.as_deref().unwrap_or_default());
 
     let mut writer = DocumentsWriter::create(to, number, Durability::Lasting, run.first_input)?;
@@ -144,15 +158,7 @@ pub(super) fn reorder(
     for kind in FileKind::OF_DOCUMENTS.into_iter().filter(|_| remove) {
         storage::remove_file(&from.join(run_file(&run.name, kind)))?;
     }
-    let parameters = |wang, bm25| {
-        let documents = run.documents;
-        let tokens = run.tokens;
-        GlobalEntry::new(&GlobalParameters { wang, bm25, documents, tokens })
-    };
-    let global = match *order {
-        DocumentOrder::Global { wang, bm25 } => Some(parameters(wang, bm25)),
-        _ => None,
-    };
+    let global = of_globals.as_ref().map(GlobalEntry::new);
     let order = OrderEntry { name: order.name().to_string(), global };
     Ok(Reordered { run: entry, files, order })
 }
@@ -221,28 +227,77 @@ fn globals(
     documents: &RunDocuments,
     ranks: &[f32],
     parameters: &GlobalParameters,
+    stop: &Stop,
 ) -> Result<Vec<f32>, IndexError> {
-    let mut greatest_tfs = GreatestTfs(vec![0; run.documents as usize]);
-    let lexicon = generation.join(run_file(&run.name, FileKind::Lexicon));
-    let mut terms = LexiconStream::open(&lexicon, WINDOW_BYTES)?;
-    let base = Base::new(0, 0, None);
-    let mut lists = ListSource::open(generation, run, &terms, base, WINDOW_BYTES)?;
-    while terms.advance()? {
-        lists.append(terms.term().list, &mut greatest_tfs, |_| Ok(()))?;
-    }
+    let mut greatest_tfs = vec![0; run.documents as usize];
+    each_postings(generation, run, stop, |_, docids, tfs| {
+        for (&docid, &tf) in docids.iter().zip(tfs) {
+            let greatest = &mut greatest_tfs[docid as usize];
+            *greatest = tf.max(*greatest);
+        }
+    })?;
     let greatest = ranks.iter().copied().fold(0.0, f32::max);
     let mean = parameters.mean();
-    let of_documents = greatest_tfs.0.iter().zip(ranks).zip(documents.lengths());
+    let of_documents = greatest_tfs.iter().zip(ranks).zip(documents.lengths());
     let global = |((&tf, &rank), &length)| {
         parameters.wang.global(rank, greatest, tf, parameters.bm25.norm(length, mean))
     };
     Ok(of_documents.map(global).collect())
 }
 
-/// By document.
-struct GreatestTfs(Vec<u32>);
+/// All docids of a run, by topics.
+fn by_topics(
+    generation: &Path,
+    run: &RunEntry,
+    threads: usize,
+    stop: &Stop,
+) -> Result<Vec<u32>, IndexError> {
+    let mut ends = vec![0; run.documents as usize];
+    each_postings(generation, run, stop, |_, docids, _| {
+        docids.iter().for_each(|&docid| ends[docid as usize] += 1);
+    })?;
+    let mut sum = 0;
+    for end in &mut ends {
+        sum += mem::replace(end, sum);
+    }
+    let mut terms = vec![0; sum];
+    each_postings(generation, run, stop, |term, docids, _| {
+        for &docid in docids {
+            let end = &mut ends[docid as usize];
+            terms[*end] = term;
+            *end += 1;
+        }
+    })?;
+    DocumentTerms { ends, terms, distinct: run.terms as usize }.order(threads, stop)
+}
 
-impl Target for GreatestTfs {
+/// Gives `take` all postings of a run, list by list: the list's number, docids, frequencies. The
+/// list's reader has compared docids with the number of documents.
+fn each_postings(
+    generation: &Path,
+    run: &RunEntry,
+    stop: &Stop,
+    take: impl FnMut(u32, &[u32], &[u32]),
+) -> Result<(), IndexError> {
+    let lexicon = generation.join(run_file(&run.name, FileKind::Lexicon));
+    let mut terms = LexiconStream::open(&lexicon, WINDOW_BYTES)?;
+    let base = Base::new(0, 0, None);
+    let mut lists = ListSource::open(generation, run, &terms, base, WINDOW_BYTES)?;
+    let mut taken = EachPosting { take, list: 0 };
+    while terms.advance()? {
+        stop.check()?;
+        lists.append(terms.term().list, &mut taken, |_| Ok(()))?;
+        taken.list += 1;
+    }
+    Ok(())
+}
+
+struct EachPosting<F> {
+    take: F,
+    list: u32,
+}
+
+impl<F: FnMut(u32, &[u32], &[u32])> Target for EachPosting<F> {
     fn take(
         &mut self,
         _: u32,
@@ -251,11 +306,7 @@ impl Target for GreatestTfs {
         tfs: &[u32],
         _: &mut [u8; MAX_BLOCK],
     ) -> Result<(), IndexError> {
-        for (&docid, &tf) in docids.iter().zip(tfs) {
-            // The list's reader has compared docids with the number of documents.
-            let greatest = &mut self.0[docid as usize];
-            *greatest = tf.max(*greatest);
-        }
+        (self.take)(self.list, docids, tfs);
         Ok(())
     }
 }

@@ -4,7 +4,8 @@ use crate::index::documents::RunDocuments;
 use crate::index::order::DocumentOrder;
 use std::cmp::Ordering;
 
-/// Sorts rising docids of a run's documents. A global order goes by `globals`, one for each.
+/// Sorts rising docids of a run's documents. A global order goes by `globals`, one for each; that
+/// by topics is made elsewhere.
 pub(super) fn sort(
     order: &DocumentOrder,
     docids: &mut [u32],
@@ -20,6 +21,7 @@ pub(super) fn sort(
         DocumentOrder::Url => docids.sort_by(|&a, &b| compare_addresses(name(a), name(b))),
         DocumentOrder::Name => docids.sort_by(|&a, &b| name(a).cmp(name(b))),
         DocumentOrder::Length => docids.sort_by_key(|&docid| documents.lengths()[docid as usize]),
+        DocumentOrder::Topic => {}
         DocumentOrder::Global { .. } => {
             docids.sort_by(|&a, &b| globals[b as usize].total_cmp(&globals[a as usize]))
         }

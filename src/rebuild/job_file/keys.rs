@@ -10,8 +10,6 @@ use crate::input::formats::fields::Fields;
 use crate::input::list::InputReading;
 use crate::input::streams::encoded::TextEncoding;
 use crate::rebuild::values::{self, text};
-use crate::score::bm25::Bm25;
-use crate::score::wang::Wang;
 use crate::settings::Gpus;
 use crate::text::stemmer::Stemmer;
 use crate::text::tokenizer::Tokenizer;
@@ -324,18 +322,11 @@ fn max_document<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Er
 }
 
 fn order<'de, D: Deserializer<'de>>(from: D) -> Result<Option<DocumentOrder>, D::Error> {
-    text(from, |name| match name {
-        "input" => Ok(None),
-        "url" => Ok(Some(DocumentOrder::Url)),
-        "name" => Ok(Some(DocumentOrder::Name)),
-        "length" => Ok(Some(DocumentOrder::Length)),
-        DocumentOrder::GLOBAL => {
-            let wang = Wang::default();
-            let bm25 = Bm25::default();
-            Ok(Some(DocumentOrder::Global { wang, bm25 }))
-        }
-        other => Err(format!("`{other}` is not one of {}", DocumentOrder::NAMES.join(", "))),
-    })
+    let order = text(from, |name| {
+        let names = || format!("`{name}` is not one of {}", DocumentOrder::NAMES.join(", "));
+        DocumentOrder::named(name).ok_or_else(names)
+    })?;
+    Ok(Some(order).filter(|order| *order != DocumentOrder::Input))
 }
 
 /// A number, or a share as a string.

@@ -101,7 +101,14 @@ proptest! {
             Wang::default().global(rank_of(docid), greatest, tf, norm)
         }).collect();
 
-        for order in [DocumentOrder::Name, DocumentOrder::Length, global(0.3), DocumentOrder::Url, DocumentOrder::Input] {
+        for order in [
+            DocumentOrder::Name,
+            DocumentOrder::Length,
+            global(0.3),
+            DocumentOrder::Url,
+            DocumentOrder::Topic,
+            DocumentOrder::Input,
+        ] {
             let merged = merge(index, ordered(order), workers).unwrap();
             let Merged::Runs { manifest, ranks: found, .. } = merged else { panic!("{merged:?}") };
             let is_global = matches!(order, DocumentOrder::Global { .. });
@@ -122,6 +129,13 @@ proptest! {
                     let lengths = length(&before[a].1).cmp(&length(&before[b].1));
                     globals[b].total_cmp(&globals[a]).then(lengths).then(before[a].0.cmp(&before[b].0))
                 }),
+                // Any will do.
+                DocumentOrder::Topic => {
+                    let names = contents(index, &all).into_iter().map(|(name, _)| name);
+                    let at = |name: String| before.iter().position(|(other, _)| *other == name);
+                    sorted = names.map(|name| at(name).unwrap()).collect();
+                    prop_assert!(sorted.iter().copied().collect::<BTreeSet<_>>().into_iter().eq(0..left.len()));
+                }
                 DocumentOrder::Input => {}
             }
             let expected: Vec<_> = sorted.iter().map(|&at| before[at].clone()).collect();
@@ -247,16 +261,31 @@ fn a_draft_in_order_is_a_merge_in_order() {
 
 #[test]
 fn an_order_that_has_not_the_memory_says_how_much_it_takes() {
-    let folder = tempfile::tempdir().unwrap();
-    let index = folder.path();
-    build(index, &collection(7, 300, 30), &[]);
-    let live = current(index).unwrap().unwrap();
-    let merge = |memory| merge_index(index, memory, "", 1, ordered(global(0.3)), &Stop::default());
-    let error = merge(4 << 20).unwrap_err().to_string();
-    let reason = "to order 300 documents takes at least 5 MiB of memory, and 4 MiB are given";
-    assert!(error.ends_with(reason), "{error}");
-    assert_eq!(current(index).unwrap().unwrap(), live);
-    assert!(!index.join("gen-000002").exists());
-    merge(5 << 20).unwrap();
-    check(index).unwrap();
+    let vocabulary = 20_000;
+    let terms = |docid: u32| {
+        let terms = (0..5000).map(|place| (docid * 7919 + place) % vocabulary);
+        terms.map(|term| (format!("term{term}"), 1)).collect()
+    };
+    let large: Collection = (0..300).map(terms).collect();
+    for (all, order, given, least) in [
+        (collection(7, 300, 30), global(0.3), 4, 5),
+        (collection(7, 300, 30), DocumentOrder::Topic, 4, 5),
+        (large, DocumentOrder::Topic, 4, 7),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        build(index, &all, &[]);
+        let live = current(index).unwrap().unwrap();
+        let merge =
+            |mib: u64| merge_index(index, mib << 20, "", 1, ordered(order), &Stop::default());
+        let error = merge(given).unwrap_err().to_string();
+        let reason = format!(
+            "to order 300 documents takes at least {least} MiB of memory, and {given} MiB are given"
+        );
+        assert!(error.ends_with(&reason), "{error}");
+        assert_eq!(current(index).unwrap().unwrap(), live);
+        assert!(!index.join("gen-000002").exists());
+        merge(least).unwrap();
+        check(index).unwrap();
+    }
 }
