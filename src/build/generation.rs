@@ -248,12 +248,12 @@ fn finish(
     // What the build has not given back to the system counts too.
     let kept = memory::resident().saturating_sub(resident) + PROCESS_BYTES;
     let memory = build.budget.memory.saturating_sub(kept);
+    let threads = build.workers;
+    let form = build.form;
+    let stop = options.control.stop().clone();
+    let merging = Merging { memory_bytes: memory, threads, form, stop };
     if runs.len() > 1 && options.merge {
         let run;
-        let threads = build.workers;
-        let form = build.form;
-        let stop = options.control.stop().clone();
-        let merging = Merging { memory_bytes: memory, threads, form, stop };
         (run, files) = merge::merge_in_place(&build.directory, &runs, &merging)?;
         runs = vec![run];
     } else {
@@ -263,22 +263,11 @@ fn finish(
     }
     let mut order = None;
     if (options.order.is_some() || options.ranks.is_some()) && runs.len() == 1 {
-        let threads = build.workers;
-        let form = build.form;
-        let stop = options.control.stop().clone();
-        let merging = Merging { memory_bytes: memory, threads, form, stop };
+        let folder = &build.directory;
         let wish = options.order.as_ref();
         let ranks = options.ranks.clone().map(|path| RanksFile { path, text: text_of_file });
         let run = runs.remove(0);
-        let files_of_run = std::mem::take(&mut files);
-        let ordered = merge::order_in_place(
-            &build.directory,
-            run,
-            files_of_run,
-            wish,
-            ranks.as_ref(),
-            &merging,
-        )?;
+        let ordered = merge::order_in_place(folder, run, files, wish, ranks.as_ref(), &merging)?;
         files = ordered.files;
         order = ordered.order;
         runs = vec![ordered.run];

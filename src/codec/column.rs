@@ -78,9 +78,7 @@ impl Survey {
 pub trait Encoder: Debug + Send {
     /// Adds values of the next column to its survey. All are added, in order, before its
     /// first block.
-    fn survey(&mut self, values: &[u32]) {
-        let _ = values;
-    }
+    fn survey(&mut self, _values: &[u32]) {}
 
     /// Appends the body of the next block to `out` and returns its head. All blocks but the last
     /// are full.
@@ -89,10 +87,8 @@ pub trait Encoder: Debug + Send {
     /// If there are more values than a block has, or none.
     fn block(&mut self, values: &[u32], out: &mut Vec<u8>) -> u8;
 
-    /// Ends the column: appends what its blocks share to `out`.
-    fn finish(&mut self, out: &mut Vec<u8>) {
-        let _ = out;
-    }
+    /// Ends the column: appends what its blocks share.
+    fn finish(&mut self, _out: &mut Vec<u8>) {}
 }
 
 /// What the blocks of one column share, ready for reading; reused for other columns.
@@ -168,8 +164,7 @@ pub trait Codec: Debug + Sync {
     }
 
     /// Whether an earlier program wrote this column, in a way in which encoders no longer write.
-    fn is_older(&self, shared: &[u8]) -> bool {
-        let _ = shared;
+    fn is_older(&self, _shared: &[u8]) -> bool {
         false
     }
 

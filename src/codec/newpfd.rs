@@ -216,11 +216,6 @@ impl<'a> BlockParts<'a> {
     fn body_bytes(&self, end: u64) -> usize {
         self.bytes + end.div_ceil(8) as usize
     }
-
-    #[cold]
-    fn unary_error(&self) -> CodecError {
-        CodecError::Unary { from: 0, values: self.count as u64 }
-    }
 }
 
 /// The exceptions among `len` values as bits, value 0 in the lowest.
@@ -291,7 +286,8 @@ fn add_exceptions_portable(
     let mut lows = [0; MAX_LEN];
     let highs = &mut highs[..parts.count];
     let lows = &mut lows[..parts.count];
-    let end = unary::read(parts.unary, 0, highs).ok_or_else(|| parts.unary_error())?;
+    let wrong = CodecError::Unary { from: 0, values: parts.count as u64 };
+    let end = unary::read(parts.unary, 0, highs).ok_or(wrong)?;
     check_quotients(parts, highs.iter().fold(0, |all, high| all | high))?;
     bits::unpack(parts.lows, parts.overflow_width, lows);
     for (&quotient, &low) in highs.iter().zip(&*lows) {

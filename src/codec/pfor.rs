@@ -31,8 +31,6 @@ use nested::{
     write_exceptions,
 };
 
-const BLOCK_LENS: &[usize] = &[128, 512, 64];
-
 #[derive(Clone, Copy, Debug)]
 pub struct Pfor {
     levels: u8,
@@ -108,7 +106,7 @@ impl Codec for Pfor {
     }
 
     fn block_lens(&self) -> &'static [usize] {
-        BLOCK_LENS
+        &[128, 512, 64]
     }
 
     fn encoder(&self, block_len: usize) -> Box<dyn Encoder> {

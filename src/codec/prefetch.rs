@@ -5,14 +5,7 @@
 /// Prefetches the cache line in which `what` begins.
 #[inline(always)]
 pub(crate) fn prefetch<T>(what: &T) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads nothing and has no effect that a program can see.
-        unsafe { _mm_prefetch(std::ptr::from_ref(what).cast(), _MM_HINT_T0) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = what;
+    prefetch_at(std::slice::from_ref(what), 0);
 }
 
 /// Prefetches the cache line in which an element of a slice begins; harmless past its end.

@@ -116,11 +116,7 @@ fn unary_of<'a>(list: List<'a>, block: usize) -> Result<(&'a [u8], u64), CodecEr
         (Some(begin), Some(vector)) if block < blocks => {
             Ok((vector, u32::from_le_bytes(*begin).into()))
         }
-        _ => {
-            let most = blocks as u64;
-            let found = block as u64;
-            Err(CodecError::Number { what: "a block", most, found })
-        }
+        _ => Err(CodecError::Number { what: "a block", most: blocks as u64, found: block as u64 }),
     }
 }
 

@@ -52,13 +52,6 @@ fn get_long(bytes: &[u8], at: &mut usize) -> Option<u64> {
     None
 }
 
-/// As [`bytes`].
-#[inline]
-pub(crate) fn len(value: u64) -> usize {
-    let bits = 64 - (value | 1).leading_zeros() as usize;
-    bits.div_ceil(7)
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -76,7 +69,7 @@ mod tests {
         for bits in 0..64 {
             for value in [(1u64 << bits) - 1, 1 << bits, u64::MAX >> bits] {
                 let bytes = bytes_of(value);
-                assert_eq!(bytes.len(), len(value));
+                assert_eq!(bytes.len(), super::bytes(value));
                 let mut at = 0;
                 assert_eq!(get(&bytes, &mut at), Some(value));
                 assert_eq!(at, bytes.len());

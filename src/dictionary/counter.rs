@@ -51,9 +51,9 @@ pub(super) struct Counter<C: TokenCounting> {
     /// A piece with more postings or terms leaves buffers that are not kept.
     keep: usize,
     /// What a long document may take.
-    most_bytes: u64,
+    pub(super) most_bytes: u64,
     /// What the last document would take, if that is more.
-    needed: Option<u64>,
+    pub(super) needed: Option<u64>,
 }
 
 struct FormCounter<C: TokenCounting> {
@@ -223,16 +223,8 @@ impl<C: TokenCounting> Counter<C> {
         Self { scanner: Scanner::new(), found, lengths: Vec::new(), keep, most_bytes, needed: None }
     }
 
-    pub(super) fn hold(&mut self, bytes: u64) {
-        self.most_bytes = bytes;
-    }
-
-    pub(super) fn over(&self) -> Option<u64> {
-        self.needed
-    }
-
-    /// Counts the next document of the piece; returns its indexed tokens. No more of one that is
-    /// [over](Self::over).
+    /// Counts the next document of the piece; returns its indexed tokens. No more of one that
+    /// takes too much.
     pub(super) fn document(&mut self, text: &[u8]) -> u32 {
         self.counted_document(text, |scanner, found, text| {
             let text = found.memo.analysis().lowered(text);

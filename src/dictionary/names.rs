@@ -1,11 +1,8 @@
 //! Counts documents whose name an earlier one has: exactly, in bounded memory.
 //!
 //! Hashes of 128 bits are parted by their first bits; when the memory is full the first ones go to
-//! a file without a name. In the end a sample tells whether many names occur more than once. If
-//! not, the last 32 bits of each hash alone are parted and looked up in small tables, which say of
-//! nearly all names that no other is the same; only the others are compared by their whole hashes.
-//! If many do, all are parted and compared whole. Different names share such a hash with a chance
-//! below 10^-20 for 4 billion documents; no name itself is compared.
+//! a file without a name. In the end each part is looked through by itself. Different names share
+//! such a hash with a chance below 10^-20 for 4 billion documents; no name itself is compared.
 
 use crate::crew::{Crew, lock};
 use crate::pages;
@@ -122,16 +119,12 @@ impl Names {
         Self { folder: folder.to_path_buf(), most, at_once, bits, kept: Mutex::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, KeptNames> {
-        lock(&self.kept)
-    }
-
     pub(crate) fn push(&self, name: &[u8], docid: u32) -> io::Result<()> {
         self.push_hash(name_hash(name), docid)
     }
 
     pub(crate) fn push_hash(&self, hash: u128, docid: u32) -> io::Result<()> {
-        let mut kept = self.kept();
+        let mut kept = lock(&self.kept);
         match kept.pieces.last_mut() {
             Some(NameHashes { first, hashes })
                 if hashes.len() < PIECE_NAMES && *first + hashes.len() as u32 == docid =>
@@ -150,7 +143,7 @@ impl Names {
             return Ok(());
         }
         hashes.shrink_to_fit();
-        let mut kept = self.kept();
+        let mut kept = lock(&self.kept);
         kept.hashes += hashes.len();
         kept.pieces.push(NameHashes { first, hashes });
         self.spill_if_many(kept)
@@ -181,7 +174,7 @@ impl Names {
         let InParts { all, ends } = part(&pieces, &sizes, 0..sizes.len());
         crate::fault::storage()?;
         file.write_all_at(bytemuck::cast_slice(&all), at * size_of::<NameEntry>() as u64)?;
-        self.kept().parted.push(Parted { at, ends });
+        lock(&self.kept).parted.push(Parted { at, ends });
         Ok(())
     }
 

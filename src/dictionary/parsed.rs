@@ -47,24 +47,32 @@ pub trait PieceGroup: Send + 'static {
     /// Without the counts and lengths, which all groups of a piece share.
     fn memory_bytes(&self) -> usize;
 
-    fn owner(&self) -> u32;
+    /// Of the whole piece, as far as they are known.
+    fn counts(&self) -> Arc<PieceCounts> {
+        Arc::default()
+    }
+}
 
-    fn counts(&self) -> &Arc<PieceCounts>;
+/// What one of several owners gets.
+pub(crate) trait OwnedGroup: PieceGroup {
+    fn owner(&self) -> u32;
 
     fn lengths(&self) -> &Arc<[u8]>;
 }
 
 impl PieceGroup for TermGroup {
-    fn counts(&self) -> &Arc<PieceCounts> {
-        &self.counts
-    }
-
     fn memory_bytes(&self) -> usize {
         self.terms.capacity() * size_of::<GroupTerm>()
             + self.suffixes.capacity()
             + self.lists.capacity()
     }
 
+    fn counts(&self) -> Arc<PieceCounts> {
+        self.counts.clone()
+    }
+}
+
+impl OwnedGroup for TermGroup {
     fn owner(&self) -> u32 {
         self.owner
     }
@@ -75,14 +83,16 @@ impl PieceGroup for TermGroup {
 }
 
 impl PieceGroup for TokenGroup {
-    fn counts(&self) -> &Arc<PieceCounts> {
-        &self.counts
-    }
-
     fn memory_bytes(&self) -> usize {
         self.collections.capacity() * size_of::<(u16, u32)>() + self.bytes.capacity()
     }
 
+    fn counts(&self) -> Arc<PieceCounts> {
+        self.counts.clone()
+    }
+}
+
+impl OwnedGroup for TokenGroup {
     fn owner(&self) -> u32 {
         self.owner
     }

@@ -127,22 +127,6 @@ impl RunDictionary {
         }
     }
 
-    /// Prefetches the beginning of a list, and a long suffix.
-    #[inline(always)]
-    fn prefetch_list(&self, number: u32) {
-        let entry = &self.entries[number as usize];
-        if entry.suffix.is_long() {
-            prefetch_at(&self.suffixes, entry.suffix.start());
-        }
-        self.slices.prefetch_head(&entry.chain);
-    }
-
-    /// Prefetches the next slice of a list behind its first `slices`.
-    #[inline(always)]
-    fn prefetch_slice(&self, number: u32, slices: usize) {
-        self.slices.prefetch_behind(&self.entries[number as usize].chain, slices);
-    }
-
     /// The terms' numbers by (trie collection, suffix). The hash table is freed first.
     fn sort(&mut self) -> Vec<(u64, u32)> {
         self.table.clear();
@@ -183,11 +167,17 @@ impl ClosedTerms for SortedRun {
             prefetch(&self.dictionary.entries[ahead as usize]);
         }
         if let Some(&(_, ahead)) = ahead(3) {
-            self.dictionary.prefetch_list(ahead);
+            let RunDictionary { entries, suffixes, slices, .. } = &self.dictionary;
+            let entry = &entries[ahead as usize];
+            if entry.suffix.is_long() {
+                prefetch_at(suffixes, entry.suffix.start());
+            }
+            slices.prefetch_head(&entry.chain);
         }
         for slices in [1, 2] {
             if let Some(&(_, ahead)) = ahead(3 - slices) {
-                self.dictionary.prefetch_slice(ahead, slices);
+                let entry = &self.dictionary.entries[ahead as usize];
+                self.dictionary.slices.prefetch_behind(&entry.chain, slices);
             }
         }
         self.given += 1;

@@ -272,11 +272,11 @@ impl Regroup for Tally {
     }
 
     fn hold(&mut self, bytes: u64) {
-        self.counter.hold(bytes);
+        self.counter.most_bytes = bytes;
     }
 
     fn over(&self) -> Option<u64> {
-        self.counter.over()
+        self.counter.needed
     }
 
     fn documents(&self) -> u32 {

@@ -21,6 +21,7 @@ mod tests;
 
 pub use import::{Import, import};
 
+use crate::codec::vbyte;
 use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;
 use crate::index::generations::generation::Generation;
@@ -130,7 +131,7 @@ fn list(
     lists.postings(generation, |docids, tfs| {
         for (&docid, &tf) in docids.iter().zip(tfs) {
             let posting = posting_bytes(docid - last, tf);
-            length += 1 + varint_bytes(posting) + posting;
+            length += 1 + vbyte::bytes(posting) as u64 + posting;
             cf += u64::from(tf);
             last = docid;
         }
@@ -140,7 +141,7 @@ fn list(
     number(message, 2, lists.df());
     number(message, 3, cf);
     let mut head = Vec::new();
-    varint(&mut head, message.len() as u64 + length);
+    vbyte::put(message.len() as u64 + length, &mut head);
     out.write_all(&head)?;
     out.write_all(message)?;
     let mut written = Ok(());
@@ -149,7 +150,7 @@ fn list(
         message.clear();
         for (&docid, &tf) in docids.iter().zip(tfs) {
             message.push(4 << 3 | 2);
-            varint(message, posting_bytes(docid - last, tf));
+            vbyte::put(posting_bytes(docid - last, tf), message);
             number(message, 1, (docid - last).into());
             number(message, 2, tf.into());
             last = docid;
@@ -162,36 +163,24 @@ fn list(
 }
 
 fn posting_bytes(gap: u32, tf: u32) -> u64 {
-    2 + varint_bytes(gap.into()) + varint_bytes(tf.into())
-}
-
-fn varint_bytes(value: u64) -> u64 {
-    u64::from((64 - (value | 1).leading_zeros()).div_ceil(7))
-}
-
-fn varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
+    2 + (vbyte::bytes(gap.into()) + vbyte::bytes(tf.into())) as u64
 }
 
 /// A numeric field. A 0 is written too, which readers take like a missing field.
 fn number(out: &mut Vec<u8>, field: u8, value: u64) {
     out.push(field << 3);
-    varint(out, value);
+    vbyte::put(value, out);
 }
 
 fn bytes(out: &mut Vec<u8>, field: u8, value: &[u8]) {
     out.push(field << 3 | 2);
-    varint(out, value.len() as u64);
+    vbyte::put(value.len() as u64, out);
     out.extend_from_slice(value);
 }
 
 fn put(out: &mut impl Write, message: &[u8]) -> io::Result<()> {
     let mut head = Vec::new();
-    varint(&mut head, message.len() as u64);
+    vbyte::put(message.len() as u64, &mut head);
     out.write_all(&head)?;
     out.write_all(message)
 }

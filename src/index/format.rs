@@ -157,21 +157,12 @@ impl FileKind {
         }
     }
 
-    pub(crate) const fn code(self) -> [u8; 4] {
-        match self {
-            Self::Hashes => *b"HASH",
-            Self::Deletions => *b"DELE",
-            Self::Scores => *b"SCOR",
-            Self::Bounds => *b"BOUN",
-            Self::Positions => *b"POSI",
-            Self::CachePlan => *b"PLAN",
-            Self::Lengths => *b"LENG",
-            Self::Names => *b"NAME",
-            Self::Ends => *b"ENDS",
-            Self::Locations => *b"LOCA",
-            Self::Lexicon => *b"LEXI",
-            Self::Postings => *b"POST",
-        }
+    /// The first letters of the extension, in upper case.
+    pub(crate) fn code(self) -> [u8; 4] {
+        let letters = self.extension().as_bytes().first_chunk::<4>();
+        let mut code = *letters.expect("extensions have four letters or more");
+        code.make_ascii_uppercase();
+        code
     }
 }
 

@@ -185,17 +185,10 @@ fn inputs(
         let run = run.clone();
         let input = MergeInput { generation, run, remove, deletions, base };
         // Docids that do not fit are refused before any is used.
-        base = base.saturating_add(input.documents());
+        base = base.saturating_add(input.run.live_documents());
         Ok(input)
     };
     runs.iter().map(input).collect()
-}
-
-impl MergeInput {
-    /// Documents of the merged run that come of this one.
-    fn documents(&self) -> u32 {
-        self.run.live_documents()
-    }
 }
 
 /// Refuses gaps in docid order, and documents that do not fit one run.

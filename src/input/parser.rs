@@ -101,7 +101,7 @@ impl<R: Regroup> PieceParser<R> {
         self.turn.give_back();
         self.parsers.give_back();
         self.turn.end();
-        batch.counts = groups.first().map(|group| group.counts().clone()).unwrap_or_default();
+        batch.counts = groups.first().map(PieceGroup::counts).unwrap_or_default();
         (groups, batch)
     }
 
@@ -263,8 +263,8 @@ mod tests {
                 (batch.documents() as usize, batch.skipped.first().len()),
                 (starts.len(), 2)
             );
-            assert_eq!(*groups[0].text.bytes, *expected.as_bytes());
-            assert_eq!(groups[0].text.starts, starts);
+            assert_eq!(*groups[0].bytes, *expected.as_bytes());
+            assert_eq!(groups[0].starts, starts);
         }
     }
 }

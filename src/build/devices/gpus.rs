@@ -50,12 +50,6 @@ struct Looking {
     seems: Receiver<()>,
 }
 
-impl Looking {
-    fn found(self) -> Discovery {
-        self.thread.made()
-    }
-}
-
 /// # Errors
 /// An indexer that uses no GPU was asked to use some, or one that uses one several; the system
 /// gives no thread.
@@ -94,7 +88,7 @@ impl Finding {
         options: &BuildOptions,
     ) -> Result<ChosenDevices, BuildError> {
         let discovery = match self.finding {
-            Ok(looking) => looking.found(),
+            Ok(looking) => looking.thread.made(),
             Err(reason) => {
                 return Ok(ChosenDevices { reasons: vec![reason], ..ChosenDevices::default() });
             }
@@ -124,7 +118,7 @@ impl Finding {
         let Self { finding, gpus, .. } = self;
         let indexer = options.indexer;
         let open = move || {
-            let discovery = finding.map(Looking::found).expect("it is under way");
+            let discovery = finding.map(|looking| looking.thread.made()).expect("it is under way");
             ChosenDevices::of(&discovery, gpus)?.open(indexer)
         };
         let awaited = Awaited::begin("opening", open).map_err(BuildError::Thread)?;

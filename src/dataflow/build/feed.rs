@@ -17,7 +17,7 @@ use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::closed::{ClosedTerms, Wake};
-use crate::dictionary::parsed::PieceGroup;
+use crate::dictionary::parsed::OwnedGroup;
 use crate::index::run::RunPart;
 use crate::order::{PiecePlacement, Sequencer};
 use std::cell::Cell;
@@ -51,7 +51,7 @@ pub(crate) type Closed = (Capability<u64>, ClosedRun);
 
 /// One owner on its worker.
 pub(crate) trait Lane: Sized + 'static {
-    type Group: PieceGroup;
+    type Group: OwnedGroup;
 
     /// `wake` has the lane looked at, from any thread.
     fn new(head: FeedHead<Self::Group>, build: &Arc<Build>, wake: &Wake) -> Result<Self, Cause>;
@@ -101,7 +101,7 @@ pub(crate) struct FeedHead<G> {
     busy: Rc<Cell<bool>>,
 }
 
-impl<G: PieceGroup> FeedHead<G> {
+impl<G: OwnedGroup> FeedHead<G> {
     fn new(owner: u32, run_limit: u64) -> Self {
         let sequencer = Sequencer::new(run_limit);
         let (waiting, lengths, closing, last, busy) = Default::default();
@@ -135,7 +135,7 @@ impl<G: PieceGroup> FeedHead<G> {
         }
         let time = *entry.key();
         let (runs, absorbed, group) = entry.remove();
-        let placement = self.sequencer.place(group.counts())?;
+        let placement = self.sequencer.place(&group.counts())?;
         self.lengths.push(group.lengths().clone());
         if placement.closes {
             self.closing = Some((runs, placement));

@@ -23,7 +23,7 @@ use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::device::inverted::InvertedTerms;
-use crate::dictionary::device::texts::{PieceText, TextGroup};
+use crate::dictionary::device::texts::PieceText;
 use crate::dictionary::parsed::PieceGroup;
 use crate::gpu::invert::runs::{RunEnd, RunEvent};
 use crate::gpu::invert::service::InvertService;
@@ -83,7 +83,7 @@ struct RunCaps {
 /// A piece that waits for earlier ones, or for one of its two halves.
 #[derive(Default)]
 struct WaitingPiece {
-    text: Option<(Caps, TextGroup)>,
+    text: Option<(Caps, PieceText)>,
     documents: Option<PieceDocuments>,
 }
 
@@ -98,7 +98,7 @@ struct SentPiece {
 const DEVICES: u64 = 0;
 
 pub(crate) fn invert<'scope>(
-    texts: StreamVec<'scope, u64, Local<TextGroup>>,
+    texts: StreamVec<'scope, u64, Local<PieceText>>,
     documents: StreamVec<'scope, u64, Local<PieceDocuments>>,
     build: &Arc<Build>,
 ) -> Inverted<'scope> {
@@ -106,7 +106,7 @@ pub(crate) fn invert<'scope>(
     let scope = texts.scope();
     let worker = scope.index();
     let mut builder = OperatorBuilder::new("Invert".to_owned(), scope);
-    let mut texts = builder.new_input(texts, Exchange::new(|_: &Local<TextGroup>| DEVICES));
+    let mut texts = builder.new_input(texts, Exchange::new(|_: &Local<PieceText>| DEVICES));
     let to_device = Exchange::new(|_: &Local<PieceDocuments>| DEVICES);
     let mut halves = builder.new_input(documents, to_device);
     let (runs_out, runs) = builder.new_output::<Vec<Local<OwnersRun>>>();
@@ -216,7 +216,7 @@ enum RunLists {
 struct Inverting {
     service: InvertService,
     waiting: BTreeMap<u64, WaitingPiece>,
-    gathered: Vec<(Caps, PieceDocuments, TextGroup)>,
+    gathered: Vec<(Caps, PieceDocuments, PieceText)>,
     gathered_bytes: usize,
     /// When the last piece came.
     came: Instant,
@@ -247,7 +247,7 @@ impl Inverting {
             if let WaitingPiece { text: Some((caps, group)), documents: Some(documents) } =
                 entry.remove()
             {
-                self.gathered_bytes += group.text.bytes.len();
+                self.gathered_bytes += group.bytes.len();
                 self.came = Instant::now();
                 self.gathered.push((caps, documents, group));
             }
@@ -274,7 +274,7 @@ impl Inverting {
             let mut taken = 0;
             let mut bytes = 0;
             while taken < self.gathered.len().min(MOST_PIECES) && bytes < build.wiring.batch_bytes {
-                bytes += self.gathered[taken].2.text.bytes.len();
+                bytes += self.gathered[taken].2.bytes.len();
                 taken += 1;
             }
             self.gathered_bytes -= bytes;
@@ -287,7 +287,7 @@ impl Inverting {
                     bytes,
                     ends_batch: n + 1 == taken,
                 });
-                pieces.push(group.text);
+                pieces.push(group);
             }
             self.service.send(pieces);
             self.batches += 1;

@@ -23,7 +23,6 @@ use crate::dataflow::rebuild::table::name_hash;
 use crate::dataflow::workers;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::pieces::PieceDocuments;
-use crate::order::PieceCounts;
 use crate::text::html::{Anchor, HtmlText, Page};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -65,13 +64,13 @@ fn assemble(worker: &mut Worker, build: &Arc<Build>, take: Option<TakeLinks>) {
 }
 
 fn take_links<'scope>(
-    stream: StreamVec<'scope, u64, Local<LinkGroup>>,
+    stream: StreamVec<'scope, u64, Local<Vec<PageLinks>>>,
     build: &Arc<Build>,
     mut take: Option<TakeLinks>,
 ) -> StreamVec<'scope, u64, ()> {
     let build = build.clone();
     let worker = stream.scope().index();
-    let to_first = Exchange::new(|_: &Local<LinkGroup>| 0);
+    let to_first = Exchange::new(|_: &Local<Vec<PageLinks>>| 0);
     stream.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_first, "Links", move |_, _| {
         let guard = OperatorGuard::new(&build.control, "Links", worker);
         move |input, _output| {
@@ -80,7 +79,7 @@ fn take_links<'scope>(
                     build.wiring.flow.absorbed(group.memory_bytes());
                     guard.work(|| {
                         let take = take.as_mut().ok_or("links go to worker 0")?;
-                        group.pages.iter().try_for_each(take)
+                        group.iter().try_for_each(take)
                     });
                 }
             });
@@ -95,32 +94,14 @@ struct GatheredLinks {
     documents: u32,
 }
 
-struct LinkGroup {
-    pages: Vec<PageLinks>,
-    counts: Arc<PieceCounts>,
-    lengths: Arc<[u8]>,
-}
-
-impl PieceGroup for LinkGroup {
+impl PieceGroup for Vec<PageLinks> {
     fn memory_bytes(&self) -> usize {
-        self.pages.iter().map(PageLinks::memory_bytes).sum()
-    }
-
-    fn owner(&self) -> u32 {
-        0
-    }
-
-    fn counts(&self) -> &Arc<PieceCounts> {
-        &self.counts
-    }
-
-    fn lengths(&self) -> &Arc<[u8]> {
-        &self.lengths
+        self.iter().map(PageLinks::memory_bytes).sum()
     }
 }
 
 impl Regroup for GatheredLinks {
-    type Group = LinkGroup;
+    type Group = Vec<PageLinks>;
 
     fn page(&mut self, input: u32, page: &Page<'_>) {
         self.pages.extend(PageLinks::of(input, page, &mut self.html));
@@ -136,11 +117,9 @@ impl Regroup for GatheredLinks {
         self.documents
     }
 
-    fn finish(&mut self) -> Vec<LinkGroup> {
+    fn finish(&mut self) -> Vec<Vec<PageLinks>> {
         self.documents = 0;
-        let counts = Arc::default();
-        let lengths = Arc::default();
-        vec![LinkGroup { pages: std::mem::take(&mut self.pages), counts, lengths }]
+        vec![std::mem::take(&mut self.pages)]
     }
 }
 

@@ -20,7 +20,7 @@ use crate::dataflow::rebuild::scanned::InputScan;
 use crate::dataflow::workers;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::pieces::PieceDocuments;
-use crate::order::PieceCounts;
+use std::convert::Infallible;
 use std::sync::Arc;
 use timely::dataflow::operators::Probe;
 use timely::dataflow::{ProbeHandle, StreamVec};
@@ -63,28 +63,14 @@ struct Nothing {
     documents: u32,
 }
 
-enum NoGroup {}
-
-impl PieceGroup for NoGroup {
+impl PieceGroup for Infallible {
     fn memory_bytes(&self) -> usize {
-        match *self {}
-    }
-
-    fn owner(&self) -> u32 {
-        match *self {}
-    }
-
-    fn counts(&self) -> &Arc<PieceCounts> {
-        match *self {}
-    }
-
-    fn lengths(&self) -> &Arc<[u8]> {
         match *self {}
     }
 }
 
 impl Regroup for Nothing {
-    type Group = NoGroup;
+    type Group = Infallible;
 
     fn document(&mut self, _: &[u8]) -> u32 {
         self.documents += 1;
@@ -95,7 +81,7 @@ impl Regroup for Nothing {
         self.documents
     }
 
-    fn finish(&mut self) -> Vec<NoGroup> {
+    fn finish(&mut self) -> Vec<Infallible> {
         self.documents = 0;
         Vec::new()
     }

@@ -104,13 +104,8 @@ impl BTreeRun {
         if new {
             self.postings += 1;
             let chain = Chain::default();
-            return self.records.push(PostingsRecord {
-                chain,
-                df: 1,
-                last: docid,
-                gap: docid,
-                tf: 1,
-            });
+            let record = PostingsRecord { chain, df: 1, last: docid, gap: docid, tf: 1 };
+            return self.records.push(record);
         }
         let record = &mut self.records[term as usize];
         if record.last == docid {

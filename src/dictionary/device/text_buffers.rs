@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Keeps memory pinned until it is dropped.
 pub(crate) type Pin = Box<dyn Any + Send + Sync>;
@@ -59,9 +59,7 @@ impl BufferArea {
         all.fetch_add(bytes, Ordering::Relaxed);
         Self { pin: OnceLock::new(), start: area.as_mut_ptr(), bytes, area, all: all.clone() }
     }
-}
 
-impl BufferArea {
     /// Makes the area larger where nobody copies it.
     fn grow(&mut self, bytes: usize) {
         self.area = std::mem::take(&mut self.area).grown(bytes);
@@ -139,13 +137,9 @@ impl TextBuffers {
         Arc::new(Self { held, shared_bytes, for_device: true, bytes: Arc::default() })
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
-        lock(&self.held)
-    }
-
     fn take(&self, room: usize) -> BufferMemory {
         let bytes = rounded(room);
-        let mut held = self.held();
+        let mut held = lock(&self.held);
         let fits = |memory: &BufferMemory| (bytes..=2 * bytes).contains(&memory.bytes);
         if let Some(at) = held.spare.iter().rposition(fits) {
             return held.spare.remove(at).expect("it was found there");
@@ -164,7 +158,7 @@ impl TextBuffers {
             // Others need not wait until the system has it back.
             drop(held);
             drop(oldest);
-            held = self.held();
+            held = lock(&self.held);
         }
         // If others use what there is, no more is taken than is needed.
         let is_own = is_own || is_over(new, &held);
@@ -180,7 +174,7 @@ impl TextBuffers {
     }
 
     fn give(&self, memory: BufferMemory) {
-        let mut held = self.held();
+        let mut held = lock(&self.held);
         let spare = || held.spare.iter().map(|memory| memory.bytes).sum::<usize>();
         let is_long = |bytes| bytes > LONG_BUFFER || spare() + bytes > held.most;
         if held.most == 0 || !self.for_device && is_long(memory.bytes) {
@@ -192,7 +186,7 @@ impl TextBuffers {
 
     /// Frees all that is spare, and from now on what comes back.
     pub(crate) fn end(&self) {
-        let mut held = self.held();
+        let mut held = lock(&self.held);
         held.most = 0;
         let gone = (std::mem::take(&mut held.spare), held.rest.take());
         drop(held);

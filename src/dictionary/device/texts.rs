@@ -3,7 +3,6 @@
 
 use super::text_buffers::{TextBuffer, TextBuffers};
 use crate::dictionary::parsed::{PieceGroup, Regroup};
-use crate::order::PieceCounts;
 use crate::text::analysis::Analysis;
 use std::sync::Arc;
 
@@ -27,27 +26,9 @@ impl PieceText {
     }
 }
 
-pub struct TextGroup {
-    pub text: PieceText,
-    counts: Arc<PieceCounts>,
-    lengths: Arc<[u8]>,
-}
-
-impl PieceGroup for TextGroup {
+impl PieceGroup for PieceText {
     fn memory_bytes(&self) -> usize {
-        self.text.bytes.capacity() + 4 * self.text.starts.capacity()
-    }
-
-    fn owner(&self) -> u32 {
-        0
-    }
-
-    fn counts(&self) -> &Arc<PieceCounts> {
-        &self.counts
-    }
-
-    fn lengths(&self) -> &Arc<[u8]> {
-        &self.lengths
+        self.bytes.capacity() + 4 * self.starts.capacity()
     }
 }
 
@@ -84,7 +65,7 @@ impl TextGatherer {
 }
 
 impl Regroup for TextGatherer {
-    type Group = TextGroup;
+    type Group = PieceText;
 
     fn hashes_later(&self) -> bool {
         self.analysis.is_none()
@@ -109,8 +90,7 @@ impl Regroup for TextGatherer {
         self.text.documents()
     }
 
-    fn finish(&mut self) -> Vec<TextGroup> {
-        let text = self.take();
-        vec![TextGroup { text, counts: Arc::default(), lengths: Arc::default() }]
+    fn finish(&mut self) -> Vec<PieceText> {
+        vec![self.take()]
     }
 }

@@ -12,7 +12,6 @@ use bytemuck::Zeroable;
 /// Lines are rehashed in order, beginning behind one with a free slot, which no search has passed.
 /// Whatever a search passes has been rehashed before, for it ends at the latest in the line where
 /// the element was, or in that line of the other half.
-/// was, or where that is in the other half, at the latest.
 pub(crate) fn double<S, const LINE: usize>(
     slots: &mut Grown<S>,
     place: impl Fn(&mut [S], &S) -> usize,

@@ -106,7 +106,7 @@ impl TreeUsage {
         let terms = self.terms + coming.tokens;
         let roots = terms.min(TRIE_COLLECTIONS as u64);
         // A gap below the number of documents; a second byte of a tf stands for 128 tokens.
-        let posting_bytes = vbyte::len(2 * u64::from(coming.documents) + 1) as u64 + 1;
+        let posting_bytes = vbyte::bytes(2 * u64::from(coming.documents) + 1) as u64 + 1;
         let list_bytes = self.list_bytes + coming.tokens * posting_bytes;
         let words = (coming.bytes + 2 * coming.tokens) / 8;
         let chunked = |units: u64| units + units / 7 + 1;

@@ -55,24 +55,12 @@ pub fn import(
     what: Import,
     progress: &Stop,
 ) -> Result<Manifest, IndexError> {
+    let Import { command, settings, input, keep, memory_bytes } = what;
     let file = File::open(path).map_err(IndexError::storage("open", path))?;
     let bytes = file.metadata().map_err(IndexError::storage("look at", path))?.len();
     let mut reader = CiffReader::new(path, BufReader::with_capacity(1 << 18, file), bytes);
     // What is no CIFF leaves no trace.
     let header = header(&mut reader)?;
-    let inputs = vec![what.input.clone()];
-    publish(index, what, inputs, |run| write(&mut reader, &header, run, progress))
-}
-
-/// Publishes the run that `write` writes, whose documents lie in the `inputs`, as the next
-/// generation of the index in the folder `index`.
-fn publish(
-    index: &Path,
-    what: Import,
-    inputs: Vec<InputEntry>,
-    write: impl FnOnce(NewRun<'_>) -> Result<(WrittenRun, DocumentsEntry), IndexError>,
-) -> Result<Manifest, IndexError> {
-    let Import { command, settings, keep, memory_bytes, .. } = what;
     let lock = IndexLock::acquire(index)?.keeping(keep);
     lock.remove_debris()?;
     let make = || {
@@ -81,9 +69,9 @@ fn publish(
         })?;
         let mut draft = Draft::begin(&lock)?;
         let run = NewRun::alone(draft.folder(), draft.next_run(), form);
-        let ((mut entry, mut files), documents) = write(run)?;
+        let ((mut entry, mut files), documents) = write(&mut reader, &header, run, progress)?;
         documents.complete(draft.folder(), &mut entry, &mut files)?;
-        draft.add_inputs(inputs);
+        draft.add_inputs([input]);
         draft.add(entry, files)?;
         let workers = 1;
         let skipped = Default::default();
@@ -277,7 +265,7 @@ fn posting<R: BufRead + Seek>(
     reader: &mut CiffReader<R>,
     bytes: u64,
 ) -> Result<(u64, u64), IndexError> {
-    let end = reader.inner(bytes);
+    let end = reader.at() + bytes;
     let mut gap = 0;
     let mut tf = 0;
     while let Some((number, value)) = reader.field(end)? {

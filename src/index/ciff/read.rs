@@ -98,11 +98,6 @@ impl<'a, R: BufRead + Seek> CiffReader<'a, R> {
         Ok(self.length(self.end)?.1)
     }
 
-    /// The end of an inner message of so many bytes.
-    pub(super) fn inner(&self, bytes: u64) -> u64 {
-        self.at + bytes
-    }
-
     /// The number and value of the next field of a message that ends at `end`; none at the end.
     pub(super) fn field(&mut self, end: u64) -> Result<Option<(u64, CiffValue)>, IndexError> {
         let start = self.at;

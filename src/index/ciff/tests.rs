@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 fn varints_are_as_long_as_they_are_said_to_be() {
     for value in [0, 1, 127, 128, 16_383, 16_384, u64::from(u32::MAX), u64::MAX] {
         let mut out = Vec::new();
-        varint(&mut out, value);
-        assert_eq!(varint_bytes(value), out.len() as u64, "{value}");
+        vbyte::put(value, &mut out);
+        assert_eq!(vbyte::bytes(value), out.len(), "{value}");
     }
 }
 

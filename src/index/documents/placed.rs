@@ -7,7 +7,7 @@ use crate::index::error::IndexError;
 use crate::index::files::storage::{Durability, FilledFile, StorageFile};
 use crate::index::format::{FileHeader, FileKind, LONG, run_file, run_name};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 /// Neighbouring documents as columns, each with an entry for each of them.
 #[derive(Debug)]
@@ -54,8 +54,7 @@ struct PlacedSum {
 }
 
 impl PlacedDocuments {
-    /// Creates the files of run `number`. No document lies in an input before `first_input`; up to
-    /// `room` bytes of each file wait for its writer.
+    /// Creates the files of run `number`. No document lies in an input before `first_input`.
     pub(crate) fn create(
         generation: &Path,
         number: u32,
@@ -76,10 +75,6 @@ impl PlacedDocuments {
             first_input,
             sum: Mutex::default(),
         })
-    }
-
-    fn sum(&self) -> MutexGuard<'_, PlacedSum> {
-        lock(&self.sum)
     }
 
     /// # Errors
@@ -136,7 +131,7 @@ impl PlacedDocuments {
             file.fill(file.room_at(at, bytes.len() as u64), [bytes], &mut buffer);
             file.check()?;
         }
-        let mut sum = self.sum();
+        let mut sum = lock(&self.sum);
         sum.long.append(&mut long);
         sum.documents += documents;
         sum.tokens += tokens;
@@ -149,7 +144,8 @@ impl PlacedDocuments {
     /// # Panics
     /// If some documents are not written.
     pub(crate) fn finish(self) -> Result<DocumentsEntry, IndexError> {
-        let PlacedSum { mut long, documents, tokens, inputs } = std::mem::take(&mut *self.sum());
+        let PlacedSum { mut long, documents, tokens, inputs } =
+            std::mem::take(&mut *lock(&self.sum));
         long.sort_unstable();
         let [mut lengths, mut names] = [self.lengths.end()?.0, self.names.end()?.0];
         let name_bytes = names.body_bytes();

@@ -10,13 +10,9 @@ pub(crate) fn open(path: &Path) -> Result<File, IndexError> {
 }
 
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, IndexError> {
-    read_plain(path).map_err(IndexError::storage("read", path))
-}
-
-/// [`read`], with the system's error.
-pub(crate) fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open_plain(path)?.read_to_end(&mut bytes)?;
+    let read = open_plain(path).and_then(|mut file| file.read_to_end(&mut bytes));
+    read.map_err(IndexError::storage("read", path))?;
     Ok(bytes)
 }
 

@@ -134,9 +134,7 @@ impl StorageFile {
         durability: Durability,
     ) -> Result<Self, IndexError> {
         let path = generation.join(name);
-        let file = attempt("create", &path, || {
-            OpenOptions::new().read(true).write(true).create_new(true).open(&path)
-        })?;
+        let file = attempt("create", &path, || File::create_new(&path))?;
         Ok(Self {
             file,
             path,
@@ -308,7 +306,7 @@ pub(crate) fn link_or_copy(from: &Path, to: &Path) -> Result<(), IndexError> {
 
 fn copy(from: &Path, to: &Path) -> Result<(), IndexError> {
     let mut source = File::open(from).map_err(IndexError::storage("open", from))?;
-    let file = attempt("create", to, || OpenOptions::new().write(true).create_new(true).open(to))?;
+    let file = attempt("create", to, || File::create_new(to))?;
     let mut buffer = vec![0; WRITE_BUFFER_BYTES];
     let mut at = 0;
     loop {

@@ -328,15 +328,8 @@ impl<'a> Draft<'a> {
     ) -> Result<Manifest, E> {
         let mut statistics = Statistics { skipped: description.skipped, ..Statistics::default() };
         let names = Names::new(&self.folder, memory_bytes / NAMES_SHARE);
-        let kept = |folder: &Path| {
-            let folder = folder.to_path_buf();
-            move |source| IndexError::Storage {
-                operation: "keep hashes of names",
-                path: folder,
-                source,
-            }
-        };
         self.number_documents()?;
+        let kept = || IndexError::storage("keep hashes of names", &self.folder);
         for run in &self.runs {
             let opened = Run::open_unverified(&self.folder, run)?;
             opened.check_form(&description.settings)?;
@@ -349,12 +342,12 @@ impl<'a> Draft<'a> {
                 statistics.tokens += u64::from(length);
                 statistics.empty_documents += u64::from(length == 0);
                 let name = documents.name(docid).unwrap_or_default();
-                names.push(name, run.first_docid + docid).map_err(kept(&self.folder))?;
+                names.push(name, run.first_docid + docid).map_err(kept())?;
             }
             let deleted = run.deleted.unwrap_or_default().postings;
             statistics.postings += run.postings.saturating_sub(deleted);
         }
-        let duplicates = names.finish(description.workers as usize).map_err(kept(&self.folder))?;
+        let duplicates = names.finish(description.workers as usize).map_err(kept())?;
         statistics.duplicate_names = duplicates.count;
         accept(&statistics, &duplicates)?;
         statistics.terms = match &self.runs[..] {

@@ -8,7 +8,6 @@ use crate::index::error::IndexError;
 use crate::index::files::{plain, storage};
 use crate::index::format::{CURRENT, CURRENT_TMP, LOCK, RUNS, generation_name, generation_number};
 use std::fs::{self, File, TryLockError};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -112,16 +111,16 @@ impl IndexLock {
 /// published there yet, `Damaged` if `CURRENT` names no generation that is there.
 pub fn current(index: &Path) -> Result<Option<PathBuf>, IndexError> {
     let path = index.join(CURRENT);
-    let bytes = match plain::read_plain(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        read => read.map_err(IndexError::storage("read", &path))?,
+    let bytes = match plain::read(&path) {
+        Err(error) if error.is_not_found() => return Ok(None),
+        read => read?,
     };
     let text = std::str::from_utf8(&bytes).ok();
     let name = text.and_then(|text| text.strip_suffix('\n'));
     match name.filter(|name| generation_number(name).is_some()) {
         Some(name) if index.join(name).is_dir() => Ok(Some(index.join(name))),
         // It was replaced meanwhile.
-        Some(_) if plain::read_plain(&path).is_ok_and(|now| now != bytes) => current(index),
+        Some(_) if plain::read(&path).is_ok_and(|now| now != bytes) => current(index),
         Some(name) => {
             let expected = "the number of a generation whose folder is there";
             Err(IndexError::damaged(&path, 4, expected, name))
@@ -143,12 +142,18 @@ pub(crate) fn number_of(generation: &Path) -> Option<u32> {
 
 /// Sorted by number.
 pub(crate) fn generations(index: &Path) -> Result<Vec<(u32, PathBuf)>, IndexError> {
+    let numbered = |(name, path): (String, PathBuf)| Some((generation_number(&name)?, path));
+    let mut found: Vec<_> = entries(index)?.into_iter().filter_map(numbered).collect();
+    found.sort();
+    Ok(found)
+}
+
+/// Sorted.
+pub(crate) fn entries(folder: &Path) -> Result<Vec<(String, PathBuf)>, IndexError> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(index).map_err(IndexError::storage("read the folder", index))? {
-        let path = entry.map_err(IndexError::storage("read the folder", index))?.path();
-        if let Some(number) = number_of(&path) {
-            found.push((number, path));
-        }
+    for entry in fs::read_dir(folder).map_err(IndexError::storage("read the folder", folder))? {
+        let entry = entry.map_err(IndexError::storage("read the folder", folder))?;
+        found.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
     }
     found.sort();
     Ok(found)

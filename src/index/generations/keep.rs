@@ -14,7 +14,6 @@ use crate::index::format::{KEPT, KEPT_TMP, generation_name, generation_number};
 use crate::index::generations::folder::{IndexLock, current, number_of};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
-use std::io;
 use std::path::Path;
 
 /// The kept generations of the index in the folder `index` beside the live one, the one that was
@@ -27,9 +26,9 @@ pub(crate) fn kept(index: &Path) -> Result<Vec<u32>, IndexError> {
 /// What stands in `KEPT`.
 fn listed(index: &Path) -> Result<Vec<u32>, IndexError> {
     let path = index.join(KEPT);
-    let bytes = match plain::read_plain(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        read => read.map_err(IndexError::storage("read", &path))?,
+    let bytes = match plain::read(&path) {
+        Err(error) if error.is_not_found() => return Ok(Vec::new()),
+        read => read?,
     };
     let text = String::from_utf8_lossy(&bytes);
     let numbers: Option<Vec<u32>> = text.lines().map(generation_number).collect();

@@ -11,20 +11,13 @@ use crate::index::files::{plain, storage};
 use crate::index::format::{
     LOCK, MANIFEST, RUNS, generation_name, generation_number, shard_name, shard_number,
 };
-use crate::index::generations::folder::{IndexLock, generations, number_of};
+use crate::index::generations::folder::{IndexLock, entries, generations, number_of};
 use crate::index::generations::generation::{Generation, with_live};
 use crate::index::generations::in_use::Unused;
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::summary::Summary;
-use std::fs;
 use std::path::{Path, PathBuf};
-
-fn read_whole(generation: &Path) -> Result<(Manifest, u32), IndexError> {
-    let path = generation.join(MANIFEST);
-    let bytes = plain::read(&path)?;
-    Ok((Manifest::decode(&path, &bytes)?, crc32fast::hash(&bytes)))
-}
 
 impl ShardedManifest {
     /// The manifest of the live generation of the index in the folder `index`; none if that is
@@ -53,10 +46,12 @@ impl ShardedManifest {
     /// Checks that the manifest in the folder of a shard is the one that is listed.
     pub(crate) fn check_listed(&self, folder: &Path, shard: usize) -> Result<(), IndexError> {
         let listed = &self.shards[shard];
-        let (manifest, crc) = read_whole(folder)?;
+        let path = folder.join(MANIFEST);
+        let bytes = plain::read(&path)?;
+        let manifest = Manifest::decode(&path, &bytes)?;
+        let crc = crc32fast::hash(&bytes);
         if crc != listed.manifest_crc32 || manifest.statistics != listed.statistics {
             let expected = format!("the manifest with checksum {:08x}", listed.manifest_crc32);
-            let path = folder.join(MANIFEST);
             return Err(IndexError::damaged(&path, 0, expected, format_args!("{crc:08x}")));
         }
         Ok(())
@@ -145,17 +140,6 @@ pub(crate) fn debris(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, Index
     Ok(debris)
 }
 
-/// Sorted.
-fn entries(folder: &Path) -> Result<Vec<(String, PathBuf)>, IndexError> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(IndexError::storage("read the folder", folder))? {
-        let entry = entry.map_err(IndexError::storage("read the folder", folder))?;
-        found.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
-    }
-    found.sort();
-    Ok(found)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,6 +147,7 @@ mod tests {
     use crate::index::generations::manifest::sharded::ShardEntry;
     use crate::index::generations::publish::debris;
     use crate::index::testing::{build, collection, write_generation};
+    use std::fs;
 
     /// Generation 1 of three shards, of 20, 0 and 7 documents.
     fn three(index: &Path) -> ShardedManifest {

@@ -18,7 +18,7 @@ pub(crate) const RECORD_BYTES: usize = 16;
 /// exception.
 pub(crate) const MOST_SHARED_BYTES: u64 = 24 * SEGMENT_POSTINGS as u64 + 64;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Segment {
     /// In bytes from the list's first.
     pub offset: u64,
@@ -72,7 +72,7 @@ pub(super) fn write(
 ) -> Segment {
     let begin = out.len();
     let block_len = form.block_len();
-    let mut segment = Segment { offset, shared: [0; 2], bodies: [0; 2] };
+    let mut segment = Segment { offset, ..Segment::default() };
     let mut bodies = [Vec::new(), Vec::new()];
     for (number, values) in columns.into_iter().enumerate() {
         encoder.survey(values);

@@ -108,7 +108,7 @@ impl Joint<'_> {
     /// Merges the runs, and removes those that are to be removed.
     pub(super) fn merge(&self) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
         let first_docid = self.inputs.first().map_or(0, |input| input.run.first_docid);
-        let documents = self.inputs.iter().map(MergeInput::documents).sum();
+        let documents = self.inputs.iter().map(|input| input.run.live_documents()).sum();
         self.merging.stop.expect(self.inputs.iter().map(|input| input.run.postings).sum());
         let runs = self.inputs.len().max(1) as u64;
         // Beside its windows a thread sorts a list in memory.

@@ -74,11 +74,6 @@ impl RanksFound {
 }
 
 impl Recode {
-    /// Whether documents keep their numbers and ranks.
-    fn keeps_documents(&self) -> bool {
-        self.order.is_none() && self.ranks.is_none()
-    }
-
     fn form(&self, old: Form) -> Result<Form, IndexError> {
         let codec = self.codec.unwrap_or(old.list_codec());
         let block_len = self.block_len.unwrap_or(old.block_len());
@@ -112,7 +107,8 @@ pub fn merge_index(
     let old = read_manifest(&from)?;
     let form = recode.form(old.settings.form().unwrap_or_default())?;
     let is_coded_so = old.settings.form() == Some(form);
-    let is_done = is_whole(&old) && is_coded_so && recode.keeps_documents();
+    let keeps_documents = recode.order.is_none() && recode.ranks.is_none();
+    let is_done = is_whole(&old) && is_coded_so && keeps_documents;
     if is_done || old.runs.is_empty() {
         return Ok(Merged::Nothing);
     }

@@ -178,18 +178,10 @@ impl ListSource {
         // Blocks are copied with bounds that are not checked.
         let payload = verifying(payload, &header)?;
         let documents = run.documents;
+        let columns = SegmentColumns::default();
         let docids = [0; MAX_BLOCK];
         let tfs = [0; MAX_BLOCK];
-        Ok(Self {
-            path,
-            payload,
-            header,
-            documents,
-            base,
-            columns: SegmentColumns::default(),
-            docids,
-            tfs,
-        })
+        Ok(Self { path, payload, header, documents, base, columns, docids, tfs })
     }
 
     /// Hands on all postings of a list, and calls `drain` with the output now and then.
@@ -385,17 +377,10 @@ impl ListSource {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct OpenSegment {
     segment: Segment,
     bytes: Vec<u8>,
-}
-
-impl Default for OpenSegment {
-    fn default() -> Self {
-        let segment = Segment { offset: 0, shared: [0; 2], bodies: [0; 2] };
-        Self { segment, bytes: Vec::new() }
-    }
 }
 
 impl OpenSegment {
@@ -455,8 +440,6 @@ pub(super) struct Base {
 }
 
 impl Base {
-    /// `first` is the place of the merged run's first document among the lengths, `documents` the
-    /// number of its documents before those of this run.
     pub(super) fn new(first: u32, documents: u32, deletions: Option<Arc<Deletions>>) -> Self {
         let docids = [0; MAX_BLOCK];
         let tfs = [0; MAX_BLOCK];

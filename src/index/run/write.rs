@@ -156,7 +156,6 @@ impl RunWriter {
         Ok(Self { number, form, lexicon, postings, sources, turns })
     }
 
-    ///
     /// # Panics
     /// If there is no such source.
     pub(crate) fn take(&mut self, source: usize, chunk: LaidChunk) {

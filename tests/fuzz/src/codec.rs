@@ -96,7 +96,7 @@ pub fn codec(data: &[u8]) {
     while let Some(number) = vbyte::get(bytes, &mut at) {
         let mut again = Vec::new();
         vbyte::put(number, &mut again);
-        assert_eq!(again.len(), vbyte::len(number));
+        assert_eq!(again.len(), vbyte::bytes(number));
         assert!(bytes[..at].ends_with(&again));
     }
     let mut at = 0;

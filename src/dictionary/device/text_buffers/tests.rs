@@ -13,7 +13,7 @@ impl Drop for Noted {
 
 /// Spare memories, and bytes of all.
 fn held(buffers: &TextBuffers) -> (usize, usize) {
-    (buffers.held().spare.len(), buffers.bytes.load(Ordering::Relaxed))
+    (lock(&buffers.held).spare.len(), buffers.bytes.load(Ordering::Relaxed))
 }
 
 fn filled(buffers: &Arc<TextBuffers>, bytes: usize) -> TextBuffer {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 type TableCause = Box<dyn Error + Send + Sync>;
 
@@ -45,14 +45,11 @@ pub(crate) const NAMES_SHARE: u64 = 64;
 /// Says where the documents of a build stand. The last of it and of the [`PieceRows`] that it gave
 /// ends the table.
 pub(crate) struct DocumentsTable {
-    directory: PathBuf,
     sequencer: Sequencer,
     /// The open run, once it has a document, and what of it is placed.
     run: Option<(Arc<TableRun>, DocumentsPlace)>,
     shared: Arc<SharedTable>,
     documents: u32,
-    skipped: BTreeMap<String, u64>,
-    first_skipped: Vec<String>,
     /// Lines of the current input before the current piece.
     input: u32,
     lines: u64,
@@ -97,10 +94,10 @@ impl DocumentsTable {
         let names = Names::new(directory, budget.memory / NAMES_SHARE);
         let directory = directory.to_path_buf();
         let sum = Mutex::default();
-        let shared = SharedTable { directory: directory.clone(), threads, names, sum }.into();
+        let shared = SharedTable { directory, threads, names, sum }.into();
         let sequencer = Sequencer::new(budget.run_limit);
-        let (run, documents, skipped, first_skipped, input, lines) = Default::default();
-        Self { directory, sequencer, run, shared, documents, skipped, first_skipped, input, lines }
+        let (run, documents, input, lines) = Default::default();
+        Self { sequencer, run, shared, documents, input, lines }
     }
 
     /// Places the documents of the next piece, if it has any. Skipped records, which lie in
@@ -134,7 +131,7 @@ impl DocumentsTable {
                 none => {
                     let number = placement.run;
                     let scratch = Durability::Scratch;
-                    let folder = &self.directory;
+                    let folder = &self.shared.directory;
                     let files = PlacedDocuments::create(folder, number, scratch, first_input)?;
                     none.insert((Arc::new(TableRun { number, files }), DocumentsPlace::default()))
                 }
@@ -156,16 +153,17 @@ impl DocumentsTable {
     }
 
     fn note_skipped(
-        &mut self,
+        &self,
         strict: bool,
         skipped: SkippedRecords,
         input_path: impl Fn(u32) -> String,
     ) -> Result<(), TableCause> {
+        let mut sum = lock(&self.shared.sum);
         for (reason, records) in skipped.counts() {
-            *self.skipped.entry(reason.to_string()).or_default() += records;
+            *sum.skipped.entry(reason.to_string()).or_default() += records;
         }
         for (Skipped { input, offset, line, detail, .. }, ends) in skipped.named() {
-            if self.first_skipped.len() == SkippedRecords::NAMED && !ends {
+            if sum.first_skipped.len() == SkippedRecords::NAMED && !ends {
                 break;
             }
             let place = input_path(*input);
@@ -177,7 +175,7 @@ impl DocumentsTable {
             if strict || ends {
                 return Err(message.into());
             }
-            self.first_skipped.push(message);
+            sum.first_skipped.push(message);
         }
         Ok(())
     }
@@ -189,12 +187,7 @@ impl DocumentsTable {
     /// Ends the last run. Returns the table's sums, unless some of what it placed is not written.
     pub(crate) fn finish(mut self) -> Result<Option<DocumentsDone>, TableCause> {
         self.end_run()?;
-        let Self { shared, skipped, first_skipped, .. } = self;
-        let mut sum = shared.sum();
-        sum.skipped = skipped;
-        sum.first_skipped = first_skipped;
-        drop(sum);
-        SharedTable::end(shared)
+        SharedTable::end(self.shared)
     }
 }
 
@@ -224,23 +217,18 @@ impl PieceRows {
         };
         run.files.write(place, columns)?;
         let empty = rows.lengths.iter().filter(|&&length| length == 0).count();
-        shared.sum().empty += empty as u64;
+        lock(&shared.sum).empty += empty as u64;
         shared.leave(run)?;
         SharedTable::end(shared)
     }
 }
 
 impl SharedTable {
-    fn sum(&self) -> MutexGuard<'_, TableSum> {
-        // Sums are whole after any panic.
-        lock(&self.sum)
-    }
-
     /// Ends a run if this is its last owner.
     fn leave(&self, run: Arc<TableRun>) -> Result<(), TableCause> {
         if let Some(TableRun { number, files }) = Arc::into_inner(run) {
             let entry = files.finish()?;
-            self.sum().runs.insert(number, entry);
+            lock(&self.sum).runs.insert(number, entry);
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 /// Bytes that are gathered before their checksums are taken.
 const STEP_BYTES: usize = WRITE_BUFFER_BYTES;
@@ -152,16 +152,12 @@ impl FilledFile {
     /// Also takes the checksum of each page of the file; the first one is without the header.
     pub(crate) fn with_sums(self) -> Self {
         let path = self.file.path.with_extension("sums");
-        self.outcome().pages = Some(Spill::new(path, SUMS_IN_MEMORY));
+        lock(&self.outcome).pages = Some(Spill::new(path, SUMS_IN_MEMORY));
         self
     }
 
-    fn outcome(&self) -> MutexGuard<'_, FilledOutcome> {
-        lock(&self.outcome)
-    }
-
     pub(crate) fn room(&self, bytes: u64) -> FileRoom {
-        let mut outcome = self.outcome();
+        let mut outcome = lock(&self.outcome);
         let at = outcome.next;
         outcome.next = at + bytes;
         FileRoom { at, bytes }
@@ -169,7 +165,7 @@ impl FilledFile {
 
     /// The room at byte `at` of the body, which the caller knows to be its own.
     pub(crate) fn room_at(&self, at: u64, bytes: u64) -> FileRoom {
-        let mut outcome = self.outcome();
+        let mut outcome = lock(&self.outcome);
         let at = HEADER_BYTES as u64 + at;
         outcome.next = outcome.next.max(at + bytes);
         FileRoom { at, bytes }
@@ -183,12 +179,12 @@ impl FilledFile {
         pieces: impl IntoIterator<Item = &'a [u8]>,
         buffer: &mut Vec<u8>,
     ) {
-        if room.bytes == 0 || self.outcome().is_over {
+        if room.bytes == 0 || lock(&self.outcome).is_over {
             return;
         }
         let mut sums = RoomSums::from(room.at);
         let filled = self.write(pieces, &mut sums, buffer);
-        let mut outcome = self.outcome();
+        let mut outcome = lock(&self.outcome);
         if filled.is_ok() {
             assert_eq!(sums.at, room.at + room.bytes, "a room takes as many bytes as it has");
         }
@@ -233,7 +229,7 @@ impl FilledFile {
 
     /// Returns the first error so far.
     pub(crate) fn check(&self) -> Result<(), IndexError> {
-        match &self.outcome().failed {
+        match &lock(&self.outcome).failed {
             None => Ok(()),
             Some(IndexError::Storage { operation, path, source }) => {
                 let again = source.raw_os_error().map(io::Error::from_raw_os_error);
@@ -245,12 +241,12 @@ impl FilledFile {
     }
 
     pub(crate) fn abandon(&self) {
-        self.outcome().is_over = true;
+        lock(&self.outcome).is_over = true;
     }
 
     /// Whether nothing is written any more: a room could not be filled, or the job has ended.
     pub(crate) fn is_over(&self) -> bool {
-        self.outcome().is_over
+        lock(&self.outcome).is_over
     }
 
     pub(crate) fn path(&self) -> &Path {

@@ -95,11 +95,7 @@ impl GatheredFile {
 
     fn of(file: Arc<FilledFile>, threads: usize) -> Result<Self, IndexError> {
         let writers = Writers::start(&file, threads)?;
-        let bytes = 0;
-        let part_bytes = 0;
-        let pieces = Vec::new();
-        let buffer = Vec::new();
-        Ok(Self { file, bytes, pieces, part_bytes, buffer, writers })
+        Ok(Self { file, bytes: 0, pieces: Vec::new(), part_bytes: 0, buffer: Vec::new(), writers })
     }
 
     pub(crate) fn body_bytes(&self) -> u64 {

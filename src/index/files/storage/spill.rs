@@ -3,7 +3,7 @@
 
 use super::{StorageFile, attempt, remove_file, write_at};
 use crate::index::error::IndexError;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
@@ -29,9 +29,7 @@ impl Spill {
             let path = &self.path;
             let file = match &mut self.file {
                 Some(file) => file,
-                none => none.insert(attempt("create", path, || {
-                    OpenOptions::new().read(true).write(true).create_new(true).open(path)
-                })?),
+                none => none.insert(attempt("create", path, || File::create_new(path))?),
             };
             write_at(file, path, &self.buffer, self.spilled)?;
             self.spilled += self.buffer.len() as u64;

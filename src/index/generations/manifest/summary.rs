@@ -6,9 +6,8 @@ use crate::index::error::IndexError;
 use crate::index::files::plain;
 use crate::index::files::storage::FileEntry;
 use crate::index::format::MANIFEST;
-use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
-use std::fmt;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
@@ -78,24 +77,9 @@ impl Summary {
     }
 }
 
+/// The list takes no memory.
 fn count<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-    struct Count;
-    impl<'de> Visitor<'de> for Count {
-        type Value = u64;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a list")
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<u64, A::Error> {
-            let mut count = 0;
-            while list.next_element::<IgnoredAny>()?.is_some() {
-                count += 1;
-            }
-            Ok(count)
-        }
-    }
-    from.deserialize_seq(Count)
+    Vec::<IgnoredAny>::deserialize(from).map(|list| list.len() as u64)
 }
 
 /// Takes the checksums of what is read: of all, and of all but the last `tail` bytes.
