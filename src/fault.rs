@@ -21,7 +21,6 @@ use std::io;
 
 /// What a storage operation has to do instead of succeeding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(debug_assertions), allow(dead_code))]
 pub(crate) enum Injected {
     Nothing,
     /// Write half, then fail.
@@ -31,10 +30,7 @@ pub(crate) enum Injected {
 /// To be called before every write, sync, rename and removal of an index file.
 #[inline]
 pub(crate) fn storage() -> io::Result<Injected> {
-    #[cfg(debug_assertions)]
-    return enabled::storage();
-    #[cfg(not(debug_assertions))]
-    Ok(Injected::Nothing)
+    if cfg!(debug_assertions) { enabled::storage() } else { Ok(Injected::Nothing) }
 }
 
 pub(crate) fn no_space() -> io::Error {
@@ -45,46 +41,31 @@ pub(crate) fn no_space() -> io::Error {
 /// To be called by the operator `name` when it does work. Panics when a panic is injected.
 #[inline]
 pub(crate) fn operator(name: &str) -> io::Result<()> {
-    #[cfg(debug_assertions)]
-    return enabled::operator(name);
-    #[cfg(not(debug_assertions))]
-    {
-        let _ = name;
-        Ok(())
-    }
+    if cfg!(debug_assertions) { enabled::operator(name) } else { Ok(()) }
 }
 
 /// The cost in bytes at which a run ends: `limit`, or that of a test.
 pub(crate) fn run_limit(limit: u64) -> u64 {
-    #[cfg(debug_assertions)]
-    return enabled::number("MILLRACE_RUN_LIMIT").unwrap_or(limit);
-    #[cfg(not(debug_assertions))]
-    limit
+    enabled::number("MILLRACE_RUN_LIMIT").unwrap_or(limit)
 }
 
 /// Bytes of a buffer in which lists go to a device: `bytes`, or those of a test.
 pub(crate) fn parcel_bytes(bytes: usize) -> usize {
-    #[cfg(debug_assertions)]
-    return enabled::number("MILLRACE_PARCEL_BYTES").map_or(bytes, |asked| asked as usize);
-    #[cfg(not(debug_assertions))]
-    bytes
+    enabled::number("MILLRACE_PARCEL_BYTES").map_or(bytes, |asked| asked as usize)
 }
 
 /// The trie collection of a launch at which a GPU is to end with a fault.
 pub(crate) fn trap_at() -> Option<u32> {
-    #[cfg(debug_assertions)]
-    return enabled::trap_at();
-    #[cfg(not(debug_assertions))]
-    None
+    if cfg!(debug_assertions) { enabled::trap_at() } else { None }
 }
 
 /// Prints the number of operations for `count`.
 pub fn report() {
-    #[cfg(debug_assertions)]
-    enabled::report();
+    if cfg!(debug_assertions) {
+        enabled::report();
+    }
 }
 
-#[cfg(debug_assertions)]
 mod enabled {
     use super::Injected;
     use std::io;
@@ -152,6 +133,9 @@ mod enabled {
     }
 
     pub(super) fn number(name: &str) -> Option<u64> {
+        if !cfg!(debug_assertions) {
+            return None;
+        }
         let text = std::env::var(name).ok()?;
         Some(text.parse().unwrap_or_else(|_| panic!("{name}: a number of bytes")))
     }

@@ -68,9 +68,7 @@ impl Position {
         let piece = fits("pieces in one block", piece, 16)?;
         Ok(Self((split << 40) | (block << 16) | piece))
     }
-}
 
-impl Position {
     pub(crate) fn split_of(time: u64) -> u32 {
         (time >> 40) as u32
     }

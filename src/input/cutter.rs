@@ -91,10 +91,6 @@ impl Cutter {
         self.format
     }
 
-    fn room(piece_bytes: usize) -> usize {
-        piece_bytes + STEP_BYTES
-    }
-
     pub fn begin(&mut self, input: u32) {
         self.input = input;
         self.end = 0;
@@ -139,16 +135,16 @@ impl Cutter {
         self.piece_bytes - (self.piece.offset % self.piece_bytes as u64) as usize
     }
 
-    fn new_buffer(&self, room: usize) -> TextBuffer {
+    fn new_buffer(&self, bytes: usize) -> TextBuffer {
         let mut buffer = TextBuffer::of(&self.buffers);
-        buffer.reserve_exact(room);
+        buffer.reserve_exact(bytes + STEP_BYTES);
         buffer
     }
 
     /// Has room for bytes of the stream to be appended, which [`grown`](Self::grown) is told.
     pub fn buffer(&mut self) -> &mut TextBuffer {
         if self.piece.bytes.capacity() == 0 {
-            self.piece.bytes = self.new_buffer(Self::room(self.piece_bytes));
+            self.piece.bytes = self.new_buffer(self.piece_bytes);
         }
         let bytes = &mut self.piece.bytes;
         if bytes.capacity() - bytes.len() < LEAST_ROOM {
@@ -224,7 +220,7 @@ impl Cutter {
         if self.dropping.is_some() || (self.piece.bytes.len() - start) as u64 > self.longest {
             self.dropping = Some(0);
             self.long = Some(Ok(String::new()));
-            let mut kept = self.new_buffer(start + STEP_BYTES);
+            let mut kept = self.new_buffer(start);
             kept.extend([&self.piece.bytes[..start]]);
             self.piece.bytes = kept;
         }
@@ -317,7 +313,7 @@ impl Cutter {
         // The buffer of what is cut is filled again when it is parsed, unless something has to be
         // kept now: also the begin of a mark that ends what is dropped.
         if !rest.is_empty() && (self.dropping.is_some() || offset < self.until) {
-            next.bytes = self.new_buffer(Self::room(self.piece_bytes.max(rest.len())));
+            next.bytes = self.new_buffer(self.piece_bytes.max(rest.len()));
             next.bytes.extend([rest]);
         }
         self.piece.bytes.truncate(len);

@@ -43,10 +43,7 @@ impl InputReading {
 
     /// The format with what has to be as it was too, so that an input need not be read anew.
     pub(crate) fn way(&self, format: &str) -> String {
-        match self {
-            reading if *reading == Self::default() => format.to_string(),
-            reading => format!("{format} {reading:?}"),
-        }
+        if *self == Self::default() { format.to_string() } else { format!("{format} {self:?}") }
     }
 }
 

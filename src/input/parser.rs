@@ -10,7 +10,6 @@ use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::Location;
 use crate::index::documents::pieces::{DocumentsRoom, LargeDocument, PieceDocuments, Skipped};
 use crate::input::Format;
-use crate::input::formats::fields::Fields;
 use crate::input::formats::json_values;
 use crate::input::formats::noticed::{NotUtf8, SeenFields};
 use crate::input::formats::parsers::Parsers;
@@ -39,7 +38,7 @@ impl<R: Regroup> PieceParser<R> {
     pub(crate) fn new(mut regroup: R, max_document: u64, turns: Arc<Turns>) -> Self {
         regroup.hold(turns.document_bytes());
         let turn = Turn::new(turns.clone());
-        let parsers = Parsers::new(max_document, &Fields::default(), Turn::new(turns));
+        let parsers = Parsers::new(max_document, Turn::new(turns));
         let (reading, not_utf8, room) = Default::default();
         Self { max_document, regroup, turn, parsers, reading, not_utf8, room }
     }

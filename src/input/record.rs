@@ -4,7 +4,6 @@ use super::document::{Document, DocumentSink, PieceView, Skip};
 use super::turns::Turn;
 use crate::index::files::plain;
 use crate::input::formats::csv::first_record;
-use crate::input::formats::fields::Fields;
 use crate::input::formats::json_values;
 use crate::input::formats::parsers::Parsers;
 use crate::input::list::InputReading;
@@ -79,7 +78,7 @@ pub(crate) struct DocumentTexts {
 
 impl DocumentTexts {
     pub(crate) fn new(max_document: u64) -> Self {
-        let parsers = Parsers::new(max_document, &Fields::default(), Turn::alone());
+        let parsers = Parsers::new(max_document, Turn::alone());
         Self { parsers, heads: HashMap::new() }
     }
 

@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use super::borders::marks::Mark;
 use super::error::{InputError, io_error};
 use super::folder::{FolderWalk, Passed, is_beside_documents};
 use super::foreign::ARCHIVE;
@@ -37,6 +38,7 @@ pub struct Split {
     pub format: Format,
 }
 
+#[derive(Default)]
 pub struct InputPlan {
     pub inputs: Inputs,
     pub splits: Vec<Split>,
@@ -109,7 +111,7 @@ impl InputPlan {
         (format, reading): (Option<Format>, InputReading),
         walk: &FolderWalk,
     ) -> Result<Self, InputError> {
-        let mut plan = Self::empty();
+        let mut plan = Self::default();
         plan.inputs.read_as(reading);
         for argument in arguments {
             plan.add(argument, format, walk)?;
@@ -124,7 +126,7 @@ impl InputPlan {
         sources: &[InputSource],
         walk: &FolderWalk,
     ) -> Result<Self, InputError> {
-        let mut plan = Self::empty();
+        let mut plan = Self::default();
         for InputSource { paths, format, reading } in sources {
             plan.inputs.read_as(reading.clone());
             for path in paths {
@@ -143,17 +145,10 @@ impl InputPlan {
     }
 
     pub(crate) fn only(&self, keep: impl Fn(usize) -> bool) -> Self {
-        let mut plan = Self::empty();
-        plan.inputs = self.inputs.only(|number| !self.inputs.has_no_path(number) && keep(number));
+        let inputs = self.inputs.only(|number| !self.inputs.has_no_path(number) && keep(number));
+        let mut plan = Self { inputs, ..Self::default() };
         plan.make_splits();
         plan
-    }
-
-    fn empty() -> Self {
-        let (inputs, splits, seen, passed) = Default::default();
-        let (pipes, memory, encodings, not_utf8) = Default::default();
-        let (ignored, factor) = Default::default();
-        Self { encodings, not_utf8, inputs, splits, seen, ignored, passed, pipes, memory, factor }
     }
 
     fn add(
@@ -191,7 +186,7 @@ impl InputPlan {
     }
 
     pub(super) fn of_pipe(name: &str, format: Format, pipe: Pipe) -> Self {
-        let mut plan = Self { memory: true, ..Self::empty() };
+        let mut plan = Self { memory: true, ..Self::default() };
         plan.inputs.push_stream(name, format);
         plan.splits = vec![Split { inputs: 0..1, format }];
         plan.pipes = Mutex::new(BTreeMap::from([(0, pipe)]));
@@ -388,10 +383,10 @@ impl InputPlan {
         let input = split.inputs.start;
         let format = split.format;
         let Some(path) = self.inputs.path(input as usize) else { return Ok(None) };
-        if SharedFile::has_marks(format) && self.is_encoded(input, format) {
+        if Mark::of(format).is_none() || self.is_encoded(input, format) {
             return Ok(None);
         }
-        let open = || match SharedFile::has_marks(format) && path.metadata()?.is_file() {
+        let open = || match path.metadata()?.is_file() {
             true => SharedFile::new(input, format, File::open(&path)?, piece_bytes),
             false => Ok(None),
         };

@@ -51,13 +51,8 @@ impl Turns {
         self.document
     }
 
-    fn lock(&self) -> MutexGuard<'_, TurnsState> {
-        // Nothing panics while it holds the lock.
-        lock(&self.state)
-    }
-
     fn wait_until(&self, is: impl Fn(&TurnsState) -> bool) -> MutexGuard<'_, TurnsState> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         while !is(&state) {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
@@ -94,7 +89,7 @@ impl Turn {
 
     /// Ends a piece that was begun, with another turn of the same parser or with this one.
     pub(crate) fn end(&self) {
-        self.of.lock().parsing -= 1;
+        lock(&self.of.state).parsing -= 1;
         self.of.changed.notify_all();
     }
 
@@ -118,7 +113,7 @@ impl Turn {
             self.of.wait_until(|state| state.taken <= room - bytes).taken += bytes;
             return;
         }
-        let mut state = self.of.lock();
+        let mut state = lock(&self.of.state);
         state.alone += 1;
         let own = state.parsing.min(1);
         state.parsing -= own;
@@ -131,7 +126,7 @@ impl Turn {
 
     pub(crate) fn give_back(&mut self) {
         if self.held > 0 {
-            let mut state = self.of.lock();
+            let mut state = lock(&self.of.state);
             state.alone -= usize::from(self.held == self.of.room);
             state.taken -= std::mem::take(&mut self.held);
             drop(state);
@@ -160,12 +155,12 @@ mod tests {
         let mut b = turn();
         let mut c = turn();
         a.take(LONG_BYTES);
-        assert_eq!(turns.lock().taken, 0, "it is not long");
+        assert_eq!(lock(&turns.state).taken, 0, "it is not long");
         a.take(2 * LONG_BYTES);
         b.take(2 * LONG_BYTES);
-        assert_eq!(turns.lock().taken, 8 * LONG_BYTES);
+        assert_eq!(lock(&turns.state).taken, 8 * LONG_BYTES);
         a.take(3 * LONG_BYTES);
-        assert_eq!(turns.lock().taken, 8 * LONG_BYTES, "it has taken that already");
+        assert_eq!(lock(&turns.state).taken, 8 * LONG_BYTES, "it has taken that already");
         let (said, heard) = channel();
         let waiting = std::thread::spawn(move || {
             // Longer than the room: alone.
@@ -179,7 +174,7 @@ mod tests {
         drop(b);
         heard.recv_timeout(Duration::from_secs(20)).unwrap();
         drop(waiting.join().unwrap());
-        assert_eq!(turns.lock().taken, 0);
+        assert_eq!(lock(&turns.state).taken, 0);
     }
 
     #[test]
@@ -232,7 +227,7 @@ mod tests {
         assert_eq!(heard.recv_timeout(Duration::from_secs(20)), Ok("next"));
         alone.end();
         next.join().unwrap();
-        let state = turns.lock();
+        let state = lock(&turns.state);
         assert_eq!((state.taken, state.parsing, state.alone), (0, 0, 0));
     }
 }

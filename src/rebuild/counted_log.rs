@@ -4,15 +4,12 @@
 //! A log is one file, of one day, which its name tells. What is known of it is a file in the folder
 //! of the history, which can be removed at any time: it is found out again.
 
-use super::error::RebuildError;
-use super::files::replace_json;
 use crate::index::format::{FileKind, run_file};
 use crate::index::generations::manifest::{Manifest, find_file};
 use crate::query::reading::lines::Lines;
 use jiff::civil::Date;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -83,15 +80,6 @@ impl CountedLog {
         queries.sort_unstable();
         Ok(Self { day: day.to_string(), hash, queries, refused, visits: Visits::default() })
     }
-
-    /// Reads what is known; nothing if the file is not there or is not whole.
-    pub(crate) fn read(path: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(path).ok()?).ok()
-    }
-
-    pub(crate) fn write(&self, path: &Path) -> Result<(), RebuildError> {
-        replace_json(path, self)
-    }
 }
 
 /// The first date in the name of a log: four, two and two digits, with hyphens between or nothing,
@@ -111,6 +99,8 @@ pub(crate) fn day_of(name: &str) -> Option<Date> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rebuild::files::{read_json, replace_json};
+    use std::fs;
     use std::io::Write;
 
     #[test]
@@ -153,15 +143,15 @@ mod tests {
             let expected = [("mill race".to_string(), 2), ("water".to_string(), 1)];
             assert_eq!((&log.queries[..], log.refused), (&expected[..], 1));
             let kept = folder.path().join("kept.json");
-            log.write(&kept).unwrap();
-            assert_eq!(CountedLog::read(&kept), Some(log));
+            replace_json(&kept, &log).unwrap();
+            assert_eq!(read_json::<Option<CountedLog>>(&kept), Some(log));
         }
         fs::write(&path, &packed[1][..packed[1].len() - 9]).unwrap();
         CountedLog::count(&path, day, "h".into()).unwrap_err();
         fs::write(&path, b"BZh91AY&SY").unwrap();
         let error = CountedLog::count(&path, day, "h".into()).unwrap_err();
         assert!(error.to_string().contains("cut short"), "{error}");
-        assert_eq!(CountedLog::read(&path), None);
+        assert_eq!(read_json::<Option<CountedLog>>(&path), None);
     }
 
     #[test]

@@ -48,15 +48,7 @@ pub struct Daemon {
 impl Daemon {
     /// One rebuild, which ends early when `control` says so.
     pub fn rebuild(&self, control: &Arc<Control>) -> Rebuild<'_> {
-        Rebuild {
-            job: &self.job,
-            control: control.clone(),
-            command: self.command.clone(),
-            notes: self.notes.clone(),
-            progress: self.progress,
-            peers: self.peers.clone(),
-            from_nothing: self.from_nothing,
-        }
+        Rebuild { job: &self.job, daemon: self, control: control.clone() }
     }
 
     fn leads(&self) -> bool {

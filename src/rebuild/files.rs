@@ -7,15 +7,15 @@
 use super::error::RebuildError;
 use crate::crew::Crew;
 use crate::fault;
-use crate::input::hash::{CHUNK_BYTES, NAME};
+use crate::input::hash::{CHUNK_BYTES, InputHash, NAME};
+use crate::shown::now;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
-use std::hash::Hasher as _;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 use twox_hash::XxHash3_64;
 
 /// What is trusted to tell that a file has not changed.
@@ -59,16 +59,6 @@ pub(crate) struct Known {
 const TICK_NS: i64 = 2_000_000_000;
 
 impl Known {
-    /// Reads what is known; nothing if the file is missing or damaged: it is found out again.
-    pub(crate) fn read(path: &Path) -> Self {
-        let text = fs::read(path).unwrap_or_default();
-        serde_json::from_slice(&text).unwrap_or_default()
-    }
-
-    pub(crate) fn write(&self, path: &Path) -> Result<(), RebuildError> {
-        replace_json(path, self)
-    }
-
     pub(crate) fn file(&self, path: &str) -> Option<&FileState> {
         let at = self.files.binary_search_by(|file| file.path.as_str().cmp(path)).ok()?;
         Some(&self.files[at])
@@ -115,9 +105,7 @@ pub(crate) fn look(
     needs: impl Fn(&str, u64) -> bool,
     threads: usize,
 ) -> Result<Known, RebuildError> {
-    let looked_ns = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| i64::try_from(since.as_nanos()).unwrap_or(i64::MAX));
+    let looked_ns = i64::try_from(now().as_nanosecond()).unwrap_or(i64::MAX);
     let mut files = Vec::with_capacity(paths.len());
     let mut unknown = Vec::new();
     for path in paths {
@@ -168,17 +156,15 @@ fn hash_all(
         })?;
     let mut found = tasks.iter().zip(found).peekable();
     for &(at, path) in unknown {
-        let mut hash = XxHash3_64::new();
-        while let Some((_, chunks)) = found.next_if(|((of, ..), _)| *of == at) {
-            chunks.into_iter().for_each(|chunk| hash.write(&chunk.to_le_bytes()));
-        }
+        let of_file = std::iter::from_fn(|| found.next_if(|((of, ..), _)| *of == at));
+        let hashes: Vec<u64> = of_file.flat_map(|(_, chunks)| chunks).collect();
         let now = fs::metadata(path).map_err(RebuildError::io(path))?;
         let file = &mut files[at];
         if (now.len(), mtime_ns(&now), now.ino()) != (file.bytes, file.mtime_ns, file.inode) {
             let wrong = io::Error::other("the file changed while it was read");
             return Err(RebuildError::io(path)(wrong));
         }
-        file.hash = format!("{NAME}:{:016x}", hash.finish());
+        file.hash = format!("{NAME}:{:016x}", InputHash::of_chunks(&hashes));
     }
     Ok(())
 }
@@ -212,6 +198,11 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), RebuildError> {
     })
 }
 
+/// Reads what is known; nothing if the file is missing or damaged: it is found out again.
+pub(crate) fn read_json<T: DeserializeOwned + Default>(path: &Path) -> T {
+    serde_json::from_slice(&fs::read(path).unwrap_or_default()).unwrap_or_default()
+}
+
 pub(crate) fn replace_json(path: &Path, value: &impl Serialize) -> Result<(), RebuildError> {
     let json = serde_json::to_vec(value).map_err(io::Error::from);
     replace(path, &json.map_err(RebuildError::io(path))?)
@@ -220,8 +211,7 @@ pub(crate) fn replace_json(path: &Path, value: &impl Serialize) -> Result<(), Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::hash::InputHash;
-    use std::time::Duration;
+    use std::time::{Duration, SystemTime};
 
     fn set_time(path: &Path, seconds_ago: u64) -> SystemTime {
         let time = SystemTime::now() - Duration::from_secs(seconds_ago);
@@ -283,15 +273,15 @@ mod tests {
     fn what_is_known_comes_back_or_is_found_out_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("files.json");
-        assert_eq!(Known::read(&path), Known::default());
+        assert_eq!(read_json::<Known>(&path), Known::default());
         fs::write(folder.path().join("a"), "text").unwrap();
         let known =
             look(&[folder.path().join("a")], Trust::Content, &Known::default(), |_, _| true, 1)
                 .unwrap();
-        known.write(&path).unwrap();
-        assert_eq!(Known::read(&path), known);
+        replace_json(&path, &known).unwrap();
+        assert_eq!(read_json::<Known>(&path), known);
         fs::write(&path, "{\"generation\": 1").unwrap();
-        assert_eq!(Known::read(&path), Known::default());
+        assert_eq!(read_json::<Known>(&path), Known::default());
         let missing =
             look(&[folder.path().join("z")], Trust::Content, &known, |_, _| true, 1).unwrap_err();
         assert!(missing.to_string().ends_with("/z"));

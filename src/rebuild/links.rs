@@ -39,14 +39,9 @@ impl Rebuild<'_> {
         match &links.file {
             Some(path) => {
                 let path = path.get_ref();
-                let known = files::Known::default();
-                let known = files::look(
-                    std::slice::from_ref(path),
-                    Trust::Content,
-                    &known,
-                    |_, _| true,
-                    self.workers(),
-                )?;
+                let paths = std::slice::from_ref(path);
+                let none = files::Known::default();
+                let known = files::look(paths, Trust::Content, &none, |_, _| true, self.workers())?;
                 let hash = known.file(&path.display().to_string()).map(|file| file.hash.clone());
                 let hash = hash.unwrap_or_default();
                 Ok(FoundLinks { hash, asked, path: path.clone(), of_pages: false })

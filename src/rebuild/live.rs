@@ -10,7 +10,7 @@ use crate::index::generations::folder::current;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::{Manifest, RunEntry};
 use crate::index::merge::{self, Merging};
-use crate::rebuild::files::replace_json;
+use crate::rebuild::files::{read_json, replace_json};
 use crate::rebuild::history::FOLDER;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -80,9 +80,8 @@ pub(super) fn verify(
     merging: &Merging,
 ) -> Result<(), RebuildError> {
     let path = index.join(FOLDER).join(VERIFIED);
-    let json = fs::read(&path).unwrap_or_default();
-    // By file, in seconds since 1970. What cannot be read is not known.
-    let before: BTreeMap<String, u64> = serde_json::from_slice(&json).unwrap_or_default();
+    // By file, in seconds since 1970.
+    let before: BTreeMap<String, u64> = read_json(&path);
     let now = Manifest::now();
     let is_recent = |at: &&u64| now.checked_sub(**at).is_some_and(|since| since < every.as_secs());
     let mut known = BTreeMap::new();

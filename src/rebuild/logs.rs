@@ -24,7 +24,7 @@ use crate::index::lexicon::TermEntry;
 use crate::query::caching::Demand;
 use crate::query::snapshot::{Scoring, Snapshot};
 use crate::rebuild::counted_log::{CountedLog, Visit, Visits, day_of, run_key};
-use crate::rebuild::files::{self, Known, replace_json};
+use crate::rebuild::files::{self, Known, read_json, replace_json};
 use crate::rebuild::history::{FOLDER, LogCounts};
 use crate::rebuild::job_file::keys::LogKeys;
 use jiff::civil::Date;
@@ -69,10 +69,7 @@ pub(super) fn plan_cache(
     let folder = rebuild.job.index.join(FOLDER).join(LOGS);
     fs::create_dir_all(&folder).map_err(RebuildError::io(&folder))?;
     let state = folder.join(PLANNED);
-    let before: PlannedLogs = fs::read(&state)
-        .ok()
-        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .unwrap_or_default();
+    let before: PlannedLogs = read_json(&state);
     let (logs, known) = logs(rebuild, keys, &folder, &before.known)?;
     let generation = Generation::open_folder(&live.path)?;
     let of = PlanOf::generation(&generation)?;
@@ -105,7 +102,7 @@ pub(super) fn plan_cache(
     let window = DayWindow::begin(keys, all.last().map(|(day, _)| *day).unwrap_or_default());
     for path in &left {
         let day = path.file_name().and_then(|name| day_of(&name.to_string_lossy()));
-        let log = day.filter(|day| *day < window.first).and_then(|_| CountedLog::read(path));
+        let log = day.filter(|day| *day < window.first).and_then(|_| read_json(path));
         if let (Some(day), Some(log)) = (day, log) {
             all.push((day, log));
         }
@@ -160,7 +157,8 @@ fn count(
     log: &DayLog,
     counts: &mut LogCounts,
 ) -> Result<CountedLog, RebuildError> {
-    let before = CountedLog::read(&log.kept).filter(|counted| counted.hash == log.hash);
+    let before: Option<CountedLog> = read_json(&log.kept);
+    let before = before.filter(|counted| counted.hash == log.hash);
     let mut counted = match before {
         Some(counted) => counted,
         None => {
@@ -196,7 +194,7 @@ fn count(
         let without_answer = demand.without_answer;
         let runs = runs.iter().map(|(key, _)| *key).collect();
         counted.visits = Visits { k, runs, queries, without_answer, visits };
-        counted.write(&log.kept)?;
+        replace_json(&log.kept, &counted)?;
     }
     Ok(counted)
 }

@@ -19,7 +19,7 @@ use crate::input::list::InputReading;
 use crate::input::splits::{InputPlan, InputSource};
 use crate::input::wanted::{KnownDocuments, WantedDocuments, WantedInput};
 use crate::order::Budget;
-use crate::rebuild::files::{self, Known};
+use crate::rebuild::files::{self, Known, read_json};
 use crate::rebuild::history::{DocumentCounts, FOLDER, HistoryRecord, InputCounts};
 use crate::rebuild::job_file::JobFile;
 use crate::rebuild::job_file::keys::InputKeys;
@@ -95,13 +95,14 @@ impl Rebuild<'_> {
         record: &mut HistoryRecord,
     ) -> Result<Looked, RebuildError> {
         let index = &self.job.index;
+        let from_nothing = self.daemon.from_nothing;
         let live = record.time("open", || match live(index) {
-            Err(error) if self.from_nothing && !matches!(error, RebuildError::Shards) => Ok(None),
+            Err(error) if from_nothing && !matches!(error, RebuildError::Shards) => Ok(None),
             live => live,
         })?;
         let plan = record.time("list", || self.sources())?;
         build::accept_passed(&self.options()?, &plan)?;
-        let mut before = Known::read(&index.join(FOLDER).join(FILES));
+        let mut before: Known = read_json(&index.join(FOLDER).join(FILES));
         if live.as_ref().is_none_or(|live| live.manifest.generation != before.generation) {
             before = Known::default();
         }
@@ -123,7 +124,7 @@ impl Rebuild<'_> {
         let other =
             live.as_ref().map(|live| self.other_settings(&live.manifest.settings)).transpose()?;
         let how = match (&live, other.flatten()) {
-            _ if self.from_nothing => RebuildKind::Whole("this is a rebuild from nothing"),
+            _ if from_nothing => RebuildKind::Whole("this is a rebuild from nothing"),
             (None, _) => RebuildKind::Whole("there is no index"),
             (_, Some(reason)) => RebuildKind::Whole(reason),
             _ if touched.contains(&true) || !gone.is_empty() => RebuildKind::Part,
@@ -304,9 +305,7 @@ impl Rebuild<'_> {
         looked.places = Some(places);
         Ok(())
     }
-}
 
-impl Rebuild<'_> {
     /// Has all that is new indexed.
     ///
     /// That was done while the files were read, but where a document is there more often than

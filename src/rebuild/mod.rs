@@ -11,7 +11,7 @@
 //! ([`dataflow::changes`](crate::dataflow::rebuild::changes)). Only new and changed documents are
 //! indexed; the runs of the live generation are linked, less those that are gone. Where there is no
 //! index, or its settings are others, everything is built. Whatever fails, the live generation
-//! stays. A [`Daemon`](daemon::Daemon) does that on a schedule.
+//! stays. A [`Daemon`] does that on a schedule.
 
 mod affected;
 mod counted_log;
@@ -36,7 +36,7 @@ pub(crate) mod values;
 pub(crate) use error::RebuildError;
 pub(crate) use look::{PlannedRebuild, RebuildKind};
 
-use crate::build::{BuildOptions, Guards, Note, Notes, OnProgress, Peers};
+use crate::build::{BuildOptions, Guards, Note};
 use crate::dataflow::control::Control;
 use crate::index::error::IndexError;
 use crate::index::generations::folder::{IndexLock, current};
@@ -51,6 +51,7 @@ use crate::rebuild::job_file::JobFile;
 use crate::rebuild::job_file::keys::{BuildKeys, GuardKeys};
 use crate::shown::now;
 use crate::text::analysis::Analysis;
+use daemon::Daemon;
 use links::FoundLinks;
 use live::Live;
 use look::For;
@@ -70,17 +71,9 @@ const FILES: &str = "files.json";
 /// One attempt to bring an index up to date.
 pub struct Rebuild<'a> {
     pub job: &'a JobFile,
+    /// What else is said of its rebuilds.
+    daemon: &'a Daemon,
     pub control: Arc<Control>,
-    /// What started it, for the manifest.
-    pub command: String,
-    pub notes: Option<Notes>,
-    /// Makes what is told how far each build is.
-    pub progress: fn() -> Option<OnProgress>,
-    /// The other processes that rebuild shards of the index, if it has some; process 0 tells, has
-    /// the history and runs commands.
-    pub peers: Option<Peers>,
-    /// Whatever the live generation holds, and whether or not it can be read.
-    pub from_nothing: bool,
 }
 
 impl Rebuild<'_> {
@@ -105,7 +98,7 @@ impl Rebuild<'_> {
         let began = Instant::now();
         let started = now().to_string();
         let folder = self.job.index.join(FOLDER);
-        if let Some(peers) = &self.peers {
+        if let Some(peers) = &self.daemon.peers {
             let JobFile { logs, build, .. } = self.job;
             if self.job.ranks().is_some() || logs.is_some() || build.order.is_some() {
                 return Err(RebuildError::OneProcess);
@@ -127,7 +120,7 @@ impl Rebuild<'_> {
         let mut record = HistoryRecord { started, attempt, ..HistoryRecord::default() };
         let work = folder.join(WORK);
         let result = fresh(&work)
-            .and_then(|()| match &self.peers {
+            .and_then(|()| match &self.daemon.peers {
                 None => self.attempt(&work, &mut record),
                 Some(peers) => self.together(peers, Some(&mut record)),
             })
@@ -173,7 +166,7 @@ impl Rebuild<'_> {
             Ok(lock) => {
                 let lock = lock.keeping(guards(self.job).keep);
                 let cleaned = lock.keep_few().and_then(|()| lock.remove_debris());
-                if !self.from_nothing {
+                if !self.daemon.from_nothing {
                     cleaned?;
                 }
             }
@@ -223,7 +216,7 @@ impl Rebuild<'_> {
             }
         };
         looked.known.generation = live.manifest.generation;
-        looked.known.write(&self.job.index.join(FOLDER).join(FILES))?;
+        files::replace_json(&self.job.index.join(FOLDER).join(FILES), &looked.known)?;
         if let (Some(links), Some(ranked)) = (&links, ranked) {
             ranked.write(self, &live, links)?;
             record.ranks = Some(ranked.counts);
@@ -246,7 +239,7 @@ impl Rebuild<'_> {
     }
 
     fn note(&self, note: &Note) {
-        if let Some(notes) = &self.notes {
+        if let Some(notes) = &self.daemon.notes {
             notes(note);
         }
     }
@@ -267,10 +260,10 @@ impl Rebuild<'_> {
         options.guards = guards(self.job);
         options.gpus = keys.gpus;
         options.workers = self.workers();
-        options.command = self.command.clone();
+        options.command = self.daemon.command.clone();
         options.control = self.control.clone();
-        options.notes = self.notes.clone();
-        options.progress = (self.progress)();
+        options.notes = self.daemon.notes.clone();
+        options.progress = (self.daemon.progress)();
         if self.job.has_vectors() {
             options.analysis = Analysis::of_given_terms();
             options.factor = keys.factor.or_else(|| self.live_factor());

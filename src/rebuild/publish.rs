@@ -59,7 +59,7 @@ impl Publishing<'_> {
     ) -> Result<(Live, Option<RankedPages>), RebuildError> {
         let job = self.rebuild.job;
         let mut lock = IndexLock::acquire(&job.index)?.keeping(guards(job).keep);
-        lock.heals = self.rebuild.from_nothing;
+        lock.heals = self.rebuild.daemon.from_nothing;
         let before = lock.live()?;
         let cleaned = lock.remove_debris();
         if !lock.heals {
@@ -135,7 +135,7 @@ impl Publishing<'_> {
         let Self { rebuild, looked, .. } = self;
         let is_whole = matches!(looked.planned.how, RebuildKind::Whole(_));
         let live = looked.live.as_ref().filter(|_| !is_whole);
-        let command = rebuild.command.clone();
+        let command = rebuild.daemon.command.clone();
         let workers = rebuild.workers() as u32;
         let mut description = Description { command, workers, ..Description::default() };
         if let Some(live) = live {
@@ -253,21 +253,19 @@ struct Moved {
     manifest: Manifest,
     /// New files of places, by the number of the run.
     places: BTreeMap<usize, PathBuf>,
-    read: Vec<InputEntry>,
 }
 
 impl Moved {
     fn new(live: &Live, looked: &Looked, work: &Path) -> Result<Self, RebuildError> {
         let mut manifest = live.manifest.clone();
-        let read = looked.read.clone();
         let now: HashMap<&str, &InputEntry> =
-            read.iter().map(|input| (input.path.as_str(), input)).collect();
+            looked.read.iter().map(|input| (input.path.as_str(), input)).collect();
         for input in &mut manifest.inputs {
             if let Some(&now) = now.get(input.path.as_str()) {
                 *input = now.clone();
             }
         }
-        let mut moved = Self { manifest, places: BTreeMap::new(), read };
+        let mut moved = Self { manifest, places: BTreeMap::new() };
         if !looked.changes.kept.is_empty() {
             moved.find_places(live, looked, work)?;
         }
@@ -299,7 +297,7 @@ impl Moved {
                 at.entry(input.path.clone()).or_insert(place);
             }
             // The number that a file that was read has as an input of the run, once known.
-            let mut of_read = vec![None; self.read.len()];
+            let mut of_read = vec![None; looked.read.len()];
             let run_documents = documents.runs().nth(number);
             let old = run_documents.map(|documents| documents.locations()).unwrap_or_default();
             let mut places = old.to_vec();
@@ -307,7 +305,7 @@ impl Moved {
             for &(docid, place) in mine {
                 let now = new.get(place)?;
                 let input = *of_read[now.input as usize].get_or_insert_with(|| {
-                    let entry = &self.read[now.input as usize];
+                    let entry = &looked.read[now.input as usize];
                     *at.entry(entry.path.clone()).or_insert_with(|| {
                         inputs.push(entry.clone());
                         inputs.len() as u32 - 1 - first_input

@@ -14,7 +14,7 @@ use crate::index::generations::folder::current;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::input::list::InputFile;
 use crate::input::splits::InputPlan;
-use crate::rebuild::files::{self, Known};
+use crate::rebuild::files::{self, Known, read_json, replace_json};
 use crate::rebuild::history::{FOLDER, HistoryRecord, InputCounts, RebuildOutcome};
 use std::collections::HashMap;
 
@@ -38,7 +38,7 @@ impl Rebuild<'_> {
         if let Some(generation) = report {
             record.outcome = RebuildOutcome::Published;
             let known = Known { generation, ..known };
-            known.write(&self.job.index.join(FOLDER).join(FILES))?;
+            replace_json(&self.job.index.join(FOLDER).join(FILES), &known)?;
         }
         Ok(())
     }
@@ -53,10 +53,10 @@ impl Rebuild<'_> {
         let plan = record.time("list", || self.sources())?;
         build::accept_passed(&self.options()?, &plan)?;
         let live = match current(&self.job.index)? {
-            Some(_) if !self.from_nothing => ShardedManifest::live(&self.job.index)?,
+            Some(_) if !self.daemon.from_nothing => ShardedManifest::live(&self.job.index)?,
             _ => None,
         };
-        let mut before = Known::read(&self.job.index.join(FOLDER).join(FILES));
+        let mut before: Known = read_json(&self.job.index.join(FOLDER).join(FILES));
         let live = match live {
             Some(live) if live.shards.len() == peers.hosts.processes() => {
                 let other = self.other_settings(&live.settings)?;

@@ -29,10 +29,10 @@ pub(super) fn names<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D
     })
 }
 
-pub(super) fn named<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(
+pub(super) fn named<'de, D: Deserializer<'de>, N: FromStr<Err: Display>, T: From<N>>(
     from: D,
 ) -> Result<T, D::Error> {
-    text(from, T::from_str)
+    text(from, N::from_str).map(T::from)
 }
 
 pub(super) fn count<'de, D: Deserializer<'de>, T: From<u32>, const LEAST: u32, const MOST: u32>(

@@ -20,7 +20,7 @@ mod tests;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use super::html::tags::{INLINE, ROLES, TagRole, name_at, role_of, tag};
+use super::html::tags::{INLINE, ROLES, SLOTS, TagRole, each, name_at, role_of, slot, tag};
 #[cfg(test)]
 pub(super) use tests::portable;
 
@@ -97,18 +97,12 @@ const PARTS: [u8; 16] = {
     table
 };
 
-const SLOTS: usize = 128;
-
 /// Gives each name a slot of its own; found by trial.
 const FACTOR: u64 = 0x84a67dde9f223d55;
 
 /// Names of up to seven bytes, the last in the highest byte; the lowest byte is 1 if the tag
 /// formats a part of a line, 2 if it has another meaning.
 static NAMES: [u64; SLOTS] = names(FACTOR).expect("the factor parts all names");
-
-const fn slot(name: u64, factor: u64) -> usize {
-    (name.wrapping_mul(factor) >> (64 - SLOTS.ilog2())) as usize
-}
 
 const fn names(factor: u64) -> Option<[u64; SLOTS]> {
     let mut names = [0; SLOTS];
@@ -131,10 +125,6 @@ const fn names(factor: u64) -> Option<[u64; SLOTS]> {
         }
     }
     Some(names)
-}
-
-const fn each(byte: u8) -> u64 {
-    u64::from_ne_bytes([byte; 8])
 }
 
 /// The lowest byte in [`NAMES`] of a name of up to seven bytes in lower case, which ends in the

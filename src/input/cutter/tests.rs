@@ -198,7 +198,7 @@ fn parsed<'a>(
         let piece = document::PieceView { bytes, offset, line: 1 };
         match format {
             Format::Warc => _ = WarcParser::new(1 << 30).parse(piece, ends_input, &mut kept),
-            _ => TrecParser::new().parse(piece, &mut kept),
+            _ => TrecParser::default().parse(piece, &mut kept),
         }
         for (name, text, place, length, _) in kept.documents {
             all.documents.push((name, text, place + offset as usize, length, 0));

@@ -11,14 +11,12 @@
 //!
 //! Records count in the place of lines; the head is the first.
 
+use super::KEPT_BUFFER_BYTES;
 use super::fields::Fields;
 use super::noticed::SeenFields;
 use crate::input::borders::machine::{BorderMachine, Csv};
 use crate::input::document::{BYTE_ORDER_MARK, Document, DocumentSink, Name, PieceView, Skip};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
-
-/// A buffer that grew beyond this many bytes for one long document is given back after the piece.
-const KEPT_BUFFER_BYTES: usize = 1 << 20;
 
 /// It keeps nothing from piece to piece but its buffers.
 #[derive(Debug, Default)]
@@ -50,10 +48,6 @@ struct CsvColumns {
 }
 
 impl CsvParser {
-    pub(crate) fn new(fields: Fields) -> Self {
-        Self { fields, ..Self::default() }
-    }
-
     /// What was seen since it was last asked.
     pub(super) fn take_seen(&mut self) -> SeenFields {
         std::mem::take(&mut self.seen)
@@ -221,7 +215,7 @@ mod tests {
     fn parse(fields: Fields, text: &str) -> KeptDocuments {
         let mut kept = KeptDocuments::default();
         let head = Csv::default().next(text.as_bytes(), 0).unwrap_or(text.len());
-        CsvParser::new(fields).parse(
+        CsvParser { fields, ..CsvParser::default() }.parse(
             &text.as_bytes()[..head],
             PieceView::whole(text.as_bytes()),
             &mut kept,
@@ -268,7 +262,7 @@ mod tests {
     fn a_piece_that_is_not_the_first_has_no_head() {
         let mut kept = KeptDocuments::default();
         let piece = PieceView { bytes: b"7,seven\n", offset: 100, line: 1 };
-        CsvParser::new(Fields::default()).parse(b"id,text\n", piece, &mut kept);
+        CsvParser::default().parse(b"id,text\n", piece, &mut kept);
         assert_eq!(rows(&kept), [("7", "seven")]);
     }
 }

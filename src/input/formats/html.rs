@@ -3,30 +3,14 @@
 use crate::input::document::{Document, DocumentSink, Name};
 use crate::text::html::{HtmlText, Markup, Page};
 
-/// It keeps nothing from file to file but its buffers.
-#[derive(Debug, Default)]
-pub(crate) struct HtmlParser {
-    html: HtmlText,
-}
-
-impl HtmlParser {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
-    pub(super) fn html(&mut self) -> &mut HtmlText {
-        &mut self.html
-    }
-
-    pub(crate) fn parse<S: DocumentSink>(&mut self, name: &str, file: &[u8], sink: &mut S) {
-        let path = name.as_bytes();
-        let markup = Markup::Html;
-        sink.page(&Page { name: path, url: path, bytes: file, markup, charset: None });
-        let text = self.html.text(file, markup, None);
-        let name = Name::new(name);
-        sink.document(Document { name, text, offset: 0, bytes: file.len(), line: 1 });
-        self.html.shrink();
-    }
+pub(crate) fn parse<S: DocumentSink>(html: &mut HtmlText, name: &str, file: &[u8], sink: &mut S) {
+    let path = name.as_bytes();
+    let markup = Markup::Html;
+    sink.page(&Page { name: path, url: path, bytes: file, markup, charset: None });
+    let text = html.text(file, markup, None);
+    let name = Name::new(name);
+    sink.document(Document { name, text, offset: 0, bytes: file.len(), line: 1 });
+    html.shrink();
 }
 
 #[cfg(test)]
@@ -37,9 +21,9 @@ mod tests {
     #[test]
     fn a_file_is_a_document() {
         let mut kept = KeptDocuments::default();
-        let mut parser = HtmlParser::new();
+        let mut html = HtmlText::new();
         for file in [&b"<title>a</title><p>b"[..], b"", b"\xff\xfea\0"] {
-            parser.parse("x/a.html", file, &mut kept);
+            parse(&mut html, "x/a.html", file, &mut kept);
         }
         let name = || Some("x/a.html".to_owned());
         let documents = vec![

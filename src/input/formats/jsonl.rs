@@ -23,6 +23,7 @@ mod look;
 mod roles;
 pub(crate) mod vector;
 
+use super::KEPT_BUFFER_BYTES;
 use super::fields::{Fields, TEXTS, WHOLE};
 use super::json::{Bad, JsonCursor, Span};
 use super::noticed::SeenFields;
@@ -33,9 +34,6 @@ use crate::input::document::{
 };
 use roles::KeyRole;
 use vector::{FIELD, ImpactFactor, VectorReader};
-
-/// A buffer that grew beyond this many bytes for one long document is given back after the piece.
-const KEPT_BUFFER_BYTES: usize = 1 << 20;
 
 /// The rank of a name that was not found; better ones are smaller.
 const NO_NAME: usize = usize::MAX;
@@ -92,12 +90,6 @@ impl Default for JsonlParser {
 impl JsonlParser {
     pub fn new() -> Self {
         Self::with(Scan::best())
-    }
-
-    pub(crate) fn with_fields(fields: Fields) -> Self {
-        let mut parser = Self::new();
-        parser.take_fields(&fields);
-        parser
     }
 
     /// What was seen since it was last asked.

@@ -4,6 +4,7 @@
 //! and not counted. It is called by its title, and its text is the title and what its last revision
 //! says without markup ([`wikitext`]). A page without a title, or without an end, is skipped.
 
+use super::KEPT_BUFFER_BYTES;
 use crate::input::borders::marks::Mark;
 use crate::input::document::{Document, DocumentSink, Name, PieceView, Skip};
 use crate::text::html::{HtmlText, Markup};
@@ -20,9 +21,6 @@ pub(crate) const PAGE_END: Mark = Mark {
     last: |bytes| Some(rfind(bytes, END)? + END.len()),
 };
 
-/// A buffer that grew beyond this many bytes for one long page is given back after the piece.
-const KEPT_BUFFER_BYTES: usize = 1 << 20;
-
 /// It keeps nothing from piece to piece but its buffers.
 #[derive(Debug, Default)]
 pub(crate) struct MediawikiParser {
@@ -35,10 +33,6 @@ pub(crate) struct MediawikiParser {
 }
 
 impl MediawikiParser {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
     /// Gives all articles of `piece` to `sink`, in their order, in time linear in the piece's
     /// length. Returns how many pages there are; they count in the place of lines.
     pub(crate) fn parse<S: DocumentSink>(&mut self, piece: PieceView<'_>, sink: &mut S) -> u64 {
@@ -145,7 +139,8 @@ mod tests {
             <page><title>Empty</title><ns>0</ns><revision><text /></revision></page>\n\
             <page><title>Cut</title>";
         let mut kept = KeptDocuments::default();
-        assert_eq!(MediawikiParser::new().parse(PieceView::whole(dump.as_bytes()), &mut kept), 6);
+        let mut parser = MediawikiParser::default();
+        assert_eq!(parser.parse(PieceView::whole(dump.as_bytes()), &mut kept), 6);
         let rows: Vec<(String, String)> = kept
             .documents
             .iter()

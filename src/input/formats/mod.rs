@@ -15,5 +15,8 @@ pub(crate) mod scan;
 pub(crate) mod trec;
 pub(crate) mod warc;
 
+/// A buffer that grew beyond this many bytes for one long record is given back after the piece.
+const KEPT_BUFFER_BYTES: usize = 1 << 20;
+
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,6 @@
 //! The parsers of all formats.
 
 use super::csv::CsvParser;
-use super::fields::Fields;
-use super::html::HtmlParser;
 use super::jsonl::JsonlParser;
 use super::jsonl::vector::ImpactFactor;
 use super::lines::{Between, LinesParser};
@@ -12,16 +10,17 @@ use super::trec::TrecParser;
 use super::warc::WarcParser;
 use crate::input::Format;
 use crate::input::document::{DocumentSink, PieceView};
-use crate::input::formats::plain;
+use crate::input::formats::{html, plain};
 use crate::input::list::InputReading;
 use crate::input::streams::encoded::TextEncoding;
 use crate::input::turns::Turn;
+use crate::text::html::HtmlText;
 
 pub(crate) struct Parsers {
     jsonl: JsonlParser,
     vectors: JsonlParser,
     tsv: LinesParser,
-    html: HtmlParser,
+    html: HtmlText,
     warc: WarcParser,
     trec: TrecParser,
     csv: CsvParser,
@@ -31,17 +30,17 @@ pub(crate) struct Parsers {
 
 impl Parsers {
     /// Long bodies of WARC records, of at most `max_document` bytes, take their `turn`.
-    pub(crate) fn new(max_document: u64, fields: &Fields, turn: Turn) -> Self {
+    pub(crate) fn new(max_document: u64, turn: Turn) -> Self {
         Self {
-            jsonl: JsonlParser::with_fields(fields.clone()),
+            jsonl: JsonlParser::new(),
             vectors: JsonlParser::of_vectors(ImpactFactor::OF_WHOLE),
             tsv: LinesParser::new(Between::Tab),
-            html: HtmlParser::new(),
+            html: HtmlText::new(),
             warc: WarcParser::taking_turns(max_document, turn),
-            trec: TrecParser::new(),
-            csv: CsvParser::new(fields.clone()),
+            trec: TrecParser::default(),
+            csv: CsvParser::default(),
             plaintext: LinesParser::new(Between::Space),
-            mediawiki: MediawikiParser::new(),
+            mediawiki: MediawikiParser::default(),
         }
     }
 
@@ -83,7 +82,7 @@ impl Parsers {
         sink: &mut S,
     ) {
         match format {
-            Format::Html => self.html.parse(name, file, sink),
+            Format::Html => html::parse(&mut self.html, name, file, sink),
             _ => plain::parse(name, file, sink),
         }
     }
@@ -93,9 +92,9 @@ impl Parsers {
         self.vectors.take_fields(&reading.fields);
         self.csv.take_fields(&reading.fields);
         let otherwise = reading.encoding.and_then(TextEncoding::known);
-        self.html.html().expect(otherwise);
-        self.warc.html().expect(otherwise);
-        self.trec.html().expect(otherwise);
+        self.html.expect(otherwise);
+        self.warc.html.expect(otherwise);
+        self.trec.html.expect(otherwise);
     }
 
     /// Weights of vectors become impacts by this factor from now on.

@@ -86,7 +86,7 @@ fn found(file: &str) -> Option<(Format, Found)> {
             Format::Warc => {
                 WarcParser::new(MOST_BYTES).parse(records, piece.ends_input, &mut found);
             }
-            Format::Trec => TrecParser::new().parse(records, &mut found),
+            Format::Trec => TrecParser::default().parse(records, &mut found),
             Format::Jsonl => _ = JsonlParser::new().parse(records, &mut found),
             _ => panic!("{file}: no test for {format}"),
         }
@@ -208,7 +208,7 @@ fn the_vaswani_collection() {
 fn topics_are_no_documents() {
     let Some(topics) = shared("formats/trec-vaswani/query-text.trec") else { return };
     let mut found = Found::default();
-    TrecParser::new().parse(document::PieceView::whole(&topics), &mut found);
+    TrecParser::default().parse(document::PieceView::whole(&topics), &mut found);
     assert!(found.documents.is_empty());
     assert_eq!(found.skipped, BTreeMap::from([("no <DOC>", 1)]));
 }

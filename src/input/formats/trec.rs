@@ -37,7 +37,7 @@ pub(crate) const DOCUMENT_END: Mark = Mark {
 /// It keeps nothing from piece to piece but its buffers.
 #[derive(Debug, Default)]
 pub(crate) struct TrecParser {
-    html: HtmlText,
+    pub(super) html: HtmlText,
     /// A name that was made valid.
     name: String,
 }
@@ -56,14 +56,6 @@ struct TrecParts {
 }
 
 impl TrecParser {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
-    pub(super) fn html(&mut self) -> &mut HtmlText {
-        &mut self.html
-    }
-
     /// Gives all documents of `piece` to `sink`, in their order, in linear time.
     pub(crate) fn parse<S: DocumentSink>(&mut self, piece: PieceView<'_>, sink: &mut S) {
         let bytes = piece.bytes;
@@ -205,7 +197,7 @@ mod tests {
 
     fn parse(bytes: &str) -> KeptDocuments {
         let mut kept = KeptDocuments::default();
-        TrecParser::new().parse(PieceView::whole(bytes.as_bytes()), &mut kept);
+        TrecParser::default().parse(PieceView::whole(bytes.as_bytes()), &mut kept);
         kept
     }
 

@@ -29,7 +29,7 @@ mod http;
 /// It keeps nothing from piece to piece but its buffers.
 pub struct WarcParser {
     body: BodyDecoder,
-    html: HtmlText,
+    pub(super) html: HtmlText,
     /// A name that was made valid.
     name: String,
 }
@@ -64,11 +64,7 @@ impl WarcParser {
     }
 
     pub(crate) fn give_back(&mut self) {
-        self.body.give_back();
-    }
-
-    pub(super) fn html(&mut self) -> &mut HtmlText {
-        &mut self.html
+        self.body.turn.give_back();
     }
 
     /// Gives the documents of `piece`, and what should be one and is not, to `sink`, in their
@@ -128,7 +124,7 @@ fn text<'a>(
 ) -> Result<&'a [u8], Skip> {
     let (response, kind) = response_of(&record.head, record.content, conversion)?;
     let charset = charset_parameter(response.typed_charset);
-    let most = decoder.most();
+    let most = decoder.most;
     let body = decoder.decode(&response).map_err(|error| match error {
         BodyError::TooLong => Skip::TooLong { most },
         BodyError::TooLarge { bytes } => Skip::TooLarge { bytes },

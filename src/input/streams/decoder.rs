@@ -33,6 +33,9 @@ pub enum DecodeError {
     Garbage,
 }
 
+/// The bytes of some input that are done with.
+pub(crate) type TakenBytes = Result<usize, DecodeError>;
+
 /// Where decoded bytes go: the first of some bytes, in the order in which they come.
 #[derive(Debug)]
 pub struct Output<'a> {

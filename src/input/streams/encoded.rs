@@ -5,7 +5,7 @@
 //! A byte order mark comes first, then what the head of an XML file says, then what was asked for;
 //! without any of these the stream is UTF-8. UTF-8 passes as it is, damaged or not.
 
-use super::decoder::{DecodeError, Decoder, Output};
+use super::decoder::{DecodeError, Decoder, Output, TakenBytes};
 use encoding_rs::{CoderResult, Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE};
 use memchr::memmem;
 use std::fmt;
@@ -159,11 +159,7 @@ impl TextDecoder {
     }
 
     /// As [`Decoder::decode`], and what it says of errors.
-    pub(crate) fn decode(
-        &mut self,
-        input: &[u8],
-        out: &mut Output<'_>,
-    ) -> Result<usize, DecodeError> {
+    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Output<'_>) -> TakenBytes {
         let Some(transcoder) = self.transcoder.as_mut().filter(|it| !it.passes()) else {
             return match self.failed.take() {
                 Some(error) => Err(error),

@@ -77,10 +77,6 @@ impl SharedFile {
         Ok(Some(Self { input, format, mark, file, before, stretch_bytes, state }))
     }
 
-    pub(crate) fn has_marks(format: Format) -> bool {
-        Mark::of(format).is_some()
-    }
-
     pub(crate) fn input(&self) -> u32 {
         self.input
     }
@@ -360,11 +356,11 @@ mod tests {
             SharedFile::new(0, format, file(bytes), PIECE_BYTES).unwrap().is_some()
         };
         for format in [Format::Tsv, Format::Plaintext].into_iter().chain(MARKED.map(|m| m.0)) {
-            assert!(is(format, b"any bytes") && SharedFile::has_marks(format));
+            assert!(is(format, b"any bytes") && Mark::of(format).is_some());
             assert!(!is(format, b"") && !is(format, b"\x1f\x8b\x08\0\0\0"), "gzip");
         }
         for format in [Format::Csv, Format::Json, Format::Warc, Format::Text, Format::Html] {
-            assert!(!is(format, b"any bytes") && !SharedFile::has_marks(format));
+            assert!(!is(format, b"any bytes") && Mark::of(format).is_none());
         }
         let (_, pipe) = io::pipe().unwrap();
         let pipe = File::from(std::os::fd::OwnedFd::from(pipe));

@@ -155,8 +155,7 @@ impl Read for Unpacked {
         if self.given == self.made {
             self.fill()?;
         }
-        let n = into.len().min(self.made - self.given);
-        into[..n].copy_from_slice(&self.out[self.given..self.given + n]);
+        let n = (&self.out[self.given..self.made]).read(into)?;
         self.given += n;
         Ok(n)
     }

@@ -27,7 +27,7 @@ pub struct InputKeys {
     #[serde(default, deserialize_with = "format")]
     pub format: Option<Format>,
     /// Of what does not tell another; none: UTF-8.
-    #[serde(default, deserialize_with = "encoding")]
+    #[serde(default, deserialize_with = "values::named::<_, TextEncoding, _>")]
     encoding: Option<TextEncoding>,
     /// A name or several, the best first; none: the usual ones.
     #[serde(default, rename = "id-field", alias = "id_field", deserialize_with = "values::names")]
@@ -54,11 +54,11 @@ impl InputKeys {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct BuildKeys {
-    #[serde(deserialize_with = "values::named")]
+    #[serde(deserialize_with = "values::named::<_, Indexer, _>")]
     pub indexer: Indexer,
     #[serde(deserialize_with = "tokenizer")]
     pub tokenizer: Tokenizer,
-    #[serde(deserialize_with = "stemmer")]
+    #[serde(deserialize_with = "values::named::<_, Stemmer, _>")]
     pub stemmer: Option<Stemmer>,
     /// A name, or a file with a word a line.
     pub stopwords: Option<Spanned<PathBuf>>,
@@ -82,7 +82,7 @@ pub struct BuildKeys {
     #[serde(alias = "no_merge")]
     pub no_merge: bool,
     pub strict: bool,
-    #[serde(deserialize_with = "values::named")]
+    #[serde(deserialize_with = "values::named::<_, Gpus, _>")]
     pub gpus: Gpus,
     /// None: all cores.
     #[serde(deserialize_with = "values::count::<_, _, 1, 1024>")]
@@ -294,17 +294,9 @@ fn format<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Format>, D::Error
     })
 }
 
-fn encoding<'de, D: Deserializer<'de>>(from: D) -> Result<Option<TextEncoding>, D::Error> {
-    values::named(from).map(Some)
-}
-
 fn tokenizer<'de, D: Deserializer<'de>>(from: D) -> Result<Tokenizer, D::Error> {
     let wrong = |name: &str| format!("`{name}` is not `words`, `cjk-bigram` or `whitespace`");
     text(from, |name| Tokenizer::named(name).ok_or_else(|| wrong(name)))
-}
-
-fn stemmer<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Stemmer>, D::Error> {
-    values::named(from).map(Some)
 }
 
 fn codec<'de, D: Deserializer<'de>>(from: D) -> Result<Spanned<ListCodec>, D::Error> {

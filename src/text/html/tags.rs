@@ -57,9 +57,10 @@ pub(in crate::text) const INLINE: &[&str] = &[
     "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
 ];
 
-const SLOTS: usize = 128;
+pub(in crate::text) const SLOTS: usize = 128;
 
-const fn slot(name: TagName, factor: u64) -> usize {
+#[inline(always)]
+pub(in crate::text) const fn slot(name: TagName, factor: u64) -> usize {
     (name.wrapping_mul(factor) >> (64 - SLOTS.ilog2())) as usize
 }
 
@@ -113,7 +114,8 @@ pub(super) const NAME_BYTE: [u8; 256] = {
     table
 };
 
-const fn each(byte: u8) -> u64 {
+#[inline(always)]
+pub(in crate::text) const fn each(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 

@@ -3,9 +3,10 @@
 
 use super::support::kept::Kept;
 use millrace::input::document::PieceView;
-use millrace::input::formats::html::HtmlParser;
+use millrace::input::formats::html;
 use millrace::input::formats::trec::TrecParser;
 use millrace::input::formats::warc::WarcParser;
+use millrace::text::html::HtmlText;
 
 /// Bodies may decompress to so many bytes.
 const MOST_BYTES: u64 = 1 << 20;
@@ -40,8 +41,8 @@ pub fn records(data: &[u8]) {
             warc.parse(PieceView::whole(data), ends, kept);
         });
     }
-    let mut trec = TrecParser::new();
+    let mut trec = TrecParser::default();
     twice(data, |data, kept| trec.parse(PieceView::whole(data), kept));
-    let mut html = HtmlParser::new();
-    twice(data, |data, kept| html.parse("name", data, kept));
+    let mut text = HtmlText::new();
+    twice(data, |data, kept| html::parse(&mut text, "name", data, kept));
 }

@@ -129,7 +129,9 @@ fn other_texts_are_taken_where_none_of_the_usual_ones_is() {
     let fields = Fields { texts: vec!["abstract".into()], ..Fields::default() };
     let mut kept = KeptDocuments::default();
     let line = PieceView::whole(br#"{"text":"t","abstract":["a"],"content":"c"}"#);
-    JsonlParser::with_fields(fields).parse(line, &mut kept);
+    let mut parser = JsonlParser::new();
+    parser.take_fields(&fields);
+    parser.parse(line, &mut kept);
     assert_eq!(kept.documents[0].1, b"a");
 }
 

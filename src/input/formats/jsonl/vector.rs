@@ -5,7 +5,7 @@
 //! factor, rounded to the nearest whole number, is the *impact* that takes the place of a term
 //! frequency.
 
-use super::{Failure, JsonCursor, unfolded};
+use super::{Failure, JsonCursor, KEPT_BUFFER_BYTES, unfolded};
 use crate::dictionary::device::text_buffers::TextBuffer;
 use crate::dictionary::strings::hash::{FoundOrNew, HashTable, hash};
 use crate::dictionary::vector;
@@ -14,9 +14,6 @@ use crate::text::analysis::MAX_TERM_BYTES;
 
 /// The field of a record that has it.
 pub(crate) const FIELD: &str = "vector";
-
-/// Bytes that are kept for the next vector.
-const KEPT_BYTES: usize = 1 << 20;
 
 /// What weights are multiplied by.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,15 +70,15 @@ impl VectorReader {
         self.length = 0;
         self.pairs.clear();
         self.places.clear();
-        if self.terms.bytes() > KEPT_BYTES {
+        if self.terms.bytes() > KEPT_BUFFER_BYTES {
             self.terms.clear();
         }
         self.terms.empty();
     }
 
     pub(super) fn shrink(&mut self) {
-        self.pairs.shrink_to(KEPT_BYTES);
-        self.places.shrink_to(KEPT_BYTES);
+        self.pairs.shrink_to(KEPT_BUFFER_BYTES);
+        self.places.shrink_to(KEPT_BUFFER_BYTES);
     }
 
     /// Checks a record that ends at the cursor.

@@ -11,17 +11,15 @@
 
 use super::http::Response;
 use crate::input::Compression;
+use crate::input::formats::KEPT_BUFFER_BYTES;
 use crate::input::streams::decoder::gzip::Gzip;
-use crate::input::streams::decoder::{DecodeError, Decoder, Output};
+use crate::input::streams::decoder::{DecodeError, Decoder, Output, TakenBytes};
 use crate::input::turns::Turn;
 use flate2::{Decompress, FlushDecompress, Status};
 use std::io::Read;
 
 /// A decoded body grows by so many bytes at least.
 const STEP_BYTES: usize = 64 << 10;
-
-/// A buffer that grew beyond this many bytes for one long body is given back after the piece.
-const KEPT_BUFFER_BYTES: usize = 1 << 20;
 
 /// The largest window of a zstd body; RFC 9659 allows no more.
 const ZSTD_WINDOW_LOG: u32 = 23;
@@ -37,11 +35,11 @@ pub(crate) enum BodyError {
 }
 
 pub(crate) struct BodyDecoder {
-    most: u64,
+    pub(super) most: u64,
     /// Bytes of a body that are held; the others are only counted.
     longest: u64,
     /// Room for what long bodies become.
-    turn: Turn,
+    pub(super) turn: Turn,
     joined: Vec<u8>,
     decoded: Vec<u8>,
     gzip: Gzip,
@@ -54,14 +52,6 @@ impl BodyDecoder {
         let inflate = Decompress::new(true);
         let (joined, decoded, gzip) = Default::default();
         Self { most, longest, turn, joined, decoded, gzip, inflate }
-    }
-
-    pub(crate) fn most(&self) -> u64 {
-        self.most
-    }
-
-    pub(crate) fn give_back(&mut self) {
-        self.turn.give_back();
     }
 
     pub(crate) fn decode<'a>(&'a mut self, response: &Response<'a>) -> Result<&'a [u8], BodyError> {
@@ -194,7 +184,7 @@ impl BodyOut<'_> {
     fn fill(
         &mut self,
         mut input: &[u8],
-        mut decode: impl FnMut(&[u8], &mut Output<'_>) -> Result<usize, DecodeError>,
+        mut decode: impl FnMut(&[u8], &mut Output<'_>) -> TakenBytes,
     ) -> Result<(), BodyError> {
         loop {
             let before = self.grow()?;
@@ -225,11 +215,7 @@ impl BodyOut<'_> {
     }
 }
 
-fn deflate(
-    inflate: &mut Decompress,
-    input: &[u8],
-    out: &mut Output<'_>,
-) -> Result<usize, DecodeError> {
+fn deflate(inflate: &mut Decompress, input: &[u8], out: &mut Output<'_>) -> TakenBytes {
     let before = inflate.total_in();
     let made = inflate.total_out();
     let status = inflate.decompress(input, out.rest(), FlushDecompress::None);

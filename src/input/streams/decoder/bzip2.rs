@@ -1,6 +1,6 @@
 //! Decompresses a bzip2 file of any number of streams, as its bytes come in.
 
-use super::{DecodeError, Output};
+use super::{DecodeError, Output, TakenBytes};
 use bzip2::{Decompress, Status};
 
 /// Decompresses stream after stream, since parallel compressors write many.
@@ -18,11 +18,7 @@ impl Default for Bzip2 {
 }
 
 impl Bzip2 {
-    pub(crate) fn decode(
-        &mut self,
-        input: &[u8],
-        out: &mut Output<'_>,
-    ) -> Result<usize, DecodeError> {
+    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Output<'_>) -> TakenBytes {
         let mut at = 0;
         while !out.is_full() {
             if !self.open {

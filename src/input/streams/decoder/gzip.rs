@@ -1,6 +1,6 @@
 //! Inflates a gzip stream of any number of members (RFC 1952), as its bytes come in.
 
-use super::{DecodeError, Output};
+use super::{DecodeError, Output, TakenBytes};
 use crate::input::streams::whole::WholeDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 
@@ -59,11 +59,7 @@ impl Gzip {
         self.members = 0;
     }
 
-    pub(crate) fn decode(
-        &mut self,
-        input: &[u8],
-        out: &mut Output<'_>,
-    ) -> Result<usize, DecodeError> {
+    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Output<'_>) -> TakenBytes {
         let mut at = 0;
         while at < input.len() {
             match self.state {

@@ -1,6 +1,6 @@
 //! Decompresses an xz file of any number of streams, as its bytes come in.
 
-use super::{DecodeError, Output};
+use super::{DecodeError, Output, TakenBytes};
 use liblzma::stream::{Action, CONCATENATED, Error, Status, Stream};
 
 /// Memory that a decoder takes beside its dictionary.
@@ -39,11 +39,7 @@ impl Xz {
         needed.ok_or_else(|| DecodeError::Damaged { what: "xz data (its dictionary)".into() })
     }
 
-    pub(crate) fn decode(
-        &mut self,
-        input: &[u8],
-        out: &mut Output<'_>,
-    ) -> Result<usize, DecodeError> {
+    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Output<'_>) -> TakenBytes {
         let mut at = 0;
         let mut is_begun = false;
         if let Some(bytes) = self.wanted {

@@ -7,7 +7,7 @@
 //! Web archives may begin with a dictionary for all that follows, in a frame of its own, packed or
 //! not (the use of Zstandard in WARC files, as IIPC describes it).
 
-use super::{DecodeError, Output};
+use super::{DecodeError, Output, TakenBytes};
 use zstd::stream::raw::{DParameter, Decoder, Operation};
 
 /// The largest window that is read, as a power of two: 128 MiB, as `zstd --long=27` writes and the
@@ -44,8 +44,7 @@ impl Zstd {
     /// Makes a decoder that begins no frame with a window over 2^`window_log` bytes unless it is
     /// [allowed](Self::allow).
     pub(crate) fn new(window_log: u32) -> Result<Self, DecodeError> {
-        let mut decoder = Decoder::new().map_err(damaged)?;
-        decoder.set_parameter(DParameter::WindowLogMax(MOST_WINDOW_LOG)).map_err(damaged)?;
+        let decoder = decoder_with(&[])?;
         let head = Vec::new();
         let allowed = 1 << window_log;
         let dictionary = Some(Vec::new());
@@ -56,11 +55,7 @@ impl Zstd {
         self.allowed = self.allowed.max(bytes);
     }
 
-    pub(crate) fn decode(
-        &mut self,
-        input: &[u8],
-        out: &mut Output<'_>,
-    ) -> Result<usize, DecodeError> {
+    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Output<'_>) -> TakenBytes {
         let mut at = self.dictionary(input)?;
         while (at < input.len() || self.full) && !out.is_full() {
             if self.open || self.full {
