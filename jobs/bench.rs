@@ -9,7 +9,6 @@ use crate::query::input::QueryFile;
 use crate::query::ranking::RankingArgs;
 
 use millrace::Searcher;
-use millrace::inside::index::Stop;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -62,10 +61,8 @@ fn queries(args: &QueriesArgs) -> anyhow::Result<Value> {
     let passes = args.passes.get();
     let mut micros = vec![Vec::with_capacity(passes); queries.len()];
     let mut walls = Vec::new();
-    let progress = Stop::default();
+    let (progress, drawn) = DrawnProgress::begin(in_things("answering", "query", "queries"));
     progress.expect(((passes + 1) * queries.len()) as u64);
-    let line = in_things("answering", "query", "queries");
-    let drawn = DrawnProgress::start(&progress, line);
     for pass in 0..=passes {
         let began = Instant::now();
         for (query, micros) in queries.iter().zip(&mut micros) {

@@ -2,7 +2,7 @@
 
 use crate::cli::args::workers_of;
 use crate::cli::progress::{DrawnProgress, in_bytes};
-use millrace::inside::index::{Stop, check};
+use millrace::inside::index::check;
 use millrace::inside::shown::{chain, number_of};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -25,8 +25,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let workers = workers_of(args.workers)?;
-    let watched = Stop::default();
-    let watching = DrawnProgress::start(&watched, in_bytes("checking"));
+    let (watched, watching) = DrawnProgress::begin(in_bytes("checking"));
     let (report, problems) = match check::check_watched(&args.index, workers, &watched) {
         Ok(report) => (Some(report), Vec::new()),
         Err(problems) => (None, problems),

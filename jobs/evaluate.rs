@@ -4,7 +4,6 @@ use crate::cli::args::stdin_once;
 use crate::cli::progress::{DrawnProgress, in_bytes, in_things};
 use anyhow::Context;
 use millrace::inside::evaluate::{differences, means, queries, read_runs};
-use millrace::inside::index::Stop;
 use millrace::{Comparison, Evaluation, Lines, Measure, Qrels, Query};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
@@ -59,17 +58,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let qrels = Qrels::open(&args.qrels)?;
     let texts = args.queries.as_deref().map(|path| texts(path, &qrels)).transpose()?;
     let mut all: Vec<Evaluation> = Vec::new();
-    let progress = Stop::default();
-    let drawn = DrawnProgress::start(&progress, in_bytes("reading"));
+    let (progress, drawn) = DrawnProgress::begin(in_bytes("reading"));
     for run in read_runs(&args.runs, &progress) {
         let found = Evaluation::new(&mut run?, &qrels, &measures)?;
         found.remarks().iter().for_each(|remark| tell!("{remark}"));
         all.push(found);
     }
     drop(drawn);
-    let progress = Stop::default();
+    let (progress, drawn) = DrawnProgress::begin(in_things("comparing", "run", "runs"));
     progress.expect(all.len() as u64 - 1);
-    let drawn = DrawnProgress::start(&progress, in_things("comparing", "run", "runs"));
     let compared = |run: &Evaluation| {
         let against = run.against(&all[0]);
         progress.pass(1);

@@ -6,7 +6,6 @@ use crate::cli::progress::{DrawnProgress, in_bytes};
 use crate::cli::report;
 use crate::query::parse_tag;
 use millrace::inside::evaluate::{Method, fuse, read_runs, write_run};
-use millrace::inside::index::Stop;
 use millrace::inside::query::RunTag;
 use serde_json::json;
 use std::io::Write;
@@ -49,8 +48,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     {
         return Err(Usage("--rrf-k must be 0 or more".into()).into());
     }
-    let progress = Stop::default();
-    let drawn = DrawnProgress::start(&progress, in_bytes("reading"));
+    let (progress, drawn) = DrawnProgress::begin(in_bytes("reading"));
     let mut runs = read_runs(&args.runs, &progress).collect::<Result<Vec<_>, _>>()?;
     drop(drawn);
     let fused = fuse(&mut runs, method, args.k)?;

@@ -191,7 +191,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         let workers = match &devices {
             // All cores look up many terms, or count the occurrences of terms.
             Some(_) if args.workers.workers.is_some() || score.is_slow_to_plan() => workers,
-            Some(devices) => args.place.workers(devices, workers),
+            Some(devices) => devices.workers(args.place.is_hybrid(), workers),
             None => workers,
         };
         let options = args.options(workers, model, &refused, devices.is_some());
@@ -255,7 +255,8 @@ fn run_on(
     let mut by = AnsweredBy::default();
     let mut failed = None;
     let mut renewer = None;
-    let maker = EngineMaker::new(args, devices);
+    let (counts, shares) = Default::default();
+    let maker = EngineMaker { args: args.clone(), devices, counts, shares };
     let engines = |wakers: &Arc<Wakers>| -> Box<dyn Engines> {
         match maker.make(&snapshot, wakers) {
             Ok(engines) => {
@@ -306,11 +307,6 @@ struct EngineMaker {
 }
 
 impl EngineMaker {
-    fn new(args: &Args, devices: Devices) -> Self {
-        let (counts, shares) = Default::default();
-        Self { args: args.clone(), devices, counts, shares }
-    }
-
     fn make(
         &self,
         snapshot: &Arc<Snapshot>,

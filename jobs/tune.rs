@@ -6,7 +6,7 @@ use crate::cli::progress::{DrawnProgress, in_things};
 use crate::query::input::{QueryFile, has_words, telling};
 use crate::query::score::parse_idf;
 use anyhow::{Context, bail};
-use millrace::inside::index::{Stop, open_plain};
+use millrace::inside::index::open_plain;
 use millrace::inside::input::STDIN;
 use millrace::inside::score::Score;
 use millrace::inside::shown::number_of;
@@ -93,9 +93,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let threads = workers_of(args.workers)?;
     let &Args { measure, k, mode, folds, remove_query, .. } = args;
-    let progress = Stop::default();
-    let line = in_things("answering", "query", "queries");
-    let drawn = DrawnProgress::start(&progress, line);
+    let (progress, drawn) = DrawnProgress::begin(in_things("answering", "query", "queries"));
     let goal = Goal { measure, k, mode, folds, threads, remove_query, progress };
     let found = tune(generation.path(), &grid, &topics, &goal)?;
     drop(drawn);

@@ -8,7 +8,6 @@ use crate::cli::progress::{DrawnProgress, in_bytes};
 use crate::cli::{report, signals};
 use anyhow::Context;
 use millrace::Control;
-use millrace::inside::index::Stop;
 use millrace::inside::input::STDIN;
 use serde_json::json;
 use std::fs::{self, File};
@@ -216,12 +215,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Source::Texts(model) => model,
         Source::Vectors(vectors) => vectors,
     };
-    let progress = Stop::default();
+    let (progress, drawn) = DrawnProgress::begin(in_bytes("writing"));
     progress.expect(match layout.amount {
         Amount::Bytes(bytes) => bytes,
         Amount::Documents(n) => (n as f64 * collection.document_bytes(layout.format)) as u64,
     });
-    let drawn = DrawnProgress::start(&progress, in_bytes("writing"));
     let written = collection::write(collection, &layout, threads, &|text_bytes| {
         progress.pass(text_bytes);
         control.stopped()

@@ -124,6 +124,15 @@ pub(crate) struct DrawnProgress {
 }
 
 impl DrawnProgress {
+    /// Of a job that counts in what is returned.
+    pub(crate) fn begin(
+        line: impl Fn(u64, u64, Duration) -> String + Send + 'static,
+    ) -> (Stop, Self) {
+        let progress = Stop::default();
+        let drawn = Self::start(&progress, line);
+        (progress, drawn)
+    }
+
     /// `line` makes the text of what is done, of how much, and for how long.
     pub(crate) fn start(
         stop: &Stop,

@@ -2,7 +2,7 @@
 
 use crate::cli::progress::{DrawnProgress, in_things};
 use anyhow::Context;
-use millrace::inside::index::{Stop, ciff, open_plain};
+use millrace::inside::index::{ciff, open_plain};
 use millrace::inside::shown::number_of;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -25,9 +25,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let generation = open_plain(&args.index)?;
     let description = ciff::description(&generation);
-    let progress = Stop::default();
-    let line = in_things("writing lists", "term", "terms");
-    let drawn = DrawnProgress::start(&progress, line);
+    let (progress, drawn) = DrawnProgress::begin(in_things("writing lists", "term", "terms"));
     let exported = if args.file.as_os_str() == millrace::inside::input::STDIN {
         let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
         let exported = ciff::export(&generation, &description, &mut out, &progress)?;

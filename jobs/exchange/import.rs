@@ -5,7 +5,7 @@ use crate::cli::args::{command, size};
 use crate::cli::index_args::IndexArgs;
 use crate::cli::progress::{DrawnProgress, in_things};
 use anyhow::Context;
-use millrace::inside::index::{Import, Manifest, Settings, Stop, VECTORS, ciff};
+use millrace::inside::index::{Import, Manifest, Settings, VECTORS, ciff};
 use millrace::inside::input::{Format, entry_of};
 use millrace::inside::shown::number_of;
 use millrace::{BuildOptions, Guards};
@@ -77,9 +77,7 @@ impl Args {
         let input =
             entry_of(file, &self.format).with_context(|| format!("reading {}", file.display()))?;
         let what = Import { command: command(), settings, input, keep: self.keep, memory_bytes };
-        let progress = Stop::default();
-        let line = in_things("writing lists", "term", "terms");
-        let _drawn = DrawnProgress::start(&progress, line);
+        let (progress, _drawn) = DrawnProgress::begin(in_things("writing lists", "term", "terms"));
         Ok(ciff::import(file, &self.index, what, &progress)?)
     }
 }

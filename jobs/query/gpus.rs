@@ -134,11 +134,6 @@ impl Where {
         }
     }
 
-    /// Workers, if their number is left to the program.
-    pub(crate) fn workers(&self, devices: &Devices, cores: usize) -> usize {
-        devices.workers(self.is_hybrid(), cores)
-    }
-
     /// How queries are scheduled over the CPU and devices, if that is asked for. Fails if their
     /// costs have not been measured, or not in this mode.
     pub(crate) fn scheduling(
@@ -188,11 +183,8 @@ impl Where {
     /// need to begin. None if they cannot be used.
     pub(crate) fn for_work(&self, k: usize, work: &CpuWork) -> Option<Devices> {
         let worth = self.device == "auto" && work.is_worth_devices();
-        if worth {
-            Devices::of_machine(&self.given().choice(k, GpuMethod::Bounds)).ok()
-        } else {
-            None
-        }
+        let choice = worth.then(|| self.given().choice(k, GpuMethod::Bounds))?;
+        Devices::of_machine(&choice).ok()
     }
 
     /// Opens devices, and reports one that is lost later; their work is added to `counts`.

@@ -8,6 +8,7 @@ use super::line::SealedLine;
 use super::links::{SILENCE, send_failure};
 use super::seal::{GREETING_TAG_BYTES, Purpose, Secret};
 use crate::crew::{lock, spawn};
+use crate::shown::chain;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
@@ -71,13 +72,6 @@ pub(crate) fn connect(
         }
     }
     made.map(|()| lines)
-}
-
-fn chain(error: &ClusterError) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
 }
 
 fn make_lines(
@@ -152,7 +146,7 @@ fn make_lines(
     for SealedLine { stream, .. } in lines.data.iter().flatten() {
         // Greetings are over: a line may now be silent for long, but not within a message.
         for set in [stream.set_read_timeout(Some(SILENCE)), stream.set_write_timeout(None)] {
-            set.map_err(|source| ClusterError::Line { source })?;
+            set.map_err(ClusterError::Line)?;
         }
     }
     Ok(())
@@ -250,7 +244,7 @@ impl Calling {
             return Err(ErrorKind::InvalidData.into());
         }
         let (sealer, opener) = secret.ends(true, greetings);
-        let line = SealedLine::new(stream, sealer, opener);
+        let line = SealedLine { stream, sealer, opener };
         Ok(ConnectEvent::Line(theirs.line, theirs.process, line))
     }
 
@@ -284,7 +278,7 @@ impl Calling {
         }
         stream.write_all(secret.tag(Purpose::Confirm, &greetings).as_bytes())?;
         let (sealer, opener) = secret.ends(false, greetings);
-        let sealed = SealedLine::new(stream, sealer, opener);
+        let sealed = SealedLine { stream, sealer, opener };
         Ok(ConnectEvent::Line(line, other, sealed))
     }
 

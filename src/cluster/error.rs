@@ -23,16 +23,10 @@ pub enum ClusterError {
         source: io::Error,
     },
     #[error("preparing a connection to another process")]
-    Line {
-        #[source]
-        source: io::Error,
-    },
+    Line(#[source] io::Error),
     /// The executable, whose hash is the build id.
     #[error("reading the executable of this process")]
-    Executable {
-        #[source]
-        source: io::Error,
-    },
+    Executable(#[source] io::Error),
     #[error("reading the secret in {}", .path.display())]
     SecretFile {
         path: PathBuf,

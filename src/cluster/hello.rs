@@ -145,10 +145,7 @@ pub(crate) fn build_id() -> Result<String, ClusterError> {
             }
         }
     };
-    match hash() {
-        Ok(hash) => Ok(format!("{hash:016x}")),
-        Err(source) => Err(ClusterError::Executable { source }),
-    }
+    hash().map(|hash| format!("{hash:016x}")).map_err(ClusterError::Executable)
 }
 
 #[cfg(test)]

@@ -5,24 +5,14 @@ use std::io::{self, Write};
 use std::net::TcpStream;
 
 pub struct SealedLine {
-    pub(super) stream: TcpStream,
-    pub(super) sealer: Sealer,
-    opener: Opener,
+    pub(crate) stream: TcpStream,
+    pub(crate) sealer: Sealer,
+    pub(crate) opener: Opener,
 }
 
 impl std::fmt::Debug for SealedLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("SealedLine").field(&self.stream).finish()
-    }
-}
-
-impl SealedLine {
-    pub(crate) fn new(stream: TcpStream, sealer: Sealer, opener: Opener) -> Self {
-        Self { stream, sealer, opener }
-    }
-
-    pub(crate) fn into_parts(self) -> (TcpStream, Sealer, Opener) {
-        (self.stream, self.sealer, self.opener)
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct ProcessLinks {
     lines: Arc<Vec<Option<Mutex<LinkSender>>>>,
     inbox: Mutex<Receiver<(usize, Vec<u8>)>>,
     readers: Vec<JoinHandle<()>>,
-    pulse: Option<JoinHandle<()>>,
+    pulse: JoinHandle<()>,
     over: Arc<AtomicBool>,
 }
 
@@ -72,7 +72,7 @@ impl ProcessLinks {
                 lines.push(None);
                 continue;
             };
-            let (stream, sealer, opener) = line.into_parts();
+            let SealedLine { stream, sealer, opener } = line;
             stream.set_read_timeout(Some(SILENCE))?;
             stream.set_write_timeout(Some(SILENCE))?;
             let reader = MessageReader {
@@ -94,7 +94,7 @@ impl ProcessLinks {
             spawn("pulse", move || beat(&lines, &over))?
         };
         let inbox = Mutex::new(inbox);
-        Ok(Self { hosts, lines, inbox, readers, pulse: Some(pulse), over })
+        Ok(Self { hosts, lines, inbox, readers, pulse, over })
     }
 
     pub(crate) fn hosts(&self) -> &Hosts {
@@ -125,12 +125,10 @@ impl ProcessLinks {
     }
 
     /// Tells the others how the job of this process ended, and waits a little for them to end too.
-    pub(crate) fn finish(mut self, outcome: &PeerOutcome) {
+    pub(crate) fn finish(self, outcome: &PeerOutcome) {
         self.over.store(true, Ordering::Relaxed);
-        if let Some(pulse) = self.pulse.take() {
-            pulse.thread().unpark();
-            _ = pulse.join();
-        }
+        self.pulse.thread().unpark();
+        _ = self.pulse.join();
         let (kind, origin, text) = match outcome {
             PeerOutcome::Done => (DONE, None, ""),
             PeerOutcome::Closed => (CLOSED, None, ""),
@@ -285,7 +283,7 @@ mod tests {
         };
         let line = |stream, called| {
             let (sealer, opener) = Secret::none().ends(called, [b"one", b"two"]);
-            Some(SealedLine::new(stream, sealer, opener))
+            Some(SealedLine { stream, sealer, opener })
         };
         let links =
             [start(0, vec![None, line(answerer, true)]), start(1, vec![line(caller, false), None])];

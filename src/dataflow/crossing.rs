@@ -3,7 +3,6 @@
 //! [`Crossing`] moves as it is; between processes it becomes the number of words that follow, and
 //! those words:
 //!
-//!
 //! ```text
 //! u64 words | u64 | u64 | ...
 //! ```
@@ -30,6 +29,7 @@ pub(crate) trait CrossingRecord: Sized {
 }
 
 /// Records that may go to workers of other processes, or what is wrong with those that came.
+#[derive(Clone)]
 pub(crate) struct Crossing<R>(pub(super) Vec<Result<R, String>>);
 
 const WORD: usize = size_of::<u64>();
@@ -37,12 +37,6 @@ const WORD: usize = size_of::<u64>();
 impl<R> Default for Crossing<R> {
     fn default() -> Self {
         Self(Vec::new())
-    }
-}
-
-impl<R: Clone> Clone for Crossing<R> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
     }
 }
 

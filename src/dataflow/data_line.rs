@@ -63,7 +63,7 @@ impl DataLine {
         hosts: &Hosts,
         control: &Arc<Control>,
     ) -> Self {
-        let (stream, sealer, opener) = line.into_parts();
+        let SealedLine { stream, sealer, opener } = line;
         let sending = LineSender { sealer, message: Vec::new(), over: false };
         let receiving = Receiving { opener, message: Vec::new(), given: 0, over: false };
         let shared = Arc::new(SharedLines {
@@ -187,7 +187,7 @@ mod tests {
         let hosts = Hosts::local(2, 0);
         let line = |stream, called, process| {
             let (sealer, opener) = Secret::none().ends(called, [b"one", b"two"]);
-            let line = SealedLine::new(stream, sealer, opener);
+            let line = SealedLine { stream, sealer, opener };
             DataLine::new(line, process, &hosts, control)
         };
         (line(caller, false, 1), line(answerer, true, 0))

@@ -90,17 +90,12 @@ impl Demand {
             let mut demand = Self::new(block_len);
             loop {
                 let start = next.fetch_add(AT_ONCE, Ordering::Relaxed);
-                let Some(texts) = log.get(start..log.len().min(start.saturating_add(AT_ONCE)))
-                else {
-                    return Ok(demand);
-                };
+                let end = log.len().min(start.saturating_add(AT_ONCE));
+                let Some(texts @ [_, ..]) = log.get(start..end) else { return Ok(demand) };
                 for (text, times) in texts {
                     let plan = planner.plan(snapshot, wanted, text.as_ref())?;
                     demand.count(&mut searcher, &plan, *times)?;
                     progress.pass(1);
-                }
-                if texts.is_empty() {
-                    return Ok(demand);
                 }
             }
         };
@@ -127,23 +122,11 @@ impl Demand {
         let terms = plan.terms().len();
         for (number, (entry, &(visited, all))) in plan.lists().iter().zip(&blocks).enumerate() {
             if let Some(entry) = entry {
-                self.add((number / terms) as u32, *entry, visited, all, times);
+                let units = visited.div_ceil(self.unit_blocks);
+                self.add_units((number / terms) as u32, *entry, all, units, times);
             }
         }
         Ok(())
-    }
-
-    /// Adds a query that visited so many blocks of a list, which has `all`, so many times.
-    pub(crate) fn add(
-        &mut self,
-        run: u32,
-        entry: TermEntry,
-        visited: usize,
-        all: usize,
-        times: u32,
-    ) {
-        let units = visited.div_ceil(self.unit_blocks);
-        self.add_units(run, entry, all, units, times);
     }
 
     /// Adds queries that visited so many units of a list with so many blocks.
@@ -310,13 +293,13 @@ mod tests {
     /// Lists of 10, 4 and 4 blocks, of 1,280, 512 and 500 postings of a byte each.
     fn demand() -> Demand {
         let mut demand = Demand::new(128);
-        for (visited, times) in [(10, 1), (3, 1), (2, 2)] {
-            demand.add(0, entry(0, 1280), visited, 10, times);
+        for (units, times) in [(5, 1), (2, 1), (1, 2)] {
+            demand.add_units(0, entry(0, 1280), 10, units, times);
         }
-        for visited in [4, 4, 1] {
-            demand.add(0, entry(2000, 512), visited, 4, 1);
+        for units in [2, 2, 1] {
+            demand.add_units(0, entry(2000, 512), 4, units, 1);
         }
-        demand.add(0, entry(3000, 500), 4, 4, 1);
+        demand.add_units(0, entry(3000, 500), 4, 2, 1);
         demand
     }
 

@@ -11,7 +11,6 @@ use crate::index::block_bounds::BlockCodes;
 use crate::index::list::{ListError, ListView, MAX_BLOCK, PackedBlock, SegmentColumns};
 use crate::score::block_codes::CODES;
 use crate::score::weight::Weight;
-use std::ops::Range;
 
 #[derive(Clone, Copy, Debug)]
 pub struct RunTerm<'a> {
@@ -40,28 +39,6 @@ pub(crate) struct BlockBounds<'a> {
     pub(crate) impacts: &'a [u32; CODES],
     /// For each term those of its list, if it has any.
     pub(crate) lists: &'a [Option<BlockCodes<'a>>],
-}
-
-impl<'a> RunSearch<'a> {
-    /// Looks for terms in a run of the documents `docids`; `level` is that of the processor.
-    ///
-    /// # Panics
-    /// If there are fewer norms than documents.
-    pub(super) fn new(
-        terms: &'a [RunTerm<'a>],
-        docids: Range<u32>,
-        norms: Norms<'a>,
-        level: Level,
-    ) -> Self {
-        let first_docid = docids.start;
-        let documents = docids.len();
-        let statics = norms.statics.len();
-        assert!(statics == 0 || statics >= documents, "{statics} of {documents} documents");
-        let known = norms.documents.len();
-        assert!(known >= documents, "{known} norms of {documents} documents");
-        let documents = documents as u32;
-        Self { terms, first_docid, documents, norms, level, blocks: None }
-    }
 }
 
 /// No block; the one after it is block 0.
@@ -182,11 +159,6 @@ impl Cursor {
         }
     }
 
-    #[inline]
-    pub(super) fn prefetch(list: &ListView<'_>, block: usize) {
-        list.line_ahead(block);
-    }
-
     #[cold]
     fn cut_back(&mut self, end: u32) {
         self.len = self.docids[..self.len].partition_point(|&docid| docid < end);
@@ -270,7 +242,7 @@ impl Cursor {
             return Ok(false);
         }
         self.at = 0;
-        Self::prefetch(list, block + 1);
+        list.line_ahead(block + 1);
         self.load(list, block, documents)?;
         let start = list.wanted().start;
         if self.docids[0] < start {

@@ -1,7 +1,6 @@
 //! Errors of queries.
 
 use crate::index::error::IndexError;
-use std::error::Error;
 use std::fmt::Display;
 use std::io;
 
@@ -10,13 +9,6 @@ use std::io;
 pub enum QueryError {
     #[error(transparent)]
     Index(#[from] IndexError),
-    /// The engine has failed, for example its device.
-    #[error("{engine}")]
-    Engine {
-        engine: &'static str,
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
     /// The text of a document cannot be had, or has changed.
     #[error("{0}")]
     NoText(String),

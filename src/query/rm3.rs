@@ -22,7 +22,7 @@ use crate::query::reading::lines::Query;
 use crate::query::reading::weighted::{LEAST_WEIGHT, QueryVector, marked, terms_of_query, text_of};
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rm3 {
@@ -131,21 +131,16 @@ impl Expander {
     }
 
     fn terms_of(&mut self, docid: u32) -> Result<Arc<BTreeMap<String, u32>>, QueryError> {
-        if let Some(terms) = self.kept().get(&docid) {
+        if let Some(terms) = lock(&self.kept).get(&docid) {
             return Ok(terms.clone());
         }
         let terms = Arc::new(self.reread.terms(self.snapshot.generation(), docid)?);
-        let mut kept = self.kept();
+        let mut kept = lock(&self.kept);
         if kept.len() >= KEPT_DOCUMENTS {
             kept.clear();
         }
         kept.insert(docid, terms.clone());
         Ok(terms)
-    }
-
-    fn kept(&self) -> MutexGuard<'_, KeptTerms> {
-        // What is behind the lock is whole after any panic.
-        lock(&self.kept)
     }
 }
 

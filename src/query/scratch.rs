@@ -95,7 +95,14 @@ impl Scratch {
         docids: Range<u32>,
         norms: Norms<'a>,
     ) -> RunSearch<'a> {
-        RunSearch::new(terms, docids, norms, self.level)
+        let first_docid = docids.start;
+        let documents = docids.len();
+        let statics = norms.statics.len();
+        assert!(statics == 0 || statics >= documents, "{statics} of {documents} documents");
+        let known = norms.documents.len();
+        assert!(known >= documents, "{known} norms of {documents} documents");
+        let documents = documents as u32;
+        RunSearch { terms, first_docid, documents, norms, level: self.level, blocks: None }
     }
 
     /// Little memory yet.

@@ -26,7 +26,6 @@ use crate::query::algorithms::scored::MANY_TERMS;
 use crate::query::algorithms::{
     and, auto, blocks, exhaustive, max_score, scored, small_adaptive, wand, wang,
 };
-use crate::query::engines::copied::Copied;
 use crate::query::engines::share::SearchedLists;
 use crate::score::named::Score;
 use std::ops::Range;
@@ -145,17 +144,8 @@ impl Searcher {
         self.find_in(plan, &share, stage)
     }
 
-    /// [`answer_stage`](Self::answer_stage) in a copy of postings.
-    pub(crate) fn answer_stage_of_copy(
-        &mut self,
-        plan: &Plan,
-        stage: Stage,
-        copied: &Copied,
-    ) -> Result<&[Hit], IndexError> {
-        self.find_in(plan, copied, stage)
-    }
-
-    fn find_in(
+    /// [`answer_stage`](Self::answer_stage) in other lists, such as a copy of postings.
+    pub(crate) fn find_in(
         &mut self,
         plan: &Plan,
         source: &impl SearchedLists,

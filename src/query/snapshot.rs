@@ -220,7 +220,7 @@ impl Snapshot {
     /// named.
     pub fn check_global(&self) -> Result<(), IndexError> {
         let lacks = |reason: String| Err(IndexError::lacks(self.generation.path(), reason));
-        let Some(wang) = wang_of(&self.scoring) else {
+        let Score::Wang(wang) = self.scoring.score else {
             return lacks("the algorithm wang needs the score wang".into());
         };
         let Some(order) = global_order(&self.generation) else {
@@ -285,13 +285,6 @@ impl Snapshot {
         let documents = self.generation.documents().len();
         let end = self.share.end.min(documents);
         share_of(&(self.share.start.min(end)..end), number, shares)
-    }
-}
-
-fn wang_of(scoring: &Scoring) -> Option<Wang> {
-    match scoring.score {
-        Score::Wang(wang) => Some(wang),
-        _ => None,
     }
 }
 

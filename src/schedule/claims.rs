@@ -4,7 +4,7 @@
 //! in order; any other is read by one worker.
 
 use crate::crew::lock;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 pub(crate) struct Claims<F>(Mutex<ClaimState<F>>);
 
@@ -82,10 +82,6 @@ impl<F> ClaimState<F> {
 }
 
 impl<F> Claims<F> {
-    fn state(&self) -> MutexGuard<'_, ClaimState<F>> {
-        lock(&self.0)
-    }
-
     /// Claims the next split for one worker, if parsers are `hungry` or nothing else is open. A few
     /// may be on their way to the parsers at a time, since files may be small.
     pub(crate) fn claim<E>(
@@ -96,7 +92,7 @@ impl<F> Claims<F> {
         may_share: impl FnOnce(ClaimPlace, bool) -> bool,
         open: impl FnOnce(usize) -> Result<Option<SharedSplit<F>>, E>,
     ) -> Result<Claim<F>, E> {
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         state.shared(splits, open)?;
         let place = state.place();
         let streams = state.open > 0;
@@ -127,12 +123,12 @@ impl<F> Claims<F> {
 
     /// Tells that a claimed split gives its first piece.
     pub(crate) fn feeds(&self) {
-        self.state().feeding += 1;
+        lock(&self.0).feeding += 1;
     }
 
     /// Tells that a claimed split is read and decoded, and whether it gave any piece.
     pub(crate) fn close(&self, fed: bool) {
-        let mut state = self.state();
+        let mut state = lock(&self.0);
         state.open -= 1;
         state.feeding -= usize::from(fed);
     }

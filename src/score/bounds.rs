@@ -82,12 +82,6 @@ pub(crate) struct Front {
     tfs: [u64; 4],
 }
 
-impl Default for Front {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Front {
     pub(crate) const fn new() -> Self {
         Self { lengths: [255; 256], tfs: [0; 4] }

@@ -94,12 +94,8 @@ pub(crate) fn pagerank<E>(
 /// The parts of `values` that are of slices of the nodes.
 fn cut<'a>(slices: &[Range<u32>], values: &'a mut [f64]) -> Vec<&'a mut [f64]> {
     let mut rest = values;
-    let mut part = |nodes: &Range<u32>| {
-        let (part, behind) = std::mem::take(&mut rest).split_at_mut(nodes.len());
-        rest = behind;
-        part
-    };
-    slices.iter().map(&mut part).collect()
+    let part = |nodes: &Range<u32>| rest.split_off_mut(..nodes.len());
+    slices.iter().map(part).collect::<Option<_>>().expect("each node has a value")
 }
 
 /// What nodes give to the target of each of their links, before damping.

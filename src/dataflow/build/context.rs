@@ -28,6 +28,10 @@ use crate::text::analysis::Analysis;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// After this an operator that nothing wakes looks again.
+pub(crate) const PAUSE: Duration = Duration::from_micros(500);
 
 /// Takes the number of the indexer.
 pub(crate) type MakeIndexer =

@@ -12,7 +12,7 @@
 
 use super::read::{InHand, TakenInput};
 use crate::crew::lock;
-use crate::dataflow::build::context::{Build, InputRead, Progress};
+use crate::dataflow::build::context::{Build, InputRead, PAUSE, Progress};
 use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
@@ -30,7 +30,6 @@ use std::io::{ErrorKind, Read as _};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::operator::Operator;
@@ -40,7 +39,6 @@ pub(crate) type Assigned = Local<(usize, Piece)>;
 
 /// Blocks or pieces that one activation handles at most.
 pub(crate) const MOST_AT_ONCE: usize = 256;
-const PAUSE: Duration = Duration::from_micros(500);
 
 /// `absorbed` follows the far end of the dataflow.
 pub(crate) fn decompress<'scope>(

@@ -11,7 +11,7 @@
 //!   between.
 
 use super::feed::{ClosedRun, wake_of};
-use crate::dataflow::build::context::{Build, Encoded};
+use crate::dataflow::build::context::{Build, Encoded, PAUSE};
 use crate::dataflow::control::OperatorGuard;
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
@@ -21,13 +21,11 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::operator::Operator;
 
-const PAUSE: Duration = Duration::from_micros(500);
 /// Chunks of an owner that one activation makes at most.
 const AT_ONCE: u64 = 4;
 

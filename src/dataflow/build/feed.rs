@@ -12,7 +12,7 @@
 //!   after a pause.
 //! - Work per activation: a step of each lane.
 
-use crate::dataflow::build::context::Build;
+use crate::dataflow::build::context::{Build, PAUSE};
 use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
@@ -24,15 +24,12 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::scheduling::activate::SyncActivator;
-
-const PAUSE: Duration = Duration::from_micros(500);
 
 pub(crate) struct ClosedRun {
     pub part: RunPart,
@@ -63,10 +60,14 @@ pub(crate) trait Lane: Sized + 'static {
     fn step(&mut self, arrived: impl Fn(&u64) -> bool, over: bool)
     -> Result<Option<Closed>, Cause>;
 
-    fn is_free(&self) -> bool;
+    fn is_free(&self) -> bool {
+        true
+    }
 
     /// Whether it has to be looked at again though nothing arrives or wakes it.
-    fn waits(&self) -> bool;
+    fn waits(&self) -> bool {
+        false
+    }
 }
 
 /// Has an operator scheduled by any thread.

@@ -65,12 +65,4 @@ impl Lane for PostingsLane {
         let dictionary = &mut self.dictionary;
         self.head.close(|| Ok(Box::new(SortedRun::from(std::mem::take(dictionary)))))
     }
-
-    fn is_free(&self) -> bool {
-        true
-    }
-
-    fn waits(&self) -> bool {
-        false
-    }
 }

@@ -18,7 +18,7 @@
 use super::encode::count;
 use super::feed::{ClosedRun, wake_of};
 use crate::crew::lock;
-use crate::dataflow::build::context::Build;
+use crate::dataflow::build::context::{Build, PAUSE};
 use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
@@ -42,7 +42,6 @@ use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::dataflow::operators::generic::operator::Operator;
 
-const PAUSE: Duration = Duration::from_micros(500);
 /// Batches that a device has at a time, if there is room: one that is counted, up to three whose
 /// forms are found, the uploaded ones, one being uploaded, and the next.
 const MOST_BATCHES: usize = 8;
@@ -155,15 +154,11 @@ pub(crate) fn invert<'scope>(
                 inverting.receive(
                     &build,
                     |cap, documents| documents_out.session(cap).give(Local(documents)),
-                    |cap, lists| match lists {
-                        RunLists::Parts(end) => {
-                            let part = |owner| Local(OwnersRun { owner, end: end.clone() });
-                            runs_out.session(&cap.parts).give_iterator((0..owners).map(part));
-                        }
-                        RunLists::Encoded(chunk) => {
-                            encoded_out.session(&cap.encoded).give(Local(chunk));
-                        }
+                    |cap, end| {
+                        let part = |owner| Local(OwnersRun { owner, end: end.clone() });
+                        runs_out.session(cap).give_iterator((0..owners).map(part));
                     },
+                    |cap, chunk| encoded_out.session(cap).give(Local(chunk)),
                 )?;
                 // What the device has finished makes room for more.
                 inverting.send(&build, over);
@@ -206,11 +201,6 @@ fn open<'scope>(
             });
         }
     })
-}
-
-enum RunLists {
-    Parts(RunEnd),
-    Encoded(LaidChunk),
 }
 
 struct Inverting {
@@ -305,7 +295,8 @@ impl Inverting {
         &mut self,
         build: &Build,
         mut documents: impl FnMut(&Capability<u64>, PieceDocuments),
-        mut runs: impl FnMut(&RunCaps, RunLists),
+        mut parts: impl FnMut(&Capability<u64>, RunEnd),
+        mut encoded: impl FnMut(&Capability<u64>, LaidChunk),
     ) -> Result<(), Cause> {
         while let Some(outcome) = self.service.outcome() {
             match outcome? {
@@ -318,10 +309,10 @@ impl Inverting {
                     // Kept until all is over, for the last outcome.
                     self.last = Some(sent.caps.run);
                 }
-                RunEvent::Run(end) => runs(self.last()?, RunLists::Parts(end)),
+                RunEvent::Run(end) => parts(&self.last()?.parts, end),
                 RunEvent::Encoded(chunk) => {
                     count(&chunk, &build.wiring.encoded[chunk.part.owner]);
-                    runs(self.last()?, RunLists::Encoded(chunk));
+                    encoded(&self.last()?.encoded, chunk);
                 }
                 RunEvent::End(work) => {
                     self.last = None;

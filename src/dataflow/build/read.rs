@@ -17,7 +17,7 @@
 //! - Work per activation: a stretch.
 
 use crate::crew::lock;
-use crate::dataflow::build::context::{Build, InputRead, Progress};
+use crate::dataflow::build::context::{Build, InputRead, PAUSE, Progress};
 use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::input::cutter::Cutter;
 use crate::input::error::InputError;
@@ -30,12 +30,9 @@ use crate::settings::SettingError;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::{ProbeHandle, Scope, StreamVec};
 use timely::scheduling::Activator;
-
-const PAUSE: Duration = Duration::from_micros(500);
 
 pub(crate) enum TakenInput {
     /// For the parser of this worker.

@@ -33,13 +33,10 @@ impl AnsweredBy {
 
     /// Stands behind the line of a report; empty if no scheduler divided the queries.
     pub fn remark(&self) -> String {
-        let mut line = String::new();
-        if let Some(shares) = &self.shares {
-            let [cpu, devices] =
-                [&shares.cpu, &shares.devices].map(|share| count(share.load(Ordering::Relaxed)));
-            line += &format!("; {devices} went to GPUs, {cpu} to the CPU");
-        }
-        line
+        let Some(shares) = &self.shares else { return String::new() };
+        let [cpu, devices] =
+            [&shares.cpu, &shares.devices].map(|share| count(share.load(Ordering::Relaxed)));
+        format!("; {devices} went to GPUs, {cpu} to the CPU")
     }
 
     fn name(&self) -> &'static str {

@@ -73,17 +73,7 @@ impl Sink {
 }
 
 /// Holds the sink until worker 0 takes it.
-pub(crate) struct AnswerWriter(Mutex<Option<Sink>>);
-
-impl AnswerWriter {
-    pub(crate) fn new(sink: Sink) -> Self {
-        Self(Mutex::new(Some(sink)))
-    }
-
-    fn take(&self) -> Option<Sink> {
-        lock(&self.0).take()
-    }
-}
+pub(crate) type AnswerWriter = Mutex<Option<Sink>>;
 
 /// Writes answers in order.
 pub(crate) fn collect<'scope>(
@@ -93,7 +83,7 @@ pub(crate) fn collect<'scope>(
 ) -> StreamVec<'scope, u64, ()> {
     let context = context.clone();
     let worker = stream.scope().index();
-    let mut sink = if worker == 0 { writer.take() } else { None };
+    let mut sink = if worker == 0 { lock(writer).take() } else { None };
     let to_writer = Exchange::new(|_: &Local<LaidOutAnswer>| 0);
     stream.unary_frontier::<CapacityContainerBuilder<Vec<()>>, _, _, _>(
         to_writer,

@@ -23,18 +23,7 @@ use timely::dataflow::channels::pact::ExchangeCore;
 use timely::dataflow::operators::generic::operator::Operator;
 
 /// Plans by the numbers of their queries.
-#[derive(Debug, Default)]
-pub(crate) struct PlansByNumber(Mutex<HashMap<u64, Plan>>);
-
-impl PlansByNumber {
-    fn put(&self, number: u64, plan: Plan) {
-        lock(&self.0).insert(number, plan);
-    }
-
-    pub(crate) fn take(&self, number: u64) -> Option<Plan> {
-        lock(&self.0).remove(&number)
-    }
-}
+pub(crate) type PlansByNumber = Mutex<HashMap<u64, Plan>>;
 
 /// Plans, and counts in this shard.
 pub(crate) fn look<'scope>(
@@ -64,7 +53,7 @@ pub(crate) fn look<'scope>(
                     let plan = planner.plan(&context.snapshot(), wanted, &text)?;
                     let dfs: Vec<u64> = plan.terms().iter().map(|term| term.df.into()).collect();
                     // It is there before the counts that ask for it.
-                    planned.put(number, plan);
+                    lock(&planned).insert(number, plan);
                     let mut session = output.session(&cap);
                     for process in 0..context.shard.processes {
                         let worker = context.first_of(process);

@@ -283,7 +283,7 @@ impl QueryService {
         });
         let wiring = Arc::new(Wiring {
             inbox,
-            writer: AnswerWriter::new(sink),
+            writer: AnswerWriter::new(Some(sink)),
             engines,
             whole: Arc::new(QueryDesk::new(wakers.clone())),
             shards: Arc::new(QueryDesk::new(wakers.clone())),

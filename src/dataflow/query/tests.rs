@@ -64,7 +64,7 @@ fn wiring(engines: Box<dyn Engines>, sink: Sink) -> (Arc<Wiring>, Asker) {
     let wakers = Wakers::new(1);
     let wiring = Wiring {
         inbox,
-        writer: AnswerWriter::new(sink),
+        writer: AnswerWriter::new(Some(sink)),
         engines,
         whole: Arc::new(QueryDesk::new(wakers.clone())),
         shards: Arc::new(QueryDesk::new(wakers.clone())),
@@ -95,7 +95,7 @@ impl QueryEngine for Gate {
 
     fn advance(&mut self) -> Result<Pace, QueryError> {
         if self.broken.load(Ordering::SeqCst) {
-            return Err(QueryError::Engine { engine: "gate", source: "it broke".into() });
+            return Err(QueryError::io("gate")(std::io::Error::other("it broke")));
         }
         Ok(if self.numbers.is_empty() { Pace::Idle } else { Pace::Soon })
     }

@@ -10,6 +10,7 @@ use super::desk::Request;
 use super::local::Local;
 use super::look::PlansByNumber;
 use super::messages::CountedTerms;
+use crate::crew::lock;
 use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::crossing::Crossing;
 use std::collections::BTreeMap;
@@ -65,7 +66,7 @@ pub(crate) fn weigh<'scope>(
                         if query.shards == context.shard.processes
                             && let Some(Weighing { dfs, .. }) = open.remove(&number)
                         {
-                            let plan = planned.take(number);
+                            let plan = lock(&planned).remove(&number);
                             let mut plan = plan.ok_or("counts came without their query")?;
                             let most = u64::from(plan.snapshot().whole().documents);
                             plan.weigh(dfs.into_iter().map(|df| df.min(most) as u32));

@@ -109,7 +109,7 @@ impl RunSearch<'_> {
         let room = &mut candidates.docids[0];
         let mut count = 0;
         for block in blocks.clone() {
-            Cursor::prefetch(list, block + 1);
+            list.line_ahead(block + 1);
         }
         for block in blocks {
             cursor.load(list, block, self.documents)?;

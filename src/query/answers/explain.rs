@@ -201,16 +201,12 @@ pub fn explain(
     let all = terms.len() as u32;
     let own = (scores[docid as usize], docid);
     let before = |at: usize| scores[at] > own.0 || (scores[at] == own.0 && (at as u32) < own.1);
-    let having = |least: u32| (0..matched.len()).filter(move |_| least > 0);
     let mut with_any = 0;
     let mut with_all = 0;
     let mut before_any = 0;
     let mut before_all = 0;
     let mut found = Vec::new();
-    for at in having(all) {
-        if matched[at] == 0 {
-            continue;
-        }
+    for at in (0..matched.len()).filter(|&at| matched[at] > 0) {
         with_any += 1;
         before_any += u64::from(before(at));
         found.push(scores[at]);

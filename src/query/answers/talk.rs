@@ -8,7 +8,7 @@ use crate::query::reading::lines::{Query, Refused};
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Wanted;
-use crate::shown::{count, visible};
+use crate::shown::{number_of, visible};
 use std::fmt::Write as _;
 use std::io;
 use std::sync::Arc;
@@ -52,18 +52,15 @@ impl Talk {
             }
         }
         let ms = took.as_secs_f64() * 1e3;
-        let found = match (hits.len(), known) {
-            (0, _) => "no hits".to_string(),
-            (1, _) => "1 hit".to_string(),
-            (n, _) => format!("{} hits", count(n as u64)),
+        let found = match hits.len() {
+            0 => "no hits".to_string(),
+            n => number_of(n as u64, "hit", "hits"),
         };
         let why = if known { "" } else { ": no term of the query is in the index" };
         _ = writeln!(text, "{found} in {ms:.1} ms{why}");
         Ok(text)
     }
-}
 
-impl Talk {
     /// Answers a stream of queries, each after a `prompt` or, without one, after its name and text;
     /// reports refused lines.
     ///

@@ -60,22 +60,14 @@ fn encoding_of(input: &InputEntry) -> Option<TextEncoding> {
 }
 
 /// How an input of this format was read.
-fn indexed_as<'a>(
-    settings: &Settings,
-    input: &'a InputEntry,
-    format: Format,
-) -> Option<IndexedFile<'a>> {
+fn indexed_as<'a>(settings: &Settings, input: &'a InputEntry, format: Format) -> IndexedFile<'a> {
     let fields = match [&input.text_fields[..], &settings.text_fields] {
         [[], []] if input.taken_fields.is_empty() => Fields::of_old(),
         [[], texts] | [texts, _] => Fields { texts: texts.to_vec(), ..Fields::default() },
     };
     let reading = InputReading { fields, ..InputReading::of(input) };
-    Some(IndexedFile {
-        path: Path::new(&input.path),
-        format,
-        reading,
-        encoding: encoding_of(input),
-    })
+    let encoding = encoding_of(input);
+    IndexedFile { path: Path::new(&input.path), format, reading, encoding }
 }
 
 fn unread(row: &DocumentRow, source: io::Error) -> QueryError {
@@ -157,9 +149,10 @@ impl Reread {
     fn read(&mut self, generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, QueryError> {
         let input = input_of(generation, row.docid);
         let settings = &generation.manifest().settings;
-        let file = input.and_then(|input| match self.has_vectors {
-            true => indexed_as(settings, input, Format::Jsonl),
-            false => indexed_as(settings, input, input.format.parse().ok()?),
+        let file = input.and_then(|input| {
+            let format =
+                if self.has_vectors { Format::Jsonl } else { input.format.parse().ok()? };
+            Some(indexed_as(settings, input, format))
         });
         let file = file.ok_or_else(|| {
             let found = format!("the input {}", row.input);

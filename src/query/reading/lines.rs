@@ -198,7 +198,7 @@ impl<R: Read> Lines<R> {
             let is_long = bytes >= MOST_LINE_BYTES as u64;
             if is_long && self.line.last() != Some(&self.end) {
                 let end = self.end;
-                bytes += skip_line(&mut self.rest(), end)?;
+                bytes += self.rest().skip_until(end)? as u64;
             }
             self.offset += bytes;
             let text = String::from_utf8_lossy(&self.line);
@@ -414,25 +414,6 @@ fn not_utf8(line: u64) -> String {
 fn is_markup(text: &[u8]) -> bool {
     let begins = |byte: &u8| byte.is_ascii_alphabetic() || b"/!?".contains(byte);
     text.strip_prefix(b"<").is_some_and(|tag| tag.first().is_some_and(begins))
-}
-
-/// Skips the rest of a line in little memory; returns its bytes.
-fn skip_line(stream: &mut impl BufRead, end: u8) -> io::Result<u64> {
-    let mut skipped = 0;
-    loop {
-        let room = match stream.fill_buf() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            room => room?,
-        };
-        let found = memchr::memchr(end, room);
-        let bytes = found.map_or(room.len(), |end| end + 1);
-        let ends = found.is_some() || room.is_empty();
-        stream.consume(bytes);
-        skipped += bytes as u64;
-        if ends {
-            return Ok(skipped);
-        }
-    }
 }
 
 impl<R: Read> Iterator for Lines<R> {

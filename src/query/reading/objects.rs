@@ -8,7 +8,6 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
-use std::marker::PhantomData;
 
 /// Fields with the name of a query, in their order. BEIR and MS MARCO have other names for the
 /// same.
@@ -18,32 +17,26 @@ const TEXTS: [&str; 4] = ["query", "text", "question", "title"];
 /// Fields that say more, and those that are passed over.
 const OTHERS: [&str; 7] = ["vector", "k", "mode", "algorithm", "contents", "metadata", "tags"];
 
-/// The members of an object, in their order.
-#[derive(Deserialize)]
-#[serde(transparent)]
-struct Members<'a>(#[serde(borrow, deserialize_with = "pairs")] Vec<(String, &'a RawValue)>);
-
 /// The members of an object in a list, so that repeated ones are seen, and their order.
-fn pairs<'de, D: Deserializer<'de>, V: Deserialize<'de>>(
-    from: D,
-) -> Result<Vec<(String, V)>, D::Error> {
-    struct Pairs<V>(PhantomData<V>);
-    impl<'de, V: Deserialize<'de>> Visitor<'de> for Pairs<V> {
-        type Value = Vec<(String, V)>;
+struct Members<'a>(Vec<(String, &'a RawValue)>);
 
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
-        }
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Members<'de>;
 
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut found = Vec::new();
-            while let Some(pair) = map.next_entry()? {
-                found.push(pair);
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
             }
-            Ok(found)
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let pairs = std::iter::from_fn(|| map.next_entry().transpose());
+                pairs.collect::<Result<_, _>>().map(Members)
+            }
         }
+        from.deserialize_map(Object)
     }
-    from.deserialize_map(Pairs(PhantomData))
 }
 
 fn known() -> impl Iterator<Item = &'static str> {

@@ -115,7 +115,7 @@ fn look_counts_terms_for_every_process_and_keeps_the_plan() {
     for (_, number, dfs) in counts {
         assert!(*number == 5 && dfs[0] >= 15 && dfs[1] == 0, "{dfs:?}");
     }
-    assert_eq!(planned.take(5).unwrap().terms().len(), 2);
+    assert_eq!(planned.lock().unwrap()[&5].terms().len(), 2);
 }
 
 /// Plans a query for itself, and weighs it by what two shards have counted.
@@ -232,7 +232,7 @@ fn collect_writes_whole_batches_in_order() {
     let written = folder.path().join("out");
     let file = std::fs::File::create(&written).unwrap();
     let given = context.clone();
-    let writer = AnswerWriter::new(Sink::text(AnswerForm::Tsv, file));
+    let writer = AnswerWriter::new(Some(Sink::text(AnswerForm::Tsv, file)));
     let passed = pass(
         || {
             vec![
@@ -255,7 +255,7 @@ fn collect_ends_the_job_when_nothing_can_be_written() {
         let folder = tempfile::tempdir().unwrap();
         let context = context(&snapshot(folder.path(), 1, 30), 1);
         let given = context.clone();
-        let writer = AnswerWriter::new(Sink::text(AnswerForm::Tsv, Broken(kind)));
+        let writer = AnswerWriter::new(Some(Sink::text(AnswerForm::Tsv, Broken(kind))));
         pass(
             || vec![step(0, vec![text(0, "a")], None)],
             move |stream| collect(stream, &given, &writer),

@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 /// The most queries that wait here; others wait where they came from and lose only their place.
@@ -53,8 +53,7 @@ impl Models {
     /// The costs of a query; those of another mode if its own has no model.
     fn costs(&self, plan: &Plan) -> Costs {
         let features = Features::of(plan.terms().iter().map(|term| term.df));
-        let name = plan.wanted().mode.name();
-        let model = self.modes.get(name).or_else(|| self.modes.values().next());
+        let model = self.of(plan.wanted().mode).or_else(|| self.modes.values().next());
         let unknown = Costs::new([1e-3; 2], features.blocks);
         model.map_or(unknown, |model| model.costs(&features))
     }
@@ -138,10 +137,6 @@ struct SharedQueues {
 }
 
 impl SharedQueues {
-    fn lock(&self) -> MutexGuard<'_, HybridState> {
-        lock(&self.state)
-    }
-
     fn seconds(&self, at: Instant) -> f64 {
         at.saturating_duration_since(self.began).as_secs_f64()
     }
@@ -266,7 +261,7 @@ impl HybridEngine {
         let answered = self.answers.len() - before;
         if answered > 0 {
             count.fetch_add(answered as u64, Ordering::Relaxed);
-            let mut state = self.shared.lock();
+            let mut state = lock(&self.shared.state);
             (0..answered).for_each(|_| state.queues.done(kind));
         }
         if kind == Processor::Device {
@@ -284,7 +279,7 @@ impl HybridEngine {
         let shared = self.shared.clone();
         let looks = shared.looks.load(Ordering::Relaxed);
         let overdue = if looks != std::mem::replace(&mut self.looked, looks) && self.on_device > 0 {
-            let work = shared.lock().queues.work_under_way(Processor::Device);
+            let work = lock(&shared.state).queues.work_under_way(Processor::Device);
             let deadline = URGENT * shared.scheduling.deadline.as_secs_f64();
             let patience = deadline.max(SLOW * work).max(LEAST_PATIENCE);
             let patience = Duration::try_from_secs_f64(patience).ok();
@@ -308,7 +303,7 @@ impl HybridEngine {
             return;
         }
         self.left_device(back.len());
-        let mut state = shared.lock();
+        let mut state = lock(&shared.state);
         let now = shared.now();
         for (number, plan) in back.drain(..) {
             let costs = (shared.scheduling.predict)(&plan);
@@ -340,7 +335,7 @@ impl HybridEngine {
         let feeds = self.feeds();
         let workers = self.shared.wakers.workers();
         let feeders = self.shared.feeders.load(Ordering::Relaxed);
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         state.idle.retain(|&idle| idle != self.worker);
         let now = self.shared.now();
         while self.shared.scheduling.shed
@@ -394,7 +389,7 @@ impl QueryEngine for HybridEngine {
     fn submit_of(&mut self, number: u64, plan: Plan, came: Instant) {
         let costs = (self.shared.scheduling.predict)(&plan);
         let feeds = self.feeds();
-        let mut state = self.shared.lock();
+        let mut state = lock(&self.shared.state);
         let mean = &mut state.device_seconds;
         *mean += (costs.on(Processor::Device) - *mean) / 64.0;
         let feeders = self.shared.machine.feeders(*mean);

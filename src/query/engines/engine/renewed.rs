@@ -19,7 +19,7 @@ use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Time between checks whether all workers have dropped their engines.
@@ -39,13 +39,9 @@ struct EngineSlot {
 }
 
 impl EngineSlot {
-    fn made(&self) -> MutexGuard<'_, Option<MadeEngines>> {
-        lock(&self.made)
-    }
-
     fn change(&self, made: Option<MadeEngines>) {
         let old = {
-            let mut slot = self.made();
+            let mut slot = lock(&self.made);
             let old = std::mem::replace(&mut *slot, made);
             self.turn.fetch_add(1, Ordering::SeqCst);
             old
@@ -147,7 +143,7 @@ impl Renewed {
     }
 
     fn make(&mut self) -> Result<(), QueryError> {
-        let made = self.slot.made();
+        let made = lock(&self.slot.made);
         self.turn = self.slot.turn.load(Ordering::SeqCst);
         if let Some((engines, snapshot)) = &*made {
             self.inner = Some((engines.engine(self.worker, snapshot)?, snapshot.clone()));

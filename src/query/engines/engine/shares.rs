@@ -171,7 +171,7 @@ impl ShareEngine {
         self.prepare(round.plan.snapshot())?;
         let hits = match &self.copied {
             None => self.searcher.answer_stage(&round.plan, round.stage)?,
-            Some(copied) => self.searcher.answer_stage_of_copy(&round.plan, round.stage, copied)?,
+            Some(copied) => self.searcher.find_in(&round.plan, copied, round.stage)?,
         };
         let Some(hits) = round.add(hits, self.shared.desks.len()) else { return Ok(()) };
         let number = round.number;

@@ -104,7 +104,7 @@ proptest! {
                         prop_assert_eq!(bits(&merged), expected.clone(), "{:?} {:?} {}", algorithm, mode, k);
                         let merged = by_parts(shares, &plan, &mut |number, stage| {
                             let copied = &copied[number];
-                            whole.answer_stage_of_copy(&plan, stage, copied).unwrap().to_vec()
+                            whole.find_in(&plan, copied, stage).unwrap().to_vec()
                         });
                         prop_assert_eq!(bits(&merged), expected.clone(), "copies: {:?} {:?} {}", algorithm, mode, k);
                         let cutting = Cutting { skip, ..ALL };
