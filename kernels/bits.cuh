@@ -11,16 +11,6 @@ __device__ __forceinline__ u32 word_at(const u8* bytes, u64 at) { return bits_at
 
 __device__ __forceinline__ u32 shifted(u32 high, u32 width) { return width < 32 ? high << width : 0; }
 
-// The first place from `low` to before `high` whose value is not below `value`, or `high`.
-__device__ __forceinline__ u32 find(const u32* values, u32 low, u32 high, u32 value) {
-    while (low < high) {
-        u32 middle = low + (high - low) / 2;
-        if (values[middle] < value) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
-
 // Where zero number `n` of a unary vector is, in bits from `first`.
 __device__ __forceinline__ u32 find_zero(const u8* bytes, u64 first, u32 n) {
     for (u32 base = 0;; base += 32) {

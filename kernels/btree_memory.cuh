@@ -16,17 +16,7 @@
 // number of the next slice; levels from LAST_LEVEL on are one. Slices hold postings in the form of
 // src/codec/folded.rs; their numbers count 8 bytes.
 
-#ifndef WARPS
-#define WARPS 1
-#endif
-#ifndef SLOTS
-#define SLOTS 9
-#endif
-#ifndef BLOCKS_PER_SM
-#define BLOCKS_PER_SM 16
-#endif
-
-
+// Sizes that no source defines are those of TreeTuning in src/gpu/btree.rs.
 #define COUNT_NODES 0
 #define COUNT_STRINGS 1
 #define COUNT_RECORDS 2

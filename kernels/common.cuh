@@ -46,3 +46,25 @@ __device__ __forceinline__ u32 sums_of_block(u32* room, u32 value, u32& total) {
     return before + upto;
 }
 
+// The first place from `low` to before `high` whose value is not below `value`, or `high`.
+template <typename T>
+__device__ __forceinline__ u32 find(const T* values, u32 low, u32 high, T value) {
+    while (low < high) {
+        u32 middle = low + (high - low) / 2;
+        if (values[middle] < value) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+// The part that holds `value`, by `starts` [count + 1], the last being the end; some may be empty.
+__device__ __forceinline__ u32 part_of(const u32* __restrict__ starts, u32 count, u32 value) {
+    u32 low = 0, high = count;
+    while (low + 1 < high) {
+        u32 middle = low + (high - low) / 2;
+        if (starts[middle] <= value) low = middle;
+        else high = middle;
+    }
+    return low;
+}
+

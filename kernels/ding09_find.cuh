@@ -49,16 +49,8 @@ struct Share {
 
 // `firsts` [queries + 1] rise.
 __device__ __forceinline__ Share share_of(const u32* firsts, u32 queries) {
-    u32 low = 0, high = queries;
-    while (high - low > 1) {
-        u32 middle = (low + high) / 2;
-        if (firsts[middle] <= blockIdx.x) low = middle;
-        else high = middle;
-    }
-    Share share;
-    share.query = low;
-    share.number = blockIdx.x - firsts[low];
-    return share;
+    u32 query = part_of(firsts, queries, blockIdx.x);
+    return {query, blockIdx.x - firsts[query]};
 }
 
 // Candidates before rank `rank`.

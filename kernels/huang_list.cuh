@@ -17,8 +17,6 @@
 #define BLOCK 64
 #define TAIL 255u
 #define EXCEPTIONS 64u
-// Terms of a query at most: the numbers of all, 4 bits each, fit 64 bits.
-#define MOST_TERMS 16
 
 // A term of a query; src/gpu/huang/batch.rs.
 struct Term {

@@ -273,8 +273,8 @@ extern "C" __global__ void invert_lengths(
     const u32* __restrict__ token_places, u32* lengths) {
     u32 document = blockIdx.x * blockDim.x + threadIdx.x;
     if (document >= documents) return;
-    u32 from = lower_bound(starts, tokens, document_starts[document]);
-    u32 to = lower_bound(starts, tokens, document_starts[document + 1]);
+    u32 from = find(starts, 0, tokens, document_starts[document]);
+    u32 to = find(starts, 0, tokens, document_starts[document + 1]);
     lengths[document] = token_places[to] - token_places[from];
 }
 
@@ -374,7 +374,7 @@ extern "C" __global__ void invert_write_lists(
 extern "C" __global__ void invert_list_starts(
     const u32* __restrict__ terms, u32 n, const u32* __restrict__ places, u32 count, u32* list_starts) {
     u32 term = blockIdx.x * blockDim.x + threadIdx.x;
-    if (term <= count) list_starts[term] = places[lower_bound(terms, n, term)];
+    if (term <= count) list_starts[term] = places[find(terms, 0, n, term)];
 }
 
 // lasts [terms]: moves on to behind the batch.

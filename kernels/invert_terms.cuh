@@ -372,13 +372,8 @@ extern "C" __global__ void invert_code_forms(
     Coded here = {FOREIGN, 0};
     if (length <= longest && seen < 0x80) {
         u64 code = length <= 12 ? word.code() : 0;
-        u32 low = 0, high = stop_word_count;
-        while (low < high) {
-            u32 middle = low + (high - low) / 2;
-            if (stop_words[middle] < code) low = middle + 1;
-            else high = middle;
-        }
-        if (low < stop_word_count && stop_words[low] == code) {
+        u32 place = find(stop_words, 0, stop_word_count, code);
+        if (place < stop_word_count && stop_words[place] == code) {
             here.code = NO_TERM;
         } else {
             if (stems != 0) word.stem(first);

@@ -16,14 +16,6 @@
 // come from the second-level cache. While most of its warps add up one item and look at its sums,
 // the last warp looks up the lists of the next and cuts them into runs of chunks and groups.
 
-#ifndef IMPACT_BITS
-#define IMPACT_BITS 14
-#endif
-// With a warp that looks up.
-#ifndef IMPACT_THREADS
-#define IMPACT_THREADS 384
-#endif
-
 #define SPREAD 64u
 #define BLOCK 32u
 #define CHUNK_BYTES 768u

@@ -10,33 +10,7 @@
 // Each array begins at a multiple of 16 bytes, the postings of a window at a multiple of four;
 // padding repeats the docid before it. P is a multiple of 16.
 
-#ifndef WINDOW_BITS
-#define WINDOW_BITS 16
-#endif
-// Threads of a block that adds up windows.
-#ifndef THREADS
-#define THREADS 512
-#endif
-// Blocks of them that fit a multiprocessor, which bounds their registers.
-#ifndef BLOCKS_PER_SM
-#define BLOCKS_PER_SM 3
-#endif
-#ifndef WIDE_THREADS
-#define WIDE_THREADS 1024
-#endif
-// Documents that a block finds in a window before it writes them one by one.
-#ifndef FOUND
-#define FOUND 1024
-#endif
-// Keys that are sorted in shared memory.
-#ifndef SORTED
-#define SORTED 8192
-#endif
-// Threads of a block that selects.
-#ifndef SELECT_THREADS
-#define SELECT_THREADS 1024
-#endif
-
+// Sizes that no source defines are those of QueryTuning in src/gpu/query.rs.
 #define WINDOW (1u << WINDOW_BITS)
 #define MOST_TERMS 64
 #define BINS 256
@@ -151,13 +125,7 @@ __device__ __forceinline__ u32 find(const u16* docids, u32 low, u32 high, u32 do
 __device__ __forceinline__ u32 tf_of(const List& list, u32 at) {
     u32 tf = list.tfs[at];
     if (tf < 255) return tf;
-    u32 low = 0, high = list.exceptions_len;
-    while (low < high) {
-        u32 middle = (low + high) / 2;
-        if (list.exceptions[middle] < at) low = middle + 1;
-        else high = middle;
-    }
-    return list.exceptions[list.exceptions_len + low];
+    return list.exceptions[list.exceptions_len + find(list.exceptions, 0, list.exceptions_len, at)];
 }
 
 // The formula is that of all terms.

@@ -22,7 +22,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// A thread that does what it is sent, until no sender is left.
 struct Hand {
     jobs: Sender<CrewJob>,
-    thread: JoinHandle<()>,
+    /// Dropped behind the sender, and waited for; a panic of its work has been reported.
+    _thread: Awaited<()>,
 }
 
 pub(crate) struct Crew {
@@ -138,8 +139,8 @@ impl Crew {
         if number >= self.hands.len() {
             let (jobs, from) = channel();
             let work = move || from.into_iter().for_each(|job: CrewJob| job());
-            let thread = spawn(self.name, work).ok()?;
-            self.hands.push(Hand { jobs, thread });
+            let thread = Awaited::begin(self.name, work).ok()?;
+            self.hands.push(Hand { jobs, _thread: thread });
         }
         self.hands.get(number)
     }
@@ -186,16 +187,6 @@ impl SharedWork {
             if done.pieces == self.count {
                 self.all.notify_one();
             }
-        }
-    }
-}
-
-impl Drop for Crew {
-    fn drop(&mut self) {
-        for Hand { jobs, thread } in self.hands.drain(..) {
-            drop(jobs);
-            // A panic of its work has been reported.
-            _ = thread.join();
         }
     }
 }

@@ -25,7 +25,7 @@ pub(crate) mod opening;
 
 use self::cut::{PlacedGroup, cut};
 use self::fetch::{ChunkReader, Fetch};
-use self::join::{DeviceRun, FetchedPart};
+use self::join::DeviceRun;
 use crate::dictionary::closed::{ClosedError, ClosedTerms, Wake};
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use crate::dictionary::stream::TokenGroup;
@@ -53,7 +53,7 @@ pub(crate) struct GpuIndexer {
     usage: TreeUsage,
     documents: u32,
     /// What was brought back of the run.
-    parts: Vec<FetchedPart>,
+    parts: Vec<ChunkReader>,
     emptying: Option<(Fetch, ChunkReader)>,
     /// The device holds a run that was closed.
     stale: bool,

@@ -199,6 +199,10 @@ impl Snapshot {
         &self.norms
     }
 
+    pub(crate) fn norms_of(&self, docids: &Range<u32>) -> &[f32] {
+        &self.norms[docids.start as usize..docids.end as usize]
+    }
+
     pub(crate) fn bounds(&self) -> &BoundNorms {
         &self.bounds
     }

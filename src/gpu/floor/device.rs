@@ -12,9 +12,9 @@ use super::memory::Allowance;
 use super::wake::{Wake, Watcher};
 use cudarc::driver::sys::CUdevice_attribute;
 use cudarc::driver::{CudaContext, CudaStream, DriverError};
-use std::fmt;
 use std::sync::Arc;
 
+#[derive(Debug)]
 pub struct Device {
     info: DeviceInfo,
     context: Arc<CudaContext>,
@@ -22,12 +22,6 @@ pub struct Device {
     memory: Arc<Allowance>,
     most_shared_bytes: u32,
     watcher: Arc<Watcher>,
-}
-
-impl fmt::Debug for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Device").field("info", &self.info).field("memory", &self.memory).finish()
-    }
 }
 
 /// Of a device's memory, for owners; the rest is for the driver: local memory, modules, fragments.

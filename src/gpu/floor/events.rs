@@ -7,7 +7,6 @@ use super::lost;
 use crate::crew::lock;
 use cudarc::driver::sys::CUevent_flags;
 use cudarc::driver::{CudaContext, CudaEvent, CudaStream, DriverError};
-use std::fmt;
 use std::hint::spin_loop;
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
@@ -19,16 +18,11 @@ const LOOKING: Duration = Duration::from_micros(100);
 const PAUSE: Duration = Duration::from_micros(20);
 
 /// Free events of a device.
+#[derive(Debug)]
 pub(crate) struct Events {
     context: Arc<CudaContext>,
     info: DeviceInfo,
     free: Mutex<Vec<CudaEvent>>,
-}
-
-impl fmt::Debug for Events {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Events").finish_non_exhaustive()
-    }
 }
 
 impl Events {

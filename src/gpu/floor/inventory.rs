@@ -37,7 +37,7 @@ impl Inventory {
             json!({
                 "ordinal": found.info.ordinal,
                 "name": found.info.name,
-                "architecture": found.info.architecture,
+                "architecture": found.info.architecture.to_string(),
                 "memory_bytes": found.info.memory_bytes,
                 "free_bytes": free.as_ref().and_then(|free| free.as_ref().ok()),
                 "multiprocessors": found.info.multiprocessors,
@@ -46,8 +46,8 @@ impl Inventory {
             })
         });
         json!({
-            "driver": discovery.driver,
-            "nvrtc": discovery.compiler.as_ref().map(|compiler| compiler.version()),
+            "driver": discovery.driver.map(|version| version.to_string()),
+            "nvrtc": discovery.compiler.as_ref().map(|compiler| compiler.version().to_string()),
             "cache": ModuleCache::of_user().folder(),
             "devices": devices.collect::<Vec<_>>(),
             "missing": discovery.missing.iter().map(ToString::to_string).collect::<Vec<_>>(),

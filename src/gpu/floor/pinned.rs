@@ -10,7 +10,6 @@ use crate::crew::Crew;
 use cudarc::driver::sys::CU_MEMHOSTALLOC_DEVICEMAP;
 use cudarc::driver::{CudaContext, CudaStream, result};
 use std::ffi::c_void;
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -61,6 +60,7 @@ pub(crate) fn copy_all(crew: &mut Crew, threads: usize, copies: Vec<(&mut [u8], 
 }
 
 /// Memory of the host for copies, or on which kernels work.
+#[derive(Debug)]
 pub(crate) struct Pinned {
     context: Arc<CudaContext>,
     info: DeviceInfo,
@@ -70,12 +70,6 @@ pub(crate) struct Pinned {
 
 // SAFETY: it owns its memory, like a box.
 unsafe impl Send for Pinned {}
-
-impl fmt::Debug for Pinned {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pinned").field("bytes", &self.bytes).finish_non_exhaustive()
-    }
-}
 
 impl Pinned {
     pub(crate) fn new(device: &Device, what: &'static str, bytes: usize) -> Result<Self, GpuError> {

@@ -5,22 +5,16 @@ use super::discover::DeviceInfo;
 use super::error::GpuError;
 use super::memory::Booking;
 use cudarc::driver::{CudaContext, result};
-use std::fmt;
 use std::sync::Arc;
 
 /// Booked on its owner's allowance.
+#[derive(Debug)]
 pub struct Slab {
     context: Arc<CudaContext>,
     info: DeviceInfo,
     address: u64,
     bytes: u64,
     _booking: Booking,
-}
-
-impl fmt::Debug for Slab {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Slab").field("bytes", &self.bytes).finish_non_exhaustive()
-    }
 }
 
 impl Slab {

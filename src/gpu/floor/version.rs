@@ -1,6 +1,5 @@
 //! Versions of CUDA (of the driver, of NVRTC), and architectures of devices.
 
-use serde::Serialize;
 use std::fmt;
 
 /// As in `12.8`.
@@ -24,12 +23,6 @@ impl fmt::Display for Version {
     }
 }
 
-impl Serialize for Version {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
-    }
-}
-
 /// A compute capability, as in `sm_90`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Architecture(pub u32);
@@ -42,12 +35,6 @@ impl Architecture {
 impl fmt::Display for Architecture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "sm_{}", self.0)
-    }
-}
-
-impl Serialize for Architecture {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(self)
     }
 }
 

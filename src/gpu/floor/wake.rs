@@ -1,13 +1,11 @@
 //! A thread for each device that polls the events of all its owners and wakes whoever waits; it
 //! sleeps while nothing is under way. A worker that polled would be too late, or poll too often.
 
-use crate::crew::{lock, spawn};
+use crate::crew::{Awaited, lock};
 pub(crate) use crate::dictionary::closed::Wake;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, Weak};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// Between polls: less than the shortest copy takes.
@@ -17,15 +15,11 @@ const BETWEEN_LOOKS: Duration = Duration::from_micros(50);
 type Watched = (Box<dyn Fn() -> bool + Send>, Vec<Wake>);
 
 /// It ends with the last owner, when nothing is under way.
+#[derive(Debug)]
 pub(crate) struct Watcher {
-    watched: Option<Sender<Watched>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl fmt::Debug for Watcher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watcher").finish_non_exhaustive()
-    }
+    watched: Sender<Watched>,
+    /// Dropped behind the sender, and waited for: it must not query events while the process ends.
+    _thread: Awaited<()>,
 }
 
 /// By ordinal.
@@ -43,16 +37,13 @@ impl Watcher {
     }
 
     fn start(name: String) -> std::io::Result<Self> {
-        let (send, receive) = channel();
-        let thread = spawn(name, move || watch(&receive))?;
-        Ok(Self { watched: Some(send), thread: Some(thread) })
+        let (watched, receive) = channel();
+        Ok(Self { watched, _thread: Awaited::begin(&name, move || watch(&receive))? })
     }
 
     /// Calls `wakes` when something does not go on any more.
     pub(crate) fn watch(&self, goes_on: impl Fn() -> bool + Send + 'static, wakes: Vec<Wake>) {
-        if let Some(watched) = &self.watched {
-            _ = watched.send((Box::new(goes_on), wakes));
-        }
+        _ = self.watched.send((Box::new(goes_on), wakes));
     }
 }
 
@@ -75,16 +66,6 @@ fn watch(watched: &Receiver<Watched>) {
         });
         if under_way.len() == before {
             std::thread::sleep(BETWEEN_LOOKS);
-        }
-    }
-}
-
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        self.watched = None;
-        if let Some(thread) = self.thread.take() {
-            // It must not query events while the process ends.
-            _ = thread.join();
         }
     }
 }

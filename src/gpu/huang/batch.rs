@@ -110,25 +110,17 @@ pub(super) fn make(
 pub(super) fn steps(batch: &MethodBatch<HuangTuning>) -> Vec<MethodStep> {
     let HuangTuning { threads, traversal, shared_threshold, timed } = batch.how;
     let kernel = if batch.all_terms { "huang_and" } else { traversal.kernel() };
-    let input = batch.input();
     let output = batch.output();
-    batch.step_by_class(kernel, threads, |first| {
-        vec![
-            In(MethodArray::Cached, 0),
-            In(MethodArray::Input, input.lists as u64),
-            In(MethodArray::Input, input.terms as u64),
-            In(MethodArray::Input, 0),
-            Number(first),
-            In(MethodArray::Norms, 0),
-            Number(batch.documents),
-            Number(timed.into()),
-            Number(shared_threshold.into()),
-            In(MethodArray::Words, 0),
-            In(MethodArray::Output, 0),
-            In(MethodArray::Output, output.beside as u64),
-            In(MethodArray::Output, output.hits as u64),
-        ]
-    })
+    let more = [
+        Number(batch.documents),
+        Number(timed.into()),
+        Number(shared_threshold.into()),
+        In(MethodArray::Words, 0),
+        In(MethodArray::Output, 0),
+        In(MethodArray::Output, output.beside as u64),
+        In(MethodArray::Output, output.hits as u64),
+    ];
+    batch.step_by_class(kernel, threads, &more)
 }
 
 impl MethodBatch<HuangTuning> {

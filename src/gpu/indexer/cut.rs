@@ -6,46 +6,40 @@ use crate::dictionary::stream::{StreamTokens, TokenGroup};
 /// A group with the docid of its piece's first document, counted from the run's first.
 pub(super) type PlacedGroup = (TokenGroup, u32);
 
-struct CutGroup {
-    group: TokenGroup,
-    first: u32,
+/// A part without tokens.
+fn part_of(whole: &TokenGroup, first: u32) -> PlacedGroup {
+    let group = TokenGroup {
+        owner: whole.owner,
+        counts: whole.counts.clone(),
+        lengths: whole.lengths.clone(),
+        ..TokenGroup::default()
+    };
+    (group, first)
 }
 
-impl CutGroup {
-    fn new(whole: &TokenGroup, first: u32) -> Self {
-        let group = TokenGroup {
-            owner: whole.owner,
-            counts: whole.counts.clone(),
-            lengths: whole.lengths.clone(),
-            ..TokenGroup::default()
-        };
-        Self { group, first }
-    }
-
-    fn push(&mut self, collection: u16, stream: &[u8], tokens: u32) {
-        self.group.bytes.extend_from_slice(stream);
-        self.group.collections.push((collection, self.group.bytes.len() as u32));
-        self.group.tokens += tokens;
-    }
+fn push((part, _): &mut PlacedGroup, collection: u16, stream: &[u8], tokens: u32) {
+    part.bytes.extend_from_slice(stream);
+    part.collections.push((collection, part.bytes.len() as u32));
+    part.tokens += tokens;
 }
 
 /// Cuts a group into parts of at most `most_bytes`, or of one token. A part that begins within a
 /// stream has the docid of the token before as its first, from which its first gap counts.
 pub(super) fn cut((whole, first): &PlacedGroup, most_bytes: usize) -> Vec<PlacedGroup> {
     let mut parts = Vec::new();
-    let mut open = CutGroup::new(whole, *first);
-    let mut close = |part: CutGroup| {
-        if !part.group.bytes.is_empty() {
-            parts.push((part.group, part.first));
+    let mut open = part_of(whole, *first);
+    let mut close = |part: PlacedGroup| {
+        if !part.0.bytes.is_empty() {
+            parts.push(part);
         }
     };
     for (collection, stream) in whole.streams() {
-        if open.group.bytes.len() + stream.len() <= most_bytes {
+        if open.0.bytes.len() + stream.len() <= most_bytes {
             let tokens = StreamTokens::new(stream).count() as u32;
-            open.push(collection, stream, tokens);
+            push(&mut open, collection, stream, tokens);
             continue;
         }
-        close(std::mem::replace(&mut open, CutGroup::new(whole, *first)));
+        close(std::mem::replace(&mut open, part_of(whole, *first)));
         // Parts of this stream; the last may take more collections only if it begins with it.
         let mut tokens = StreamTokens::new(stream);
         let mut from = 0;
@@ -56,8 +50,8 @@ pub(super) fn cut((whole, first): &PlacedGroup, most_bytes: usize) -> Vec<Placed
         while let Some((document, _)) = tokens.next() {
             let behind = stream.len() - tokens.rest();
             if behind - from > most_bytes && count > 0 {
-                let mut part = CutGroup::new(whole, base);
-                part.push(collection, &stream[from..end], count);
+                let mut part = part_of(whole, base);
+                push(&mut part, collection, &stream[from..end], count);
                 close(part);
                 from = end;
                 base = last;
@@ -67,9 +61,9 @@ pub(super) fn cut((whole, first): &PlacedGroup, most_bytes: usize) -> Vec<Placed
             last = first + document;
             count += 1;
         }
-        let mut rest = CutGroup::new(whole, base);
+        let mut rest = part_of(whole, base);
         if count > 0 {
-            rest.push(collection, &stream[from..end], count);
+            push(&mut rest, collection, &stream[from..end], count);
         }
         if from == 0 {
             open = rest;

@@ -5,7 +5,7 @@
 //! [`TreeArray::COLUMNS`]. A copy brings parts of the columns of a chunk.
 
 use crate::gpu::btree::TreeArray;
-use crate::gpu::btree::terms::{TermColumns, TermSums, ranges, starts};
+use crate::gpu::btree::terms::{TermColumns, TermSums, TreeTerm, ranges, starts};
 use crate::gpu::btree::trees::{Trees, sums};
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::machine::UnderWay;
@@ -100,29 +100,19 @@ pub(super) struct ChunkReader {
     place: ChunkPlace,
 }
 
-pub(super) struct FetchedTerm<'a> {
-    pub(super) collection: u16,
-    pub(super) suffix: &'a [u8],
-    pub(super) last: u32,
-    pub(super) list: &'a [u8],
-}
-
 impl ChunkReader {
-    /// The current term; `None` when another chunk is needed.
-    pub(super) fn term(&self) -> Option<FetchedTerm<'_>> {
+    /// The current term, with its collection; `None` when another chunk is needed.
+    pub(super) fn term(&self) -> Option<(u16, TreeTerm<'_>)> {
         let chunk = self.chunks.front()?;
         let (collection, _) = *chunk.collections.get(self.place.collection)?;
-        let term = chunk.columns(self.place.done).next()?;
-        Some(FetchedTerm { collection, suffix: term.suffix, last: term.last, list: term.list })
+        Some((collection, chunk.columns(self.place.done).next()?))
     }
 
     pub(super) fn step(&mut self) {
-        let Some((suffix, list)) = self.term().map(|term| (term.suffix.len(), term.list.len()))
-        else {
-            return;
-        };
+        let Some((_, term)) = self.term() else { return };
+        let more = [1, term.suffix.len(), term.list.len()];
         let place = &mut self.place;
-        for (done, more) in place.done.iter_mut().zip([1, suffix, list]) {
+        for (done, more) in place.done.iter_mut().zip(more) {
             *done += more;
         }
         place.before += 1;
@@ -135,10 +125,6 @@ impl ChunkReader {
             self.chunks.pop_front();
             self.place = ChunkPlace::default();
         }
-    }
-
-    fn push(&mut self, chunk: FetchedChunk) {
-        self.chunks.push_back(chunk);
     }
 }
 
@@ -206,7 +192,7 @@ impl Fetch {
                 break;
             }
             let done = self.coming.pop_front().expect("there was one");
-            reader.push(done.chunk);
+            reader.chunks.push_back(done.chunk);
         }
         self.ask(trees, reader)?;
         Ok(self.coming.is_empty() && self.ranges.is_empty())

@@ -8,22 +8,14 @@ use crate::gpu::btree::trees::{Trees, Waiter};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// A part that has come whole.
-pub(super) type FetchedPart = ChunkReader;
-
 /// Asking a device takes longer than passing on a term.
 const TERMS_BETWEEN_LOOKS: u32 = 1000;
-
-struct OpenParts {
-    trees: Rc<RefCell<Trees>>,
-    fetch: Fetch,
-}
 
 /// The terms of a closed run: those of all its parts, the last of which is under way.
 pub(super) struct DeviceRun {
     parts: Vec<ChunkReader>,
     /// None when all has come.
-    rest: Option<OpenParts>,
+    rest: Option<(Rc<RefCell<Trees>>, Fetch)>,
     /// Terms since the device was asked.
     since: u32,
     collection: u16,
@@ -33,10 +25,9 @@ pub(super) struct DeviceRun {
 impl DeviceRun {
     /// `parts` in their order; `rest` is what the device still holds.
     pub(super) fn new(
-        mut parts: Vec<FetchedPart>,
+        mut parts: Vec<ChunkReader>,
         rest: Option<(Rc<RefCell<Trees>>, Fetch)>,
     ) -> Self {
-        let rest = rest.map(|(trees, fetch)| OpenParts { trees, fetch });
         if rest.is_some() {
             parts.push(ChunkReader::default());
         }
@@ -47,11 +38,11 @@ impl DeviceRun {
 impl ClosedTerms for DeviceRun {
     fn advance(&mut self, postings: &mut Vec<u8>) -> Result<Advance, ClosedError> {
         self.since += 1;
-        if let Some(rest) = &mut self.rest {
+        if let Some((trees, fetch)) = &mut self.rest {
             let last = self.parts.last_mut().expect("what comes has a place");
             if last.term().is_none() || self.since >= TERMS_BETWEEN_LOOKS {
                 self.since = 0;
-                if rest.fetch.advance(&mut rest.trees.borrow_mut(), last)? {
+                if fetch.advance(&mut trees.borrow_mut(), last)? {
                     self.rest = None;
                 } else if last.term().is_none() {
                     return Ok(Advance::Later);
@@ -59,17 +50,16 @@ impl ClosedTerms for DeviceRun {
             }
         }
         let heads = self.parts.iter().filter_map(|part| part.term());
-        let Some(least) = heads.min_by_key(|term| (term.collection, term.suffix)) else {
-            return Ok(Advance::End);
-        };
-        self.collection = least.collection;
+        let heads = heads.map(|(collection, term)| (collection, term.suffix));
+        let Some((collection, suffix)) = heads.min() else { return Ok(Advance::End) };
+        self.collection = collection;
         self.suffix.clear();
-        self.suffix.extend_from_slice(least.suffix);
+        self.suffix.extend_from_slice(suffix);
         postings.clear();
         let mut last = None;
         for part in &mut self.parts {
-            let Some(term) = part.term() else { continue };
-            if term.collection == self.collection && term.suffix == self.suffix {
+            let Some((collection, term)) = part.term() else { continue };
+            if collection == self.collection && term.suffix == self.suffix {
                 join(postings, last, term.list)
                     .ok_or("postings that a device has sent do not decode: this is a bug")?;
                 last = Some(term.last);
@@ -84,8 +74,8 @@ impl ClosedTerms for DeviceRun {
     }
 
     fn wake_by(&mut self, wake: Wake) -> bool {
-        if let Some(rest) = &self.rest {
-            rest.trees.borrow_mut().wake_by(Waiter::Reader, wake);
+        if let Some((trees, _)) = &self.rest {
+            trees.borrow_mut().wake_by(Waiter::Reader, wake);
         }
         true
     }

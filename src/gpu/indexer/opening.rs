@@ -1,13 +1,12 @@
 //! An indexer whose device is being opened, which takes some tenths of a second: it holds the
 //! blocks that it gets, so that everybody else goes on.
 
-use crate::crew::{lock, spawn};
+use crate::crew::{Awaited, lock};
 use crate::dictionary::btree::indexer::CpuIndexer;
 use crate::dictionary::closed::{ClosedError, ClosedTerms, Wake};
 use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
 /// That wait for the device.
 const MOST_BLOCKS: usize = 2;
@@ -15,7 +14,8 @@ const MOST_BLOCKS: usize = 2;
 type BeginIndexer<T> = Box<dyn FnOnce(T) -> Result<Box<dyn TokenIndexer>, ClosedError>>;
 
 pub(crate) struct Opening<T> {
-    opening: Option<(JoinHandle<()>, BeginIndexer<T>)>,
+    /// The thread is waited for: a process must not end while its driver starts.
+    opening: Option<(Awaited<()>, BeginIndexer<T>)>,
     door: Arc<Mutex<Door<T>>>,
     waiting: Vec<ParsedBlock>,
     indexer: Option<Box<dyn TokenIndexer>>,
@@ -35,7 +35,7 @@ impl<T: Send + 'static> Opening<T> {
     ) -> Result<Self, ClosedError> {
         let door = Arc::new(Mutex::new(Door { opened: None, wake: None }));
         let to = door.clone();
-        let thread = spawn("opening", move || {
+        let thread = Awaited::begin("opening", move || {
             // A panic is told by whoever needs the device.
             let opened = catch_unwind(AssertUnwindSafe(open));
             let mut door = lock(&to);
@@ -54,7 +54,7 @@ impl<T: Send + 'static> Opening<T> {
         if let Some(opened) = opened
             && let Some((thread, begin)) = self.opening.take()
         {
-            _ = thread.join();
+            drop(thread);
             let opened = opened.map_err(|_| "the thread that opened a device panicked")?;
             let mut indexer = begin(opened)?;
             if let Some(wake) = lock(&self.door).wake.clone() {
@@ -107,15 +107,6 @@ impl<T: Send + 'static> TokenIndexer for Opening<T> {
         }
         door.wake = Some(wake);
         true
-    }
-}
-
-impl<T> Drop for Opening<T> {
-    /// Waits for the thread: a process must not end while its driver starts.
-    fn drop(&mut self) {
-        if let Some((thread, _)) = self.opening.take() {
-            _ = thread.join();
-        }
     }
 }
 

@@ -169,7 +169,7 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
 
     pub fn work(&self) -> InverterWork {
         let InverterWork { postings, spilled, seconds, .. } = self.work;
-        let found = self.finding.work();
+        let found = self.finding.finder().work;
         let InverterSeconds { find, upload, .. } = found.seconds;
         let upload = seconds.upload + upload;
         let seconds = InverterSeconds { find, upload, ..seconds };
@@ -265,7 +265,7 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
         }
         self.let_go();
         let to = self.spare.pop();
-        self.finding.now(pieces, to)
+        self.finding.finder().find(pieces, None, to)
     }
 
     /// Drops all that was found or counted and does not stay. The meanings of its new forms are
@@ -284,7 +284,7 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
             self.learner.wait();
         }
         self.learned.clear();
-        self.finding.forget_forms();
+        self.finding.finder().forget_forms();
     }
 
     /// The device knows no forms afterwards.
@@ -293,14 +293,14 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
         self.spare.clear();
         let of_run = [InvertArray::Lasts, InvertArray::Counts, InvertArray::Codes];
         self.machine.places().free_but(&[&of_run[..], &OF_TERMS].concat());
-        self.finding.free();
+        self.finding.finder().free();
     }
 
     /// Returns the terms of the run; the next batch begins another one.
     pub fn end_run(&mut self) -> Result<Terms, GpuError> {
         let began = Instant::now();
         self.let_go();
-        self.finding.forget_forms();
+        self.finding.finder().forget_forms();
         self.lasts = 0;
         self.keep_again();
         self.free_terms();

@@ -5,7 +5,7 @@ use super::inverter::{Inverter, InverterHooks, spent};
 use super::machine::{DeviceMemory, InvertMachine, Uploader};
 use super::runs::{RunEvent, Runs};
 use super::text::{PieceText, is_fitting, parts};
-use crate::crew::{Awaited, spawn};
+use crate::crew::Awaited;
 use crate::dictionary::closed::{ClosedError, Wake};
 use crate::dictionary::device::text_buffers::TextBuffers;
 use crate::gpu::floor::error::GpuError;
@@ -20,7 +20,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
 use std::time::Instant;
 
 /// Runs on the thread that drives the device.
@@ -46,9 +45,10 @@ pub(crate) type InvertOutcome = Result<RunEvent, ClosedError>;
 
 pub(crate) struct InvertService {
     batches: Option<Sender<Vec<PieceText>>>,
+    /// Dropped behind the sender, and waited for.
+    _thread: Awaited<()>,
     outcomes: Receiver<InvertOutcome>,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl InvertService {
@@ -58,12 +58,13 @@ impl InvertService {
         let (to, outcomes) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let thread = spawn("inverter", move || {
+        let thread = Awaited::begin("inverter", move || {
             let tell = |outcome: InvertOutcome| {
                 // If the receiver is gone nobody wants it; the same below.
                 _ = to.send(outcome);
                 wake();
             };
+            // Waited for at the end: it ends when no more batches come.
             let mut uploading = None;
             let driven = AssertUnwindSafe(|| {
                 drive(open, how, from, stopped, &mut uploading, |e| tell(Ok(e)))
@@ -79,12 +80,8 @@ impl InvertService {
                     tell(Err(error.into()));
                 }
             }
-            if let Some(thread) = uploading {
-                // It ends when no more batches come.
-                _ = thread.join();
-            }
         })?;
-        Ok(Self { batches: Some(batches), outcomes, stop, thread: Some(thread) })
+        Ok(Self { batches: Some(batches), _thread: thread, outcomes, stop })
     }
 
     pub(crate) fn send(&self, pieces: Vec<PieceText>) {
@@ -105,13 +102,9 @@ impl InvertService {
 }
 
 impl Drop for InvertService {
-    /// Waits for the thread: a device must not be used when the job has ended.
+    /// The thread is waited for then: a device must not be used when the job has ended.
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.batches = None;
-        if let Some(thread) = self.thread.take() {
-            _ = thread.join();
-        }
     }
 }
 
@@ -191,7 +184,7 @@ fn drive(
     how: InvertSettings,
     batches: Receiver<Vec<PieceText>>,
     stop: Arc<AtomicBool>,
-    uploading: &mut Option<JoinHandle<()>>,
+    uploading: &mut Option<Awaited<()>>,
     mut tell: impl FnMut(RunEvent) + Send,
 ) -> Result<(), ClosedError> {
     let began = Instant::now();
@@ -222,7 +215,7 @@ fn drive(
             _ = to.send(Message::Panicked(cause));
         }
     };
-    *uploading = Some(spawn("uploader", bring)?);
+    *uploading = Some(Awaited::begin("uploader", bring)?);
     runs.seconds().open = spent(began);
     let mut brought = VecDeque::<BroughtPieces>::new();
     let mut ended = false;

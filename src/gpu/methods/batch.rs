@@ -4,8 +4,9 @@
 
 use super::lists::ALIGNMENT;
 use super::travelling::{Bytes, Travelling, TravellingTerm};
-use super::{DeviceMethod, MethodArgument, MethodStep};
+use super::{DeviceMethod, MethodArgument, MethodArray, MethodStep};
 use crate::gpu::floor::error::Geometry;
+use crate::gpu::floor::steps::Argument::{Array as In, Number};
 use crate::query::plan::Plan;
 use crate::query::top_k::Hit;
 use std::cmp::Reverse;
@@ -215,21 +216,24 @@ impl<M: DeviceMethod> MethodBatch<M> {
         M::plan(self);
     }
 
-    /// A launch for the queries of each class, a block of `threads` threads a query; `arguments`
-    /// are for the queries from a number on.
+    /// A launch for the queries of each class, a block of `threads` threads a query: with both kinds
+    /// of lists, terms, records, the number of the first query, norms, and `more` arguments.
     pub(in crate::gpu) fn step_by_class(
         &self,
         kernel: &'static str,
         threads: u32,
-        arguments: impl Fn(u32) -> Vec<MethodArgument>,
+        more: &[MethodArgument],
     ) -> Vec<MethodStep> {
+        let BatchInput { terms, lists, .. } = self.input();
+        let [lists, terms, records] = [lists, terms, 0].map(|at| In(MethodArray::Input, at as u64));
+        let [cached, norms] = [MethodArray::Cached, MethodArray::Norms].map(|array| In(array, 0));
         let mut first = 0;
         let classes = self.queries.chunk_by(|a, b| a.class == b.class);
         let step = classes.map(|class| {
             let blocks = class.len() as u32;
             // All blocks of a launch take the same.
             let shared_bytes = class.iter().map(|query| query.shared_bytes).max().unwrap_or(0);
-            let arguments = arguments(first);
+            let arguments = [&[cached, lists, terms, records, Number(first), norms], more].concat();
             first += blocks;
             MethodStep { kernel, geometry: Geometry { blocks, threads, shared_bytes }, arguments }
         });

@@ -159,17 +159,10 @@ impl<I: Copy> Bringer<I> {
     ) {
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
-        let norms = &self.snapshot.norms()[self.share.start as usize..self.share.end as usize];
-        let generation = self.snapshot.generation();
-        let made = make_list(
-            generation,
-            entries,
-            self.windows,
-            &self.share,
-            norms,
-            &mut self.maker,
-            &mut bytes,
-        );
+        let Self { snapshot, share, windows, maker, .. } = self;
+        let norms = snapshot.norms_of(share);
+        let generation = snapshot.generation();
+        let made = make_list(generation, entries, *windows, share, norms, maker, &mut bytes);
         let made =
             made.map(|placed| placed.and_then(|list| Some((list, room(id, bytes.len() as u64)?))));
         match made {

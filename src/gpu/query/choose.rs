@@ -90,18 +90,11 @@ pub struct DeviceChoice {
     pub cache: Option<PathBuf>,
 }
 
+#[derive(Debug)]
 pub struct Devices {
     devices: Vec<DeviceInfo>,
     toolchain: Toolchain,
     options: GpuOptions,
-}
-
-impl std::fmt::Debug for Devices {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct("Devices");
-        shown.field("devices", &self.devices).field("options", &self.options);
-        shown.finish_non_exhaustive()
-    }
 }
 
 impl Devices {

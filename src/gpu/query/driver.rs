@@ -5,6 +5,7 @@
 use super::batch::{BatchAnswer, BatchQuery, Floors, QueryBatch, QueryBatchRoom};
 use super::bring::BroughtList;
 use super::device::{BatchSlot, QueryDevice};
+use super::engine::GpuOptions;
 use super::fetch::{FetchRequest, Fetchers, NO_LIST, ResidentLists};
 use super::list::Layout;
 use super::plan::{MOST_HITS, PlacedTerm};
@@ -22,14 +23,6 @@ use std::sync::mpsc::TryRecvError;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct BatchPace {
-    pub(super) batch: usize,
-    pub(super) slots: usize,
-    /// How long a batch that is not full waits for more while others are in flight.
-    pub(super) patience: Duration,
-}
-
 struct WaitingQuery {
     job: DeviceJob,
     /// Of its terms that are in the index.
@@ -45,7 +38,7 @@ pub(super) struct Driver {
     snapshot: Arc<Snapshot>,
     /// The documents of the device.
     share: Range<u32>,
-    pace: BatchPace,
+    options: GpuOptions,
     room: QueryBatchRoom,
     lists: ResidentLists,
     fetchers: Fetchers,
@@ -71,26 +64,24 @@ impl Driver {
         device: QueryDevice,
         snapshot: Arc<Snapshot>,
         share: Range<u32>,
-        pace: BatchPace,
-        k: usize,
-        fetchers: usize,
+        options: GpuOptions,
         desk: DeviceDesk,
     ) -> Result<Self, GpuError> {
-        let k = k.clamp(1, MOST_HITS) as u32;
-        let room = device.room(pace.batch, k);
+        let k = options.k.clamp(1, MOST_HITS) as u32;
+        let room = device.room(options.batch, k);
         let slot = |room, ordered| BatchSlot::new(&device, room, ordered);
-        let slots = (0..pace.slots)
+        let slots = (0..options.slots)
             .map(|_| Ok((slot(room, false)?, QueryBatch::default(), Vec::new())))
             .collect::<Result<Vec<_>, GpuError>>()?;
         let is_ordered = device.windows().layout == Layout::Bounds;
         let ordered = (slot(device.room(1, k), is_ordered)?, QueryBatch::default(), None);
         let lists: ResidentLists = Arc::new(Mutex::new(Residency::new(device.arena().bytes())));
-        let fetchers = Fetchers::start(fetchers, &snapshot, &device, &share, &lists)?;
+        let fetchers = Fetchers::start(options.fetchers, &snapshot, &device, &share, &lists)?;
         Ok(Self {
             device,
             snapshot,
             share,
-            pace,
+            options,
             room,
             lists,
             fetchers,
@@ -151,7 +142,7 @@ impl Driver {
     /// Does all that can be done now; false if that was nothing.
     fn round(&mut self, open: &mut bool) -> Result<bool, GpuError> {
         let mut any = false;
-        for _ in 0..2 * self.pace.batch {
+        for _ in 0..2 * self.options.batch {
             match self.desk.jobs.try_recv() {
                 Ok(job) => self.held.push_back(job),
                 Err(TryRecvError::Empty) => break,
@@ -356,7 +347,8 @@ impl Driver {
             }
             let others = self.slots.iter().any(|(slot, ..)| slot.is_busy());
             let waited = self.ready_since.map_or(Duration::ZERO, |since| since.elapsed());
-            if others && self.ready.len() < self.pace.batch && waited < self.pace.patience {
+            let GpuOptions { batch, patience, .. } = self.options;
+            if others && self.ready.len() < batch && waited < patience {
                 break;
             }
             self.fill(at)?;
@@ -369,7 +361,7 @@ impl Driver {
         let mut taken = Vec::new();
         let mut batch = std::mem::take(&mut self.slots[at].1);
         batch.clear();
-        while taken.len() < self.pace.batch {
+        while taken.len() < self.options.batch {
             let Some(mut open) = self.ready.pop_front() else { break };
             let query = self.asked(&mut open, None);
             if let Err(query) = batch.add(query, &self.room) {

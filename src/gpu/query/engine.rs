@@ -4,14 +4,13 @@
 
 use super::batch::MOST_BY_BLOCKS;
 use super::device::QueryDevice;
-use super::driver::{BatchPace, Driver};
-use super::fetch::norms_of;
+use super::driver::Driver;
 use super::gather::{DeviceGathering, Next};
 use super::list::Layout;
 use super::method::GpuMethod;
 use super::plan::MOST_HITS;
 use super::service::{Counts, DeviceAnswer, DeviceDesk, DeviceJob, OnLost, Why};
-use crate::crew::{lock, spawn};
+use crate::crew::{Awaited, lock};
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::discover::DeviceInfo;
 use crate::gpu::floor::error::GpuError;
@@ -33,7 +32,6 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug)]
@@ -71,21 +69,13 @@ impl Default for GpuOptions {
     }
 }
 
+#[derive(Debug)]
 struct DeviceThread {
-    jobs: Option<Sender<DeviceJob>>,
+    jobs: Sender<DeviceJob>,
+    /// Dropped behind the sender, and waited for.
+    _thread: Awaited<()>,
     lost: Arc<AtomicBool>,
     has: Arc<AtomicUsize>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for DeviceThread {
-    fn drop(&mut self) {
-        self.jobs = None;
-        if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so.
-            _ = thread.join();
-        }
-    }
 }
 
 /// For queries that mostly ask for `k` hits. Blocks pay on a device where they do on a CPU.
@@ -99,6 +89,7 @@ pub fn layout_of(snapshot: &Snapshot, k: usize) -> Layout {
 }
 
 /// The engines of the workers of a process, which share its devices.
+#[derive(Debug)]
 pub struct GpuEngines {
     devices: Arc<Vec<DeviceThread>>,
     snapshot: Arc<Snapshot>,
@@ -107,12 +98,6 @@ pub struct GpuEngines {
     method: GpuMethod,
     room: usize,
     partition: bool,
-}
-
-impl std::fmt::Debug for GpuEngines {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("GpuEngines").field("counts", &self.counts).finish_non_exhaustive()
-    }
 }
 
 impl GpuEngines {
@@ -132,27 +117,32 @@ impl GpuEngines {
     ) -> Result<Self, GpuError> {
         assert!(!devices.is_empty(), "one device at least");
         let counts = counts.clone();
-        let (senders, receivers): (Vec<_>, Vec<_>) =
+        let (senders, receivers): (Vec<Sender<_>>, Vec<_>) =
             (0..wakers.workers()).map(|_| channel()).unzip();
         let parts = if options.partition { devices.len() } else { 1 };
-        let threads = devices
-            .iter()
-            .enumerate()
-            .map(|(number, info)| {
-                let start = ThreadStart {
-                    info,
-                    toolchain,
-                    snapshot,
-                    share: snapshot.docids_of_share(number % parts, parts),
-                    options,
-                    wakers: wakers.clone(),
-                    counts: counts.clone(),
-                    answers: senders.clone(),
-                    on_lost,
-                };
-                start.spawn()
-            })
-            .collect::<Result<Vec<_>, _>>()?;
+        let start = |(number, info): (usize, &DeviceInfo)| {
+            let has = Arc::new(AtomicUsize::new(0));
+            let had = has.clone();
+            let (answers, wakers) = (senders.clone(), wakers.clone());
+            let reply = Box::new(move |worker: usize, done: Vec<DeviceAnswer>| {
+                had.fetch_sub(done.len(), Ordering::Relaxed);
+                // A worker that has ended takes no answers, and needs no waking.
+                if answers[worker].send(done).is_ok() {
+                    wakers.wake(&[worker]);
+                }
+            });
+            let device = Device::open(info, 1)?;
+            let (jobs, from) = channel();
+            let lost = Arc::new(AtomicBool::new(false));
+            let desk = DeviceDesk::new(from, reply, counts.clone(), lost.clone(), on_lost.clone());
+            let share = snapshot.docids_of_share(number % parts, parts);
+            let run = work_of(device, toolchain, snapshot, share, options, desk)?;
+            let thread = Awaited::begin(&format!("gpu-{}", info.ordinal), run)
+                .map_err(|source| GpuError::Thread { device: info.to_string(), source })?;
+            Ok(DeviceThread { jobs, _thread: thread, lost, has })
+        };
+        let threads =
+            devices.iter().enumerate().map(start).collect::<Result<Vec<_>, GpuError>>()?;
         // As many as all slots take twice, so that the next batch waits when one is done.
         let room = 2 * options.batch * (options.slots + 1) * devices.len() / parts;
         let room = (room / wakers.workers().max(1)).max(64);
@@ -165,62 +155,26 @@ impl GpuEngines {
     }
 }
 
-/// What the thread of a device begins with.
-struct ThreadStart<'a> {
-    info: &'a DeviceInfo,
-    toolchain: &'a Toolchain,
-    snapshot: &'a Arc<Snapshot>,
-    /// The documents of the device.
+/// Opens a device for queries; returns the work of its thread.
+fn work_of(
+    device: Device,
+    toolchain: &Toolchain,
+    snapshot: &Arc<Snapshot>,
     share: Range<u32>,
     options: GpuOptions,
-    wakers: Arc<Wakers>,
-    counts: Arc<Counts>,
-    /// To each worker.
-    answers: Vec<Sender<Vec<DeviceAnswer>>>,
-    on_lost: &'a OnLost,
-}
-
-impl ThreadStart<'_> {
-    fn spawn(self) -> Result<DeviceThread, GpuError> {
-        let Self { info, toolchain, snapshot, share, options, wakers, counts, answers, on_lost } =
-            self;
-        let has = Arc::new(AtomicUsize::new(0));
-        let had = has.clone();
-        let reply = Box::new(move |worker: usize, done: Vec<DeviceAnswer>| {
-            had.fetch_sub(done.len(), Ordering::Relaxed);
-            // A worker that has ended takes no answers, and needs no waking.
-            if answers[worker].send(done).is_ok() {
-                wakers.wake(&[worker]);
-            }
-        });
-        let device = Device::open(info, 1)?;
-        let (sender, jobs) = channel();
-        let lost = Arc::new(AtomicBool::new(false));
-        let desk = DeviceDesk::new(jobs, reply, counts, lost.clone(), on_lost.clone());
-        let run: Box<dyn FnOnce() + Send> = match options.method {
-            GpuMethod::Bounds => {
-                let norms = norms_of(snapshot, &share);
-                let layout = layout_of(snapshot, options.k);
-                let query = QueryDevice::open(device, toolchain, norms, layout, options.memory)?;
-                let pace = BatchPace {
-                    batch: options.batch,
-                    slots: options.slots,
-                    patience: options.patience,
-                };
-                let k = options.k;
-                let fetchers = options.fetchers;
-                let driver = Driver::new(query, snapshot.clone(), share, pace, k, fetchers, desk)?;
-                Box::new(move || driver.run())
-            }
-            GpuMethod::Ding09(how) => {
-                turns(how, device, toolchain, snapshot, share, options, desk)?
-            }
-            GpuMethod::Huang(how) => turns(how, device, toolchain, snapshot, share, options, desk)?,
-            GpuMethod::Wang(how) => turns(how, device, toolchain, snapshot, share, options, desk)?,
-        };
-        let thread = spawn(format!("gpu-{}", info.ordinal), run)
-            .map_err(|source| GpuError::Thread { device: info.to_string(), source })?;
-        Ok(DeviceThread { jobs: Some(sender), lost, has, thread: Some(thread) })
+    desk: DeviceDesk,
+) -> Result<Box<dyn FnOnce() + Send>, GpuError> {
+    match options.method {
+        GpuMethod::Bounds => {
+            let norms = snapshot.norms_of(&share);
+            let layout = layout_of(snapshot, options.k);
+            let query = QueryDevice::open(device, toolchain, norms, layout, options.memory)?;
+            let driver = Driver::new(query, snapshot.clone(), share, options, desk)?;
+            Ok(Box::new(move || driver.run()))
+        }
+        GpuMethod::Ding09(how) => turns(how, device, toolchain, snapshot, share, options, desk),
+        GpuMethod::Huang(how) => turns(how, device, toolchain, snapshot, share, options, desk),
+        GpuMethod::Wang(how) => turns(how, device, toolchain, snapshot, share, options, desk),
     }
 }
 
@@ -323,7 +277,7 @@ impl GpuEngine {
         for device in chosen {
             let job = DeviceJob { worker: self.worker, number, plan: plan.clone() };
             device.has.fetch_add(1, Ordering::Relaxed);
-            sent += usize::from(device.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok()));
+            sent += usize::from(device.jobs.send(job).is_ok());
         }
         for _ in sent..self.parts() {
             self.answered(number, Err(Why::Lost));

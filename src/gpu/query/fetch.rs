@@ -25,10 +25,6 @@ pub(in crate::gpu) struct FetchRequest {
 
 pub(super) type ResidentLists = Arc<Mutex<Residency>>;
 
-pub(super) fn norms_of<'a>(snapshot: &'a Snapshot, share: &Range<u32>) -> &'a [f32] {
-    &snapshot.norms()[share.start as usize..share.end as usize]
-}
-
 /// That wait for a thread.
 #[derive(Default)]
 struct FetchQueue {

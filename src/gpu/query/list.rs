@@ -12,9 +12,9 @@
 
 pub(crate) mod impacts;
 
+use crate::gpu::methods::lists::{ALIGNMENT, put};
 use crate::score::weight::{LEAST, Weight};
 use impacts::ImpactMaker;
-use std::fmt;
 
 pub(crate) const MOST_IMPACT: u32 = 255;
 
@@ -23,9 +23,6 @@ pub(super) const EXCEPTION: u32 = 255;
 
 /// Postings of a window begin at a multiple of this.
 pub(super) const GROUP: usize = 4;
-
-/// Of arrays, in bytes.
-pub(crate) const ALIGNMENT: usize = 16;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
@@ -97,7 +94,7 @@ pub(crate) fn impact(share: f32) -> u8 {
     floor.saturating_add(u8::from(f32::from(floor) < value))
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct ListMaker {
     weight: Weight,
     starts: Vec<u32>,
@@ -107,12 +104,6 @@ pub(crate) struct ListMaker {
     exceptions: Vec<u32>,
     exceptional_tfs: Vec<u32>,
     of_impacts: ImpactMaker,
-}
-
-impl fmt::Debug for ListMaker {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ListMaker").field("postings", &self.docids.len()).finish_non_exhaustive()
-    }
 }
 
 impl ListMaker {
@@ -201,17 +192,13 @@ impl ListMaker {
             impacts[window[0] as usize..window[1] as usize].iter().copied().max().unwrap_or(0)
         };
         let maxes: Vec<u8> = self.starts.windows(2).map(most_of).collect();
-        let mut put = |bytes: &[u8]| {
-            out.extend_from_slice(bytes);
-            out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
-        };
-        put(bytemuck::cast_slice(&self.starts));
-        put(&maxes);
-        put(bytemuck::cast_slice(&self.docids));
-        put(&impacts);
-        put(&self.tfs);
+        put(out, bytemuck::cast_slice(&self.starts));
+        put(out, &maxes);
+        put(out, bytemuck::cast_slice(&self.docids));
+        put(out, &impacts);
+        put(out, &self.tfs);
         self.exceptions.extend_from_slice(&self.exceptional_tfs);
-        put(bytemuck::cast_slice(&self.exceptions));
+        put(out, bytemuck::cast_slice(&self.exceptions));
         PlacedList {
             postings: self.docids.len() as u32,
             exceptions: self.exceptional_tfs.len() as u32,

@@ -3,7 +3,6 @@
 use super::list::{Layout, ListMaker, PlacedList, Windows};
 use super::unpack::{LEAST_UNPACKED, RunList};
 use crate::index::error::IndexError;
-use crate::index::format::HEADER_BYTES;
 use crate::index::generations::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use crate::index::list::{ListError, ListView, MAX_BLOCK, SegmentColumns};
@@ -53,17 +52,11 @@ pub(crate) fn make_list(
 ) -> Result<Option<PlacedList>, IndexError> {
     assert_eq!(norms.len(), windows.documents as usize, "a norm for each document");
     assert_eq!(norms.len(), share.len(), "a norm for each document");
-    assert_eq!(entries.len(), generation.runs().len(), "an entry for each run");
     // Learned weights need no norms but those of deleted documents.
     let needed = windows.layout == Layout::Bounds || generation.has_deletions();
     let norms = if needed { norms } else { &[] };
-    for (run, entry) in generation.runs().iter().zip(entries) {
-        let Some(entry) = *entry else { continue };
-        let list = run.list(entry)?;
-        append(run, &list, windows, share, norms, maker).map_err(|source| {
-            IndexError::list(run.postings_path(), HEADER_BYTES as u64 + entry.offset)(source)
-        })?;
-    }
+    generation
+        .for_each_list(entries, |run, list| append(run, list, windows, share, norms, maker))?;
     Ok((!maker.is_too_great()).then(|| maker.finish(windows, out)))
 }
 

@@ -4,7 +4,8 @@
 //!
 //! The list is then the one that a [`ListMaker`](super::list::ListMaker) makes, to the byte.
 
-use super::list::{ALIGNMENT, EXCEPTION, GROUP, PlacedList, Windows};
+use super::list::{EXCEPTION, GROUP, PlacedList, Windows};
+use crate::gpu::methods::lists::{ALIGNMENT, put};
 use crate::index::list::{BEFORE_FIRST, ListError, ListView, MAX_BLOCK, SegmentColumns};
 use crate::score::bounds::{Bound, greatest_tf};
 use bytemuck::{Pod, Zeroable};
@@ -214,8 +215,7 @@ impl<'a> Outline<'a> {
 
     /// The beginning of the list: where windows begin, and zeros for their greatest impacts.
     pub(crate) fn head(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(bytemuck::cast_slice(&self.starts));
-        out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
+        put(out, bytemuck::cast_slice(&self.starts));
         out.resize(out.len() + (self.starts.len() - 1).next_multiple_of(ALIGNMENT), 0);
     }
 

@@ -88,21 +88,12 @@ pub(super) fn make(
 }
 
 pub(super) fn steps(batch: &MethodBatch<WangTuning>) -> Vec<MethodStep> {
-    let input = batch.input();
-    let output = batch.output();
-    batch.step_by_class(KERNEL, batch.how.round, |first| {
-        vec![
-            In(MethodArray::Cached, 0),
-            In(MethodArray::Input, input.lists as u64),
-            In(MethodArray::Input, input.terms as u64),
-            In(MethodArray::Input, 0),
-            Number(first),
-            In(MethodArray::Norms, 0),
-            In(MethodArray::Statics, 0),
-            In(MethodArray::Globals, 0),
-            Number(batch.documents),
-            In(MethodArray::Output, 0),
-            In(MethodArray::Output, output.hits as u64),
-        ]
-    })
+    let more = [
+        In(MethodArray::Statics, 0),
+        In(MethodArray::Globals, 0),
+        Number(batch.documents),
+        In(MethodArray::Output, 0),
+        In(MethodArray::Output, batch.output().hits as u64),
+    ];
+    batch.step_by_class(KERNEL, batch.how.round, &more)
 }

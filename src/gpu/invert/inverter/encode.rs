@@ -235,7 +235,7 @@ impl<M: InvertMachine + ?Sized> Inverter<M> {
                     Err(error) if error.is_out_of_memory() && at_once > least => {
                         // There is less room than was likely. What was gathered has to stay.
                         self.spare.clear();
-                        self.finding.free();
+                        self.finding.finder().free();
                         at_once /= 2;
                         sizes.encoded = at_once;
                         continue;

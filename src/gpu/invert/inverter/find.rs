@@ -9,7 +9,7 @@ use super::learner::{LearnerAsker, TellLearned, UnknownForms};
 use super::spent;
 use super::typed::{Typed, part};
 use super::work::InverterWork;
-use crate::crew::{lock, spawn};
+use crate::crew::{Awaited, lock};
 use crate::dictionary::device::forms::FormMeaning;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::invert::InvertTuning;
@@ -27,7 +27,7 @@ use crate::text::tokenizer::Tokenizer;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Instant;
 
 const LEAST_SLOTS: u32 = 1 << 12;
@@ -85,7 +85,7 @@ pub(super) struct FoundForms {
 }
 
 /// A device's table of forms.
-struct Finder {
+pub(super) struct Finder {
     machine: Box<dyn InvertMachine>,
     tuning: InvertTuning,
     tokenizer: Tokenizer,
@@ -99,7 +99,7 @@ struct Finder {
     known: u32,
     arena_bytes: u64,
     slots: u32,
-    work: InverterWork,
+    pub(super) work: InverterWork,
 }
 
 impl Typed for Finder {
@@ -116,7 +116,7 @@ impl Finder {
     ///
     /// # Panics
     /// If there are too many pieces, or too much text.
-    fn find(
+    pub(super) fn find(
         &mut self,
         pieces: &[PieceText],
         text: Option<DeviceMemory>,
@@ -131,7 +131,7 @@ impl Finder {
     }
 
     /// The device knows no forms afterwards.
-    fn free(&mut self) {
+    pub(super) fn free(&mut self) {
         self.machine.places().free_but(&[]);
         self.known = 0;
         self.arena_bytes = 0;
@@ -140,7 +140,7 @@ impl Finder {
     }
 
     /// The terms of the run stay known.
-    fn forget_forms(&mut self) {
+    pub(super) fn forget_forms(&mut self) {
         self.known = 0;
         self.arena_bytes = 0;
     }
@@ -368,10 +368,11 @@ struct FindJob {
 type FindOutcome = thread::Result<Result<FoundForms, GpuError>>;
 
 pub(super) struct FindThread {
+    jobs: Sender<FindJob>,
+    /// Dropped behind the sender, and waited for.
+    _thread: Awaited<()>,
     finder: Arc<Mutex<Finder>>,
-    jobs: Option<Sender<FindJob>>,
     outcomes: Receiver<FindOutcome>,
-    thread: Option<JoinHandle<()>>,
 }
 
 impl FindThread {
@@ -415,8 +416,7 @@ impl FindThread {
                 tell();
             }
         };
-        let thread = Some(spawn("finder", find)?);
-        Ok(Self { finder, jobs: Some(jobs), outcomes, thread })
+        Ok(Self { jobs, _thread: Awaited::begin("finder", find)?, finder, outcomes })
     }
 
     /// Before anything is asked.
@@ -425,7 +425,8 @@ impl FindThread {
         self.finder().tuning = tuning;
     }
 
-    fn finder(&self) -> MutexGuard<'_, Finder> {
+    /// Waits until nothing is under way.
+    pub(super) fn finder(&self) -> MutexGuard<'_, Finder> {
         lock(&self.finder)
     }
 
@@ -436,9 +437,7 @@ impl FindThread {
         text: Option<DeviceMemory>,
         to: Option<FoundTokens>,
     ) {
-        if let Some(jobs) = &self.jobs {
-            _ = jobs.send(FindJob { pieces, text, to });
-        }
+        _ = self.jobs.send(FindJob { pieces, text, to });
     }
 
     /// Of the next batches, as far as known.
@@ -456,37 +455,5 @@ impl FindThread {
     pub(super) fn wait(&self) -> Result<FoundForms, GpuError> {
         let outcome = self.outcomes.recv().expect("whatever is asked is answered");
         outcome.unwrap_or_else(|cause| resume_unwind(cause))
-    }
-
-    /// Finds forms at once; nothing else is under way.
-    pub(super) fn now(
-        &mut self,
-        pieces: &[PieceText],
-        to: Option<FoundTokens>,
-    ) -> Result<FoundForms, GpuError> {
-        self.finder().find(pieces, None, to)
-    }
-
-    /// Nothing is under way.
-    pub(super) fn forget_forms(&mut self) {
-        self.finder().forget_forms();
-    }
-
-    /// Nothing is under way.
-    pub(super) fn free(&mut self) {
-        self.finder().free();
-    }
-
-    pub(super) fn work(&self) -> InverterWork {
-        self.finder().work
-    }
-}
-
-impl Drop for FindThread {
-    fn drop(&mut self) {
-        self.jobs = None;
-        if let Some(thread) = self.thread.take() {
-            _ = thread.join();
-        }
     }
 }

@@ -3,7 +3,7 @@
 //! forms, the second looks up their terms.
 
 use super::spent;
-use crate::crew::{Awaited, lock, spawn};
+use crate::crew::{Awaited, lock};
 use crate::dictionary::device::forms::{FormMeaning, FormReader, Forms, OrderedTerms, ReadForms};
 use crate::text::analysis::Analysis;
 use std::io;
@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::Instant;
 
 /// Forms of a batch that need terms.
@@ -85,9 +85,10 @@ impl LearnerAsker {
 }
 
 pub(super) struct Learner {
+    /// They end, and are waited for, since whoever can ask is dropped before.
+    threads: Vec<Awaited<()>>,
     known: Arc<Mutex<Forms>>,
     learned: Receiver<thread::Result<Learned>>,
-    threads: Vec<JoinHandle<()>>,
 }
 
 impl Learner {
@@ -133,10 +134,10 @@ impl Learner {
                 tell();
             }
         };
-        let mut learner = Self { known, learned, threads: Vec::new() };
+        let mut learner = Self { threads: Vec::new(), known, learned };
         // If the system refuses the second, the first has nobody to wait for.
-        learner.threads.push(spawn("learner", learn_all)?);
-        learner.threads.push(spawn("words", find_words)?);
+        learner.threads.push(Awaited::begin("learner", learn_all)?);
+        learner.threads.push(Awaited::begin("words", find_words)?);
         Ok((learner, LearnerAsker { asked, expansions }))
     }
 
@@ -163,15 +164,6 @@ impl Learner {
     /// When all that was asked is learned.
     pub(super) fn with<T>(&mut self, look: impl FnOnce(&mut Forms) -> T) -> T {
         look(&mut lock(&self.known))
-    }
-}
-
-impl Drop for Learner {
-    /// Whoever can ask is dropped before.
-    fn drop(&mut self) {
-        for thread in self.threads.drain(..) {
-            _ = thread.join();
-        }
     }
 }
 

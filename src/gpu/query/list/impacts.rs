@@ -81,7 +81,7 @@ fn first_windows(windows: Windows) -> usize {
     sampled(windows.documents).div_ceil(1 << windows.bits) as usize
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct ImpactMaker {
     /// Numbers and weights of documents of the first windows, which come together at the end: those
     /// of the sample, and others, which share the last of these windows. Both rise.
@@ -105,7 +105,7 @@ pub(super) struct ImpactMaker {
 }
 
 /// What the windows of a list have, one after the other.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Slices {
     starts: Vec<[u32; 2]>,
     chunks: Vec<u8>,
