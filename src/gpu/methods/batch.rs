@@ -216,8 +216,8 @@ impl<M: DeviceMethod> MethodBatch<M> {
         M::plan(self);
     }
 
-    /// A launch for the queries of each class, a block of `threads` threads a query: with both kinds
-    /// of lists, terms, records, the number of the first query, norms, and `more` arguments.
+    /// A launch for the queries of each class, a block of `threads` threads a query: with both
+    /// kinds of lists, terms, records, the number of the first query, norms, and `more` arguments.
     pub(in crate::gpu) fn step_by_class(
         &self,
         kernel: &'static str,

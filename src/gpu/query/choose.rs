@@ -1,7 +1,7 @@
 //! The choice of devices and of a method for queries, and the costs of queries there.
 
-use super::engine::{GpuEngines, GpuOptions};
-use super::method::GpuMethod;
+use super::engine::GpuEngines;
+use super::method::{GpuMethod, GpuOptions};
 use super::service::{Counts, OnLost};
 use crate::gpu::ding09::DingTuning;
 use crate::gpu::floor::cache::ModuleCache;

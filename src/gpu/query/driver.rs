@@ -5,9 +5,9 @@
 use super::batch::{BatchAnswer, BatchQuery, Floors, QueryBatch, QueryBatchRoom};
 use super::bring::BroughtList;
 use super::device::{BatchSlot, QueryDevice};
-use super::engine::GpuOptions;
 use super::fetch::{FetchRequest, Fetchers, NO_LIST, ResidentLists};
 use super::list::Layout;
+use super::method::GpuOptions;
 use super::plan::{MOST_HITS, PlacedTerm};
 use super::residency::{ListId, Residence, Residency};
 use super::service::{DeviceDesk, DeviceJob, Why};

@@ -7,7 +7,7 @@ use super::device::QueryDevice;
 use super::driver::Driver;
 use super::gather::{DeviceGathering, Next};
 use super::list::Layout;
-use super::method::GpuMethod;
+use super::method::{GpuMethod, GpuOptions};
 use super::plan::MOST_HITS;
 use super::service::{Counts, DeviceAnswer, DeviceDesk, DeviceJob, OnLost, Why};
 use crate::crew::{Awaited, lock};
@@ -32,42 +32,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct GpuOptions {
-    pub method: GpuMethod,
-    pub batch: usize,
-    /// Batches in flight on a device.
-    pub slots: usize,
-    /// Of each device, for lists; most of what is free if left out.
-    pub memory: Option<u64>,
-    /// Hits that most queries ask for.
-    pub k: usize,
-    /// Threads that bring lists to a device.
-    pub fetchers: usize,
-    /// Each device has a part of the documents, and answers every query over these; else each has
-    /// all, and answers some of the queries.
-    pub partition: bool,
-    /// How long a batch that is not full waits for more queries while others are in flight.
-    pub patience: Duration,
-}
-
-impl Default for GpuOptions {
-    /// Batches of 256 queries for the best ten, three in flight.
-    fn default() -> Self {
-        Self {
-            method: GpuMethod::Bounds,
-            batch: 256,
-            slots: 3,
-            memory: None,
-            k: 10,
-            fetchers: 4,
-            partition: false,
-            patience: Duration::from_micros(300),
-        }
-    }
-}
+use std::time::Instant;
 
 #[derive(Debug)]
 struct DeviceThread {

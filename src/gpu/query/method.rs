@@ -1,4 +1,4 @@
-//! The methods by which devices answer, and which queries each can answer.
+//! The methods by which devices answer, with their options, and which queries each can answer.
 
 use super::fixed;
 use super::plan::{MOST_HITS, Scale};
@@ -11,6 +11,42 @@ use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Mode;
 use crate::score::named::Score;
 use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GpuOptions {
+    pub method: GpuMethod,
+    pub batch: usize,
+    /// Batches in flight on a device.
+    pub slots: usize,
+    /// Of each device, for lists; most of what is free if left out.
+    pub memory: Option<u64>,
+    /// Hits that most queries ask for.
+    pub k: usize,
+    /// Threads that bring lists to a device.
+    pub fetchers: usize,
+    /// Each device has a part of the documents, and answers every query over these; else each has
+    /// all, and answers some of the queries.
+    pub partition: bool,
+    /// How long a batch that is not full waits for more queries while others are in flight.
+    pub patience: Duration,
+}
+
+impl Default for GpuOptions {
+    /// Batches of 256 queries for the best ten, three in flight.
+    fn default() -> Self {
+        Self {
+            method: GpuMethod::Bounds,
+            batch: 256,
+            slots: 3,
+            memory: None,
+            k: 10,
+            fetchers: 4,
+            partition: false,
+            patience: Duration::from_micros(300),
+        }
+    }
+}
 
 /// All find the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -69,8 +69,8 @@ pub(super) fn reorder(
     let of_thread = topics::TERM_BYTES * run.terms;
     let threads = merging.threads_of(of_thread.max(1));
     if *order == DocumentOrder::Topic {
-        let of_terms = 4 * run.postings + threads as u64 * of_thread;
-        least = least.max(of_terms + topics::DOCUMENT_BYTES * count);
+        let of_documents = topics::DOCUMENT_BYTES * count + 4 * run.postings;
+        least = least.max(of_documents + threads as u64 * of_thread);
     }
     if merging.memory_bytes < least {
         let reason = format!(
@@ -268,7 +268,7 @@ fn by_topics(
             *end += 1;
         }
     })?;
-    DocumentTerms { ends, terms, distinct: run.terms as usize }.order(threads, stop)
+    DocumentTerms { ends, terms }.order(run.terms as usize, threads, stop)
 }
 
 /// Gives `take` all postings of a run, list by list: the list's number, docids, frequencies. The

@@ -1,12 +1,12 @@
 //! An order in which documents with many terms in common stand together: recursive graph bisection
-//! (Dhulipala and others, KDD 2016). Documents are cut into two halves, and those that fit the other
-//! half better change places, by what this does to the bits of a gap in all lists; then each half is
-//! cut in the same way. What comes out does not depend on the number of threads.
+//! (Dhulipala and others, KDD 2016). Documents are cut into two halves, and those that fit the
+//! other half better change places, by what this does to the bits of a gap in all lists; then each
+//! half is cut in the same way. What comes out does not depend on the number of threads.
 
-use crate::crew::{Crew, lock};
+use crate::crew::Crew;
 use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;
-use std::sync::Mutex;
+use std::{mem, thread};
 
 /// Documents that are not cut any more.
 const LEAST: usize = 256;
@@ -21,18 +21,16 @@ const FEW: usize = 500;
 const CHUNK: usize = 1 << 12;
 
 /// Bytes for each document, beside its terms.
-pub(super) const DOCUMENT_BYTES: u64 = 32;
+pub(super) const DOCUMENT_BYTES: u64 = 48;
 
 /// Bytes of each thread for each term.
-pub(super) const TERM_BYTES: u64 = 20;
+pub(super) const TERM_BYTES: u64 = 32;
 
 /// The terms of all documents, by number.
 pub(super) struct DocumentTerms {
     /// Where those of each document end.
     pub(super) ends: Vec<usize>,
     pub(super) terms: Vec<u32>,
-    /// How many terms there are.
-    pub(super) distinct: usize,
 }
 
 impl DocumentTerms {
@@ -41,61 +39,74 @@ impl DocumentTerms {
         &self.terms[begin..self.ends[docid as usize]]
     }
 
-    /// All docids, by topics; equals in the order in which they were.
+    /// All docids, by topics, if there are so many `distinct` terms; equals in the order in which
+    /// they were.
     ///
     /// # Errors
     /// `Stopped`.
-    pub(super) fn order(&self, threads: usize, stop: &Stop) -> Result<Vec<u32>, IndexError> {
+    pub(super) fn order(
+        &self,
+        distinct: usize,
+        threads: usize,
+        stop: &Stop,
+    ) -> Result<Vec<u32>, IndexError> {
         let mut docids: Vec<u32> = (0..self.ends.len() as u32).collect();
         let logs: Vec<f32> = (0..docids.len() + 2).map(|count| (count as f32).log2()).collect();
         let bisection = Bisection { documents: self, logs: &logs, stop };
-        // All threads cut one part after the other, until there are some for each.
-        let mut parts = vec![&mut docids[..]];
-        let mut halves = Halves::new(self.distinct, threads);
-        let levels = if threads == 1 { 0 } else { threads.ilog2() + 3 };
-        for _ in 0..levels {
-            let mut smaller = Vec::with_capacity(2 * parts.len());
-            for part in parts {
-                match bisection.cut(part, &mut halves)? {
-                    (part, []) => smaller.push(part),
-                    (left, right) => smaller.extend([left, right]),
-                }
-            }
-            parts = smaller;
-        }
-        let Halves { mut crew, .. } = halves;
-        let parts: Vec<Mutex<&mut [u32]>> = parts.into_iter().map(Mutex::new).collect();
-        crew.in_order(threads, parts.len(), |halves: &mut Option<Halves>, part| {
-            let halves = halves.get_or_insert_with(|| Halves::new(self.distinct, 1));
-            bisection.cut_all(&mut lock(&parts[part]), halves)
-        })?;
+        bisection.cut_all(&mut docids, &mut Halves::new(distinct, threads))?;
         Ok(docids)
     }
 }
 
 /// What a part is cut with.
 struct Halves {
-    /// By term: documents of each half that have it.
-    counts: Vec<[u32; 2]>,
+    /// Of the documents of each half.
+    counts: TermCounts,
+    /// What each thread adds to the counts.
+    added: Vec<TermCounts>,
     /// By term: bits that are saved if one of the documents of a half changes places.
     saved: Vec<[f32; 2]>,
-    /// Terms that any of the documents has.
-    touched: Vec<u32>,
     /// Bits that are saved by each document of the part, and its place in its half.
     gains: Vec<(f32, u32)>,
     crew: Crew,
-    threads: usize,
+}
+
+/// Of two halves, by term; sums wrap around.
+#[derive(Clone)]
+struct TermCounts {
+    counts: Vec<[u32; 2]>,
+    /// Those that are not zero, and some that are again.
+    terms: Vec<u32>,
+}
+
+impl TermCounts {
+    fn new(terms: usize) -> Self {
+        Self { counts: vec![[0; 2]; terms], terms: Vec::new() }
+    }
+
+    fn add(&mut self, term: u32, [left, right]: [u32; 2]) {
+        let count = &mut self.counts[term as usize];
+        if *count == [0; 2] {
+            self.terms.push(term);
+        }
+        *count = [count[0].wrapping_add(left), count[1].wrapping_add(right)];
+    }
+
+    /// Gives all counts away.
+    fn drain(&mut self) -> impl Iterator<Item = (u32, [u32; 2])> {
+        let Self { counts, terms } = self;
+        terms.drain(..).map(|term| (term, mem::take(&mut counts[term as usize])))
+    }
 }
 
 impl Halves {
     fn new(terms: usize, threads: usize) -> Self {
         Self {
-            counts: vec![[0; 2]; terms],
+            counts: TermCounts::new(terms),
+            added: vec![TermCounts::new(terms); threads],
             saved: vec![[0.0; 2]; terms],
-            touched: Vec::new(),
             gains: Vec::new(),
             crew: Crew::new("order"),
-            threads,
         }
     }
 }
@@ -109,48 +120,60 @@ struct Bisection<'a> {
 
 impl Bisection<'_> {
     fn cut_all(&self, docids: &mut [u32], halves: &mut Halves) -> Result<(), IndexError> {
-        match self.cut(docids, halves)? {
-            (_, []) => Ok(()),
-            (left, right) => {
-                self.cut_all(left, halves)?;
-                self.cut_all(right, halves)
-            }
-        }
-    }
-
-    /// The halves of a part, of which the second is empty if the part is too small.
-    fn cut<'d>(
-        &self,
-        docids: &'d mut [u32],
-        halves: &mut Halves,
-    ) -> Result<(&'d mut [u32], &'d mut [u32]), IndexError> {
         if docids.len() <= LEAST {
             docids.sort_unstable();
-            return Ok((docids, &mut []));
+            return Ok(());
         }
-        let Halves { counts, saved, touched, gains, crew, threads } = halves;
+        self.cut(docids, halves)?;
         let (left, right) = docids.split_at_mut(docids.len() / 2);
-        for (half, docids) in [&*left, &*right].into_iter().enumerate() {
-            for &term in docids.iter().flat_map(|&docid| self.documents.of(docid)) {
-                let count = &mut counts[term as usize];
-                if *count == [0; 2] {
-                    touched.push(term);
-                }
-                count[half] += 1;
-            }
+        let others = halves.added.len() / 2;
+        if others == 0 {
+            self.cut_all(left, halves)?;
+            return self.cut_all(right, halves);
         }
+        halves.added.truncate(halves.added.len() - others);
+        let terms = halves.saved.len();
+        let mut done = Ok(());
+        thread::scope(|scope| {
+            scope.spawn(|| done = self.cut_all(right, &mut Halves::new(terms, others)));
+            self.cut_all(left, halves)
+        })?;
+        done
+    }
+
+    /// Lets documents of the two halves change places.
+    fn cut(&self, docids: &mut [u32], halves: &mut Halves) -> Result<(), IndexError> {
+        let Halves { counts, added, saved, gains, crew } = halves;
+        let others = added.len() - 1;
+        let all = docids.len();
+        let (left, right) = docids.split_at_mut(all / 2);
         let logs = [left.len(), right.len()].map(|documents| self.logs[documents]);
         // Of the gaps of a term.
         let bits = |[a, b]: [u32; 2]| {
             let [of_a, of_b] = [a, b].map(|count| self.logs[count as usize + 1]);
             a as f32 * (logs[0] - of_a) + b as f32 * (logs[1] - of_b)
         };
-        gains.resize(left.len() + right.len(), (0.0, 0));
+        gains.resize(all, (0.0, 0));
         let (left_gains, right_gains) = gains.split_at_mut(left.len());
+        // Documents that have come to a half, and what each adds to the counts.
+        let mut came: Vec<(u32, u8)> = left.iter().map(|&docid| (docid, 0)).collect();
+        came.extend(right.iter().map(|&docid| (docid, 1)));
+        let mut adds = [[1, 0], [0, 1]];
         for _ in 0..ROUNDS {
             self.stop.check()?;
-            for &term in &*touched {
-                let [a, b] = counts[term as usize];
+            let of_thread = came.len().div_ceil(added.len());
+            let pieces = came.chunks(of_thread).zip(&mut *added).collect();
+            crew.share(others, pieces, |(came, added): (&[(u32, u8)], &mut TermCounts)| {
+                for &(docid, half) in came {
+                    let adds = adds[usize::from(half)];
+                    self.documents.of(docid).iter().for_each(|&term| added.add(term, adds));
+                }
+            });
+            for (term, added) in added.iter_mut().flat_map(TermCounts::drain) {
+                counts.add(term, added);
+            }
+            for &term in &counts.terms {
+                let [a, b] = counts.counts[term as usize];
                 // Nobody asks what a document saves that is not there.
                 let changed = [[a.saturating_sub(1), b + 1], [a + 1, b.saturating_sub(1)]];
                 saved[term as usize] = changed.map(|changed| bits([a, b]) - bits(changed));
@@ -160,35 +183,30 @@ impl Bisection<'_> {
                 let docids = docids.chunks(CHUNK).zip(gains.chunks_mut(CHUNK));
                 docids.enumerate().map(move |(chunk, of_chunk)| (half, chunk, of_chunk))
             });
-            crew.share(*threads - 1, pieces.collect(), |(half, chunk, (docids, gains))| {
+            crew.share(others, pieces.collect(), |(half, chunk, (docids, gains))| {
                 for (place, (&docid, gain)) in docids.iter().zip(gains).enumerate() {
                     let terms = self.documents.of(docid).iter();
                     let sum = terms.map(|&term| saved[term as usize][half]).sum();
                     *gain = (sum, (chunk * CHUNK + place) as u32);
                 }
             });
-            crew.share(*threads - 1, vec![&mut *left_gains, &mut *right_gains], |gains| {
+            crew.share(others, vec![&mut *left_gains, &mut *right_gains], |gains| {
                 gains.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)))
             });
+            came.clear();
             let pairs = left_gains.iter().zip(&*right_gains);
-            let mut changes = 0;
             for (&(_, a), &(_, b)) in pairs.take_while(|(a, b)| a.0 + b.0 > 0.0) {
                 let [a, b] = [&mut left[a as usize], &mut right[b as usize]];
-                for (&docid, from) in [(&*a, 0), (&*b, 1)] {
-                    for &term in self.documents.of(docid) {
-                        counts[term as usize][from] -= 1;
-                        counts[term as usize][1 - from] += 1;
-                    }
-                }
-                std::mem::swap(a, b);
-                changes += 1;
+                mem::swap(a, b);
+                came.extend([(*a, 0), (*b, 1)]);
             }
-            if changes < (left.len() + right.len()) / FEW {
+            adds = [[1, u32::MAX], [u32::MAX, 1]];
+            if came.len() < 2 * all / FEW {
                 break;
             }
         }
-        touched.drain(..).for_each(|term| counts[term as usize] = [0; 2]);
-        Ok((left, right))
+        counts.drain().for_each(drop);
+        Ok(())
     }
 }
 
@@ -197,12 +215,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn terms_of(documents: &[Vec<u32>], distinct: usize) -> DocumentTerms {
+    fn terms_of(documents: &[Vec<u32>]) -> DocumentTerms {
         let ends = documents.iter().scan(0, |end, terms| {
             *end += terms.len();
             Some(*end)
         });
-        DocumentTerms { ends: ends.collect(), terms: documents.concat(), distinct }
+        DocumentTerms { ends: ends.collect(), terms: documents.concat() }
     }
 
     #[test]
@@ -221,7 +239,7 @@ mod tests {
                 of_topic.chain(others).collect()
             })
             .collect();
-        let order = terms_of(&documents, 720).order(2, &Stop::default()).unwrap();
+        let order = terms_of(&documents).order(720, 2, &Stop::default()).unwrap();
         let together = order.windows(2).filter(|two| two[0] % topics == two[1] % topics).count();
         assert!(together > 4096 * 9 / 10, "{together}");
     }
@@ -238,12 +256,12 @@ mod tests {
                 terms.sort_unstable();
                 terms.dedup();
             });
-            let terms = terms_of(&documents, 60);
-            let order = terms.order(1, &Stop::default()).unwrap();
+            let terms = terms_of(&documents);
+            let order = terms.order(60, 1, &Stop::default()).unwrap();
             let mut sorted = order.clone();
             sorted.sort_unstable();
             prop_assert!(sorted.into_iter().eq(0..documents.len() as u32));
-            prop_assert_eq!(terms.order(threads, &Stop::default()).unwrap(), order);
+            prop_assert_eq!(terms.order(60, threads, &Stop::default()).unwrap(), order);
         }
     }
 
@@ -251,7 +269,7 @@ mod tests {
     fn who_is_stopped_makes_no_order() {
         let stop = Stop::default();
         stop.set();
-        let error = terms_of(&vec![vec![0]; 1000], 1).order(1, &stop).unwrap_err();
+        let error = terms_of(&vec![vec![0]; 1000]).order(1, 1, &stop).unwrap_err();
         assert!(matches!(error, IndexError::Stopped), "{error:?}");
     }
 }
