@@ -122,11 +122,16 @@ impl Demand {
         let terms = plan.terms().len();
         for (number, (entry, &(visited, all))) in plan.lists().iter().zip(&blocks).enumerate() {
             if let Some(entry) = entry {
-                let units = visited.div_ceil(self.unit_blocks);
-                self.add_units((number / terms) as u32, *entry, all, units, times);
+                self.add((number / terms) as u32, *entry, visited, all, times);
             }
         }
         Ok(())
+    }
+
+    /// Adds a query that visited so many blocks of a list, which has `all`, so many times.
+    fn add(&mut self, run: u32, entry: TermEntry, visited: usize, all: usize, times: u32) {
+        let units = visited.div_ceil(self.unit_blocks);
+        self.add_units(run, entry, all, units, times);
     }
 
     /// Adds queries that visited so many units of a list with so many blocks.
@@ -293,13 +298,13 @@ mod tests {
     /// Lists of 10, 4 and 4 blocks, of 1,280, 512 and 500 postings of a byte each.
     fn demand() -> Demand {
         let mut demand = Demand::new(128);
-        for (units, times) in [(5, 1), (2, 1), (1, 2)] {
-            demand.add_units(0, entry(0, 1280), 10, units, times);
+        for (visited, times) in [(10, 1), (3, 1), (2, 2)] {
+            demand.add(0, entry(0, 1280), visited, 10, times);
         }
-        for units in [2, 2, 1] {
-            demand.add_units(0, entry(2000, 512), 4, units, 1);
+        for visited in [4, 4, 1] {
+            demand.add(0, entry(2000, 512), visited, 4, 1);
         }
-        demand.add_units(0, entry(3000, 500), 4, 2, 1);
+        demand.add(0, entry(3000, 500), 4, 4, 1);
         demand
     }
 
