@@ -252,23 +252,24 @@ fn by_topics(
     threads: usize,
     stop: &Stop,
 ) -> Result<Vec<u32>, IndexError> {
-    let mut ends = vec![0; run.documents as usize];
+    // Behind the first, each moves from where a document's terms begin to where they end.
+    let mut starts = vec![0; run.documents as usize + 1];
     each_postings(generation, run, stop, |_, docids, _| {
-        docids.iter().for_each(|&docid| ends[docid as usize] += 1);
+        docids.iter().for_each(|&docid| starts[docid as usize + 1] += 1);
     })?;
     let mut sum = 0;
-    for end in &mut ends {
-        sum += mem::replace(end, sum);
+    for start in &mut starts {
+        sum += mem::replace(start, sum);
     }
     let mut terms = vec![0; sum];
     each_postings(generation, run, stop, |term, docids, _| {
         for &docid in docids {
-            let end = &mut ends[docid as usize];
-            terms[*end] = term;
-            *end += 1;
+            let place = &mut starts[docid as usize + 1];
+            terms[*place] = term;
+            *place += 1;
         }
     })?;
-    DocumentTerms { ends, terms }.order(run.terms as usize, threads, stop)
+    DocumentTerms { starts, terms }.order(run.terms as usize, threads, stop)
 }
 
 /// Gives `take` all postings of a run, list by list: the list's number, docids, frequencies. The

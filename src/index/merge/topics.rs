@@ -6,7 +6,7 @@
 use crate::crew::Crew;
 use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;
-use std::{mem, thread};
+use std::mem;
 
 /// Documents that are not cut any more.
 const LEAST: usize = 256;
@@ -28,15 +28,14 @@ pub(super) const TERM_BYTES: u64 = 32;
 
 /// The terms of all documents, by number.
 pub(super) struct DocumentTerms {
-    /// Where those of each document end.
-    pub(super) ends: Vec<usize>,
+    /// Where those of each document begin, and where the last ones end.
+    pub(super) starts: Vec<usize>,
     pub(super) terms: Vec<u32>,
 }
 
 impl DocumentTerms {
     fn of(&self, docid: u32) -> &[u32] {
-        let begin = if docid == 0 { 0 } else { self.ends[docid as usize - 1] };
-        &self.terms[begin..self.ends[docid as usize]]
+        &self.terms[self.starts[docid as usize]..self.starts[docid as usize + 1]]
     }
 
     /// All docids, by topics, if there are so many `distinct` terms; equals in the order in which
@@ -50,7 +49,7 @@ impl DocumentTerms {
         threads: usize,
         stop: &Stop,
     ) -> Result<Vec<u32>, IndexError> {
-        let mut docids: Vec<u32> = (0..self.ends.len() as u32).collect();
+        let mut docids: Vec<u32> = (0..self.starts.len() as u32 - 1).collect();
         let logs: Vec<f32> = (0..docids.len() + 2).map(|count| (count as f32).log2()).collect();
         let bisection = Bisection { documents: self, logs: &logs, stop };
         bisection.cut_all(&mut docids, &mut Halves::new(distinct, threads))?;
@@ -132,13 +131,10 @@ impl Bisection<'_> {
             return self.cut_all(right, halves);
         }
         halves.added.truncate(halves.added.len() - others);
-        let terms = halves.saved.len();
-        let mut done = Ok(());
-        thread::scope(|scope| {
-            scope.spawn(|| done = self.cut_all(right, &mut Halves::new(terms, others)));
-            self.cut_all(left, halves)
-        })?;
-        done
+        let mut of_others = Halves::new(halves.saved.len(), others);
+        let parts = [(left, halves), (right, &mut of_others)];
+        let work = parts.map(|(docids, halves)| move || self.cut_all(docids, halves));
+        Crew::new("order").all(work.into()).into_iter().collect()
     }
 
     /// Lets documents of the two halves change places.
@@ -216,11 +212,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn terms_of(documents: &[Vec<u32>]) -> DocumentTerms {
-        let ends = documents.iter().scan(0, |end, terms| {
+        let mut starts = vec![0];
+        starts.extend(documents.iter().scan(0, |end, terms| {
             *end += terms.len();
             Some(*end)
-        });
-        DocumentTerms { ends: ends.collect(), terms: documents.concat() }
+        }));
+        DocumentTerms { starts, terms: documents.concat() }
     }
 
     #[test]
