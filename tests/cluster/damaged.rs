@@ -242,9 +242,12 @@ fn a_secret_lets_in_who_knows_it() {
     heard.resize(12 + length + 32, 0);
     line.read_exact(&mut heard[12..]).unwrap();
     drop((line, listener));
+    // Process 0 listens for as long as its second is not there.
+    second.kill();
     let first = Running::start([hosts.job(0, &ask)]);
     let (_line, said) = call(&hosts.addresses[0], &heard);
     assert!(!said.is_empty(), "it is answered, and does not know what to say then");
+    let second = Running::start([hosts.job(1, &ask)]);
     let outcome = first.end().remove(0).expect_status(0);
     assert_eq!(outcome.stdout, expected);
     second.end().remove(0).expect_status(0);

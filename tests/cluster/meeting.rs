@@ -11,19 +11,20 @@ fn a_process_that_does_not_come_is_named() {
     let (input, _) = collection(&scratch);
     let hosts = Hosts::new(&scratch, 3);
     let index = scratch.path("index");
-    let arguments = args!["build", "--index", index, "-w", "1", "--wait", "1", input];
-    let job = |process: usize| {
-        let numbers = ["-n", "3", "-p", &process.to_string(), "--hostfile"].map(OsString::from);
-        millrace(&arguments).args(numbers).arg(&hosts.path)
-    };
-    let start = Instant::now();
+    let arguments = args!["build", "--index", index, "-w", "1", input];
+    let job = |process: usize, wait: &str| hosts.job_waiting(wait, process, &arguments);
     let absent = |process: usize| format!("process {process} ({})", hosts.addresses[process]);
-    let outcomes = Running::start([job(0), job(1)]).end();
-    assert!(start.elapsed() < SOON);
-    for outcome in outcomes {
-        outcome.expect_status(1).says(absent(2)).says("did not come within 1 s");
+    // Process 1 calls before process 0 is there, so that it is told what process 0 waits for: it
+    // would wait far longer itself.
+    let listener = TcpListener::bind(&hosts.addresses[0]).unwrap();
+    let called = Running::start([job(1, "60")]);
+    drop(accept(&listener));
+    drop(listener);
+    let waiting = Running::start([job(0, "3")]);
+    for outcome in [waiting, called].into_iter().flat_map(Running::end) {
+        outcome.expect_status(1).says(absent(2)).says("did not come within 3 s");
     }
-    job(1).fails(1).says(absent(0)).says("refused").says("did not come within 1 s");
+    job(1, "1").fails(1).says(absent(0)).says("refused").says("did not come within 1 s");
     assert!(!index.exists());
 }
 

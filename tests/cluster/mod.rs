@@ -19,7 +19,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Everything that fails has to fail within this time.
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(30);
 
 /// A host file with free ports of this machine.
 pub(crate) struct Hosts {
@@ -68,6 +68,14 @@ impl Running {
         Self(
             jobs.into_iter().map(|mut job| (job.spawn(), format!("{:?}", job.command()))).collect(),
         )
+    }
+
+    /// Ends all of them at once.
+    fn kill(self) {
+        for (mut child, _) in self.0 {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
     }
 
     /// Ends standard input of all, and waits for them.
