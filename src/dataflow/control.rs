@@ -154,6 +154,14 @@ impl Control {
         &self.stop
     }
 
+    /// The signal that ends the job, if one does.
+    pub(crate) fn signal(&self) -> Option<i32> {
+        match *lock(&self.failure) {
+            Some(JobError::Signal(number)) => Some(number),
+            _ => None,
+        }
+    }
+
     pub fn take_failure(&self) -> Option<JobError> {
         lock(&self.failure).take()
     }

@@ -2,7 +2,7 @@
 //! command, a file of metrics and a page of each rebuild.
 
 use super::files::replace;
-use super::{Rebuild, RebuildError};
+use super::{Rebuild, RebuildError, notify};
 use crate::build::{Notes, OnProgress, Peers};
 use crate::dataflow::control::{Control, JobError};
 use crate::rebuild::history::{self, HistoryRecord, RebuildOutcome};
@@ -56,8 +56,12 @@ impl Daemon {
     }
 
     /// Rebuilds once, now, if the sources have changed.
+    ///
+    /// # Errors
+    /// Why the live generation stays; or a request to end that came behind the rebuild.
     pub fn once(&self, control: &Arc<Control>) -> Result<HistoryRecord, RebuildError> {
-        self.attempt(control, 1, None)
+        let record = self.attempt(control, 1, None)?;
+        control.take_failure().map_or(Ok(record), |failure| Err(failure.into()))
     }
 
     /// Rebuilds on the job file's schedule until `stop` ends it; a failure of a rebuild is told and
@@ -125,41 +129,38 @@ impl Daemon {
             Ok(record) => {
                 (self.tell)(&format!("{}: {record}", self.job.index.display()), false);
                 if record.outcome == RebuildOutcome::Published {
-                    self.call(&self.job.notify.on_success, record.generation, "");
+                    self.call(&self.job.notify.on_success, record.generation, "", control);
                 }
             }
             Err(error) => {
                 let last = next.is_none() || self.job.retry.before(attempt + 1).is_none();
                 let asked = matches!(error.job(), Some(JobError::Signal(_) | JobError::Cancelled));
                 if last && !asked {
-                    self.call(&self.job.notify.on_failure, None, &error.chain());
+                    self.call(&self.job.notify.on_failure, None, &error.chain(), control);
                 }
             }
         }
         result
     }
 
-    /// Runs a command of the job file in the file's folder; a failure is told and changes nothing.
-    fn call(&self, words: &[String], generation: Option<u32>, reason: &str) {
+    /// Runs a command of the job file in the file's folder; a failure is told, also in the history,
+    /// and changes nothing.
+    fn call(&self, words: &[String], generation: Option<u32>, reason: &str, job: &Control) {
         let Some((program, arguments)) = words.split_first() else { return };
         let folder = self.job.path.parent().map(PathBuf::from).unwrap_or_default();
-        let ended = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args(arguments)
             .current_dir(folder)
             .env("MILLRACE_INDEX", &self.job.index)
             .env("MILLRACE_GENERATION", generation.map(|n| n.to_string()).unwrap_or_default())
             .env("MILLRACE_REASON", reason)
             .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .status();
-        match ended {
-            Ok(status) if status.success() => {}
-            Ok(status) => {
-                (self.tell)(&format!("the command `{program}` ended with {status}"), true);
-            }
-            Err(error) => {
-                (self.tell)(&format!("the command `{program}` cannot be run: {error}"), true);
-            }
+            .stdout(Stdio::null());
+        let Err(trouble) = notify::run(&mut command, self.job.notify.timeout, job) else { return };
+        (self.tell)(&trouble, true);
+        if let Err(error) = history::add_trouble(&self.job.index, trouble) {
+            (self.tell)(&error.chain(), true);
         }
     }
 

@@ -93,6 +93,8 @@ pub struct HistoryRecord {
     pub attempt: u32,
     pub outcome: RebuildOutcome,
     pub reason: Option<String>,
+    /// What went wrong with the command that was told of it.
+    pub notify: Option<String>,
     /// Live behind the rebuild.
     pub generation: Option<u32>,
     /// Only what changed was indexed.
@@ -142,10 +144,7 @@ impl fmt::Display for HistoryRecord {
             let lists = number_of(*lists, "list", "lists");
             write!(f, "  a cache of {lists} by the queries of {first} to {last}")?;
         }
-        match &self.reason {
-            Some(reason) => write!(f, "  {reason}"),
-            None => Ok(()),
-        }
+        [&self.reason, &self.notify].into_iter().flatten().try_for_each(|why| write!(f, "  {why}"))
     }
 }
 
@@ -172,7 +171,14 @@ pub(crate) fn append(index: &Path, record: &HistoryRecord) -> Result<(), Rebuild
     write().map_err(RebuildError::io(&path))
 }
 
-/// The records of an index, the oldest first; none without a history.
+/// Says of the last record that its command went wrong, in another record of the same rebuild.
+pub(super) fn add_trouble(index: &Path, trouble: String) -> Result<(), RebuildError> {
+    let Some(record) = read(index)?.pop() else { return Ok(()) };
+    append(index, &HistoryRecord { notify: Some(trouble), ..record })
+}
+
+/// The records of an index, the oldest first; none without a history. Of two with one beginning the
+/// last counts.
 ///
 /// # Errors
 /// When the file cannot be read, or a whole line of it is not a record.
@@ -182,10 +188,14 @@ pub fn read(index: &Path) -> Result<Vec<HistoryRecord>, RebuildError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         read => read.map_err(RebuildError::io(&path))?,
     };
-    let mut records = Vec::new();
+    let mut records: Vec<HistoryRecord> = Vec::new();
     for (line, text) in (1..).zip(bytes.split_inclusive(|&byte| byte == b'\n')) {
         match serde_json::from_slice(text) {
-            Ok(record) => records.push(record),
+            Ok(record) => {
+                let record: HistoryRecord = record;
+                records.pop_if(|last| last.started == record.started);
+                records.push(record);
+            }
             // The part of a line that a killed job left is no JSON.
             Err(source) if !source.is_data() => {}
             Err(error) => {
@@ -207,16 +217,22 @@ mod tests {
     fn records_come_back_and_parts_of_lines_do_no_harm() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(read(folder.path()).unwrap(), []);
-        let record =
-            |generation| HistoryRecord { generation: Some(generation), ..HistoryRecord::default() };
+        let record = |n: u32| HistoryRecord {
+            started: n.to_string(),
+            generation: Some(n),
+            ..HistoryRecord::default()
+        };
         append(folder.path(), &record(1)).unwrap();
         let mut file = OpenOptions::new().append(true).open(path(folder.path())).unwrap();
         file.write_all(b"{\"started\": \"2026").unwrap();
         assert_eq!(read(folder.path()).unwrap(), [record(1)]);
         append(folder.path(), &record(2)).unwrap();
         assert_eq!(read(folder.path()).unwrap(), [record(1), record(2)]);
+        add_trouble(folder.path(), "late".into()).unwrap();
+        let told = HistoryRecord { notify: Some("late".into()), ..record(2) };
+        assert_eq!(read(folder.path()).unwrap(), [record(1), told]);
         file.write_all(b"{\"started\": 5}\n").unwrap();
         let error = read(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("history.jsonl:4:13: this is not a record"), "{error}");
+        assert!(error.contains("history.jsonl:5:13: this is not a record"), "{error}");
     }
 }

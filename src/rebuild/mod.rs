@@ -25,6 +25,7 @@ mod live;
 mod logs;
 mod look;
 mod nodes;
+mod notify;
 mod page_links;
 mod publish;
 mod rank;

@@ -8,6 +8,7 @@ mod guarded;
 mod kills;
 mod links;
 mod logs;
+mod notified;
 mod swap;
 mod vectors;
 mod versions;

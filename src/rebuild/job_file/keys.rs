@@ -211,13 +211,23 @@ impl Default for MergeKeys {
 }
 
 /// Commands, as words.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NotifyKeys {
     #[serde(deserialize_with = "command")]
     pub on_success: Vec<String>,
     #[serde(deserialize_with = "command")]
     pub on_failure: Vec<String>,
+    /// A command that takes longer is ended.
+    #[serde(deserialize_with = "values::time")]
+    pub timeout: Duration,
+}
+
+impl Default for NotifyKeys {
+    fn default() -> Self {
+        let (on_success, on_failure) = Default::default();
+        Self { on_success, on_failure, timeout: Duration::from_secs(3600) }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
