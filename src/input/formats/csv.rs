@@ -23,6 +23,8 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 pub(crate) struct CsvParser {
     fields: Fields,
     seen: SeenFields,
+    /// That for a delimiter: its automaton is made once.
+    reader: Option<(u8, Reader)>,
     /// The fields of a record without their quotes, and where each ends.
     values: Vec<u8>,
     ends: Vec<usize>,
@@ -140,8 +142,13 @@ impl CsvParser {
     }
 
     fn read(&mut self, mut raw: &[u8], delimiter: u8) {
-        let mut reader: Reader =
-            ReaderBuilder::new().delimiter(delimiter).terminator(Terminator::Any(b'\n')).build();
+        if self.reader.as_ref().is_none_or(|(of, _)| *of != delimiter) {
+            let mut reader = ReaderBuilder::new();
+            reader.delimiter(delimiter).terminator(Terminator::Any(b'\n'));
+            self.reader = Some((delimiter, reader.build()));
+        }
+        let Some((_, reader)) = &mut self.reader else { return };
+        reader.reset();
         // No more is written than is read, and no record has more fields than bytes.
         self.values.clear();
         self.values.resize(raw.len() + 1, 0);
