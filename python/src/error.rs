@@ -41,7 +41,7 @@ pub(crate) fn of_index(error: &IndexError) -> PyErr {
         IndexError::NoDocid { .. } | IndexError::NoName { .. } | IndexError::Deleted { .. } => {
             PyKeyError::new_err(chain(error))
         }
-        IndexError::TooManyTerms { .. } => wrong(error),
+        IndexError::Query { .. } => wrong(error),
         _ => failed(error),
     }
 }

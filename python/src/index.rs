@@ -277,9 +277,9 @@ impl Index {
             };
             found.map_err(|error| of_index(&error))
         })?;
-        for &refused in &found.refused {
-            let qid = &queries[refused].0;
-            warn(py, &format!("the query {qid} has too many different terms: it is not answered"))?;
+        for (refused, why) in &found.refused {
+            let qid = &queries[*refused].0;
+            warn(py, &format!("the query {qid} {why}: it is not answered"))?;
         }
         if remove_query {
             let documents = snapshot.generation().documents();

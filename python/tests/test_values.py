@@ -263,7 +263,7 @@ def test_the_reported_script(tmp_path):
 
 def test_a_query_with_too_many_terms_is_refused_alone(index):
     long = " ".join(f"t{number}x" for number in range(65_537))
-    with pytest.warns(UserWarning, match="the query long has too many different terms"):
+    with pytest.warns(UserWarning, match="the query long has more than 65536 different terms"):
         answers = index.search_many([("short", "w1x"), ("long", long), ("last", "w1x")], 3)
     assert len(answers["long"]) == 0
     assert list(answers["short"]) == list(answers["last"]) == list(index.search("w1x", 3))

@@ -115,8 +115,9 @@ pub enum IndexError {
         /// What is missing, and the remedy.
         reason: String,
     },
-    #[error("a query has more than {most} different terms")]
-    TooManyTerms { most: usize },
+    /// A query that cannot be answered, as long as others can.
+    #[error("a query {why}")]
+    Query { why: String },
     /// What was to be written breaks a rule of the format.
     #[error("{}: not written: {reason}", .path.display())]
     Refused { path: PathBuf, reason: String },

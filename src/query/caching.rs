@@ -93,8 +93,11 @@ impl Demand {
                 let end = log.len().min(start.saturating_add(AT_ONCE));
                 let Some(texts @ [_, ..]) = log.get(start..end) else { return Ok(demand) };
                 for (text, times) in texts {
-                    let plan = planner.plan(snapshot, wanted, text.as_ref())?;
-                    demand.count(&mut searcher, &plan, *times)?;
+                    match planner.plan(snapshot, wanted, text.as_ref()) {
+                        Ok(plan) => demand.count(&mut searcher, &plan, *times)?,
+                        Err(IndexError::Query { .. }) => demand.without_answer += u64::from(*times),
+                        Err(error) => return Err(error),
+                    }
                     progress.pass(1);
                 }
             }

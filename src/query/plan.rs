@@ -7,7 +7,7 @@ use super::wanted::{Mode, Stage, Wanted};
 use crate::codec::prefetch::prefetch;
 use crate::index::error::IndexError;
 use crate::index::lexicon::{TermEntry, TermPlace};
-use crate::query::reading::weighted::terms_of_query;
+use crate::query::reading::weighted::{self, terms_of_query};
 use crate::score::named::Score;
 use crate::score::scoring::TermCounts;
 use crate::score::weight::Weight;
@@ -142,8 +142,8 @@ impl Plan {
         weigh(&self.snapshot, &mut self.terms);
     }
 
-    /// Finds the distinct terms of a text, by first appearance; false if there are too many.
-    fn analyze(&mut self, text: &str) -> bool {
+    /// Finds the distinct terms of a text, by first appearance; fails as [`check`].
+    fn analyze(&mut self, text: &str) -> Result<(), String> {
         let Self { snapshot, strings, terms, .. } = self;
         strings.clear();
         terms.clear();
@@ -177,8 +177,11 @@ impl Plan {
             let weight = Weight::default();
             terms.push(PlanTerm { times, df: 0, cf: 0, weight, end: strings.len() });
         };
-        terms_of_query(snapshot, text, add);
-        !too_many
+        terms_of_query(snapshot, text, add)?;
+        match too_many {
+            true => Err(format!("has more than {MOST_TERMS} different terms")),
+            false => Ok(()),
+        }
     }
 }
 
@@ -193,9 +196,13 @@ fn looked_at(_: &&str) {
     LOOKED_AT.set(LOOKED_AT.get() + 1);
 }
 
-/// Whether a text has more terms than a query may have. Each has a byte of it at least.
-pub(crate) fn has_too_many_terms(snapshot: &Arc<Snapshot>, text: &str) -> bool {
-    text.len() > MOST_TERMS && !Plan::empty(snapshot.clone()).analyze(text)
+/// Refuses a text that is no query: of more terms than there may be, each of a byte at least, or
+/// with a wrong weight.
+pub(crate) fn check(snapshot: &Arc<Snapshot>, text: &str) -> Result<(), String> {
+    match text.len() > MOST_TERMS {
+        true => Plan::empty(snapshot.clone()).analyze(text),
+        false => weighted::check(text, snapshot.has_given_terms()),
+    }
 }
 
 fn strings_of<'a>(strings: &'a str, terms: &'a [PlanTerm]) -> impl Iterator<Item = &'a str> {
@@ -242,9 +249,7 @@ impl Planner {
     ) -> Result<(), IndexError> {
         plan.wanted = wanted;
         plan.given = None;
-        if !plan.analyze(text) {
-            return Err(IndexError::TooManyTerms { most: MOST_TERMS });
-        }
+        plan.analyze(text).map_err(|why| IndexError::Query { why })?;
         let Plan { snapshot, strings, terms, lists, .. } = plan;
         let generation = snapshot.generation();
         // A damaged index may claim more postings than there are documents.
@@ -328,11 +333,13 @@ mod tests {
             assert!(text.starts_with(&first), "by first appearance");
             let most = (FEW_TERMS * (FEW_TERMS + 100)) as u64;
             assert!(LOOKED_AT.get() <= most, "{terms} terms: {}", LOOKED_AT.get());
-            assert!(!has_too_many_terms(&snapshot, &text));
+            assert_eq!(check(&snapshot, &text), Ok(()));
         }
         let text = text(MOST_TERMS + 1);
-        assert!(has_too_many_terms(&snapshot, &text));
-        let refused = planner.plan(&snapshot, Wanted::default(), &text).unwrap_err();
-        assert!(matches!(refused, IndexError::TooManyTerms { .. }), "{refused}");
+        for text in [&text, "applypipeline:off w1x^-1"] {
+            let why = check(&snapshot, text).unwrap_err();
+            let refused = planner.plan(&snapshot, Wanted::default(), text).unwrap_err();
+            assert_eq!(refused.to_string(), format!("a query {why}"));
+        }
     }
 }

@@ -16,6 +16,7 @@ use super::searcher::Searcher;
 use super::snapshot::Snapshot;
 use super::wanted::{Mode, Wanted};
 use crate::crew::lock;
+use crate::index::error::IndexError;
 use crate::query::answers::texts::Reread;
 use crate::query::error::QueryError;
 use crate::query::reading::lines::Query;
@@ -123,7 +124,8 @@ impl Expander {
         let mut own = QueryVector::default();
         terms_of_query(&self.snapshot, &query.text, |term, weight| {
             *own.entry(term.to_string()).or_default() += weight;
-        });
+        })
+        .map_err(|why| IndexError::Query { why })?;
         let mixed = mix(own, model, &self.rm3);
         let text = text_of(mixed.iter().map(|(term, weight)| (&**term, *weight)));
         let text = text.expect("terms have no white space, and weights are from 1e-9 to 1");

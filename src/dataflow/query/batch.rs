@@ -17,7 +17,7 @@ use super::context::Context;
 use super::local::Local;
 use crate::crew::{lock, spawn};
 use crate::dataflow::control::{Cause, OperatorGuard};
-use crate::query::plan::{MOST_TERMS, has_too_many_terms};
+use crate::query::plan::check;
 use crate::query::reading::asked::MOST_LINE_BYTES;
 use crate::query::reading::lines::{Query, Refused};
 use crate::query::snapshot::Snapshot;
@@ -204,7 +204,7 @@ pub(crate) fn batch<'scope>(
                                 first_came = Instant::now();
                             }
                             let place = number + batch.len() as u64;
-                            let query = query.and_then(|query| context.bounded(query, place));
+                            let query = query.and_then(|query| context.checked(query, place));
                             let more = query.as_ref().map_or(0, Query::bytes);
                             bytes += more;
                             batch_bytes += more;
@@ -265,13 +265,12 @@ pub(crate) fn batch<'scope>(
 }
 
 impl Context {
-    /// The query of this number, unless it has too many terms.
-    fn bounded(&self, query: Query, number: u64) -> Result<Query, Refused> {
-        if has_too_many_terms(&self.snapshot(), &query.text) {
-            let why = format!("has more than {MOST_TERMS} different terms");
-            return Err(query.refused(number + 1, &why));
+    /// The query of this number, unless it has too many terms or a wrong weight.
+    fn checked(&self, query: Query, number: u64) -> Result<Query, Refused> {
+        match check(&self.snapshot(), &query.text) {
+            Ok(()) => Ok(query),
+            Err(why) => Err(query.refused(number + 1, &why)),
         }
-        Ok(query)
     }
 
     /// Counts and reports a line that is no query.

@@ -23,7 +23,8 @@ impl<'a> Snippets<'a> {
     /// A snippet has at most `characters`.
     pub(crate) fn new(snapshot: &'a Snapshot, text: &str, characters: usize) -> Self {
         let mut terms = HashSet::new();
-        terms_of_query(snapshot, text, |term, _| _ = terms.insert(term.to_string()));
+        // What is answered was checked.
+        _ = terms_of_query(snapshot, text, |term, _| _ = terms.insert(term.to_string()));
         let texts = RefCell::new(Reread::of(snapshot.generation()).ok());
         Self { snapshot, texts, terms, characters }
     }

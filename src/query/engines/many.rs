@@ -29,8 +29,8 @@ pub struct ManyHits {
     pub scores: Vec<f32>,
     /// Queries of which no term is in the index.
     pub unknown: usize,
-    /// The places of queries that have too many different terms, and no hits.
-    pub refused: Vec<usize>,
+    /// The places of queries that are none, and have no hits, and why.
+    pub refused: Vec<(usize, String)>,
 }
 
 impl ManyHits {
@@ -116,8 +116,8 @@ fn answer_many(
         let mut found = ManyHits::default();
         for at in (number * TAKEN..queries).take(TAKEN) {
             match answer(searcher, at, &mut found) {
-                Err(IndexError::TooManyTerms { .. }) => {
-                    found.refused.push(at);
+                Err(IndexError::Query { why }) => {
+                    found.refused.push((at, why));
                     found.push(&[], true);
                 }
                 answered => answered?,
@@ -210,7 +210,8 @@ mod tests {
         let stop = Stop::default();
         let found =
             search_many(&snapshot, &Wanted::default(), &queries, threads(2), &stop).unwrap();
-        assert_eq!((found.refused, found.unknown, found.offsets.len()), (vec![6], 10, 12));
+        let why = "has more than 65536 different terms".to_string();
+        assert_eq!((found.refused, found.unknown, found.offsets.len()), (vec![(6, why)], 10, 12));
     }
 
     #[test]
