@@ -18,17 +18,18 @@ pub(crate) struct QueryFile {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = field)]
     topic_fields: Vec<String>,
     /// Form of the queries [default: as the file tells]. words: each line is a text. tsv:
-    /// qid TAB text. colon: number:text, or number:priority:text. json. topics. weights: terms of
-    /// the index, each with ^ and its weight.
-    #[arg(long, value_name = "words|tsv|colon|json|topics|weights")]
+    /// qid TAB text. csv: qid,text, or columns that the first line names. colon: number:text, or
+    /// number:priority:text. json. topics. weights: terms of the index, each with ^ and its weight.
+    #[arg(long, value_name = "words|tsv|csv|colon|json|topics|weights")]
     query_format: Option<QueryForm>,
     /// Character set of queries that have no byte order mark and do not declare it, such as latin1
     /// [default: utf-8].
     #[arg(long, value_name = "NAME")]
     encoding: Option<TextEncoding>,
     /// File of queries, compressed or not; standard input if left out or -. One query on each
-    /// line: `qid TAB text`, text alone, `qid text`, `number:text`, or a JSON object. Or a file of
-    /// topics: TREC's <top> or XML. Or a list or an object in JSON.
+    /// line: `qid TAB text`, text alone, `qid text`, `number:text`, or a JSON object. Or CSV or TSV
+    /// whose first line names columns, such as qid,query. Or a file of topics: TREC's <top> or XML.
+    /// Or a list or an object in JSON.
     #[arg(value_name = "QUERIES")]
     queries: Option<PathBuf>,
 }
@@ -57,24 +58,27 @@ impl QueryFile {
         self.queries.as_deref()
     }
 
-    /// Opens the queries. If the answers are measured, each has to have its own name.
-    pub(crate) fn open(&self, measured: bool) -> anyhow::Result<Queries> {
-        let path = self.path().unwrap_or(Path::new(STDIN));
-        let reading = QueryReading {
+    fn reading(&self, measured: bool) -> QueryReading {
+        QueryReading {
             form: self.query_format,
             topic_fields: self.topic_fields.clone(),
             encoding: self.encoding,
             unique: measured,
             quiet: is_quiet(),
-        };
-        let opened = Lines::open_as(path, reading);
+            dashes: "--",
+        }
+    }
+
+    /// Opens the queries. If the answers are measured, each has to have its own name.
+    pub(crate) fn open(&self, measured: bool) -> anyhow::Result<Queries> {
+        let path = self.path().unwrap_or(Path::new(STDIN));
+        let opened = Lines::open_as(path, self.reading(measured));
         opened.with_context(|| format!("reading the queries {}", path.display()))
     }
 
-    /// All queries; there is at least one.
-    pub(crate) fn all(&self) -> anyhow::Result<Vec<Query>> {
-        // Whether texts are words is known with the index.
-        let queries: Vec<Query> = telling(self.open(false)?, false)
+    /// All queries for an index; there is at least one.
+    pub(crate) fn all(&self, index: &Generation) -> anyhow::Result<Vec<Query>> {
+        let queries: Vec<Query> = telling(self.open(false)?, has_words(index))
             .map(|query| Ok(query.context("reading the queries")??))
             .collect::<anyhow::Result<_>>()?;
         anyhow::ensure!(!queries.is_empty(), "there are no queries");
@@ -102,8 +106,9 @@ impl QueryInput {
             return self.file.open(measured).map_err(|error| self.hint(error));
         };
         match self.file.query_format {
-            None | Some(QueryForm::Words) => Ok(Lines::of_text(text, false)),
-            Some(QueryForm::Weights) => Ok(Lines::of_text(text, true)),
+            None | Some(QueryForm::Words | QueryForm::Weights) => {
+                Ok(Lines::of_text(text, self.file.reading(measured)))
+            }
             Some(_) => {
                 let why = "--query is one text: its --query-format is words or weights";
                 Err(Usage(why.into()).into())

@@ -6,6 +6,7 @@ use crate::options::{label, text};
 use millrace::Lines;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Texts of queries, each behind its name.
@@ -48,7 +49,11 @@ pub(crate) fn read_queries(queries: &Bound<'_, PyAny>) -> PyResult<Named> {
 /// Reads a file of queries, in any form that is recognised.
 fn read_file(path: &Path) -> PyResult<Named> {
     let mut read = Vec::new();
-    for query in Lines::open(path)? {
+    let lines = Lines::open(path).map_err(|error| match error.kind() {
+        ErrorKind::InvalidData => wrong(format!("{}: {error}", path.display())),
+        _ => error.into(),
+    })?;
+    for query in lines {
         let query = query?.map_err(wrong)?;
         if query.k.is_some() || query.mode.is_some() || query.algorithm.is_some() {
             let qid = query.qid;

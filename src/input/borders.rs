@@ -9,7 +9,7 @@
 //! many came at a time: it speaks when no further byte could change its answer.
 
 pub(super) mod found;
-pub(super) mod machine;
+pub(crate) mod machine;
 pub(super) mod marks;
 
 use crate::input::Format;

@@ -13,7 +13,7 @@ use crate::settings::names;
 use streams::encoded::is_unmarked;
 use thiserror::Error;
 
-mod borders;
+pub(crate) mod borders;
 pub(crate) mod cutter;
 pub mod document;
 pub(crate) mod error;

@@ -1,5 +1,8 @@
 //! Queries are read as they are meant, in every form that they come in, or refused.
 
+mod columns;
+mod weights;
+
 use crate::support::fixture::{Fixture, bits, hits};
 use crate::support::*;
 use serde_json::Value;
@@ -79,7 +82,7 @@ fn files_of_json_are_queries_and_never_words() {
     for text in [
         "[{\"qid\": \"a\", \"query\": \"dark matter\"}, {\"qid\": \"b\", \"query\": \"family tree\"}]",
         "[\n  {\n    \"_id\": \"a\",\n    \"text\": \"dark matter\"\n  },\n  {\"id\": \"b\", \"question\": \"family tree\"}\n]\n",
-        "\u{feff}{\"a\": \"dark matter\", \"b\": \"family tree\"}\n",
+        "\u{feff}{\"a\": {\"query\": \"dark matter\"}, \"b\": \"family tree\"}\n",
         "{\n \"a\": {\"title\": \"dark matter\"},\n \"b\": \"family tree\"\n}\n",
         "{\n\"qid\": \"a\",\n\"query\": \"dark matter\"}\n{\n\"qid\": \"b\", \"query\": \"family tree\"}\n",
         "{\"qid\": \"a\", \"query\": null, \"text\": \"dark matter\"}\n{\"qid\":\"b\",\"query\":\"family tree\",\"k\":null}\n",
@@ -116,7 +119,9 @@ fn files_of_json_are_queries_and_never_words() {
     of.file(foreign, &[])
         .expect_status(1)
         .says("has neither query, text, question, title nor vector");
-    of.pipe(foreign, &[]).expect_status(1).says("after an object that has all queries");
+    of.pipe(foreign, &[]).expect_status(1).says("has the fields `number`, `statement`");
+    let map = "{\"q1\": \"x\"}\n{\"q2\": \"y\"}\n";
+    of.pipe(map, &[]).expect_status(1).says("after an object that has all queries");
     of.file("[{\"query\": \"x\"}, 3]", &[]).expect_status(1).says("neither an object nor a text");
 }
 
@@ -295,6 +300,9 @@ fn weights_are_of_terms_of_the_index() {
     );
     let warned = of.pipe("mill^2\nmill*\n", &[]).expect_status(0);
     assert_eq!(warned.stderr.matches("`mill^2` is searched for as words alone").count(), 1);
+    warned.says("`--query-format weights` takes terms");
+    of.pipe("dark AND \"matter\"\n", &[]).expect_status(0).says("words alone: `--mode and` finds");
+    of.job(&["--query", "dark | matter"]).ok().says("words alone: `--mode or` finds");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use memchr::{memchr, memchr2};
 
 /// What has to be known of the bytes before to tell where a record ends. The default stands at a
 /// record's begin.
-pub(in crate::input) trait BorderMachine: Default {
+pub(crate) trait BorderMachine: Default {
     /// Reads on from a place in `bytes`. Returns the place behind the next record's end, or nothing
     /// if all bytes were read before it came; then the machine is to go on behind them.
     fn next(&mut self, bytes: &[u8], from: usize) -> Option<usize>;
@@ -148,7 +148,7 @@ impl BorderMachine for Json {
 /// follows. Fields end with a comma, a semicolon or a tab, of which only one is the file's; a quote
 /// behind another of these is taken for an opening one too, which real files do not have.
 #[derive(Clone, Copy, Default, PartialEq)]
-pub(in crate::input) enum Csv {
+pub(crate) enum Csv {
     #[default]
     Begin,
     /// In a field without quotes, or behind them.

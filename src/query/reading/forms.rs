@@ -2,6 +2,7 @@
 //! guessed at: the first line of a pipe is answered before the second is there.
 
 use super::asked::{MOST_LINE_BYTES, Query, named};
+use super::csv::CsvColumns;
 use super::objects;
 use super::weighted;
 use crate::input::streams::encoded::TextEncoding;
@@ -17,6 +18,8 @@ pub enum QueryForm {
     Words,
     /// `qid TAB text`.
     Tsv,
+    /// A name and a text in columns, which the first line names.
+    Csv,
     /// `qid:text`, or `qid:priority:text`, which tells whether a priority stands there.
     Colon(bool),
     /// Objects, lists of them, or an object with a text for each name.
@@ -31,9 +34,10 @@ pub enum QueryForm {
 
 impl QueryForm {
     /// Those that can be asked for.
-    const NAMED: [(&str, Self); 6] = [
+    const NAMED: [(&str, Self); 7] = [
         ("words", Self::Words),
         ("tsv", Self::Tsv),
+        ("csv", Self::Csv),
         ("colon", Self::Colon(false)),
         ("json", Self::Json),
         ("topics", Self::Topics),
@@ -62,10 +66,12 @@ impl QueryForm {
                 };
                 Ok(Query::new(named(qid, number), text))
             }
+            Self::Csv => Err("is no CSV".into()),
             Self::Json => Err("is no JSON".into()),
             Self::Topics => Err(super::topics::NONE.into()),
             Self::Weights => {
                 let query = objects::line(line, number)?.0;
+                weighted::check(&query.text, true)?;
                 Ok(Query { text: weighted::marked(&query.text), ..query })
             }
         }
@@ -116,6 +122,8 @@ pub struct QueryReading {
     pub unique: bool,
     /// Whether a form that was guessed is not told.
     pub quiet: bool,
+    /// What names of settings have before them where they are given.
+    pub dashes: &'static str,
 }
 
 /// Names that are kept to tell those that come twice.
@@ -123,20 +131,23 @@ pub(super) const KEPT_NAMES: usize = 1 << 16;
 
 /// The form of a file of two lines or more, if all of them are of a form that has to be guessed:
 /// each begins with another name, which has a digit, and no line has a tab. `16 bit` and `12:30
-/// train` are such lines too, so that years and times of day alone are no names.
+/// train` are such lines too, so that years, thousands and times of day alone are no names. `q1,x`
+/// may be CSV or words, and nobody knows which; behind the comma no blank or digit stands.
 pub(crate) fn guess(stream: impl Read) -> io::Result<Option<QueryForm>> {
     let mut stream = BufReader::with_capacity(1 << 16, stream);
     let mut line = Vec::new();
     let mut spaced = Candidate::default();
     let mut colon = Candidate::default();
+    let mut comma = Candidate::default();
     let mut priority = true;
     let mut lines = 0;
-    while !(spaced.misfits && colon.misfits) {
+    while !(spaced.misfits && colon.misfits && comma.misfits) {
         line.clear();
         if (&mut stream).take(MOST_LINE_BYTES as u64).read_until(b'\n', &mut line)? == 0 {
-            return Ok(match (colon.is(lines), spaced.is(lines)) {
-                (true, _) => Some(QueryForm::Colon(priority)),
-                (_, true) => Some(QueryForm::Spaced),
+            return Ok(match [&colon, &comma, &spaced].map(|found| found.is(lines)) {
+                [true, ..] => Some(QueryForm::Colon(priority)),
+                [_, true, _] => Some(QueryForm::Csv),
+                [.., true] => Some(QueryForm::Spaced),
                 _ => None,
             });
         }
@@ -145,18 +156,39 @@ pub(crate) fn guess(stream: impl Read) -> io::Result<Option<QueryForm>> {
             continue;
         }
         lines += 1;
+        let is_header = || CsvColumns::of(&String::from_utf8_lossy(text), false).is_some();
+        if lines == 1 && is_header() {
+            return Ok(None);
+        }
         if text.starts_with(b"{") || text.starts_with(b"<") || text.contains(&b'\t') {
             return Ok(None);
         }
         let name = text.split(u8::is_ascii_whitespace).next().unwrap_or_default();
         let named = name.len() < text.len() && name.iter().any(u8::is_ascii_digit);
         let year = name.len() == 4 && is_number(name) && matches!(&name[..2], b"19" | b"20");
-        spaced.take(name, named, year || is_time(name));
+        let thousands = name.contains(&b',') && name.split(|&byte| byte == b',').all(is_number);
+        spaced.take(name, named, year || thousands || is_time(name));
         let number = text.split(|byte| *byte == b':').next().unwrap_or_default();
         colon.take(number, number.len() < text.len() && is_number(number), is_time(text));
         priority &= QueryForm::has_priority(text);
+        let name = text.split(|byte| b",;".contains(byte)).next().unwrap_or_default();
+        let is_other = |byte: &u8| byte.is_ascii_digit() || byte.is_ascii_whitespace();
+        let parted = text.get(name.len() + 1).is_none_or(|byte| !is_other(byte));
+        let is_name = name.len() < text.len()
+            && name.iter().any(u8::is_ascii_digit)
+            && !name.iter().any(u8::is_ascii_whitespace);
+        comma.take(name, is_name && parted, false);
     }
     Ok(None)
+}
+
+/// Refuses a file that is CSV or words.
+pub(super) fn unclear(dashes: &str) -> io::Error {
+    let why = format!(
+        "every line begins with another name and a comma or a semicolon: without a first line such \
+         as `qid,query` this may be CSV or words ({dashes}query-format csv|words)"
+    );
+    io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
 /// What all names of a file have in common, if they are names.
@@ -211,6 +243,11 @@ mod tests {
         assert_eq!(guessed("12:30 train\n7:15 bus\n731:30 rock\n"), colon);
         assert_eq!(guessed("301 first\nq2 second\n"), Some(QueryForm::Spaced));
         assert_eq!(guessed("2016 olympics\n301 second\n"), Some(QueryForm::Spaced));
+        assert_eq!(guessed("301, first\n302, second\n"), Some(QueryForm::Spaced));
+        assert_eq!(guessed("1:a,b\n2:c,d\n"), colon);
+        for text in ["q1,dark\n\nq2,family tree\n", "1;\"x\"\r\n2;\n", "\"1\",a\n\"2\",b,c\n"] {
+            assert_eq!(guessed(text), Some(QueryForm::Csv), "{text}");
+        }
         for text in [
             "",
             "1:alone",
@@ -225,6 +262,13 @@ mod tests {
             "2016 olympics\n2012 olympics\n1999 prince\n",
             "49ers game\nwords\n",
             "http://x y\nhttps://z y\n",
+            "q1,alone\n",
+            "q1,a\nq1,b\n",
+            "q1,a\nb,c\n",
+            "10,000 steps\n20,000 leagues\n",
+            "x1,qid,query\nx2,q1,a\nx3,q2,b\n",
+            "paris 1,a\nparis 2,b\n",
+            "2001,2010 odysseys\n1984,orwell\n",
         ] {
             assert_eq!(guessed(text), None, "{text}");
         }

@@ -1,6 +1,6 @@
 //! Queries by lines: a text, `qid TAB text`, or a JSON object that may ask for more; or all in
-//! another [form](super::forms), as [a file of topics](super::topics), or as a
-//! [file of JSON](super::objects).
+//! another [form](super::forms), as [CSV](super::csv), as [a file of topics](super::topics), or as
+//! a [file of JSON](super::objects).
 //!
 //! ```text
 //! some words
@@ -21,14 +21,15 @@ mod tests;
 
 pub use super::asked::Query;
 use super::asked::{MOST_LINE_BYTES, named};
-use super::forms::{KEPT_NAMES, QueryForm, QueryReading, guess};
+use super::csv::CsvColumns;
+use super::forms::{KEPT_NAMES, QueryForm, QueryReading, guess, unclear};
 use super::objects;
 use super::operators::operator;
 pub(crate) use super::refusals::Refused;
 use super::refusals::RepeatedName;
-use super::remarks::{RecentNames, Remark, Remarks};
-use super::topics::{self, topics};
-use super::weighted::{marked, unmarked};
+use super::remarks::{RecentNames, Remark, Remarks, not_utf8};
+use super::topics::{self, is_markup, topics};
+use super::weighted::{check, marked, unmarked};
 use crate::input::document::BYTE_ORDER_MARK;
 use crate::input::goes_on_over_lines;
 use crate::input::splits::STDIN;
@@ -61,6 +62,8 @@ pub struct Lines<R> {
     ready: VecDeque<Result<Query, Refused>>,
     /// Whether an object with all queries was read, behind which nothing stands.
     whole: bool,
+    /// Those of CSV, once the first line was read.
+    columns: Option<CsvColumns>,
     names: RecentNames,
     remarks: Remarks,
     /// Whether texts are words.
@@ -96,18 +99,27 @@ impl Lines<Box<dyn Read + Send>> {
                 guessed = guess(Unpacked::text(path, reading.encoding)?)?;
                 reading.form = guessed;
             }
+            if guessed == Some(QueryForm::Csv) {
+                return Err(unclear(reading.dashes));
+            }
         }
         let stream: Box<dyn Read + Send> = Box::new(Unpacked::text(path, reading.encoding)?);
         let what = format!("reading the queries {}: ", path.display());
         Ok(Self { what, is_file, guessed, reading, ..Self::new(stream) })
     }
 
-    /// One query, named 1: words, or terms with weights.
+    /// One query, named 1: words, or terms with weights if that is their form.
     #[doc(hidden)]
-    pub fn of_text(text: &str, weights: bool) -> Self {
-        let text = if weights { marked(text) } else { text.to_string() };
-        let ready = VecDeque::from([Ok(Query::new("1", text))]);
-        Self { ready, ..Self::new(Box::new(io::empty()) as Box<dyn Read + Send>) }
+    pub fn of_text(text: &str, reading: QueryReading) -> Self {
+        let mut query = Query { at: (1, 0), ..Query::new("1", text) };
+        let mut checked = Ok(());
+        if reading.form == Some(QueryForm::Weights) {
+            checked = check(text, true).map_err(|why| query.refused(1, &why));
+            query.text = marked(text);
+        }
+        let ready = VecDeque::from([checked.map(|()| query)]);
+        let stream: Box<dyn Read + Send> = Box::new(io::empty());
+        Self { ready, numbers: 1, reading, ..Self::new(stream) }
     }
 }
 
@@ -130,6 +142,7 @@ impl<R: Read> Lines<R> {
             reading: QueryReading::default(),
             ready: VecDeque::new(),
             whole: false,
+            columns: None,
             names: RecentNames::default(),
             remarks: Remarks::default(),
             are_words: true,
@@ -195,6 +208,11 @@ impl<R: Read> Lines<R> {
                 self.read_whole(form, offset + mark as u64, line)?;
                 continue;
             }
+            if self.numbers == 0 && self.names_columns() {
+                self.offset += bytes;
+                continue;
+            }
+            bytes += self.whole_record()?;
             let is_long = bytes >= MOST_LINE_BYTES as u64;
             if is_long && self.line.last() != Some(&self.end) {
                 let end = self.end;
@@ -209,13 +227,14 @@ impl<R: Read> Lines<R> {
             }
             let is_markup = is_markup(text.trim_start().as_bytes());
             let form = self.reading.form.as_mut();
-            let read = match form {
+            let read = match (form, &self.columns) {
                 _ if is_long => {
                     Err(format!("{bytes} bytes; a line has fewer than {MOST_LINE_BYTES}"))
                 }
                 _ if self.whole => Err("comes after an object that has all queries".into()),
-                Some(QueryForm::Json) if text.starts_with('{') => objects::line(text, number),
-                Some(form) => {
+                (_, Some(columns)) => columns.query(text, number),
+                (Some(QueryForm::Json), _) if text.starts_with('{') => objects::line(text, number),
+                (Some(form), _) => {
                     // The first line of what was not looked at before tells of priorities.
                     if number == 1 && self.guessed.is_none() && matches!(form, QueryForm::Colon(_))
                     {
@@ -223,8 +242,8 @@ impl<R: Read> Lines<R> {
                     }
                     form.parse(text, number).map(|query| (query, Vec::new()))
                 }
-                None if is_markup => Err(topics::NONE.to_string()),
-                None => objects::line(text, number),
+                (None, _) if is_markup => Err(topics::NONE.to_string()),
+                (None, _) => objects::line(text, number),
             };
             self.numbers = number;
             if self.remarks.wants(Remark::NotUtf8) && std::str::from_utf8(&self.line).is_err() {
@@ -280,6 +299,39 @@ impl<R: Read> Lines<R> {
             _ => false,
         };
         Ok(is_json.then_some(QueryForm::Json))
+    }
+
+    /// Learns the columns of CSV from the first line; returns whether it is no query.
+    fn names_columns(&mut self) -> bool {
+        let asked = self.reading.form == Some(QueryForm::Csv);
+        let may_be = asked || self.reading.form.is_none();
+        let line = String::from_utf8_lossy(&self.line);
+        let line = line.trim_end_matches(['\r', '\n']);
+        if !may_be || self.columns.is_some() || line.trim().is_empty() {
+            return false;
+        }
+        let Some((columns, said)) = CsvColumns::of(line, asked) else { return false };
+        self.reading.form = Some(QueryForm::Csv);
+        self.columns = Some(columns);
+        if let Some(said) = said.as_ref().filter(|_| !asked && !self.reading.quiet) {
+            let text = format!("the queries: the first line, `{line}`, names columns: {said}");
+            self.remarks.always(text);
+        }
+        said.is_some()
+    }
+
+    /// Adds the lines of a file over which a record of CSV goes on; returns their bytes.
+    fn whole_record(&mut self) -> io::Result<u64> {
+        let may_go_on = self.is_file && self.end == b'\n';
+        let Some(columns) = self.columns.as_ref().filter(|_| may_go_on) else { return Ok(0) };
+        let first = self.line.len();
+        let rest = (&mut self.ahead).chain(&mut self.stream);
+        let (lines, behind) = columns.complete(&mut self.line, rest)?;
+        self.lines += lines;
+        if !behind.is_empty() {
+            self.put_back(behind);
+        }
+        Ok((self.line.len() - first) as u64)
     }
 
     /// Whether `[` is that of a list of JSON. Behind a bracket that stands alone it looks on.
@@ -339,8 +391,13 @@ impl<R: Read> Lines<R> {
                     Err((at, why)) => (at, Err(why)),
                 })
                 .collect(),
-            _ => objects::document(&String::from_utf8_lossy(&file), self.numbers),
+            _ => {
+                let how = (self.reading.form != Some(QueryForm::Json))
+                    .then(|| format!("{}query-format json", self.reading.dashes));
+                objects::document(&String::from_utf8_lossy(&file), self.numbers, how)
+            }
         };
+        self.whole &= read.iter().any(|(_, read)| read.is_ok());
         let mut lines = line;
         if let Err(error) = std::str::from_utf8(&file) {
             let before = memchr::memchr_iter(b'\n', &file[..error.valid_up_to()]).count() as u64;
@@ -380,13 +437,11 @@ impl<R: Read> Lines<R> {
         let of_words = self.are_words && unmarked(&query.text).is_none();
         if of_words
             && self.remarks.wants(Remark::Operator)
-            && let Some(found) = operator(&query.text)
+            && let Some((found, instead)) = operator(&query.text)
         {
-            let text = format!(
-                "query {}: `{found}` is searched for as words alone: quotes, signs and names of \
-                 fields mean nothing here",
-                query.qid
-            );
+            let instead = instead.replace('@', self.reading.dashes);
+            let qid = &query.qid;
+            let text = format!("query {qid}: `{found}` is searched for as words alone: {instead}");
             self.remarks.once(Remark::Operator, text);
         }
         let unique = self.reading.unique;
@@ -403,19 +458,6 @@ impl<R: Read> Lines<R> {
     }
 }
 
-fn not_utf8(line: u64) -> String {
-    format!(
-        "line {line} of the queries has bytes that are no UTF-8, which match no word: its character \
-         set has to be named"
-    )
-}
-
-/// Whether a line begins with a tag, as `<top>`; `<3` is text.
-fn is_markup(text: &[u8]) -> bool {
-    let begins = |byte: &u8| byte.is_ascii_alphabetic() || b"/!?".contains(byte);
-    text.strip_prefix(b"<").is_some_and(|tag| tag.first().is_some_and(begins))
-}
-
 impl<R: Read> Iterator for Lines<R> {
     type Item = io::Result<Result<Query, Refused>>;
 
@@ -429,10 +471,13 @@ impl<R: Read> Iterator for Lines<R> {
             what => io::Error::new(error.kind(), format!("{what}{error}")),
         });
         let read = read.and_then(|read| {
-            if let Some(Ok(query)) = &read {
-                self.remark(query)?;
+            let Some(Ok(query)) = read else { return Ok(read) };
+            if let Err(why) = check(&query.text, !self.are_words) {
+                let number = self.numbers - self.ready.len() as u64;
+                return Ok(Some(Err(query.refused(number, &why))));
             }
-            Ok(read)
+            self.remark(&query)?;
+            Ok(Some(Ok(query)))
         });
         let read = read.transpose();
         self.ended = !matches!(read, Some(Ok(_)));

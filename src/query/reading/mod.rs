@@ -1,6 +1,7 @@
 //! Reading of queries, in all their forms.
 
 pub(crate) mod asked;
+mod csv;
 pub(crate) mod docids;
 pub(crate) mod forms;
 pub(crate) mod lines;

@@ -11,9 +11,9 @@ use std::fmt;
 
 /// Fields with the name of a query, in their order. BEIR and MS MARCO have other names for the
 /// same.
-const NAMES: [&str; 4] = ["qid", "_id", "id", "query_id"];
+pub(super) const NAMES: [&str; 4] = ["qid", "_id", "id", "query_id"];
 /// Fields with its text.
-const TEXTS: [&str; 4] = ["query", "text", "question", "title"];
+pub(super) const TEXTS: [&str; 4] = ["query", "text", "question", "title"];
 /// Fields that say more, and those that are passed over.
 const OTHERS: [&str; 7] = ["vector", "k", "mode", "algorithm", "contents", "metadata", "tags"];
 
@@ -57,6 +57,15 @@ impl<'a> Members<'a> {
             !field && value.get().starts_with(['"', '{'])
         };
         !self.0.is_empty() && self.0.iter().all(is)
+    }
+
+    /// Whether they may as well be fields of one query that are not known: names of queries have
+    /// digits, or are many.
+    fn may_be_fields(&self) -> bool {
+        let may = |(name, value): &(String, &RawValue)| {
+            !name.contains(char::is_numeric) && value.get().starts_with('"')
+        };
+        self.0.len() <= 8 && self.0.iter().all(may)
     }
 
     /// Checks the names of the fields; returns those that are not known.
@@ -175,8 +184,13 @@ pub(super) fn has_names(json: &str) -> bool {
 }
 
 /// Reads a whole file of JSON, whose queries are numbered behind `numbers`. Errors have their
-/// offsets; behind one where JSON breaks nothing is read.
-pub(super) fn document(json: &str, numbers: u64) -> Vec<(usize, Result<ReadObject, String>)> {
+/// offsets; behind one where JSON breaks nothing is read. An object whose names may be fields is
+/// refused with `how` to ask for it, unless that was done.
+pub(super) fn document(
+    json: &str,
+    numbers: u64,
+    how: Option<String>,
+) -> Vec<(usize, Result<ReadObject, String>)> {
     let offset = |part: &str| part.as_ptr() as usize - json.as_ptr() as usize;
     let mut read = Vec::new();
     let mut values: Vec<&str> = Vec::new();
@@ -195,9 +209,20 @@ pub(super) fn document(json: &str, numbers: u64) -> Vec<(usize, Result<ReadObjec
         }
     }
     if let ([one], None) = (&values[..], &broken)
-        && has_names(one)
+        && let Ok(members) = serde_json::from_str::<Members<'_>>(one)
+        && members.are_names()
     {
-        return names(one, offset, numbers);
+        let Some(how) = how.filter(|_| members.may_be_fields()) else {
+            return names(members, offset, numbers);
+        };
+        let fields: Vec<String> = members.0.iter().map(|(name, _)| format!("`{name}`")).collect();
+        let why = format!(
+            "has the fields {}, none of which is {} or vector; if they are names of queries, it is \
+             {how}",
+            fields.join(", "),
+            TEXTS.join(", ")
+        );
+        return vec![(offset(one), Err(why))];
     }
     for (value, number) in values.into_iter().zip(numbers + 1..) {
         let found = match value.as_bytes().first() {
@@ -224,11 +249,10 @@ pub(super) fn document(json: &str, numbers: u64) -> Vec<(usize, Result<ReadObjec
 
 /// The queries of an object with a text or an object for each name.
 fn names(
-    json: &str,
+    members: Members<'_>,
     offset: impl Fn(&str) -> usize,
     numbers: u64,
 ) -> Vec<(usize, Result<ReadObject, String>)> {
-    let Ok(members) = serde_json::from_str::<Members<'_>>(json) else { return Vec::new() };
     let of = |((name, value), number): ((String, &RawValue), u64)| {
         let value = value.get();
         let found = match value.starts_with('{') {

@@ -66,6 +66,13 @@ impl RecentNames {
     }
 }
 
+pub(super) fn not_utf8(line: u64) -> String {
+    format!(
+        "line {line} of the queries has bytes that are no UTF-8, which match no word: its character \
+         set has to be named"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

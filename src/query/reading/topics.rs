@@ -45,6 +45,12 @@ pub(crate) struct ReadTopic {
 pub(super) const NONE: &str = "begins with <, as files of topics do, and has no <top>, <topic> or \
                                <query>; a query has no markup";
 
+/// Whether a line begins with a tag, as `<top>`; `<3` is text.
+pub(super) fn is_markup(text: &[u8]) -> bool {
+    let begins = |byte: &u8| byte.is_ascii_alphabetic() || b"/!?".contains(byte);
+    text.strip_prefix(b"<").is_some_and(|tag| tag.first().is_some_and(begins))
+}
+
 struct TopicTag {
     name: String,
     closes: bool,
