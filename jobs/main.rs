@@ -126,10 +126,13 @@ fn main() -> ExitCode {
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let (job_name, job_matches) = job_of("", &matches);
     cli::report::begin(job_matches.try_get_one("report").ok().flatten().cloned());
-    if job_matches.try_get_one("quiet").is_ok_and(|quiet| quiet == Some(&true)) {
+    let is_quiet = job_matches.try_get_one("quiet").is_ok_and(|quiet| quiet == Some(&true));
+    if is_quiet {
         cli::progress::be_quiet();
     }
-    let result = millrace::inside::log::start().map_err(|why| Usage(why).into()).and_then(|()| {
+    let log = job_matches.try_get_one::<String>("log_form").ok().flatten();
+    let logs = millrace::inside::log::start(log.is_some_and(|log| log == "json"), is_quiet);
+    let result = logs.map_err(|why| Usage(why).into()).and_then(|()| {
         let job = || match cli.job {
             Job::Build(args) => build::run(&args),
             Job::Query(args) => query::run(&args),
@@ -170,7 +173,7 @@ fn main() -> ExitCode {
     } else {
         ""
     };
-    say!("millrace: {error:#}{kept}");
+    cli::say::line("error", format_args!("millrace: {error:#}{kept}"));
     cli::report::failed(&job_name, &error);
     match cli::signals::of(&error) {
         Some(signal) => ExitCode::from(128 + signal as u8),

@@ -170,21 +170,21 @@ pub mod input {
             lines::{Between, LinesParser},
             warc::WarcParser,
         },
-        hash::{InputHash, entry_of},
+        hash::InputHash,
         piece::Piece,
         sample::SAMPLE_BYTES,
         splits::STDIN,
         streams::{
             decoder::{Decoder, Output},
             encoded::TextEncoding,
-            unpacked::{Unpacked, text_of_file, whole_text},
+            unpacked::{Unpacked, plain_file, text_of_file, whole_text},
         },
     };
 }
 
 #[cfg(feature = "program")]
 pub mod log {
-    pub use crate::log::start;
+    pub use crate::log::{IS_JSON, json, start};
 }
 
 pub mod order {

@@ -118,9 +118,15 @@ fn with_common(mut job: Command) -> Command {
         let report = Arg::new("report").long("report").value_name("FILE");
         let what = "Write a report of the job to FILE: a page with charts if the name ends in \
                     .html, otherwise JSON. See docs/reports.md";
+        let log = Arg::new("log_form").long("log").value_parser(["text", "json"]);
+        let how = "Form of messages: text, or json: an object on each line, also of each step";
         job = job
             .arg(quiet.global(true).help("Print only results and errors"))
             .arg(report.global(true).value_parser(value_parser!(PathBuf)).help(what));
+        // `bench generate` writes logs.
+        if !job.has_subcommands() && job.get_name() != "generate" {
+            job = job.arg(log.value_name("text|json").default_value("text").help(how));
+        }
     }
     let has = job.get_arguments().any(|option| option.get_id() == "workers");
     if has || job.has_subcommands() {

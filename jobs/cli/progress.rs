@@ -4,6 +4,7 @@
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use millrace::inside::build::{BuildProgress, OnProgress};
 use millrace::inside::index::Stop;
+use millrace::inside::log::IS_JSON;
 use millrace::inside::shown::{bytes, count, number_of};
 use std::io::IsTerminal;
 use std::sync::LazyLock;
@@ -58,7 +59,7 @@ pub(crate) fn is_quiet() -> bool {
 }
 
 fn is_drawn() -> bool {
-    !is_quiet() && std::io::stderr().is_terminal()
+    !is_quiet() && !IS_JSON.load(Ordering::Relaxed) && std::io::stderr().is_terminal()
 }
 
 /// None unless lines are drawn.

@@ -1,6 +1,7 @@
 //! Messages on standard error. Writing them never fails: a log whose disk is full, or whose reader
 //! has gone, must not end a job that took hours.
 
+use millrace::inside::log::{IS_JSON, json};
 use millrace::inside::shown::visible;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fmt::Arguments;
@@ -20,24 +21,27 @@ pub(crate) fn wait_no_more() {
 
 /// As `eprintln!`, but never fails.
 macro_rules! say {
-    ($($text:tt)*) => { $crate::cli::say::line(format_args!($($text)*)) };
+    ($($text:tt)*) => { $crate::cli::say::line("warn", format_args!($($text)*)) };
 }
 
 /// As `say!`, unless only results and errors are wanted.
 macro_rules! tell {
     ($($text:tt)*) => {
         if !$crate::cli::progress::is_quiet() {
-            say!($($text)*);
+            $crate::cli::say::line("info", format_args!($($text)*));
         }
     };
 }
 
-/// Writes the lines at once, so that those of several threads and processes stay whole. Names of
-/// files and the like cannot steer a terminal. A reader that does not read is waited for until the
-/// job is to end.
-pub(crate) fn line(text: Arguments<'_>) {
+/// Writes the lines, or one of JSON, at once, so that those of several threads and processes stay
+/// whole. Names cannot steer a terminal. A reader that does not read is waited for until the job is
+/// to end.
+pub(crate) fn line(level: &str, text: Arguments<'_>) {
     let text = text.to_string();
-    let shown: String = text.split('\n').map(|line| visible(line) + "\n").collect();
+    let shown: String = match IS_JSON.load(Ordering::Relaxed) {
+        true => json(level, text.strip_prefix("millrace: ").unwrap_or(&text), Default::default()),
+        false => text.split('\n').map(|line| visible(line) + "\n").collect(),
+    };
     crate::cli::progress::aside(|| {
         let mut err = std::io::stderr().lock();
         for part in shown.as_bytes().chunks(AT_ONCE) {

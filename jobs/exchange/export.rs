@@ -16,7 +16,7 @@ pub(crate) struct Args {
     /// Format to write: ciff, the Common Index File Format.
     #[arg(long = "format", default_value = "ciff", value_parser = ["ciff"])]
     _format: String,
-    /// File to write; - is standard output.
+    /// File to write, compressed if it ends in .gz or .zst; - is standard output.
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }

@@ -6,7 +6,7 @@ use crate::cli::index_args::IndexArgs;
 use crate::cli::progress::{DrawnProgress, in_things};
 use anyhow::Context;
 use millrace::inside::index::{Import, Manifest, Settings, VECTORS, ciff};
-use millrace::inside::input::{Format, entry_of};
+use millrace::inside::input::{Format, plain_file};
 use millrace::inside::shown::number_of;
 use millrace::{BuildOptions, Guards};
 use std::num::NonZeroUsize;
@@ -42,8 +42,8 @@ pub(crate) struct Args {
     /// are held [default: 64M]. With vectors: greatest memory of the job [default: 1G].
     #[arg(long, value_parser = size)]
     memory: Option<u64>,
-    /// File to import; with vectors files and folders, or - for standard input. Vectors may be
-    /// compressed.
+    /// File to import, compressed or not, or - for standard input; with vectors files and folders
+    /// too. Of CIFF a pipe or a compressed file is copied first, beside the index.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 }
@@ -74,11 +74,11 @@ impl Args {
         let format = self.format.clone();
         let settings = Settings::of(&self.how.analysis()?, self.how.form()?);
         let settings = Settings { memory_bytes, format, ..settings };
-        let input =
-            entry_of(file, &self.format).with_context(|| format!("reading {}", file.display()))?;
+        let (plain, input) = plain_file(file, &self.format, &self.index)
+            .with_context(|| format!("reading {}", file.display()))?;
         let what = Import { command: command(), settings, input, keep: self.keep, memory_bytes };
         let (progress, _drawn) = DrawnProgress::begin(in_things("writing lists", "term", "terms"));
-        Ok(ciff::import(file, &self.index, what, &progress)?)
+        Ok(ciff::import(file, plain, &self.index, what, &progress)?)
     }
 }
 

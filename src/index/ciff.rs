@@ -26,6 +26,8 @@ use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;
 use crate::index::generations::generation::Generation;
 use crate::index::inspect::browse::{ExportError, TermLists, for_each_term};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -47,7 +49,7 @@ pub fn description(generation: &Generation) -> String {
     )
 }
 
-/// Writes a generation as CIFF to a file, which gets its name when it is whole.
+/// Writes a generation as CIFF to a file that gets its name, which may end in `.gz` or `.zst`, whole.
 pub fn export_file(
     generation: &Generation,
     description: &str,
@@ -60,7 +62,25 @@ pub fn export_file(
         .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
         .tempfile_in(folder.unwrap_or(Path::new(".")))?;
     let mut out = BufWriter::with_capacity(1 << 18, file);
-    let exported = export(generation, description, &mut out, progress)?;
+    let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+    let exported = match &*ending {
+        "gz" => {
+            let mut packed = GzEncoder::new(&mut out, Compression::default());
+            let exported = export(generation, description, &mut packed, progress)?;
+            packed.finish()?;
+            exported
+        }
+        "zst" | "zstd" => {
+            let mut packed = zstd::Encoder::new(&mut out, zstd::DEFAULT_COMPRESSION_LEVEL)?;
+            let exported = export(generation, description, &mut packed, progress)?;
+            packed.finish()?;
+            exported
+        }
+        "bz2" | "xz" => {
+            return Err(IndexError::refused(path, "CIFF is compressed as .gz or .zst").into());
+        }
+        _ => export(generation, description, &mut out, progress)?,
+    };
     let file = out.into_inner().map_err(|error| error.into_error())?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;

@@ -1,11 +1,7 @@
 //! Hashes the bytes of files, which tells whether one is still the one that was indexed. Parts can
 //! be hashed side by side: it is a hash of the hashes of chunks (`docs/index-format.md`, Manifest).
 
-use crate::index::generations::manifest::InputEntry;
-use std::fs::File;
 use std::hash::Hasher as _;
-use std::io::{self, Read};
-use std::path::Path;
 use twox_hash::XxHash3_64;
 
 /// The name of the hash, as a manifest has it before the colon.
@@ -13,31 +9,6 @@ pub(crate) const NAME: &str = "xxh3-1m";
 
 /// Bytes of a chunk; the last one of a file is shorter.
 pub(crate) const CHUNK_BYTES: u64 = 1 << 20;
-
-/// What a manifest says of a file that is read as it lies there.
-pub fn entry_of(path: &Path, format: &str) -> io::Result<InputEntry> {
-    let mut file = File::open(path)?;
-    let mut hash = InputHash::default();
-    let mut bytes = 0;
-    let mut block = vec![0; 1 << 18];
-    loop {
-        match file.read(&mut block)? {
-            0 => break,
-            read => {
-                hash.update(&block[..read]);
-                bytes += read as u64;
-            }
-        }
-    }
-    Ok(InputEntry {
-        path: path.display().to_string(),
-        bytes,
-        hash: format!("{NAME}:{:016x}", hash.digest()),
-        format: format.to_string(),
-        compression: "none".to_string(),
-        ..InputEntry::default()
-    })
-}
 
 /// Hashes the bytes of an input as they come: XXH3 (64 bits, no seed) of the little-endian hashes
 /// of all chunks, each of which is the XXH3 of the chunk's bytes. An empty input has no chunk.

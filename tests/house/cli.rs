@@ -382,22 +382,6 @@ fn builds_report_and_can_be_quiet() {
 }
 
 #[test]
-fn what_happens_inside_is_told_to_who_asks() {
-    let scratch = Scratch::new();
-    let index = scratch.path("index");
-    let input = scratch.write("c.jsonl", ONE);
-    let told = build_job(&index).arg(&input).env("MILLRACE_LOG", "debug").ok();
-    let told = told.says("reading path=").says("wrote a run").says("published generation=1");
-    assert!(told.stderr.contains("millrace::index::generations::publish"), "{told:?}");
-    let told = build_job(&index).arg(&input).env("MILLRACE_LOG", "warn,millrace::index=info").ok();
-    assert!(told.says("published generation=2").stderr.lines().count() == 2);
-    let told = build_job(&index).arg(&input).env("MILLRACE_LOG", "").ok();
-    assert_eq!(told.stderr.lines().count(), 1, "{told:?}");
-    let told = build_job(&index).arg(&input).env("MILLRACE_LOG", "noisy");
-    told.fails(2).says("MILLRACE_LOG=noisy: give off, error, warn");
-}
-
-#[test]
 fn info_has_a_date_and_the_first_inputs() {
     let scratch = Scratch::new();
     let index = scratch.path("index");

@@ -4,6 +4,7 @@ mod circles;
 mod cli;
 mod layers;
 mod limits;
+mod log;
 mod pages;
 mod readme;
 mod reports;

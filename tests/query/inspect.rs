@@ -3,6 +3,7 @@
 use crate::support::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::io::Read;
 
 /// An index in one run or several, of the same documents.
 fn index(scratch: &Scratch, collection: &Collection, merged: bool) -> std::path::PathBuf {
@@ -266,6 +267,51 @@ fn ciff_that_was_imported_answers_alike() {
     let broken = scratch.write("broken.ciff", &std::fs::read(&again).unwrap()[..2000]);
     millrace(args!["import", "--index", to, broken]).fails(1).says("broken.ciff: byte ");
     assert_eq!(info(&to)["generation"], 1);
+}
+
+#[test]
+fn ciff_may_be_compressed_or_come_from_a_pipe() {
+    let scratch = Scratch::new();
+    let collection = Collection::new(12, 200, 20);
+    let from = index(&scratch, &collection, true);
+    let export = |name: &str| millrace(args!["export", "--index", from, scratch.path(name)]);
+    let read = |name: &str| std::fs::read(scratch.path(name)).unwrap();
+    for name in ["a.ciff", "a.ciff.gz", "a.CIFF.ZST"] {
+        export(name).ok().says("200 documents");
+    }
+    let plain = read("a.ciff");
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(&read("a.ciff.gz")[..]).read_to_end(&mut unpacked).unwrap();
+    assert!(unpacked == plain && ::zstd::decode_all(&read("a.CIFF.ZST")[..]).unwrap() == plain);
+    export("a.ciff.bz2").fails(1).says("CIFF is compressed as .gz or .zst");
+    assert!(!scratch.path("a.ciff.bz2").exists());
+    let import = |name: &str, file: &std::ffi::OsStr| {
+        millrace(args!["import", "--index", scratch.path(name), file])
+    };
+    import("one", scratch.path("a.ciff").as_os_str()).ok();
+    let members = scratch.write("no-ending", gzip(&plain, 3));
+    for (n, file) in
+        [scratch.path("a.ciff.gz"), scratch.path("a.CIFF.ZST"), members].iter().enumerate()
+    {
+        let other = format!("other-{n}");
+        import(&other, file.as_os_str()).ok();
+        assert!(files(&scratch.path(&other)) == files(&scratch.path("one")));
+    }
+    for (name, bytes) in [("piped", plain.clone()), ("packed", gzip(&plain, 1))] {
+        import(name, "-".as_ref()).stdin(bytes.clone()).ok();
+        import(name, "/dev/stdin".as_ref()).stdin(bytes).ok().says("generation 2");
+        assert!(files(&scratch.path(name)) == files(&scratch.path("one")));
+        assert!(info(&scratch.path(name))["input_files"][0]["path"] == "/dev/stdin");
+    }
+    // Damage is told by the file, and by the place in what it holds.
+    let packed = gzip(&plain, 1);
+    let cut = scratch.write("cut.ciff.gz", &packed[..packed.len() - 9]);
+    import("bad", cut.as_os_str()).fails(1).says("cut.ciff.gz: the compressed stream is cut short");
+    let part = scratch.write("part.ciff.gz", gzip(&plain[..2000], 1));
+    import("bad", part.as_os_str()).fails(1).says("part.ciff.gz: byte 1");
+    import("bad", "-".as_ref()).stdin("").fails(1).says("-: byte 0: expected the header");
+    let left = std::fs::read_dir(scratch.path("bad")).unwrap();
+    assert!(left.map(|entry| entry.unwrap().file_name()).eq(["LOCK"]));
 }
 
 /// The toy example of CIFF, which Anserini exported: BM25 by the formula on the numbers of the

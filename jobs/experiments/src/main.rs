@@ -88,7 +88,7 @@ fn main() -> ExitCode {
     rows::begin(matches.subcommand_name().unwrap_or_default());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let began = Instant::now();
-    let started = millrace::inside::log::start().map_err(|why| Usage(why).into());
+    let started = millrace::inside::log::start(false, false).map_err(|why| Usage(why).into());
     let result = started.and_then(|()| cli.experiment.run());
     // What was found before something failed is still of use.
     let told = cli.report.map_or(Ok(()), |path| rows::report(&path, began.elapsed(), &result));

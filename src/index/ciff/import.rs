@@ -40,8 +40,8 @@ struct CiffTerm {
     at: u64,
 }
 
-/// Makes the index in the file `path` the next generation of the index in the folder `index`;
-/// `progress` counts lists.
+/// Makes the index in a `file`, which came from `path`, the next generation of the index in the
+/// folder `index`; `progress` counts lists.
 ///
 /// Memory: the terms and some bytes for each, 4 bytes for each document, and what publishing takes.
 ///
@@ -51,12 +51,12 @@ struct CiffTerm {
 /// [`Draft::publish`]. The live generation stays then, and nothing else.
 pub fn import(
     path: &Path,
+    file: File,
     index: &Path,
     what: Import,
     progress: &Stop,
 ) -> Result<Manifest, IndexError> {
     let Import { command, settings, input, keep, memory_bytes } = what;
-    let file = File::open(path).map_err(IndexError::storage("open", path))?;
     let bytes = file.metadata().map_err(IndexError::storage("look at", path))?.len();
     let mut reader = CiffReader::new(path, BufReader::with_capacity(1 << 18, file), bytes);
     // What is no CIFF leaves no trace.

@@ -43,7 +43,8 @@ fn imported(folder: &Path, bytes: &[u8]) -> (PathBuf, Result<(), IndexError>) {
     };
     let command = "a test".to_string();
     let what = Import { command, settings, input, keep: 0, memory_bytes: 1 << 20 };
-    let made = import(&file, &index, what, &Stop::default()).map(drop);
+    let made =
+        import(&file, fs::File::open(&file).unwrap(), &index, what, &Stop::default()).map(drop);
     (index, made)
 }
 

@@ -7,9 +7,12 @@
 
 use super::decoder::{Decoder, Output};
 use super::encoded::{TextDecoder, TextEncoding, Transcoder, is_unmarked};
+use crate::index::generations::manifest::InputEntry;
 use crate::input::Compression;
+use crate::input::hash::{InputHash, NAME};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 const BLOCK_BYTES: usize = 256 << 10;
@@ -130,6 +133,42 @@ struct Counted<F>(Box<dyn Read + Send>, F);
 impl<F: Fn(u64)> Read for Counted<F> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.0.read(into).inspect(|&bytes| self.1(bytes as u64))
+    }
+}
+
+/// Opens a file to be read from any place, and tells what a manifest says of it. What is no plain
+/// file, or compressed, is copied first, unpacked, to one without a name on the disk of `index`.
+pub fn plain_file(path: &Path, format: &str, index: &Path) -> io::Result<(File, InputEntry)> {
+    let folder = index.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+    let copied = |mut stream: Unpacked| {
+        let mut copy = tempfile::tempfile_in(folder)?;
+        io::copy(&mut stream, &mut copy)?;
+        copy.rewind().map(|()| copy)
+    };
+    let is_stdin = path.as_os_str() == crate::input::splits::STDIN;
+    let mut file = match !is_stdin && path.metadata()?.is_file() {
+        true => File::open(path)?,
+        false => copied(Unpacked::open(path)?)?,
+    };
+    let mut hash = InputHash::default();
+    let mut block = vec![0; BLOCK_BYTES];
+    let head = file.read_at(&mut block, 0)?;
+    let compression = Compression::by_content(&block[..head]);
+    while let read @ 1.. = file.read(&mut block)? {
+        hash.update(&block[..read]);
+    }
+    file.rewind()?;
+    let entry = InputEntry {
+        path: path.display().to_string(),
+        bytes: file.metadata()?.len(),
+        hash: format!("{NAME}:{:016x}", hash.digest()),
+        format: format.to_string(),
+        compression: compression.to_string(),
+        ..InputEntry::default()
+    };
+    match compression {
+        Compression::None => Ok((file, entry)),
+        _ => Ok((copied(Unpacked::new(Box::new(file))?)?, entry)),
     }
 }
 

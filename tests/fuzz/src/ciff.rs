@@ -41,7 +41,8 @@ pub fn ciff(data: &[u8]) {
     let input = InputEntry { path: "x.ciff".into(), ..manifest.inputs[0].clone() };
     let (command, settings) = ("fuzz".to_string(), manifest.settings.clone());
     let what = Import { command, settings, input, keep: 0, memory_bytes: 1 << 20 };
-    match import(&file, &index, what, &Stop::default()) {
+    let opened = fs::File::open(&file).expect("it was written");
+    match import(&file, opened, &index, what, &Stop::default()) {
         Ok(_) => assert!(check(&index).is_ok()),
         Err(error) => assert!(error.to_string().contains("byte ") || bytes.is_empty(), "{error}"),
     }
