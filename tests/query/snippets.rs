@@ -40,6 +40,36 @@ fn snippets_are_parts_of_the_indexed_text() {
 }
 
 #[test]
+fn matches_in_long_runs_of_letters_and_no_signs_of_wikis_are_shown() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let far = "这是一段很长的文字没有空格也没有换行".repeat(40);
+    let line = |n: usize, text: &str| serde_json::json!({"id": n, "text": text}).to_string() + "\n";
+    let texts =
+        [&format!("{far}北京大学在这里。{far}"), &format!("mill {far} 北京大学"), "北京大学"];
+    let lines: String = texts.iter().enumerate().map(|(n, text)| line(n, text)).collect();
+    let input = scratch.write("c.jsonl", lines);
+    millrace(args!["build", "--quiet", "--index", index, "--tokenizer", "cjk-bigram", input]).ok();
+    let job = args!["query", "--quiet", "--index", index, "--format", "jsonl", "--snippets"];
+    let found = millrace(job).stdin("北京大学").ok().json_lines().remove(0);
+    let hits = found["hits"].as_array().unwrap();
+    assert_eq!(hits.len(), 3);
+    for hit in hits {
+        let snippet = hit["snippet"].as_str().unwrap();
+        assert!(snippet.contains("北京大学") && snippet.chars().count() < 170, "{snippet}");
+    }
+    let text = "A mill.\n==History==\nIt is old.\n=== Early mills ===\n* wheel\n: x == y\n";
+    let page = format!(
+        "<mediawiki><page><title>Mills</title><revision><text>{text}</text></revision></page></mediawiki>"
+    );
+    let found = snippets(&scratch, &[], "w.xml", &page);
+    assert_eq!(found, ["Mills A mill. History It is old. Early mills wheel x == y"]);
+    // Elsewhere they are part of the text.
+    let found = snippets(&scratch, &[], "w.jsonl", &line(1, "a mill\n==History=="));
+    assert_eq!(found, ["a mill ==History=="]);
+}
+
+#[test]
 fn a_changed_file_has_no_snippet() {
     let scratch = Scratch::new();
     let text = "{\"id\": \"1\", \"text\": \"a mill of old\"}\n";

@@ -1,10 +1,12 @@
 //! Snippets of hits: words around those of the query, from the text that was indexed, read again.
 
-use super::texts::Reread;
+use super::texts::{Reread, input_of};
+use crate::input::Format;
 use crate::query::reading::weighted::terms_of_query;
 use crate::query::snapshot::Snapshot;
 use crate::shown::visible;
 use crate::text::analysis::Analysis;
+use crate::text::tokenizer::{Class, Tokenizer};
 use std::cell::RefCell;
 use std::collections::HashSet;
 
@@ -33,9 +35,38 @@ impl<'a> Snippets<'a> {
     pub(crate) fn of(&self, docid: u32) -> Option<String> {
         let mut texts = self.texts.borrow_mut();
         let text = texts.as_mut()?.text(self.snapshot.generation(), docid).ok()?;
-        let text = String::from_utf8_lossy(&text);
+        let mut text = String::from_utf8_lossy(&text);
+        let input = input_of(self.snapshot.generation(), docid);
+        if input.is_some_and(|input| input.format == Format::Mediawiki.name()) {
+            text = text.lines().map(without_signs).collect::<Vec<_>>().join("\n").into();
+        }
         Some(best_part(&text, self.snapshot.analysis(), &self.terms, self.characters))
     }
+}
+
+/// A line of an article without the signs of a heading or of the items of a list.
+fn without_signs(line: &str) -> &str {
+    line.trim().trim_matches('=').trim_start_matches(['*', '#', ':', ';'])
+}
+
+/// The words of a text, cut at letters of which pairs are terms, as Chinese ones are.
+fn parts(text: &str, tokenizer: Tokenizer) -> Vec<&str> {
+    let is_paired = |letter| matches!(tokenizer.class(letter), Class::Paired | Class::Joined);
+    let mut parts = Vec::new();
+    for word in text.split_whitespace() {
+        let mut begin = 0;
+        let mut was_paired = false;
+        for (at, letter) in word.char_indices() {
+            let is_letter = letter.is_alphanumeric();
+            if at > begin && (is_paired(letter) || was_paired && is_letter) {
+                parts.push(&word[begin..at]);
+                begin = at;
+            }
+            was_paired = is_paired(letter) || was_paired && !is_letter;
+        }
+        parts.push(&word[begin..]);
+    }
+    parts
 }
 
 /// The part of a text with the most terms of the query, first occurrences counting most; the first
@@ -46,12 +77,18 @@ fn best_part(
     terms: &HashSet<String>,
     characters: usize,
 ) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let lengths: Vec<usize> = words.iter().map(|word| word.chars().count() + 1).collect();
+    let words = parts(text, analysis.tokenizer);
+    let begin = |at: usize| words[at].as_ptr() as usize - text.as_ptr() as usize;
+    let end = |at: usize| begin(at) + words[at].len();
+    let goes_on = |at: usize| at + 1 < words.len() && begin(at + 1) == end(at);
+    let length = |at: usize| words[at].chars().count() + usize::from(!goes_on(at));
+    let lengths: Vec<usize> = (0..words.len()).map(length).collect();
     let mut found: Vec<Vec<String>> = Vec::with_capacity(words.len());
-    for word in &words {
+    for at in 0..words.len() {
         let mut here = Vec::new();
-        analysis.terms(word.as_bytes(), |term| {
+        // A term may be the letter here and the next one.
+        let with_next = &text[begin(at)..end(at + usize::from(goes_on(at)))];
+        analysis.terms(with_next.as_bytes(), |term| {
             if terms.contains(term) {
                 here.push(term.to_string());
             }
@@ -83,10 +120,12 @@ fn best_part(
             best = (from, end, worth);
         }
     }
-    let (from, end, _) = best;
+    let (from, until, _) = best;
     let before = if from > 0 { "... " } else { "" };
-    let behind = if end < words.len() { " ..." } else { "" };
-    let part: String = words[from..end].join(" ").chars().take(characters).collect();
+    let behind = if until < words.len() { " ..." } else { "" };
+    let part = if words.is_empty() { "" } else { &text[begin(from)..end(until - 1)] };
+    let part = part.split_whitespace().collect::<Vec<_>>().join(" ");
+    let part: String = part.chars().take(characters).collect();
     format!("{before}{}{behind}", visible(&part))
 }
 
@@ -113,6 +152,41 @@ mod tests {
         let text = format!("mill mill mill mill {far} mill race {far}");
         assert!(part(&text, &["mill", "race"], 40).contains("mill race"));
         assert_eq!(part("a\u{1b}[31m mill", &["mill"], 60), "a\\u{1b}[31m mill");
+    }
+
+    #[test]
+    fn letters_that_are_terms_in_pairs_are_found_in_long_runs() {
+        let analysis = Analysis { tokenizer: Tokenizer::CjkBigram, ..Analysis::default() };
+        let far = "这是一段很长的文字没有空格".repeat(30);
+        let kana = "カタカナ".repeat(90);
+        for (query, text) in [
+            ("北京大学", format!("{far}在北京大学。{far}")),
+            ("北京大学", format!("{}「北京大学」{far}", "one two ".repeat(60))),
+            ("東京タワー", format!("{kana}東京タワー{kana}")),
+            ("서울대학교", format!("{} 서울대학교 {kana}", "한국어 ".repeat(90))),
+            ("mp3", format!("{far}mp3北{far}")),
+        ] {
+            let mut terms = HashSet::new();
+            analysis.terms(query.as_bytes(), |term| _ = terms.insert(term.to_string()));
+            let found = best_part(&text, &analysis, &terms, 60);
+            assert!(found.contains(query), "{query}: {found}");
+            assert!(found.chars().count() <= 70 && found.ends_with(" ..."), "{found}");
+        }
+        let terms = HashSet::from(["北京".to_string()]);
+        assert_eq!(best_part("a 北京。 b", &analysis, &terms, 60), "a 北京。 b");
+    }
+
+    #[test]
+    fn signs_of_wikis_are_left_out() {
+        for (line, bare) in [
+            ("==History==", "History"),
+            (" ===  Early life === ", "  Early life "),
+            ("* one", " one"),
+            ("#: two", " two"),
+            ("a == b", "a == b"),
+        ] {
+            assert_eq!(without_signs(line), bare);
+        }
     }
 
     #[test]

@@ -50,7 +50,7 @@ fn file_of(input: &str) -> Result<&Path, QueryError> {
 }
 
 /// What the manifest says of the input of a document.
-fn input_of(generation: &Generation, docid: u32) -> Option<&InputEntry> {
+pub(super) fn input_of(generation: &Generation, docid: u32) -> Option<&InputEntry> {
     let place = generation.documents().location(docid)?;
     generation.manifest().inputs.get(place.input as usize)
 }
