@@ -79,7 +79,7 @@ impl Guards {
                 first_skipped: new.first_skipped.to_vec(),
             });
         }
-        if documents > 0 && new.tokens == Some(0) && plan.factor.is_none() {
+        if documents > 0 && new.tokens == Some(0) {
             return Err(BuildError::NoText { documents, seen: plan.what_is_there() });
         }
         Ok(())
@@ -124,7 +124,7 @@ impl Guards {
 /// Documents and tokens of the generation in a folder, whole or in shards.
 pub(super) fn statistics_of(generation: &Path) -> Result<Statistics, IndexError> {
     let summary = Summary::read(generation)?;
-    if summary.shards == 0 {
+    if summary.shards == 0 || summary.is_older {
         return Ok(summary.statistics);
     }
     Ok(ShardedManifest::read(generation)?.map_or_else(Statistics::default, |whole| {

@@ -66,7 +66,7 @@ impl Ready {
         }
         let mut plan = match &mut options.input {
             Input::Paths(paths) => {
-                let walk = FolderWalk { index: Some(options.index.clone()) };
+                let walk = FolderWalk { index: Some(options.index.clone()), ..Default::default() };
                 let reading =
                     InputReading { fields: options.fields.clone(), encoding: options.encoding };
                 InputPlan::walked(paths, (options.format, reading), &walk)?
@@ -156,7 +156,7 @@ pub(crate) fn accept_passed(options: &BuildOptions, plan: &InputPlan) -> Result<
     if !plan.passed.beside.is_empty() {
         options.note(&Note::BesideDocuments(plan.passed.beside.clone()));
     }
-    for message in first {
+    for message in plan.passed.most.iter().chain(first) {
         options.note(&Note::Skipped(message.clone()));
     }
     if count > first.len() as u64 {

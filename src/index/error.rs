@@ -55,7 +55,7 @@ pub enum IndexError {
     },
     #[error(
         "{}: format version {found} is older than {supported}, the only one that this program reads: \
-         build the index again",
+         build the index again, or rebuild it by its job file",
         .path.display()
     )]
     Older {

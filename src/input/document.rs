@@ -239,6 +239,7 @@ pub(crate) fn is_broken_record(reason: &str) -> bool {
         "unreadable file",
         "unreadable folder",
         "archive",
+        "file of another program",
         "bulk actions",
         "UTF-16 text",
         "lines without line feeds",

@@ -21,9 +21,11 @@ pub enum InputError {
     #[error("{path}: this is not a plain file, so that its format has to be named")]
     NotAFile { path: String },
     #[error(
-        "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .csv .tsv .plaintext .txt .text .md .markdown .html .htm .warc .wet .trec .xml, also with .gz, .zst, .bz2 or .xz); a format that is named reads all files"
+        "{path}: no file here has an ending that millrace reads (.jsonl .json .ndjson .csv .tsv .plaintext .txt .text .md .markdown .html .htm .warc .wet .trec .xml, also with .gz, .zst, .bz2 or .xz), but {found}; a format that is named reads all files"
     )]
-    NothingInFolder { path: String },
+    NothingInFolder { path: String, found: String },
+    #[error("{path}: this folder has no files, or hidden ones alone")]
+    EmptyFolder { path: String },
     #[error(
         "{path}: this is an index, or lies in the one that is to be written; it cannot be input"
     )]

@@ -3,11 +3,14 @@
 
 use crate::index::format::LOCK;
 use crate::index::generations::folder::current;
-use std::collections::BTreeMap;
+use crate::input::foreign::way_to_text;
+use crate::input::guess::ending;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// What is passed over on the way through folders.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +22,9 @@ pub struct Passed {
     pub indexes: Vec<PathBuf>,
     /// The first few queries and judgements beside a collection, which are read as documents.
     pub beside: Vec<String>,
+    /// What is to be said of folders most files of which are passed over.
+    pub most: Vec<String>,
+    endings: BTreeMap<String, u64>,
 }
 
 const FIRST: usize = 5;
@@ -32,9 +38,31 @@ impl Passed {
         self.first.truncate(FIRST);
         self.beside.extend(other.beside);
         self.beside.truncate(FIRST);
+        self.most.extend(other.most);
+    }
+
+    /// Counts a file by its ending, of which some are told apart.
+    pub(super) fn count(&mut self, path: &Path) {
+        let ending = ending(path);
+        if self.endings.len() < 1000 || self.endings.contains_key(&ending) {
+            *self.endings.entry(ending).or_default() += 1;
+        }
+    }
+
+    /// The three commonest endings, and what makes text of such files.
+    pub(super) fn commonest(&self) -> String {
+        let mut endings: Vec<_> = self.endings.iter().collect();
+        endings.sort_by(|one, other| other.1.cmp(one.1));
+        let show = |&(ending, count): &(&String, &u64)| match (&**ending, way_to_text(ending)) {
+            ("", _) => format!("{count} without an ending"),
+            (_, None) => format!("{count} .{ending}"),
+            (_, Some(command)) => format!("{count} .{ending} (`{command}` makes text of it)"),
+        };
+        endings.iter().take(3).map(show).collect::<Vec<_>>().join(", ")
     }
 
     pub(super) fn add(&mut self, path: &Path, reason: &'static str, error: &dyn Display) {
+        self.count(path);
         *self.counts.entry(reason).or_default() += 1;
         if self.first.len() < FIRST {
             self.first.push(format!("{}: {reason}: {error}", path.display()));
@@ -59,6 +87,7 @@ pub(super) fn is_beside_documents(path: &Path) -> bool {
 pub(crate) struct FolderWalk {
     /// The folder of the index that the job writes, which is no input even before it is an index.
     pub index: Option<PathBuf>,
+    pub excluded: Rc<HashSet<PathBuf>>,
 }
 
 impl FolderWalk {
@@ -95,7 +124,8 @@ impl FolderWalk {
             if entry.depth() == 0 {
                 return true;
             }
-            if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+            if is_hidden || self.excluded.contains(entry.path()) {
                 return false;
             }
             let index = entry.file_type().is_dir() && self.is_index(entry.path());
@@ -191,7 +221,7 @@ mod tests {
         fs::write(at("other/LOCK"), "").unwrap();
         fs::write(at("other/CURRENT"), "gen-000001\n").unwrap();
         fs::write(at("a.json"), "{}").unwrap();
-        let walk = FolderWalk { index: Some(at("./idx")) };
+        let walk = FolderWalk { index: Some(at("./idx")), ..FolderWalk::default() };
         let plan = InputPlan::walked(&[dir.path().into()], Default::default(), &walk).unwrap();
         assert_eq!(names(&plan), ["a.json"]);
         assert_eq!(plan.passed.indexes, [at("idx"), at("other")]);

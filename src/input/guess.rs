@@ -1,7 +1,7 @@
 //! Finds the formats of files from their names and first bytes.
 
 use super::error::{InputError, io_error};
-use super::foreign::ARCHIVES;
+use super::foreign::{ARCHIVES, of_address};
 use super::{COMPRESSED, Compression, Format, Unknown};
 use crate::input::streams::decoder::{Decoder, Output};
 use crate::input::streams::encoded::{TextDecoder, TextEncoding, Transcoder};
@@ -31,7 +31,8 @@ pub(super) fn read_head(mut stream: impl Read) -> io::Result<Vec<u8>> {
 }
 
 pub(super) fn metadata(path: &Path) -> Result<Metadata, InputError> {
-    path.metadata().map_err(|e| io_error(path.display().to_string(), e))
+    let shown = path.display().to_string();
+    path.metadata().map_err(|error| io_error(&shown, of_address(&shown).unwrap_or(error)))
 }
 
 pub(super) fn format_of_content(
@@ -120,6 +121,12 @@ fn bare_name(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
     let bare = COMPRESSED.iter().find_map(|ending| name.strip_suffix(ending));
     bare.map_or(name.clone(), str::to_string)
+}
+
+/// The ending of a file's name, in lower case and without that of a compression.
+pub(super) fn ending(path: &Path) -> String {
+    let bare = bare_name(path);
+    bare.rsplit_once('.').map_or(String::new(), |(_, ending)| ending.to_string())
 }
 
 /// Whether a file's name is that of an archive.

@@ -96,6 +96,8 @@ pub enum Unknown {
     Returns,
     #[error("this is {what}, which is not read as it is; `{command}` unpacks it")]
     Archive { what: &'static str, command: &'static str },
+    #[error("this is {what}, which is not read as it is; `{command}` makes text of it")]
+    Foreign { what: &'static str, command: &'static str },
     #[error(
         "this is input for the bulk interface of Elasticsearch; `jq -nc 'inputs as $action | input + {{id: $action[]._id}}' FILE` makes JSON lines of it"
     )]

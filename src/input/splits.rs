@@ -11,17 +11,18 @@ use std::hash::Hasher as _;
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Mutex;
 
 use super::borders::marks::Mark;
 use super::error::{InputError, io_error};
 use super::folder::{FolderWalk, Passed, is_beside_documents};
-use super::foreign::ARCHIVE;
+use super::foreign::{ARCHIVE, way_to_text};
 use super::formats::jsonl::vector::ImpactFactor;
 use super::formats::noticed::{NotUtf8, SeenFields};
 use super::guess::{
-    check_given, content_format, format_of_content, format_of_name, is_named_as_archive, metadata,
-    read_head,
+    check_given, content_format, ending, format_of_content, format_of_name, is_named_as_archive,
+    metadata, read_head,
 };
 use super::list::{InputFile, InputReading, Inputs};
 use crate::input::streams::encoded::{TextEncoding, XML_HEAD_BYTES, encoding_of};
@@ -61,9 +62,12 @@ pub struct InputPlan {
 #[derive(Clone, Debug)]
 pub(crate) struct InputSource {
     pub paths: Vec<PathBuf>,
+    /// They match a pattern, some of them by chance.
+    pub is_pattern: bool,
     /// Found out for each file if none is given.
     pub format: Option<Format>,
     pub reading: InputReading,
+    pub excluded: Rc<HashSet<PathBuf>>,
 }
 
 impl fmt::Debug for InputPlan {
@@ -121,19 +125,29 @@ impl InputPlan {
     }
 
     /// Expands sources one behind the other. A file that is there twice is read once, in its first
-    /// place; what belongs to an index is passed over, for patterns match it by chance.
+    /// place; indexes and empty folders are passed over where patterns match them by chance.
     pub(crate) fn of_sources(
-        sources: &[InputSource],
-        walk: &FolderWalk,
+        sources: impl Iterator<Item = InputSource>,
+        index: &Path,
     ) -> Result<Self, InputError> {
         let mut plan = Self::default();
-        for InputSource { paths, format, reading } in sources {
-            plan.inputs.read_as(reading.clone());
+        for InputSource { paths, is_pattern, format, reading, excluded } in sources {
+            let walk = FolderWalk { index: Some(index.to_path_buf()), excluded };
+            plan.inputs.read_as(reading);
+            let before = plan.inputs.len();
+            let mut empty = None;
             for path in paths {
-                match plan.add(path, *format, walk) {
-                    Err(InputError::IsIndex { .. }) => plan.passed.indexes.push(path.clone()),
+                if plan.passed.indexes.iter().any(|index| path.starts_with(index)) {
+                    continue;
+                }
+                match plan.add(&path, format, &walk) {
+                    Err(InputError::IsIndex { .. }) => plan.passed.indexes.push(path),
+                    Err(e @ InputError::EmptyFolder { .. }) if is_pattern => empty = Some(e),
                     added => added?,
                 }
+            }
+            if let Some(empty) = empty.filter(|_| plan.inputs.len() == before) {
+                return Err(empty);
             }
         }
         let mut seen = HashSet::new();
@@ -274,27 +288,31 @@ impl InputPlan {
         walk: &FolderWalk,
     ) -> Result<(), InputError> {
         let before = self.inputs.len();
+        let passed_before = self.ignored + self.passed.unreadable();
         let asked = self.inputs.asked_encoding();
         let mut passed = std::mem::take(&mut self.passed);
         let mut unread = Passed::default();
         let walked = walk.files(folder, &mut passed, |path| {
+            if is_named_as_archive(&path) {
+                unread.add(&path, ARCHIVE, &"it is not read as it is");
+                return Ok(());
+            }
             // A file that is not what its name says is none of ours, in a folder.
             let named = match format {
-                _ if is_named_as_archive(&path) => {
-                    unread.add(&path, ARCHIVE, &"it is not read as it is");
+                None => format_of_name(&path, asked),
+                Some(_) if way_to_text(&ending(&path)).is_none() => Ok(format),
+                Some(_) => check_given(&path, asked).map(|()| format),
+            };
+            let named = match named {
+                Err(InputError::UnknownFormat { unknown, .. }) if unknown.is_certain() => {
+                    unread.add(&path, unknown.reason().unwrap_or(ARCHIVE), &unknown);
                     return Ok(());
                 }
-                Some(format) => Some(format),
-                None => match format_of_name(&path, asked) {
-                    Err(InputError::UnknownFormat { unknown, .. }) if unknown.is_certain() => {
-                        unread.add(&path, unknown.reason().unwrap_or(ARCHIVE), &unknown);
-                        return Ok(());
-                    }
-                    named => named.ok().flatten(),
-                },
+                named => named.ok().flatten(),
             };
             let Some(format) = named else {
                 self.ignored += 1;
+                unread.count(&path);
                 return Ok(());
             };
             if is_beside_documents(&path) {
@@ -302,20 +320,25 @@ impl InputPlan {
             }
             self.add_file(&path, Some(folder), format)
         });
+        let commonest = unread.commonest();
         passed.append(unread);
         self.passed = passed;
         walked?;
-        if self.inputs.len() == before
-            && let Some(first) = self.passed.first.first()
-        {
-            let path = folder.display().to_string();
-            let first = first.clone();
-            return Err(InputError::NothingReadable { path, first });
+        let path = folder.display().to_string();
+        let read = (self.inputs.len() - before) as u64;
+        let passed = self.ignored + self.passed.unreadable() - passed_before;
+        match self.passed.first.first().cloned() {
+            Some(first) if read == 0 => Err(InputError::NothingReadable { path, first }),
+            None if read == 0 && commonest.is_empty() => Err(InputError::EmptyFolder { path }),
+            None if read == 0 => Err(InputError::NothingInFolder { path, found: commonest }),
+            _ if passed > read && !commonest.is_empty() => {
+                self.passed.most.push(format!(
+                    "{path}: {passed} files were passed over and {read} read: {commonest}; --format NAME reads all that are no archives"
+                ));
+                Ok(())
+            }
+            _ => Ok(()),
         }
-        if self.inputs.len() == before {
-            return Err(InputError::NothingInFolder { path: folder.display().to_string() });
-        }
-        Ok(())
     }
 
     fn add_file(

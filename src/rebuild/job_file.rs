@@ -13,6 +13,8 @@ use super::files::Trust;
 use super::schedule::CronSchedule;
 use crate::index::list::Form;
 use crate::input::Format;
+use crate::input::splits::InputSource;
+use crate::rebuild::values;
 use crate::score::pagerank::RankSettings;
 use jiff::civil::Date;
 use keys::{
@@ -20,9 +22,10 @@ use keys::{
     NotifyKeys, RankKeys, RetryKeys, StatusKeys, VerifyKeys,
 };
 use serde::Deserialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use toml::Spanned;
 
 #[derive(Clone, Debug, Deserialize)]
@@ -33,6 +36,7 @@ pub struct JobFile {
     /// The file's text, for the line and column of errors.
     #[serde(skip)]
     text: String,
+    #[serde(deserialize_with = "values::path")]
     pub index: PathBuf,
     #[serde(rename = "input", default)]
     pub inputs: Vec<InputKeys>,
@@ -79,9 +83,6 @@ impl JobFile {
         job.path = path.to_path_buf();
         job.text = text.to_string();
         let folder = path.parent().unwrap_or(Path::new(""));
-        if job.index.as_os_str().is_empty() {
-            return Err(job.wrong(0..0, "no folder is named as `index`"));
-        }
         job.index = folder.join(&job.index);
         for file in [&mut job.status.prometheus, &mut job.status.html].into_iter().flatten() {
             *file = folder.join(&file);
@@ -160,17 +161,20 @@ impl JobFile {
             return Err(self.wrong(texts.paths.span(), message));
         }
         let of_inputs = self.inputs.iter().map(|input| &input.paths);
+        let mut all: Vec<_> = self.inputs.iter().flat_map(|input| &input.exclude).collect();
         for patterns in of_inputs.chain(self.logs.iter().map(|logs| &logs.queries)) {
             if patterns.get_ref().is_empty() {
                 return Err(self.wrong(patterns.span(), "no path is named"));
             }
-            for pattern in patterns.get_ref() {
-                glob::Pattern::new(&self.with_folder(pattern.get_ref())).map_err(|error| {
-                    let message =
-                        format!("`{}` is not a pattern: {}", pattern.get_ref(), error.msg);
-                    self.wrong(pattern.span(), message)
-                })?;
+            all.extend(patterns.get_ref());
+        }
+        for pattern in all {
+            if pattern.get_ref().trim().is_empty() {
+                return Err(self.wrong(pattern.span(), "this path is empty"));
             }
+            glob::Pattern::new(&self.with_folder(pattern.get_ref())).map_err(|error| {
+                self.wrong_pattern(pattern, &format!("is not a pattern: {}", error.msg))
+            })?;
         }
         Ok(())
     }
@@ -180,11 +184,14 @@ impl JobFile {
         Some(RankSettings { damping, tolerance })
     }
 
-    /// A pattern below the folder of the job file, whose own characters are no pattern.
+    /// A pattern below the folder of the job file, whose own characters are no pattern. All that is
+    /// below `s` is meant by `s/**`, of which [`glob`] knows the folders alone.
     fn with_folder(&self, pattern: &str) -> String {
+        let above = pattern.trim_end_matches('/').strip_suffix("**");
+        let pattern = above.map_or(pattern.to_string(), |above| format!("{above}**/*"));
         let folder = self.path.parent().unwrap_or(Path::new("")).to_string_lossy();
-        match Path::new(pattern).is_absolute() || folder.is_empty() {
-            true => pattern.to_string(),
+        match Path::new(&pattern).is_absolute() || folder.is_empty() {
+            true => pattern,
             false => format!("{}/{pattern}", glob::Pattern::escape(&folder)),
         }
     }
@@ -192,7 +199,7 @@ impl JobFile {
     /// # Errors
     /// The first pattern that matches nothing now.
     pub fn check_paths(&self) -> Result<(), RebuildError> {
-        (0..self.inputs.len()).try_for_each(|input| self.expand(input).map(drop))?;
+        (0..self.inputs.len()).try_for_each(|input| self.sources(input).map(drop))?;
         self.log_files().map(drop)
     }
 
@@ -203,7 +210,7 @@ impl JobFile {
     pub(crate) fn log_files(&self) -> Result<Vec<(Date, PathBuf)>, RebuildError> {
         let mut found = BTreeSet::new();
         for pattern in self.logs.iter().flat_map(|logs| logs.queries.get_ref()) {
-            for path in self.matches(pattern)? {
+            for path in self.matches(pattern, &HashSet::new())? {
                 let day = path.file_name().and_then(|name| day_of(&name.to_string_lossy()));
                 let day = day.ok_or_else(|| {
                     let path = path.display();
@@ -217,37 +224,70 @@ impl JobFile {
     }
 
     /// What input number `input` matches now, in the order of its patterns, sorted within each.
-    pub(crate) fn expand(&self, input: usize) -> Result<Vec<PathBuf>, RebuildError> {
-        let patterns = self.inputs[input].paths.get_ref().iter();
-        let found = patterns.map(|pattern| self.matches(pattern)).collect::<Result<Vec<_>, _>>()?;
-        Ok(found.concat())
+    pub(crate) fn sources(&self, input: usize) -> Result<Vec<InputSource>, RebuildError> {
+        let keys = &self.inputs[input];
+        let excluded = keys.exclude.iter().map(|pattern| self.found(pattern));
+        let excluded = excluded.collect::<Result<Vec<_>, _>>()?.into_iter().flatten();
+        let excluded: Rc<HashSet<PathBuf>> = Rc::new(excluded.collect());
+        let source = |pattern: &Spanned<String>| {
+            let paths = self.matches(pattern, &excluded)?;
+            let is_pattern = pattern.get_ref().contains(['*', '?', '[']);
+            let reading = keys.reading();
+            let excluded = excluded.clone();
+            Ok(InputSource { paths, is_pattern, format: keys.format, reading, excluded })
+        };
+        keys.paths.get_ref().iter().map(source).collect()
     }
 
-    fn matches(&self, pattern: &Spanned<String>) -> Result<Vec<PathBuf>, RebuildError> {
-        let written = pattern.get_ref();
-        let wrong = |message| self.wrong(pattern.span(), format!("`{written}`{message}"));
+    fn matches(
+        &self,
+        pattern: &Spanned<String>,
+        excluded: &HashSet<PathBuf>,
+    ) -> Result<Vec<PathBuf>, RebuildError> {
+        let mut found = self.found(pattern)?;
+        found.retain(|path| !path.ancestors().any(|path| excluded.contains(path)));
+        let but = if excluded.is_empty() { "" } else { " but those of `exclude`" };
+        match found.is_empty() {
+            true => {
+                Err(self.wrong_pattern(pattern, &format!("matches no file and no folder{but}")))
+            }
+            false => Ok(found),
+        }
+    }
+
+    fn found(&self, pattern: &Spanned<String>) -> Result<Vec<PathBuf>, RebuildError> {
         let options = glob::MatchOptions {
             case_sensitive: true,
             require_literal_separator: true,
             // Hidden files are not input, as in the folders that `build` walks.
             require_literal_leading_dot: true,
         };
-        let paths = glob::glob_with(&self.with_folder(written), options)
-            .map_err(|error| wrong(format!(" is not a pattern: {}", error.msg)))?;
+        let paths = glob::glob_with(&self.with_folder(pattern.get_ref()), options);
         let unread = |error: glob::GlobError| {
-            wrong(format!(": {}: {}", error.path().display(), error.error()))
+            let what = format!("matches {}: {}", error.path().display(), error.error());
+            self.wrong_pattern(pattern, &what)
         };
-        let found = paths.map(|path| path.map_err(unread)).collect::<Result<Vec<_>, _>>()?;
-        match found.is_empty() {
-            true => Err(wrong(" matches no file and no folder".into())),
-            false => Ok(found),
-        }
+        paths.expect("patterns were checked").map(|path| path.map_err(unread)).collect()
+    }
+
+    /// What is wrong with a pattern, and what its characters mean where another meaning is usual.
+    fn wrong_pattern(&self, pattern: &Spanned<String>, message: &str) -> RebuildError {
+        let written = pattern.get_ref();
+        let meanings = MEANINGS.iter().filter(|(sign, _)| written.contains(sign));
+        let meanings: String = meanings.map(|(_, meaning)| format!("; {meaning}")).collect();
+        self.wrong(pattern.span(), format!("`{written}` {message}{meanings}"))
     }
 
     fn wrong(&self, span: Range<usize>, message: impl Into<String>) -> RebuildError {
         wrong(&self.path, &self.text, span, message.into())
     }
 }
+
+const MEANINGS: [(&str, &str); 3] = [
+    ("[", "`[abc]` is one of these characters, and `[[]` a bracket"),
+    ("{", "`{` is a character like others: give a pattern for each of the names"),
+    ("\\", "`\\` is a character like others: `[*]` is a star"),
+];
 
 fn wrong(path: &Path, text: &str, span: Range<usize>, message: String) -> RebuildError {
     let before = text.get(..span.start).unwrap_or(text);

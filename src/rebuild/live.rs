@@ -7,7 +7,7 @@ use crate::index::documents::{Location, RunDocuments};
 use crate::index::error::IndexError;
 use crate::index::format::FileKind;
 use crate::index::generations::folder::current;
-use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::index::generations::manifest::summary::Summary;
 use crate::index::generations::manifest::{Manifest, RunEntry};
 use crate::index::merge::{self, Merging};
 use crate::rebuild::files::{read_json, replace_json};
@@ -23,6 +23,8 @@ pub(super) struct Live {
     pub(super) path: PathBuf,
     pub(super) manifest: Manifest,
 }
+
+pub(super) const OLDER: &str = "the index is of an older format, which this program does not read";
 
 impl Live {
     pub(super) fn has_ranks(&self) -> bool {
@@ -57,10 +59,14 @@ pub(super) fn for_each_name(
 
 pub(super) fn live(index: &Path) -> Result<Option<Live>, RebuildError> {
     let Some(path) = current(index)? else { return Ok(None) };
-    if ShardedManifest::live(index)?.is_some() {
-        return Err(RebuildError::Shards);
-    }
-    let manifest = Manifest::read(&path)?;
+    let manifest = match Manifest::read(&path) {
+        Err(IndexError::Sharded { .. }) => return Err(RebuildError::Shards),
+        Err(IndexError::Older { .. }) => {
+            let Summary { generation, statistics, .. } = Summary::read(&path)?;
+            Manifest { generation, statistics, ..Manifest::default() }
+        }
+        read => read?,
+    };
     Ok(Some(Live { path, manifest }))
 }
 

@@ -1,6 +1,6 @@
 //! Looks at the sources and compares them with the live generation.
 
-use super::live::{Live, LivePlaces, deletions, live, verify};
+use super::live::{Live, LivePlaces, OLDER, deletions, live, verify};
 use super::{FILES, Rebuild, RebuildError, guards};
 use crate::build::guards::NewContent;
 use crate::build::{self, BuildError, Input};
@@ -10,19 +10,18 @@ use crate::dataflow::rebuild::changes::changes;
 use crate::dataflow::rebuild::scanned::{InputScan, Scanned};
 use crate::dataflow::rebuild::table::{Sorter, Table, TableEntry, name_hash};
 use crate::index::documents::{Documents, Location};
+use crate::index::error::IndexError;
 use crate::index::files::storage;
-use crate::index::format::RUNS;
+use crate::index::format::{RUNS, VERSION};
 use crate::index::generations::manifest::LISTS_VERSION;
 use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings, Statistics};
-use crate::input::folder::FolderWalk;
 use crate::input::list::InputReading;
-use crate::input::splits::{InputPlan, InputSource};
+use crate::input::splits::InputPlan;
 use crate::input::wanted::{KnownDocuments, WantedDocuments, WantedInput};
 use crate::order::Budget;
 use crate::rebuild::files::{self, Known, read_json};
 use crate::rebuild::history::{DocumentCounts, FOLDER, HistoryRecord, InputCounts};
 use crate::rebuild::job_file::JobFile;
-use crate::rebuild::job_file::keys::InputKeys;
 use crate::text::tokenizer::Tokenizer;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -97,7 +96,10 @@ impl Rebuild<'_> {
         let index = &self.job.index;
         let from_nothing = self.daemon.from_nothing;
         let live = record.time("open", || match live(index) {
-            Err(error) if from_nothing && !matches!(error, RebuildError::Shards) => Ok(None),
+            live @ Err(RebuildError::Shards | RebuildError::Index(IndexError::Newer { .. })) => {
+                live
+            }
+            Err(_) if from_nothing => Ok(None),
             live => live,
         })?;
         let plan = record.time("list", || self.sources())?;
@@ -126,6 +128,7 @@ impl Rebuild<'_> {
         let how = match (&live, other.flatten()) {
             _ if from_nothing => RebuildKind::Whole("this is a rebuild from nothing"),
             (None, _) => RebuildKind::Whole("there is no index"),
+            (Some(live), _) if live.manifest.format != VERSION => RebuildKind::Whole(OLDER),
             (_, Some(reason)) => RebuildKind::Whole(reason),
             _ if touched.contains(&true) || !gone.is_empty() => RebuildKind::Part,
             _ => RebuildKind::Nothing,
@@ -155,16 +158,9 @@ impl Rebuild<'_> {
     }
 
     pub(super) fn sources(&self) -> Result<InputPlan, RebuildError> {
-        let source = |(number, input): (usize, &InputKeys)| {
-            Ok::<_, RebuildError>(InputSource {
-                paths: self.job.expand(number)?,
-                format: input.format,
-                reading: input.reading(),
-            })
-        };
-        let sources = self.job.inputs.iter().enumerate().map(source);
-        let walk = FolderWalk { index: Some(self.job.index.clone()) };
-        Ok(InputPlan::of_sources(&sources.collect::<Result<Vec<_>, _>>()?, &walk)?)
+        let sources = (0..self.job.inputs.len()).map(|input| self.job.sources(input));
+        let sources = sources.collect::<Result<Vec<_>, _>>()?.into_iter().flatten();
+        Ok(InputPlan::of_sources(sources, &self.job.index)?)
     }
 
     /// Why the live generation cannot be extended, if its settings are others.

@@ -179,6 +179,7 @@ impl Rebuild<'_> {
         let how = looked.planned.how;
         if how != RebuildKind::Nothing {
             if let (RebuildKind::Whole(reason), Some(_)) = (how, &looked.live) {
+                record.reason = Some(reason.to_string());
                 self.note(&Note::Anew(reason));
             }
             if matches!(how, RebuildKind::Whole(_))

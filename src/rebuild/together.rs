@@ -6,10 +6,12 @@
 //! Process 0 keeps the history. What is known of the sources is each file's hash and the format
 //! that it was read in.
 
+use super::live::OLDER;
 use super::look::FoundChanges;
 use super::{FILES, Rebuild, RebuildError};
 use crate::build::{self, Note, Peers, PreparedBuild};
 use crate::dataflow::together::Meeting;
+use crate::index::error::IndexError;
 use crate::index::generations::folder::current;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::input::list::InputFile;
@@ -52,21 +54,28 @@ impl Rebuild<'_> {
     ) -> Result<(InputPlan, Known), RebuildError> {
         let plan = record.time("list", || self.sources())?;
         build::accept_passed(&self.options()?, &plan)?;
-        let live = match current(&self.job.index)? {
-            Some(_) if !self.daemon.from_nothing => ShardedManifest::live(&self.job.index)?,
-            _ => None,
+        let mut anew = None;
+        let live = match current(&self.job.index)?.map(|path| ShardedManifest::read(&path)) {
+            Some(Err(IndexError::Older { .. })) => {
+                anew = Some(OLDER);
+                None
+            }
+            Some(Err(newer @ IndexError::Newer { .. })) => return Err(newer.into()),
+            _ if self.daemon.from_nothing => None,
+            read => read.transpose()?.flatten(),
         };
         let mut before: Known = read_json(&self.job.index.join(FOLDER).join(FILES));
         let live = match live {
             Some(live) if live.shards.len() == peers.hosts.processes() => {
-                let other = self.other_settings(&live.settings)?;
-                if let Some(reason) = other {
-                    self.note(&Note::Anew(reason));
-                }
-                other.is_none().then_some(live)
+                anew = self.other_settings(&live.settings)?;
+                anew.is_none().then_some(live)
             }
             _ => None,
         };
+        if let Some(reason) = anew {
+            record.reason = Some(reason.to_string());
+            self.note(&Note::Anew(reason));
+        }
         // What is known of files is of the generation that was made of them.
         let number = live.as_ref().map_or(0, |live| live.generation);
         if live.is_none() || before.generation != number {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -33,6 +34,12 @@ pub(super) fn named<'de, D: Deserializer<'de>, N: FromStr<Err: Display>, T: From
     from: D,
 ) -> Result<T, D::Error> {
     text(from, N::from_str).map(T::from)
+}
+
+/// Reads a path; no file is meant by one that a template has left empty.
+pub(super) fn path<'de, D: Deserializer<'de>, T: From<PathBuf>>(from: D) -> Result<T, D::Error> {
+    let named = |path: &str| (!path.trim().is_empty()).then(|| PathBuf::from(path).into());
+    text(from, |path| named(path).ok_or("this path is empty"))
 }
 
 pub(super) fn count<'de, D: Deserializer<'de>, T: From<u32>, const LEAST: u32, const MOST: u32>(

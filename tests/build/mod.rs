@@ -13,6 +13,7 @@ mod library;
 mod memory;
 mod misread;
 mod orders;
+mod passed_over;
 mod records;
 mod vectors;
 mod wei11;

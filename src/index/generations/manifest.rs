@@ -44,7 +44,7 @@ pub struct Manifest {
 
 /// The version of the lists of names by which documents are read: of fields for names and texts,
 /// and of stop words in the program. Raised when one changes, so that rebuilds read all anew.
-pub(crate) const LISTS_VERSION: u32 = 2;
+pub(crate) const LISTS_VERSION: u32 = 3;
 
 /// How the input became terms and lists. Queries take their analysis from here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -41,9 +41,10 @@ impl Totals {
 /// `Storage`, `Damaged`, `Newer`.
 pub fn totals(index: &Path, shard: Option<(usize, usize)>) -> Result<Option<Totals>, IndexError> {
     let Some(folder) = current(index)? else { return Ok(None) };
-    let folder = match (ShardedManifest::read(&folder)?, shard) {
-        (None, None) => folder,
-        (Some(manifest), Some((shard, of))) if manifest.shards.len() == of => {
+    let folder = match (ShardedManifest::read(&folder), shard) {
+        (Err(error), _) if !matches!(error, IndexError::Older { .. }) => return Err(error),
+        (Ok(None), None) => folder,
+        (Ok(Some(manifest)), Some((shard, of))) if manifest.shards.len() == of => {
             manifest.folder(index, shard)
         }
         _ => return Ok(None),

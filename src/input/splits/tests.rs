@@ -85,7 +85,10 @@ fn what_cannot_be_read_is_named() {
     let error = InputPlan::new(std::slice::from_ref(&missing), None).err().unwrap();
     assert!(error.to_string().contains("none.jsonl"), "{error}");
     let error = InputPlan::new(&[dir.path().into()], None).err().unwrap();
-    assert!(matches!(error, InputError::NothingInFolder { .. }), "{error}");
+    assert!(matches!(error, InputError::EmptyFolder { .. }), "{error}");
+    std::fs::write(dir.path().join("a.log"), "x").unwrap();
+    let error = InputPlan::new(&[dir.path().into()], None).err().unwrap();
+    assert!(matches!(&error, InputError::NothingInFolder { found, .. } if found == "1 .log"));
     let error = InputPlan::new(&[STDIN.into(), STDIN.into()], Some(Format::Tsv)).err().unwrap();
     assert!(matches!(error, InputError::StdinTwice), "{error}");
 }

@@ -23,6 +23,9 @@ use toml::Spanned;
 #[serde(deny_unknown_fields)]
 pub struct InputKeys {
     pub(super) paths: Spanned<Vec<Spanned<String>>>,
+    /// What of them is left out, and what is below it.
+    #[serde(default)]
+    pub(super) exclude: Vec<Spanned<String>>,
     /// None: it is detected.
     #[serde(default, deserialize_with = "format")]
     pub format: Option<Format>,
@@ -293,7 +296,9 @@ impl Default for LogKeys {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StatusKeys {
+    #[serde(deserialize_with = "values::path")]
     pub prometheus: Option<PathBuf>,
+    #[serde(deserialize_with = "values::path")]
     pub html: Option<PathBuf>,
 }
 

@@ -4,6 +4,8 @@ use super::*;
 use crate::build::guards::limit::Limit;
 use crate::index::cache_plan::CachePolicy;
 use crate::input::Format;
+use crate::input::list::InputFile;
+use crate::input::splits::InputPlan;
 use std::fs;
 
 fn folder() -> tempfile::TempDir {
@@ -17,6 +19,11 @@ fn folder() -> tempfile::TempDir {
 
 fn parse(folder: &Path, text: &str) -> Result<JobFile, RebuildError> {
     JobFile::parse(&folder.join("job.toml"), text)
+}
+
+/// What an input matches.
+fn matched(job: &JobFile, input: usize) -> Vec<PathBuf> {
+    job.sources(input).unwrap().into_iter().flat_map(|source| source.paths).collect()
 }
 
 const LEAST: &str = "index = \"idx\"\n[[input]]\npaths = [\"docs/*.jsonl\"]\n";
@@ -34,7 +41,7 @@ fn what_is_left_out_has_the_documented_value() {
     assert_eq!(job.verify.every.as_secs(), 7 * 86_400);
     assert_eq!((job.keep.generations, job.retry.attempts), (2, 3));
     assert_eq!(job.build.memory, 1 << 30);
-    let files = job.expand(0).unwrap();
+    let files = matched(&job, 0);
     assert_eq!(files, ["docs/a.jsonl", "docs/b.jsonl"].map(|name| folder.path().join(name)));
 }
 
@@ -104,8 +111,8 @@ html = "millrace.html"
     assert_eq!(job.index, Path::new("/elsewhere/idx"));
     assert_eq!(job.trust, Trust::Mtime);
     assert_eq!(job.inputs[0].format, Some(Format::Jsonl));
-    assert_eq!(job.expand(0).unwrap().len(), 3);
-    assert_eq!(job.expand(1).unwrap(), [folder.path().join("docs")]);
+    assert_eq!(matched(&job, 0).len(), 3);
+    assert_eq!(matched(&job, 1), [folder.path().join("docs")]);
     assert_eq!(job.build.form.block_len(), 64);
     assert_eq!((job.build.memory, job.build.max_document), (256 << 20, Some(1 << 20)));
     assert_eq!((job.build.workers, job.build.strict, job.build.no_merge), (Some(2), true, true));
@@ -170,6 +177,14 @@ fn whatever_is_wrong_is_told_with_its_place() {
             "matches no file",
         ),
         ("[[input]]\npaths = [\"docs/[\"]\n", "5:10", "is not a pattern"),
+        ("[[input]]\npaths = [\"docs/[\"]\n", "5:10", "`[[]` a bracket"),
+        ("[[input]]\npaths = [\"docs/{a,b}\"]\n", "5:10", "give a pattern for each"),
+        ("[[input]]\npaths = ['docs\\a']\n", "5:10", "`[*]` is a star"),
+        ("[[input]]\npaths = [\"docs\", \"\"]\n", "5:18", "this path is empty"),
+        ("[[input]]\npaths = [\"docs\"]\nexclude = [\" \"]\n", "6:12", "this path is empty"),
+        ("[[input]]\npaths = [\"docs\"]\nexclude = [\"[\"]\n", "6:12", "is not a pattern"),
+        ("[status]\nhtml = \"\"\n", "5:8", "this path is empty"),
+        ("[logs]\nqueries = [\"\"]\n", "5:12", "this path is empty"),
         ("[[input]]\npaths = []\n", "5:9", "no path is named"),
         ("[[input]]\npaths = [\"docs\"]\nformat = \"xls\"\n", "6:10", "xls"),
         ("[keep\n", "4:6", ""),
@@ -187,8 +202,56 @@ fn whatever_is_wrong_is_told_with_its_place() {
     assert!(error.contains(":1:1: no [[input]] is named"), "{error}");
     let error = parse(folder.path(), "[[input]]\npaths = [\"docs\"]\n").unwrap_err().to_string();
     assert!(error.contains("missing field `index`"), "{error}");
+    let error = parse(folder.path(), "# idx\nindex = \"\"\n").unwrap_err().to_string();
+    assert!(error.contains(":2:9: this path is empty"), "{error}");
     let error = JobFile::read(&folder.path().join("missing.toml")).unwrap_err();
     assert!(matches!(error, RebuildError::Io { .. }));
+}
+
+/// The files that a pattern of one input means, without those that are excluded.
+fn means(folder: &Path, pattern: &str, exclude: &str) -> Result<Vec<String>, String> {
+    let text =
+        format!("index = \"idx\"\n[[input]]\npaths = [\"{pattern}\"]\nexclude = [{exclude}]\n");
+    let sources = parse(folder, &text).and_then(|job| job.sources(0).map(|found| (job, found)));
+    let (job, sources) = sources.map_err(|error| error.to_string())?;
+    let plan = InputPlan::of_sources(sources.into_iter(), &job.index);
+    let plan = plan.map_err(|error| error.to_string())?;
+    let path = |input: InputFile| input.path.unwrap();
+    let below = |path: PathBuf| path.strip_prefix(folder).unwrap().display().to_string();
+    Ok(plan.inputs.iter().map(path).map(below).collect())
+}
+
+#[test]
+fn two_stars_are_all_that_is_below() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["s/a.txt", "s/sub/b.txt", "s/sub/deep/c.txt", "s/empty/.keep", "other/d.txt"] {
+        fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();
+        fs::write(folder.path().join(name), "text").unwrap();
+    }
+    let all = ["s/a.txt", "s/sub/b.txt", "s/sub/deep/c.txt"];
+    let of = |pattern, exclude| means(folder.path(), pattern, exclude);
+    for pattern in ["s", "s/*", "s/**", "./s/**", "s/**/", "s/**/*", "s/**/*.txt"] {
+        assert_eq!(of(pattern, "").unwrap(), all, "{pattern}");
+        for (exclude, left) in [
+            ("\"s/sub\"", &all[..1]),
+            ("\"s/sub/**\"", &all[..1]),
+            ("\"./s/sub/\"", &all[..1]),
+            ("\"s/a.txt\", \"s/*/deep\"", &all[1..2]),
+            ("\"**/c.txt\"", &all[..2]),
+            ("\"nothing\"", &all[..]),
+        ] {
+            assert_eq!(of(pattern, exclude).unwrap(), left, "{pattern} without {exclude}");
+        }
+        let error = of(pattern, "\"s/**\", \"s\"").unwrap_err();
+        let place = "job.toml:3:10: `";
+        assert!(error.contains(place) && error.contains("but those of `exclude`"), "{error}");
+    }
+    assert_eq!(of("**", "").unwrap().len(), 4);
+    assert_eq!(of("**/sub/**", "").unwrap(), all[1..]);
+    for pattern in ["s/empty", "s/emp*"] {
+        let error = of(pattern, "").unwrap_err();
+        assert!(error.contains("s/empty: this folder has no files"), "{error}");
+    }
 }
 
 #[test]
@@ -196,7 +259,7 @@ fn what_vanishes_later_is_told_with_its_place() {
     let folder = folder();
     let job = parse(folder.path(), LEAST).unwrap();
     fs::remove_dir_all(folder.path().join("docs")).unwrap();
-    let error = job.expand(0).unwrap_err().to_string();
+    let error = job.sources(0).err().unwrap().to_string();
     assert!(error.contains(":3:10: `docs/*.jsonl` matches no file"), "{error}");
 }
 
@@ -208,7 +271,7 @@ fn a_folder_with_characters_of_patterns_is_taken_as_it_is() {
     fs::write(odd.join("x.jsonl"), "").unwrap();
     let text = LEAST.replace("docs/", "");
     let job = JobFile::parse(&odd.join("job.toml"), &text).unwrap();
-    assert_eq!(job.expand(0).unwrap(), [odd.join("x.jsonl")]);
+    assert_eq!(matched(&job, 0), [odd.join("x.jsonl")]);
 }
 
 #[test]
@@ -216,5 +279,5 @@ fn the_example_is_a_job_file() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/rebuild.toml");
     let job = JobFile::read(&path).unwrap();
     assert!(job.schedule.is_some());
-    assert!(!job.expand(0).unwrap().is_empty());
+    assert!(!matched(&job, 0).is_empty());
 }

@@ -8,6 +8,7 @@ use crate::index::files::storage::FileEntry;
 use crate::index::format::MANIFEST;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 
@@ -33,6 +34,9 @@ pub(crate) struct Summary {
     /// 0 if the generation is whole.
     #[serde(default, deserialize_with = "count")]
     pub shards: u64,
+    /// Of an older format only the counts above are known.
+    #[serde(skip)]
+    pub is_older: bool,
     /// CRC-32 of all bytes of the file.
     #[serde(skip)]
     pub crc32: u32,
@@ -40,7 +44,7 @@ pub(crate) struct Summary {
 
 impl Summary {
     /// Reads the manifest in the folder of a generation and verifies its checksum, but not that its
-    /// parts agree: its writer has made sure of that.
+    /// parts agree: its writer has made sure of that. Of an older format it has what that tells.
     pub(crate) fn read(generation: &Path) -> Result<Self, IndexError> {
         let path = generation.join(MANIFEST);
         let file = plain::open(&path)?;
@@ -55,11 +59,29 @@ impl Summary {
             summary.crc32 = summing.all.finalize();
             return Ok(summary);
         }
+        if let Err(IndexError::Older { .. }) = Manifest::read(generation) {
+            return Ok(Self::of_older(&plain::read(&path)?));
+        }
         // Says what is wrong.
         if ShardedManifest::read(generation)?.is_none() {
             Manifest::read(generation)?;
         }
         Err(IndexError::damaged(&path, bytes, "a manifest that nobody writes to", "another one"))
+    }
+
+    /// What the manifest of an older format tells, of all shards if there are some.
+    fn of_older(bytes: &[u8]) -> Self {
+        let told: Value = serde_json::from_slice(bytes).unwrap_or_default();
+        let shards = told["shards"].as_array().map_or(&[][..], Vec::as_slice);
+        let parts = || std::iter::once(&told).chain(shards);
+        let sum = |of: &str| parts().filter_map(|part| part["statistics"][of].as_u64()).sum();
+        let documents = sum("documents");
+        let tokens = sum("tokens");
+        let statistics = Statistics { documents, tokens, ..Statistics::default() };
+        let generation = told["generation"].as_u64().unwrap_or_default() as u32;
+        let created = told["created"].as_u64().unwrap_or_default();
+        let shards = shards.len() as u64;
+        Self { generation, created, statistics, shards, is_older: true, ..Self::default() }
     }
 
     /// Describes a generation, whose files are finished, as a shard, with no place among the others

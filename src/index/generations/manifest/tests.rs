@@ -84,7 +84,7 @@ fn foreign_and_newer_files_have_their_messages() {
     let error = decode(&older).unwrap_err();
     assert!(matches!(error, IndexError::Older { found: 2, .. }), "{error}");
     let message = "m: format version 2 is older than 3, the only one that this program reads: \
-                   build the index again";
+                   build the index again, or rebuild it by its job file";
     assert_eq!(error.to_string(), message);
     assert!(matches!(decode(&older.replace("old", "odd")), Err(IndexError::Damaged { .. })));
     let foreign = decode("{\"name\": \"something else\", \"and\": \"so on\"}\n\n\n").unwrap_err();
