@@ -240,7 +240,8 @@ pub(crate) fn explain(error: BuildError) -> anyhow::Error {
             if columns { error.context("give --text-field (and --id-field)") } else { error }
         }
         BuildError::NoText { .. } => {
-            anyhow::Error::from(error).context("give --format, or --text-field (and --id-field)")
+            let options = "give --format, --text-field (and --id-field), or a greater --factor";
+            anyhow::Error::from(error).context(options)
         }
         error => error.into(),
     }

@@ -159,3 +159,63 @@ fn a_line_of_a_gigabyte_is_skipped_within_the_budget() {
     let peak = report["peak_memory_bytes"].as_u64().unwrap();
     assert!(peak < 141 << 20, "{peak} bytes for a budget of 128 MiB");
 }
+
+/// The head of a TSV and the addresses of an extracted wiki are no text, for any number of workers,
+/// compressed or not, and for whoever reads a document again.
+#[test]
+fn heads_of_tsv_and_addresses_of_extracted_wikis_are_no_text() {
+    let scratch = Scratch::new();
+    let mut random = Random::new(68);
+    let words = |random: &mut Random| {
+        let words: Vec<String> = (0..30).map(|_| format!("w{}", random.below(900))).collect();
+        words.join(" ")
+    };
+    let mut tsv = "id\ttext\ttitle\n".to_string();
+    let mut wiki = String::new();
+    for n in 0..12_000 {
+        let text = words(&mut random);
+        tsv += &format!("d{n}\t{text}\tt{}\n", n % 7);
+        let url = format!("https://wiki.example/?curid={n}");
+        let record =
+            serde_json::json!({"id": n, "revid": "5", "url": url, "title": "T", "text": text});
+        wiki += &(record.to_string() + "\n");
+    }
+    wiki += "{\"id\":\"last\",\"url\":\"https://kept.example\",\"text\":\"end\"}\n";
+    let said = "names columns, and is no document";
+    for (name, text, documents) in [("p.tsv", &tsv, 12_000), ("w.jsonl", &wiki, 12_001)] {
+        let plain = scratch.write(name, text);
+        let packed = scratch.write(format!("{name}.gz"), gzip(text.as_bytes(), 2));
+        let first = scratch.path("first");
+        let index = scratch.path("index");
+        let told = build_job(&first).args(args!["-w", "1", &plain]).ok();
+        assert_eq!(told.stderr.matches(said).count(), usize::from(name == "p.tsv"), "{told:?}");
+        assert_eq!(info(&first)["documents"], documents);
+        for more in [
+            &args!["-w", "4", "--strict", &plain][..],
+            &args!["-w", "3", "--indexer", "wei11", &plain],
+            &args!["-w", "2", "--memory", "64M", &packed],
+        ] {
+            let told = build_job(&index).args(more).ok();
+            assert_eq!(told.stderr.matches(said).count(), usize::from(name == "p.tsv"), "{told:?}");
+            assert_same_index(&first, &index, &[]);
+        }
+        build_job(&index).args(["-w", "2", "-"]).stdin(text.as_bytes()).ok();
+        assert_same_index(&first, &index, &[]);
+        // What is read again is what was indexed.
+        let ask = args!["query", "--quiet", "--index", first, "--format", "jsonl", "--snippets"];
+        let found =
+            millrace(ask).args(["--rm3", "3,5,0.5"]).stdin("w17").ok().json_lines().remove(0);
+        let hits = found["hits"].as_array().unwrap();
+        assert_eq!(hits.len(), 10);
+        assert!(hits.iter().all(|hit| hit["snippet"].as_str().unwrap().contains("w17")), "{found}");
+        let terms = millrace(args!["dump", "--index", first, "--format", "tsv", "terms"]).ok();
+        let has =
+            |term: &str| terms.text().lines().any(|line| line.split('\t').next() == Some(term));
+        assert!(!has("text") && !has("wiki") && !has("curid"), "{name}");
+        assert_eq!(has("kept"), name == "w.jsonl");
+    }
+    // A file of which the head is all has no document.
+    let head = scratch.write("h.tsv", "id\ttext\n");
+    build_job(&scratch.path("index")).arg(&head).fails(1).says("no document in 8 bytes");
+    build_job(&scratch.path("index")).args(args!["--allow-empty", head]).ok().says("0 documents");
+}

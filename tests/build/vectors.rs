@@ -149,8 +149,9 @@ fn bad_vectors_are_skipped_and_named_or_refused() {
     let file = scratch.write("a.jsonl", bytes);
     let index = scratch.path("index");
     vector_build(&index, &args![file]).ok().says("1 skipped").says("terms in UTF-8");
-    let file = scratch.write("a.jsonl", "{\"id\":\"x\",\"vector\":{}}\n{\"vector\":{\"a\":0}}\n");
-    vector_build(&index, &args![file]).ok().says("2 documents, 0 terms").says("2 empty");
+    let file = scratch
+        .write("a.jsonl", format!("{{\"vector\":{{}}}}\n{{\"vector\":{{\"a\":0}}}}\n{good}"));
+    vector_build(&index, &args![file]).ok().says("3 documents, 2 terms").says("2 empty");
 }
 
 #[test]
@@ -185,6 +186,42 @@ fn the_first_weights_tell_the_factor_and_fractions_behind_whole_numbers_end_the_
     build(&index, args![text]);
     let factor = millrace(args!["build", "--index", index, "--factor", "3", text]);
     factor.fails(2).says("--factor").says("there are no vectors");
+}
+
+#[test]
+fn weights_that_a_factor_makes_0_are_counted_and_all_of_them_refused() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let line = |n: usize| {
+        let weights = json!({"a": n % 10, "b": 0.004, "c": 0.0, "d": 0.06});
+        json!({"id": n, "vector": weights}).to_string() + "\n"
+    };
+    let file = scratch.write("a.jsonl", (0..1000).map(line).collect::<String>());
+    // The default factor is 100, by which b is 0.4, and c was 0 before.
+    for workers in ["1", "3"] {
+        let told = vector_build(&index, &args!["-w", workers, file]).ok();
+        told.says("1,000 weights are 0 when multiplied and rounded, and left out");
+    }
+    let told = vector_build(&index, &args!["--factor", "1000", file]).ok();
+    assert!(!told.stderr.contains("0 when multiplied"), "{told:?}");
+    vector_build(&index, &args!["--factor", "1e9", file]).ok().says("500 skipped");
+    let before = files(&index);
+    let none =
+        scratch.write("b.jsonl", "{\"id\":1,\"vector\":{}}\n{\"id\":2,\"vector\":{\"a\":0}}\n");
+    let import = args!["import", "--format", "vectors", "--index", index];
+    for told in [
+        vector_build(&index, &args!["--factor", "0.01", file]).fails(1),
+        vector_build(&index, &args!["--allow-empty", none]).fails(1),
+        millrace(&import).args(args!["--factor", "0.01", file]).fails(1),
+        millrace(&import).arg(&none).fails(1),
+    ] {
+        told.says("no text in any of ").says("a greater --factor").says("was read as vectors");
+    }
+    assert!(files(&index) == before, "what was live stays");
+    // An empty one among others is a document.
+    let one =
+        scratch.write("c.jsonl", "{\"id\":1,\"vector\":{}}\n{\"id\":2,\"vector\":{\"a\":1}}\n");
+    vector_build(&index, &args![one]).ok().says("2 documents, 1 term").says("1 empty");
 }
 
 #[test]

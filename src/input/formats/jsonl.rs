@@ -12,6 +12,7 @@
 //!   document.
 //! - A record with none of the last four is read once more, and takes the other
 //!   [`TEXTS`](super::fields::TEXTS) too, as far as they are strings or lists with some.
+//! - So is a record with WikiExtractor's fields and no others, whose `url` is no text.
 //! - Everything else is stepped over, but has to be JSON, with values up to 128 deep. Two
 //!   liberties: raw control characters in strings are accepted, save for the line feed, which ends
 //!   the record, and a lone surrogate becomes U+FFFD.
@@ -72,6 +73,10 @@ struct JsonRecord {
     takes_spare: bool,
     /// A text that is a list without a string.
     odd: Option<&'static str>,
+    members: u32,
+    has_revision: bool,
+    /// It is WikiExtractor's, and its `url`, text 1, is none.
+    leaves_url: bool,
 }
 
 impl JsonRecord {
@@ -94,6 +99,8 @@ impl JsonlParser {
 
     /// What was seen since it was last asked.
     pub(super) fn take_seen(&mut self) -> SeenFields {
+        let lost = self.buffers.vectors.as_mut().map(|vectors| std::mem::take(&mut vectors.lost));
+        self.buffers.seen.lost_weights += lost.unwrap_or_default();
         std::mem::take(&mut self.buffers.seen)
     }
 
@@ -236,6 +243,11 @@ impl Buffers {
             cursor.at = start;
             self.members(cursor, record)?;
         }
+        if record.is_of_wiki() {
+            *record = JsonRecord { leaves_url: true, ..JsonRecord::new() };
+            cursor.at = start;
+            self.members(cursor, record)?;
+        }
         match record.odd {
             Some(field) if record.texts == 0 => Err(Failure::Skip(Skip::NotAString { field })),
             _ => Ok(()),
@@ -323,6 +335,7 @@ impl Buffers {
             _ => match fields.text_number(key) {
                 Some(number) if fields.is_spare(number) => KeyRole::Spare(number),
                 Some(number) => KeyRole::Text(number),
+                None if key == b"revid" && fields.texts.is_empty() => KeyRole::Revision,
                 None => KeyRole::Other,
             },
         }
@@ -344,6 +357,7 @@ impl Buffers {
         cursor: &mut JsonCursor<'_>,
         record: &mut JsonRecord,
     ) -> Result<(), Failure> {
+        record.members += 1;
         match self.key(cursor)? {
             KeyRole::Name(rank) if rank < record.name_rank => {
                 let name = match cursor.peek() {
@@ -359,6 +373,7 @@ impl Buffers {
                     record.name = name;
                 }
             }
+            KeyRole::Text(1) if record.leaves_url => cursor.skip_value()?,
             KeyRole::Text(number) => match cursor.peek() {
                 Some(b'"') => {
                     cursor.at += 1;
@@ -389,6 +404,7 @@ impl Buffers {
                     vectors.read(cursor, &mut self.short)?;
                 }
             }
+            KeyRole::Revision => record.has_revision = cursor.skip_value().map(|()| true)?,
             KeyRole::Name(_) | KeyRole::Other => cursor.skip_value()?,
         }
         Ok(())

@@ -4,15 +4,18 @@
 //! A line ends with LF or CRLF, an empty one is ignored, and an empty name is missing. The byte
 //! order mark of UTF-8 at a line's begin is dropped. Text is handed out where it lies.
 //!
-//! - By tabs: those behind the first belong to the text. A line without one is no document.
+//! - By tabs: those behind the first belong to the text. A line without one is no document, and
+//!   neither is the first of a file if it names columns, as that of DPR's passages does.
 //! - By white space: what stands before the name and about the text does not count. A line that is
 //!   a name alone is an empty document.
 
 use memchr::memchr;
 
+use super::fields::Fields;
 use crate::input::document::{
     BYTE_ORDER_MARK, Document, DocumentSink, Name, PieceView, Skip, length_without_return,
 };
+use crate::input::unquoted;
 
 #[derive(Clone, Copy, Debug)]
 pub enum Between {
@@ -48,16 +51,30 @@ pub struct LinesParser {
     between: Between,
     /// A name that was made valid.
     name: String,
+    pub(super) has_head: bool,
+}
+
+/// Whether all fields of a line are known as those of records, one as a name and one as a text.
+fn names_columns(line: &[u8]) -> bool {
+    let known = Fields::default();
+    let fields = || line.split(|byte| *byte == b'\t').map(|f| unquoted(f).to_ascii_lowercase());
+    let is_name = |field: Vec<u8>| known.name_rank(&field).is_some();
+    let is_text = |field: Vec<u8>| known.text_number(&field).is_some();
+    fields().all(|field| is_name(field.clone()) || is_text(field))
+        && fields().any(is_name)
+        && fields().any(is_text)
 }
 
 impl LinesParser {
     pub fn new(between: Between) -> Self {
-        Self { between, name: String::new() }
+        Self { between, name: String::new(), has_head: false }
     }
 
     /// Gives all records of `piece` to `sink`, in order, in linear time. Returns its line feeds.
     pub fn parse<S: DocumentSink>(&mut self, piece: PieceView<'_>, sink: &mut S) -> u64 {
         let mut offset = piece.first_record();
+        let may_have_head = piece.offset == 0 && matches!(self.between, Between::Tab);
+        let head = may_have_head.then_some(offset);
         let mut line = piece.line;
         while offset < piece.bytes.len() {
             let rest = &piece.bytes[offset..];
@@ -67,6 +84,7 @@ impl LinesParser {
             let record = rest[..bytes].strip_prefix(BYTE_ORDER_MARK).unwrap_or(&rest[..bytes]);
             match self.between.part(record) {
                 _ if self.between.is_empty(record) => {}
+                _ if head == Some(offset) && names_columns(record) => self.has_head = true,
                 Some((name, text)) => {
                     let name = Name::from_raw(name, &mut self.name);
                     sink.document(Document { name, text, offset, bytes, line });
@@ -109,9 +127,39 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_is_no_part_of_the_name() {
-        let kept = parse(PieceView::whole(b"\xef\xbb\xbfid\ttext\n"));
-        assert_eq!(kept.documents, vec![(Some("id".into()), b"text".to_vec(), 3, 7, 1)]);
+        let kept = parse(PieceView::whole(b"\xef\xbb\xbfid\tmill\n"));
+        assert_eq!(kept.documents, vec![(Some("id".into()), b"mill".to_vec(), 3, 7, 1)]);
         assert_eq!(parse(PieceView::whole(b"\xef\xbb\xbf")), KeptDocuments::default());
+    }
+
+    #[test]
+    fn a_first_line_that_names_columns_is_no_document() {
+        let first = |between, offset, text: &str| {
+            let mut kept = KeptDocuments::default();
+            let mut parser = LinesParser::new(between);
+            parser.parse(PieceView { bytes: text.as_bytes(), offset, line: 1 }, &mut kept);
+            (kept.documents.remove(0).0.unwrap(), parser.has_head)
+        };
+        let heads = [
+            "id\ttext\ttitle",
+            "\u{feff}ID\tText\r",
+            "\"pid\"\t\"passage\"",
+            "docno\tabstract\turl",
+        ];
+        for head in heads {
+            let text = format!("{head}\na\tmill\n");
+            assert_eq!(first(Between::Tab, 0, &text), ("a".into(), true), "{head}");
+        }
+        let lines =
+            ["id\tscore\ttext", "id\tno", "text\ttitle", "id\tdocno", "id\ttexts", "id\ttext\t"];
+        for line in lines {
+            let name = line.split('\t').next().unwrap().to_string();
+            assert_eq!(first(Between::Tab, 0, line), (name, false), "{line}");
+        }
+        // Neither in a later piece or line, nor where white space parts.
+        assert_eq!(first(Between::Tab, 1, "id\ttext"), ("id".into(), false));
+        assert_eq!(first(Between::Space, 0, "id\ttext"), ("id".into(), false));
+        assert_eq!(parse(PieceView::whole(b"a\tmill\nid\ttext")).documents.len(), 2);
     }
 
     #[test]

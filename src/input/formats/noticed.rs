@@ -3,6 +3,7 @@
 //!
 //! Some records of a piece are looked at: the first ones, and every 64th.
 
+use crate::shown::number_of;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,6 +17,9 @@ pub(crate) struct SeenFields {
     other_bytes: u64,
     /// A record has learned weights of terms.
     pub has_vectors: bool,
+    pub has_head: bool,
+    /// Weights above 0 that are 0 when they are multiplied and rounded.
+    pub lost_weights: u64,
     others: BTreeMap<String, OtherField>,
 }
 
@@ -42,7 +46,7 @@ impl SeenFields {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.records == 0 && self.taken == 0
+        *self == Self::default()
     }
 
     pub(crate) fn record(&mut self, is_named: bool) {
@@ -85,6 +89,8 @@ impl SeenFields {
         self.text_bytes += piece.text_bytes;
         self.other_bytes += piece.other_bytes;
         self.has_vectors |= piece.has_vectors;
+        self.has_head |= piece.has_head;
+        self.lost_weights += piece.lost_weights;
         for (field, other) in piece.others.into_iter().filter(|_| wanted) {
             let Some(own) = self.field(field) else { continue };
             own.bytes += other.bytes;
@@ -135,6 +141,16 @@ pub(crate) fn remarks(files: &[(String, &SeenFields)]) -> Vec<String> {
             "most documents of {} have no name, so that file and line are their names{others}",
             with_others(path, unnamed.len())
         ));
+    }
+    let heads: Vec<_> = files.iter().filter(|(_, seen)| seen.has_head).collect();
+    if let [(path, _), ..] = heads[..] {
+        let files = with_others(path, heads.len());
+        remarks.push(format!("the first line of {files} names columns, and is no document"));
+    }
+    let lost: u64 = files.iter().map(|(_, seen)| seen.lost_weights).sum();
+    if lost > 0 {
+        let lost = number_of(lost, "weight is", "weights are");
+        remarks.push(format!("{lost} 0 when multiplied and rounded, and left out"));
     }
     if let Some((path, _)) = files.iter().find(|(_, seen)| seen.has_vectors) {
         remarks.push(format!(

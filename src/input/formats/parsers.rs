@@ -106,6 +106,8 @@ impl Parsers {
     pub(crate) fn take_seen(&mut self) -> SeenFields {
         let mut seen = self.jsonl.take_seen();
         seen.add(self.csv.take_seen(), true);
+        seen.add(self.vectors.take_seen(), true);
+        seen.has_head = std::mem::take(&mut self.tsv.has_head);
         seen
     }
 

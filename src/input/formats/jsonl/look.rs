@@ -28,7 +28,7 @@ impl Buffers {
             KeyRole::Name(_) => return Some(()),
             KeyRole::Text(_) => true,
             KeyRole::Spare(_) => record.takes_spare,
-            KeyRole::Vector | KeyRole::Other => false,
+            KeyRole::Vector | KeyRole::Revision | KeyRole::Other => false,
         };
         let key = &cursor.bytes[key.range];
         self.seen.has_vectors |= key == FIELD.as_bytes() && first == b'{' && inside == 0;

@@ -1,5 +1,7 @@
 //! What a key of a record means, by its bytes.
 
+use super::JsonRecord;
+
 pub(super) enum KeyRole {
     /// A name, with the rank of its key; the best is 0.
     Name(usize),
@@ -8,7 +10,18 @@ pub(super) enum KeyRole {
     Spare(usize),
     /// Where records have vectors.
     Vector,
+    /// The field that only records of WikiExtractor have.
+    Revision,
     Other,
+}
+
+impl JsonRecord {
+    /// Whether its fields are `id`, `revid`, `url`, `title` and `text`, as WikiExtractor has them.
+    pub(super) fn is_of_wiki(&self) -> bool {
+        const TITLE_URL_TEXT: u64 = 0b1011;
+        let is_named = self.has_revision && self.name_rank == 0;
+        is_named && self.members == 5 && self.taken == TITLE_URL_TEXT
+    }
 }
 
 impl KeyRole {
@@ -34,6 +47,7 @@ impl KeyRole {
             [b'c', b'o', b'n', b't', b'e', b'n', b't', b's', b'"', ..] => (KeyRole::Text(6), 9),
             [b'p', b'a', b's', b's', b'a', b'g', b'e', b'"', ..] => (KeyRole::Text(5), 8),
             [b'h', b'e', b'a', b'd', b'i', b'n', b'g', b's', b'"', ..] => (KeyRole::Text(2), 9),
+            [b'r', b'e', b'v', b'i', b'd', b'"', ..] => (KeyRole::Revision, 6),
             [b's', b'e', b'g', b'm', b'e', b'n', b't', b'"', ..] => (KeyRole::Spare(7), 8),
             [b'a', b'b', b's', b't', b'r', b'a', b'c', b't', b'"', ..] => (KeyRole::Spare(8), 9),
             [b'c', b'o', b'n', b't', b'e', b'n', b't', b'"', ..] => (KeyRole::Spare(9), 8),

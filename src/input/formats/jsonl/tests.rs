@@ -36,6 +36,38 @@ fn pair(name: &str, text: &str) -> (Option<String>, String) {
     (Some(name.to_owned()), text.to_owned())
 }
 
+/// The records of WikiExtractor, whose fields may come in any order, and no others.
+#[test]
+fn addresses_of_an_extracted_wiki_are_no_text() {
+    let url = "https://en.wikipedia.org/wiki?curid=12";
+    for line in [
+        format!(r#"{{"id":"12","revid":"7","url":"{url}","title":"Mill","text":"race"}}"#),
+        format!(r#"{{"title":"Mill","text":"race","url":"{url}","id":12,"revid":7}}"#),
+        format!(r#"{{"id":"12","revi\u0064":null,"url":"{url}","title":"Mill","text":"race"}}"#),
+    ] {
+        assert_eq!(one(line.as_bytes()), pair("12", "Mill\nrace"), "{line}");
+        let more = line.replacen('{', r#"{"lang":"en","#, 1);
+        assert!(one(more.as_bytes()).1.contains(url), "{more}");
+        let other = line.replace("\"id\"", "\"docid\"");
+        assert!(one(other.as_bytes()).1.contains(url), "{other}");
+        let fewer = line.replace(r#","title":"Mill""#, "").replace(r#""title":"Mill","#, "");
+        assert!(one(fewer.as_bytes()).1.contains(url), "{fewer}");
+    }
+    let line = format!(r#"{{"id":"12","revid":"7","url":"{url}","title":"Mill","text":"race"}}"#);
+    for (names, texts, expected) in [
+        (&["id"][..], &[][..], "Mill\nrace"),
+        (&[], &["url"], url),
+        (&["revid"], &[], &format!("{url}\nMill\nrace")),
+    ] {
+        let owned = |fields: &[&str]| fields.iter().map(|field| field.to_string()).collect();
+        let mut kept = KeptDocuments::default();
+        let mut parser = JsonlParser::new();
+        parser.take_fields(&Fields { names: owned(names), texts: owned(texts) });
+        parser.parse(PieceView::whole(line.as_bytes()), &mut kept);
+        assert_eq!(String::from_utf8_lossy(&kept.documents[0].1), *expected, "{names:?} {texts:?}");
+    }
+}
+
 #[test]
 fn places_count_from_the_piece_and_the_file() {
     let bytes = b"{\"id\":\"a\",\"text\":\"x\"}\r\n \r\n[1]\n{\"id\":7,\"text\":\"y\\nz\"}";

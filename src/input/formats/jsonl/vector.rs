@@ -46,14 +46,15 @@ pub(super) struct VectorReader {
     terms: HashTable,
     length: u32,
     is_read: bool,
+    /// Weights above 0 of all vectors that have become 0.
+    pub(super) lost: u64,
 }
 
 impl VectorReader {
     pub(super) fn new(factor: ImpactFactor) -> Self {
-        let (pairs, places, terms, length) = Default::default();
+        let (pairs, places, terms, length, is_read, lost) = Default::default();
         let whole_factor = None;
-        let mut reader =
-            Self { factor, whole_factor, pairs, places, terms, length, is_read: false };
+        let mut reader = Self { factor, whole_factor, pairs, places, terms, length, is_read, lost };
         reader.weigh_by(factor);
         reader
     }
@@ -156,7 +157,7 @@ impl VectorReader {
     }
 
     /// The impact of any number.
-    fn rounded(&self, cursor: &mut JsonCursor<'_>) -> Result<u64, Failure> {
+    fn rounded(&mut self, cursor: &mut JsonCursor<'_>) -> Result<u64, Failure> {
         let wrong = cursor.bad("a weight, which is a number of 0 or more");
         let number = match cursor.peek() {
             Some(b'-' | b'0'..=b'9') => cursor.number()?,
@@ -168,7 +169,9 @@ impl VectorReader {
         }
         // More than any impact is, and less than overflows.
         const MOST: f64 = (1u64 << 40) as f64;
-        Ok((weight * self.factor.factor).round().min(MOST) as u64)
+        let impact = (weight * self.factor.factor).round().min(MOST) as u64;
+        self.lost += u64::from(impact == 0 && weight > 0.0);
+        Ok(impact)
     }
 }
 
