@@ -2,7 +2,7 @@
 
 use crate::Usage;
 use crate::cli::args::{Workers, command, size};
-use crate::cli::index_args::IndexArgs;
+use crate::cli::index_args::{IndexArgs, with_option};
 use crate::cli::order_args::OrderArgs;
 use crate::cli::{progress, report, signals};
 use millrace::inside::build::{OnProgress, PreparedBuild};
@@ -158,7 +158,7 @@ pub(crate) fn build(
     shard: Option<(usize, usize)>,
 ) -> anyhow::Result<()> {
     let index = options.index.clone();
-    options.notes = Some(Arc::new(|note| tell!("millrace: {note}")));
+    options.notes = Some(Arc::new(|note| tell!("millrace: {}", with_option(note))));
     // Processes of one job may share a terminal.
     if options.peers.as_ref().is_none_or(|peers| peers.hosts.process() == 0) {
         options.progress = progress::of_build();

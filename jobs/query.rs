@@ -19,6 +19,7 @@ use self::measured::MeasuredAnswers;
 use self::ranking::RankingArgs;
 use crate::Usage;
 use crate::cli::args::Workers;
+use crate::cli::index_args::with_option;
 use crate::cli::{report, signals};
 use crate::cluster::{SharedSetting, meeting, refuse, together};
 use millrace::inside::cluster::Hosts;
@@ -453,6 +454,12 @@ fn totals(
 ) -> anyhow::Result<()> {
     let index = args.ranking.index.display().to_string();
     tell!("{index}{report}{}", by.remark());
+    if let Some((qid, unspaced)) = &report.unspaced {
+        let letters = with_option(unspaced);
+        say!(
+            "query {qid}: no term of it is in the index; its letters are mostly {letters} (said once)"
+        );
+    }
     by.warning().inspect(|warning| tell!("millrace: {warning}"));
     let all = args.candidates.is_asked().then_some(usize::MAX);
     let depth = args.ranking.k.or(all).unwrap_or_else(|| args.ranking.k());

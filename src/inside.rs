@@ -277,9 +277,10 @@ pub mod text {
         html::{HtmlText, Markup},
         scan::{Scanner, Stretches, TokenKey},
         stemmer::Stemmer,
-        stop_words::StopWords,
+        stop_words::{StopList, StopWords},
         tokenizer::{Tokenizer, for_each_token},
         trie_collection::{TRIE_COLLECTIONS, implied_prefix_len, trie_collection},
+        unspaced::Unspaced,
     };
 }
 

@@ -5,7 +5,8 @@ use millrace::IndexError;
 use millrace::inside::codec::ListCodec;
 use millrace::inside::index::Form;
 use millrace::inside::input::whole_text;
-use millrace::inside::text::{Analysis, Stemmer, Tokenizer};
+use millrace::inside::text::{Analysis, Stemmer, StopList, Tokenizer};
+use std::fmt::Display;
 use std::path::PathBuf;
 
 /// Terms and lists. Of an index that is imported, terms are those of queries, and should be as the
@@ -18,6 +19,11 @@ pub(crate) struct IndexArgs {
     /// are none unless given.
     #[arg(long, default_value = "words", value_parser = tokenizer, value_name = "NAME")]
     tokenizer: Tokenizer,
+    /// Take spellings of a word for one: letters without accents and points, compatible forms
+    /// (H2O, fi, km2, full width), ss for sharp s, ae for its ligature; before stop words and
+    /// stemmer.
+    #[arg(long)]
+    fold: bool,
     /// english, porter, none, or the name of another language.
     /// [default: english]
     #[arg(long)]
@@ -35,8 +41,13 @@ pub(crate) struct IndexArgs {
 
 impl IndexArgs {
     pub(crate) fn analysis(&self) -> anyhow::Result<Analysis> {
-        Analysis::of(self.tokenizer, self.stemmer, self.stopwords.as_deref(), whole_text)
-            .map_err(|error| anyhow::anyhow!(error.on_command_line()))
+        let list = self.stopwords.as_deref().map(|list| StopList::Named(list, whole_text));
+        Analysis::of(self.tokenizer, self.fold, self.stemmer, list).map_err(|error| {
+            match error.setting() {
+                "stopwords" => anyhow::anyhow!(error.on_command_line()),
+                _ => Usage::from(error).into(),
+            }
+        })
     }
 
     pub(crate) fn form(&self) -> Result<Form, Usage> {
@@ -45,6 +56,11 @@ impl IndexArgs {
         let none = || Usage(IndexError::NoForm { codec, block_len }.to_string());
         Form::new(codec, block_len).ok_or_else(none)
     }
+}
+
+/// What is said of letters that are not cut, with the option that is meant.
+pub(crate) fn with_option(said: &impl Display) -> String {
+    said.to_string().replace("the tokenizer cjk-bigram", "--tokenizer cjk-bigram")
 }
 
 fn tokenizer(name: &str) -> Result<Tokenizer, String> {

@@ -72,7 +72,9 @@ impl Args {
         }
         let memory_bytes = self.memory.unwrap_or(64 << 20);
         let format = self.format.clone();
-        let settings = Settings::of(&self.how.analysis()?, self.how.form()?);
+        let analysis = self.how.analysis()?;
+        analysis.stop_words.remark().inspect(|remark| tell!("millrace: {remark}"));
+        let settings = Settings::of(&analysis, self.how.form()?);
         let settings = Settings { memory_bytes, format, ..settings };
         let (plain, input) = plain_file(file, &self.format, &self.index)
             .with_context(|| format!("reading {}", file.display()))?;

@@ -153,6 +153,7 @@ def build(
     text_field: str | Sequence[str] | None = None,
     encoding: str | None = None,
     tokenizer: Literal["words", "cjk-bigram", "whitespace"] = "words",
+    fold: bool = False,
     stemmer: str | None = None,
     stopwords: str | Sequence[str] | None = None,
     factor: float | None = None,

@@ -14,7 +14,7 @@ use millrace::inside::input::Fields;
 use millrace::inside::input::whole_text;
 use millrace::inside::shown::chain;
 use millrace::inside::text::Analysis;
-use millrace::inside::text::StopWords;
+use millrace::inside::text::StopList;
 use millrace::inside::text::Tokenizer;
 use millrace::{BuildOptions, Input, Note};
 use pyo3::exceptions::PyFileNotFoundError;
@@ -47,6 +47,8 @@ use std::sync::{Arc, Mutex};
 ///         several.
 ///     tokenizer: "words", "cjk-bigram" for Chinese, Japanese and Korean in pairs of letters, or
 ///         "whitespace" for text that is cut already.
+///     fold: whether spellings of a word are one: letters without accents and points, compatible
+///         forms ("H₂O" is "h2o").
 ///     stemmer: "english" (the default), "porter", "none" or another language.
 ///     stopwords: "english" (the default), "none", the path of a file, or a list of words. With the
 ///         tokenizer "whitespace" the default of both is "none".
@@ -73,7 +75,7 @@ use std::sync::{Arc, Mutex};
 ///     MillraceError: the build failed.
 #[pyfunction]
 #[pyo3(signature = (index, documents=None, *, files=None, memory=None, workers=None, format=None, id_field=None,
-    text_field=None, encoding=None, tokenizer="words", stemmer=None, stopwords=None, factor=None, codec="bp128", block_size=128,
+    text_field=None, encoding=None, tokenizer="words", fold=false, stemmer=None, stopwords=None, factor=None, codec="bp128", block_size=128,
     order=None, merge=true, strict=false, allow_empty=false, max_skipped=None, min_documents=None, keep=1, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn build<'py>(
@@ -88,6 +90,7 @@ pub(crate) fn build<'py>(
     text_field: Option<OneOrMore<String>>,
     encoding: Option<&str>,
     tokenizer: &str,
+    fold: bool,
     stemmer: Option<&str>,
     stopwords: Option<OneOrMore<String>>,
     factor: Option<f64>,
@@ -109,7 +112,7 @@ pub(crate) fn build<'py>(
     options.workers = threads(workers)?.get();
     options.format =
         format.filter(|name| *name != "auto").map(str::parse).transpose().map_err(wrong)?;
-    options.analysis = analysis(tokenizer, stemmer, stopwords)?;
+    options.analysis = analysis(tokenizer, fold, stemmer, stopwords)?;
     options.form = form(codec, block_size)?;
     options.order = order.map(self::order).transpose()?;
     (options.merge, options.strict, options.command) =
@@ -176,6 +179,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 fn analysis(
     tokenizer: &str,
+    fold: bool,
     stemmer: Option<&str>,
     stopwords: Option<OneOrMore<String>>,
 ) -> PyResult<Analysis> {
@@ -183,22 +187,21 @@ fn analysis(
         wrong(format!("tokenizer is words, cjk-bigram or whitespace, not {tokenizer}"))
     })?;
     let stemmer = stemmer.map(str::parse).transpose().map_err(wrong)?;
-    let file = match &stopwords {
-        Some(OneOrMore::One(name)) => Some(Path::new(name)),
-        _ => None,
-    };
+    let list = stopwords.as_ref().map(|given| match given {
+        OneOrMore::One(name) => StopList::Named(Path::new(name), whole_text),
+        OneOrMore::More(words) => StopList::Words(words),
+    });
     // What is no list of ours is the path of one.
-    let is_there = file.is_none_or(Path::exists);
-    let mut analysis =
-        Analysis::of(tokenizer, stemmer, file, whole_text).map_err(|error| match is_there {
-            true => wrong(chain(&error)),
-            false => PyFileNotFoundError::new_err(chain(&error)),
-        })?;
-    if let Some(OneOrMore::More(words)) = stopwords {
-        analysis.stop_words =
-            StopWords::from_words(words, tokenizer).map_err(|error| wrong(chain(&error)))?;
-    }
-    Ok(analysis)
+    let is_missing = match &stopwords {
+        Some(OneOrMore::One(name)) => {
+            name != "english" && name != "none" && !Path::new(name).exists()
+        }
+        _ => false,
+    };
+    Analysis::of(tokenizer, fold, stemmer, list).map_err(|error| match is_missing {
+        true => PyFileNotFoundError::new_err(chain(&error)),
+        false => wrong(chain(&error)),
+    })
 }
 
 fn form(codec: &str, block_size: usize) -> PyResult<Form> {

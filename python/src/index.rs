@@ -210,14 +210,18 @@ impl Index {
         let found = py.detach(|| {
             let kept = self.pool().and_then(|mut searchers| searchers.pop());
             let mut searcher = kept.unwrap_or_default();
-            searcher.search(&snapshot, &wanted, &text)?;
+            let (_, known) = searcher.search(&snapshot, &wanted, &text)?;
             let hits = Hits::new(snapshot.clone(), searcher.hits());
             if let Some(mut searchers) = self.pool() {
                 searchers.push(searcher);
             }
-            Ok::<_, IndexError>(hits)
+            Ok::<_, IndexError>((hits, known))
         });
-        found.map_err(|error| of_index(&error))
+        let (hits, known) = found.map_err(|error| of_index(&error))?;
+        if !known {
+            warn_of_letters(py, &self.snapshot, [("1", query)])?;
+        }
+        Ok(hits)
     }
 
     /// Finds the best documents for each of many queries, with several threads.
@@ -280,6 +284,11 @@ impl Index {
         for (refused, why) in &found.refused {
             let qid = &queries[*refused].0;
             warn(py, &format!("the query {qid} {why}: it is not answered"))?;
+        }
+        if found.unknown > 0 {
+            let hits = found.offsets.windows(2).map(|of| of[1] - of[0]);
+            let without = queries.iter().zip(hits).filter(|&(_, hits)| hits == 0);
+            warn_of_letters(py, &snapshot, without.map(|((qid, text), _)| (&**qid, &**text)))?;
         }
         if remove_query {
             let documents = snapshot.generation().documents();
@@ -465,4 +474,16 @@ impl Index {
             Err(TryLockError::WouldBlock) => None,
         }
     }
+}
+
+/// Warns of the first query without hits whose letters the index does not cut.
+fn warn_of_letters<'a>(
+    py: Python<'_>,
+    snapshot: &Snapshot,
+    without: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> PyResult<()> {
+    let of = |(qid, text)| Some((qid, snapshot.unspaced(text)?));
+    without.into_iter().find_map(of).map_or(Ok(()), |(qid, letters)| {
+        warn(py, &format!("query {qid} has no hits; its letters are mostly {letters}"))
+    })
 }

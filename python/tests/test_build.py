@@ -82,6 +82,33 @@ def test_settings(tmp_path):
     assert index.path == tmp_path / "i"
 
 
+def test_words_are_folded(tmp_path):
+    millrace.build(tmp_path / "i", [("a", "H\u2082O at the Caf\u00e9, km\u00b2")], stemmer="none", fold=True)
+    index = millrace.Index(tmp_path / "i")
+    assert index.analyze("h\u2082o CAFE\u0301 km2 2\u00bd") == ["h2o", "cafe", "km2", "2", "1", "2"]
+    assert [len(index.search(query)) for query in ("H2O", "cafe", "KM\u00b2")] == [1, 1, 1]
+    with pytest.raises(ValueError, match="fold does not go with tokenizer whitespace"):
+        millrace.build(tmp_path / "i", [("a", "b")], fold=True, tokenizer="whitespace", stopwords="english")
+
+
+def test_published_lists_of_stop_words(tmp_path):
+    with pytest.warns(UserWarning, match="don of don't, won of won't"):
+        millrace.build(tmp_path / "i", [("a", "mill")], stopwords=["The", "don't", "won't"])
+    assert millrace.Index(tmp_path / "i").analyze("the t don won mills") == ["don", "won", "mill"]
+
+
+def test_letters_that_are_not_cut(tmp_path):
+    with pytest.warns(UserWarning, match="the tokenizer cjk-bigram finds words in such text"):
+        millrace.build(tmp_path / "i", [("a", "\u5317\u4eac\u5927\u5b66")])
+    index = millrace.Index(tmp_path / "i")
+    with pytest.warns(UserWarning, match="query 1 has no hits; its letters are mostly Chinese"):
+        assert len(index.search("\u4eac\u5927")) == 0
+    with pytest.warns(UserWarning, match="query q2 has no hits; its letters are mostly Thai"):
+        index.search_many([("q1", "mill"), ("q2", "\u0e20\u0e32\u0e29\u0e32")])
+    millrace.build(tmp_path / "i", [("a", "\u5317\u4eac\u5927\u5b66")], tokenizer="cjk-bigram")
+    assert len(millrace.Index(tmp_path / "i").search("\u4eac\u5927")) == 1
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

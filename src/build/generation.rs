@@ -291,6 +291,12 @@ fn finish(
         duplicate_names: duplicates.count,
         skipped: documents.skipped,
     };
+    if let Some(remark) = options.analysis.stop_words.remark() {
+        options.note(&Note::StopWords(remark));
+    }
+    for unspaced in lock(&build.plan.letters).over(10, options.analysis.tokenizer) {
+        options.note(&Note::Unspaced(unspaced));
+    }
     for remark in build.plan.remarks_on_fields() {
         options.note(&Note::Fields(remark));
     }

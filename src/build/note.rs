@@ -3,6 +3,7 @@
 #![expect(missing_docs, reason = "the message of a variant says what it is about")]
 
 use super::placement::Placement;
+use crate::text::unspaced::Unspaced;
 use std::fmt;
 use std::path::PathBuf;
 
@@ -56,6 +57,10 @@ pub enum Note {
         /// Fields that could be names.
         fields: Vec<String>,
     },
+    /// More than a tenth of the letters in a sample are such that the analysis does not cut.
+    Unspaced(Unspaced),
+    /// What of a list is no stop word.
+    StopWords(String),
     /// Where the PageRanks of documents come from, or that they have none.
     Ranks(String),
     /// Why a rebuild does not extend the index that there is.
@@ -111,7 +116,12 @@ impl fmt::Display for Note {
                 )
             }
             Self::UnreadableInAll(n) => write!(f, "{n} files and links cannot be read in all"),
-            Self::Ranks(remark) | Self::Fields(remark) => f.write_str(remark),
+            Self::Ranks(remark) | Self::Fields(remark) | Self::StopWords(remark) => {
+                f.write_str(remark)
+            }
+            Self::Unspaced(letters) => {
+                write!(f, "more than a tenth of the letters in a sample of the texts are {letters}")
+            }
             Self::Anew(reason) => write!(f, "the index is built anew: {reason}"),
             Self::NotUtf8 { count, first } => {
                 let first = first.join(", ");

@@ -88,12 +88,13 @@ fn share(options: &mut BuildOptions, peers: &Peers) -> Result<Ready, BuildError>
     let words: Vec<_> = options.analysis.stop_words.words().collect();
     let stop_words = hash(words.join("\n").as_bytes());
     let format = options.format.map_or_else(|| "auto".into(), |format| format.to_string());
-    let rows: [(&str, String); 14] = [
+    let rows: [(&str, String); 15] = [
         ("an input with hash", format!("{:016x}", input.plan.digest())),
         ("the format", format),
         ("the indexer", options.indexer.name().to_string()),
         ("the tokenizer", options.analysis.tokenizer.name().to_string()),
         ("an analysis of version", options.analysis.tokenizer.version().to_string()),
+        ("the folding of words", options.analysis.fold.to_string()),
         ("the stemmer", options.analysis.stemmer.name().to_string()),
         ("as stop words", format!("{} words with hash {stop_words:016x}", words.len())),
         ("the codec", options.form.name().to_string()),

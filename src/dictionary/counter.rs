@@ -182,7 +182,8 @@ impl<C: TokenCounting> Stretches for FormCounter<C> {
         }
         let mut meaning = StretchMeaning::NOTHING;
         let mut tokens = 0;
-        self.tokenizer.for_each_token(bytes, |token| {
+        let bytes = self.memo.analysis().folded(bytes);
+        self.tokenizer.for_each_token(&bytes, |token| {
             if self.is_over(1) {
                 return;
             }

@@ -41,9 +41,10 @@ pub struct Exported {
 pub fn description(generation: &Generation) -> String {
     let settings = &generation.manifest().settings;
     format!(
-        "millrace {}, tokenizer {}, stemmer {}, stop words {}",
+        "millrace {}, tokenizer {}{}, stemmer {}, stop words {}",
         env!("CARGO_PKG_VERSION"),
         settings.tokenizer.as_deref().unwrap_or("words"),
+        if settings.fold { ", folded" } else { "" },
         settings.stemmer,
         settings.stop_words.name
     )

@@ -6,6 +6,7 @@ use super::piece::Piece;
 use super::splits::InputPlan;
 use super::turns::{Turn, Turns};
 use super::wanted::WantedInput;
+use crate::crew::lock;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::index::documents::Location;
 use crate::index::documents::pieces::{DocumentsRoom, LargeDocument, PieceDocuments, Skipped};
@@ -16,9 +17,14 @@ use crate::input::formats::parsers::Parsers;
 use crate::input::list::InputReading;
 use crate::order::DOCUMENT_TIMES;
 use crate::text::html::Page;
+use crate::text::unspaced::LetterCounts;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use twox_hash::XxHash3_64;
+
+/// The letters of so many texts of a piece are counted, and so many bytes of each.
+const SAMPLED_TEXTS: usize = 16;
+const SAMPLED_BYTES: usize = 1024;
 
 pub(crate) struct PieceParser<R> {
     max_document: u64,
@@ -73,6 +79,8 @@ impl<R: Regroup> PieceParser<R> {
             max_document: self.max_document,
             wanted,
             not_utf8: &mut self.not_utf8,
+            letters: &plan.letters,
+            unsampled: SAMPLED_TEXTS,
             are_vectors: piece.format == Format::Vectors,
         };
         if piece.format == Format::Json {
@@ -124,6 +132,9 @@ struct PieceSink<'a, R> {
     /// The documents that are indexed; all of them if nothing is said.
     wanted: Option<&'a WantedInput>,
     not_utf8: &'a mut NotUtf8,
+    letters: &'a Mutex<LetterCounts>,
+    /// Texts that the sample may still have of this piece.
+    unsampled: usize,
     are_vectors: bool,
 }
 
@@ -155,6 +166,10 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
         let location = Location { offset, bytes: document.bytes as u32, input: self.batch.input };
         if !document.text.is_ascii() && std::str::from_utf8(document.text).is_err() {
             self.note_not_utf8(offset);
+        }
+        if self.unsampled > 0 && !self.are_vectors {
+            self.unsampled -= 1;
+            lock(self.letters).add(&document.text[..document.text.len().min(SAMPLED_BYTES)]);
         }
         let name = document.name.or_empty();
         let hash = || XxHash3_64::oneshot(document.text);

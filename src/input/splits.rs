@@ -29,6 +29,7 @@ use crate::input::streams::encoded::{TextEncoding, XML_HEAD_BYTES, encoding_of};
 use crate::input::streams::pipe::Pipe;
 use crate::input::streams::shared_file::{CHANGED, SharedFile};
 use crate::order::PIECE_BYTES;
+use crate::text::unspaced::LetterCounts;
 use tracing::debug;
 
 /// Inputs that are read as one stream: one file of records, or some neighbouring small files that
@@ -48,6 +49,8 @@ pub struct InputPlan {
     /// The encodings of inputs that are not UTF-8.
     pub(crate) encodings: Mutex<BTreeMap<u32, TextEncoding>>,
     pub(crate) not_utf8: Mutex<NotUtf8>,
+    /// Of a sample of the texts.
+    pub(crate) letters: Mutex<LetterCounts>,
     /// That of the weights of vectors, if inputs are such.
     pub(crate) factor: Option<ImpactFactor>,
     /// Files of folders that no format claims.

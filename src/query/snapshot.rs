@@ -20,6 +20,7 @@ use crate::score::bounds::BoundNorms;
 use crate::score::named::Score;
 use crate::score::wang::{GlobalParameters, Wang};
 use crate::text::analysis::Analysis;
+use crate::text::unspaced::{LetterCounts, Unspaced};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -182,6 +183,14 @@ impl Snapshot {
     /// The collection's counts for scores.
     pub fn whole(&self) -> WholeCollection {
         self.whole
+    }
+
+    /// What most letters of a query are, if the analysis does not cut a text of them.
+    pub fn unspaced(&self, text: &str) -> Option<Unspaced> {
+        let mut letters = LetterCounts::default();
+        letters.add(text.as_bytes());
+        let found = letters.over(2, self.analysis.tokenizer).next();
+        found.filter(|_| !self.has_given_terms())
     }
 
     /// The analysis of texts.

@@ -183,6 +183,8 @@ impl Rebuild<'_> {
             Some("this program cuts text into words in another way than the one that built it")
         } else if was.lists.unwrap_or(1) != LISTS_VERSION {
             Some("this program reads the fields of documents by other names")
+        } else if was.fold != options.analysis.fold {
+            Some("words are to be folded, or no longer")
         } else if was.stemmer != options.analysis.stemmer.name() {
             Some("the stemmer is another one")
         } else if !words.eq(was.stop_words.words.iter().map(String::as_str)) {

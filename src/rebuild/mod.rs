@@ -52,6 +52,7 @@ use crate::rebuild::job_file::JobFile;
 use crate::rebuild::job_file::keys::{BuildKeys, GuardKeys};
 use crate::shown::now;
 use crate::text::analysis::Analysis;
+use crate::text::stop_words::StopList;
 use daemon::Daemon;
 use links::FoundLinks;
 use live::Live;
@@ -250,7 +251,8 @@ impl Rebuild<'_> {
         let keys: &BuildKeys = &self.job.build;
         let mut options = BuildOptions::of_paths(&self.job.index, Vec::<PathBuf>::new());
         let stop_words = keys.stopwords.as_ref().map(|words| words.get_ref().as_path());
-        options.analysis = Analysis::of(keys.tokenizer, keys.stemmer, stop_words, whole_text)?;
+        let stop_words = stop_words.map(|words| StopList::Named(words, whole_text));
+        options.analysis = Analysis::of(keys.tokenizer, keys.fold, keys.stemmer, stop_words)?;
         options.form = keys.form;
         options.indexer = keys.indexer;
         options.memory = keys.memory;

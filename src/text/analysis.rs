@@ -2,13 +2,12 @@
 //! stemmed, cut to [`MAX_TERM_BYTES`].
 
 use super::characters;
+use super::fold::folded;
 use super::stemmer::Stemmer;
-use super::stop_words::StopWords;
+use super::stop_words::{StopList, StopWords};
 use super::tokenizer::Tokenizer;
 use crate::settings::SettingError;
 use std::borrow::Cow;
-use std::io;
-use std::path::Path;
 
 /// The longest term; a longer stem is cut at the last border of a character before.
 pub(crate) const MAX_TERM_BYTES: usize = 255;
@@ -17,34 +16,31 @@ pub(crate) const MAX_TERM_BYTES: usize = 255;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Analysis {
     pub tokenizer: Tokenizer,
+    /// Spellings of a word are taken for one.
+    pub fold: bool,
     pub stemmer: Stemmer,
     pub stop_words: StopWords,
 }
 
 impl Analysis {
-    /// With these stop words: a name, or a file with a word on each line, which `read` reads. What
-    /// is not given is English, and nothing for text that is
-    /// [cut already](Tokenizer::Whitespace).
-    ///
-    /// # Errors
-    /// See [`StopWords`].
+    /// What is not given is English, and nothing for text that is
+    /// [cut already](Tokenizer::Whitespace), which cannot be folded.
     pub fn of(
         tokenizer: Tokenizer,
+        fold: bool,
         stemmer: Option<Stemmer>,
-        stop_words: Option<&Path>,
-        read: fn(&Path) -> io::Result<Vec<u8>>,
+        stop_words: Option<StopList<'_>>,
     ) -> Result<Self, SettingError> {
         let is_cut = tokenizer == Tokenizer::Whitespace;
+        if is_cut && fold {
+            return Err(SettingError::together("fold", "tokenizer whitespace"));
+        }
         let usual = if is_cut { Stemmer::NONE } else { Stemmer::default() };
         let stemmer = stemmer.unwrap_or(usual);
-        let mut analysis = Self { tokenizer, stemmer, stop_words: StopWords::none() };
-        let usual = Path::new(if is_cut { "none" } else { "english" });
-        let token = |word: &str| {
-            let word = analysis.lowered(word.as_bytes());
-            tokenizer.token_of(&String::from_utf8_lossy(&word))
-        };
-        analysis.stop_words =
-            StopWords::from_option(stop_words.unwrap_or(usual), tokenizer, token, read)?;
+        let mut analysis = Self { tokenizer, fold, stemmer, stop_words: StopWords::none() };
+        let usual = if is_cut { StopWords::none() } else { StopWords::english() };
+        let read = |list: StopList<'_>| list.read(tokenizer, |word| analysis.cut(word));
+        analysis.stop_words = stop_words.map_or(Ok(usual), read)?;
         Ok(analysis)
     }
 
@@ -68,17 +64,29 @@ impl Analysis {
         }
     }
 
+    /// A part of a lowered text, such that its tokens are those of the tokenizer.
+    #[inline]
+    pub(crate) fn folded<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
+        if self.fold { folded(text) } else { Cow::Borrowed(text) }
+    }
+
+    /// Calls `f` with each token of a part of a lowered text, in order.
+    pub(crate) fn for_each_token(&self, text: &[u8], f: impl FnMut(&str)) {
+        self.tokenizer.for_each_token(&self.folded(text), f);
+    }
+
     /// Whether a device gets texts that are not as they were read.
     pub(crate) fn prepares(&self) -> bool {
         self.is_turkish() || self.tokenizer == Tokenizer::CjkBigram
     }
 
-    /// The text for a device, which cuts it into forms.
+    /// The text for a device, which cuts it into forms; folded before, if it cuts words too.
     pub(crate) fn prepared<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
-        match self.lowered(text) {
-            Cow::Borrowed(text) => self.tokenizer.without_marks(text),
-            Cow::Owned(text) => Cow::Owned(self.tokenizer.without_marks(&text).into_owned()),
+        let text = self.lowered(text);
+        if self.tokenizer != Tokenizer::CjkBigram || text.is_ascii() {
+            return text;
         }
+        Cow::Owned(self.tokenizer.without_marks(&self.folded(&text)).into_owned())
     }
 
     /// The term of a lower-cased token; `None` for a stop word or if nothing is left.
@@ -100,7 +108,7 @@ impl Analysis {
 
     /// Calls `f` with each term of `text` in order; their number is the length of a document.
     pub fn terms(&self, text: &[u8], mut f: impl FnMut(&str)) {
-        self.tokenizer.for_each_token(&self.lowered(text), |token| {
+        self.for_each_token(&self.lowered(text), |token| {
             if let Some(term) = self.analyze_token(token) {
                 f(&term);
             }
@@ -109,10 +117,13 @@ impl Analysis {
 
     /// The tokens of a text, each with its term if it has one.
     pub fn tokens(&self, text: &[u8]) -> Vec<(String, Option<String>)> {
+        let term = |token: &str| self.analyze_token(token).map(Cow::into_owned);
+        self.cut(text).into_iter().map(|token| (token.clone(), term(&token))).collect()
+    }
+
+    fn cut(&self, text: &[u8]) -> Vec<String> {
         let mut tokens = Vec::new();
-        self.tokenizer.for_each_token(&self.lowered(text), |token| {
-            tokens.push((token.to_string(), self.analyze_token(token).map(Cow::into_owned)));
-        });
+        self.for_each_token(&self.lowered(text), |token| tokens.push(token.to_string()));
         tokens
     }
 }

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 /// Earlier characters are no marks.
 const FIRST_MARK: char = '\u{300}';
 
-fn is_in(group: GeneralCategoryGroup, character: char) -> bool {
+pub(super) fn is_in(group: GeneralCategoryGroup, character: char) -> bool {
     group.contains(CodePointMapData::<GeneralCategory>::new().get(character))
 }
 

@@ -1,13 +1,16 @@
 //! Stop words, which are never indexed: a list matched against lower-cased tokens before stemming,
-//! `english`, `none`, or a file of the user's. The manifest stores the words themselves, so that an
+//! `english`, `none`, or a list of the user's. The manifest stores the words themselves, so that an
 //! index needs no file besides its own.
 //!
 //! A file holds one word a line in UTF-8. White space around a word is trimmed; blank lines, lines
-//! that begin with `#` and a byte order mark at the front are skipped; words are lower-cased. A
-//! line that could match no token is an error rather than a word without effect.
+//! that begin with `#`, what stands behind `|` (comments of Snowball, in whose lists a line may have
+//! several words) and a byte order mark at the front are skipped. The analysis makes tokens of a
+//! word. One that it cuts, as `don't`, gives only tokens of one or two letters and those that the
+//! list has by themselves: `don` may be a name.
 
 use super::tokenizer::{Class, Tokenizer};
 use crate::settings::SettingError;
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
@@ -25,6 +28,58 @@ pub struct StopWords {
     /// `words[starts[b]..starts[b + 1]]` begin with byte b.
     starts: Box<[usize; 257]>,
     longest_bytes: usize,
+    /// What a list has and no stop word stands for.
+    left_out: Vec<String>,
+}
+
+/// Where stop words are from.
+#[derive(Clone, Copy, Debug)]
+pub enum StopList<'a> {
+    /// The value of an option: `english`, `none`, or the path of a file, which is read whole.
+    Named(&'a Path, fn(&Path) -> io::Result<Vec<u8>>),
+    Words(&'a [String]),
+}
+
+impl StopList<'_> {
+    /// `cut` makes tokens of a word. Fails if a file cannot be read or is not UTF-8, or a line has
+    /// several words.
+    pub(crate) fn read(
+        self,
+        tokenizer: Tokenizer,
+        cut: impl Fn(&[u8]) -> Vec<String>,
+    ) -> Result<StopWords, SettingError> {
+        let (path, bytes) = match self {
+            Self::Words(words) => return Ok(StopWords::of_list(words, tokenizer, cut)),
+            Self::Named(name, _) if name == "english" => return Ok(StopWords::english()),
+            Self::Named(name, _) if name == "none" => return Ok(StopWords::none()),
+            Self::Named(path, read) => (path.display(), read(path)),
+        };
+        let bytes = bytes.map_err(|error| refused(format!("{path}: {error}")))?;
+        let text = std::str::from_utf8(&bytes).map_err(|error| {
+            let offset = error.valid_up_to();
+            refused(format!("{path}: byte {offset}: not UTF-8; give one word a line, in UTF-8"))
+        })?;
+        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+        let comment = |line: &str| {
+            let begins = |&at: &usize| at == 0 || line[..at].ends_with(char::is_whitespace);
+            line.match_indices('|').map(|(at, _)| at).find(begins)
+        };
+        let is_snowball = text.lines().any(|line| comment(line).is_some());
+        let mut words = Vec::new();
+        for (line, number) in text.lines().zip(1..) {
+            let word = line[..comment(line).unwrap_or(line.len())].trim();
+            if word.is_empty() || word.starts_with('#') {
+                continue;
+            }
+            if word.contains(char::is_whitespace) && !is_snowball {
+                let word = shorten(word);
+                let why = format!("{path}: line {number}: expected one stop word, found {word:?}");
+                return Err(refused(why));
+            }
+            words.extend(word.split_whitespace());
+        }
+        Ok(StopWords::of_list(&words, tokenizer, cut))
+    }
 }
 
 impl StopWords {
@@ -39,60 +94,37 @@ impl StopWords {
         Self::of(Vec::new())
     }
 
-    /// From an option's value: `english`, `none`, or a file's path, which `read` reads whole and
-    /// whose words become tokens of the tokenizer by `token`.
-    pub(crate) fn from_option(
-        value: &Path,
+    fn of_list(
+        words: &[impl AsRef<str>],
         tokenizer: Tokenizer,
-        token: impl Fn(&str) -> String,
-        read: fn(&Path) -> io::Result<Vec<u8>>,
-    ) -> Result<Self, SettingError> {
-        match value.to_str() {
-            Some("english") => Ok(Self::english()),
-            Some("none") => Ok(Self::none()),
-            _ => Self::from_file(value, tokenizer, token, read),
+        cut: impl Fn(&[u8]) -> Vec<String>,
+    ) -> Self {
+        let cut = |word: &str| (shorten(word), cut(word.as_bytes()));
+        let words: Vec<_> = words.iter().map(|word| cut(word.as_ref())).collect();
+        let alone = words.iter().filter(|(_, tokens)| tokens.len() == 1).flat_map(|(_, one)| one);
+        let mut list: BTreeSet<&String> = alone.collect();
+        // Bigrams of longer words are no words.
+        let is_part = |letter: char| !letter.is_numeric() && tokenizer.class(letter) == Class::Word;
+        let is_short = |token: &&String| token.chars().count() <= 2 && token.chars().all(is_part);
+        list.extend(words.iter().flat_map(|(_, tokens)| tokens).filter(is_short));
+        let mut left_out = Vec::new();
+        for (word, tokens) in &words {
+            let rest = tokens.iter().filter(|&token| !list.contains(token));
+            left_out.extend(rest.map(|token| format!("{token} of {word}")));
+            left_out.extend(tokens.is_empty().then(|| word.clone()));
         }
+        let list = list.into_iter().map(|word| word.as_str().into()).collect();
+        Self { left_out, ..Self::of(list) }
     }
 
-    /// # Errors
-    /// If the file cannot be read, is not UTF-8, or has a line with several words or with a word
-    /// that can be no token.
-    fn from_file(
-        path: &Path,
-        tokenizer: Tokenizer,
-        token: impl Fn(&str) -> String,
-        read: fn(&Path) -> io::Result<Vec<u8>>,
-    ) -> Result<Self, SettingError> {
-        let file = path.display();
-        let bytes = read(path).map_err(|error| refused(format!("{file}: {error}")))?;
-        let text = std::str::from_utf8(&bytes).map_err(|error| {
-            let offset = error.valid_up_to();
-            refused(format!("{file}: byte {offset}: not UTF-8; give one word a line, in UTF-8"))
-        })?;
-        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
-        let mut words = Vec::new();
-        for (index, line) in text.lines().enumerate() {
-            let word = line.trim();
-            if word.is_empty() || word.starts_with('#') {
-                continue;
-            }
-            let at = |why: String| refused(format!("{file}: line {}: {why}", index + 1));
-            if word.contains(char::is_whitespace) {
-                return Err(at(format!("expected one stop word, found {:?}", shorten(word))));
-            }
-            let word = token(word);
-            if word.is_empty() {
-                return Err(at("a stop word of marks alone is never a token".into()));
-            }
-            if let Some(separator) = separator(&word, tokenizer) {
-                let word = shorten(&word);
-                return Err(at(format!(
-                    "the stop word {word:?} is never a token, because {separator:?} ends a token"
-                )));
-            }
-            words.push(word.into_boxed_str());
-        }
-        Ok(Self::of(words))
+    /// What of a list is left out, to be told.
+    pub fn remark(&self) -> Option<String> {
+        const TOLD: usize = 50;
+        let (told, more) = self.left_out.split_at(self.left_out.len().min(TOLD));
+        let more = if more.is_empty() { "" } else { ", ..." };
+        let why = "these of the list are no stop words, because it has them only as parts of \
+                   others, or they have no letter";
+        (!told.is_empty()).then(|| format!("{why}: {}{more}", told.join(", ")))
     }
 
     /// From the words of [`StopWords::words`], in any order.
@@ -123,7 +155,7 @@ impl StopWords {
             words.partition_point(|word| usize::from(word.as_bytes()[0]) < byte)
         });
         let longest_bytes = words.iter().map(|word| word.len()).max().unwrap_or(0);
-        Self { words, starts: Box::new(starts), longest_bytes }
+        Self { words, starts: Box::new(starts), longest_bytes, left_out: Vec::new() }
     }
 
     /// Whether a lower-cased token is a stop word.
@@ -194,11 +226,26 @@ mod tests {
 
     const WORDS: Tokenizer = Tokenizer::Words;
 
+    fn cut(tokenizer: Tokenizer, word: &[u8]) -> Vec<String> {
+        let mut tokens = Vec::new();
+        tokenizer.for_each_token(word, |token| tokens.push(token.to_string()));
+        tokens
+    }
+
+    fn option(value: &Path) -> Result<StopWords, SettingError> {
+        StopList::Named(value, |path| fs::read(path)).read(WORDS, |word| cut(WORDS, word))
+    }
+
     fn read(bytes: &[u8]) -> Result<StopWords, SettingError> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("words.txt");
         fs::write(&path, bytes).unwrap();
-        StopWords::from_file(&path, WORDS, |word| WORDS.token_of(word), |path| fs::read(path))
+        option(&path)
+    }
+
+    fn of(tokenizer: Tokenizer, list: &[&str]) -> StopWords {
+        let list = list.iter().map(ToString::to_string).collect::<Vec<_>>();
+        StopList::Words(&list).read(tokenizer, |word| cut(tokenizer, word)).unwrap()
     }
 
     fn words(stop_words: &StopWords) -> Vec<&str> {
@@ -237,9 +284,6 @@ mod tests {
 
     #[test]
     fn options_name_a_list_or_a_file() {
-        let option = |value: &Path| {
-            StopWords::from_option(value, WORDS, str::to_string, |path| fs::read(path))
-        };
         assert_eq!(option(Path::new("english")).unwrap().name(), "english");
         assert_eq!(option(Path::new("none")).unwrap().name(), "none");
         let folder = tempfile::tempdir().unwrap();
@@ -253,16 +297,58 @@ mod tests {
     fn lines_without_effect_are_errors() {
         let error = read(b"the\n\nof a\n").unwrap_err();
         assert!(error.to_string().ends_with("line 3: expected one stop word, found \"of a\""));
-        let error = read(b"# x\nDon't\n").unwrap_err();
-        assert!(
-            error.to_string().ends_with(
-                "line 2: the stop word \"don't\" is never a token, because '\\'' ends a token"
-            ),
-            "{error}"
-        );
-        for line in ["-", "a,b", "\u{307}", "\u{ad}", "a\u{200b}b", "a\0", "a\rb", "a\u{A0}b"] {
+        for line in ["a\u{A0}b", "a|b\nof a"] {
             assert!(read(line.as_bytes()).is_err(), "{line:?}");
         }
+    }
+
+    #[test]
+    fn words_that_are_cut_give_short_tokens_and_those_of_the_list() {
+        let lists: [(&[u8], &[&str], &str); 8] = [
+            (b"Don't\nwon't\ndon\n", &["don", "t"], "won of won't"),
+            (
+                b"don\ndon't\nisn't\nisn\nwe'll\nyou\nyou've\n",
+                &["don", "isn", "ll", "t", "ve", "we", "you"],
+                "",
+            ),
+            (
+                b"o'clock\na,b\nU.S.\n'tis\nC++\n",
+                &["a", "b", "c", "o", "s", "tis", "u"],
+                "clock of o'clock",
+            ),
+            (b"-\n\xcc\x87\n\xc2\xad\nthe\n", &["the"], "-, \u{307}, \u{ad}"),
+            (b"a\xe2\x80\x8bb\na\0the\n", &["a", "b"], "the of a\0the"),
+            ("don\u{2019}t\nn\u{2018}t\n".as_bytes(), &["n", "t"], "don of don\u{2019}t"),
+            (b"e-mail\nmail-e\n", &["e"], "mail of e-mail, mail of mail-e"),
+            (b"2.5\n100%\nx|y\n", &["100", "x", "y"], "2 of 2.5, 5 of 2.5"),
+        ];
+        for (file, expected, left_out) in lists {
+            let found = read(file).unwrap();
+            assert_eq!(words(&found), expected);
+            let remark = found.remark().unwrap_or_default();
+            assert_eq!(remark.rsplit("no letter: ").next().unwrap(), left_out);
+            // As the manifest has them.
+            let again = StopWords::from_words(words(&found), WORDS).unwrap();
+            assert_eq!((again.remark(), words(&again)), (None, expected.to_vec()));
+        }
+        let many = (0..60).map(|n| format!("word{n}-x{n}xx")).collect::<Vec<_>>();
+        let many: Vec<_> = many.iter().map(String::as_str).collect();
+        let told = of(WORDS, &many).remark().unwrap();
+        assert!(told.contains("word24 of word24-x24xx") && told.ends_with("x24xx, ..."), "{told}");
+        // Bigrams of a longer word are words of their own.
+        let found = of(Tokenizer::CjkBigram, &["这个问题", "因为", "我", "Don't"]);
+        assert_eq!(words(&found), ["t", "因为", "我"]);
+        let told = found.remark().unwrap();
+        assert!(told.contains("这个 of 这个问题") && told.contains("don of Don't"), "{told}");
+    }
+
+    #[test]
+    fn comments_of_snowball_are_passed_over() {
+        let file = "| An English list\r\n\r\ni              | subject, always in upper case\r\nme\t| object\r\n   | whole line\r\nit's | it is\r\na|b\r\n|\r\n# c\r\nmin\u{e4}   minun\tminut  | I, in Finnish";
+        assert_eq!(
+            words(&read(file.as_bytes()).unwrap()),
+            ["a", "b", "i", "it", "me", "minun", "minut", "min\u{e4}", "s"]
+        );
     }
 
     #[test]

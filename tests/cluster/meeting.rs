@@ -109,7 +109,8 @@ fn processes_of_different_jobs_do_not_come_together() {
     };
     let ask = |k: &str| args!["query", "--index", index, "-w", "1", "-k", k, queries];
     let other = scratch.write("other.tsv", "a\tb\n");
-    let cases: [(Vec<OsString>, Vec<OsString>, &str); 4] = [
+    let cases: [(Vec<OsString>, Vec<OsString>, &str); 5] = [
+        (build(&[]), build(&["--fold"]), "the folding of words true, process 0 false"),
         (build(&[]), build(&["--stemmer", "porter"]), "the stemmer porter, process 0 english"),
         (build(&[]), build(&[other.to_str().unwrap()]), "an input with hash"),
         (ask("3").into(), ask("4").into(), "-k 4, process 0 3"),

@@ -230,6 +230,29 @@ fn oracle_a_build_of_the_same_files() {
 }
 
 #[test]
+fn words_that_are_to_be_folded_are_read_again() {
+    let place = Place::new("");
+    place.once();
+    let job = std::fs::read_to_string(&place.job).unwrap();
+    for (more, reason) in
+        [("fold = true\n", true), ("fold = true\n", false), ("fold = false\n", true)]
+    {
+        place.scratch.write("job.toml", format!("{job}{more}"));
+        let planned = place.plan()["how"].clone();
+        let expected = match reason {
+            true => serde_json::json!({"whole": "words are to be folded, or no longer"}),
+            false => "nothing".into(),
+        };
+        assert_eq!(planned, expected, "{more}");
+        place.once();
+    }
+    let live = &info(&place.index())["settings"];
+    assert_eq!(live["fold"], Value::Null);
+    place.scratch.write("job.toml", format!("{job}fold = true\ntokenizer = \"whitespace\"\n"));
+    assert!(place.fails(40).contains("fold does not go with tokenizer whitespace"));
+}
+
+#[test]
 fn sources_that_are_not_sound_leave_the_live_generation() {
     let place = Place::new("");
     place.once();

@@ -9,9 +9,10 @@ use crate::query::engines::shard::Shard;
 use crate::query::reading::lines::{Query, Refused};
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Wanted;
+use crate::text::unspaced::Unspaced;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The worker of a process that has its queries.
@@ -64,6 +65,8 @@ pub(crate) struct QueryTally {
     pub(crate) refused: AtomicU64,
     /// Queries of which no term is in the index.
     pub(crate) unknown: AtomicU64,
+    /// The name of one of these, and what most of its letters are.
+    pub(crate) unspaced: OnceLock<(String, Unspaced)>,
     /// Queries that were left unanswered since they had waited too long.
     pub(crate) late: AtomicU64,
     pub(crate) hits: AtomicU64,

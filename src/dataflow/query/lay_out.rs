@@ -90,6 +90,11 @@ impl Context {
         if let (Some(latencies), Ok(query)) = (&self.tally.latencies, &query) {
             latencies.add(took, query);
         }
+        if let (Ok(query), false, None) = (&query, known, self.tally.unspaced.get())
+            && let Some(unspaced) = snapshot.unspaced(&query.text)
+        {
+            _ = self.tally.unspaced.set((query.qid.clone(), unspaced));
+        }
         let out = match (query, self.layout) {
             (Err(refused), _) => return self.refused(place, refused),
             (Ok(query), AnswerLayout::Text(AnswerForm::Snippets)) => {

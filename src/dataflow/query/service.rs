@@ -42,6 +42,7 @@ use crate::query::engines::engine::{Engines, Model, Wakers};
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Wanted;
 use crate::shown::number_of;
+use crate::text::unspaced::Unspaced;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -109,6 +110,8 @@ pub struct QueryReport {
     pub refused: u64,
     /// Queries of which no term is in the index.
     pub unknown: u64,
+    /// The name of one of these whose letters mostly are such that the analysis does not cut.
+    pub unspaced: Option<(String, Unspaced)>,
     /// Hits found.
     pub hits: u64,
     /// Batches written.
@@ -297,6 +300,7 @@ impl QueryService {
             queries,
             refused,
             unknown,
+            unspaced,
             late,
             hits,
             batches,
@@ -312,6 +316,7 @@ impl QueryService {
             late: load(late),
             refused: load(refused),
             unknown: load(unknown),
+            unspaced: unspaced.get().cloned(),
             hits: load(hits),
             batches: load(batches),
             took: start.elapsed(),

@@ -216,7 +216,7 @@ impl LearnedPart {
                 Some(key) => self.form_with_key(analysis, form, hash_of_key(key)),
                 None => {
                     let token = |token: &str| self.token(analysis, token);
-                    analysis.tokenizer.for_each_token(form, token);
+                    analysis.for_each_token(form, token);
                 }
             }
             let words = self.words.len() - before.0;

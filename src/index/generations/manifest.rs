@@ -59,6 +59,8 @@ pub struct Settings {
     /// The version of the lists of names by which documents were read; none is the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lists: Option<u32>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fold: bool,
     pub stemmer: String,
     pub stop_words: StopWordsEntry,
     pub codec: String,
@@ -81,12 +83,13 @@ pub struct Settings {
 impl Settings {
     /// For an index with such terms and lists; all else is left open.
     pub fn of(analysis: &Analysis, form: Form) -> Self {
-        let Analysis { tokenizer, stemmer, stop_words } = analysis;
+        let &Analysis { tokenizer, fold, stemmer, ref stop_words } = analysis;
         let (tokenizer, analysis) = tokenizer.recorded();
         Self {
             tokenizer,
             analysis,
             lists: Some(LISTS_VERSION),
+            fold,
             stemmer: stemmer.name().to_string(),
             stop_words: StopWordsEntry {
                 name: stop_words.name().to_string(),
@@ -193,7 +196,7 @@ impl Manifest {
     pub fn analysis(&self, generation: &Path) -> Result<Analysis, IndexError> {
         let path = generation.join(MANIFEST);
         let unknown = |what: &str, found: String| IndexError::damaged(&path, 0, what, found);
-        let Settings { tokenizer, analysis, stemmer, stop_words, .. } = &self.settings;
+        let Settings { tokenizer, analysis, fold, stemmer, stop_words, .. } = &self.settings;
         let tokenizer = Tokenizer::of_record(tokenizer.as_deref(), *analysis).ok_or_else(|| {
             let name = tokenizer.as_deref().unwrap_or("words");
             let version = analysis.unwrap_or(1);
@@ -201,6 +204,7 @@ impl Manifest {
         })?;
         Ok(Analysis {
             tokenizer,
+            fold: *fold,
             stemmer: stemmer.parse().map_err(|e| unknown("a stemmer", format!("{e}")))?,
             stop_words: StopWords::from_words(&stop_words.words, tokenizer)
                 .map_err(|e| unknown("stop words", e.to_string()))?,

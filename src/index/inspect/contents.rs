@@ -214,7 +214,9 @@ impl fmt::Display for Contents {
         for (reason, n) in &self.skipped {
             row("skipped", format!("{} {reason}", count(*n)))?;
         }
-        row("tokenizer", self.settings.tokenizer.clone().unwrap_or_else(|| "words".into()))?;
+        let tokenizer = self.settings.tokenizer.as_deref().unwrap_or("words");
+        let folded = if self.settings.fold { ", folded" } else { "" };
+        row("tokenizer", format!("{tokenizer}{folded}"))?;
         row("stemmer", self.settings.stemmer.clone())?;
         let words = &self.settings.stop_words;
         row(

@@ -56,7 +56,9 @@ impl Talk {
             0 => "no hits".to_string(),
             n => number_of(n as u64, "hit", "hits"),
         };
-        let why = if known { "" } else { ": no term of the query is in the index" };
+        let mut why = if known { "" } else { ": no term of the query is in the index" }.to_string();
+        let unspaced = self.snapshot.unspaced(&query.text).filter(|_| !known);
+        why.extend(unspaced.map(|letters| format!("; its letters are mostly {letters}")));
         _ = writeln!(text, "{found} in {ms:.1} ms{why}");
         Ok(text)
     }

@@ -61,6 +61,7 @@ pub struct BuildKeys {
     pub indexer: Indexer,
     #[serde(deserialize_with = "tokenizer")]
     pub tokenizer: Tokenizer,
+    pub fold: bool,
     #[serde(deserialize_with = "values::named::<_, Stemmer, _>")]
     pub stemmer: Option<Stemmer>,
     /// A name, or a file with a word a line.
@@ -97,6 +98,7 @@ impl Default for BuildKeys {
         Self {
             indexer: Indexer::Fast,
             tokenizer: Tokenizer::default(),
+            fold: false,
             stemmer: None,
             stopwords: None,
             codec: Spanned::new(0..0, ListCodec::Bp128),

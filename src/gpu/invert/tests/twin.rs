@@ -88,7 +88,7 @@ pub(crate) fn invert(
         for (&start, end) in piece.starts.iter().zip(ends) {
             let text = &piece.bytes[start as usize..end as usize];
             let mut length = 0;
-            analysis.tokenizer.for_each_token(text, |token| {
+            analysis.for_each_token(text, |token| {
                 let Some(term) = analysis.analyze_token(token) else { return };
                 for_each_member(token, |hash| sketch.add(hash));
                 length += 1;

@@ -2,7 +2,7 @@
 //! printed.
 
 use millrace::text::analysis::Analysis;
-use millrace::text::stop_words::StopWords;
+use millrace::text::stop_words::{StopList, StopWords};
 use millrace::text::tokenizer::Tokenizer;
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -13,14 +13,17 @@ static FILE: LazyLock<PathBuf> = LazyLock::new(|| crate::fuzzing::folder().join(
 pub fn stop_words(data: &[u8]) {
     std::fs::write(&*FILE, data).expect("the folder can be written");
     let read = |path: &std::path::Path| std::fs::read(path);
-    match Analysis::of(Tokenizer::Words, None, Some(&FILE), read).map(|of| of.stop_words) {
+    let list = StopList::Named(&FILE, read);
+    match Analysis::of(Tokenizer::Words, false, None, Some(list)).map(|of| of.stop_words) {
         Ok(words) => {
+            assert!(words.remark().is_none_or(|remark| !remark.is_empty()));
             assert!(words.words().is_sorted_by(|a, b| a < b));
             assert!(words.words().all(|word| words.contains(word)));
             assert!(!words.contains("\u{1}"));
             // The manifest keeps the words, from which the list is made again.
             let again = StopWords::from_words(words.words(), Tokenizer::Words);
-            assert_eq!(again.ok(), Some(words));
+            let again = again.expect("tokens are words of a list");
+            assert!(again.words().eq(words.words()));
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }

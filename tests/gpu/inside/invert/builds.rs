@@ -8,6 +8,7 @@ use crate::settings::SettingError;
 use millrace::gpu::floor::error::GpuError;
 use millrace::input::formats::fields::Fields;
 use millrace::settings::Gpus;
+use millrace::text::analysis::Analysis;
 use millrace::text::stemmer::Stemmer;
 use millrace::text::tokenizer::Tokenizer;
 use millrace::{BuildError, BuildOptions, Indexer, build};
@@ -29,7 +30,7 @@ fn inputs(scratch: &Scratch) -> Vec<PathBuf> {
     paths
         .push(scratch.write("9.html", format!("<p>Mills<b>of</b>{}&eacute;</p>", "x".repeat(700))));
     // Marks, and what is not seen, also between letters that make pairs; composed and not.
-    let texts = "\u{939}\u{93f}\u{928}\u{94d}\u{926}\u{940} cafe\u{301} caf\u{e9} Wort\u{ad}trennung \u{301}x \u{5317}\u{e0100}\u{4eac} \u{304b}\u{3099}\u{5317}\u{301} \u{ac00}\u{11a8}\u{ac00} a\u{200b}b ISPARTA I\u{307}s \u{130}S KIZ kiz\n";
+    let texts = "\u{939}\u{93f}\u{928}\u{94d}\u{926}\u{940} cafe\u{301} caf\u{e9} Wort\u{ad}trennung \u{301}x \u{5317}\u{e0100}\u{4eac} \u{304b}\u{3099}\u{5317}\u{301} \u{ac00}\u{11a8}\u{ac00} a\u{200b}b ISPARTA I\u{307}s \u{130}S KIZ kiz H\u{2082}O 2\u{bd} Stra\u{df}e \u{fb01}n\u{e9} a\u{b2}b \u{2460}\u{5317}\u{ff21}\u{4eac} \u{ac00}\u{3133} \u{5e9}\u{5c1}\u{5de} \u{2122}x\n";
     paths.push(scratch.write("c.txt", texts.repeat(9)));
     let line = "{\"id\": \"c\", \"text\": \"cafe\\u0301 Wort\\u00adtrennung \\u0939\\u093f\\u0928\\u094d KIZ \\u5317\\udb40\\udd00\\u4eac a\\u200bb\"}\n";
     paths.push(scratch.write("d.jsonl", line.repeat(9)));
@@ -228,7 +229,7 @@ fn full_devices_give_the_index_of_fast() {
 }
 
 /// Pairs of Chinese and Japanese letters, most of which are forms by themselves; words that are
-/// lower-cased in another way.
+/// lower-cased in another way, and folded ones.
 fn bigrams_on_a_device_are_those_of_fast(
     scratch: &Scratch,
     inputs: &[PathBuf],
@@ -236,11 +237,14 @@ fn bigrams_on_a_device_are_those_of_fast(
 ) {
     // The device makes none of the terms.
     let turkish = "turkish".parse().unwrap();
-    for (n, (tokenizer, stemmer)) in [
-        (Tokenizer::CjkBigram, Stemmer::PORTER),
-        (Tokenizer::Words, turkish),
-        (Tokenizer::FirstWords, turkish),
-        (Tokenizer::Whitespace, Stemmer::NONE),
+    for (n, (tokenizer, fold, stemmer)) in [
+        (Tokenizer::CjkBigram, false, Stemmer::PORTER),
+        (Tokenizer::CjkBigram, true, Stemmer::ENGLISH),
+        (Tokenizer::Words, false, turkish),
+        (Tokenizer::Words, true, turkish),
+        (Tokenizer::Words, true, Stemmer::ENGLISH),
+        (Tokenizer::FirstWords, false, turkish),
+        (Tokenizer::Whitespace, false, Stemmer::NONE),
     ]
     .into_iter()
     .enumerate()
@@ -249,7 +253,7 @@ fn bigrams_on_a_device_are_those_of_fast(
         let inverted = scratch.path(format!("bigrams-{n}"));
         let of = |index: &Path| {
             let mut options = options(index, inputs, 2);
-            (options.analysis.tokenizer, options.analysis.stemmer) = (tokenizer, stemmer);
+            options.analysis = Analysis { tokenizer, fold, stemmer, ..Analysis::default() };
             options
         };
         build(of(&fast)).unwrap();
