@@ -30,7 +30,7 @@ use crate::index::merge::{self, Merging};
 use crate::index::ranks::RanksFile;
 use crate::index::run::{join, sync_run};
 use crate::input::hash as input_hash;
-use crate::input::splits::{MEMORY, STDIN};
+use crate::input::splits::{GIVEN, MEMORY, STDIN};
 use crate::input::streams::unpacked::text_of_file;
 use crate::input::turns::Turns;
 use crate::input::wanted::WantedInput;
@@ -380,8 +380,8 @@ pub(super) fn describe(build: &Build, read: &InputRead) -> manifest::InputEntry 
 
 /// The path from the root, so that a document's text is found from any folder.
 fn absolute(path: &str) -> String {
-    if [STDIN, MEMORY].contains(&path) {
-        return path.to_string();
+    if [STDIN, GIVEN].contains(&path) {
+        return if path == GIVEN { MEMORY } else { path }.to_string();
     }
     std::path::absolute(path).map_or_else(|_| path.to_string(), |p| p.display().to_string())
 }

@@ -4,7 +4,7 @@
 #![warn(missing_docs)]
 use super::Format;
 use super::error::InputError;
-use super::splits::{InputPlan, MEMORY};
+use super::splits::{GIVEN, InputPlan};
 use crate::input::streams::pipe::Pipe;
 use serde::Serialize;
 use std::fmt;
@@ -81,7 +81,7 @@ impl InputPlan {
     /// The iterator is asked by a thread of its own.
     pub(crate) fn of_documents(documents: GivenDocuments) -> Result<Self, InputError> {
         let pipe = Pipe::new(Vec::new(), || Ok(documents))
-            .map_err(|source| InputError::Io { path: MEMORY.to_string(), source })?;
+            .map_err(|source| InputError::Io { path: GIVEN.to_string(), source })?;
         Ok(Self::of_pipe("memory", Format::Jsonl, pipe))
     }
 }

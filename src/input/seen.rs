@@ -15,6 +15,9 @@ impl InputPlan {
         if self.inputs.is_empty() {
             return "there is no input".to_string();
         }
+        if self.memory {
+            return "they have no word that is indexed".to_string();
+        }
         let seen = match self.first_fields() {
             Some(fields) if !fields.is_empty() => format!(
                 "its first record has the fields {}, and text is looked for in {}",

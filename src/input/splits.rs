@@ -59,7 +59,7 @@ pub struct InputPlan {
     /// Inputs that can be read only once and are open already, by number.
     pipes: Mutex<BTreeMap<u32, Pipe>>,
     /// What has no path is documents in memory, not standard input.
-    memory: bool,
+    pub(super) memory: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -99,8 +99,10 @@ impl OpenedInput {
 }
 
 pub const STDIN: &str = "-";
-/// The path of documents in memory, in messages and in the manifest.
+/// The path of documents in memory in the manifest.
 pub(crate) const MEMORY: &str = "(memory)";
+/// What messages call them.
+pub(crate) const GIVEN: &str = "the documents";
 
 impl InputPlan {
     /// Expands the arguments: files as they are, folders walked in sorted order, `-` is standard
@@ -478,7 +480,7 @@ impl InputPlan {
     pub(crate) fn path(&self, input: u32) -> String {
         match self.inputs.path(input as usize) {
             Some(path) => path.display().to_string(),
-            None if self.memory => MEMORY.to_string(),
+            None if self.memory => GIVEN.to_string(),
             None => STDIN.to_string(),
         }
     }

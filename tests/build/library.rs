@@ -192,6 +192,35 @@ fn documents_in_memory_are_named_and_known_as_such() {
 }
 
 #[test]
+fn messages_name_no_file_for_documents_in_memory() {
+    let scratch = Scratch::new();
+    let built = |texts: &[&str]| {
+        let documents: Vec<_> = texts.iter().map(|text| OwnedDocument::new("a", *text)).collect();
+        let notes = Arc::new(Mutex::new(Vec::new()));
+        let noted = notes.clone();
+        let mut options = BuildOptions::of_documents(scratch.path("index"), documents);
+        options.max_document = 100;
+        options.notes = Some(Arc::new(move |note| noted.lock().unwrap().push(note.to_string())));
+        let error = build(options).err();
+        let chain = error.iter().flat_map(|error| {
+            std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source())
+        });
+        let said: Vec<String> = chain.map(ToString::to_string).collect();
+        (said.join(": "), notes.lock().unwrap().join("; "))
+    };
+    let (empty, _) = built(&[]);
+    assert!(empty.contains("the documents: this input is empty"), "{empty}");
+    let (no_text, _) = built(&["", "the of"]);
+    assert!(no_text.ends_with("they have no word that is indexed"), "{no_text}");
+    let (fine, skipped) = built(&["mill", &"mill ".repeat(50)]);
+    assert!(skipped.contains("skipped: the documents: byte "), "{skipped}");
+    assert_eq!(
+        (fine.as_str(), [empty, no_text, skipped].concat().contains("(memory)")),
+        ("", false)
+    );
+}
+
+#[test]
 fn no_document_is_lost_when_their_iterator_panics() {
     let scratch = Scratch::new();
     let index = scratch.path("index");

@@ -12,20 +12,20 @@ use std::path::{Path, PathBuf};
 type CurrentStamp = (u64, u64, i64, i64);
 
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub struct Watch {
     path: PathBuf,
     seen: Option<CurrentStamp>,
 }
 
 impl Watch {
-    pub(crate) fn new(index: &Path) -> Self {
+    pub fn new(index: &Path) -> Self {
         Self { path: index.to_path_buf(), seen: None }
     }
 
     /// Whether the live generation may be another one than `open`; looks at the same one again only
     /// if `again` is set. Compares manifests too, since an index that was removed and built anew
     /// has the same numbers.
-    pub(crate) fn is_other(&mut self, open: &Manifest, again: bool) -> Result<bool, IndexError> {
+    pub fn is_other(&mut self, open: &Manifest, again: bool) -> Result<bool, IndexError> {
         // The index is being removed, or built anew.
         let Ok(file) = self.path.join(CURRENT).metadata() else { return Ok(false) };
         let stamp = (file.dev(), file.ino(), file.mtime(), file.mtime_nsec());

@@ -11,7 +11,7 @@ const WINDOW_BYTES: usize = 64 << 10;
 
 /// A term, and its list in each run that has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TermLists {
+pub struct TermLists {
     pub term: Vec<u8>,
     /// By rising number of the run.
     pub lists: Vec<(usize, TermEntry)>,
@@ -19,7 +19,7 @@ pub(crate) struct TermLists {
 
 impl TermLists {
     /// Without a list the term is not in the index.
-    pub(crate) fn find(generation: &Generation, term: &str) -> Result<Self, IndexError> {
+    pub fn find(generation: &Generation, term: &str) -> Result<Self, IndexError> {
         let collection = trie_collection(term);
         let suffix = &term.as_bytes()[implied_prefix_len(collection)..];
         let mut lists = Vec::new();
@@ -41,7 +41,7 @@ impl TermLists {
 
     /// Calls `each` with docids of the generation and term frequencies, a block at a time, by
     /// docid.
-    pub(crate) fn postings(
+    pub fn postings(
         &self,
         generation: &Generation,
         mut each: impl FnMut(&[u32], &[u32]),

@@ -179,7 +179,7 @@ impl Run {
 
     /// The number of postings of a list without those of deleted documents.
     #[inline]
-    pub(crate) fn live_df(&self, term: &TermEntry) -> u32 {
+    pub fn live_df(&self, term: &TermEntry) -> u32 {
         match &self.deletions {
             None => term.df,
             Some(deletions) => term.df.saturating_sub(deletions.of_list(term)),

@@ -7,7 +7,7 @@ use crate::shown::number_of;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct SeenFields {
+pub struct SeenFields {
     /// The numbers of the fields that gave text to any record, a bit each.
     pub taken: u64,
     records: u64,
@@ -41,7 +41,7 @@ const NAMED: usize = 5;
 
 impl SeenFields {
     /// Whether the record with this number in its piece is looked at.
-    pub(crate) fn is_looked_at(number: u64) -> bool {
+    pub fn is_looked_at(number: u64) -> bool {
         number < 32 || number.is_multiple_of(64)
     }
 
@@ -49,12 +49,12 @@ impl SeenFields {
         *self == Self::default()
     }
 
-    pub(crate) fn record(&mut self, is_named: bool) {
+    pub fn record(&mut self, is_named: bool) {
         self.records += 1;
         self.unnamed += u64::from(!is_named);
     }
 
-    pub(crate) fn text(&mut self, bytes: usize) {
+    pub fn text(&mut self, bytes: usize) {
         self.text_bytes += bytes as u64;
     }
 
@@ -66,7 +66,7 @@ impl SeenFields {
 
     /// A field that is neither name nor text has so many `bytes` of strings; `value` is its only
     /// one, or its number.
-    pub(crate) fn other(&mut self, field: &[u8], bytes: usize, value: Option<&[u8]>) {
+    pub fn other(&mut self, field: &[u8], bytes: usize, value: Option<&[u8]>) {
         self.other_bytes += bytes as u64;
         let Some(other) = self.field(String::from_utf8_lossy(field).into_owned()) else { return };
         other.bytes += bytes as u64;
@@ -128,7 +128,7 @@ impl SeenFields {
 }
 
 /// What a build says of the fields of all files, each with its path.
-pub(crate) fn remarks(files: &[(String, &SeenFields)]) -> Vec<String> {
+pub fn remarks(files: &[(String, &SeenFields)]) -> Vec<String> {
     let mut remarks = Vec::new();
     let unnamed: Vec<_> = files.iter().filter(|(_, seen)| seen.is_mostly_unnamed()).collect();
     if let [(path, seen), ..] = unnamed[..] {

@@ -69,6 +69,14 @@ fn parts(text: &str, tokenizer: Tokenizer) -> Vec<&str> {
     parts
 }
 
+/// The snippet of a text that is not of the index.
+pub fn snippet(snapshot: &Snapshot, query: &str, text: &str, characters: usize) -> String {
+    let mut terms = HashSet::new();
+    // What is answered was checked.
+    _ = terms_of_query(snapshot, query, |term, _| _ = terms.insert(term.to_string()));
+    best_part(text, snapshot.analysis(), &terms, characters)
+}
+
 /// The part of a text with the most terms of the query, first occurrences counting most; the first
 /// of equal ones. It has whole words, and `...` where the text goes on.
 fn best_part(
@@ -187,6 +195,21 @@ mod tests {
         ] {
             assert_eq!(without_signs(line), bare);
         }
+}
+
+    fn any_text_has_a_snippet() {
+        let folder = tempfile::tempdir().unwrap();
+        crate::index::testing::build(
+            folder.path(),
+            &crate::index::testing::collection(1, 9, 9),
+            &[],
+        );
+        let snapshot = Snapshot::open(folder.path(), Default::default()).unwrap();
+        let text = format!("{}the q3 of it {}", "word ".repeat(50), "word ".repeat(50));
+        for query in ["q3", "applypipeline:off q3^2 nowhere^1"] {
+            assert!(snippet(&snapshot, query, &text, 40).contains("the q3 of it"), "{query}");
+        }
+        assert!(!snippet(&snapshot, "nowhere", &text, 40).contains("q3"));
     }
 
     #[test]

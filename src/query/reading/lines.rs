@@ -121,6 +121,13 @@ impl Lines<Box<dyn Read + Send>> {
         let stream: Box<dyn Read + Send> = Box::new(io::empty());
         Self { ready, numbers: 1, reading, ..Self::new(stream) }
     }
+
+    /// Queries that a program has, which are remarked on as those of a file.
+    #[doc(hidden)]
+    pub fn of_queries(queries: impl IntoIterator<Item = Query>, reading: QueryReading) -> Self {
+        let ready = queries.into_iter().map(Ok).collect();
+        Self { ready, reading, ..Self::new(Box::new(io::empty()) as Box<dyn Read + Send>) }
+    }
 }
 
 impl<R: Read> Lines<R> {

@@ -5,7 +5,7 @@ mod csv;
 pub(crate) mod docids;
 pub(crate) mod forms;
 pub(crate) mod lines;
-mod objects;
+pub mod objects;
 mod operators;
 pub(crate) mod refusals;
 mod remarks;

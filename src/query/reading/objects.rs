@@ -11,9 +11,9 @@ use std::fmt;
 
 /// Fields with the name of a query, in their order. BEIR and MS MARCO have other names for the
 /// same.
-pub(super) const NAMES: [&str; 4] = ["qid", "_id", "id", "query_id"];
+pub const NAMES: [&str; 4] = ["qid", "_id", "id", "query_id"];
 /// Fields with its text.
-pub(super) const TEXTS: [&str; 4] = ["query", "text", "question", "title"];
+pub const TEXTS: [&str; 4] = ["query", "text", "question", "title"];
 /// Fields that say more, and those that are passed over.
 const OTHERS: [&str; 7] = ["vector", "k", "mode", "algorithm", "contents", "metadata", "tags"];
 
@@ -92,7 +92,7 @@ fn text(value: &str, field: &str) -> Result<String, String> {
 }
 
 /// A query that was read, and the fields of its object that are not known.
-pub(super) type ReadObject = (Query, Vec<String>);
+pub type ReadObject = (Query, Vec<String>);
 
 /// Reads a line that is not empty; `number` names a query without a name.
 pub(super) fn line(line: &str, number: u64) -> Result<ReadObject, String> {
@@ -107,7 +107,7 @@ pub(super) fn line(line: &str, number: u64) -> Result<ReadObject, String> {
 }
 
 /// Reads an object as a query; `number` names one without a name.
-pub(super) fn object(json: &str, number: u64) -> Result<ReadObject, String> {
+pub fn object(json: &str, number: u64) -> Result<ReadObject, String> {
     let members: Members<'_> = serde_json::from_str(json).map_err(|error| {
         format!(
             "begins with {{ and is not an object with \"query\" and, if wanted, \"qid\", \"k\", \

@@ -98,3 +98,24 @@ fn a_stream_that_fails_ends_behind_what_was_read() {
     assert_eq!(lines.next().unwrap().unwrap_err().to_string(), "gone");
     assert!(lines.next().is_none());
 }
+
+#[test]
+fn queries_of_a_program_are_remarked_on() {
+    let queries = || ["mill", "+river", "a:b"].map(|text| Query::new("q", text));
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let to = told.clone();
+    let lines = Lines::of_queries(queries(), QueryReading::default());
+    let lines = lines.telling(true, move |remark| to.lock().unwrap().push(remark));
+    let read: Vec<Query> = lines.map(|query| query.unwrap().unwrap()).collect();
+    assert_eq!(read, queries());
+    let told = told.lock().unwrap();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("`+river` is searched for as words"), "{told:?}");
+    assert!(told[1].contains("two queries have the name q"), "{told:?}");
+    let unique = QueryReading { unique: true, ..QueryReading::default() };
+    let mut lines = Lines::of_queries(queries(), unique);
+    assert!(lines.next().unwrap().is_ok());
+    let error = lines.next().unwrap().unwrap_err().to_string();
+    assert!(error.contains("two queries have the name q"), "{error}");
+    assert!(lines.next().is_none());
+}
