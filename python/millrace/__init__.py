@@ -9,6 +9,7 @@
 `millrace.terrier` has a transformer for PyTerrier, and `millrace.datasets` reads collections of ir_datasets.
 """
 
+from ._hit import Hit
 from ._native import (
     VERSION as __version__,
     Answers,
@@ -16,8 +17,14 @@ from ._native import (
     Index,
     MillraceError,
     build,
+    check,
     compare,
     evaluate,
+    fuse,
+    merge,
 )
 
-__all__ = ["Answers", "Hits", "Index", "MillraceError", "build", "compare", "evaluate", "__version__"]
+__all__ = [
+    "Answers", "Hit", "Hits", "Index", "MillraceError", "build", "check", "compare", "evaluate", "fuse", "merge",
+    "__version__",
+]

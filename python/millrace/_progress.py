@@ -7,7 +7,7 @@ import time
 def shown(documents):
     """`documents` is the number of a build's documents, or 0 if that is not known."""
     try:
-        from tqdm.auto import tqdm
+        from tqdm.auto import tqdm  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError:
         return Line(documents)
     return Bar(tqdm, documents)

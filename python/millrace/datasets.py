@@ -19,7 +19,7 @@ _TEXTS = ("text", "title", "query")
 def _dataset(dataset: Any) -> Any:
     if not isinstance(dataset, str):
         return dataset
-    import ir_datasets
+    import ir_datasets  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
     return ir_datasets.load(dataset)
 

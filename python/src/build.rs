@@ -1,6 +1,6 @@
 //! The call `build`.
 
-use crate::documents::{PythonDocuments, Raised};
+use crate::documents::PythonDocuments;
 use crate::error::{failed, of_build, warn, wrong};
 use crate::evaluate::from_json;
 use crate::options::{OneOrMore, Size, threads, whole, whole_or_none};
@@ -10,8 +10,7 @@ use millrace::inside::build::BuildProgress;
 use millrace::inside::codec::ListCodec;
 use millrace::inside::index::DocumentOrder;
 use millrace::inside::index::Form;
-use millrace::inside::input::Fields;
-use millrace::inside::input::whole_text;
+use millrace::inside::input::{Fields, Format, whole_text};
 use millrace::inside::shown::chain;
 use millrace::inside::text::Analysis;
 use millrace::inside::text::StopList;
@@ -21,22 +20,24 @@ use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
 /// Builds an index, or replaces it by a new generation.
 ///
 /// Give either `documents`, an iterable of pairs (name, text) or of dictionaries with fields such
 /// as `docno` and `text`, or a data frame with such columns; or `files`, a path or several of files
-/// and folders in any format that millrace reads. The iterable is asked by another thread, a little
-/// ahead of the build; what it raises ends the build and is raised here. Whatever ends a build
-/// early, the generation that was live stays live.
+/// and folders in any format that millrace reads. The iterable is asked by the thread that calls,
+/// a little ahead of the build; what it raises ends the build and is raised here. Whatever ends a
+/// build early, the generation that was live stays live.
 ///
-/// Ctrl-C ends the build, and leaves the index as it was. Records that were skipped, and other
-/// remarks, are warnings.
+/// Ctrl-C ends the build, and leaves the index as it was. Records that were skipped, fields that
+/// were left out, and other remarks, are warnings.
 ///
 /// Args:
 ///     index: folder of the index; made if it is not there.
-///     documents: the documents; not together with `files`.
+///     documents: the documents; not together with `files`. Named tuples are read by the names of
+///         their fields, as dictionaries.
 ///     files: one path or several; not together with `documents`.
 ///     memory: the most memory that the build allocates, in bytes or as a text such as "4G".
 ///     workers: threads; as many as cores if left out.
@@ -128,13 +129,16 @@ pub(crate) fn build<'py>(
     let last = Arc::new(Mutex::new(BuildProgress::default()));
     let told_to = last.clone();
     options.progress = Some(Box::new(move |progress| *lock(&told_to) = *progress));
-    let mut raised = Raised::default();
+    let turns = channel();
+    let mut given = None;
     match (documents, files) {
         (Some(_), None) if factor.is_some() => return Err(wrong("factor is for files of vectors")),
+        (Some(_), None) if options.format == Some(Format::Vectors) => {
+            return Err(wrong("vectors are read from files"));
+        }
         (Some(documents), None) => {
-            let control = options.control.clone();
-            let (documents, of_documents) = PythonDocuments::new(documents, fields, control)?;
-            raised = of_documents;
+            let (asked, documents) = PythonDocuments::new(documents, fields, turns.0.clone())?;
+            given = Some(asked);
             options.input = BuildOptions::of_documents("", documents).input;
         }
         (None, Some(files)) => {
@@ -153,18 +157,13 @@ pub(crate) fn build<'py>(
         let BuildProgress { documents, read_bytes, total_bytes, merged, .. } = *lock(&last);
         json!({ "documents": documents, "read_bytes": read_bytes, "total_bytes": total_bytes, "merged": merged })
     };
-    let report = told.during(
-        py,
-        figures,
-        || control.cancel(),
-        || {
-            let built = millrace::build(options);
-            lock(&raised).take().map_or(built.map_err(|error| of_build(&error)), Err)
-        },
-    )?;
+    let feed = |py: Python<'_>| given.as_mut().map_or(Ok(()), |documents| documents.fetch(py));
+    let build = || millrace::build(options).map_err(|error| of_build(&error));
+    let report = told.during(py, turns, figures, feed, || control.cancel(), build)?;
     for note in lock(&notes).iter() {
         warn(py, note)?;
     }
+    given.map_or(Ok(()), |documents| documents.remark(py))?;
     let text = serde_json::to_string(&report).map_err(|error| failed(&error))?;
     let dict = from_json(py, &text)?;
     dict.set_item("seconds", report.seconds)?;
@@ -204,15 +203,18 @@ fn analysis(
     })
 }
 
-fn form(codec: &str, block_size: usize) -> PyResult<Form> {
+pub(crate) fn codec(name: &str) -> PyResult<ListCodec> {
     let names = || ListCodec::ALL.map(ListCodec::name).join(", ");
-    let codec = ListCodec::named(codec)
-        .ok_or_else(|| wrong(format!("codec is one of {}, not {codec}", names())))?;
+    ListCodec::named(name).ok_or_else(|| wrong(format!("codec is one of {}, not {name}", names())))
+}
+
+fn form(codec: &str, block_size: usize) -> PyResult<Form> {
+    let codec = self::codec(codec)?;
     Form::new(codec, block_size)
         .ok_or_else(|| wrong(IndexError::NoForm { codec, block_len: block_size }))
 }
 
-fn order(name: &str) -> PyResult<DocumentOrder> {
+pub(crate) fn order(name: &str) -> PyResult<DocumentOrder> {
     let names =
         || wrong(format!("order is one of {}, not {name}", DocumentOrder::NAMES.join(", ")));
     DocumentOrder::named(name).ok_or_else(names)

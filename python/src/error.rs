@@ -2,8 +2,8 @@
 
 use millrace::BuildError;
 use millrace::EvaluateError;
-use millrace::IndexError;
 use millrace::inside::shown::chain;
+use millrace::{IndexError, JobError};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyFileNotFoundError, PyKeyError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
@@ -51,6 +51,8 @@ pub(crate) fn of_build(error: &BuildError) -> PyErr {
     match error {
         BuildError::Options(_) => wrong(chain(error)),
         BuildError::Input(_) => of_file(error),
+        // Who of the build's threads found it says nothing here.
+        BuildError::Job(JobError::Operator { source, .. }) => failed(&**source),
         _ => failed(error),
     }
 }

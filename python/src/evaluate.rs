@@ -2,8 +2,8 @@
 
 use crate::answers::Answers;
 use crate::error::{failed, of_evaluate, warn, wrong};
-use crate::frames::Frame;
-use crate::options::label;
+use crate::frames::rows;
+use crate::options::{label, text};
 use millrace::Comparison;
 use millrace::Measure;
 use millrace::Qrels;
@@ -23,31 +23,64 @@ pub(crate) fn from_json<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py,
     py.import("json")?.call_method1("loads", (text,))
 }
 
-/// Reads measures by their names; the usual ones if there are none.
-pub(crate) fn measures(names: Option<Vec<String>>) -> PyResult<Vec<Measure>> {
-    let Some(names) = names else { return Ok(Measure::usual()) };
-    names.iter().map(|name| name.parse().map_err(|error: EvaluateError| wrong(error))).collect()
+/// Reads measures, by their names or as the objects of `ir_measures`; the usual ones if there are
+/// none.
+pub(crate) fn measures(asked: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Measure>> {
+    let Some(asked) = asked else { return Ok(Measure::usual()) };
+    let names = asked.py().import("millrace._frames")?.call_method1("measures", (asked,))?;
+    let measure = |name: PyResult<Bound<'_, PyAny>>| {
+        text(&name?, "a measure")?.parse().map_err(|error: EvaluateError| wrong(error))
+    };
+    names.try_iter()?.map(measure).collect()
 }
 
-/// Calls `each` with the outer key, the inner key and the value of a dictionary of dictionaries.
-fn nested<'py, V: FromPyObjectOwned<'py>>(
-    value: &Bound<'py, PyDict>,
+/// Warns if measures look at more hits than answers have.
+fn remark_on_depth(run: &Bound<'_, PyAny>, measures: &[Measure]) -> PyResult<()> {
+    let Ok(answers) = run.cast::<Answers>() else { return Ok(()) };
+    let remark = Measure::remark_on_depth(measures, answers.get().k);
+    remark.map_or(Ok(()), |remark| warn(run.py(), &remark.replace("-k ", "k=")))
+}
+
+/// A run that is to be measured, or fused: what it found for a query has to be one ranking.
+pub(crate) fn ranked(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Rankings> {
+    if let Ok(answers) = value.cast::<Answers>()
+        && let Some(qid) = answers.get().repeated()
+    {
+        return Err(wrong(format!(
+            "{name}: two queries have the name {qid}, so that their answers cannot be told apart"
+        )));
+    }
+    run(value, name)
+}
+
+/// Calls `each` with a query, a document and its number, for all of a dictionary of dictionaries, a
+/// data frame, or rows, which lack that if they are not as `rows_are`.
+fn each_row<V>(
+    value: &Bound<'_, PyAny>,
     what: &str,
-    mut each: impl FnMut(&str, &str, V) -> PyResult<()>,
+    (numbers, number_of): (&str, fn(&Bound<'_, PyAny>) -> Option<V>),
+    rows_are: &str,
+    mut each: impl FnMut(String, String, V),
 ) -> PyResult<()> {
-    for (qid, documents) in value {
-        let qid = label(&qid, &format!("{what}: the name of a query"))?;
-        let documents = documents
-            .cast::<PyDict>()
-            .map_err(|_| wrong(format!("{what}: query {qid}: expected a dictionary by document")))?
-            .clone();
-        for (name, value) in documents {
-            let name = label(&name, &format!("{what}: query {qid}: the name of a document"))?;
-            let value = value.extract::<V>().map_err(|_| {
-                wrong(format!("{what}: query {qid}: document {name}: expected a number"))
-            })?;
-            each(&qid, &name, value)?;
-        }
+    let is_dict = value.is_instance_of::<PyDict>();
+    for (row, place) in rows(value, what, &["QIDS", "NAMES", numbers])?.zip(1..) {
+        // Rows of ir_datasets have an iteration behind these.
+        let row = row?;
+        let (row_of, one) = match is_dict {
+            true => (format!("{what}:"), "a"),
+            false => (format!("{what}: row {place}:"), "the"),
+        };
+        let qid = label(&row.get_item(0)?, &format!("{row_of} the name of {one} query"))?;
+        let named = format!("{row_of} query {qid}: the name of {one} document");
+        let document = label(&row.get_item(1)?, &named)?;
+        let number = number_of(&row.get_item(2)?).ok_or_else(|| {
+            let of = format!("query {qid}: document {document}: expected");
+            wrong(match is_dict || rows_are.is_empty() {
+                true => format!("{what}: {of} a number"),
+                false => format!("{row_of} {of} a row of {rows_are}"),
+            })
+        })?;
+        each(qid, document, number);
     }
     Ok(())
 }
@@ -60,75 +93,34 @@ fn whole_label(value: &Bound<'_, PyAny>) -> Option<i32> {
 
 /// Reads judgements: a file, a dictionary, or rows of qid, document and relevance.
 pub(crate) fn qrels(value: &Bound<'_, PyAny>) -> PyResult<Qrels> {
-    let mut judgements: Vec<(String, String, i32)> = Vec::new();
-    if let Ok(dict) = value.cast::<PyDict>() {
-        nested(dict, "qrels", |qid, name, relevance| {
-            judgements.push((qid.to_string(), name.to_string(), relevance));
-            Ok(())
-        })?;
-    } else if let Ok(path) = value.extract::<PathBuf>() {
+    if let Ok(path) = value.extract::<PathBuf>() {
         return Qrels::open(&path).map_err(|error| of_evaluate(&error));
-    } else {
-        let rows = match Frame::of(value)? {
-            Some(frame) => frame.rows(&["QIDS", "NAMES", "LABELS"])?,
-            None => value.try_iter()?,
-        };
-        for (row, number) in rows.zip(1..) {
-            // Rows of ir_datasets have an iteration behind these.
-            let row = row?;
-            let field = |at: usize| row.get_item(at);
-            let qid = label(&field(0)?, &format!("qrels: row {number}: the name of the query"))?;
-            let document = format!("qrels: row {number}: query {qid}: the name of the document");
-            let document = label(&field(1)?, &document)?;
-            let relevance = whole_label(&field(2)?).ok_or_else(|| {
-                wrong(format!(
-                    "qrels: row {number}: query {qid}: document {document}: expected a row of \
-                     query, document and relevance, a whole number"
-                ))
-            })?;
-            judgements.push((qid, document, relevance));
-        }
     }
+    let mut judgements: Vec<(String, String, i32)> = Vec::new();
+    let rows_are = "query, document and relevance, a whole number";
+    each_row(value, "qrels", ("LABELS", whole_label), rows_are, |qid, name, relevance| {
+        judgements.push((qid, name, relevance));
+    })?;
     let judgements =
         judgements.iter().map(|(qid, name, relevance)| (&**qid, name.as_bytes(), *relevance));
     Qrels::of("qrels", judgements).map_err(|error| of_evaluate(&error))
 }
 
-/// Reads a run: answers, a file, or a dictionary of scores by document by query.
+/// Reads a run: answers, a file, a dictionary of scores by document by query, or rows.
 pub(crate) fn run(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Rankings> {
     let mut rankings = Rankings::new(name);
     if let Ok(answers) = value.cast::<Answers>() {
         answers.get().each(|qid, name, score| rankings.add(qid, name.as_bytes(), score));
-    } else if let Ok(dict) = value.cast::<PyDict>() {
-        nested(dict, name, |qid, name, score: f32| {
-            if score.is_nan() {
-                return Err(wrong(format!("query {qid}: document {name}: its score is NaN")));
-            }
-            rankings.add(qid, name.as_bytes(), score);
-            Ok(())
-        })?;
-    } else if let Some(frame) = Frame::of(value)? {
-        for (row, number) in frame.rows(&["QIDS", "NAMES", "SCORES"])?.zip(1..) {
-            let row = row?;
-            let what = format!("{name}: row {number}: the name of the query");
-            let qid = label(&row.get_item(0)?, &what)?;
-            let what = format!("{name}: row {number}: query {qid}: the name of the document");
-            let document = label(&row.get_item(1)?, &what)?;
-            let score = row.get_item(2)?.extract::<f32>().ok().filter(|score| !score.is_nan());
-            let score = score.ok_or_else(|| {
-                wrong(format!("{name}: query {qid}: document {document}: expected a number"))
-            })?;
-            rankings.add(&qid, document.as_bytes(), score);
-        }
-    } else {
-        let path: PathBuf = value.extract().map_err(|_| {
-            wrong(
-                "a run is the answers of search_many, a path, a dictionary {qid: {name: score}}, \
-                 or a data frame",
-            )
-        })?;
+        return Ok(rankings);
+    }
+    if let Ok(path) = value.extract::<PathBuf>() {
         return Rankings::open(&path).map_err(|error| of_evaluate(&error));
     }
+    let score =
+        |score: &Bound<'_, PyAny>| score.extract().ok().filter(|score: &f32| !score.is_nan());
+    each_row(value, name, ("SCORES", score), "", |qid, document, score| {
+        rankings.add(&qid, document.as_bytes(), score);
+    })?;
     Ok(rankings)
 }
 
@@ -136,28 +128,34 @@ pub(crate) fn run(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Rankings> {
 ///
 /// Args:
 ///     run: the answers of `search_many`; the path of a run file; a dictionary
-///         {qid: {name: score}}; or a data frame with the columns qid, docno and score.
+///         {qid: {name: score}}; a data frame with the columns qid, docno and score; or rows of
+///         these, such as those of ir_measures.
 ///     qrels: the path of a file of judgements; a dictionary {qid: {name: relevance}}; rows of qid,
 ///         name and relevance, such as those of ir_datasets; or a data frame with the columns qid,
-///         docno and label. Columns may have the names of ir_datasets.
-///     measures: names such as "nDCG@10", "AP", "RR", "P@10", "R@1000", "P(rel=2)@10"; nine usual
-///         ones if left out.
+///         docno and label. Columns and named tuples may have the names of ir_datasets.
+///     measures: one or several names such as "nDCG@10", "AP", "RR", "P@10", "R@1000",
+///         "P(rel=2)@10", or measures of ir_measures; nine usual ones if left out. Those that look
+///         at more hits than the answers may have are warned of.
 ///
 /// Returns:
 ///     A dictionary: "measures" has the means, "per_query" the values of each query; "queries"
 ///     counts the judged ones, "queries_without_hits" those of them that count 0 because the run
 ///     has nothing, and "queries_not_judged" those of the run that do not count.
+///
+/// Raises:
+///     ValueError: two queries of the answers have one name, or an argument cannot be.
 #[pyfunction]
 #[pyo3(signature = (run, qrels, measures=None))]
 pub(crate) fn evaluate<'py>(
     py: Python<'py>,
     run: &Bound<'py, PyAny>,
     qrels: &Bound<'py, PyAny>,
-    measures: Option<Vec<String>>,
+    measures: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let mut run = self::run(run, "run")?;
-    let qrels = self::qrels(qrels)?;
     let measures = self::measures(measures)?;
+    remark_on_depth(run, &measures)?;
+    let mut run = ranked(run, "run")?;
+    let qrels = self::qrels(qrels)?;
     let found = py.detach(|| Evaluation::new(&mut run, &qrels, &measures));
     let found = found.map_err(|error| of_evaluate(&error))?;
     if let Some(warning) = &found.strangers {
@@ -183,12 +181,15 @@ pub(crate) fn compare<'py>(
     run: &Bound<'py, PyAny>,
     other: &Bound<'py, PyAny>,
     qrels: &Bound<'py, PyAny>,
-    measures: Option<Vec<String>>,
+    measures: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let mut run = self::run(run, "run")?;
-    let mut other = self::run(other, "other")?;
-    let qrels = self::qrels(qrels)?;
     let measures = self::measures(measures)?;
+    for run in [run, other] {
+        remark_on_depth(run, &measures)?;
+    }
+    let mut run = ranked(run, "run")?;
+    let mut other = ranked(other, "other")?;
+    let qrels = self::qrels(qrels)?;
     let compared = py.detach(|| {
         let run = Evaluation::new(&mut run, &qrels, &measures)?;
         let other = Evaluation::new(&mut other, &qrels, &measures)?;

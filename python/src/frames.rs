@@ -45,12 +45,42 @@ impl<'py> Frame<'py> {
         self.0.call_method1("records", (wanted,))
     }
 
+    /// The first rows as dictionaries of all columns.
+    pub(crate) fn first_rows(&self) -> PyResult<Bound<'py, PyIterator>> {
+        self.0.call_method0("first")?.try_iter()
+    }
+
+    /// Whether there is a column of this name.
+    pub(crate) fn has(&self, column: &str) -> PyResult<bool> {
+        self.0.getattr("columns")?.contains(column)
+    }
+
     /// The rows of columns that go by one of the names of each of these lists.
     pub(crate) fn rows(&self, lists: &[&str]) -> PyResult<Bound<'py, PyIterator>> {
-        let module = module(self.0.py())?;
-        let names = lists.iter().map(|list| module.getattr(*list)).collect::<PyResult<Vec<_>>>()?;
-        self.0.call_method1("of", PyTuple::new(self.0.py(), names)?)?.try_iter()
+        self.0
+            .call_method1("of", PyTuple::new(self.0.py(), named(self.0.py(), lists)?)?)?
+            .try_iter()
     }
+}
+
+/// The rows of a data frame, by columns that go by one of the names of each list, or of what a
+/// program has; `what` says that in errors.
+pub(crate) fn rows<'py>(
+    value: &Bound<'py, PyAny>,
+    what: &str,
+    lists: &[&str],
+) -> PyResult<Bound<'py, PyIterator>> {
+    if let Some(frame) = Frame::of(value)? {
+        return frame.rows(lists);
+    }
+    let lists = named(value.py(), lists)?;
+    module(value.py())?.call_method1("rows", (value, what, lists))?.try_iter()
+}
+
+/// The lists of names that `_frames.py` has.
+fn named<'py>(py: Python<'py>, lists: &[&str]) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let module = module(py)?;
+    lists.iter().map(|list| module.getattr(*list)).collect()
 }
 
 fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {

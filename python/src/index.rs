@@ -1,31 +1,32 @@
-//! The class `Index`: one open generation.
+//! The class `Index`: one open generation, and the way to the next.
 
-use crate::answers::{Answers, Hits};
-use crate::error::{failed, of_file, of_index, warn, wrong};
-use crate::evaluate::{json, measures, qrels, run};
+use crate::answers::Answers;
+use crate::build::lock;
+use crate::error::{failed, of_index, warn, wrong};
+use crate::evaluate::{json, measures, run};
+use crate::hits::Hits;
 use crate::options::{hits, idf, idf_name, mode, rm3, threads, wanted, whole, whole_or_none};
 use crate::progress::Told;
-use crate::queries::{Named, read_queries};
+use crate::queries::{Reading, expand};
+use crate::terms::{df, postings};
 use crate::texts::texts;
-use millrace::inside::index::{DocumentKey, DocumentRow, Stop, find_in, generation_name};
-use millrace::inside::query::{CandidatesByQuery, Expanded, Expander, GivenDocids, Rm3, rank_many};
-use millrace::inside::score::Given;
-use millrace::inside::tune::judged;
+use crate::tune::tuned;
+use millrace::inside::index::{DocumentKey, DocumentRow, Watch, find_in, generation_name};
+use millrace::inside::query::{CandidatesByQuery, GivenDocids, rank_many, snippet};
+use millrace::inside::score::{Given, Score};
 use millrace::{
-    Generation, Goal, Grid, IndexError, Measure, Mode, Query, Searcher, Snapshot, Tried, Wanted,
-    explain, search_many, tune,
+    Generation, Goal, IndexError, Mode, Searcher, Snapshot, Tried, Wanted, explain, search_many,
 };
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
-use std::collections::HashMap;
+use pyo3::types::{PyDict, PyTuple};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, TryLockError};
 
 /// The live generation of an index, open for searches.
 ///
-/// It stays what it was when the index gets a new generation; open it again to see that. Any
+/// It stays what it was when the index gets a new generation, until it is told to `refresh`. Any
 /// threads may use it at once.
 ///
 /// Args:
@@ -46,29 +47,35 @@ use std::sync::{Arc, Mutex, TryLockError};
 pub(crate) struct Index {
     path: PathBuf,
     given: Given,
-    snapshot: Arc<Snapshot>,
+    /// Locked only by who has the interpreter's lock and keeps it, so that no fork leaves it locked.
+    snapshot: Mutex<Arc<Snapshot>>,
     /// Those that no search is using.
     searchers: Mutex<Vec<Searcher>>,
 }
 
 impl Index {
-    fn generation(&self) -> &Generation {
-        self.snapshot.generation()
+    fn snapshot(&self) -> Arc<Snapshot> {
+        lock(&self.snapshot).clone()
     }
 
     /// The docid that is asked for by one of both.
-    fn docid(&self, docid: Option<u32>, name: Option<&str>) -> PyResult<u32> {
+    fn docid(
+        &self,
+        generation: &Generation,
+        docid: Option<u32>,
+        name: Option<&str>,
+    ) -> PyResult<u32> {
         let key = match (docid, name) {
             (Some(docid), None) => DocumentKey::Docid(docid),
             (None, Some(name)) => DocumentKey::Name(name),
             _ => return Err(wrong("give either docid or name")),
         };
-        find_in(self.generation(), &self.path, key).map_err(|error| of_index(&error))
+        find_in(generation, &self.path, key).map_err(|error| of_index(&error))
     }
 
     /// Some calls know no deleted documents.
-    fn refuse_deleted(&self) -> PyResult<()> {
-        match self.generation().deleted().next() {
+    fn refuse_deleted(&self, generation: &Generation) -> PyResult<()> {
+        match generation.deleted().next() {
             Some(_) => Err(failed(&IndexError::HasDeletions { path: self.path.clone() })),
             None => Ok(()),
         }
@@ -113,7 +120,26 @@ impl Index {
             Snapshot::new(generation, scoring)
         });
         let snapshot = opened.map_err(|error| of_index(&error))?;
-        Ok(Self { path, given, snapshot, searchers: Mutex::default() })
+        if matches!(scoring.score, Score::Wang(_)) && !snapshot.has_ranks() {
+            let place = path.display();
+            warn(py, &format!("{place}: no PageRanks: all documents have the same (merge)"))?;
+        }
+        Ok(Self { path, given, snapshot: Mutex::new(snapshot), searchers: Mutex::default() })
+    }
+
+    /// Moves to the generation that is live now. Answers that were found before stay as they are.
+    ///
+    /// Returns:
+    ///     Whether it is another one.
+    fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
+        let open = self.snapshot();
+        let moved = py.detach(|| {
+            let is_other = Watch::new(&self.path).is_other(open.generation().manifest(), true)?;
+            let opened = is_other.then(|| Generation::open(&self.path)).transpose()?;
+            opened.map(|opened| Snapshot::new(opened, open.scoring())).transpose()
+        });
+        let moved = moved.map_err(|error| of_index(&error))?;
+        Ok(moved.map(|moved| *lock(&self.snapshot) = moved).is_some())
     }
 
     /// Opens the same generation with the same score again, in this process or another one.
@@ -143,27 +169,29 @@ impl Index {
     /// The name of the score.
     #[getter]
     fn score(&self) -> &'static str {
-        self.snapshot.scoring().score.name()
+        self.snapshot().scoring().score.name()
     }
 
     /// The number of the generation.
     #[getter]
     fn generation_number(&self) -> u32 {
-        self.generation().manifest().generation
+        self.snapshot().generation().manifest().generation
     }
 
     /// Documents that are not deleted, also the length of the index.
     fn __len__(&self) -> usize {
-        self.generation().live_documents() as usize
+        self.snapshot().generation().live_documents() as usize
     }
 
     /// What the index says of itself: how it was built and what it holds.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let manifest = self.generation().manifest();
+        let snapshot = self.snapshot();
+        let generation = snapshot.generation();
+        let manifest = generation.manifest();
         let info = PyDict::new(py);
         info.set_item("generation", manifest.generation)?;
         info.set_item("created", manifest.created)?;
-        info.set_item("documents", self.generation().live_documents())?;
+        info.set_item("documents", generation.live_documents())?;
         info.set_item("runs", manifest.runs.len())?;
         info.set_item("settings", json(py, &manifest.settings)?)?;
         let statistics = json(py, &manifest.statistics)?;
@@ -177,7 +205,7 @@ impl Index {
     /// Finds the best documents for a query.
     ///
     /// Args:
-    ///     query: its text.
+    ///     query: its text; or a dictionary with weights of terms of the index, as of a vector.
     ///     k: the most hits.
     ///     mode: "or": any term; "and": all terms; "and-or": all, or any if that finds fewer than
     ///         k.
@@ -189,21 +217,22 @@ impl Index {
     fn search(
         &self,
         py: Python<'_>,
-        query: &str,
+        query: &Bound<'_, PyAny>,
         #[pyo3(from_py_with = whole)] k: usize,
         mode: &str,
         algorithm: &str,
         #[pyo3(from_py_with = rm3)] rm3: Option<(usize, usize, f64)>,
     ) -> PyResult<Hits> {
         let mut wanted = wanted(k, mode, algorithm)?;
-        let snapshot = self.snapshot.clone();
-        let mut text = query.to_string();
+        let snapshot = self.snapshot();
+        let asked = Reading::of(&snapshot).one(query)?;
+        let mut text = asked.clone();
         if let Some(rm3) = rm3 {
             let queries = vec![("1".to_string(), text)];
             let told = Told::default();
             let one = NonZeroUsize::MIN;
-            let expand = || self.expand(queries, rm3, &wanted, one, &told.stop);
-            let expanded = told.queries(py, expand)?;
+            let expand = || expand(&snapshot, queries, rm3, &wanted, one, &told.stop);
+            let expanded = told.counted(py, "queries", expand)?;
             wanted.mode = Mode::Or;
             text = expanded.into_iter().next().map(|query| query.1).unwrap_or_default();
         }
@@ -211,7 +240,7 @@ impl Index {
             let kept = self.pool().and_then(|mut searchers| searchers.pop());
             let mut searcher = kept.unwrap_or_default();
             let (_, known) = searcher.search(&snapshot, &wanted, &text)?;
-            let hits = Hits::new(snapshot.clone(), searcher.hits());
+            let hits = Hits::new(snapshot.clone(), &asked, searcher.hits());
             if let Some(mut searchers) = self.pool() {
                 searchers.push(searcher);
             }
@@ -227,19 +256,21 @@ impl Index {
     /// Finds the best documents for each of many queries, with several threads.
     ///
     /// Args:
-    ///     queries: texts, which are numbered from "1"; or pairs (qid, text); or a dictionary of
-    ///         texts by qid; or a data frame with the columns qid and query; or the path of a file,
-    ///         as `millrace query` reads it.
+    ///     queries: texts, which are numbered from "1"; pairs (qid, text); dictionaries or named
+    ///         tuples with fields such as qid and query; a dictionary of texts by qid; a data frame
+    ///         with the columns qid and query or query_toks; or the path of a file, as
+    ///         `millrace query` reads it. A dictionary of weights by term may stand for a text.
     ///     mode, algorithm, rm3: as in `search`, for all queries.
     ///     workers: threads; as many as cores if left out.
     ///     k: 10 if left out; with candidates all of them.
     ///     remove_query: leave out the document that has the name of a query.
     ///     candidates: a run, as in `evaluate`. Its documents for each query are ranked and no
     ///         others, those without a term of the query with score 0 behind all others.
+    ///     query_format: of a file, if it is not to be guessed: "words", "tsv", "json" and so on.
     ///     progress: as in `build`, with queries, total_queries and finished; with rm3 each query
     ///         counts twice, when it is expanded and when it is answered.
     #[pyo3(signature = (queries, k=None, *, mode="or", algorithm="auto", workers=None, rm3=None, remove_query=false,
-        candidates=None, progress=None))]
+        candidates=None, query_format=None, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn search_many(
         &self,
@@ -252,6 +283,7 @@ impl Index {
         #[pyo3(from_py_with = rm3)] rm3: Option<(usize, usize, f64)>,
         remove_query: bool,
         candidates: Option<&Bound<'_, PyAny>>,
+        query_format: Option<&str>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Answers> {
         let told = Told::of(progress, None)?;
@@ -260,17 +292,22 @@ impl Index {
         let mut wanted = wanted(k, mode, algorithm)?;
         wanted.k = wanted.k.saturating_add(usize::from(remove_query));
         let threads = threads(workers)?;
-        let snapshot = self.snapshot.clone();
-        let queries = read_queries(queries)?;
+        let snapshot = self.snapshot();
+        let reading = Reading { form: query_format, ..Reading::of(&snapshot) };
+        let queries = reading.read(queries)?;
         told.stop.expect((queries.len() * (1 + usize::from(rm3.is_some()))) as u64);
         let run = candidates.map(|candidates| run(candidates, "candidates")).transpose()?;
         let given = run.map(|run| CandidatesByQuery::new(&snapshot, run.documents()));
+        if let Some(remark) = given.as_ref().and_then(CandidatesByQuery::remark) {
+            warn(py, &remark)?;
+        }
         let given: Option<Vec<GivenDocids>> =
             given.map(|given| queries.iter().map(|(qid, _)| given.of(qid)).collect());
-        let mut found = told.queries(py, || {
+        let mut found = told.counted(py, "queries", || {
             let mut expanded = None;
             if let Some(rm3) = rm3 {
-                expanded = Some(self.expand(queries.clone(), rm3, &wanted, threads, &told.stop)?);
+                let queries = queries.clone();
+                expanded = Some(expand(&snapshot, queries, rm3, &wanted, threads, &told.stop)?);
                 wanted.mode = Mode::Or;
             }
             let asked = expanded.as_ref().unwrap_or(&queries);
@@ -297,14 +334,45 @@ impl Index {
             };
             found.keep(k, is_other);
         }
-        Ok(Answers::new(snapshot, queries, found))
+        Ok(Answers::new(snapshot, queries, found, k))
     }
 
     /// The terms of a text, as they are looked up for a query.
     fn analyze(&self, text: &str) -> Vec<String> {
         let mut terms = Vec::new();
-        self.snapshot.analysis().terms(text.as_bytes(), |term| terms.push(term.to_string()));
+        self.snapshot().analysis().terms(text.as_bytes(), |term| terms.push(term.to_string()));
         terms
+    }
+
+    /// The number of documents that have a term. What is no term is analysed to one; 0 if that is a
+    /// stop word.
+    fn df(&self, term: &str) -> PyResult<u32> {
+        df(&self.snapshot(), term)
+    }
+
+    /// The documents that have a term, as for `df`, by docid, and how often each has it.
+    ///
+    /// Returns:
+    ///     docids and tfs, both `uint32[df]`.
+    fn postings<'py>(&self, py: Python<'py>, term: &str) -> PyResult<Bound<'py, PyTuple>> {
+        postings(py, &self.snapshot(), term)
+    }
+
+    /// The part of a text that has the most words of a query.
+    ///
+    /// Args:
+    ///     query: as in `search`.
+    ///     text: a text, whether the index has it or not.
+    ///     length: the most characters.
+    #[pyo3(signature = (query, text, length=160))]
+    fn snippet(
+        &self,
+        query: &Bound<'_, PyAny>,
+        text: &str,
+        #[pyo3(from_py_with = whole)] length: usize,
+    ) -> PyResult<String> {
+        let snapshot = self.snapshot();
+        Ok(snippet(&snapshot, &Reading::of(&snapshot).one(query)?, text, length))
     }
 
     /// What the index knows of a document: docid, name, tokens, and where it was read from.
@@ -318,8 +386,10 @@ impl Index {
         name: Option<&str>,
         #[pyo3(from_py_with = whole_or_none)] docid: Option<u32>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let docid = self.docid(docid, name)?;
-        let row = DocumentRow::of(self.generation(), docid).map_err(|error| of_index(&error))?;
+        let snapshot = self.snapshot();
+        let docid = self.docid(snapshot.generation(), docid, name)?;
+        let row =
+            DocumentRow::of(snapshot.generation(), docid).map_err(|error| of_index(&error))?;
         json(py, &row)
     }
 
@@ -336,7 +406,9 @@ impl Index {
         name: Option<&str>,
         #[pyo3(from_py_with = whole_or_none)] docid: Option<u32>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        texts(py, self.generation(), &[self.docid(docid, name)?])?.get_item(0)
+        let snapshot = self.snapshot();
+        let docid = self.docid(snapshot.generation(), docid, name)?;
+        texts(py, snapshot.generation(), &[docid])?.get_item(0)
     }
 
     /// Why a document has its score for a query, and its place among all documents.
@@ -349,14 +421,16 @@ impl Index {
     fn explain<'py>(
         &self,
         py: Python<'py>,
-        query: &str,
+        query: &Bound<'py, PyAny>,
         name: Option<&str>,
         #[pyo3(from_py_with = whole_or_none)] docid: Option<u32>,
         #[pyo3(from_py_with = whole)] k: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.refuse_deleted()?;
-        let docid = self.docid(docid, name)?;
-        let explained = py.detach(|| explain(&self.snapshot, query, docid, k));
+        let snapshot = self.snapshot();
+        self.refuse_deleted(snapshot.generation())?;
+        let docid = self.docid(snapshot.generation(), docid, name)?;
+        let query = Reading::of(&snapshot).one(query)?;
+        let explained = py.detach(|| explain(&snapshot, &query, docid, k));
         json(py, &explained.map_err(|error| of_index(&error))?)
     }
 
@@ -367,7 +441,7 @@ impl Index {
     ///     qrels: as in `evaluate`; queries without judgements do not count.
     ///     k1, b, mu, score_delta, alpha: the values to try, of each parameter that the score has;
     ///         usual ones of those that are left out.
-    ///     measure: what is to be as high as it gets.
+    ///     measure: what is to be as high as it gets; nDCG@10 if left out.
     ///     folds: parts that queries are dealt out to; each is measured by what the others choose.
     ///     k, mode, workers, remove_query: as in `search_many`. A k below what the measure needs is
     ///         warned of.
@@ -375,7 +449,7 @@ impl Index {
     ///
     /// Returns:
     ///     "best", "default", "cross_validated", and "grid" with the mean of each setting.
-    #[pyo3(signature = (queries, qrels, *, k1=None, b=None, mu=None, score_delta=None, alpha=None, measure="nDCG@10", folds=5,
+    #[pyo3(signature = (queries, qrels, *, k1=None, b=None, mu=None, score_delta=None, alpha=None, measure=None, folds=5,
         k=1000, mode="or", workers=None, remove_query=false, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn tune<'py>(
@@ -388,7 +462,7 @@ impl Index {
         mu: Option<Vec<f64>>,
         score_delta: Option<Vec<f64>>,
         alpha: Option<Vec<f64>>,
-        measure: &str,
+        measure: Option<&Bound<'py, PyAny>>,
         #[pyo3(from_py_with = whole)] folds: usize,
         #[pyo3(from_py_with = whole)] k: usize,
         mode: &str,
@@ -397,73 +471,29 @@ impl Index {
         progress: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let told = Told::of(progress, None)?;
-        self.refuse_deleted()?;
-        let qrels = self::qrels(qrels)?;
-        let queries = read_queries(queries)?;
-        let mut places = HashMap::new();
-        for (place, (qid, _)) in queries.iter().enumerate() {
-            if places.insert(qid.clone(), place).is_some() {
-                return Err(wrong(format!("two queries have the name {qid}")));
-            }
-        }
-        let (mut topics, _) = judged(&mut queries.into_iter().collect(), &qrels);
-        topics.sort_by_key(|topic| places.get(topic.qid).copied().unwrap_or(usize::MAX));
-        if !(2..=topics.len()).contains(&folds) {
-            let judged = topics.len();
-            return Err(wrong(format!(
-                "folds is from 2 to the number of judged queries, {judged}"
-            )));
-        }
-        let scoring = self.snapshot.scoring();
-        let score = scoring.score;
+        let snapshot = self.snapshot();
+        self.refuse_deleted(snapshot.generation())?;
         let tried = Tried { k1, b, alpha, mu, score_delta };
-        let idf = score.has_idf_kinds().then_some(scoring.idf);
-        let grid = Grid::new(score.name(), idf, &tried).map_err(wrong)?;
-        let measure = measures(Some(vec![measure.to_string()]))?[0];
-        let mode = self::mode(mode)?;
-        let k = hits(k)?;
+        let asked = measure.map_or(Ok(Vec::new()), |measure| measures(Some(measure)))?;
+        let measure = match &asked[..] {
+            [] if measure.is_none() => "nDCG@10".parse().map_err(wrong)?,
+            &[measure] => measure,
+            _ => return Err(wrong("give one measure")),
+        };
+        let (mode, k) = (self::mode(mode)?, hits(k)?);
         let threads = threads(workers)?.get();
-        if let Some(remark) = Measure::remark_on_depth(&[measure], k) {
-            warn(py, &remark.replace("-k ", "k="))?;
-        }
         let progress = told.stop.clone();
         let goal = Goal { measure, k, mode, folds, threads, remove_query, progress };
-        let path = self.generation().path();
-        let found =
-            told.queries(py, || tune(path, &grid, &topics, &goal).map_err(|error| failed(&error)))?;
-        json(py, &found)
+        tuned(py, &snapshot, [queries, qrels], &tried, &goal, &told)
     }
 
     fn __repr__(&self) -> String {
-        let documents = self.generation().live_documents();
+        let documents = self.snapshot().generation().live_documents();
         format!("<index {}: {documents} documents>", self.path.display())
     }
 }
 
 impl Index {
-    /// Queries that are expanded, with their names.
-    fn expand(
-        &self,
-        queries: Named,
-        (documents, terms, weight): (usize, usize, f64),
-        wanted: &Wanted,
-        threads: NonZeroUsize,
-        stop: &Stop,
-    ) -> PyResult<Named> {
-        let rm3 = Rm3::new(documents, terms, weight).map_err(wrong)?;
-        let expander = Expander::new(self.snapshot.clone(), rm3, *wanted);
-        let of = |(qid, text)| Ok(Ok(Query { qid, text, ..Query::default() }));
-        let queries = queries.into_iter().map(of);
-        let queries = expander.and_then(|expander| Expanded::new(queries, expander, threads));
-        let queries = queries.map_err(|error| of_file(&error))?.take_while(|_| !stop.is_set());
-        let expanded = queries.map(|read| {
-            stop.pass(1);
-            let named = |query: Query| (query.qid, query.text);
-            Ok(read.map_err(|error| of_file(&error))?.map(named).unwrap_or_default())
-        });
-        expanded.collect()
-    }
-
     /// None if another thread is using it. Nobody waits for that: a process may be forked in such
     /// a moment, and in the child that thread is not there to give it free.
     fn pool(&self) -> Option<std::sync::MutexGuard<'_, Vec<Searcher>>> {

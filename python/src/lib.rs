@@ -10,12 +10,17 @@ mod documents;
 mod error;
 mod evaluate;
 mod frames;
+mod fuse;
+mod hits;
 mod index;
 mod interrupt;
 mod options;
 mod progress;
 mod queries;
+mod terms;
 mod texts;
+mod tune;
+mod upkeep;
 
 use pyo3::prelude::*;
 
@@ -23,7 +28,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::answers::{Answers, Column, Hits};
+    use super::answers::Answers;
     #[pymodule_export]
     use super::build::build;
     #[pymodule_export]
@@ -31,7 +36,13 @@ mod _native {
     #[pymodule_export]
     use super::evaluate::{compare, evaluate};
     #[pymodule_export]
+    use super::fuse::fuse;
+    #[pymodule_export]
+    use super::hits::{Column, Hits};
+    #[pymodule_export]
     use super::index::Index;
+    #[pymodule_export]
+    use super::upkeep::{check_index, merge};
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 }

@@ -2,12 +2,13 @@
 //! shows something depends on the thread, and what is raised ends the job.
 
 use crate::evaluate::json;
-use crate::interrupt::telling;
+use crate::interrupt::{Turn, serving};
 use millrace::inside::index::Stop;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 use serde_json::Value;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// Who is told, or nobody.
 #[derive(Default)]
@@ -48,12 +49,15 @@ impl Told {
         Ok(Self { function: function.map(Bound::unbind), is_shown, stop: Stop::default() })
     }
 
-    /// Does `work` as [`telling`] does. The `figures`, an object, are told until it has ended.
+    /// Does `work` as [`serving`] does. The `figures`, an object, are told until it has ended, and
+    /// `feed` is called whenever the channel says that the work wants more.
     pub(crate) fn during<T: Send>(
         &self,
         py: Python<'_>,
+        turns: (Sender<Turn>, Receiver<Turn>),
         figures: impl Fn() -> Value + Sync,
-        stop: impl Fn() + Sync,
+        mut feed: impl FnMut(Python<'_>) -> PyResult<()> + Send,
+        stop: impl Fn() + Send + Sync,
         work: impl FnOnce() -> PyResult<T> + Send,
     ) -> PyResult<T> {
         let tell = |py: Python<'_>, finished: bool| {
@@ -62,7 +66,11 @@ impl Told {
             figures["finished"] = finished.into();
             function.call1(py, (json(py, &figures)?,)).map(|_| ())
         };
-        let done = telling(py, |py| tell(py, false), stop, work).and_then(|done| done);
+        let serve = |py: Python<'_>, turn: Turn| match turn {
+            Turn::Wanted => feed(py),
+            _ => tell(py, false),
+        };
+        let done = serving(py, turns, serve, stop, work).and_then(|done| done);
         let ended = done.as_ref().map_or(Ok(()), |_| tell(py, true));
         if let Some(function) = self.function.as_ref().filter(|_| self.is_shown) {
             function.call_method0(py, "close")?;
@@ -71,16 +79,17 @@ impl Told {
         ended.map(|()| done)
     }
 
-    /// As [`Self::during`], for work that counts queries.
-    pub(crate) fn queries<T: Send>(
+    /// As [`Self::during`], for work that counts these.
+    pub(crate) fn counted<T: Send>(
         &self,
         py: Python<'_>,
+        what: &str,
         work: impl FnOnce() -> PyResult<T> + Send,
     ) -> PyResult<T> {
         let figures = || {
             let (done, all) = self.stop.how_far().unwrap_or_default();
-            serde_json::json!({ "queries": done, "total_queries": all })
+            serde_json::json!({ (what): done, (format!("total_{what}")): all })
         };
-        self.during(py, figures, || self.stop.set(), work)
+        self.during(py, channel(), figures, |_| Ok(()), || self.stop.set(), work)
     }
 }

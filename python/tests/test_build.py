@@ -1,9 +1,12 @@
 """Builds of documents and files, what they refuse, and what ends them."""
 
+import collections
 import gzip
 import json
 import os
+import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -34,6 +37,94 @@ def test_pairs_dictionaries_and_a_generator(tmp_path):
     )
     assert report["tokens"] == 2
     assert names(tmp_path / "b") == ["1"]
+
+
+def test_named_tuples_are_read_by_their_fields(tmp_path):
+    def built(*documents, **options):
+        millrace.build(tmp_path / "index", documents, stemmer="none", **options)
+        index = millrace.Index(tmp_path / "index")
+        return [(index.document(docid=docid)["name"], index.document(docid=docid)["tokens"]) for docid in range(len(index))]
+
+    def named(*fields):
+        return collections.namedtuple("Document", fields)
+
+    for fields, values in [
+        (("docno", "text"), ("n", "mill race")),
+        (("text", "docno"), ("mill race", "n")),
+        (("contents", "pid"), ("mill race", "n")),
+        (("text", "title", "doc_id"), ("race", "mill", "n")),
+        (("doc_id", "title", "text", "lang"), ("n", "mill", "race", 7)),
+        # No field says that this is no pair.
+        (("key", "text"), ("n", "mill race")),
+        (("id", "words"), ("n", "mill race")),
+        (("key", "words"), ("n", "mill race")),
+    ]:
+        assert built(named(*fields)(*values)) == [("n", 2)], fields
+    assert built(named("more", "key")("mill race", "n"), id_field="key", text_field="more") == [("n", 2)]
+    assert built(("a", "mill"), named("body", "id")("mill race", "b"), {"id": "c", "text": ""}) == [("a", 1), ("b", 2), ("c", 0)]
+    for fields, said in [
+        (("text", "key"), "none of the fields id, .* as its name"),
+        (("title", "text"), "none of the fields id, .* as its name"),
+        (("docno", "uid"), "none of the fields title"),
+        (("a", "b", "c"), "none of the fields title"),
+    ]:
+        with pytest.raises(ValueError, match=f"document 1: it has {said}"):
+            built(named(*fields)(*"xyz"[: len(fields)]))
+
+
+LONG = "words of a long text that nobody finds " * 9
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        ({"id": "a", "text": "mill", "abstract": LONG}, "9. % of the bytes of strings .* not indexed: abstract"),
+        ({"id": "a", "title": "mill", "fulltext": LONG, "x": 7}, "not indexed: fulltext"),
+        ({"id": "a", "text": "mill", "meta": {"notes": [LONG, {"more": LONG}]}}, "not indexed: meta"),
+        ({"id": "a", "text": "mill", "vector": {"mill": 1.5}}, "learned vectors, which were left out"),
+        (collections.namedtuple("Document", "docno title summary")("a", "mill", LONG), "not indexed: summary"),
+    ],
+)
+def test_fields_that_are_left_out_are_warned_of(tmp_path, document, said):
+    with pytest.warns(UserWarning, match=said):
+        millrace.build(tmp_path / "index", [document])
+
+
+def test_fields_of_later_documents_are_warned_of(tmp_path):
+    documents = ({"id": str(n), "text": "mill"} | ({"abstract": LONG} if n > 500 else {}) for n in range(5000))
+    with pytest.warns(UserWarning, match="not indexed: abstract"):
+        millrace.build(tmp_path / "index", documents)
+
+
+def test_fields_that_are_taken_or_small_are_not_warned_of(tmp_path):
+    for document, options in [
+        ({"id": "a", "abstract": LONG}, {}),
+        ({"id": "a", "text": LONG, "lang": "en"}, {}),
+        ({"id": "a", "text": "mill", "count": 7, "list": [1.5]}, {}),
+        ({"id": "a", "text": "mill", "abstract": LONG}, {"text_field": "text"}),
+        (("a", "mill"), {}),
+    ]:
+        millrace.build(tmp_path / "index", [document], **options)
+    with pytest.warns(UserWarning, match="no document has these fields, .*: body, more"):
+        millrace.build(tmp_path / "index", [{"id": "a", "x": "mill"}], text_field=["body", "x", "more"])
+    with pytest.raises(ValueError, match="vectors are read from files"):
+        millrace.build(tmp_path / "index", [{"id": "a", "vector": {"mill": 1}}], format="vectors")
+
+
+def test_messages_name_what_the_program_gave(tmp_path):
+    for documents, said in [
+        ([], "the documents: this input is empty"),
+        ([("a", "the of and"), ("b", "")], "no text in any of 2 documents: they have no word that is indexed"),
+    ]:
+        with pytest.raises(millrace.MillraceError, match=said) as raised:
+            millrace.build(tmp_path / "index", documents)
+        assert not re.search("worker|memory", str(raised.value))
+    with pytest.warns(UserWarning, match=r"skipped: the documents: byte \d+: a document of 7"):
+        millrace.build(tmp_path / "index", [("a", "mill"), ("b", "mill " * (14 << 20))], memory="1G")
+    (tmp_path / "c.jsonl").write_text('{"id": 1, "text": "mill"}\nno JSON\n')
+    with pytest.raises(millrace.MillraceError, match="c.jsonl: byte 26") as raised:
+        millrace.build(tmp_path / "index", files=tmp_path / "c.jsonl", strict=True)
+    assert "worker" not in str(raised.value)
 
 
 def test_files_give_the_same_index(tmp_path, documents):
@@ -198,6 +289,64 @@ def test_an_interrupt_ends_a_build_and_changes_nothing(tmp_path):
     assert names(tmp_path / "index") == ["old"]
     # And the next build is as any.
     assert millrace.build(tmp_path / "index", [("new", "mill")])["documents"] == 1
+
+
+SLEEPER = """
+import sys, time, millrace
+
+def documents():
+    try:
+        for number in range(10**9):
+            yield str(number), "mill"
+            time.sleep(float(sys.argv[2]))
+    finally:
+        print("closed", flush=True)
+
+print("begun", flush=True)
+millrace.build(sys.argv[1], documents(), memory="64M")
+"""
+
+
+@pytest.mark.parametrize("pause", [0, 0.01, 100])
+def test_an_interrupt_is_raised_in_a_generator_that_sleeps(tmp_path, pause):
+    millrace.build(tmp_path / "index", [("old", "mill")])
+    for wait in [0, 0.1, 0.3]:
+        job = subprocess.Popen(
+            [sys.executable, "-c", SLEEPER, tmp_path / "index", str(pause)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            # A shell's background job begins with the signal ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        assert job.stdout.readline() == "begun\n"
+        time.sleep(0.2 + wait)
+        job.send_signal(signal.SIGINT)
+        told, error = job.communicate(timeout=60)
+        # Python ends as by the signal, and not by an abort.
+        assert (job.returncode, told) == (-signal.SIGINT, "closed\n"), error
+        assert error.rstrip().endswith("KeyboardInterrupt") and "panicked" not in error
+        assert names(tmp_path / "index") == ["old"]
+
+
+def test_a_generator_is_asked_by_the_thread_that_calls(tmp_path):
+    asked = set()
+
+    def documents():
+        asked.add(threading.get_ident())
+        try:
+            for number in range(700):
+                yield str(number), "mill"
+        except GeneratorExit:
+            asked.add("closed")
+
+    millrace.build(tmp_path / "index", documents())
+    assert asked == {threading.get_ident()}
+    # The build ends before its documents do, and closes them.
+    with pytest.raises(ValueError, match="the least is 64M"):
+        millrace.build(tmp_path / "index", documents(), memory="1M")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(millrace.MillraceError):
+        millrace.build(tmp_path / "file" / "index", documents())
+    assert len(millrace.Index(tmp_path / "index")) == 700
 
 
 def test_the_lock_of_the_interpreter_is_free_during_a_build(tmp_path):

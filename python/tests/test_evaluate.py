@@ -32,7 +32,7 @@ def test_all_forms_of_runs_and_judgements(tmp_path, index):
     for run in [RUN, tmp_path / "run", str(tmp_path / "run")]:
         for qrels in [QRELS, tmp_path / "qrels", rows, iter(rows)]:
             assert millrace.evaluate(run, qrels)["per_query"] == expected
-    answers = index.search_many({"a": "w1x w2x", "b": "w5x"}, 20)
+    answers = index.search_many({"a": "w1x w2x", "b": "w5x"}, 1000)
     answers.write_run(tmp_path / "run")
     qrels = {"a": {answers.names[0]: 1, "d1": 1}, "b": {"d1": 1}}
     assert millrace.evaluate(answers, qrels)["measures"] == millrace.evaluate(tmp_path / "run", qrels)["measures"]
@@ -82,7 +82,7 @@ def test_tuning_finds_the_best_of_its_grid(index, index_path, queries):
     assert [(pair["k1"], pair["b"]) for pair in found["grid"]] == [(0.5, 0.2), (0.5, 0.75), (1.2, 0.2), (1.2, 0.75)]
     for pair in found["grid"]:
         answers = millrace.Index(index_path, k1=pair["k1"], b=pair["b"]).search_many(queries, 50)
-        assert pair["mean"] == pytest.approx(millrace.evaluate(answers, qrels, ["AP"])["measures"]["AP"])
+        assert pair["mean"] == pytest.approx(millrace.evaluate(answers, qrels, ["AP@50"])["measures"]["AP@50"])
     assert found["best"]["mean"] == max(pair["mean"] for pair in found["grid"])
     with pytest.raises(ValueError, match="folds"):
         index.tune(queries, qrels, folds=13)
@@ -92,6 +92,6 @@ def test_tuning_finds_the_best_of_its_grid(index, index_path, queries):
     assert [setting["mu"] for setting in found["grid"]] == [200, 1000]
     answers = smoothed.search_many(queries, 50)
     assert found["best"]["mean"] >= found["grid"][0]["mean"]
-    assert found["grid"][0]["mean"] == pytest.approx(millrace.evaluate(answers, qrels, ["AP"])["measures"]["AP"])
+    assert found["grid"][0]["mean"] == pytest.approx(millrace.evaluate(answers, qrels, ["AP@50"])["measures"]["AP@50"])
     with pytest.raises(ValueError, match="k1 does not go with score ql"):
         smoothed.tune(queries, qrels, k1=[1])

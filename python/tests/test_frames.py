@@ -80,12 +80,12 @@ def test_fields_and_values_of_documents(tmp_path, make):
 @every_kind
 def test_queries_judgements_and_runs(make, index, queries):
     topics = {f"q{at}": text for at, text in enumerate(queries)}
-    expected = index.search_many(topics, 20)
+    expected = index.search_many(topics, 1000)
     columns = {"qid": list(topics), "query": list(topics.values())}
-    found = index.search_many(make(columns), 20)
+    found = index.search_many(make(columns), 1000)
     assert found.qids == expected.qids and list(found.docids) == list(expected.docids)
     # Names of ir_datasets, in another order.
-    found = index.search_many(make({"text": columns["query"], "query_id": columns["qid"]}), 20)
+    found = index.search_many(make({"text": columns["query"], "query_id": columns["qid"]}), 1000)
     assert found.qids == expected.qids and list(found.docids) == list(expected.docids)
 
     judged = [(qid, name, at % 3) for at, (qid, name) in enumerate((q, f"d{n}") for q in topics for n in range(40))]
@@ -174,7 +174,7 @@ def test_answers_as_a_frame(index, queries, library):
     assert rows == expected and list(rows[0]) == list(expected[0])
     # It is a run again.
     qrels = {"a": {rows[1]["docno"]: 1}}
-    assert millrace.evaluate(frame, qrels, ["RR"]) == millrace.evaluate(answers, qrels, ["RR"])
+    assert millrace.evaluate(frame, qrels, ["RR@6"]) == millrace.evaluate(answers, qrels, ["RR@6"])
     one = answers["b"][:2].to_frame(library)
     assert list(one.columns if library != "pyarrow" else one.column_names) == ["docno", "docid", "score", "rank"]
     assert len(one) == 2
@@ -208,3 +208,15 @@ print(millrace.build(sys.argv[1], Stream())["tokens"], "pandas" in sys.modules)
 """
     told = subprocess.run([sys.executable, "-c", script, tmp_path / "index"], capture_output=True, text=True, timeout=200)
     assert told.stdout == "2 False\n", told.stderr
+
+
+@every_kind
+def test_columns_that_are_left_out_are_warned_of(make, tmp_path):
+    rows = 5000
+    columns = {"docno": [str(n) for n in range(rows)], "text": ["mill"] * rows, "summary": ["a long text of it"] * rows}
+    with pytest.warns(UserWarning, match="8. % of the bytes of strings .* not indexed: summary"):
+        report = millrace.build(tmp_path / "index", make(columns))
+    assert (report["documents"], report["tokens"]) == (rows, rows)
+    columns["summary"] = columns.pop("text")
+    columns["year"] = list(range(rows))
+    millrace.build(tmp_path / "index", make({"docno": columns["docno"], "text": columns["summary"], "year": columns["year"]}))

@@ -35,7 +35,7 @@ def test_names_and_parameters_are_the_same():
             stubs[node.target.id] = None
     found = {}
     for name, value in vars(_native).items():
-        if name.startswith("__") or name == "Column":
+        if name.startswith("__"):
             continue
         if not inspect.isclass(value):
             found[name] = list(inspect.signature(value).parameters) if callable(value) else None
@@ -62,29 +62,14 @@ def test_everything_has_a_docstring():
         assert value.__doc__, name
         if inspect.isclass(value) and not issubclass(value, Exception):
             for member, what in vars(value).items():
-                if not member.startswith("__"):
+                if not member.startswith("_"):
                     assert what.__doc__, f"{name}.{member}"
-
-
-# A sequence is iterated by its places; the others are no part of what a program calls.
-ALLOWED = r"""
-millrace\._native\.__all__
-millrace\._native\.Column
-millrace\._native\.(Answers|Hits)\.__iter__
-millrace\._native\.\w+\.__getnewargs(_ex)?__
-"""
 
 
 def test_stubtest_accepts_the_types(tmp_path):
     pytest.importorskip("mypy")
-    allowed = tmp_path / "allowed"
-    allowed.write_text(ALLOWED)
     told = subprocess.run(
-        [
-            sys.executable, "-m", "mypy.stubtest", "millrace", "--concise", "--ignore-unused-allowlist",
-            "--ignore-disjoint-bases", "--allowlist", allowed,
-            "--mypy-config-file", Path(__file__).parents[1] / "pyproject.toml",
-        ],
-        cwd=tmp_path, capture_output=True, text=True, timeout=200,
+        [sys.executable, "-m", "mypy.stubtest", "millrace"], cwd=tmp_path, capture_output=True, text=True, timeout=200
     )
     assert told.returncode == 0, told.stdout + told.stderr
+    assert "no issues found" in told.stdout

@@ -1,11 +1,15 @@
 """The transformer for PyTerrier, with it or without, and the reader of ir_datasets."""
 
+import os
+import subprocess
+import sys
 from collections import namedtuple
 
 import pandas
 import pytest
 
 import millrace
+from conftest import shared
 from millrace import datasets
 from millrace.terrier import Retriever
 
@@ -21,9 +25,83 @@ def test_a_data_frame_of_queries_becomes_one_of_documents(index, queries):
         assert qid == f"q{at}" and set(rows["query"]) == {queries[at]} and set(rows["more"]) == {at}
         assert list(rows["docno"]) == list(hits.names) and list(rows["docid"]) == list(hits.docids)
         assert list(rows["score"]) == list(hits.scores) and list(rows["rank"]) == list(range(len(hits)))
-    # What another stage has ranked is ranked anew.
-    again = retriever.transform(found.drop_duplicates("qid"))
-    assert again[["docno", "rank"]].equals(found[["docno", "rank"]])
+
+
+def test_documents_that_are_given_are_ranked_anew(index_path, index, queries):
+    plain, likelihood = Retriever(index, k=6), Retriever(index_path, k=3, score="ql", mu=50)
+    frame = pandas.DataFrame({"qid": ["x", "y"], "query": queries[:2], "more": [7, 8]})
+    first = plain(frame)
+    # Another stage's own columns go along, each with its document; its order does not matter.
+    first = first.assign(mark=[f"m{number}" for number in range(len(first))]).iloc[::-1]
+    again = likelihood(first)
+    assert list(again.columns) == ["qid", "query", "more", "mark", "docno", "docid", "score", "rank"]
+    assert len(again) == len(first)
+    scored = likelihood.index.search_many(dict(zip(frame["qid"], frame["query"])), 300)
+    for qid, rows in again.groupby("qid"):
+        given = first[first["qid"] == qid]
+        assert sorted(rows["docno"]) == sorted(given["docno"])
+        assert dict(zip(rows["docno"], rows["mark"])) == dict(zip(given["docno"], given["mark"]))
+        scores = {hit.name: hit.score for hit in scored[qid]}
+        assert list(rows["score"]) == [scores.get(name, 0.0) for name in rows["docno"]]
+        assert list(rows["rank"]) == list(range(len(rows))) and rows["score"].is_monotonic_decreasing
+    # The columns of a query's first row, a document once, and no others.
+    twice = pandas.concat([first, first.head(3)])
+    assert likelihood(twice)[["qid", "docno", "rank"]].equals(likelihood(first)[["qid", "docno", "rank"]])
+    only = pandas.DataFrame({"qid": [1, 1, 2], "query": ["w1x", "w1x", "w2x"], "docno": ["d9", "d8", "d7"]})
+    assert sorted(zip(plain(only)["qid"], plain(only)["docno"])) == [(1, "d8"), (1, "d9"), (2, "d7")]
+    nothing = plain(only.iloc[:0])
+    assert len(nothing) == 0 and list(nothing.columns) == ["qid", "query", "docno", "docid", "score", "rank"]
+    with pytest.warns(UserWarning, match="1 candidate is not in the index: nobody"):
+        assert list(plain(only.assign(docno=["d9", "nobody", "d7"]))["docno"]) == ["d9", "d7"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"qid": ["1"], "query": ["w1x"], "docid": [3]}, "there is only a docid"),
+        ({"qid": ["1"], "docno": ["d1"]}, "no column query"),
+        ({"qid": ["1"], "query": ["w1x"], "docno": [None]}, "row 0 of the queries has no docno"),
+        ({"qid": ["1", "1"], "query": ["w1x", "w2x"], "docno": ["d1", "d2"]}, "row 1 .* the query 1 is another one"),
+    ],
+)
+def test_documents_that_cannot_be_ranked_anew(index, columns, said):
+    with pytest.raises(ValueError, match=said):
+        Retriever(index)(pandas.DataFrame(columns, dtype=object))
+
+
+def test_vectors_are_answered_as_vectors(index):
+    weights = [{"w1x": 2.0, "w9x": 0.5}, {}, {"w30x": 1}]
+    expected = index.search_many(list(zip("abc", weights)), 5)
+    retriever = Retriever(index, k=5)
+    for frame in [
+        pandas.DataFrame({"qid": list("abc"), "query_toks": weights}),
+        pandas.DataFrame({"qid": list("abc"), "query": ["nowhere"] * 3, "query_toks": weights}),
+        pandas.DataFrame({"qid": list("abc"), "query": weights}),
+    ]:
+        found = retriever(frame)
+        assert list(found["docno"]) == list(expected.names) and list(found["score"]) == list(expected.scores)
+        again = retriever(found)
+        assert again[["qid", "docno", "rank"]].equals(found[["qid", "docno", "rank"]])
+
+
+def test_lists_of_dictionaries_give_such(index):
+    rows = [{"qid": "1", "query": "w1x", "more": 3}, {"qid": "2", "query": "w2x", "more": 4}]
+    found = Retriever(index, k=2)(rows)
+    assert isinstance(found, list) and [row["more"] for row in found] == [3, 3, 4, 4]
+    assert [row["docno"] for row in found] == [hit.name for row in rows for hit in index.search(row["query"], 2)]
+
+
+def test_a_pipeline_of_two_and_the_reported_scripts(index, tmp_path):
+    pyterrier = pytest.importorskip("pyterrier")
+    first, second = Retriever(index, k=4), Retriever(index.path, k=4, score="ql")
+    frame = pandas.DataFrame({"qid": ["1", "2"], "query": ["w1x w5x", "w2x"]})
+    found = (first >> second)(frame)
+    assert sorted(zip(found["qid"], found["docno"])) == sorted(zip(first(frame)["qid"], first(frame)["docno"]))
+    script = shared("reports/141-terrier-transformer/t.py")
+    told = subprocess.run([sys.executable, script, tmp_path], env=os.environ, capture_output=True, text=True, timeout=200)
+    assert "== results as input\n  qid query docno" in told.stdout and "!! ValueError the queries have no column" in told.stdout
+    rows = told.stdout.split("== results as input\n")[1].split("==")[0].rstrip().split("\n")
+    assert [row.split()[3] for row in rows[1:]] == ["d4", "d5"], told.stdout
 
 
 def test_no_queries_and_no_hits(index_path):

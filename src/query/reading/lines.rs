@@ -479,7 +479,10 @@ impl<R: Read> Iterator for Lines<R> {
         });
         let read = read.and_then(|read| {
             let Some(Ok(query)) = read else { return Ok(read) };
-            if let Err(why) = check(&query.text, !self.are_words) {
+            // What a program gives is refused where it is answered.
+            if self.lines > 0
+                && let Err(why) = check(&query.text, !self.are_words)
+            {
                 let number = self.numbers - self.ready.len() as u64;
                 return Ok(Some(Err(query.refused(number, &why))));
             }

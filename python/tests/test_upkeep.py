@@ -1,0 +1,84 @@
+"""An index that is there: checked, merged, and followed to its next generation."""
+
+import pytest
+
+import millrace
+
+
+def build(path, number, **options):
+    return millrace.build(path, [(f"d{number}-{n}", f"mill water{n}") for n in range(40)], **options)
+
+
+def test_a_sound_index_and_a_damaged_one(tmp_path):
+    path = tmp_path / "index"
+    report = build(path, 1)
+    told = []
+    checked = millrace.check(path, workers=2, progress=told.append)
+    assert {name: checked[name] for name in ["documents", "terms", "postings"]} == {
+        name: report[name] for name in ["documents", "terms", "postings"]
+    }
+    assert told[-1]["finished"] and told[-1]["total_bytes"] >= told[-1]["bytes"] > 0
+    for name in ["runs/000000.postings", "runs/000000.lexicon"]:
+        file = path / "gen-000001" / name
+        sound = file.read_bytes()
+        file.write_bytes(sound[:-3] + bytes([sound[-3] ^ 255]) + sound[-2:])
+        with pytest.raises(millrace.MillraceError, match=f"{name}: byte"):
+            millrace.check(path)
+        file.write_bytes(sound)
+    assert millrace.check(str(path)) == checked
+    for call in [millrace.check, millrace.merge]:
+        with pytest.raises(FileNotFoundError, match="nowhere"):
+            call(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match="workers"):
+        millrace.check(path, workers=0)
+
+
+def test_an_index_is_merged_and_followed(tmp_path):
+    path = tmp_path / "index"
+    build(path, 1)
+    index = millrace.Index(path, k1=0.7)
+    assert millrace.merge(path) == {"runs": 1, "generation": None}
+    assert index.refresh() is False
+    before = index.search_many({"q": "mill water7"}, 50)
+    told = []
+    merged = millrace.merge(path, codec="vbyte", block_size=64, order="name", memory="64M", progress=told.append)
+    assert merged == {"runs": 1, "generation": 2} and told[-1]["finished"]
+    assert index.generation_number == 1
+    assert index.refresh() is True and index.generation_number == 2 and index.refresh() is False
+    assert index.info()["settings"]["codec"] == "vbyte"
+    after = index.search_many({"q": "mill water7"}, 50)
+    assert dict(zip(after.names, after.scores)) == dict(zip(before.names, before.scores))
+    assert list(after.docids) != list(before.docids)
+    # What was found before stays as it was.
+    assert before["q"][0].name == "d1-7" and list(before.names)[0] == "d1-7"
+    build(path, 3)
+    assert index.search("mill")[0].name.startswith("d1-") and index.refresh()
+    assert index.search("mill")[0].name.startswith("d3-") and index.search("mill")[0].score == pytest.approx(
+        millrace.Index(path, k1=0.7).search("mill")[0].score
+    )
+    for wrong in [{"codec": "zip"}, {"codec": "rice", "block_size": 7}, {"order": "random"}, {"memory": "1X"}]:
+        with pytest.raises(ValueError):
+            millrace.merge(path, **wrong)
+    with pytest.raises(FileNotFoundError, match="no-ranks"):
+        millrace.merge(path, pagerank=tmp_path / "no-ranks")
+
+
+def test_what_is_raised_ends_a_merge(tmp_path):
+    build(tmp_path / "index", 1)
+
+    def enough(done):
+        raise LookupError("enough")
+
+    # It may be over before anything is told.
+    with pytest.raises(LookupError, match="enough"):
+        millrace.merge(tmp_path / "index", codec="vbyte", progress=enough)
+    assert millrace.check(tmp_path / "index")["documents"] == 40
+
+
+def test_an_index_that_was_opened_at_a_generation_follows_too(tmp_path):
+    path = tmp_path / "index"
+    build(path, 1)
+    build(path, 2)
+    old = millrace.Index(path, generation=1, score="ql", mu=50)
+    assert old.refresh() and (old.generation_number, old.score) == (2, "ql")
+    assert not millrace.Index(path).refresh()
