@@ -248,7 +248,7 @@ impl Index {
         });
         let (hits, known) = found.map_err(|error| of_index(&error))?;
         if !known {
-            warn_of_letters(py, &self.snapshot, [("1", query)])?;
+            warn_of_letters(py, &snapshot, [("1", &*asked)])?;
         }
         Ok(hits)
     }

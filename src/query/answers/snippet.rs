@@ -195,8 +195,9 @@ mod tests {
         ] {
             assert_eq!(without_signs(line), bare);
         }
-}
+    }
 
+    #[test]
     fn any_text_has_a_snippet() {
         let folder = tempfile::tempdir().unwrap();
         crate::index::testing::build(
