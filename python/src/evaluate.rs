@@ -53,12 +53,15 @@ pub(crate) fn ranked(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Rankings>
     run(value, name)
 }
 
+/// Reads a number, if it is one.
+type NumberOf<V> = fn(&Bound<'_, PyAny>) -> Option<V>;
+
 /// Calls `each` with a query, a document and its number, for all of a dictionary of dictionaries, a
 /// data frame, or rows, which lack that if they are not as `rows_are`.
 fn each_row<V>(
     value: &Bound<'_, PyAny>,
     what: &str,
-    (numbers, number_of): (&str, fn(&Bound<'_, PyAny>) -> Option<V>),
+    (numbers, number_of): (&str, NumberOf<V>),
     rows_are: &str,
     mut each: impl FnMut(String, String, V),
 ) -> PyResult<()> {
