@@ -2,12 +2,13 @@
 
 use crate::cli::args::stdin_once;
 use crate::cli::progress::{DrawnProgress, in_bytes, in_things};
+use crate::cli::report::{is_asked, write};
 use anyhow::Context;
 use millrace::inside::evaluate::{differences, means, queries, read_runs};
 use millrace::{Comparison, Evaluation, Lines, Measure, Qrels, Query};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::{BTreeMap, HashSet};
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 #[derive(clap::Args, Clone, Debug)]
@@ -16,11 +17,17 @@ pub(crate) struct Args {
     /// Judged queries that have no document in a run count as 0.
     #[arg(long, value_name = "FILE")]
     qrels: PathBuf,
-    /// Measure to print: nDCG@k, AP, RR, P@k, R@k, Success@k, Rprec, ERR@k, RBP(p=0.8), Bpref or
-    /// Judged@k. P(rel=2)@10 counts documents of relevance 2 or more. trec_eval's names are read
-    /// too: ndcg_cut_10. May be given several times [default: nine measures].
+    /// Measure to print: nDCG@k, AP, RR, P@k, R@k, Success@k, Rprec, ERR@k, RBP(p=0.8), Bpref,
+    /// Judged@k, SetP, NumRet, infAP or IPrec@0.1. P(rel=2)@10 counts documents of relevance 2 or
+    /// more. trec_eval's names are read too: ndcg_cut_10. May be given several times [default: nine
+    /// measures].
     #[arg(short, long = "measure", value_name = "NAME", value_parser = measure)]
     measures: Vec<Measure>,
+    /// Order of equal scores. trec_eval: by name, as trec_eval and ir_measures order them. run: by
+    /// the ranks in the file, for all measures.
+    #[arg(long, default_value = "trec_eval", value_parser = ["trec_eval", "run"])]
+    #[arg(value_name = "trec_eval|run", hide_possible_values = true)]
+    ties: String,
     /// Also print the values of each query.
     #[arg(long)]
     per_query: bool,
@@ -30,7 +37,8 @@ pub(crate) struct Args {
     /// Print one JSON object for each run.
     #[arg(long)]
     json: bool,
-    /// Runs in TREC format; - is standard input. Each is compared with the first.
+    /// Runs in TREC format or another (docs/evaluate.md); - is standard input. Each is compared
+    /// with the first.
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
 }
@@ -47,7 +55,7 @@ fn texts(path: &Path, qrels: &Qrels) -> anyhow::Result<BTreeMap<String, String>>
         let Query { qid, text, .. } = read.with_context(reading)??;
         texts.insert(qid, text);
     }
-    let judged: HashSet<&str> = qrels.iter().map(|(qid, _)| qid).collect();
+    let judged: HashSet<&str> = qrels.qids().collect();
     texts.retain(|qid, _| judged.contains(qid.as_str()));
     Ok(texts)
 }
@@ -60,44 +68,50 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut all: Vec<Evaluation> = Vec::new();
     let (progress, drawn) = DrawnProgress::begin(in_bytes("reading"));
     for run in read_runs(&args.runs, &progress) {
-        let found = Evaluation::new(&mut run?, &qrels, &measures)?;
+        let mut run = run?;
+        if args.ties == "run" {
+            run.order_ties_by_rank();
+        }
+        let found = Evaluation::new(&mut run, &qrels, &measures)?;
         found.remarks().iter().for_each(|remark| tell!("{remark}"));
         all.push(found);
     }
     drop(drawn);
     let (progress, drawn) = DrawnProgress::begin(in_things("comparing", "run", "runs"));
     progress.expect(all.len() as u64 - 1);
-    let compared = |run: &Evaluation| {
-        let against = run.against(&all[0]);
-        progress.pass(1);
-        against
-    };
-    let against: Vec<Option<Vec<Comparison>>> =
-        all.iter().enumerate().map(|(at, run)| (at > 0).then(|| compared(run))).collect();
+    if let Some((first, others)) = all.split_first_mut() {
+        for run in &mut *others {
+            run.against = Some((first.run.clone(), run.against(first)));
+            progress.pass(1);
+        }
+        let against = others.iter_mut().filter_map(|run| Some(&mut run.against.as_mut()?.1));
+        Comparison::adjust(&mut against.collect::<Vec<_>>());
+    }
     drop(drawn);
-    let rows = all.iter().zip(&against);
-    let rows: Vec<String> = rows
-        .map(|(run, against)| run.as_json(&all[0].run, against.as_deref()))
-        .collect::<Result<_, _>>()?;
-    let mut out = std::io::stdout().lock();
+    let mut out = BufWriter::new(std::io::stdout().lock());
     if args.json {
-        rows.iter().try_for_each(|row| writeln!(out, "{row}"))?;
+        for run in &all {
+            serde_json::to_writer(&mut out, run).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        }
     } else {
         if args.per_query {
-            out.write_all(queries(&all).as_bytes())?;
+            queries(&all).try_for_each(|line| out.write_all(line.as_bytes()))?;
         }
         out.write_all(means(&all).as_bytes())?;
-        out.write_all(differences(&all, &against).as_bytes())?;
+        out.write_all(differences(&all).as_bytes())?;
     }
-    let runs: Vec<Value> =
-        rows.iter().map(|row| serde_json::from_str(row)).collect::<Result<_, _>>()?;
+    out.flush()?;
+    if !is_asked() {
+        return Ok(());
+    }
     let totals = json!({
         "job": "evaluate",
         "qrels": args.qrels.display().to_string(),
         "queries": qrels.len(),
         "measures": measures.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "texts": texts,
-        "runs": runs,
+        "runs": all,
     });
-    crate::cli::report::write(totals, 1)
+    write(totals, 1)
 }

@@ -5,7 +5,7 @@ use crate::cli::args::stdin_once;
 use crate::cli::progress::{DrawnProgress, in_bytes};
 use crate::cli::report;
 use crate::query::parse_tag;
-use millrace::inside::evaluate::{Method, fuse, read_runs, write_run};
+use millrace::inside::evaluate::{Method, check_weights, fuse, read_runs, write_run};
 use millrace::inside::query::RunTag;
 use serde_json::json;
 use std::io::Write;
@@ -14,10 +14,15 @@ use std::path::PathBuf;
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     /// rrf: the sum of 1 / (k + rank) over the runs. combsum: the sum of the scores, after the
-    /// scores of each run are scaled to the range from 0 to 1.
-    #[arg(long, default_value = "rrf", value_parser = ["rrf", "combsum"], value_name = "rrf|combsum")]
-    #[arg(hide_possible_values = true)]
+    /// scores of each run are scaled to the range from 0 to 1. combmnz: that times the number of
+    /// runs that have the document. combmax, combmin: the greatest or least of these scores.
+    #[arg(long, default_value = "rrf", value_parser = METHODS, hide_possible_values = true)]
+    #[arg(value_name = "rrf|combsum|combmnz|combmax|combmin")]
     method: String,
+    /// For each run a number, 0 or more, that its part of a score is multiplied by, separated by
+    /// commas [default: 1 for each].
+    #[arg(long, value_name = "LIST", value_delimiter = ',', allow_hyphen_values = true)]
+    weights: Option<Vec<f64>>,
     /// The k of rrf [default: 60]. The greater it is, the less the first ranks count for.
     #[arg(long, value_name = "F")]
     rrf_k: Option<f64>,
@@ -27,10 +32,12 @@ pub(crate) struct Args {
     /// Name of the run: the last word of each line.
     #[arg(long, default_value = "fused", value_parser = parse_tag, value_name = "NAME")]
     tag: RunTag,
-    /// Two runs or more, in TREC format; - is standard input.
+    /// Two runs or more, in TREC format or another (docs/evaluate.md); - is standard input.
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
 }
+
+const METHODS: [&str; 5] = ["rrf", "combsum", "combmnz", "combmax", "combmin"];
 
 /// Writes a TREC run to standard output.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -39,27 +46,36 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     stdin_once(&args.runs)?;
     let method = match (&*args.method, args.rrf_k) {
+        ("rrf", k) => Method::Rrf { k: k.unwrap_or(60.0) },
+        (_, Some(_)) => return Err(Usage("--rrf-k goes with --method rrf".into()).into()),
         ("combsum", None) => Method::CombSum,
-        ("combsum", Some(_)) => return Err(Usage("--rrf-k goes with --method rrf".into()).into()),
-        (_, k) => Method::Rrf { k: k.unwrap_or(60.0) },
+        ("combmnz", None) => Method::CombMnz,
+        ("combmax", None) => Method::CombMax,
+        (_, None) => Method::CombMin,
     };
+    let weights = args.weights.as_deref();
+    weights.map(|all| check_weights(all, args.runs.len())).transpose().map_err(Usage::from)?;
     if let Method::Rrf { k } = method
         && !(k >= 0.0 && k.is_finite())
     {
         return Err(Usage("--rrf-k must be 0 or more".into()).into());
     }
     let (progress, drawn) = DrawnProgress::begin(in_bytes("reading"));
-    let mut runs = read_runs(&args.runs, &progress).collect::<Result<Vec<_>, _>>()?;
+    let runs = read_runs(&args.runs, &progress).collect::<Result<Vec<_>, _>>()?;
     drop(drawn);
-    let fused = fuse(&mut runs, method, args.k)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-    fused.iter().try_for_each(|ranking| write_run(ranking, args.tag.name(), &mut out))?;
+    let mut queries = 0;
+    for ranking in fuse(&runs, method, weights.unwrap_or_default(), args.k)? {
+        write_run(&ranking, args.tag.name(), &mut out)?;
+        queries += 1;
+    }
     out.flush()?;
     let totals = json!({
         "job": "fuse",
         "method": args.method,
+        "weights": args.weights,
         "runs": args.runs.iter().map(|run| run.display().to_string()).collect::<Vec<_>>(),
-        "queries": fused.len(),
+        "queries": queries,
     });
     report::write(totals, 1)
 }

@@ -104,6 +104,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     totals["score"] = grid.score().into();
     totals["measure"] = args.measure.to_string().into();
     crate::cli::report::print(args.json, &totals, || found.text(&grid, &goal))?;
+    found.warning.iter().filter(|_| args.json).for_each(|warning| tell!("{warning}"));
     let seconds = start.elapsed().as_secs_f64();
     let settings = number_of(grid.len() as u64, "setting", "settings");
     let queries = number_of(topics.len() as u64, "query", "queries");

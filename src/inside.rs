@@ -61,7 +61,7 @@ pub mod dictionary {
 
 pub mod evaluate {
     pub use crate::evaluate::{
-        fuse::{Method, fuse, write_run},
+        fuse::{Method, check_weights, fuse, write_run},
         run::read_runs,
         table::{differences, means, queries},
         written::Written,

@@ -4,12 +4,12 @@
 
 #![warn(missing_docs)]
 use crate::crew::Crew;
-use crate::evaluate::EvaluateError;
 use crate::evaluate::compare::Comparison;
 use crate::evaluate::measure::Measure;
 use crate::evaluate::qrels::{Judged, Qrels};
 use crate::evaluate::run::Rankings;
 use crate::evaluate::tune::{best, cross_validate};
+use crate::evaluate::{EvaluateError, little_found};
 use crate::index::files::storage::Stop;
 use crate::index::generations::generation::Generation;
 use crate::query::searcher::Searcher;
@@ -33,7 +33,7 @@ pub struct Topic<'a> {
     /// Its words.
     pub text: String,
     /// The judgements of documents.
-    pub judged: &'a Judged,
+    pub judged: Judged<'a>,
 }
 
 /// The queries that have judgements, in the order of these, taken out of the texts by qid; and
@@ -254,6 +254,9 @@ pub struct Tuned {
     pub cross_validated: Validated,
     /// All settings, in the order of the [`Grid`].
     pub grid: Vec<Setting>,
+    /// A warning if the best setting finds next to nothing of what is judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warning: Option<String>,
 }
 
 impl Tuned {
@@ -315,7 +318,9 @@ impl Tuned {
                 fold.train
             );
         }
-        text + &verdict(against, goal.folds)
+        text += &verdict(against, goal.folds);
+        self.warning.iter().for_each(|warning| text += &format!("warning   {warning}\n"));
+        text
     }
 }
 
@@ -344,8 +349,10 @@ pub fn tune(
     topics: &[Topic<'_>],
     goal: &Goal,
 ) -> Result<Tuned, EvaluateError> {
-    let values = measure_all(generation, &grid.settings, topics, goal)?;
+    let (values, lost): (Vec<_>, Vec<_>) =
+        measure_all(generation, &grid.settings, topics, goal)?.into_iter().unzip();
     let queries = topics.len();
+    let (chosen, _) = best(&values, 0..queries);
     let parameters = |at: usize| Parameters(grid.settings[at].parameters());
     let setting = |at: usize| Setting {
         parameters: parameters(at),
@@ -360,7 +367,7 @@ pub fn tune(
     });
     Ok(Tuned {
         queries,
-        best: setting(best(&values, 0..queries).0),
+        best: setting(chosen),
         default: setting(grid.default),
         cross_validated: Validated {
             mean: validated.held_out.iter().sum::<f64>() / queries as f64,
@@ -368,16 +375,18 @@ pub fn tune(
             against_default: Comparison::new(&validated.held_out, &values[grid.default]),
         },
         grid: (0..grid.len()).map(setting).collect(),
+        warning: little_found("with the best setting", lost[chosen], queries),
     })
 }
 
-/// The values as `[settings][queries]`. Bounds hold for any parameters, so one index serves all.
+/// For each setting the values of all queries, and how many are lost. Bounds hold for any
+/// parameters, so one index serves all.
 fn measure_all(
     generation: &Path,
     settings: &[Scoring],
     topics: &[Topic<'_>],
     goal: &Goal,
-) -> Result<Vec<Vec<f64>>, EvaluateError> {
+) -> Result<Vec<(Vec<f64>, usize)>, EvaluateError> {
     goal.progress.expect((settings.len() * topics.len()) as u64);
     let measure = |searcher: &mut Searcher, at: usize| {
         measure_one(generation, settings[at], topics, goal, searcher)
@@ -391,12 +400,13 @@ fn measure_one(
     topics: &[Topic<'_>],
     goal: &Goal,
     searcher: &mut Searcher,
-) -> Result<Vec<f64>, EvaluateError> {
+) -> Result<(Vec<f64>, usize), EvaluateError> {
     let snapshot = Snapshot::new(Generation::open_folder(generation)?, scoring)?;
     let documents = snapshot.generation().documents();
     let k = goal.k.saturating_add(usize::from(goal.remove_query));
     let wanted = Wanted { k, mode: goal.mode, ..Wanted::default() };
     let mut values = Vec::with_capacity(topics.len());
+    let mut lost = 0;
     for Topic { qid, text, judged } in topics {
         let (hits, _) = searcher.search(&snapshot, &wanted, text)?;
         goal.progress.check()?;
@@ -406,7 +416,9 @@ fn measure_one(
             hits.iter().map(|hit| (documents.name(hit.docid).unwrap_or_default(), hit.score));
         let others = named.filter(|(name, _)| !goal.remove_query || *name != qid.as_bytes());
         others.take(goal.k).for_each(|(name, score)| ranking.add(qid, name, score));
-        values.push(goal.measure.of(&ranking.ranking(qid, judged)?, judged));
+        let ranked = ranking.ranking(qid, judged)?;
+        lost += usize::from(!ranked.finds_judged());
+        values.push(goal.measure.of(&ranked, judged));
     }
-    Ok(values)
+    Ok((values, lost))
 }

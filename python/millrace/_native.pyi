@@ -201,10 +201,17 @@ def build(
     keep: int = 1,
     progress: _Progress = None,
 ) -> dict[str, Any]: ...
-def evaluate(run: _Run, qrels: _Qrels, measures: _Measures = None) -> dict[str, Any]: ...
+def evaluate(
+    run: _Run, qrels: _Qrels, measures: _Measures = None, ties: Literal["trec_eval", "run"] | str = "trec_eval"
+) -> dict[str, Any]: ...
 def compare(run: _Run, other: _Run, qrels: _Qrels, measures: _Measures = None) -> dict[str, dict[str, Any]]: ...
 def fuse(
-    runs: Sequence[_Run], *, method: Literal["rrf", "combsum"] | str = "rrf", k: int = 1000, rrf_k: float | None = None
+    runs: Sequence[_Run],
+    *,
+    method: Literal["rrf", "combsum", "combmnz", "combmax", "combmin"] | str = "rrf",
+    k: int = 1000,
+    rrf_k: float | None = None,
+    weights: Sequence[float] | None = None,
 ) -> dict[str, dict[str, float]]: ...
 def check(index: _Path, *, workers: int | None = None, progress: _Progress = None) -> dict[str, int]: ...
 def merge(

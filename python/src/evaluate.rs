@@ -4,7 +4,6 @@ use crate::answers::Answers;
 use crate::error::{failed, of_evaluate, warn, wrong};
 use crate::frames::rows;
 use crate::options::{label, text};
-use millrace::Comparison;
 use millrace::Measure;
 use millrace::Qrels;
 use millrace::Rankings;
@@ -139,6 +138,8 @@ pub(crate) fn run(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Rankings> {
 ///     measures: one or several names such as "nDCG@10", "AP", "RR", "P@10", "R@1000",
 ///         "P(rel=2)@10", or measures of ir_measures; nine usual ones if left out. Those that look
 ///         at more hits than the answers may have are warned of.
+///     ties: "trec_eval" orders equal scores by name, as trec_eval and ir_measures do; "run" by the
+///         ranks of the run, for all measures.
 ///
 /// Returns:
 ///     A dictionary: "measures" has the means, "per_query" the values of each query; "queries"
@@ -148,20 +149,26 @@ pub(crate) fn run(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Rankings> {
 /// Raises:
 ///     ValueError: two queries of the answers have one name, or an argument cannot be.
 #[pyfunction]
-#[pyo3(signature = (run, qrels, measures=None))]
+#[pyo3(signature = (run, qrels, measures=None, ties="trec_eval"))]
 pub(crate) fn evaluate<'py>(
     py: Python<'py>,
     run: &Bound<'py, PyAny>,
     qrels: &Bound<'py, PyAny>,
     measures: Option<&Bound<'py, PyAny>>,
+    ties: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
     let measures = self::measures(measures)?;
     remark_on_depth(run, &measures)?;
     let mut run = ranked(run, "run")?;
+    match ties {
+        "trec_eval" => {}
+        "run" => run.order_ties_by_rank(),
+        _ => return Err(wrong("ties: give \"trec_eval\" or \"run\"")),
+    }
     let qrels = self::qrels(qrels)?;
     let found = py.detach(|| Evaluation::new(&mut run, &qrels, &measures));
     let found = found.map_err(|error| of_evaluate(&error))?;
-    if let Some(warning) = &found.strangers {
+    if let Some(warning) = &found.warning {
         warn(py, warning)?;
     }
     json(py, &found)
@@ -196,8 +203,7 @@ pub(crate) fn compare<'py>(
     let compared = py.detach(|| {
         let run = Evaluation::new(&mut run, &qrels, &measures)?;
         let other = Evaluation::new(&mut other, &qrels, &measures)?;
-        let columns = (0..measures.len()).map(|at| (run.column(at), other.column(at)));
-        Ok(columns.map(|(run, other)| Comparison::new(&run, &other)).collect::<Vec<_>>())
+        Ok(run.against(&other))
     });
     let compared = compared.map_err(|error: EvaluateError| of_evaluate(&error))?;
     let by_name = PyDict::new(py);

@@ -22,6 +22,15 @@ def test_measures_by_hand():
     assert len(millrace.evaluate(RUN, QRELS)["measures"]) == 9
 
 
+def test_ties_go_by_name_or_as_the_run_has_them():
+    run = {"a": {"d1": 1.0, "x": 1.0}, "b": {"d1": 1.0, "x": 1.0}}
+    measures = ["P@1", "Judged@1"]
+    assert millrace.evaluate(run, QRELS, measures)["measures"] == {"P@1": 0, "Judged@1": 1}
+    assert millrace.evaluate(run, QRELS, measures, ties="run")["measures"] == {"P@1": 1, "Judged@1": 1}
+    with pytest.raises(ValueError, match="ties"):
+        millrace.evaluate(run, QRELS, measures, ties="name")
+
+
 def test_all_forms_of_runs_and_judgements(tmp_path, index):
     (tmp_path / "qrels").write_text("a 0 d1 2\na 0 d2 0\na 0 d3 1\nb 0 d1 1\n")
     (tmp_path / "run").write_text(

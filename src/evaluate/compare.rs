@@ -31,6 +31,12 @@ pub struct Comparison {
     pub t_test_p: Option<f64>,
     /// p of [`randomisation`].
     pub randomisation_p: f64,
+    /// [`holm`]'s p of the t-test, where several runs are compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub t_test_p_holm: Option<f64>,
+    /// [`holm`]'s p of the randomisation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub randomisation_p_holm: Option<f64>,
 }
 
 impl Comparison {
@@ -54,8 +60,32 @@ impl Comparison {
             worse: differences.iter().filter(|&&d| d < 0.0).count(),
             t_test_p: t_test(&differences),
             randomisation_p: randomisation(&differences),
+            t_test_p_holm: None,
+            randomisation_p_holm: None,
         }
     }
+
+    /// Adjusts the p of several runs that are compared with one, measure by measure. A run that
+    /// does not differ has the p 1.
+    pub fn adjust(runs: &mut [&mut Vec<Self>]) {
+        let several = if runs.len() > 1 { runs[0].len() } else { 0 };
+        for measure in 0..several {
+            let column = |p: fn(&Self) -> f64| runs.iter().map(|run| p(&run[measure])).collect();
+            let t_test: Vec<f64> = column(|row| row.t_test_p.unwrap_or(1.0));
+            let randomisation: Vec<f64> = column(|row| row.randomisation_p);
+            for row in runs.iter_mut().map(|run| &mut run[measure]) {
+                row.t_test_p_holm = row.t_test_p.map(|p| holm(&t_test, p));
+                row.randomisation_p_holm = Some(holm(&randomisation, row.randomisation_p));
+            }
+        }
+    }
+}
+
+/// Adjusts a p of several tests, so that the chance that any below a bound is one by chance is at
+/// most the bound (Holm, Scandinavian Journal of Statistics 6, 1979).
+fn holm(all: &[f64], of: f64) -> f64 {
+    let times = |least: f64| all.iter().filter(|&&p| p >= least).count() as f64;
+    all.iter().filter(|&&p| p <= of).map(|&p| p * times(p)).fold(0.0, f64::max).min(1.0)
 }
 
 /// Squared standard error of the mean; `None` with fewer than two queries or no difference.
@@ -145,6 +175,21 @@ mod tests {
         assert_eq!(randomisation(&[1.0, 2.0, 3.0]), 0.25);
         assert_eq!(randomisation(&[1.0, -1.0]), 1.0);
         assert_eq!(randomisation(&[0.1, 0.2, 0.3, 0.0]), 0.25);
+    }
+
+    /// By statsmodels 0.15, `multipletests` with `holm`.
+    #[test]
+    fn p_of_several_is_that_of_another_implementation() {
+        for (all, expected) in [
+            (&[0.01, 0.04, 0.03, 0.005][..], &[0.03, 0.06, 0.06, 0.02][..]),
+            (&[0.5, 0.5], &[1.0, 1.0]),
+            (&[0.04, 0.001, 0.04], &[0.08, 0.003, 0.08]),
+            (&[0.0, 1.0, 0.9], &[0.0, 1.0, 1.0]),
+        ] {
+            for (&p, expected) in all.iter().zip(expected) {
+                assert!((holm(all, p) - expected).abs() < 1e-12, "{all:?} {p}");
+            }
+        }
     }
 
     /// p by scipy 1.17: `ttest_1samp` and `permutation_test` (exact up to 16 values).

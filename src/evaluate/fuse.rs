@@ -2,27 +2,45 @@
 
 use super::error::EvaluateError;
 use super::run::Rankings;
+use crate::settings::SettingError;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-/// What each run adds to a document that it found.
+/// What is made of the runs that found a document.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Method {
-    /// Reciprocal rank fusion: 1 / (k + rank), ranks from 1 (Cormack, Clarke and Büttcher,
-    /// *Reciprocal Rank Fusion outperforms Condorcet and individual rank learning methods*, SIGIR
-    /// 2009, where k is 60).
+    /// Reciprocal rank fusion: the sum of 1 / (k + rank), ranks from 1 (Cormack, Clarke and
+    /// Büttcher, *Reciprocal Rank Fusion outperforms Condorcet and individual rank learning
+    /// methods*, SIGIR 2009, where k is 60).
     Rrf {
         /// The greater, the less the first ranks stand out.
         k: f64,
     },
-    /// Its score, scaled by run and query to the range from 0 to 1; 1 if all are equal (Fox and
-    /// Shaw, *Combination of Multiple Searches*, TREC-2, 1994; the range after Lee, *Analyses of
-    /// Multiple Evidence Combination*, SIGIR 1997). An infinite score counts as one that is as far
-    /// beyond the finite ones as these are apart.
+    /// The sum of its scores, scaled by run and query to the range from 0 to 1; 1 if all are equal
+    /// (Fox and Shaw, *Combination of Multiple Searches*, TREC-2, 1994, as the next three; the
+    /// range after Lee, *Analyses of Multiple Evidence Combination*, SIGIR 1997). An infinite score
+    /// counts as one that is as far beyond the finite ones as these are apart.
     CombSum,
+    /// That sum times the number of runs that found the document.
+    CombMnz,
+    /// The greatest of the scaled scores.
+    CombMax,
+    /// The least of the scaled scores, of the runs that found the document.
+    CombMin,
 }
 
 pub(crate) type NamedRanking = (String, Vec<(Vec<u8>, f64)>);
+
+/// # Errors
+/// If there is not a weight for each of so many runs, one is below 0 or not finite, or all are 0.
+pub fn check_weights(weights: &[f64], runs: usize) -> Result<(), SettingError> {
+    let are_numbers = weights.iter().all(|weight| *weight >= 0.0 && weight.is_finite());
+    if weights.len() == runs && are_numbers && weights.iter().any(|weight| *weight > 0.0) {
+        return Ok(());
+    }
+    let why = "expected a number for each run, 0 or more, and not 0 for all";
+    Err(SettingError::value("weights", format!("{why}; found {weights:?} for {runs} runs")))
+}
 
 /// Writes a ranking as lines of a TREC run with the tag `tag`.
 pub fn write_run((qid, ranking): &NamedRanking, tag: &str, out: &mut impl Write) -> io::Result<()> {
@@ -35,47 +53,54 @@ pub fn write_run((qid, ranking): &NamedRanking, tag: &str, out: &mut impl Write)
 }
 
 /// One ranking of at most `depth` documents for each query of any run, in the order in which they
-/// first name them. Equal sums go by name, the lesser first.
+/// first name them; each is made when it is asked for. What a run gives a document is multiplied by
+/// the run's weight, 1 where there is none. Equal results go by name, the lesser first.
 ///
 /// # Errors
 /// If a run names a document twice for a query.
 pub fn fuse(
-    runs: &mut [Rankings],
+    runs: &[Rankings],
     method: Method,
+    weights: &[f64],
     depth: usize,
-) -> Result<Vec<NamedRanking>, EvaluateError> {
-    let mut places: HashMap<String, usize> = HashMap::new();
-    let mut sums: Vec<(String, HashMap<Vec<u8>, f64>)> = Vec::new();
+) -> Result<impl Iterator<Item = NamedRanking>, EvaluateError> {
     for run in runs {
-        let qids: Vec<String> = run.queries().map(str::to_string).collect();
-        for qid in qids {
-            let place = *places.entry(qid.clone()).or_insert_with(|| {
-                sums.push((qid.clone(), HashMap::new()));
-                sums.len() - 1
-            });
-            let ranking = run.best_first(&qid)?;
+        run.queries().try_for_each(|qid| run.best_first(qid).map(drop))?;
+    }
+    let queries = runs.iter().enumerate().flat_map(move |(at, run)| {
+        run.queries().filter(move |qid| !runs[..at].iter().any(|before| before.hits.has(qid)))
+    });
+    Ok(queries.map(move |qid| {
+        let mut found: HashMap<&[u8], (f64, f64)> = HashMap::new();
+        for (at, run) in runs.iter().enumerate() {
+            let weight = weights.get(at).copied().unwrap_or(1.0);
+            let ranking = run.best_first(qid).expect("no document is there twice");
             let finite = without_infinities(&ranking);
-            let (most, least) = match (ranking.first(), ranking.last()) {
-                (Some(first), Some(last)) => (finite(first.1), finite(last.1)),
-                _ => continue,
-            };
-            for (rank, &(name, score)) in ranking.iter().enumerate() {
+            let end = |hit: Option<&(&[u8], f32)>| hit.map_or(0.0, |hit| finite(hit.1));
+            let (most, least) = (end(ranking.first()), end(ranking.last()));
+            for (&(name, score), rank) in ranking.iter().zip(1..) {
                 let gets = match method {
-                    Method::Rrf { k } => 1.0 / (k + (rank + 1) as f64),
-                    Method::CombSum if most > least => (finite(score) - least) / (most - least),
-                    Method::CombSum => 1.0,
+                    Method::Rrf { k } => 1.0 / (k + f64::from(rank)),
+                    _ if most > least => (finite(score) - least) / (most - least),
+                    _ => 1.0,
                 };
-                *sums[place].1.entry(name.to_vec()).or_default() += gets;
+                let none = if method == Method::CombMin { f64::INFINITY } else { 0.0 };
+                let (all, runs) = found.entry(name).or_insert((none, 0.0));
+                *runs += 1.0;
+                *all = match method {
+                    Method::CombMax => all.max(weight * gets),
+                    Method::CombMin => all.min(weight * gets),
+                    _ => *all + weight * gets,
+                };
             }
         }
-    }
-    let best = |(qid, sums): (String, HashMap<Vec<u8>, f64>)| {
-        let mut ranking: Vec<_> = sums.into_iter().collect();
+        let times = |runs| if method == Method::CombMnz { runs } else { 1.0 };
+        let found = found.into_iter().map(|(name, (all, runs))| (name.to_vec(), all * times(runs)));
+        let mut ranking: Vec<_> = found.collect();
         ranking.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         ranking.truncate(depth);
-        (qid, ranking)
-    };
-    Ok(sums.into_iter().map(best).collect())
+        (qid.to_string(), ranking)
+    }))
 }
 
 /// Puts infinite scores one range of the finite ones beyond these, so that all can be scaled.
@@ -92,9 +117,9 @@ mod tests {
     use super::*;
 
     fn fused(texts: &[&str], method: Method, depth: usize) -> Vec<(String, Vec<(String, f64)>)> {
-        let mut runs: Vec<Rankings> =
+        let runs: Vec<Rankings> =
             texts.iter().map(|text| Rankings::read("run", Ok(text.as_bytes())).unwrap()).collect();
-        let fused = fuse(&mut runs, method, depth).unwrap().into_iter();
+        let fused = fuse(&runs, method, &[], depth).unwrap();
         let name = |(name, sum)| (String::from_utf8(name).unwrap(), sum);
         fused.map(|(qid, docs)| (qid, docs.into_iter().map(name).collect())).collect()
     }
@@ -118,6 +143,23 @@ mod tests {
         let expected = [("a", 1.0), ("d", 1.0), ("b", 0.5), ("c", 0.0)];
         assert_eq!(found[0].1, expected.map(|(name, sum)| (name.to_string(), sum)));
         assert_eq!(found[1].1, [("x".to_string(), 1.0)]);
+    }
+
+    #[test]
+    fn other_methods_take_the_same_scores() {
+        for (method, expected) in [
+            (Method::CombMnz, [("a", 1.0), ("b", 1.0), ("d", 1.0), ("c", 0.0)]),
+            (Method::CombMax, [("a", 1.0), ("d", 1.0), ("b", 0.5), ("c", 0.0)]),
+            (Method::CombMin, [("a", 1.0), ("d", 1.0), ("b", 0.0), ("c", 0.0)]),
+        ] {
+            let expected = expected.map(|(name, all)| (name.to_string(), all));
+            assert_eq!(fused(&[ONE, TWO], method, 9)[0].1, expected);
+        }
+        assert!(check_weights(&[0.0, 2.5], 2).is_ok());
+        for wrong in [&[1.0][..], &[-1.0, 1.0], &[f64::NAN, 1.0], &[f64::INFINITY, 1.0], &[0.0; 2]]
+        {
+            assert!(check_weights(wrong, 2).is_err());
+        }
     }
 
     /// Every order of the run is kept, and nothing is NaN or infinite.

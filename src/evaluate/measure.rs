@@ -17,6 +17,10 @@
 //! | `RBP(p=0.8,rel=1)` | Moffat and Zobel (TOIS 27(1), 2008): (1 - p) p^(i - 1) summed up |
 //! | `Bpref` | Buckley and Voorhees (SIGIR 2004): of the first R irrelevant, how many are behind |
 //! | `Judged@k` | judged documents among the first k, by k or the ranking's length |
+//! | `SetP` | relevant documents, by the ranking's length; `relative`: by R if that is less |
+//! | `NumRet`, `NumRet(rel=1)` | documents, relevant documents; summed up over queries |
+//! | `infAP` | AP if a sample of the pool is judged and the rest of it at a level below 0 |
+//! | `IPrec@r` | the greatest P@i at any i from where r R relevant documents are found |
 //!
 //! A measure of which a denominator is 0 is 0. `ERR` is that of gdeval, whose levels go to 4, and
 //! `RBP` that of cwl_eval, both with trec_eval's order of equal scores. `RR@k` and `Judged@k` are
@@ -25,11 +29,10 @@
 
 #![warn(missing_docs)]
 
-use super::error::EvaluateError;
 use super::qrels::Judged;
 use super::run::RankedLevels;
-use std::fmt;
-use std::str::FromStr;
+
+mod names;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MeasureKind {
@@ -44,22 +47,11 @@ enum MeasureKind {
     RankBiasedPrecision,
     Bpref,
     Judged,
+    SetPrecision,
+    Retrieved,
+    InferredPrecision,
+    InterpolatedPrecision,
 }
-
-/// The first name is the one that is written. Others are trec_eval's and usual ones.
-const NAMES: [(MeasureKind, &[&str]); 11] = [
-    (MeasureKind::Ndcg, &["nDCG"]),
-    (MeasureKind::AveragePrecision, &["AP", "MAP"]),
-    (MeasureKind::ReciprocalRank, &["RR", "MRR", "recip_rank"]),
-    (MeasureKind::Precision, &["P", "Precision"]),
-    (MeasureKind::Recall, &["R", "Recall"]),
-    (MeasureKind::Success, &["Success"]),
-    (MeasureKind::RPrecision, &["Rprec", "R-Prec", "RPrecision"]),
-    (MeasureKind::ExpectedReciprocalRank, &["ERR"]),
-    (MeasureKind::RankBiasedPrecision, &["RBP"]),
-    (MeasureKind::Bpref, &["Bpref"]),
-    (MeasureKind::Judged, &["Judged"]),
-];
 
 /// The p of RBP unless one is given.
 const PERSISTENCE: f64 = 0.8;
@@ -70,15 +62,23 @@ const MOST_LEVEL: i32 = 4;
 /// The rankings of TREC have so many documents; measures without a cutoff are meant for these.
 const USUAL_DEPTH: usize = 1000;
 
+/// What trec_eval adds to counts of judged documents, which may be 0.
+const INFERRED_EPSILON: f64 = 0.00001;
+
 /// A measure with its cutoff and the least relevant level, written and read as in ir_measures:
 /// `nDCG@10`, `AP(rel=2)`, `RR(rel=2)@10`. Names of trec_eval are read too: `ndcg_cut_10`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measure {
     kind: MeasureKind,
     cutoff: Option<usize>,
+    /// 0 for `NumRet` of all documents.
     rel: i32,
-    /// Of RBP: how likely a reader goes on to the next document.
+    /// Of RBP: how likely a reader goes on to the next document. Of IPrec: the recall.
     p: f64,
+    /// Leaves out documents that are not judged.
+    judged_only: bool,
+    /// Of SetP: by the greatest value that so many documents can have.
+    is_relative: bool,
 }
 
 impl Measure {
@@ -95,6 +95,11 @@ impl Measure {
         self.cutoff.unwrap_or(USUAL_DEPTH)
     }
 
+    /// Values of queries are added up, not averaged.
+    pub(crate) fn is_count(&self) -> bool {
+        self.kind == MeasureKind::Retrieved
+    }
+
     /// A remark if some measures need more documents than rankings of `k` have.
     pub fn remark_on_depth(measures: &[Self], k: usize) -> Option<String> {
         let deeper = || measures.iter().filter(|measure| measure.depth() > k);
@@ -108,22 +113,50 @@ impl Measure {
     }
 
     /// Never a negative zero, which would be written with its sign.
-    pub(crate) fn of(&self, ranked: &RankedLevels, judged: &Judged) -> f64 {
+    pub(crate) fn of(&self, ranked: &RankedLevels, judged: &Judged<'_>) -> f64 {
         self.value(ranked, judged) + 0.0
     }
 
-    fn value(&self, ranked: &RankedLevels, judged: &Judged) -> f64 {
+    /// The least and the greatest value that other orders of equal scores give, if there are such
+    /// on both sides of the cutoff.
+    pub(crate) fn of_ties(&self, ranked: &RankedLevels, judged: &Judged<'_>) -> Option<[f64; 2]> {
+        let cut = self.cutoff?;
+        let tie = ranked.ties.iter().find(|tie| tie.start < cut && cut < tie.end)?.clone();
+        Some([false, true].map(|is_best| {
+            let mut levels = ranked.levels.clone();
+            levels[tie.clone()].sort_unstable();
+            if is_best {
+                levels[tie.clone()].reverse();
+            }
+            let ranked = RankedLevels { lesser_name_first: levels.clone(), levels, ties: vec![] };
+            self.of(&ranked, judged)
+        }))
+    }
+
+    fn value(&self, ranked: &RankedLevels, judged: &Judged<'_>) -> f64 {
         let ranked = match (self.kind, self.cutoff) {
             (MeasureKind::Judged, _) | (MeasureKind::ReciprocalRank, Some(_)) => {
                 &ranked.lesser_name_first
             }
             _ => &ranked.levels,
         };
+        let of_judged: Vec<_>;
+        let ranked = if self.judged_only {
+            of_judged = ranked.iter().copied().filter(|level| *level >= Some(0)).collect();
+            &of_judged
+        } else {
+            ranked
+        };
         let cut = self.cutoff.unwrap_or(ranked.len());
         let first = &ranked[..cut.min(ranked.len())];
         let relevant = |level: &Option<i32>| level.is_some_and(|level| level >= self.rel);
         let found = || first.iter().filter(|level| relevant(level)).count() as f64;
         let all = judged.levels().iter().filter(|&&level| level >= self.rel).count() as f64;
+        // Of each relevant document, with how many there are up to it.
+        let precisions = || {
+            let places = first.iter().zip(1..).filter(|(level, _)| relevant(level)).zip(1..);
+            places.map(|((_, rank), found)| (f64::from(found), f64::from(found) / f64::from(rank)))
+        };
         match self.kind {
             MeasureKind::Precision => ratio(found(), cut as f64),
             MeasureKind::Recall => ratio(found(), all),
@@ -131,15 +164,7 @@ impl Measure {
             MeasureKind::ReciprocalRank => {
                 first.iter().position(relevant).map_or(0.0, |at| 1.0 / (at + 1) as f64)
             }
-            MeasureKind::AveragePrecision => {
-                let mut found = 0.0;
-                let mut sum = 0.0;
-                for (at, _) in first.iter().enumerate().filter(|(_, level)| relevant(level)) {
-                    found += 1.0;
-                    sum += found / (at + 1) as f64;
-                }
-                ratio(sum, all)
-            }
+            MeasureKind::AveragePrecision => ratio(precisions().map(|(_, p)| p).sum(), all),
             MeasureKind::Ndcg => {
                 let ideal = judged.levels().iter().copied().take(self.cutoff.unwrap_or(usize::MAX));
                 ratio(gain(first.iter().map(|level| level.unwrap_or(0))), gain(ideal))
@@ -173,10 +198,46 @@ impl Measure {
                 let judged = first.iter().filter(|level| level.is_some()).count();
                 ratio(judged as f64, first.len() as f64)
             }
+            MeasureKind::SetPrecision => {
+                let most = if self.is_relative { all } else { f64::INFINITY };
+                ratio(found(), most.min(first.len() as f64))
+            }
+            MeasureKind::Retrieved if self.rel == 0 => first.len() as f64,
+            MeasureKind::Retrieved => found(),
+            MeasureKind::InferredPrecision => ratio(self.inferred(first), all),
+            MeasureKind::InterpolatedPrecision => {
+                // As trec_eval rounds.
+                let least = (self.p * all + 0.9).floor();
+                let deeper = precisions().filter(|(found, _)| *found >= least);
+                deeper.map(|(_, p)| p).fold(0.0, f64::max)
+            }
         }
     }
 
-    fn bpref(&self, ranked: &[Option<i32>], judged: &Judged, all: f64) -> f64 {
+    /// The sum of precisions (Yilmaz and Aslam, CIKM 2006, as trec_eval has it), each from those
+    /// documents before it that are judged, as far as those before it are in the pool.
+    fn inferred(&self, ranked: &[Option<i32>]) -> f64 {
+        let [mut found, mut not, mut open] = [0.0; 3];
+        let mut sum = 0.0;
+        for (level, before) in ranked.iter().zip(0u32..) {
+            let before = f64::from(before);
+            match *level {
+                None => {}
+                Some(..0) => open += 1.0,
+                Some(level) if level < self.rel => not += 1.0,
+                Some(_) => {
+                    let judged =
+                        (found + INFERRED_EPSILON) / (found + not + 2.0 * INFERRED_EPSILON);
+                    let pool = before / (before + 1.0) * ((found + not + open) / before);
+                    sum += if before > 0.0 { 1.0 / (before + 1.0) + pool * judged } else { 1.0 };
+                    found += 1.0;
+                }
+            }
+        }
+        sum
+    }
+
+    fn bpref(&self, ranked: &[Option<i32>], judged: &Judged<'_>, all: f64) -> f64 {
         // A negative level marks a document that was not in the pool.
         let not = |level: &i32| (0..self.rel).contains(level);
         let all_not = judged.levels().iter().filter(|level| not(level)).count() as f64;
@@ -203,145 +264,20 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole == 0.0 { 0.0 } else { part / whole }
 }
 
-impl fmt::Display for Measure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = NAMES.iter().find(|(kind, _)| *kind == self.kind);
-        f.write_str(names.map_or("", |(_, names)| names[0]))?;
-        // The level of RBP is always written: ir_measures has no default for it.
-        let rel = self.rel != 1 || self.kind == MeasureKind::RankBiasedPrecision;
-        match (self.p != PERSISTENCE, rel) {
-            (true, _) => write!(f, "(p={},rel={})", self.p, self.rel)?,
-            (false, true) => write!(f, "(rel={})", self.rel)?,
-            (false, false) => {}
-        }
-        match self.cutoff {
-            Some(cutoff) => write!(f, "@{cutoff}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl FromStr for Measure {
-    type Err = EvaluateError;
-
-    fn from_str(text: &str) -> Result<Self, EvaluateError> {
-        let wrong = |expected| EvaluateError::Measure { found: text.to_string(), expected };
-        let known = "they are nDCG, nDCG@k, AP, AP@k, RR, RR@k, P@k, R@k, Success@k, Rprec, ERR@k, \
-                     RBP(p=0.8), Bpref, Judged@k, also as P(rel=2)@k where 2 is the least relevance \
-                     that counts, and trec_eval's names such as ndcg_cut_10";
-        let (head, cutoff) = match text.split_once('@').or_else(|| trec_cutoff(text)) {
-            None => (text, None),
-            Some((head, digits)) => match digits.parse() {
-                Ok(cutoff) if cutoff > 0 => (head, Some(cutoff)),
-                _ => return Err(wrong("a cutoff is a whole number, 1 or more")),
-            },
-        };
-        let (name, parameters) = match head.split_once('(') {
-            None => (head, None),
-            Some((name, rest)) => (name, Some(rest.strip_suffix(')').ok_or_else(|| wrong(known))?)),
-        };
-        let is = |names: &[&str]| names.iter().any(|other| other.eq_ignore_ascii_case(name));
-        let kind = NAMES.iter().find(|(_, names)| is(names)).map(|&(kind, _)| kind);
-        let kind = kind.ok_or_else(|| wrong(known))?;
-        let mut found = Self { kind, cutoff, rel: 1, p: PERSISTENCE };
-        for parameter in parameters.into_iter().flat_map(|all| all.split(',')) {
-            let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            match (name.trim(), kind) {
-                ("rel", _) => match value.trim().parse() {
-                    Ok(rel) if rel > 0 => found.rel = rel,
-                    _ => return Err(wrong("a relevance level is a whole number, 1 or more")),
-                },
-                ("p", MeasureKind::RankBiasedPrecision) => match value.trim().parse() {
-                    Ok(p) if p > 0.0 && p < 1.0 => found.p = p,
-                    _ => return Err(wrong("p is a number between 0 and 1")),
-                },
-                _ => return Err(wrong("the parameters are rel, as in P(rel=2)@10, and p of RBP")),
-            }
-        }
-        let needs = matches!(
-            kind,
-            MeasureKind::Precision
-                | MeasureKind::Recall
-                | MeasureKind::Success
-                | MeasureKind::ExpectedReciprocalRank
-                | MeasureKind::Judged
-        );
-        match (kind, cutoff) {
-            (_, None) if needs => Err(wrong("it needs a cutoff, such as @10")),
-            (MeasureKind::Bpref | MeasureKind::RPrecision, Some(_)) => {
-                Err(wrong("it takes no cutoff"))
-            }
-            (MeasureKind::Ndcg | MeasureKind::Judged | MeasureKind::ExpectedReciprocalRank, _)
-                if found.rel != 1 =>
-            {
-                Err(wrong("it takes no relevance level"))
-            }
-            _ => Ok(found),
-        }
-    }
-}
-
-/// The name and the cutoff of one of trec_eval's names: `P_10`, `ndcg_cut.10`.
-fn trec_cutoff(text: &str) -> Option<(&str, &str)> {
-    let (name, digits) = text.rsplit_once(['_', '.'])?;
-    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| (name.strip_suffix("_cut").unwrap_or(name), digits))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::qrels::Qrels;
     use super::*;
-
-    #[test]
-    fn names_are_read_as_they_are_written() {
-        for name in ["nDCG", "nDCG@10", "AP", "AP(rel=2)@100", "RR@10", "P(rel=3)@5", "R@1000"] {
-            assert_eq!(name.parse::<Measure>().unwrap().to_string(), name);
-        }
-        assert_eq!("map".parse::<Measure>().unwrap().to_string(), "AP");
-        assert_eq!("mrr@10".parse::<Measure>().unwrap().to_string(), "RR@10");
-        for (read, written) in [
-            ("bpref", "Bpref"),
-            ("ndcg_cut_10", "nDCG@10"),
-            ("ndcg_cut.10", "nDCG@10"),
-            ("ndcg", "nDCG"),
-            ("map_cut_100", "AP@100"),
-            ("recip_rank", "RR"),
-            ("P_10", "P@10"),
-            ("recall_1000", "R@1000"),
-            ("success_5", "Success@5"),
-            ("RPrec", "Rprec"),
-            ("err@20", "ERR@20"),
-            ("RBP", "RBP(rel=1)"),
-            ("RBP(rel=2, p=0.5)@10", "RBP(p=0.5,rel=2)@10"),
-            ("P(rel=1)@3", "P@3"),
-        ] {
-            assert_eq!(read.parse::<Measure>().unwrap().to_string(), written);
-        }
-        for bad in
-            ["ndcg_cut", "P_", "P_x", "P_0", "set_P", "gm_map", "iprec_at_recall_0.10", "num_q"]
-        {
-            assert!(bad.parse::<Measure>().is_err(), "{bad}");
-        }
-        for bad in ["ERR", "Rprec@3", "ERR(rel=2)@3", "RBP(p=1)", "RBP(p=x)", "P(p=0.5)@3", "RBP()"]
-        {
-            assert!(bad.parse::<Measure>().is_err(), "{bad}");
-        }
-        for bad in ["", "X", "P", "P@0", "P@x", "P(rel=)@3", "P(rel=0)@3", "nDCG(rel=2)", "Bpref@3"]
-        {
-            assert!(bad.parse::<Measure>().is_err(), "{bad}");
-        }
-    }
 
     /// Worked out by hand.
     #[test]
     fn values_are_those_of_the_definitions() {
         let qrels = "q 0 a 1\nq 0 b 3\nq 0 c 0\nq 0 d 0\nq 0 e 2\nq 0 z -1\n";
         let qrels = Qrels::read("", Ok(qrels.as_bytes())).unwrap();
-        let judged = qrels.get("q").unwrap();
+        let judged = &qrels.judged("q");
         // c, x (not judged), b, z (not in the pool), a
         let levels = vec![Some(0), None, Some(3), Some(-1), Some(1)];
-        let ranked = RankedLevels { lesser_name_first: levels.clone(), levels };
+        let ranked = RankedLevels { lesser_name_first: levels.clone(), levels, ties: Vec::new() };
         let log = |n: f64| n.log2();
         let ideal = 3.0 + 2.0 / log(3.0) + 1.0 / log(4.0);
         for (name, value) in [
@@ -369,6 +305,18 @@ mod tests {
             ("Bpref", (2.0 * (1.0 - 1.0 / 2.0)) / 3.0),
             ("Judged@2", 0.5),
             ("Judged@10", 4.0 / 5.0),
+            ("SetP", 2.0 / 5.0),
+            ("SetP(rel=2)", 1.0 / 5.0),
+            ("SetP(relative=True)", 2.0 / 3.0),
+            ("SetP(judged_only=True)", 2.0 / 3.0),
+            ("NumRet", 5.0),
+            ("NumRet(rel=1)", 2.0),
+            ("NumRet(rel=3)", 1.0),
+            ("IPrec@0", 2.0 / 5.0),
+            ("IPrec@0.5", 2.0 / 5.0),
+            ("IPrec@1", 0.0),
+            ("IPrec(judged_only=True)@0.3", 2.0 / 3.0),
+            ("IPrec(rel=3)@1", 1.0 / 3.0),
         ] {
             let got = name.parse::<Measure>().unwrap().of(&ranked, judged);
             assert!((got - value).abs() < 1e-12, "{name}: {got}, not {value}");

@@ -6,31 +6,29 @@
 
 #![warn(missing_docs)]
 
+use super::by_query::ByQuery;
 use super::error::{EvaluateError, each_line, head};
 use crate::input::streams::unpacked::Unpacked;
-use crate::shown::{one_word, one_word_of};
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::io::{self, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The judgements of a file.
 #[derive(Clone, Debug)]
 pub struct Qrels {
     name: String,
-    /// In the order in which queries first appear.
-    queries: Vec<(String, Judged)>,
-    places: HashMap<String, usize>,
+    pub(super) all: Arc<ByQuery>,
 }
 
 /// The judgements of one query.
-#[derive(Clone, Debug, Default)]
-pub struct Judged {
-    by_document: HashMap<Box<[u8]>, i32>,
+#[derive(Clone, Debug)]
+pub struct Judged<'a> {
+    by_document: HashMap<&'a [u8], i32>,
     levels: Vec<i32>,
 }
 
-impl Judged {
+impl Judged<'_> {
     /// The level of a document, if it was judged.
     pub(crate) fn level(&self, document: &[u8]) -> Option<i32> {
         self.by_document.get(document).copied()
@@ -38,9 +36,10 @@ impl Judged {
 
     /// The judged document whose name is the least.
     pub(crate) fn first(&self) -> Option<&[u8]> {
-        self.by_document.keys().map(|name| &**name).min()
+        self.by_document.keys().copied().min()
     }
 
+    /// From the greatest.
     pub(crate) fn levels(&self) -> &[i32] {
         &self.levels
     }
@@ -58,9 +57,7 @@ impl Qrels {
 
     /// Errors call the stream `name`.
     pub(crate) fn read(name: &str, stream: io::Result<impl Read>) -> Result<Self, EvaluateError> {
-        let queries = Vec::new();
-        let places = HashMap::new();
-        let mut qrels = Self { name: name.to_string(), queries, places };
+        let mut all = ByQuery::default();
         let mut form = None;
         each_line(name, stream, |line, number| {
             if line.starts_with(b"#") && fields(line, form.unwrap_or(false)).is_none() {
@@ -77,9 +74,10 @@ impl Qrels {
                 found: head(line),
             };
             let (qid, document, relevance) = fields(line, beir).ok_or_else(wrong)?;
-            qrels.add(qid, document, relevance, number)
+            all.add(qid, document, relevance as u32, number);
+            Ok(())
         })?;
-        qrels.done()
+        Self::done(name, all)
     }
 
     /// From query, document and relevance of each judgement. Errors call them `name` and give the
@@ -91,57 +89,36 @@ impl Qrels {
         name: &str,
         judgements: impl IntoIterator<Item = (&'a str, &'a [u8], i32)>,
     ) -> Result<Self, EvaluateError> {
-        let queries = Vec::new();
-        let places = HashMap::new();
-        let mut qrels = Self { name: name.to_string(), queries, places };
+        let mut all = ByQuery::default();
         for ((qid, document, relevance), number) in judgements.into_iter().zip(1..) {
-            qrels.add(qid, document, relevance, number)?;
+            all.add(qid, document, relevance as u32, number);
         }
-        qrels.done()
+        Self::done(name, all)
     }
 
-    fn done(mut self) -> Result<Self, EvaluateError> {
-        if self.queries.is_empty() {
-            return Err(EvaluateError::Empty { path: self.name });
+    fn done(name: &str, all: ByQuery) -> Result<Self, EvaluateError> {
+        let path = name.to_string();
+        let qrels = Self { name: path.clone(), all: Arc::new(all) };
+        if qrels.len() == 0 {
+            return Err(EvaluateError::Empty { path });
         }
-        for (_, judged) in &mut self.queries {
-            judged.levels = judged.by_document.values().copied().collect();
-            judged.levels.sort_unstable_by(|a, b| b.cmp(a));
-        }
-        Ok(self)
-    }
-
-    fn add(
-        &mut self,
-        qid: &str,
-        document: &[u8],
-        relevance: i32,
-        line: u64,
-    ) -> Result<(), EvaluateError> {
-        let qid = &*one_word_of(qid);
-        let place = match self.places.get(qid) {
-            Some(&place) => place,
-            None => {
-                self.places.insert(qid.to_string(), self.queries.len());
-                self.queries.push((qid.to_string(), Judged::default()));
-                self.queries.len() - 1
+        for query in qrels.all.qids() {
+            let mut levels = HashMap::new();
+            for entry in qrels.all.of(query) {
+                let before = *levels.entry(entry.name).or_insert(entry.value);
+                if before != entry.value {
+                    return Err(EvaluateError::Contradiction {
+                        path,
+                        line: entry.place,
+                        query: query.to_string(),
+                        document: String::from_utf8_lossy(entry.name).into_owned(),
+                        before: before as i32,
+                        now: entry.value as i32,
+                    });
+                }
             }
-        };
-        match self.queries[place].1.by_document.entry(one_word(document).into()) {
-            Entry::Vacant(entry) => _ = entry.insert(relevance),
-            Entry::Occupied(entry) if *entry.get() != relevance => {
-                return Err(EvaluateError::Contradiction {
-                    path: self.name.clone(),
-                    line,
-                    query: qid.to_string(),
-                    document: String::from_utf8_lossy(document).into_owned(),
-                    before: *entry.get(),
-                    now: relevance,
-                });
-            }
-            Entry::Occupied(_) => {}
         }
-        Ok(())
+        Ok(qrels)
     }
 
     /// The name of the file.
@@ -151,16 +128,26 @@ impl Qrels {
 
     /// The number of judged queries.
     pub fn len(&self) -> usize {
-        self.queries.len()
+        self.all.qids().len()
+    }
+
+    /// The names of the queries by first appearance.
+    pub fn qids(&self) -> impl Iterator<Item = &str> {
+        self.all.qids()
     }
 
     /// The queries by first appearance.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Judged)> {
-        self.queries.iter().map(|(qid, judged)| (&**qid, judged))
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Judged<'_>)> {
+        self.qids().map(|qid| (qid, self.judged(qid)))
     }
 
-    pub(crate) fn get(&self, qid: &str) -> Option<&Judged> {
-        self.places.get(&*one_word_of(qid)).map(|&place| &self.queries[place].1)
+    /// The judgements of a query, which may have none.
+    pub(crate) fn judged(&self, qid: &str) -> Judged<'_> {
+        let by_document: HashMap<_, _> =
+            self.all.of(qid).map(|entry| (entry.name, entry.value as i32)).collect();
+        let mut levels: Vec<i32> = by_document.values().copied().collect();
+        levels.sort_unstable_by(|a, b| b.cmp(a));
+        Judged { by_document, levels }
     }
 }
 
@@ -199,11 +186,11 @@ mod tests {
         let beir =
             read("query-id\tcorpus-id\tscore\nq1\ta\t1\nq1\tb\t-1\nq2\ta\t3\nq1\tc\t2\n").unwrap();
         for qrels in [trec, beir] {
-            let all: Vec<(&str, &[i32])> = qrels.iter().map(|(q, j)| (q, j.levels())).collect();
-            assert_eq!(all, [("q1", &[2, 1, -1][..]), ("q2", &[3])]);
-            assert_eq!(qrels.get("q1").unwrap().level(b"b"), Some(-1));
-            assert_eq!(qrels.get("q1").unwrap().level(b"x"), None);
-            assert!(qrels.get("q3").is_none());
+            let all: Vec<(&str, Vec<i32>)> = qrels.iter().map(|(q, j)| (q, j.levels)).collect();
+            assert_eq!(all, [("q1", vec![2, 1, -1]), ("q2", vec![3])]);
+            assert_eq!(qrels.judged("q1").level(b"b"), Some(-1));
+            assert_eq!(qrels.judged("q1").level(b"x"), None);
+            assert!(!qrels.all.has("q3"));
         }
     }
 

@@ -1,20 +1,22 @@
 //! The rankings of a run.
 //!
-//! Four forms are read, compressed or not, and told apart by the first line: TREC's `qid Q0
-//! document rank score tag`; those of `query --format jsonl` and `--format tsv`; and MS MARCO's
-//! `qid document rank`, where the score is the negated rank. A score is an `f32`, as in trec_eval,
-//! so that scores that differ less are equal. The tag of a TREC run may have several words, and
-//! lines that begin with `#` are comments, unless they read as a line whose query has such a name.
+//! Five forms are read, compressed or not, and told apart by the first line: TREC's `qid Q0
+//! document rank score tag`; those of `query --format jsonl` and `--format tsv`; MS MARCO's `qid
+//! document rank`, where the score is the negated rank; and one object of scores by document by
+//! query ([`scores`](super::scores)). A score is an `f32`, as in trec_eval, so that scores that
+//! differ less are equal. The tag of a TREC run may have several words, and lines that begin with
+//! `#` are comments, unless they read as a line whose query has such a name.
 
 #![warn(missing_docs)]
 
+use super::by_query::ByQuery;
 use super::error::{EvaluateError, each_line, head};
 use super::qrels::Judged;
+use super::scores;
 use crate::index::files::storage::Stop;
 use crate::input::streams::unpacked::Unpacked;
-use crate::shown::{one_word, one_word_of};
 use serde::Deserialize;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -22,35 +24,39 @@ use std::path::{Path, PathBuf};
 /// The number of fields of a run that are read; what is behind them is the tag.
 const READ_FIELDS: usize = 5;
 
-/// The rankings of all queries. Names lie in one array to take little more memory than the text.
+/// The rank of a hit that has none.
+const NO_RANK: u64 = u64::MAX;
+
+/// So much of a file tells its form.
+const FIRST_BYTES: u64 = 1 << 16;
+
+/// The rankings of all queries.
 #[derive(Clone, Debug)]
 pub struct Rankings {
     name: String,
-    names: Vec<u8>,
-    queries: HashMap<String, Vec<RunHit>>,
-    order: Vec<String>,
-}
-
-#[derive(Clone, Debug)]
-struct RunHit {
-    start: usize,
-    bytes: u32,
-    score: f32,
-}
-
-impl RunHit {
-    fn name(&self) -> Range<usize> {
-        self.start..self.start + self.bytes as usize
-    }
+    pub(super) hits: ByQuery,
+    ties_by_rank: bool,
 }
 
 /// The judgements of a ranking's documents by falling score; `None` without judgement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RankedLevels {
-    /// Equal scores: the greater name first, as in trec_eval.
+    /// Equal scores: the greater name first, as in trec_eval, or the lesser rank of the file.
     pub levels: Vec<Option<i32>>,
-    /// Equal scores: the lesser name first, as in ir_measures where it does not call trec_eval.
+    /// Equal scores: the lesser name first, as in ir_measures where it does not call trec_eval, or
+    /// as above by the ranks of the file.
     pub lesser_name_first: Vec<Option<i32>>,
+    /// Places of equal scores, where there are two or more.
+    pub ties: Vec<Range<usize>>,
+}
+
+/// A query is lost if none of so many first documents is judged.
+pub(super) const FIRST: usize = 10;
+
+impl RankedLevels {
+    pub(crate) fn finds_judged(&self) -> bool {
+        self.levels.iter().take(FIRST).any(Option::is_some)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -121,10 +127,13 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 impl Rankings {
     /// A run without rankings.
     pub fn new(name: &str) -> Self {
-        let names = Vec::new();
-        let queries = HashMap::new();
-        let order = Vec::new();
-        Self { name: name.to_string(), names, queries, order }
+        Self { name: name.to_string(), hits: ByQuery::default(), ties_by_rank: false }
+    }
+
+    /// From now on equal scores are ordered by the ranks of the file, and equal ranks, and what has
+    /// none, as they came.
+    pub fn order_ties_by_rank(&mut self) {
+        self.ties_by_rank = true;
     }
 
     /// # Errors
@@ -137,7 +146,19 @@ impl Rankings {
     pub(crate) fn read(name: &str, stream: io::Result<impl Read>) -> Result<Self, EvaluateError> {
         let mut run = Self::new(name);
         let mut form = None;
-        each_line(name, stream, |line, number| {
+        let failed = |source| EvaluateError::Io { path: name.to_string(), source };
+        let mut stream = stream.map_err(failed)?;
+        let mut first = Vec::new();
+        stream.by_ref().take(FIRST_BYTES).read_to_end(&mut first).map_err(failed)?;
+        if first.starts_with(b"\xef\xbb\xbf") {
+            first.drain(..3);
+        }
+        let line = first.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        if scores::begins(&first) && serde_json::from_slice::<ReadAnswer>(line).is_err() {
+            scores::read(first.chain(stream), &mut run).map_err(|error| failed(error.into()))?;
+            return Ok(run);
+        }
+        each_line(name, Ok(first.chain(stream)), |line, number| {
             if is_comment(line) {
                 return Ok(());
             }
@@ -157,7 +178,7 @@ impl Rankings {
             }
             Ok(())
         })?;
-        if run.queries.is_empty() {
+        if run.queries().next().is_none() {
             return Err(EvaluateError::Empty { path: run.name });
         }
         Ok(run)
@@ -167,7 +188,7 @@ impl Rankings {
         if form == RunForm::Jsonl {
             let answer: ReadAnswer = serde_json::from_slice(line).ok()?;
             if let ReadAnswer::Hits { qid, hits } = answer {
-                self.query(&qid);
+                self.hits.query(&qid);
                 for hit in hits {
                     self.add(&qid, hit.name.as_bytes(), hit.score);
                 }
@@ -182,41 +203,33 @@ impl Rankings {
             }
             count += 1;
         }
-        let number = |field| std::str::from_utf8(field).ok()?.parse::<f32>().ok();
+        let text = |field| std::str::from_utf8(field).ok();
+        let number = |field| text(field)?.parse::<f32>().ok();
         // A name with a space in it must not pass for a tag of several words.
         let has_rank = || number(fields[3]).is_some();
-        let (document, score) = match (form, count) {
-            (RunForm::Trec, 6) => (fields[2], number(fields[4])?),
-            (RunForm::Trec, 7..) if has_rank() => (fields[2], number(fields[4])?),
-            (RunForm::Tsv, 5) => (fields[2], number(fields[4])?),
-            (RunForm::MsMarco, 3) => (fields[1], -number(fields[2])?),
+        let (document, score, rank) = match (form, count) {
+            (RunForm::Trec, 6) => (fields[2], number(fields[4])?, fields[3]),
+            (RunForm::Trec, 7..) if has_rank() => (fields[2], number(fields[4])?, fields[3]),
+            (RunForm::Tsv, 5) => (fields[2], number(fields[4])?, fields[1]),
+            (RunForm::MsMarco, 3) => (fields[1], -number(fields[2])?, fields[2]),
             _ => return None,
         };
         if score.is_nan() {
             return None;
         }
-        self.add(std::str::from_utf8(fields[0]).ok()?, document, score);
+        let rank = number(rank).map_or(NO_RANK, |rank| rank as u64);
+        self.hit(text(fields[0])?, document, score, rank);
         Some(())
     }
 
     /// Adds a document to the ranking of a query.
     pub fn add(&mut self, qid: &str, document: &[u8], score: f32) {
-        // A name is part of a line, which is shorter than 4 GiB.
-        // A negative zero is a zero, and ties with it.
-        let score = score + 0.0;
-        let document = one_word(document);
-        let found = RunHit { start: self.names.len(), bytes: document.len() as u32, score };
-        self.names.extend_from_slice(&document);
-        self.query(qid).push(found);
+        self.hit(qid, document, score, NO_RANK);
     }
 
-    fn query(&mut self, qid: &str) -> &mut Vec<RunHit> {
-        let qid = &*one_word_of(qid);
-        if !self.queries.contains_key(qid) {
-            self.order.push(qid.to_string());
-            self.queries.insert(qid.to_string(), Vec::new());
-        }
-        self.queries.get_mut(qid).expect("it was just made")
+    fn hit(&mut self, qid: &str, document: &[u8], score: f32, rank: u64) {
+        // A negative zero is a zero, and ties with it.
+        self.hits.add(qid, document, (score + 0.0).to_bits(), rank);
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -224,58 +237,59 @@ impl Rankings {
     }
 
     pub(crate) fn queries(&self) -> impl Iterator<Item = &str> {
-        self.order.iter().map(|qid| &**qid)
+        self.hits.qids()
     }
 
     /// The name of the query and that of the document, of each line.
     pub fn documents(&self) -> impl Iterator<Item = (&str, &[u8])> {
-        self.order.iter().flat_map(|qid| {
-            let of_query = self.queries.get(qid).into_iter().flatten();
-            of_query.map(|found| (&**qid, &self.names[found.name()]))
-        })
+        self.queries().flat_map(|qid| self.hits.of(qid).map(move |hit| (qid, hit.name)))
     }
 
-    /// Sorts the ranking of a query by falling score, equal ones by falling name, as in trec_eval.
-    fn sort(&mut self, qid: &str) -> Result<(), EvaluateError> {
-        let Self { name, names, queries, .. } = self;
-        let Some(ranking) = queries.get_mut(qid) else { return Ok(()) };
-        ranking.sort_unstable_by(|a, b| {
-            b.score.total_cmp(&a.score).then_with(|| names[b.name()].cmp(&names[a.name()]))
+    /// The names and scores of a query's documents by falling score, equal ones by falling name, or
+    /// by the ranks of the file.
+    pub(crate) fn best_first(&self, qid: &str) -> Result<Vec<(&[u8], f32)>, EvaluateError> {
+        let hits = self.hits.of(qid);
+        let mut ranking: Vec<_> =
+            hits.map(|hit| (hit.name, f32::from_bits(hit.value), hit.place)).collect();
+        ranking.sort_by(|(name, score, rank), (other, others, place)| {
+            others.total_cmp(score).then_with(|| match self.ties_by_rank {
+                true => rank.cmp(place),
+                false => other.cmp(name),
+            })
         });
         let mut seen = HashSet::with_capacity(ranking.len());
-        for found in &*ranking {
-            if !seen.insert(&names[found.name()]) {
-                return Err(EvaluateError::Twice {
-                    path: name.clone(),
-                    query: qid.to_string(),
-                    document: String::from_utf8_lossy(&names[found.name()]).into_owned(),
-                });
-            }
+        match ranking.iter().find(|(name, ..)| !seen.insert(name)) {
+            None => Ok(ranking.into_iter().map(|(name, score, _)| (name, score)).collect()),
+            Some((name, ..)) => Err(EvaluateError::Twice {
+                path: self.name.clone(),
+                query: qid.to_string(),
+                document: String::from_utf8_lossy(name).into_owned(),
+            }),
         }
-        Ok(())
-    }
-
-    /// The names and scores of a query's documents by falling score, equal ones by falling name.
-    pub(crate) fn best_first(&mut self, qid: &str) -> Result<Vec<(&[u8], f32)>, EvaluateError> {
-        self.sort(qid)?;
-        let ranking = self.queries.get(qid).map(Vec::as_slice).unwrap_or_default();
-        Ok(ranking.iter().map(|found| (&self.names[found.name()], found.score)).collect())
     }
 
     /// The judgements of a query's documents by falling score.
     pub(crate) fn ranking(
-        &mut self,
+        &self,
         qid: &str,
-        judged: &Judged,
+        judged: &Judged<'_>,
     ) -> Result<RankedLevels, EvaluateError> {
-        self.sort(qid)?;
-        let Some(ranking) = self.queries.get(qid) else { return Ok(RankedLevels::default()) };
-        let level = |found: &RunHit| judged.level(&self.names[found.name()]);
-        let ties = ranking.chunk_by(|a, b| a.score == b.score);
-        Ok(RankedLevels {
-            levels: ranking.iter().map(level).collect(),
-            lesser_name_first: ties.flat_map(|tie| tie.iter().rev().map(level)).collect(),
-        })
+        let ranking = self.best_first(qid)?;
+        let levels: Vec<_> = ranking.iter().map(|(name, _)| judged.level(name)).collect();
+        let mut lesser_name_first = levels.clone();
+        let mut ties = Vec::new();
+        let mut start = 0;
+        for tie in ranking.chunk_by(|a, b| a.1 == b.1) {
+            let places = start..start + tie.len();
+            start = places.end;
+            if tie.len() > 1 {
+                if !self.ties_by_rank {
+                    lesser_name_first[places.clone()].reverse();
+                }
+                ties.push(places);
+            }
+        }
+        Ok(RankedLevels { levels, lesser_name_first, ties })
     }
 }
 
@@ -301,8 +315,8 @@ mod tests {
 
     fn ranking(text: &str) -> Result<Vec<Option<i32>>, String> {
         let qrels = Qrels::read("qrels", Ok(&b"q 0 a 1\nq 0 b 2\nq 0 c 3\n"[..])).unwrap();
-        let mut run = Rankings::read("run", Ok(text.as_bytes())).map_err(|e| e.to_string())?;
-        let ranked = run.ranking("q", qrels.get("q").unwrap()).map_err(|e| e.to_string())?;
+        let run = Rankings::read("run", Ok(text.as_bytes())).map_err(|e| e.to_string())?;
+        let ranked = run.ranking("q", &qrels.judged("q")).map_err(|e| e.to_string())?;
         let tie: Vec<_> = ranked.levels[1..].iter().rev().copied().collect();
         assert!(ranked.lesser_name_first == ranked.levels || ranked.lesser_name_first[1..] == tie);
         Ok(ranked.levels)

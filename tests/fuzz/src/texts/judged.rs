@@ -29,7 +29,7 @@ pub fn judged(data: &[u8]) {
     let whole = Rankings::read("file", Ok(file));
     let parts = Rankings::read("file", Ok(Dribble::new(file, part)));
     match (whole, parts) {
-        (Ok(mut whole), Ok(mut parts)) => {
+        (Ok(whole), Ok(parts)) => {
             let queries: Vec<String> = whole.queries().map(str::to_owned).collect();
             assert!(!queries.is_empty() && parts.queries().eq(queries.iter()));
             for qid in &queries {
