@@ -4,6 +4,8 @@ use crate::support::*;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
+mod runs;
+
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/query/evaluate").join(name)
 }
