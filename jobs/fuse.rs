@@ -16,7 +16,7 @@ pub(crate) struct Args {
     /// rrf: the sum of 1 / (k + rank) over the runs. combsum: the sum of the scores, after the
     /// scores of each run are scaled to the range from 0 to 1. combmnz: that times the number of
     /// runs that have the document. combmax, combmin: the greatest or least of these scores.
-    #[arg(long, default_value = "rrf", value_parser = METHODS, hide_possible_values = true)]
+    #[arg(long, default_value = "rrf", value_parser = Method::NAMES, hide_possible_values = true)]
     #[arg(value_name = "rrf|combsum|combmnz|combmax|combmin")]
     method: String,
     /// For each run a number, 0 or more, that its part of a score is multiplied by, separated by
@@ -37,29 +37,15 @@ pub(crate) struct Args {
     runs: Vec<PathBuf>,
 }
 
-const METHODS: [&str; 5] = ["rrf", "combsum", "combmnz", "combmax", "combmin"];
-
 /// Writes a TREC run to standard output.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.runs.len() < 2 {
         return Err(Usage("give two runs or more".into()).into());
     }
     stdin_once(&args.runs)?;
-    let method = match (&*args.method, args.rrf_k) {
-        ("rrf", k) => Method::Rrf { k: k.unwrap_or(60.0) },
-        (_, Some(_)) => return Err(Usage("--rrf-k goes with --method rrf".into()).into()),
-        ("combsum", None) => Method::CombSum,
-        ("combmnz", None) => Method::CombMnz,
-        ("combmax", None) => Method::CombMax,
-        (_, None) => Method::CombMin,
-    };
+    let method = Method::named(&args.method, args.rrf_k).map_err(Usage::from)?;
     let weights = args.weights.as_deref();
     weights.map(|all| check_weights(all, args.runs.len())).transpose().map_err(Usage::from)?;
-    if let Method::Rrf { k } = method
-        && !(k >= 0.0 && k.is_finite())
-    {
-        return Err(Usage("--rrf-k must be 0 or more".into()).into());
-    }
     let (progress, drawn) = DrawnProgress::begin(in_bytes("reading"));
     let runs = read_runs(&args.runs, &progress).collect::<Result<Vec<_>, _>>()?;
     drop(drawn);

@@ -245,11 +245,14 @@ def test_runs_are_fused(mills):
     assert millrace.fuse([one, other], method="combsum", k=1)["q"] == {"a": 1.0}
     summed = millrace.fuse([one, other], method="combsum")
     assert summed["q"] == {"a": 1.0, "c": 1.0, "z": 0.0}
+    both = millrace.fuse([one, other], method="combmnz", weights=[0.5, 2])
+    assert both["q"] == {"c": 2 * 2.0, "a": 0.5, "z": 0.0}
     assert millrace.evaluate(fused, {"q": {"c": 1}}, ["P@1"])["measures"] == {"P@1": 1}
     assert found(mills.search_many({"q": "mill"}, candidates={"q": {"c": 1.0}})) == {"q": ["c"]}
     for wrong, options, said in [
         ([one], {}, "two runs or more"),
-        ([one, one], {"method": "best"}, "not best"),
+        ([one, one], {"method": "best"}, "`best` is not one of rrf, "),
+        ([one, one], {"weights": [1]}, "a number for each run"),
         ([one, one], {"method": "combsum", "rrf_k": 3}, "rrf_k goes with"),
         ([one, one], {"rrf_k": -1}, "0 or more"),
         ([one, one], {"k": 0}, "from 1 on"),

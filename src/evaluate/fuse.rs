@@ -29,6 +29,33 @@ pub enum Method {
     CombMin,
 }
 
+impl Method {
+    /// The names of all.
+    pub const NAMES: [&str; 5] = ["rrf", "combsum", "combmnz", "combmax", "combmin"];
+
+    /// The method of one of [`NAMES`](Self::NAMES); `rrf_k` is 60 if left out.
+    ///
+    /// # Errors
+    /// If there is none of this name, or the number is below 0 or of another method.
+    pub fn named(name: &str, rrf_k: Option<f64>) -> Result<Self, SettingError> {
+        match (name, rrf_k) {
+            ("rrf", Some(k)) if !(k >= 0.0 && k.is_finite()) => {
+                Err(SettingError::value("rrf-k", "expected a number, 0 or more"))
+            }
+            ("rrf", k) => Ok(Self::Rrf { k: k.unwrap_or(60.0) }),
+            (_, Some(_)) => Err(SettingError::value("rrf-k", "goes with the method rrf")),
+            ("combsum", None) => Ok(Self::CombSum),
+            ("combmnz", None) => Ok(Self::CombMnz),
+            ("combmax", None) => Ok(Self::CombMax),
+            ("combmin", None) => Ok(Self::CombMin),
+            _ => {
+                let names = Self::NAMES.join(", ");
+                Err(SettingError::value("method", format!("`{name}` is not one of {names}")))
+            }
+        }
+    }
+}
+
 pub(crate) type NamedRanking = (String, Vec<(Vec<u8>, f64)>);
 
 /// # Errors
