@@ -253,7 +253,7 @@ def test_runs_are_fused(mills):
         ([one], {}, "two runs or more"),
         ([one, one], {"method": "best"}, "`best` is not one of rrf, "),
         ([one, one], {"weights": [1]}, "a number for each run"),
-        ([one, one], {"method": "combsum", "rrf_k": 3}, "rrf_k goes with"),
+        ([one, one], {"method": "combsum", "rrf_k": 3}, "goes with"),
         ([one, one], {"rrf_k": -1}, "0 or more"),
         ([one, one], {"k": 0}, "from 1 on"),
         ([one, {"q": ["a"]}], {}, "run 2: query q: expected a dictionary"),

@@ -43,7 +43,7 @@ impl Method {
                 Err(SettingError::value("rrf-k", "expected a number, 0 or more"))
             }
             ("rrf", k) => Ok(Self::Rrf { k: k.unwrap_or(60.0) }),
-            (_, Some(_)) => Err(SettingError::value("rrf-k", "goes with the method rrf")),
+            (_, Some(_)) => Err(SettingError::alone("rrf-k", "method rrf")),
             ("combsum", None) => Ok(Self::CombSum),
             ("combmnz", None) => Ok(Self::CombMnz),
             ("combmax", None) => Ok(Self::CombMax),
