@@ -1,6 +1,6 @@
 //! Brings the documents of a Python iterable to a build. The thread that called `build` asks for
-//! them, some at a time and a little ahead: what is raised, by Ctrl-C too, is raised in the iterable,
-//! and no other thread is left in the interpreter when it ends.
+//! them, some at a time and a little ahead: what is raised, by Ctrl-C too, is raised in the
+//! iterable, and no other thread is left in the interpreter when it ends.
 
 use crate::error::{warn, wrong};
 use crate::frames::Frame;

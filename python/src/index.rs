@@ -47,7 +47,7 @@ use std::sync::{Arc, Mutex, TryLockError};
 pub(crate) struct Index {
     path: PathBuf,
     given: Given,
-    /// Locked only by who has the interpreter's lock and keeps it, so that no fork leaves it locked.
+    /// Locked only by who has and keeps the interpreter's lock, so that no fork leaves it locked.
     snapshot: Mutex<Arc<Snapshot>>,
     /// Those that no search is using.
     searchers: Mutex<Vec<Searcher>>,

@@ -35,7 +35,8 @@ impl<'a> Reading<'a> {
 
     fn options(&self) -> PyResult<QueryReading> {
         let form = self.form.map(str::parse).transpose().map_err(wrong)?;
-        Ok(QueryReading { form, unique: self.unique, ..QueryReading::default() })
+        // What a file is read as is no warning.
+        Ok(QueryReading { form, unique: self.unique, quiet: true, ..QueryReading::default() })
     }
 
     /// Reads queries and their names, and warns of what means nothing in them.
@@ -44,7 +45,12 @@ impl<'a> Reading<'a> {
             return Err(wrong("queries are several: give a list"));
         }
         if let Ok(path) = queries.extract::<PathBuf>() {
-            return self.told(queries.py(), Lines::open_as(&path, self.options()?)?);
+            let opened = Lines::open_as(&path, self.options()?);
+            let opened = opened.map_err(|error| match error.kind() {
+                ErrorKind::InvalidData => wrong(format!("{}: {error}", path.display())),
+                _ => error.into(),
+            });
+            return self.told(queries.py(), opened?);
         }
         if self.form.is_some() {
             return Err(wrong("query_format is for the path of a file"));

@@ -60,8 +60,8 @@ pub(crate) fn check_index<'py>(
 ///     index: folder of the index.
 ///     codec, block_size: how postings are coded; as they are if left out.
 ///     order: how documents are numbered, as in `build`; as they are if left out.
-///     pagerank: a file with the PageRanks of documents, lines of name, tab and value, for the score
-///         "wang".
+///     pagerank: a file with the PageRanks of documents, lines of name, tab and value, for the
+///         score "wang".
 ///     memory: the most memory that the merge allocates, as in `build`.
 ///     workers: threads; as many as cores if left out.
 ///     progress: as in `build`, with postings, total_postings and finished.

@@ -109,7 +109,7 @@ def test_queries_judgements_and_runs(make, index, queries):
 def test_numbers_name_queries_and_documents(tmp_path):
     millrace.build(tmp_path / "index", pandas.DataFrame({"id": numpy.array([3, 4]), "text": ["mill", "river"]}))
     index = millrace.Index(tmp_path / "index")
-    answers = index.search_many(pandas.DataFrame({"qid": [1, 2], "query": ["mill", "river"]}))
+    answers = index.search_many(pandas.DataFrame({"qid": [1, 2], "query": ["mill", "river"]}), k=1000)
     assert answers.qids == ["1", "2"] and answers.names.tolist() == ["3", "4"]
     qrels = polars.DataFrame({"qid": [1, 2], "docno": [3, 4], "label": [1, 0]})
     assert millrace.evaluate(answers, qrels, ["RR"])["per_query"]["1"] == {"RR": 1}

@@ -187,7 +187,7 @@ def test_a_data_set_from_documents_to_measures(tmp_path):
     assert datasets.queries(dataset, "description") == [("1", "texts about rivers")]
     with pytest.raises(ValueError, match="narrative"):
         datasets.queries(dataset, "narrative")
-    answers = index.search_many(datasets.queries(dataset))
+    answers = index.search_many(datasets.queries(dataset), k=1000)
     assert millrace.evaluate(answers, datasets.qrels(dataset), ["RR"])["measures"] == {"RR": 1}
 
 
@@ -202,5 +202,5 @@ def test_a_data_set_of_the_package(tmp_path):
         qrels_trec=str(tmp_path / "qrels"),
     )
     millrace.build(tmp_path / "index", datasets.documents(dataset))
-    answers = millrace.Index(tmp_path / "index").search_many(datasets.queries(dataset))
+    answers = millrace.Index(tmp_path / "index").search_many(datasets.queries(dataset), k=1000)
     assert millrace.evaluate(answers, datasets.qrels(dataset), ["RR"])["measures"] == {"RR": 1}

@@ -13,7 +13,6 @@ pub(crate) mod fuse;
 pub(crate) mod measure;
 pub(crate) mod qrels;
 pub(crate) mod run;
-mod scores;
 pub(crate) mod table;
 pub(crate) mod tune;
 pub(crate) mod written;

@@ -3,16 +3,17 @@
 //! Five forms are read, compressed or not, and told apart by the first line: TREC's `qid Q0
 //! document rank score tag`; those of `query --format jsonl` and `--format tsv`; MS MARCO's `qid
 //! document rank`, where the score is the negated rank; and one object of scores by document by
-//! query ([`scores`](super::scores)). A score is an `f32`, as in trec_eval, so that scores that
+//! query ([`scores`]). A score is an `f32`, as in trec_eval, so that scores that
 //! differ less are equal. The tag of a TREC run may have several words, and lines that begin with
 //! `#` are comments, unless they read as a line whose query has such a name.
 
 #![warn(missing_docs)]
 
+mod scores;
+
 use super::by_query::ByQuery;
 use super::error::{EvaluateError, each_line, head};
 use super::qrels::Judged;
-use super::scores;
 use crate::index::files::storage::Stop;
 use crate::input::streams::unpacked::Unpacked;
 use serde::Deserialize;

@@ -50,7 +50,7 @@ pub fn description(generation: &Generation) -> String {
     )
 }
 
-/// Writes a generation as CIFF to a file that gets its name, which may end in `.gz` or `.zst`, whole.
+/// Writes a generation as CIFF to a file that gets its name whole; it may end in `.gz` or `.zst`.
 pub fn export_file(
     generation: &Generation,
     description: &str,

@@ -1,8 +1,10 @@
 //! The daemon: it rebuilds an index when the schedule says so, again after a failure, and tells a
 //! command, a file of metrics and a page of each rebuild.
 
+mod notify;
+
 use super::files::replace;
-use super::{Rebuild, RebuildError, notify};
+use super::{Rebuild, RebuildError};
 use crate::build::{Notes, OnProgress, Peers};
 use crate::dataflow::control::{Control, JobError};
 use crate::rebuild::history::{self, HistoryRecord, RebuildOutcome};

@@ -25,7 +25,6 @@ mod live;
 mod logs;
 mod look;
 mod nodes;
-mod notify;
 mod page_links;
 mod publish;
 mod rank;

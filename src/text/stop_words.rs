@@ -3,9 +3,9 @@
 //! index needs no file besides its own.
 //!
 //! A file holds one word a line in UTF-8. White space around a word is trimmed; blank lines, lines
-//! that begin with `#`, what stands behind `|` (comments of Snowball, in whose lists a line may have
-//! several words) and a byte order mark at the front are skipped. The analysis makes tokens of a
-//! word. One that it cuts, as `don't`, gives only tokens of one or two letters and those that the
+//! that begin with `#`, what stands behind `|` (comments of Snowball, in whose lists a line may
+//! have several words) and a byte order mark at the front are skipped. The analysis makes tokens of
+//! a word. One that it cuts, as `don't`, gives only tokens of one or two letters and those that the
 //! list has by themselves: `don` may be a name.
 
 use super::tokenizer::{Class, Tokenizer};

@@ -1,6 +1,6 @@
 //! Runs every target over its seeds and over inputs made from them for five seconds, as a test of
-//! the library. The inputs come in the same order each time; those that a target's coverage asks for
-//! are libFuzzer's to find.
+//! the library. The inputs come in the same order each time; those that a target's coverage asks
+//! for are libFuzzer's to find.
 
 use proptest::collection::vec;
 use proptest::prelude::*;

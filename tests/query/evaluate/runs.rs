@@ -161,8 +161,8 @@ fn a_run_that_finds_next_to_nothing_is_warned_of() {
     }
 }
 
-/// statsmodels 0.14: `multipletests(p, method="holm")`, worked out by hand here: sorted, the least p
-/// counts for all runs, the next for one less, and none is below the one before.
+/// statsmodels 0.14: `multipletests(p, method="holm")`, worked out by hand here: sorted, the least
+/// p counts for all runs, the next for one less, and none is below the one before.
 #[test]
 fn p_of_several_runs_is_adjusted() {
     let scratch = Scratch::new();

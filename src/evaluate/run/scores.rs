@@ -1,7 +1,7 @@
 //! Reads runs in JSON: one object of queries, each an object of scores by document, as ranx and
 //! BEIR write them. Nothing of the text is kept: a file of one line takes the memory of its run.
 
-use super::run::Rankings;
+use super::Rankings;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use std::fmt;
 use std::io::{BufReader, Read};
