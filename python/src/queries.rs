@@ -35,8 +35,7 @@ impl<'a> Reading<'a> {
 
     fn options(&self) -> PyResult<QueryReading> {
         let form = self.form.map(str::parse).transpose().map_err(wrong)?;
-        // What a file is read as is no warning.
-        Ok(QueryReading { form, unique: self.unique, quiet: true, ..QueryReading::default() })
+        Ok(QueryReading { form, unique: self.unique, ..QueryReading::default() })
     }
 
     /// Reads queries and their names, and warns of what means nothing in them.

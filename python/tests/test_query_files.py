@@ -9,6 +9,7 @@ from conftest import WORDS
 QUERIES = {"q1": f"{WORDS[1]} {WORDS[2]}", "q2": WORDS[3], "q3": f'{WORDS[4]}, "{WORDS[5]}"\n{WORDS[6]}'}
 
 
+@pytest.mark.filterwarnings("ignore:the queries. the first line", "ignore:query q3")
 @pytest.mark.parametrize("settings", [{"index": False}, {}, {"index": False, "sep": ";"}, {"sep": "\t"}])
 @pytest.mark.parametrize("names", [("qid", "query"), ("query_id", "text")])
 def test_a_frame_written_as_csv_is_read(index, tmp_path, settings, names):
