@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let snapshot = Snapshot::new(generation, scoring)?;
     let found = explain(&snapshot, &query, docid, args.k)?;
     let documents = snapshot.generation().documents();
-    let name = String::from_utf8_lossy(documents.name(docid).unwrap_or_default());
+    let name = String::from_utf8_lossy(documents.name(docid)?);
     let mut object = serde_json::to_value(&found)?;
     object["name"] = (&*name).into();
     object["query"] = query.into();

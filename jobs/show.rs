@@ -2,7 +2,6 @@
 
 use crate::cli::report;
 use anyhow::bail;
-use millrace::Generation;
 use millrace::inside::index::{DocumentKey, DocumentRow, find_document, open_plain};
 use millrace::inside::query::{TermStatistics, record_of};
 use millrace::inside::score::Bm25;
@@ -75,29 +74,13 @@ fn term(args: &Args, word: &str) -> anyhow::Result<()> {
         let index = args.index.display();
         bail!("{index}: `{word}` has no term; it is a stop word, or has no letter and no digit");
     }
-    let object = json!({"word": word, "terms": named(&found, &generation)?});
+    let object = json!({"word": word, "terms": found});
     report::print(args.json, &object, || {
         let texts = found.iter().map(|found| found.text(&generation, &bm25));
         texts.collect::<Vec<_>>().join("\n")
     })?;
     let terms: Vec<&str> = found.iter().map(|found| &*found.term).collect();
     report::write(json!({"job": "show", "terms": terms}), 1)
-}
-
-/// The statistics with the names of the first documents.
-fn named(found: &[TermStatistics], generation: &Generation) -> serde_json::Result<Vec<Value>> {
-    let name = |docid: &Value| {
-        let docid = docid.as_u64().and_then(|docid| u32::try_from(docid).ok()).unwrap_or_default();
-        String::from_utf8_lossy(generation.documents().name(docid).unwrap_or_default())
-    };
-    let object = |found| {
-        let mut object = serde_json::to_value(found)?;
-        for posting in object["first"].as_array_mut().into_iter().flatten() {
-            posting["name"] = json!(name(&posting["docid"]));
-        }
-        Ok(object)
-    };
-    found.iter().map(object).collect()
 }
 
 fn analyze(args: &Args, text: &str) -> anyhow::Result<()> {

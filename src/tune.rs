@@ -412,8 +412,8 @@ fn measure_one(
         goal.progress.check()?;
         goal.progress.pass(1);
         let mut ranking = Rankings::new("tune");
-        let named =
-            hits.iter().map(|hit| (documents.name(hit.docid).unwrap_or_default(), hit.score));
+        let named = hits.iter().map(|hit| Ok((documents.name(hit.docid)?, hit.score)));
+        let named = named.collect::<Result<Vec<_>, EvaluateError>>()?.into_iter();
         let others = named.filter(|(name, _)| !goal.remove_query || *name != qid.as_bytes());
         others.take(goal.k).for_each(|(name, score)| ranking.add(qid, name, score));
         let ranked = ranking.ranking(qid, judged)?;

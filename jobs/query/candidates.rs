@@ -28,7 +28,7 @@ impl CandidateArgs {
     ) -> anyhow::Result<Box<dyn Iterator<Item = ReadQuery> + Send>> {
         let Some(path) = &self.candidates else { return Ok(queries) };
         let run = Rankings::open(path)?;
-        let candidates = CandidatesByQuery::new(snapshot, run.documents());
+        let candidates = CandidatesByQuery::new(snapshot, run.documents())?;
         if let Some(remark) = candidates.remark() {
             say!("{}: {remark}", path.display());
         }

@@ -69,13 +69,16 @@ impl Answers {
     }
 
     /// Calls `each` with qid, name and score of every hit.
-    pub(crate) fn each(&self, mut each: impl FnMut(&str, &str, f32)) {
-        for (at, (qid, _)) in self.queries.iter().enumerate() {
-            let (start, end) = self.range(at);
-            for hit in start..end {
-                each(qid, &self.found.name(hit), self.found.hits.scores[hit]);
+    pub(crate) fn each(&self, mut each: impl FnMut(&str, &str, f32)) -> PyResult<()> {
+        self.found.with_names((0, self.found.hits.docids.len()), |name| {
+            for (at, (qid, _)) in self.queries.iter().enumerate() {
+                let (start, end) = self.range(at);
+                for hit in start..end {
+                    each(qid, &name(hit), self.found.hits.scores[hit]);
+                }
             }
-        }
+            Ok(())
+        })
     }
 
     fn range(&self, at: usize) -> (usize, usize) {
@@ -83,7 +86,7 @@ impl Answers {
         (offsets[at] as usize, offsets[at + 1] as usize)
     }
 
-    fn write_to(&self, path: &Path, form: AnswerForm) -> std::io::Result<()> {
+    fn write_to(&self, path: &Path, form: AnswerForm) -> PyResult<()> {
         let mut out = BufWriter::with_capacity(1 << 18, File::create(path)?);
         let mut text = Vec::new();
         let mut hits = Vec::new();
@@ -93,11 +96,14 @@ impl Answers {
             hits.clear();
             hits.extend((start..end).map(|at| Hit { docid: docids[at], score: scores[at] }));
             let query = Query::new(qid.as_str(), query.as_str());
-            form.write(&query, &hits, Duration::ZERO, |at| self.found.name(start + at), &mut text);
+            self.found.with_names((start, end), |name| {
+                form.write(&query, &hits, Duration::ZERO, name, &mut text);
+                Ok(())
+            })?;
             out.write_all(&text)?;
             text.clear();
         }
-        out.flush()
+        Ok(out.flush()?)
     }
 }
 
@@ -247,6 +253,6 @@ impl Answers {
         let tag = RunTag::new(tag).ok_or_else(|| {
             wrong(format!("tag is one word of at most {} bytes", RunTag::MOST_BYTES))
         })?;
-        Ok(py.detach(|| self.write_to(&path, AnswerForm::Trec(tag)))?)
+        py.detach(|| self.write_to(&path, AnswerForm::Trec(tag)))
     }
 }

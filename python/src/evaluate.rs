@@ -112,7 +112,7 @@ pub(crate) fn qrels(value: &Bound<'_, PyAny>) -> PyResult<Qrels> {
 pub(crate) fn run(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Rankings> {
     let mut rankings = Rankings::new(name);
     if let Ok(answers) = value.cast::<Answers>() {
-        answers.get().each(|qid, name, score| rankings.add(qid, name.as_bytes(), score));
+        answers.get().each(|qid, name, score| rankings.add(qid, name.as_bytes(), score))?;
         return Ok(rankings);
     }
     if let Ok(path) = value.extract::<PathBuf>() {

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PySlice, PyString, PyType, slice};
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -69,7 +70,7 @@ impl Found {
         let is_sound = hits.docids.len() == hits.scores.len()
             && ends == [Some(&0), Some(&(hits.docids.len() as u64))]
             && hits.offsets.is_sorted()
-            && hits.docids.iter().all(|&docid| documents.name(docid).is_some());
+            && hits.docids.iter().all(|&docid| (docid as usize) < documents.lengths().len());
         match is_sound {
             true => Ok(Arc::new(Self { snapshot, hits })),
             false => Err(wrong("these hits are not of this generation")),
@@ -88,9 +89,22 @@ impl Found {
         Ok((folder, packed(py, docids), packed(py, scores)))
     }
 
-    pub(crate) fn name(&self, at: usize) -> Cow<'_, str> {
+    fn name(&self, at: usize) -> PyResult<Cow<'_, str>> {
         let name = self.snapshot.generation().documents().name(self.hits.docids[at]);
-        String::from_utf8_lossy(name.unwrap_or_default())
+        Ok(String::from_utf8_lossy(name.map_err(|error| of_index(&error))?))
+    }
+
+    /// What is made of the names of some hits, which are looked up by their places among these.
+    pub(crate) fn with_names<'a, T>(
+        &'a self,
+        (start, end): (usize, usize),
+        make: impl FnOnce(&dyn Fn(usize) -> Cow<'a, str>) -> PyResult<T>,
+    ) -> PyResult<T> {
+        let docids = &self.hits.docids[start..end];
+        let failed = OnceCell::new();
+        let documents = self.snapshot.generation().documents();
+        let made = make(&documents.names(|at| docids.get(at).copied(), &failed));
+        failed.into_inner().map_or(made, |error| Err(of_index(&error)))
     }
 
     pub(crate) fn texts<'py>(
@@ -106,7 +120,9 @@ impl Found {
         py: Python<'py>,
         (start, end): (usize, usize),
     ) -> PyResult<Bound<'py, PyList>> {
-        PyList::new(py, (start..end).map(|at| PyString::new(py, &self.name(at))))
+        self.with_names((start, end), |name| {
+            PyList::new(py, (0..end - start).map(|at| PyString::new(py, &name(at))))
+        })
     }
 }
 
@@ -193,7 +209,7 @@ impl Hits {
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         let ManyHits { docids, scores, .. } = &self.found.hits;
         let class = CLASS.import(py, "millrace._hit", "Hit")?;
-        class.call1((&*self.found.name(at), docids[at], scores[at]))
+        class.call1((&*self.found.name(at)?, docids[at], scores[at]))
     }
 }
 
@@ -298,15 +314,15 @@ impl Hits {
         }
     }
 
-    fn __repr__(&self) -> String {
+    fn __repr__(&self) -> PyResult<String> {
         let shown = self.start..self.end.min(self.start + 3);
         let scores = &self.found.hits.scores;
-        let mut shown: Vec<String> =
-            shown.map(|at| format!("{} {}", self.found.name(at), scores[at])).collect();
+        let row = |at| Ok(format!("{} {}", self.found.name(at)?, scores[at]));
+        let mut shown = shown.map(row).collect::<PyResult<Vec<String>>>()?;
         if self.__len__() > shown.len() {
             shown.push("...".to_string());
         }
-        format!("<{} hits: {}>", self.__len__(), shown.join(", "))
+        Ok(format!("<{} hits: {}>", self.__len__(), shown.join(", ")))
     }
 }
 

@@ -20,6 +20,7 @@ use millrace::{
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use std::cell::OnceCell;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, TryLockError};
@@ -298,6 +299,7 @@ impl Index {
         told.stop.expect((queries.len() * (1 + usize::from(rm3.is_some()))) as u64);
         let run = candidates.map(|candidates| run(candidates, "candidates")).transpose()?;
         let given = run.map(|run| CandidatesByQuery::new(&snapshot, run.documents()));
+        let given = given.transpose().map_err(|error| of_index(&error))?;
         if let Some(remark) = given.as_ref().and_then(CandidatesByQuery::remark) {
             warn(py, &remark)?;
         }
@@ -329,10 +331,13 @@ impl Index {
         }
         if remove_query {
             let documents = snapshot.generation().documents();
+            let failed = OnceCell::new();
             let is_other = |query: usize, docid: u32| {
-                documents.name(docid).unwrap_or_default() != queries[query].0.as_bytes()
+                let name = documents.name(docid).map_err(|error| _ = failed.set(error));
+                name != Ok(queries[query].0.as_bytes())
             };
             found.keep(k, is_other);
+            failed.into_inner().map_or(Ok(()), |error| Err(of_index(&error)))?;
         }
         Ok(Answers::new(snapshot, queries, found, k))
     }

@@ -301,3 +301,41 @@ def test_the_document_of_the_query_can_be_left_out(index):
     for search in (index.search, lambda query, k: index.search_many([query], k)):
         with pytest.raises(ValueError, match="from 1 on"):
             search("w1x", 0)
+
+
+def test_names_that_rot_are_never_given(tmp_path):
+    texts = [(f"d{number:03}", f"mill {number}") for number in range(300)]
+    path = tmp_path / "rots"
+    millrace.build(path, texts)
+    index = millrace.Index(path)
+    doors = {
+        "names": lambda: list(index.search("mill", 300).names),
+        "hits": lambda: list(index.search("mill", 300)),
+        "hit": lambda: index.search("7", 3)[0],
+        "repr": lambda: repr(index.search("7", 3)),
+        "many": lambda: list(index.search_many(["mill", "7"], 300).names),
+        "of many": lambda: list(index.search_many(["mill", "7"], 300)[1]),
+        "frame": lambda: index.search_many({"1": "mill"}, 300).to_frame(),
+        "run": lambda: index.search_many(["mill"], 300).write_run(tmp_path / "run"),
+        "removed": lambda: index.search_many({"d007": "mill"}, 300, remove_query=True),
+        "document": lambda: index.document(docid=7),
+        "by name": lambda: index.document("d200"),
+        "candidates": lambda: index.search_many({"1": "mill"}, candidates={"1": {"d200": 1.0}}),
+        "measures": lambda: millrace.evaluate(index.search_many(["7"], 3), {"1": {"d007": 1}}),
+    }
+    for door in doors.values():
+        door()
+    before = index.search_many(["mill", "7"], 300)
+    [names] = path.glob("gen-*/runs/*.names")
+    with open(names, "r+b") as file:
+        file.seek(64 + 4 * 7 + 3)
+        assert file.read(1) == b"7"
+        file.seek(64 + 4 * 7 + 3)
+        file.write(b"8")
+    doors["answers of before"] = lambda: before.names
+    for name, door in doors.items():
+        with pytest.raises(millrace.MillraceError, match="the name that document 7 had"):
+            print(name, door())
+    # Others are as they were.
+    assert index.search("8", 1)[0][0] == "d008"
+    assert index.search_many({"d008": "8"}, 3, remove_query=True)[0].names.size == 0

@@ -17,10 +17,7 @@ pub(super) fn piece(directory: &Path, from: u32) -> Result<Vec<u8>, BuildError> 
     let end = documents.len().min(from.saturating_add(PIECE));
     let mut bytes = Vec::new();
     for docid in from..end {
-        let name = documents.name(docid).ok_or_else(|| {
-            BuildError::Names(format!("document {docid} was written and has no name").into())
-        })?;
-        bytes.extend_from_slice(&name_hash(name).to_le_bytes());
+        bytes.extend_from_slice(&name_hash(documents.name(docid)?).to_le_bytes());
     }
     Ok(bytes)
 }

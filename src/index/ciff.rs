@@ -133,7 +133,7 @@ pub fn export(
     for docid in 0..documents.len() {
         message.clear();
         number(&mut message, 1, docid.into());
-        bytes(&mut message, 2, documents.name(docid).unwrap_or_default());
+        bytes(&mut message, 2, documents.name(docid)?);
         number(&mut message, 3, documents.length(docid).unwrap_or_default().into());
         put(out, &message)?;
     }

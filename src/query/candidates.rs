@@ -5,6 +5,7 @@
 
 use super::reading::asked::{GivenDocids, Query};
 use super::snapshot::Snapshot;
+use crate::index::error::IndexError;
 use crate::shown::{number_of, one_word, one_word_of, visible};
 use std::collections::HashMap;
 
@@ -23,10 +24,13 @@ impl CandidatesByQuery {
     /// From the name of a query and that of a document for each candidate. Both are compared as an
     /// answer writes them. Of several documents of one name each is a candidate. Looks at the names
     /// of all documents once.
+    ///
+    /// # Errors
+    /// If a name is damaged.
     pub fn new<'a>(
         snapshot: &Snapshot,
         given: impl IntoIterator<Item = (&'a str, &'a [u8])>,
-    ) -> Self {
+    ) -> Result<Self, IndexError> {
         let mut places = HashMap::new();
         let mut of_queries: HashMap<String, Vec<usize>> = HashMap::new();
         for (qid, name) in given {
@@ -37,7 +41,7 @@ impl CandidatesByQuery {
         let mut docids = vec![Vec::new(); places.len()];
         let documents = snapshot.generation().documents();
         for docid in snapshot.share().start..snapshot.share().end.min(documents.len()) {
-            let name = documents.name(docid).unwrap_or_default();
+            let name = documents.name(docid)?;
             let is_live = snapshot.norms()[docid as usize].is_finite();
             if let Some(&place) = places.get(&*one_word(name)).filter(|_| is_live) {
                 docids[place].push(docid);
@@ -55,7 +59,7 @@ impl CandidatesByQuery {
         let mut unknown: Vec<String> =
             missing.map(|(name, _)| String::from_utf8_lossy(&name).into_owned()).collect();
         unknown.sort_unstable();
-        Self { by_query, unknown }
+        Ok(Self { by_query, unknown })
     }
 
     /// Those of a query; none if it has none.

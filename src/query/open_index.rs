@@ -91,7 +91,7 @@ impl Index {
         let (hits, _) = searcher.search(&snapshot, &wanted, text)?;
         let documents = snapshot.generation().documents();
         let named = |hit: &Hit| {
-            let name = documents.checked_name(hit.docid)?;
+            let name = documents.name(hit.docid)?;
             Ok(NamedHit::new(*hit, String::from_utf8_lossy(name).into_owned()))
         };
         let hits = hits.iter().map(named).collect();

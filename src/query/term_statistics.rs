@@ -9,11 +9,12 @@ use crate::shown::visible;
 use serde::Serialize;
 use std::fmt::{self, Write};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PostingRow {
     pub docid: u32,
     pub tf: u32,
     pub tokens: u32,
+    pub name: String,
 }
 
 /// Over all runs.
@@ -63,10 +64,13 @@ impl TermStatistics {
                 let tokens = documents.lengths()[docid as usize];
                 most_score = most_score.max(score(weight, tf, bm25.norm(tokens, mean)));
                 if first.len() < shown {
-                    first.push(PostingRow { docid, tf, tokens });
+                    first.push(PostingRow { docid, tf, tokens, name: String::new() });
                 }
             }
         })?;
+        for row in &mut first {
+            row.name = String::from_utf8_lossy(documents.name(row.docid)?).into_owned();
+        }
         let norms = BoundNorms::new(bm25, mean);
         let mut bound = 0f32;
         for &(number, entry) in &lists.lists {
@@ -125,9 +129,8 @@ impl TermStatistics {
             write!(to, "; its bound is {bound:.4}")?;
         }
         writeln!(to, "\n{:>10}  {:>6}  {:>8}  name", "docid", "tf", "tokens")?;
-        for &PostingRow { docid, tf, tokens } in first {
-            let name = String::from_utf8_lossy(documents.name(docid).unwrap_or_default());
-            writeln!(to, "{docid:>10}  {tf:>6}  {tokens:>8}  {}", visible(&name))?;
+        for PostingRow { docid, tf, tokens, name } in first {
+            writeln!(to, "{docid:>10}  {tf:>6}  {tokens:>8}  {}", visible(name))?;
         }
         match df - first.len() as u64 {
             0 => Ok(()),

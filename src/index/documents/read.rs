@@ -170,7 +170,7 @@ impl RunDocuments {
         &self.lengths
     }
 
-    /// UTF-8 unless the file was damaged after it was opened.
+    /// UTF-8 unless the file was damaged after it was opened: for jobs that write the name again.
     pub(crate) fn name(&self, docid: u32) -> Option<&[u8]> {
         let ends = self.ends();
         let docid = docid as usize;

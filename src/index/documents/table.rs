@@ -89,25 +89,23 @@ impl Documents {
         self.lengths().get(docid as usize).copied()
     }
 
-    /// UTF-8 unless the file was damaged after it was opened.
-    pub fn name(&self, docid: u32) -> Option<&[u8]> {
-        let (run, docid) = self.place(docid)?;
-        run.documents.name(docid)
-    }
-
-    /// [`name`](Self::name), which is compared with what it was when the documents were opened.
+    /// The name of a document, in UTF-8; empty where there is no such document. All names that
+    /// leave the index come from here.
+    ///
+    /// # Errors
+    /// `Damaged` if it is not what it was when the documents were opened.
     #[inline]
-    pub(crate) fn checked_name(&self, docid: u32) -> Result<&[u8], IndexError> {
+    pub fn name(&self, docid: u32) -> Result<&[u8], IndexError> {
         self.place(docid).map_or(Ok(&[]), |(run, docid)| run.documents.checked_name(docid))
     }
 
     /// The names at the places of a list of docids, quick if asked for one place after the other: a
     /// name is two memory accesses that wait for each other, so both are begun some places before.
     /// Of one that is damaged since it was opened `failed` gets the error.
-    pub(crate) fn names<'a>(
+    pub fn names<'a>(
         &'a self,
         docids: impl Fn(usize) -> Option<u32>,
-        failed: &'a OnceCell<IndexError>,
+        failed: &OnceCell<IndexError>,
     ) -> impl Fn(usize) -> Cow<'a, str> {
         const AHEAD: usize = 8;
         move |at| {
@@ -117,7 +115,7 @@ impl Documents {
             if let Some((run, docid)) = docids(at + AHEAD).and_then(|docid| self.place(docid)) {
                 run.documents.prefetch_name(docid);
             }
-            let name = docids(at).map_or(Ok(&[][..]), |docid| self.checked_name(docid));
+            let name = docids(at).map_or(Ok(&[][..]), |docid| self.name(docid));
             let name = name.unwrap_or_else(|error| {
                 // The first one is enough.
                 _ = failed.set(error);
@@ -138,7 +136,7 @@ impl Documents {
         Some(Location { input: location.input.saturating_add(run.first_input), ..location })
     }
 
-    #[cfg(test)]
+    /// Of the text as it was indexed.
     pub(crate) fn hash(&self, docid: u32) -> Option<u64> {
         let (run, docid) = self.place(docid)?;
         run.documents.hashes().get(docid as usize).copied()

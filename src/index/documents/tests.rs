@@ -65,7 +65,7 @@ proptest! {
         let lengths: Vec<u32> = documents.iter().map(|d| d.1).collect();
         prop_assert_eq!(table.lengths(), lengths);
         for (docid, (name, length, location, hash)) in (0..).zip(&documents) {
-            prop_assert_eq!(table.name(docid), Some(name.as_bytes()));
+            prop_assert_eq!(table.name(docid).unwrap(), name.as_bytes());
             prop_assert_eq!(table.length(docid), Some(*length));
             prop_assert_eq!(table.location(docid), Some(*location));
             prop_assert_eq!(table.hash(docid), Some(*hash));
@@ -74,7 +74,7 @@ proptest! {
         }
         let behind = documents.len() as u32;
         for docid in [behind, u32::MAX] {
-            prop_assert_eq!(table.name(docid), None);
+            prop_assert_eq!(table.name(docid).unwrap(), b"");
             prop_assert_eq!(table.length(docid), None);
             prop_assert_eq!(table.location(docid), None);
             prop_assert_eq!(table.hash(docid), None);

@@ -124,9 +124,13 @@ impl Generation {
     }
 
     /// Looks at every document until the first of this name that is not deleted is found.
-    pub(crate) fn find_name(&self, name: &[u8]) -> Option<u32> {
-        let is_it = |docid: &u32| self.documents.name(*docid) == Some(name);
-        (0..self.documents.len()).filter(is_it).find(|docid| !self.is_deleted(*docid))
+    pub(crate) fn find_name(&self, name: &[u8]) -> Result<Option<u32>, IndexError> {
+        for docid in 0..self.documents.len() {
+            if self.documents.name(docid)? == name && !self.is_deleted(docid) {
+                return Ok(Some(docid));
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -188,7 +192,7 @@ mod tests {
             }
         }
         assert!(found == collection);
-        assert_eq!(generation.documents().name(399), Some(&b"doc-399"[..]));
+        assert_eq!(generation.documents().name(399).unwrap(), b"doc-399");
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub fn find_document(index: &Path, key: DocumentKey<'_>) -> Result<FoundDocument
             continue;
         }
         let generation = manifest.open(index, shard)?;
-        if let Some(docid) = generation.find_name(name.as_bytes()) {
+        if let Some(docid) = generation.find_name(name.as_bytes())? {
             return Ok(FoundDocument { generation, first_docid: entry.first_docid, docid });
         }
     }
@@ -96,7 +96,7 @@ pub fn find_in(
         DocumentKey::Docid(docid) => {
             Err(IndexError::NoDocid { path, docid, documents: documents.into() })
         }
-        DocumentKey::Name(name) => generation.find_name(name.as_bytes()).ok_or_else(|| {
+        DocumentKey::Name(name) => generation.find_name(name.as_bytes())?.ok_or_else(|| {
             IndexError::NoName { path, name: name.to_string(), elsewhere: Vec::new() }
         }),
     }
@@ -136,8 +136,7 @@ impl DocumentRow {
             let found = format!("document {docid} without {what}");
             IndexError::damaged(generation.path(), 0, "documents of the manifest's inputs", found)
         };
-        documents.name(docid).ok_or_else(|| lacks("a name"))?;
-        let name = documents.checked_name(docid)?;
+        let name = documents.name(docid)?;
         let place = documents.location(docid).ok_or_else(|| lacks("a place"))?;
         let input = generation.manifest().inputs.get(place.input as usize);
         Ok(Self {

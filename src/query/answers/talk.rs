@@ -41,7 +41,7 @@ impl Talk {
         let snippets =
             Snippets::new(&self.snapshot, &query.text, (2 * self.columns).min(CHARACTERS));
         for (hit, rank) in hits.iter().zip(1..) {
-            let name = String::from_utf8_lossy(documents.name(hit.docid).unwrap_or_default());
+            let name = String::from_utf8_lossy(documents.name(hit.docid)?);
             let score = format!("{:.4}", hit.score);
             let room = self.columns.saturating_sub(7 + score.len());
             _ = writeln!(text, "{rank:>3}. {}  {score}", cut(&visible(&name), room));

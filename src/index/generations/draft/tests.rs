@@ -64,7 +64,7 @@ proptest! {
         prop_assert_eq!(generation.live_documents() as usize, left.len());
         for docid in 0..documents {
             prop_assert_eq!(generation.is_deleted(docid), deleted.contains(&docid));
-            let found = generation.find_name(format!("doc-{docid}").as_bytes());
+            let found = generation.find_name(format!("doc-{docid}").as_bytes()).unwrap();
             prop_assert_eq!(found, (!deleted.contains(&docid)).then_some(docid));
         }
         drop(generation);
@@ -179,7 +179,7 @@ fn old_and_new_runs_become_one_generation() {
     let names = [0, 89, 90, 149, 150, 199].map(|docid| name(docid).unwrap());
     assert_eq!(names, ["doc-60", "doc-149", "doc-0", "doc-59", "doc-150", "doc-199"]);
     assert!(generation.is_deleted(89) && generation.live_documents() == 199);
-    assert_eq!(generation.find_name(b"doc-149"), None);
+    assert_eq!(generation.find_name(b"doc-149").unwrap(), None);
 }
 
 #[test]
