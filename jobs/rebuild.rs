@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(long)]
     status: bool,
     /// With --status: the exit status is also 1 if the live generation was made longer ago, such as
-    /// 36h or 2d.
+    /// 36h or 2d, or is held by a rollback.
     #[arg(long, requires = "status", conflicts_with_all = ["once", "dry_run"])]
     #[arg(value_parser = age, value_name = "AGE")]
     max_age: Option<SignedDuration>,

@@ -1,6 +1,7 @@
 //! `millrace rollback`.
 
-use millrace::inside::index::{generation_number, rollback};
+use millrace::inside::index::{RolledBack, generation_number, release, rollback};
+use serde_json::json;
 use std::path::PathBuf;
 
 #[derive(clap::Args, Clone, Debug)]
@@ -11,6 +12,9 @@ pub(crate) struct Args {
     /// Number or name of a kept generation [default: the latest before the live one].
     #[arg(long, value_name = "GENERATION", value_parser = generation)]
     to: Option<u32>,
+    /// Roll nothing back, but let rebuilds publish again after an earlier rollback.
+    #[arg(long, conflicts_with = "to")]
+    release: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -23,12 +27,21 @@ fn generation(text: &str) -> Result<u32, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let done = rollback(&args.index, args.to)?;
-    let index = args.index.display();
-    tell!("{index}: generation {} is live; generation {} is kept", done.to, done.from);
-    let totals = serde_json::json!({
-        "job": "rollback", "index": args.index.display().to_string(), "from": done.from, "to": done.to,
-    });
+    let (said, mut totals) = match args.release {
+        true => match release(&args.index)? {
+            true => ("rebuilds publish again".to_string(), json!({"released": true})),
+            false => ("no rollback holds".to_string(), json!({"released": false})),
+        },
+        false => {
+            let RolledBack { from, to, held } = rollback(&args.index, args.to)?;
+            let hold = if held.is_some() { "; rebuilds leave it so, until --release" } else { "" };
+            let said = format!("generation {to} is live; generation {from} is kept{hold}");
+            (said, json!({"from": from, "to": to, "held": held}))
+        }
+    };
+    tell!("{}: {said}", args.index.display());
+    totals["job"] = "rollback".into();
+    totals["index"] = args.index.display().to_string().into();
     crate::cli::report::print(args.json, &totals, String::new)?;
     crate::cli::report::write(totals, 1)
 }

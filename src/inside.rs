@@ -135,7 +135,8 @@ pub mod index {
         generations::{
             draft::{Description, Draft},
             folder::{IndexLock, current},
-            keep::rollback,
+            held::release,
+            keep::{RolledBack, rollback},
             manifest::{Manifest, Settings, sharded::ShardedManifest},
             watch::Watch,
         },

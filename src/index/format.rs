@@ -24,10 +24,10 @@ pub(crate) const POSTINGS_SLACK: u64 = 64;
 
 /// The file that names the live generation.
 pub(crate) const CURRENT: &str = "CURRENT";
-pub(crate) const CURRENT_TMP: &str = "CURRENT.tmp";
 /// The file that names the older generations that are kept.
 pub(crate) const KEPT: &str = "KEPT";
-pub(crate) const KEPT_TMP: &str = "KEPT.tmp";
+/// The file of a rollback that holds.
+pub(crate) const HELD: &str = "HELD";
 pub(crate) const CACHE_PLAN: &str = "cache.plan";
 /// The file that a build or a merge locks.
 pub(crate) const LOCK: &str = "LOCK";

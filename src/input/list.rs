@@ -41,6 +41,11 @@ impl InputReading {
         Self { fields: Fields { names, texts }, encoding }
     }
 
+    /// Path, hash and [`way`](Self::way) of an input.
+    pub(crate) fn told_apart(entry: &InputEntry) -> (&str, &str, String) {
+        (&entry.path, &entry.hash, Self::of(entry).way(&entry.format))
+    }
+
     /// The format with what has to be as it was too, so that an input need not be read anew.
     pub(crate) fn way(&self, format: &str) -> String {
         if *self == Self::default() { format.to_string() } else { format!("{format} {self:?}") }

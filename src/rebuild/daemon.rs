@@ -176,7 +176,7 @@ impl Daemon {
 
     /// What the page shows; docs/reports.md.
     pub fn report(&self, next: Option<Timestamp>) -> Result<Value, RebuildError> {
-        let Status { index, generation, next, failures, .. } = self.status(next)?;
+        let Status { index, generation, held, next, failures, .. } = self.status(next)?;
         let mut nights = history::read(&self.job.index)?;
         nights.drain(..nights.len().saturating_sub(SHOWN));
         let GuardKeys { min_documents, min_tokens, max_skipped, .. } = self.job.guard;
@@ -190,6 +190,7 @@ impl Daemon {
             "job": "rebuild",
             "index": index,
             "generation": generation,
+            "held": held,
             "next": next,
             "failures": failures,
             "guards": guards,
@@ -205,8 +206,9 @@ impl Daemon {
         let StatusKeys { prometheus, html } = &self.job.status;
         let metrics = prometheus
             .as_ref()
-            .map(|path| replace(path, self.status(next)?.prometheus().as_bytes()));
-        let page = html.as_ref().map(|path| replace(path, page(&self.report(next)?).as_bytes()));
+            .map(|path| replace(path.get_ref(), self.status(next)?.prometheus().as_bytes()));
+        let page =
+            html.as_ref().map(|path| replace(path.get_ref(), page(&self.report(next)?).as_bytes()));
         for error in [metrics, page].into_iter().flatten().filter_map(Result::err) {
             (self.tell)(&error.chain(), true);
         }

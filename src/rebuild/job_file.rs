@@ -28,6 +28,13 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use toml::Spanned;
 
+const GLOB: glob::MatchOptions = glob::MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    // Hidden files are not input, as in the folders that `build` walks.
+    require_literal_leading_dot: true,
+};
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobFile {
@@ -84,13 +91,18 @@ impl JobFile {
         job.text = text.to_string();
         let folder = path.parent().unwrap_or(Path::new(""));
         job.index = folder.join(&job.index);
-        for file in [&mut job.status.prometheus, &mut job.status.html].into_iter().flatten() {
-            *file = folder.join(&file);
-        }
         job.find_stop_words(folder)?;
         job.build.form = job.form()?;
         job.find_links(folder)?;
         job.check_patterns()?;
+        let mut files = [&job.status.prometheus, &job.status.html].into_iter().flatten();
+        if let Some(empty) = files.find(|file| file.get_ref().as_os_str().is_empty()) {
+            return Err(job.wrong(empty.span(), "this path is empty"));
+        }
+        for file in [&mut job.status.prometheus, &mut job.status.html].into_iter().flatten() {
+            *file = Spanned::new(file.span(), folder.join(file.get_ref()));
+        }
+        job.check_status()?;
         Ok(job)
     }
 
@@ -179,6 +191,42 @@ impl JobFile {
         Ok(())
     }
 
+    /// Refuses files of the state that would take the place of the index or a source.
+    fn check_status(&self) -> Result<(), RebuildError> {
+        for file in [&self.status.prometheus, &self.status.html].into_iter().flatten() {
+            let there = place(file.get_ref());
+            let is_named = |pattern: &Spanned<String>| {
+                let named = glob::Pattern::new(&self.with_folder(pattern.get_ref()));
+                named.is_ok_and(|named| named.matches_path_with(file.get_ref(), GLOB))
+            };
+            let is_found = |pattern: &Spanned<String>| {
+                // Below a folder only what is named as documents is read.
+                let takes = |found: &PathBuf| match place(found) {
+                    folder if folder.is_dir() => {
+                        there.starts_with(folder) && Format::by_name(&there).is_some()
+                    }
+                    found => found == there,
+                };
+                self.found(pattern).unwrap_or_default().iter().any(takes)
+            };
+            let is_source = |input: &InputKeys| {
+                let mut patterns = input.paths.get_ref().iter();
+                patterns.any(|pattern| is_named(pattern) || is_found(pattern))
+                    && !input.exclude.iter().any(|pattern| is_named(pattern) || is_found(pattern))
+            };
+            let what = match there.starts_with(place(&self.index)) {
+                true => "in the folder of the index",
+                false if there == place(&self.path) || self.inputs.iter().any(is_source) => {
+                    "a source"
+                }
+                false => continue,
+            };
+            let message = format!("`{}` is {what}", file.get_ref().display());
+            return Err(self.wrong(file.span(), message));
+        }
+        Ok(())
+    }
+
     pub(super) fn ranks(&self) -> Option<RankSettings> {
         let RankKeys { damping, tolerance, .. } = *self.pagerank.as_ref()?.get_ref();
         Some(RankSettings { damping, tolerance })
@@ -256,13 +304,7 @@ impl JobFile {
     }
 
     fn found(&self, pattern: &Spanned<String>) -> Result<Vec<PathBuf>, RebuildError> {
-        let options = glob::MatchOptions {
-            case_sensitive: true,
-            require_literal_separator: true,
-            // Hidden files are not input, as in the folders that `build` walks.
-            require_literal_leading_dot: true,
-        };
-        let paths = glob::glob_with(&self.with_folder(pattern.get_ref()), options);
+        let paths = glob::glob_with(&self.with_folder(pattern.get_ref()), GLOB);
         let unread = |error: glob::GlobError| {
             let what = format!("matches {}: {}", error.path().display(), error.error());
             self.wrong_pattern(pattern, &what)
@@ -288,6 +330,13 @@ const MEANINGS: [(&str, &str); 3] = [
     ("{", "`{` is a character like others: give a pattern for each of the names"),
     ("\\", "`\\` is a character like others: `[*]` is a star"),
 ];
+
+/// Where a file is or will be, without links.
+fn place(path: &Path) -> PathBuf {
+    let (folder, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
+    let will_be = |_| folder.canonicalize().map(|folder| folder.join(name));
+    path.canonicalize().or_else(will_be).unwrap_or_else(|_| path.to_path_buf())
+}
 
 fn wrong(path: &Path, text: &str, span: Range<usize>, message: String) -> RebuildError {
     let before = text.get(..span.start).unwrap_or(text);

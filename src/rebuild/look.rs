@@ -1,5 +1,7 @@
 //! Looks at the sources and compares them with the live generation.
 
+mod held;
+
 use super::live::{Live, LivePlaces, OLDER, deletions, live, verify};
 use super::{FILES, Rebuild, RebuildError, guards};
 use crate::build::guards::NewContent;
@@ -13,6 +15,7 @@ use crate::index::documents::{Documents, Location};
 use crate::index::error::IndexError;
 use crate::index::files::storage;
 use crate::index::format::{RUNS, VERSION};
+use crate::index::generations::held::Hold;
 use crate::index::generations::manifest::LISTS_VERSION;
 use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings, Statistics};
 use crate::input::list::InputReading;
@@ -40,6 +43,8 @@ pub enum RebuildKind {
 #[derive(Clone, Debug, Serialize)]
 pub struct PlannedRebuild {
     pub how: RebuildKind,
+    /// A rollback holds, and nothing is done.
+    pub held: Option<Hold>,
     pub inputs: InputCounts,
     /// If only a part is built; `live` are those behind that.
     pub documents: DocumentCounts,
@@ -105,7 +110,9 @@ impl Rebuild<'_> {
         let plan = record.time("list", || self.sources())?;
         build::accept_passed(&self.options()?, &plan)?;
         let mut before: Known = read_json(&index.join(FOLDER).join(FILES));
-        if live.as_ref().is_none_or(|live| live.manifest.generation != before.generation) {
+        let mark = self.mark()?.map(|hold| hold.generation);
+        let of_live = live.as_ref().map(|live| live.manifest.generation);
+        if ![of_live, mark].contains(&Some(before.generation)) {
             before = Known::default();
         }
         let paths = (0..plan.inputs.len()).filter_map(|input| plan.inputs.path(input));
@@ -115,17 +122,17 @@ impl Rebuild<'_> {
         let inputs = live.iter().flat_map(|live| &live.manifest.inputs);
         let was: HashSet<(&str, u64)> =
             inputs.map(|input| (input.path.as_str(), input.bytes)).collect();
-        let needs = |path: &str, bytes| was.contains(&(path, bytes));
+        let needs = |path: &str, bytes| mark.is_some() || was.contains(&(path, bytes));
         let known =
             record.time("hash", || files::look(&paths, trust, &before, needs, self.workers()))?;
         let inputs = live.iter().flat_map(|live| &live.manifest.inputs);
-        let way = |input: &InputEntry| InputReading::of(input).way(&input.format);
-        let inputs = inputs.map(|input| (&*input.path, &*input.hash, way(input)));
-        let found = FoundChanges::new(&plan, &known, inputs);
+        let found = FoundChanges::new(&plan, &known, inputs.map(InputReading::told_apart));
         let FoundChanges { counts: inputs, touched, gone } = found;
+        let held = self.held(&plan, &known, &before)?;
         let other =
             live.as_ref().map(|live| self.other_settings(&live.manifest.settings)).transpose()?;
         let how = match (&live, other.flatten()) {
+            _ if held.is_some() => RebuildKind::Nothing,
             _ if from_nothing => RebuildKind::Whole("this is a rebuild from nothing"),
             (None, _) => RebuildKind::Whole("there is no index"),
             (Some(live), _) if live.manifest.format != VERSION => RebuildKind::Whole(OLDER),
@@ -144,7 +151,7 @@ impl Rebuild<'_> {
             ..DocumentCounts::default()
         };
         let (skipped, read_bytes) = Default::default();
-        let planned = PlannedRebuild { how, inputs, documents, skipped, read_bytes };
+        let planned = PlannedRebuild { how, held, inputs, documents, skipped, read_bytes };
         let (changes, places, read, part) = Default::default();
         let mut looked =
             Looked { planned, plan, touched, known, live, changes, places, read, part };
@@ -175,7 +182,7 @@ impl Rebuild<'_> {
         let factor = was.impact_factor.as_ref().and_then(|factor| factor.parse().ok());
         Ok(if factor.is_some() != self.job.has_vectors() {
             Some("the input is learned vectors where the index has texts, or the other way round")
-        } else if options.factor != factor {
+        } else if self.job.build.factor.is_some() && options.factor != factor {
             Some("the factor of the weights is another one")
         } else if tokenizer != options.analysis.tokenizer.name() {
             Some("the tokenizer is another one")
@@ -415,7 +422,12 @@ pub(super) struct FoundChanges {
 }
 
 impl FoundChanges {
-    /// `live` are path, hash and way of reading of each input of the live generation.
+    pub(super) fn is_empty(&self) -> bool {
+        self.counts.changed + self.counts.added + self.counts.removed == 0
+    }
+
+    /// `live` are path, hash and way of reading of each input of the live generation; without a hash
+    /// it was gone before.
     pub(super) fn new<'a>(
         plan: &InputPlan,
         known: &Known,
@@ -423,7 +435,7 @@ impl FoundChanges {
     ) -> Self {
         // A file may be an input of several runs, and changes if it does for one of them.
         let mut before: HashMap<&str, Option<(&str, String)>> = HashMap::new();
-        for (path, hash, way) in live {
+        for (path, hash, way) in live.into_iter().filter(|(_, hash, _)| !hash.is_empty()) {
             let this = Some((hash, way));
             let known = before.entry(path).or_insert_with(|| this.clone());
             if *known != this {

@@ -39,6 +39,7 @@ pub(crate) use look::{PlannedRebuild, RebuildKind};
 use crate::build::{BuildOptions, Guards, Note};
 use crate::dataflow::control::Control;
 use crate::index::error::IndexError;
+use crate::index::files::storage;
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
@@ -129,7 +130,7 @@ impl Rebuild<'_> {
             .map_err(|error| self.control.take_failure().map_or(error, RebuildError::from))
             .map_err(|error| error.of_index(&self.job.index));
         // What cannot be removed now is removed by the next rebuild.
-        _ = fs::remove_dir_all(&work);
+        _ = storage::caught(&work, || Ok(fs::remove_dir_all(&work)));
         record.seconds = began.elapsed().as_secs_f64();
         // The reason of a failed rebuild tells what it could not read.
         let live = current(&self.job.index).ok().flatten();
@@ -176,6 +177,11 @@ impl Rebuild<'_> {
         }
         let mut looked = self.look(work, For::Build, record)?;
         looked.tell(record);
+        if let Some(hold) = &looked.planned.held {
+            record.outcome = RebuildOutcome::Unchanged;
+            record.reason = Some(hold.to_string());
+            return Ok(());
+        }
         let how = looked.planned.how;
         if how != RebuildKind::Nothing {
             if let (RebuildKind::Whole(reason), Some(_)) = (how, &looked.live) {
@@ -206,6 +212,7 @@ impl Rebuild<'_> {
         let (live, ranked) = match done {
             Some(live) => {
                 record.outcome = RebuildOutcome::Unchanged;
+                self.lift()?;
                 (live, None)
             }
             None => {

@@ -260,9 +260,14 @@ impl Moved {
         let mut manifest = live.manifest.clone();
         let now: HashMap<&str, &InputEntry> =
             looked.read.iter().map(|input| (input.path.as_str(), input)).collect();
+        let paths = (0..looked.plan.inputs.len()).filter_map(|n| looked.plan.inputs.path(n));
+        let there: HashSet<String> = paths.map(|path| path.display().to_string()).collect();
         for input in &mut manifest.inputs {
             if let Some(&now) = now.get(input.path.as_str()) {
                 *input = now.clone();
+            } else if !there.contains(&input.path) {
+                // Its deleted documents lie in it, so that it stays, as one that is gone.
+                input.hash.clear();
             }
         }
         let mut moved = Self { manifest, places: BTreeMap::new() };

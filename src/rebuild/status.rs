@@ -4,6 +4,7 @@
 use super::error::RebuildError;
 use super::history::{FOLDER, HistoryRecord, RebuildOutcome};
 use crate::index::generations::folder::{current, is_being_written};
+use crate::index::generations::held::{Hold, held};
 use crate::index::generations::manifest::summary::Summary;
 use crate::shown::visible;
 use jiff::{SignedDuration, Timestamp};
@@ -20,12 +21,17 @@ pub struct Status {
     pub generation: Option<u32>,
     /// When the live generation was made, in UTC.
     pub generation_made: Option<String>,
+    /// A rollback that holds: rebuilds change nothing.
+    pub held: Option<Hold>,
     /// Since the last rebuild that did not fail.
     pub failures: u64,
     pub last: Option<HistoryRecord>,
     pub last_published: Option<HistoryRecord>,
     /// Published or unchanged.
     pub last_good: Option<HistoryRecord>,
+    pub last_failed: Option<HistoryRecord>,
+    /// How many failed in all.
+    pub failed: u64,
 }
 
 impl Status {
@@ -45,14 +51,18 @@ impl Status {
             next,
             generation: live.as_ref().map(|live| live.generation),
             generation_made: live.and_then(|live| made(live.created)),
+            held: held(index)?,
             failures: history.iter().rev().take_while(failed).count() as u64,
             last: history.last().cloned(),
             last_published: newest(|record| record.outcome == RebuildOutcome::Published),
             last_good: newest(|record| record.outcome != RebuildOutcome::Failed),
+            last_failed: newest(|record| record.outcome == RebuildOutcome::Failed),
+            failed: history.iter().filter(failed).count() as u64,
         })
     }
 
-    /// Why all is not well: the last rebuild failed, or the live generation is older than `most`.
+    /// Why all is not well: the last rebuild failed, or, with `most`, the live generation is older
+    /// or held by a rollback.
     pub fn trouble(&self, most: Option<SignedDuration>, now: Timestamp) -> Option<String> {
         let index = &self.index;
         let failed = self.last.as_ref().filter(|last| last.outcome == RebuildOutcome::Failed);
@@ -67,48 +77,61 @@ impl Status {
         };
         let age = now.duration_since(made);
         let shown = SignedDuration::from_secs(age.as_secs());
+        if let Some(hold) = &self.held {
+            return Some(format!("{index}: the live generation is {shown:#} old and {hold}"));
+        }
         let old = || format!("{index}: the live generation is {shown:#} old, more than {most:#}");
         (age > most).then(old)
     }
 
+    /// Times of day end in `_timestamp_seconds`, counters in `_total`.
     pub(crate) fn prometheus(&self) -> String {
-        let label = self.index.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-        let mut text = String::new();
-        let mut gauge = |name: &str, help: &str, value: Option<f64>| {
-            if let Some(value) = value {
-                let name = format!("millrace_rebuild_{name}");
-                // Writing to a string never fails.
-                _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
-                _ = writeln!(text, "{name}{{index=\"{label}\"}} {value}");
-            }
+        let label = |text: &str| {
+            let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            format!("\"{text}\"")
         };
+        let index = format!("index={}", label(&self.index));
         let ended = |record: &HistoryRecord| {
             let started: Timestamp = record.started.parse().ok()?;
             Some(started.as_millisecond() as f64 / 1000.0 + record.seconds)
         };
         let last = self.last.as_ref();
+        let last_end = last.and_then(ended);
         let good = self.last_good.as_ref();
+        let good_end = good.and_then(ended);
+        let failures = Some(self.failures as f64);
         let live = good.filter(|record| record.generation == self.generation);
-        gauge(
-            "running",
-            "Whether a rebuild is under way.",
-            Some(f64::from(u8::from(self.running))),
-        );
-        gauge(
-            "failures",
-            "Rebuilds that failed since the last good one.",
-            Some(self.failures as f64),
-        );
-        gauge("last_end_seconds", "When the last rebuild ended.", last.and_then(ended));
-        gauge("last_good_end_seconds", "When the last good rebuild ended.", good.and_then(ended));
-        gauge("last_duration_seconds", "How long the last rebuild took.", last.map(|r| r.seconds));
-        gauge("generation", "The live generation.", self.generation.map(f64::from));
-        gauge(
-            "documents",
-            "Documents of the live generation.",
-            live.map(|r| r.documents.live as f64),
-        );
-        gauge("index_bytes", "Bytes of the live generation.", live.map(|r| r.index_bytes as f64));
+        let since = self.held.as_ref().and_then(|hold| hold.since.parse::<Timestamp>().ok());
+        let reason = self.last_failed.as_ref().and_then(|record| record.reason.as_deref());
+        let why = format!("{index},reason={}", label(reason.unwrap_or_default()));
+        let bit = |is: bool| Some(f64::from(u8::from(is)));
+        let mut text = String::new();
+        for (name, help, value) in [
+            ("running", "Whether a rebuild is under way.", bit(self.running)),
+            ("failures_total", "Rebuilds that failed.", Some(self.failed as f64)),
+            ("consecutive_failures", "Those since the last good one.", failures),
+            ("last_failure_info", "Why the last of them failed.", reason.and(Some(1.0))),
+            ("last_end_timestamp_seconds", "When the last rebuild ended.", last_end),
+            ("last_good_end_timestamp_seconds", "When the last good one ended.", good_end),
+            ("last_duration_seconds", "How long the last one took.", last.map(|r| r.seconds)),
+            ("held", "Whether a rollback holds.", bit(self.held.is_some())),
+            ("held_since_timestamp_seconds", "Since when.", since.map(|s| s.as_second() as f64)),
+            ("generation", "The live generation.", self.generation.map(f64::from)),
+            ("documents", "Its documents.", live.map(|r| r.documents.live as f64)),
+            ("index_bytes", "Its bytes.", live.map(|r| r.index_bytes as f64)),
+            // Names of the last release.
+            ("failures", "Now consecutive_failures.", failures),
+            ("last_end_seconds", "Now last_end_timestamp_seconds.", last_end),
+            ("last_good_end_seconds", "Now last_good_end_timestamp_seconds.", good_end),
+        ] {
+            let Some(value) = value else { continue };
+            let labels = if name.ends_with("_info") { &why } else { &index };
+            let kind = if name.ends_with("_total") { "counter" } else { "gauge" };
+            let name = format!("millrace_rebuild_{name}");
+            // Writing to a string never fails.
+            _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+            _ = writeln!(text, "{name}{{{labels}}} {value}");
+        }
         text
     }
 }
@@ -131,6 +154,9 @@ impl fmt::Display for Status {
         let live = self.generation.map(|number| format!("{number}{made}"));
         row("index", visible(&self.index))?;
         row("live generation", live.unwrap_or("none".to_string()))?;
+        if let Some(hold) = &self.held {
+            row("rebuilds", hold.to_string())?;
+        }
         row("running", if self.running { "yes" } else { "no" }.to_string())?;
         row("next", self.next.clone().unwrap_or("not scheduled".to_string()))?;
         row("last", record(&self.last))?;
@@ -193,7 +219,10 @@ mod tests {
             record(RebuildOutcome::Published, 1, 4.0),
             record(RebuildOutcome::Unchanged, 1, 0.5),
             record(RebuildOutcome::Failed, 1, 1.0),
-            record(RebuildOutcome::Failed, 1, 2.0),
+            HistoryRecord {
+                reason: Some("a \"guard\"".to_string()),
+                ..record(RebuildOutcome::Failed, 1, 2.0)
+            },
         ];
         let status = Status::new(Path::new("a \"b\""), &history, None).unwrap();
         assert_eq!(status.failures, 2);
@@ -207,6 +236,16 @@ mod tests {
             text.contains(&format!("last_good_end_seconds{{index=\"a \\\"b\\\"\"}} {ended}\n")),
             "{text}"
         );
+        for line in [
+            "# TYPE millrace_rebuild_failures_total counter",
+            "millrace_rebuild_failures_total{index=\"a \\\"b\\\"\"} 2",
+            "millrace_rebuild_consecutive_failures{index=\"a \\\"b\\\"\"} 2",
+            "millrace_rebuild_last_failure_info{index=\"a \\\"b\\\"\",reason=\"a \\\"guard\\\"\"} 1",
+            "millrace_rebuild_held{index=\"a \\\"b\\\"\"} 0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+        assert!(text.contains("_last_good_end_timestamp_seconds{"), "{text}");
         for line in text.lines() {
             assert!(line.starts_with("# ") || line.starts_with("millrace_rebuild_"), "{line}");
         }

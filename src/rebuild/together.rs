@@ -32,11 +32,14 @@ impl Rebuild<'_> {
             return self.build_with(peers, plan, false).map(drop);
         };
         let looked = self.look_together(peers, record);
-        let (plan, known) = looked.map_err(|error| self.refuse(peers, error))?;
+        let (plan, known, is_held) = looked.map_err(|error| self.refuse(peers, error))?;
         let InputCounts { changed, added, removed, .. } = record.inputs;
         let is_live = record.outcome == RebuildOutcome::Unchanged;
-        let wants = !is_live || changed + added + removed > 0;
+        let wants = !is_held && (!is_live || changed + added + removed > 0);
         let report = record.time("build", || self.build_with(peers, plan, wants))?;
+        if !wants && !is_held {
+            self.lift()?;
+        }
         if let Some(generation) = report {
             record.outcome = RebuildOutcome::Published;
             let known = Known { generation, ..known };
@@ -46,12 +49,13 @@ impl Rebuild<'_> {
     }
 
     /// Compares what there is with what the live generation was built from. The outcome is
-    /// `Unchanged` if there is a live generation of so many processes and such settings.
+    /// `Unchanged` if there is a live generation of so many processes and such settings, or if a
+    /// rollback holds, which is told at last.
     fn look_together(
         &self,
         peers: &Peers,
         record: &mut HistoryRecord,
-    ) -> Result<(InputPlan, Known), RebuildError> {
+    ) -> Result<(InputPlan, Known, bool), RebuildError> {
         let plan = record.time("list", || self.sources())?;
         build::accept_passed(&self.options()?, &plan)?;
         let mut anew = None;
@@ -68,20 +72,16 @@ impl Rebuild<'_> {
         let live = match live {
             Some(live) if live.shards.len() == peers.hosts.processes() => {
                 anew = self.other_settings(&live.settings)?;
-                anew.is_none().then_some(live)
+                anew.is_none().then_some(live.generation)
             }
             _ => None,
         };
-        if let Some(reason) = anew {
-            record.reason = Some(reason.to_string());
-            self.note(&Note::Anew(reason));
-        }
         // What is known of files is of the generation that was made of them.
-        let number = live.as_ref().map_or(0, |live| live.generation);
-        if live.is_none() || before.generation != number {
-            before = Known::default();
-        } else {
+        let mark = self.mark()?.map(|hold| hold.generation);
+        if live == Some(before.generation) {
             record.outcome = RebuildOutcome::Unchanged;
+        } else if mark != Some(before.generation) {
+            before = Known::default();
         }
         let paths = (0..plan.inputs.len()).filter_map(|input| plan.inputs.path(input));
         let paths = paths.collect::<Vec<_>>();
@@ -97,10 +97,18 @@ impl Rebuild<'_> {
         for file in &mut known.files {
             file.format = ways.get(&file.path).cloned().unwrap_or_default();
         }
+        let held = self.held(&plan, &known, &before)?;
+        if let Some(hold) = &held {
+            record.outcome = RebuildOutcome::Unchanged;
+            record.reason = Some(hold.to_string());
+        } else if let Some(reason) = anew {
+            record.reason = Some(reason.to_string());
+            self.note(&Note::Anew(reason));
+        }
         let before =
             before.files.iter().map(|file| (&*file.path, &*file.hash, file.format.clone()));
         record.inputs = FoundChanges::new(&plan, &known, before).counts;
-        Ok((plan, known))
+        Ok((plan, known, held.is_some()))
     }
 
     /// Builds if process 0 wants to, and returns the number of the generation.

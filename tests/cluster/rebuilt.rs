@@ -60,11 +60,48 @@ fn shards_are_rebuilt_together_or_not_at_all() {
     assert_eq!(found(&scratch).lines().count(), 10);
     // The same files in another format are other documents: whole files.
     let other = JOB.replace("[build]", "format = \"text\"\n[guard]\nmin_documents = 0\n[build]");
-    scratch.write("job.toml", other);
+    scratch.write("job.toml", &other);
     both(rebuild(&scratch, &job, ""));
     let last = status()["last"].clone();
     assert_eq!((&last["inputs"]["changed"], &last["documents"]["live"]), (&4.into(), &4.into()));
     millrace(args!["check", "--index", scratch.path("idx")]).ok();
+    // A rollback holds, whoever knows what was left: its shards, or what a rebuild remembers.
+    let rollback = |more: &[&str]| {
+        millrace(args!["rollback", "--index", scratch.path("idx")]).args(more).ok();
+    };
+    for is_far in [false, true] {
+        let shard = scratch.path("idx/shard-1");
+        let far = scratch.path("far");
+        if is_far {
+            // It is on another disk.
+            std::fs::rename(&shard, &far).unwrap();
+        }
+        rollback(&[]);
+        if is_far {
+            std::fs::rename(&far, &shard).unwrap();
+        }
+        both(rebuild(&scratch, &job, ""));
+        let last = status()["last"].clone();
+        assert_eq!(
+            (&last["outcome"], &last["documents"]["live"]),
+            (&"unchanged".into(), &80.into())
+        );
+        assert!(last["reason"].as_str().unwrap().starts_with("held since "), "{last}");
+        assert_eq!(found(&scratch).lines().count(), 10);
+        write(&scratch, 3, if is_far { "stone" } else { "brook" });
+        both(rebuild(&scratch, &job, ""));
+        let last = status()["last"].clone();
+        assert_eq!(
+            (&last["outcome"], &last["documents"]["live"]),
+            (&"published".into(), &4.into())
+        );
+        assert!(!scratch.path("idx/HELD").exists());
+        write(&scratch, 3, "river");
+        scratch.write("job.toml", JOB.replace("[build]", "[guard]\nmin_documents = 0\n[build]"));
+        both(rebuild(&scratch, &job, ""));
+        scratch.write("job.toml", &other);
+        both(rebuild(&scratch, &job, ""));
+    }
     // One process alone does not touch it.
     let said = millrace(args!["rebuild", &job, "--once"]).fails(1).stderr.clone();
     assert!(said.contains("as many processes rebuild it together as built it"), "{said}");

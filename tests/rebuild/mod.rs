@@ -5,6 +5,7 @@ mod changes;
 #[cfg(debug_assertions)]
 mod crash;
 mod guarded;
+mod held;
 mod kills;
 mod links;
 mod logs;

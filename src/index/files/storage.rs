@@ -15,10 +15,12 @@ use crate::crew::Crew;
 use crate::fault::{self, Injected};
 use crate::index::error::IndexError;
 use crate::index::format::{ALIGNMENT, FileHeader, HEADER_BYTES, LIST_ALIGNMENT, padding};
+use crate::shown::panicked;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -263,6 +265,17 @@ pub(crate) fn remove_empty(path: &Path) -> Result<(), IndexError> {
 pub(crate) fn remove_files(paths: &[PathBuf], threads: usize) -> Result<(), IndexError> {
     let remove = |(): &mut (), number: usize| Ok::<_, IndexError>(remove_file(&paths[number]));
     Crew::new("remover").in_order(threads, paths.len(), remove)?.into_iter().collect()
+}
+
+/// Reads or removes what is in a folder: the standard library panics where it cannot be closed.
+pub(crate) fn caught<T>(
+    folder: &Path,
+    work: impl FnOnce() -> Result<T, IndexError>,
+) -> Result<T, IndexError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|cause| {
+        let error = io::Error::other(panicked(&*cause).to_string());
+        Err(IndexError::storage("read or remove what is in it", folder)(error))
+    })
 }
 
 const TREE_REMOVERS: usize = 4;

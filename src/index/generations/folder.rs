@@ -6,7 +6,7 @@
 
 use crate::index::error::IndexError;
 use crate::index::files::{plain, storage};
-use crate::index::format::{CURRENT, CURRENT_TMP, LOCK, RUNS, generation_name, generation_number};
+use crate::index::format::{CURRENT, LOCK, RUNS, generation_name, generation_number};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,6 +21,9 @@ pub struct IndexLock {
     pub(crate) heals: bool,
     _lock: File,
 }
+
+/// The end of the name of a file that is to take the place of another.
+pub(crate) const TEMPORARY: &str = ".tmp";
 
 /// Attempts to lock, and the pause between.
 const ATTEMPTS: u32 = 5;
@@ -97,13 +100,27 @@ impl IndexLock {
         Ok((number, path))
     }
 
-    pub(crate) fn switch(&self, number: u32) -> Result<(), IndexError> {
-        let name = generation_name(number);
-        let next = self.index.join(CURRENT_TMP);
-        storage::write_whole(&next, format!("{name}\n").as_bytes())?;
+    /// Makes generation `number` live, and does what follows. This decides for all jobs what is
+    /// told from the rename on: that it is live, whatever fails.
+    pub(crate) fn switch(
+        &self,
+        number: u32,
+        follow: impl FnOnce() -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
+        self.replace(CURRENT, &(generation_name(number) + "\n"))?;
+        let followed = storage::caught(&self.index, || {
+            storage::sync_dir(&self.index)?;
+            follow()
+        });
+        followed.map_err(IndexError::live(number))
+    }
+
+    /// Replaces a small file of the index by one rename, which is not synced yet.
+    pub(crate) fn replace(&self, name: &str, text: &str) -> Result<(), IndexError> {
+        let next = self.index.join(format!("{name}{TEMPORARY}"));
+        storage::write_whole(&next, text.as_bytes())?;
         storage::sync_dir(&self.index)?;
-        storage::rename(&next, &self.index.join(CURRENT))?;
-        storage::sync_dir(&self.index).map_err(IndexError::live(number))
+        storage::rename(&next, &self.index.join(name))
     }
 }
 
@@ -150,11 +167,13 @@ pub(crate) fn generations(index: &Path) -> Result<Vec<(u32, PathBuf)>, IndexErro
 
 /// Sorted.
 pub(crate) fn entries(folder: &Path) -> Result<Vec<(String, PathBuf)>, IndexError> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(IndexError::storage("read the folder", folder))? {
-        let entry = entry.map_err(IndexError::storage("read the folder", folder))?;
-        found.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
-    }
-    found.sort();
-    Ok(found)
+    storage::caught(folder, || {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder).map_err(IndexError::storage("read the folder", folder))? {
+            let entry = entry.map_err(IndexError::storage("read the folder", folder))?;
+            found.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
+        }
+        found.sort();
+        Ok(found)
+    })
 }

@@ -1,8 +1,8 @@
 //! Older generations that are kept, and rollbacks to them.
 //!
-//! `INDEX/KEPT` names the kept generations, a line each, the one that was live last at the end.
-//! What neither it nor `CURRENT` names is debris. A job killed between any two steps of publishing
-//! loses none that is to be kept:
+//! `INDEX/KEPT` names the kept generations, a line each, the one that was live last at the end, and
+//! then its checksum. What neither it nor `CURRENT` names is debris. A job killed between any two
+//! steps of publishing loses none that is to be kept:
 //!
 //! 1. `KEPT` names what it named, and the live generation;
 //! 2. `CURRENT` names the new generation;
@@ -10,14 +10,17 @@
 
 use crate::index::error::IndexError;
 use crate::index::files::{plain, storage};
-use crate::index::format::{KEPT, KEPT_TMP, generation_name, generation_number};
-use crate::index::generations::folder::{IndexLock, current, number_of};
+use crate::index::format::{KEPT, generation_name, generation_number};
+use crate::index::generations::folder::{IndexLock, current, generations, number_of};
+use crate::index::generations::held::{Hold, held};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::index::generations::manifest::summary::Summary;
+use crate::shown::now;
 use std::path::Path;
 
 /// The kept generations of the index in the folder `index` beside the live one, the one that was
-/// live last at the end. `Damaged` if `KEPT` names something else than generations.
+/// live last at the end. `Damaged` if `KEPT` names something else than generations that are there.
 pub(crate) fn kept(index: &Path) -> Result<Vec<u32>, IndexError> {
     let live = current(index)?.as_deref().and_then(number_of);
     Ok(listed(index)?.into_iter().filter(|number| Some(*number) != live).collect())
@@ -31,21 +34,49 @@ fn listed(index: &Path) -> Result<Vec<u32>, IndexError> {
         read => read?,
     };
     let text = String::from_utf8_lossy(&bytes);
-    let numbers: Option<Vec<u32>> = text.lines().map(generation_number).collect();
-    numbers.filter(|_| text.is_empty() || text.ends_with('\n')).ok_or_else(|| {
-        let found = bytes[..bytes.len().min(64)].escape_ascii();
-        IndexError::damaged(&path, 0, "names of generations, such as gen-000001", found)
-    })
+    let damaged = |at: usize, expected: &str, found: &str| {
+        Err(IndexError::damaged(&path, at as u64, expected, found.escape_default()))
+    };
+    // Earlier programs wrote no checksum.
+    let (names, sum) = text.split_at(text.find(SUM).unwrap_or(text.len()));
+    let numbers: Option<Vec<u32>> = names.lines().map(generation_number).collect();
+    let Some(numbers) = numbers.filter(|_| names.is_empty() || names.ends_with('\n')) else {
+        return damaged(0, "names of generations, such as gen-000001", &text);
+    };
+    if !sum.is_empty() && sum != sum_of(names) {
+        return damaged(names.len(), sum_of(names).trim_end(), sum);
+    }
+    let mut folders = numbers.iter().map(|&number| generation_name(number));
+    match folders.find(|name| !index.join(name).is_dir()) {
+        None => Ok(numbers),
+        // It was replaced meanwhile.
+        Some(_) if plain::read(&path).is_ok_and(|now| now != bytes) => listed(index),
+        Some(name) => {
+            let at = names.find(&name).unwrap_or_default() + 4;
+            damaged(at, "the number of a generation whose folder is there", &name)
+        }
+    }
+}
+
+/// Begins the last line of `KEPT`.
+const SUM: &str = "crc32 ";
+
+/// The last line behind these names.
+fn sum_of(names: &str) -> String {
+    format!("{SUM}{:08x}\n", crc32fast::hash(names.as_bytes()))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RolledBack {
     pub from: u32,
     pub to: u32,
+    /// The generation that rebuilds do not publish again ([`held`](super::held)).
+    pub held: Option<u32>,
 }
 
-/// Makes a kept generation live: generation `to`, or the latest before the live one, which is kept
-/// until the next is published.
+/// Makes a kept generation live: generation `to`, or the latest before the live one that was not
+/// rolled back itself. The live one is kept until the next is published. Going back holds, until
+/// the newest generation that was left is live again.
 ///
 /// # Errors
 /// `NotKept`; `Damaged` or `Newer` if the manifest of the generation is not good. The live
@@ -58,9 +89,12 @@ pub fn rollback(index: &Path, to: Option<u32>) -> Result<RolledBack, IndexError>
     let live = current(index)?.ok_or_else(none)?;
     let from = number_of(&live).ok_or_else(none)?;
     let kept = kept(index)?;
+    let held = held(index)?;
+    let left = held.as_ref().map(|held| held.generation);
+    let is_before = |number: &u32| *number < from && Some(*number) != left;
     let target = match to {
         Some(to) => Some(to).filter(|to| kept.contains(to)),
-        None => kept.iter().copied().filter(|number| *number < from).max(),
+        None => kept.iter().copied().filter(is_before).max(),
     };
     let Some(to) = target else {
         return Err(IndexError::NotKept {
@@ -77,49 +111,73 @@ pub fn rollback(index: &Path, to: Option<u32>) -> Result<RolledBack, IndexError>
     let mut all = kept;
     all.push(from);
     lock.write_kept(&all)?;
-    lock.switch(to)?;
-    // `kept` leaves the live one out, wherever the job is killed.
-    all.retain(|number| *number != to);
-    lock.write_kept(&all).map_err(IndexError::live(to))?;
-    Ok(RolledBack { from, to })
+    let is_back = left.map_or(to < from, |left| left != to);
+    let since = now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    let new = Hold { generation: from, since, live: Vec::new() };
+    let mut held = is_back.then(|| held.unwrap_or(new));
+    if let Some(hold) = held.as_mut().filter(|hold| !hold.live.contains(&to)) {
+        hold.live.push(to);
+        lock.hold(hold)?;
+    }
+    lock.switch(to, || {
+        // `kept` leaves the live one out, wherever the job is killed.
+        all.retain(|number| *number != to);
+        lock.write_kept(&all)?;
+        if held.is_none() {
+            lock.release()?;
+        }
+        Ok(())
+    })?;
+    Ok(RolledBack { from, to, held: held.map(|held| held.generation) })
 }
 
 impl IndexLock {
     /// Lets [`publish`](Self::publish) keep the generation that it replaces, and `keep` older ones
-    /// in all. Otherwise it keeps those that are kept already, and not the one that it replaces.
+    /// in all. Otherwise it [merges](Self::merges): it keeps those that are kept already, and not
+    /// the one that it replaces.
     pub(crate) fn keeping(mut self, keep: usize) -> Self {
         self.keep = Some(keep);
         self
     }
 
-    /// Step 1.
-    pub(crate) fn keep_all(&self) -> Result<(), IndexError> {
-        let live = self.live()?.as_deref().and_then(number_of);
-        let mut all = match listed(self.index()) {
-            Err(IndexError::Damaged { .. }) if self.heals => Vec::new(),
-            listed => listed?,
-        };
-        all.retain(|number| Some(*number) != live);
-        if let (Some(1..), Some(live)) = (self.keep, live) {
-            all.push(live);
-            self.write_kept(&all)?;
-        }
-        Ok(())
+    /// What is published has no new input, so that a rollback goes on to hold.
+    pub(crate) fn merges(&self) -> bool {
+        self.keep.is_none()
     }
 
-    /// Step 3.
+    /// Step 1, before generation `next` becomes live.
+    pub(crate) fn keep_all(&self, next: u32) -> Result<(), IndexError> {
+        let live = self.live()?.as_deref().and_then(number_of);
+        let listed = listed(self.index());
+        let heals = self.heals && matches!(listed, Err(IndexError::Damaged { .. }));
+        let mut all = match heals {
+            // Whatever is whole may have been kept.
+            true => {
+                let there = generations(self.index())?.into_iter();
+                there.filter(|(_, path)| Summary::read(path).is_ok()).map(|(n, _)| n).collect()
+            }
+            false => listed?,
+        };
+        all.retain(|number| Some(*number) != live && *number != next);
+        let replaced = live.filter(|_| self.keep.is_some_and(|keep| keep > 0));
+        all.extend(replaced);
+        if heals || replaced.is_some() { self.write_kept(&all) } else { Ok(()) }
+    }
+
+    /// Step 3. While a rollback holds all stay.
     pub(crate) fn keep_few(&self) -> Result<(), IndexError> {
         let Some(keep) = self.keep else { return Ok(()) };
+        if held(self.index())?.is_some() {
+            return Ok(());
+        }
         let all = kept(self.index())?;
         let few = &all[all.len().saturating_sub(keep)..];
         if few.len() < listed(self.index())?.len() { self.write_kept(few) } else { Ok(()) }
     }
 
     fn write_kept(&self, numbers: &[u32]) -> Result<(), IndexError> {
-        let text: String = numbers.iter().map(|&number| generation_name(number) + "\n").collect();
-        let next = self.index().join(KEPT_TMP);
-        storage::write_whole(&next, text.as_bytes())?;
-        storage::rename(&next, &self.index().join(KEPT))?;
+        let names: String = numbers.iter().map(|&number| generation_name(number) + "\n").collect();
+        self.replace(KEPT, &(names.clone() + &sum_of(&names)))?;
         storage::sync_dir(self.index())
     }
 }
@@ -153,6 +211,10 @@ mod tests {
         (generation.manifest().generation, documents, kept)
     }
 
+    fn rolled_back(from: u32, to: u32, held: Option<u32>) -> RolledBack {
+        RolledBack { from, to, held }
+    }
+
     #[test]
     fn some_generations_are_kept_and_come_back() {
         let folder = tempfile::tempdir().unwrap();
@@ -169,14 +231,14 @@ mod tests {
             publish(index, documents, keep);
             assert_eq!(state(index), (documents as u32, documents, kept));
         }
-        assert_eq!(rollback(index, None).unwrap(), RolledBack { from: 6, to: 4 });
+        assert_eq!(rollback(index, None).unwrap(), rolled_back(6, 4, Some(6)));
         assert_eq!(state(index), (4, 4, vec![3, 6]));
-        assert_eq!(rollback(index, None).unwrap(), RolledBack { from: 4, to: 3 });
+        assert_eq!(rollback(index, None).unwrap(), rolled_back(4, 3, Some(6)));
         let error = rollback(index, None).unwrap_err().to_string();
         assert!(error.contains("no generation before 3 is kept; kept are 6, 4"), "{error}");
         let error = rollback(index, Some(5)).unwrap_err().to_string();
         assert!(error.contains("generation 5 is not kept; kept are 6, 4"), "{error}");
-        assert_eq!(rollback(index, Some(6)).unwrap(), RolledBack { from: 3, to: 6 });
+        assert_eq!(rollback(index, Some(6)).unwrap(), rolled_back(3, 6, None));
         assert_eq!(state(index), (6, 6, vec![4, 3]));
         assert_eq!(publish(index, 7, Some(1)), 7);
         assert_eq!(state(index), (7, 7, vec![6]));
@@ -194,10 +256,11 @@ mod tests {
             let lock = IndexLock::acquire(index).unwrap().keeping(1);
             let (number, generation) = lock.next_generation().unwrap();
             write_generation(&generation, number, &collection(7, 3, 30), &[]);
-            let steps: [&dyn Fn(); 3] =
-                [&|| lock.keep_all().unwrap(), &|| lock.switch(number).unwrap(), &|| {
-                    lock.keep_few().unwrap()
-                }];
+            let steps: [&dyn Fn(); 3] = [
+                &|| lock.keep_all(number).unwrap(),
+                &|| lock.switch(number, || Ok(())).unwrap(),
+                &|| lock.keep_few().unwrap(),
+            ];
             steps[..stop].iter().for_each(|step| step());
             drop(lock);
             let lock = IndexLock::acquire(index).unwrap();
@@ -227,9 +290,59 @@ mod tests {
             lock.remove_debris().unwrap_err();
             assert!(index.join("gen-000001").exists());
         }
+        // An earlier program wrote no checksum.
+        for (text, error) in [
+            ("gen-000001\n", None),
+            ("", None),
+            (
+                "gen-000003\n",
+                Some("KEPT: byte 4: expected the number of a generation whose folder"),
+            ),
+            ("gen-000001\ngen-000009\n", Some("KEPT: byte 15: expected the number")),
+        ] {
+            fs::write(index.join(KEPT), text).unwrap();
+            let found = kept(index).map_err(|error| error.to_string());
+            match error {
+                None => assert_eq!(found.unwrap().len(), text.lines().count()),
+                Some(error) => assert!(found.unwrap_err().contains(error), "{text}"),
+            }
+        }
         fs::write(index.join(KEPT), "gen-000001\n").unwrap();
         fs::write(index.join("gen-000001/manifest.json"), "{}").unwrap();
         rollback(index, None).unwrap_err();
         assert_eq!(state(index), (2, 2, vec![1]));
+    }
+
+    /// A bit may make another name of it, that of the live generation too.
+    #[test]
+    fn every_flipped_bit_of_kept_is_found_and_costs_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let index = folder.path();
+        for documents in 1..4 {
+            publish(index, documents, Some(2));
+        }
+        let path = index.join(KEPT);
+        let sound = fs::read(&path).unwrap();
+        for bit in 0..8 * sound.len() {
+            let mut bytes = sound.clone();
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, &bytes).unwrap();
+            let lock = IndexLock::acquire(index).unwrap();
+            for error in [kept(index).unwrap_err(), lock.remove_debris().unwrap_err()] {
+                assert!(error.to_string().contains("KEPT: byte "), "{bit}: {error}");
+            }
+            drop(lock);
+            crate::index::inspect::check::check(index).unwrap_err();
+            rollback(index, None).unwrap_err();
+            assert!(index.join("gen-000001").exists() && index.join("gen-000002").exists());
+        }
+        // Healing keeps whatever is whole.
+        let mut lock = IndexLock::acquire(index).unwrap().keeping(2);
+        lock.heals = true;
+        let (number, next) = lock.next_generation().unwrap();
+        write_generation(&next, number, &collection(7, 4, 30), &[]);
+        lock.publish(number).unwrap();
+        drop(lock);
+        assert_eq!(state(index), (4, 4, vec![2, 3]));
     }
 }

@@ -6,7 +6,7 @@ pub(crate) mod sharded;
 pub(crate) mod summary;
 #[cfg(test)]
 mod tests;
-mod write;
+pub(crate) mod write;
 
 use crate::index::error::IndexError;
 use crate::index::files::storage::{FileEntry, write_pieces};

@@ -3,6 +3,7 @@
 pub(crate) mod draft;
 pub(crate) mod folder;
 pub(crate) mod generation;
+pub(crate) mod held;
 pub(crate) mod in_use;
 pub(crate) mod keep;
 pub(crate) mod manifest;

@@ -3,8 +3,9 @@
 
 use crate::index::error::IndexError;
 use crate::index::files::storage;
-use crate::index::format::{CURRENT_TMP, KEPT_TMP, MANIFEST, RUNS, generation_name};
-use crate::index::generations::folder::{IndexLock, current, generations};
+use crate::index::format::{CURRENT, HELD, KEPT, MANIFEST, RUNS, generation_name};
+use crate::index::generations::folder::{IndexLock, TEMPORARY, current, generations};
+use crate::index::generations::held::{held, marked};
 use crate::index::generations::in_use::Unused;
 use crate::index::generations::keep::kept;
 use crate::index::generations::manifest::sharded::ShardedManifest;
@@ -27,13 +28,15 @@ impl IndexLock {
     pub(crate) fn abandon(&self, before: Option<&Path>) -> Result<(), IndexError> {
         let live = current(self.index())?;
         let keep: Vec<_> = live.as_deref().into_iter().chain(before).collect();
-        for path in debris(self.index(), &keep)? {
-            // It may be in use since it was looked at.
-            if let Some(_unused) = Unused::claim(&path) {
-                storage::remove_tree(&path)?;
+        storage::caught(self.index(), || {
+            for path in debris(self.index(), &keep)? {
+                // It may be in use since it was looked at.
+                if let Some(_unused) = Unused::claim(&path) {
+                    storage::remove_tree(&path)?;
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Makes generation `number` live and removes all others but those that are
@@ -53,12 +56,23 @@ impl IndexLock {
         }
         storage::sync_dir(&path.join(RUNS))?;
         storage::sync_dir(&path)?;
-        self.keep_all()?;
-        self.switch(number)?;
+        self.go_live(number, || _ = self.remove_debris())?;
         info!(generation = number, index = %self.index().display(), "published");
-        let _ = self.keep_few();
-        let _ = self.remove_debris();
         Ok(())
+    }
+
+    fn go_live(&self, number: u32, clean: impl FnOnce()) -> Result<(), IndexError> {
+        self.keep_all(number)?;
+        self.hand_on(number)?;
+        self.switch(number, || {
+            // What cannot be removed now is removed later.
+            if !self.merges() {
+                _ = self.release();
+            }
+            _ = self.keep_few();
+            clean();
+            Ok(())
+        })
     }
 
     /// Writes the manifest of a generation of several shards, all of which have synced, and makes
@@ -67,11 +81,7 @@ impl IndexLock {
         let path = self.index().join(generation_name(manifest.generation));
         storage::write_whole(&path.join(MANIFEST), manifest.encode().as_bytes())?;
         storage::sync_dir(&path)?;
-        self.keep_all()?;
-        self.switch(manifest.generation)?;
-        // What is kept too long now is removed later.
-        let _ = self.keep_few();
-        Ok(())
+        self.go_live(manifest.generation, || {})
     }
 }
 
@@ -82,11 +92,14 @@ pub(crate) fn debris(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, Index
     let keep: Vec<&Path> = keep.iter().copied().chain(kept.iter().map(PathBuf::as_path)).collect();
     let mut debris: Vec<_> = generations(index)?.into_iter().map(|(_, path)| path).collect();
     debris.retain(|path| !keep.contains(&path.as_path()));
-    for name in [CURRENT_TMP, KEPT_TMP] {
-        let next = index.join(name);
+    for name in [CURRENT, KEPT, HELD] {
+        let next = index.join(format!("{name}{TEMPORARY}"));
         if next.symlink_metadata().is_ok() {
             debris.push(next);
         }
+    }
+    if let (Ok(Some(_)), Ok(None)) = (marked(index), held(index)) {
+        debris.push(index.join(HELD));
     }
     debris.extend(shards::debris(index, &keep)?);
     debris.retain(|path| Unused::claim(path).is_some());
@@ -144,9 +157,9 @@ mod tests {
                 fs::remove_file(generation.join("runs/000000.lexicon")).unwrap();
                 write_generation(generation, 2, &collection(2, 50, 60), &[7]);
             },
-            |index, _| fs::write(index.join(CURRENT_TMP), "gen-00").unwrap(),
-            |index, _| fs::write(index.join(CURRENT_TMP), "gen-000002\n").unwrap(),
-            |index, _| fs::rename(index.join(CURRENT_TMP), index.join(CURRENT)).unwrap(),
+            |index, _| fs::write(index.join("CURRENT.tmp"), "gen-00").unwrap(),
+            |index, _| fs::write(index.join("CURRENT.tmp"), "gen-000002\n").unwrap(),
+            |index, _| fs::rename(index.join("CURRENT.tmp"), index.join(CURRENT)).unwrap(),
         ];
         for stop in 0..=steps.len() {
             let folder = tempfile::tempdir().unwrap();

@@ -17,6 +17,7 @@ use crate::index::files::storage::{FileEntry, Stop};
 use crate::index::format::{CACHE_PLAN, FileKind, HEADER_BYTES, MANIFEST, RUNS, padding, run_file};
 use crate::index::generations::folder::{current, is_being_written};
 use crate::index::generations::generation::Generation;
+use crate::index::generations::held::held;
 use crate::index::generations::manifest::read::read_manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::{Manifest, RunEntry};
@@ -127,6 +128,7 @@ fn check_by(index: &Path, share: Share, watched: &Stop) -> Result<Report, Vec<In
             Ok(None) | Err(_) => check_generation(&generation, share, watched),
         };
         let checked = checked.and_then(|mut report| {
+            held(index).map_err(|error| vec![error])?;
             // First, since what a living job has written by now is not left from a dead one.
             report.being_written = is_being_written(index);
             if !report.being_written {

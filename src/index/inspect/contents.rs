@@ -9,7 +9,7 @@ use crate::index::generations::manifest::sharded::{ShardEntry, ShardedManifest};
 use crate::index::generations::manifest::{InputEntry, RunEntry, Settings, Statistics};
 use crate::index::merge::count_distinct_terms;
 use crate::index::order::OrderEntry;
-use crate::shown::{bytes, count, number_of};
+use crate::shown::{bytes, count, number_of, visible};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -200,7 +200,8 @@ fn date(seconds: u64) -> String {
 
 impl fmt::Display for Contents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut row = |name: &str, value: String| writeln!(f, "{name:<16} {value}");
+        // Paths, fields and the command come from elsewhere.
+        let mut row = |name: &str, value: String| writeln!(f, "{name:<16} {}", visible(&value));
         row("documents", count(self.documents))?;
         row("terms", self.terms.map_or("unknown: some shards are not here".into(), count))?;
         row("postings", count(self.postings))?;

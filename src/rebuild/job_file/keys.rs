@@ -298,10 +298,8 @@ impl Default for LogKeys {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StatusKeys {
-    #[serde(deserialize_with = "values::path")]
-    pub prometheus: Option<PathBuf>,
-    #[serde(deserialize_with = "values::path")]
-    pub html: Option<PathBuf>,
+    pub prometheus: Option<Spanned<PathBuf>>,
+    pub html: Option<Spanned<PathBuf>>,
 }
 
 fn format<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Format>, D::Error> {

@@ -132,8 +132,53 @@ html = "millrace.html"
     let logs = job.logs.unwrap();
     assert_eq!((logs.window, logs.cache, logs.lambda), (14, CachePolicy::Qtf, 1.0));
     assert_eq!((logs.memory, logs.k), (4 << 30, 10));
-    assert_eq!(job.status.prometheus, Some(folder.path().join("millrace.prom")));
-    assert_eq!(job.status.html, Some(folder.path().join("millrace.html")));
+    for (file, name) in [(job.status.prometheus, "prom"), (job.status.html, "html")] {
+        assert_eq!(file.unwrap().into_inner(), folder.path().join(format!("millrace.{name}")));
+    }
+}
+
+/// Files of the state that would take the place of the index or of a source.
+#[test]
+fn the_state_is_not_written_over_what_is_read_or_kept() {
+    let made = folder();
+    let folder = made.path();
+    let all = "index = \"idx\"\n[[input]]\npaths = [\"docs/*.jsonl\", \"pages\", \"more/**/*\"]\n[status]\n";
+    for name in ["idx/gen-000001", "pages/deep", "more"] {
+        fs::create_dir_all(folder.join(name)).unwrap();
+    }
+    for name in ["pages/a.html", "more/a.txt"] {
+        fs::write(folder.join(name), "").unwrap();
+    }
+    std::os::unix::fs::symlink("idx", folder.join("way")).unwrap();
+    std::os::unix::fs::symlink("docs", folder.join("papers")).unwrap();
+    let index = "is in the folder of the index";
+    let source = "is a source";
+    for (file, why) in [
+        ("idx/CURRENT", index),
+        ("idx/gen-000001/manifest.json", index),
+        ("idx/rebuild/history.jsonl", index),
+        ("idx", index),
+        ("docs/../idx/KEPT", index),
+        ("way/HELD", index),
+        ("docs/a.jsonl", source),
+        ("docs/new.jsonl", source),
+        ("papers/a.jsonl", source),
+        ("./docs/b.jsonl", source),
+        ("pages/a.html", source),
+        ("pages/deep/state.html", source),
+        ("more/state.prom", source),
+        ("job.toml", source),
+    ] {
+        for key in ["prometheus", "html"] {
+            let error = parse(folder, &format!("{all}{key} = \"{file}\"\n")).unwrap_err();
+            let RebuildError::Wrong { line: 5, message, .. } = &error else { panic!("{error}") };
+            assert!(message.contains(why), "{file}: {message}");
+        }
+    }
+    for file in ["state.html", "pages/state.prom", "docs/state.html", "idx.html", "new/state.prom"]
+    {
+        parse(folder, &format!("{all}html = \"{file}\"\n")).unwrap();
+    }
 }
 
 #[test]
