@@ -25,6 +25,7 @@ const TAG_BYTES: usize = 16;
 pub(super) const GREETING_TAG_BYTES: usize = blake3::OUT_LEN;
 /// A shorter secret could be guessed.
 const LEAST_SECRET_BYTES: usize = 16;
+const MOST_SECRET_BYTES: u64 = 1 << 20;
 
 /// What all processes of a job know, and nobody else; or nothing.
 #[derive(Clone)]
@@ -54,9 +55,14 @@ impl Secret {
         Self(None)
     }
 
-    /// The content of a file, 16 bytes or more.
+    /// The content of a plain file, from 16 bytes to 1 MiB.
     pub fn read(path: &Path) -> Result<Self, ClusterError> {
-        let bytes = fs::read(path).map_err(|source| {
+        // Looked at before it is opened: that would wait for the writer of a pipe.
+        let read = || match fs::metadata(path)? {
+            file if file.is_file() && file.len() <= MOST_SECRET_BYTES => fs::read(path),
+            _ => Err(io::Error::other("a secret is a plain file of at most 1 MiB")),
+        };
+        let bytes = read().map_err(|source| {
             let path = path.to_path_buf();
             ClusterError::SecretFile { path, source }
         })?;
@@ -294,6 +300,15 @@ mod tests {
     fn a_secret_has_to_be_there_and_long_enough() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
+        for (bytes, is_read) in [(16, true), (1 << 20, true), ((1 << 20) + 1, false)] {
+            std::fs::write(&path, vec![b'x'; bytes]).unwrap();
+            assert_eq!(Secret::read(&path).is_ok(), is_read, "{bytes}");
+        }
+        for place in [folder.path(), Path::new("/dev/zero"), &path] {
+            let error = crate::shown::chain(&Secret::read(place).unwrap_err());
+            assert!(error.contains("a secret is a plain file of at most 1 MiB"), "{error}");
+        }
+        std::fs::remove_file(&path).unwrap();
         let error = Secret::read(&path).unwrap_err();
         assert!(matches!(error, ClusterError::SecretFile { .. }));
         fs::write(&path, "0123456789abcde").unwrap();

@@ -33,7 +33,13 @@ fn names_of_files_steer_no_terminal() {
     let built = millrace(args!["build", "--index", &index, "-w", "1", scratch.path("docs")]).ok();
     let dumped = millrace(args!["dump", "--index", &index, "--format", "tsv", "documents"]).ok();
     let missing = millrace(args!["build", "--index", &index, scratch.path("\u{1b}[2J")]).fails(1);
-    let texts = [built.stderr, dumped.text().to_string(), missing.stderr];
+    // A job file may have any name, and fields may; the command is told too.
+    let info = millrace(args!["info", "--index", &index]).ok();
+    assert!(
+        info.text().contains("input            ") && info.text().contains("made  "),
+        "{info:?}"
+    );
+    let texts = [built.stderr, dumped.text().to_string(), missing.stderr, info.text().to_string()];
     for text in &texts {
         let steers = |c: char| c != '\n' && c != '\t' && c.is_control() || c == '\u{202e}';
         assert!(!text.contains(steers), "{text:?}");
@@ -111,6 +117,43 @@ fn names_that_rot_while_they_are_open_are_no_answer() {
             assert!(said.contains(&format!("{}: byte ", file.display())), "{kind}: {said}");
             assert!(said.contains(expected), "{kind}: {said}");
         }
+    }
+}
+
+/// All forms have their names from one place.
+#[test]
+fn no_form_of_an_answer_has_a_name_that_rotted() {
+    let scratch = Scratch::new();
+    for form in ["text", "jsonl", "tsv", "trec"] {
+        let index = build(&scratch);
+        let mut child = Command::new(env!("CARGO_BIN_EXE_millrace"))
+            .args(args!["query", "--index", &index, "-w", "2", "--format", form])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let mut answers = BufReader::new(child.stdout.take().unwrap());
+        stdin.write_all(b"7\n").unwrap();
+        let mut line = String::new();
+        while !line.contains("d7") {
+            line.clear();
+            assert!(answers.read_line(&mut line).unwrap() > 0, "{form}");
+        }
+        let file = run_file(&index, "names");
+        let open = std::fs::File::options().read(true).write(true).open(&file).unwrap();
+        let mut name = [0; 2];
+        open.read_exact_at(&mut name, 64 + 14).unwrap();
+        assert_eq!(&name, b"d7");
+        open.write_all_at(b"d8", 64 + 14).unwrap();
+        stdin.write_all(b"7\n").unwrap();
+        drop(stdin);
+        let rest = std::io::read_to_string(answers).unwrap();
+        assert!(!rest.contains("d8"), "{form}: {rest}");
+        assert_eq!(wait(&mut child, form), Some(1));
+        let said = said(&mut child);
+        assert!(said.contains("expected the name that document 7 had when it was"), "{said}");
     }
 }
 
@@ -277,8 +320,13 @@ const SHIM: &str = r#"
 #include <time.h>
 int closedir(DIR *dir) {
     int (*real)(DIR *) = dlsym(RTLD_NEXT, "closedir");
+    static int closed;
     int done = real(dir);
-    if (getenv("SHIM_CLOSEDIR")) { errno = EIO; return -1; }
+    const char *nth = getenv("SHIM_CLOSEDIR");
+    if (nth && (atoi(nth) < 0 || __sync_fetch_and_add(&closed, 1) == atoi(nth))) {
+        errno = EIO;
+        return -1;
+    }
     return done;
 }
 int pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*f)(void *), void *x) {
@@ -338,7 +386,7 @@ fn a_system_that_does_not_do_its_part_is_no_panic() {
         Vec::from(args!["rebuild", &job, "--status"]),
         Vec::from(args!["info", "--index", &index]),
     ];
-    let faults = [("SHIM_CLOSEDIR", "1")].into_iter();
+    let faults = [("SHIM_CLOSEDIR", "-1")].into_iter();
     let threads = ["0", "1", "2", "3", "4", "5", "6", "8"].map(|most| ("SHIM_THREADS", most));
     // The last day that is known, and times behind it.
     let clocks = ["253402207200", "253402300799", "253402300800", "999999999999"];
@@ -353,5 +401,49 @@ fn a_system_that_does_not_do_its_part_is_no_panic() {
             assert!(outcome.status == Some(0) || outcome.stderr.contains("millrace: "), "{what}");
         }
         millrace(args!["check", "--index", &index]).ok();
+    }
+}
+
+/// A folder that cannot be closed fails a job with a word, and one that has published says so.
+#[test]
+fn a_folder_that_cannot_be_closed_hides_no_generation() {
+    let scratch = Scratch::new();
+    let Some(shim) = shim(&scratch) else { return };
+    let index = scratch.path("idx");
+    let before = scratch.path("before");
+    let [a, b] = ["a", "b"].map(|name| scratch.write(format!("docs/{name}.jsonl"), lines(0..20)));
+    let keys = "index = \"idx\"\n[[input]]\npaths = [\"docs/a.jsonl\"]\n[build]\nmemory = \"64M\"\nworkers = 1\ngpus = \"none\"\n[guard]\nmin_documents = 0\n";
+    let job = scratch.write("job.toml", keys);
+    let build = args!["build", "--index", &index, "--memory", "64M", "-w", "1", &a, &b].to_vec();
+    let limit = |job: Job| job.env("MILLRACE_RUN_LIMIT", "1");
+    (0..2).for_each(|_| drop(limit(millrace(&build).arg("--no-merge")).ok()));
+    copy_folder(&index, &before);
+    let current = || std::fs::read_to_string(index.join("CURRENT")).unwrap();
+    let old = current();
+    for job in [
+        build,
+        args!["merge", "--index", &index].to_vec(),
+        args!["rollback", "--index", &index].to_vec(),
+        args!["rebuild", &job, "--once"].to_vec(),
+    ] {
+        let mut published = 0;
+        for nth in 0..16 {
+            std::fs::remove_dir_all(&index).unwrap();
+            copy_folder(&before, &index);
+            let failing = millrace(&job).env("LD_PRELOAD", &shim);
+            let outcome = failing.env("SHIM_CLOSEDIR", nth.to_string()).run();
+            let what = format!("closedir {nth} of {job:?}: {outcome:?}");
+            let is_other = current() != old;
+            published += u32::from(is_other);
+            match outcome.status {
+                Some(0) => assert!(is_other, "{what}"),
+                Some(1) if is_other => assert!(outcome.stderr.contains(" is live, but "), "{what}"),
+                Some(1) => assert!(outcome.stderr.contains("closedir"), "{what}"),
+                _ => panic!("{what}"),
+            }
+            assert!(!is_other || !outcome.stderr.contains("because of a bug"), "{what}");
+            millrace(args!["check", "--index", &index]).ok();
+        }
+        assert!(published > 0, "{job:?}");
     }
 }

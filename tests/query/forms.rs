@@ -240,6 +240,26 @@ fn show_prints_the_record() {
         }
         show(&index).arg("no such name").fails(1).says("no such name");
         show(&index).args(["--docid", "9000"]).fails(1).says("9000");
+        // Another text of the same length, behind a link or not, is not what was indexed.
+        let other = bytes.iter().map(|byte| if *byte == b'e' { b'a' } else { *byte });
+        let other: Vec<u8> = other.collect();
+        let other = vec![other.clone(), gzip(&other, 4), zstd(&other, 2)].swap_remove(number);
+        let sound = std::fs::read(input).unwrap();
+        std::fs::write(input, &other).unwrap();
+        show(&index).args(["--docid", "8998"]).run().expect_status(1).says("has changed since");
+        let beside = scratch.write("beside", &other);
+        std::fs::remove_file(input).unwrap();
+        std::os::unix::fs::symlink(&beside, input).unwrap();
+        let outcome = show(&index).args(["--docid", "8998"]).run().expect_status(1);
+        assert!(outcome.text().ends_with("\n\n"), "no record: {outcome:?}");
+        outcome.says("has changed since").says(format!("a link to {}", beside.display()));
+        // What is behind a link may be what was indexed.
+        std::fs::write(&beside, &sound).unwrap();
+        show(&index).args(["--docid", "8998"]).ok();
+        std::fs::remove_file(&beside).unwrap();
+        let gone = show(&index).args(["--docid", "8998"]).run().expect_status(1);
+        gone.says(format!("a link to {}", beside.display()));
+        std::fs::remove_file(input).unwrap();
         // The input went away, or changed.
         std::fs::write(input, "short").unwrap();
         let outcome = show(&index).args(["--docid", "8999"]).run().expect_status(1);

@@ -1,9 +1,10 @@
 //! Texts of documents, which are read again from the indexed files and checked against the index.
 
+use crate::dictionary::strings::hash::hash;
 use crate::index::error::IndexError;
 use crate::index::format::{IMPORTED, VECTORS};
 use crate::index::generations::generation::Generation;
-use crate::index::generations::manifest::{InputEntry, Settings};
+use crate::index::generations::manifest::{InputEntry, LISTS_VERSION, Settings};
 use crate::index::inspect::find::DocumentRow;
 use crate::input::Format;
 use crate::input::formats::fields::Fields;
@@ -19,10 +20,10 @@ use std::path::Path;
 
 const IMPORTED_TEXTS: &str = "the index was imported, without the texts of its documents";
 
-/// The record of a document.
+/// The record of a document, whose text is compared with what was indexed.
 ///
 /// # Errors
-/// `NoText`; `Io` if the file has changed.
+/// `NoText`; `Io`, both also if the file has changed.
 pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, QueryError> {
     let settings = &generation.manifest().settings;
     if settings.indexer == IMPORTED && settings.format != VECTORS {
@@ -32,6 +33,14 @@ pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, 
     let encoding = input.and_then(encoding_of);
     let record = fetch(file_of(&row.input)?, encoding, row.offset, row.bytes);
     let record = record.map_err(|source| unread(row, source))?;
+    // Earlier programs may have read other fields.
+    if settings.lists == Some(LISTS_VERSION) && settings.format != VECTORS {
+        let text = Reread::of(generation)?.read(generation, row)?;
+        if generation.documents().hash(row.docid) != Some(hash(&text)) {
+            let changed = "another text was indexed: the file has changed since";
+            return Err(unread(row, io::Error::other(changed)));
+        }
+    }
     // A document of TREC is decoded by itself.
     let asked = input.and_then(|input| InputReading::of(input).encoding?.known());
     match asked.filter(|_| encoding.is_none() && std::str::from_utf8(&record).is_err()) {
@@ -71,7 +80,10 @@ fn indexed_as<'a>(settings: &Settings, input: &'a InputEntry, format: Format) ->
 }
 
 fn unread(row: &DocumentRow, source: io::Error) -> QueryError {
-    QueryError::io(format!("fetching the text of `{}` from {}", row.name, row.input))(source)
+    let DocumentRow { name, input, .. } = row;
+    let link = std::fs::read_link(input).map(|to| format!(", a link to {}", to.display()));
+    let link = link.unwrap_or_default();
+    QueryError::io(format!("fetching the text of `{name}` from {input}{link}"))(source)
 }
 
 pub struct Reread {
