@@ -95,8 +95,9 @@ impl JobFile {
         job.build.form = job.form()?;
         job.find_links(folder)?;
         job.check_patterns()?;
-        let mut files = [&job.status.prometheus, &job.status.html].into_iter().flatten();
-        if let Some(empty) = files.find(|file| file.get_ref().as_os_str().is_empty()) {
+        let files = [&job.status.prometheus, &job.status.html];
+        let is_empty = |file: &&Spanned<PathBuf>| file.get_ref().as_os_str().is_empty();
+        if let Some(empty) = files.into_iter().flatten().find(is_empty) {
             return Err(job.wrong(empty.span(), "this path is empty"));
         }
         for file in [&mut job.status.prometheus, &mut job.status.html].into_iter().flatten() {
