@@ -301,14 +301,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret");
         for (bytes, is_read) in [(16, true), (1 << 20, true), ((1 << 20) + 1, false)] {
-            std::fs::write(&path, vec![b'x'; bytes]).unwrap();
+            fs::write(&path, vec![b'x'; bytes]).unwrap();
             assert_eq!(Secret::read(&path).is_ok(), is_read, "{bytes}");
         }
         for place in [folder.path(), Path::new("/dev/zero"), &path] {
             let error = crate::shown::chain(&Secret::read(place).unwrap_err());
             assert!(error.contains("a secret is a plain file of at most 1 MiB"), "{error}");
         }
-        std::fs::remove_file(&path).unwrap();
+        fs::remove_file(&path).unwrap();
         let error = Secret::read(&path).unwrap_err();
         assert!(matches!(error, ClusterError::SecretFile { .. }));
         fs::write(&path, "0123456789abcde").unwrap();

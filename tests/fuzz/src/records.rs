@@ -1,8 +1,9 @@
-//! WARC, TREC and HTML are read without harm, whatever the bytes: documents in order and inside of
+//! WARC, TREC, HTML and CSV are read without harm, whatever the bytes: documents in order and inside of
 //! the piece, and the same again from a parser that has seen other pieces.
 
 use super::support::kept::Kept;
 use millrace::input::document::PieceView;
+use millrace::input::formats::csv::{CsvParser, first_record};
 use millrace::input::formats::html;
 use millrace::input::formats::trec::TrecParser;
 use millrace::input::formats::warc::WarcParser;
@@ -43,6 +44,11 @@ pub fn records(data: &[u8]) {
     }
     let mut trec = TrecParser::default();
     twice(data, |data, kept| trec.parse(PieceView::whole(data), kept));
+    let head = first_record(data).to_vec();
+    let mut csv = CsvParser::default();
+    twice(data, |data, kept| {
+        csv.parse(&head, PieceView::whole(data), kept);
+    });
     let mut text = HtmlText::new();
     twice(data, |data, kept| html::parse(&mut text, "name", data, kept));
 }
