@@ -2,10 +2,8 @@
 
 use super::devices::gpu_sizes;
 use super::error::BuildError;
-use super::guards::NewContent;
-use super::memory;
-use super::note::Note;
-use super::options::{BuildOptions, Input};
+use super::finish::{Finished, finish};
+use super::options::BuildOptions;
 use super::place::place;
 use super::placement::Placement;
 use super::prepare::Ready;
@@ -14,24 +12,17 @@ use crate::crew::lock;
 use crate::dataflow::build::assemble;
 #[cfg(feature = "gpu")]
 use crate::dataflow::build::context::StartInverter;
-use crate::dataflow::build::context::{Build, BuildDone, BuildWiring, InputRead};
+use crate::dataflow::build::context::{Build, BuildWiring, InputRead};
 use crate::dataflow::build::flow::Flow;
 use crate::dataflow::rebuild::scanned::InputScan;
 use crate::dataflow::workers;
 use crate::dictionary::device::text_buffers::TextBuffers;
 use crate::dictionary::indexer::Indexing;
-use crate::dictionary::names::Duplicates;
 #[cfg(feature = "gpu")]
 use crate::gpu::invert::service::{InvertService, InvertSettings};
-use crate::index::block_bounds::write_missing_bounds;
-use crate::index::format::{VECTORS, VERSION};
 use crate::index::generations::manifest::{self, Manifest};
-use crate::index::merge::{self, Merging};
-use crate::index::ranks::RanksFile;
-use crate::index::run::{join, sync_run};
 use crate::input::hash as input_hash;
 use crate::input::splits::{GIVEN, MEMORY, STDIN};
-use crate::input::streams::unpacked::text_of_file;
 use crate::input::turns::Turns;
 use crate::input::wanted::WantedInput;
 use crate::schedule::claims::Claims;
@@ -62,10 +53,7 @@ pub struct PhasesReport {
     pub finish_s: f64,
 }
 
-/// What the code and the fixed tables of a process take, which is not a build's to give away.
-const PROCESS_BYTES: u64 = 12 << 20;
-
-/// One of so many parts of the memory of texts is not given to those that are under way.
+/// The share of the memory of texts that is kept back for rounding: 1 of so many parts.
 const TEXTS_PART: usize = 8;
 
 #[derive(Default)]
@@ -198,166 +186,6 @@ pub(super) fn dataflow_of(
         wiring,
     });
     Ok((build, placement))
-}
-
-struct Finished {
-    /// Without its inputs.
-    manifest: Manifest,
-    inputs: Vec<InputRead>,
-    first_skipped: Vec<String>,
-}
-
-/// Merges the runs and describes the generation but for its inputs. `resident` is what the process
-/// had when the build began.
-fn finish(
-    options: &BuildOptions,
-    build: &Build,
-    number: u32,
-    whole: bool,
-    resident: u64,
-) -> Result<Finished, BuildError> {
-    let mut done = lock(&build.done);
-    let indexers = std::mem::take(&mut done.indexers);
-    let rest = BuildDone {
-        indexers,
-        #[cfg(feature = "gpu")]
-        inverted: done.inverted,
-        scanned: done.scanned.take(),
-        ..BuildDone::default()
-    };
-    let mut done = std::mem::replace(&mut *done, rest);
-    let mut documents = done.documents.take().ok_or(BuildError::NoTable)?;
-    for (reason, n) in &build.plan.passed.counts {
-        *documents.skipped.entry((*reason).to_string()).or_default() += n;
-    }
-    if whole {
-        options.guards.check_content(&NewContent {
-            plan: &build.plan,
-            read_bytes: done.inputs.iter().map(|read| read.bytes).sum(),
-            documents: documents.documents.into(),
-            tokens: Some(documents.tokens),
-            skipped: &documents.skipped,
-            first_skipped: &documents.first_skipped,
-        })?;
-    }
-    let duplicates = documents.duplicates.wait(&build.directory).map_err(BuildError::Names)?;
-    if whole {
-        accept_duplicates(options.strict, &duplicates)?;
-    }
-    let (mut runs, mut files) = join(&build.directory, done.runs, documents.runs)?;
-    // What the build has not given back to the system counts too.
-    let kept = memory::resident().saturating_sub(resident) + PROCESS_BYTES;
-    let memory = build.budget.memory.saturating_sub(kept);
-    let threads = build.workers;
-    let form = build.form;
-    let stop = options.control.stop().clone();
-    let merging = Merging { memory_bytes: memory, threads, form, stop };
-    if runs.len() > 1 && options.merge {
-        let run;
-        (run, files) = merge::merge_in_place(&build.directory, &runs, &merging)?;
-        runs = vec![run];
-    } else {
-        for run in &runs {
-            sync_run(&build.directory, run)?;
-        }
-    }
-    let mut order = None;
-    if (options.order.is_some() || options.ranks.is_some()) && runs.len() == 1 {
-        let folder = &build.directory;
-        let wish = options.order.as_ref();
-        let ranks = options.ranks.clone().map(|path| RanksFile { path, text: text_of_file });
-        let run = runs.remove(0);
-        let ordered = merge::order_in_place(folder, run, files, wish, ranks.as_ref(), &merging)?;
-        files = ordered.files;
-        order = ordered.order;
-        runs = vec![ordered.run];
-        if let Some(remark) = ordered.ranks.remark() {
-            options.note(&Note::Ranks(remark));
-        }
-    }
-    let terms = match &runs[..] {
-        [run] => run.terms,
-        runs => {
-            let runs: Vec<_> = runs.iter().map(|run| (&*build.directory, run)).collect();
-            merge::count_distinct_terms(&runs, memory)?
-        }
-    };
-    let statistics = manifest::Statistics {
-        documents: u64::from(documents.documents),
-        terms,
-        postings: runs.iter().map(|run| run.postings).sum(),
-        tokens: documents.tokens,
-        empty_documents: documents.empty,
-        duplicate_names: duplicates.count,
-        skipped: documents.skipped,
-    };
-    if let Some(remark) = options.analysis.stop_words.remark() {
-        options.note(&Note::StopWords(remark));
-    }
-    for unspaced in lock(&build.plan.letters).over(10, options.analysis.tokenizer) {
-        options.note(&Note::Unspaced(unspaced));
-    }
-    for remark in build.plan.remarks_on_fields() {
-        options.note(&Note::Fields(remark));
-    }
-    let (count, first) = build.plan.documents_not_utf8();
-    if count > 0 {
-        options.note(&Note::NotUtf8 { count, first });
-    }
-    if whole && duplicates.count * 100 > statistics.documents {
-        let fields = build.plan.could_be_names();
-        options.note(&Note::NamesRepeat { count: duplicates.count, fields });
-    }
-    let skipped: u64 = statistics.skipped.values().sum();
-    let first_skipped = documents.first_skipped;
-    for message in &first_skipped {
-        options.note(&Note::Skipped(message.clone()));
-    }
-    if skipped > first_skipped.len() as u64 {
-        options.note(&Note::SkippedInAll(skipped));
-    }
-    let settings = settings(options);
-    write_missing_bounds(&build.directory, &runs, &mut files, &settings, build.workers)?;
-    files.sort_by(|a, b| a.name.cmp(&b.name));
-    let manifest = Manifest {
-        format: VERSION,
-        generation: number,
-        created: Manifest::now(),
-        command: options.command.clone(),
-        workers: build.workers as u32,
-        settings,
-        statistics,
-        runs,
-        order,
-        inputs: Vec::new(),
-        files,
-    };
-    Ok(Finished { manifest, inputs: done.inputs, first_skipped })
-}
-
-fn settings(options: &BuildOptions) -> manifest::Settings {
-    let format = match options.input {
-        _ if options.factor.is_some() => VECTORS.to_string(),
-        Input::Paths(_) => options.format.map_or_else(|| "auto".to_string(), |f| f.to_string()),
-        Input::Documents(_) | Input::Plan(_) => "auto".to_string(),
-    };
-    manifest::Settings {
-        indexer: options.indexer.name().to_string(),
-        memory_bytes: options.memory,
-        max_document_bytes: options.max_document,
-        format,
-        impact_factor: options.factor.map(|factor| factor.to_string()),
-        ..manifest::Settings::of(&options.analysis, options.form)
-    }
-}
-
-pub(crate) fn accept_duplicates(strict: bool, duplicates: &Duplicates) -> Result<(), BuildError> {
-    match duplicates.first {
-        Some((docid, earlier)) if strict => {
-            Err(BuildError::DuplicateNames { count: duplicates.count, docid, earlier })
-        }
-        _ => Ok(()),
-    }
 }
 
 pub(super) fn describe(build: &Build, read: &InputRead) -> manifest::InputEntry {

@@ -31,6 +31,7 @@
 
 pub(crate) mod devices;
 pub(crate) mod error;
+mod finish;
 mod generation;
 pub(crate) mod guards;
 pub(crate) mod indexer;
@@ -51,7 +52,7 @@ mod shard;
 
 pub(crate) use error::BuildError;
 #[cfg(feature = "rebuild")]
-pub(crate) use generation::accept_duplicates;
+pub(crate) use finish::accept_duplicates;
 pub(crate) use guards::Guards;
 pub(crate) use note::Note;
 pub(crate) use options::{BuildOptions, Input, Notes, OnProgress, Peers};

@@ -17,7 +17,8 @@
 //! process 0 has published, and leaves the shard alone: the next build removes what is not live.
 
 use super::error::BuildError;
-use super::generation::{Built, Which, accept_duplicates, build_generation};
+use super::finish::accept_duplicates;
+use super::generation::{Built, Which, build_generation};
 use super::guards::{NewContent, statistics_of};
 use super::names;
 use super::options::{BuildOptions, Peers};

@@ -207,6 +207,26 @@ impl Carry {
     }
 }
 
+/// Where the regular part of a block ends, why, and whether the next block begins there.
+struct Cut {
+    at: u32,
+    stop: Option<SweepStop>,
+    again: bool,
+}
+
+impl Cut {
+    #[inline(always)]
+    fn here(&mut self, at: u32, again: bool) {
+        *self = Self { at, stop: Some(SweepStop::Here), again };
+    }
+
+    /// Behind a tag with a meaning, which ends at the first of `ends`.
+    #[inline(always)]
+    fn behind(&mut self, stop: SweepStop, ends: u64) {
+        *self = Self { at: ends.trailing_zeros() + 1, stop: Some(stop), again: false };
+    }
+}
+
 #[inline(always)]
 fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> SweepStop {
     // No more comes out than goes in.
@@ -216,84 +236,170 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
     let mut base = *at;
     loop {
         let mut last = [b' '; BLOCK + BEHIND];
-        // Behind the last bytes of the page are blanks.
-        let (bytes, filled): (&[u8; BLOCK + BEHIND], _) =
-            match page.get(base..).and_then(<[u8]>::first_chunk) {
-                Some(bytes) => (bytes, BLOCK),
-                None => {
-                    let rest = &page[base..];
-                    last[..rest.len()].copy_from_slice(rest);
-                    (&last, rest.len().min(BLOCK))
-                }
-            };
+        let (bytes, filled) = block_at(page, base, &mut last);
         let mut block: &[u8; BLOCK] = bytes.first_chunk().expect("there are more bytes");
-        let Classes { open, close, quote, apostrophe, equals, ampersand, parts, mut blank } =
-            lanes.classes(block);
+        let classes = lanes.classes(block);
         let before = carry;
-        let tags = stretch(open, !close, &mut carry.in_tag);
-        let ends = close & tags;
-        let starts = open & !((tags & !close) << 1 | u64::from(before.in_tag));
+        let tags = stretch(classes.open, !classes.close, &mut carry.in_tag);
+        let ends = classes.close & tags;
+        let under_way = (tags & !classes.close) << 1 | u64::from(before.in_tag);
+        let starts = classes.open & !under_way;
+        let odd = carry.irregular(lanes, block, &classes, tags, starts);
 
-        // Irregularities.
-        let inside = lanes.parity(quote & tags) ^ before.in_quotes;
-        let opening = quote & tags & inside;
-        let equal = equals & tags & !inside;
-        let values = equal << 1 | before.behind_equals;
-        // A name that ends in this block must not contain `=`.
-        let begins = starts << 1;
-        let names = stretch(begins, !parts | begins, &mut false);
-        let mut odd = ends & inside
-            | apostrophe & tags & !inside
-            | equal & ((parts | quote) << 1 | before.behind_part | names)
-            | opening & !values;
-        let bare = values & !opening & tags;
-        if bare != 0 || before.in_bare {
-            let spaces = lanes.spaces(block);
-            let value = stretch(bare, !(spaces | close), &mut carry.in_bare);
-            odd |= bare & spaces | value & equals;
-        }
-        carry.in_quotes = (inside.cast_signed() >> 63).cast_unsigned();
-        carry.behind_equals = equal >> 63;
-        carry.behind_part = (parts | quote) >> 63;
-
-        // Where the regular part ends, why, and whether the next block begins there.
         let is_last = filled < BLOCK;
-        let mut cut = filled as u32;
-        let mut stop = is_last.then_some(SweepStop::Here);
-        let mut again = false;
-        // A reference becomes one byte; the rest of it is dropped.
-        let mut references = ampersand & !tags;
-        let mut dropped = 0;
+        let mut cut =
+            Cut { at: filled as u32, stop: is_last.then_some(SweepStop::Here), again: false };
+        let references = classes.ampersand & !tags;
+        let (mut blank, mut dropped) = (classes.blank, 0);
         let mut replaced;
         if references != 0 {
             replaced = *block;
-            while references != 0 {
-                let place = references.trailing_zeros();
-                references &= references - 1;
-                let known = one_byte(word_at(bytes, place + 1));
-                let Some((byte, length)) = known.filter(|(_, length)| place + length < 64) else {
-                    again = known.is_some() && place > 0;
-                    cut = place;
-                    stop = Some(SweepStop::Here);
-                    break;
-                };
-                replaced[place as usize] = byte;
-                blank |= u64::from(byte == b' ') << place;
-                dropped |= below(length) << (place + 1);
-            }
+            dropped = replace(references, bytes, &mut replaced, &mut blank, &mut cut);
             block = &replaced;
         }
         if let Some(pending) = before.pending
-            && ends & below(cut) != 0
+            && ends & below(cut.at) != 0
         {
-            cut = ends.trailing_zeros() + 1;
-            stop = Some(pending);
-            again = false;
+            cut.behind(pending, ends);
         }
-        // For each tag under way here whether it is inline.
-        let mut inline = before.inline & u64::from(before.in_tag);
-        let mut number = u32::from(before.in_tag);
-        let begun = starts & below(cut);
+        let found = Tags {
+            is_under_way: before.in_tag,
+            begun: starts & below(cut.at),
+            ends,
+            parts: classes.parts,
+        };
+        let inline = carry.inline_tags(page, base, bytes, found, &mut cut);
+
+        let taken = below(cut.at);
+        if odd & taken != 0 {
+            *at = before.begin(base);
+            return SweepStop::Odd { until: base + BLOCK };
+        }
+        let feeds = ends & taken & !lanes.deposit(inline, ends);
+        let text = taken & !tags & !dropped;
+        // A line feed is kept only behind a word.
+        let ends_word = text & blank | feeds;
+        let kept = feeds & carried(text & !blank, !ends_word, &mut after_word);
+        lanes.squeeze(block, text | kept, feeds, out);
+        match cut.stop {
+            // The next block need not wait for how much is taken.
+            None => base += BLOCK,
+            Some(_) if cut.again => {
+                base += cut.at as usize;
+                carry = Carry::default();
+            }
+            Some(stop) => {
+                *at = base + cut.at as usize;
+                // A tag that the page's end cuts is no tag.
+                if is_last && cut.at as usize == filled {
+                    *at = carry.begin(*at);
+                }
+                return stop;
+            }
+        }
+    }
+}
+
+/// The bytes from `base` on, and how many of the block are the page's: behind its last are blanks.
+#[inline(always)]
+fn block_at<'a>(
+    page: &'a [u8],
+    base: usize,
+    last: &'a mut [u8; BLOCK + BEHIND],
+) -> (&'a [u8; BLOCK + BEHIND], usize) {
+    match page.get(base..).and_then(<[u8]>::first_chunk) {
+        Some(bytes) => (bytes, BLOCK),
+        None => {
+            let rest = &page[base..];
+            last[..rest.len()].copy_from_slice(rest);
+            (last, rest.len().min(BLOCK))
+        }
+    }
+}
+
+/// Each of the `references` becomes one byte of `block`; the rest of it is dropped, as the bits say
+/// that are returned. The cut is before the first that is not known.
+#[inline(always)]
+fn replace(
+    mut references: u64,
+    bytes: &[u8; BLOCK + BEHIND],
+    block: &mut [u8; BLOCK],
+    blank: &mut u64,
+    cut: &mut Cut,
+) -> u64 {
+    let mut dropped = 0;
+    while references != 0 {
+        let place = references.trailing_zeros();
+        references &= references - 1;
+        let known = one_byte(word_at(bytes, place + 1));
+        let Some((byte, length)) = known.filter(|(_, length)| place + length < 64) else {
+            cut.here(place, known.is_some() && place > 0);
+            break;
+        };
+        block[place as usize] = byte;
+        *blank |= u64::from(byte == b' ') << place;
+        dropped |= below(length) << (place + 1);
+    }
+    dropped
+}
+
+/// Tags of a block: whether one comes into it, where those before its cut begin, where all end, and
+/// what ends their names.
+struct Tags {
+    is_under_way: bool,
+    begun: u64,
+    ends: u64,
+    parts: u64,
+}
+
+impl Carry {
+    /// Marks what is not regular in tags: then the next `>` may not end them.
+    #[inline(always)]
+    fn irregular(
+        &mut self,
+        lanes: impl Lanes,
+        block: &[u8; BLOCK],
+        classes: &Classes,
+        tags: u64,
+        starts: u64,
+    ) -> u64 {
+        let Classes { close, quote, apostrophe, equals, parts, .. } = *classes;
+        let inside = lanes.parity(quote & tags) ^ self.in_quotes;
+        let opening = quote & tags & inside;
+        let equal = equals & tags & !inside;
+        let values = equal << 1 | self.behind_equals;
+        // A name that ends in this block must not contain `=`.
+        let begins = starts << 1;
+        let names = stretch(begins, !parts | begins, &mut false);
+        let mut odd = close & tags & inside
+            | apostrophe & tags & !inside
+            | equal & ((parts | quote) << 1 | self.behind_part | names)
+            | opening & !values;
+        let bare = values & !opening & tags;
+        if bare != 0 || self.in_bare {
+            let spaces = lanes.spaces(block);
+            let value = stretch(bare, !(spaces | close), &mut self.in_bare);
+            odd |= bare & spaces | value & equals;
+        }
+        self.in_quotes = (inside.cast_signed() >> 63).cast_unsigned();
+        self.behind_equals = equal >> 63;
+        self.behind_part = (parts | quote) >> 63;
+        odd
+    }
+
+    /// Looks the names of tags up: a bit for each tag under way in the block, whether it is inline.
+    /// The cut is before the first of which more has to be known, or behind one with a meaning.
+    #[inline(always)]
+    fn inline_tags(
+        &mut self,
+        page: &[u8],
+        base: usize,
+        bytes: &[u8; BLOCK + BEHIND],
+        Tags { is_under_way, begun, ends, parts }: Tags,
+        cut: &mut Cut,
+    ) -> u64 {
+        let mut inline = self.inline & u64::from(is_under_way);
+        let mut number = u32::from(is_under_way);
         let mut rest = begun;
         while rest != 0 {
             let place = rest.trailing_zeros() & 63;
@@ -309,28 +415,22 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
             if !is_letter | (length > 7) | (meaning > 1) & !is_end {
                 if !is_letter || start > 63 {
                     // Nothing behind the block is known: the next one begins here.
-                    cut = place;
-                    stop = Some(SweepStop::Here);
-                    again = is_letter && place > 0;
+                    cut.here(place, is_letter && place > 0);
                     break;
                 }
                 match look(page, base + start as usize, is_end) {
                     Look::Unknown => {
-                        cut = place;
-                        stop = Some(SweepStop::Here);
-                        again = false;
+                        cut.here(place, false);
                         break;
                     }
                     Look::Plain(found) => meaning = found,
                     Look::Means(behind) => {
                         let end = first(ends & !below(place));
                         if end != 0 {
-                            cut = end.trailing_zeros() + 1;
-                            stop = Some(behind);
-                            again = false;
+                            cut.behind(behind, end);
                             break;
                         }
-                        carry.pending = Some(behind);
+                        self.pending = Some(behind);
                         meaning = 0;
                     }
                 }
@@ -339,37 +439,10 @@ fn sweep(lanes: impl Lanes, page: &[u8], at: &mut usize, out: &mut Vec<u8>) -> S
             number += 1;
         }
         if begun != 0 {
-            carry.tag_at = base + 63 - begun.leading_zeros() as usize;
+            self.tag_at = base + 63 - begun.leading_zeros() as usize;
         }
-        carry.inline = inline >> ends.count_ones() & 1;
-
-        let taken = below(cut);
-        if odd & taken != 0 {
-            *at = before.begin(base);
-            return SweepStop::Odd { until: base + BLOCK };
-        }
-        let feeds = ends & taken & !lanes.deposit(inline, ends);
-        let text = taken & !tags & !dropped;
-        // A line feed is kept only behind a word.
-        let ends_word = text & blank | feeds;
-        let kept = feeds & carried(text & !blank, !ends_word, &mut after_word);
-        lanes.squeeze(block, text | kept, feeds, out);
-        match stop {
-            // The next block need not wait for how much is taken.
-            None => base += BLOCK,
-            Some(_) if again => {
-                base += cut as usize;
-                carry = Carry::default();
-            }
-            Some(stop) => {
-                *at = base + cut as usize;
-                // A tag that the page's end cuts is no tag.
-                if is_last && cut as usize == filled {
-                    *at = carry.begin(*at);
-                }
-                return stop;
-            }
-        }
+        self.inline = inline >> ends.count_ones() & 1;
+        inline
     }
 }
 
