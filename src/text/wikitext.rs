@@ -114,116 +114,146 @@ impl Ahead<'_> {
 
 /// Appends the text of a page to `out` in linear time.
 pub(crate) fn strip(page: &[u8], out: &mut Vec<u8>) {
-    let mut open = VecDeque::new();
-    let mut ahead = Ahead { page, found: [(usize::MAX, None); BRACKETS + ENDS.len()] };
+    let ahead = Ahead { page, found: [(usize::MAX, None); BRACKETS + ENDS.len()] };
+    let mut pass =
+        Pass { ahead, open: VecDeque::new(), tables: 0, heads: false, gallery: 0, pictures: 0 };
     let mut at = 0;
-    let mut tables = 0u32;
-    // The line is one of heads of a table, and a gallery ends there.
-    let mut heads = false;
-    let mut gallery = 0;
-    let mut pictures = 0;
     while at < page.len() {
-        let rest = &page[at..];
         let line_begins = at == 0 || page[at - 1] == b'\n';
-        if (line_begins || at == pictures) && at < gallery {
+        if (line_begins || at == pass.pictures) && at < pass.gallery {
             // The file of a picture; what follows is its caption, if anything does.
-            at += rest.iter().position(|byte| matches!(byte, b'|' | b'<' | b'\n')).unwrap_or(0);
+            let ends = |byte: &u8| matches!(byte, b'|' | b'<' | b'\n');
+            at += page[at..].iter().position(ends).unwrap_or(0);
             if page[at] == b'\n' {
                 at += 1;
                 continue;
             }
         }
         let rest = &page[at..];
-        match rest {
-            [b'<', b'!', b'-', b'-', ..] => {
-                at += find(rest, b"-->").map_or(rest.len(), |n| n + 3);
+        at += match rest {
+            [b'<', ..] => pass.element(rest, at, out),
+            [b'{' | b'}' | b'[' | b']', ..] => pass.bracket(rest, at, line_begins, out),
+            [b'|' | b'!', ..] => pass.bar(rest, at, line_begins, out),
+            [b'\'', b'\'', ..] => rest.iter().take_while(|&&byte| byte == b'\'').count(),
+            [b'_', b'_', ..] => {
+                let bytes = switch(rest);
+                out.extend_from_slice(if bytes == 0 { b"_" } else { b" " });
+                bytes.max(1)
             }
-            [b'<', ..] if gallery <= at && ahead.element(at, GALLERY).is_some() => {
-                let bytes = ahead.element(at, GALLERY).unwrap_or(1);
-                gallery = at + bytes;
+            _ => kept(rest, out),
+        };
+    }
+}
+
+/// A byte that is text.
+fn kept(rest: &[u8], out: &mut Vec<u8>) -> usize {
+    out.push(rest[0]);
+    1
+}
+
+/// What is known of a page up to a place. Its functions return how many bytes they have taken.
+struct Pass<'a> {
+    ahead: Ahead<'a>,
+    open: VecDeque<OpenMarkup>,
+    /// Tables that are open.
+    tables: u32,
+    /// The line is one of heads of a table.
+    heads: bool,
+    /// Where a gallery ends, and where its first line begins.
+    gallery: usize,
+    pictures: usize,
+}
+
+impl Pass<'_> {
+    /// A comment, a gallery, or an element whose content is no text.
+    fn element(&mut self, rest: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
+        if rest.starts_with(b"<!--") {
+            return find(rest, b"-->").map_or(rest.len(), |n| n + 3);
+        }
+        if self.gallery <= at
+            && let Some(bytes) = self.ahead.element(at, GALLERY)
+        {
+            out.push(b' ');
+            let head = memchr::memchr(b'>', rest).unwrap_or(0) + 1;
+            (self.gallery, self.pictures) = (at + bytes, at + head);
+            return head;
+        }
+        match (1..ENDS.len()).find_map(|number| self.ahead.element(at, number)) {
+            Some(bytes) => {
                 out.push(b' ');
-                at += memchr::memchr(b'>', rest).unwrap_or(0) + 1;
-                pictures = at;
+                bytes
             }
-            [b'<', ..] => match (1..ENDS.len()).find_map(|number| ahead.element(at, number)) {
-                Some(bytes) => {
-                    out.push(b' ');
-                    at += bytes;
-                }
-                None => (out.push(b'<'), at += 1).1,
-            },
-            [b'{', b'{', ..] => {
-                opened(&mut open, OpenMarkup::Template(out.len()));
-                at += 2;
-            }
+            None => kept(rest, out),
+        }
+    }
+
+    /// A template, a link, or where a table begins.
+    fn bracket(&mut self, rest: &[u8], at: usize, line_begins: bool, out: &mut Vec<u8>) -> usize {
+        match rest {
+            [b'{', b'{', ..] => opened(&mut self.open, OpenMarkup::Template(out.len())),
             [b'}', b'}', ..] => {
-                if let Some(OpenMarkup::Template(start)) = close(&mut open, true) {
+                if let Some(OpenMarkup::Template(start)) = close(&mut self.open, true) {
                     out.truncate(start);
                 }
-                at += 2;
             }
             [b'[', b'[', ..] => {
                 let link = OpenMarkup::Link { start: out.len(), target: None, last: out.len() };
-                opened(&mut open, link);
-                at += 2;
+                opened(&mut self.open, link);
             }
             [b']', b']', ..] => {
-                if let Some(OpenMarkup::Link { start, target, last }) = close(&mut open, false) {
+                if let Some(OpenMarkup::Link { start, target, last }) = close(&mut self.open, false)
+                {
                     link(out, start, target, last);
                 }
-                at += 2;
             }
-            [b'[', ..] => at += 1 + address(&rest[1..]),
-            [b'\'', b'\'', ..] => at += rest.iter().take_while(|&&byte| byte == b'\'').count(),
+            [b'[', ..] => return 1 + address(&rest[1..]),
             [b'{', b'|', ..] if line_begins => {
-                tables += 1;
-                at += ahead.line(at);
+                self.tables += 1;
+                return self.ahead.line(at);
             }
-            [b'|', b'}', ..] if line_begins && tables > 0 => {
-                tables -= 1;
-                at += 2;
+            _ => return kept(rest, out),
+        }
+        2
+    }
+
+    /// What begins a row or a cell of a table, ends the table, or parts a link or a caption.
+    fn bar(&mut self, rest: &[u8], at: usize, line_begins: bool, out: &mut Vec<u8>) -> usize {
+        let is_text = self.open.is_empty();
+        match rest {
+            [b'|', b'}', ..] if line_begins && self.tables > 0 => {
+                self.tables -= 1;
+                2
             }
-            [b'|', b'-', ..] if line_begins && tables > 0 => at += ahead.line(at),
-            [sign @ (b'|' | b'!'), ..] if line_begins && tables > 0 => {
-                heads = *sign == b'!';
-                at += ahead.cell(at, heads);
+            [b'|', b'-', ..] if line_begins && self.tables > 0 => self.ahead.line(at),
+            [sign, ..] if line_begins && self.tables > 0 => {
+                self.heads = *sign == b'!';
+                self.ahead.cell(at, self.heads)
             }
-            [b'|', b'|', ..] if tables > 0 && open.is_empty() => {
+            [b'|', b'|', ..] | [b'!', b'!', ..]
+                if self.tables > 0 && is_text && (rest[0] == b'|' || self.heads) =>
+            {
                 out.push(b' ');
-                at += 1 + ahead.cell(at + 1, heads);
+                1 + self.ahead.cell(at + 1, self.heads)
             }
-            [b'!', b'!', ..] if tables > 0 && heads && open.is_empty() => {
-                out.push(b' ');
-                at += 1 + ahead.cell(at + 1, heads);
-            }
-            [b'|', ..] if at < gallery && open.is_empty() => {
+            [b'!', ..] => kept(rest, out),
+            _ if at < self.gallery && is_text => {
                 out.push(b' ');
                 let part = &rest[1..];
                 let begin = part.trim_ascii_start();
                 let is_option = OPTIONS.iter().any(|option| begin.starts_with(option));
                 let ends = |byte: &u8| matches!(byte, b'|' | b'\n' | b'<');
                 let option = part.iter().position(ends).unwrap_or(part.len());
-                at += 1 + if is_option { option } else { 0 };
+                1 + if is_option { option } else { 0 }
             }
-            [b'_', b'_', ..] => {
-                let bytes = switch(rest);
-                out.extend_from_slice(if bytes == 0 { b"_" } else { b" " });
-                at += bytes.max(1);
-            }
-            [b'|', ..] => {
-                if let Some(OpenMarkup::Link { target, last, .. }) = open.back_mut() {
+            _ => {
+                if let Some(OpenMarkup::Link { target, last, .. }) = self.open.back_mut() {
                     target.get_or_insert(out.len());
                     *last = out.len();
                 } else {
                     out.push(b' ');
                 }
-                at += 1;
+                1
             }
-            [byte, ..] => {
-                out.push(*byte);
-                at += 1;
-            }
-            [] => break,
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::query::snapshot::Snapshot;
 use std::collections::VecDeque;
 use std::io;
 use std::iter::{once, repeat_with};
+use std::mem::take;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -146,6 +147,124 @@ const PLACE_BYTES: usize = 4 << 10;
 /// How long to wait for answers before looking again.
 const PAUSE: Duration = Duration::from_micros(200);
 
+/// The queries that came and are not written.
+struct Unanswered {
+    context: Arc<Context>,
+    /// The batch that grows, each query with when it came, and when the first of them was taken.
+    batch: Vec<(Instant, Result<Query, Refused>)>,
+    first_came: Instant,
+    batch_bytes: usize,
+    /// Why the stream of queries has failed; they end there.
+    failed: Option<Cause>,
+    /// Queries and batches that were sent on.
+    number: u64,
+    batches: u64,
+    /// Batches under way, each with the number of the first query behind it and its bytes.
+    under_way: VecDeque<(u64, u64, usize)>,
+    /// The number behind the last query that is written.
+    answered: u64,
+    /// Of all queries that are not written.
+    bytes: usize,
+    /// As many may be unanswered.
+    most: u64,
+}
+
+impl Unanswered {
+    fn new(context: Arc<Context>) -> Self {
+        let most =
+            MOST_BATCHES.saturating_mul(context.workers).saturating_mul(context.batch) as u64;
+        let most = context.most_open.map_or(most, |open| most.min(open.get() as u64));
+        Self {
+            context,
+            batch: Vec::new(),
+            first_came: Instant::now(),
+            batch_bytes: 0,
+            failed: None,
+            number: 0,
+            batches: 0,
+            under_way: VecDeque::new(),
+            answered: 0,
+            bytes: 0,
+            most,
+        }
+    }
+
+    /// Forgets the batches that are written, and returns how many queries the next may have; none
+    /// while too many are unanswered.
+    fn room(&mut self, written: &ProbeHandle<u64>) -> Option<usize> {
+        while let Some(&(batch, end, freed)) = self.under_way.front()
+            && !written.less_equal(&batch)
+        {
+            self.answered = end;
+            self.bytes -= freed;
+            self.under_way.pop_front();
+        }
+        let unanswered = self.number - self.answered;
+        let waits = unanswered >= self.most || self.batch.is_empty() && self.bytes >= MOST_BYTES;
+        (!waits).then(|| self.context.batch.min((self.most - unanswered) as usize))
+    }
+
+    /// Takes what has come, up to a batch of `room` queries; returns whether no more comes.
+    fn fill(&mut self, queries: &Receiver<ArrivedQuery>, bell: &Bell, room: usize) -> bool {
+        let mut ended = self.failed.is_some();
+        let mut rings = false;
+        while !self.is_full(room) && !ended {
+            match queries.try_recv() {
+                Ok(None) => {}
+                Ok(Some((came, Ok(query)))) => self.take(came, query),
+                Ok(Some((_, Err(error)))) => {
+                    self.failed = Some(error.into());
+                    ended = true;
+                }
+                Err(TryRecvError::Empty) if rings => break,
+                Err(TryRecvError::Empty) => {
+                    // What came before the bell was set does not ring it: look again.
+                    bell.waits.store(true, Ordering::SeqCst);
+                    fence(Ordering::SeqCst);
+                    rings = true;
+                }
+                Err(TryRecvError::Disconnected) => ended = true,
+            }
+        }
+        ended
+    }
+
+    fn is_full(&self, room: usize) -> bool {
+        self.batch.len() >= room || self.bytes >= MOST_BYTES
+    }
+
+    fn take(&mut self, came: Instant, query: Result<Query, Refused>) {
+        if self.batch.is_empty() {
+            self.first_came = Instant::now();
+        }
+        let place = self.number + self.batch.len() as u64;
+        let query = query.and_then(|query| self.context.checked(query, place));
+        let bytes = query.as_ref().map_or(0, Query::bytes);
+        self.bytes += bytes;
+        self.batch_bytes += bytes;
+        if let Err(refused) = &query {
+            self.context.refuse(refused);
+        }
+        self.batch.push((came, query));
+    }
+
+    /// The queries of the batch, which goes on its way.
+    fn send(&mut self) -> impl Iterator<Item = Local<NumberedQuery>> {
+        if self.batches == 0 {
+            self.context.tally.answering();
+        }
+        let snapshot = self.context.snapshot();
+        let first = self.number;
+        self.number += self.batch.len() as u64;
+        self.under_way.push_back((self.batches, self.number, take(&mut self.batch_bytes)));
+        self.batches += 1;
+        (0u32..).zip(self.batch.drain(..)).map(move |(place, (came, query))| {
+            let number = first + u64::from(place);
+            Local(NumberedQuery { place, number, query, snapshot: snapshot.clone(), came })
+        })
+    }
+}
+
 /// Makes the batching operator; `written` follows the far end of the dataflow.
 pub(crate) fn batch<'scope>(
     scope: Scope<'scope, u64>,
@@ -164,95 +283,29 @@ pub(crate) fn batch<'scope>(
             *lock(&inbox.bell.waker) = Some(waker);
             open = lock(&inbox.received).take().map(|queries| (capability, queries));
         }
-        let mut batch: Vec<(Instant, Result<Query, Refused>)> = Vec::new();
-        // Why the stream of queries has failed; they end there.
-        let mut failed: Option<Cause> = None;
-        let mut first_came = Instant::now();
-        let mut number = 0u64;
-        let mut batches = 0u64;
-        // Batches under way, each with the number of the first query behind it and its bytes, and
-        // the number behind the last query that is written.
-        let mut under_way = VecDeque::<(u64, u64, usize)>::new();
-        let mut answered = 0u64;
-        // Of all queries that are not written, and of those of the batch that grows.
-        let mut bytes = 0;
-        let mut batch_bytes = 0;
-        let most =
-            MOST_BATCHES.saturating_mul(context.workers).saturating_mul(context.batch) as u64;
-        let most = context.most_open.map_or(most, |open| most.min(open.get() as u64));
+        let delay = context.delay;
+        let mut unanswered = Unanswered::new(context);
         move |output| {
             let Some((cap, queries)) = open.as_mut() else { return };
-            while let Some(&(batch, end, freed)) = under_way.front()
-                && !written.less_equal(&batch)
-            {
-                answered = end;
-                bytes -= freed;
-                under_way.pop_front();
-            }
-            if number - answered >= most || batch.is_empty() && bytes >= MOST_BYTES {
+            let Some(room) = unanswered.room(&written) else {
                 return activator.activate_after(PAUSE);
-            }
-            let room = context.batch.min((most - (number - answered)) as usize);
+            };
             let step = guard.work(|| {
-                let mut ended = failed.is_some();
-                let mut rings = false;
-                while batch.len() < room && bytes < MOST_BYTES && !ended {
-                    match queries.try_recv() {
-                        Ok(None) => {}
-                        Ok(Some((came, Ok(query)))) => {
-                            if batch.is_empty() {
-                                first_came = Instant::now();
-                            }
-                            let place = number + batch.len() as u64;
-                            let query = query.and_then(|query| context.checked(query, place));
-                            let more = query.as_ref().map_or(0, Query::bytes);
-                            bytes += more;
-                            batch_bytes += more;
-                            if let Err(refused) = &query {
-                                context.refuse(refused);
-                            }
-                            batch.push((came, query));
-                        }
-                        Ok(Some((_, Err(error)))) => {
-                            failed = Some(error.into());
-                            ended = true;
-                        }
-                        Err(TryRecvError::Empty) if rings => break,
-                        Err(TryRecvError::Empty) => {
-                            // What came before the bell was set does not ring it: look again.
-                            bell.waits.store(true, Ordering::SeqCst);
-                            fence(Ordering::SeqCst);
-                            rings = true;
-                        }
-                        Err(TryRecvError::Disconnected) => ended = true,
-                    }
-                }
-                let waited = first_came.elapsed();
-                let full = batch.len() >= room || bytes >= MOST_BYTES;
-                if !batch.is_empty() && (full || ended || waited >= context.delay) {
-                    if batches == 0 {
-                        context.tally.answering();
-                    }
-                    let snapshot = context.snapshot();
-                    let mut session = output.session(&*cap);
-                    for (place, (came, query)) in (0u32..).zip(batch.drain(..)) {
-                        let snapshot = snapshot.clone();
-                        session.give(Local(NumberedQuery { place, number, query, snapshot, came }));
-                        number += 1;
-                    }
-                    drop(session);
-                    under_way.push_back((batches, number, std::mem::take(&mut batch_bytes)));
-                    batches += 1;
-                    cap.downgrade(&batches);
+                let ended = unanswered.fill(queries, &bell, room);
+                let waited = unanswered.first_came.elapsed();
+                let is_due = unanswered.is_full(room) || ended || waited >= delay;
+                if is_due && !unanswered.batch.is_empty() {
+                    output.session(&*cap).give_iterator(unanswered.send());
+                    cap.downgrade(&unanswered.batches);
                     activator.activate();
-                } else if !batch.is_empty() {
-                    activator.activate_after(context.delay - waited);
+                } else if !unanswered.batch.is_empty() {
+                    activator.activate_after(delay - waited);
                 }
-                if ended && !under_way.is_empty() {
+                if ended && !unanswered.under_way.is_empty() {
                     activator.activate_after(PAUSE);
                 }
-                let ends = ended && batch.is_empty() && under_way.is_empty();
-                match failed.take_if(|_| ends) {
+                let ends = ended && unanswered.batch.is_empty() && unanswered.under_way.is_empty();
+                match unanswered.failed.take_if(|_| ends) {
                     Some(cause) => Err(cause),
                     None => Ok(ends),
                 }
