@@ -13,7 +13,7 @@ use super::sort::sort;
 use super::source::{Base, ListSource, Target};
 use super::topics::{self, DocumentTerms};
 use super::{MergeInput, Merging, RanksFound, WRITER_BYTES, rename};
-use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
+use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location, RunDocuments};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, Durability, FileEntry, Stop};
 use crate::index::format::{FileKind, run_file, run_name};
@@ -64,6 +64,54 @@ pub(super) fn reorder(
     merging: &Merging,
 ) -> Result<Reordered, IndexError> {
     let &UnorderedRun { generation: from, run, remove } = from;
+    let threads = threads_for(from, run, order, merging)?;
+    let table = RunDocuments::open_unverified(from, run)?;
+    let of_globals = match *order {
+        DocumentOrder::Global { wang, bm25 } => {
+            let documents = run.documents;
+            let tokens = run.tokens;
+            Some(GlobalParameters { wang, bm25, documents, tokens })
+        }
+        _ => None,
+    };
+    let mut ranks = ranks.map(<[f32]>::to_vec);
+    let mut globals = None;
+    if let Some(of) = &of_globals {
+        let ranks = ranks.get_or_insert_with(|| vec![1.0; run.documents as usize]);
+        globals = Some(self::globals(from, run, &table, ranks, of, &merging.stop)?);
+    }
+    let mut docids: Vec<u32> = match order {
+        DocumentOrder::Topic => by_topics(from, run, threads, &merging.stop)?,
+        _ => (0..run.documents).collect(),
+    };
+    sort(order, &mut docids, &table, globals.as_deref().unwrap_or_default());
+    let written = write_documents(from, run, &table, &docids, (to, number), &merging.stop)?;
+    drop(table);
+    let (mut entry, mut files) = write_lists(from, run, remove, &docids, (to, number), merging)?;
+    written.complete(to, &mut entry, &mut files)?;
+    if let Some(ranks) = ranks {
+        let sorted = |scores: &[f32]| -> Vec<f32> {
+            docids.iter().map(|&docid| scores[docid as usize]).collect()
+        };
+        let globals = globals.as_deref().map(sorted);
+        let (ranks, globals) = (sorted(&ranks), globals.as_deref());
+        files.push(write_scores(to, &run_name(number), &ranks, globals, Durability::Lasting)?);
+    }
+    for kind in FileKind::OF_DOCUMENTS.into_iter().filter(|_| remove) {
+        storage::remove_file(&from.join(run_file(&run.name, kind)))?;
+    }
+    let global = of_globals.as_ref().map(GlobalEntry::new);
+    let order = OrderEntry { name: order.name().to_string(), global };
+    Ok(Reordered { run: entry, files, order })
+}
+
+/// How many threads find topics; `Lacks` if the memory does not suffice for the order.
+fn threads_for(
+    from: &Path,
+    run: &RunEntry,
+    order: &DocumentOrder,
+    merging: &Merging,
+) -> Result<usize, IndexError> {
     let count = u64::from(run.documents);
     let mut least = WRITER_BYTES + (1 << 20) + (DOCUMENT_BYTES + LIST_BYTES) * count;
     let of_thread = topics::TERM_BYTES * run.terms;
@@ -80,30 +128,21 @@ pub(super) fn reorder(
         );
         return Err(IndexError::lacks(from, reason));
     }
-    let table = RunDocuments::open_unverified(from, run)?;
-    let of_globals = match *order {
-        DocumentOrder::Global { wang, bm25 } => {
-            let documents = run.documents;
-            let tokens = run.tokens;
-            Some(GlobalParameters { wang, bm25, documents, tokens })
-        }
-        _ => None,
-    };
-    let mut ranks = ranks.map(<[f32]>::to_vec);
-    let mut globals = None;
-    if let Some(of) = &of_globals {
-        let ranks = ranks.get_or_insert_with(|| vec![1.0; count as usize]);
-        globals = Some(self::globals(from, run, &table, ranks, of, &merging.stop)?);
-    }
-    let mut docids: Vec<u32> = match order {
-        DocumentOrder::Topic => by_topics(from, run, threads, &merging.stop)?,
-        _ => (0..run.documents).collect(),
-    };
-    sort(order, &mut docids, &table, globals.as_deref().unwrap_or_default());
+    Ok(threads)
+}
 
+/// Writes the documents of a run, in the order of `docids`, as those of run `number` of `to`.
+fn write_documents(
+    from: &Path,
+    run: &RunEntry,
+    table: &RunDocuments,
+    docids: &[u32],
+    (to, number): (&Path, u32),
+    stop: &Stop,
+) -> Result<DocumentsEntry, IndexError> {
     let mut writer = DocumentsWriter::create(to, number, Durability::Lasting, run.first_input)?;
     for docids in docids.chunks(AT_ONCE) {
-        merging.stop.check()?;
+        stop.check()?;
         for &docid in docids {
             let at = docid as usize;
             let location = table.locations()[at];
@@ -115,14 +154,22 @@ pub(super) fn reorder(
             writer.push(name, table.lengths()[at], location, table.hashes()[at])?;
         }
     }
-    let written = writer.finish()?;
-    drop(table);
+    writer.finish()
+}
 
+/// Writes the lists of a run likewise, behind its documents.
+fn write_lists(
+    from: &Path,
+    run: &RunEntry,
+    remove: bool,
+    docids: &[u32],
+    (to, number): (&Path, u32),
+    merging: &Merging,
+) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     let mut numbers = vec![0; docids.len()];
-    for (number, &docid) in (0..).zip(&docids) {
+    for (number, &docid) in (0..).zip(docids) {
         numbers[docid as usize] = number;
     }
-    let name = run_name(number);
     let input = MergeInput {
         generation: from.to_path_buf(),
         run: run.clone(),
@@ -130,8 +177,9 @@ pub(super) fn reorder(
         deletions: None,
         base: 0,
     };
-    let memory_bytes = merging.memory_bytes - WRITER_BYTES - DOCUMENT_BYTES * count;
-    let lengths = to.join(run_file(&name, FileKind::Lengths));
+    let of_documents = DOCUMENT_BYTES * u64::from(run.documents);
+    let memory_bytes = merging.memory_bytes - WRITER_BYTES - of_documents;
+    let lengths = to.join(run_file(&run_name(number), FileKind::Lengths));
     let lengths = Lengths::read(&lengths, memory_bytes, merging.threads)?;
     let joint = Joint {
         lengths: &lengths,
@@ -143,24 +191,7 @@ pub(super) fn reorder(
         merging,
         numbers: Some(&numbers),
     };
-    let (mut entry, mut files) = joint.merge()?;
-    drop(numbers);
-    written.complete(to, &mut entry, &mut files)?;
-    if let Some(ranks) = ranks {
-        let sorted = |scores: &[f32]| -> Vec<f32> {
-            docids.iter().map(|&docid| scores[docid as usize]).collect()
-        };
-        let globals = globals.as_deref().map(sorted);
-        let ranks = sorted(&ranks);
-        let globals = globals.as_deref();
-        files.push(write_scores(to, &name, &ranks, globals, Durability::Lasting)?);
-    }
-    for kind in FileKind::OF_DOCUMENTS.into_iter().filter(|_| remove) {
-        storage::remove_file(&from.join(run_file(&run.name, kind)))?;
-    }
-    let global = of_globals.as_ref().map(GlobalEntry::new);
-    let order = OrderEntry { name: order.name().to_string(), global };
-    Ok(Reordered { run: entry, files, order })
+    joint.merge()
 }
 
 pub(crate) struct Ordered {

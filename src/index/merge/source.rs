@@ -1,5 +1,7 @@
 //! Reads the postings of lists for the encoder without holding a list.
 
+mod long;
+
 use super::lengths::Lengths;
 use crate::codec::folded;
 use crate::dictionary::strings::short;
@@ -10,11 +12,10 @@ use crate::index::format::{FileKind, HEADER_BYTES, POSTINGS_SLACK, run_file};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{
-    BEFORE_FIRST, BlockSource, ListEncoder, ListError, ListLayout, ListView, MAX_BLOCK,
-    MOST_SHARED_BYTES, PackedBlock, RECORD_BYTES, Segment, SegmentColumns, WholeBlock, decode_tail,
+    BEFORE_FIRST, ListEncoder, ListError, ListView, MAX_BLOCK, SegmentColumns, WholeBlock,
+    decode_tail,
 };
 use crate::index::run::{PostingsHeader, check_agreement};
-use crate::score::bounds::BOUND_BYTES;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -274,155 +275,6 @@ impl ListSource {
         }
         let count = view.decode_tail(*documents, docids, tfs).map_err(wrong)?;
         base.push(&docids[..count], &tfs[..count], target)
-    }
-
-    fn append_long(
-        &mut self,
-        start: u64,
-        list: TermEntry,
-        target: &mut impl Target,
-        mut drain: impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
-    ) -> Result<(), IndexError> {
-        let path = self.path.clone();
-        let wrong = |error| IndexError::list(&path, start)(error);
-        let form = self.header.form;
-        let block_len = form.block_len();
-        let layout = ListLayout::new(form, list.df, list.bytes).map_err(wrong)?;
-        let header = self.header;
-        let open = || verifying(FileWindow::open(&path, ARRAY_WINDOW_BYTES)?, &header);
-        let mut last_docids = open()?;
-        let mut notes = open()?;
-        let mut bounds = open()?;
-        let mut offset = 0;
-        let mut previous = BEFORE_FIRST;
-        let mut segment = OpenSegment::default();
-        for block in 0..u64::from(layout.full) {
-            let at = start + layout.last_docids + 4 * block;
-            let last = last_docids.read(at, 4)?;
-            let last = u32::from_le_bytes([last[0], last[1], last[2], last[3]]);
-            let line = if form.has_segments() {
-                let number = block as usize;
-                if number.is_multiple_of(form.segment_blocks()) {
-                    let blocks = (layout.full as usize - number).min(form.segment_blocks());
-                    let number = number / form.segment_blocks();
-                    let at = start + layout.places + (RECORD_BYTES * number) as u64;
-                    let record = notes.read(at, RECORD_BYTES)?;
-                    let record = record.as_chunks().0.first_chunk();
-                    let record = record.expect("the window has room for a record");
-                    segment.segment = Segment::parse(form, record);
-                    segment.read(&mut self.payload, start, &layout, at - start, offset)?;
-                    self.columns
-                        .open(form, number, blocks, &segment.segment, segment.shared())
-                        .map_err(wrong)?;
-                    offset += segment.segment.shared_bytes();
-                }
-                PackedBlock::of_segment(form, &segment.segment, number, previous, last)
-            } else {
-                let head_bytes = form.head_bytes();
-                let head =
-                    notes.read(start + layout.heads + head_bytes as u64 * block, head_bytes)?;
-                PackedBlock::of_form(form, offset, head.as_chunks().0, previous, last)
-            };
-            // `docids` below refuses widths and sizes that are too great; until then they must not
-            // lead astray.
-            let bytes = line.bytes().min(BLOCK_BYTES - SLACK);
-            if offset + bytes as u64 > layout.last_docids {
-                let expected = bytes as u64;
-                let found = layout.last_docids - offset;
-                return Err(wrong(ListError::CutShort { offset, expected, found }));
-            }
-            let payload = self.payload.read(start + offset, bytes + SLACK)?;
-            let mut source = BlockSource::alone(payload);
-            let docids = &mut self.docids[..block_len];
-            let tfs = &mut self.tfs[..block_len];
-            let is_taken = if form.has_segments() {
-                source.columns = self.columns.lists(segment.shared());
-                line.docids(source, self.documents, docids).map_err(wrong)?;
-                false
-            } else {
-                line.docids(source, self.documents, docids).map_err(wrong)?;
-                let at = start + layout.heads + form.head_bytes() as u64 * block;
-                let head = notes.read(at, form.head_bytes())?;
-                let at = start + layout.bounds + BOUND_BYTES as u64 * block;
-                let bound = bounds.read(at, BOUND_BYTES)?;
-                let bound = *bound.first_chunk().expect("the window has room for a bound");
-                let whole = WholeBlock { line, bytes: payload, head, bound };
-                self.base.push_whole(&whole, target)
-            };
-            if !is_taken {
-                line.tfs(source, tfs).map_err(wrong)?;
-                self.base.push(docids, tfs, target)?;
-            }
-            target.drain(&mut drain)?;
-            offset += bytes as u64;
-            // A segment is padded where it ends.
-            if (block + 1).is_multiple_of(form.segment_blocks() as u64)
-                || block + 1 == u64::from(layout.full)
-            {
-                offset = offset.next_multiple_of(4).min(layout.last_docids);
-            }
-            previous = last;
-        }
-        let tail = layout.last_docids - offset;
-        if tail > TAIL_BYTES {
-            return Err(wrong(ListError::Rest { offset: offset + TAIL_BYTES, found: tail }));
-        }
-        let count = layout.tail_len as usize;
-        let bytes = self.payload.read(start + offset, tail as usize)?;
-        let docids = &mut self.docids;
-        let tfs = &mut self.tfs;
-        decode_tail(bytes, offset, count, previous, self.documents, docids, tfs).map_err(wrong)?;
-        self.base.push(&docids[..count], &tfs[..count], target)?;
-        target.drain(&mut drain)
-    }
-}
-
-#[derive(Debug, Default)]
-struct OpenSegment {
-    segment: Segment,
-    bytes: Vec<u8>,
-}
-
-impl OpenSegment {
-    /// Reads the shared part of the segment of the list at `start`, whose record stands at
-    /// `record`, and which has to begin at `offset`.
-    fn read(
-        &mut self,
-        payload: &mut FileWindow,
-        start: u64,
-        layout: &ListLayout,
-        record: u64,
-        offset: u64,
-    ) -> Result<(), IndexError> {
-        let path = payload.path().to_path_buf();
-        let wrong = |error| IndexError::list(&path, start)(error);
-        let found = self.segment.offset;
-        if found != offset {
-            return Err(wrong(ListError::Place {
-                offset: record,
-                expected: offset / 4,
-                found: found / 4,
-            }));
-        }
-        let expected = self.segment.shared_bytes();
-        let found = layout.last_docids - offset;
-        let most = found.min(MOST_SHARED_BYTES);
-        if expected > most {
-            return Err(wrong(ListError::CutShort { offset, expected, found: most }));
-        }
-        self.bytes.clear();
-        while (self.bytes.len() as u64) < expected {
-            let rest = expected as usize - self.bytes.len();
-            let at = start + offset + self.bytes.len() as u64;
-            self.bytes.extend_from_slice(payload.read(at, rest)?);
-        }
-        Ok(())
-    }
-
-    /// Of the gaps and of the term frequencies.
-    fn shared(&self) -> [&[u8]; 2] {
-        let (gaps, tfs) = self.bytes.split_at(self.segment.shared[0] as usize);
-        [gaps, tfs]
     }
 }
 

@@ -178,25 +178,8 @@ impl BegunTopic {
 /// An error has its offset and affects no other topic.
 pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<ReadTopic, (usize, String)>> {
     let mut html = HtmlText::new();
-    let mut plain = |from: usize, to: usize| {
-        let mut rest = &file[from..to];
-        let mut all = String::new();
-        while !rest.is_empty() {
-            let begin = memmem::find(rest, CDATA).unwrap_or(rest.len());
-            let text = html.text(&rest[..begin], Markup::Sgml { hidden: &[] }, Some(b"utf-8"));
-            all += &String::from_utf8_lossy(text);
-            let section = rest[begin..].strip_prefix(CDATA).unwrap_or_default();
-            let end = memmem::find(section, CDATA_END).unwrap_or(section.len());
-            all += &String::from_utf8_lossy(&section[..end]);
-            rest = section.get(end + CDATA_END.len()..).unwrap_or_default();
-        }
-        all.split_whitespace().collect::<Vec<_>>().join(" ")
-    };
-    // Queries beside topics are those of a session, which somebody else asked.
-    let mut tags = 0;
-    let has_topics =
-        std::iter::from_fn(|| next_tag(file, tags).inspect(|tag| tags = tag.start + 1))
-            .any(|tag| !tag.closes && is_topic(&tag.name));
+    let mut plain = |from: usize, to: usize| plain(&mut html, &file[from..to]);
+    let has_topics = has_topics(file);
     let mut languages = BTreeSet::new();
     let mut read = Vec::new();
     let mut topic: Option<BegunTopic> = None;
@@ -251,20 +234,48 @@ pub(crate) fn topics(file: &[u8], fields: &[String]) -> Vec<Result<ReadTopic, (u
         let why = "a topic begins here that has no end tag: the file is cut short";
         read.push(Err((begun.offset, why.into())));
     }
-    let names_one = fields.iter().any(|field| in_language(field).is_some());
-    if languages.len() > 1 && !names_one {
-        let all: Vec<String> = languages.into_iter().collect();
-        let why = format!(
-            "these topics are in several languages ({}): say in which, by a field such as {}-title",
-            all.join(", "),
-            all[0]
-        );
+    if let Some(why) = several(&languages, fields) {
         return vec![Err((0, why))];
     }
     if read.is_empty() {
         read.push(Err((0, NONE.into())));
     }
     read
+}
+
+/// The text of a part of a file, without its tags, with one blank between words.
+fn plain(html: &mut HtmlText, mut rest: &[u8]) -> String {
+    let mut all = String::new();
+    while !rest.is_empty() {
+        let begin = memmem::find(rest, CDATA).unwrap_or(rest.len());
+        let text = html.text(&rest[..begin], Markup::Sgml { hidden: &[] }, Some(b"utf-8"));
+        all += &String::from_utf8_lossy(text);
+        let section = rest[begin..].strip_prefix(CDATA).unwrap_or_default();
+        let end = memmem::find(section, CDATA_END).unwrap_or(section.len());
+        all += &String::from_utf8_lossy(&section[..end]);
+        rest = section.get(end + CDATA_END.len()..).unwrap_or_default();
+    }
+    all.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Queries beside topics are those of a session, which somebody else asked.
+fn has_topics(file: &[u8]) -> bool {
+    let mut at = 0;
+    std::iter::from_fn(|| next_tag(file, at).inspect(|tag| at = tag.start + 1))
+        .any(|tag| !tag.closes && is_topic(&tag.name))
+}
+
+/// What is wrong with topics in these languages, if no field says which is meant.
+fn several(languages: &BTreeSet<String>, fields: &[String]) -> Option<String> {
+    if languages.len() < 2 || fields.iter().any(|field| in_language(field).is_some()) {
+        return None;
+    }
+    let all: Vec<&str> = languages.iter().map(String::as_str).collect();
+    Some(format!(
+        "these topics are in several languages ({}): say in which, by a field such as {}-title",
+        all.join(", "),
+        all[0]
+    ))
 }
 
 fn is_topic(element: &str) -> bool {
