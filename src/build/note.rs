@@ -75,7 +75,7 @@ impl fmt::Display for Note {
                 let giga = *bytes as f64 / 1e9;
                 write!(
                     f,
-                    "indexing {giga:.1} GB on {device}; --indexer fast uses the CPU, the index is the same"
+                    "indexing {giga:.1} GB on {device}; the indexer fast uses the CPU, the index is the same"
                 )
             }
             Self::FewerGpus { used, devices } => {
@@ -136,7 +136,7 @@ impl fmt::Display for Note {
                     true => Ok(()),
                     false => write!(
                         f,
-                        "; --id-field takes another: these fields could be names: {}",
+                        "; as id-field these fields could be names: {}",
                         fields.join(", ")
                     ),
                 }

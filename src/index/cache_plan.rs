@@ -237,7 +237,7 @@ impl CachePlan {
                 true => format!("the plan is about another index with a generation {of}"),
                 false => format!("the plan is about generation {of}, and this is generation {now}"),
             };
-            return Err(IndexError::lacks(path, reason + ": make a new one with `millrace cache`"));
+            return Err(IndexError::lacks(path, reason + ": make a new one"));
         }
         for (number, list) in (1..).zip(self.cached.lists()) {
             let CachedList { run, entry, blocks, .. } = *list;

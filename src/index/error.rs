@@ -67,17 +67,17 @@ pub enum IndexError {
     #[error("{}: another build or merge holds this index: wait until it ends", .path.display())]
     Locked { path: PathBuf },
     /// The index has shards, and the job is one process.
-    #[error("{}: this index has {shards} shards and this job runs in 1 process: start {shards} processes (-n {shards})", .path.display())]
+    #[error("{}: this index has {shards} shards and this job runs in 1 process: start {shards} processes", .path.display())]
     Sharded { path: PathBuf, shards: usize },
     /// The index does not have a shard for each process.
-    #[error("{}: this index has {shards} and this job runs in {processes} processes: start as many as it has shards (-n), or build it again", .path.display(), shards = shards_in_words(*.shards))]
+    #[error("{}: this index has {shards} and this job runs in {processes} processes: start as many as it has shards, or build it again", .path.display(), shards = shards_in_words(*.shards))]
     Shards {
         path: PathBuf,
         /// 1 if the index is whole.
         shards: usize,
         processes: usize,
     },
-    #[error("{}: there is no index in this folder: make one with `millrace build`", .path.display())]
+    #[error("{}: there is no index in this folder: build one first", .path.display())]
     NoIndex { path: PathBuf },
     #[error("{}: {}; {}", .path.display(), not_kept(*.wanted, *.live), kept_are(.kept))]
     NotKept {
@@ -89,7 +89,7 @@ pub enum IndexError {
     },
     #[error("{}: this index has {shards} shards; this works on an index of one", .path.display())]
     HasShards { path: PathBuf, shards: usize },
-    #[error("{}: this index has deleted documents, which this does not know", .path.display())]
+    #[error("{}: this does not work on an index with deleted documents: merge it first", .path.display())]
     HasDeletions { path: PathBuf },
     #[error("{}: there are {documents} documents, no docid {docid}", .path.display())]
     NoDocid { path: PathBuf, docid: u32, documents: u64 },

@@ -82,7 +82,7 @@ pub struct UnknownFormat {
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unknown {
-    #[error("this is an index, not documents (CIFF): use `millrace import`")]
+    #[error("this is an index, not documents (CIFF): import it")]
     Ciff,
     #[error("these are binary data, not text; if they are text, the format has to be named")]
     Binary,

@@ -238,7 +238,7 @@ impl Snapshot {
         };
         let Some(order) = global_order(&self.generation) else {
             return lacks(
-                "documents are not in global order: millrace merge --order global".into(),
+                "documents are not in global order: merge with the order global first".into(),
             );
         };
         let bm25 = self.scoring.bm25;

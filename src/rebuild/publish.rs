@@ -116,7 +116,7 @@ impl Publishing<'_> {
         }
         if lost {
             rebuild.note_of_ranks(
-                "PageRanks of runs that were merged are lost, since others had none: give all anew (merge --pagerank FILE)".into(),
+                "PageRanks of runs that were merged are lost, since others had none: merge again and give those of all documents".into(),
             );
         }
         let accept = |statistics: &Statistics, duplicates: &Duplicates| {

@@ -84,10 +84,7 @@ fn a_build_and_a_merge_give_the_same_order() {
         assert_eq!(sorted(ask(&plain, &wang)), sorted(found.clone()), "{order}");
     }
     assert_eq!(info(&plain)["order"], Value::Null);
-    refused(
-        &["--alpha", "0.4"],
-        "documents are not in global order: millrace merge --order global",
-    );
+    refused(&["--alpha", "0.4"], "documents are not in global order: merge with the order global");
     let first = millrace(args!["dump", "--index", plain, "documents"]).ok().json_lines().remove(0);
     assert_eq!(first["name"], "http://b.example.org/000");
 }

@@ -395,7 +395,7 @@ fn info_has_a_date_and_the_first_inputs() {
     assert!(year(made) >= Some(2024) && made.contains(" UTC by `"), "{made}");
     let inputs: Vec<&str> = job.text().lines().filter(|line| line.starts_with("input ")).collect();
     assert!(inputs.len() == 11 && inputs[9].contains("09.txt"), "{inputs:?}");
-    assert_eq!(inputs[10], "input            2 other files (12 B); --json lists all");
+    assert_eq!(inputs[10], "input            2 other files (12 B); JSON lists all");
     assert_eq!(info(&index)["input_files"].as_array().unwrap().len(), 12);
 }
 

@@ -258,7 +258,7 @@ impl fmt::Display for Contents {
         {
             let sum = others.iter().map(|input| input.bytes).sum();
             let others = number_of(others.len() as u64, "other file", "other files");
-            row("input", format!("{others} ({}); --json lists all", bytes(sum)))?;
+            row("input", format!("{others} ({}); JSON lists all", bytes(sum)))?;
         }
         for file in &self.files {
             row("file", format!("{} ({})", file.name, bytes(file.bytes)))?;

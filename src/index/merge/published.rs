@@ -63,7 +63,7 @@ impl RanksFound {
             Self::None | Self::Kept => None,
             Self::Equal => Some("no PageRanks were given: all documents have the same".into()),
             Self::Lost => Some(
-                "some runs have no PageRanks, so that the merged index has none: give all anew (merge --pagerank FILE)".into(),
+                "some runs have no PageRanks, so that the merged index has none: merge again and give those of all documents".into(),
             ),
             Self::Read(RankCounts { missing: 0, strangers: 0, .. }) => None,
             Self::Read(RankCounts { found, missing, strangers }) => Some(format!(

@@ -135,7 +135,7 @@ pub fn remarks(files: &[(String, &SeenFields)]) -> Vec<String> {
         let fields = seen.could_be_names().join(", ");
         let others = match fields.is_empty() {
             true => String::new(),
-            false => format!("; give --id-field: these fields could be names: {fields}"),
+            false => format!("; as id-field these fields could be names: {fields}"),
         };
         remarks.push(format!(
             "most documents of {} have no name, so that file and line are their names{others}",

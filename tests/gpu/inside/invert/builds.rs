@@ -332,7 +332,7 @@ fn a_device_is_chosen_where_it_pays() {
         assert_same_index(&fast, &index, &[]);
         let notes = notes.lock().unwrap().join("\n");
         assert_eq!(
-            notes.contains("GB on a device; --indexer fast"),
+            notes.contains("GB on a device; the indexer fast"),
             name.starts_with("gpu"),
             "{notes}"
         );
