@@ -67,6 +67,7 @@
 #[cfg(any(test, fuzzing))]
 extern crate self as millrace;
 
+mod buffers;
 mod build;
 mod cluster;
 mod codec;

@@ -8,6 +8,7 @@ use super::place::place;
 use super::placement::Placement;
 use super::prepare::Ready;
 use super::progress::ProgressThread;
+use crate::buffers::TextBuffers;
 use crate::crew::lock;
 use crate::dataflow::build::assemble;
 #[cfg(feature = "gpu")]
@@ -16,7 +17,6 @@ use crate::dataflow::build::context::{Build, BuildWiring, InputRead};
 use crate::dataflow::build::flow::Flow;
 use crate::dataflow::rebuild::scanned::InputScan;
 use crate::dataflow::workers;
-use crate::dictionary::device::text_buffers::TextBuffers;
 use crate::dictionary::indexer::Indexing;
 #[cfg(feature = "gpu")]
 use crate::gpu::invert::service::{InvertService, InvertSettings};

@@ -6,9 +6,8 @@
 //! [`stream::TokenGroup`]. An owner keeps its part of the run in a [`run::RunDictionary`], or, if
 //! it takes tokens ([`indexer`]), in the B-trees of a [`btree::run::BTreeRun`] or on a device,
 //! until the run is encoded as [`closed::ClosedTerms`]. For a device that turns whole texts into
-//! lists, [`texts`](device::texts) and [`text_buffers`](device::text_buffers) are its input,
-//! [`forms`](device::forms) its terms, short ones by their [`codes`](strings::codes), and
-//! [`inverted`](device::inverted) its result.
+//! lists, [`texts`](device::texts) are its input, [`forms`](device::forms) its terms, short ones by
+//! their [`codes`](strings::codes), and [`inverted`](device::inverted) its result.
 
 pub(crate) mod btree;
 pub(crate) mod closed;

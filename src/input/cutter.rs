@@ -11,7 +11,7 @@ use super::Format;
 use super::borders::Borders;
 use super::borders::found::FoundBorder;
 use super::piece::Piece;
-use crate::dictionary::device::text_buffers::{TextBuffer, TextBuffers};
+use crate::buffers::{TextBuffer, TextBuffers};
 use crate::index::documents::pieces::{LargeDocument, Skipped, SkippedRecords};
 use crate::input::document::{Skip, WarcFault};
 use crate::input::formats::csv::first_record;

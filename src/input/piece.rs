@@ -1,7 +1,7 @@
 //! The piece: what flows from the reader of a file to a parser.
 
 use super::Format;
-use crate::dictionary::device::text_buffers::TextBuffer;
+use crate::buffers::TextBuffer;
 use crate::index::documents::pieces::SkippedRecords;
 use std::sync::Arc;
 

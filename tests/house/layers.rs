@@ -13,7 +13,7 @@ use std::path::Path;
 const LAYERS: [&[&str]; 14] = [
     &["settings"],
     &["cpu", "crew", "fault", "log", "order", "pages", "shown"],
-    &["cluster"],
+    &["buffers", "cluster"],
     &["codec", "report_page", "score"],
     &["text"],
     &["dictionary"],

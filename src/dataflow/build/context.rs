@@ -2,10 +2,10 @@
 //! operator, and none needs the file that joins them ([`build`](crate::dataflow::build)).
 
 use super::flow::Flow;
+use crate::buffers::TextBuffers;
 use crate::dataflow::control::{Cause, Control};
 use crate::dataflow::rebuild::scanned::{InputScan, Scanned};
 use crate::dictionary::closed::Wake;
-use crate::dictionary::device::text_buffers::TextBuffers;
 use crate::dictionary::indexer::{IndexerWork, Indexing, TokenIndexer};
 use crate::dictionary::lengths::RunLengths;
 use crate::dictionary::owners::Owners;

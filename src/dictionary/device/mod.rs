@@ -3,5 +3,4 @@
 pub(crate) mod forms;
 pub(crate) mod inverted;
 pub(crate) mod members;
-pub(crate) mod text_buffers;
 pub(crate) mod texts;

@@ -1,7 +1,7 @@
 //! The texts of a piece's documents for the kernels of `invert.cu`, which find the words. Counts of
 //! the piece and lengths of its documents are known only later.
 
-use super::text_buffers::{TextBuffer, TextBuffers};
+use crate::buffers::{TextBuffer, TextBuffers};
 use crate::dictionary::parsed::{PieceGroup, Regroup};
 use crate::text::analysis::Analysis;
 use std::sync::Arc;

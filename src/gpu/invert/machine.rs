@@ -2,8 +2,8 @@
 //! have an emulated one, so that the host's part is the same there.
 
 use super::steps::{InvertArray, InvertStep};
+use crate::buffers::Pin;
 use crate::dictionary::closed::ClosedError;
-use crate::dictionary::device::text_buffers::Pin;
 use crate::gpu::floor::arrays::ArrayPlaces;
 use crate::gpu::floor::error::GpuError;
 use std::any::Any;

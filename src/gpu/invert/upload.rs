@@ -1,7 +1,7 @@
 //! Uploads texts to a CUDA device from pinned memory of the host, while another thread drives it.
 
 use super::machine::{DeviceMemory, Uploader};
-use crate::dictionary::device::text_buffers::Pin;
+use crate::buffers::Pin;
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::{GpuError, GpuWork};
 use crate::gpu::floor::slab::Slab;

@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use super::scan::{Scan, simple_escape};
-use crate::dictionary::device::text_buffers::TextBuffer;
+use crate::buffers::TextBuffer;
 
 /// Values that may lie in each other; a value nested deeper is bad JSON. The outermost counts.
 pub(crate) const MAX_DEPTH: u32 = 128;

@@ -29,7 +29,7 @@ use super::fields::{Fields, TEXTS, WHOLE};
 use super::json::{Bad, JsonCursor, Span};
 use super::noticed::SeenFields;
 use super::scan::{Scan, Scanning};
-use crate::dictionary::device::text_buffers::TextBuffer;
+use crate::buffers::TextBuffer;
 use crate::input::document::{
     BYTE_ORDER_MARK, Document, DocumentSink, Name, PieceView, Skip, length_without_return,
 };

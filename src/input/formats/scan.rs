@@ -10,9 +10,9 @@
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+use crate::buffers::TextBuffer;
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::{Level, level};
-use crate::dictionary::device::text_buffers::TextBuffer;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scan {

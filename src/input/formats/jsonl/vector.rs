@@ -6,7 +6,7 @@
 //! frequency.
 
 use super::{Failure, JsonCursor, KEPT_BUFFER_BYTES, unfolded};
-use crate::dictionary::device::text_buffers::TextBuffer;
+use crate::buffers::TextBuffer;
 use crate::dictionary::strings::hash::{FoundOrNew, HashTable, hash};
 use crate::dictionary::vector;
 use crate::input::document::Skip;

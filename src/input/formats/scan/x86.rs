@@ -10,8 +10,8 @@
 use std::arch::x86_64::*;
 
 use super::{Scan, Scanning, simple_escape};
+use crate::buffers::TextBuffer;
 use crate::codec::prefetch::prefetch_at;
-use crate::dictionary::device::text_buffers::TextBuffer;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx2,bmi1,bmi2,popcnt")]
 pub(crate) fn run_avx512<W: Scanning>(work: W) -> W::Outcome {

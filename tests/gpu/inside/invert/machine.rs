@@ -4,7 +4,7 @@
 use crate::inside_tests::emulation::{Arg, Buffer, Emulator};
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
-use millrace::dictionary::device::text_buffers::Pin;
+use millrace::buffers::Pin;
 use millrace::gpu::floor::arrays::{ArrayPlaces, Arrays};
 use millrace::gpu::floor::error::{Cuda, GpuError};
 use millrace::gpu::invert::machine::{

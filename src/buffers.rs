@@ -1,7 +1,9 @@
-//! Buffers of texts for a device, in memory that is used again and again and can be pinned, so that
-//! nothing is copied on the way. Pinning takes longer than copying, so memory is pinned once, when
-//! it first goes to the device; and much takes hardly longer than little, so the memories of many
-//! buffers lie in one area, which is pinned as a whole.
+//! Buffers of texts from the reader to the parser, and to a device: their memory is used again and
+//! again and can be pinned, so that nothing is copied on the way.
+//!
+//! Pinning takes longer than copying, so memory is pinned once, when it first goes to the device;
+//! and much takes hardly longer than little, so the memories of many buffers lie in one area, which
+//! is pinned as a whole.
 
 #![allow(unsafe_code)]
 
