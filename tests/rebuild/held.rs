@@ -277,7 +277,7 @@ fn a_damaged_generation_is_rolled_back_all_the_same() {
 /// What is live, and whether that is held.
 #[cfg(debug_assertions)]
 fn state(index: &std::path::Path) -> (String, bool) {
-    crate::support::sound::assert_sound(index, "a hold");
+    sound::assert_sound(index, "a hold");
     let current = fs::read_to_string(index.join("CURRENT")).unwrap();
     let mark = fs::read(index.join("HELD")).unwrap_or(b"{\"live\": []}".to_vec());
     let mark: Value = serde_json::from_slice(&mark).unwrap();
