@@ -1,6 +1,6 @@
 // The kernels that turn texts into postings lists: array kernels, each with its twin in
-// src/gpu/invert/twin.rs; no block waits for another one. src/gpu/invert/steps.rs has the order and
-// the sizes, src/gpu/invert.rs the host's part.
+// src/gpu/invert/tests/twin.rs; no block waits for another one. src/gpu/invert/steps.rs has the
+// order and the sizes, src/gpu/invert.rs the host's part.
 //
 // A batch is consecutive pieces of the input: text [bytes], the texts of its documents, each with a
 // separator behind it, filled up with separators to whole tiles of 4096 bytes.

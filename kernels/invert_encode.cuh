@@ -14,7 +14,7 @@
 // 4. invert_measure_parts, a scan: bytes, widths and bound of each part. invert_bound_lists: bounds
 //    of long lists.
 // 5. invert_measure_lists, a scan: where each list begins. invert_write_parts: its bytes
-//    (docs/FORMAT.md, Postings; src/index/list/encode.rs).
+//    (docs/index-format.md, Postings; src/index/list/encode.rs).
 //
 // src/score/bounds.rs says what a bound is.
 

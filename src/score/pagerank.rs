@@ -1,5 +1,5 @@
-//! PageRank (Brin, Page 1998): the arithmetic of one slice of the nodes; `dataflow::pagerank`
-//! spreads slices over workers.
+//! PageRank (Brin, Page 1998): the arithmetic of one slice of the nodes; a rebuild spreads slices
+//! over threads (`rebuild::rank`).
 //!
 //! The ranks x solve
 //!
