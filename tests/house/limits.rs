@@ -1,4 +1,5 @@
-//! Keeps the house in order: comments fit a screen, names of types occur once, folders stay small.
+//! Keeps the house in order: comments fit a screen, names of types occur once, functions stay short
+//! and folders small.
 
 use super::layers::{Source, assert_none, sources};
 use std::collections::BTreeMap;
@@ -7,6 +8,8 @@ use std::path::Path;
 
 /// Columns that a line of a comment has at most.
 const COLUMNS: usize = 100;
+/// Lines that a function has at most.
+const FUNCTION: usize = 90;
 /// Files that stand in one folder of the program at most.
 const FILES: usize = 20;
 
@@ -66,6 +69,50 @@ fn the_name_of_a_visible_type_is_found() {
     assert_eq!(visible_type("pub(in crate::gpu) enum Room {"), Some("Room"));
     assert_eq!(visible_type("struct Room;"), None);
     assert_eq!(visible_type("pub fn room() {}"), None);
+}
+
+/// The name of the function that a line begins.
+fn function(line: &str) -> Option<&str> {
+    let (before, rest) = line.split_once("fn ")?;
+    let is_head = before.split_whitespace().all(|word| {
+        word.starts_with("pub")
+            || ["in", "const", "async", "unsafe", "extern"].contains(&word)
+            || word.starts_with(['"', '(', ':'])
+            || word.ends_with(')')
+    });
+    is_head.then(|| rest.split(['(', '<']).next().unwrap_or(rest))
+}
+
+#[test]
+fn functions_stay_short() {
+    let mut wrong = Vec::new();
+    let mut functions = 0;
+    for Source { path, text } in sources(&["src"]) {
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate().filter(|_| path.ends_with(".rs")) {
+            let Some(name) = function(line) else { continue };
+            // As code is formatted, the next brace of the same column ends it.
+            let end = format!("{}}}", &line[..line.len() - line.trim_start().len()]);
+            let length = match line.ends_with(['}', ';']) {
+                true => 1,
+                false => 1 + lines[at..].iter().position(|line| *line == end).unwrap_or_default(),
+            };
+            functions += 1;
+            if length > FUNCTION {
+                wrong.push(format!("{path}:{}: {name} has {length} lines", at + 1));
+            }
+        }
+    }
+    assert!(functions > 3000, "{functions} functions");
+    assert_none(&wrong);
+}
+
+#[test]
+fn the_head_of_a_function_is_found() {
+    assert_eq!(function("    pub(crate) const fn room<T>(of: T) {"), Some("room"));
+    assert_eq!(function("unsafe extern \"C\" fn room() {"), Some("room"));
+    assert_eq!(function("    make: impl FnOnce(&dyn Fn(usize) -> u8),"), None);
+    assert_eq!(function("// a fn room()"), None);
 }
 
 #[test]
