@@ -7,6 +7,7 @@ use crate::dataflow::control::{Cause, JobError};
 use crate::index::error::IndexError;
 use crate::input::error::InputError;
 use crate::settings::SettingError;
+use crate::shown::number_of;
 use std::collections::BTreeMap;
 use std::io;
 use thiserror::Error;
@@ -37,7 +38,7 @@ pub enum BuildError {
         source: io::Error,
     },
     /// Folders hold what cannot be read, and the build is strict.
-    #[error("{count} cannot be read; the first: {first}")]
+    #[error("{} cannot be read, the first of them {first}", number_of(*.count, "file", "files"))]
     Unreadable {
         count: u64,
         /// Path and reason.

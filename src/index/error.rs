@@ -137,7 +137,7 @@ fn not_kept(wanted: Option<u32>, live: u32) -> String {
 
 fn kept_are(kept: &[u32]) -> String {
     match kept {
-        [] => "no other is".to_string(),
+        [] => "no other generation is".to_string(),
         kept => {
             let numbers: Vec<String> = kept.iter().map(ToString::to_string).collect();
             format!("kept are {}", numbers.join(", "))

@@ -46,7 +46,7 @@ pub enum InputError {
     },
     #[error("standard input (-) can be read only once")]
     StdinTwice,
-    #[error("{vectors} is learned vectors and {other} is not: an index has only one of them")]
+    #[error("{vectors} has learned vectors and {other} has texts: index them apart")]
     VectorsAndTexts { vectors: String, other: String },
 }
 

@@ -206,7 +206,7 @@ fn what_cannot_be_read_in_a_folder_is_skipped_and_counted() {
     let output = run(&["--strict"]).unwrap();
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{message}");
-    assert!(message.contains("3 cannot be read; the first: "), "{message}");
+    assert!(message.contains("3 files cannot be read, the first of them "), "{message}");
     assert_eq!(info(&index)["generation"], 1);
     fs::set_permissions(&closed, everybody).unwrap();
 }
@@ -373,7 +373,7 @@ fn older_generations_are_kept_and_come_back() {
     let rollback = |more: &[&str]| millrace(args!["rollback", "--index", index]).args(more);
     rollback(&[]).fails(1).says("no index");
     build(1, &[]);
-    rollback(&[]).fails(1).says("no generation before 1 is kept; no other is");
+    rollback(&[]).fails(1).says("no generation before 1 is kept; no other generation is");
     build(2, &[]);
     build(3, &[]);
     rollback(&[]).ok().says("generation 2 is live; generation 3 is kept");
@@ -390,7 +390,7 @@ fn older_generations_are_kept_and_come_back() {
     millrace(args!["build", "--index", index, scratch.path("missing")]).fails(1);
     rollback(&["--to", "4"]).ok();
     build(5, &["--keep", "0"]);
-    rollback(&[]).fails(1).says("no other is");
+    rollback(&[]).fails(1).says("no other generation is");
     assert_eq!(documents(&index), 5);
 }
 

@@ -66,7 +66,7 @@ fn what_cannot_be_read_is_told() {
     let outcome = place.run("--once");
     assert!(outcome.stderr.contains("x.jsonl: dangling link"), "{outcome:?}");
     place.scratch.write("job.toml", format!("{job}strict = true\n"));
-    assert!(place.fails(40).contains("1 cannot be read; the first: "));
+    assert!(place.fails(40).contains("1 file cannot be read, the first of them "));
 }
 
 fn files(place: &Place, ending: &str) -> Vec<PathBuf> {
