@@ -358,7 +358,7 @@ fn as_many_processes_as_shards() {
     together(&scratch, 3, &args!["build", "--quiet", "--index", index, "-w", "1", input]);
     build(&whole, args![input]);
     let ask = |index: &Path| args!["query", "--index", index, "-w", "1", queries];
-    millrace(ask(&index)).fails(1).says("3 shards").says("1 process").says("-n 3");
+    millrace(ask(&index)).fails(1).says("3 shards").says("1 process").says("start 3 processes");
     millrace(args!["bench", "queries", "--index", index, queries]).fails(1).says("3 shards");
     millrace(args!["merge", "--index", index]).fails(1).says("3 shards");
     for (index, shards) in [(&index, "3 shards"), (&whole, "1 shard")] {

@@ -59,7 +59,10 @@ fn shards_are_rebuilt_together_or_not_at_all() {
     assert_eq!((&last["outcome"], &last["inputs"]["changed"]), (&"published".into(), &1.into()));
     assert_eq!(found(&scratch).lines().count(), 10);
     // The same files in another format are other documents: whole files.
-    let other = JOB.replace("[build]", "format = \"text\"\n[guard]\nmin_documents = 0\n[build]");
+    let other = JOB.replace(
+        "[build]",
+        "format = \"text\"\n[guard]\nmin_documents = 0\nmin_tokens = \"0\"\n[build]",
+    );
     scratch.write("job.toml", &other);
     both(rebuild(&scratch, &job, ""));
     let last = status()["last"].clone();
@@ -97,7 +100,10 @@ fn shards_are_rebuilt_together_or_not_at_all() {
         );
         assert!(!scratch.path("idx/HELD").exists());
         write(&scratch, 3, "river");
-        scratch.write("job.toml", JOB.replace("[build]", "[guard]\nmin_documents = 0\n[build]"));
+        scratch.write(
+            "job.toml",
+            JOB.replace("[build]", "[guard]\nmin_documents = 0\nmin_tokens = \"0\"\n[build]"),
+        );
         both(rebuild(&scratch, &job, ""));
         scratch.write("job.toml", &other);
         both(rebuild(&scratch, &job, ""));

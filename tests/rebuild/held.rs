@@ -52,7 +52,7 @@ fn a_rollback_holds() {
     millrace(args!["check", "--index", place.index()]).ok();
     let last = place.held();
     assert_eq!((&last["generation"], &last["documents"]["live"]), (&2.into(), &45.into()));
-    assert_eq!(last["inputs"]["unchanged"], 3);
+    assert_eq!((&last["inputs"]["unchanged"], &last["inputs"]["changed"]), (&2.into(), &1.into()));
     let plan = place.plan();
     assert_eq!((&plan["how"], &plan["held"]["generation"]), (&"nothing".into(), &3.into()));
     // It is shown by whatever shows how the index stands, and alarms who asks for a fresh one.
@@ -198,7 +198,10 @@ fn what_ends_a_hold() {
             (&outcome.into(), &live.into()),
             "{what}: {last}"
         );
-        assert_eq!((made.is_marked(), &last["reason"]), (false, &Value::Null), "{what}");
+        assert!(
+            !made.is_marked() && !last["reason"].to_string().contains("held"),
+            "{what}: {last}"
+        );
         assert_eq!(made.once()["outcome"], "unchanged", "{what}");
         millrace(args!["check", "--index", made.index()]).ok();
     }
