@@ -29,6 +29,7 @@ mod explain;
 mod fuse;
 mod info;
 mod merge;
+mod papers;
 mod query;
 mod rebuild;
 mod rollback;

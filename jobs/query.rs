@@ -22,6 +22,8 @@ use crate::cli::args::Workers;
 use crate::cli::index_args::with_option;
 use crate::cli::{report, signals};
 use crate::cluster::{SharedSetting, meeting, refuse, together};
+use crate::papers;
+use clap::builder::PossibleValuesParser;
 use millrace::inside::cluster::Hosts;
 use millrace::inside::dataflow::{AnsweredBy, Hooks, Mover};
 use millrace::inside::gpu::{ChosenMethod, Counts, CpuWork, Devices, without_devices};
@@ -94,12 +96,8 @@ pub(crate) struct Args {
 /// How queries are spread over workers.
 #[derive(clap::Args, Clone, Debug)]
 struct SpreadingArgs {
-    /// How workers share queries. inter: each worker answers whole queries. docp-ui: all workers
-    /// answer each query, each for its own range of documents. docp-pi: the same, but each worker
-    /// has its own copy of the postings of its range. fgqp: queries are cut into small tasks, which
-    /// any free worker takes. The answers are the same. See docs/parallelism.md.
-    #[arg(long, default_value = "inter", value_name = "inter|docp-ui|docp-pi|fgqp")]
-    #[arg(value_parser = ["inter", "docp-ui", "docp-pi", "fgqp"])]
+    #[arg(long, default_value = "inter", value_name = papers::names_of_models())]
+    #[arg(help = papers::help_of_models(), value_parser = PossibleValuesParser::new(papers::models()))]
     parallelism: String,
     /// With fgqp: cut the next query into tasks when N tasks or fewer are left to do [default: 5].
     /// 5 gives low latency, 150 high throughput.
@@ -123,7 +121,7 @@ impl SpreadingArgs {
     fn model(&self) -> Result<Model, Usage> {
         let Self { delta, cut_us, spin_us, barrier, .. } = *self;
         let given = spreading::Spreading { delta, cut_us, spin_us, barrier };
-        Ok(given.model(&self.parallelism)?)
+        Ok(given.model(&self.parallelism, papers::MODELS)?)
     }
 }
 
@@ -408,6 +406,7 @@ impl Args {
         let refused = refused.clone();
         QueryOptions {
             wanted: self.ranking.wanted(),
+            algorithms: papers::ALGORITHMS,
             remove_query: self.remove_query,
             model,
             workers: NonZeroUsize::new(workers).unwrap_or(NonZeroUsize::MIN),

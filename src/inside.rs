@@ -195,9 +195,17 @@ pub mod order {
     pub use crate::order::{MAX_DOCUMENT_BYTES, PIECE_BYTES, budget::Budget};
 }
 
+pub mod papers {
+    pub use crate::papers::{ALGORITHMS, MODELS};
+}
+
 pub mod query {
     pub use crate::query::{
-        algorithms::{and, exhaustive, max_score, small_adaptive, wand},
+        algorithms::{
+            and, exhaustive,
+            handed::{HandedAlgorithms, RunSearcher, SearchAlgorithm},
+            max_score,
+        },
         answers::{
             output::{AnswerForm, RunTag},
             snippet::snippet,
@@ -210,7 +218,7 @@ pub mod query {
         engines::many::rank_many,
         engines::{
             engine::{
-                Engines, Model, Wakers,
+                Engines, HandedModel, HandedModels, Model, Wakers,
                 hybrid::{Models, OnSlow, Predict, ProcessorShares, Scheduling},
                 measure::costs,
                 renewed::{RenewedEngines, Renewer},

@@ -85,6 +85,7 @@ mod input;
 mod log;
 mod order;
 mod pages;
+mod papers;
 mod query;
 #[cfg(feature = "rebuild")]
 mod rebuild;

@@ -2,6 +2,7 @@
 
 use crate::Usage;
 use crate::cli::progress::{DrawnProgress, in_bytes, is_quiet};
+use crate::papers;
 use anyhow::{Context, anyhow, bail};
 use millrace::inside::index::{Stop, VECTORS};
 use millrace::inside::input::{COMPRESSED, STDIN, TextEncoding};
@@ -66,6 +67,7 @@ impl QueryFile {
             unique: measured,
             quiet: is_quiet(),
             dashes: "--",
+            algorithms: papers::ALGORITHMS,
         }
     }
 

@@ -3,6 +3,7 @@
 use super::score::Scored;
 use crate::Usage;
 use crate::cluster::Cluster;
+use crate::papers;
 use millrace::inside::gpu::{ChosenMethod, without_devices};
 use millrace::inside::index::ShardedManifest;
 use millrace::inside::query::{Docids, Shard};
@@ -24,10 +25,8 @@ pub(crate) struct RankingArgs {
     /// but as or if fewer than k documents have all terms.
     #[arg(long, default_value = "or", value_parser = parse_mode, value_name = "or|and|and-or")]
     pub(crate) mode: Mode,
-    /// Search algorithm. OR: exhaustive, maxscore, blocks, wand, bmw. AND: galloping,
-    /// small-adaptive, wang. With --device gpu: ding09, huang, wang. auto takes the fastest. All
-    /// give the same answers.
     #[arg(long, default_value = "auto", value_parser = parse_algorithm, value_name = "NAME")]
+    #[arg(help = papers::help_of_algorithms())]
     pub(crate) algorithm: ChosenMethod,
     #[command(flatten)]
     pub(crate) scored: Scored,
@@ -49,11 +48,12 @@ pub(crate) fn parse_mode(text: &str) -> Result<Mode, String> {
 }
 
 fn parse_algorithm(text: &str) -> Result<ChosenMethod, String> {
-    ChosenMethod::named(text).ok_or_else(|| {
-        let of_cpu = Algorithm::ALL.map(Algorithm::name);
-        let names = [&of_cpu[..], &ChosenMethod::OF_DEVICES.map(ChosenMethod::name)].concat();
-        format!("give {}", names.join(", "))
-    })
+    if let Some(chosen) = ChosenMethod::named(text) {
+        return Ok(chosen);
+    }
+    let of_devices = ChosenMethod::OF_DEVICES.map(ChosenMethod::name).join(", ");
+    let of_cpu = Algorithm::among(text, papers::ALGORITHMS);
+    of_cpu.map(ChosenMethod::Cpu).map_err(|names| format!("give {names}, {of_devices}"))
 }
 
 impl RankingArgs {

@@ -2,6 +2,7 @@
 
 use crate::error::wrong;
 use millrace::IdfKind;
+use millrace::inside::papers;
 use millrace::inside::rebuild::size;
 use millrace::{Algorithm, Mode, Wanted};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
@@ -142,10 +143,8 @@ pub(crate) fn hits(k: usize) -> PyResult<usize> {
 
 pub(crate) fn wanted(k: usize, mode: &str, algorithm: &str) -> PyResult<Wanted> {
     let mode = self::mode(mode)?;
-    let algorithm = Algorithm::named(algorithm).ok_or_else(|| {
-        let names = Algorithm::ALL.map(Algorithm::name).join(", ");
-        wrong(format!("algorithm is one of {names}, not {algorithm}"))
-    })?;
+    let algorithm = Algorithm::among(algorithm, papers::ALGORITHMS)
+        .map_err(|names| wrong(format!("algorithm is one of {names}, not {algorithm}")))?;
     Ok(Wanted { k: hits(k)?, mode, algorithm })
 }
 

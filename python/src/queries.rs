@@ -5,6 +5,7 @@ use crate::error::{of_file, warn, wrong};
 use crate::frames::Frame;
 use crate::options::{label, text};
 use millrace::inside::index::{Stop, VECTORS};
+use millrace::inside::papers;
 use millrace::inside::query::{Expanded, Expander, QueryReading, Rm3, objects};
 use millrace::{Lines, Query, Snapshot, Wanted};
 use pyo3::prelude::*;
@@ -35,7 +36,12 @@ impl<'a> Reading<'a> {
 
     fn options(&self) -> PyResult<QueryReading> {
         let form = self.form.map(str::parse).transpose().map_err(wrong)?;
-        Ok(QueryReading { form, unique: self.unique, ..QueryReading::default() })
+        Ok(QueryReading {
+            form,
+            unique: self.unique,
+            algorithms: papers::ALGORITHMS,
+            ..QueryReading::default()
+        })
     }
 
     /// Reads queries and their names, and warns of what means nothing in them.
@@ -124,8 +130,8 @@ fn read(queries: &Bound<'_, PyAny>) -> PyResult<Vec<Query>> {
             read.push(Query::new(shown, text));
             continue;
         }
-        let (query, unknown) =
-            objects::object(&text, number).map_err(|why| wrong(format!("query {shown}: {why}")))?;
+        let (query, unknown) = objects::object(&text, number, papers::ALGORITHMS)
+            .map_err(|why| wrong(format!("query {shown}: {why}")))?;
         let qid = name.unwrap_or_else(|| query.qid.clone());
         if !unknown.is_empty() && !is_told {
             is_told = true;

@@ -15,7 +15,6 @@ use crate::index::generations::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use crate::index::list::{Form, ListCodec};
 use crate::query::snapshot::Snapshot;
-use crate::query::wanted::Algorithm;
 use batch::{HuangRecord, HuangTermRecord, Stages};
 use list::{BLOCK, HuangLaid, HuangLayer, Worth};
 
@@ -43,16 +42,17 @@ pub enum Traversal {
 impl Traversal {
     pub(crate) const ALL: [Self; 3] = [Self::Exhaustive, Self::Wand, Self::Bmw];
 
-    pub(crate) fn on_cpu(self) -> Algorithm {
+    /// As that of the algorithm on the CPU.
+    pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::Exhaustive => Algorithm::Exhaustive,
-            Self::Wand => Algorithm::Wand,
-            Self::Bmw => Algorithm::Bmw,
+            Self::Exhaustive => "exhaustive",
+            Self::Wand => "wand",
+            Self::Bmw => "bmw",
         }
     }
 
     pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|traversal| traversal.on_cpu().name() == name)
+        Self::ALL.into_iter().find(|traversal| traversal.name() == name)
     }
 
     pub fn kernel(self) -> &'static str {

@@ -59,7 +59,7 @@ const FETCHED: usize = 192;
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Cursor {
-    pub(super) docids: BlockRoom,
+    pub(crate) docids: BlockRoom,
     tail_tfs: [u32; MAX_BLOCK],
     apart: [u8; 640],
     tfs: [u32; MAX_BLOCK],
@@ -70,8 +70,8 @@ pub(crate) struct Cursor {
     shares: CandidateShares,
     pub(super) len: usize,
     /// The first posting of the block that is not used up.
-    pub(super) at: usize,
-    pub(super) block: usize,
+    pub(crate) at: usize,
+    pub(crate) block: usize,
     /// Its line; arbitrary for the tail.
     line: PackedBlock,
     tfs_block: usize,
@@ -269,13 +269,13 @@ impl Cursor {
     }
 
     #[inline]
-    pub(super) fn reaches(&self, docid: u32) -> bool {
+    pub(crate) fn reaches(&self, docid: u32) -> bool {
         self.len > 0 && self.docids[self.len - 1] >= docid
     }
 
     /// Goes to the first posting of the decoded block from `docid` on, or behind its last.
     #[inline]
-    pub(super) fn seek_in_block(&mut self, docid: u32, level: Level) {
+    pub(crate) fn seek_in_block(&mut self, docid: u32, level: Level) {
         self.at = first_posting(level, &self.docids, self.at, self.len, docid).min(self.len);
     }
 
@@ -313,7 +313,7 @@ impl Cursor {
     }
 
     /// The first docid of the block that is not used up.
-    pub(super) fn next_docid(&self) -> Option<u32> {
+    pub(crate) fn next_docid(&self) -> Option<u32> {
         self.docids[..self.len].get(self.at).copied()
     }
 

@@ -21,6 +21,6 @@ pub(crate) mod searcher;
 pub(crate) mod snapshot;
 pub(crate) mod term_statistics;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod top_k;
 pub(crate) mod wanted;

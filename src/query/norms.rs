@@ -18,7 +18,7 @@ pub struct Norms<'a> {
 
 impl Norms<'_> {
     #[inline]
-    pub(super) fn static_of(&self, docid: u32) -> f32 {
+    pub(crate) fn static_of(&self, docid: u32) -> f32 {
         self.statics.get(docid as usize).copied().unwrap_or(0.0)
     }
 }

@@ -1,4 +1,5 @@
-//! Memory that queries reuse. What one algorithm alone needs is defined beside it.
+//! Memory that queries reuse. What one algorithm alone needs is defined beside it; algorithms that
+//! are handed in have their own.
 
 use super::cursor::{Cursor, Norms, RunSearch, RunTerm};
 use super::kernels::{BlockRoom, NO_DOCID, ScoredDocuments};
@@ -8,7 +9,6 @@ use crate::index::list::MAX_BLOCK;
 use crate::query::algorithms::blocks::memory::BlockMemory;
 use crate::query::algorithms::max_score::asking::Asking;
 use crate::query::algorithms::ranges::DocidRanges;
-use crate::query::algorithms::wand::stand::Stand;
 use crate::query::algorithms::wang::segments::Segments;
 use std::ops::Range;
 
@@ -18,14 +18,11 @@ use std::ops::Range;
 pub struct Scratch {
     pub(super) level: Level,
     /// At least one for each term.
-    pub(super) cursors: Vec<Cursor>,
+    pub(crate) cursors: Vec<Cursor>,
     /// Numbers of the terms, shortest list first.
     pub(super) order: Vec<usize>,
     pub(super) windows: WindowMemory,
     pub(super) candidates: Candidates,
-    pub(super) stands: Vec<Stand>,
-    /// A document's score in each list.
-    pub(super) worths: Vec<f32>,
     /// Bounds of a list's blocks.
     pub(super) of_blocks: Vec<f32>,
     /// Documents of needed lists, by the number of the other lists.
@@ -123,8 +120,6 @@ impl Scratch {
             order: Vec::new(),
             windows: WindowMemory::default(),
             candidates,
-            stands: Vec::new(),
-            worths: Vec::new(),
             of_blocks: Vec::new(),
             found: Vec::new(),
             asking: Box::default(),
@@ -137,7 +132,7 @@ impl Scratch {
         }
     }
 
-    pub(super) fn reset_cursors(&mut self, count: usize) {
+    pub(crate) fn reset_cursors(&mut self, count: usize) {
         if self.cursors.len() < count {
             self.cursors.resize_with(count, Cursor::default);
         }

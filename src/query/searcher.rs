@@ -6,11 +6,11 @@
 mod prefixes;
 pub(crate) mod tasks;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use tasks::{Begun, Cutting, QueryCut};
 
-use super::cursor::{BlockBounds, Norms, RunTerm};
+use super::cursor::{BlockBounds, Norms, RunSearch, RunTerm};
 use super::plan::{Plan, Planner};
 use super::reading::asked::GivenDocids;
 use super::scratch::Scratch;
@@ -22,10 +22,9 @@ use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::list::{ListError, ListView};
 use crate::index::run::Run;
+use crate::query::algorithms::handed::{LastSearcher, SearchAlgorithm};
 use crate::query::algorithms::scored::MANY_TERMS;
-use crate::query::algorithms::{
-    and, auto, blocks, exhaustive, max_score, scored, small_adaptive, wand, wang,
-};
+use crate::query::algorithms::{and, auto, blocks, exhaustive, max_score, scored, wang};
 use crate::query::engines::share::SearchedLists;
 use crate::score::named::Score;
 use std::ops::Range;
@@ -46,8 +45,37 @@ pub struct Searcher {
     codes: Vec<Option<BlockCodes<'static>>>,
     numbers: Vec<Option<usize>>,
     scratch: Scratch,
+    /// Of an algorithm that was handed in.
+    handed: LastSearcher,
     top: TopK,
     hits: Vec<Hit>,
+}
+
+/// Offers the documents of a run that may be among the best.
+type SearchRun = fn(&RunSearch<'_>, &mut TopK, &mut Scratch) -> Result<(), ListError>;
+
+/// What finds a stage of a query for so many terms, which may be what was handed in.
+fn search_of(
+    stage: Stage,
+    algorithm: Algorithm,
+    has_statics: bool,
+    terms: usize,
+) -> Result<SearchRun, &'static dyn SearchAlgorithm> {
+    Ok(match (stage, algorithm) {
+        // No bound knows what scores begin with.
+        (Stage::Any, _) if has_statics => scored::search_any,
+        (Stage::Any, _) if terms > MANY_TERMS => scored::search_any,
+        (Stage::All, _) if terms > MANY_TERMS => scored::search_all,
+        (Stage::All, Algorithm::Exhaustive) if has_statics => scored::search_all,
+        (Stage::All, Algorithm::Handed(handed)) if handed.finds_all() => return Err(handed),
+        (Stage::All, Algorithm::Wang) => wang::search,
+        (Stage::All, _) => and::search,
+        (_, Algorithm::Exhaustive) => exhaustive::search,
+        (_, Algorithm::MaxScore) => max_score::search,
+        (_, Algorithm::Blocks) => blocks::search,
+        (_, Algorithm::Handed(handed)) if !handed.finds_all() => return Err(handed),
+        _ => auto::search,
+    })
 }
 
 /// Reuses the buffer of a vector, emptied, for items of another lifetime.
@@ -261,24 +289,8 @@ impl Searcher {
         let has_statics = !norms.statics.is_empty();
         let top = &mut self.top;
         let scratch = &mut self.scratch;
-        let search = match (stage, plan.wanted().algorithm) {
-            // No bound knows what scores begin with.
-            (Stage::Any, _) if has_statics => scored::search_any,
-            (Stage::Any, _) if terms.len() > MANY_TERMS => scored::search_any,
-            (Stage::All, _) if terms.len() > MANY_TERMS => scored::search_all,
-            (Stage::All, Algorithm::Exhaustive) if has_statics => scored::search_all,
-            (Stage::All, Algorithm::SmallAdaptive) => small_adaptive::search,
-            (Stage::All, Algorithm::Wang) => wang::search,
-            (Stage::All, _) => and::search,
-            (_, Algorithm::Exhaustive) => exhaustive::search,
-            (_, Algorithm::Wand) => wand::search,
-            (_, Algorithm::Bmw) => wand::search_block_max,
-            (_, Algorithm::MaxScore) => max_score::search,
-            (_, Algorithm::Blocks) => blocks::search,
-            _ => auto::search,
-        };
-        let mut codes = recycle(std::mem::take(&mut self.codes));
         let wanted = plan.wanted().algorithm;
+        let mut codes = recycle(std::mem::take(&mut self.codes));
         // Bounds are of blocks of all documents of the run, and of impacts.
         if stage == Stage::Any
             && matches!(wanted, Algorithm::Auto | Algorithm::Blocks)
@@ -298,7 +310,10 @@ impl Searcher {
         let mut search_of_run = scratch.run(&terms, docids, norms);
         search_of_run.blocks =
             bounds.map(|bounds| BlockBounds { impacts: bounds.impacts(), lists: &codes });
-        let searched = search(&search_of_run, top, scratch);
+        let searched = match search_of(stage, wanted, has_statics, search_of_run.terms.len()) {
+            Ok(search) => search(&search_of_run, top, scratch),
+            Err(handed) => self.handed.of(handed).search(&search_of_run, top, scratch),
+        };
         self.run_terms = recycle(terms);
         self.codes = recycle(codes);
         searched.map_err(|source| blame(run, plan.split_terms(), source))

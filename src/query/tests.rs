@@ -1,4 +1,5 @@
-//! Tests of the algorithms against a plain search through all postings.
+//! Tests of the algorithms against a plain search through all postings. Those that are handed in
+//! are tested by the same functions.
 
 mod twins;
 
@@ -13,9 +14,8 @@ use super::top_k::{Hit, TopK};
 use crate::cpu::Level;
 use crate::index::block_bounds::{BlockCoder, BlockCodes};
 use crate::index::list::{Form, ListEncoder, ListError, ListView};
-use crate::query::algorithms::{
-    and, auto, blocks, exhaustive, max_score, scored, small_adaptive, wand, wang,
-};
+use crate::query::algorithms::handed::{HandedAlgorithms, LastSearcher, SearchAlgorithm};
+use crate::query::algorithms::{and, auto, blocks, exhaustive, max_score, scored, wang};
 use crate::score::block_codes::ImpactCodes;
 use crate::score::bm25::Bm25;
 use crate::score::bounds::code_below;
@@ -44,7 +44,7 @@ fn encode(form: Form, postings: &Postings) -> Encoded {
 }
 
 #[derive(Clone, Debug)]
-struct Case {
+pub(crate) struct Case {
     form: Form,
     documents: u32,
     first_docid: u32,
@@ -58,36 +58,37 @@ struct Case {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Algorithm {
     And,
-    SmallAdaptive,
     Auto,
     Exhaustive,
     MaxScore,
     Blocks,
-    Wand,
-    Bmw,
     ScoredAny,
     ScoredAll,
     Wang,
+    Handed(&'static dyn SearchAlgorithm),
 }
 
-const ALGORITHMS: [Algorithm; 11] = [
+const ALGORITHMS: [Algorithm; 8] = [
     Algorithm::And,
-    Algorithm::SmallAdaptive,
     Algorithm::Auto,
     Algorithm::Exhaustive,
     Algorithm::MaxScore,
     Algorithm::Blocks,
-    Algorithm::Wand,
-    Algorithm::Bmw,
     Algorithm::ScoredAny,
     Algorithm::ScoredAll,
     Algorithm::Wang,
 ];
 
+/// The memory of a level of instructions, for queries one after the other.
+type Room = (Scratch, LastSearcher);
+
 impl Algorithm {
     fn is_and(self) -> bool {
-        use Algorithm::{And, ScoredAll, SmallAdaptive, Wang};
-        matches!(self, And | SmallAdaptive | ScoredAll | Wang)
+        use Algorithm::{And, Handed, ScoredAll, Wang};
+        match self {
+            Handed(algorithm) => algorithm.finds_all(),
+            _ => matches!(self, And | ScoredAll | Wang),
+        }
     }
 
     /// Whether scores may have static parts.
@@ -148,8 +149,10 @@ fn expected(case: &Case, algorithm: Algorithm, k: usize) -> Vec<Hit> {
     }
     let found = match algorithm {
         Algorithm::MaxScore => twins::max_score(&lists, k),
-        Algorithm::Wand => twins::wand(&lists, k, None),
-        Algorithm::Bmw => twins::wand(&lists, k, Some(case.form.block_len())),
+        Algorithm::Handed(wand) if wand.name() == "wand" => twins::wand(&lists, k, None),
+        Algorithm::Handed(bmw) if bmw.name() == "bmw" => {
+            twins::wand(&lists, k, Some(case.form.block_len()))
+        }
         _ => return expected,
     };
     let hit = |(docid, score)| Hit { docid: case.first_docid + docid, score };
@@ -171,7 +174,7 @@ fn search(
     lists: &[Option<Encoded>],
     algorithm: Algorithm,
     k: usize,
-    scratch: &mut Scratch,
+    (scratch, handed): &mut Room,
 ) -> Result<Vec<Hit>, ListError> {
     let mut terms = Vec::new();
     for ((weight, _), list) in case.terms.iter().zip(lists) {
@@ -184,24 +187,26 @@ fn search(
     let mut top = TopK::new();
     let mut hits = Vec::new();
     top.reset(k);
-    let search = match algorithm {
-        Algorithm::And => and::search,
-        Algorithm::Auto => auto::search,
-        Algorithm::Exhaustive => exhaustive::search,
-        Algorithm::MaxScore => max_score::search,
-        Algorithm::Blocks => blocks::search,
-        Algorithm::SmallAdaptive => small_adaptive::search,
-        Algorithm::Wand => wand::search,
-        Algorithm::Bmw => wand::search_block_max,
-        Algorithm::ScoredAny => scored::search_any,
-        Algorithm::ScoredAll => scored::search_all,
-        Algorithm::Wang => wang::search,
-    };
     let bounds = case.scoring.bounds(MEAN);
     let norms =
         Norms { documents: &case.norms, bounds: &bounds, statics: &case.statics, globals: &[] };
     let docids = case.first_docid..case.first_docid + case.documents;
     let mut run = scratch.run(&terms, docids, norms);
+    let search = match algorithm {
+        Algorithm::Handed(algorithm) => {
+            handed.of(algorithm).search(&run, &mut top, scratch)?;
+            top.take(&mut hits);
+            return Ok(hits);
+        }
+        Algorithm::And => and::search,
+        Algorithm::Auto => auto::search,
+        Algorithm::Exhaustive => exhaustive::search,
+        Algorithm::MaxScore => max_score::search,
+        Algorithm::Blocks => blocks::search,
+        Algorithm::ScoredAny => scored::search_any,
+        Algorithm::ScoredAll => scored::search_all,
+        Algorithm::Wang => wang::search,
+    };
     let is_linear = case.scoring.score == Score::Impact;
     if is_linear && matches!(algorithm, Algorithm::Auto | Algorithm::Blocks) {
         let (impacts, data) = codes_of(case);
@@ -253,7 +258,7 @@ fn list(documents: u32) -> impl Strategy<Value = Postings> {
     )
 }
 
-fn cases() -> impl Strategy<Value = Case> {
+pub(crate) fn cases() -> impl Strategy<Value = Case> {
     let documents = prop::sample::select(vec![1u32, 127, 129, 3000, 4096, 9000, 150_000]);
     let k1 = prop::sample::select(vec![0.0, 0.5, 1.2, 1e9]);
     let b = prop::sample::select(vec![0.0, 0.4, 0.75, 1.0]);
@@ -298,13 +303,13 @@ fn cases() -> impl Strategy<Value = Case> {
     )
 }
 
-fn check(case: &Case, scratches: &mut [Scratch]) -> Result<(), TestCaseError> {
+fn check(case: &Case, rooms: &mut [Room], algorithms: &[Algorithm]) -> Result<(), TestCaseError> {
     let lists: Vec<_> = case
         .terms
         .iter()
         .map(|(_, list)| list.as_ref().map(|list| encode(case.form, list)))
         .collect();
-    for algorithm in ALGORITHMS {
+    for &algorithm in algorithms {
         if !case.statics.is_empty() && !algorithm.takes_statics() {
             continue;
         }
@@ -314,9 +319,9 @@ fn check(case: &Case, scratches: &mut [Scratch]) -> Result<(), TestCaseError> {
         let ks = [10, 1, 1000, u32::MAX as usize];
         for &k in &ks[..if is_plain { 1 } else { ks.len() }] {
             let expected = expected(case, algorithm, k);
-            let levels = if is_plain { 1 } else { scratches.len() };
-            for scratch in &mut scratches[..levels] {
-                let found = search(case, &lists, algorithm, k, scratch);
+            let levels = if is_plain { 1 } else { rooms.len() };
+            for room in &mut rooms[..levels] {
+                let found = search(case, &lists, algorithm, k, room);
                 let bits = |hits: &[Hit]| -> Vec<(u32, u32)> {
                     hits.iter().map(|hit| (hit.docid, hit.score.to_bits())).collect()
                 };
@@ -327,7 +332,7 @@ fn check(case: &Case, scratches: &mut [Scratch]) -> Result<(), TestCaseError> {
                     "{:?} {} {:?}",
                     algorithm,
                     k,
-                    scratch.level
+                    room.0.level
                 );
             }
         }
@@ -344,25 +349,33 @@ fn case_of(documents: u32, first_docid: u32, terms: Vec<(f32, Option<Postings>)>
     Case { form, documents, first_docid, scoring, norms, statics, terms }
 }
 
-fn scratches() -> Vec<Scratch> {
-    let at = |level| Scratch { level, ..Scratch::new() };
+fn rooms() -> Vec<Room> {
+    let at = |level| (Scratch { level, ..Scratch::new() }, LastSearcher::default());
     levels().into_iter().map(at).collect()
 }
 
 #[test]
 fn no_terms_and_terms_of_no_document_have_no_hits() {
+    no_terms_have_no_hits(&ALGORITHMS);
+}
+
+fn no_terms_have_no_hits(algorithms: &[Algorithm]) {
     let mut case = case_of(9, 0, vec![]);
-    check(&case, &mut scratches()).unwrap();
+    check(&case, &mut rooms(), algorithms).unwrap();
     case.terms = vec![(1.0.into(), None), (1.0.into(), None)];
-    check(&case, &mut scratches()).unwrap();
+    check(&case, &mut rooms(), algorithms).unwrap();
     case.terms = vec![(1.0.into(), None), (1.0.into(), Some(vec![(8, 3)]))];
-    check(&case, &mut scratches()).unwrap();
+    check(&case, &mut rooms(), algorithms).unwrap();
     assert_eq!(oracle(&case, true, 5), []);
     assert_eq!(oracle(&case, false, 5).len(), 1);
 }
 
 #[test]
 fn weights_of_zero_still_match() {
+    weights_of_zero_match(&ALGORITHMS);
+}
+
+fn weights_of_zero_match(algorithms: &[Algorithm]) {
     for weight in [0.0, -0.0] {
         let lists = [vec![(0, 1), (5, 2)], vec![(5, 1), (8, 3)]];
         let terms = lists.into_iter().map(|list| (weight, Some(list))).collect();
@@ -372,10 +385,10 @@ fn weights_of_zero_still_match() {
             .iter()
             .map(|(_, list)| list.as_ref().map(|list| encode(case.form, list)))
             .collect();
-        for mut scratch in scratches() {
+        for mut room in rooms() {
             let hit = |docid| Hit { docid, score: 0.0 };
-            for algorithm in ALGORITHMS {
-                let found = search(&case, &lists, algorithm, 9, &mut scratch).unwrap();
+            for &algorithm in algorithms {
+                let found = search(&case, &lists, algorithm, 9, &mut room).unwrap();
                 if algorithm.is_and() {
                     assert_eq!(found, [hit(9)]);
                 } else {
@@ -394,8 +407,8 @@ fn a_steady_state_takes_no_more_memory() {
     });
     let terms = terms.collect();
     let case = case_of(20_000, 0, terms);
-    let mut scratch = Scratch::new();
-    let sizes = |scratch: &Scratch| {
+    let mut room = (Scratch::new(), LastSearcher::default());
+    let sizes = |(scratch, _): &Room| {
         [
             scratch.cursors.capacity(),
             scratch.order.capacity(),
@@ -403,10 +416,71 @@ fn a_steady_state_takes_no_more_memory() {
             scratch.windows.touched.capacity(),
         ]
     };
-    check(&case, std::slice::from_mut(&mut scratch)).unwrap();
-    let before = sizes(&scratch);
-    check(&case, std::slice::from_mut(&mut scratch)).unwrap();
-    assert_eq!(sizes(&scratch), before);
+    check(&case, std::slice::from_mut(&mut room), &ALGORITHMS).unwrap();
+    let before = sizes(&room);
+    check(&case, std::slice::from_mut(&mut room), &ALGORITHMS).unwrap();
+    assert_eq!(sizes(&room), before);
+}
+
+/// Two queries one after the other; the second finds nothing of the first in the reused memory.
+fn find_the_same(case: &Case, next: &Case, algorithms: &[Algorithm]) -> Result<(), TestCaseError> {
+    let mut rooms = rooms();
+    check(case, &mut rooms, algorithms)?;
+    check(next, &mut rooms, algorithms)
+}
+
+pub(crate) type Damage = Vec<(prop::sample::Index, prop::sample::Index, u8)>;
+
+pub(crate) fn damage() -> impl Strategy<Value = Damage> {
+    let byte = (any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>());
+    prop::collection::vec(byte, 1..8)
+}
+
+/// Damaged lists, then a query with sound ones.
+fn stand_damage(
+    (case, damage, next): (&Case, &Damage, &Case),
+    algorithms: &[Algorithm],
+) -> Result<(), TestCaseError> {
+    let encoded = |(_, list): &(_, Option<Postings>)| list.as_ref().map(|l| encode(case.form, l));
+    let mut lists: Vec<_> = case.terms.iter().map(encoded).collect();
+    for (list, at, byte) in damage {
+        let list = list.index(lists.len());
+        if let Some((_, _, data)) = &mut lists[list] {
+            let length = data.len();
+            data[at.index(length)] ^= byte;
+        }
+    }
+    let mut rooms = rooms();
+    for &algorithm in algorithms {
+        let mut answers = Vec::new();
+        for room in &mut rooms {
+            let found = search(case, &lists, algorithm, 1000, room);
+            if let Ok(hits) = &found {
+                let run = case.first_docid..case.first_docid + case.documents;
+                prop_assert!(hits.iter().all(|hit| run.contains(&hit.docid)));
+            }
+            answers.push(found);
+        }
+        // Where lists are skipped, last docids that do not rise lead to different blocks.
+        let is_whole = algorithm == Algorithm::Exhaustive;
+        prop_assert!(!is_whole || answers.iter().all(|answer| answer == &answers[0]));
+    }
+    check(next, &mut rooms, algorithms)
+}
+
+/// All that the algorithms of this room are tested for, for some that are handed in.
+pub(crate) fn check_handed(
+    (case, damage, next): (&Case, &Damage, &Case),
+    handed: HandedAlgorithms,
+) -> Result<(), TestCaseError> {
+    for &algorithm in handed {
+        let algorithm = [Algorithm::Handed(algorithm)];
+        no_terms_have_no_hits(&algorithm);
+        weights_of_zero_match(&algorithm);
+        find_the_same(case, next, &algorithm)?;
+        stand_damage((case, damage, next), &algorithm)?;
+    }
+    Ok(())
 }
 
 proptest! {
@@ -419,42 +493,15 @@ proptest! {
 
     #[test]
     fn oracle_and_and_or_find_the_same(case in cases(), next in cases()) {
-        let mut scratches = scratches();
-        check(&case, &mut scratches)?;
-        // The second query finds nothing of the first in the reused memory.
-        check(&next, &mut scratches)?;
+        find_the_same(&case, &next, &ALGORITHMS)?;
     }
 
     #[test]
     fn law_damaged_lists_give_errors_or_documents_of_the_run(
         case in cases(),
-        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        damage in damage(),
         next in cases(),
     ) {
-        let mut lists: Vec<_> =
-            case.terms.iter().map(|(_, list)| list.as_ref().map(|list| encode(case.form, list))).collect();
-        for (list, at, byte) in damage {
-            let list = list.index(lists.len());
-            if let Some((_, _, data)) = &mut lists[list] {
-                let length = data.len();
-                data[at.index(length)] ^= byte;
-            }
-        }
-        let mut scratches = scratches();
-        for algorithm in ALGORITHMS {
-            let mut answers = Vec::new();
-            for scratch in &mut scratches {
-                let found = search(&case, &lists, algorithm, 1000, scratch);
-                if let Ok(hits) = &found {
-                    let run = case.first_docid..case.first_docid + case.documents;
-                    prop_assert!(hits.iter().all(|hit| run.contains(&hit.docid)));
-                }
-                answers.push(found);
-            }
-            // Where lists are skipped, last docids that do not rise lead to different blocks.
-            let is_whole = algorithm == Algorithm::Exhaustive;
-            prop_assert!(!is_whole || answers.iter().all(|answer| answer == &answers[0]));
-        }
-        check(&next, &mut scratches)?;
+        stand_damage((&case, &damage, &next), &ALGORITHMS)?;
     }
 }

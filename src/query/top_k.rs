@@ -162,7 +162,7 @@ impl TopK {
 
     /// Raises the threshold to the k-th best score if enough were offered since the last time.
     #[inline]
-    pub(super) fn tighten(&mut self) {
+    pub(crate) fn tighten(&mut self) {
         let more = if self.bar == 0 { 0 } else { self.k / 4 };
         if self.keys.len() > self.k.saturating_add(more)
             || (self.bar == 0 && self.keys.len() == self.k && self.k > 0)

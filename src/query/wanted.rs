@@ -2,6 +2,7 @@
 
 #![warn(missing_docs)]
 
+use crate::query::algorithms::handed::{HandedAlgorithms, SearchAlgorithm};
 use crate::settings::names;
 
 /// The documents that a query asks for.
@@ -29,32 +30,52 @@ pub enum Algorithm {
     MaxScore,
     /// `Or`: blocks of documents whose sums of bounds do not reach the threshold are skipped.
     Blocks,
-    /// `Or`: document at a time, by bounds of the lists.
-    Wand,
-    /// `Or`: document at a time, by bounds of the lists and of their blocks.
-    Bmw,
     /// `And`: blocks of the shortest list are looked for in the others, by skipping.
     Galloping,
-    /// `And`: document at a time, the list with the fewest postings left first.
-    SmallAdaptive,
     /// `And`: rounds of documents of the shortest list, until none that is left can be among the
     /// best; for an index in global order and the score `wang`.
     Wang,
+    /// One that the program has handed in.
+    #[doc(hidden)]
+    Handed(&'static dyn SearchAlgorithm),
 }
 
 names!(Mode { Or = "or", And = "and", AndOr = "and-or" });
 
-names!(Algorithm {
-    Auto = "auto",
-    Exhaustive = "exhaustive",
-    MaxScore = "maxscore",
-    Blocks = "blocks",
-    Wand = "wand",
-    Bmw = "bmw",
-    Galloping = "galloping",
-    SmallAdaptive = "small-adaptive",
-    Wang = "wang",
-});
+impl Algorithm {
+    /// All but those that are handed in.
+    pub const ALL: [Self; 6] =
+        [Self::Auto, Self::Exhaustive, Self::MaxScore, Self::Blocks, Self::Galloping, Self::Wang];
+
+    /// Its name, as users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Exhaustive => "exhaustive",
+            Self::MaxScore => "maxscore",
+            Self::Blocks => "blocks",
+            Self::Galloping => "galloping",
+            Self::Wang => "wang",
+            Self::Handed(algorithm) => algorithm.name(),
+        }
+    }
+
+    /// The one of this name among [all](Self::ALL).
+    pub fn named(name: &str) -> Option<Self> {
+        Self::among(name, &[]).ok()
+    }
+
+    /// The one of this name among all and those that are handed in.
+    ///
+    /// # Errors
+    /// If none has the name: the names that there are.
+    #[doc(hidden)]
+    pub fn among(name: &str, handed: HandedAlgorithms) -> Result<Self, String> {
+        let all = || Self::ALL.into_iter().chain(handed.iter().map(|&one| Self::Handed(one)));
+        let names = || all().map(Self::name).collect::<Vec<_>>().join(", ");
+        all().find(|one| one.name() == name).ok_or_else(names)
+    }
+}
 
 /// What a query asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 //! at once, one of them cancelled, and remarks, figures and errors that are typed.
 
 use crate::support::Scratch;
+use millrace::inside::papers::MODELS;
 use millrace::inside::query::Model;
 use millrace::{
     Asker, BuildError, BuildOptions, BuildReport, Generation, JobError, Note, OwnedDocument, Query,
@@ -125,7 +126,7 @@ fn two_builds_one_cancelled_and_three_services_run_at_once() {
         under_way
     });
     let fgqp = Model::Fgqp { delta: 5, cutting: Default::default(), patience: Duration::ZERO };
-    let models = [Model::Inter, Model::DocpUi { barrier: false }, fgqp];
+    let models = [Model::Inter, Model::Handed { model: MODELS[0], barrier: false }, fgqp];
     let services = models.map(|model| Running::start(&cancelled, model));
     let control = second.control.clone();
     let first = spawn(|| build(first));

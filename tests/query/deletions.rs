@@ -4,6 +4,7 @@
 use crate::support::sound::{Answers, OldAndNew, assert_sound};
 use crate::support::{args, info, millrace};
 use millrace::inside::index::{Description, Draft, IndexLock, current};
+use millrace::inside::papers::ALGORITHMS;
 use millrace::inside::score::Given;
 use millrace::{Algorithm, Generation, IdfKind, Mode, Searcher, Snapshot, Wanted};
 use std::path::Path;
@@ -39,12 +40,15 @@ pub(crate) fn delete(index: &Path) -> Vec<u32> {
 
 /// The answers to all queries, in every mode by every algorithm, for few hits and for many.
 fn ask_all(index: &Path, queries: &[String]) -> Answers {
-    use Algorithm::{Auto, Blocks, Bmw, Exhaustive, Galloping, MaxScore, SmallAdaptive, Wand};
+    use Algorithm::{Auto, Blocks, Exhaustive, Galloping, MaxScore};
     let mut answers = Answers::new();
-    let ors =
-        [Auto, Exhaustive, MaxScore, Blocks, Wand, Bmw].map(|algorithm| (Mode::Or, algorithm));
-    let ands = [Galloping, SmallAdaptive].map(|algorithm| (Mode::And, algorithm));
-    let asked = ors.into_iter().chain(ands).chain([(Mode::AndOr, Auto)]);
+    let ors = [Auto, Exhaustive, MaxScore, Blocks].map(|algorithm| (Mode::Or, algorithm));
+    let of_papers = ALGORITHMS.iter().map(|&algorithm| {
+        let mode = if algorithm.finds_all() { Mode::And } else { Mode::Or };
+        (mode, Algorithm::Handed(algorithm))
+    });
+    let asked = ors.into_iter().chain(of_papers);
+    let asked = asked.chain([(Mode::And, Galloping), (Mode::AndOr, Auto)]);
     for (mode, algorithm) in asked {
         let robertson = Given { idf: Some(IdfKind::Robertson), ..Given::default() };
         let usual = Given::default();

@@ -17,10 +17,11 @@ use criterion::{BenchmarkId, Criterion, Throughput};
 use millrace::IdfKind;
 use millrace::inside::codec::bp128;
 use millrace::inside::index::{ListEncoder, ListView};
+use millrace::inside::papers::ALGORITHMS;
 use millrace::inside::query::Scratch;
 use millrace::inside::query::TopK;
 use millrace::inside::query::{Norms, RunTerm};
-use millrace::inside::query::{and, exhaustive, max_score, small_adaptive, wand};
+use millrace::inside::query::{and, exhaustive, max_score};
 use millrace::inside::score::{Bm25, idf};
 use millrace::inside::score::{BoundNorms, code_below};
 
@@ -139,12 +140,14 @@ fn queries(c: &mut Criterion) {
             .collect();
         let name: Vec<String> = dfs.iter().map(u32::to_string).collect();
         let name = name.join("+");
-        for mode in ["and", "small_adaptive", "or", "max_score", "wand", "bmw"] {
+        for mode in ["and", "small-adaptive", "or", "max_score", "wand", "bmw"] {
             let mut group = c.benchmark_group(mode);
             group.throughput(Throughput::Elements(dfs.iter().map(|&df| u64::from(df)).sum()));
             for k in [10, 1000] {
                 let mut top = TopK::new();
                 let mut scratch = Scratch::new();
+                let handed = ALGORITHMS.iter().find(|algorithm| algorithm.name() == mode);
+                let mut handed = handed.map(|algorithm| algorithm.begin());
                 let mut hits = Vec::new();
                 group.bench_function(BenchmarkId::new(&name, k), |b| {
                     b.iter(|| {
@@ -153,15 +156,13 @@ fn queries(c: &mut Criterion) {
                         let top = &mut top;
                         let scratch = &mut scratch;
                         let run = scratch.run(terms, 0..DOCUMENTS, norms);
-                        match mode {
-                            "and" => and::search(&run, top, scratch),
-                            "small_adaptive" => small_adaptive::search(&run, top, scratch),
-                            "wand" => wand::search(&run, top, scratch),
-                            "bmw" => wand::search_block_max(&run, top, scratch),
-                            "or" => exhaustive::search(&run, top, scratch),
+                        let searched = match (mode, &mut handed) {
+                            (_, Some(handed)) => handed.search(&run, top, scratch),
+                            ("and", _) => and::search(&run, top, scratch),
+                            ("or", _) => exhaustive::search(&run, top, scratch),
                             _ => max_score::search(&run, top, scratch),
-                        }
-                        .expect("the lists are sound");
+                        };
+                        searched.expect("the lists are sound");
                         top.take(&mut hits);
                         black_box(hits.len())
                     });

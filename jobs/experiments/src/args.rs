@@ -4,6 +4,7 @@ use crate::Usage;
 use anyhow::Context;
 use millrace::inside::gpu::{ChosenMethod, GpuError};
 use millrace::inside::input::STDIN;
+use millrace::inside::papers::ALGORITHMS;
 use millrace::inside::score::{Score, Wang};
 use millrace::{Algorithm, BuildError, IdfKind, Lines, Mode, Query, Scoring, Snapshot, Wanted};
 use std::num::NonZeroUsize;
@@ -74,7 +75,9 @@ fn mode(text: &str) -> Result<Mode, String> {
 }
 
 fn algorithm(text: &str) -> Result<ChosenMethod, String> {
-    ChosenMethod::named(text).ok_or_else(|| "give an algorithm of `millrace query`".to_string())
+    let of_cpu = Algorithm::among(text, ALGORITHMS).map(ChosenMethod::Cpu).ok();
+    let found = of_cpu.or_else(|| ChosenMethod::named(text));
+    found.ok_or_else(|| "give an algorithm of `millrace query`".to_string())
 }
 
 /// The scoring of `wang`.

@@ -17,6 +17,7 @@ use crate::numbers::{mean, median};
 use crate::rig::{Rig, Timings};
 use anyhow::Context;
 use millrace::inside::gpu::without_devices;
+use millrace::inside::papers::MODELS as MODELS_OF_PAPERS;
 use millrace::inside::query::{Cutting, Model, patience};
 use millrace::{Query, Snapshot};
 use serde_json::{Value, json};
@@ -60,12 +61,14 @@ const MODELS: [&str; 5] = ["inter", "docp-ui", "docp-pi", "fgqp", "fgqp-always"]
 
 fn name(model: Model) -> &'static str {
     match model {
-        Model::Inter => "inter",
-        Model::DocpUi { .. } => "docp-ui",
-        Model::DocpPi { .. } => "docp-pi",
         Model::Fgqp { cutting, .. } if cutting.least_ns == 0.0 => "fgqp-always",
-        Model::Fgqp { .. } => "fgqp",
+        model => model.name(),
     }
+}
+
+/// With the paper's barrier: `docp-ui` and `docp-pi`.
+fn docp() -> impl Iterator<Item = Model> {
+    MODELS_OF_PAPERS.iter().map(|&model| Model::Handed { model, barrier: true })
 }
 
 /// What all figures need.

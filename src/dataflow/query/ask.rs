@@ -33,7 +33,7 @@ pub(crate) fn ask<'scope>(
                         for process in 0..context.shard.processes {
                             let worker = context.worker_of(process, number);
                             let text = query.text.clone();
-                            session.give(Question { worker, number, wanted, text });
+                            session.give(Question::new(worker, number, wanted, text));
                         }
                     }
                     Ok(())

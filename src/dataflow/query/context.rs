@@ -3,6 +3,7 @@
 use crate::crew::lock;
 use crate::dataflow::control::Control;
 use crate::dataflow::timeline::ProgressLog;
+use crate::query::algorithms::handed::HandedAlgorithms;
 use crate::query::answers::latencies::Latencies;
 use crate::query::answers::output::AnswerForm;
 use crate::query::engines::shard::Shard;
@@ -21,6 +22,7 @@ pub(crate) const FIRST: usize = 0;
 pub(crate) struct Context {
     /// Defaults for what queries leave open.
     pub(crate) wanted: Wanted,
+    pub(crate) algorithms: HandedAlgorithms,
     /// The most queries of a batch.
     pub(crate) batch: usize,
     /// The longest time that a batch waits for more.

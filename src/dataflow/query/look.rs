@@ -49,7 +49,9 @@ pub(crate) fn look<'scope>(
             let start = Instant::now();
             while let Some((cap, asked)) = waiting.pop_front() {
                 let looked = guard.work(|| {
-                    let Question { number, wanted, text, .. } = asked?;
+                    let asked = asked?;
+                    let wanted = asked.wanted(context.algorithms)?;
+                    let Question { number, text, .. } = asked;
                     let plan = planner.plan(&context.snapshot(), wanted, &text)?;
                     let dfs: Vec<u64> = plan.terms().iter().map(|term| term.df.into()).collect();
                     // It is there before the counts that ask for it.

@@ -2,6 +2,7 @@
 //! shard, and the best hits of each shard.
 
 use crate::dataflow::crossing::{CrossingRecord, Words, put_numbers, put_text};
+use crate::query::algorithms::handed::HandedAlgorithms;
 use crate::query::top_k::NamedHit;
 use crate::query::wanted::{Algorithm, Mode, Wanted};
 
@@ -10,8 +11,26 @@ pub(crate) struct Question {
     /// The worker that looks its terms up.
     pub worker: u32,
     pub number: u64,
-    pub wanted: Wanted,
+    pub k: usize,
+    pub mode: Mode,
+    /// The name of one that the other process has, too.
+    pub algorithm: String,
     pub text: String,
+}
+
+impl Question {
+    pub(crate) fn new(worker: u32, number: u64, wanted: Wanted, text: String) -> Self {
+        let algorithm = wanted.algorithm.name().to_string();
+        Self { worker, number, k: wanted.k, mode: wanted.mode, algorithm, text }
+    }
+
+    /// What is asked for, by an algorithm of this program or one that was handed in.
+    pub(crate) fn wanted(&self, handed: HandedAlgorithms) -> Result<Wanted, String> {
+        let name = &self.algorithm;
+        let algorithm = Algorithm::among(name, handed)
+            .map_err(|all| format!("process 0 asks for the algorithm {name}; here are {all}"))?;
+        Ok(Wanted { k: self.k, mode: self.mode, algorithm })
+    }
 }
 
 /// The document frequencies of a query's terms in one shard.
@@ -43,9 +62,9 @@ impl CrossingRecord for Question {
     fn write(&self, put: &mut impl FnMut(u64)) {
         put(self.worker.into());
         put(self.number);
-        put(self.wanted.k as u64);
-        put(place(&Mode::ALL, &self.wanted.mode));
-        put(place(&Algorithm::ALL, &self.wanted.algorithm));
+        put(self.k as u64);
+        put(place(&Mode::ALL, &self.mode));
+        put_text(&self.algorithm, put);
         put_text(&self.text, put);
     }
 
@@ -54,9 +73,7 @@ impl CrossingRecord for Question {
         let number = words.word()?;
         let k = words.word()?.try_into().ok()?;
         let mode = *Mode::ALL.get(words.small()? as usize)?;
-        let algorithm = *Algorithm::ALL.get(words.small()? as usize)?;
-        let wanted = Wanted { k, mode, algorithm };
-        Some(Self { worker, number, wanted, text: words.text()? })
+        Some(Self { worker, number, k, mode, algorithm: words.text()?, text: words.text()? })
     }
 }
 
@@ -142,14 +159,15 @@ mod tests {
         fn law_records_cross_unchanged(
             (worker, number, known) in (any::<u32>(), any::<u64>(), any::<bool>()),
             text in text(),
-            (k, mode, algorithm) in (any::<usize>(), 0..3usize, 0..7usize),
+            (k, mode, algorithm) in (any::<usize>(), 0..3usize, 0..6usize),
             dfs in prop::collection::vec(any::<u64>(), 0..4),
             (hits, any) in (hits(), hits()),
         ) {
             let mode = Mode::ALL[mode];
             let algorithm = Algorithm::ALL[algorithm];
             let wanted = Wanted { k, mode, algorithm };
-            let asked = Question { worker, number, wanted, text };
+            let asked = Question::new(worker, number, wanted, text);
+            prop_assert_eq!(asked.wanted(&[]), Ok(wanted));
             send(&[asked.clone(), asked]);
             let counted = CountedTerms { worker, number, dfs };
             send(&[counted.clone(), counted]);

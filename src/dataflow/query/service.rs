@@ -37,6 +37,7 @@ use crate::dataflow::control::{Control, JobError, OperatorTime};
 use crate::dataflow::query::{Wiring, assemble};
 use crate::dataflow::timeline::ProgressLog;
 use crate::dataflow::workers;
+use crate::query::algorithms::handed::HandedAlgorithms;
 use crate::query::answers::latencies::{Latencies, LatencyReport};
 use crate::query::engines::engine::{Engines, Model, Wakers};
 use crate::query::snapshot::Snapshot;
@@ -53,6 +54,9 @@ use std::time::{Duration, Instant};
 pub struct QueryOptions {
     /// Defaults for what queries leave open.
     pub wanted: Wanted,
+    /// Algorithms that queries of other processes may name beside the usual ones.
+    #[doc(hidden)]
+    pub algorithms: HandedAlgorithms,
     /// Whether the document that has the name of a query is left out of its hits.
     pub remove_query: bool,
     /// How they are spread over the workers.
@@ -81,6 +85,7 @@ impl Default for QueryOptions {
     fn default() -> Self {
         Self {
             wanted: Wanted::default(),
+            algorithms: &[],
             remove_query: false,
             model: Model::default(),
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
@@ -254,6 +259,7 @@ impl QueryService {
         let Self { options, shard, snapshot, inbox, engines, wakers, control } = self;
         let QueryOptions {
             wanted,
+            algorithms,
             remove_query,
             workers,
             batch,
@@ -268,6 +274,7 @@ impl QueryService {
         let layout = sink.layout();
         let context = Arc::new(Context {
             wanted,
+            algorithms,
             remove_query,
             batch: batch.get(),
             delay,

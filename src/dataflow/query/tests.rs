@@ -46,6 +46,7 @@ pub(super) fn context(snapshot: &Arc<Snapshot>, workers: usize) -> Arc<Context> 
         most_open: None,
         shed: None,
         wanted: Wanted::default(),
+        algorithms: &[],
         remove_query: false,
         batch: 2,
         delay: Duration::ZERO,
@@ -374,7 +375,7 @@ fn services_run_side_by_side() {
     let control = ended.control().clone();
     std::thread::scope(|scope| {
         let ended = scope.spawn(|| serve(ended));
-        let others = [ask(fgqp, 2), ask(Model::DocpUi { barrier: true }, 2)];
+        let others = [ask(fgqp, 2), ask(fgqp, 3)];
         let others = others.map(|service| scope.spawn(|| serve(service)));
         assert!(asker.ask(Ok(Ok(Query::new("q", term(7))))));
         control.fail(JobError::Signal(15));
@@ -396,7 +397,7 @@ fn a_service_moves_between_two_batches() {
         .map(|snapshot| Searcher::new().search(snapshot, &wanted, &term(7)).unwrap().0.to_vec());
     assert!(expected[1].len() > expected[0].len() && expected[0].len() > 100);
     let fgqp = Model::Fgqp { delta: 5, cutting: Default::default(), patience: Duration::ZERO };
-    for model in [Model::Inter, Model::DocpPi { barrier: false }, fgqp] {
+    for model in [Model::Inter, fgqp] {
         let options = QueryOptions { wanted, delay: Duration::ZERO, ..options(model, 2) };
         let (service, asker) = QueryService::new(one.clone(), options);
         let mover = service.mover();
@@ -422,75 +423,5 @@ fn a_service_moves_between_two_batches() {
             let report = running.join().unwrap().unwrap();
             assert_eq!((report.queries, report.unknown), (6, 0));
         });
-    }
-}
-
-/// Counts the queries that the engines of all workers have at once.
-struct Counted {
-    engines: Box<dyn Engines>,
-    /// Now, and at most.
-    open: Arc<Mutex<(usize, usize)>>,
-}
-
-struct CountedEngine {
-    engine: Box<dyn QueryEngine>,
-    open: Arc<Mutex<(usize, usize)>>,
-}
-
-impl Engines for Counted {
-    fn engine(&self, at: usize, of: &Arc<Snapshot>) -> Result<Box<dyn QueryEngine>, QueryError> {
-        let engine = self.engines.engine(at, of)?;
-        Ok(Box::new(CountedEngine { engine, open: self.open.clone() }))
-    }
-}
-
-impl QueryEngine for CountedEngine {
-    fn submit(&mut self, number: u64, plan: Plan) {
-        let (now, most) = &mut *self.open.lock().unwrap();
-        *now += 1;
-        *most = (*most).max(*now);
-        self.engine.submit(number, plan);
-    }
-
-    fn advance(&mut self) -> Result<Pace, QueryError> {
-        self.engine.advance()
-    }
-
-    fn take(&mut self, answers: &mut Vec<Answer>) {
-        let before = answers.len();
-        self.engine.take(answers);
-        self.open.lock().unwrap().0 -= answers.len() - before;
-    }
-
-    fn room(&mut self) -> bool {
-        let has = self.engine.room();
-        // Others look for room meanwhile.
-        std::thread::sleep(Duration::from_micros(50));
-        has
-    }
-
-    fn let_go(&mut self) {
-        self.engine.let_go();
-    }
-}
-
-#[test]
-fn with_a_barrier_one_query_is_under_way() {
-    let folder = tempfile::tempdir().unwrap();
-    let snapshot = snapshot(folder.path(), 1, 900);
-    let lines: String = (0..300).map(|n| format!("{} {}\n", term(n % 40), term(7))).collect();
-    for (barrier, one) in [(true, true), (false, false)] {
-        let open = Arc::<Mutex<(usize, usize)>>::default();
-        let of = |wakers: &Arc<Wakers>| {
-            let engines = Model::DocpUi { barrier }.engines(wakers);
-            Box::new(Counted { engines, open: open.clone() }) as Box<dyn Engines>
-        };
-        let options = options(Model::Inter, 4);
-        let (service, asker) =
-            QueryService::with_engines(snapshot.clone(), Shard::WHOLE, options, of);
-        asker.ask_in_background(Lines::new(std::io::Cursor::new(lines.clone()))).unwrap();
-        assert_eq!(service.run(Sink::values(|_| ())).unwrap().queries, 300);
-        let (now, most) = *open.lock().unwrap();
-        assert!(now == 0 && (most == 1) == one, "barrier {barrier}: {now} and {most}");
     }
 }

@@ -148,7 +148,7 @@ pub fn threads(text: &str) -> Result<u32, String> {
 }
 
 pub fn traversal(text: &str) -> Result<Traversal, String> {
-    let names = || Traversal::ALL.map(|traversal| traversal.on_cpu().name()).join(", ");
+    let names = || Traversal::ALL.map(Traversal::name).join(", ");
     Traversal::named(text).ok_or_else(|| format!("give {}", names()))
 }
 

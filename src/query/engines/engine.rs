@@ -5,7 +5,6 @@
 //! | engine | a query is answered |
 //! | --- | --- |
 //! | [`whole`] | whole, by the worker that took it (`inter`) |
-//! | [`shares`] | by all workers, each over its share of the docids (`docp-ui`, `docp-pi`) |
 //! | [`tasks`] | in tasks, by whichever worker comes first (`fgqp`) |
 //! | [`hybrid`] | by the CPU or a device, as a scheduler decides |
 //! | [`renewed`] | by engines that are made anew for each generation |
@@ -13,10 +12,9 @@
 pub(crate) mod hybrid;
 pub(crate) mod measure;
 pub(crate) mod renewed;
-pub(crate) mod shares;
 pub(crate) mod tasks;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod whole;
 
 use crate::query::error::QueryError;
@@ -154,21 +152,38 @@ impl Wakers {
     }
 }
 
-/// The models of `tatikonda11` for spreading queries over workers. All give the same answers.
+/// A model that a program hands in. All workers may have to end a query before any of them begins
+/// the next (`barrier`).
+pub trait HandedModel: Send + Sync {
+    /// As users write it, unlike the name of any other.
+    fn name(&self) -> &'static str;
+
+    /// What makes the engines of these workers.
+    fn engines(&self, barrier: bool, wakers: &Arc<Wakers>) -> Box<dyn Engines>;
+}
+
+/// What a program hands in.
+pub type HandedModels = &'static [&'static dyn HandedModel];
+
+impl PartialEq for dyn HandedModel {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl fmt::Debug for dyn HandedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The models for spreading queries over workers. All give the same answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Model {
     #[default]
     Inter,
-    /// Every worker answers every query over its share of the docids, in the index.
-    DocpUi {
-        /// All workers end a query before any of them begins the next.
-        barrier: bool,
-    },
-    /// As `DocpUi`, in a copy of the share's postings that each worker makes at the start.
-    DocpPi {
-        /// As there.
-        barrier: bool,
-    },
+    /// One that is handed in.
+    Handed { model: &'static dyn HandedModel, barrier: bool },
     /// Queries are cut into tasks, which go to whoever comes first.
     Fgqp {
         /// A new query is cut only while at most so many tasks are open.
@@ -180,12 +195,10 @@ pub enum Model {
 }
 
 impl Model {
-    #[cfg(test)]
-    pub(crate) fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Model::Inter => "inter",
-            Model::DocpUi { .. } => "docp-ui",
-            Model::DocpPi { .. } => "docp-pi",
+            Model::Handed { model, .. } => model.name(),
             Model::Fgqp { .. } => "fgqp",
         }
     }
@@ -193,8 +206,7 @@ impl Model {
     pub fn engines(self, wakers: &Arc<Wakers>) -> Box<dyn Engines> {
         match self {
             Model::Inter => Box::new(whole::WholeEngines),
-            Model::DocpUi { barrier } => Box::new(shares::ShareCrew::new(false, barrier, wakers)),
-            Model::DocpPi { barrier } => Box::new(shares::ShareCrew::new(true, barrier, wakers)),
+            Model::Handed { model, barrier } => model.engines(barrier, wakers),
             Model::Fgqp { delta, cutting, patience } => {
                 Box::new(tasks::TaskCrew::new(delta, cutting, patience, wakers))
             }

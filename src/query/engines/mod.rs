@@ -1,6 +1,5 @@
 //! Engines that answer planned queries, and the parts of an index that they search.
 
-pub(crate) mod copied;
 pub(crate) mod engine;
 pub(crate) mod many;
 pub(crate) mod pool;

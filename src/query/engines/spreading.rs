@@ -1,6 +1,6 @@
 //! Parameters of a model for spreading queries over workers, as users write them.
 
-use super::engine::Model;
+use super::engine::{HandedModels, Model};
 use crate::query::searcher::Cutting;
 use crate::settings::SettingError;
 use std::time::Duration;
@@ -22,20 +22,19 @@ pub struct Spreading {
     pub cut_us: Option<u32>,
     /// Of `fgqp`: microseconds that a worker without work looks for more before it sleeps.
     pub spin_us: Option<u32>,
-    /// Of `docp-ui` and `docp-pi`: all workers end a query before any of them begins the next.
+    /// Of models that are handed in: all workers end a query before any of them begins the next.
     pub barrier: bool,
 }
 
 impl Spreading {
-    /// The model of this name with these parameters; `inter` if no other has the name.
+    /// The model of this name with these parameters, among all and those that are handed in;
+    /// `inter` if no other has the name.
     ///
     /// # Errors
     /// If a parameter is not one of the model.
-    pub fn model(&self, name: &str) -> Result<Model, SettingError> {
+    pub fn model(&self, name: &str, handed: HandedModels) -> Result<Model, SettingError> {
         let Self { delta, cut_us, spin_us, barrier } = *self;
         let model = match name {
-            "docp-ui" => Model::DocpUi { barrier },
-            "docp-pi" => Model::DocpPi { barrier },
             "fgqp" => {
                 let mut cutting = Cutting::default();
                 if let Some(us) = cut_us {
@@ -45,16 +44,20 @@ impl Spreading {
                 let patience = patience(spin_us);
                 Model::Fgqp { delta, cutting, patience }
             }
-            _ => Model::Inter,
+            _ => match handed.iter().find(|model| model.name() == name) {
+                Some(&model) => Model::Handed { model, barrier },
+                None => Model::Inter,
+            },
         };
         let is_fgqp = matches!(model, Model::Fgqp { .. });
-        let is_docp = matches!(model, Model::DocpUi { .. } | Model::DocpPi { .. });
+        let is_handed = matches!(model, Model::Handed { .. });
+        let handed: Vec<&str> = handed.iter().map(|model| model.name()).collect();
         let of = |names: &str| format!("parallelism {names}");
         SettingError::check([
             ("delta", delta.is_some(), is_fgqp, of("fgqp")),
             ("cut-us", cut_us.is_some(), is_fgqp, of("fgqp")),
             ("spin-us", spin_us.is_some(), is_fgqp, of("fgqp")),
-            ("barrier", barrier, is_docp, of("docp-ui or docp-pi")),
+            ("barrier", barrier, is_handed, of(&handed.join(" or "))),
         ])?;
         Ok(model)
     }
@@ -63,17 +66,33 @@ impl Spreading {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::query::engines::engine::whole::WholeEngines;
+    use crate::query::engines::engine::{Engines, HandedModel, Wakers};
+    use std::sync::Arc;
+
+    struct Mine;
+
+    impl HandedModel for Mine {
+        fn name(&self) -> &'static str {
+            "mine"
+        }
+
+        fn engines(&self, _: bool, _: &Arc<Wakers>) -> Box<dyn Engines> {
+            Box::new(WholeEngines)
+        }
+    }
 
     #[test]
     fn every_model_has_its_name_and_its_parameters_alone() {
-        for name in ["inter", "docp-ui", "docp-pi", "fgqp"] {
-            assert_eq!(Spreading::default().model(name).unwrap().name(), name);
+        for name in ["inter", "mine", "fgqp"] {
+            assert_eq!(Spreading::default().model(name, &[&Mine]).unwrap().name(), name);
             let barrier = Spreading { barrier: true, ..Spreading::default() };
-            assert_eq!(barrier.model(name).is_ok(), name.starts_with("docp"), "{name}");
+            assert_eq!(barrier.model(name, &[&Mine]).is_ok(), name == "mine", "{name}");
             let delta = Spreading { delta: Some(9), ..Spreading::default() };
-            assert_eq!(delta.model(name).is_ok(), name == "fgqp", "{name}");
+            assert_eq!(delta.model(name, &[&Mine]).is_ok(), name == "fgqp", "{name}");
         }
-        let misfit = Spreading { cut_us: Some(1), ..Spreading::default() }.model("inter");
+        assert_eq!(Spreading::default().model("mine", &[]), Ok(Model::Inter));
+        let misfit = Spreading { cut_us: Some(1), ..Spreading::default() }.model("inter", &[]);
         let misfit = misfit.unwrap_err();
         assert_eq!(misfit.to_string(), "cut-us goes with parallelism fgqp");
         assert_eq!(misfit.on_command_line(), "--cut-us goes with --parallelism fgqp");

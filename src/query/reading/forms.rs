@@ -6,6 +6,7 @@ use super::csv::CsvColumns;
 use super::objects;
 use super::weighted;
 use crate::input::streams::encoded::TextEncoding;
+use crate::query::algorithms::handed::HandedAlgorithms;
 use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
@@ -45,7 +46,12 @@ impl QueryForm {
     ];
 
     /// The query of a line, which is not empty.
-    pub(super) fn parse(self, line: &str, number: u64) -> Result<Query, String> {
+    pub(super) fn parse(
+        self,
+        line: &str,
+        number: u64,
+        algorithms: HandedAlgorithms,
+    ) -> Result<Query, String> {
         let text = line.trim();
         match self {
             Self::Words => Ok(Query::new(number.to_string(), line)),
@@ -70,7 +76,7 @@ impl QueryForm {
             Self::Json => Err("is no JSON".into()),
             Self::Topics => Err(super::topics::NONE.into()),
             Self::Weights => {
-                let query = objects::line(line, number)?.0;
+                let query = objects::line(line, number, algorithms)?.0;
                 weighted::check(&query.text, true)?;
                 Ok(Query { text: weighted::marked(&query.text), ..query })
             }
@@ -124,6 +130,8 @@ pub struct QueryReading {
     pub quiet: bool,
     /// What names of settings have before them where they are given.
     pub dashes: &'static str,
+    /// Algorithms that a query may name beside the usual ones.
+    pub algorithms: HandedAlgorithms,
 }
 
 /// Names that are kept to tell those that come twice.

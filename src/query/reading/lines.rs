@@ -233,6 +233,7 @@ impl<R: Read> Lines<R> {
                 continue;
             }
             let is_markup = is_markup(text.trim_start().as_bytes());
+            let algorithms = self.reading.algorithms;
             let form = self.reading.form.as_mut();
             let read = match (form, &self.columns) {
                 _ if is_long => {
@@ -240,17 +241,19 @@ impl<R: Read> Lines<R> {
                 }
                 _ if self.whole => Err("comes after an object that has all queries".into()),
                 (_, Some(columns)) => columns.query(text, number),
-                (Some(QueryForm::Json), _) if text.starts_with('{') => objects::line(text, number),
+                (Some(QueryForm::Json), _) if text.starts_with('{') => {
+                    objects::line(text, number, algorithms)
+                }
                 (Some(form), _) => {
                     // The first line of what was not looked at before tells of priorities.
                     if number == 1 && self.guessed.is_none() && matches!(form, QueryForm::Colon(_))
                     {
                         *form = QueryForm::Colon(QueryForm::has_priority(text.as_bytes()));
                     }
-                    form.parse(text, number).map(|query| (query, Vec::new()))
+                    form.parse(text, number, algorithms).map(|query| (query, Vec::new()))
                 }
                 (None, _) if is_markup => Err(topics::NONE.to_string()),
-                (None, _) => objects::line(text, number),
+                (None, _) => objects::line(text, number, algorithms),
             };
             self.numbers = number;
             if self.remarks.wants(Remark::NotUtf8) && std::str::from_utf8(&self.line).is_err() {
@@ -401,7 +404,8 @@ impl<R: Read> Lines<R> {
             _ => {
                 let how = (self.reading.form != Some(QueryForm::Json))
                     .then(|| format!("{}query-format json", self.reading.dashes));
-                objects::document(&String::from_utf8_lossy(&file), self.numbers, how)
+                let algorithms = self.reading.algorithms;
+                objects::document(&String::from_utf8_lossy(&file), self.numbers, how, algorithms)
             }
         };
         self.whole &= read.iter().any(|(_, read)| read.is_ok());

@@ -3,6 +3,7 @@
 
 use super::asked::{Query, named};
 use super::weighted::{marked, text_of};
+use crate::query::algorithms::handed::HandedAlgorithms;
 use crate::query::wanted::{Algorithm, Mode};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -95,9 +96,13 @@ fn text(value: &str, field: &str) -> Result<String, String> {
 pub type ReadObject = (Query, Vec<String>);
 
 /// Reads a line that is not empty; `number` names a query without a name.
-pub(super) fn line(line: &str, number: u64) -> Result<ReadObject, String> {
+pub(super) fn line(
+    line: &str,
+    number: u64,
+    algorithms: HandedAlgorithms,
+) -> Result<ReadObject, String> {
     if line.starts_with('{') {
-        return object(line, number);
+        return object(line, number, algorithms);
     }
     let query = match line.split_once('\t') {
         Some((qid, text)) => Query::new(named(qid, number), text),
@@ -107,17 +112,21 @@ pub(super) fn line(line: &str, number: u64) -> Result<ReadObject, String> {
 }
 
 /// Reads an object as a query; `number` names one without a name.
-pub fn object(json: &str, number: u64) -> Result<ReadObject, String> {
+pub fn object(json: &str, number: u64, algorithms: HandedAlgorithms) -> Result<ReadObject, String> {
     let members: Members<'_> = serde_json::from_str(json).map_err(|error| {
         format!(
             "begins with {{ and is not an object with \"query\" and, if wanted, \"qid\", \"k\", \
              \"mode\" and \"algorithm\": {error}"
         )
     })?;
-    query(&members, number)
+    query(&members, number, algorithms)
 }
 
-fn query(members: &Members<'_>, number: u64) -> Result<ReadObject, String> {
+fn query(
+    members: &Members<'_>,
+    number: u64,
+    algorithms: HandedAlgorithms,
+) -> Result<ReadObject, String> {
     let unknown = members.check()?;
     let qid = NAMES.iter().find_map(|name| Some((name, members.get(name)?)));
     let qid = match qid {
@@ -133,16 +142,14 @@ fn query(members: &Members<'_>, number: u64) -> Result<ReadObject, String> {
         _ => Err("has a `k` that is no whole number from 1 on"),
     });
     let wish = |field: &str| members.get(field).map(|value| text(value, field)).transpose();
-    let unknown_name = |what: &str, name: &str, names: &[&str]| {
-        format!("{what} `{name}`: give {}", names.join(", "))
-    };
+    let unknown_name =
+        |what: &str, name: &str, names: &str| format!("{what} `{name}`: give {names}");
     let mode = wish("mode")?.map(|name| {
-        let known = Mode::ALL.map(Mode::name);
+        let known = Mode::ALL.map(Mode::name).join(", ");
         Mode::named(&name).ok_or_else(|| unknown_name("mode", &name, &known))
     });
     let algorithm = wish("algorithm")?.map(|name| {
-        let known = Algorithm::ALL.map(Algorithm::name);
-        Algorithm::named(&name).ok_or_else(|| unknown_name("algorithm", &name, &known))
+        Algorithm::among(&name, algorithms).map_err(|all| unknown_name("algorithm", &name, &all))
     });
     let given = TEXTS.iter().find_map(|field| Some((field, members.get(field)?)));
     let text = match (members.get("vector"), given) {
@@ -190,6 +197,7 @@ pub(super) fn document(
     json: &str,
     numbers: u64,
     how: Option<String>,
+    algorithms: HandedAlgorithms,
 ) -> Vec<(usize, Result<ReadObject, String>)> {
     let offset = |part: &str| part.as_ptr() as usize - json.as_ptr() as usize;
     let mut read = Vec::new();
@@ -213,7 +221,7 @@ pub(super) fn document(
         && members.are_names()
     {
         let Some(how) = how.filter(|_| members.may_be_fields()) else {
-            return names(members, offset, numbers);
+            return names(members, offset, numbers, algorithms);
         };
         let fields: Vec<String> = members.0.iter().map(|(name, _)| format!("`{name}`")).collect();
         let why = format!(
@@ -226,7 +234,7 @@ pub(super) fn document(
     }
     for (value, number) in values.into_iter().zip(numbers + 1..) {
         let found = match value.as_bytes().first() {
-            Some(b'{') => object(value, number),
+            Some(b'{') => object(value, number, algorithms),
             Some(b'"') => {
                 text(value, "query").map(|text| (Query::new(number.to_string(), text), Vec::new()))
             }
@@ -252,11 +260,12 @@ fn names(
     members: Members<'_>,
     offset: impl Fn(&str) -> usize,
     numbers: u64,
+    algorithms: HandedAlgorithms,
 ) -> Vec<(usize, Result<ReadObject, String>)> {
     let of = |((name, value), number): ((String, &RawValue), u64)| {
         let value = value.get();
         let found = match value.starts_with('{') {
-            true => object(value, number),
+            true => object(value, number, algorithms),
             false => text(value, "query").map(|text| (Query::new("", text), Vec::new())),
         };
         let qid = named(&name, number);

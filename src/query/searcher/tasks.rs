@@ -49,11 +49,6 @@ const BLOCK_NS: f64 = 25.0;
 /// Taking a document of the shortest list through another.
 const CANDIDATE_NS: f64 = 0.7;
 
-/// Looking for a document of the shortest list in the others by small-adaptive, one at a time. The
-/// number of lists matters little, since the first that is searched misses most. Measured on 2
-/// million documents: 10 where hardly any is found, 20 to 35 where one in ten is.
-const ADAPTIVE_NS: f64 = 20.0;
-
 /// A posting of an OR query, most of which are skipped.
 const POSTING_NS: f64 = 1.5;
 
@@ -200,10 +195,14 @@ fn cut(
     cutting: &Cutting,
 ) -> Option<QueryCut> {
     let terms = plan.terms().len();
-    let cost_of = match (stage, plan.wanted().algorithm) {
-        (Stage::All, Algorithm::SmallAdaptive) => adaptive_cost,
-        (Stage::All, _) => and_cost,
-        (Stage::Any, _) => or_cost,
+    let candidate_ns = match plan.wanted().algorithm {
+        Algorithm::Handed(handed) if handed.finds_all() => handed.candidate_ns(),
+        _ => None,
+    };
+    let cost_of = |lists: &[Option<ListView<'_>>]| match (stage, candidate_ns) {
+        (Stage::All, Some(ns)) => shortest(lists) * ns,
+        (Stage::All, None) => and_cost(lists),
+        (Stage::Any, _) => or_cost(lists),
     };
     let cost_ns = lists.chunks(terms).map(cost_of).sum();
     // Each task would go through all of many terms again.
@@ -291,19 +290,17 @@ impl QueryCut {
     }
 }
 
+/// The documents of the shortest list.
+fn shortest(lists: &[Option<ListView<'_>>]) -> f64 {
+    f64::from(lists.iter().map(|list| list.map_or(0, |list| list.df())).min().unwrap_or(0))
+}
+
 /// Estimate for an AND query in one run, in nanoseconds.
 fn and_cost(lists: &[Option<ListView<'_>>]) -> f64 {
-    let dfs = lists.iter().map(|list| list.map_or(0, |list| list.df()));
-    let shortest = f64::from(dfs.min().unwrap_or(0));
+    let shortest = shortest(lists);
     let blocks = |list: &ListView<'_>| (list.blocks() as f64).min(shortest);
     let blocks: f64 = lists.iter().flatten().map(blocks).sum();
     blocks * BLOCK_NS + shortest * lists.len() as f64 * CANDIDATE_NS
-}
-
-/// The same by small-adaptive.
-fn adaptive_cost(lists: &[Option<ListView<'_>>]) -> f64 {
-    let dfs = lists.iter().map(|list| list.map_or(0, |list| list.df()));
-    f64::from(dfs.min().unwrap_or(0)) * ADAPTIVE_NS
 }
 
 /// The same for an OR query.

@@ -1,11 +1,11 @@
-//! Tests of searches in parts against whole ones.
+//! Tests of searches in parts against whole ones. Algorithms that are handed in are tested by the
+//! same functions.
 
-mod oracles;
+pub(crate) mod oracles;
 
 use super::*;
 use crate::index::generations::generation::Generation;
 use crate::index::testing::{Collection, build, collection, term};
-use crate::query::engines::copied::Copied;
 use crate::query::engines::pool::{Pool, PoolWork, TasksDone};
 use crate::query::engines::share::{ALL as ALL_DOCIDS, share_of};
 use crate::query::snapshot::Scoring;
@@ -14,15 +14,8 @@ use crate::query::wanted::Mode;
 use std::ops::Range;
 use std::time::Duration;
 
-const ALGORITHMS: [Algorithm; 7] = [
-    Algorithm::Exhaustive,
-    Algorithm::MaxScore,
-    Algorithm::Blocks,
-    Algorithm::Wand,
-    Algorithm::Bmw,
-    Algorithm::Galloping,
-    Algorithm::SmallAdaptive,
-];
+const ALGORITHMS: [Algorithm; 4] =
+    [Algorithm::Exhaustive, Algorithm::MaxScore, Algorithm::Blocks, Algorithm::Galloping];
 
 fn of_share(share: Range<u32>) -> Searcher {
     let mut searcher = Searcher::new();
@@ -32,18 +25,18 @@ fn of_share(share: Range<u32>) -> Searcher {
 
 const ALL: Cutting = Cutting { skip: 1, least_ns: 0.0 };
 
-fn bits(hits: &[Hit]) -> Vec<(u32, u32)> {
+pub(crate) fn bits(hits: &[Hit]) -> Vec<(u32, u32)> {
     hits.iter().map(|hit| (hit.docid, hit.score.to_bits())).collect()
 }
 
 /// An index in which a few terms are in most documents, and some runs.
-struct Fixture {
+pub(crate) struct Fixture {
     folder: tempfile::TempDir,
     documents: u32,
 }
 
 impl Fixture {
-    fn new(seed: u64, documents: u32, ends: &[usize]) -> Self {
+    pub(crate) fn new(seed: u64, documents: u32, ends: &[usize]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut collection: Collection = collection(seed, documents, 60);
         // Equal documents far from each other have equal scores.
@@ -64,7 +57,7 @@ impl Fixture {
         Self { folder, documents }
     }
 
-    fn snapshot(&self) -> Arc<Snapshot> {
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         self.snapshot_within(ALL_DOCIDS)
     }
 
@@ -75,7 +68,7 @@ impl Fixture {
     }
 }
 
-fn plan(snapshot: &Arc<Snapshot>, wanted: &Wanted, text: &str) -> Arc<Plan> {
+pub(crate) fn plan(snapshot: &Arc<Snapshot>, wanted: &Wanted, text: &str) -> Arc<Plan> {
     Arc::new(Planner::default().plan(snapshot, *wanted, text).unwrap())
 }
 
@@ -135,7 +128,7 @@ fn by_shares(searchers: &mut [Searcher], plan: &Plan) -> Vec<Hit> {
 }
 
 /// Merges the hits of so many parts in each stage.
-fn by_parts(
+pub(crate) fn by_parts(
     parts: usize,
     plan: &Plan,
     answer: &mut dyn FnMut(usize, Stage) -> Vec<Hit>,
@@ -194,8 +187,8 @@ fn tasks_are_those_of_the_papers_algorithm() {
     assert!(cuts > 20, "{cuts} queries");
 }
 
-#[test]
-fn an_estimate_is_that_of_the_algorithm() {
+/// An algorithm that takes one document at a time is several times as slow as four blocks at once.
+pub(crate) fn check_estimate(handed: Algorithm) {
     let fixture = Fixture::new(3, 4000, &[]);
     let snapshot = fixture.snapshot();
     let cost = |algorithm, text: &str| {
@@ -207,14 +200,13 @@ fn an_estimate_is_that_of_the_algorithm() {
     };
     let two = format!("{} {}", term(7), term(62));
     let three = format!("{two} {}", term(64));
-    let adaptive = |text: &str| cost(Algorithm::SmallAdaptive, text);
-    // One document at a time takes several times as long as four blocks at once.
+    let adaptive = |text: &str| cost(handed, text);
     assert!(adaptive(&two) > 4.0 * cost(Algorithm::Galloping, &two));
     assert_eq!(cost(Algorithm::Galloping, &two), cost(Algorithm::Auto, &two));
     // One more list that is not shorter is hardly ever searched.
     assert_eq!(adaptive(&three), adaptive(&two).min(adaptive(&term(64))));
     // A query below the least cost stays whole.
-    let wanted = Wanted { algorithm: Algorithm::SmallAdaptive, ..AND };
+    let wanted = Wanted { algorithm: handed, ..AND };
     for (least_ns, whole) in [(adaptive(&two) * 0.9, false), (adaptive(&two) * 1.1, true)] {
         let cutting = Cutting { least_ns, ..ALL };
         let begun = Searcher::new().begin(&plan(&snapshot, &wanted, &two), Stage::All, &cutting);
@@ -362,6 +354,11 @@ fn only_blocks_that_overlap_a_range_of_docids_are_read() {
 
 #[test]
 fn queries_of_a_second_pass_allocate_nothing() {
+    check_allocations(&[Algorithm::Auto]);
+    check_allocations(&ALGORITHMS);
+}
+
+pub(crate) fn check_allocations(algorithms: &[Algorithm]) {
     let fixture = Fixture::new(5, 30_000, &[12_000]);
     let texts: Vec<String> = (0..60u32)
         .map(|number| {
@@ -372,7 +369,7 @@ fn queries_of_a_second_pass_allocate_nothing() {
         })
         .collect();
     let snapshot = fixture.snapshot();
-    for algorithm in [Algorithm::Auto].into_iter().chain(ALGORITHMS) {
+    for &algorithm in algorithms {
         for mode in [Mode::Or, Mode::And, Mode::AndOr] {
             for k in [1, 10, 1000] {
                 let wanted = Wanted { k, mode, algorithm };
@@ -407,9 +404,13 @@ fn shares_cover_all_documents_once() {
     }
 }
 
-/// They are answered list by list, which gives the bits that the other algorithms give.
 #[test]
 fn many_terms_are_answered_as_few() {
+    check_many_terms(&ALGORITHMS);
+}
+
+/// They are answered list by list, which gives the bits that the other algorithms give.
+pub(crate) fn check_many_terms(algorithms: &[Algorithm]) {
     use crate::query::algorithms::scored::MANY_TERMS;
     let folder = tempfile::tempdir().unwrap();
     let collection = collection(17, 600, 2 * MANY_TERMS as u32);
@@ -418,7 +419,7 @@ fn many_terms_are_answered_as_few() {
     let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
     let terms = |count: usize| (0..count).map(|n| term(n as u32) + " ").collect::<String>();
     let mut searcher = Searcher::new();
-    for algorithm in ALGORITHMS {
+    for &algorithm in algorithms {
         for mode in Mode::ALL {
             let wanted = Wanted { k: 40, mode, algorithm };
             // Terms of which there is no document are terms of the query, and change no score.

@@ -19,6 +19,7 @@ use millrace::inside::gpu::{
     BATCH, BLOCK, DEFAULT_THREADS, DeviceMethod as _, HuangTuning, MethodBatch, MethodDevice,
     THREADS, Traversal, check_lists, huang_shared_bytes,
 };
+use millrace::inside::papers::ALGORITHMS;
 use millrace::inside::query::Plan;
 use millrace::{Algorithm, Mode, Query, Scoring, Wanted};
 use serde_json::{Value, json};
@@ -53,14 +54,16 @@ fn ways() -> [HuangWay; 6] {
         shared_threshold,
         on_cpu,
     };
+    let of_paper = |name| Algorithm::among(name, ALGORITHMS).expect("the paper has it");
+    let (wand, bmw) = (of_paper("wand"), of_paper("bmw"));
     let or = any("or", Traversal::Exhaustive, false, Algorithm::Exhaustive);
     [
         HuangWay { name: "and", mode: Mode::And, on_cpu: Algorithm::Galloping, ..or },
         or,
-        any("wand", Traversal::Wand, false, Algorithm::Wand),
-        any("bmw", Traversal::Bmw, false, Algorithm::Bmw),
-        any("wand, shared", Traversal::Wand, true, Algorithm::Wand),
-        any("bmw, shared", Traversal::Bmw, true, Algorithm::Bmw),
+        any("wand", Traversal::Wand, false, wand),
+        any("bmw", Traversal::Bmw, false, bmw),
+        any("wand, shared", Traversal::Wand, true, wand),
+        any("bmw, shared", Traversal::Bmw, true, bmw),
     ]
 }
 

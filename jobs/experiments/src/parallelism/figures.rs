@@ -1,7 +1,7 @@
 //! The figures of `tatikonda11`, one a method.
 
 use super::tasks::Tasks;
-use super::{JobWay, ParallelismBench};
+use super::{JobWay, ParallelismBench, docp};
 use crate::args::Figures;
 use anyhow::Context;
 use millrace::inside::query::{Cutting, Model};
@@ -29,9 +29,8 @@ impl ParallelismBench {
     /// which is why that of INTER does not depend on the workers.
     fn models(&self) -> anyhow::Result<()> {
         for &workers in &self.workers {
-            let docp = [Model::DocpUi { barrier: true }, Model::DocpPi { barrier: true }];
             let mut models = vec![Model::Inter];
-            models.extend(docp);
+            models.extend(docp());
             models.extend(self.fgqp_both(THROUGHPUT));
             models.extend(self.fgqp_both(LATENCY));
             self.compare("models", models, workers)?;
@@ -75,7 +74,8 @@ impl ParallelismBench {
 
     /// The models that the figures by load and by length compare.
     fn few(&self, workers: usize) -> Vec<JobWay> {
-        let mut models = vec![Model::Inter, Model::DocpUi { barrier: true }];
+        let mut models = vec![Model::Inter];
+        models.extend(docp().filter(|model| model.name() == "docp-ui"));
         models.extend(self.fgqp_both(LATENCY));
         self.ways(models, workers)
     }

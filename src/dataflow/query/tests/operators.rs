@@ -103,7 +103,7 @@ fn look_counts_terms_for_every_process_and_keeps_the_plan() {
     let passed = pass(
         || {
             let text = format!("{} nowhere", term(7));
-            let question = Question { worker: 0, number: 5, wanted: Wanted::default(), text };
+            let question = Question::new(0, 5, Wanted::default(), text);
             vec![step(2, vec![question], Some(3))]
         },
         move |stream| arrive(look(cross(stream), &given, &plans)),
@@ -128,11 +128,7 @@ fn weigh_counts(dfs: [Vec<u64>; 2]) -> (Vec<(u64, u32)>, Option<Failure>) {
     pass(
         || {
             let text = format!("{} {}", term(7), term(8));
-            vec![step(
-                0,
-                vec![Question { worker: 0, number: 5, wanted: Wanted::default(), text }],
-                None,
-            )]
+            vec![step(0, vec![Question::new(0, 5, Wanted::default(), text)], None)]
         },
         move |stream| arrive(look(cross(stream), &given, &plans)),
         |_: CountedTerms| (),

@@ -1,5 +1,5 @@
 //! Tests of all engines against the exhaustive search, whatever queries are open together and
-//! whichever worker goes on next.
+//! whichever worker goes on next. What is handed in is tested by the same functions.
 
 use super::hybrid::{Hybrid, Models, Scheduling};
 use super::*;
@@ -25,10 +25,6 @@ fn fgqp(delta: usize, least_ns: f64, patience_us: u64) -> Model {
 fn models() -> Vec<Model> {
     vec![
         Model::Inter,
-        Model::DocpUi { barrier: false },
-        Model::DocpUi { barrier: true },
-        Model::DocpPi { barrier: false },
-        Model::DocpPi { barrier: true },
         fgqp(0, 0.0, 0),
         fgqp(5, 0.0, 50),
         fgqp(150, 10_000.0, 0),
@@ -109,7 +105,7 @@ pub(crate) fn hybrid(
     Hybrid::new(devices, 1, scheduling(policy, deadline), wakers).unwrap()
 }
 
-type Make = Box<dyn Fn(&Arc<Wakers>) -> Box<dyn Engines>>;
+pub(crate) type Make = Box<dyn Fn(&Arc<Wakers>) -> Box<dyn Engines>>;
 
 /// Everything that makes engines, by name.
 fn crews() -> Vec<(String, Make)> {
@@ -156,12 +152,12 @@ pub(crate) fn snapshot(
 type Query = (String, Wanted);
 
 /// Unlike queries, open together.
-fn queries(seeds: &[u32]) -> Vec<Query> {
+fn queries(seeds: &[u32], algorithms: &[Algorithm]) -> Vec<Query> {
     const KS: [usize; 5] = [10, 0, 1, 100, 100_000];
     let query = |(number, &seed): (usize, &u32)| {
         let numbers = (0..1 + seed % 5).map(|at| (seed / 7 + at * 13) % 63);
         let words: Vec<String> = numbers.map(|n| term(if n % 4 == 0 { 7 } else { n })).collect();
-        let algorithm = Algorithm::ALL[seed as usize % Algorithm::ALL.len()];
+        let algorithm = algorithms[seed as usize % algorithms.len()];
         let mode = Mode::ALL[number % 3];
         (words.join(" "), Wanted { k: KS[seed as usize / 3 % KS.len()], mode, algorithm })
     };
@@ -293,40 +289,62 @@ fn by_threads(
     answers.into_inner().unwrap().into_iter().flatten().collect()
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(6))]
-
-    #[test]
-    fn oracle_engines_answer_mixed_queries_in_any_order(
-        seed in any::<u64>(),
-        documents in prop::sample::select(vec![1u32, 300, 6000]),
-        end in any::<prop::sample::Index>(),
-        seeds in prop::collection::vec(any::<u32>(), 12),
-        turns in prop::collection::vec(0..60usize, 1..40),
-    ) {
-        let folder = tempfile::tempdir().unwrap();
-        let ends = Vec::from_iter(Some(end.index(documents as usize)).filter(|&end| end > 0));
-        let snapshot = snapshot(folder.path(), seed, documents, &ends);
-        let queries = queries(&seeds);
-        let expected = expected(&snapshot, &queries);
-        for crew in crews() {
-            for workers in [1, 2, 5] {
-                let found = by_turns(&snapshot, &crew, workers, &queries, &turns);
-                prop_assert_eq!(&found, &expected, "{}, {} workers", crew.0, workers);
-            }
-        }
-    }
+#[derive(Clone, Debug)]
+pub(crate) struct MixedQueries {
+    seed: u64,
+    documents: u32,
+    end: prop::sample::Index,
+    seeds: Vec<u32>,
+    turns: Vec<usize>,
 }
 
-#[test]
-fn oracle_engines_of_threads_answer_mixed_queries() {
+pub(crate) fn mixed_queries() -> impl Strategy<Value = MixedQueries> {
+    (
+        any::<u64>(),
+        prop::sample::select(vec![1u32, 300, 6000]),
+        any::<prop::sample::Index>(),
+        prop::collection::vec(any::<u32>(), 12),
+        prop::collection::vec(0..60usize, 1..40),
+    )
+        .prop_map(|(seed, documents, end, seeds, turns)| MixedQueries {
+            seed,
+            documents,
+            end,
+            seeds,
+            turns,
+        })
+}
+
+/// Workers go on in any order.
+pub(crate) fn check_turns(
+    mixed: &MixedQueries,
+    crews: Vec<(String, Make)>,
+    algorithms: &[Algorithm],
+) -> Result<(), TestCaseError> {
+    let folder = tempfile::tempdir().unwrap();
+    let end = mixed.end.index(mixed.documents as usize);
+    let ends = Vec::from_iter(Some(end).filter(|&end| end > 0));
+    let snapshot = snapshot(folder.path(), mixed.seed, mixed.documents, &ends);
+    let queries = queries(&mixed.seeds, algorithms);
+    let expected = expected(&snapshot, &queries);
+    for crew in crews {
+        for workers in [1, 2, 5] {
+            let found = by_turns(&snapshot, &crew, workers, &queries, &mixed.turns);
+            prop_assert_eq!(&found, &expected, "{}, {} workers", crew.0, workers);
+        }
+    }
+    Ok(())
+}
+
+/// Each worker has a thread.
+pub(crate) fn check_threads(crews: Vec<(String, Make)>, algorithms: &[Algorithm]) {
     let folder = tempfile::tempdir().unwrap();
     let snapshot = snapshot(folder.path(), 5, 9000, &[4000]);
-    let queries =
-        queries(&(0..120u32).map(|n| n.wrapping_mul(2_654_435_761) >> 2).collect::<Vec<_>>());
+    let seeds: Vec<u32> = (0..120u32).map(|n| n.wrapping_mul(2_654_435_761) >> 2).collect();
+    let queries = queries(&seeds, algorithms);
     let expected = expected(&snapshot, &queries);
     assert!(expected.iter().any(|(known, hits)| *known && hits.len() > 1000));
-    for (name, make) in crews() {
+    for (name, make) in crews {
         for workers in [1, 3] {
             let found = by_threads(&snapshot, &make, workers, &queries);
             assert!(found == expected, "{name}, {workers} workers");
@@ -334,49 +352,39 @@ fn oracle_engines_of_threads_answer_mixed_queries() {
     }
 }
 
-#[test]
-fn a_barrier_lets_one_query_in_at_a_time() {
-    let folder = tempfile::tempdir().unwrap();
-    let snapshot = snapshot(folder.path(), 5, 900, &[]);
-    let plan = || Planner::default().plan(&snapshot, Wanted::default(), &term(7)).unwrap();
-    for barrier in [true, false] {
-        let engines = Model::DocpUi { barrier }.engines(&Wakers::new(2));
-        let mut crew = [0, 1].map(|worker| engines.engine(worker, &snapshot).unwrap());
-        assert!(crew[0].room() && crew[0].room());
-        assert_eq!(crew[1].room(), !barrier);
-        crew[1].let_go();
-        crew[0].submit(0, plan());
-        assert_eq!(crew.each_mut().map(|engine| engine.room()), [!barrier; 2]);
-        crew.iter_mut().for_each(|engine| engine.let_go());
-        let mut answers = Vec::new();
-        for (worker, answered) in [(1, 0), (0, 1)] {
-            crew[worker].advance().unwrap();
-            crew.iter_mut().for_each(|engine| engine.take(&mut answers));
-            assert_eq!(answers.len(), answered);
-        }
-        // The room stays with the worker that has the answer until it lets go of it.
-        assert_eq!((crew[0].room(), crew[1].room()), (true, !barrier));
-        crew.iter_mut().for_each(|engine| engine.let_go());
-        assert!(crew[1].room());
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(6))]
+
+    #[test]
+    fn oracle_engines_answer_mixed_queries_in_any_order(mixed in mixed_queries()) {
+        check_turns(&mixed, crews(), &Algorithm::ALL)?;
     }
 }
 
 #[test]
-fn whoever_sleeps_is_woken_by_a_query() {
+fn oracle_engines_of_threads_answer_mixed_queries() {
+    check_threads(crews(), &Algorithm::ALL);
+}
+
+/// A query wakes a worker that sleeps.
+pub(crate) fn check_waking(model: Model) {
     let folder = tempfile::tempdir().unwrap();
     let snapshot = snapshot(folder.path(), 5, 9000, &[]);
-    for model in [Model::DocpUi { barrier: true }, fgqp(5, 0.0, 0)] {
-        let wakers = Wakers::new(2);
-        let woken = Arc::new(AtomicUsize::new(0));
-        let counter = woken.clone();
-        wakers.set(1, move || _ = counter.fetch_add(1, Ordering::SeqCst));
-        let engines = model.engines(&wakers);
-        let mut crew = [0, 1].map(|worker| engines.engine(worker, &snapshot).unwrap());
-        while crew[1].advance().unwrap() != Pace::Idle {}
-        // An AND query has a task for each block of its shortest list.
-        let wanted = Wanted { mode: Mode::And, ..Wanted::default() };
-        crew[0].submit(0, Planner::default().plan(&snapshot, wanted, &term(7)).unwrap());
-        crew[0].advance().unwrap();
-        assert!(woken.load(Ordering::SeqCst) > 0, "{model:?}");
-    }
+    let wakers = Wakers::new(2);
+    let woken = Arc::new(AtomicUsize::new(0));
+    let counter = woken.clone();
+    wakers.set(1, move || _ = counter.fetch_add(1, Ordering::SeqCst));
+    let engines = model.engines(&wakers);
+    let mut crew = [0, 1].map(|worker| engines.engine(worker, &snapshot).unwrap());
+    while crew[1].advance().unwrap() != Pace::Idle {}
+    // An AND query has a task for each block of its shortest list.
+    let wanted = Wanted { mode: Mode::And, ..Wanted::default() };
+    crew[0].submit(0, Planner::default().plan(&snapshot, wanted, &term(7)).unwrap());
+    crew[0].advance().unwrap();
+    assert!(woken.load(Ordering::SeqCst) > 0, "{model:?}");
+}
+
+#[test]
+fn whoever_sleeps_is_woken_by_a_query() {
+    check_waking(fgqp(5, 0.0, 0));
 }

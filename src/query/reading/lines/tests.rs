@@ -3,7 +3,7 @@ use crate::query::wanted::{Algorithm, Mode, Wanted};
 
 fn parse(line: &str) -> Option<Query> {
     let line = line.trim_end_matches(['\r', '\n']);
-    (!line.trim().is_empty()).then(|| objects::line(line, 7).unwrap().0)
+    (!line.trim().is_empty()).then(|| objects::line(line, 7, &[]).unwrap().0)
 }
 
 #[test]
@@ -21,16 +21,16 @@ fn lines_are_qid_and_text_or_text() {
 
 #[test]
 fn objects_say_what_they_want() {
-    let usual = Wanted { k: 3, mode: Mode::And, algorithm: Algorithm::Wand };
+    let usual = Wanted { k: 3, mode: Mode::And, algorithm: Algorithm::MaxScore };
     let query = parse("{\"query\": \"a b\"}\r\n").unwrap();
     assert_eq!(query, Query::new("7", "a b"));
     assert_eq!(query.wanted(&usual), usual);
     let query = parse(
-        "{\"qid\":\" x \",\"query\":\"\\u00e9\",\"k\":1,\"mode\":\"and-or\",\"algorithm\":\"bmw\"}",
+        "{\"qid\":\" x \",\"query\":\"\\u00e9\",\"k\":1,\"mode\":\"and-or\",\"algorithm\":\"blocks\"}",
     )
     .unwrap();
     assert_eq!((&*query.qid, &*query.text), ("x", "\u{e9}"));
-    let wanted = Wanted { k: 1, mode: Mode::AndOr, algorithm: Algorithm::Bmw };
+    let wanted = Wanted { k: 1, mode: Mode::AndOr, algorithm: Algorithm::Blocks };
     assert_eq!(query.wanted(&usual), wanted);
     assert_eq!(parse("{\"qid\": -4, \"query\": \"\"}").unwrap(), Query::new("-4", ""));
     assert_eq!(parse("{\"qid\": \"\", \"query\": \"\"}").unwrap(), Query::new("7", ""));
@@ -54,7 +54,7 @@ fn objects_say_what_they_want() {
         "{\"query\": \"a\"} b",
         "{\"query\": \"a\"}\t{\"query\": \"a\"}",
     ] {
-        objects::line(wrong, 7).expect_err(wrong);
+        objects::line(wrong, 7, &[]).expect_err(wrong);
     }
 }
 

@@ -18,48 +18,78 @@
 //! reach the threshold; a document is scored in the order of the query, so that its score equals
 //! that of every other algorithm to the bit.
 
-pub(crate) mod stand;
-
-use super::daat::{bar, list_most};
 use crate::index::list::ListError;
+use crate::query::algorithms::daat::{bar, list_most};
+use crate::query::algorithms::handed::{RunSearcher, SearchAlgorithm};
 use crate::query::cursor::{Cursor, RunSearch, RunTerm};
-use crate::query::kernels::first_block;
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
-use stand::Stand;
 
-/// Offers to `top` all documents of a run that have at least one term and may be among the best, by
-/// WAND. Finds the same as [`exhaustive::search`](super::exhaustive::search).
-///
-/// # Errors
-///
-/// If a list is damaged. Some documents may have been offered. Damage in a part that is skipped is
-/// not seen.
-pub fn search(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Result<(), ListError> {
-    go_through::<false>(run, top, scratch)
+/// WAND, by bounds of lists alone, or by bounds of their blocks too.
+pub(crate) struct Wand {
+    pub(crate) by_blocks: bool,
 }
 
-/// As [`search`], by block-max WAND.
-///
-/// # Errors
-///
-/// As [`search`].
-pub fn search_block_max(
-    run: &RunSearch<'_>,
-    top: &mut TopK,
-    scratch: &mut Scratch,
-) -> Result<(), ListError> {
-    go_through::<true>(run, top, scratch)
+impl SearchAlgorithm for Wand {
+    fn name(&self) -> &'static str {
+        if self.by_blocks { "bmw" } else { "wand" }
+    }
+
+    fn finds_all(&self) -> bool {
+        false
+    }
+
+    fn begin(&self) -> Box<dyn RunSearcher> {
+        match self.by_blocks {
+            true => Box::<WandSearcher<true>>::default(),
+            false => Box::<WandSearcher<false>>::default(),
+        }
+    }
+}
+
+/// The place of a list.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stand {
+    /// The list has no wanted posting before this document.
+    docid: u32,
+    /// Whether its cursor stands at that document.
+    is_there: bool,
+    term: usize,
+    /// The most that it adds to a score.
+    most: f32,
+    /// The most that it adds in the last block that was looked at, or in the whole list.
+    block_most: f32,
+    block: usize,
+    block_last: u32,
+}
+
+#[derive(Default)]
+struct WandSearcher<const BLOCK_MAX: bool> {
+    stands: Vec<Stand>,
+    /// A document's score in each list.
+    worths: Vec<f32>,
+}
+
+impl<const BLOCK_MAX: bool> RunSearcher for WandSearcher<BLOCK_MAX> {
+    /// Damage in a part that is skipped is not seen.
+    fn search(
+        &mut self,
+        run: &RunSearch<'_>,
+        top: &mut TopK,
+        scratch: &mut Scratch,
+    ) -> Result<(), ListError> {
+        go_through(self, run, top, scratch)
+    }
 }
 
 fn go_through<const BLOCK_MAX: bool>(
+    WandSearcher { stands, worths }: &mut WandSearcher<BLOCK_MAX>,
     run: &RunSearch<'_>,
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<(), ListError> {
     scratch.reset_cursors(run.terms.len());
-    let Scratch { cursors, stands, worths, .. } = scratch;
-    let cursors = &mut cursors[..run.terms.len()];
+    let cursors = &mut scratch.cursors[..run.terms.len()];
     worths.clear();
     worths.resize(run.terms.len(), 0.0);
     stands.clear();
@@ -102,7 +132,7 @@ fn go_through<const BLOCK_MAX: bool>(
             let sum = worths.iter().fold(0.0, |sum, worth| sum + worth);
             top.offer(run.first_docid + docid, sum);
             top.tighten();
-            bar = super::daat::bar(top, run.terms.len());
+            bar = self::bar(top, run.terms.len());
         }
         for stand in here {
             worths[stand.term] = 0.0;
@@ -190,15 +220,14 @@ impl Stand {
     /// Looks at the bound of the block that holds the first posting from `docid` on.
     fn set_block(&mut self, run: &RunSearch<'_>, docid: u32) {
         let RunTerm { weight, list: Some(list) } = &run.terms[self.term] else { return };
-        let last_docids = list.last_docids();
-        self.block = first_block(last_docids, self.block.min(last_docids.len()), docid);
+        self.block = list.block_of(self.block.min(list.last_docids().len()), docid);
         self.block_most = match list.bounds().get(self.block) {
             Some(bound) => run.norms.bounds.most(*weight, bound).min(self.most),
             // A list that is a tail alone, or the end of one that has none.
             None if list.tail_len() > 0 => self.most,
             None => 0.0,
         };
-        let last = last_docids.get(self.block);
+        let last = list.last_docids().get(self.block);
         self.block_last = last.map_or(u32::MAX, |last| u32::from_le_bytes(*last));
     }
 }

@@ -8,9 +8,9 @@
 //! worker claims the room for it first, and the one that has an answer keeps the room of its query.
 //! Without a barrier, workers that are ahead go on with later queries.
 
-use super::{Answer, Engines, Pace, QueryEngine, Wakers};
+use super::copied::Copied;
 use crate::crew::lock;
-use crate::query::engines::copied::Copied;
+use crate::query::engines::engine::{Answer, Engines, HandedModel, Pace, QueryEngine, Wakers};
 use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::searcher::Searcher;
@@ -89,11 +89,26 @@ impl SharedDesks {
     }
 }
 
-pub(crate) struct ShareCrew(Arc<SharedDesks>);
+/// `docp-ui`, or `docp-pi` if each worker has a copy of its postings.
+pub(crate) struct Docp {
+    pub(crate) copies: bool,
+}
+
+impl HandedModel for Docp {
+    fn name(&self) -> &'static str {
+        if self.copies { "docp-pi" } else { "docp-ui" }
+    }
+
+    fn engines(&self, barrier: bool, wakers: &Arc<Wakers>) -> Box<dyn Engines> {
+        Box::new(ShareCrew::new(self.copies, barrier, wakers))
+    }
+}
+
+struct ShareCrew(Arc<SharedDesks>);
 
 impl ShareCrew {
     /// With `copies` each worker has postings of its own.
-    pub(crate) fn new(copies: bool, barrier: bool, wakers: &Arc<Wakers>) -> Self {
+    fn new(copies: bool, barrier: bool, wakers: &Arc<Wakers>) -> Self {
         let desks = std::iter::repeat_with(Mutex::default).take(wakers.workers()).collect();
         let wakers = wakers.clone();
         Self(Arc::new(SharedDesks { copies, barrier, wakers, desks, open: AtomicUsize::new(0) }))

@@ -1,14 +1,13 @@
 //! Shares of the documents in private copies of just their postings (`tatikonda11`, DOCP-PI): a
-//! baseline for the ranges of [`DocumentShare`](super::share::DocumentShare), used by the engine of
-//! `docp-pi` alone.
+//! baseline for the [ranges](crate::query::engines::share) of `docp-ui`.
 
-use super::share::{ALL, SearchedLists, local};
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::generations::generation::Generation;
 use crate::index::lexicon::{LexiconStream, TermEntry};
-use crate::index::list::{Form, ListEncoder, ListView, MAX_BLOCK, SegmentColumns};
+use crate::index::list::{Form, ListEncoder, ListError, ListView, MAX_BLOCK, SegmentColumns};
 use crate::index::run::Run;
+use crate::query::engines::share::{ALL, SearchedLists, local};
 use crate::score::bounds::code_below;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -115,7 +114,7 @@ fn copy(
     documents: u32,
     codes: &[u8],
     encoder: &mut ListEncoder,
-) -> Result<(), crate::index::list::ListError> {
+) -> Result<(), ListError> {
     let mut docids = [0; MAX_BLOCK];
     let mut tfs = [0; MAX_BLOCK];
     let mut columns = SegmentColumns::default();
@@ -131,6 +130,6 @@ fn copy(
     Ok(())
 }
 
-fn damaged(run: &Run, term: TermEntry, source: crate::index::list::ListError) -> IndexError {
+fn damaged(run: &Run, term: TermEntry, source: ListError) -> IndexError {
     IndexError::list(run.postings_path(), HEADER_BYTES as u64 + term.offset)(source)
 }
