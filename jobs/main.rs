@@ -17,7 +17,6 @@ mod cli;
 mod bench;
 mod build;
 mod cache;
-mod calibrate;
 mod check;
 mod cluster;
 mod demo;
@@ -78,7 +77,8 @@ enum Job {
     Export(exchange::export::Args),
     /// Measure what queries cost on the CPU and the GPUs of this machine, for `query --device
     /// hybrid`.
-    Calibrate(calibrate::Args),
+    #[cfg(feature = "papers")]
+    Calibrate(papers::calibrate::Args),
     /// Plan which postings lists to keep in the memory of a GPU, from a log of queries.
     Cache(cache::Args),
     /// Make an index from a file of another search engine, or from learned vectors.
@@ -152,7 +152,8 @@ fn main() -> ExitCode {
             Job::Import(args) => exchange::import::run(&args),
             Job::Dump(args) => dump::run(&args),
             Job::Cache(args) => cache::run(&args),
-            Job::Calibrate(args) => calibrate::run(&args),
+            #[cfg(feature = "papers")]
+            Job::Calibrate(args) => papers::calibrate::run(&args),
             Job::Devices(args) => devices::run(&args),
             Job::Bench(args) => bench::run(&args),
             Job::Completions(args) => cli::shell::completions(&args),

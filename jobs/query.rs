@@ -1,6 +1,7 @@
 //! `millrace query`.
 
 mod candidates;
+mod engines;
 pub(crate) mod expanded;
 mod follow;
 pub(crate) mod gpus;
@@ -11,6 +12,7 @@ pub(crate) mod score;
 pub(crate) mod talk;
 
 use self::candidates::CandidateArgs;
+use self::engines::EngineMaker;
 use self::expanded::Expansion;
 use self::follow::Renew;
 use self::gpus::Where;
@@ -26,14 +28,16 @@ use crate::papers;
 use clap::builder::PossibleValuesParser;
 use millrace::inside::cluster::Hosts;
 use millrace::inside::dataflow::{AnsweredBy, Hooks, Mover};
-use millrace::inside::gpu::{ChosenMethod, Counts, CpuWork, Devices, without_devices};
+use millrace::inside::gpu::{ChosenMethod, CpuWork, Devices, without_devices};
 use millrace::inside::index::ShardedManifest;
 use millrace::inside::query::{
-    AnswerForm, Engines, Model, ProcessorShares, Refusals, RenewedEngines, Renewer, RunTag, Shard,
-    Wakers, spreading,
+    AnswerForm, Engines, Model, ReadQuery, Refusals, RenewedEngines, RunTag, Shard, Wakers,
+    spreading,
 };
 use millrace::inside::score::Score;
-use millrace::{Algorithm, Control, QueryOptions, QueryReport, QueryService, Sink, Snapshot};
+use millrace::{
+    Algorithm, Asker, Control, QueryOptions, QueryReport, QueryService, Sink, Snapshot,
+};
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -134,202 +138,214 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if args.is_talk()? {
         return args.talk();
     }
-    let workers = args.workers.count()?;
-    let score = args.ranking.scoring()?.score;
-    let hosts = args.workers.together.hosts()?;
-    // Candidates are few: each worker ranks those of a query whole.
-    let model = match args.candidates.is_asked() {
-        true => Model::Inter,
-        false => args.spreading.model()?,
-    };
-    let control = Arc::new(Control::default());
-    let refused = Refusals::default();
-    let measured = args.measured(hosts.as_ref().map_or(0, Hosts::process))?;
-    let measured = measured.as_ref();
-    let processes = hosts.as_ref().map_or(1, |hosts| hosts.processes());
-    let is_inter = model == Model::Inter;
-    if processes > 1 {
-        args.ranking.scored.in_shards()?;
-        // No process has all names and texts.
-        for (name, is_given) in [
-            ("rm3", args.expansion.is_asked()),
-            ("candidates", args.candidates.is_asked()),
-            ("shed", args.shed),
-            ("snippets", args.snippets),
-        ] {
-            if is_given {
-                return Err(Usage(format!("--{name} works in one process")).into());
+    let job = QueryJob::of(args)?;
+    match &job.hosts {
+        None => job.alone()?,
+        Some(hosts) => job.in_shards(hosts)?,
+    }
+    end(&job.refused)
+}
+
+/// A job whose options go together.
+struct QueryJob<'a> {
+    args: &'a Args,
+    hosts: Option<Hosts>,
+    workers: usize,
+    model: Model,
+    score: Score,
+    measured: Option<MeasuredAnswers>,
+    refused: Refusals,
+    control: Arc<Control>,
+}
+
+impl<'a> QueryJob<'a> {
+    fn of(args: &'a Args) -> anyhow::Result<Self> {
+        let workers = args.workers.count()?;
+        let score = args.ranking.scoring()?.score;
+        let hosts = args.workers.together.hosts()?;
+        // Candidates are few: each worker ranks those of a query whole.
+        let model = match args.candidates.is_asked() {
+            true => Model::Inter,
+            false => args.spreading.model()?,
+        };
+        let measured = args.measured(hosts.as_ref().map_or(0, Hosts::process))?;
+        let (refused, control) = Default::default();
+        let job = Self { args, hosts, workers, model, score, measured, refused, control };
+        if job.processes() > 1 {
+            args.ranking.scored.in_shards()?;
+            // No process has all names and texts.
+            for (name, is_given) in [
+                ("rm3", args.expansion.is_asked()),
+                ("candidates", args.candidates.is_asked()),
+                ("shed", args.shed),
+                ("snippets", args.snippets),
+            ] {
+                if is_given {
+                    return Err(Usage(format!("--{name} works in one process")).into());
+                }
             }
         }
+        if args.snippets && args.format.as_deref() != Some("jsonl") {
+            let why = "--snippets goes with --format jsonl; --format text has them always";
+            return Err(Usage(why.into()).into());
+        }
+        Ok(job)
     }
-    if args.snippets && args.format.as_deref() != Some("jsonl") {
-        let why = "--snippets goes with --format jsonl; --format text has them always";
-        return Err(Usage(why.into()).into());
+
+    fn processes(&self) -> usize {
+        self.hosts.as_ref().map_or(1, Hosts::processes)
     }
-    let algorithm = args.ranking.algorithm;
-    let k = args.ranking.k().saturating_add(usize::from(args.remove_query));
-    let devices = if args.leaves_devices(score) {
-        without_devices(algorithm).map_err(Usage::from)?;
-        let part = if score == Score::Impact { ", but for --mode or" } else { "" };
-        let name = score.name();
-        say!("millrace: the score {name} is computed by the CPU alone{part}: no GPU is used");
-        None
-    } else if args.candidates.is_asked() {
-        None
-    } else {
-        args.place.devices(k, processes, is_inter, algorithm)?
-    };
-    let Some(hosts) = hosts else {
+
+    /// The devices that are asked for.
+    fn devices(&self) -> anyhow::Result<Option<Devices>> {
+        let args = self.args;
+        let algorithm = args.ranking.algorithm;
+        if args.leaves_devices(self.score) {
+            without_devices(algorithm).map_err(Usage::from)?;
+            let part = if self.score == Score::Impact { ", but for --mode or" } else { "" };
+            let name = self.score.name();
+            say!("millrace: the score {name} is computed by the CPU alone{part}: no GPU is used");
+            return Ok(None);
+        }
+        if args.candidates.is_asked() {
+            return Ok(None);
+        }
+        let k = args.ranking.k().saturating_add(usize::from(args.remove_query));
+        args.place.devices(k, self.processes(), self.model == Model::Inter, algorithm)
+    }
+
+    /// In one process, by devices or by the CPU.
+    fn alone(&self) -> anyhow::Result<()> {
+        let args = self.args;
+        let devices = self.devices()?;
         let queries = args.open_queries()?;
         let snapshot = args.ranking.open_for_any()?;
         args.ranking.scored.remark(&snapshot);
         let queries = telling(queries, has_words(snapshot.generation()));
-        let queries = args.expansion.prepare(&args.ranking, &snapshot, queries, workers)?;
+        let queries = args.expansion.prepare(&args.ranking, &snapshot, queries, self.workers)?;
         let queries = args.candidates.prepare(&args.ranking, &snapshot, queries)?;
-        let devices = devices.or_else(|| args.devices_for_work(workers, model, &snapshot));
-        let workers = match &devices {
-            // All cores look up many terms, or count the occurrences of terms.
-            Some(_) if args.workers.workers.is_some() || score.is_slow_to_plan() => workers,
-            Some(devices) => devices.workers(args.place.is_hybrid(), workers),
-            None => workers,
-        };
-        let options = args.options(workers, model, &refused, devices.is_some());
-        if let Some(devices) = devices {
-            run_on(args, devices, snapshot, queries, options, measured, &control)?;
-            return end(&refused);
+        match devices.or_else(|| args.devices_for_work(self.workers, self.model, &snapshot)) {
+            Some(devices) => self.by_devices(devices, snapshot, queries),
+            None => self.by_cpu(snapshot, queries),
         }
+    }
+
+    fn by_cpu(
+        &self,
+        snapshot: Arc<Snapshot>,
+        queries: impl Iterator<Item = ReadQuery> + Send + 'static,
+    ) -> anyhow::Result<()> {
+        let options = self.args.options(self.workers, self.model, &self.refused, false);
         let (service, asker) = QueryService::new(snapshot.clone(), options);
-        args.follow(&snapshot, service.mover(), Box::new(|_| {}))?;
+        self.args.follow(&snapshot, service.mover(), Box::new(|_| {}))?;
         drop(snapshot);
+        self.serve(service, asker, queries, AnsweredBy::default())
+    }
+
+    fn by_devices(
+        &self,
+        devices: Devices,
+        snapshot: Arc<Snapshot>,
+        queries: impl Iterator<Item = ReadQuery> + Send + 'static,
+    ) -> anyhow::Result<()> {
+        let args = self.args;
+        // All cores look up many terms, or count the occurrences of terms.
+        let workers = match args.workers.workers.is_some() || self.score.is_slow_to_plan() {
+            true => self.workers,
+            false => devices.workers(args.place.is_hybrid(), self.workers),
+        };
+        let options = args.options(workers, self.model, &self.refused, true);
+        let mut by = AnsweredBy::default();
+        let mut failed = None;
+        let mut renewer = None;
+        let maker = EngineMaker::new(args, devices);
+        let engines = |wakers: &Arc<Wakers>| -> Box<dyn Engines> {
+            match maker.make(&snapshot, wakers) {
+                Ok(engines) => {
+                    by.devices = Some(maker.counts.clone());
+                    by.shares = args.place.is_hybrid().then(|| maker.shares.clone());
+                    let engines = RenewedEngines::new(engines, snapshot.clone(), wakers);
+                    renewer = Some(engines.renewer());
+                    Box::new(engines)
+                }
+                // They are thrown away if devices were asked for.
+                Err(error) => {
+                    failed = Some(error);
+                    Model::Inter.engines(wakers)
+                }
+            }
+        };
+        let (service, asker) =
+            QueryService::with_engines(snapshot.clone(), Shard::WHOLE, options, engines);
+        if let Some(error) = failed {
+            if args.place.is_gpu() {
+                return Err(error);
+            }
+            tell!("millrace: {error:#}; the CPU answers");
+        }
+        let renew: Renew = match renewer {
+            Some(renewer) => Box::new(move |snapshot| maker.renew(&renewer, snapshot)),
+            None => Box::new(|_| {}),
+        };
+        args.follow(&snapshot, service.mover(), renew)?;
+        drop(snapshot);
+        self.serve(service, asker, queries, by)
+    }
+
+    /// Answers the queries of one process.
+    fn serve(
+        &self,
+        service: QueryService,
+        asker: Asker,
+        queries: impl Iterator<Item = ReadQuery> + Send + 'static,
+        by: AnsweredBy,
+    ) -> anyhow::Result<()> {
         // A write of answers may wait for a reader for ever, and leaves nothing behind that
         // matters.
-        signals::watch(&control, Some(Duration::from_secs(1)))?;
-        let (queries, drawn) = args.input.drawn(queries);
+        signals::watch(&self.control, Some(Duration::from_secs(1)))?;
+        let (queries, drawn) = self.args.input.drawn(queries);
         asker.ask_in_background(queries)?;
-        let report = service.with_control(control).run(args.answers(measured))?;
+        let measured = self.measured.as_ref();
+        let service = service.with_control(self.control.clone());
+        let report = service.run(self.args.answers(measured))?;
         drop(drawn);
-        totals(args, &report, AnsweredBy::default(), measured)?;
-        return end(&refused);
-    };
-    signals::watch(&control, Some(Duration::from_secs(3)))?;
-    let early = || -> anyhow::Result<_> {
-        if hosts.process() > 0 {
-            return Ok(None);
-        }
-        // An error here need not wait for the others.
-        ShardedManifest::live_for(&args.ranking.index, hosts.processes())?;
-        Ok(Some(args.open_queries()?))
-    };
-    let meeting = meeting(hosts.clone(), &args.workers.together, "query", true);
-    let queries = match early() {
-        Ok(queries) => queries,
-        Err(error) => return Err(refuse(meeting, &control, error)),
-    };
-    together(meeting?, &control, |cluster, sockets| {
-        cluster.agree(&args.alike(workers))?;
-        let (snapshot, shard) = args.ranking.open_shard(cluster)?;
-        let options = args.options(workers, model, &refused, false);
-        let words = has_words(snapshot.generation());
-        let (service, asker) = QueryService::of_shard(snapshot, shard, options);
-        if let Some(queries) = queries {
-            asker.ask_in_background(telling(queries, words))?;
-        }
-        let service = service.with_control(control.clone());
-        let sockets = std::mem::take(sockets);
-        let report = service.run_with_others(args.answers(measured), &hosts, sockets)?;
-        totals(args, &report, AnsweredBy::default(), measured)
-    })?;
-    end(&refused)
-}
-
-fn run_on(
-    args: &Args,
-    devices: Devices,
-    snapshot: Arc<Snapshot>,
-    queries: impl Iterator<Item = <Queries as Iterator>::Item> + Send + 'static,
-    options: QueryOptions,
-    measured: Option<&MeasuredAnswers>,
-    control: &Arc<Control>,
-) -> anyhow::Result<()> {
-    let mut by = AnsweredBy::default();
-    let mut failed = None;
-    let mut renewer = None;
-    let (counts, shares) = Default::default();
-    let maker = EngineMaker { args: args.clone(), devices, counts, shares };
-    let engines = |wakers: &Arc<Wakers>| -> Box<dyn Engines> {
-        match maker.make(&snapshot, wakers) {
-            Ok(engines) => {
-                by.devices = Some(maker.counts.clone());
-                by.shares = args.place.is_hybrid().then(|| maker.shares.clone());
-                let engines = RenewedEngines::new(engines, snapshot.clone(), wakers);
-                renewer = Some(engines.renewer());
-                Box::new(engines)
-            }
-            // They are thrown away if devices were asked for.
-            Err(error) => {
-                failed = Some(error);
-                Model::Inter.engines(wakers)
-            }
-        }
-    };
-    let (service, asker) =
-        QueryService::with_engines(snapshot.clone(), Shard::WHOLE, options, engines);
-    if let Some(error) = failed {
-        if args.place.is_gpu() {
-            return Err(error);
-        }
-        tell!("millrace: {error:#}; the CPU answers");
-    }
-    let renew: Renew = match renewer {
-        Some(renewer) => Box::new(move |snapshot| maker.renew(&renewer, snapshot)),
-        None => Box::new(|_| {}),
-    };
-    args.follow(&snapshot, service.mover(), renew)?;
-    drop(snapshot);
-    signals::watch(control, Some(Duration::from_secs(1)))?;
-    let (queries, drawn) = args.input.drawn(queries);
-    asker.ask_in_background(queries)?;
-    let report = service.with_control(control.clone()).run(args.answers(measured))?;
-    drop(drawn);
-    totals(args, &report, by, measured)
-}
-
-/// The longest wait for workers to end what devices have under way before a new generation.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Makes engines of devices, for one generation after the other.
-struct EngineMaker {
-    args: Args,
-    devices: Devices,
-    counts: Arc<Counts>,
-    shares: Arc<ProcessorShares>,
-}
-
-impl EngineMaker {
-    fn make(
-        &self,
-        snapshot: &Arc<Snapshot>,
-        wakers: &Arc<Wakers>,
-    ) -> anyhow::Result<Arc<dyn Engines>> {
-        let args = &self.args;
-        let devices = &self.devices;
-        let scheduling = args.place.scheduling(devices, &args.ranking, args.shed, &self.shares)?;
-        let engines = args.place.open(devices, snapshot, wakers, &self.counts)?;
-        let Some(scheduling) = scheduling else { return Ok(Arc::new(engines)) };
-        Ok(Arc::new(devices.schedule(engines, scheduling, wakers)?))
+        totals(self.args, &report, by, measured)
     }
 
-    /// Lets devices answer the queries of another generation, once those of the old one are done.
-    fn renew(&self, renewer: &Renewer, snapshot: &Arc<Snapshot>) {
-        let number = snapshot.generation().manifest().generation;
-        let made = match renewer.retire(PATIENCE) {
-            true => self.make(snapshot, renewer.wakers()),
-            false => Err(anyhow::anyhow!("devices have not answered for {} s", PATIENCE.as_secs())),
+    /// Together with other processes, each with a shard.
+    fn in_shards(&self, hosts: &Hosts) -> anyhow::Result<()> {
+        let Self { args, control, workers, model, .. } = self;
+        // Fails if some are asked for.
+        self.devices()?;
+        signals::watch(control, Some(Duration::from_secs(3)))?;
+        let early = || -> anyhow::Result<_> {
+            if hosts.process() > 0 {
+                return Ok(None);
+            }
+            // An error here need not wait for the others.
+            ShardedManifest::live_for(&args.ranking.index, hosts.processes())?;
+            Ok(Some(args.open_queries()?))
         };
-        match made {
-            Ok(engines) => renewer.renew(engines, snapshot.clone()),
-            Err(error) => say!("millrace: the CPU answers from generation {number}: {error:#}"),
-        }
+        let meeting = meeting(hosts.clone(), &args.workers.together, "query", true);
+        let queries = match early() {
+            Ok(queries) => queries,
+            Err(error) => return Err(refuse(meeting, control, error)),
+        };
+        let measured = self.measured.as_ref();
+        together(meeting?, control, |cluster, sockets| {
+            cluster.agree(&args.alike(*workers))?;
+            let (snapshot, shard) = args.ranking.open_shard(cluster)?;
+            let options = args.options(*workers, *model, &self.refused, false);
+            let words = has_words(snapshot.generation());
+            let (service, asker) = QueryService::of_shard(snapshot, shard, options);
+            if let Some(queries) = queries {
+                asker.ask_in_background(telling(queries, words))?;
+            }
+            let service = service.with_control(control.clone());
+            let sockets = std::mem::take(sockets);
+            let report = service.run_with_others(args.answers(measured), hosts, sockets)?;
+            totals(args, &report, AnsweredBy::default(), measured)
+        })
     }
 }
 

@@ -29,7 +29,7 @@ pub mod codec {
 
 pub mod dataflow {
     #[cfg(feature = "gpu")]
-    pub use crate::dataflow::query::answered_by::AnsweredBy;
+    pub use crate::dataflow::query::answered_by::{AnsweredBy, ProcessorShares};
     pub use crate::dataflow::{
         build::decompress::InputRefused,
         control::{OperatorShare, OperatorTime},
@@ -195,7 +195,19 @@ pub mod order {
     pub use crate::order::{MAX_DOCUMENT_BYTES, PIECE_BYTES, budget::Budget};
 }
 
+#[cfg(feature = "papers")]
 pub mod papers {
+    #[cfg(feature = "gpu")]
+    pub use crate::papers::ding09::{
+        features::{Cost, CostModel, Costs, Features},
+        hybrid::{Hybrid, OnSlow, Scheduling},
+        machine::Hardware,
+        measure::costs,
+        model_tree::ModelTree,
+        models::{Models, Predict},
+        policy::{Policy, PolicyChoice, Processor, Schedule},
+        simulate::{Arrival, choose, latencies},
+    };
     pub use crate::papers::{ALGORITHMS, MODELS};
 }
 
@@ -219,8 +231,6 @@ pub mod query {
         engines::{
             engine::{
                 Engines, HandedModel, HandedModels, Model, Wakers,
-                hybrid::{Models, OnSlow, Predict, ProcessorShares, Scheduling},
-                measure::costs,
                 renewed::{RenewedEngines, Renewer},
                 whole::WholeEngines,
             },
@@ -261,14 +271,7 @@ pub mod report_page {
 }
 
 pub mod schedule {
-    pub use crate::schedule::{
-        features::{Cost, CostModel, Costs, Features},
-        machine::Hardware,
-        model_tree::ModelTree,
-        placement::Rates,
-        policy::{Policy, PolicyChoice, Processor, Schedule},
-        simulate::{Arrival, choose, latencies},
-    };
+    pub use crate::schedule::placement::Rates;
 }
 
 pub mod score {

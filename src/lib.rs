@@ -59,7 +59,10 @@
 // Files of the interface warn about missing docs by themselves; items of `inside` need none.
 #![allow(missing_docs)]
 // Parts that a feature left out would use.
-#![cfg_attr(not(feature = "program"), allow(dead_code, unreachable_pub, unused_imports))]
+#![cfg_attr(
+    not(all(feature = "program", feature = "papers")),
+    allow(dead_code, unreachable_pub, unused_imports)
+)]
 // Lengths are public where they are needed; `is_empty` is not.
 #![allow(clippy::len_without_is_empty)]
 #![cfg_attr(not(test), deny(clippy::print_stderr, clippy::print_stdout))]
@@ -85,6 +88,7 @@ mod input;
 mod log;
 mod order;
 mod pages;
+#[cfg(feature = "papers")]
 mod papers;
 mod query;
 #[cfg(feature = "rebuild")]

@@ -1,21 +1,27 @@
 //! What the papers bring to the command line. Without the feature `papers` the program has none of
 //! it, and its help does not name it.
 
-use millrace::inside::papers;
-use millrace::inside::query::{HandedAlgorithms, HandedModels};
+#[cfg(feature = "papers")]
+pub(crate) mod calibrate;
+#[cfg(feature = "papers")]
+mod hybrid;
+#[cfg(not(feature = "papers"))]
+mod none;
+
+#[cfg(feature = "papers")]
+pub(crate) use hybrid::HybridArgs;
+#[cfg(feature = "papers")]
+pub(crate) use millrace::inside::papers::{ALGORITHMS, MODELS};
+#[cfg(not(feature = "papers"))]
+pub(crate) use none::{ALGORITHMS, MODELS, NoHybridArgs as HybridArgs};
+
 use std::sync::LazyLock;
 
-/// Algorithms of the CPU beside those of the library.
-pub(crate) const ALGORITHMS: HandedAlgorithms = papers::ALGORITHMS;
-
-/// Ways to spread queries over workers beside those of the library.
-pub(crate) const MODELS: HandedModels = papers::MODELS;
-
-/// What is said of these models.
+/// What is said of [`MODELS`].
 const OF_MODELS: &str = "docp-ui: all workers answer each query, each for its own range of \
     documents. docp-pi: the same, but each worker has its own copy of the postings of its range. ";
 
-/// All names of models, as an option takes them.
+/// Names of models as an option takes them, with a bar between them.
 pub(crate) fn names_of_models() -> &'static str {
     static NAMES: LazyLock<String> = LazyLock::new(|| models().join("|"));
     &NAMES
@@ -27,8 +33,9 @@ pub(crate) fn models() -> Vec<&'static str> {
 }
 
 pub(crate) fn help_of_models() -> String {
+    let handed = if MODELS.is_empty() { "" } else { OF_MODELS };
     format!(
-        "How workers share queries. inter: each worker answers whole queries. {OF_MODELS}fgqp: \
+        "How workers share queries. inter: each worker answers whole queries. {handed}fgqp: \
          queries are cut into small tasks, which any free worker takes. The answers are the same. \
          See docs/parallelism.md"
     )
@@ -43,5 +50,18 @@ pub(crate) fn help_of_algorithms() -> String {
     format!(
         "Search algorithm. OR: exhaustive, maxscore, blocks{or}. AND: galloping{and}, wang. With \
          --device gpu: ding09, huang, wang. auto takes the fastest. All give the same answers"
+    )
+}
+
+/// Where queries may be answered, with a bar between them.
+pub(crate) const DEVICES: &str =
+    if cfg!(feature = "papers") { "auto|cpu|gpu|hybrid" } else { "auto|cpu|gpu" };
+
+pub(crate) fn help_of_devices() -> String {
+    let hybrid = if cfg!(feature = "papers") { "hybrid: both, as --schedule says; " } else { "" };
+    format!(
+        "Where queries are answered. cpu; gpu; {hybrid}auto: GPUs if there are any and the CPU \
+         would take long for the file of queries, otherwise the CPU. The answers are the same. See \
+         docs/gpu-queries.md"
     )
 }

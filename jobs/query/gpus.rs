@@ -1,15 +1,15 @@
 //! Options of the devices that answer queries.
 
-use super::ranking::RankingArgs;
 use crate::Usage;
-use anyhow::{Context as _, anyhow, bail};
+use crate::papers::{self, HybridArgs};
+use anyhow::anyhow;
+use clap::builder::PossibleValuesParser;
 use millrace::Snapshot;
 use millrace::inside::gpu::{
     Cached, ChosenMethod, Counts, CpuWork, Devices, GivenDevices, GpuEngines, GpuError, GpuMethod,
     MOST_MERGE_LEVELS, OnLost, Traversal, given,
 };
-use millrace::inside::query::{OnSlow, ProcessorShares, Scheduling, Wakers};
-use millrace::inside::schedule::Schedule;
+use millrace::inside::query::Wakers;
 use millrace::inside::shown::chain;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -19,17 +19,12 @@ use std::time::Duration;
 /// Where queries are answered.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Where {
-    /// Where queries are answered. cpu; gpu; hybrid: both, as --schedule says; auto: GPUs if there
-    /// are any and the CPU would take long for the file of queries, otherwise the CPU. The answers
-    /// are the same. See docs/gpu-queries.md.
-    #[arg(long, default_value = "auto", value_name = "auto|cpu|gpu|hybrid")]
-    #[arg(value_parser = ["auto", "cpu", "gpu", "hybrid"])]
+    #[arg(long, default_value = "auto", value_name = papers::DEVICES)]
+    #[arg(help = papers::help_of_devices())]
+    #[arg(value_parser = PossibleValuesParser::new(papers::DEVICES.split('|')))]
     device: String,
-    /// With --device hybrid, how queries are divided between CPU and GPU: auto (what `calibrate`
-    /// has found best on this machine), ding09, best, best-serial, sd, lbd, lbd:N, lbd-reverse:N,
-    /// cpu or gpu. docs/hybrid.md explains them.
-    #[arg(long, default_value = "auto", value_name = "NAME", hide_default_value = true)]
-    schedule: Schedule,
+    #[command(flatten)]
+    pub(crate) hybrid: HybridArgs,
     /// Milliseconds within which a query should be answered [default: 500]. With --device hybrid,
     /// queries that have waited for 70 % of it are answered first. With --shed, queries that have
     /// waited longer are not answered.
@@ -134,47 +129,6 @@ impl Where {
         }
     }
 
-    /// How queries are scheduled over the CPU and devices, if that is asked for. Fails if their
-    /// costs have not been measured, or not in this mode.
-    pub(crate) fn scheduling(
-        &self,
-        devices: &Devices,
-        ranking: &RankingArgs,
-        shed: bool,
-        shares: &Arc<ProcessorShares>,
-    ) -> anyhow::Result<Option<Scheduling>> {
-        if !self.is_hybrid() {
-            return Ok(None);
-        }
-        let models = devices.models(&ranking.index).map_err(|error| self.explain(error))?;
-        let of = &models.machine;
-        let here = devices.machine();
-        if *of != here {
-            tell!(
-                "millrace: costs were measured on another machine ({of}, not {here}): run millrace calibrate here"
-            );
-        }
-        let name = ranking.mode.name();
-        let Some(model) = models.of(ranking.mode) else {
-            bail!(
-                "no costs of --mode {name} are known: run millrace calibrate --mode {name} first"
-            );
-        };
-        let policy = self.schedule.policy(model.choice.as_ref());
-        let policy =
-            policy.context("the best --schedule is not known: run millrace calibrate again")?;
-        let on_slow: OnSlow = Box::new(|patience| {
-            let seconds = patience.as_secs_f64();
-            tell!(
-                "millrace: a GPU has not answered for {seconds:.1} s: the CPU answers its queries, until it is there again"
-            );
-        });
-        let predict = models.predict();
-        let deadline = self.deadline();
-        let on_slow = Some(on_slow);
-        Ok(Some(Scheduling { policy, deadline, shed, predict, on_slow, shares: shares.clone() }))
-    }
-
     pub(crate) fn deadline(&self) -> Duration {
         Duration::from_millis(self.deadline_ms)
     }
@@ -202,13 +156,10 @@ impl Where {
         devices.open(snapshot, wakers, &on_lost, counts).map_err(|error| self.explain(error))
     }
 
-    /// Adds the option that asked for devices, or the job after which they would answer.
+    /// Adds the option that asked for devices.
     fn explain(&self, error: GpuError) -> anyhow::Error {
         match error {
             GpuError::Setting(error) => anyhow!(error.on_command_line()),
-            GpuError::Costs { .. } => {
-                anyhow::Error::from(error).context("run millrace calibrate first")
-            }
             _ if self.is_gpu() => anyhow!(error).context(format!("--device {}", self.device)),
             _ => error.into(),
         }

@@ -5,6 +5,8 @@
 //! What several use stays in the room where they use it: codecs, orders, scores, and the tasks of a
 //! query (`query/searcher/tasks.rs`).
 
+#[cfg(feature = "gpu")]
+pub(crate) mod ding09;
 pub(crate) mod huang;
 pub(crate) mod tatikonda11;
 #[cfg(test)]

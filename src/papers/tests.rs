@@ -1,6 +1,6 @@
 //! What is handed in is tested as what the core has, by the same functions.
 
-use super::{ALGORITHMS, MODELS};
+use super::{ALGORITHMS, MODELS, ding09};
 use crate::query::engines::engine::Model;
 use crate::query::engines::engine::tests::{
     Make, check_threads, check_turns, check_waking, mixed_queries,
@@ -26,7 +26,7 @@ fn crews() -> Vec<(String, Make)> {
     let of = |model: Model| {
         (format!("{model:?}"), Box::new(move |wakers: &_| model.engines(wakers)) as Make)
     };
-    models().map(of).collect()
+    models().map(of).chain(ding09::hybrid::tests::crews()).collect()
 }
 
 #[test]

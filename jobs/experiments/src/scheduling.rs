@@ -24,7 +24,7 @@ use crate::args::{AskedRanking, explain, size, workers_or_cores};
 use crate::rows::print;
 use anyhow::{Context as _, ensure};
 use millrace::inside::gpu::{Devices, GivenDevices};
-use millrace::inside::schedule::{
+use millrace::inside::papers::{
     Arrival, Cost, CostModel, Costs, Hardware, ModelTree, Policy, PolicyChoice, Schedule, choose,
     latencies,
 };

@@ -11,7 +11,7 @@ mod gpu_queries;
 use flate2::{Compression, write::GzEncoder};
 use millrace::inside::codec::ListCodec;
 use millrace::inside::index::{DocumentOrder, Form};
-use millrace::inside::schedule::{Cost, Features};
+use millrace::inside::papers::{Cost, Features};
 use millrace::inside::score::{Bm25, Wang};
 use millrace::{BuildOptions, build};
 use serde_json::Value;

@@ -2,12 +2,20 @@
 
 use super::service::QueryReport;
 use crate::gpu::query::service::Counts;
-use crate::query::engines::engine::hybrid::ProcessorShares;
 use crate::score::named::Score;
 use crate::shown::{count, number_of};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Queries that each kind of processor has answered.
+#[derive(Debug, Default, Serialize)]
+pub struct ProcessorShares {
+    pub cpu: AtomicU64,
+    /// Including queries that devices gave back and the CPU answered.
+    pub devices: AtomicU64,
+}
 
 /// Beside the CPU.
 #[derive(Clone, Debug, Default)]

@@ -10,7 +10,6 @@ use cudarc::nvrtc::result::NvrtcError;
 use std::error::Error;
 use std::ffi::CStr;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::OnceLock;
 
 #[derive(Debug, thiserror::Error)]
@@ -24,13 +23,6 @@ pub enum GpuError {
     /// `wang` needs documents in another order, or another score.
     #[error(transparent)]
     Order(IndexError),
-    /// The file of measured costs is missing, or has something else.
-    #[error("{}: no costs of queries", path.display())]
-    Costs {
-        path: PathBuf,
-        #[source]
-        source: Box<dyn Error + Send + Sync>,
-    },
     #[error("{device}: cannot {operation}")]
     Call {
         device: String,
@@ -156,8 +148,7 @@ impl GpuError {
             | GpuError::Compile { .. }
             | GpuError::NoneUsable { .. }
             | GpuError::Setting(_)
-            | GpuError::Order(_)
-            | GpuError::Costs { .. } => false,
+            | GpuError::Order(_) => false,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The choice of devices and of a method for queries, and the costs of queries there.
+//! The choice of devices and of a method for queries.
 
 use super::engine::GpuEngines;
 use super::method::{GpuMethod, GpuOptions};
@@ -11,7 +11,6 @@ use crate::gpu::floor::modules::Toolchain;
 use crate::gpu::huang::{self, HuangTuning};
 use crate::gpu::methods::check_lists;
 use crate::query::engines::engine::Wakers;
-use crate::query::engines::engine::hybrid::{Hybrid, Models, Scheduling};
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::{Algorithm, Mode};
 use crate::score::named::Score;
@@ -139,26 +138,18 @@ impl Devices {
         self.devices.len()
     }
 
-    pub fn machine(&self) -> String {
-        Models::name_of_machine(self.devices.iter().map(|device| device.name.clone()))
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.devices.iter().map(|device| &*device.name)
     }
 
-    pub fn path_of_models(&self, index: &Path) -> PathBuf {
+    /// The file of what queries cost here.
+    pub fn path_of_costs(&self, index: &Path) -> PathBuf {
         index.join(match self.options.method {
             GpuMethod::Bounds => "costs.json",
             GpuMethod::Ding09(_) => "costs-ding09.json",
             GpuMethod::Huang(_) => "costs-huang.json",
             GpuMethod::Wang(_) => "costs-wang.json",
         })
-    }
-
-    pub fn models(&self, index: &Path) -> Result<Models, GpuError> {
-        let path = self.path_of_models(index);
-        match std::fs::read(&path) {
-            Err(source) => Err(GpuError::Costs { path, source: source.into() }),
-            Ok(text) => serde_json::from_slice(&text)
-                .map_err(|source| GpuError::Costs { path, source: source.into() }),
-        }
     }
 
     /// `on_lost` is told of a device that fails later; `counts` are of all devices.
@@ -180,16 +171,6 @@ impl Devices {
             GpuMethod::Wang(_) => snapshot.check_global().map_err(GpuError::Order)?,
         }
         GpuEngines::open(devices, toolchain, snapshot, *options, wakers, on_lost, counts)
-    }
-
-    /// By the costs of queries.
-    pub fn schedule(
-        &self,
-        engines: GpuEngines,
-        scheduling: Scheduling,
-        wakers: &Arc<Wakers>,
-    ) -> std::io::Result<Hybrid> {
-        Hybrid::new(Box::new(engines), self.devices.len(), scheduling, wakers)
     }
 }
 

@@ -6,11 +6,8 @@
 //! | --- | --- |
 //! | [`whole`] | whole, by the worker that took it (`inter`) |
 //! | [`tasks`] | in tasks, by whichever worker comes first (`fgqp`) |
-//! | [`hybrid`] | by the CPU or a device, as a scheduler decides |
 //! | [`renewed`] | by engines that are made anew for each generation |
 
-pub(crate) mod hybrid;
-pub(crate) mod measure;
 pub(crate) mod renewed;
 pub(crate) mod tasks;
 #[cfg(test)]

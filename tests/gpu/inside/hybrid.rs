@@ -8,13 +8,13 @@ use millrace::gpu::floor::error::Geometry;
 use millrace::gpu::floor::steps::Step;
 use millrace::gpu::query::choose::{DeviceChoice, Devices};
 use millrace::gpu::query::service::OnLost;
-use millrace::query::engines::engine::hybrid::Scheduling;
+use millrace::papers::ding09::features::Costs;
+use millrace::papers::ding09::hybrid::{Hybrid, Scheduling};
 use millrace::query::plan::Planner;
 use millrace::query::reading::lines::Query;
 use millrace::query::searcher::Searcher;
 use millrace::query::snapshot::{Scoring, Snapshot};
 use millrace::query::wanted::Wanted;
-use millrace::schedule::features::Costs;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -72,7 +72,8 @@ fn trap_amid() {
                 on_slow: None,
                 shares: Arc::default(),
             };
-            let hybrid = devices.schedule(engines, scheduling, wakers).unwrap();
+            let engines = Box::new(engines);
+            let hybrid = Hybrid::new(engines, devices.number(), scheduling, wakers).unwrap();
             shares = Some(hybrid.shares().clone());
             Box::new(hybrid)
         });

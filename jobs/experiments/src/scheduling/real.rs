@@ -10,8 +10,10 @@ use crate::rig::{Rig, Timings};
 use crate::rows::print;
 use anyhow::Context as _;
 use millrace::inside::gpu::{Devices, GpuEngines, OnLost};
-use millrace::inside::query::{Engines, Planner, Predict, Scheduling, Wakers, WholeEngines, costs};
-use millrace::inside::schedule::{Cost, CostModel, Features, Policy, Processor};
+use millrace::inside::papers::{
+    Cost, CostModel, Features, Hybrid, Policy, Predict, Processor, Scheduling, costs,
+};
+use millrace::inside::query::{Engines, Planner, Wakers, WholeEngines};
 use millrace::inside::shown::chain;
 use millrace::{Query, Snapshot};
 use serde_json::json;
@@ -103,7 +105,8 @@ impl<'a> Real<'a> {
                 on_slow: None,
                 shares: Arc::default(),
             };
-            Ok(Box::new(devices.schedule(engines, scheduling, wakers)?))
+            let engines = Box::new(engines);
+            Ok(Box::new(Hybrid::new(engines, devices.number(), scheduling, wakers)?))
         };
         let workers = match policy {
             Policy::Only(Processor::Device) => devices.workers(false, workers),

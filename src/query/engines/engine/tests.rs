@@ -1,7 +1,6 @@
 //! Tests of all engines against the exhaustive search, whatever queries are open together and
 //! whichever worker goes on next. What is handed in is tested by the same functions.
 
-use super::hybrid::{Hybrid, Models, Scheduling};
 use super::*;
 use crate::index::generations::generation::Generation;
 use crate::index::testing::{build, collection, rank, term};
@@ -9,7 +8,6 @@ use crate::query::plan::Planner;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Scoring;
 use crate::query::wanted::{Algorithm, Mode, Wanted};
-use crate::schedule::features::{Cost, CostModel, Features};
 use crate::score::named::Score;
 use crate::score::wang::Wang;
 use proptest::prelude::*;
@@ -79,32 +77,6 @@ impl QueryEngine for Late {
     }
 }
 
-/// Costs of a machine whose devices are good at long queries.
-pub(crate) fn costs() -> Models {
-    let query = |n: u32| {
-        let features = Features::of([1 + n * 37 % 3000, 1 + n * 911 % 9000]);
-        let seconds = [1e-6 * features.sum as f64, 1e-3];
-        Cost { features, seconds, alone: seconds }
-    };
-    let model = CostModel::learn(&(0..200).map(query).collect::<Vec<_>>()).unwrap();
-    Models { machine: String::new(), modes: [("or".to_owned(), model)].into() }
-}
-
-pub(crate) fn scheduling(policy: &str, deadline: Duration) -> Scheduling {
-    let policy = policy.parse().unwrap();
-    let predict = costs().predict();
-    Scheduling { policy, deadline, shed: false, predict, on_slow: None, shares: Arc::default() }
-}
-
-pub(crate) fn hybrid(
-    devices: Box<dyn Engines>,
-    policy: &str,
-    deadline: Duration,
-    wakers: &Arc<Wakers>,
-) -> Hybrid {
-    Hybrid::new(devices, 1, scheduling(policy, deadline), wakers).unwrap()
-}
-
 pub(crate) type Make = Box<dyn Fn(&Arc<Wakers>) -> Box<dyn Engines>>;
 
 /// Everything that makes engines, by name.
@@ -112,14 +84,7 @@ fn crews() -> Vec<(String, Make)> {
     let of = |model: Model| {
         (format!("{model:?}"), Box::new(move |wakers: &_| model.engines(wakers)) as Make)
     };
-    let mut crews: Vec<(String, Make)> = models().into_iter().map(of).collect();
-    for policy in ["cpu", "gpu", "sd", "lbd:40", "best", "best-serial", "ding09"] {
-        let make = move |wakers: &Arc<Wakers>| {
-            Box::new(hybrid(Box::new(LateEngines), policy, Duration::from_millis(20), wakers)) as _
-        };
-        crews.push((format!("hybrid, {policy}"), Box::new(make)));
-    }
-    crews
+    models().into_iter().map(of).collect()
 }
 
 /// An index of some runs, in which documents far from each other are alike.

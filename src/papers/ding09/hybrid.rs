@@ -11,21 +11,19 @@
 //! CPU's.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-use super::whole::WholeEngine;
-use super::{Answer, Engines, Pace, QueryEngine, Wakers};
+use super::machine::Hardware;
+use super::models::Predict;
+use super::policy::{Policy, Processor};
+use super::queues::{Queues, URGENT};
 use crate::crew::{lock, spawn};
+use crate::dataflow::query::answered_by::ProcessorShares;
+use crate::query::engines::engine::whole::WholeEngine;
+use crate::query::engines::engine::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
-use crate::query::wanted::Mode;
-use crate::schedule::features::{CostModel, Costs, Features};
-use crate::schedule::machine::Hardware;
-use crate::schedule::policy::{Policy, Processor};
-use crate::schedule::queues::{Queues, URGENT};
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -39,54 +37,6 @@ const SLOW: f64 = 8.0;
 
 /// Seconds before which no device is too slow: the first lists may take so long.
 const LEAST_PATIENCE: f64 = 0.1;
-
-/// Cost models of a machine, by what queries ask for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Models {
-    pub machine: String,
-    /// By name of the mode.
-    pub modes: BTreeMap<String, CostModel>,
-}
-
-impl Models {
-    /// The costs of a query; those of another mode if its own has no model.
-    fn costs(&self, plan: &Plan) -> Costs {
-        let features = Features::of(plan.terms().iter().map(|term| term.df));
-        let model = self.of(plan.wanted().mode).or_else(|| self.modes.values().next());
-        let unknown = Costs::new([1e-3; 2], features.blocks);
-        model.map_or(unknown, |model| model.costs(&features))
-    }
-
-    pub fn predict(self) -> Predict {
-        Arc::new(move |plan| self.costs(plan))
-    }
-
-    pub fn of(&self, mode: Mode) -> Option<&CostModel> {
-        self.modes.get(mode.name())
-    }
-
-    /// Names this machine: its host, its processor, and devices.
-    pub(crate) fn name_of_machine(devices: impl Iterator<Item = String>) -> String {
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-        let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let cpu = model.map_or("unknown processor", |(_, model)| model);
-        let devices = Vec::from_iter(devices).join(", ");
-        format!("{}: {threads} threads of {cpu}; {devices}", host.trim())
-    }
-}
-
-/// Queries that each kind of processor has answered.
-#[derive(Debug, Default, Serialize)]
-pub struct ProcessorShares {
-    pub cpu: AtomicU64,
-    /// Including queries that devices gave back and the CPU answered.
-    pub devices: AtomicU64,
-}
-
-pub type Predict = Arc<dyn Fn(&Plan) -> Costs + Send + Sync>;
 
 /// Called with the first query taken back from a device, and how long the device had it.
 pub type OnSlow = Box<dyn Fn(Duration) + Send + Sync>;
@@ -171,7 +121,7 @@ impl fmt::Debug for Hybrid {
 
 impl Hybrid {
     /// Schedules queries over the CPU and the engines `devices` of so many devices.
-    pub(crate) fn new(
+    pub fn new(
         devices: Box<dyn Engines>,
         number: usize,
         scheduling: Scheduling,

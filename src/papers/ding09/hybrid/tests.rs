@@ -3,12 +3,51 @@
 
 use super::*;
 use crate::index::testing::term;
-use crate::query::engines::engine::tests::{LateEngines, hybrid, scheduling, snapshot};
+use crate::papers::ding09::features::{Cost, CostModel, Features};
+use crate::papers::ding09::models::Models;
+use crate::query::engines::engine::tests::{LateEngines, Make, snapshot};
 use crate::query::plan::Planner;
 use crate::query::searcher::Searcher;
 use crate::query::wanted::Wanted;
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::atomic::AtomicU8;
+
+/// Costs of a machine whose devices are good at long queries.
+fn costs() -> Models {
+    let query = |n: u32| {
+        let features = Features::of([1 + n * 37 % 3000, 1 + n * 911 % 9000]);
+        let seconds = [1e-6 * features.sum as f64, 1e-3];
+        Cost { features, seconds, alone: seconds }
+    };
+    let model = CostModel::learn(&(0..200).map(query).collect::<Vec<_>>()).unwrap();
+    Models { machine: String::new(), modes: [("or".to_owned(), model)].into() }
+}
+
+fn scheduling(policy: &str, deadline: Duration) -> Scheduling {
+    let policy = policy.parse().unwrap();
+    let predict = costs().predict();
+    Scheduling { policy, deadline, shed: false, predict, on_slow: None, shares: Arc::default() }
+}
+
+fn hybrid(
+    devices: Box<dyn Engines>,
+    policy: &str,
+    deadline: Duration,
+    wakers: &Arc<Wakers>,
+) -> Hybrid {
+    Hybrid::new(devices, 1, scheduling(policy, deadline), wakers).unwrap()
+}
+
+/// A scheduler for each policy, by name.
+pub(crate) fn crews() -> Vec<(String, Make)> {
+    let of = |policy: &'static str| {
+        let make = move |wakers: &Arc<Wakers>| -> Box<dyn Engines> {
+            Box::new(hybrid(Box::new(LateEngines), policy, Duration::from_millis(20), wakers))
+        };
+        (format!("hybrid, {policy}"), Box::new(make) as Make)
+    };
+    ["cpu", "gpu", "sd", "lbd:40", "best", "best-serial", "ding09"].map(of).into()
+}
 
 const WORKS: u8 = 0;
 const REFUSES: u8 = 1;

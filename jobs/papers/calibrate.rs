@@ -1,5 +1,6 @@
 //! `millrace calibrate`.
 
+use super::hybrid::name_of_machine;
 use crate::cli::args::workers_of;
 use crate::cli::report;
 use crate::query::gpus::Where;
@@ -7,9 +8,9 @@ use crate::query::input::QueryFile;
 use crate::query::ranking::RankingArgs;
 use anyhow::{Context as _, ensure};
 use millrace::inside::gpu::Counts;
-use millrace::inside::query::{Engines, Models, Planner, Wakers, costs};
+use millrace::inside::papers::{Cost, CostModel, Hardware, Models, choose, costs};
+use millrace::inside::query::{Engines, Planner, Wakers};
 use millrace::inside::rebuild::replace;
-use millrace::inside::schedule::{Cost, CostModel, Hardware, choose};
 use serde_json::json;
 use std::io::{BufWriter, Write};
 use std::num::NonZeroUsize;
@@ -71,8 +72,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let mut model =
         learned.context("too few queries: eight at least have to have a term of the index")?;
     // Costs of other modes stay, if they are of this machine.
-    let machine = devices.machine();
-    let kept = devices.models(&ranking.index).ok().filter(|models| models.machine == machine);
+    let machine = name_of_machine(&devices);
+    let path = devices.path_of_costs(&ranking.index);
+    let kept = Models::read(&path).ok().filter(|models| models.machine == machine);
     let mut models = kept.unwrap_or(Models { machine, ..Models::default() });
     let machine = Hardware { threads, devices: devices.number() };
     let deadline = place.deadline().as_secs_f64();
@@ -83,7 +85,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let alone = model.alone;
     let leaves = [&model.cpu, &model.device].map(|tree| tree.leaves());
     models.modes.insert(ranking.mode.name().to_owned(), model);
-    let path = devices.path_of_models(&ranking.index);
     replace(&path, (serde_json::to_string(&models)? + "\n").as_bytes())
         .with_context(|| path.display().to_string())?;
     let mean = |kind: usize| {

@@ -2,12 +2,12 @@
 //! several queries at once what it does for one, and threads that share caches and memory take
 //! longer.
 
-use super::whole::WholeEngine;
-use super::{Answer, QueryEngine};
+use super::features::{Cost, Features};
 use crate::crew::Crew;
+use crate::query::engines::engine::whole::WholeEngine;
+use crate::query::engines::engine::{Answer, QueryEngine};
 use crate::query::error::QueryError;
 use crate::query::plan::Plan;
-use crate::schedule::features::{Cost, Features};
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
 use std::time::Instant;

@@ -19,6 +19,20 @@ pub struct Arrival {
 /// Time in nanoseconds, the processor that becomes free, and the number of its answers.
 type ProcessorFree = Reverse<(u64, usize, usize)>;
 
+/// A stream under way. Servers are threads, then devices.
+struct Simulation<'a> {
+    arrivals: &'a [Arrival],
+    threads: usize,
+    /// The least time between two queries of a device.
+    host_seconds: f64,
+    queues: Queues<usize>,
+    idle: Vec<usize>,
+    events: BinaryHeap<ProcessorFree>,
+    /// The first query that has not come.
+    next: usize,
+    latencies: Vec<f64>,
+}
+
 /// The latency of each query in seconds. A device takes as one batch the work that it may have at a
 /// time: the sum of what its queries take beside others, or what the feeding threads need, and once
 /// the longest extra time alone. So a device does more with many queries at a time. A thread takes
@@ -42,82 +56,100 @@ pub fn latencies(
             (feeders, machine.threads.saturating_sub(feeders).max(1))
         }
     };
-    let host_seconds = machine.host_seconds(feeders);
-    let kind = |server: usize| match server < threads {
-        true => Processor::Cpu,
-        false => Processor::Device,
+    let mut simulation = Simulation {
+        arrivals,
+        threads,
+        host_seconds: machine.host_seconds(feeders),
+        queues: Queues::new(policy, deadline, threads, machine.devices),
+        idle: (0..threads + machine.devices).collect(),
+        events: BinaryHeap::new(),
+        next: 0,
+        latencies: vec![0.0; arrivals.len()],
     };
-    let mut queues = Queues::new(policy, deadline, threads, machine.devices);
-    let mut idle: Vec<usize> = (0..threads + machine.devices).collect();
-    let mut events: BinaryHeap<ProcessorFree> = BinaryHeap::new();
-    let mut found = vec![0.0; arrivals.len()];
-    let mut next = 0;
-    loop {
-        let coming = arrivals.get(next).map(|arrival| (arrival.at * 1e9) as u64);
-        let event = events.peek().map(|Reverse((at, ..))| *at);
-        let now = match (coming, event) {
-            (None, None) => break,
-            (Some(coming), Some(event)) => coming.min(event),
-            (Some(now), None) | (None, Some(now)) => now,
-        };
-        while let Some(Reverse((at, server, answers))) = events.peek().copied()
+    while let Some(now) = simulation.next_time() {
+        simulation.end_until(now);
+        simulation.begin(now);
+    }
+    simulation.latencies
+}
+
+impl Simulation<'_> {
+    fn kind(&self, server: usize) -> Processor {
+        if server < self.threads { Processor::Cpu } else { Processor::Device }
+    }
+
+    /// When the next query comes or a server becomes free.
+    fn next_time(&self) -> Option<u64> {
+        let coming = self.arrivals.get(self.next).map(|arrival| (arrival.at * 1e9) as u64);
+        let free = self.events.peek().map(|Reverse((at, ..))| *at);
+        coming.into_iter().chain(free).min()
+    }
+
+    /// Lets servers become free and queries come.
+    fn end_until(&mut self, now: u64) {
+        while let Some(Reverse((at, server, answers))) = self.events.peek().copied()
             && at <= now
         {
-            events.pop();
-            (0..answers).for_each(|_| queues.done(kind(server)));
-            idle.push(server);
+            self.events.pop();
+            (0..answers).for_each(|_| self.queues.done(self.kind(server)));
+            self.idle.push(server);
         }
-        while let Some(arrival) = arrivals.get(next)
+        while let Some(arrival) = self.arrivals.get(self.next)
             && (arrival.at * 1e9) as u64 <= now
         {
-            queues.push(next, arrival.predicted, arrival.at);
-            next += 1;
+            self.queues.push(self.next, arrival.predicted, arrival.at);
+            self.next += 1;
         }
+    }
+
+    /// Gives queries to idle servers as long as one may take some.
+    fn begin(&mut self, now: u64) {
+        let seconds = now as f64 / 1e9;
         let mut at = 0;
-        while at < idle.len() {
-            let server = idle[at];
-            let seconds = now as f64 / 1e9;
-            let Some(query) = queues.take(kind(server), seconds) else {
+        while at < self.idle.len() {
+            let server = self.idle[at];
+            let Some(query) = self.queues.take(self.kind(server), seconds) else {
                 at += 1;
                 continue;
             };
             let mut batch = vec![query];
-            let took = match kind(server) {
+            let took = match self.kind(server) {
                 Processor::Cpu => {
-                    let busy = queues.under_way(Processor::Cpu) as f64 / threads as f64;
-                    arrivals[query].real.on_thread_beside(busy)
+                    let busy = self.queues.under_way(Processor::Cpu) as f64 / self.threads as f64;
+                    self.arrivals[query].real.on_thread_beside(busy)
                 }
-                Processor::Device => {
-                    let mut work = 0.0;
-                    let mut longer = 0.0_f64;
-                    let mut add = |query: usize| {
-                        let Costs { seconds: [_, together], alone: [_, alone], .. } =
-                            arrivals[query].real;
-                        work += together.max(host_seconds);
-                        longer = longer.max(alone - together);
-                        work
-                    };
-                    let mut sum = add(query);
-                    while sum < queues.ahead()
-                        && let Some(query) = queues.take(Processor::Device, seconds)
-                    {
-                        sum = add(query);
-                        batch.push(query);
-                    }
-                    work + longer
-                }
+                Processor::Device => self.fill(&mut batch, seconds),
             };
             let end = now + (took * 1e9) as u64;
             for &query in &batch {
-                found[query] = end as f64 / 1e9 - arrivals[query].at;
+                self.latencies[query] = end as f64 / 1e9 - self.arrivals[query].at;
             }
-            events.push(Reverse((end, server, batch.len())));
-            idle.swap_remove(at);
+            self.events.push(Reverse((end, server, batch.len())));
+            self.idle.swap_remove(at);
             // Another may now be allowed.
             at = 0;
         }
     }
-    found
+
+    /// Fills a batch that has one query with what a device may have at a time; how long it takes.
+    fn fill(&mut self, batch: &mut Vec<usize>, now: f64) -> f64 {
+        let mut work = 0.0;
+        let mut longer = 0.0_f64;
+        let mut added = 0;
+        loop {
+            let Costs { seconds: [_, together], alone: [_, alone], .. } =
+                self.arrivals[batch[added]].real;
+            work += together.max(self.host_seconds);
+            longer = longer.max(alone - together);
+            added += 1;
+            if work >= self.queues.ahead() {
+                break;
+            }
+            let Some(query) = self.queues.take(Processor::Device, now) else { break };
+            batch.push(query);
+        }
+        work + longer
+    }
 }
 
 /// Queries of the streams behind a choice.
@@ -186,7 +218,7 @@ pub fn choose(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::features::Features;
+    use crate::papers::ding09::features::Features;
 
     fn spaced(rate: f64, n: usize) -> Vec<Arrival> {
         (0..n)

@@ -1,0 +1,43 @@
+//! The program without papers.
+
+use crate::query::ranking::RankingArgs;
+use millrace::inside::dataflow::ProcessorShares;
+use millrace::inside::gpu::{Devices, GpuEngines};
+use millrace::inside::query::{Engines, HandedAlgorithms, HandedModels, Wakers};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) const ALGORITHMS: HandedAlgorithms = &[];
+
+pub(crate) const MODELS: HandedModels = &[];
+
+/// No options.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct NoHybridArgs {}
+
+/// There are none.
+pub(crate) enum NoHybridEngines {}
+
+impl NoHybridArgs {
+    pub(crate) fn engines(
+        &self,
+        _devices: &Devices,
+        _ranking: &RankingArgs,
+        _deadline: Duration,
+        _shed: bool,
+        _shares: &Arc<ProcessorShares>,
+    ) -> anyhow::Result<NoHybridEngines> {
+        anyhow::bail!("this program does not divide queries between CPU and GPU")
+    }
+}
+
+impl NoHybridEngines {
+    pub(crate) fn over(
+        self,
+        _engines: GpuEngines,
+        _devices: &Devices,
+        _wakers: &Arc<Wakers>,
+    ) -> anyhow::Result<Arc<dyn Engines>> {
+        match self {}
+    }
+}
