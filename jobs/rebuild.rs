@@ -3,6 +3,7 @@
 use crate::Usage;
 use crate::cli::args::{Together, workers_of};
 use crate::cli::{progress, report, signals};
+use crate::papers;
 use anyhow::{Context, Error, anyhow, bail};
 use jiff::{SignedDuration, Span, SpanRelativeTo};
 use millrace::inside::build::Notes;
@@ -47,7 +48,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let path = std::path::absolute(&args.job).with_context(|| args.job.display().to_string())?;
-    let mut job = JobFile::read(&path).map_err(|error| match error {
+    let mut job = JobFile::read(&path, papers::INDEXERS).map_err(|error| match error {
         RebuildError::Wrong { .. } => Usage(error.to_string()).into(),
         error => Error::from(error),
     })?;

@@ -5,8 +5,10 @@ pub mod build {
     #[cfg(feature = "gpu")]
     pub use crate::build::devices::usable_gpus;
     pub use crate::build::{
+        handed::{HandedIndexer, HandedIndexers},
         memory::peak_resident,
-        options::{BuildProgress, Notes, OnProgress, Peers, Pipeline},
+        note::Notes,
+        options::{BuildProgress, OnProgress, Peers, Pipeline},
         rates::MeasuredRates,
         report::{IndexerReport, TokensTaken},
         run::PreparedBuild,
@@ -46,14 +48,11 @@ pub mod dataflow {
 
 pub mod dictionary {
     pub use crate::dictionary::{
-        btree::run::BTreeRun,
         closed::{ClosedError, ClosedTerms},
         device::texts::{PieceText, TextGatherer},
         group::TermGroup,
-        indexer::{ParsedBlock, TokenIndexer},
         owners::Owners,
         parsed::Regroup,
-        regroup::TokenTally,
         run::{RunDictionary, SortedRun},
         tally::Tally,
     };
@@ -208,7 +207,13 @@ pub mod papers {
         policy::{Policy, PolicyChoice, Processor, Schedule},
         simulate::{Arrival, choose, latencies},
     };
-    pub use crate::papers::{ALGORITHMS, MODELS};
+    pub use crate::papers::wei11::{
+        Wei11,
+        btree::run::BTreeRun,
+        indexer::{ParsedBlock, TokenIndexer},
+        regroup::TokenTally,
+    };
+    pub use crate::papers::{ALGORITHMS, INDEXERS, MODELS};
 }
 
 pub mod query {

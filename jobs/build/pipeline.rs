@@ -1,6 +1,7 @@
 //! The options that divide the work of a build.
 
 use crate::cli::args::size;
+use crate::papers::{self, TokensArgs};
 use millrace::inside::gpu::Gpus;
 use millrace::inside::input::SAMPLE_BYTES;
 use millrace::inside::schedule::Rates;
@@ -10,10 +11,8 @@ use millrace::{BuildOptions, Indexer};
 /// index does not depend on it.
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct SharingArgs {
-    /// Which implementation builds the index: fast, wei11, gpu (needs a GPU), or auto: gpu if there
-    /// is a GPU and the input has at least 128M for each worker, otherwise fast. The index is the
-    /// same.
-    #[arg(long, default_value = "auto", value_name = "NAME")]
+    #[arg(long, default_value = "auto", value_name = "NAME", value_parser = papers::indexer)]
+    #[arg(help = papers::help_of_indexers())]
     indexer: Indexer,
     /// GPUs to use: auto (all that `millrace devices` finds, or one for --indexer gpu), none, or a
     /// number.
@@ -22,16 +21,8 @@ pub(super) struct SharingArgs {
     /// Number of workers that parse [default: all].
     #[arg(long, value_name = "M")]
     parsers: Option<usize>,
-    /// With --indexer wei11: number of indexers on the CPU [default: one for each worker].
-    #[arg(long, value_name = "N1")]
-    cpu_indexers: Option<usize>,
-    /// With --indexer wei11: number of indexers on GPUs [default: one for each worker, at most 16
-    /// on each GPU].
-    #[arg(long, value_name = "N2")]
-    gpu_indexers: Option<usize>,
-    /// With --indexer wei11: bytes of text that an indexer takes at a time.
-    #[arg(long, default_value = "16M", value_parser = size, value_name = "SIZE")]
-    parse_block: u64,
+    #[command(flatten)]
+    tokens: TokensArgs,
     /// Greatest number of files that are read at the same time, each by one worker; 1 reads one
     /// file after the other. By default all workers read a file together where its format allows
     /// it, and of others as many are read as keep the parsers busy and fit the memory.
@@ -59,9 +50,8 @@ impl SharingArgs {
         options.gpus = self.gpus;
         let pipeline = &mut options.pipeline;
         pipeline.parsers = self.parsers;
-        pipeline.cpu_indexers = self.cpu_indexers;
-        pipeline.gpu_indexers = self.gpu_indexers;
-        pipeline.parse_block = self.parse_block;
+        pipeline.handed = papers::INDEXERS;
+        self.tokens.fill(pipeline);
         pipeline.readers = self.readers;
         pipeline.sample = self.sample;
         pipeline.rates = self.rates;

@@ -7,14 +7,21 @@ pub(crate) mod calibrate;
 mod hybrid;
 #[cfg(not(feature = "papers"))]
 mod none;
+#[cfg(feature = "papers")]
+mod wei11;
 
 #[cfg(feature = "papers")]
 pub(crate) use hybrid::HybridArgs;
 #[cfg(feature = "papers")]
-pub(crate) use millrace::inside::papers::{ALGORITHMS, MODELS};
+pub(crate) use millrace::inside::papers::{ALGORITHMS, INDEXERS, MODELS};
 #[cfg(not(feature = "papers"))]
-pub(crate) use none::{ALGORITHMS, MODELS, NoHybridArgs as HybridArgs};
+pub(crate) use none::{
+    ALGORITHMS, INDEXERS, MODELS, NoHybridArgs as HybridArgs, NoTokensArgs as TokensArgs,
+};
+#[cfg(feature = "papers")]
+pub(crate) use wei11::TokensArgs;
 
+use millrace::Indexer;
 use std::sync::LazyLock;
 
 /// What is said of [`MODELS`].
@@ -38,6 +45,19 @@ pub(crate) fn help_of_models() -> String {
         "How workers share queries. inter: each worker answers whole queries. {handed}fgqp: \
          queries are cut into small tasks, which any free worker takes. The answers are the same. \
          See docs/parallelism.md"
+    )
+}
+
+pub(crate) fn indexer(name: &str) -> Result<Indexer, String> {
+    Indexer::among(name, INDEXERS)
+}
+
+pub(crate) fn help_of_indexers() -> String {
+    let handed: String = INDEXERS.iter().map(|one| format!(", {}", one.name())).collect();
+    format!(
+        "Which implementation builds the index: fast{handed}, gpu (needs a GPU), or auto: gpu if \
+         there is a GPU and the input has at least 128M for each worker, otherwise fast. The index \
+         is the same"
     )
 }
 

@@ -1,6 +1,7 @@
 //! The program without papers.
 
 use crate::query::ranking::RankingArgs;
+use millrace::inside::build::{HandedIndexers, Pipeline};
 use millrace::inside::dataflow::ProcessorShares;
 use millrace::inside::gpu::{Devices, GpuEngines};
 use millrace::inside::query::{Engines, HandedAlgorithms, HandedModels, Wakers};
@@ -10,6 +11,16 @@ use std::time::Duration;
 pub(crate) const ALGORITHMS: HandedAlgorithms = &[];
 
 pub(crate) const MODELS: HandedModels = &[];
+
+pub(crate) const INDEXERS: HandedIndexers = &[];
+
+/// No options.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct NoTokensArgs {}
+
+impl NoTokensArgs {
+    pub(crate) fn fill(&self, _pipeline: &mut Pipeline) {}
+}
 
 /// No options.
 #[derive(clap::Args, Clone, Debug)]

@@ -10,8 +10,8 @@ mod none;
 #[cfg(feature = "gpu")]
 pub use gpus::usable_gpus;
 #[cfg(feature = "gpu")]
-pub(super) use gpus::{ChosenDevices, begin_to_find, gpu_sizes};
+pub(super) use gpus::{ChosenDevices, begin_to_find};
 #[cfg(feature = "gpu")]
 pub(super) use lost::on_cpu;
 #[cfg(not(feature = "gpu"))]
-pub(super) use none::{NoDevices as ChosenDevices, begin_to_find, gpu_sizes, on_cpu};
+pub(super) use none::{NoDevices as ChosenDevices, begin_to_find, on_cpu};

@@ -1,8 +1,8 @@
 //! Builds a generation, or a shard of one, in its folder.
 
-use super::devices::gpu_sizes;
 use super::error::BuildError;
 use super::finish::{Finished, finish};
+use super::handed::HandedBuild;
 use super::options::BuildOptions;
 use super::place::place;
 use super::placement::Placement;
@@ -15,6 +15,7 @@ use crate::dataflow::build::assemble;
 use crate::dataflow::build::context::StartInverter;
 use crate::dataflow::build::context::{Build, BuildWiring, InputRead};
 use crate::dataflow::build::flow::Flow;
+use crate::dataflow::build::handed::HandedLane;
 use crate::dataflow::rebuild::scanned::InputScan;
 use crate::dataflow::workers;
 use crate::dictionary::indexer::Indexing;
@@ -74,11 +75,13 @@ pub(super) fn build_generation(
 ) -> Result<Built, BuildError> {
     let Ready { began, resident, whole, .. } = input;
     let workers = options.workers;
-    let (build, placement) = dataflow_of(options, input, directory, which)?;
+    let BuildJob { build, handed, placement } = dataflow_of(options, input, directory, which)?;
     let watching = ProgressThread::start(options.progress.take(), &build)?;
     let shared = build.clone();
     let prepared = began.elapsed();
-    workers::run(workers, &options.control, move |worker| assemble(&shared, worker))?;
+    workers::run(workers, &options.control, move |worker| {
+        assemble(&shared, handed.as_ref(), worker);
+    })?;
     let flowed = began.elapsed();
     let Finished { manifest, mut inputs, first_skipped } =
         finish(options, &build, number, whole, resident)?;
@@ -98,26 +101,39 @@ pub(super) fn build_generation(
     Ok(Built { build, manifest, read_bytes, placement, phases, first_skipped })
 }
 
+/// A build that is about to begin.
+pub(super) struct BuildJob {
+    pub(super) build: Arc<Build>,
+    /// The lane of an indexer that was handed in.
+    handed: Option<Arc<dyn HandedLane>>,
+    placement: Placement,
+}
+
 pub(super) fn dataflow_of(
     options: &mut BuildOptions,
     input: Ready,
     directory: PathBuf,
     which: Which,
-) -> Result<(Arc<Build>, Placement), BuildError> {
+) -> Result<BuildJob, BuildError> {
     let Ready { gpus, roles, budget, plan, sample, .. } = input;
     let (owners, placement) = place(options, &plan, &gpus, &roles, sample)?;
     let workers = options.workers;
-    let sizes = gpu_sizes(options.pipeline.parse_block, &budget, &roles, &plan);
-    let pinned = sizes.host_bytes * roles.gpu_indexers;
+    let handed = options.indexer.handed().map(|indexer| {
+        indexer.wire(HandedBuild {
+            found: gpus.found(options.notes.as_ref()),
+            roles,
+            budget: &budget,
+            plan: &plan,
+            parse_block: options.pipeline.parse_block,
+        })
+    });
+    let pinned = handed.as_ref().map_or(0, |wired| wired.pinned) * roles.gpu_indexers;
     let indexing = options.indexer.indexing();
     let under_way = match indexing {
         Indexing::Texts => budget.texts_under_way(),
         Indexing::Postings | Indexing::Tokens => budget.under_way(),
     };
     let under_way = under_way as usize * workers;
-    let own = options.pipeline.make_indexer.take();
-    let notes = options.notes.clone();
-    let make_indexer = own.unwrap_or_else(|| gpus.make_indexer(roles, sizes, notes));
     let texts = TextBuffers::for_device(under_way - pinned);
     // Where texts have all of their memory, what is rounded up has its part of it: memory that goes
     // back to the system is pinned again.
@@ -146,17 +162,15 @@ pub(super) fn dataflow_of(
     };
     let wiring = BuildWiring {
         writing: roles.writing(),
-        make_indexer,
         #[cfg(feature = "gpu")]
         start_inverter,
         batch_bytes,
         indexing,
-        parse_block: options.pipeline.parse_block,
         all_read: options.pipeline.readers.is_none(),
         claims: Claims::default(),
         turns: Arc::new(Turns::new(
             budget.long_documents(workers),
-            budget.parsed_at_once(workers, indexing.parser_times()),
+            budget.parsed_at_once(workers, options.indexer.parser_times()),
             budget.of_document(workers),
         )),
         flow: Flow::new(in_flow, workers, roles.parsing(), budget.piece_bytes()),
@@ -185,7 +199,7 @@ pub(super) fn dataflow_of(
         scan: Mutex::new(which.scan),
         wiring,
     });
-    Ok((build, placement))
+    Ok(BuildJob { build, handed: handed.map(|wired| wired.lane), placement })
 }
 
 pub(super) fn describe(build: &Build, read: &InputRead) -> manifest::InputEntry {

@@ -2,6 +2,7 @@
 
 #![warn(missing_docs)]
 
+use super::handed::{HandedIndexer, HandedIndexers, TokensIndexer};
 use crate::dictionary::indexer::Indexing;
 use std::fmt;
 use std::str::FromStr;
@@ -15,10 +16,11 @@ pub enum Indexer {
     Auto,
     /// Parsers count each piece, and hash tables take postings: the fastest without a GPU.
     Fast,
-    /// B-trees take tokens, on CPU and GPU, as in the paper `wei11`.
-    Wei11,
     /// A GPU takes texts, and finds, sorts and counts the words. It needs one.
     Gpu,
+    /// One that the program has handed in, which takes tokens.
+    #[doc(hidden)]
+    Handed(HandedIndexer),
 }
 
 impl Indexer {
@@ -27,8 +29,8 @@ impl Indexer {
         match self {
             Self::Auto => "auto",
             Self::Fast => "fast",
-            Self::Wei11 => "wei11",
             Self::Gpu => "gpu",
+            Self::Handed(indexer) => indexer.name(),
         }
     }
 
@@ -36,9 +38,34 @@ impl Indexer {
         match self {
             // A device is chosen before anybody is asked.
             Self::Auto | Self::Fast => Indexing::Postings,
-            Self::Wei11 => Indexing::Tokens,
+            Self::Handed(_) => Indexing::Tokens,
             Self::Gpu => Indexing::Texts,
         }
+    }
+
+    /// That which was handed in.
+    pub(crate) fn handed(self) -> Option<&'static dyn TokensIndexer> {
+        if let Self::Handed(indexer) = self { Some(indexer.0) } else { None }
+    }
+
+    /// Times its bytes, what a parser needs besides for a piece in the worst case, where no word
+    /// that is short occurs twice.
+    pub(crate) fn parser_times(self) -> u64 {
+        self.handed().map_or(26, TokensIndexer::parser_times)
+    }
+
+    /// The one of this name among all and those that are handed in.
+    ///
+    /// # Errors
+    /// If none has the name: the names that there are.
+    #[doc(hidden)]
+    pub fn among(name: &str, handed: HandedIndexers) -> Result<Self, String> {
+        let first = [Self::Auto, Self::Fast].into_iter();
+        let all = || first.clone().chain(handed.iter().map(|&one| Self::Handed(one)));
+        let names = || all().map(Self::name).collect::<Vec<_>>().join(", ");
+        let mut known = all().chain([Self::Gpu]);
+        let found = known.find(|indexer| indexer.name() == name);
+        found.ok_or_else(|| format!("the indexers are {} and {}", names(), Self::Gpu))
     }
 }
 
@@ -49,12 +76,9 @@ impl fmt::Display for Indexer {
 }
 
 impl FromStr for Indexer {
-    type Err = &'static str;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        [Self::Auto, Self::Fast, Self::Wei11, Self::Gpu]
-            .into_iter()
-            .find(|indexer| indexer.name() == text)
-            .ok_or("the indexers are auto, fast, wei11 and gpu")
+        Self::among(text, &[])
     }
 }

@@ -34,6 +34,7 @@ pub(crate) mod error;
 mod finish;
 mod generation;
 pub(crate) mod guards;
+pub(crate) mod handed;
 pub(crate) mod indexer;
 pub(crate) mod memory;
 mod names;
@@ -55,7 +56,8 @@ pub(crate) use error::BuildError;
 pub(crate) use finish::accept_duplicates;
 pub(crate) use guards::Guards;
 pub(crate) use note::Note;
-pub(crate) use options::{BuildOptions, Input, Notes, OnProgress, Peers};
+pub(crate) use note::Notes;
+pub(crate) use options::{BuildOptions, Input, OnProgress, Peers};
 #[cfg(feature = "rebuild")]
 pub(crate) use part::{build_part, links, scan};
 #[cfg(feature = "rebuild")]

@@ -6,6 +6,10 @@ use super::placement::Placement;
 use crate::text::unspaced::Unspaced;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Receives remarks; called from any thread of the build.
+pub type Notes = Arc<dyn Fn(&Note) + Send + Sync>;
 
 /// A remark of a build that goes on.
 #[derive(Clone, Debug)]

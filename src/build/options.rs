@@ -3,11 +3,11 @@
 #![warn(missing_docs)]
 
 use super::guards::Guards;
+use super::handed::HandedIndexers;
 use super::indexer::Indexer;
-use super::note::Note;
+use super::note::{Note, Notes};
 use crate::cluster::hosts::Hosts;
 use crate::cluster::seal::Secret;
-use crate::dataflow::build::context::MakeIndexer;
 use crate::dataflow::control::{Cause, Control};
 #[cfg(feature = "gpu")]
 use crate::gpu::invert::machine::MakeMachine;
@@ -30,8 +30,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Receives remarks; called from any thread of the build.
-pub type Notes = Arc<dyn Fn(&Note) + Send + Sync>;
 /// Receives figures about ten times a second, from a thread of its own.
 pub type OnProgress = Box<dyn FnMut(&BuildProgress) + Send>;
 
@@ -98,8 +96,8 @@ pub struct Pipeline {
     pub sample: u64,
     /// Rates by which collections are placed; if none, those measured here, or else the default.
     pub rates: Option<Rates>,
-    /// Makes the indexers of tokens in place of those of millrace, each by its number.
-    pub make_indexer: Option<MakeIndexer>,
+    /// The indexers that are handed in, for messages that name them.
+    pub handed: HandedIndexers,
     /// Makes the device that takes texts in place of a GPU of this machine.
     #[cfg(feature = "gpu")]
     pub make_machine: Option<MakeMachine>,
@@ -119,7 +117,7 @@ impl Default for Pipeline {
             readers: None,
             sample: SAMPLE_BYTES,
             rates: None,
-            make_indexer: None,
+            handed: &[],
             #[cfg(feature = "gpu")]
             make_machine: None,
             texts_at_once: TEXTS_AT_ONCE,
@@ -271,6 +269,12 @@ impl BuildOptions {
             && self.max_document <= MOST_DEVICE_DOCUMENT;
         let is_plain = self.peers.is_none() && cpu_indexers.or(*gpu_indexers).is_none();
         self.indexer == Indexer::Auto && pays && is_fit && is_plain
+    }
+
+    /// The indexers of tokens that there are, as messages name them.
+    pub(super) fn indexers_of_tokens(&self) -> String {
+        let names: Vec<&str> = self.pipeline.handed.iter().map(|one| one.name()).collect();
+        if names.is_empty() { "of tokens".into() } else { names.join(" or ") }
     }
 
     pub(super) fn note(&self, note: &Note) {

@@ -1,7 +1,7 @@
 //! Builds for a rebuild: of the documents that it wants, or of no index at all.
 
 use super::error::BuildError;
-use super::generation::{Which, build_generation, dataflow_of, describe};
+use super::generation::{BuildJob, Which, build_generation, dataflow_of, describe};
 use super::options::BuildOptions;
 use super::prepare::Ready;
 use crate::crew::lock;
@@ -24,7 +24,7 @@ pub(crate) fn scan(
     options.pipeline.sample = 0;
     let input = Ready::new(&mut options, false)?;
     let which = Which { wanted: None, scan: Some(scan) };
-    let (build, _) = dataflow_of(&mut options, input, folder.to_path_buf(), which)?;
+    let BuildJob { build, .. } = dataflow_of(&mut options, input, folder.to_path_buf(), which)?;
     scan_documents(&build)?;
     let mut done = lock(&build.done);
     done.inputs.sort_unstable_by_key(|read| read.input);
@@ -43,7 +43,8 @@ pub(crate) fn links(
     options.gpus = Gpus::None;
     options.pipeline.sample = 0;
     let input = Ready::new(&mut options, false)?;
-    let (build, _) = dataflow_of(&mut options, input, folder.to_path_buf(), Which::default())?;
+    let BuildJob { build, .. } =
+        dataflow_of(&mut options, input, folder.to_path_buf(), Which::default())?;
     Ok(links_of_pages(&build, take)?)
 }
 

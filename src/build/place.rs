@@ -6,9 +6,8 @@ use super::note::Note;
 use super::options::BuildOptions;
 use super::placement::{PlacedCollections, Placement};
 use super::rates::rates_of;
-use crate::dictionary::indexer::Indexing;
 use crate::dictionary::owners::Owners;
-use crate::input::sample::{Sample, sample};
+use crate::input::sample::{GroupWeigher, Sample, WeighPieces, sample};
 use crate::input::splits::InputPlan;
 use crate::schedule::placement::{by_weight, in_turn};
 use crate::schedule::roles::Roles;
@@ -21,9 +20,17 @@ pub(super) fn sample_of(options: &BuildOptions, plan: &InputPlan) -> Option<Samp
         0 => None,
         _ if options.device_encodes() => None,
         bytes => {
-            let indexing = options.indexer.indexing();
-            let threads = options.workers;
-            sample(plan, &options.analysis, options.max_document, indexing, bytes, threads)
+            let handed = options.indexer.handed();
+            let BuildOptions { analysis, max_document: most, .. } = options;
+            let most = *most;
+            let weigher = || -> Box<dyn WeighPieces> {
+                match handed {
+                    Some(indexer) => indexer.weigher(analysis.clone(), most),
+                    // What a device makes of texts is encoded as what parsers count is.
+                    None => Box::new(GroupWeigher::of_postings(analysis.clone(), most)),
+                }
+            };
+            sample(plan, most, bytes, options.workers, &weigher)
         }
     }
 }
@@ -63,7 +70,7 @@ pub(super) fn place(
         expected_cpu_s_per_giga_token: placed.expected.0,
         expected_gpu_s_per_giga_token: placed.expected.1,
     });
-    if options.indexer.indexing() == Indexing::Tokens {
+    if options.indexer.handed().is_some() {
         options.note(&Note::Placed(placement.clone()));
     }
     Ok((Arc::new(placed.owners), placement))

@@ -97,7 +97,7 @@ impl Ready {
             options.indexer = Indexer::Fast;
         }
         // Nothing fails between the beginning and the end of this.
-        let finding = devices::begin_to_find(options.gpus, options.indexer)?;
+        let finding = devices::begin_to_find(options)?;
         let early = whole && finding.is_under_way() && options.indexer != Indexer::Auto;
         let sample = if early { place::sample_of(options, &plan) } else { None };
         #[cfg(feature = "gpu")]
@@ -125,8 +125,11 @@ fn take_vectors(options: &mut BuildOptions, plan: &mut InputPlan) -> Result<(), 
         return Err(SettingError::value("factor", why).into());
     }
     match options.indexer {
-        Indexer::Wei11 => {
-            let why = "wei11 takes tokens one by one, and no vectors: vectors are indexed by fast";
+        Indexer::Handed(indexer) => {
+            let name = indexer.name();
+            let why = format!(
+                "{name} takes tokens one by one, and no vectors: vectors are indexed by fast"
+            );
             return Err(SettingError::value("indexer", why).into());
         }
         Indexer::Gpu => {

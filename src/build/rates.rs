@@ -11,7 +11,6 @@ use super::error::BuildError;
 use super::note::Note;
 use super::options::BuildOptions;
 use super::placement::RatesFrom;
-use crate::dictionary::indexer::Indexing;
 #[cfg(feature = "gpu")]
 use crate::gpu::floor::cache::ModuleCache;
 use crate::schedule::placement::Rates;
@@ -79,7 +78,7 @@ pub(super) fn rates_of(
     if let Some(rates) = options.pipeline.rates {
         return Ok((rates, RatesFrom::Given));
     }
-    if options.indexer.indexing() != Indexing::Tokens {
+    if options.indexer.handed().is_none() {
         return Ok(default);
     }
     let Some(kept) = MeasuredRates::kept()? else { return Ok(default) };

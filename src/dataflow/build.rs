@@ -7,8 +7,8 @@ pub(crate) mod encode;
 pub(crate) mod feed;
 pub(crate) mod flow;
 pub(crate) mod flush;
+pub(crate) mod handed;
 pub(crate) mod index;
-pub(crate) mod index_tokens;
 #[cfg(feature = "gpu")]
 pub(crate) mod invert;
 pub(crate) mod parse;
@@ -20,14 +20,13 @@ use crate::dataflow::build::context::Build;
 use crate::dataflow::build::documents::write_documents;
 use crate::dataflow::build::encode::encode;
 use crate::dataflow::build::flush::flush;
+use crate::dataflow::build::handed::{HandedLane, Joining};
 use crate::dataflow::build::index::index;
-use crate::dataflow::build::index_tokens::index_tokens;
 #[cfg(feature = "gpu")]
 use crate::dataflow::build::invert::invert;
 use crate::dataflow::build::parse::parse_input;
 use crate::dictionary::device::texts::TextGatherer;
 use crate::dictionary::indexer::Indexing;
-use crate::dictionary::regroup::TokenTally;
 use crate::dictionary::tally::Tally;
 use std::sync::Arc;
 use timely::dataflow::ProbeHandle;
@@ -37,8 +36,8 @@ use timely::worker::Worker;
 /// Joins the operators on one worker:
 ///
 /// ```text
-/// read -> decompress -> parse -> (exchange by owner) -> index or index_tokens
-///                          `---> (exchange) -> documents       `-> encode -> (exchange) -> flush
+/// read -> decompress -> parse -> (exchange by owner) -> index, or a lane handed in
+///                          `---> (exchange) -> documents     `-> encode -> (exchange) -> flush
 /// ```
 ///
 /// or, where a device takes texts,
@@ -49,7 +48,11 @@ use timely::worker::Worker;
 ///                                                 |                 (exchange) -> flush <'
 ///                                                 `--> lists of the device --^
 /// ```
-pub(crate) fn assemble(build: &Arc<Build>, worker: &mut Worker) {
+pub(crate) fn assemble(
+    build: &Arc<Build>,
+    handed: Option<&Arc<dyn HandedLane>>,
+    worker: &mut Worker,
+) {
     worker.dataflow_named::<u64, _, _>("build", |scope| {
         let absorbed = ProbeHandle::new();
         let analysis = build.analysis.clone();
@@ -63,9 +66,9 @@ pub(crate) fn assemble(build: &Arc<Build>, worker: &mut Worker) {
                 (runs, indexed, batches, None)
             }
             Indexing::Tokens => {
-                let tally = TokenTally::new(analysis, owners, memo_bytes);
-                let (groups, batches) = parse_input(scope, build, &absorbed, tally);
-                let (runs, indexed) = index_tokens(groups, build);
+                let lane = handed.expect("this indexer was handed in").clone();
+                let at = Joining { scope, build, absorbed: &absorbed };
+                let ((runs, indexed), batches) = lane.join(at);
                 (runs, indexed, batches, None)
             }
             #[cfg(not(feature = "gpu"))]

@@ -16,7 +16,7 @@ pub(crate) mod crossing;
 mod data_line;
 #[cfg(test)]
 #[path = "tests/harness.rs"]
-mod harness;
+pub(crate) mod harness;
 pub(crate) mod query;
 pub(crate) mod rebuild;
 mod sole_time;

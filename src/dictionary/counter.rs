@@ -14,13 +14,13 @@ use crate::text::tokenizer::Tokenizer;
 /// The current document. Documents are counted from 1 and from piece to piece, so that what is kept
 /// with a term is out of date by itself when the next piece begins.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Now {
+pub(crate) struct Now {
     /// The last document before the piece.
-    pub(super) before: u32,
-    pub(super) document: u32,
+    pub(crate) before: u32,
+    pub(crate) document: u32,
 }
 
-pub(super) trait TokenCounting: Default {
+pub(crate) trait TokenCounting: Default {
     /// Kept with each term.
     type State: Copy + Default;
 
@@ -43,17 +43,17 @@ pub(super) trait TokenCounting: Default {
     fn reset(&mut self, keep: usize) -> bool;
 }
 
-pub(super) struct Counter<C: TokenCounting> {
+pub(crate) struct Counter<C: TokenCounting> {
     scanner: Scanner,
     found: FormCounter<C>,
     /// Codes of the lengths of the piece's documents.
-    pub(super) lengths: Vec<u8>,
+    pub(crate) lengths: Vec<u8>,
     /// A piece with more postings or terms leaves buffers that are not kept.
     keep: usize,
     /// What a long document may take.
-    pub(super) most_bytes: u64,
+    pub(crate) most_bytes: u64,
     /// What the last document would take, if that is more.
-    pub(super) needed: Option<u64>,
+    pub(crate) needed: Option<u64>,
 }
 
 struct FormCounter<C: TokenCounting> {
@@ -205,7 +205,7 @@ impl<C: TokenCounting> Stretches for FormCounter<C> {
 
 impl<C: TokenCounting> Counter<C> {
     /// The memo takes at most `memo_bytes` from piece to piece.
-    pub(super) fn new(analysis: Analysis, memo_bytes: usize) -> Self {
+    pub(crate) fn new(analysis: Analysis, memo_bytes: usize) -> Self {
         let found = FormCounter {
             tokenizer: analysis.tokenizer,
             memo: Memo::new(analysis, memo_bytes),
@@ -226,7 +226,7 @@ impl<C: TokenCounting> Counter<C> {
 
     /// Counts the next document of the piece; returns its indexed tokens. No more of one that
     /// takes too much.
-    pub(super) fn document(&mut self, text: &[u8]) -> u32 {
+    pub(crate) fn document(&mut self, text: &[u8]) -> u32 {
         self.counted_document(text, |scanner, found, text| {
             let text = found.memo.analysis().lowered(text);
             match found.tokenizer {
@@ -239,7 +239,7 @@ impl<C: TokenCounting> Counter<C> {
 
     /// Counts the next document of the piece, which is a [`vector`]; returns the sum of its
     /// impacts. As [`document`](Self::document) for the rest.
-    pub(super) fn vector(&mut self, pairs: &[u8]) -> u32 {
+    pub(crate) fn vector(&mut self, pairs: &[u8]) -> u32 {
         self.counted_document(pairs, |_, found, pairs| {
             let mut pairs = str::from_utf8(pairs).expect("a vector is UTF-8");
             let mut batch = PairsBatch::default();
@@ -295,24 +295,24 @@ impl<C: TokenCounting> Counter<C> {
         self.found.tokens
     }
 
-    pub(super) fn documents(&self) -> u32 {
+    pub(crate) fn documents(&self) -> u32 {
         self.found.now.document - self.found.now.before
     }
 
     /// What was counted, the terms with what is kept with them, and the documents' numbers.
-    pub(super) fn counted(&mut self) -> (&mut C, &mut Memo<C::State>, Now) {
+    pub(crate) fn counted(&mut self) -> (&mut C, &mut Memo<C::State>, Now) {
         (&mut self.found.counting, &mut self.found.memo, self.found.now)
     }
 
     /// The counts of the piece, which has no more documents, as far as they are known without its
     /// terms.
-    pub(super) fn piece_counts(&mut self) -> PieceCounts {
+    pub(crate) fn piece_counts(&mut self) -> PieceCounts {
         let forms = self.found.memo.end_piece();
         PieceCounts { documents: self.documents(), postings: 0, list_bytes: 0, forms }
     }
 
     /// Begins the next piece. Returns true if the last one was so large that its scratch is freed.
-    pub(super) fn reset(&mut self) -> bool {
+    pub(crate) fn reset(&mut self) -> bool {
         self.lengths.clear();
         let now = &mut self.found.now;
         now.before = now.document;
@@ -340,4 +340,4 @@ const LONG_TERM_BYTES: u64 = 300;
 
 /// Bytes that a term's first posting of a piece counts. The owner, who knows the gap, writes it: 4
 /// bytes do for nearly all, and the slack of the list's slices pays for more.
-pub(super) const FIRST_POSTING_BYTES: u64 = 4;
+pub(crate) const FIRST_POSTING_BYTES: u64 = 4;

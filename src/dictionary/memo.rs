@@ -24,7 +24,7 @@ pub(crate) struct MemoTerm<S> {
     pub hash: u64,
     /// The memo's strings have a long one.
     pub suffix: Suffix,
-    pub(super) state: S,
+    pub(crate) state: S,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Zeroable)]

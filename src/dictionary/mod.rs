@@ -2,16 +2,14 @@
 //!
 //! A parser turns each piece into groups, one for each of the [`owners`] of trie collections: the
 //! [`memo`] gives a surface form its term, the `counter` counts, and the counts are laid out as
-//! [`parsed`] says: [`tally`] makes postings, [`group::TermGroup`], and [`regroup`] makes tokens,
-//! [`stream::TokenGroup`]. An owner keeps its part of the run in a [`run::RunDictionary`], or, if
-//! it takes tokens ([`indexer`]), in the B-trees of a [`btree::run::BTreeRun`] or on a device,
-//! until the run is encoded as [`closed::ClosedTerms`]. For a device that turns whole texts into
+//! [`parsed`] says: [`tally`] makes postings, [`group::TermGroup`]. An owner keeps its part of the
+//! run in a [`run::RunDictionary`] until the run is encoded as [`closed::ClosedTerms`]; an indexer
+//! that is handed in has groups and a keeping of its own. For a device that turns whole texts into
 //! lists, [`texts`](device::texts) are its input, [`forms`](device::forms) its terms, short ones by
 //! their [`codes`](strings::codes), and [`inverted`](device::inverted) its result.
 
-pub(crate) mod btree;
 pub(crate) mod closed;
-mod counter;
+pub(crate) mod counter;
 pub(crate) mod device;
 pub(crate) mod group;
 pub(crate) mod indexer;
@@ -20,10 +18,8 @@ pub(crate) mod memo;
 pub(crate) mod names;
 pub(crate) mod owners;
 pub(crate) mod parsed;
-pub(crate) mod regroup;
 pub(crate) mod run;
 pub(crate) mod slices;
-pub(crate) mod stream;
 pub(crate) mod strings;
 pub(crate) mod tally;
 pub(crate) mod vector;

@@ -1,8 +1,7 @@
-//! What a parser makes of a piece: a group for each owner, of postings for `fast`, of tokens for
-//! `wei11`, with what every owner must know of the piece.
+//! What a parser makes of a piece: a group for each owner, with what every owner must know of the
+//! piece.
 
 use super::group::{GroupTerm, TermGroup};
-use super::stream::TokenGroup;
 use crate::order::PieceCounts;
 use crate::text::html::Page;
 use std::sync::Arc;
@@ -73,26 +72,6 @@ impl PieceGroup for TermGroup {
 }
 
 impl OwnedGroup for TermGroup {
-    fn owner(&self) -> u32 {
-        self.owner
-    }
-
-    fn lengths(&self) -> &Arc<[u8]> {
-        &self.lengths
-    }
-}
-
-impl PieceGroup for TokenGroup {
-    fn memory_bytes(&self) -> usize {
-        self.collections.capacity() * size_of::<(u16, u32)>() + self.bytes.capacity()
-    }
-
-    fn counts(&self) -> Arc<PieceCounts> {
-        self.counts.clone()
-    }
-}
-
-impl OwnedGroup for TokenGroup {
     fn owner(&self) -> u32 {
         self.owner
     }

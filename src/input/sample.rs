@@ -13,12 +13,10 @@ use super::splits::InputPlan;
 use super::{Compression, MARK_BYTES};
 use crate::crew::Crew;
 use crate::dictionary::group::TermGroup;
-use crate::dictionary::indexer::Indexing;
 use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::Regroup;
-use crate::dictionary::regroup::TokenTally;
-use crate::dictionary::stream::{StreamTokens, TokenGroup};
 use crate::dictionary::tally::Tally;
+use crate::input::piece::Piece;
 use crate::input::streams::split_stream::{FileBlock, SplitStream};
 use crate::text::analysis::Analysis;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
@@ -37,7 +35,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// The sample is at most this part of the input, so that it costs little where there is little.
 const PART: u64 = 64;
 /// What the memo of the sample's parser may take, in bytes.
-const MEMO_BYTES: usize = 1 << 20;
+pub(crate) const MEMO_BYTES: usize = 1 << 20;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
@@ -59,35 +57,53 @@ struct SamplePlace {
     bytes: u64,
 }
 
+/// Finds what the trie collections of one piece after the other weigh.
+pub(crate) trait WeighPieces {
+    fn weigh(&mut self, plan: &InputPlan, piece: &mut Piece, weights: &mut [u64]);
+}
+
+/// The same by the groups that a parser makes.
+pub(crate) struct GroupWeigher<R: Regroup> {
+    parser: PieceParser<R>,
+    weigh: fn(&R::Group, &mut [u64]),
+}
+
+impl<R: Regroup> GroupWeigher<R> {
+    pub(crate) fn new(regroup: R, max_document: u64, weigh: fn(&R::Group, &mut [u64])) -> Self {
+        Self { parser: PieceParser::new(regroup, max_document, Arc::default()), weigh }
+    }
+}
+
+impl GroupWeigher<Tally> {
+    pub(crate) fn of_postings(analysis: Analysis, max_document: u64) -> Self {
+        let tally = Tally::new(analysis, Arc::new(Owners::in_turn(1)), MEMO_BYTES);
+        Self::new(tally, max_document, weigh_postings)
+    }
+}
+
+impl<R: Regroup> WeighPieces for GroupWeigher<R> {
+    fn weigh(&mut self, plan: &InputPlan, piece: &mut Piece, weights: &mut [u64]) {
+        let (groups, _) = self.parser.parse(plan, None, piece);
+        groups.iter().for_each(|group| (self.weigh)(group, weights));
+    }
+}
+
 /// Takes a sample of `per_gigabyte` bytes of each gigabyte of uncompressed input, with at most so
-/// many `threads`. `None` when nothing can be read twice.
+/// many `threads`, each of which weighs by what `weigher` makes. `None` when nothing can be read
+/// twice.
 pub(crate) fn sample(
     plan: &InputPlan,
-    analysis: &Analysis,
     max_document: u64,
-    indexing: Indexing,
     per_gigabyte: u64,
     threads: usize,
+    weigher: &(dyn Fn() -> Box<dyn WeighPieces> + Sync),
 ) -> Option<Sample> {
     let start = Instant::now();
-    let owners = Arc::new(Owners::in_turn(1));
     let places = places(plan, per_gigabyte);
     let next = AtomicUsize::new(0);
     let take = || {
-        let analysis = analysis.clone();
-        let owners = owners.clone();
         let places = || places.get(next.fetch_add(1, Ordering::Relaxed)).copied();
-        match indexing {
-            // What a device makes of texts is encoded as what parsers count is.
-            Indexing::Postings | Indexing::Texts => {
-                let tally = Tally::new(analysis, owners, MEMO_BYTES);
-                take(plan, places, tally, max_document, weigh_postings)
-            }
-            Indexing::Tokens => {
-                let tally = TokenTally::new(analysis, owners, MEMO_BYTES);
-                take(plan, places, tally, max_document, weigh_tokens)
-            }
-        }
+        take(plan, places, max_document, &mut *weigher())
     };
     let taken = Crew::new("sample").all(vec![&take; threads.clamp(1, places.len().max(1))]);
     let mut sample = taken.into_iter().reduce(Sample::and).expect("there is a thread");
@@ -114,20 +130,12 @@ fn weigh_postings(group: &TermGroup, weights: &mut [u64]) {
     }
 }
 
-fn weigh_tokens(group: &TokenGroup, weights: &mut [u64]) {
-    for (collection, stream) in group.streams() {
-        weights[usize::from(collection)] += StreamTokens::new(stream).count() as u64;
-    }
-}
-
-fn take<R: Regroup>(
+fn take(
     plan: &InputPlan,
     places: impl FnMut() -> Option<SamplePlace>,
-    regroup: R,
     max_document: u64,
-    weigh: fn(&R::Group, &mut [u64]),
+    weigher: &mut dyn WeighPieces,
 ) -> Sample {
-    let mut parser = PieceParser::new(regroup, max_document, Arc::default());
     let mut sample =
         Sample { weights: vec![0; TRIE_COLLECTIONS], bytes: 0, places: 0, seconds: 0.0 };
     for place in std::iter::from_fn(places) {
@@ -138,8 +146,7 @@ fn take<R: Regroup>(
             let Ok((piece, done)) = stream.step(&block) else { break };
             if let Some(mut piece) = piece {
                 sample.bytes += piece.bytes.len() as u64;
-                let (groups, _) = parser.parse(plan, None, &mut piece);
-                groups.iter().for_each(|group| weigh(group, &mut sample.weights));
+                weigher.weigh(plan, &mut piece, &mut sample.weights);
             }
             // A large window is met by the job itself.
             if done || stream.wanted_window().is_some() {
@@ -246,21 +253,18 @@ mod tests {
         std::fs::write(at("b.jsonl.gz"), gzip(&lines(90_000, "miller"))).unwrap();
         for name in ["a.jsonl", "b.jsonl.gz"] {
             let plan = InputPlan::new(&[at(name)], None).unwrap();
-            let take = |what, threads| {
-                sample(&plan, &Analysis::default(), 1 << 20, what, SAMPLE_BYTES, threads).unwrap()
+            let weigher = || {
+                let weigher = GroupWeigher::of_postings(Analysis::default(), 1 << 20);
+                Box::new(weigher) as Box<dyn WeighPieces>
             };
-            let tokens = take(Indexing::Tokens, 1);
-            let threads = take(Indexing::Tokens, 3);
-            assert_eq!((tokens.bytes, &tokens.weights), (threads.bytes, &threads.weights));
-            let weight = |sample: &Sample, term| sample.weights[usize::from(trie_collection(term))];
-            let twice = weight(&tokens, "miller");
-            let once = weight(&tokens, "common");
-            assert!(once > 100 && twice == 2 * once, "{name}: {twice} {once}");
-            let numbers = tokens.weights.iter().sum::<u64>() - twice - once;
-            assert_eq!(numbers, once, "{name}");
+            let take = |threads| sample(&plan, 1 << 20, SAMPLE_BYTES, threads, &weigher).unwrap();
+            let one = take(1);
+            let threads = take(3);
+            assert_eq!((one.bytes, &one.weights), (threads.bytes, &threads.weights));
+            let weight = |term| one.weights[usize::from(trie_collection(term))];
             // Twice in a document is one posting.
-            let postings = take(Indexing::Postings, 2);
-            assert_eq!(weight(&postings, "miller"), weight(&postings, "common"), "{name}");
+            assert!(weight("common") > 100, "{name}");
+            assert_eq!(weight("miller"), weight("common"), "{name}");
         }
     }
 }

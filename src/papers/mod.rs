@@ -7,20 +7,32 @@
 
 #[cfg(feature = "gpu")]
 pub(crate) mod ding09;
-pub(crate) mod huang;
-pub(crate) mod tatikonda11;
+mod huang;
+mod tatikonda11;
 #[cfg(test)]
 mod tests;
+pub(crate) mod wei11;
 
+use crate::build::handed::HandedIndexers;
 use crate::query::algorithms::handed::HandedAlgorithms;
 use crate::query::engines::engine::HandedModels;
 use huang::wand::Wand;
 use tatikonda11::shares::Docp;
 use tatikonda11::small_adaptive::SmallAdaptive;
+use wei11::Wei11;
 
 /// Algorithms of the CPU.
 pub const ALGORITHMS: HandedAlgorithms =
     &[&Wand { by_blocks: false }, &Wand { by_blocks: true }, &SmallAdaptive];
 
+/// Indexers that take tokens.
+pub const INDEXERS: HandedIndexers = &[Wei11 { make: None }.handed()];
+
 /// Ways to spread queries over workers.
 pub const MODELS: HandedModels = &[&Docp { copies: false }, &Docp { copies: true }];
+
+/// The sources of kernels in folders of papers, with their default tuning.
+#[cfg(all(test, feature = "gpu"))]
+pub(crate) fn sources() -> Vec<crate::gpu::floor::nvrtc::KernelSource> {
+    vec![wei11::gpu::btree::TreeTuning::default().source()]
+}

@@ -233,7 +233,7 @@ mod tests {
         let text = format!(
             "index = \"idx\"\n[[input]]\npaths = [\"*.jsonl\"]\n[build]\nworkers = 1\nmemory = \"64M\"\n{more}"
         );
-        let job = JobFile::parse(&folder.join("job.toml"), &text).unwrap();
+        let job = JobFile::parse(&folder.join("job.toml"), &text, &[]).unwrap();
         let told = Arc::new(Mutex::new(Vec::new()));
         let lines = told.clone();
         let tell = Box::new(move |line: &str, is_trouble: bool| {

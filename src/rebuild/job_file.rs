@@ -11,6 +11,8 @@ use super::counted_log::day_of;
 use super::error::RebuildError;
 use super::files::Trust;
 use super::schedule::CronSchedule;
+use crate::build::handed::HandedIndexers;
+use crate::build::indexer::Indexer;
 use crate::index::list::Form;
 use crate::input::Format;
 use crate::input::splits::InputSource;
@@ -75,13 +77,17 @@ pub struct JobFile {
 impl JobFile {
     /// # Errors
     /// When the file cannot be read, or anything in it is wrong.
-    pub fn read(path: &Path) -> Result<Self, RebuildError> {
+    pub fn read(path: &Path, indexers: HandedIndexers) -> Result<Self, RebuildError> {
         let text = std::fs::read_to_string(path).map_err(RebuildError::io(path))?;
-        Self::parse(path, &text)
+        Self::parse(path, &text, indexers)
     }
 
     /// Reads and checks `text`, the content of the file at `path`.
-    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, RebuildError> {
+    pub(crate) fn parse(
+        path: &Path,
+        text: &str,
+        indexers: HandedIndexers,
+    ) -> Result<Self, RebuildError> {
         let mut job: Self = toml::from_str(text).map_err(|error| {
             // Its messages go over several lines.
             let message = error.message().trim().replace('\n', ", ");
@@ -89,6 +95,11 @@ impl JobFile {
         })?;
         job.path = path.to_path_buf();
         job.text = text.to_string();
+        job.build.handed = indexers;
+        if let Some(name) = &job.build.indexer_name {
+            let named = Indexer::among(name.get_ref(), indexers);
+            job.build.indexer = named.map_err(|names| job.wrong(name.span(), names))?;
+        }
         let folder = path.parent().unwrap_or(Path::new(""));
         job.index = folder.join(&job.index);
         job.find_stop_words(folder)?;

@@ -261,6 +261,7 @@ impl Rebuild<'_> {
         options.analysis = Analysis::of(keys.tokenizer, keys.fold, keys.stemmer, stop_words)?;
         options.form = keys.form;
         options.indexer = keys.indexer;
+        options.pipeline.handed = keys.handed;
         options.memory = keys.memory;
         if let Some(bytes) = keys.max_document {
             options.max_document = bytes;

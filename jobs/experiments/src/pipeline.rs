@@ -18,11 +18,10 @@ use crate::numbers::{Middle, middle};
 use anyhow::Context;
 use millrace::inside::build::usable_gpus;
 use millrace::inside::codec::ListCodec;
-use millrace::inside::dictionary::{
-    ClosedError, ClosedTerms, ParsedBlock, RunDictionary, SortedRun, TokenIndexer,
-};
+use millrace::inside::dictionary::{ClosedError, ClosedTerms, RunDictionary, SortedRun};
 use millrace::inside::gpu::Gpus;
 use millrace::inside::index::Form;
+use millrace::inside::papers::{INDEXERS, ParsedBlock, TokenIndexer, Wei11};
 use millrace::inside::schedule::Rates;
 use millrace::{BuildOptions, BuildReport, Indexer, build, give_back_large_buffers};
 use serde_json::{Value, json};
@@ -86,6 +85,8 @@ const FIGURES: &Figures<PipelineBench> = &[
 
 /// Takes tokens for no index at all: what is left is the work of the parsers.
 struct Discard;
+
+static DISCARDING: Wei11 = Wei11 { make: Some(|| Box::new(Discard)) };
 
 impl TokenIndexer for Discard {
     fn append(&mut self, _: ParsedBlock) -> Result<(), ClosedError> {
@@ -201,7 +202,7 @@ impl PipelineBench {
         options.indexer = Indexer::Fast;
         options.gpus = Gpus::None;
         if let Some((parsers, cpu, gpu)) = way.roles {
-            options.indexer = Indexer::Wei11;
+            options.indexer = Indexer::Handed(INDEXERS[0]);
             options.pipeline.parsers = Some(parsers);
             options.pipeline.cpu_indexers = Some(cpu);
             options.pipeline.gpu_indexers = Some(gpu);
@@ -212,7 +213,7 @@ impl PipelineBench {
         }
         options.pipeline.rates = way.rates.or(options.pipeline.rates);
         if way.discard {
-            options.pipeline.make_indexer = Some(Box::new(|_| Ok(Box::new(Discard))));
+            options.indexer = Indexer::Handed(DISCARDING.handed());
         }
         build(options).map_err(of_build)
     }
@@ -330,11 +331,12 @@ impl PipelineBench {
                 let ends = operators.iter().map(|operator| until(&report, operator));
                 (ends.fold(0.0, f64::max) - report.phases.prepare_s).max(0.0)
             };
-            let indexer = if way.roles.is_some() { Indexer::Wei11 } else { Indexer::Fast };
+            let indexer =
+                if way.roles.is_some() { INDEXERS[0].name() } else { Indexer::Fast.name() };
             let core_s = seconds(&report, "Encode") + seconds(&report, "Flush");
             print(
                 "whole",
-                json!({"indexer": indexer.name(), "codec": self.args.codec.name(),
+                json!({"indexer": indexer, "codec": self.args.codec.name(),
                     "roles": way.roles.unwrap_or((self.workers, self.workers, 0)),
                     "gpu_indexers": way.roles.map_or(0, |roles| roles.2),
                     "sampling_s": report.placement.sample_seconds(),

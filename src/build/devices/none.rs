@@ -1,12 +1,11 @@
 //! The devices of a build without the feature `gpu`: none. Who asks for some is told so.
 
 use crate::build::error::BuildError;
+use crate::build::handed::FoundDevices;
 use crate::build::indexer::Indexer;
-use crate::build::options::{BuildOptions, Notes};
+use crate::build::note::Notes;
+use crate::build::options::BuildOptions;
 use crate::build::prepare::Ready;
-use crate::dataflow::build::context::MakeIndexer;
-use crate::dictionary::btree::indexer::CpuIndexer;
-use crate::input::splits::InputPlan;
 use crate::order::Budget;
 use crate::schedule::roles::Roles;
 use crate::settings::{Gpus, SettingError};
@@ -17,19 +16,10 @@ pub(in crate::build) struct NoFinding;
 
 pub(in crate::build) struct NoDevices;
 
-/// The memory of indexers on GPUs.
-#[derive(Clone, Copy)]
-pub(in crate::build) struct NoSizes {
-    pub(in crate::build) host_bytes: usize,
-}
-
 /// # Errors
 /// GPUs were asked for, or an indexer that needs one.
-pub(in crate::build) fn begin_to_find(
-    gpus: Gpus,
-    indexer: Indexer,
-) -> Result<NoFinding, BuildError> {
-    let refused = match (gpus, indexer) {
+pub(in crate::build) fn begin_to_find(options: &BuildOptions) -> Result<NoFinding, BuildError> {
+    let refused = match (options.gpus, options.indexer) {
         (Gpus::Number(_), _) => "gpus",
         (_, Indexer::Gpu) => "indexer gpu",
         _ => return Ok(NoFinding),
@@ -66,9 +56,10 @@ impl NoDevices {
         if pipeline.gpu_indexers.is_some_and(|asked| asked > 0) {
             return Err(SettingError::value("gpu-indexers", WITHOUT).into());
         }
-        let is_wei11 = options.indexer == Indexer::Wei11;
+        let is_handed = options.indexer.handed().is_some();
         let is_given = pipeline.cpu_indexers.is_some();
-        SettingError::check([("cpu-indexers", is_given, is_wei11, "indexer wei11".into())])?;
+        let with = format!("indexer {}", options.indexers_of_tokens());
+        SettingError::check([("cpu-indexers", is_given, is_handed, with)])?;
         Ok(Roles::new(workers, pipeline.parsers, pipeline.cpu_indexers, 0)?)
     }
 
@@ -76,18 +67,9 @@ impl NoDevices {
         Indexer::Fast
     }
 
-    pub(in crate::build) fn make_indexer(
-        &self,
-        _: Roles,
-        _: NoSizes,
-        _: Option<Notes>,
-    ) -> MakeIndexer {
-        Box::new(|_| Ok(Box::new(CpuIndexer::default())))
+    pub(in crate::build) fn found<'a>(&'a self, notes: Option<&'a Notes>) -> FoundDevices<'a> {
+        FoundDevices { reasons: &[], notes }
     }
-}
-
-pub(in crate::build) fn gpu_sizes(_: u64, _: &Budget, _: &Roles, _: &InputPlan) -> NoSizes {
-    NoSizes { host_bytes: 0 }
 }
 
 /// No device is lost here.

@@ -6,7 +6,7 @@ use crate::buffers::TextBuffers;
 use crate::dataflow::control::{Cause, Control};
 use crate::dataflow::rebuild::scanned::{InputScan, Scanned};
 use crate::dictionary::closed::Wake;
-use crate::dictionary::indexer::{IndexerWork, Indexing, TokenIndexer};
+use crate::dictionary::indexer::{IndexerWork, Indexing};
 use crate::dictionary::lengths::RunLengths;
 use crate::dictionary::owners::Owners;
 #[cfg(feature = "gpu")]
@@ -32,10 +32,6 @@ use std::time::Duration;
 
 /// After this an operator that nothing wakes looks again.
 pub(crate) const PAUSE: Duration = Duration::from_micros(500);
-
-/// Takes the number of the indexer.
-pub(crate) type MakeIndexer =
-    Box<dyn Fn(u32) -> Result<Box<dyn TokenIndexer>, Cause> + Send + Sync>;
 
 /// Starts the thread of the device that inverts; it wakes the given operator.
 #[cfg(feature = "gpu")]
@@ -71,15 +67,12 @@ pub(crate) struct Build {
 pub(crate) struct BuildWiring {
     /// The worker that writes runs (`schedule::roles`).
     pub(crate) writing: usize,
-    pub(crate) make_indexer: MakeIndexer,
     /// Starts the device that takes texts, if one does.
     #[cfg(feature = "gpu")]
     pub(crate) start_inverter: StartInverter,
     /// Of text that the device takes together, if memory allows it.
     pub(crate) batch_bytes: usize,
     pub(crate) indexing: Indexing,
-    /// Of text that an indexer of tokens takes together, if memory allows it.
-    pub(crate) parse_block: u64,
     /// All workers read a file together where they can; not where the number of readers is given.
     pub(crate) all_read: bool,
     pub(crate) claims: Claims<SharedFile>,

@@ -43,15 +43,18 @@ pub(crate) struct ClosedRun {
 /// Closed runs, and the frontier of what is absorbed.
 pub(crate) type Indexed<'scope> = (StreamVec<'scope, u64, ClosedRun>, StreamVec<'scope, u64, ()>);
 
+/// Groups on their way to their owners.
+pub(crate) type OwnerGroups<'scope, G> = StreamVec<'scope, u64, Local<G>>;
+
+/// While this is held a piece does not count as absorbed.
+pub(crate) type Absorbed = Capability<u64>;
+
 /// With the capability that it goes out with.
 pub(crate) type Closed = (Capability<u64>, ClosedRun);
 
 /// One owner on its worker.
 pub(crate) trait Lane: Sized + 'static {
     type Group: OwnedGroup;
-
-    /// `wake` has the lane looked at, from any thread.
-    fn new(head: FeedHead<Self::Group>, build: &Arc<Build>, wake: &Wake) -> Result<Self, Cause>;
 
     fn head(&mut self) -> &mut FeedHead<Self::Group>;
 
@@ -81,8 +84,7 @@ pub(crate) fn wake_of(activator: SyncActivator) -> Wake {
 /// The next piece of an owner.
 pub(crate) struct OwnerTurn<G> {
     pub(crate) time: u64,
-    /// While this is held the piece does not count as absorbed.
-    pub(crate) absorbed: Capability<u64>,
+    pub(crate) absorbed: Absorbed,
     pub(crate) group: G,
     /// The docid of its first document, within the run.
     pub(crate) first: u32,
@@ -185,10 +187,12 @@ impl<G: OwnedGroup> FeedHead<G> {
     }
 }
 
+/// `new` makes the lane of an owner; its `Wake` has the lane looked at, from any thread.
 pub(crate) fn feed<'scope, L: Lane>(
-    groups: StreamVec<'scope, u64, Local<L::Group>>,
+    groups: OwnerGroups<'scope, L::Group>,
     build: &Arc<Build>,
     name: &'static str,
+    new: impl Fn(FeedHead<L::Group>, &Wake) -> Result<L, Cause> + 'static,
 ) -> Indexed<'scope> {
     let build = build.clone();
     let scope = groups.scope();
@@ -210,7 +214,7 @@ pub(crate) fn feed<'scope, L: Lane>(
         let mut lanes: Vec<L> = Vec::new();
         for owner in build.owners.on_worker(worker) {
             let head = FeedHead::new(owner, build.budget.run_limit);
-            lanes.extend(guard.work(|| L::new(head, &build, &wake)));
+            lanes.extend(guard.work(|| new(head, &wake)));
         }
         move |frontiers| {
             let frontier = &frontiers[0];

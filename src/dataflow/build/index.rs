@@ -8,7 +8,6 @@ use super::feed::{Closed, FeedHead, Indexed, Lane, feed};
 use crate::dataflow::build::context::Build;
 use crate::dataflow::control::Cause;
 use crate::dataflow::query::local::Local;
-use crate::dictionary::closed::Wake;
 use crate::dictionary::group::TermGroup;
 use crate::dictionary::parsed::PieceGroup;
 use crate::dictionary::run::{RunDictionary, SortedRun};
@@ -24,7 +23,10 @@ pub(crate) fn index<'scope>(
     stream: StreamVec<'scope, u64, Local<TermGroup>>,
     build: &Arc<Build>,
 ) -> Indexed<'scope> {
-    feed::<PostingsLane>(stream, build, "Index")
+    let given = build.clone();
+    feed(stream, build, "Index", move |head, _| {
+        Ok(PostingsLane { head, dictionary: RunDictionary::default(), build: given.clone() })
+    })
 }
 
 struct PostingsLane {
@@ -35,10 +37,6 @@ struct PostingsLane {
 
 impl Lane for PostingsLane {
     type Group = TermGroup;
-
-    fn new(head: FeedHead<TermGroup>, build: &Arc<Build>, _: &Wake) -> Result<Self, Cause> {
-        Ok(Self { head, dictionary: RunDictionary::default(), build: build.clone() })
-    }
 
     fn head(&mut self) -> &mut FeedHead<TermGroup> {
         &mut self.head

@@ -9,15 +9,11 @@ use crate::dataflow::build::encode::{Unwritten, encode};
 use crate::dataflow::build::feed::ClosedRun;
 use crate::dataflow::build::flush::flush;
 use crate::dataflow::build::index::index;
-use crate::dataflow::build::index_tokens::index_tokens;
 use crate::dataflow::harness::{WorkerStep, build, failure, pass, plan_of};
 use crate::dataflow::query::local::Local;
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
 use crate::dictionary::group::TermGroup;
-use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
 use crate::dictionary::parsed::Regroup;
-use crate::dictionary::regroup::TokenTally;
-use crate::dictionary::stream::TokenGroup;
 use crate::dictionary::tally::Tally;
 use crate::index::documents::Location;
 use crate::index::documents::pieces::{PieceDocuments, Skipped};
@@ -28,7 +24,7 @@ use crate::text::analysis::Analysis;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use timely::dataflow::operators::vec::Map;
 
 fn empty(folder: &Path) -> Build {
@@ -105,95 +101,6 @@ fn index_fails_when_docids_run_out() {
         |_| (),
     );
     assert_eq!(failure(&shared.control).unwrap().0, "Index");
-}
-
-/// An indexer of tokens that is done with its blocks when it is told, or fails.
-struct Slow {
-    blocks: usize,
-    done: Arc<AtomicUsize>,
-}
-
-/// More blocks than that: it fails.
-const BROKEN: usize = usize::MAX;
-
-impl TokenIndexer for Slow {
-    fn append(&mut self, _: ParsedBlock) -> Result<(), ClosedError> {
-        self.blocks += 1;
-        Ok(())
-    }
-
-    fn advance(&mut self) -> Result<usize, ClosedError> {
-        match self.done.load(Ordering::Relaxed) {
-            BROKEN => Err("the device has gone".into()),
-            done => Ok(self.blocks - self.blocks.min(done)),
-        }
-    }
-
-    fn most_blocks(&self) -> usize {
-        2
-    }
-
-    fn close(&mut self) -> Result<Box<dyn ClosedTerms>, ClosedError> {
-        Ok(Box::new(Terms(Vec::new(), 0)))
-    }
-}
-
-#[test]
-fn index_tokens_holds_what_its_indexer_is_not_done_with_and_fails_with_it() {
-    for broken in [false, true] {
-        let folder = tempfile::tempdir().unwrap();
-        let done = Arc::new(AtomicUsize::new(0));
-        let mut shared = empty(folder.path());
-        let of_indexer = done.clone();
-        shared.wiring.make_indexer =
-            Box::new(move |_| Ok(Box::new(Slow { blocks: 0, done: of_indexer.clone() })));
-        // Every piece is a block.
-        shared.wiring.parse_block = 1;
-        let shared = Arc::new(shared);
-        let given = shared.clone();
-        let passed = pass(
-            move || {
-                let group = || {
-                    let owners = Arc::new(crate::dictionary::owners::Owners::in_turn(1));
-                    let mut tally = TokenTally::new(Analysis::default(), owners, 1 << 16);
-                    tally.document(b"mill");
-                    tally.finish().pop().unwrap()
-                };
-                let tell = Some(if broken { BROKEN } else { 1 });
-                vec![
-                    WorkerStep {
-                        records: vec![(at(0, 0), (Some(group()), None))],
-                        then: Some(at(5, 0)),
-                    },
-                    WorkerStep { records: vec![(at(5, 0), (None, tell))], then: Some(at(6, 0)) },
-                    WorkerStep { records: vec![], then: Some(at(7, 0)) },
-                ]
-            },
-            move |stream| {
-                let done = done.clone();
-                let groups = Map::flat_map(
-                    stream,
-                    move |(group, tell): (Option<TokenGroup>, Option<usize>)| {
-                        if let Some(tell) = tell {
-                            done.store(tell, Ordering::Relaxed);
-                        }
-                        group.map(Local)
-                    },
-                );
-                index_tokens(groups, &given).1
-            },
-            |()| (),
-        );
-        let held = at(0, 0);
-        assert_eq!(passed.frontier[0], Some(held), "the block is not absorbed");
-        if broken {
-            let expected = ("IndexTokens", "the device has gone".to_string());
-            assert_eq!(failure(&shared.control), Some(expected));
-        } else {
-            assert_eq!(passed.frontier[2], Some(at(7, 0)), "it is");
-            assert!(!shared.control.stopped());
-        }
-    }
 }
 
 const LATER: &str = "later";

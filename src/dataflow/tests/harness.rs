@@ -25,17 +25,17 @@ use timely::dataflow::{ProbeHandle, StreamVec};
 
 /// Records that go in at once with their times, and the least time of later ones; none if there are
 /// no later ones.
-pub(super) struct WorkerStep<I> {
-    pub(super) records: Vec<(u64, I)>,
-    pub(super) then: Option<u64>,
+pub(crate) struct WorkerStep<I> {
+    pub(crate) records: Vec<(u64, I)>,
+    pub(crate) then: Option<u64>,
 }
 
 #[derive(Debug, PartialEq)]
-pub(super) struct HarnessPassed<R> {
+pub(crate) struct HarnessPassed<R> {
     /// After each step, with their times.
-    pub(super) records: Vec<Vec<(u64, R)>>,
+    pub(crate) records: Vec<Vec<(u64, R)>>,
     /// After each step, the least time at which more may come out; none if nothing will.
-    pub(super) frontier: Vec<Option<u64>>,
+    pub(crate) frontier: Vec<Option<u64>>,
 }
 
 /// Steps of the worker after each step of the input, and the longest pause between them.
@@ -44,7 +44,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 
 /// Lets records through an operator on one worker; `keep` makes of each that comes out what is
 /// kept.
-pub(super) fn pass<I, O, R>(
+pub(crate) fn pass<I, O, R>(
     steps: impl FnOnce() -> Vec<WorkerStep<I>> + Send + Sync + 'static,
     operator: impl for<'scope> FnOnce(StreamVec<'scope, u64, I>) -> StreamVec<'scope, u64, O>
     + Send
@@ -106,15 +106,13 @@ where
 }
 
 /// The context of a build of `plan` into `folder`, with one worker that owns all.
-pub(super) fn build(plan: InputPlan, folder: &Path) -> Build {
+pub(crate) fn build(plan: InputPlan, folder: &Path) -> Build {
     let budget = Budget::new(64 << 20, 1).unwrap();
     let wiring = BuildWiring {
         writing: 0,
-        make_indexer: Box::new(|_| Err("no indexer was asked for".into())),
         start_inverter: Box::new(|_| Err("no device was asked for".into())),
         batch_bytes: 1 << 20,
         indexing: Indexing::Postings,
-        parse_block: 1 << 20,
         all_read: true,
         claims: Default::default(),
         flow: Flow::new(1 << 30, 1, 0..1, PIECE_BYTES),
@@ -146,15 +144,15 @@ pub(super) fn build(plan: InputPlan, folder: &Path) -> Build {
 }
 
 /// A plan of one new file with this content.
-pub(super) fn plan_of(folder: &Path, name: &str, content: &[u8]) -> InputPlan {
+pub(crate) fn plan_of(folder: &Path, name: &str, content: &[u8]) -> InputPlan {
     std::fs::write(folder.join(name), content).unwrap();
     InputPlan::new(&[folder.join(name)], None).unwrap()
 }
 
 /// An operator that has failed, and why.
-pub(super) type Failure = (&'static str, String);
+pub(crate) type Failure = (&'static str, String);
 
-pub(super) fn failure(control: &Control) -> Option<Failure> {
+pub(crate) fn failure(control: &Control) -> Option<Failure> {
     match control.take_failure()? {
         JobError::Operator { operator, source, .. } => {
             let mut text = source.to_string();

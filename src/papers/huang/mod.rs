@@ -15,4 +15,4 @@
 //! On the CPU the paper's order (BMW before AND before OR before WAND) is not found: where terms
 //! are independent of each other, finding what to skip costs more than it saves.
 
-pub(crate) mod wand;
+pub(super) mod wand;

@@ -26,8 +26,8 @@ use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
 
 /// WAND, by bounds of lists alone, or by bounds of their blocks too.
-pub(crate) struct Wand {
-    pub(crate) by_blocks: bool,
+pub(in crate::papers) struct Wand {
+    pub(in crate::papers) by_blocks: bool,
 }
 
 impl SearchAlgorithm for Wand {

@@ -15,7 +15,7 @@ use std::ops::Range;
 /// The postings of a docid range in private memory: of each run the part that lies in the range,
 /// with docids relative to the part's first.
 #[derive(Debug)]
-pub(crate) struct Copied {
+pub(super) struct Copied {
     runs: Vec<CopiedRun>,
 }
 
@@ -26,7 +26,7 @@ impl Copied {
     ///
     /// # Errors
     /// If the index is damaged, or has been replaced and its files are gone.
-    pub(crate) fn new(generation: &Generation, docids: &Range<u32>) -> Result<Self, IndexError> {
+    pub(super) fn new(generation: &Generation, docids: &Range<u32>) -> Result<Self, IndexError> {
         let lengths = generation.documents().lengths();
         let runs = generation.runs().iter().map(|run| CopiedRun::new(run, docids, lengths));
         Ok(Self { runs: runs.collect::<Result<_, _>>()? })

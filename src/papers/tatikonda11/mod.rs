@@ -20,8 +20,8 @@
 //! Adaptive gallops by blocks and decodes only the one that may have a document; the head of each
 //! file says the rest.
 
-pub(crate) mod copied;
-pub(crate) mod shares;
-pub(crate) mod small_adaptive;
+mod copied;
+pub(super) mod shares;
+pub(super) mod small_adaptive;
 #[cfg(test)]
 mod tests;

@@ -90,8 +90,8 @@ impl SharedDesks {
 }
 
 /// `docp-ui`, or `docp-pi` if each worker has a copy of its postings.
-pub(crate) struct Docp {
-    pub(crate) copies: bool,
+pub(in crate::papers) struct Docp {
+    pub(in crate::papers) copies: bool,
 }
 
 impl HandedModel for Docp {

@@ -15,7 +15,7 @@ use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
 
 /// AND by Small Adaptive.
-pub(crate) struct SmallAdaptive;
+pub(in crate::papers) struct SmallAdaptive;
 
 impl SearchAlgorithm for SmallAdaptive {
     fn name(&self) -> &'static str {

@@ -1,6 +1,7 @@
 //! The sections of a job file.
 
 use crate::build::guards::limit::Limit;
+use crate::build::handed::HandedIndexers;
 use crate::build::indexer::Indexer;
 use crate::index::cache_plan::CachePolicy;
 use crate::index::list::{Form, ListCodec};
@@ -57,8 +58,13 @@ impl InputKeys {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct BuildKeys {
-    #[serde(deserialize_with = "values::named::<_, Indexer, _>")]
+    #[serde(rename = "indexer")]
+    pub(super) indexer_name: Option<Spanned<String>>,
+    #[serde(skip)]
     pub indexer: Indexer,
+    /// Those that are handed in.
+    #[serde(skip)]
+    pub handed: HandedIndexers,
     #[serde(deserialize_with = "tokenizer")]
     pub tokenizer: Tokenizer,
     pub fold: bool,
@@ -96,7 +102,9 @@ pub struct BuildKeys {
 impl Default for BuildKeys {
     fn default() -> Self {
         Self {
+            indexer_name: None,
             indexer: Indexer::Fast,
+            handed: &[],
             tokenizer: Tokenizer::default(),
             fold: false,
             stemmer: None,

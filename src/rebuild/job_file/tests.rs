@@ -18,7 +18,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 fn parse(folder: &Path, text: &str) -> Result<JobFile, RebuildError> {
-    JobFile::parse(&folder.join("job.toml"), text)
+    JobFile::parse(&folder.join("job.toml"), text, &[])
 }
 
 /// What an input matches.
@@ -57,7 +57,7 @@ format = "jsonl"
 [[input]]
 paths = ["docs"]
 [build]
-indexer = "wei11"
+indexer = "gpu"
 stemmer = "porter"
 stopwords = "none"
 codec = "newpfd"
@@ -249,7 +249,7 @@ fn whatever_is_wrong_is_told_with_its_place() {
     assert!(error.contains("missing field `index`"), "{error}");
     let error = parse(folder.path(), "# idx\nindex = \"\"\n").unwrap_err().to_string();
     assert!(error.contains(":2:9: this path is empty"), "{error}");
-    let error = JobFile::read(&folder.path().join("missing.toml")).unwrap_err();
+    let error = JobFile::read(&folder.path().join("missing.toml"), &[]).unwrap_err();
     assert!(matches!(error, RebuildError::Io { .. }));
 }
 
@@ -315,14 +315,14 @@ fn a_folder_with_characters_of_patterns_is_taken_as_it_is() {
     fs::create_dir(&odd).unwrap();
     fs::write(odd.join("x.jsonl"), "").unwrap();
     let text = LEAST.replace("docs/", "");
-    let job = JobFile::parse(&odd.join("job.toml"), &text).unwrap();
+    let job = JobFile::parse(&odd.join("job.toml"), &text, &[]).unwrap();
     assert_eq!(matched(&job, 0), [odd.join("x.jsonl")]);
 }
 
 #[test]
 fn the_example_is_a_job_file() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/rebuild.toml");
-    let job = JobFile::read(&path).unwrap();
+    let job = JobFile::read(&path, &[]).unwrap();
     assert!(job.schedule.is_some());
     assert!(!matched(&job, 0).is_empty());
 }

@@ -70,29 +70,40 @@ pub(crate) fn device() -> Option<(Device, Toolchain)> {
     found().map(|(info, toolchain)| (Device::open(&info, 1).unwrap(), toolchain))
 }
 
+fn sources() -> impl Iterator<Item = KernelSource> {
+    let sources = gpu::sources().into_iter();
+    #[cfg(feature = "papers")]
+    let sources = sources.chain(millrace::papers::sources());
+    sources
+}
+
+#[cfg(feature = "papers")]
 #[test]
 fn every_source_has_a_wrapper() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files: Vec<String> = fs::read_dir(root.join("kernels"))
-        .into_iter()
-        .flatten()
+    let folders = ["kernels", "kernels/wei11"].map(|folder| root.join(folder));
+    let mut files: Vec<String> = folders
+        .iter()
+        .flat_map(|folder| fs::read_dir(folder).unwrap())
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "cu"))
         .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
         .collect();
     files.sort();
-    let mut names: Vec<&str> = gpu::sources().iter().map(|source| source.name).collect();
+    let mut names: Vec<&str> = sources().map(|source| source.name).collect();
     names.sort_unstable();
-    assert_eq!(names, files, "kernels/ and gpu::sources() differ");
+    assert_eq!(names, files, "kernels/ and sources() differ");
     for name in names {
-        assert!(root.join(format!("src/gpu/{name}.rs")).exists(), "{name}.cu has no wrapper");
+        let mut wrappers = ["src/gpu", "src/papers/wei11/gpu"].iter();
+        let has = wrappers.any(|folder| root.join(format!("{folder}/{name}.rs")).exists());
+        assert!(has, "{name}.cu has no wrapper");
     }
 }
 
 #[test]
 fn every_kernel_compiles_for_every_architecture() {
     let Some(compiler) = compiler() else { return };
-    for source in gpu::sources().into_iter().chain([turn()]) {
+    for source in sources().chain([turn()]) {
         assert!(!source.text.contains("#include"), "{}.cu includes something", source.name);
         for architecture in ARCHITECTURES {
             let cubin = compiler.compile(&source, architecture).unwrap_or_else(|e| panic!("{e}"));

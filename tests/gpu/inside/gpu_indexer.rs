@@ -3,12 +3,12 @@
 
 use crate::inside_tests::gpu::found;
 use crate::inside_tests::util::*;
-use millrace::dictionary::btree::indexer::CpuIndexer;
 use millrace::dictionary::closed::Advance;
-use millrace::dictionary::indexer::{ParsedBlock, TokenIndexer};
-use millrace::dictionary::stream::StreamWriter;
-use millrace::gpu::indexer::GpuIndexer;
-use millrace::gpu::indexer::cuda::{IndexerSizes, open};
+use millrace::papers::wei11::cpu::CpuIndexer;
+use millrace::papers::wei11::gpu::indexer::GpuIndexer;
+use millrace::papers::wei11::gpu::indexer::cuda::{IndexerSizes, open};
+use millrace::papers::wei11::indexer::{ParsedBlock, TokenIndexer};
+use millrace::papers::wei11::stream::StreamWriter;
 use millrace::text::trie_collection::TRIE_COLLECTIONS;
 use std::sync::Arc;
 

@@ -1,9 +1,10 @@
 //! Regrouping, alone on one thread.
 
 use anyhow::Context;
-use millrace::inside::dictionary::{BTreeRun, Owners, Regroup, TokenTally};
+use millrace::inside::dictionary::{Owners, Regroup};
 use millrace::inside::input::Unpacked;
 use millrace::inside::order::PIECE_BYTES;
+use millrace::inside::papers::{BTreeRun, TokenTally};
 use millrace::inside::text::{Analysis, implied_prefix_len, trie_collection};
 use serde_json::{Value, json};
 use std::io::Read;

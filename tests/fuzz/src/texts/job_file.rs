@@ -7,7 +7,7 @@ use std::path::Path;
 pub fn job_file(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     // No file of its input is there.
-    match JobFile::parse(Path::new("/nowhere/job.toml"), text) {
+    match JobFile::parse(Path::new("/nowhere/job.toml"), text, &[]) {
         Ok(job) => assert!(!job.index.as_os_str().is_empty()),
         Err(error) => assert!(error.to_string().contains("job.toml"), "{error}"),
     }

@@ -3,13 +3,13 @@
 
 use super::{Indexer, ROOM, SHAPES, compare, on_cpu, pieces, twin};
 use crate::inside_tests::gpu::device;
-use millrace::gpu::btree::block::Most;
-use millrace::gpu::btree::room::TreeRoom;
-use millrace::gpu::btree::trees::Trees;
-use millrace::gpu::btree::{TreeArray, TreeTuning};
 use millrace::gpu::floor::device::Device;
 use millrace::gpu::floor::machine::CudaQueue;
 use millrace::gpu::floor::modules::Toolchain;
+use millrace::papers::wei11::gpu::btree::block::Most;
+use millrace::papers::wei11::gpu::btree::room::TreeRoom;
+use millrace::papers::wei11::gpu::btree::trees::Trees;
+use millrace::papers::wei11::gpu::btree::{TreeArray, TreeTuning};
 
 const MOST: Most = Most { bytes: 2 << 20, segments: 1 << 16 };
 

@@ -2,13 +2,13 @@
 
 use crate::inside_tests::emulation::machine::{EmulatedArrays, Manner, Memory, Run};
 use millrace::codec::folded;
-use millrace::dictionary::stream::StreamTokens;
-use millrace::gpu::btree::block::Most;
-use millrace::gpu::btree::room::{ComingTokens, TreeRoom, TreeUsage};
-use millrace::gpu::btree::terms::TermSums;
-use millrace::gpu::btree::trees::Trees;
-use millrace::gpu::btree::{TreeArray, TreeTuning};
 use millrace::gpu::floor::steps::{Argument, Step};
+use millrace::papers::wei11::gpu::btree::block::Most;
+use millrace::papers::wei11::gpu::btree::room::{ComingTokens, TreeRoom, TreeUsage};
+use millrace::papers::wei11::gpu::btree::terms::TermSums;
+use millrace::papers::wei11::gpu::btree::trees::Trees;
+use millrace::papers::wei11::gpu::btree::{TreeArray, TreeTuning};
+use millrace::papers::wei11::stream::StreamTokens;
 use std::collections::BTreeMap;
 
 /// No warp takes anything that it does not use.

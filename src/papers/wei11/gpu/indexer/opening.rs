@@ -2,9 +2,9 @@
 //! blocks that it gets, so that everybody else goes on.
 
 use crate::crew::{Awaited, lock};
-use crate::dictionary::btree::indexer::CpuIndexer;
 use crate::dictionary::closed::{ClosedError, ClosedTerms, Wake};
-use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
+use crate::papers::wei11::cpu::CpuIndexer;
+use crate::papers::wei11::indexer::{ParsedBlock, TokenIndexer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
@@ -114,7 +114,7 @@ impl<T: Send + 'static> TokenIndexer for Opening<T> {
 mod tests {
     use super::*;
     use crate::dictionary::closed::Advance;
-    use crate::dictionary::stream::StreamWriter;
+    use crate::papers::wei11::stream::StreamWriter;
     use std::sync::mpsc::channel;
 
     fn block(term: &[u8]) -> ParsedBlock {

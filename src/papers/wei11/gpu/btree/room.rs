@@ -5,10 +5,10 @@
 //! at most 16 + 8/3 `b` bytes: each slice but the last is used but for 4 of at least 16 bytes, and
 //! the last one is no longer than the others together. A warp takes arenas by chunks, of which it
 //! leaves less than an eighth, and one chunk of each arena when it ends. The constants are those of
-//! `kernels/btree.cu`.
+//! `kernels/wei11/btree.cu`.
 
 use crate::codec::vbyte;
-use crate::dictionary::btree::node::DEGREE;
+use crate::papers::wei11::btree::node::DEGREE;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 
 /// Units of each arena that a warp takes at once.

@@ -1,40 +1,67 @@
 //! Feeds the indexers that take tokens (wei11, section III.D), on the CPU or on devices: the lane
-//! of [`feed`](super::feed) for [`TokenIndexer`].
+//! of [`feed`] for [`TokenIndexer`].
 //!
-//! Consecutive pieces are gathered to a parsed block of `BuildWiring::parse_block` bytes of text;
+//! Consecutive pieces are gathered to a parsed block of [`TokenLanes::parse_block`] bytes of text;
 //! it goes to the indexer early when the run or the input ends with it, or when nothing more may be
 //! under way: the index does not depend on where blocks end. No indexer is waited for: a block's
 //! capability is kept until the indexer is done with it.
 //!
 //! Work per step: a block.
 
-use super::feed::{Closed, FeedHead, Indexed, Lane, feed};
+use super::indexer::{ParsedBlock, TokenIndexer};
+use super::regroup::TokenTally;
+use super::stream::TokenGroup;
 use crate::crew::lock;
 use crate::dataflow::build::context::Build;
+use crate::dataflow::build::feed::{Absorbed, Closed, FeedHead, Indexed, Lane, OwnerGroups, feed};
+use crate::dataflow::build::handed::{HandedLane, Joined, Joining};
 use crate::dataflow::control::Cause;
-use crate::dataflow::query::local::Local;
 use crate::dictionary::closed::Wake;
-use crate::dictionary::indexer::{IndexerWork, ParsedBlock, TokenIndexer};
+use crate::dictionary::indexer::IndexerWork;
 use crate::dictionary::parsed::PieceGroup;
-use crate::dictionary::stream::TokenGroup;
 use crate::order::Position;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
-use timely::dataflow::StreamVec;
-use timely::dataflow::operators::Capability;
 
-pub(crate) fn index_tokens<'scope>(
-    stream: StreamVec<'scope, u64, Local<TokenGroup>>,
-    build: &Arc<Build>,
-) -> Indexed<'scope> {
-    feed::<TokensLane>(stream, build, "IndexTokens")
+/// Makes the indexer of an owner.
+pub(super) type MakeIndexer =
+    Box<dyn Fn(u32) -> Result<Box<dyn TokenIndexer>, Cause> + Send + Sync>;
+
+/// The indexers of tokens of one build.
+pub(super) struct TokenLanes {
+    pub(super) make: MakeIndexer,
+    /// Of text that an indexer takes together, if memory allows it.
+    pub(super) parse_block: u64,
+}
+
+impl HandedLane for TokenLanes {
+    fn join<'scope>(self: Arc<Self>, at: Joining<'_, 'scope>) -> Joined<'scope> {
+        let build = at.build().clone();
+        let memo_bytes = build.budget.memo() as usize;
+        let tally = TokenTally::new(build.analysis.clone(), build.owners.clone(), memo_bytes);
+        let (groups, batches) = at.parse(tally);
+        (self.feed(groups, &build), batches)
+    }
+}
+
+impl TokenLanes {
+    pub(super) fn feed<'scope>(
+        self: Arc<Self>,
+        groups: OwnerGroups<'scope, TokenGroup>,
+        build: &Arc<Build>,
+    ) -> Indexed<'scope> {
+        let given = build.clone();
+        feed(groups, build, "IndexTokens", move |head, wake| {
+            TokensLane::new(head, &given, &self, wake)
+        })
+    }
 }
 
 /// A block that an indexer has, and the capability of its first piece: while it is held, nothing
 /// from there on counts as absorbed.
 struct BlockUnderWay {
-    _absorbed: Capability<u64>,
+    _absorbed: Absorbed,
     split: u32,
     text_bytes: u64,
     bytes: usize,
@@ -52,28 +79,12 @@ struct TokensLane {
     work: IndexerWork,
     /// Since when the indexer has been idle, or has worked on its first block.
     since: Instant,
+    parse_block: u64,
     build: Arc<Build>,
 }
 
 impl Lane for TokensLane {
     type Group = TokenGroup;
-
-    fn new(head: FeedHead<TokenGroup>, build: &Arc<Build>, wake: &Wake) -> Result<Self, Cause> {
-        let owner = head.owner;
-        let mut indexer = (build.wiring.make_indexer)(owner)?;
-        Ok(Self {
-            head,
-            is_woken: indexer.wake_by(wake.clone()),
-            indexer,
-            block: Vec::new(),
-            text_bytes: 0,
-            gathered: None,
-            under_way: VecDeque::new(),
-            work: IndexerWork { owner, ..IndexerWork::default() },
-            since: Instant::now(),
-            build: build.clone(),
-        })
-    }
 
     fn head(&mut self) -> &mut FeedHead<TokenGroup> {
         &mut self.head
@@ -91,8 +102,8 @@ impl Lane for TokensLane {
         if !self.head.closes() && self.is_free() {
             self.gather(&arrived)?;
             let ends = over && self.head.is_empty();
-            let full = self.text_bytes >= self.build.wiring.parse_block
-                || !self.build.wiring.flow.has_room(false);
+            let full =
+                self.text_bytes >= self.parse_block || !self.build.wiring.flow.has_room(false);
             if full || ends || self.head.closes() {
                 self.append()?;
                 self.advance()?;
@@ -118,6 +129,29 @@ impl Lane for TokensLane {
 }
 
 impl TokensLane {
+    fn new(
+        head: FeedHead<TokenGroup>,
+        build: &Arc<Build>,
+        lanes: &TokenLanes,
+        wake: &Wake,
+    ) -> Result<Self, Cause> {
+        let owner = head.owner;
+        let mut indexer = (lanes.make)(owner)?;
+        Ok(Self {
+            head,
+            is_woken: indexer.wake_by(wake.clone()),
+            indexer,
+            block: Vec::new(),
+            text_bytes: 0,
+            gathered: None,
+            under_way: VecDeque::new(),
+            work: IndexerWork { owner, ..IndexerWork::default() },
+            since: Instant::now(),
+            parse_block: lanes.parse_block,
+            build: build.clone(),
+        })
+    }
+
     fn advance(&mut self) -> Result<(), Cause> {
         if self.under_way.is_empty() {
             return Ok(());
@@ -139,7 +173,7 @@ impl TokensLane {
     }
 
     fn gather(&mut self, arrived: impl Fn(&u64) -> bool) -> Result<(), Cause> {
-        while self.text_bytes < self.build.wiring.parse_block {
+        while self.text_bytes < self.parse_block {
             let Some(turn) = self.head.next(&arrived)? else { break };
             let group = turn.group;
             self.text_bytes += group.text_bytes;

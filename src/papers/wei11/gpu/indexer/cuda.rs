@@ -1,15 +1,15 @@
 //! Opens the device of an indexer, with all that it takes of the host and of the device.
 
-use crate::gpu::btree::TreeTuning;
-use crate::gpu::btree::block::Most;
-use crate::gpu::btree::room::{ComingTokens, TreeUsage};
-use crate::gpu::btree::trees::Trees;
 use crate::gpu::floor::cache::Origin;
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::discover::DeviceInfo;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::machine::CudaQueue;
 use crate::gpu::floor::modules::Toolchain;
+use crate::papers::wei11::gpu::btree::TreeTuning;
+use crate::papers::wei11::gpu::btree::block::Most;
+use crate::papers::wei11::gpu::btree::room::{ComingTokens, TreeUsage};
+use crate::papers::wei11::gpu::btree::trees::Trees;
 
 /// Blocks under way, or parts of columns that come back.
 const BUFFERS: usize = 2;

@@ -14,7 +14,7 @@ use crate::codec::folded;
 use crate::cpu::{Level, level};
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
 use crate::dictionary::slices::{Chain, Slices};
-use crate::dictionary::stream::{StreamTokens, TokenGroup};
+use crate::papers::wei11::stream::{StreamTokens, TokenGroup};
 
 #[derive(Clone, Copy)]
 struct PostingsRecord {

@@ -8,11 +8,11 @@ use super::block::{Most, TokenBlock};
 use super::room::{COUNTERS, TreeRoom, TreeUsage};
 use super::terms::TermSums;
 use super::{TreeArray, TreeTuning};
-use crate::dictionary::stream::TokenGroup;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::machine::{DeviceWork, Machine, UnderWay};
 use crate::gpu::floor::steps::Step;
 use crate::gpu::floor::wake::Wake;
+use crate::papers::wei11::stream::TokenGroup;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::ops::Range;
 

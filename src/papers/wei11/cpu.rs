@@ -1,9 +1,9 @@
 //! The paper's CPU indexer as a [`TokenIndexer`].
 
-use super::run::{BTreeRun, WalkedRun};
+use super::btree::run::{BTreeRun, WalkedRun};
 use crate::dictionary::closed::{ClosedError, ClosedTerms};
-use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
-use crate::dictionary::stream::TokenGroup;
+use crate::papers::wei11::indexer::{ParsedBlock, TokenIndexer};
+use crate::papers::wei11::stream::TokenGroup;
 
 #[derive(Default)]
 pub(crate) struct CpuIndexer {

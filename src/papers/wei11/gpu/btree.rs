@@ -3,9 +3,10 @@
 //! lexicon (Wei and JaJa, *A fast algorithm for constructing inverted files on heterogeneous
 //! platforms*, IPDPS 2011, sections III.B and III.D.2).
 //!
-//! `kernels/btree.cu` has the steps, the arrays and their sizes. The twin is
-//! [`dictionary::btree`](crate::dictionary::btree): the same tokens in a
-//! [`BTreeRun`](crate::dictionary::btree::run::BTreeRun) give the same terms with the same bytes.
+//! `kernels/wei11/btree.cu` has the steps, the arrays and their sizes. The twin is
+//! [`wei11::btree`](crate::papers::wei11::btree): the same tokens in a
+//! [`BTreeRun`](crate::papers::wei11::btree::run::BTreeRun) give the same terms with the same
+//! bytes.
 
 pub(crate) mod block;
 pub(crate) mod room;
@@ -61,10 +62,10 @@ impl TreeTuning {
         ];
         sizes.extend(self.trap_at.map(|item| ("TRAP_AT", item)));
         let text = concat!(
-            include_str!("../../kernels/common.cuh"),
-            include_str!("../../kernels/btree_memory.cuh"),
-            include_str!("../../kernels/btree_search.cuh"),
-            include_str!("../../kernels/btree.cu"),
+            include_str!("../../../../kernels/common.cuh"),
+            include_str!("../../../../kernels/wei11/btree_memory.cuh"),
+            include_str!("../../../../kernels/wei11/btree_search.cuh"),
+            include_str!("../../../../kernels/wei11/btree.cu"),
         );
         KernelSource { name: "btree", text, sizes }
     }

@@ -2,7 +2,7 @@ use super::super::node::{DEGREE, MOST_TERMS, NO_TERM};
 use super::super::strings::words;
 use super::super::{NONE, forest::Forest};
 use super::*;
-use crate::dictionary::stream::StreamWriter;
+use crate::papers::wei11::stream::StreamWriter;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;

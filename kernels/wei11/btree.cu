@@ -2,7 +2,7 @@
 // then read out in the order of the lexicon.
 //
 // Paper: Wei and JaJa, "A fast algorithm for constructing inverted files on heterogeneous
-// platforms" (IPDPS 2011), sections III.B and III.D.2. Twin: src/dictionary/btree/ (forest.rs,
+// platforms" (IPDPS 2011), sections III.B and III.D.2. Twin: src/papers/wei11/btree/ (forest.rs,
 // run.rs, walk.rs).
 //
 // Kernels, in the order of their use:

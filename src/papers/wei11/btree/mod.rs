@@ -4,11 +4,10 @@
 //!
 //! [`node`] is the 512 bytes of Table II, [`strings`] the pool behind its caches, [`forest`]
 //! searches and inserts, [`walk`] goes through the terms in order, and [`run`] is the paper's CPU
-//! indexer (section III.D.1). `kernels/btree.cu` does the same on a device.
+//! indexer (section III.D.1). `kernels/wei11/btree.cu` does the same on a device.
 
 mod below;
 pub(crate) mod forest;
-pub(crate) mod indexer;
 pub(crate) mod node;
 pub(crate) mod run;
 pub(crate) mod strings;

@@ -4,11 +4,11 @@
 //! A chunk holds the terms of neighbouring trie collections, column behind column in the order of
 //! [`TreeArray::COLUMNS`]. A copy brings parts of the columns of a chunk.
 
-use crate::gpu::btree::TreeArray;
-use crate::gpu::btree::terms::{TermColumns, TermSums, TreeTerm, ranges, starts};
-use crate::gpu::btree::trees::{Trees, sums};
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::machine::UnderWay;
+use crate::papers::wei11::gpu::btree::TreeArray;
+use crate::papers::wei11::gpu::btree::terms::{TermColumns, TermSums, TreeTerm, ranges, starts};
+use crate::papers::wei11::gpu::btree::trees::{Trees, sums};
 use std::collections::VecDeque;
 use std::ops::Range;
 

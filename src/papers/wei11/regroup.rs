@@ -4,15 +4,15 @@
 //! each collection's stream takes, and a second one writes the tokens straight to their places,
 //! each as often as its document has it. So the tokens of a document lie by term, in the order of
 //! counting; the paper keeps the order of the text, on which nothing depends. Counts are those of
-//! [`Tally`](super::tally::Tally), so that runs end at the same documents.
+//! [`Tally`](crate::dictionary::tally::Tally), so that runs end at the same documents.
 
-use super::counter::{Counter, FIRST_POSTING_BYTES, Now, TokenCounting};
-use super::memo::{MemoTerm, NO_TERM};
-use super::owners::Owners;
-use super::parsed::Regroup;
 use super::stream::{MORE, TokenGroup};
 use crate::codec::folded;
 use crate::codec::prefetch::prefetch;
+use crate::dictionary::counter::{Counter, FIRST_POSTING_BYTES, Now, TokenCounting};
+use crate::dictionary::memo::{MemoTerm, NO_TERM};
+use crate::dictionary::owners::Owners;
+use crate::dictionary::parsed::Regroup;
 use crate::dictionary::strings::short;
 use crate::order::PieceCounts;
 use crate::text::analysis::Analysis;
@@ -335,8 +335,8 @@ impl Regroup for TokenTally {
 #[cfg(test)]
 mod tests {
     use super::super::stream::StreamTokens;
-    use super::super::tally::Tally;
     use super::*;
+    use crate::dictionary::tally::Tally;
     use crate::text::trie_collection::{implied_prefix, trie_collection};
     use proptest::prelude::*;
     use proptest::test_runner::FileFailurePersistence;

@@ -4,7 +4,7 @@
 use super::fetch::{ChunkReader, Fetch};
 use crate::codec::folded;
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms, Wake};
-use crate::gpu::btree::trees::{Trees, Waiter};
+use crate::papers::wei11::gpu::btree::trees::{Trees, Waiter};
 use std::cell::RefCell;
 use std::rc::Rc;
 

@@ -1,7 +1,7 @@
 //! Cuts a piece that is too large for a buffer, or for the room that is left, into parts: some of
 //! its collections, or some tokens of one.
 
-use crate::dictionary::stream::{StreamTokens, TokenGroup};
+use crate::papers::wei11::stream::{StreamTokens, TokenGroup};
 
 /// A group with the docid of its piece's first document, counted from the run's first.
 pub(super) type PlacedGroup = (TokenGroup, u32);
@@ -78,7 +78,7 @@ pub(super) fn cut((whole, first): &PlacedGroup, most_bytes: usize) -> Vec<Placed
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dictionary::stream::StreamWriter;
+    use crate::papers::wei11::stream::StreamWriter;
     use proptest::prelude::*;
     use std::sync::Arc;
 

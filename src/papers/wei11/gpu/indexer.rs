@@ -1,7 +1,7 @@
 //! The GPU indexer: tokens in, runs out (Wei and JaJa, *A fast algorithm for constructing inverted
 //! files on heterogeneous platforms*, IPDPS 2011, section III.D.2).
 //!
-//! The host's side of `kernels/btree.cu`, which never waits:
+//! The host's side of `kernels/wei11/btree.cu`, which never waits:
 //!
 //! 1. A parsed block goes to the device through a pinned buffer; the kernel that inserts its tokens
 //!    is launched behind the copy. Several blocks are under way: the next one is there when the one
@@ -27,12 +27,12 @@ use self::cut::{PlacedGroup, cut};
 use self::fetch::{ChunkReader, Fetch};
 use self::join::DeviceRun;
 use crate::dictionary::closed::{ClosedError, ClosedTerms, Wake};
-use crate::dictionary::indexer::{ParsedBlock, TokenIndexer};
-use crate::dictionary::stream::TokenGroup;
-use crate::gpu::btree::block::{MOST_BLOCK_BYTES, TokenBlock};
-use crate::gpu::btree::room::{ComingTokens, TreeRoom, TreeUsage};
-use crate::gpu::btree::trees::{Trees, Waiter, usage};
 use crate::gpu::floor::machine::UnderWay;
+use crate::papers::wei11::gpu::btree::block::{MOST_BLOCK_BYTES, TokenBlock};
+use crate::papers::wei11::gpu::btree::room::{ComingTokens, TreeRoom, TreeUsage};
+use crate::papers::wei11::gpu::btree::trees::{Trees, Waiter, usage};
+use crate::papers::wei11::indexer::{ParsedBlock, TokenIndexer};
+use crate::papers::wei11::stream::TokenGroup;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;

@@ -2,8 +2,8 @@
 //
 // Arrays, sizes in brackets; all numbers count from 0, NONE is 2^32 - 1:
 //   roots    [collections]      the root of each tree, or NONE
-//   nodes    [nodes * 128]      words of nodes, src/dictionary/btree/node.rs
-//   strings  [words]            words of strings, src/dictionary/btree/strings.rs
+//   nodes    [nodes * 128]      words of nodes, src/papers/wei11/btree/node.rs
+//   strings  [words]            words of strings, src/papers/wei11/btree/strings.rs
 //   records  [terms * 8]        words of records, below
 //   slices   [units * 8]        bytes of slices, below
 //   counters [COUNTERS]         see COUNT_*; zero when the run begins
@@ -16,7 +16,7 @@
 // number of the next slice; levels from LAST_LEVEL on are one. Slices hold postings in the form of
 // src/codec/folded.rs; their numbers count 8 bytes.
 
-// Sizes that no source defines are those of TreeTuning in src/gpu/btree.rs.
+// Sizes that no source defines are those of TreeTuning in src/papers/wei11/gpu/btree.rs.
 #define COUNT_NODES 0
 #define COUNT_STRINGS 1
 #define COUNT_RECORDS 2

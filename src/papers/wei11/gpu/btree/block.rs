@@ -1,10 +1,10 @@
 //! The form in which a parsed block comes to the device: the bytes of its pieces end to end, a
 //! table of where each part of a stream lies and goes, and one of its collections.
-//! `kernels/btree.cu` names the columns.
+//! `kernels/wei11/btree.cu` names the columns.
 
-use crate::dictionary::stream::TokenGroup;
 #[cfg(test)]
 use crate::gpu::floor::machine::ALIGN;
+use crate::papers::wei11::stream::TokenGroup;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::cmp::Reverse;
 
@@ -123,7 +123,7 @@ impl TokenBlock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dictionary::stream::StreamWriter;
+    use crate::papers::wei11::stream::StreamWriter;
     use proptest::prelude::*;
     use std::sync::Arc;
 

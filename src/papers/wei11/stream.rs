@@ -13,6 +13,7 @@
 //! about as many bytes, since most documents have one or two tokens of a collection, and lets a
 //! reader begin at any token whose document is known.
 
+use crate::dictionary::parsed::{OwnedGroup, PieceGroup};
 #[cfg(test)]
 use crate::dictionary::strings::short;
 use crate::order::PieceCounts;
@@ -49,6 +50,26 @@ impl TokenGroup {
     /// Ascending.
     pub(crate) fn streams(&self) -> impl Iterator<Item = (u16, &[u8])> {
         (0..self.collections.len()).filter_map(|i| self.stream(i))
+    }
+}
+
+impl PieceGroup for TokenGroup {
+    fn memory_bytes(&self) -> usize {
+        self.collections.capacity() * size_of::<(u16, u32)>() + self.bytes.capacity()
+    }
+
+    fn counts(&self) -> Arc<PieceCounts> {
+        self.counts.clone()
+    }
+}
+
+impl OwnedGroup for TokenGroup {
+    fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    fn lengths(&self) -> &Arc<[u8]> {
+        &self.lengths
     }
 }
 
