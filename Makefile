@@ -16,9 +16,11 @@ FUZZ_SCRATCH ?= $(if $(wildcard /dev/shm),/dev/shm,.)
 check:
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	for features in "" gpu rebuild; do \
+	for features in "" gpu; do \
 		cargo clippy -p millrace-ir --lib --locked --no-default-features --features "$$features" -- -D warnings || exit 1; \
 	done
+	cargo clippy -p millrace-ir --lib --bins --tests --locked --no-default-features --features program -- -D warnings
+	cargo run --quiet --locked --no-default-features --features program --bin millrace -- demo >/dev/null
 	@if cargo nextest --version >/dev/null 2>&1; then \
 		echo "cargo nextest run --workspace && cargo test --doc"; \
 		cargo nextest run --workspace && cargo test --doc; \

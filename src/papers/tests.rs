@@ -1,6 +1,9 @@
 //! What is handed in is tested as what the core has, by the same functions.
 
-use super::{ALGORITHMS, MODELS, ding09};
+mod leaps;
+
+use super::{ALGORITHMS, MODELS};
+use crate::query::algorithms::handed::HandedAlgorithms;
 use crate::query::engines::engine::Model;
 use crate::query::engines::engine::tests::{
     Make, check_threads, check_turns, check_waking, mixed_queries,
@@ -12,6 +15,9 @@ use crate::query::searcher::tests::{check_allocations, check_many_terms};
 use crate::query::tests::{cases, check_handed, damage};
 use crate::query::wanted::Algorithm;
 use proptest::prelude::*;
+
+/// An algorithm is a file and a line here.
+const TOYS: HandedAlgorithms = &[&leaps::Leaps];
 
 fn algorithms() -> Vec<Algorithm> {
     ALGORITHMS.iter().map(|&algorithm| Algorithm::Handed(algorithm)).collect()
@@ -26,7 +32,10 @@ fn crews() -> Vec<(String, Make)> {
     let of = |model: Model| {
         (format!("{model:?}"), Box::new(move |wakers: &_| model.engines(wakers)) as Make)
     };
-    models().map(of).chain(ding09::hybrid::tests::crews()).collect()
+    let crews = models().map(of);
+    #[cfg(feature = "gpu")]
+    let crews = crews.chain(super::ding09::hybrid::tests::crews());
+    crews.collect()
 }
 
 #[test]
@@ -46,6 +55,17 @@ fn names_are_read_as_they_are_written_and_occur_once() {
     assert_eq!(all.len(), Algorithm::ALL.len() + ALGORITHMS.len());
     let names = "auto, exhaustive, maxscore, blocks, galloping, wang, wand, bmw, small-adaptive";
     assert_eq!(Algorithm::among("Wand", ALGORITHMS), Err(names.to_string()));
+}
+
+#[test]
+fn what_is_handed_in_is_asked_for_by_its_name() {
+    let leaps = Algorithm::Handed(&leaps::Leaps);
+    assert_eq!(Algorithm::among("leaps", TOYS), Ok(leaps));
+    let line = "{\"query\": \"a\", \"algorithm\": \"leaps\"}";
+    assert_eq!(object(line, 1, TOYS).unwrap().0.algorithm, Some(leaps));
+    assert!(object(line, 1, &[]).is_err());
+    check_many_terms(&[leaps]);
+    check_allocations(&[leaps]);
 }
 
 #[test]
@@ -91,6 +111,7 @@ proptest! {
         next in cases(),
     ) {
         check_handed((&case, &damage, &next), ALGORITHMS)?;
+        check_handed((&case, &damage, &next), TOYS)?;
     }
 }
 

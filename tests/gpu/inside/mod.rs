@@ -1,17 +1,21 @@
 //! Tests of what the library does not show: kernels against their twins, emulated and on devices.
 //! They are compiled with the library (`src/lib.rs`) and run without the binary.
 
+#[cfg(feature = "papers")]
 mod btree;
 mod ding09;
 #[path = "../../support/emulation/mod.rs"]
 mod emulation;
 mod gpu;
 mod gpu_impacts;
+#[cfg(feature = "papers")]
 mod gpu_indexer;
 mod gpu_lists;
 mod gpu_queries;
 mod huang;
+#[cfg(feature = "papers")]
 mod hybrid;
+#[cfg(feature = "papers")]
 mod indexer;
 mod invert;
 mod methods;
