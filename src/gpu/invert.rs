@@ -13,7 +13,6 @@ pub(crate) mod inverter;
 pub(crate) mod machine;
 pub(crate) mod runs;
 pub(crate) mod service;
-mod staged;
 pub(crate) mod steps;
 pub(crate) mod text;
 #[cfg(test)]

@@ -184,6 +184,23 @@ impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
         // makers have reserved what it reads and writes for as many items as it is told.
         unsafe { self.kernels.launch(&self.device, &self.stream, step, address) }
     }
+
+    /// Launches steps, and waits; returns the milliseconds of each.
+    pub(crate) fn time(&self, steps: &[Step<A>]) -> Result<Vec<f32>, GpuError> {
+        let mut last = self.ticket(GpuWork::Upload(0))?;
+        let ended = steps.iter().map(|step| {
+            self.launch(step)?;
+            self.ticket(GpuWork::Kernel(step.launched()))
+        });
+        let ended = ended.collect::<Result<Vec<_>, _>>()?;
+        let each = ended.into_iter().map(|ended| {
+            ended.wait()?;
+            let took = ended.ms_since(&last)?;
+            last = ended;
+            Ok(took)
+        });
+        each.collect()
+    }
 }
 
 impl<A> Drop for CudaArrays<A> {

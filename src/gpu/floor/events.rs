@@ -17,6 +17,20 @@ use std::time::{Duration, Instant};
 const LOOKING: Duration = Duration::from_micros(100);
 const PAUSE: Duration = Duration::from_micros(20);
 
+/// Asks until there is something.
+pub(super) fn wait_for<T>(
+    mut ask: impl FnMut() -> Result<Option<T>, GpuError>,
+) -> Result<T, GpuError> {
+    let began = Instant::now();
+    loop {
+        match ask()? {
+            Some(there) => return Ok(there),
+            None if began.elapsed() < LOOKING => spin_loop(),
+            None => sleep(PAUSE),
+        }
+    }
+}
+
 /// Free events of a device.
 #[derive(Debug)]
 pub(crate) struct Events {
@@ -69,14 +83,7 @@ impl Ticket {
     }
 
     pub(crate) fn wait(&self) -> Result<(), GpuError> {
-        let began = Instant::now();
-        while !self.is_done()? {
-            match began.elapsed() < LOOKING {
-                true => spin_loop(),
-                false => sleep(PAUSE),
-            }
-        }
-        Ok(())
+        wait_for(|| Ok(self.is_done()?.then_some(())))
     }
 
     /// Milliseconds of the device since an earlier ticket; both are done.

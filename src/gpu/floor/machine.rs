@@ -2,15 +2,14 @@
 //! [`CudaQueue`], a CUDA device. The tests have an emulated one.
 
 use super::arrays::{ArrayPlaces, CudaArrays};
-use super::device::Device;
 use super::error::{GpuError, GpuWork};
-use super::events::Ticket;
+use super::events::{Ticket, wait_for};
 use super::pinned::Pinned;
 #[cfg(test)]
 use super::slab::Slab;
-use super::steps::{Kernels, Step};
+use super::steps::Step;
 use super::wake::Wake;
-use crate::crew::lock;
+use crate::crew::{Crew, lock};
 use cudarc::driver::result;
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -82,24 +81,31 @@ pub(crate) trait Machine<A>: Send {
 }
 
 /// A CUDA device whose copies go through a pool of pinned buffers.
+#[derive(Debug)]
 pub(crate) struct CudaQueue<A> {
-    buffers: Arc<Mutex<Vec<Pinned>>>,
+    buffers: FreeBuffers,
     buffer_bytes: usize,
-    on: CudaArrays<A>,
+    /// Writes to the buffers, and these are so many threads with the one that gives work.
+    pub(crate) crew: Crew,
+    threads: usize,
+    pub(crate) on: CudaArrays<A>,
 }
+
+/// Each with work under way that may use it, about which nobody asks any more.
+type FreeBuffers = Arc<Mutex<Vec<(Pinned, Option<Ticket>)>>>;
 
 pub(crate) const ALIGN: usize = 256;
 
 impl<A: Copy + Debug + Eq + Hash> CudaQueue<A> {
     pub(crate) fn new(
-        device: Device,
-        kernels: Kernels,
+        on: CudaArrays<A>,
         buffers: usize,
         buffer_bytes: usize,
+        threads: usize,
     ) -> Result<Self, GpuError> {
-        let pinned = (0..buffers).map(|_| Pinned::new(&device, "copies", buffer_bytes));
-        let buffers = Arc::new(Mutex::new(pinned.collect::<Result<_, _>>()?));
-        Ok(Self { buffers, buffer_bytes, on: CudaArrays::new(Arc::new(device), kernels, None)? })
+        let pinned = |_| Ok((Pinned::new(&on.device, "copies", buffer_bytes)?, None));
+        let buffers = Arc::new(Mutex::new((0..buffers).map(pinned).collect::<Result<_, _>>()?));
+        Ok(Self { buffers, buffer_bytes, crew: Crew::new("copier"), threads, on })
     }
 
     #[cfg(test)]
@@ -107,22 +113,48 @@ impl<A: Copy + Debug + Eq + Hash> CudaQueue<A> {
         self.on.memory.of(array)
     }
 
-    fn enqueue(&self, work: &DeviceWork<'_, A>, buffer: &mut Pinned) -> Result<Ticket, GpuError> {
+    /// As [`give`](Machine::give).
+    pub(crate) fn begin(
+        &mut self,
+        work: &DeviceWork<'_, A>,
+    ) -> Result<Option<LentTicket>, GpuError> {
+        let Some(mut buffer) = self.free_buffer()? else { return Ok(None) };
+        let ticket = Some(self.enqueue(work, &mut buffer)?);
+        let bytes = work.bytes_down() as usize;
+        let done = Cell::new(false);
+        let buffers = self.buffers.clone();
+        Ok(Some(LentTicket { ticket, done, bytes, buffer: Some(buffer), buffers }))
+    }
+
+    /// As [`begin`](Self::begin), but waits for a buffer, which others give back.
+    pub(crate) fn begin_soon(&mut self, work: &DeviceWork<'_, A>) -> Result<LentTicket, GpuError> {
+        wait_for(|| self.begin(work))
+    }
+
+    fn free_buffer(&self) -> Result<Option<Pinned>, GpuError> {
+        let mut buffers = lock(&self.buffers);
+        for at in (0..buffers.len()).rev() {
+            if buffers[at].1.as_ref().map_or(Ok(true), Ticket::is_done)? {
+                return Ok(Some(buffers.swap_remove(at).0));
+            }
+        }
+        Ok(None)
+    }
+
+    fn enqueue(
+        &mut self,
+        work: &DeviceWork<'_, A>,
+        buffer: &mut Pinned,
+    ) -> Result<Ticket, GpuError> {
         let CudaArrays { memory, stream, .. } = &self.on;
         let mut filled = 0;
         for (array, at, slices) in &work.up {
-            let begin = filled;
-            // SAFETY: only copies of the bytes before were enqueued from the buffer.
-            let room = unsafe { &mut buffer.bytes_mut()[begin..] };
-            for slice in slices {
-                room[filled - begin..][..slice.len()].copy_from_slice(slice);
-                filled += slice.len();
-            }
-            let to = memory.of(*array).part(*at, (filled - begin) as u64);
-            if filled > begin {
-                // SAFETY: the array has so many bytes, and both stay until the work is done.
-                unsafe { buffer.copy_up(begin..filled, to, stream) }?;
-            }
+            let bytes: usize = slices.iter().map(|slice| slice.len()).sum();
+            let to = memory.of(*array).part(*at, bytes as u64);
+            let crew = (&mut self.crew, self.threads);
+            // SAFETY: the array has so many bytes, and both stay until the work is done; only
+            // copies of the bytes before were enqueued from the buffer.
+            filled = unsafe { buffer.write_up(filled, slices, crew, to, stream) }?;
             filled = filled.next_multiple_of(ALIGN).min(self.buffer_bytes);
         }
         work.steps.iter().try_for_each(|step| self.on.launch(step))?;
@@ -168,13 +200,7 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for CudaQueue<A> {
     }
 
     fn give(&mut self, work: &DeviceWork<'_, A>) -> Result<Option<Box<dyn UnderWay>>, GpuError> {
-        let free = lock(&self.buffers).pop();
-        let Some(mut buffer) = free else { return Ok(None) };
-        let ticket = self.enqueue(work, &mut buffer)?;
-        let bytes = work.bytes_down() as usize;
-        let done = Cell::new(false);
-        let buffers = self.buffers.clone();
-        Ok(Some(Box::new(LentTicket { ticket, done, bytes, buffer: Some(buffer), buffers })))
+        Ok(self.begin(work)?.map(|given| Box::new(given) as _))
     }
 
     fn buffer_bytes(&self) -> usize {
@@ -186,18 +212,36 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for CudaQueue<A> {
     }
 }
 
-/// Its buffer goes back when it is dropped.
-struct LentTicket {
-    ticket: Ticket,
+/// Its buffer goes back when it is dropped, and is used again once the work is done.
+#[derive(Debug)]
+pub(crate) struct LentTicket {
+    ticket: Option<Ticket>,
     done: Cell<bool>,
     bytes: usize,
     buffer: Option<Pinned>,
-    buffers: Arc<Mutex<Vec<Pinned>>>,
+    buffers: FreeBuffers,
+}
+
+impl LentTicket {
+    fn ticket(&self) -> &Ticket {
+        self.ticket.as_ref().expect("it is taken out only when it is dropped")
+    }
+
+    pub(crate) fn wait(&self) -> Result<(), GpuError> {
+        self.ticket().wait()?;
+        self.done.set(true);
+        Ok(())
+    }
+
+    /// Milliseconds of the device since an earlier ticket; both are done.
+    pub(crate) fn ms_since(&self, began: &Ticket) -> Result<f32, GpuError> {
+        self.ticket().ms_since(began)
+    }
 }
 
 impl UnderWay for LentTicket {
     fn is_done(&self) -> Result<bool, GpuError> {
-        self.done.set(self.done.get() || self.ticket.is_done()?);
+        self.done.set(self.done.get() || self.ticket().is_done()?);
         Ok(self.done.get())
     }
 
@@ -211,7 +255,7 @@ impl UnderWay for LentTicket {
 
 impl Drop for LentTicket {
     fn drop(&mut self) {
-        // Else copies may still use the buffer: it is freed, behind them.
-        lock(&self.buffers).extend(self.buffer.take().filter(|_| self.done.get()));
+        let under_way = self.ticket.take().filter(|_| !self.done.get());
+        lock(&self.buffers).extend(self.buffer.take().map(|buffer| (buffer, under_way)));
     }
 }

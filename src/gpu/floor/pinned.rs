@@ -22,29 +22,23 @@ const COPY_BYTES: usize = 4 << 20;
 /// Less is copied by one thread.
 const LEAST_SHARED: usize = 2 << 20;
 
-type PlacedBytes<'a> = (usize, &'a [u8]);
-
-/// Cuts parts, whose places rise, into pieces, and groups these so that each goes at most
-/// `copy_bytes` beyond the end of the group before, unless it is a single piece.
-fn groups<'a>(
-    parts: &[PlacedBytes<'a>],
+/// Cuts parts into pieces, and groups these so that each group has at most `most` bytes, or one
+/// piece.
+pub(crate) fn groups<'a>(
+    parts: &[&'a [u8]],
     piece_bytes: usize,
-    copy_bytes: usize,
-) -> Vec<Vec<PlacedBytes<'a>>> {
-    let mut groups = Vec::<Vec<PlacedBytes<'a>>>::new();
-    let mut begin = 0;
-    let mut end = 0;
-    for &(place, bytes) in parts {
-        for (n, piece) in bytes.chunks(piece_bytes).enumerate() {
-            let at = place + n * piece_bytes;
-            match groups.last_mut() {
-                Some(group) if at + piece.len() - begin <= copy_bytes => group.push((at, piece)),
-                _ => {
-                    begin = end;
-                    groups.push(vec![(at, piece)]);
-                }
+    most: usize,
+) -> Vec<Vec<&'a [u8]>> {
+    let mut groups = Vec::<Vec<&[u8]>>::new();
+    let mut bytes = 0;
+    for piece in parts.iter().flat_map(|part| part.chunks(piece_bytes)) {
+        bytes += piece.len();
+        match groups.last_mut() {
+            Some(group) if bytes <= most => group.push(piece),
+            _ => {
+                bytes = piece.len();
+                groups.push(vec![piece]);
             }
-            end = at + piece.len();
         }
     }
     groups
@@ -115,39 +109,37 @@ impl Pinned {
         copied.map_err(|e| refused(&self.info, "copy to the device", e))
     }
 
-    /// Writes parts, each to its place, by `threads` of a crew, and enqueues their copies as they
-    /// get there: one thread copies within the host at a fifth of what PCIe brings. All up to the
-    /// end of the last part is copied, with what stood between parts. Places rise without overlap.
+    /// Writes parts end to end from byte `at` on, by `threads` of a crew, and enqueues their copies
+    /// as they get there: one thread copies within the host at a fifth of what PCIe brings. Returns
+    /// where they end.
     ///
     /// # Safety
     /// As [`copy_up`](Self::copy_up), and no copy of the bytes is under way.
     ///
     /// # Panics
-    /// If a part has no room, or places do not rise.
+    /// If a part has no room.
     pub(crate) unsafe fn write_up(
         &mut self,
-        parts: &[PlacedBytes<'_>],
-        crew: &mut Crew,
-        threads: usize,
+        at: usize,
+        parts: &[&[u8]],
+        (crew, threads): (&mut Crew, usize),
         to: u64,
         stream: &CudaStream,
-    ) -> Result<(), GpuError> {
-        let mut copied = 0;
+    ) -> Result<usize, GpuError> {
+        let mut end = at;
         for group in groups(parts, PIECE_BYTES, COPY_BYTES) {
-            let mut at = copied;
+            let begin = end;
             // SAFETY: copies that are under way are of bytes before these.
-            let mut room = unsafe { &mut self.bytes_mut()[copied..] };
-            let writes = group.into_iter().map(|(place, piece)| {
-                room.split_off_mut(..place - at).expect("a part has room");
-                at = place + piece.len();
+            let mut room = unsafe { &mut self.bytes_mut()[begin..] };
+            let writes = group.into_iter().map(|piece| {
+                end += piece.len();
                 (room.split_off_mut(..piece.len()).expect("a part has room"), piece)
             });
             copy_all(crew, threads, writes.collect());
             // SAFETY: the caller answers for it.
-            unsafe { self.copy_up(copied..at, to + copied as u64, stream) }?;
-            copied = at;
+            unsafe { self.copy_up(begin..end, to + (begin - at) as u64, stream) }?;
         }
-        Ok(())
+        Ok(end)
     }
 
     /// # Safety
@@ -192,32 +184,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_have_each_part_in_its_place() {
+    fn groups_have_all_bytes_in_their_order() {
         let bytes: Vec<u8> = (0..=200).collect();
-        let parts: [(usize, &[u8]); 5] = [
-            (0, &bytes[..7]),
-            (8, &[]),
-            (8, &bytes[10..60]),
-            (60, &bytes[60..61]),
-            (90, &bytes[..15]),
-        ];
-        let mut expected = vec![255; 110];
-        for (place, part) in parts {
-            expected[place..place + part.len()].copy_from_slice(part);
-        }
-        for (piece_bytes, copy_bytes) in [(1, 4), (3, 3), (8, 30), (16, 64), (1000, 1000)] {
-            let mut room = vec![255; 110];
-            let mut end = 0;
-            for group in groups(&parts, piece_bytes, copy_bytes) {
-                let begin = end;
-                for &(place, piece) in &group {
-                    assert!(place >= end && piece.len() <= piece_bytes && !piece.is_empty());
-                    room[place..place + piece.len()].copy_from_slice(piece);
-                    end = place + piece.len();
-                }
-                assert!(end - begin <= copy_bytes || group.len() == 1);
+        let parts = [&bytes[..7], &[], &bytes[7..60], &bytes[60..61], &bytes[61..]];
+        for (piece_bytes, most) in [(1, 4), (3, 3), (8, 30), (16, 64), (30, 8), (1000, 1000)] {
+            let groups = groups(&parts, piece_bytes, most);
+            for group in &groups {
+                assert!(group.iter().all(|piece| (1..=piece_bytes).contains(&piece.len())));
+                assert!(group.concat().len() <= most || group.len() == 1);
             }
-            assert_eq!((room == expected, end), (true, 105), "{piece_bytes}, {copy_bytes}");
+            // None could have gone with those before.
+            let mut both = groups.windows(2).map(|two| two[0].concat().len() + two[1][0].len());
+            assert!(both.all(|bytes| bytes > most), "{piece_bytes}, {most}");
+            assert_eq!(groups.concat().concat(), bytes);
         }
         assert!(groups(&[], 16, 16).is_empty());
     }

@@ -244,18 +244,19 @@ impl<M: DeviceMethod> MethodBatch<M> {
         let terms = size_of_val(&self.records[..]).next_multiple_of(ALIGNMENT);
         let more = terms + size_of_val(&self.terms[..]).next_multiple_of(ALIGNMENT);
         let lists = more + size_of_val(&self.more[..]).next_multiple_of(ALIGNMENT);
-        BatchInput { terms, more, lists, bytes: lists + self.lists.bytes() }
+        BatchInput { terms, more, lists }
     }
 
-    /// What the kernels read: parts and their places, which rise without overlap.
-    pub(crate) fn parts(&self) -> Vec<(usize, &[u8])> {
-        let BatchInput { terms, more, lists, .. } = self.input();
-        let head = [
-            (0, bytemuck::cast_slice(&self.records)),
-            (terms, bytemuck::cast_slice(&self.terms)),
-            (more, bytemuck::cast_slice(&self.more)),
+    /// What the kernels read: parts that stand end to end.
+    pub(crate) fn parts(&self) -> Vec<&[u8]> {
+        let head: [&[u8]; 3] = [
+            bytemuck::cast_slice(&self.records),
+            bytemuck::cast_slice(&self.terms),
+            bytemuck::cast_slice(&self.more),
         ];
-        head.into_iter().chain(self.lists.parts(lists)).collect()
+        let padding = |part: &[u8]| part.len().next_multiple_of(ALIGNMENT) - part.len();
+        let all = head.into_iter().chain(self.lists.parts());
+        all.flat_map(|part| [part, &[0; ALIGNMENT][..padding(part)]]).collect()
     }
 
     pub(crate) fn output(&self) -> BatchOutput {
@@ -308,7 +309,6 @@ pub(crate) struct BatchInput {
     pub terms: usize,
     pub more: usize,
     pub lists: usize,
-    pub bytes: usize,
 }
 
 /// In bytes; [`DeviceMethod::Said`] of each query comes first.

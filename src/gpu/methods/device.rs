@@ -6,13 +6,12 @@ use super::batch::{AskedPart, BatchRoom, FoundHits, MethodBatch};
 use super::lists::ListCache;
 use super::travelling::KeptLists;
 use super::{DeviceMethod, MethodArray, MethodStep, source};
-use crate::crew::Crew;
 use crate::gpu::floor::arrays::CudaArrays;
 use crate::gpu::floor::device::Device;
-use crate::gpu::floor::error::{GpuError, GpuWork};
+use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::events::Ticket;
+use crate::gpu::floor::machine::{CudaQueue, DeviceWork, LentTicket, UnderWay};
 use crate::gpu::floor::modules::Toolchain;
-use crate::gpu::floor::pinned::Pinned;
 use crate::gpu::floor::steps::Kernels;
 use crate::gpu::query::plan::MOST_HITS;
 use crate::index::error::IndexError;
@@ -58,13 +57,9 @@ const MOST_KEPT: u64 = 1 << 30;
 
 #[derive(Debug)]
 pub struct MethodDevice<M: DeviceMethod> {
-    /// For a batch, and for its results.
-    input: Pinned,
-    output: Pinned,
-    /// The beginning and the end of the last batch.
-    span: Option<(Ticket, Ticket)>,
-    crew: Crew,
-    on: CudaArrays<MethodArray>,
+    /// The beginning of the last batch, and its end, with its results.
+    last: Option<(Ticket, LentTicket)>,
+    queue: CudaQueue<MethodArray>,
     snapshot: Arc<Snapshot>,
     cache: ListCache<M::Key, M::Laid>,
     kept: KeptLists<M::Key, M::Laid, M::Layer>,
@@ -116,17 +111,14 @@ impl<M: DeviceMethod> MethodDevice<M> {
         let output = room.output_bytes::<M>();
         on.take(MethodArray::Input, "queries", input as u64)?;
         on.take(MethodArray::Output, "hits", output as u64)?;
-        let input = Pinned::new(&on.device, "queries", input)?;
-        let output = Pinned::new(&on.device, "hits", output)?;
         let left = on.device.free_bytes()?.min(on.device.memory().left());
         let lists = memory.lists.unwrap_or(left / 100 * MethodMemory::LISTS_PERCENT);
         on.take(MethodArray::Cached, "postings lists", lists)?;
+        // A batch and then its results.
+        let queue = CudaQueue::new(on, 1, input.max(output), threads)?;
         Ok(Self {
-            input,
-            output,
-            span: None,
-            crew: Crew::new("writer"),
-            on,
+            last: None,
+            queue,
             snapshot: snapshot.clone(),
             cache: ListCache::default(),
             kept: KeptLists::new(MOST_KEPT),
@@ -147,7 +139,8 @@ impl<M: DeviceMethod> MethodDevice<M> {
     /// Replaces the parts that stay by as many of `wanted`, in their order, as fit `bytes`.
     pub fn fill(&mut self, wanted: &[M::Part], bytes: u64) -> Result<(), GpuError> {
         self.cache = ListCache::default();
-        let Self { snapshot, on, cache, crew, threads, .. } = self;
+        let Self { snapshot, cache, threads, .. } = self;
+        let CudaQueue { on, crew, .. } = &mut self.queue;
         let arena = on.memory.of(MethodArray::Cached);
         cache.bring(wanted, arena, bytes, crew, *threads, |layer, part, bytes| {
             M::lay(snapshot, layer, part, bytes).map(|laid| (M::key(part), laid))
@@ -159,7 +152,8 @@ impl<M: DeviceMethod> MethodDevice<M> {
         &mut self,
         asked: impl IntoIterator<Item = &'a AskedPart<M>>,
     ) -> Result<(), GpuError> {
-        let Self { snapshot, on, cache, crew, threads, .. } = self;
+        let Self { snapshot, cache, threads, .. } = self;
+        let CudaQueue { on, crew, .. } = &mut self.queue;
         if !M::GROWS || cache.is_full() {
             return Ok(());
         }
@@ -184,11 +178,11 @@ impl<M: DeviceMethod> MethodDevice<M> {
         &mut self,
         asked: impl IntoIterator<Item = &'a AskedPart<M>>,
     ) -> Result<(), IndexError> {
-        let Self { snapshot, cache, kept, crew, threads, .. } = self;
+        let Self { snapshot, cache, kept, queue, threads, .. } = self;
         let travel = asked.into_iter().filter(|asked| cache.place(&asked.key).is_none());
         let wanted = travel.map(|asked| (&asked.key, &asked.part));
         let lay = |layer: &mut _, part: &&M::Part, out: &mut _| M::lay(snapshot, layer, part, out);
-        kept.lay_ahead(wanted, crew, *threads, lay)
+        kept.lay_ahead(wanted, &mut queue.crew, *threads, lay)
     }
 
     pub fn kept(&self) -> &KeptLists<M::Key, M::Laid, M::Layer> {
@@ -196,7 +190,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
     }
 
     pub fn device(&self) -> &Device {
-        &self.on.device
+        &self.queue.on.device
     }
 
     pub fn cache(&self) -> &ListCache<M::Key, M::Laid> {
@@ -204,7 +198,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
     }
 
     pub fn cache_room(&self) -> u64 {
-        self.on.memory.of(MethodArray::Cached).bytes()
+        self.queue.on.memory.of(MethodArray::Cached).bytes()
     }
 
     pub(crate) fn list_bytes(&self) -> u64 {
@@ -236,91 +230,70 @@ impl<M: DeviceMethod> MethodDevice<M> {
         batch.add(asked, k, docids, |key| cache.place(key), lay)
     }
 
-    /// Enqueues steps of a finished batch, made by [`add`](Self::add) with the parts that are there
-    /// now. If it is `timed`, tickets say when the first step began and when each was done.
-    fn launch(
-        &mut self,
-        batch: &MethodBatch<M>,
-        steps: &[MethodStep],
-        timed: bool,
-    ) -> Result<Vec<Ticket>, GpuError> {
-        let Self { input, output, crew, on, threads, .. } = self;
-        let bytes = [batch.input().bytes, batch.output().bytes];
-        let [to, from] = [MethodArray::Input, MethodArray::Output].map(|array| on.memory.of(array));
-        let fits = bytes[0] as u64 <= to.bytes() && bytes[1] as u64 <= from.bytes();
-        assert!(fits && batch.used().words <= self.room.words, "a batch fits its room");
-        let copied = GpuWork::Upload(bytes[0] as u64);
-        let began = on.ticket(copied)?;
-        // SAFETY: no copy is under way, since every batch is waited for before the next; both have
-        // so many bytes, and live until the batch is done.
-        unsafe {
-            input.write_up(&batch.parts(), crew, *threads, to.address(), &on.stream)?;
-        }
-        let mut tickets = Vec::new();
-        if timed {
-            tickets.push(on.ticket(copied)?);
-        }
-        for step in steps {
-            on.launch(step)?;
-            if timed {
-                tickets.push(on.ticket(GpuWork::Kernel(step.launched()))?);
-            }
-        }
-        // SAFETY: both have so many bytes, and nobody reads them until the batch is done.
-        unsafe { output.copy_down(from.address(), 0, bytes[1], &on.stream) }?;
-        let done = on.ticket(GpuWork::Download(bytes[1] as u64))?;
-        self.travelled += batch.used().list_bytes as u64;
-        self.span = Some((began, done));
-        Ok(tickets)
-    }
-
     /// Spins: a batch takes from tens of microseconds to some hundred milliseconds.
-    fn wait(&self) -> Result<&(Ticket, Ticket), GpuError> {
-        let span = self.span.as_ref().expect("a batch was launched");
-        while !span.1.is_done()? {
+    fn finish(&mut self, work: &DeviceWork<'_, MethodArray>) -> Result<(), GpuError> {
+        self.last = None;
+        let began = self.queue.on.ticket(work.named())?;
+        let given = self.queue.begin(work)?.expect("no other work has the buffer");
+        while !given.is_done()? {
             spin_loop();
             yield_now();
         }
-        Ok(span)
+        self.last = Some((began, given));
+        Ok(())
     }
 
-    /// Runs steps of a finished batch, and waits; returns milliseconds of the copy and each step.
+    /// Copies of a finished batch, made by [`add`](Self::add) with the parts that are there now.
+    fn up<'a>(&self, batch: &'a MethodBatch<M>) -> Vec<(MethodArray, u64, Vec<&'a [u8]>)> {
+        assert!(batch.used().words <= self.room.words, "a batch fits its room");
+        vec![(MethodArray::Input, 0, batch.parts())]
+    }
+
+    /// Runs steps of a finished batch; returns milliseconds of the copy and each step.
     pub fn time_steps(
         &mut self,
         batch: &MethodBatch<M>,
         steps: &[MethodStep],
     ) -> Result<Vec<f32>, GpuError> {
-        let tickets = self.launch(batch, steps, true)?;
-        let (began, _) = self.wait()?;
-        let before = std::iter::once(began).chain(&tickets);
-        tickets.iter().zip(before).map(|(ticket, before)| ticket.ms_since(before)).collect()
+        self.finish(&DeviceWork { up: self.up(batch), steps: vec![], down: vec![] })?;
+        let mut took = vec![self.took_ms()?];
+        took.extend(self.queue.on.time(steps)?);
+        self.finish(&DeviceWork { up: vec![], steps: vec![], down: down(batch) })?;
+        Ok(took)
+    }
+
+    fn last(&self) -> &(Ticket, LentTicket) {
+        self.last.as_ref().expect("a batch was answered")
     }
 
     /// Of the last batch, on the device.
     pub fn took_ms(&self) -> Result<f32, GpuError> {
-        let (began, done) = self.wait()?;
+        let (began, done) = self.last();
         done.ms_since(began)
     }
 
-    /// The results of a batch that is done, for [`MethodBatch::answers`].
+    /// The results of the last batch, for [`MethodBatch::answers`].
     pub fn output(&self) -> &[u8] {
-        // SAFETY: whoever launches a batch waits for it.
-        unsafe { self.output.bytes() }
+        self.last().1.bytes()
     }
 
     /// Writes to the memory of batches: for measurements.
     pub fn write_words(&self, at: u64, words: &[u32]) -> Result<(), GpuError> {
-        self.on.memory.of(MethodArray::Words).write(4 * at, bytemuck::cast_slice(words))
+        self.queue.on.memory.of(MethodArray::Words).write(4 * at, bytemuck::cast_slice(words))
     }
 
     pub fn read_words(&self, at: u64, len: usize) -> Result<Vec<u32>, GpuError> {
-        let bytes = self.on.memory.of(MethodArray::Words).read(4 * at, 4 * len)?;
+        let bytes = self.queue.on.memory.of(MethodArray::Words).read(4 * at, 4 * len)?;
         Ok(bytes.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect())
     }
 
     pub fn answer(&mut self, batch: &MethodBatch<M>) -> Result<Vec<FoundHits>, GpuError> {
-        self.launch(batch, &M::steps(batch), false)?;
-        self.wait()?;
+        self.finish(&DeviceWork { up: self.up(batch), steps: M::steps(batch), down: down(batch) })?;
+        self.travelled += batch.used().list_bytes as u64;
         Ok(batch.answers(self.output()))
     }
+}
+
+fn down<M: DeviceMethod>(batch: &MethodBatch<M>) -> Vec<(MethodArray, Range<u64>)> {
+    vec![(MethodArray::Output, 0..batch.output().bytes as u64)]
 }

@@ -8,6 +8,7 @@ mod streams;
 
 use crate::inside_tests::util::*;
 use millrace::gpu;
+use millrace::gpu::floor::arrays::CudaArrays;
 use millrace::gpu::floor::cache::{ModuleCache, Origin};
 use millrace::gpu::floor::device::Device;
 use millrace::gpu::floor::discover::{DeviceInfo, Discovery};
@@ -21,6 +22,7 @@ use millrace::gpu::floor::version::Architecture;
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The oldest that is supported, the usual one, and the one that is measured.
 const ARCHITECTURES: [Architecture; 3] = [Architecture(75), Architecture(80), Architecture(90)];
@@ -174,7 +176,8 @@ pub(crate) fn arrays(
     (buffers, buffer_bytes): (usize, usize),
 ) -> Turned {
     let kernels = Kernels::load(&toolchain, &device, &turn(), kernels.iter().copied()).unwrap();
-    CudaQueue::new(device, kernels, buffers, buffer_bytes).unwrap()
+    let on = CudaArrays::new(Arc::new(device), kernels, None).unwrap();
+    CudaQueue::new(on, buffers, buffer_bytes, 2).unwrap()
 }
 
 /// Gives a device work that a buffer is free for.

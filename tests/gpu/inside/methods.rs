@@ -131,10 +131,7 @@ pub(crate) fn emulated_steps<M: DeviceMethod>(
     steps: &[MethodStep],
     seed: u64,
 ) -> HashMap<MethodArray, Buffer> {
-    let mut input = vec![0; batch.input().bytes];
-    for (at, part) in batch.parts() {
-        input[at..at + part.len()].copy_from_slice(part);
-    }
+    let input = batch.parts().concat();
     let used = batch.used();
     let output = batch.output().bytes;
     assert!(input.len() <= used.input_bytes::<M>() && output <= used.output_bytes::<M>());

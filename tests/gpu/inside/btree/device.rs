@@ -3,6 +3,7 @@
 
 use super::{Indexer, ROOM, SHAPES, compare, on_cpu, pieces, twin};
 use crate::inside_tests::gpu::device;
+use millrace::gpu::floor::arrays::CudaArrays;
 use millrace::gpu::floor::device::Device;
 use millrace::gpu::floor::machine::CudaQueue;
 use millrace::gpu::floor::modules::Toolchain;
@@ -10,12 +11,14 @@ use millrace::papers::wei11::gpu::btree::block::Most;
 use millrace::papers::wei11::gpu::btree::room::TreeRoom;
 use millrace::papers::wei11::gpu::btree::trees::Trees;
 use millrace::papers::wei11::gpu::btree::{TreeArray, TreeTuning};
+use std::sync::Arc;
 
 const MOST: Most = Most { bytes: 2 << 20, segments: 1 << 16 };
 
 fn indexer(device: Device, toolchain: &Toolchain, tuning: TreeTuning, room: TreeRoom) -> Indexer {
     let kernels = tuning.load(toolchain, &device).unwrap();
-    let machine = CudaQueue::new(device, kernels, 1, MOST.pinned_bytes()).unwrap();
+    let on = CudaArrays::new(Arc::new(device), kernels, None).unwrap();
+    let machine = CudaQueue::new(on, 1, MOST.pinned_bytes(), 1).unwrap();
     Indexer { trees: Trees::new(Box::new(machine), tuning, room, MOST).unwrap(), tuning }
 }
 

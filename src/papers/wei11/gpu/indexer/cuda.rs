@@ -1,5 +1,6 @@
 //! Opens the device of an indexer, with all that it takes of the host and of the device.
 
+use crate::gpu::floor::arrays::CudaArrays;
 use crate::gpu::floor::cache::Origin;
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::discover::DeviceInfo;
@@ -10,9 +11,12 @@ use crate::papers::wei11::gpu::btree::TreeTuning;
 use crate::papers::wei11::gpu::btree::block::Most;
 use crate::papers::wei11::gpu::btree::room::{ComingTokens, TreeUsage};
 use crate::papers::wei11::gpu::btree::trees::Trees;
+use std::sync::Arc;
 
 /// Blocks under way, or parts of columns that come back.
 const BUFFERS: usize = 2;
+/// Workers that give blocks have others beside them.
+const COPIERS: usize = 1;
 /// Arenas are at most this many times the cost of a run.
 const ARENAS_BY_RUN: u64 = 4;
 
@@ -49,7 +53,8 @@ pub(crate) fn open(
     let kernels = tuning.load(toolchain, &device)?;
     let origin = kernels.origin.clone();
     let buffer_bytes = sizes.buffer_bytes();
-    let machine = Box::new(CudaQueue::new(device, kernels, BUFFERS, buffer_bytes)?);
+    let on = CudaArrays::new(Arc::new(device), kernels, None)?;
+    let machine = Box::new(CudaQueue::new(on, BUFFERS, buffer_bytes, COPIERS)?);
     let least = TreeUsage::default().with(&LEAST, tuning.all_warps());
     // What a run needs, and chunks that warps hold.
     let wanted = sizes.run_limit.saturating_mul(ARENAS_BY_RUN);
