@@ -103,8 +103,8 @@ impl<A: Copy + Debug + Eq + Hash, M> ArrayPlaces<A> for Arrays<A, M> {
 
 #[derive(Debug)]
 pub(crate) struct CudaArrays<A> {
-    pub(crate) memory: Arrays<A, Slab>,
-    kernels: Kernels,
+    pub(crate) memory: Arrays<A, Arc<Slab>>,
+    pub(crate) kernels: Kernels,
     pub(crate) stream: Arc<CudaStream>,
     // Dropped last: all the rest is of its context.
     pub(crate) device: Arc<Device>,
@@ -142,7 +142,7 @@ impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
         kept: u64,
     ) -> Result<(), GpuError> {
         let old = self.memory.get(array);
-        let had = old.map_or(0, Slab::bytes);
+        let had = old.map_or(0, |old| old.bytes());
         assert!(kept <= had, "{array:?} has {had} bytes, of which {kept} are to stay");
         if bytes <= had && old.is_some() {
             return Ok(());
@@ -164,7 +164,7 @@ impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
             });
             copied.map_err(|e| self.device.call("copy on the device", e))?;
         }
-        self.memory.put(array, slab);
+        self.memory.put(array, Arc::new(slab));
         Ok(())
     }
 
@@ -179,9 +179,19 @@ impl<A: Copy + Debug + Eq + Hash> CudaArrays<A> {
     }
 
     pub(crate) fn launch(&self, step: &Step<A>) -> Result<(), GpuError> {
-        let address = |array| self.memory.of(array).address();
+        self.launch_with(step, |_| None)
+    }
+
+    /// As [`launch`](Self::launch), with other places of some arrays.
+    pub(crate) fn launch_with(
+        &self,
+        step: &Step<A>,
+        place: impl Fn(A) -> Option<u64>,
+    ) -> Result<(), GpuError> {
+        let address = |array| place(array).unwrap_or_else(|| self.memory.of(array).address());
         // SAFETY: steps have the arguments that the kernel declares, as in the tests, and their
-        // makers have reserved what it reads and writes for as many items as it is told.
+        // makers have reserved what it reads and writes for as many items as it is told. What
+        // shares memory with others, such as lists, lies where no work under way writes.
         unsafe { self.kernels.launch(&self.device, &self.stream, step, address) }
     }
 

@@ -180,7 +180,7 @@ impl InvertMachine for CudaMachine {
         array: InvertArray,
         memory: DeviceMemory,
     ) -> Result<Option<DeviceMemory>, GpuError> {
-        let memory = memory.downcast::<Slab>().expect("a CUDA device made it");
+        let memory = memory.downcast::<Arc<Slab>>().expect("a CUDA device made it");
         self.finish_with(array)?;
         lock(&self.shared.downloader).begin(&self.queue.on.device)?;
         let old = self.queue.on.memory.put(array, *memory);

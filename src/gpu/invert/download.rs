@@ -62,7 +62,7 @@ impl Downloader for CudaDownloader {
         let device = &*self.device;
         let take_parcels = |taker: &mut Taker| {
             while let Some(parcel) = next() {
-                let from = parcel.memory().downcast_ref::<Slab>();
+                let from = parcel.memory().downcast_ref::<Arc<Slab>>();
                 let from = from.expect("a CUDA device has lent it");
                 let Range { start, end } = parcel.bytes();
                 // SAFETY: the memory has these bytes, and the parcel has it until they are taken.

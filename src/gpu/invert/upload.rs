@@ -83,10 +83,10 @@ impl Uploader for CudaUploader {
         old: Option<DeviceMemory>,
     ) -> Result<DeviceMemory, GpuError> {
         let bytes: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        let old = old.and_then(|old| old.downcast::<Slab>().ok());
+        let old = old.and_then(|old| old.downcast::<Arc<Slab>>().ok());
         let text = match old.filter(|old| old.bytes() >= bytes) {
             Some(old) => old,
-            None => Box::new(Slab::new(&self.device, "texts", bytes + bytes / 4)?),
+            None => Box::new(Arc::new(Slab::new(&self.device, "texts", bytes + bytes / 4)?)),
         };
         // SAFETY: the text is as long as all parts; all live until this returns, behind the copies.
         let sent = unsafe { self.send(&text, parts) };

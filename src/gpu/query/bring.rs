@@ -7,18 +7,17 @@ use super::device::QueryDevice;
 use super::list::{ListMaker, PlacedList, Windows};
 use super::load::{lists_to_unpack, make_list};
 use super::parcel::{Parcel, Tables};
+use super::steps::{Array, QueryStep};
 use super::unpack::Outline;
 use crate::fault;
-use crate::gpu::floor::device::Device;
+use crate::gpu::floor::arrays::CudaArrays;
 use crate::gpu::floor::error::{Geometry, GpuError};
 use crate::gpu::floor::pinned::Pinned;
-use crate::gpu::floor::slab::Slab;
+use crate::gpu::floor::steps::Argument;
 use crate::gpu::floor::steps::Argument::{Array as In, Number};
-use crate::gpu::floor::steps::{Argument, Kernels, Step};
 use crate::index::lexicon::TermEntry;
 use crate::query::snapshot::Snapshot;
 use crate::score::weight::Weight;
-use cudarc::driver::CudaStream;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -49,32 +48,19 @@ pub struct ListRequest<'a, I> {
     pub weight: Weight,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BringArray {
-    Parcel,
-    Arena,
-    Norms,
-    /// In the memory of the host.
-    Fault,
-}
-
 #[derive(Debug)]
 pub struct Bringer<I> {
     snapshot: Arc<Snapshot>,
     share: Range<u32>,
-    device: Arc<Device>,
-    kernels: Kernels,
-    stream: Arc<CudaStream>,
     /// Blocks of the kernels that are on the device at a time: more would begin with an equal part
     /// of the work when the first have ended, and leave most of the device idle.
     resident: [u32; 2],
     windows: Windows,
-    arena: Arc<Slab>,
-    norms: Arc<Slab>,
     parcel: Parcel,
-    /// The parcel on the host, behind a fault, and on the device.
+    /// The parcel on the host, behind a fault.
     staging: Pinned,
-    memory: Slab,
+    on: CudaArrays<Array>,
+    memory_bytes: u64,
     /// Lists whose last bytes are in the parcel.
     travelling: Vec<(I, u64, PlacedList)>,
     maker: ListMaker,
@@ -88,35 +74,32 @@ impl<I: Copy> Bringer<I> {
         snapshot: &Arc<Snapshot>,
         share: &Range<u32>,
     ) -> Result<Self, GpuError> {
-        let parcel_bytes = fault::parcel_bytes(PARCEL_BYTES);
-        let device = query.device();
-        let kernels = query.kernels();
+        let mut on = query.arrays()?;
+        let resident = |kernel| on.kernels.resident(&on.device, kernel, THREADS);
+        let resident = [resident("query_put")?, resident("query_unpack")?];
         let windows = query.windows();
-        let resident = |kernel| kernels.resident(device, kernel, THREADS);
         // A portion of a list goes with the numbers of its windows.
-        let bytes = parcel_bytes + 16 * windows.len();
+        let bytes = fault::parcel_bytes(PARCEL_BYTES) + 16 * windows.len();
+        let what = "lists on their way";
+        let memory_bytes = on.take(Array::Parcel, what, bytes as u64)?.bytes();
         Ok(Self {
             snapshot: snapshot.clone(),
             share: share.clone(),
-            stream: device.new_stream(None)?,
-            resident: [resident("query_put")?, resident("query_unpack")?],
+            resident,
             windows,
-            arena: query.arena().clone(),
-            norms: query.norms().clone(),
             parcel: Parcel::default(),
-            staging: Pinned::new(device, "lists on their way", FAULT_BYTES + bytes)?,
-            memory: Slab::new(device, "lists on their way", bytes as u64)?,
+            staging: Pinned::new(&on.device, what, FAULT_BYTES + bytes)?,
+            on,
+            memory_bytes,
             travelling: Vec::new(),
             maker: ListMaker::default(),
             bytes: Vec::new(),
-            kernels: kernels.clone(),
-            device: device.clone(),
         })
     }
 
     /// Bytes of postings on disk that fill a parcel, about.
     pub(crate) fn parcel_bytes(&self) -> u64 {
-        self.memory.bytes()
+        self.memory_bytes
     }
 
     /// Brings lists to where `room` finds space in the arena, and tells each outcome, in any order.
@@ -186,19 +169,20 @@ impl<I: Copy> Bringer<I> {
         lines: usize,
         tell: &mut impl FnMut(I, BroughtList),
     ) -> bool {
-        let fits = |parcel: &Parcel, memory: &Slab| {
-            parcel.bytes_with(data, lines) as u64 <= memory.bytes()
-        };
-        if !fits(&self.parcel, &self.memory) {
+        if !self.fits(data, lines) {
             self.send(tell);
         }
-        fits(&self.parcel, &self.memory)
+        self.fits(data, lines)
+    }
+
+    fn fits(&self, data: usize, lines: usize) -> bool {
+        self.parcel.bytes_with(data, lines) as u64 <= self.memory_bytes
     }
 
     /// Puts bytes into the parcel, or, if too many, where they belong. False if the device is lost.
     fn put(&mut self, at: u64, bytes: &[u8], tell: &mut impl FnMut(I, BroughtList)) -> bool {
         if !self.make_way(bytes.len(), 0, tell) {
-            return self.arena.write(at, bytes).is_ok();
+            return self.on.memory.of(Array::Arena).write(at, bytes).is_ok();
         }
         // SAFETY: no copy is under way: `send` waits.
         let out = unsafe { &mut self.staging.bytes_mut()[FAULT_BYTES..] };
@@ -226,11 +210,11 @@ impl<I: Copy> Bringer<I> {
         self.bytes = bytes;
         let firsts_bytes = size_of_val(&outline.firsts[..]);
         // With its firsts any portion fits an empty parcel.
-        let most = self.memory.bytes() as usize - 2 * firsts_bytes - 256;
+        let most = self.memory_bytes as usize - 2 * firsts_bytes - 256;
         let mut firsts = None;
         for portion in outline.portions(most) {
             let data = firsts_bytes + 16 + portion.payload_bytes();
-            if self.parcel.bytes_with(data, portion.blocks()) as u64 > self.memory.bytes() {
+            if !self.fits(data, portion.blocks()) {
                 is_well &= self.send(tell);
                 firsts = None;
             }
@@ -270,26 +254,27 @@ impl<I: Copy> Bringer<I> {
         let staging = unsafe { self.staging.bytes_mut() };
         staging[..FAULT_BYTES].fill(0);
         let tables = self.parcel.seal(&mut staging[FAULT_BYTES..]);
-        let to = self.memory.part(0, tables.bytes as u64);
+        let to = self.on.memory.of(Array::Parcel).part(0, tables.bytes as u64);
         let bytes = FAULT_BYTES..FAULT_BYTES + tables.bytes;
         // SAFETY: both live as long as this, and nobody writes them until the stream is done.
-        unsafe { self.staging.copy_up(bytes, to, &self.stream) }?;
+        unsafe { self.staging.copy_up(bytes, to, &self.on.stream) }?;
+        let fault = |array| (array == Array::Fault).then(|| self.staging.address());
         for step in self.steps(&tables) {
-            self.launch(&step)?;
+            self.on.launch_with(&step, fault)?;
         }
-        let done = self.stream.synchronize();
-        done.map_err(|e| self.device.call("bring lists to the device", e))?;
+        let done = self.on.stream.synchronize();
+        done.map_err(|e| self.on.device.call("bring lists to the device", e))?;
         // SAFETY: no kernel runs that could write it.
         Ok(unsafe { self.staging.bytes() }[..FAULT_BYTES] == [0; FAULT_BYTES])
     }
 
-    fn steps(&self, tables: &Tables) -> Vec<Step<BringArray>> {
-        use BringArray::{Arena, Fault, Norms, Parcel};
+    fn steps(&self, tables: &Tables) -> Vec<QueryStep> {
+        use Array::{Arena, Fault, Norms, Parcel};
         let at = |place: usize| In(Parcel, place as u64);
-        let step = |kernel, blocks: u32, most: u32, arguments: Vec<Argument<BringArray>>| {
+        let step = |kernel, blocks: u32, most: u32, arguments: Vec<Argument<Array>>| {
             let blocks = blocks.clamp(1, most);
             let geometry = Geometry { blocks, threads: THREADS, shared_bytes: 0 };
-            Step { kernel, geometry, arguments }
+            QueryStep { kernel, geometry, arguments }
         };
         let mut steps = Vec::new();
         let (pieces, pieces_len) = tables.pieces;
@@ -307,25 +292,5 @@ impl<I: Copy> Bringer<I> {
             steps.push(step("query_unpack", blocks, self.resident[1], unpack));
         }
         steps
-    }
-
-    fn launch(&self, step: &Step<BringArray>) -> Result<(), GpuError> {
-        let address = |array| match array {
-            BringArray::Parcel => self.memory.address(),
-            BringArray::Arena => self.arena.address(),
-            BringArray::Norms => self.norms.address(),
-            BringArray::Fault => self.staging.address(),
-        };
-        // SAFETY: these are the arguments that the kernels declare, as in the tests; pieces lie in
-        // the parcel and go to lists that have room in the arena, and kernels compare what the
-        // lines say with their lengths. All arrays live until the stream is waited for.
-        unsafe { self.kernels.launch(&self.device, &self.stream, step, address) }
-    }
-}
-
-impl<I> Drop for Bringer<I> {
-    fn drop(&mut self) {
-        // Memory goes once nothing uses it; an error of the device is told by whoever uses it next.
-        _ = self.stream.synchronize();
     }
 }

@@ -9,6 +9,7 @@ use super::fixed::MOST_IMPACT_TERMS;
 use super::list::{Layout, Windows};
 use super::plan::{QueryRecord, QueryState, TermRecord};
 use super::steps::{Array, Groups, LaunchSettings, QueryStep, Zeroed, blocks_bytes};
+use crate::gpu::floor::arrays::CudaArrays;
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::{GpuError, GpuWork};
 use crate::gpu::floor::events::Ticket;
@@ -17,8 +18,8 @@ use crate::gpu::floor::pinned::Pinned;
 use crate::gpu::floor::slab::Slab;
 use crate::gpu::floor::steps::Kernels;
 use crate::query::wanted::Mode;
+use cudarc::driver::CudaGraph;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
-use cudarc::driver::{CudaGraph, CudaStream};
 use std::collections::HashMap;
 use std::fmt;
 use std::hint::spin_loop;
@@ -116,13 +117,12 @@ impl QueryDevice {
         &self.arena
     }
 
-    /// f32, by document.
-    pub(super) fn norms(&self) -> &Arc<Slab> {
-        &self.norms
-    }
-
-    pub(super) fn kernels(&self) -> &Kernels {
-        &self.kernels
+    /// The norms and the lists, with a stream of its own.
+    pub(super) fn arrays(&self) -> Result<CudaArrays<Array>, GpuError> {
+        let mut on = CudaArrays::new(self.device.clone(), self.kernels.clone(), None)?;
+        on.memory.put(Array::Norms, self.norms.clone());
+        on.memory.put(Array::Arena, self.arena.clone());
+        Ok(on)
     }
 
     /// The capacity of a slot.
@@ -165,19 +165,18 @@ impl QueryDevice {
 #[derive(Debug)]
 pub struct BatchSlot {
     room: QueryBatchRoom,
-    memory: Slab,
     input: Pinned,
     output: Pinned,
-    stream: Arc<CudaStream>,
     graphs: HashMap<Groups, SlotGraph>,
+    on: CudaArrays<Array>,
     /// The beginning and the end of the last batch.
     began: Option<Ticket>,
     done: Option<Ticket>,
     busy: bool,
     /// The kernels of the last batch worked on the memory of the host.
     mapped: bool,
-    /// Of all documents, for the ordered kernels.
-    scores: Option<Slab>,
+    /// It can run the ordered kernels.
+    answers_ordered: bool,
     hits: u64,
     records: usize,
 }
@@ -194,39 +193,6 @@ unsafe impl Send for SlotGraph {}
 impl fmt::Debug for SlotGraph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Graph").finish_non_exhaustive()
-    }
-}
-
-/// In bytes from the first of a slot's memory.
-struct SlotParts {
-    terms: u64,
-    records: u64,
-    zeroed: u64,
-    keys: u64,
-    sorted: u64,
-    blocks: u64,
-    input: u64,
-    output: u64,
-    all: u64,
-}
-
-impl SlotParts {
-    fn new(room: &QueryBatchRoom, windows: Windows) -> Self {
-        let mut at = 0;
-        let mut part = |bytes: u64| {
-            let here = at;
-            at += bytes.next_multiple_of(256);
-            here
-        };
-        let terms = part((room.terms * size_of::<TermRecord>()) as u64);
-        let records = part((room.records * size_of::<QueryRecord>()) as u64);
-        let zeroed = part(Zeroed::new(room.layout, room.records).bytes() as u64);
-        let keys = part(8 * room.keys);
-        let sorted = part(8 * room.sorted);
-        let blocks = part(blocks_bytes(windows, room.records) as u64);
-        let input = part(input_bytes(room) as u64);
-        let output = part(output_bytes(room) as u64);
-        Self { terms, records, zeroed, keys, sorted, blocks, input, output, all: at }
     }
 }
 
@@ -253,23 +219,34 @@ impl BatchSlot {
         room: QueryBatchRoom,
         answers_ordered: bool,
     ) -> Result<Self, GpuError> {
-        let on = &device.device;
-        let parts = SlotParts::new(&room, device.windows);
-        let scores = match answers_ordered {
-            true => Some(Slab::new(on, "scores", 4 * u64::from(device.windows.documents))?),
-            false => None,
-        };
+        let windows = device.windows;
+        let mut on = device.arrays()?;
+        let scores = if answers_ordered { 4 * u64::from(windows.documents) } else { 0 };
+        for (array, bytes) in [
+            (Array::Terms, (room.terms * size_of::<TermRecord>()) as u64),
+            (Array::Records, (room.records * size_of::<QueryRecord>()) as u64),
+            // And all that is zeroed with them.
+            (Array::States, Zeroed::new(room.layout, room.records).bytes() as u64),
+            (Array::Keys, 8 * room.keys),
+            (Array::Sorted, 8 * room.sorted),
+            (Array::Blocks, blocks_bytes(windows, room.records) as u64),
+            (Array::Input, input_bytes(&room) as u64),
+            (Array::Answers, hits_at(&room) as u64),
+            (Array::Hits, 8 * room.hits),
+            (Array::Scores, scores),
+        ] {
+            on.take(array, "batches of queries", bytes)?;
+        }
         Ok(Self {
-            memory: Slab::new(on, "batches of queries", parts.all)?,
-            input: Pinned::new(on, "queries", input_bytes(&room))?,
-            output: Pinned::new(on, "hits", output_bytes(&room))?,
-            stream: on.new_stream(None)?,
+            input: Pinned::new(&on.device, "queries", input_bytes(&room))?,
+            output: Pinned::new(&on.device, "hits", output_bytes(&room))?,
             graphs: HashMap::new(),
+            on,
             began: None,
             done: None,
             busy: false,
             mapped: false,
-            scores,
+            answers_ordered,
             hits: 0,
             records: 0,
             room,
@@ -292,28 +269,28 @@ impl BatchSlot {
     pub fn launch(&mut self, device: &QueryDevice, batch: &QueryBatch) -> Result<(), GpuError> {
         if batch.groups.len() > MOST_GRAPHED {
             let steps = device.machine.batch(device.windows, batch.groups);
-            return self.run(device, batch, &steps);
+            return self.run(batch, &steps);
         }
-        self.begin(device, batch, true)?;
+        self.begin(batch, true)?;
         if !self.graphs.contains_key(&batch.groups) {
             let steps = device.machine.batch(device.windows, batch.groups);
-            let graph = self.capture(device, &steps)?;
+            let graph = self.capture(&steps)?;
             self.graphs.insert(batch.groups, graph);
         }
-        let call = |e| device.device.call("launch a graph of kernels", e);
+        let call = |e| self.on.device.call("launch a graph of kernels", e);
         self.graphs[&batch.groups].0.launch().map_err(call)?;
-        self.end(device)
+        self.end()
     }
 
     /// Makes a graph of steps, which serves all batches of the same groups.
-    fn capture(&self, device: &QueryDevice, steps: &[QueryStep]) -> Result<SlotGraph, GpuError> {
-        let call = |e| device.device.call("make a graph of kernels", e);
+    fn capture(&self, steps: &[QueryStep]) -> Result<SlotGraph, GpuError> {
+        let call = |e| self.on.device.call("make a graph of kernels", e);
         // Other threads go on with their own calls meanwhile.
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-        self.stream.begin_capture(mode).map_err(call)?;
-        let launched = steps.iter().try_for_each(|step| self.launch_step(device, step));
+        self.on.stream.begin_capture(mode).map_err(call)?;
+        let launched = steps.iter().try_for_each(|step| self.launch_step(step));
         // A stream that captures takes no other work, so this comes before any error.
-        let graph = self.stream.end_capture(CUgraphInstantiate_flags(0)).map_err(call);
+        let graph = self.on.stream.end_capture(CUgraphInstantiate_flags(0)).map_err(call);
         launched?;
         graph.map(|graph| SlotGraph(graph.expect("steps were captured")))
     }
@@ -327,55 +304,41 @@ impl BatchSlot {
         device: &QueryDevice,
         batch: &QueryBatch,
     ) -> Result<(), GpuError> {
-        assert!(batch.records.len() == 1 && self.scores.is_some(), "one query in the right slot");
+        assert!(batch.records.len() == 1 && self.answers_ordered, "one query in the right slot");
         let all_terms = batch.queries()[0].mode == Mode::And;
         let steps = device.machine.ordered(device.windows, all_terms, batch.records[0].k);
-        self.run(device, batch, &steps)
+        self.run(batch, &steps)
     }
 
     /// Enqueues chosen steps: to measure each.
     ///
     /// # Panics
     /// As there.
-    pub(crate) fn run(
-        &mut self,
-        device: &QueryDevice,
-        batch: &QueryBatch,
-        steps: &[QueryStep],
-    ) -> Result<(), GpuError> {
-        self.begin(device, batch, false)?;
-        let parts = SlotParts::new(&self.room, device.windows);
+    pub(crate) fn run(&mut self, batch: &QueryBatch, steps: &[QueryStep]) -> Result<(), GpuError> {
+        self.begin(batch, false)?;
         let len = batch.input_bytes();
-        let to = self.memory.part(parts.input, len as u64);
+        let to = self.on.memory.of(Array::Input).part(0, len as u64);
         // SAFETY: both parts have so many bytes, and live until the slot goes, which waits.
-        unsafe { self.input.copy_up(0..len, to, &self.stream) }?;
-        for step in steps {
-            self.launch_step(device, step)?;
-        }
+        unsafe { self.input.copy_up(0..len, to, &self.on.stream) }?;
+        steps.iter().try_for_each(|step| self.launch_step(step))?;
         let states = self.records * size_of::<QueryState>();
         let hits = 8 * self.hits as usize;
         let hits_at = hits_at(&self.room);
-        for (at, len) in [(0, states), (hits_at, hits)] {
-            let from = self.memory.part(parts.output + at as u64, len as u64);
+        for (array, at, len) in [(Array::Answers, 0, states), (Array::Hits, hits_at, hits)] {
+            let from = self.on.memory.of(array).part(0, len as u64);
             // SAFETY: both parts are the slot's, fit its output, and are not read while it is busy.
-            unsafe { self.output.copy_down(from, at, len, &self.stream) }?;
+            unsafe { self.output.copy_down(from, at, len, &self.on.stream) }?;
         }
-        self.end(device)
+        self.end()
     }
 
-    fn end(&mut self, device: &QueryDevice) -> Result<(), GpuError> {
-        let work = GpuWork::Download(8 * self.hits);
-        self.done = Some(device.device.ticket(&self.stream, work)?);
+    fn end(&mut self) -> Result<(), GpuError> {
+        self.done = Some(self.on.ticket(GpuWork::Download(8 * self.hits))?);
         Ok(())
     }
 
     /// Writes a batch where its kernels read it, or where it is copied from.
-    fn begin(
-        &mut self,
-        device: &QueryDevice,
-        batch: &QueryBatch,
-        mapped: bool,
-    ) -> Result<(), GpuError> {
+    fn begin(&mut self, batch: &QueryBatch, mapped: bool) -> Result<(), GpuError> {
         assert!(!self.busy, "a slot has one batch at a time");
         assert!(
             batch.records.len() <= self.room.records && batch.terms.len() <= self.room.terms,
@@ -388,39 +351,21 @@ impl BatchSlot {
         self.records = batch.records.len();
         self.hits = batch.hits;
         self.done = None;
-        let work = GpuWork::Upload(batch.input_bytes() as u64);
-        self.began = Some(device.device.ticket(&self.stream, work)?);
+        self.began = Some(self.on.ticket(GpuWork::Upload(batch.input_bytes() as u64))?);
         Ok(())
     }
 
-    fn launch_step(&self, device: &QueryDevice, step: &QueryStep) -> Result<(), GpuError> {
-        let parts = SlotParts::new(&self.room, device.windows);
+    /// The records of a batch that fits the room restrict kernels to the slot's memory, and lists
+    /// lie in the arena where their terms say.
+    fn launch_step(&self, step: &QueryStep) -> Result<(), GpuError> {
         let zeroed = Zeroed::new(self.room.layout, self.records);
-        let address = |array| match (array, zeroed.place(array)) {
-            (_, Some(at)) => self.memory.address() + parts.zeroed + at as u64,
-            (Array::Arena, _) => device.arena.address(),
-            (Array::Norms, _) => device.norms.address(),
-            (Array::Scores, _) => self.scores.as_ref().map_or(0, Slab::address),
-            (Array::Terms, _) => self.memory.address() + parts.terms,
-            (Array::Records, _) => self.memory.address() + parts.records,
-            (Array::Keys, _) => self.memory.address() + parts.keys,
-            (Array::Sorted, _) => self.memory.address() + parts.sorted,
-            (Array::Blocks, _) => self.memory.address() + parts.blocks,
-            (Array::Input, _) if self.mapped => self.input.address(),
-            (Array::Input, _) => self.memory.address() + parts.input,
-            (array, _) => {
-                let output = match self.mapped {
-                    true => self.output.address(),
-                    false => self.memory.address() + parts.output,
-                };
-                let at = if array == Array::Answers { 0 } else { hits_at(&self.room) };
-                output + at as u64
-            }
-        };
-        // SAFETY: `steps` has the arguments that the kernel declares, which the tests pass to it
-        // too; the records of a batch that fits the room restrict kernels to the slot's memory, and
-        // lists lie in the arena where their terms say.
-        unsafe { device.kernels.launch(&device.device, &self.stream, step, address) }
+        let zeroed_at = self.on.memory.of(Array::States).address();
+        self.on.launch_with(step, |array| match array {
+            Array::Input if self.mapped => Some(self.input.address()),
+            Array::Answers if self.mapped => Some(self.output.address()),
+            Array::Hits if self.mapped => Some(self.output.address() + hits_at(&self.room) as u64),
+            array => zeroed.place(array).map(|at| zeroed_at + at as u64),
+        })
     }
 
     /// Whether the batch is done. Never waits.

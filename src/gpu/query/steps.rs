@@ -40,6 +40,10 @@ pub(crate) enum Array {
     Digits,
     /// Of queries that are answered by blocks, [`blocks_bytes`].
     Blocks,
+    /// Lists on their way to the arena.
+    Parcel,
+    /// What is wrong with them, in the memory of the host.
+    Fault,
 }
 
 pub(crate) const DIGITS_BYTES: usize = 16 + 4 * BINS;
