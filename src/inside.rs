@@ -102,6 +102,7 @@ pub mod gpu {
             batch::{AskedPart, BatchRoom, FoundHits, MethodBatch},
             check_lists,
             device::{MethodDevice, MethodMemory},
+            lists::{DevicePart, longest},
         },
         query::{
             batch::{BatchAnswer, BatchQuery, QueryBatch, QueryBatchRoom},
@@ -117,10 +118,7 @@ pub mod gpu {
             service::{Counts, OnLost},
             worth::CpuWork,
         },
-        wang::{
-            Cached, DEFAULT_ROUND, ROUNDS, WangTuning, WantedLists, batch::wang_shared_bytes,
-            longest_whole, of_plan,
-        },
+        wang::{Cached, DEFAULT_ROUND, ROUNDS, WangTuning, batch::wang_shared_bytes, of_plan},
     };
     pub use crate::settings::Gpus;
 }

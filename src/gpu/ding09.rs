@@ -11,10 +11,9 @@ pub(crate) mod steps;
 pub(crate) mod twin;
 
 use crate::gpu::methods::batch::{MadeQuery, MethodBatch, PlacedQuery};
-use crate::gpu::methods::lists::{ListEntries, ListKey, key_of};
+use crate::gpu::methods::lists::DevicePart;
 use crate::gpu::methods::{DeviceMethod, MethodStep};
 use crate::index::error::IndexError;
-use crate::index::lexicon::TermEntry;
 use crate::index::list::Form;
 use crate::query::snapshot::Snapshot;
 use batch::{DingPlan, DingRecord, DingTermRecord, Rank};
@@ -93,8 +92,6 @@ impl DeviceMethod for DingTuning {
     const MOST_TRAVELLING: u64 = 16 << 20;
     const SAID_BESIDE: [usize; 2] = [0, size_of::<Rank>()];
 
-    type Part = ListEntries;
-    type Key = ListKey;
     type Laid = DingLaid;
     type Layer = DingLayer;
     type Term = DingTermRecord;
@@ -106,22 +103,14 @@ impl DeviceMethod for DingTuning {
         form.has_segments() && form.block_len() == first.block_len()
     }
 
-    fn part(entries: impl Iterator<Item = Option<TermEntry>>) -> Option<ListEntries> {
-        Some(entries.collect())
-    }
-
-    fn key(entries: &ListEntries) -> ListKey {
-        key_of(entries)
-    }
-
     fn lay(
         snapshot: &Snapshot,
         layer: &mut DingLayer,
-        entries: &ListEntries,
+        part: &DevicePart,
         out: &mut Vec<u8>,
     ) -> Result<DingLaid, IndexError> {
         layer.begin();
-        snapshot.generation().for_each_list(entries, |run, list| {
+        snapshot.generation().for_each_list(&part.entries, |run, list| {
             layer.add(list, run.first_docid(), run.documents())
         })?;
         Ok(layer.finish(out))

@@ -8,11 +8,10 @@ pub(crate) mod batch;
 pub(crate) mod list;
 
 use crate::gpu::methods::batch::{MadeQuery, MethodBatch, PlacedQuery};
-use crate::gpu::methods::lists::{ListEntries, ListKey, key_of, longest};
+use crate::gpu::methods::lists::{DevicePart, longest};
 use crate::gpu::methods::{DeviceMethod, MethodStep};
 use crate::index::error::IndexError;
 use crate::index::generations::generation::Generation;
-use crate::index::lexicon::TermEntry;
 use crate::index::list::{Form, ListCodec};
 use crate::query::snapshot::Snapshot;
 use batch::{HuangRecord, HuangTermRecord, Stages};
@@ -102,8 +101,6 @@ impl DeviceMethod for HuangTuning {
     const MOST_TERMS: usize = 16;
     const SAID_BESIDE: [usize; 2] = [size_of::<Stages>(), 0];
 
-    type Part = ListEntries;
-    type Key = ListKey;
     type Laid = HuangLaid;
     type Layer = HuangLayer;
     type Term = HuangTermRecord;
@@ -115,28 +112,20 @@ impl DeviceMethod for HuangTuning {
         form.list_codec() == ListCodec::NewPfd && form.block_len() == BLOCK
     }
 
-    fn part(entries: impl Iterator<Item = Option<TermEntry>>) -> Option<ListEntries> {
-        Some(entries.collect())
-    }
-
-    fn key(entries: &ListEntries) -> ListKey {
-        key_of(entries)
-    }
-
     /// Those of more than one block (section 4.1).
-    fn stay(&self, generation: &Generation) -> Result<Vec<ListEntries>, IndexError> {
+    fn stay(&self, generation: &Generation) -> Result<Vec<DevicePart>, IndexError> {
         longest(generation)
     }
 
     fn lay(
         snapshot: &Snapshot,
         layer: &mut HuangLayer,
-        entries: &ListEntries,
+        part: &DevicePart,
         out: &mut Vec<u8>,
     ) -> Result<HuangLaid, IndexError> {
         let worth = Worth { norms: snapshot.norms(), bounds: snapshot.bounds() };
         layer.begin();
-        snapshot.generation().for_each_list(entries, |run, list| {
+        snapshot.generation().for_each_list(&part.entries, |run, list| {
             layer.add(list, run.first_docid(), run.documents(), worth)
         })?;
         Ok(layer.finish(out))

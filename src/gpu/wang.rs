@@ -12,13 +12,11 @@ pub(crate) mod list;
 pub(crate) mod twin;
 
 use crate::gpu::methods::batch::{MadeQuery, MethodBatch, PlacedQuery};
-use crate::gpu::methods::lists::longest;
+use crate::gpu::methods::lists::{DevicePart, longest};
 use crate::gpu::methods::{DeviceMethod, MethodStep};
-use crate::index::cache_plan::{CachePlan, CachedLists};
+use crate::index::cache_plan::{CachePlan, CachedList, CachedLists};
 use crate::index::error::IndexError;
-use crate::index::format::HEADER_BYTES;
 use crate::index::generations::generation::Generation;
-use crate::index::lexicon::TermEntry;
 use crate::query::snapshot::Snapshot;
 use batch::{WangRecord, WangTermRecord};
 use list::{WangLaid, WangLayer};
@@ -53,17 +51,13 @@ impl Default for WangTuning {
     }
 }
 
-/// A list of the only run: all of it, or so many of its first blocks.
-pub type WantedLists = (TermEntry, Option<usize>);
-
-pub fn of_plan(cached: &CachedLists) -> Vec<WantedLists> {
-    cached.lists().iter().map(|list| (list.entry, Some(list.blocks as usize))).collect()
-}
-
-/// Of more than one block, the longest first.
-pub fn longest_whole(generation: &Generation) -> Result<Vec<WantedLists>, IndexError> {
-    let lists = longest(generation)?.into_iter();
-    Ok(lists.filter_map(|entries| Some((entries[0]?, None))).collect())
+/// Of the only run.
+pub fn of_plan(cached: &CachedLists) -> Vec<DevicePart> {
+    let part = |list: &CachedList| DevicePart {
+        blocks: Some(list.blocks as usize),
+        ..DevicePart::whole([Some(list.entry)])
+    };
+    cached.lists().iter().map(part).collect()
 }
 
 impl DeviceMethod for WangTuning {
@@ -81,9 +75,6 @@ impl DeviceMethod for WangTuning {
     const MOST_TERMS: usize = 16;
     const HAS_WORDS: bool = false;
 
-    type Part = WantedLists;
-    /// Where the list begins in its run.
-    type Key = u64;
     type Laid = WangLaid;
     type Layer = WangLayer;
     type Term = WangTermRecord;
@@ -92,29 +83,24 @@ impl DeviceMethod for WangTuning {
     type Said = [u32; 4];
     type Plan = ();
 
-    fn part(mut entries: impl Iterator<Item = Option<TermEntry>>) -> Option<WantedLists> {
-        Some((entries.next()??, None))
-    }
-
-    fn key(list: &WantedLists) -> u64 {
-        list.0.offset
-    }
-
-    fn stay(&self, generation: &Generation) -> Result<Vec<WantedLists>, IndexError> {
+    fn stay(&self, generation: &Generation) -> Result<Vec<DevicePart>, IndexError> {
         let is_planned = self.cached == Cached::Planned;
         let plan = is_planned.then(|| CachePlan::open(generation)).transpose()?.flatten();
-        plan.map_or_else(|| longest_whole(generation), |plan| Ok(of_plan(&plan.cached)))
+        plan.map_or_else(|| longest(generation), |plan| Ok(of_plan(&plan.cached)))
     }
 
     fn lay(
         snapshot: &Snapshot,
         layer: &mut WangLayer,
-        &(entry, blocks): &WantedLists,
+        part: &DevicePart,
         out: &mut Vec<u8>,
     ) -> Result<WangLaid, IndexError> {
-        let run = &snapshot.generation().runs()[0];
-        let laid = layer.lay_list(&run.list(entry)?, run.documents(), blocks, out);
-        laid.map_err(IndexError::list(run.postings_path(), HEADER_BYTES as u64 + entry.offset))
+        let mut laid = WangLaid::default();
+        snapshot.generation().for_each_list(&part.entries, |run, list| {
+            laid = layer.lay_list(list, run.documents(), part.blocks, out)?;
+            Ok(())
+        })?;
+        Ok(laid)
     }
 
     fn make(batch: &mut MethodBatch<Self>, query: &PlacedQuery<WangLaid>) -> MadeQuery<WangRecord> {

@@ -2,7 +2,7 @@
 //! falling class (a class may be launched together), then work: a query that begins late and takes
 //! long leaves the device idle beside it. Parts not on the device travel with the batch, each once.
 
-use super::lists::ALIGNMENT;
+use super::lists::{ALIGNMENT, DevicePart, ListKey};
 use super::travelling::{Bytes, Travelling, TravellingTerm};
 use super::{DeviceMethod, MethodArgument, MethodArray, MethodStep};
 use crate::gpu::floor::error::Geometry;
@@ -21,25 +21,25 @@ pub struct FoundHits {
 }
 
 #[derive(Clone, Debug)]
-pub struct AskedPart<M: DeviceMethod> {
-    pub part: M::Part,
-    pub key: M::Key,
+pub struct AskedPart {
+    pub part: DevicePart,
+    pub key: ListKey,
     pub weight: f32,
 }
 
-impl<M: DeviceMethod> AskedPart<M> {
-    pub fn new(part: M::Part, weight: f32) -> Self {
-        Self { key: M::key(&part), part, weight }
+impl AskedPart {
+    pub fn new(part: DevicePart, weight: f32) -> Self {
+        Self { key: part.key(), part, weight }
     }
 
-    /// The terms of a query that documents have; `None` if one of them has no part.
-    pub fn of_plan(plan: &Plan) -> Option<Vec<Self>> {
+    /// The terms of a query that documents have.
+    pub fn of_plan(plan: &Plan) -> Vec<Self> {
         let count = plan.terms().len();
         let terms = plan.terms().iter().enumerate();
         let known = terms.filter(|(_, term)| term.df > 0);
         let asked = known.map(|(t, term)| {
-            let part = M::part(plan.lists().iter().skip(t).step_by(count).copied())?;
-            Some(Self::new(part, term.weight.factor()))
+            let part = DevicePart::whole(plan.lists().iter().skip(t).step_by(count).copied());
+            Self::new(part, term.weight.factor())
         });
         asked.collect()
     }
@@ -142,7 +142,7 @@ pub struct MethodBatch<M: DeviceMethod> {
     pub(in crate::gpu) more: Vec<u32>,
     pub(in crate::gpu) plan: M::Plan,
     queries: Vec<SortedQuery>,
-    lists: Travelling<M::Key, M::Laid>,
+    lists: Travelling<M::Laid>,
     used: BatchRoom,
 }
 
@@ -171,10 +171,10 @@ impl<M: DeviceMethod> MethodBatch<M> {
     /// What `lay` returns; the batch stays as it was.
     pub(crate) fn add<E>(
         &mut self,
-        asked: &[AskedPart<M>],
+        asked: &[AskedPart],
         k: u32,
         docids: Range<u32>,
-        cached: impl Fn(&M::Key) -> Option<(u64, M::Laid)>,
+        cached: impl Fn(&ListKey) -> Option<(u64, M::Laid)>,
         lay: impl FnMut(usize) -> Result<Bytes<M::Laid>, E>,
     ) -> Result<bool, E> {
         let first = self.terms.len();

@@ -3,7 +3,7 @@
 //! lacks in the same copy as its queries.
 
 use super::batch::{AskedPart, BatchRoom, FoundHits, MethodBatch};
-use super::lists::ListCache;
+use super::lists::{DevicePart, ListCache};
 use super::travelling::KeptLists;
 use super::{DeviceMethod, MethodArray, MethodStep, source};
 use crate::gpu::floor::arrays::CudaArrays;
@@ -61,8 +61,8 @@ pub struct MethodDevice<M: DeviceMethod> {
     last: Option<(Ticket, LentTicket)>,
     queue: CudaQueue<MethodArray>,
     snapshot: Arc<Snapshot>,
-    cache: ListCache<M::Key, M::Laid>,
-    kept: KeptLists<M::Key, M::Laid, M::Layer>,
+    cache: ListCache<M::Laid>,
+    kept: KeptLists<M::Laid, M::Layer>,
     room: BatchRoom,
     /// Of the host, to bring lists.
     threads: usize,
@@ -137,20 +137,21 @@ impl<M: DeviceMethod> MethodDevice<M> {
     }
 
     /// Replaces the parts that stay by as many of `wanted`, in their order, as fit `bytes`.
-    pub fn fill(&mut self, wanted: &[M::Part], bytes: u64) -> Result<(), GpuError> {
+    pub fn fill(&mut self, wanted: &[DevicePart], bytes: u64) -> Result<(), GpuError> {
         self.cache = ListCache::default();
         let Self { snapshot, cache, threads, .. } = self;
         let CudaQueue { on, crew, .. } = &mut self.queue;
         let arena = on.memory.of(MethodArray::Cached);
-        cache.bring(wanted, arena, bytes, crew, *threads, |layer, part, bytes| {
-            M::lay(snapshot, layer, part, bytes).map(|laid| (M::key(part), laid))
+        let wanted: Vec<_> = wanted.iter().collect();
+        cache.bring(&wanted, arena, bytes, crew, *threads, |layer, part, bytes| {
+            M::lay(snapshot, layer, part, bytes)
         })
     }
 
     /// If the method's cache grows, brings parts that are not there, while there is room.
     pub(super) fn grow<'a>(
         &mut self,
-        asked: impl IntoIterator<Item = &'a AskedPart<M>>,
+        asked: impl IntoIterator<Item = &'a AskedPart>,
     ) -> Result<(), GpuError> {
         let Self { snapshot, cache, threads, .. } = self;
         let CudaQueue { on, crew, .. } = &mut self.queue;
@@ -158,13 +159,12 @@ impl<M: DeviceMethod> MethodDevice<M> {
             return Ok(());
         }
         let mut known = HashSet::new();
-        let is_new =
-            |of: &&'a AskedPart<M>| cache.place(&of.key).is_none() && known.insert(&of.key);
-        let wanted: Vec<_> = asked.into_iter().filter(is_new).collect();
+        let is_new = |of: &&'a AskedPart| cache.place(&of.key).is_none() && known.insert(&of.key);
+        let wanted: Vec<_> = asked.into_iter().filter(is_new).map(|of| &of.part).collect();
         let arena = on.memory.of(MethodArray::Cached);
         let threads = (*threads).min(wanted.len().div_ceil(PARTS_OF_THREAD));
-        cache.bring(&wanted, arena, arena.bytes(), crew, threads, |layer, of, bytes| {
-            M::lay(snapshot, layer, &of.part, bytes).map(|laid| (of.key.clone(), laid))
+        cache.bring(&wanted, arena, arena.bytes(), crew, threads, |layer, part, bytes| {
+            M::lay(snapshot, layer, part, bytes)
         })
     }
 
@@ -176,16 +176,17 @@ impl<M: DeviceMethod> MethodDevice<M> {
     /// Lays out those parts that are neither on the device nor cached.
     pub fn lay_ahead<'a>(
         &mut self,
-        asked: impl IntoIterator<Item = &'a AskedPart<M>>,
+        asked: impl IntoIterator<Item = &'a AskedPart>,
     ) -> Result<(), IndexError> {
         let Self { snapshot, cache, kept, queue, threads, .. } = self;
         let travel = asked.into_iter().filter(|asked| cache.place(&asked.key).is_none());
         let wanted = travel.map(|asked| (&asked.key, &asked.part));
-        let lay = |layer: &mut _, part: &&M::Part, out: &mut _| M::lay(snapshot, layer, part, out);
-        kept.lay_ahead(wanted, &mut queue.crew, *threads, lay)
+        kept.lay_ahead(wanted, &mut queue.crew, *threads, |layer, part, out| {
+            M::lay(snapshot, layer, part, out)
+        })
     }
 
-    pub fn kept(&self) -> &KeptLists<M::Key, M::Laid, M::Layer> {
+    pub fn kept(&self) -> &KeptLists<M::Laid, M::Layer> {
         &self.kept
     }
 
@@ -193,7 +194,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         &self.queue.on.device
     }
 
-    pub fn cache(&self) -> &ListCache<M::Key, M::Laid> {
+    pub fn cache(&self) -> &ListCache<M::Laid> {
         &self.cache
     }
 
@@ -218,7 +219,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
     pub fn add(
         &mut self,
         batch: &mut MethodBatch<M>,
-        asked: &[AskedPart<M>],
+        asked: &[AskedPart],
         k: u32,
         docids: Range<u32>,
     ) -> Result<bool, IndexError> {

@@ -8,20 +8,39 @@ use crate::index::error::IndexError;
 use crate::index::generations::generation::Generation;
 use crate::index::inspect::browse::for_each_term;
 use crate::index::lexicon::TermEntry;
+use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::hash::Hash;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Lists begin at multiples of this, so that no cache line has bytes of two.
 const APART: u64 = 256;
 
-/// By run.
-pub(crate) type ListEntries = Box<[Option<TermEntry>]>;
+/// The list of a term, or its beginning: one piece of device memory.
+#[derive(Clone, Debug)]
+pub struct DevicePart {
+    /// By run.
+    pub entries: SmallVec<[Option<TermEntry>; 1]>,
+    /// So many of its first blocks; all if left out.
+    pub blocks: Option<usize>,
+}
 
 /// Where the list begins in each run of the index, or `u64::MAX`.
-pub(crate) type ListKey = Box<[u64]>;
+pub(crate) type ListKey = SmallVec<[u64; 2]>;
+
+/// Every term of every query is looked up by one thread.
+pub(super) type ByList<T> = HashMap<ListKey, T, foldhash::fast::RandomState>;
+
+impl DevicePart {
+    pub fn whole(entries: impl IntoIterator<Item = Option<TermEntry>>) -> Self {
+        Self { entries: entries.into_iter().collect(), blocks: None }
+    }
+
+    pub(super) fn key(&self) -> ListKey {
+        self.entries.iter().map(|entry| entry.map_or(u64::MAX, |entry| entry.offset)).collect()
+    }
+}
 
 /// Of the arrays of a list.
 pub(in crate::gpu) const ALIGNMENT: usize = 16;
@@ -32,12 +51,8 @@ pub(in crate::gpu) fn put(out: &mut Vec<u8>, array: &[u8]) {
     out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
 }
 
-pub(in crate::gpu) fn key_of(entries: &[Option<TermEntry>]) -> ListKey {
-    entries.iter().map(|entry| entry.map_or(u64::MAX, |entry| entry.offset)).collect()
-}
-
 /// The lists of more than one block, the longest first: short ones are nearly all, and travel fast.
-pub(in crate::gpu) fn longest(generation: &Generation) -> Result<Vec<ListEntries>, IndexError> {
+pub fn longest(generation: &Generation) -> Result<Vec<DevicePart>, IndexError> {
     let runs = generation.runs();
     let Some(first) = runs.first() else { return Ok(Vec::new()) };
     let block_len = first.postings_header().form.block_len() as u64;
@@ -45,14 +60,14 @@ pub(in crate::gpu) fn longest(generation: &Generation) -> Result<Vec<ListEntries
     for_each_term::<IndexError>(generation, |term| {
         let df = term.df();
         if df > block_len {
-            let mut entries = vec![None; runs.len()].into_boxed_slice();
-            term.lists.iter().for_each(|&(run, entry)| entries[run] = Some(entry));
-            long.push((df, entries));
+            let mut list = DevicePart::whole(runs.iter().map(|_| None));
+            term.lists.iter().for_each(|&(run, entry)| list.entries[run] = Some(entry));
+            long.push((df, list));
         }
         Ok(())
     })?;
     long.sort_by_key(|&(df, _)| Reverse(df));
-    Ok(long.into_iter().map(|(_, entries)| entries).collect())
+    Ok(long.into_iter().map(|(_, list)| list).collect())
 }
 
 /// Runs `each` on `work` by threads of a crew, each with a layer and a buffer, until it returns
@@ -79,8 +94,8 @@ pub(super) fn by_threads<W: Sync, S: Default, E: Send>(
 
 /// The lists of a device: place and description of each.
 #[derive(Debug)]
-pub struct ListCache<K, L> {
-    lists: HashMap<K, (u64, L)>,
+pub struct ListCache<L> {
+    lists: ByList<(u64, L)>,
     /// Where the next one may begin.
     end: u64,
     /// One found no room.
@@ -89,30 +104,30 @@ pub struct ListCache<K, L> {
     left_out: usize,
 }
 
-impl<K, L> Default for ListCache<K, L> {
+impl<L> Default for ListCache<L> {
     fn default() -> Self {
-        Self { lists: HashMap::new(), end: 0, full: false, bytes: 0, left_out: 0 }
+        Self { lists: HashMap::default(), end: 0, full: false, bytes: 0, left_out: 0 }
     }
 }
 
-impl<K: Eq + Hash + Send, L: Copy + Send> ListCache<K, L> {
+impl<L: Copy + Send> ListCache<L> {
     /// Brings lists, behind those that are there, to the first `most` bytes of `arena`, by several
-    /// threads, until one has no room. `lay` writes a list with the thread's layer and returns its
-    /// key; a list on which it fails is left out: whoever asks for it finds that error too.
-    pub(super) fn bring<W: Sync, S: Default, E>(
+    /// threads, until one has no room. `lay` writes a list with the thread's layer; a list on which
+    /// it fails is left out: whoever asks for it finds that error too.
+    pub(super) fn bring<S: Default, E>(
         &mut self,
-        wanted: &[W],
+        wanted: &[&DevicePart],
         arena: &Slab,
         most: u64,
         crew: &mut Crew,
         threads: usize,
-        lay: impl Fn(&mut S, &W, &mut Vec<u8>) -> Result<(K, L), E> + Sync,
+        lay: impl Fn(&mut S, &DevicePart, &mut Vec<u8>) -> Result<L, E> + Sync,
     ) -> Result<(), GpuError> {
         let before = self.lists.len();
         let most = most.min(arena.bytes());
         let cache = Mutex::new(&mut *self);
         by_threads(wanted, crew, threads, |layer, bytes, list| {
-            let Ok((key, laid)) = lay(layer, list, bytes) else { return Ok(true) };
+            let Ok(laid) = lay(layer, list, bytes) else { return Ok(true) };
             let len = bytes.len() as u64;
             let at = {
                 let mut cache = lock(&cache);
@@ -126,7 +141,7 @@ impl<K: Eq + Hash + Send, L: Copy + Send> ListCache<K, L> {
             };
             arena.write(at, bytes)?;
             let mut cache = lock(&cache);
-            cache.lists.insert(key, (at, laid));
+            cache.lists.insert(list.key(), (at, laid));
             cache.bytes += len;
             Ok(true)
         })?;
@@ -138,12 +153,12 @@ impl<K: Eq + Hash + Send, L: Copy + Send> ListCache<K, L> {
         self.full
     }
 
-    pub fn place(&self, key: &K) -> Option<(u64, L)> {
+    pub fn place(&self, key: &ListKey) -> Option<(u64, L)> {
         self.lists.get(key).copied()
     }
 }
 
-impl<K, L> ListCache<K, L> {
+impl<L> ListCache<L> {
     pub fn len(&self) -> usize {
         self.lists.len()
     }

@@ -43,14 +43,13 @@ use crate::gpu::floor::nvrtc::KernelSource;
 use crate::gpu::floor::steps;
 use crate::index::error::IndexError;
 use crate::index::generations::generation::Generation;
-use crate::index::lexicon::TermEntry;
 use crate::index::list::Form;
 use crate::query::snapshot::Snapshot;
 use crate::settings::SettingError;
 use batch::{MadeQuery, MethodBatch, PlacedQuery};
 use bytemuck::Pod;
+use lists::DevicePart;
 use std::fmt::Debug;
-use std::hash::Hash;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MethodArray {
@@ -122,10 +121,7 @@ pub trait DeviceMethod: Copy + Debug + Send + Sync + 'static {
     /// Bytes that kernels write for each query, and for each term, beside [`Said`](Self::Said).
     const SAID_BESIDE: [usize; 2] = [0; 2];
 
-    /// The list of a term, or its beginning: one piece of device memory.
-    type Part: Debug + Send + Sync;
-    type Key: Clone + Debug + Eq + Hash + Send + Sync;
-    /// Description of a laid-out part, for term records.
+    /// Description of a laid-out part of a list, for term records.
     type Laid: Copy + Debug + Send;
     /// Lays out parts, one after the other.
     type Layer: Debug + Default + Send;
@@ -143,13 +139,8 @@ pub trait DeviceMethod: Copy + Debug + Send + Sync + 'static {
         true
     }
 
-    /// The list of a term, by its entries in all runs; `None` if there is none.
-    fn part(entries: impl Iterator<Item = Option<TermEntry>>) -> Option<Self::Part>;
-
-    fn key(part: &Self::Part) -> Self::Key;
-
     /// The parts that are brought before any is asked for, and stay, most important first.
-    fn stay(&self, _generation: &Generation) -> Result<Vec<Self::Part>, IndexError> {
+    fn stay(&self, _generation: &Generation) -> Result<Vec<DevicePart>, IndexError> {
         Ok(Vec::new())
     }
 
@@ -157,7 +148,7 @@ pub trait DeviceMethod: Copy + Debug + Send + Sync + 'static {
     fn lay(
         snapshot: &Snapshot,
         layer: &mut Self::Layer,
-        part: &Self::Part,
+        part: &DevicePart,
         out: &mut Vec<u8>,
     ) -> Result<Self::Laid, IndexError>;
 

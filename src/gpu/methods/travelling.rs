@@ -2,20 +2,19 @@
 //! batch brings each list once. Laying a list out takes longer than copying it: the host caches the
 //! last ones, and lays out lists of queries that come ahead, by several threads.
 
-use super::lists::{ALIGNMENT, by_threads};
+use super::lists::{ALIGNMENT, ByList, DevicePart, ListKey, by_threads};
 use crate::crew::{Crew, lock};
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 
 /// Its description, and its bytes.
 pub(crate) type Bytes<L> = (L, Arc<[u8]>);
 
 #[derive(Debug)]
-pub(in crate::gpu) struct Travelling<K, L> {
+pub(in crate::gpu) struct Travelling<L> {
     /// In the order of their places.
-    lists: Vec<(K, usize, Arc<[u8]>)>,
-    places: HashMap<K, (u64, L)>,
+    lists: Vec<(ListKey, usize, Arc<[u8]>)>,
+    places: ByList<(u64, L)>,
     bytes: usize,
 }
 
@@ -28,17 +27,17 @@ pub(in crate::gpu) struct TravellingTerm<L> {
     pub(in crate::gpu) weight: f32,
 }
 
-impl<K, L> Default for Travelling<K, L> {
+impl<L> Default for Travelling<L> {
     fn default() -> Self {
-        Self { lists: Vec::new(), places: HashMap::new(), bytes: 0 }
+        Self { lists: Vec::new(), places: HashMap::default(), bytes: 0 }
     }
 }
 
-impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
+impl<L: Copy> Travelling<L> {
     /// The place and description of a list, which `lay` lays out behind the others if it is new.
     fn place<E>(
         &mut self,
-        key: &K,
+        key: &ListKey,
         lay: impl FnOnce() -> Result<Bytes<L>, E>,
     ) -> Result<(u64, L), E> {
         if let Some(&place) = self.places.get(key) {
@@ -60,12 +59,9 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
     /// What `lay` returns; none was added.
     pub(in crate::gpu) fn place_all<'a, E>(
         &mut self,
-        asked: impl IntoIterator<Item = (&'a K, Option<(u64, L)>, f32)>,
+        asked: impl IntoIterator<Item = (&'a ListKey, Option<(u64, L)>, f32)>,
         mut lay: impl FnMut(usize) -> Result<Bytes<L>, E>,
-    ) -> Result<Vec<TravellingTerm<L>>, E>
-    where
-        K: 'a,
-    {
+    ) -> Result<Vec<TravellingTerm<L>>, E> {
         let before = self.lists.len();
         let placed = asked.into_iter().enumerate().map(|(number, (key, on_device, weight))| {
             let (place, laid) = match on_device {
@@ -101,19 +97,19 @@ impl<K: Clone + Eq + Hash, L: Copy> Travelling<K, L> {
 
 /// A cache of lists in their layout for a device, on the host.
 #[derive(Debug)]
-pub struct KeptLists<K, L, S> {
-    lists: HashMap<K, Bytes<L>>,
+pub struct KeptLists<L, S> {
+    lists: ByList<Bytes<L>>,
     /// In the order in which they came.
-    order: VecDeque<K>,
+    order: VecDeque<ListKey>,
     layer: S,
     room: Vec<u8>,
     bytes: u64,
     most: u64,
 }
 
-impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> KeptLists<K, L, S> {
+impl<L: Copy + Send, S: Default + Send> KeptLists<L, S> {
     pub(crate) fn new(most: u64) -> Self {
-        let lists = HashMap::new();
+        let lists = HashMap::default();
         let order = VecDeque::new();
         let layer = S::default();
         Self { lists, order, layer, room: Vec::new(), bytes: 0, most }
@@ -122,7 +118,7 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
     /// Calls `lay` if the list is not cached.
     pub(crate) fn list<E>(
         &mut self,
-        key: &K,
+        key: &ListKey,
         lay: impl FnOnce(&mut S, &mut Vec<u8>) -> Result<L, E>,
     ) -> Result<Bytes<L>, E> {
         if let Some((laid, bytes)) = self.lists.get(key) {
@@ -136,7 +132,7 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
     }
 
     /// Replaces the oldest.
-    fn put(&mut self, key: K, bytes: Bytes<L>) {
+    fn put(&mut self, key: ListKey, bytes: Bytes<L>) {
         let len = bytes.1.len() as u64;
         if len > self.most || self.lists.contains_key(&key) {
             return;
@@ -155,19 +151,18 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
     ///
     /// # Errors
     /// What `lay` returns for one of them; others are cached all the same.
-    pub(crate) fn lay_ahead<'a, W: Sync, E: Send>(
+    pub(crate) fn lay_ahead<'a, E: Send>(
         &mut self,
-        wanted: impl IntoIterator<Item = (&'a K, W)>,
+        wanted: impl IntoIterator<Item = (&'a ListKey, &'a DevicePart)>,
         crew: &mut Crew,
         threads: usize,
-        lay: impl Fn(&mut S, &W, &mut Vec<u8>) -> Result<L, E> + Sync,
-    ) -> Result<(), E>
-    where
-        K: 'a,
-    {
+        lay: impl Fn(&mut S, &DevicePart, &mut Vec<u8>) -> Result<L, E> + Sync,
+    ) -> Result<(), E> {
         let mut known = HashSet::new();
-        let is_new = |(key, _): &(&'a K, W)| !self.lists.contains_key(*key) && known.insert(*key);
-        let wanted: Vec<(&'a K, W)> = wanted.into_iter().filter(is_new).collect();
+        let wanted = wanted.into_iter();
+        let wanted: Vec<_> = wanted
+            .filter(|(key, _)| !self.lists.contains_key(*key) && known.insert(*key))
+            .collect();
         let most = self.most;
         let state = Mutex::new((self, 0));
         by_threads(&wanted, crew, threads, |layer, room, (key, list)| {
@@ -185,7 +180,7 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
     }
 
     /// If it is cached.
-    pub fn bytes_of(&self, key: &K) -> Option<u64> {
+    pub fn bytes_of(&self, key: &ListKey) -> Option<u64> {
         self.lists.get(key).map(|(_, bytes)| bytes.len() as u64)
     }
 
@@ -197,6 +192,12 @@ impl<K: Clone + Eq + Hash + Send + Sync, L: Copy + Send, S: Default + Send> Kept
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::lexicon::TermEntry;
+
+    /// The list of a number, which is its place in a run.
+    fn part(offset: u8) -> DevicePart {
+        DevicePart::whole([Some(TermEntry { df: 1, offset: offset.into(), bytes: 1 })])
+    }
 
     /// The list of a number has as many bytes.
     fn lay(bytes: u8, out: &mut Vec<u8>) -> Result<u8, String> {
@@ -206,14 +207,15 @@ mod tests {
 
     #[test]
     fn those_that_came_last_are_kept() {
-        let mut kept = KeptLists::<u8, u8, ()>::new(100);
-        let mut ask = |key: u8| kept.list(&key, |(), out| lay(key, out)).map(|(laid, _)| laid);
+        let mut kept = KeptLists::<u8, ()>::new(100);
+        let mut ask =
+            |list: u8| kept.list(&part(list).key(), |(), out| lay(list, out)).map(|(laid, _)| laid);
         for key in [40, 30, 20, 40] {
             assert_eq!(ask(key), Ok(key));
         }
         // The oldest makes room, and a list that is larger than the cache is not cached.
         assert_eq!([ask(25), ask(101), ask(99)], [Ok(25), Ok(101), Err("damaged".into())]);
-        let there = [20, 25, 30, 40, 99, 101].map(|key| kept.bytes_of(&key));
+        let there = [20, 25, 30, 40, 99, 101].map(|list| kept.bytes_of(&part(list).key()));
         assert_eq!(there, [Some(20), Some(25), Some(30), None, None, None]);
         assert_eq!(kept.bytes(), 75);
     }
@@ -221,26 +223,32 @@ mod tests {
     #[test]
     fn lists_are_laid_out_ahead_as_far_as_they_have_room() {
         for threads in [1, 3] {
-            let mut kept = KeptLists::<u8, u8, ()>::new(100);
-            let each = |keys: &'static [u8]| keys.iter().map(|key| (key, *key)).collect::<Vec<_>>();
-            let of = |(): &mut (), key: &u8, out: &mut Vec<u8>| lay(*key, out);
+            let mut kept = KeptLists::<u8, ()>::new(100);
             let mut crew = Crew::new("test");
-            kept.lay_ahead(each(&[10, 20, 10, 30]), &mut crew, threads, of).unwrap();
-            assert_eq!(kept.bytes(), 60);
-            let error = kept.lay_ahead(each(&[5, 99]), &mut crew, 1, of).unwrap_err();
-            assert_eq!((error.as_str(), kept.bytes_of(&5)), ("damaged", Some(5)));
-            kept.lay_ahead(each(&[90, 80, 70]), &mut crew, threads, of).unwrap();
+            let mut ahead = |lists: &[u8], threads| {
+                let parts: Vec<_> =
+                    lists.iter().map(|&list| (part(list).key(), part(list))).collect();
+                let wanted = parts.iter().map(|(key, part)| (key, part));
+                kept.lay_ahead(wanted, &mut crew, threads, |(), part, out| {
+                    lay(part.key()[0] as u8, out)
+                })?;
+                Ok::<u64, String>(kept.bytes())
+            };
+            assert_eq!(ahead(&[10, 20, 10, 30], threads), Ok(60));
+            assert_eq!(ahead(&[5, 99], 1), Err("damaged".into()));
+            assert_eq!(ahead(&[], 1), Ok(65));
+            ahead(&[90, 80, 70], threads).unwrap();
             assert!((70..=100).contains(&kept.bytes()), "{}", kept.bytes());
         }
     }
 
     #[test]
     fn a_batch_has_each_list_once_and_forgets_the_last_ones() {
-        let mut batch = Travelling::<u8, u8>::default();
-        let place = |batch: &mut Travelling<u8, u8>, key: u8| {
+        let mut batch = Travelling::<u8>::default();
+        let place = |batch: &mut Travelling<u8>, key: u8| {
             let list =
                 || lay(key, &mut Vec::new()).map(|laid| (laid, vec![key; key.into()].into()));
-            batch.place(&key, list)
+            batch.place(&part(key).key(), list)
         };
         assert_eq!(place(&mut batch, 5), Ok((0, 5)));
         assert_eq!(place(&mut batch, 17), Ok((16, 17)));
@@ -253,7 +261,8 @@ mod tests {
         assert_eq!(place(&mut batch, 3), Ok((16, 3)));
         // One on the device, one that is there, a new one, and one that cannot be laid out.
         let mut all = |keys: &[u8]| {
-            let asked = keys.iter().map(|key| (key, (*key == 1).then_some((1000, 1)), 1.0));
+            let lists: Vec<_> = keys.iter().map(|&key| part(key).key()).collect();
+            let asked = lists.iter().map(|key| (key, (key[0] == 1).then_some((1000, 1)), 1.0));
             let list =
                 |n: usize| lay(keys[n], &mut Vec::new()).map(|laid| (laid, vec![0; 8].into()));
             batch.place_all(asked, list)

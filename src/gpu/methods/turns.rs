@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-struct OpenTurn<M: DeviceMethod> {
+struct OpenTurn {
     job: DeviceJob,
-    terms: Vec<AskedPart<M>>,
+    terms: Vec<AskedPart>,
     stage: Stage,
 }
 
@@ -26,7 +26,7 @@ pub(in crate::gpu) struct MethodTurns<M: DeviceMethod> {
     docids: Range<u32>,
     batch: usize,
     /// Queries of AND, and of OR.
-    ready: [VecDeque<OpenTurn<M>>; 2],
+    ready: [VecDeque<OpenTurn>; 2],
     desk: DeviceDesk,
 }
 
@@ -67,20 +67,17 @@ impl<M: DeviceMethod> MethodTurns<M> {
     fn take(&mut self, jobs: Vec<DeviceJob>) {
         let asked: Vec<_> = jobs.iter().map(|job| AskedPart::of_plan(&job.plan)).collect();
         // A damaged list is found again with its query, a device that fails with the next batch.
-        _ = self.device.grow(asked.iter().flatten().flatten());
-        _ = self.device.lay_ahead(asked.iter().flatten().flatten());
+        _ = self.device.grow(asked.iter().flatten());
+        _ = self.device.lay_ahead(asked.iter().flatten());
         for (job, terms) in jobs.into_iter().zip(asked) {
             let stage = Stage::first(job.plan.wanted().mode);
             // With a term that no document has AND finds none.
             let stage = if job.plan.may_find(stage) { stage } else { Stage::Any };
-            match terms {
-                Some(terms) => self.queue(OpenTurn { job, terms, stage }),
-                None => self.desk.back(&job, Why::Unsuited),
-            }
+            self.queue(OpenTurn { job, terms, stage });
         }
     }
 
-    fn queue(&mut self, open: OpenTurn<M>) {
+    fn queue(&mut self, open: OpenTurn) {
         self.ready[usize::from(open.stage == Stage::Any)].push_back(open);
     }
 
@@ -101,7 +98,7 @@ impl<M: DeviceMethod> MethodTurns<M> {
         Ok(())
     }
 
-    fn fill(&mut self, all_terms: bool) -> Option<(MethodBatch<M>, Vec<OpenTurn<M>>)> {
+    fn fill(&mut self, all_terms: bool) -> Option<(MethodBatch<M>, Vec<OpenTurn>)> {
         let mut batch = self.device.batch(self.how, all_terms);
         let mut taken = Vec::new();
         let ready = usize::from(!all_terms);
@@ -132,7 +129,7 @@ impl<M: DeviceMethod> MethodTurns<M> {
         Some((batch, taken))
     }
 
-    fn answered(&mut self, open: Vec<OpenTurn<M>>, answers: Vec<FoundHits>) {
+    fn answered(&mut self, open: Vec<OpenTurn>, answers: Vec<FoundHits>) {
         for (open, FoundHits { hits, rest }) in open.into_iter().zip(answers) {
             match open.stage.next(open.job.plan.wanted(), hits.len()) {
                 Some(stage) => self.queue(OpenTurn { stage, ..open }),

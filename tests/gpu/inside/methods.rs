@@ -3,7 +3,7 @@
 use crate::inside_tests::emulation::{Arg, Buffer, Emulator};
 use millrace::gpu::ding09::twin::{DingTwinTerm, best};
 use millrace::gpu::methods::batch::{AskedPart, BatchRoom, FoundHits, MethodBatch};
-use millrace::gpu::methods::lists::{ListEntries, ListKey};
+use millrace::gpu::methods::lists::DevicePart;
 use millrace::gpu::methods::travelling::Bytes;
 use millrace::gpu::methods::{DeviceMethod, MethodArray, MethodStep};
 use millrace::query::top_k::Hit;
@@ -86,15 +86,15 @@ impl Query {
         batch: &mut MethodBatch<M>,
     ) -> bool
     where
-        M: DeviceMethod<Part = ListEntries, Key = ListKey>,
+        M: DeviceMethod,
     {
         let of = |n: u64| &collection.lists[n as usize];
         let asked = self.lists.iter().map(|&n| {
-            let key = [n as u64].into();
+            let key = std::iter::once(n as u64).collect();
             let weight = collection.lists[n].weight;
-            AskedPart { part: [].into(), key, weight }
+            AskedPart { part: DevicePart::whole([]), key, weight }
         });
-        let asked: Vec<AskedPart<M>> = asked.collect();
+        let asked: Vec<AskedPart> = asked.collect();
         let lay = |t: usize| {
             let list = of(asked[t].key[0]);
             Ok::<Bytes<M::Laid>, Infallible>((list.laid, list.bytes.as_slice().into()))

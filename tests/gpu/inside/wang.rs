@@ -5,13 +5,13 @@ use crate::inside_tests::ding09::choose;
 use crate::inside_tests::emulation::{Emulator, Random};
 use crate::inside_tests::methods::{ROOM, emulated};
 use millrace::gpu::methods::batch::{AskedPart, BatchRoom, FoundHits, MethodBatch};
+use millrace::gpu::methods::lists::DevicePart;
 use millrace::gpu::methods::travelling::Bytes;
 use millrace::gpu::methods::{DeviceMethod as _, source};
 use millrace::gpu::wang::batch::wang_shared_bytes;
 use millrace::gpu::wang::list::{WangLaid, WangLayer};
 use millrace::gpu::wang::twin::{TwinWorth, WangTwinTerm, by_rounds};
 use millrace::gpu::wang::{ROUNDS, WangTuning};
-use millrace::index::lexicon::TermEntry;
 use millrace::index::list::{Form, ListEncoder, ListError, ListView};
 use millrace::query::top_k::Hit;
 use millrace::score::bm25::score;
@@ -162,17 +162,20 @@ impl Query {
 
     fn add(&self, collection: &Collection, batch: &mut Batch) -> bool {
         let of = |n: u64| &collection.lists[n as usize];
-        let part = (TermEntry { df: 1, offset: 0, bytes: 0 }, None);
         let lists = self.lists.iter().zip(self.weights(collection));
-        let asked = lists.map(|(&n, weight)| AskedPart { part, key: n as u64, weight });
-        let asked: Vec<AskedPart<WangTuning>> = asked.collect();
+        let asked = lists.map(|(&n, weight)| AskedPart {
+            key: std::iter::once(n as u64).collect(),
+            part: DevicePart::whole([]),
+            weight,
+        });
+        let asked: Vec<AskedPart> = asked.collect();
         let added = batch.add(
             &asked,
             self.k,
             0..u32::MAX,
-            |&n| of(n).cached,
+            |key| of(key[0]).cached,
             |t| {
-                let list = of(asked[t].key);
+                let list = of(asked[t].key[0]);
                 Ok::<Bytes<WangLaid>, ListError>((list.laid, list.bytes.as_slice().into()))
             },
         );

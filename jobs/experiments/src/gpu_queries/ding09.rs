@@ -16,7 +16,7 @@ use crate::numbers::mean;
 use crate::rows::print;
 use anyhow::ensure;
 use millrace::inside::gpu::{
-    AskedPart, DeviceMethod as _, DingTuning, MethodBatch, MethodDevice, check_lists,
+    AskedPart, DeviceMethod as _, DevicePart, DingTuning, MethodBatch, MethodDevice, check_lists,
 };
 use millrace::{Algorithm, Hit, Mode, Query, Scoring, Wanted};
 use serde_json::json;
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let mut device = prepared.open::<DingTuning>(0, args.batch_or(256), 1000, None)?;
     let start = Instant::now();
     let lists = distinct(&prepared.planned);
-    let parts: Vec<_> = lists.iter().map(|(_, term)| term.entries.clone().into()).collect();
+    let parts: Vec<_> = lists.iter().map(|(_, term)| list(term)).collect();
     device.fill(&parts, device.cache_room())?;
     let cache = device.cache();
     ensure!(cache.left_out() == 0, "the lists of the queries do not fit --gpu-memory");
@@ -72,8 +72,12 @@ struct Ding09Bench<'a> {
     device: MethodDevice<DingTuning>,
 }
 
-fn asked(term: &PlannedTerm) -> AskedPart<DingTuning> {
-    AskedPart::new(term.entries.clone().into(), term.weight)
+fn list(term: &PlannedTerm) -> DevicePart {
+    DevicePart::whole(term.entries.iter().copied())
+}
+
+fn asked(term: &PlannedTerm) -> AskedPart {
+    AskedPart::new(list(term), term.weight)
 }
 
 /// What the CPU does beside: every posting is scored where any term will do, as on the device.

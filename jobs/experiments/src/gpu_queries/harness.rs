@@ -48,8 +48,8 @@ impl PlannedQuery {
     }
 
     /// Its terms, as a method asks for them.
-    pub(super) fn asked<M: DeviceMethod>(&self) -> Vec<AskedPart<M>> {
-        AskedPart::of_plan(&self.plan).expect("all terms are in the index")
+    pub(super) fn asked(&self) -> Vec<AskedPart> {
+        AskedPart::of_plan(&self.plan)
     }
 
     pub(super) fn postings(&self) -> u64 {
@@ -316,7 +316,7 @@ pub(super) fn batches_of<M: DeviceMethod>(
     device: &mut MethodDevice<M>,
     how: M,
     all_terms: bool,
-    queries: impl IntoIterator<Item = Vec<AskedPart<M>>>,
+    queries: impl IntoIterator<Item = Vec<AskedPart>>,
     k: u32,
     size: usize,
 ) -> anyhow::Result<Vec<MethodBatch<M>>> {

@@ -15,8 +15,8 @@ use crate::args::scoring_of_wang;
 use crate::threads::{in_turn, threads};
 use crate::wang::rate;
 use millrace::inside::gpu::{
-    DEFAULT_ROUND, DeviceMethod as _, MethodDevice, ROUNDS, WangTuning, WantedLists as Cached,
-    longest_whole, wang_shared_bytes,
+    DEFAULT_ROUND, DeviceMethod as _, DevicePart, MethodDevice, ROUNDS, WangTuning, longest,
+    wang_shared_bytes,
 };
 use millrace::inside::index::{Stop, TermEntry};
 use millrace::inside::query::{Demand, Plan};
@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
     let list_bytes = generation.runs()[0].postings_header().list_bytes;
     // The memory of a query job, of the host, too.
     let device = prepared.open::<WangTuning>(0, BATCH, 64, None)?;
-    let lists = longest_whole(generation)?;
+    let lists = longest(generation)?;
     let test = &prepared.planned[prepared.planned.len() / 2..];
     let texts: HashSet<&str> = test.iter().map(|of| &*queries[of.number].text).collect();
     let more = json!({
@@ -79,7 +79,7 @@ struct WangBench<'a> {
     prepared: &'a PreparedBench<'a>,
     device: MethodDevice<WangTuning>,
     /// All lists of more than one block, the longest first.
-    lists: Vec<Cached>,
+    lists: Vec<DevicePart>,
     /// The lists that queries of figures ask for.
     asked: Vec<TermEntry>,
     sizes: ListSizes,
@@ -114,7 +114,12 @@ impl<'a> WangBench<'a> {
         let sized = in_turn(threads(), begin, |(layer, out): &mut (_, Vec<u8>), number| {
             let Some(&entry) = self.asked.get(number) else { return Ok(None) };
             out.clear();
-            WangTuning::lay(&self.prepared.snapshot, layer, &(entry, None), out)?;
+            WangTuning::lay(
+                &self.prepared.snapshot,
+                layer,
+                &DevicePart::whole([Some(entry)]),
+                out,
+            )?;
             Ok(Some((entry.offset, out.len() as u64)))
         })?;
         let on_disk: u64 = self.asked.iter().map(|entry| entry.bytes).sum();
@@ -145,9 +150,11 @@ impl<'a> WangBench<'a> {
     /// Compares a sample of answers, with whole lists on the device, parts of them, and nothing.
     fn check(&mut self) -> anyhow::Result<()> {
         let form = self.prepared.snapshot.generation().runs()[0].postings_header().form;
-        let part = |parts: usize| -> Vec<Cached> {
+        let part = |parts: usize| -> Vec<DevicePart> {
             let blocks = |df: u32| (df as usize).div_ceil(form.block_len()).div_ceil(parts);
-            self.lists.iter().map(|&(entry, _)| (entry, Some(blocks(entry.df)))).collect()
+            let df = |list: &DevicePart| list.entries.iter().flatten().map(|entry| entry.df).sum();
+            let of = |list| DevicePart { blocks: Some(blocks(df(list))), ..list.clone() };
+            self.lists.iter().map(of).collect()
         };
         let caches = [
             ("whole", self.lists.clone()),

@@ -5,7 +5,7 @@
 
 use super::pass::PassSettings;
 use super::{BATCH, WangBench, WangLog};
-use millrace::inside::gpu::DEFAULT_ROUND;
+use millrace::inside::gpu::{DEFAULT_ROUND, DevicePart};
 use millrace::inside::index::{CachePolicy, CachedLists, TermEntry};
 use millrace::inside::query::Plan;
 use std::collections::{HashMap, HashSet};
@@ -210,7 +210,8 @@ impl WangBench<'_> {
     pub(super) fn measure(&mut self, plans: &[Plan]) -> anyhow::Result<WangModel> {
         let mut model = WangModel::default();
         let room = *self.device.room();
-        let all = self.asked.iter().map(|&entry| (entry, None)).collect::<Vec<_>>();
+        let all =
+            self.asked.iter().map(|&entry| DevicePart::whole([Some(entry)])).collect::<Vec<_>>();
         self.device.fill(&all, self.device.cache_room())?;
         let most = BATCH.min(plans.len());
         let mut queries = most.min(32);
