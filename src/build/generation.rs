@@ -1,5 +1,7 @@
 //! Builds a generation, or a shard of one, in its folder.
 
+#[cfg(feature = "gpu")]
+use super::devices::ChosenDevices;
 use super::error::BuildError;
 use super::finish::{Finished, finish};
 use super::handed::HandedBuild;
@@ -26,8 +28,12 @@ use crate::input::hash as input_hash;
 use crate::input::splits::{GIVEN, MEMORY, STDIN};
 use crate::input::turns::Turns;
 use crate::input::wanted::WantedInput;
+#[cfg(feature = "gpu")]
+use crate::order::Budget;
 use crate::schedule::claims::Claims;
 use serde::Serialize;
+#[cfg(feature = "gpu")]
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -142,24 +148,7 @@ pub(super) fn dataflow_of(
     // The device has something to do, and the next batch is gathered.
     let batch_bytes = (under_way / 7).max(budget.piece_bytes()).min(options.pipeline.texts_at_once);
     #[cfg(feature = "gpu")]
-    let start_inverter: StartInverter = {
-        let given = options.pipeline.make_machine.take();
-        let machine = given.unwrap_or_else(|| gpus.make_machine(options.indexer));
-        let analysis = options.analysis.clone();
-        let run_limit = budget.run_limit;
-        let encodes = options.device_encodes();
-        let buffers = texts.clone();
-        let folder = directory.clone();
-        Box::new(move |wake| {
-            let machine = machine.clone();
-            let analysis = analysis.clone();
-            let buffers = buffers.clone();
-            let folder = folder.clone();
-            let threads = workers;
-            let how = InvertSettings { analysis, threads, run_limit, encodes, buffers, folder };
-            Ok(InvertService::start(Box::new(move || (*machine)()), how, wake)?)
-        })
-    };
+    let start_inverter = inverter_of(options, gpus, &budget, &texts, &directory);
     let wiring = BuildWiring {
         writing: roles.writing(),
         #[cfg(feature = "gpu")]
@@ -200,6 +189,31 @@ pub(super) fn dataflow_of(
         wiring,
     });
     Ok(BuildJob { build, handed: handed.map(|wired| wired.lane), placement })
+}
+
+/// What starts the device that inverts, if one does.
+#[cfg(feature = "gpu")]
+fn inverter_of(
+    options: &mut BuildOptions,
+    gpus: ChosenDevices,
+    budget: &Budget,
+    texts: &Arc<TextBuffers>,
+    folder: &Path,
+) -> StartInverter {
+    let given = options.pipeline.make_machine.take();
+    let machine = given.unwrap_or_else(|| gpus.make_machine(options.indexer));
+    let analysis = options.analysis.clone();
+    let threads = options.workers;
+    let run_limit = budget.run_limit;
+    let encodes = options.device_encodes();
+    let buffers = texts.clone();
+    let folder = folder.to_path_buf();
+    Box::new(move |wake| {
+        let machine = machine.clone();
+        let (analysis, buffers, folder) = (analysis.clone(), buffers.clone(), folder.clone());
+        let how = InvertSettings { analysis, threads, run_limit, encodes, buffers, folder };
+        Ok(InvertService::start(Box::new(move || (*machine)()), how, wake)?)
+    })
 }
 
 pub(super) fn describe(build: &Build, read: &InputRead) -> manifest::InputEntry {

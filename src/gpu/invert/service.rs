@@ -179,14 +179,21 @@ fn bring(mut uploader: Box<dyn Uploader>, coming: &ComingBatches, to: &Sender<Me
     }
 }
 
-fn drive(
+/// A device that is open, whose uploading thread has begun.
+struct Begun {
+    runs: Runs,
+    messages: Receiver<Message>,
+    /// Takes pieces that are done.
+    give: Sender<Arc<Vec<PieceText>>>,
+}
+
+fn begin(
     open: OpenMachine,
     how: InvertSettings,
     batches: Receiver<Vec<PieceText>>,
-    stop: Arc<AtomicBool>,
+    stop: &Arc<AtomicBool>,
     uploading: &mut Option<Awaited<()>>,
-    mut tell: impl FnMut(RunEvent) + Send,
-) -> Result<(), ClosedError> {
+) -> Result<Begun, ClosedError> {
     let began = Instant::now();
     let machine = open()?;
     let (to, messages) = channel();
@@ -217,6 +224,18 @@ fn drive(
     };
     *uploading = Some(Awaited::begin("uploader", bring)?);
     runs.seconds().open = spent(began);
+    Ok(Begun { runs, messages, give })
+}
+
+fn drive(
+    open: OpenMachine,
+    how: InvertSettings,
+    batches: Receiver<Vec<PieceText>>,
+    stop: Arc<AtomicBool>,
+    uploading: &mut Option<Awaited<()>>,
+    mut tell: impl FnMut(RunEvent) + Send,
+) -> Result<(), ClosedError> {
+    let Begun { mut runs, messages, give } = begin(open, how, batches, &stop, uploading)?;
     let mut brought = VecDeque::<BroughtPieces>::new();
     let mut ended = false;
     while !stop.load(Ordering::Relaxed) {
