@@ -2,9 +2,11 @@
 //! and folders small.
 
 use super::layers::{Source, assert_none, sources};
+use crate::support::shared;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// Columns that a line of a comment has at most.
 const COLUMNS: usize = 100;
@@ -140,4 +142,23 @@ fn folders_stay_small() {
         look(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder), &mut wrong);
     }
     assert_none(&wrong);
+}
+
+/// The page on size has the lines of the product as the tool counts them, to a hundredth.
+#[test]
+fn the_size_that_is_told_is_counted() {
+    let Some(tool) = shared("../tools/lines") else { return };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let counted = match Command::new(&tool).arg(root).output() {
+        Ok(counted) => String::from_utf8(counted.stdout).unwrap(),
+        Err(error) => return eprintln!("skipped: {}: {error}", tool.display()),
+    };
+    let number = |text: &str| text.replace(',', "").trim().parse::<f64>().unwrap();
+    let row = |line: &&str| line.starts_with("product: ");
+    let counted = counted.lines().find(row).expect("the tool tells the product");
+    let counted = number(counted.split(' ').nth(1).unwrap());
+    let page = fs::read_to_string(root.join("docs/measurements/size.md")).unwrap();
+    let told = page.lines().find(|line| line.starts_with("| product, lines |")).unwrap();
+    let told = number(told.trim_end_matches([' ', '|']).rsplit('|').next().unwrap());
+    assert!((told - counted).abs() <= counted / 100.0, "{told} are told, {counted} counted");
 }
