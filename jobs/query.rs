@@ -24,7 +24,7 @@ use crate::cli::args::Workers;
 use crate::cli::index_args::with_option;
 use crate::cli::{report, signals};
 use crate::cluster::{SharedSetting, meeting, refuse, together};
-use crate::papers;
+use crate::papers::{self, DocpArgs};
 use clap::builder::PossibleValuesParser;
 use millrace::inside::cluster::Hosts;
 use millrace::inside::dataflow::{AnsweredBy, Hooks, Mover};
@@ -115,15 +115,14 @@ struct SpreadingArgs {
     /// [default: 200]. Waking a worker takes longer than finding it awake.
     #[arg(long, value_name = "US")]
     spin_us: Option<u32>,
-    /// With docp-ui and docp-pi: start a query only when all workers have finished the one before,
-    /// as in the paper.
-    #[arg(long)]
-    barrier: bool,
+    #[command(flatten)]
+    docp: DocpArgs,
 }
 
 impl SpreadingArgs {
     fn model(&self) -> Result<Model, Usage> {
-        let Self { delta, cut_us, spin_us, barrier, .. } = *self;
+        let Self { delta, cut_us, spin_us, ref docp, .. } = *self;
+        let barrier = docp.has_barrier();
         let given = spreading::Spreading { delta, cut_us, spin_us, barrier };
         Ok(given.model(&self.parallelism, papers::MODELS)?)
     }

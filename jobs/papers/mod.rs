@@ -4,6 +4,8 @@
 #[cfg(feature = "papers")]
 pub(crate) mod calibrate;
 #[cfg(feature = "papers")]
+mod docp;
+#[cfg(feature = "papers")]
 mod hybrid;
 #[cfg(not(feature = "papers"))]
 mod none;
@@ -11,12 +13,15 @@ mod none;
 mod wei11;
 
 #[cfg(feature = "papers")]
+pub(crate) use docp::DocpArgs;
+#[cfg(feature = "papers")]
 pub(crate) use hybrid::HybridArgs;
 #[cfg(feature = "papers")]
 pub(crate) use millrace::inside::papers::{ALGORITHMS, INDEXERS, MODELS};
 #[cfg(not(feature = "papers"))]
 pub(crate) use none::{
-    ALGORITHMS, INDEXERS, MODELS, NoHybridArgs as HybridArgs, NoTokensArgs as TokensArgs,
+    ALGORITHMS, INDEXERS, MODELS, NoDocpArgs as DocpArgs, NoHybridArgs as HybridArgs,
+    NoTokensArgs as TokensArgs,
 };
 #[cfg(feature = "papers")]
 pub(crate) use wei11::TokensArgs;

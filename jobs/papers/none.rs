@@ -24,6 +24,16 @@ impl NoTokensArgs {
 
 /// No options.
 #[derive(clap::Args, Clone, Debug)]
+pub(crate) struct NoDocpArgs {}
+
+impl NoDocpArgs {
+    pub(crate) fn has_barrier(&self) -> bool {
+        false
+    }
+}
+
+/// No options.
+#[derive(clap::Args, Clone, Debug)]
 pub(crate) struct NoHybridArgs {}
 
 /// There are none.
