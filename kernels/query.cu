@@ -17,7 +17,6 @@
 //   query_rescore    exact scores of candidates
 //   query_select     the best k of each query, sorted                            query_select.cuh
 //   query_impact_*   the same for sums of learned weights, which are exact       query_impacts.cuh
-//   ordered_*        one query, exact and slow, however many candidates          query_ordered.cuh
 //
 // Arrays, sizes in brackets: arena [bytes], terms and records of the batch, states [records] and
 // bins [records * 256], zero in the beginning, keys [candidates of all records], answers [records]
@@ -152,25 +151,4 @@ query_impact_rank(const u8* __restrict__ arena, const Term* __restrict__ terms, 
         __syncwarp();
         if (lane_of() == 0) keys[record.keys + i] = key_of(docid, score);
     }
-}
-
-// A block for each half of a window.
-extern "C" __global__ void ordered_scores(const u8* __restrict__ arena, const Term* __restrict__ terms,
-                                          const Record* __restrict__ records, u32 r, u32 all_lists, u32 windows,
-                                          const float* __restrict__ norms, u32 documents, u32* scores) {
-    ordered_half(arena, terms, records[r], all_lists, windows, norms, documents, scores);
-}
-
-// Threads that divide 256 or are divided by it; shared memory for the bins.
-extern "C" __global__ void ordered_count(const u32* __restrict__ scores, u32 documents, u32 shift, Digits* digits) {
-    if (digits->all) return;
-    count_digits(scores, documents, shift, *digits);
-}
-
-// One warp.
-extern "C" __global__ void ordered_choose(Digits* digits, u32 k) { choose_digit(*digits, k); }
-
-extern "C" __global__ void ordered_gather(const u32* __restrict__ scores, u32 documents, const Digits* __restrict__ digits,
-                                          const Record* __restrict__ records, u32 r, State* states, u64* keys) {
-    gather_best(scores, documents, *digits, records[r], states[r], keys);
 }

@@ -105,7 +105,6 @@ impl QueryTuning {
             ("OR_SHARED_BYTES", self.or_shared_bytes(8)),
             ("WIDE_SHARED_BYTES", self.or_shared_bytes(16)),
             ("SELECT_SHARED_BYTES", self.select_shared_bytes()),
-            ("ORDERED_SHARED_BYTES", self.ordered_shared_bytes()),
             ("AND_SHARED_BYTES", self.and_shared_bytes()),
             ("RESCORE_SHARED_BYTES", Self::RESCORE_SHARED_BYTES),
             ("IMPACT_BITS", self.impact_bits),
@@ -120,7 +119,6 @@ impl QueryTuning {
             include_str!("../../kernels/query_or.cuh"),
             include_str!("../../kernels/query_and.cuh"),
             include_str!("../../kernels/query_select.cuh"),
-            include_str!("../../kernels/query_ordered.cuh"),
             include_str!("../../kernels/query_unpack.cuh"),
             include_str!("../../kernels/query_impacts.cuh"),
             include_str!("../../kernels/query.cu"),
@@ -147,9 +145,5 @@ impl QueryTuning {
         const RUNS_AND_ITEMS: u32 = 2 * (640 * 8 + 16);
         let bins = if samples { steps::SUM_BINS as u32 } else { 4 };
         (4 << self.impact_bits) + RUNS_AND_ITEMS + 4 * bins
-    }
-
-    pub(crate) fn ordered_shared_bytes(&self) -> u32 {
-        (1 << self.window_bits) / 2 * 5
     }
 }

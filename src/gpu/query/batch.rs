@@ -129,10 +129,6 @@ impl QueryBatch {
         self.queries.len()
     }
 
-    pub(crate) fn queries(&self) -> &[BatchQuery] {
-        &self.queries
-    }
-
     /// Takes a query, or returns it for want of room, which one that is not
     /// [possible](BatchQuery::is_possible) never has, nor one of learned weights whose sums might
     /// not fit. Queries that are asked again are not answered by blocks, so they have no room

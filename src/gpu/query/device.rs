@@ -17,7 +17,6 @@ use crate::gpu::floor::modules::Toolchain;
 use crate::gpu::floor::pinned::Pinned;
 use crate::gpu::floor::slab::Slab;
 use crate::gpu::floor::steps::Kernels;
-use crate::query::wanted::Mode;
 use cudarc::driver::CudaGraph;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 use std::collections::HashMap;
@@ -25,7 +24,7 @@ use std::fmt;
 use std::hint::spin_loop;
 use std::sync::Arc;
 
-pub(crate) const KERNELS: [&str; 20] = [
+pub(crate) const KERNELS: [&str; 16] = [
     "query_put",
     "query_unpack",
     "query_begin",
@@ -42,10 +41,6 @@ pub(crate) const KERNELS: [&str; 20] = [
     "query_impact_bounds",
     "query_impact_best",
     "query_impact_rank",
-    "ordered_scores",
-    "ordered_count",
-    "ordered_choose",
-    "ordered_gather",
 ];
 
 /// For one collection.
@@ -83,7 +78,6 @@ impl QueryDevice {
             "query_select" => tuning.select_shared_bytes(),
             "query_impact_sample" => tuning.impact_shared_bytes(true),
             "query_impact_or" | "query_impact_bounds" => tuning.impact_shared_bytes(false),
-            "ordered_scores" => tuning.ordered_shared_bytes(),
             _ => 0,
         };
         let kernels = KERNELS.map(|name| (name, shared_bytes(name)));
@@ -175,8 +169,6 @@ pub struct BatchSlot {
     busy: bool,
     /// The kernels of the last batch worked on the memory of the host.
     mapped: bool,
-    /// It can run the ordered kernels.
-    answers_ordered: bool,
     hits: u64,
     records: usize,
 }
@@ -213,15 +205,9 @@ fn hits_at(room: &QueryBatchRoom) -> usize {
 }
 
 impl BatchSlot {
-    /// One that `answers_ordered` can run the ordered kernels too.
-    pub fn new(
-        device: &QueryDevice,
-        room: QueryBatchRoom,
-        answers_ordered: bool,
-    ) -> Result<Self, GpuError> {
+    pub fn new(device: &QueryDevice, room: QueryBatchRoom) -> Result<Self, GpuError> {
         let windows = device.windows;
         let mut on = device.arrays()?;
-        let scores = if answers_ordered { 4 * u64::from(windows.documents) } else { 0 };
         for (array, bytes) in [
             (Array::Terms, (room.terms * size_of::<TermRecord>()) as u64),
             (Array::Records, (room.records * size_of::<QueryRecord>()) as u64),
@@ -233,7 +219,6 @@ impl BatchSlot {
             (Array::Input, input_bytes(&room) as u64),
             (Array::Answers, hits_at(&room) as u64),
             (Array::Hits, 8 * room.hits),
-            (Array::Scores, scores),
         ] {
             on.take(array, "batches of queries", bytes)?;
         }
@@ -246,7 +231,6 @@ impl BatchSlot {
             done: None,
             busy: false,
             mapped: false,
-            answers_ordered,
             hits: 0,
             records: 0,
             room,
@@ -293,21 +277,6 @@ impl BatchSlot {
         let graph = self.on.stream.end_capture(CUgraphInstantiate_flags(0)).map_err(call);
         launched?;
         graph.map(|graph| SlotGraph(graph.expect("steps were captured")))
-    }
-
-    /// As [`launch`](Self::launch), for one query that is answered by the ordered kernels.
-    ///
-    /// # Panics
-    /// As there, or if this slot does not answer so, or the batch has not one record.
-    pub fn launch_ordered(
-        &mut self,
-        device: &QueryDevice,
-        batch: &QueryBatch,
-    ) -> Result<(), GpuError> {
-        assert!(batch.records.len() == 1 && self.answers_ordered, "one query in the right slot");
-        let all_terms = batch.queries()[0].mode == Mode::And;
-        let steps = device.machine.ordered(device.windows, all_terms, batch.records[0].k);
-        self.run(batch, &steps)
     }
 
     /// Enqueues chosen steps: to measure each.

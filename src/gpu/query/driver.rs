@@ -6,7 +6,6 @@ use super::batch::{BatchAnswer, BatchQuery, Floors, QueryBatch, QueryBatchRoom};
 use super::bring::BroughtList;
 use super::device::{BatchSlot, QueryDevice};
 use super::fetch::{FetchRequest, Fetchers, NO_LIST, ResidentLists};
-use super::list::Layout;
 use super::method::GpuOptions;
 use super::plan::{MOST_HITS, PlacedTerm};
 use super::residency::{ListId, Residence, Residency};
@@ -43,9 +42,6 @@ pub(super) struct Driver {
     lists: ResidentLists,
     fetchers: Fetchers,
     slots: Vec<(BatchSlot, QueryBatch, Vec<WaitingQuery>)>,
-    ordered: (BatchSlot, QueryBatch, Option<WaitingQuery>),
-    /// For the ordered kernels.
-    overflown: VecDeque<WaitingQuery>,
     /// Queries whose lists are not asked for yet, since those of others leave no room.
     held: VecDeque<DeviceJob>,
     waiting: HashMap<u64, WaitingQuery>,
@@ -69,12 +65,9 @@ impl Driver {
     ) -> Result<Self, GpuError> {
         let k = options.k.clamp(1, MOST_HITS) as u32;
         let room = device.room(options.batch, k);
-        let slot = |room, ordered| BatchSlot::new(&device, room, ordered);
         let slots = (0..options.slots)
-            .map(|_| Ok((slot(room, false)?, QueryBatch::default(), Vec::new())))
+            .map(|_| Ok((BatchSlot::new(&device, room)?, QueryBatch::default(), Vec::new())))
             .collect::<Result<Vec<_>, GpuError>>()?;
-        let is_ordered = device.windows().layout == Layout::Bounds;
-        let ordered = (slot(device.room(1, k), is_ordered)?, QueryBatch::default(), None);
         let lists: ResidentLists = Arc::new(Mutex::new(Residency::new(device.arena().bytes())));
         let fetchers = Fetchers::start(options.fetchers, &snapshot, &device, &share, &lists)?;
         Ok(Self {
@@ -86,8 +79,6 @@ impl Driver {
             lists,
             fetchers,
             slots,
-            ordered,
-            overflown: VecDeque::new(),
             held: VecDeque::new(),
             waiting: HashMap::new(),
             waits_for: HashMap::new(),
@@ -118,7 +109,7 @@ impl Driver {
     fn is_idle(&self) -> bool {
         let busy = self.is_busy();
         let waits = !self.held.is_empty() || !self.waiting.is_empty();
-        !busy && !waits && self.ready.is_empty() && self.overflown.is_empty()
+        !busy && !waits && self.ready.is_empty()
     }
 
     /// Waits, since nothing can be done now.
@@ -186,7 +177,7 @@ impl Driver {
     }
 
     fn is_busy(&self) -> bool {
-        self.slots.iter().any(|(slot, ..)| slot.is_busy()) || self.ordered.0.is_busy()
+        self.slots.iter().any(|(slot, ..)| slot.is_busy())
     }
 
     /// Pins the lists of a query, and asks for those that are not here.
@@ -301,27 +292,9 @@ impl Driver {
                     }
                     BatchAnswer::Overflown(_) => {
                         self.desk.counts.overflown.fetch_add(1, Ordering::Relaxed);
-                        if self.room.layout == Layout::Bounds {
-                            self.overflown.push_back(open);
-                        } else {
-                            self.unpin(&open);
-                            self.desk.back(&open.job, Why::Unsuited);
-                        }
+                        self.unpin(&open);
+                        self.desk.back(&open.job, Why::Unsuited);
                     }
-                }
-            }
-        }
-        let (slot, batch, open) = &mut self.ordered;
-        if slot.is_busy() && slot.is_done()? {
-            any = true;
-            let asked = batch.queries()[0].mode;
-            let answer = slot.answers(batch).pop();
-            if let (Some(open), Some(BatchAnswer::Hits(hits))) = (open.take(), answer) {
-                let wanted = *open.job.plan.wanted();
-                if wanted.mode == Mode::AndOr && asked == Mode::And && hits.len() < wanted.k {
-                    self.launch_ordered(open, Mode::Or)?;
-                } else {
-                    self.hits(open, hits);
                 }
             }
         }
@@ -330,17 +303,6 @@ impl Driver {
 
     fn launch(&mut self) -> Result<bool, GpuError> {
         let mut any = false;
-        if !self.ordered.0.is_busy()
-            && let Some(open) = self.overflown.pop_front()
-        {
-            let mode = match open.job.plan.wanted().mode {
-                Mode::AndOr if !open.job.plan.terms().iter().all(|term| term.df > 0) => Mode::Or,
-                Mode::AndOr => Mode::And,
-                mode => mode,
-            };
-            self.launch_ordered(open, mode)?;
-            any = true;
-        }
         for at in 0..self.slots.len() {
             if self.slots[at].0.is_busy() || self.ready.is_empty() {
                 continue;
@@ -363,7 +325,7 @@ impl Driver {
         batch.clear();
         while taken.len() < self.options.batch {
             let Some(mut open) = self.ready.pop_front() else { break };
-            let query = self.asked(&mut open, None);
+            let query = self.asked(&mut open);
             if let Err(query) = batch.add(query, &self.room) {
                 if taken.is_empty() {
                     // No batch has room for it.
@@ -390,22 +352,6 @@ impl Driver {
         slot.launch(&self.device, kept)
     }
 
-    fn launch_ordered(&mut self, mut open: WaitingQuery, mode: Mode) -> Result<(), GpuError> {
-        open.terms = self.placed(&open);
-        let query = self.asked(&mut open, Some(mode));
-        let (slot, batch, kept) = &mut self.ordered;
-        batch.clear();
-        let room = *slot.room();
-        if batch.add(query, &room).is_err() {
-            self.unpin(&open);
-            self.desk.back(&open.job, Why::Unsuited);
-            return Ok(());
-        }
-        *kept = Some(open);
-        batch.finish(&room);
-        slot.launch_ordered(&self.device, batch)
-    }
-
     /// The terms of a query whose lists are all there.
     fn placed(&self, open: &WaitingQuery) -> Vec<PlacedTerm> {
         let plan = &open.job.plan;
@@ -423,12 +369,12 @@ impl Driver {
     }
 
     /// Takes the terms of a query.
-    fn asked(&self, open: &mut WaitingQuery, mode: Option<Mode>) -> BatchQuery {
+    fn asked(&self, open: &mut WaitingQuery) -> BatchQuery {
         let plan = &open.job.plan;
         // With a term that no document has AND finds none, so only OR is left.
         let lacks = open.lists.len() < plan.terms().len();
         let asked = plan.wanted().mode;
-        let mode = mode.unwrap_or(if lacks && asked == Mode::AndOr { Mode::Or } else { asked });
+        let mode = if lacks && asked == Mode::AndOr { Mode::Or } else { asked };
         let k = plan.wanted().k as u32;
         let docids = 0..self.share.len() as u32;
         let terms = std::mem::take(&mut open.terms);
@@ -446,8 +392,6 @@ impl Driver {
         for (_, _, open) in &mut self.slots {
             all.append(open);
         }
-        all.extend(self.ordered.2.take());
-        all.extend(self.overflown.drain(..));
         all.extend(self.ready.drain(..));
         all.extend(self.waiting.drain().map(|(_, open)| open));
         self.held.drain(..).chain(all.into_iter().map(|open| open.job)).collect()

@@ -76,7 +76,7 @@ pub struct Counts {
     pub continued: AtomicU64,
     /// Answered a second time, since a better threshold was known then.
     pub repeated: AtomicU64,
-    /// Answered by the ordered kernels.
+    /// Returned, since too many documents may be among the best.
     pub overflown: AtomicU64,
     pub batches: AtomicU64,
     /// Of lists that were copied to devices.

@@ -34,10 +34,6 @@ pub(crate) enum Array {
     Norms,
     /// A u32 for each step.
     Work,
-    /// u32, by document.
-    Scores,
-    /// Of the ordered kernels, [`DIGITS_BYTES`].
-    Digits,
     /// Of queries that are answered by blocks, [`blocks_bytes`].
     Blocks,
     /// Lists on their way to the arena.
@@ -45,8 +41,6 @@ pub(crate) enum Array {
     /// What is wrong with them, in the memory of the host.
     Fault,
 }
-
-pub(crate) const DIGITS_BYTES: usize = 16 + 4 * BINS;
 
 pub(crate) const BINS: usize = 256;
 
@@ -313,53 +307,9 @@ impl LaunchSettings {
         let shared_bytes = self.tuning.select_shared_bytes();
         step("query_select", len, threads, shared_bytes, arguments)
     }
-
-    /// Answers record 0 of a batch exactly, list after list, whatever its lists hold; needs room
-    /// for as many candidates as hits.
-    pub(crate) fn ordered(&self, windows: Windows, all_terms: bool, k: u32) -> Vec<QueryStep> {
-        let documents = windows.documents;
-        let scan = documents.div_ceil(256).clamp(1, self.multiprocessors * 8);
-        let mut steps = vec![self.begin(windows.layout, 1)];
-        steps.push(step(
-            "ordered_scores",
-            2 * windows.len() as u32,
-            256,
-            self.tuning.ordered_shared_bytes(),
-            vec![
-                In(Array::Arena, 0),
-                In(Array::Terms, 0),
-                In(Array::Records, 0),
-                Number(0),
-                Number(all_terms.into()),
-                Number(windows.len() as u32),
-                In(Array::Norms, 0),
-                Number(documents),
-                In(Array::Scores, 0),
-            ],
-        ));
-        for shift in (0..64).step_by(8).rev() {
-            let counted =
-                vec![In(Array::Scores, 0), Number(documents), Number(shift), In(Array::Digits, 0)];
-            steps.push(step("ordered_count", scan, 256, 4 * BINS as u32, counted));
-            let chosen = vec![In(Array::Digits, 0), Number(k)];
-            steps.push(step("ordered_choose", 1, 32, 0, chosen));
-        }
-        let gathered = vec![
-            In(Array::Scores, 0),
-            Number(documents),
-            In(Array::Digits, 0),
-            In(Array::Records, 0),
-            Number(0),
-            In(Array::States, 0),
-            In(Array::Keys, 0),
-        ];
-        steps.push(step("ordered_gather", scan, 256, 0, gathered));
-        steps.push(self.select(0, 1));
-        steps
-    }
 }
 
-/// Zeroed for a batch: states, bins, bins of samples, work, digits, in units of 16 bytes.
+/// Zeroed for a batch: states, bins, bins of samples, work, in units of 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Zeroed {
     records: usize,
@@ -384,12 +334,11 @@ impl Zeroed {
             Array::Bins => Some(states),
             Array::SampleBins => Some(states + bins),
             Array::Work => Some(states + bins + of_samples),
-            Array::Digits => Some(states + bins + of_samples + 4 * WORKS),
             _ => None,
         }
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.place(Array::Digits).unwrap_or(0) + DIGITS_BYTES
+        self.place(Array::Work).unwrap_or(0) + 4 * WORKS
     }
 }

@@ -158,8 +158,8 @@ impl UsualBench<'_> {
     fn check(&self, way: AskedWay) -> anyhow::Result<()> {
         let (name, mode, k) = way;
         let room = self.room(k);
-        let mut slot = BatchSlot::new(&self.device, room, false)?;
-        let mut ordered = BatchSlot::new(&self.device, self.device.room(1, k), true)?;
+        let mut slot = BatchSlot::new(&self.device, room)?;
+        let mut alone = BatchSlot::new(&self.device, self.device.room(1, k))?;
         let sample = self.prepared.sample();
         let mut found = Vec::new();
         let mut overflown = 0;
@@ -171,7 +171,7 @@ impl UsualBench<'_> {
                     BatchAnswer::Hits(hits) => hits,
                     BatchAnswer::Overflown(_) => {
                         overflown += 1;
-                        self.again(&mut ordered, sample[found.len()], way, answer)?
+                        self.again(&mut alone, sample[found.len()], way, answer)?
                     }
                 };
                 found.push(hits);
@@ -190,9 +190,6 @@ impl UsualBench<'_> {
         way: AskedWay,
         mut answer: BatchAnswer,
     ) -> anyhow::Result<Vec<Hit>> {
-        if self.device.windows().layout == Layout::Bounds {
-            return self.ordered(slot, planned, way);
-        }
         let room = *slot.room();
         let mut asked = query(&self.lists, planned, way, &self.device);
         while let BatchAnswer::Overflown(floors) = answer {
@@ -211,36 +208,11 @@ impl UsualBench<'_> {
         }
     }
 
-    /// The answer of the ordered kernels.
-    fn ordered(
-        &self,
-        slot: &mut BatchSlot,
-        planned: &PlannedQuery,
-        way: AskedWay,
-    ) -> anyhow::Result<Vec<Hit>> {
-        let (name, mode, k) = way;
-        if mode == Mode::AndOr {
-            let all = self.ordered(slot, planned, (name, Mode::And, k))?;
-            if all.len() >= k as usize {
-                return Ok(all);
-            }
-        }
-        let mode = if mode == Mode::AndOr { Mode::Or } else { mode };
-        let room = *slot.room();
-        let batch = self.batches(&[planned], (name, mode, k), 1, &room)?.remove(0);
-        slot.launch_ordered(&self.device, &batch)?;
-        slot.wait()?;
-        match slot.answers(&batch).pop() {
-            Some(BatchAnswer::Hits(hits)) => Ok(hits),
-            _ => bail!("the ordered kernels gave no answer"),
-        }
-    }
-
     /// Runs batches in turns over all slots for some seconds, after each was launched once.
     fn throughput(&self, way: AskedWay) -> anyhow::Result<()> {
         let room = self.room(way.2);
         let batches = self.batches(&self.prepared.some(usize::MAX), way, self.size(), &room)?;
-        let slots = (0..SLOTS).map(|_| BatchSlot::new(&self.device, room, false));
+        let slots = (0..SLOTS).map(|_| BatchSlot::new(&self.device, room));
         let mut slots = slots.collect::<Result<Vec<_>, _>>()?;
         let mut waiting: Vec<Option<&QueryBatch>> = vec![None; slots.len()];
         let mut queries = 0;
@@ -285,7 +257,7 @@ impl UsualBench<'_> {
     fn latency(&self, way: AskedWay) -> anyhow::Result<()> {
         let room = self.device.room(1, way.2);
         let batches = self.batches(&self.prepared.some(ALONE), way, 1, &room)?;
-        let mut slot = BatchSlot::new(&self.device, room, false)?;
+        let mut slot = BatchSlot::new(&self.device, room)?;
         let mut on_device = Vec::new();
         let micros = alone(&batches, |batch| {
             slot.launch(&self.device, batch)?;
