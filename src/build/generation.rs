@@ -1,9 +1,10 @@
 //! Builds a generation, or a shard of one, in its folder.
 
+pub(super) mod finish;
+
 #[cfg(feature = "gpu")]
 use super::devices::ChosenDevices;
 use super::error::BuildError;
-use super::finish::{Finished, finish};
 use super::handed::HandedBuild;
 use super::options::BuildOptions;
 use super::place::place;
@@ -31,6 +32,7 @@ use crate::input::wanted::WantedInput;
 #[cfg(feature = "gpu")]
 use crate::order::Budget;
 use crate::schedule::claims::Claims;
+use finish::{Finished, finish};
 use serde::Serialize;
 #[cfg(feature = "gpu")]
 use std::path::Path;

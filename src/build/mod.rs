@@ -31,7 +31,6 @@
 
 pub(crate) mod devices;
 pub(crate) mod error;
-mod finish;
 mod generation;
 pub(crate) mod guards;
 pub(crate) mod handed;
@@ -53,7 +52,7 @@ mod shard;
 
 pub(crate) use error::BuildError;
 #[cfg(feature = "rebuild")]
-pub(crate) use finish::accept_duplicates;
+pub(crate) use generation::finish::accept_duplicates;
 pub(crate) use guards::Guards;
 pub(crate) use note::Note;
 pub(crate) use note::Notes;

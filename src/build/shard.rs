@@ -17,7 +17,7 @@
 //! process 0 has published, and leaves the shard alone: the next build removes what is not live.
 
 use super::error::BuildError;
-use super::finish::accept_duplicates;
+use super::generation::finish::accept_duplicates;
 use super::generation::{Built, Which, build_generation};
 use super::guards::{NewContent, statistics_of};
 use super::names;

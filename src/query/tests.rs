@@ -23,7 +23,7 @@ use crate::score::named::{Delta, Mu, Score};
 use crate::score::scoring::Scoring;
 use crate::score::weight::{Formula, Weight};
 
-use twins::ScoredList;
+use twins::expected;
 
 type Postings = Vec<(u32, u32)>;
 
@@ -133,32 +133,6 @@ fn oracle(case: &Case, all: bool, k: usize) -> Vec<Hit> {
     hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.docid.cmp(&b.docid)));
     hits.truncate(k);
     hits
-}
-
-/// What an algorithm has to find: the same as its plain twin does, where it has one.
-fn expected(case: &Case, algorithm: Algorithm, k: usize) -> Vec<Hit> {
-    let expected = oracle(case, algorithm.is_and(), k);
-    let list = |(weight, list): &(Weight, Option<Postings>)| -> ScoredList {
-        let score =
-            |(docid, tf): &(u32, u32)| (*docid, weight.score(*tf, case.norms[*docid as usize]));
-        list.iter().flatten().map(score).collect()
-    };
-    let lists: Vec<ScoredList> = case.terms.iter().map(list).collect();
-    if lists.iter().flatten().any(|posting| posting.1 < 0.0) {
-        return expected;
-    }
-    let found = match algorithm {
-        Algorithm::MaxScore => twins::max_score(&lists, k),
-        Algorithm::Handed(wand) if wand.name() == "wand" => twins::wand(&lists, k, None),
-        Algorithm::Handed(bmw) if bmw.name() == "bmw" => {
-            twins::wand(&lists, k, Some(case.form.block_len()))
-        }
-        _ => return expected,
-    };
-    let hit = |(docid, score)| Hit { docid: case.first_docid + docid, score };
-    let found: Vec<Hit> = found.into_iter().map(hit).collect();
-    assert_eq!(found, expected, "{algorithm:?}");
-    found
 }
 
 fn levels() -> Vec<Level> {

@@ -426,8 +426,8 @@ impl FoundChanges {
         self.counts.changed + self.counts.added + self.counts.removed == 0
     }
 
-    /// `live` are path, hash and way of reading of each input of the live generation; without a hash
-    /// it was gone before.
+    /// `live` are path, hash and way of reading of each input of the live generation; without a
+    /// hash it was gone before.
     pub(super) fn new<'a>(
         plan: &InputPlan,
         known: &Known,

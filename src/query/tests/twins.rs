@@ -4,10 +4,13 @@
 //! A document that ties with the last hit comes in if its docid is smaller, so one that is met
 //! later does not.
 
+use super::{Algorithm, Case, Postings, oracle};
+use crate::query::top_k::Hit;
+use crate::score::weight::Weight;
 use proptest::prelude::*;
 
 /// Rising docids, each with the score of its term.
-pub(super) type ScoredList = Vec<(u32, f32)>;
+type ScoredList = Vec<(u32, f32)>;
 
 /// The best `k`, best first.
 struct Best {
@@ -50,7 +53,7 @@ fn seek(list: &ScoredList, at: &mut usize, docid: u32) -> Option<f32> {
 }
 
 /// MaxScore (Turtle and Flood, 1995).
-pub(super) fn max_score(lists: &[ScoredList], k: usize) -> ScoredList {
+fn max_score(lists: &[ScoredList], k: usize) -> ScoredList {
     let mut best = Best::new(k);
     let mut at = vec![0; lists.len()];
     // 1. Lists by rising bounds, and the sums of the bounds of the first ones.
@@ -88,7 +91,7 @@ pub(super) fn max_score(lists: &[ScoredList], k: usize) -> ScoredList {
 
 /// WAND (Broder and others, 2003); with blocks of so many postings, Block-Max WAND (Ding and Suel,
 /// 2011).
-pub(super) fn wand(lists: &[ScoredList], k: usize, block: Option<usize>) -> ScoredList {
+fn wand(lists: &[ScoredList], k: usize, block: Option<usize>) -> ScoredList {
     let mut best = Best::new(k);
     let mut at = vec![0; lists.len()];
     loop {
@@ -133,6 +136,30 @@ pub(super) fn wand(lists: &[ScoredList], k: usize, block: Option<usize>) -> Scor
             best.offer(docid, &scores);
         }
     }
+}
+
+/// What an algorithm has to find: the same as its plain twin does, where it has one.
+pub(super) fn expected(case: &Case, algorithm: Algorithm, k: usize) -> Vec<Hit> {
+    let expected = oracle(case, algorithm.is_and(), k);
+    let list = |(weight, list): &(Weight, Option<Postings>)| -> ScoredList {
+        let score =
+            |(docid, tf): &(u32, u32)| (*docid, weight.score(*tf, case.norms[*docid as usize]));
+        list.iter().flatten().map(score).collect()
+    };
+    let lists: Vec<ScoredList> = case.terms.iter().map(list).collect();
+    if lists.iter().flatten().any(|posting| posting.1 < 0.0) {
+        return expected;
+    }
+    let found = match algorithm {
+        Algorithm::MaxScore => max_score(&lists, k),
+        Algorithm::Handed(of) if of.name() == "wand" => wand(&lists, k, None),
+        Algorithm::Handed(of) if of.name() == "bmw" => wand(&lists, k, Some(case.form.block_len())),
+        _ => return expected,
+    };
+    let hit = |(docid, score)| Hit { docid: case.first_docid + docid, score };
+    let found: Vec<Hit> = found.into_iter().map(hit).collect();
+    assert_eq!(found, expected, "{algorithm:?}");
+    found
 }
 
 /// All documents are scored.

@@ -1,5 +1,5 @@
-//! WARC, TREC, HTML and CSV are read without harm, whatever the bytes: documents in order and inside
-//! of the piece, and the same again from a parser that has seen other pieces.
+//! WARC, TREC, HTML and CSV are read without harm, whatever the bytes: documents in order and
+//! inside of the piece, and the same again from a parser that has seen other pieces.
 
 use super::support::kept::Kept;
 use millrace::input::document::PieceView;

@@ -1,11 +1,11 @@
 //! Behind the dataflow: the runs of a generation, or of a shard, become the one that queries read,
 //! and the generation is described.
 
-use super::error::BuildError;
-use super::guards::NewContent;
-use super::memory;
-use super::note::Note;
-use super::options::{BuildOptions, Input};
+use crate::build::error::BuildError;
+use crate::build::guards::NewContent;
+use crate::build::memory;
+use crate::build::note::Note;
+use crate::build::options::{BuildOptions, Input};
 use crate::crew::lock;
 use crate::dataflow::build::context::{Build, BuildDone, InputRead};
 use crate::dictionary::names::Duplicates;
