@@ -330,9 +330,11 @@ fn shards_may_lie_on_different_disks() {
     // A shard that is not there ends all.
     std::fs::remove_dir_all(index(2)).unwrap();
     let hosts = Hosts::new(&scratch, 3);
-    for outcome in Running::start((0..3).map(|p| hosts.job(p, &ask(&index(p))))).end() {
-        outcome.expect_status(1).says("shard-2");
-    }
+    let outcomes = Running::start((0..3).map(|p| hosts.job(p, &ask(&index(p))))).end();
+    // Process 1 may hear of it only that another one has ended.
+    let says = outcomes.into_iter().map(|outcome| outcome.expect_status(1).stderr.clone());
+    let says: Vec<String> = says.collect();
+    assert!(says[0].contains("shard-2") && says[2].contains("shard-2"), "{says:?}");
 }
 
 #[test]

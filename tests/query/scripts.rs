@@ -367,8 +367,13 @@ fn letters_that_are_not_cut_are_told() {
         millrace(job).args(more.iter().copied()).stdin(queries).ok()
     };
     let queries = "\u{4eac}\u{90fd}\nmill\n\u{5357}\u{4eac}\n";
-    let said = ask("index-1", queries, &["--quiet"])
-        .says("query 1: no term of it is in the index; its letters are mostly Chinese");
+    let said = ask("index-1", queries, &["--quiet"]);
+    // It is told once, of the query that is answered first.
+    let why = ": no term of it is in the index; its letters are mostly Chinese";
+    assert!(
+        ["query 1", "query 3"].iter().any(|q| said.stderr.contains(&format!("{q}{why}"))),
+        "{said:?}"
+    );
     assert_eq!(said.stderr.matches(bigrams).count(), 1, "{said:?}");
     ask("index-1", "\u{e20}\u{e32}\n", &[]).says(none);
     ask("index-1", "\u{c11c}\u{c6b8}\n", &["--format", "text"]);
