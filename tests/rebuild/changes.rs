@@ -146,7 +146,7 @@ fn campaign_scores_of_rebuilds() {
 /// seed.
 fn compare(seeds: std::ops::RangeInclusive<u64>) {
     for seed in seeds {
-        let more = "[guard]\nmin_documents = 0\nallow_empty = true\n[merge]\nruns = 3\ndeleted = \"40%\"\n";
+        let more = "[guard]\nmin_documents = 0\nmin_tokens = \"0\"\nallow_empty = true\n[merge]\nruns = 3\ndeleted = \"40%\"\n";
         let place = Place::new(more);
         let mut random = Random::new(seed);
         let mut sources = Sources::default();
