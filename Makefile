@@ -20,7 +20,7 @@ check:
 		cargo clippy -p millrace-ir --lib --locked --no-default-features --features "$$features" -- -D warnings || exit 1; \
 	done
 	cargo clippy -p millrace-ir --lib --bins --tests --locked --no-default-features --features program -- -D warnings
-	cargo run --quiet --locked --no-default-features --features program --bin millrace -- demo >/dev/null
+	cargo run --quiet -p millrace-ir --locked --no-default-features --features program --bin millrace -- demo >/dev/null
 	@if cargo nextest --version >/dev/null 2>&1; then \
 		echo "cargo nextest run --workspace && cargo test --doc"; \
 		cargo nextest run --workspace && cargo test --doc; \
