@@ -16,7 +16,6 @@ mod cli;
 
 mod bench;
 mod build;
-mod cache;
 mod check;
 mod cluster;
 mod demo;
@@ -80,7 +79,8 @@ enum Job {
     #[cfg(feature = "papers")]
     Calibrate(papers::calibrate::Args),
     /// Plan which postings lists to keep in the memory of a GPU, from a log of queries.
-    Cache(cache::Args),
+    #[cfg(feature = "papers")]
+    Cache(papers::cache::Args),
     /// Make an index from a file of another search engine, or from learned vectors.
     Import(exchange::import::Args),
     /// Print which GPUs can be used, or why there are none.
@@ -151,7 +151,8 @@ fn main() -> ExitCode {
             Job::Export(args) => exchange::export::run(&args),
             Job::Import(args) => exchange::import::run(&args),
             Job::Dump(args) => dump::run(&args),
-            Job::Cache(args) => cache::run(&args),
+            #[cfg(feature = "papers")]
+            Job::Cache(args) => papers::cache::run(&args),
             #[cfg(feature = "papers")]
             Job::Calibrate(args) => papers::calibrate::run(&args),
             Job::Devices(args) => devices::run(&args),

@@ -28,7 +28,7 @@ use crate::papers::{self, DocpArgs};
 use clap::builder::PossibleValuesParser;
 use millrace::inside::cluster::Hosts;
 use millrace::inside::dataflow::{AnsweredBy, Hooks, Mover};
-use millrace::inside::gpu::{ChosenMethod, CpuWork, Devices, without_devices};
+use millrace::inside::gpu::{CpuWork, Devices};
 use millrace::inside::index::ShardedManifest;
 use millrace::inside::query::{
     AnswerForm, Engines, Model, ReadQuery, Refusals, RenewedEngines, RunTag, Shard, Wakers,
@@ -200,7 +200,7 @@ impl<'a> QueryJob<'a> {
         let args = self.args;
         let algorithm = args.ranking.algorithm;
         if args.leaves_devices(self.score) {
-            without_devices(algorithm).map_err(Usage::from)?;
+            algorithm.without_devices().map_err(Usage::from)?;
             let part = if self.score == Score::Impact { ", but for --mode or" } else { "" };
             let name = self.score.name();
             say!("millrace: the score {name} is computed by the CPU alone{part}: no GPU is used");
@@ -402,7 +402,7 @@ impl Args {
         if self.candidates.is_asked() || !algorithm.has_score(snapshot.scoring().score, mode) {
             return None;
         }
-        if model != Model::Inter || algorithm != ChosenMethod::Cpu(Algorithm::Auto) {
+        if model != Model::Inter || algorithm.on_cpu() != Algorithm::Auto {
             return None;
         }
         let file = self.input.path().and_then(|path| path.metadata().ok());

@@ -48,7 +48,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let path = std::path::absolute(&args.job).with_context(|| args.job.display().to_string())?;
-    let mut job = JobFile::read(&path, papers::INDEXERS).map_err(|error| match error {
+    let mut job = JobFile::read(&path, papers::REBUILD).map_err(|error| match error {
         RebuildError::Wrong { .. } => Usage(error.to_string()).into(),
         error => Error::from(error),
     })?;

@@ -74,11 +74,6 @@ pub mod fault {
 pub mod gpu {
     #[cfg(feature = "gpu")]
     pub use crate::gpu::{
-        ding09::{
-            DingTuning, MOST_MERGE_LEVELS,
-            batch::TILE,
-            steps::{Decoded, decoding},
-        },
         floor::{
             cache::ModuleCache,
             device::Device,
@@ -88,21 +83,10 @@ pub mod gpu {
             modules::Toolchain,
             steps::{Argument, Step},
         },
-        huang::{
-            BATCH, DEFAULT_THREADS, HuangTuning, THREADS, Traversal, batch::huang_shared_bytes,
-            list::BLOCK,
-        },
         invert::{
             cuda::CudaMachine,
             inverter::{Inverter, InverterHooks},
             text::MOST_PIECES,
-        },
-        methods::{
-            DeviceMethod, MethodArray,
-            batch::{AskedPart, BatchRoom, FoundHits, MethodBatch},
-            check_lists,
-            device::{MethodDevice, MethodMemory},
-            lists::{DevicePart, longest},
         },
         query::{
             batch::{BatchAnswer, BatchQuery, QueryBatch, QueryBatchRoom},
@@ -110,15 +94,14 @@ pub mod gpu {
             choose::{ChosenMethod, Devices},
             device::{BatchSlot, QueryDevice},
             engine::{GpuEngines, layout_of},
-            given::{self, GivenDevices, without_devices},
+            given::GivenDevices,
             list::{Layout, PlacedList},
-            method::GpuMethod,
+            method::{HandedMethod, HandedMethods},
             plan::PlacedTerm,
             residency::FreeRanges,
             service::{Counts, OnLost},
             worth::CpuWork,
         },
-        wang::{Cached, DEFAULT_ROUND, ROUNDS, WangTuning, batch::wang_shared_bytes, of_plan},
     };
     pub use crate::settings::Gpus;
 }
@@ -194,6 +177,8 @@ pub mod order {
 
 #[cfg(feature = "papers")]
 pub mod papers {
+    #[cfg(feature = "rebuild")]
+    pub use crate::papers::REBUILD;
     #[cfg(feature = "gpu")]
     pub use crate::papers::ding09::{
         features::{Cost, CostModel, Costs, Features},
@@ -211,7 +196,32 @@ pub mod papers {
         indexer::{ParsedBlock, TokenIndexer},
         regroup::TokenTally,
     };
-    pub use crate::papers::{ALGORITHMS, INDEXERS, MODELS};
+    pub use crate::papers::{
+        ALGORITHMS, INDEXERS, MODELS,
+        wang::{demand::Demand, rounds::WANG, visits::Visitor},
+    };
+    #[cfg(feature = "gpu")]
+    pub use crate::papers::{
+        METHODS,
+        ding09::gpu::{
+            DingTuning, MOST_MERGE_LEVELS,
+            batch::TILE,
+            steps::{Decoded, decoding},
+        },
+        huang::gpu::{
+            BATCH, DEFAULT_THREADS, HuangTuning, THREADS, Traversal, batch::huang_shared_bytes,
+            list::BLOCK,
+        },
+        methods::{
+            DeviceMethod, MethodArray,
+            batch::{AskedPart, BatchRoom, FoundHits, MethodBatch},
+            check_lists,
+            device::{MethodDevice, MethodMemory},
+            given::{self, GivenMethods},
+            lists::{DevicePart, longest},
+        },
+        wang::gpu::{Cached, DEFAULT_ROUND, ROUNDS, WangTuning, batch::wang_shared_bytes, of_plan},
+    };
 }
 
 pub mod query {
@@ -227,7 +237,6 @@ pub mod query {
             talk::{COLUMNS, Talk},
             texts::{Reread, record_of},
         },
-        caching::Demand,
         candidates::CandidatesByQuery,
         cursor::RunTerm,
         engines::many::rank_many,
@@ -263,8 +272,8 @@ pub mod query {
 #[cfg(feature = "rebuild")]
 pub mod rebuild {
     pub use crate::rebuild::{
-        daemon::Daemon, error::RebuildError, files::replace, history::read, job_file::JobFile,
-        status::Status, values::size,
+        daemon::Daemon, error::RebuildError, files::replace, handed::HandedRebuild, history::read,
+        job_file::JobFile, status::Status, values::size,
     };
 }
 

@@ -2,11 +2,15 @@
 //! it, and its help does not name it.
 
 #[cfg(feature = "papers")]
+pub(crate) mod cache;
+#[cfg(feature = "papers")]
 pub(crate) mod calibrate;
 #[cfg(feature = "papers")]
 mod docp;
 #[cfg(feature = "papers")]
 mod hybrid;
+#[cfg(feature = "papers")]
+mod methods;
 #[cfg(not(feature = "papers"))]
 mod none;
 #[cfg(feature = "papers")]
@@ -17,11 +21,13 @@ pub(crate) use docp::DocpArgs;
 #[cfg(feature = "papers")]
 pub(crate) use hybrid::HybridArgs;
 #[cfg(feature = "papers")]
-pub(crate) use millrace::inside::papers::{ALGORITHMS, INDEXERS, MODELS};
+pub(crate) use methods::MethodArgs;
+#[cfg(feature = "papers")]
+pub(crate) use millrace::inside::papers::{ALGORITHMS, INDEXERS, METHODS, MODELS, REBUILD};
 #[cfg(not(feature = "papers"))]
 pub(crate) use none::{
-    ALGORITHMS, INDEXERS, MODELS, NoDocpArgs as DocpArgs, NoHybridArgs as HybridArgs,
-    NoTokensArgs as TokensArgs,
+    ALGORITHMS, INDEXERS, METHODS, MODELS, NoDocpArgs as DocpArgs, NoHybridArgs as HybridArgs,
+    NoMethodArgs as MethodArgs, NoTokensArgs as TokensArgs, REBUILD,
 };
 #[cfg(feature = "papers")]
 pub(crate) use wei11::TokensArgs;
@@ -72,9 +78,14 @@ pub(crate) fn help_of_algorithms() -> String {
         handed.map(|one| format!(", {}", one.name())).collect::<String>()
     };
     let (or, and) = (of(false), of(true));
+    let methods: Vec<&str> = METHODS.iter().map(|one| one.name()).collect();
+    let methods = match methods.is_empty() {
+        true => String::new(),
+        false => format!("With --device gpu: {}. ", methods.join(", ")),
+    };
     format!(
-        "Search algorithm. OR: exhaustive, maxscore, blocks{or}. AND: galloping{and}, wang. With \
-         --device gpu: ding09, huang, wang. auto takes the fastest. All give the same answers"
+        "Search algorithm. OR: exhaustive, maxscore, blocks{or}. AND: galloping{and}. {methods}auto \
+         takes the fastest. All give the same answers"
     )
 }
 

@@ -1,10 +1,12 @@
 //! The program without papers.
 
 use crate::query::ranking::RankingArgs;
+use millrace::SettingError;
 use millrace::inside::build::{HandedIndexers, Pipeline};
 use millrace::inside::dataflow::ProcessorShares;
-use millrace::inside::gpu::{Devices, GpuEngines};
+use millrace::inside::gpu::{ChosenMethod, Devices, GpuEngines, HandedMethod, HandedMethods};
 use millrace::inside::query::{Engines, HandedAlgorithms, HandedModels, Wakers};
+use millrace::inside::rebuild::HandedRebuild;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +16,30 @@ pub(crate) const MODELS: HandedModels = &[];
 
 pub(crate) const INDEXERS: HandedIndexers = &[];
 
+pub(crate) const METHODS: HandedMethods = &[];
+
+pub(crate) const REBUILD: HandedRebuild = HandedRebuild { indexers: INDEXERS, planner: None };
+
 /// No options.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct NoTokensArgs {}
 
 impl NoTokensArgs {
     pub(crate) fn fill(&self, _pipeline: &mut Pipeline) {}
+}
+
+/// No options.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct NoMethodArgs {}
+
+impl NoMethodArgs {
+    pub(crate) fn check(&self, _: ChosenMethod, _on_devices: bool) -> Result<(), SettingError> {
+        Ok(())
+    }
+
+    pub(crate) fn method(&self, _: ChosenMethod) -> Option<Arc<dyn HandedMethod>> {
+        None
+    }
 }
 
 /// No options.

@@ -1,13 +1,12 @@
 //! Options of the devices that answer queries.
 
 use crate::Usage;
-use crate::papers::{self, HybridArgs};
+use crate::papers::{self, HybridArgs, MethodArgs};
 use anyhow::anyhow;
 use clap::builder::PossibleValuesParser;
 use millrace::Snapshot;
 use millrace::inside::gpu::{
-    Cached, ChosenMethod, Counts, CpuWork, Devices, GivenDevices, GpuEngines, GpuError, GpuMethod,
-    MOST_MERGE_LEVELS, OnLost, Traversal, given,
+    ChosenMethod, Counts, CpuWork, Devices, GivenDevices, GpuEngines, GpuError, OnLost,
 };
 use millrace::inside::query::Wakers;
 use millrace::inside::shown::chain;
@@ -41,32 +40,8 @@ pub(crate) struct Where {
     /// answers queries whose lists do not fit.
     #[arg(long, value_name = "SIZE", value_parser = crate::cli::args::size)]
     gpu_memory: Option<u64>,
-    /// With --algorithm ding09: levels of splitters in a merge, 0 to 4 [default: 3, as in the
-    /// paper].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_MERGE_LEVELS)))]
-    merge_levels: Option<u32>,
-    /// With --algorithm ding09: splitters of each level for one splitter of the level before, a
-    /// power of two [default: the elements are divided evenly among the levels].
-    #[arg(long, value_name = "N", value_parser = given::splitters)]
-    splitters: Option<u32>,
-    /// GPU threads for each query. With --algorithm huang: 32, 64, 128, 256, 320 or 512 [default:
-    /// 64, as in the paper]. With --algorithm wang: 64, 128, 256, 512 or 1024, which is also the
-    /// number of documents in a round [default: 256].
-    #[arg(long, value_name = "N", value_parser = given::threads)]
-    query_threads: Option<u32>,
-    /// With --algorithm huang and --mode or: how each thread finds documents: exhaustive, wand or
-    /// bmw [default: bmw].
-    #[arg(long, value_name = "NAME", value_parser = given::traversal)]
-    traversal: Option<Traversal>,
-    /// With --algorithm huang: the score that a document must beat to be looked at. own: the k-th
-    /// best of this thread, as in the paper. shared: the k-th best of all threads of the query.
-    #[arg(long, value_name = "own|shared", value_parser = ["own", "shared"])]
-    threshold: Option<String>,
-    /// With --algorithm wang: lists that stay in the memory of the GPU. planned: those of the plan
-    /// that `millrace cache` has made, or the longest if there is no plan. longest: the longest
-    /// [default: planned].
-    #[arg(long, value_name = "planned|longest", value_parser = ["planned", "longest"])]
-    cached: Option<String>,
+    #[command(flatten)]
+    methods: MethodArgs,
     /// Folder of compiled kernels.
     #[arg(long, value_name = "DIR", hide = true)]
     gpu_cache: Option<PathBuf>,
@@ -92,6 +67,7 @@ impl Where {
         inter: bool,
         algorithm: ChosenMethod,
     ) -> anyhow::Result<Option<Devices>> {
+        self.methods.check(algorithm, self.is_gpu()).map_err(Usage::from)?;
         self.given().check(algorithm, self.is_gpu()).map_err(Usage::from)?;
         if !self.is_gpu() {
             return Ok(None);
@@ -107,21 +83,12 @@ impl Where {
 
     pub(crate) fn chosen(&self, k: usize, algorithm: ChosenMethod) -> anyhow::Result<Devices> {
         let given = self.given();
-        Devices::of_machine(&given.choice(k, given.method(algorithm)))
+        Devices::of_machine(&given.choice(k, self.methods.method(algorithm)))
             .map_err(|error| self.explain(error))
     }
 
     fn given(&self) -> GivenDevices {
         GivenDevices {
-            merge_levels: self.merge_levels,
-            splitters: self.splitters,
-            threads: self.query_threads,
-            traversal: self.traversal,
-            shared_threshold: self.threshold.as_ref().map(|threshold| threshold == "shared"),
-            cached: self.cached.as_deref().map(|cached| match cached {
-                "longest" => Cached::Longest,
-                _ => Cached::Planned,
-            }),
             devices: self.gpus,
             partition: self.gpu_partition,
             memory: self.gpu_memory,
@@ -137,7 +104,7 @@ impl Where {
     /// need to begin. None if they cannot be used.
     pub(crate) fn for_work(&self, k: usize, work: &CpuWork) -> Option<Devices> {
         let worth = self.device == "auto" && work.is_worth_devices();
-        let choice = worth.then(|| self.given().choice(k, GpuMethod::Bounds))?;
+        let choice = worth.then(|| self.given().choice(k, None))?;
         Devices::of_machine(&choice).ok()
     }
 

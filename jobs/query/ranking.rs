@@ -4,11 +4,11 @@ use super::score::Scored;
 use crate::Usage;
 use crate::cluster::Cluster;
 use crate::papers;
-use millrace::inside::gpu::{ChosenMethod, without_devices};
+use millrace::inside::gpu::ChosenMethod;
 use millrace::inside::index::ShardedManifest;
 use millrace::inside::query::{Docids, Shard};
 use millrace::inside::score::Score;
-use millrace::{Algorithm, Generation, IndexError, Mode, Scoring, Snapshot, Wanted};
+use millrace::{Generation, IndexError, Mode, Scoring, Snapshot, Wanted};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -48,18 +48,14 @@ pub(crate) fn parse_mode(text: &str) -> Result<Mode, String> {
 }
 
 fn parse_algorithm(text: &str) -> Result<ChosenMethod, String> {
-    if let Some(chosen) = ChosenMethod::named(text) {
-        return Ok(chosen);
-    }
-    let of_devices = ChosenMethod::OF_DEVICES.map(ChosenMethod::name).join(", ");
-    let of_cpu = Algorithm::among(text, papers::ALGORITHMS);
-    of_cpu.map(ChosenMethod::Cpu).map_err(|names| format!("give {names}, {of_devices}"))
+    let chosen = ChosenMethod::among(text, papers::ALGORITHMS, papers::METHODS);
+    chosen.map_err(|names| format!("give {names}"))
 }
 
 impl RankingArgs {
     /// To be searched by the CPU.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
-        without_devices(self.algorithm).map_err(Usage::from)?;
+        self.algorithm.without_devices().map_err(Usage::from)?;
         self.open_for_any()
     }
 
@@ -76,7 +72,7 @@ impl RankingArgs {
     pub(crate) fn open_for_any(&self) -> anyhow::Result<Arc<Snapshot>> {
         let scoring = self.scoring()?;
         let snapshot = Snapshot::of_range(self.generation()?, scoring, self.docids.0.clone())?;
-        if self.algorithm == ChosenMethod::Cpu(Algorithm::Wang) {
+        if self.algorithm.on_cpu().is_for_global_order() {
             snapshot.check_global()?;
         }
         Ok(snapshot)
@@ -94,11 +90,12 @@ impl RankingArgs {
 
     pub(crate) fn scoring(&self) -> anyhow::Result<Scoring> {
         let scoring = self.scored.scoring()?;
-        if self.algorithm == ChosenMethod::Cpu(Algorithm::Wang)
+        if self.algorithm.on_cpu().is_for_global_order()
             && (self.mode != Mode::And || !matches!(scoring.score, Score::Wang(_)))
         {
-            let text = "--algorithm wang goes with --mode and, and with --score wang";
-            return Err(Usage(text.into()).into());
+            let name = self.algorithm.name();
+            let text = format!("--algorithm {name} goes with --mode and, and with --score wang");
+            return Err(Usage(text).into());
         }
         Ok(scoring)
     }

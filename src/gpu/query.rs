@@ -19,7 +19,7 @@ pub(crate) mod engine;
 pub(super) mod fetch;
 mod fixed;
 mod gather;
-pub mod given;
+pub(crate) mod given;
 pub(crate) mod list;
 pub(crate) mod load;
 pub(crate) mod method;

@@ -1,5 +1,5 @@
 //! The plan of a cache: which parts of which lists of a generation are kept in a memory that has
-//! not room for all (`docs/index-format.md`, Plan of a cache). `query::caching` makes one from a
+//! not room for all (`docs/index-format.md`, Plan of a cache). `papers/wang` makes one from a
 //! log of queries.
 //!
 //! A plan names lists by their places in the files of one generation and lies in that folder, but

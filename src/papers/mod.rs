@@ -7,23 +7,39 @@
 
 #[cfg(feature = "gpu")]
 pub(crate) mod ding09;
-mod huang;
+pub(crate) mod huang;
+#[cfg(feature = "gpu")]
+pub(crate) mod methods;
 mod tatikonda11;
 #[cfg(test)]
 mod tests;
+pub(crate) mod wang;
 pub(crate) mod wei11;
 
 use crate::build::handed::HandedIndexers;
+#[cfg(feature = "gpu")]
+use crate::gpu::query::method::HandedMethods;
 use crate::query::algorithms::handed::HandedAlgorithms;
 use crate::query::engines::engine::HandedModels;
+#[cfg(feature = "rebuild")]
+use crate::rebuild::handed::HandedRebuild;
 use huang::wand::Wand;
 use tatikonda11::shares::Docp;
 use tatikonda11::small_adaptive::SmallAdaptive;
+use wang::rounds::Rounds;
 use wei11::Wei11;
 
 /// Algorithms of the CPU.
 pub const ALGORITHMS: HandedAlgorithms =
-    &[&Wand { by_blocks: false }, &Wand { by_blocks: true }, &SmallAdaptive];
+    &[&Wand { by_blocks: false }, &Wand { by_blocks: true }, &SmallAdaptive, &Rounds];
+
+/// Methods of devices.
+#[cfg(feature = "gpu")]
+pub const METHODS: HandedMethods = &[
+    &ding09::gpu::DingTuning::USUAL,
+    &huang::gpu::HuangTuning::USUAL,
+    &wang::gpu::WangTuning::USUAL,
+];
 
 /// Indexers that take tokens.
 pub const INDEXERS: HandedIndexers = &[Wei11 { make: None }.handed()];
@@ -31,8 +47,18 @@ pub const INDEXERS: HandedIndexers = &[Wei11 { make: None }.handed()];
 /// Ways to spread queries over workers.
 pub const MODELS: HandedModels = &[&Docp { copies: false }, &Docp { copies: true }];
 
+/// What rebuilds take.
+#[cfg(feature = "rebuild")]
+pub const REBUILD: HandedRebuild =
+    HandedRebuild { indexers: INDEXERS, planner: Some(&wang::logs::CachePlanner) };
+
 /// The sources of kernels in folders of papers, with their default tuning.
 #[cfg(all(test, feature = "gpu"))]
 pub(crate) fn sources() -> Vec<crate::gpu::floor::nvrtc::KernelSource> {
-    vec![wei11::gpu::btree::TreeTuning::default().source()]
+    vec![
+        methods::source::<ding09::gpu::DingTuning>(),
+        methods::source::<huang::gpu::HuangTuning>(),
+        methods::source::<wang::gpu::WangTuning>(),
+        wei11::gpu::btree::TreeTuning::default().source(),
+    ]
 }

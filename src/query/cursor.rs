@@ -64,11 +64,11 @@ pub(crate) struct Cursor {
     apart: [u8; 640],
     tfs: [u32; MAX_BLOCK],
     /// The places of the candidates in the list.
-    pub(super) positions: BlockRoom,
+    pub(crate) positions: BlockRoom,
     apart_too: [u8; 576],
     pub(super) scores: [f32; MAX_BLOCK],
     shares: CandidateShares,
-    pub(super) len: usize,
+    pub(crate) len: usize,
     /// The first posting of the block that is not used up.
     pub(crate) at: usize,
     pub(crate) block: usize,
@@ -115,7 +115,7 @@ impl Cursor {
 
     /// Decodes a block, or the tail; `len` is 0 if that is empty.
     #[inline]
-    pub(super) fn load(
+    pub(crate) fn load(
         &mut self,
         list: &ListView<'_>,
         block: usize,
@@ -319,7 +319,7 @@ impl Cursor {
 
     /// Makes docids from block `block` on, given by number, the candidates.
     #[inline]
-    pub(super) fn number_positions(&mut self, block: usize, kept: &[u32]) {
+    pub(crate) fn number_positions(&mut self, block: usize, kept: &[u32]) {
         let first = (block * self.block_len) as u32;
         for (position, &number) in self.positions.iter_mut().zip(kept) {
             *position = first + number;
@@ -332,7 +332,7 @@ impl Cursor {
     ///
     /// Candidates are divided among the blocks before the first is decoded, so that no
     /// hard-to-predict branch waits for decoding, nor one block's decoding for another's.
-    pub(super) fn find(
+    pub(crate) fn find(
         &mut self,
         list: &ListView<'_>,
         documents: u32,

@@ -96,15 +96,15 @@ impl CandidateShares {
 /// Docids that are looked for in a list, which rise.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SoughtDocids<'a> {
-    pub(super) docids: &'a BlockRoom,
-    pub(super) count: usize,
+    pub(crate) docids: &'a BlockRoom,
+    pub(crate) count: usize,
 }
 
 /// Those that were found, and their numbers among those that were looked for.
 #[derive(Debug)]
 pub(crate) struct FoundDocids<'a> {
-    pub(super) docids: &'a mut BlockRoom,
-    pub(super) kept: &'a mut BlockRoom,
+    pub(crate) docids: &'a mut BlockRoom,
+    pub(crate) kept: &'a mut BlockRoom,
 }
 
 /// Divides the candidates among the blocks of a list, given by their last docids, from block `from`

@@ -3,14 +3,13 @@
 
 pub(crate) mod algorithms;
 pub(crate) mod answers;
-pub(crate) mod caching;
 pub(crate) mod candidates;
 pub(crate) mod cursor;
 pub(crate) mod engines;
 pub(crate) mod error;
 pub(crate) mod expanding;
 mod frequencies;
-mod kernels;
+pub(crate) mod kernels;
 pub(crate) mod norms;
 pub(crate) mod open_index;
 pub(crate) mod plan;

@@ -9,7 +9,6 @@ use crate::index::list::MAX_BLOCK;
 use crate::query::algorithms::blocks::memory::BlockMemory;
 use crate::query::algorithms::max_score::asking::Asking;
 use crate::query::algorithms::ranges::DocidRanges;
-use crate::query::algorithms::wang::segments::Segments;
 use std::ops::Range;
 
 /// The memory of a worker's queries. It grows to the largest query's need, so that in the long run
@@ -20,9 +19,9 @@ pub struct Scratch {
     /// At least one for each term.
     pub(crate) cursors: Vec<Cursor>,
     /// Numbers of the terms, shortest list first.
-    pub(super) order: Vec<usize>,
+    pub(crate) order: Vec<usize>,
     pub(super) windows: WindowMemory,
-    pub(super) candidates: Candidates,
+    pub(crate) candidates: Candidates,
     /// Bounds of a list's blocks.
     pub(super) of_blocks: Vec<f32>,
     /// Documents of needed lists, by the number of the other lists.
@@ -34,7 +33,6 @@ pub struct Scratch {
     pub(super) ahead: TopK,
     /// Of each document of a run, the sum of its scores and its number of terms.
     pub(super) sums: Vec<(f32, u32)>,
-    pub(super) segments: Vec<Segments>,
     pub(super) blocks: BlockMemory,
 }
 
@@ -63,10 +61,10 @@ impl WindowMemory {
 #[repr(C, align(64))]
 pub(crate) struct Candidates {
     /// Docids before and after a list was searched, alternately.
-    pub(super) docids: [BlockRoom; 2],
+    pub(crate) docids: [BlockRoom; 2],
     apart: [u8; 576],
     /// Numbers of those found last.
-    pub(super) kept: BlockRoom,
+    pub(crate) kept: BlockRoom,
     pub(super) norms: [f32; MAX_BLOCK],
     apart_too: [u8; 576],
     /// Of full matches in one list.
@@ -127,7 +125,6 @@ impl Scratch {
             best: Vec::new(),
             ahead: TopK::new(),
             sums: Vec::new(),
-            segments: Vec::new(),
             blocks: BlockMemory::default(),
         }
     }

@@ -3,7 +3,7 @@
 
 #![warn(missing_docs)]
 
-mod prefixes;
+mod runs;
 pub(crate) mod tasks;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -24,7 +24,7 @@ use crate::index::list::{ListError, ListView};
 use crate::index::run::Run;
 use crate::query::algorithms::handed::{LastSearcher, SearchAlgorithm};
 use crate::query::algorithms::scored::MANY_TERMS;
-use crate::query::algorithms::{and, auto, blocks, exhaustive, max_score, scored, wang};
+use crate::query::algorithms::{and, auto, blocks, exhaustive, max_score, scored};
 use crate::query::engines::share::SearchedLists;
 use crate::score::named::Score;
 use std::ops::Range;
@@ -68,7 +68,6 @@ fn search_of(
         (Stage::All, _) if terms > MANY_TERMS => scored::search_all,
         (Stage::All, Algorithm::Exhaustive) if has_statics => scored::search_all,
         (Stage::All, Algorithm::Handed(handed)) if handed.finds_all() => return Err(handed),
-        (Stage::All, Algorithm::Wang) => wang::search,
         (Stage::All, _) => and::search,
         (_, Algorithm::Exhaustive) => exhaustive::search,
         (_, Algorithm::MaxScore) => max_score::search,

@@ -15,7 +15,7 @@ use crate::cpu::Level;
 use crate::index::block_bounds::{BlockCoder, BlockCodes};
 use crate::index::list::{Form, ListEncoder, ListError, ListView};
 use crate::query::algorithms::handed::{HandedAlgorithms, LastSearcher, SearchAlgorithm};
-use crate::query::algorithms::{and, auto, blocks, exhaustive, max_score, scored, wang};
+use crate::query::algorithms::{and, auto, blocks, exhaustive, max_score, scored};
 use crate::score::block_codes::ImpactCodes;
 use crate::score::bm25::Bm25;
 use crate::score::bounds::code_below;
@@ -64,11 +64,10 @@ enum Algorithm {
     Blocks,
     ScoredAny,
     ScoredAll,
-    Wang,
     Handed(&'static dyn SearchAlgorithm),
 }
 
-const ALGORITHMS: [Algorithm; 8] = [
+const ALGORITHMS: [Algorithm; 7] = [
     Algorithm::And,
     Algorithm::Auto,
     Algorithm::Exhaustive,
@@ -76,7 +75,6 @@ const ALGORITHMS: [Algorithm; 8] = [
     Algorithm::Blocks,
     Algorithm::ScoredAny,
     Algorithm::ScoredAll,
-    Algorithm::Wang,
 ];
 
 /// The memory of a level of instructions, for queries one after the other.
@@ -84,10 +82,10 @@ type Room = (Scratch, LastSearcher);
 
 impl Algorithm {
     fn is_and(self) -> bool {
-        use Algorithm::{And, Handed, ScoredAll, Wang};
+        use Algorithm::{And, Handed, ScoredAll};
         match self {
             Handed(algorithm) => algorithm.finds_all(),
-            _ => matches!(self, And | ScoredAll | Wang),
+            _ => matches!(self, And | ScoredAll),
         }
     }
 
@@ -179,7 +177,6 @@ fn search(
         Algorithm::Blocks => blocks::search,
         Algorithm::ScoredAny => scored::search_any,
         Algorithm::ScoredAll => scored::search_all,
-        Algorithm::Wang => wang::search,
     };
     let is_linear = case.scoring.score == Score::Impact;
     if is_linear && matches!(algorithm, Algorithm::Auto | Algorithm::Blocks) {
@@ -288,8 +285,8 @@ fn check(case: &Case, rooms: &mut [Room], algorithms: &[Algorithm]) -> Result<()
             continue;
         }
         // These have nothing that depends on k or on the machine.
-        use Algorithm::{ScoredAll, ScoredAny, Wang};
-        let is_plain = matches!(algorithm, ScoredAny | ScoredAll | Wang);
+        use Algorithm::{ScoredAll, ScoredAny};
+        let is_plain = matches!(algorithm, ScoredAny | ScoredAll);
         let ks = [10, 1, 1000, u32::MAX as usize];
         for &k in &ks[..if is_plain { 1 } else { ks.len() }] {
             let expected = expected(case, algorithm, k);

@@ -126,7 +126,7 @@ impl TopK {
     }
 
     /// The k-th best score so far; minus infinity if fewer documents were offered.
-    pub(super) fn least(&mut self) -> f32 {
+    pub(crate) fn least(&mut self) -> f32 {
         if self.keys.len() > self.k {
             self.cut();
         }

@@ -32,9 +32,6 @@ pub enum Algorithm {
     Blocks,
     /// `And`: blocks of the shortest list are looked for in the others, by skipping.
     Galloping,
-    /// `And`: rounds of documents of the shortest list, until none that is left can be among the
-    /// best; for an index in global order and the score `wang`.
-    Wang,
     /// One that the program has handed in.
     #[doc(hidden)]
     Handed(&'static dyn SearchAlgorithm),
@@ -44,8 +41,8 @@ names!(Mode { Or = "or", And = "and", AndOr = "and-or" });
 
 impl Algorithm {
     /// All but those that are handed in.
-    pub const ALL: [Self; 6] =
-        [Self::Auto, Self::Exhaustive, Self::MaxScore, Self::Blocks, Self::Galloping, Self::Wang];
+    pub const ALL: [Self; 5] =
+        [Self::Auto, Self::Exhaustive, Self::MaxScore, Self::Blocks, Self::Galloping];
 
     /// Its name, as users write it.
     pub fn name(self) -> &'static str {
@@ -55,9 +52,14 @@ impl Algorithm {
             Self::MaxScore => "maxscore",
             Self::Blocks => "blocks",
             Self::Galloping => "galloping",
-            Self::Wang => "wang",
             Self::Handed(algorithm) => algorithm.name(),
         }
+    }
+
+    /// Whether it is for AND, the score `wang`, and an index in global order alone.
+    #[doc(hidden)]
+    pub fn is_for_global_order(self) -> bool {
+        matches!(self, Self::Handed(algorithm) if algorithm.is_for_global_order())
     }
 
     /// The one of this name among [all](Self::ALL).

@@ -223,6 +223,7 @@ fn sleep(time: Duration, stop: &Control) -> Result<(), RebuildError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rebuild::handed::HandedRebuild;
     use std::fs;
     use std::path::Path;
     use std::sync::Mutex;
@@ -233,7 +234,8 @@ mod tests {
         let text = format!(
             "index = \"idx\"\n[[input]]\npaths = [\"*.jsonl\"]\n[build]\nworkers = 1\nmemory = \"64M\"\n{more}"
         );
-        let job = JobFile::parse(&folder.join("job.toml"), &text, &[]).unwrap();
+        let job =
+            JobFile::parse(&folder.join("job.toml"), &text, HandedRebuild::default()).unwrap();
         let told = Arc::new(Mutex::new(Vec::new()));
         let lines = told.clone();
         let tell = Box::new(move |line: &str, is_trouble: bool| {

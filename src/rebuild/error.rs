@@ -63,7 +63,7 @@ pub enum RebuildError {
 }
 
 impl RebuildError {
-    pub(super) fn io(path: &Path) -> impl Fn(io::Error) -> Self + Copy + '_ {
+    pub(crate) fn io(path: &Path) -> impl Fn(io::Error) -> Self + Copy + '_ {
         |source| Self::Io { path: path.to_path_buf(), source }
     }
 

@@ -7,16 +7,15 @@ pub(crate) mod keys;
 #[cfg(test)]
 mod tests;
 
-use super::counted_log::day_of;
 use super::error::RebuildError;
 use super::files::Trust;
+use super::handed::{HandedRebuild, LogPlanner};
 use super::schedule::CronSchedule;
-use crate::build::handed::HandedIndexers;
 use crate::build::indexer::Indexer;
 use crate::index::list::Form;
 use crate::input::Format;
 use crate::input::splits::InputSource;
-use crate::rebuild::values;
+use crate::rebuild::values::{self, day_of};
 use crate::score::pagerank::RankSettings;
 use jiff::civil::Date;
 use keys::{
@@ -70,6 +69,9 @@ pub struct JobFile {
     pub links: Option<LinkKeys>,
     pagerank: Option<Spanned<RankKeys>>,
     pub logs: Option<LogKeys>,
+    /// By the logs, if there are any.
+    #[serde(skip)]
+    pub(super) planner: Option<&'static dyn LogPlanner>,
     #[serde(default)]
     pub status: StatusKeys,
 }
@@ -77,16 +79,16 @@ pub struct JobFile {
 impl JobFile {
     /// # Errors
     /// When the file cannot be read, or anything in it is wrong.
-    pub fn read(path: &Path, indexers: HandedIndexers) -> Result<Self, RebuildError> {
+    pub fn read(path: &Path, handed: HandedRebuild) -> Result<Self, RebuildError> {
         let text = std::fs::read_to_string(path).map_err(RebuildError::io(path))?;
-        Self::parse(path, &text, indexers)
+        Self::parse(path, &text, handed)
     }
 
     /// Reads and checks `text`, the content of the file at `path`.
     pub(crate) fn parse(
         path: &Path,
         text: &str,
-        indexers: HandedIndexers,
+        handed: HandedRebuild,
     ) -> Result<Self, RebuildError> {
         let mut job: Self = toml::from_str(text).map_err(|error| {
             // Its messages go over several lines.
@@ -95,7 +97,13 @@ impl JobFile {
         })?;
         job.path = path.to_path_buf();
         job.text = text.to_string();
+        let HandedRebuild { indexers, planner } = handed;
         job.build.handed = indexers;
+        job.planner = planner;
+        if let (Some(logs), None) = (&job.logs, planner) {
+            let message = "this program plans nothing by logs: leave [logs] out";
+            return Err(job.wrong(logs.queries.span(), message));
+        }
         if let Some(name) = &job.build.indexer_name {
             let named = Indexer::among(name.get_ref(), indexers);
             job.build.indexer = named.map_err(|names| job.wrong(name.span(), names))?;

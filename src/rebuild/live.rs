@@ -19,9 +19,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub(super) struct Live {
-    pub(super) path: PathBuf,
-    pub(super) manifest: Manifest,
+pub struct Live {
+    pub(crate) path: PathBuf,
+    pub(crate) manifest: Manifest,
 }
 
 pub(super) const OLDER: &str = "the index is of an older format, which this program does not read";

@@ -14,15 +14,14 @@
 //! stays. A [`Daemon`] does that on a schedule.
 
 mod affected;
-mod counted_log;
 pub(crate) mod daemon;
 pub(crate) mod error;
 pub(crate) mod files;
+pub(crate) mod handed;
 pub(crate) mod history;
 pub(crate) mod job_file;
 mod links;
-mod live;
-mod logs;
+pub(crate) mod live;
 mod look;
 mod nodes;
 mod page_links;
@@ -230,8 +229,8 @@ impl Rebuild<'_> {
             ranked.write(self, &live, links)?;
             record.ranks = Some(ranked.counts);
         }
-        if let Some(keys) = &self.job.logs {
-            let planned = record.time("logs", || logs::plan_cache(self, &live, keys));
+        if let (Some(keys), Some(planner)) = (&self.job.logs, self.job.planner) {
+            let planned = record.time("logs", || planner.plan(self, &live, keys));
             record.logs = planned?;
         }
         Ok(())
@@ -294,7 +293,7 @@ impl Rebuild<'_> {
         Merging { memory_bytes: self.job.build.memory, threads, form, stop }
     }
 
-    fn workers(&self) -> usize {
+    pub(crate) fn workers(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         self.job.build.workers.map_or_else(cores, |workers| workers as usize)
     }

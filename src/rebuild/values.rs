@@ -1,5 +1,6 @@
 //! Reads the values of a job file that are written as text, such as sizes and spans of time.
 
+use jiff::civil::Date;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
@@ -136,6 +137,20 @@ pub fn size(text: &str) -> Result<u64, String> {
     })
 }
 
+/// The first date in the name of a log: four, two and two digits, with hyphens between or nothing,
+/// no other digit before or behind.
+pub(crate) fn day_of(name: &str) -> Option<Date> {
+    let bytes = name.as_bytes();
+    let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let starts = (0..bytes.len()).filter(|&at| is_digit(at) && (at == 0 || !is_digit(at - 1)));
+    let ways = starts.flat_map(|at| [(at, at + 10, "%Y-%m-%d"), (at, at + 8, "%Y%m%d")]);
+    let mut dates = ways.filter_map(|(at, end, format)| {
+        let date = Date::strptime(format, name.get(at..end)?).ok()?;
+        (!is_digit(end)).then_some(date)
+    });
+    dates.next()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,5 +176,26 @@ mod tests {
         for bad in ["", "M", "-1", "1.5G", "64X", "99999999999T", "\u{e9}"] {
             assert!(size(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn names_tell_days() {
+        let day = |name| day_of(name).map(|day| day.to_string());
+        for name in ["queries-2026-11-02.tsv", "20261102", "a7-20261102.log.gz", "x2026-11-02"] {
+            assert_eq!(day(name).as_deref(), Some("2026-11-02"), "{name}");
+        }
+        for name in [
+            "queries.tsv",
+            "2026-13-02",
+            "2026-11-31",
+            "120261102",
+            "202611021",
+            "2026-1102",
+            "2026-11-022",
+            "",
+        ] {
+            assert_eq!(day(name), None, "{name}");
+        }
+        assert_eq!(day("2026-99-99-2026-01-31").as_deref(), Some("2026-01-31"));
     }
 }

@@ -4,9 +4,9 @@ use crate::Usage;
 use anyhow::Context;
 use millrace::inside::gpu::{ChosenMethod, GpuError};
 use millrace::inside::input::STDIN;
-use millrace::inside::papers::ALGORITHMS;
+use millrace::inside::papers::{ALGORITHMS, METHODS};
 use millrace::inside::score::{Score, Wang};
-use millrace::{Algorithm, BuildError, IdfKind, Lines, Mode, Query, Scoring, Snapshot, Wanted};
+use millrace::{BuildError, IdfKind, Lines, Mode, Query, Scoring, Snapshot, Wanted};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub(crate) struct AskedRanking {
 impl AskedRanking {
     /// Opens the index.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
-        if self.algorithm != ChosenMethod::Cpu(Algorithm::Wang) {
+        if !self.algorithm.on_cpu().is_for_global_order() {
             return Ok(Snapshot::open(&self.index, Scoring::default())?);
         }
         let snapshot = Snapshot::open(&self.index, scoring_of_wang())?;
@@ -75,9 +75,8 @@ fn mode(text: &str) -> Result<Mode, String> {
 }
 
 fn algorithm(text: &str) -> Result<ChosenMethod, String> {
-    let of_cpu = Algorithm::among(text, ALGORITHMS).map(ChosenMethod::Cpu).ok();
-    let found = of_cpu.or_else(|| ChosenMethod::named(text));
-    found.ok_or_else(|| "give an algorithm of `millrace query`".to_string())
+    let chosen = ChosenMethod::among(text, ALGORITHMS, METHODS);
+    chosen.map_err(|names| format!("give {names}"))
 }
 
 /// The scoring of `wang`.

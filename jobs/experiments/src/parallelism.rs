@@ -16,7 +16,6 @@ use crate::args::{AskedRanking, all_queries, workers_or_cores};
 use crate::numbers::{mean, median};
 use crate::rig::{Rig, Timings};
 use anyhow::Context;
-use millrace::inside::gpu::without_devices;
 use millrace::inside::papers::MODELS as MODELS_OF_PAPERS;
 use millrace::inside::query::{Cutting, Model, patience};
 use millrace::{Query, Snapshot};
@@ -83,7 +82,7 @@ struct ParallelismBench {
 
 /// Runs the experiment.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    without_devices(args.ranking.algorithm).map_err(|misfit| Usage(misfit.on_command_line()))?;
+    args.ranking.algorithm.without_devices().map_err(|misfit| Usage(misfit.on_command_line()))?;
     let snapshot = args.ranking.open()?;
     let block_len = snapshot.generation().manifest().settings.block_size as usize;
     if args.skip.is_some_and(|skip| skip.get() % block_len > 0) {

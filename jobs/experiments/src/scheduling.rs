@@ -25,8 +25,8 @@ use crate::rows::print;
 use anyhow::{Context as _, ensure};
 use millrace::inside::gpu::{Devices, GivenDevices};
 use millrace::inside::papers::{
-    Arrival, Cost, CostModel, Costs, Hardware, ModelTree, Policy, PolicyChoice, Schedule, choose,
-    latencies,
+    Arrival, Cost, CostModel, Costs, GivenMethods, Hardware, ModelTree, Policy, PolicyChoice,
+    Schedule, choose, latencies,
 };
 use real::{MeasuredSample, Real};
 use serde_json::json;
@@ -87,7 +87,7 @@ impl Args {
             GivenDevices { devices: self.gpus, memory: self.gpu_memory, ..GivenDevices::default() };
         let algorithm = self.ranking.algorithm;
         given.check(algorithm, true).map_err(|misfit| Usage(misfit.on_command_line()))?;
-        let choice = given.choice(self.ranking.k, given.method(algorithm));
+        let choice = given.choice(self.ranking.k, GivenMethods::default().method(algorithm));
         Devices::of_machine(&choice).map_err(explain)
     }
 }

@@ -10,7 +10,8 @@ use crate::numbers::{Middle, PASSES, middle};
 use crate::rows::print;
 use crate::threads::{in_turn, threads};
 use millrace::inside::index::{CachePolicy, Stop};
-use millrace::inside::query::{Demand, Plan, Planner};
+use millrace::inside::papers::{Demand, Visitor, WANG};
+use millrace::inside::query::{Plan, Planner};
 use millrace::{Algorithm, Hit, Mode, Query, Searcher, Snapshot, Wanted};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -92,7 +93,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// The queries that have answers.
 fn answered(snapshot: &Arc<Snapshot>, queries: &[Query]) -> anyhow::Result<Vec<Answered>> {
-    let wanted = Wanted { k: 10, mode: Mode::And, algorithm: Algorithm::Wang };
+    let wanted = Wanted { k: 10, mode: Mode::And, algorithm: WANG };
     let begin = || Ok((Planner::default(), Searcher::new()));
     let all = in_turn(threads(), begin, |(planner, searcher), number| {
         let Some(query) = queries.get(number) else { return Ok(None) };
@@ -128,8 +129,8 @@ fn figure_7(
     // Of each query its lists, those that are cached, bytes of the others, and whether it is done.
     let done = in_turn(
         threads(),
-        || Ok(Searcher::new()),
-        |searcher, number| {
+        || Ok(Visitor::default()),
+        |visitor, number| {
             let Some((plan, hits)) = test.get(number * step) else { return Ok(None) };
             let entries = plan.lists_of(0).iter().flatten();
             let there: Vec<_> =
@@ -137,7 +138,7 @@ fn figure_7(
             let away = entries.zip(&there).filter(|(_, there)| there.is_none());
             let bytes: u64 = away.map(|(entry, _)| entry.bytes).sum();
             let prefixes: Vec<_> = there.iter().map(|there| there.unwrap_or(usize::MAX)).collect();
-            let (found, is_complete) = searcher.answer_prefixes(plan, &prefixes)?;
+            let (found, is_complete) = visitor.answer_prefixes(plan, &prefixes)?;
             anyhow::ensure!(found == *hits, "prefixes and whole lists differ: this is a bug");
             let cached = there.iter().flatten().count();
             Ok(Some([there.len() as f64, cached as f64, bytes as f64, f64::from(is_complete)]))
@@ -157,7 +158,7 @@ fn figure_7(
 /// the lists.
 fn figure_10(test: &[Plan]) -> anyhow::Result<()> {
     for k in [1, 5, 10, 15] {
-        for algorithm in [Algorithm::Wang, Algorithm::Galloping] {
+        for algorithm in [WANG, Algorithm::Galloping] {
             let fewer = std::iter::successors(Some(1), |threads| Some(4 * threads));
             for count in fewer.take_while(|&count| count < threads()).chain([threads()]) {
                 let Middle { middle, spread } = rate(test, k, algorithm, count)?;

@@ -11,6 +11,15 @@ use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
 
+/// Of the arrays of a list.
+pub(crate) const ALIGNMENT: usize = 16;
+
+/// Appends an array, and padding.
+pub(crate) fn put(out: &mut Vec<u8>, array: &[u8]) {
+    out.extend_from_slice(array);
+    out.resize(out.len().next_multiple_of(ALIGNMENT), 0);
+}
+
 /// Arrays, and memory set aside, which moves without a copy.
 #[derive(Debug)]
 pub(crate) struct Arrays<A, M> {

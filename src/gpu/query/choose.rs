@@ -1,15 +1,13 @@
 //! The choice of devices and of a method for queries.
 
 use super::engine::GpuEngines;
-use super::method::{GpuMethod, GpuOptions};
+use super::method::{GpuOptions, HandedMethod, HandedMethods};
 use super::service::{Counts, OnLost};
-use crate::gpu::ding09::DingTuning;
 use crate::gpu::floor::cache::ModuleCache;
 use crate::gpu::floor::discover::DeviceInfo;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::modules::Toolchain;
-use crate::gpu::huang::{self, HuangTuning};
-use crate::gpu::methods::check_lists;
+use crate::query::algorithms::handed::HandedAlgorithms;
 use crate::query::engines::engine::Wakers;
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::{Algorithm, Mode};
@@ -19,52 +17,71 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ChosenMethod {
-    /// Devices that are asked for find the same in [their own way](GpuMethod::Bounds), but for
-    /// `wang`, which both have.
-    Cpu(Algorithm),
-    /// See [`ding09`](crate::gpu::ding09).
-    Ding09,
-    Huang,
+/// What a user chooses by one name: an algorithm of the CPU, a method of devices, or both. Without
+/// a method devices find the same in the way of the default engine.
+#[derive(Clone, Copy, Debug)]
+pub struct ChosenMethod {
+    name: &'static str,
+    on_cpu: Option<Algorithm>,
+    on_devices: Option<&'static dyn HandedMethod>,
 }
 
 impl ChosenMethod {
-    pub const OF_DEVICES: [Self; 2] = [Self::Ding09, Self::Huang];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cpu(algorithm) => algorithm.name(),
-            Self::Ding09 => "ding09",
-            Self::Huang => "huang",
+    /// The one of this name among the algorithms that there are and what is handed in.
+    ///
+    /// # Errors
+    /// If none has the name: the names that there are.
+    pub fn among(
+        name: &str,
+        algorithms: HandedAlgorithms,
+        methods: HandedMethods,
+    ) -> Result<Self, String> {
+        let on_cpu = Algorithm::among(name, algorithms);
+        let on_devices = methods.iter().copied().find(|method| method.name() == name);
+        match (on_cpu, on_devices) {
+            (Ok(algorithm), on_devices) => {
+                Ok(Self { name: algorithm.name(), on_cpu: Some(algorithm), on_devices })
+            }
+            (Err(_), Some(method)) => {
+                Ok(Self { name: method.name(), on_cpu: None, on_devices: Some(method) })
+            }
+            (Err(mut names), None) => {
+                let of_cpu = |name| Algorithm::among(name, algorithms).is_ok();
+                for name in methods.iter().map(|one| one.name()).filter(|name| !of_cpu(name)) {
+                    names += ", ";
+                    names += name;
+                }
+                Err(names)
+            }
         }
     }
 
-    pub fn named(name: &str) -> Option<Self> {
-        let of_devices = Self::OF_DEVICES.into_iter().find(|chosen| chosen.name() == name);
-        Algorithm::named(name).map(Self::Cpu).or(of_devices)
+    pub fn name(self) -> &'static str {
+        self.name
     }
 
     pub fn on_cpu(self) -> Algorithm {
-        match self {
-            Self::Cpu(algorithm) => algorithm,
-            Self::Ding09 | Self::Huang => Algorithm::Auto,
-        }
+        self.on_cpu.unwrap_or_default()
+    }
+
+    /// With its usual tuning.
+    pub fn on_devices(self) -> Option<&'static dyn HandedMethod> {
+        self.on_devices
     }
 
     /// Whether devices have the score, in a mode.
     pub fn has_score(self, score: Score, mode: Mode) -> bool {
-        match (self, score) {
-            // It brings its own, which is checked elsewhere.
-            (Self::Cpu(Algorithm::Wang), _) => true,
-            (Self::Cpu(_), Score::Impact) => mode == Mode::Or,
-            (Self::Cpu(_), score) => !matches!(score, Score::Wang(_)),
-            _ => score.is_saturation(),
+        match (self.on_devices, score) {
+            (Some(method), score) => method.has_score(score, mode),
+            (None, Score::Impact) => mode == Mode::Or,
+            (None, score) => !matches!(score, Score::Wang(_)),
         }
     }
 
-    pub(crate) fn is_of_devices(self) -> bool {
-        !matches!(self, Self::Cpu(_))
+    /// An algorithm that devices alone have is an error.
+    pub fn without_devices(self) -> Result<(), SettingError> {
+        let what = format!("algorithm {}", self.name);
+        self.on_cpu.map(drop).ok_or_else(|| SettingError::alone(what, "device gpu"))
     }
 }
 
@@ -76,7 +93,8 @@ const FEW_HITS: usize = 100;
 
 #[derive(Clone, Debug, Default)]
 pub struct DeviceChoice {
-    pub method: GpuMethod,
+    /// The default engine if left out.
+    pub method: Option<Arc<dyn HandedMethod>>,
     /// Hits that most queries ask for.
     pub k: usize,
     /// All that can be used if left out.
@@ -111,13 +129,10 @@ impl Devices {
         }
         let usual = GpuOptions::default();
         let options = GpuOptions {
-            method: choice.method,
+            method: choice.method.clone(),
             memory: choice.memory,
             k: choice.k,
-            batch: match choice.method {
-                GpuMethod::Huang(_) | GpuMethod::Wang(_) => huang::BATCH,
-                GpuMethod::Bounds | GpuMethod::Ding09(_) => usual.batch,
-            },
+            batch: choice.method.as_ref().map_or(usual.batch, |method| method.batch()),
             fetchers: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
             partition: choice.partition,
             ..usual
@@ -144,11 +159,9 @@ impl Devices {
 
     /// The file of what queries cost here.
     pub fn path_of_costs(&self, index: &Path) -> PathBuf {
-        index.join(match self.options.method {
-            GpuMethod::Bounds => "costs.json",
-            GpuMethod::Ding09(_) => "costs-ding09.json",
-            GpuMethod::Huang(_) => "costs-huang.json",
-            GpuMethod::Wang(_) => "costs-wang.json",
+        index.join(match &self.options.method {
+            None => "costs.json".to_string(),
+            Some(method) => format!("costs-{}.json", method.name()),
         })
     }
 
@@ -164,27 +177,9 @@ impl Devices {
         counts: &Arc<Counts>,
     ) -> Result<GpuEngines, GpuError> {
         let Self { devices, toolchain, options } = self;
-        match options.method {
-            GpuMethod::Bounds => {}
-            GpuMethod::Ding09(_) => check_lists::<DingTuning>(snapshot.generation())?,
-            GpuMethod::Huang(_) => check_lists::<HuangTuning>(snapshot.generation())?,
-            GpuMethod::Wang(_) => snapshot.check_global().map_err(GpuError::Order)?,
+        if let Some(method) = &options.method {
+            method.check(snapshot)?;
         }
-        GpuEngines::open(devices, toolchain, snapshot, *options, wakers, on_lost, counts)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_all_algorithms_are_read() {
-        let of_cpu = Algorithm::ALL.map(ChosenMethod::Cpu);
-        for chosen in of_cpu.into_iter().chain(ChosenMethod::OF_DEVICES) {
-            assert_eq!(ChosenMethod::named(chosen.name()), Some(chosen));
-            assert_eq!(chosen.is_of_devices(), ChosenMethod::OF_DEVICES.contains(&chosen));
-        }
-        assert_eq!(ChosenMethod::named("ding"), None);
+        GpuEngines::open(devices, toolchain, snapshot, options.clone(), wakers, on_lost, counts)
     }
 }

@@ -7,17 +7,13 @@ use super::device::QueryDevice;
 use super::driver::Driver;
 use super::gather::{DeviceGathering, Next};
 use super::list::Layout;
-use super::method::{GpuMethod, GpuOptions};
-use super::plan::MOST_HITS;
+use super::method::{DeviceWork, GivenDevice, GpuOptions};
 use super::service::{Counts, DeviceAnswer, DeviceDesk, DeviceJob, OnLost, Why};
 use crate::crew::{Awaited, lock};
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::discover::DeviceInfo;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::modules::Toolchain;
-use crate::gpu::methods::DeviceMethod;
-use crate::gpu::methods::device::{MethodDevice, MethodMemory};
-use crate::gpu::methods::turns::MethodTurns;
 use crate::query::engines::engine::whole::WholeEngines;
 use crate::query::engines::engine::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::query::error::QueryError;
@@ -28,7 +24,6 @@ use crate::query::top_k::Hit;
 use crate::query::wanted::Mode;
 use crate::score::named::Score;
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -60,9 +55,8 @@ pub struct GpuEngines {
     snapshot: Arc<Snapshot>,
     answers: Vec<Mutex<Option<Receiver<Vec<DeviceAnswer>>>>>,
     counts: Arc<Counts>,
-    method: GpuMethod,
+    options: GpuOptions,
     room: usize,
-    partition: bool,
 }
 
 impl GpuEngines {
@@ -101,7 +95,11 @@ impl GpuEngines {
             let lost = Arc::new(AtomicBool::new(false));
             let desk = DeviceDesk::new(from, reply, counts.clone(), lost.clone(), on_lost.clone());
             let share = snapshot.docids_of_share(number % parts, parts);
-            let run = work_of(device, toolchain, snapshot, share, options, desk)?;
+            let given = GivenDevice { device, toolchain, snapshot, share, options: &options, desk };
+            let run = match &options.method {
+                Some(method) => method.open(given)?,
+                None => work_of(given)?,
+            };
             let thread = Awaited::begin(&format!("gpu-{}", info.ordinal), run)
                 .map_err(|source| GpuError::Thread { device: info.to_string(), source })?;
             Ok(DeviceThread { jobs, _thread: thread, lost, has })
@@ -114,55 +112,18 @@ impl GpuEngines {
         let answers = receivers.into_iter().map(|receiver| Mutex::new(Some(receiver))).collect();
         let snapshot = snapshot.clone();
         let devices = Arc::new(threads);
-        let partition = options.partition;
-        let method = options.method;
-        Ok(Self { devices, snapshot, answers, counts, method, room, partition })
+        Ok(Self { devices, snapshot, answers, counts, options, room })
     }
 }
 
 /// Opens a device for queries; returns the work of its thread.
-fn work_of(
-    device: Device,
-    toolchain: &Toolchain,
-    snapshot: &Arc<Snapshot>,
-    share: Range<u32>,
-    options: GpuOptions,
-    desk: DeviceDesk,
-) -> Result<Box<dyn FnOnce() + Send>, GpuError> {
-    match options.method {
-        GpuMethod::Bounds => {
-            let norms = snapshot.norms_of(&share);
-            let layout = layout_of(snapshot, options.k);
-            let query = QueryDevice::open(device, toolchain, norms, layout, options.memory)?;
-            let driver = Driver::new(query, snapshot.clone(), share, options, desk)?;
-            Ok(Box::new(move || driver.run()))
-        }
-        GpuMethod::Ding09(how) => turns(how, device, toolchain, snapshot, share, options, desk),
-        GpuMethod::Huang(how) => turns(how, device, toolchain, snapshot, share, options, desk),
-        GpuMethod::Wang(how) => turns(how, device, toolchain, snapshot, share, options, desk),
-    }
-}
-
-/// Opens a device for the method of a paper; returns the work of its thread.
-fn turns<M: DeviceMethod>(
-    how: M,
-    device: Device,
-    toolchain: &Toolchain,
-    snapshot: &Arc<Snapshot>,
-    share: Range<u32>,
-    options: GpuOptions,
-    desk: DeviceDesk,
-) -> Result<Box<dyn FnOnce() + Send>, GpuError> {
-    let memory = MethodMemory {
-        lists: options.memory,
-        travelling: None,
-        queries: options.batch,
-        k: options.k.clamp(1, MOST_HITS),
-    };
-    let mut device = MethodDevice::open(device, toolchain, snapshot, memory, options.fetchers)?;
-    device.bring(&how)?;
-    let turns = MethodTurns::new(device, how, share, options.batch, desk);
-    Ok(Box::new(move || turns.run()))
+fn work_of(given: GivenDevice<'_>) -> Result<DeviceWork, GpuError> {
+    let GivenDevice { device, toolchain, snapshot, share, options, desk } = given;
+    let norms = snapshot.norms_of(&share);
+    let layout = layout_of(snapshot, options.k);
+    let query = QueryDevice::open(device, toolchain, norms, layout, options.memory)?;
+    let driver = Driver::new(query, snapshot.clone(), share, options.clone(), desk)?;
+    Ok(Box::new(move || driver.run()))
 }
 
 impl Engines for GpuEngines {
@@ -179,7 +140,6 @@ impl Engines for GpuEngines {
             worker,
             devices,
             snapshot: self.snapshot.clone(),
-            partition: self.partition,
             answers,
             open: HashMap::new(),
             ready: Vec::new(),
@@ -190,7 +150,7 @@ impl Engines for GpuEngines {
             leaves_back: false,
             recalled: HashSet::new(),
             counts: self.counts.clone(),
-            method: self.method,
+            options: self.options.clone(),
             room: self.room,
         }))
     }
@@ -201,8 +161,6 @@ struct GpuEngine {
     devices: Arc<Vec<DeviceThread>>,
     /// What the devices answer from.
     snapshot: Arc<Snapshot>,
-    /// Each device has a part of the documents.
-    partition: bool,
     answers: Receiver<Vec<DeviceAnswer>>,
     /// Queries of this worker at devices.
     open: HashMap<u64, DeviceGathering>,
@@ -217,7 +175,7 @@ struct GpuEngine {
     /// Queries that were taken back from devices which have not answered them.
     recalled: HashSet<u64>,
     counts: Arc<Counts>,
-    method: GpuMethod,
+    options: GpuOptions,
     room: usize,
 }
 
@@ -230,11 +188,11 @@ impl GpuEngine {
 
     /// Devices that answer a query together.
     fn parts(&self) -> usize {
-        if self.partition { self.devices.len() } else { 1 }
+        if self.options.partition { self.devices.len() } else { 1 }
     }
 
     fn send(&mut self, number: u64, plan: &Arc<Plan>) {
-        let chosen: Vec<&DeviceThread> = match self.partition {
+        let chosen: Vec<&DeviceThread> = match self.options.partition {
             true => self.devices.iter().collect(),
             false => self.device().into_iter().collect(),
         };
@@ -297,7 +255,7 @@ impl QueryEngine for GpuEngine {
             self.ready.push(Answer { number, hits: Vec::new(), known: plan.known(), late: false });
             return;
         }
-        if !self.method.suits(&plan, &self.snapshot) {
+        if !self.options.suits(&plan, &self.snapshot) {
             return self.back(number, plan, Why::Unsuited);
         }
         let gathering = DeviceGathering::new(plan, self.parts());
@@ -362,8 +320,11 @@ impl QueryEngine for GpuEngine {
     fn works(&self) -> bool {
         let works = |device: &DeviceThread| !device.lost.load(Ordering::Acquire);
         let devices = self.devices.iter();
-        let enough =
-            if self.partition { devices.clone().all(works) } else { devices.clone().any(works) };
+        let enough = if self.options.partition {
+            devices.clone().all(works)
+        } else {
+            devices.clone().any(works)
+        };
         enough && self.recalled.is_empty()
     }
 }

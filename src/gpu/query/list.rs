@@ -12,7 +12,7 @@
 
 pub(crate) mod impacts;
 
-use crate::gpu::methods::lists::{ALIGNMENT, put};
+use crate::gpu::floor::arrays::{ALIGNMENT, put};
 use crate::score::weight::{LEAST, Weight};
 use impacts::ImpactMaker;
 

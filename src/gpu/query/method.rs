@@ -1,21 +1,63 @@
-//! The methods by which devices answer, with their options, and which queries each can answer.
+//! How devices answer: the options of engines, which queries the default engine can answer, and
+//! methods that a program hands in beside it.
 
 use super::fixed;
 use super::plan::{MOST_HITS, Scale};
-use crate::gpu::ding09::DingTuning;
-use crate::gpu::huang::HuangTuning;
-use crate::gpu::wang::WangTuning;
-use crate::query::engines::share::ALL;
+use super::service::DeviceDesk;
+use crate::gpu::floor::device::Device;
+use crate::gpu::floor::error::GpuError;
+use crate::gpu::floor::modules::Toolchain;
 use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Mode;
 use crate::score::named::Score;
+use std::fmt::Debug;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[derive(Clone, Copy, Debug)]
+/// A method that is handed in, with its tuning; it finds what all others find.
+pub trait HandedMethod: Debug + Send + Sync {
+    /// As users write it. An algorithm of the CPU may have the same.
+    fn name(&self) -> &'static str;
+
+    /// Queries of a batch.
+    fn batch(&self) -> usize;
+
+    /// Whether queries of a mode are answered with such a score.
+    fn has_score(&self, score: Score, mode: Mode) -> bool;
+
+    /// # Errors
+    /// It does not read such an index.
+    fn check(&self, snapshot: &Snapshot) -> Result<(), GpuError>;
+
+    /// Whether it can answer a query by the weights of its terms and its share of the documents.
+    fn suits(&self, plan: &Plan) -> bool;
+
+    /// Returns the work of the device's thread, which ends when nobody can send queries any more.
+    fn open(&self, given: GivenDevice<'_>) -> Result<DeviceWork, GpuError>;
+}
+
+/// What a program hands in, each with its usual tuning.
+pub type HandedMethods = &'static [&'static dyn HandedMethod];
+
+/// Of the thread of a device.
+pub(crate) type DeviceWork = Box<dyn FnOnce() + Send>;
+
+/// A device that shall answer queries over some documents of a snapshot.
+pub struct GivenDevice<'a> {
+    pub(crate) device: Device,
+    pub(crate) toolchain: &'a Toolchain,
+    pub(crate) snapshot: &'a Arc<Snapshot>,
+    pub(crate) share: Range<u32>,
+    pub(crate) options: &'a GpuOptions,
+    pub(crate) desk: DeviceDesk,
+}
+
+#[derive(Clone, Debug)]
 pub(crate) struct GpuOptions {
-    pub method: GpuMethod,
+    /// The default engine if left out: sums of upper bounds, by `query.cu`.
+    pub method: Option<Arc<dyn HandedMethod>>,
     pub batch: usize,
     /// Batches in flight on a device.
     pub slots: usize,
@@ -36,7 +78,7 @@ impl Default for GpuOptions {
     /// Batches of 256 queries for the best ten, three in flight.
     fn default() -> Self {
         Self {
-            method: GpuMethod::Bounds,
+            method: None,
             batch: 256,
             slots: 3,
             memory: None,
@@ -48,40 +90,25 @@ impl Default for GpuOptions {
     }
 }
 
-/// All find the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum GpuMethod {
-    /// Sums of upper bounds, by `query.cu`.
-    #[default]
-    Bounds,
-    /// See [`ding09`](crate::gpu::ding09).
-    Ding09(DingTuning),
-    /// See [`huang`](crate::gpu::huang).
-    Huang(HuangTuning),
-    /// See [`crate::gpu::wang`]: for queries of AND with its score, and documents in that order.
-    Wang(WangTuning),
-}
-
-impl GpuMethod {
-    /// Whether a device can answer a query from `snapshot`, by the weights of its terms, its k and
-    /// its snapshot.
-    pub(super) fn suits(self, plan: &Plan, snapshot: &Arc<Snapshot>) -> bool {
+impl GpuOptions {
+    /// Whether a device can answer a query from `snapshot`, by its k, its snapshot, and what its
+    /// method says.
+    pub(super) fn suits(&self, plan: &Plan, snapshot: &Arc<Snapshot>) -> bool {
         if !(1..=MOST_HITS).contains(&plan.wanted().k) || !Arc::ptr_eq(plan.snapshot(), snapshot) {
             return false;
         }
-        let mode = plan.wanted().mode;
-        if let Self::Wang(_) = self {
-            return mode == Mode::And && *snapshot.share() == ALL;
+        if let Some(method) = &self.method {
+            return method.suits(plan);
         }
-        let known = plan.terms().iter().filter(|term| term.df > 0);
-        let weights: Vec<f32> = known.map(|term| term.weight.factor()).collect();
-        let weights = weights.into_iter();
         match snapshot.scoring().score {
-            Score::Impact => self == Self::Bounds && mode == Mode::Or && fixed::suits(weights),
-            score => {
-                let has_score = score.is_saturation() || self == Self::Bounds;
-                snapshot.statics().is_empty() && has_score && Scale::new(weights).is_some()
-            }
+            Score::Impact => plan.wanted().mode == Mode::Or && fixed::suits(weights(plan)),
+            _ => snapshot.statics().is_empty() && Scale::new(weights(plan)).is_some(),
         }
     }
+}
+
+/// Of the terms that documents have.
+pub(crate) fn weights(plan: &Plan) -> impl ExactSizeIterator<Item = f32> + Clone {
+    let known = plan.terms().iter().filter(|term| term.df > 0);
+    known.map(|term| term.weight.factor()).collect::<Vec<f32>>().into_iter()
 }

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 
-pub(in crate::gpu) struct DeviceJob {
-    pub(in crate::gpu) worker: usize,
-    pub(in crate::gpu) number: u64,
-    pub(in crate::gpu) plan: Arc<Plan>,
+pub(crate) struct DeviceJob {
+    pub(crate) worker: usize,
+    pub(crate) number: u64,
+    pub(crate) plan: Arc<Plan>,
 }
 
 /// With the query's number.
-pub(in crate::gpu) enum DeviceAnswer {
+pub(super) enum DeviceAnswer {
     /// Among the documents of the device, best first.
     Hits(u64, Vec<Hit>),
     /// Among the documents before a docid, from which the CPU goes on.
@@ -27,7 +27,7 @@ pub(in crate::gpu) enum DeviceAnswer {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::gpu) enum Why {
+pub(crate) enum Why {
     /// Its lists have no room, or cannot be read.
     Lists,
     /// No batch has room for it.
@@ -39,7 +39,7 @@ pub(in crate::gpu) enum Why {
 
 impl Counts {
     /// Counts a query that the CPU answers.
-    pub(in crate::gpu) fn back(&self, why: Why) {
+    pub(crate) fn back(&self, why: Why) {
         let count = match why {
             Why::Lists => &self.without_lists,
             Why::Unsuited => &self.unsuited,
@@ -84,15 +84,15 @@ pub struct Counts {
 }
 
 /// Sends answers to their worker, and wakes it.
-pub(in crate::gpu) type Reply = Box<dyn Fn(usize, Vec<DeviceAnswer>) + Send>;
+pub(super) type Reply = Box<dyn Fn(usize, Vec<DeviceAnswer>) + Send>;
 
 /// Called once for each device that failed.
 pub type OnLost = Arc<dyn Fn(&GpuError) + Send + Sync>;
 
 /// Where the thread of a device takes queries and leaves answers.
-pub(in crate::gpu) struct DeviceDesk {
-    pub(in crate::gpu) jobs: Receiver<DeviceJob>,
-    pub(in crate::gpu) counts: Arc<Counts>,
+pub(crate) struct DeviceDesk {
+    pub(crate) jobs: Receiver<DeviceJob>,
+    pub(crate) counts: Arc<Counts>,
     /// To be sent, by worker.
     done: HashMap<usize, Vec<DeviceAnswer>>,
     reply: Reply,
@@ -102,7 +102,7 @@ pub(in crate::gpu) struct DeviceDesk {
 
 impl DeviceDesk {
     /// `lost` is set, and `on_lost` told, if the device fails.
-    pub(in crate::gpu) fn new(
+    pub(super) fn new(
         jobs: Receiver<DeviceJob>,
         reply: Reply,
         counts: Arc<Counts>,
@@ -113,7 +113,7 @@ impl DeviceDesk {
     }
 
     /// From docid `rest` on, if there is one, the CPU has to go on.
-    pub(in crate::gpu) fn hits(&mut self, job: &DeviceJob, hits: Vec<Hit>, rest: Option<u32>) {
+    pub(crate) fn hits(&mut self, job: &DeviceJob, hits: Vec<Hit>, rest: Option<u32>) {
         let done = match rest {
             Some(from) => DeviceAnswer::Begun(job.number, hits, from),
             None => DeviceAnswer::Hits(job.number, hits),
@@ -122,22 +122,18 @@ impl DeviceDesk {
     }
 
     /// The CPU has to answer the query.
-    pub(in crate::gpu) fn back(&mut self, job: &DeviceJob, why: Why) {
+    pub(crate) fn back(&mut self, job: &DeviceJob, why: Why) {
         self.done.entry(job.worker).or_default().push(DeviceAnswer::Back(job.number, why));
     }
 
-    pub(in crate::gpu) fn send(&mut self) {
+    pub(crate) fn send(&mut self) {
         for (worker, done) in self.done.drain() {
             (self.reply)(worker, done);
         }
     }
 
     /// The device has failed: returns all queries, and those that come until nobody can send.
-    pub(in crate::gpu) fn close(
-        &mut self,
-        failed: &GpuError,
-        open: impl IntoIterator<Item = DeviceJob>,
-    ) {
+    pub(crate) fn close(&mut self, failed: &GpuError, open: impl IntoIterator<Item = DeviceJob>) {
         self.lost.store(true, Ordering::Release);
         (self.on_lost)(failed);
         open.into_iter().for_each(|job| self.back(&job, Why::Lost));

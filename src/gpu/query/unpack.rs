@@ -5,7 +5,7 @@
 //! The list is then the one that a [`ListMaker`](super::list::ListMaker) makes, to the byte.
 
 use super::list::{EXCEPTION, GROUP, PlacedList, Windows};
-use crate::gpu::methods::lists::{ALIGNMENT, put};
+use crate::gpu::floor::arrays::{ALIGNMENT, put};
 use crate::index::list::{BEFORE_FIRST, ListError, ListView, MAX_BLOCK, SegmentColumns};
 use crate::score::bounds::{Bound, greatest_tf};
 use bytemuck::{Pod, Zeroable};

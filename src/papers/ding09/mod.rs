@@ -12,7 +12,7 @@
 //! | 9, three groups, deadlines | which side takes which query | [`policy`], [`queues`] |
 //! | 9 | the scheduler over engines of both sides | [`hybrid`], [`machine`] |
 //! | figure 7 | streams that are simulated, and the best policy | [`simulate`] |
-//! | 6 to 8 | the engine on a GPU | `gpu/ding09.rs`, `kernels/ding09.cu` |
+//! | 6 to 8 | the engine on a GPU | [`gpu`], [`methods`](super::methods), `kernels/ding09` |
 //! | 6 | Rice and PForDelta | `codec/rice.rs`, `codec/pfor.rs` |
 //! | tables 1 to 3, figures 4 and 6 | | `jobs/experiments/src/gpu_queries/ding09.rs` |
 //!
@@ -21,6 +21,7 @@
 //! feed devices. The policies of `huang` (SD, LBD) are two more of the same scheduler.
 
 pub(crate) mod features;
+pub(crate) mod gpu;
 pub(crate) mod hybrid;
 pub(crate) mod machine;
 pub(crate) mod measure;

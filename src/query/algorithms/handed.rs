@@ -16,6 +16,12 @@ pub trait SearchAlgorithm: Send + Sync {
     /// are answered as if no algorithm was named.
     fn finds_all(&self) -> bool;
 
+    /// Whether it ends early by the order of documents alone: for AND, the score `wang`, and an index
+    /// in global order.
+    fn is_for_global_order(&self) -> bool {
+        false
+    }
+
     /// Nanoseconds in which a document of the shortest list goes through the others, if that is one
     /// document at a time: longer than blocks take together.
     fn candidate_ns(&self) -> Option<f64> {
@@ -36,6 +42,17 @@ pub trait RunSearcher: Send {
         top: &mut TopK,
         scratch: &mut Scratch,
     ) -> Result<(), ListError>;
+
+    /// Completes a search that has offered to `top` the best before document `from` of the run.
+    /// `run` has the lists from the block of that document on, and `top` takes no document before.
+    fn search_rest(
+        &mut self,
+        run: &RunSearch<'_>,
+        top: &mut TopK,
+        scratch: &mut Scratch,
+    ) -> Result<(), ListError> {
+        self.search(run, top, scratch)
+    }
 }
 
 /// What a program hands in.

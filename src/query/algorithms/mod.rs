@@ -10,5 +10,4 @@ pub(crate) mod handed;
 pub mod max_score;
 pub(crate) mod ranges;
 pub(crate) mod scored;
-pub(crate) mod wang;
 pub(crate) mod windows;

@@ -6,7 +6,27 @@ use crate::index::cache_plan::CachePolicy;
 use crate::input::Format;
 use crate::input::list::InputFile;
 use crate::input::splits::InputPlan;
+use crate::rebuild::Rebuild;
+use crate::rebuild::history::LogCounts;
+use crate::rebuild::live::Live;
 use std::fs;
+
+/// Plans nothing, so that job files may have logs.
+#[derive(Debug)]
+struct NoPlans;
+
+impl LogPlanner for NoPlans {
+    fn plan(
+        &self,
+        _: &Rebuild<'_>,
+        _: &Live,
+        _: &LogKeys,
+    ) -> Result<Option<LogCounts>, RebuildError> {
+        Ok(None)
+    }
+}
+
+const HANDED: HandedRebuild = HandedRebuild { indexers: &[], planner: Some(&NoPlans) };
 
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -18,7 +38,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 fn parse(folder: &Path, text: &str) -> Result<JobFile, RebuildError> {
-    JobFile::parse(&folder.join("job.toml"), text, &[])
+    JobFile::parse(&folder.join("job.toml"), text, HANDED)
 }
 
 /// What an input matches.
@@ -249,7 +269,7 @@ fn whatever_is_wrong_is_told_with_its_place() {
     assert!(error.contains("missing field `index`"), "{error}");
     let error = parse(folder.path(), "# idx\nindex = \"\"\n").unwrap_err().to_string();
     assert!(error.contains(":2:9: this path is empty"), "{error}");
-    let error = JobFile::read(&folder.path().join("missing.toml"), &[]).unwrap_err();
+    let error = JobFile::read(&folder.path().join("missing.toml"), HANDED).unwrap_err();
     assert!(matches!(error, RebuildError::Io { .. }));
 }
 
@@ -315,14 +335,14 @@ fn a_folder_with_characters_of_patterns_is_taken_as_it_is() {
     fs::create_dir(&odd).unwrap();
     fs::write(odd.join("x.jsonl"), "").unwrap();
     let text = LEAST.replace("docs/", "");
-    let job = JobFile::parse(&odd.join("job.toml"), &text, &[]).unwrap();
+    let job = JobFile::parse(&odd.join("job.toml"), &text, HANDED).unwrap();
     assert_eq!(matched(&job, 0), [odd.join("x.jsonl")]);
 }
 
 #[test]
 fn the_example_is_a_job_file() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("datasets/rebuild.toml");
-    let job = JobFile::read(&path, &[]).unwrap();
+    let job = JobFile::read(&path, HANDED).unwrap();
     assert!(job.schedule.is_some());
     assert!(!matched(&job, 0).is_empty());
 }

@@ -4,14 +4,14 @@ use crate::inside_tests::emulation::{Arg, Emulator, Launch, Random};
 use crate::inside_tests::methods::{
     Collection, List, Postings, Query, ROOM, emulated, emulated_steps, hits,
 };
-use millrace::gpu::ding09::DingTuning;
-use millrace::gpu::ding09::batch::{Rank, TILE};
-use millrace::gpu::ding09::list::{DingLaid, DingLayer};
-use millrace::gpu::ding09::steps::{self, Decoded};
-use millrace::gpu::ding09::twin::merge_find;
-use millrace::gpu::methods::batch::MethodBatch;
-use millrace::gpu::methods::{DeviceMethod as _, MethodArray, source};
 use millrace::index::list::{Form, ListCodec, ListEncoder, ListView};
+use millrace::papers::ding09::gpu::DingTuning;
+use millrace::papers::ding09::gpu::batch::{Rank, TILE};
+use millrace::papers::ding09::gpu::list::{DingLaid, DingLayer};
+use millrace::papers::ding09::gpu::steps::{self, Decoded};
+use millrace::papers::ding09::gpu::twin::merge_find;
+use millrace::papers::methods::batch::MethodBatch;
+use millrace::papers::methods::{DeviceMethod as _, MethodArray, source};
 use millrace::query::top_k::Hit;
 use std::ops::Range;
 

@@ -3,12 +3,12 @@
 use crate::inside_tests::ding09::{choose, postings};
 use crate::inside_tests::emulation::{Emulator, Random};
 use crate::inside_tests::methods::{Collection, Query, ROOM, emulated, hits};
-use millrace::gpu::huang::batch::Stages;
-use millrace::gpu::huang::list::{BLOCK, HuangLaid, HuangLayer, Worth};
-use millrace::gpu::huang::{HuangTuning, THREADS, Traversal};
-use millrace::gpu::methods::batch::{BatchRoom, MethodBatch};
-use millrace::gpu::methods::{DeviceMethod as _, source};
 use millrace::index::list::{Form, ListCodec, ListEncoder, ListView};
+use millrace::papers::huang::gpu::batch::Stages;
+use millrace::papers::huang::gpu::list::{BLOCK, HuangLaid, HuangLayer, Worth};
+use millrace::papers::huang::gpu::{HuangTuning, THREADS, Traversal};
+use millrace::papers::methods::batch::{BatchRoom, MethodBatch};
+use millrace::papers::methods::{DeviceMethod as _, source};
 use millrace::query::top_k::Hit;
 use millrace::score::bm25::Bm25;
 use millrace::score::bounds::{BoundNorms, code_below};

@@ -1,11 +1,11 @@
 //! Collections, and batches of the papers' methods, on an emulated device.
 
 use crate::inside_tests::emulation::{Arg, Buffer, Emulator};
-use millrace::gpu::ding09::twin::{DingTwinTerm, best};
-use millrace::gpu::methods::batch::{AskedPart, BatchRoom, FoundHits, MethodBatch};
-use millrace::gpu::methods::lists::DevicePart;
-use millrace::gpu::methods::travelling::Bytes;
-use millrace::gpu::methods::{DeviceMethod, MethodArray, MethodStep};
+use millrace::papers::ding09::gpu::twin::{DingTwinTerm, best};
+use millrace::papers::methods::batch::{AskedPart, BatchRoom, FoundHits, MethodBatch};
+use millrace::papers::methods::lists::DevicePart;
+use millrace::papers::methods::travelling::Bytes;
+use millrace::papers::methods::{DeviceMethod, MethodArray, MethodStep};
 use millrace::query::top_k::Hit;
 use std::collections::HashMap;
 use std::convert::Infallible;

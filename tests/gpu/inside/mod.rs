@@ -3,6 +3,7 @@
 
 #[cfg(feature = "papers")]
 mod btree;
+#[cfg(feature = "papers")]
 mod ding09;
 #[path = "../../support/emulation/mod.rs"]
 mod emulation;
@@ -12,13 +13,17 @@ mod gpu_impacts;
 mod gpu_indexer;
 mod gpu_lists;
 mod gpu_queries;
+#[cfg(feature = "papers")]
 mod huang;
 #[cfg(feature = "papers")]
 mod hybrid;
 #[cfg(feature = "papers")]
 mod indexer;
 mod invert;
+#[cfg(feature = "papers")]
 mod methods;
+#[cfg(feature = "papers")]
 mod pretended;
 mod util;
+#[cfg(feature = "papers")]
 mod wang;

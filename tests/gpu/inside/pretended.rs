@@ -1,11 +1,11 @@
 //! The kernels that `tests/support/pretended` has are those of the library.
 
-use millrace::gpu::ding09::DingTuning;
 use millrace::gpu::floor::nvrtc::KernelSource;
-use millrace::gpu::huang::HuangTuning;
-use millrace::gpu::methods::{DeviceMethod, source};
 use millrace::gpu::query::{self, QueryTuning};
-use millrace::gpu::wang::WangTuning;
+use millrace::papers::ding09::gpu::DingTuning;
+use millrace::papers::huang::gpu::HuangTuning;
+use millrace::papers::methods::{DeviceMethod, source};
+use millrace::papers::wang::gpu::WangTuning;
 
 #[path = "../../support/pretended/kernels.rs"]
 mod kernels;

@@ -15,7 +15,7 @@ use crate::args::explain;
 use crate::numbers::mean;
 use crate::rows::print;
 use anyhow::ensure;
-use millrace::inside::gpu::{
+use millrace::inside::papers::{
     AskedPart, DeviceMethod as _, DevicePart, DingTuning, MethodBatch, MethodDevice, check_lists,
 };
 use millrace::{Algorithm, Hit, Mode, Query, Scoring, Wanted};

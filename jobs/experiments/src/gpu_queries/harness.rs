@@ -5,11 +5,11 @@ use crate::numbers::quantile;
 use crate::rows::print;
 use crate::threads::{in_turn, threads};
 use anyhow::ensure;
-use millrace::inside::gpu::{
-    AskedPart, Device, DeviceInfo, DeviceMethod, FoundHits, MethodBatch, MethodDevice,
-    MethodMemory, ModuleCache, Toolchain,
-};
+use millrace::inside::gpu::{Device, DeviceInfo, ModuleCache, Toolchain};
 use millrace::inside::index::TermEntry;
+use millrace::inside::papers::{
+    AskedPart, DeviceMethod, FoundHits, MethodBatch, MethodDevice, MethodMemory,
+};
 use millrace::inside::query::{Plan, Planner};
 use millrace::{Algorithm, Generation, Hit, Mode, Query, Scoring, Searcher, Snapshot, Wanted};
 use serde_json::{Value, json};
@@ -79,7 +79,7 @@ impl<'a> PreparedBench<'a> {
         most_terms: usize,
     ) -> anyhow::Result<Self> {
         let snapshot = Snapshot::new(Generation::open(&args.index)?, scoring)?;
-        if wanted.algorithm == Algorithm::Wang {
+        if wanted.algorithm.is_for_global_order() {
             snapshot.check_global()?;
         }
         let beside = match &args.beside {

@@ -15,11 +15,10 @@ use crate::args::explain;
 use crate::numbers::uniform;
 use crate::rows::print;
 use crate::threads::threads;
-use millrace::inside::gpu::{
-    BATCH, BLOCK, DEFAULT_THREADS, DeviceMethod as _, HuangTuning, MethodBatch, MethodDevice,
-    THREADS, Traversal, check_lists, huang_shared_bytes,
+use millrace::inside::papers::{
+    ALGORITHMS, BATCH, BLOCK, DEFAULT_THREADS, DeviceMethod as _, HuangTuning, MethodBatch,
+    MethodDevice, THREADS, Traversal, check_lists, huang_shared_bytes,
 };
-use millrace::inside::papers::ALGORITHMS;
 use millrace::inside::query::Plan;
 use millrace::{Algorithm, Mode, Query, Scoring, Wanted};
 use serde_json::{Value, json};

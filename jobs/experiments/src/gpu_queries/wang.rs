@@ -14,12 +14,12 @@ use super::harness::{PlannedQuery, PreparedBench, expected, has_room, wanting};
 use crate::args::scoring_of_wang;
 use crate::threads::{in_turn, threads};
 use crate::wang::rate;
-use millrace::inside::gpu::{
-    DEFAULT_ROUND, DeviceMethod as _, DevicePart, MethodDevice, ROUNDS, WangTuning, longest,
-    wang_shared_bytes,
-};
 use millrace::inside::index::{Stop, TermEntry};
-use millrace::inside::query::{Demand, Plan};
+use millrace::inside::papers::{
+    DEFAULT_ROUND, Demand, DeviceMethod as _, DevicePart, MethodDevice, ROUNDS, WANG, WangTuning,
+    longest, wang_shared_bytes,
+};
+use millrace::inside::query::Plan;
 use millrace::{Algorithm, Mode, Query, Wanted};
 use model::{ListSizes, WangModel};
 use pass::PassSettings;
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
 
 /// What the paper wants of queries.
 fn of_wang(k: usize) -> Wanted {
-    Wanted { k, mode: Mode::And, algorithm: Algorithm::Wang }
+    Wanted { k, mode: Mode::And, algorithm: WANG }
 }
 
 /// A model, what the training queries want of lists, and the queries that are answered.

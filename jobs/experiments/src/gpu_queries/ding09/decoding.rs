@@ -6,7 +6,7 @@ use super::super::harness::{PlannedTerm, batches_of, distinct, with};
 use super::{Ding09Bench, asked};
 use crate::numbers::median;
 use crate::rows::print;
-use millrace::inside::gpu::{Decoded, DingTuning, decoding};
+use millrace::inside::papers::{Decoded, DingTuning, decoding};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -4,9 +4,8 @@ use super::Ding09Bench;
 use crate::numbers::median;
 use crate::rows::print;
 use anyhow::ensure;
-use millrace::inside::gpu::{
-    Argument, DingTuning, Geometry, MOST_MERGE_LEVELS, MethodArray, Step, TILE,
-};
+use millrace::inside::gpu::{Argument, Geometry, Step};
+use millrace::inside::papers::{DingTuning, MOST_MERGE_LEVELS, MethodArray, TILE};
 use serde_json::json;
 
 /// Each measurement is taken so often; the median counts.

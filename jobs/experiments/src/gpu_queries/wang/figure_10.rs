@@ -13,6 +13,7 @@ use crate::threads::threads;
 use crate::wang::rate;
 use millrace::Algorithm;
 use millrace::inside::index::CachePolicy;
+use millrace::inside::papers::WANG;
 use millrace::inside::query::Plan;
 use serde_json::json;
 
@@ -27,7 +28,7 @@ impl WangBench<'_> {
                 |algorithm, count| anyhow::Ok(rate(&log.plans, k, algorithm, count)?.middle);
             let one = alone(Algorithm::Galloping, 1)?;
             self.cpu = alone(Algorithm::Galloping, threads())?;
-            let by_rounds = alone(Algorithm::Wang, threads())?;
+            let by_rounds = alone(WANG, threads())?;
             let mut best: Option<(MemoryPoint, MeasuredPartition)> = None;
             for lambda in LAMBDAS {
                 let at = self.sizes.best(&log, self.usual(CachePolicy::Vfb, lambda));

@@ -5,8 +5,8 @@ use super::model::{CACHES, Fitted, MemoryPoint};
 use super::pass::{PassSettings, PassTimes};
 use super::{BATCH, WangBench, WangLog};
 use crate::rows::print;
-use millrace::inside::gpu::{DEFAULT_ROUND, of_plan};
 use millrace::inside::index::{CachePolicy, CachedLists};
+use millrace::inside::papers::{DEFAULT_ROUND, of_plan};
 use serde_json::{Value, json};
 
 /// Greatest parts of a list that VFB admits.

@@ -5,8 +5,8 @@
 
 use super::pass::PassSettings;
 use super::{BATCH, WangBench, WangLog};
-use millrace::inside::gpu::{DEFAULT_ROUND, DevicePart};
 use millrace::inside::index::{CachePolicy, CachedLists, TermEntry};
+use millrace::inside::papers::{DEFAULT_ROUND, DevicePart};
 use millrace::inside::query::Plan;
 use std::collections::{HashMap, HashSet};
 

@@ -4,7 +4,7 @@ use super::{BATCH, WangBench};
 use crate::numbers::{Middle, PASSES, middle};
 use crate::rig::lock;
 use crate::threads::threads;
-use millrace::inside::gpu::{AskedPart, BatchRoom, DeviceMethod as _, FoundHits, WangTuning};
+use millrace::inside::papers::{AskedPart, BatchRoom, DeviceMethod as _, FoundHits, WangTuning};
 use millrace::inside::query::Plan;
 use millrace::{Algorithm, Hit, Searcher, Wanted};
 use std::collections::VecDeque;
