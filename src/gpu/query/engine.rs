@@ -7,7 +7,7 @@ use super::device::QueryDevice;
 use super::driver::Driver;
 use super::gather::{DeviceGathering, Next};
 use super::list::Layout;
-use super::method::{DeviceWork, GivenDevice, GpuOptions};
+use super::method::{GivenDevice, GpuOptions, ThreadWork};
 use super::service::{Counts, DeviceAnswer, DeviceDesk, DeviceJob, OnLost, Why};
 use crate::crew::{Awaited, lock};
 use crate::gpu::floor::device::Device;
@@ -117,7 +117,7 @@ impl GpuEngines {
 }
 
 /// Opens a device for queries; returns the work of its thread.
-fn work_of(given: GivenDevice<'_>) -> Result<DeviceWork, GpuError> {
+fn work_of(given: GivenDevice<'_>) -> Result<ThreadWork, GpuError> {
     let GivenDevice { device, toolchain, snapshot, share, options, desk } = given;
     let norms = snapshot.norms_of(&share);
     let layout = layout_of(snapshot, options.k);

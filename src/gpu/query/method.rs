@@ -35,14 +35,14 @@ pub trait HandedMethod: Debug + Send + Sync {
     fn suits(&self, plan: &Plan) -> bool;
 
     /// Returns the work of the device's thread, which ends when nobody can send queries any more.
-    fn open(&self, given: GivenDevice<'_>) -> Result<DeviceWork, GpuError>;
+    fn open(&self, given: GivenDevice<'_>) -> Result<ThreadWork, GpuError>;
 }
 
 /// What a program hands in, each with its usual tuning.
 pub type HandedMethods = &'static [&'static dyn HandedMethod];
 
 /// Of the thread of a device.
-pub(crate) type DeviceWork = Box<dyn FnOnce() + Send>;
+pub(crate) type ThreadWork = Box<dyn FnOnce() + Send>;
 
 /// A device that shall answer queries over some documents of a snapshot.
 pub struct GivenDevice<'a> {

@@ -8,7 +8,7 @@
 //! | --- | --- | --- |
 //! | 2.2 | WAND and block-max WAND, document at a time | [`wand`], on the CPU |
 //! | 2.1 | NewPFD, the greatest impact of each block | `codec/newpfd.rs`, `score/bounds.rs` |
-//! | 3, 4 | the engine on a GPU, the static cache | `gpu`, [`methods`](super::methods), `kernels/huang` |
+//! | 3, 4 | the engine on a GPU, the static cache | `gpu`, `papers/methods`, `kernels/huang` |
 //! | 3.2 | LBD and SD | policies of the scheduler of [`ding09`](super::ding09) |
 //! | tables 1 to 3, figures 3 to 7 | | `jobs/experiments/src/gpu_queries/huang.rs` |
 //!

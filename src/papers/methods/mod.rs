@@ -40,7 +40,7 @@ pub(crate) mod turns;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::nvrtc::KernelSource;
 use crate::gpu::floor::steps;
-use crate::gpu::query::method::{DeviceWork, GivenDevice, HandedMethod, weights};
+use crate::gpu::query::method::{GivenDevice, HandedMethod, ThreadWork, weights};
 use crate::gpu::query::plan::{MOST_HITS, Scale};
 use crate::index::error::IndexError;
 use crate::index::generations::generation::Generation;
@@ -222,7 +222,7 @@ impl<M: DeviceMethod> HandedMethod for M {
         M::has_score(scoring.score, plan.wanted().mode) && M::suits(plan)
     }
 
-    fn open(&self, given: GivenDevice<'_>) -> Result<DeviceWork, GpuError> {
+    fn open(&self, given: GivenDevice<'_>) -> Result<ThreadWork, GpuError> {
         let GivenDevice { device, toolchain, snapshot, share, options, desk } = given;
         let memory = MethodMemory {
             lists: options.memory,

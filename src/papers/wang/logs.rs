@@ -14,8 +14,8 @@
 
 use super::counted_log::{CountedLog, Visit, Visits, run_key};
 use super::demand::Demand;
-use super::frequencies::{Change, Day, FrequencyKey, frequencies};
 use crate::crew::lock;
+use crate::dataflow::rebuild::frequencies::{Change, Day, FrequencyKey, frequencies};
 use crate::index::cache_plan::{CachePlan, PlanOf};
 use crate::index::files::storage::Stop;
 use crate::index::generations::generation::Generation;

@@ -1,5 +1,5 @@
-//! AND, best documents first: the algorithm of the paper (section 3, algorithm 1) on the CPU. Rounds
-//! of 256 documents of the shortest list are each looked for in the other lists by hash
+//! AND, best documents first: the paper's algorithm (section 3, algorithm 1) on the CPU. Rounds of
+//! 256 documents of the shortest list are each looked for in the other lists by hash
 //! segmentation (Ao and others 2011), until no remaining document can be among the best k. One
 //! thread does what a block of threads does in the paper.
 //!

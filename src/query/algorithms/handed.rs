@@ -16,8 +16,8 @@ pub trait SearchAlgorithm: Send + Sync {
     /// are answered as if no algorithm was named.
     fn finds_all(&self) -> bool;
 
-    /// Whether it ends early by the order of documents alone: for AND, the score `wang`, and an index
-    /// in global order.
+    /// Whether it ends early by the order of documents alone: for AND, the score `wang`, and an
+    /// index in global order.
     fn is_for_global_order(&self) -> bool {
         false
     }

@@ -1,7 +1,6 @@
-//! Queries on a device as Ding, He, Yan and Suel have them (WWW 2009), a
-//! [method](crate::papers::methods): lists of `rice` and `pfor` as on disk, AND by Parallel Merge Find
-//! from the shortest list on, and OR with an accumulator for each document (`kernels/ding09/ding09.cu`).
-//! The hits are those of every other engine.
+//! Queries on a device as the paper has them, a [method](crate::papers::methods): lists of `rice`
+//! and `pfor` as on disk, AND by Parallel Merge Find from the shortest list on, and OR with an
+//! accumulator for each document (`kernels/ding09`). The hits are those of every other engine.
 
 pub(crate) mod batch;
 pub(crate) mod list;
