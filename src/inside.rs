@@ -33,7 +33,6 @@ pub mod dataflow {
     #[cfg(feature = "gpu")]
     pub use crate::dataflow::query::answered_by::{AnsweredBy, ProcessorShares};
     pub use crate::dataflow::{
-        build::decompress::InputRefused,
         control::{OperatorShare, OperatorTime},
         query::{
             context::Hooks,
@@ -249,7 +248,6 @@ pub mod query {
             shard::Shard,
             spreading::{self, patience},
         },
-        error::QueryError,
         expanding::{Expanded, ReadQuery},
         norms::Norms,
         plan::{Plan, Planner},
@@ -258,7 +256,7 @@ pub mod query {
             docids::Docids,
             forms::{QueryForm, QueryReading},
             objects,
-            refusals::{Refusals, RepeatedName},
+            refusals::{Refusals, Refused},
         },
         rm3::{Expander, Rm3},
         scratch::Scratch,

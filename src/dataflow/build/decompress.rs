@@ -18,10 +18,10 @@ use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::indexer::Indexing;
 use crate::index::documents::pieces::LargeDocument;
+use crate::input::error::InputError;
 use crate::input::hash::InputHash;
 use crate::input::piece::Piece;
 use crate::input::splits::{OpenedInput, Split};
-use crate::input::streams::decoder::DecodeError;
 use crate::input::streams::decoder::zstd::MOST_WINDOW_LOG;
 use crate::input::streams::split_stream::{FileBlock, SplitStream};
 use crate::order::{BLOCK_BYTES, Budget, Position};
@@ -269,37 +269,6 @@ fn splits_behind(absorbed: &ProbeHandle<u64>, split: usize) -> usize {
     split.saturating_sub(first).max(1)
 }
 
-/// Input that is refused, as it would publish less in the place of more.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum InputRefused {
-    #[error(
-        "{path}: {reason} after byte {offset} of its content: nothing was published; allow cut input to take what comes before"
-    )]
-    Broken {
-        path: String,
-        reason: &'static str,
-        /// Of its content, before the damage.
-        offset: u64,
-        source: DecodeError,
-    },
-    #[error("{path}: this input is empty: nothing was published; allow empty input to take it")]
-    Empty { path: String },
-    #[error(
-        "{path}: byte {offset}: the document{name} has {bytes} bytes, which the memory cannot hold: nothing was published; give the build a memory of {least}M or more, or skip documents of such a length by a lower limit for documents"
-    )]
-    Large {
-        path: String,
-        /// Of its record, in its content.
-        offset: u64,
-        /// Its name behind a blank, if it is known.
-        name: String,
-        bytes: u64,
-        /// The memory that holds it, in MiB.
-        least: u64,
-    },
-}
-
 impl BuildPlan {
     /// The error of a document that is longer than this build holds.
     pub(crate) fn refuse_large(&self, large: &LargeDocument) -> Cause {
@@ -309,7 +278,7 @@ impl BuildPlan {
             name => format!(" {name}"),
         };
         let least = Budget::least_for_document(takes, self.workers) >> 20;
-        InputRefused::Large { path: self.input.path(input), offset, name, bytes, least }.into()
+        InputError::Large { path: self.input.path(input), offset, name, bytes, least }.into()
     }
 }
 
@@ -325,15 +294,15 @@ fn accept(
     if !plan.allow_cut
         && let Some((reason, offset, error)) = read.broken()
     {
-        let source = error.clone();
-        return Err(InputRefused::Broken { path: path(), reason, offset, source }.into());
+        let fault = error.clone();
+        return Err(InputError::Broken { path: path(), reason, offset, fault }.into());
     }
     let inputs = &plan.input.inputs;
     let input = block.input as usize;
     let may_be_empty =
         plan.allow_empty || inputs.was_found(input) && inputs.format(input).file_is_document();
     if done && block.ends_input && !may_be_empty && read.stream_bytes() == 0 {
-        return Err(InputRefused::Empty { path: path() }.into());
+        return Err(InputError::Empty { path: path() }.into());
     }
     Ok(())
 }

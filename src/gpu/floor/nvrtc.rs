@@ -114,7 +114,7 @@ impl Compiler {
             options: options.join(" "),
             nvrtc: self.version,
             log,
-            source: Nvrtc(error),
+            fault: Nvrtc(error),
         };
         let before = |error| failed(error, String::new());
         let invalid = || before(NvrtcError(sys::nvrtcResult::NVRTC_ERROR_INVALID_INPUT));

@@ -12,7 +12,6 @@ use crate::input::list::InputReading;
 use crate::input::record::{self, IndexedFile, fetch};
 use crate::input::splits::{MEMORY, STDIN};
 use crate::input::streams::encoded::TextEncoding;
-use crate::query::error::QueryError;
 use crate::text::analysis::Analysis;
 use std::collections::BTreeMap;
 use std::io;
@@ -24,10 +23,10 @@ const IMPORTED_TEXTS: &str = "the index was imported, without the texts of its d
 ///
 /// # Errors
 /// `NoText`; `Io`, both also if the file has changed.
-pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, QueryError> {
+pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, IndexError> {
     let settings = &generation.manifest().settings;
     if settings.indexer == IMPORTED && settings.format != VECTORS {
-        return Err(QueryError::NoText(IMPORTED_TEXTS.into()));
+        return Err(IndexError::NoText(IMPORTED_TEXTS.into()));
     }
     let input = input_of(generation, row.docid);
     let encoding = input.and_then(encoding_of);
@@ -49,13 +48,13 @@ pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, 
     }
 }
 
-fn file_of(input: &str) -> Result<&Path, QueryError> {
+fn file_of(input: &str) -> Result<&Path, IndexError> {
     let whence = match input {
         STDIN => "standard input",
         MEMORY => "the memory of a program",
         path => return Ok(Path::new(path)),
     };
-    Err(QueryError::NoText(format!("the text came from {whence}, which is not kept")))
+    Err(IndexError::NoText(format!("the text came from {whence}, which is not kept")))
 }
 
 /// What the manifest says of the input of a document.
@@ -79,11 +78,11 @@ fn indexed_as<'a>(settings: &Settings, input: &'a InputEntry, format: Format) ->
     IndexedFile { path: Path::new(&input.path), format, reading, encoding }
 }
 
-fn unread(row: &DocumentRow, source: io::Error) -> QueryError {
+fn unread(row: &DocumentRow, source: io::Error) -> IndexError {
     let DocumentRow { name, input, .. } = row;
     let link = std::fs::read_link(input).map(|to| format!(", a link to {}", to.display()));
     let link = link.unwrap_or_default();
-    QueryError::io(format!("fetching the text of `{name}` from {input}{link}"))(source)
+    IndexError::io(format!("fetching the text of `{name}` from {input}{link}"))(source)
 }
 
 pub struct Reread {
@@ -98,11 +97,11 @@ impl Reread {
     ///
     /// # Errors
     /// `NoText`; `Index` if its analysis is not known.
-    pub(crate) fn new(generation: &Generation) -> Result<Self, QueryError> {
+    pub(crate) fn new(generation: &Generation) -> Result<Self, IndexError> {
         let manifest = generation.manifest();
         if manifest.settings.format == VECTORS {
             let why = "the index has learned vectors, and no texts";
-            return Err(QueryError::NoText(why.into()));
+            return Err(IndexError::NoText(why.into()));
         }
         for input in &manifest.inputs {
             file_of(&input.path)?;
@@ -114,12 +113,12 @@ impl Reread {
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn of(generation: &Generation) -> Result<Self, QueryError> {
+    pub fn of(generation: &Generation) -> Result<Self, IndexError> {
         let manifest = generation.manifest();
         let settings = &manifest.settings;
         let has_vectors = settings.format == VECTORS;
         if settings.indexer == IMPORTED && !has_vectors {
-            return Err(QueryError::NoText(IMPORTED_TEXTS.into()));
+            return Err(IndexError::NoText(IMPORTED_TEXTS.into()));
         }
         let analysis = manifest.analysis(generation.path())?;
         let longest = if has_vectors { u64::MAX } else { settings.max_document_bytes };
@@ -134,7 +133,7 @@ impl Reread {
         &mut self,
         generation: &Generation,
         docid: u32,
-    ) -> Result<BTreeMap<String, u32>, QueryError> {
+    ) -> Result<BTreeMap<String, u32>, IndexError> {
         let row = DocumentRow::of(generation, docid)?;
         let text = self.read(generation, &row)?;
         let mut terms = BTreeMap::new();
@@ -149,7 +148,7 @@ impl Reread {
     ///
     /// # Errors
     /// As [`terms`](Self::terms).
-    pub fn text(&mut self, generation: &Generation, docid: u32) -> Result<Vec<u8>, QueryError> {
+    pub fn text(&mut self, generation: &Generation, docid: u32) -> Result<Vec<u8>, IndexError> {
         let row = DocumentRow::of(generation, docid)?;
         let text = self.read(generation, &row)?;
         if !self.has_vectors {
@@ -158,7 +157,7 @@ impl Reread {
         Ok(text)
     }
 
-    fn read(&mut self, generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, QueryError> {
+    fn read(&mut self, generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, IndexError> {
         let input = input_of(generation, row.docid);
         let settings = &generation.manifest().settings;
         let file = input.and_then(|input| {
@@ -181,7 +180,7 @@ impl Reread {
         row: &DocumentRow,
         text: &[u8],
         mut f: impl FnMut(&str),
-    ) -> Result<(), QueryError> {
+    ) -> Result<(), IndexError> {
         let mut found = 0;
         self.analysis.terms(text, |term| {
             found += 1;
@@ -189,7 +188,7 @@ impl Reread {
         });
         if found != row.tokens {
             let DocumentRow { name, input: path, offset, tokens: expected, .. } = row;
-            return Err(QueryError::NoText(format!(
+            return Err(IndexError::NoText(format!(
                 "{path}: byte {offset}: expected the {expected} terms of `{name}`, found {found}: \
                  the file has changed since"
             )));

@@ -26,7 +26,6 @@ use super::forms::{KEPT_NAMES, QueryForm, QueryReading, guess, unclear};
 use super::objects;
 use super::operators::operator;
 pub(crate) use super::refusals::Refused;
-use super::refusals::RepeatedName;
 use super::remarks::{RecentNames, Remark, Remarks, not_utf8};
 use super::topics::{self, is_markup, topics};
 use super::weighted::{check, marked, unmarked};
@@ -459,11 +458,11 @@ impl<R: Read> Lines<R> {
         if (unique || self.remarks.wants(Remark::Twice))
             && !self.names.is_new(&query.qid, KEPT_NAMES)
         {
-            let twice = RepeatedName(query.qid.clone());
+            let twice = query.repeated(self.numbers - self.ready.len() as u64);
             if unique {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, twice));
             }
-            self.remarks.once(Remark::Twice, twice.to_string());
+            self.remarks.once(Remark::Twice, twice.why.to_string());
         }
         Ok(())
     }

@@ -186,8 +186,8 @@ impl InvertMachine for Emulated {
 
     fn run(&mut self, steps: &[InvertStep]) -> Result<(), GpuError> {
         let Some(left) = self.launches_left.checked_sub(steps.len()) else {
-            let source = Cuda(DriverError(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS));
-            return Err(GpuError::Lost { device: "an emulated device".to_owned(), source });
+            let fault = Cuda(DriverError(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS));
+            return Err(GpuError::Lost { device: "an emulated device".to_owned(), fault });
         };
         self.launches_left = left;
         self.gathered += steps.iter().filter(|step| step.kernel == "invert_cursors").count();
