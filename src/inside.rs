@@ -110,7 +110,7 @@ pub mod index {
         cache_plan::{CachePlan, CachePolicy, CachedLists, PlanOf},
         ciff::{self, import::Import},
         files::storage::{Stop, filled::FilledFile},
-        format::{VECTORS, generation_name, generation_number},
+        format::{generation_name, generation_number},
         generations::{
             draft::{Description, Draft},
             folder::{IndexLock, current},

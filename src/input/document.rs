@@ -4,6 +4,7 @@
 //! A document borrows from the piece or from buffers of its parser, so it lives for one call only
 //! and nothing is allocated for it.
 
+use crate::dictionary::vector::Vector;
 use crate::text::html::Page;
 use crate::text::readable::readable;
 use std::fmt;
@@ -68,14 +69,32 @@ impl<'a> Name<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Document<'a> {
     pub name: Name<'a>,
-    /// Its text in raw bytes; the tokenizer deals with what is not UTF-8.
-    pub text: &'a [u8],
+    pub content: Content<'a>,
     /// Where its record begins, in bytes from the begin of the piece.
     pub offset: usize,
     /// Length of the record without its line end, in bytes.
     pub bytes: usize,
     /// The record's line in the file, from 1, or its number where records are not lines.
     pub line: u64,
+}
+
+/// What a document holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content<'a> {
+    /// In raw bytes; the tokenizer deals with what is not UTF-8.
+    Text(&'a [u8]),
+    /// Learned weights of terms, as impacts.
+    Vector(Vector<'a>),
+}
+
+impl<'a> Content<'a> {
+    /// What tells it from that of another document.
+    pub fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::Text(text) => text,
+            Self::Vector(vector) => vector.bytes(),
+        }
+    }
 }
 
 /// Why a record is not a document.
@@ -349,7 +368,7 @@ impl DocumentSink for KeptDocuments {
             Name::Given(name) => Some(name.to_owned()),
             Name::Missing => None,
         };
-        self.documents.push((name, d.text.to_vec(), d.offset, d.bytes, d.line));
+        self.documents.push((name, d.content.bytes().to_vec(), d.offset, d.bytes, d.line));
     }
 
     fn skipped(&mut self, offset: usize, line: u64, bytes: usize, reason: Skip) {

@@ -129,7 +129,7 @@ struct FirstDocument {
 
 impl DocumentSink for FirstDocument {
     fn document(&mut self, document: Document<'_>) {
-        self.text.get_or_insert_with(|| document.text.to_vec());
+        self.text.get_or_insert_with(|| document.content.bytes().to_vec());
     }
 
     fn skipped(&mut self, _: usize, _: u64, _: usize, reason: Skip) {

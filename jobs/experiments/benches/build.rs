@@ -75,7 +75,7 @@ struct ToTally<'a>(&'a mut Tally);
 
 impl DocumentSink for ToTally<'_> {
     fn document(&mut self, document: Document<'_>) {
-        black_box(self.0.document(document.text));
+        black_box(self.0.document(document.content.bytes()));
     }
     fn skipped(&mut self, _: usize, _: u64, _: usize, _: Skip) {}
 }

@@ -102,7 +102,7 @@ struct Texts<F>(F);
 
 impl<F: FnMut(&[u8])> DocumentSink for Texts<F> {
     fn document(&mut self, document: Document<'_>) {
-        self.0(document.text);
+        self.0(document.content.bytes());
     }
 
     fn skipped(&mut self, _: usize, _: u64, _: usize, _: Skip) {}

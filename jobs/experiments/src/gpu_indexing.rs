@@ -144,7 +144,7 @@ struct Gathering(TextGatherer);
 
 impl DocumentSink for Gathering {
     fn document(&mut self, document: Document<'_>) {
-        self.0.document(document.text);
+        self.0.document(document.content.bytes());
     }
 
     fn skipped(&mut self, _offset: usize, _line: u64, _bytes: usize, _reason: Skip) {}

@@ -11,12 +11,13 @@ use crate::dataflow::build::context::{Build, BuildDone, InputRead};
 use crate::dictionary::names::Duplicates;
 use crate::index::block_bounds::write_missing_bounds;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{VECTORS, VERSION};
+use crate::index::format::VERSION;
 use crate::index::generations::manifest::{self, Manifest};
 use crate::index::merge::{self, Merging};
 use crate::index::order::OrderEntry;
 use crate::index::ranks::RanksFile;
 use crate::index::run::{join, sync_run};
+use crate::input::Format;
 use crate::input::streams::unpacked::text_of_file;
 
 pub(super) struct Finished {
@@ -189,7 +190,7 @@ fn tell(
 
 fn settings(options: &BuildOptions) -> manifest::Settings {
     let format = match options.input {
-        _ if options.factor.is_some() => VECTORS.to_string(),
+        _ if options.factor.is_some() => Format::Vectors.to_string(),
         Input::Paths(_) => options.format.map_or_else(|| "auto".to_string(), |f| f.to_string()),
         Input::Documents(_) | Input::Plan(_) => "auto".to_string(),
     };

@@ -22,6 +22,7 @@ use crate::dataflow::query::local::Local;
 use crate::dataflow::rebuild::table::name_hash;
 use crate::dataflow::workers;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
+use crate::dictionary::vector::Vector;
 use crate::index::documents::pieces::PieceDocuments;
 use crate::text::html::{Anchor, HtmlText, Page};
 use std::path::Path;
@@ -110,6 +111,11 @@ impl Regroup for GatheredLinks {
     }
 
     fn document(&mut self, _: &[u8]) -> u32 {
+        self.documents += 1;
+        0
+    }
+
+    fn vector(&mut self, _: Vector<'_>) -> u32 {
         self.documents += 1;
         0
     }

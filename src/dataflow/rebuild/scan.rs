@@ -19,6 +19,7 @@ use crate::dataflow::query::local::Local;
 use crate::dataflow::rebuild::scanned::InputScan;
 use crate::dataflow::workers;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
+use crate::dictionary::vector::Vector;
 use crate::index::documents::pieces::PieceDocuments;
 use std::convert::Infallible;
 use timely::dataflow::operators::Probe;
@@ -74,6 +75,11 @@ impl Regroup for Nothing {
     type Group = Infallible;
 
     fn document(&mut self, _: &[u8]) -> u32 {
+        self.documents += 1;
+        0
+    }
+
+    fn vector(&mut self, _: Vector<'_>) -> u32 {
         self.documents += 1;
         0
     }

@@ -2,7 +2,7 @@
 
 use crate::dictionary::strings::hash::hash;
 use crate::index::error::IndexError;
-use crate::index::format::{IMPORTED, VECTORS};
+use crate::index::format::IMPORTED;
 use crate::index::generations::generation::Generation;
 use crate::index::generations::manifest::{InputEntry, LISTS_VERSION, Settings};
 use crate::index::inspect::find::DocumentRow;
@@ -25,7 +25,7 @@ const IMPORTED_TEXTS: &str = "the index was imported, without the texts of its d
 /// `NoText`; `Io`, both also if the file has changed.
 pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, IndexError> {
     let settings = &generation.manifest().settings;
-    if settings.indexer == IMPORTED && settings.format != VECTORS {
+    if settings.indexer == IMPORTED && !settings.has_impacts() {
         return Err(IndexError::NoText(IMPORTED_TEXTS.into()));
     }
     let input = input_of(generation, row.docid);
@@ -33,7 +33,7 @@ pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, 
     let record = fetch(file_of(&row.input)?, encoding, row.offset, row.bytes);
     let record = record.map_err(|source| unread(row, source))?;
     // Earlier programs may have read other fields.
-    if settings.lists == Some(LISTS_VERSION) && settings.format != VECTORS {
+    if settings.lists == Some(LISTS_VERSION) && !settings.has_impacts() {
         let text = Reread::of(generation)?.read(generation, row)?;
         if generation.documents().hash(row.docid) != Some(hash(&text)) {
             let changed = "another text was indexed: the file has changed since";
@@ -99,7 +99,7 @@ impl Reread {
     /// `NoText`; `Index` if its analysis is not known.
     pub(crate) fn new(generation: &Generation) -> Result<Self, IndexError> {
         let manifest = generation.manifest();
-        if manifest.settings.format == VECTORS {
+        if manifest.settings.has_impacts() {
             let why = "the index has learned vectors, and no texts";
             return Err(IndexError::NoText(why.into()));
         }
@@ -116,7 +116,7 @@ impl Reread {
     pub fn of(generation: &Generation) -> Result<Self, IndexError> {
         let manifest = generation.manifest();
         let settings = &manifest.settings;
-        let has_vectors = settings.format == VECTORS;
+        let has_vectors = settings.has_impacts();
         if settings.indexer == IMPORTED && !has_vectors {
             return Err(IndexError::NoText(IMPORTED_TEXTS.into()));
         }
