@@ -28,24 +28,28 @@ pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, 
     if settings.indexer == IMPORTED && !settings.has_impacts() {
         return Err(IndexError::NoText(IMPORTED_TEXTS.into()));
     }
-    let input = input_of(generation, row.docid);
-    let encoding = input.and_then(encoding_of);
-    let record = fetch(file_of(&row.input)?, encoding, row.offset, row.bytes);
-    let record = record.map_err(|source| unread(row, source))?;
+    let record = fetched(generation, row)?;
     // Earlier programs may have read other fields.
     if settings.lists == Some(LISTS_VERSION) && !settings.has_impacts() {
-        let text = Reread::of(generation)?.read(generation, row)?;
+        let text = Reread::of(generation)?.parsed(generation, row, record.clone())?;
         if generation.documents().hash(row.docid) != Some(hash(&text)) {
             let changed = "another text was indexed: the file has changed since";
             return Err(unread(row, io::Error::other(changed)));
         }
     }
     // A document of TREC is decoded by itself.
+    let input = input_of(generation, row.docid).filter(|input| encoding_of(input).is_none());
     let asked = input.and_then(|input| InputReading::of(input).encoding?.known());
-    match asked.filter(|_| encoding.is_none() && std::str::from_utf8(&record).is_err()) {
+    match asked.filter(|_| std::str::from_utf8(&record).is_err()) {
         Some(asked) => Ok(asked.decode_without_bom_handling(&record).0.into_owned().into_bytes()),
         None => Ok(record),
     }
+}
+
+fn fetched(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, IndexError> {
+    let encoding = input_of(generation, row.docid).and_then(encoding_of);
+    let record = fetch(file_of(&row.input)?, encoding, row.offset, row.bytes);
+    record.map_err(|source| unread(row, source))
 }
 
 fn file_of(input: &str) -> Result<&Path, IndexError> {
@@ -135,7 +139,7 @@ impl Reread {
         docid: u32,
     ) -> Result<BTreeMap<String, u32>, IndexError> {
         let row = DocumentRow::of(generation, docid)?;
-        let text = self.read(generation, &row)?;
+        let text = self.parsed(generation, &row, fetched(generation, &row)?)?;
         let mut terms = BTreeMap::new();
         self.check(&row, &text, |term| match terms.get_mut(term) {
             Some(times) => *times += 1,
@@ -150,14 +154,20 @@ impl Reread {
     /// As [`terms`](Self::terms).
     pub fn text(&mut self, generation: &Generation, docid: u32) -> Result<Vec<u8>, IndexError> {
         let row = DocumentRow::of(generation, docid)?;
-        let text = self.read(generation, &row)?;
+        let text = self.parsed(generation, &row, fetched(generation, &row)?)?;
         if !self.has_vectors {
             self.check(&row, &text, |_| {})?;
         }
         Ok(text)
     }
 
-    fn read(&mut self, generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, IndexError> {
+    /// The text in a document's record.
+    fn parsed(
+        &mut self,
+        generation: &Generation,
+        row: &DocumentRow,
+        record: Vec<u8>,
+    ) -> Result<Vec<u8>, IndexError> {
         let input = input_of(generation, row.docid);
         let settings = &generation.manifest().settings;
         let file = input.and_then(|input| {
@@ -169,8 +179,7 @@ impl Reread {
             let found = format!("the input {}", row.input);
             IndexError::damaged(generation.path(), 0, "an input of a known format", found)
         })?;
-        file_of(&row.input)?;
-        let text = self.texts.of(&file, row.offset, row.bytes);
+        let text = self.texts.of(&file, row.offset, record);
         text.map_err(|source| unread(row, source))
     }
 
