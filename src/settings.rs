@@ -25,6 +25,33 @@ macro_rules! names {
             }
         }
     };
+    // Of variants with fields, these are what the name alone stands for.
+    ($of:ident with fields {
+        $($variant:ident $(($($field:expr),+))? $({$($key:ident: $value:expr),+})? = $name:expr),+
+        $(,)?
+    }) => {
+        impl $of {
+            /// Their names, as users write them.
+            pub const NAMES: [&str; [$($name),+].len()] = [$($name),+];
+
+            /// Its name, as users write it.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant { .. } => $name),+
+                }
+            }
+
+            /// The one of this name, with default parameters.
+            pub fn named(name: &str) -> Option<Self> {
+                match name {
+                    $($name => {
+                        Some(Self::$variant $(($($field),+))? $({$($key: $value),+})?)
+                    })+
+                    _ => None,
+                }
+            }
+        }
+    };
 }
 pub(crate) use names;
 
