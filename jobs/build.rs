@@ -7,7 +7,7 @@ use crate::cli::order_args::OrderArgs;
 use crate::cli::{progress, report, signals};
 use millrace::inside::build::{OnProgress, PreparedBuild};
 use millrace::inside::dataflow::ProgressLog;
-use millrace::inside::index::summary;
+use millrace::inside::index::totals;
 use millrace::inside::input::{Fields, Format, InputError, TextEncoding, Unknown};
 use millrace::inside::order::MAX_DOCUMENT_BYTES;
 use millrace::{BuildError, BuildOptions, Guards, Limit, give_back_large_buffers};
@@ -175,7 +175,7 @@ pub(crate) fn build(
     if told {
         options.progress = Some(logged(log.clone(), options.progress.take()));
     }
-    let before = told.then(|| summary::totals(&index, shard)).transpose()?.flatten();
+    let before = told.then(|| totals(&index, shard)).transpose()?.flatten();
     let prepared = PreparedBuild::new(options).map_err(explain)?;
     if !peers {
         signals::watch(&control, None)?;

@@ -16,7 +16,9 @@ pub mod build {
 }
 
 pub mod cluster {
-    pub use crate::cluster::{hosts::Hosts, line::SealedLine, links::PeerOutcome, seal::Secret};
+    pub use crate::cluster::{
+        control_lines::PeerOutcome, hosts::Hosts, line::SealedLine, seal::Secret,
+    };
 }
 
 pub mod codec {
@@ -125,7 +127,7 @@ pub mod index {
             contents::Contents,
             dump::{documents, terms},
             find::{DocumentKey, DocumentRow, find_document, find_in, open_plain},
-            summary::{self, Totals},
+            totals::{Totals, totals},
         },
         lexicon::{TermEntry, stream::LexiconStream},
         list::{ListView, encode::ListEncoder, error::ListError, form::Form},
@@ -288,8 +290,8 @@ pub mod score {
     pub use crate::score::{
         bm25::{Bm25, idf, score},
         bounds::{BoundNorms, code_below},
-        given::Given,
         named::Score,
+        parameters::Given,
         wang::Wang,
     };
 }

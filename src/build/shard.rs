@@ -24,7 +24,7 @@ use super::names;
 use super::options::{BuildOptions, Peers};
 use super::prepare::Ready;
 use super::report::{BuildReport, WholeReport};
-use crate::cluster::links::PeerOutcome;
+use crate::cluster::control_lines::PeerOutcome;
 use crate::dataflow::together::{Cluster, Meeting, outcome_of};
 use crate::dictionary::names::Names;
 use crate::dictionary::strings::hash::hash;

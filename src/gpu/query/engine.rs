@@ -42,7 +42,7 @@ struct DeviceThread {
 pub fn layout_of(snapshot: &Snapshot, k: usize) -> Layout {
     let blocks = || snapshot.generation().runs().iter().all(|run| run.bounds().is_some());
     match snapshot.scoring().score {
-        Score::Impact if k <= MOST_BY_BLOCKS as usize && blocks() => Layout::Blocks,
+        Score::Impact if k <= MOST_BY_BLOCKS as usize && blocks() => Layout::DocumentBlocks,
         Score::Impact => Layout::Impacts,
         _ => Layout::Bounds,
     }

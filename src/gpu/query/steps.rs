@@ -34,8 +34,8 @@ pub(crate) enum Array {
     Norms,
     /// A u32 for each step.
     Work,
-    /// Of queries that are answered by blocks, [`blocks_bytes`].
-    Blocks,
+    /// Of queries that are answered by blocks, [`document_blocks_bytes`].
+    DocumentBlocks,
     /// Lists on their way to the arena.
     Parcel,
     /// What is wrong with them, in the memory of the host.
@@ -57,9 +57,9 @@ pub(crate) const WORKS: usize = 8;
 
 /// A window of each query, then windows of some, as pairs of u32; and u32, a bound for each query
 /// and window of documents.
-pub(crate) fn blocks_bytes(windows: Windows, records: usize) -> usize {
+pub(crate) fn document_blocks_bytes(windows: Windows, records: usize) -> usize {
     match windows.layout {
-        Layout::Blocks => 8 * records + 12 * records * windows.len(),
+        Layout::DocumentBlocks => 8 * records + 12 * records * windows.len(),
         _ => 0,
     }
 }
@@ -151,46 +151,42 @@ impl LaunchSettings {
         let of_sample = sampled(documents).div_ceil(1 << bits);
         let by_blocks = groups.by_blocks;
         let per_sm = self.tuning.blocks_per_sm;
-        let first = || {
-            let all = [slices(windows) as u32, documents].map(Argument::from);
-            let mut first: Vec<_> = [Arena, Terms, Records].map(Argument::from).into();
-            first.extend(all);
-            first
-        };
         let sums = |kernel, items: u32, per_sm: u32, rest: &[_]| {
             let shared_bytes = self.tuning.impact_shared_bytes(kernel == "query_impact_sample");
-            let blocks = (per_sm * self.multiprocessors).min(items);
-            let mut arguments = first();
-            arguments.extend([items, len].map(Argument::from));
+            let ctas = (per_sm * self.multiprocessors).min(items);
+            let mut arguments: Vec<_> = [Arena, Terms, Records].map(Argument::from).into();
+            let numbers = [slices(windows) as u32, documents, items, len];
+            arguments.extend(numbers.map(Argument::from));
             arguments.extend_from_slice(rest);
-            step(kernel, blocks, self.tuning.impact_threads, shared_bytes, arguments)
+            step(kernel, ctas, self.tuning.impact_threads, shared_bytes, arguments)
         };
-        let of_blocks_at =
-            |at: u64| Argument::Array(Blocks, if by_blocks { at * u64::from(len) } else { 0 });
+        let of_blocks_at = |at: u64| {
+            Argument::Array(DocumentBlocks, if by_blocks { at * u64::from(len) } else { 0 })
+        };
         let [chosen, live] = [0, 8].map(of_blocks_at);
         let bounds = of_blocks_at(8 + 8 * u64::from(of_documents));
         let [sample_work, or_work, live_len, bounds_work] =
             [0, 4, 8, 12].map(|at| Argument::Array(Work, at));
         let listed = Argument::from(u32::from(by_blocks));
         // A warp each.
-        let blocks = len.div_ceil(WARPS);
+        let ctas = len.div_ceil(WARPS);
         let mut steps = Vec::new();
         if by_blocks {
             let rest = [of_documents.into(), bounds, bounds_work];
             steps.push(sums("query_impact_bounds", of_blocks * len, per_sm, &rest));
-            steps.push(launch!("query_impact_best", blocks, 32 * WARPS, 0;
+            steps.push(launch!("query_impact_best", ctas, 32 * WARPS, 0;
                 len, of_documents, bounds, chosen));
         }
         let items = if by_blocks { len } else { of_sample.saturating_mul(len) };
         let rest = [listed, chosen, Bins.into(), sample_work];
         steps.push(sums("query_impact_sample", items, 2, &rest));
         let with_bounds = if by_blocks { of_documents } else { 0 };
-        steps.push(launch!("query_impact_bar", blocks, 32 * WARPS, 0;
+        steps.push(launch!("query_impact_bar", ctas, 32 * WARPS, 0;
             Records, len, States, Bins, with_bounds, bounds, live, live_len));
         let rest = [listed, live, States.into(), Keys.into(), or_work];
         steps.push(sums("query_impact_or", of_documents.saturating_mul(len), per_sm, &rest));
         if groups.wide > 0 {
-            let each = self.blocks_of_each(len);
+            let each = self.ctas_of_each(len);
             steps.push(launch!("query_impact_rank", len * each, 32 * WARPS, 0;
                 Arena, Terms, Records, each, slices(windows) as u32, documents, States, Keys));
         }
@@ -198,8 +194,8 @@ impl LaunchSettings {
         steps
     }
 
-    /// Enough blocks for the device, however few queries there are.
-    fn blocks_of_each(&self, queries: u32) -> u32 {
+    /// Enough CUDA blocks for the device, however few queries there are.
+    fn ctas_of_each(&self, queries: u32) -> u32 {
         let most = (self.multiprocessors / queries).max(32);
         (self.multiprocessors * 16).div_ceil(queries).clamp(4, most)
     }
@@ -250,7 +246,7 @@ impl LaunchSettings {
 
     fn rescore(&self, windows: Windows, first: u32, len: u32, bits: u32) -> QueryStep {
         const THREADS: u32 = 128;
-        let each = self.blocks_of_each(len);
+        let each = self.ctas_of_each(len);
         launch!("query_rescore", len * each, THREADS, QueryTuning::RESCORE_SHARED_BYTES;
             Arena, Terms, Records, first, each, windows.len() as u32, bits, Norms, States, Bins,
             Keys)

@@ -14,7 +14,7 @@
 use super::KEPT_BUFFER_BYTES;
 use super::fields::Fields;
 use super::noticed::SeenFields;
-use crate::input::borders::machine::{BorderMachine, Csv};
+use crate::input::borders::over_lines::{BorderMachine, Csv};
 use crate::input::document::{
     BYTE_ORDER_MARK, Content, Document, DocumentSink, Name, PieceView, Skip,
 };

@@ -7,7 +7,7 @@
 
 use super::asked::{MOST_LINE_BYTES, Query, named};
 use super::objects::{NAMES, ReadObject, TEXTS};
-use crate::input::borders::machine::{BorderMachine, Csv};
+use crate::input::borders::over_lines::{BorderMachine, Csv};
 use std::io::{self, BufRead, Read};
 
 #[derive(Clone, Copy, PartialEq)]

@@ -7,7 +7,9 @@ use millrace::gpu::query::batch::{BatchAnswer, BatchQuery, QueryBatch, QueryBatc
 use millrace::gpu::query::device::KERNELS;
 use millrace::gpu::query::list::{Layout, ListMaker, PlacedList, Windows};
 use millrace::gpu::query::plan::{PlacedTerm, QueryState};
-use millrace::gpu::query::steps::{Array, LaunchSettings, QueryStep, Zeroed, blocks_bytes};
+use millrace::gpu::query::steps::{
+    Array, LaunchSettings, QueryStep, Zeroed, document_blocks_bytes,
+};
 use millrace::gpu::query::twin::{FORMULAS, Memory, norm, weight};
 use millrace::query::top_k::Hit;
 use millrace::query::wanted::Mode;
@@ -152,7 +154,7 @@ impl<'a> Device<'a> {
             (Array::Keys, alloc(8 * keys)),
             (Array::Sorted, alloc(8 * room.sorted as usize)),
             (Array::Hits, alloc(8 * batch.hits as usize)),
-            (Array::Blocks, alloc(blocks_bytes(windows, batch.records.len()))),
+            (Array::DocumentBlocks, alloc(document_blocks_bytes(windows, batch.records.len()))),
         ];
         let memory = alloc(zeroed.bytes());
         Self { emulator, zeroed, memory, arrays: arrays.into(), seed: 0 }
