@@ -18,7 +18,6 @@ use std::sync::{Arc, Mutex};
 /// Texts of queries, each behind its name.
 pub(crate) type Named = Vec<(String, String)>;
 
-/// How queries are read.
 pub(crate) struct Reading<'a> {
     /// What they are for.
     pub snapshot: &'a Snapshot,

@@ -112,7 +112,6 @@ pub(super) fn build_generation(
 /// A build that is about to begin.
 pub(super) struct BuildJob {
     pub(super) build: Build,
-    /// The lane of an indexer that was handed in.
     handed: Option<Arc<dyn HandedLane>>,
     placement: Placement,
 }
@@ -192,7 +191,6 @@ pub(super) fn dataflow_of(
     Ok(BuildJob { build, handed: handed.map(|wired| wired.lane), placement })
 }
 
-/// What starts the device that inverts, if one does.
 #[cfg(feature = "gpu")]
 fn inverter_of(
     options: &mut BuildOptions,

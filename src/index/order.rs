@@ -38,7 +38,6 @@ names!(DocumentOrder with fields {
     Global { wang: Wang::default(), bm25: Bm25::default() } = "global",
 });
 
-/// The order in the manifest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrderEntry {

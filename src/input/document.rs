@@ -78,7 +78,6 @@ pub struct Document<'a> {
     pub line: u64,
 }
 
-/// What a document holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content<'a> {
     /// In raw bytes; the tokenizer deals with what is not UTF-8.

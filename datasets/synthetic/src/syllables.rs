@@ -163,7 +163,6 @@ impl Letters {
         self.len += usize::from(part.0[7]);
     }
 
-    /// Adds a byte.
     pub(super) fn push_byte(&mut self, byte: u8) {
         self.bytes[self.len] = byte;
         self.len += 1;

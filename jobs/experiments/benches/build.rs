@@ -26,7 +26,6 @@ use millrace::inside::text::{Scanner, Stretches, TokenKey};
 use std::hint::black_box;
 use std::sync::Arc;
 
-/// Bytes that are measured.
 const BYTES: usize = 64 << 20;
 
 fn lines() -> Vec<u8> {

@@ -31,7 +31,6 @@ const MOST_BYTES: usize = 200_000_000;
 const GENERATED_BYTES: usize = 32 << 20;
 const MAX_DOCUMENT: u64 = 64 << 20;
 
-/// A WARC stream.
 fn stream() -> Vec<u8> {
     let Some(path) = std::env::var_os("MILLRACE_BENCH_WARC") else { return generated() };
     let file = std::fs::read(path).expect("MILLRACE_BENCH_WARC names a readable file");

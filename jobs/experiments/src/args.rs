@@ -55,7 +55,6 @@ pub(crate) struct AskedRanking {
 }
 
 impl AskedRanking {
-    /// Opens the index.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
         if !self.algorithm.on_cpu().is_for_global_order() {
             return Ok(Snapshot::open(&self.index, Scoring::default())?);
@@ -79,7 +78,6 @@ fn algorithm(text: &str) -> Result<ChosenMethod, String> {
     chosen.map_err(|names| format!("give {names}"))
 }
 
-/// The scoring of `wang`.
 pub(crate) fn scoring_of_wang() -> Scoring {
     let score = Score::Wang(Wang::default());
     Scoring { idf: IdfKind::Robertson, score, ..Scoring::default() }

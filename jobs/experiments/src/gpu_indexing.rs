@@ -139,7 +139,6 @@ fn batches(pieces: &[PieceText], most: u64) -> Vec<&[PieceText]> {
     batches
 }
 
-/// Gathers the texts of documents.
 struct Gathering(TextGatherer);
 
 impl DocumentSink for Gathering {

@@ -139,7 +139,6 @@ impl BuildWay {
     }
 }
 
-/// Runs the experiment.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let found = match args.gpus {
         Gpus::None => Err("none may be used".to_string()),

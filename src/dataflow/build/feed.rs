@@ -43,7 +43,6 @@ pub(crate) struct ClosedRun {
 /// Closed runs, and the frontier of what is absorbed.
 pub(crate) type Indexed<'scope> = (StreamVec<'scope, u64, ClosedRun>, StreamVec<'scope, u64, ()>);
 
-/// Groups on their way to their owners.
 pub(crate) type OwnerGroups<'scope, G> = StreamVec<'scope, u64, Local<G>>;
 
 /// While this is held a piece does not count as absorbed.

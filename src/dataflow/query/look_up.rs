@@ -22,7 +22,6 @@ use timely::dataflow::Stream;
 use timely::dataflow::channels::pact::ExchangeCore;
 use timely::dataflow::operators::generic::operator::Operator;
 
-/// Plans by the numbers of their queries.
 pub(crate) type PlansByNumber = Mutex<HashMap<u64, Plan>>;
 
 /// Plans, and counts in this shard.

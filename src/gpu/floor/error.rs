@@ -62,20 +62,12 @@ pub enum GpuError {
         source: std::io::Error,
     },
     #[error("{device}: cannot read the lists that it is to have")]
-    Index {
-        device: String,
-        /// What is wrong with the index.
-        source: Box<IndexError>,
-    },
+    Index { device: String, source: Box<IndexError> },
     /// Lost before: no call of this process on it can succeed.
     #[error(
         "{device}: it was lost to this process before; start a new one to use it again: {fault}"
     )]
-    Lost {
-        device: String,
-        /// With which it was lost.
-        fault: Cuda,
-    },
+    Lost { device: String, fault: Cuda },
     #[error(
         "NVRTC {nvrtc} cannot compile {name}.cu for {architecture} ({options}):\n{log}: {fault}"
     )]

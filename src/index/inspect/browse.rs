@@ -8,7 +8,6 @@ use crate::text::trie_collection::{implied_prefix, implied_prefix_len, trie_coll
 
 const WINDOW_BYTES: usize = 64 << 10;
 
-/// A term, and its list in each run that has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TermLists {
     pub term: Vec<u8>,

@@ -23,7 +23,6 @@ pub enum DecodeError {
     },
     /// A frame needs more memory than is allowed now; it is sound.
     Window {
-        /// Of the window.
         bytes: u64,
     },
     /// Behind the last member of gzip.

@@ -24,7 +24,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Makes the indexer of an owner.
 pub(super) type MakeIndexer =
     Box<dyn Fn(u32) -> Result<Box<dyn TokenIndexer>, Cause> + Send + Sync>;
 

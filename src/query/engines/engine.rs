@@ -159,7 +159,6 @@ pub trait HandedModel: Send + Sync {
     fn engines(&self, barrier: bool, wakers: &Arc<Wakers>) -> Box<dyn Engines>;
 }
 
-/// What a program hands in.
 pub type HandedModels = &'static [&'static dyn HandedModel];
 
 impl PartialEq for dyn HandedModel {
@@ -179,8 +178,10 @@ impl fmt::Debug for dyn HandedModel {
 pub enum Model {
     #[default]
     Inter,
-    /// One that is handed in.
-    Handed { model: &'static dyn HandedModel, barrier: bool },
+    Handed {
+        model: &'static dyn HandedModel,
+        barrier: bool,
+    },
     /// Queries are cut into tasks, which go to whoever comes first.
     Fgqp {
         /// A new query is cut only while at most so many tasks are open.

@@ -111,7 +111,6 @@ impl CsvColumns {
         }
     }
 
-    /// The query of a line, or of the lines of a record.
     pub(super) fn query(&self, line: &str, number: u64) -> Result<ReadObject, String> {
         let (mut fields, is_open, strays) = fields(line, self.delimiter);
         if self.delimiter == '\t' && (is_open || strays || fields.len() > self.count) {

@@ -33,7 +33,6 @@ pub enum QueryForm {
 }
 
 impl QueryForm {
-    /// Those that can be asked for.
     const NAMED: [(&str, Self); 7] = [
         ("words", Self::Words),
         ("tsv", Self::Tsv),
@@ -44,7 +43,6 @@ impl QueryForm {
         ("weights", Self::Weights),
     ];
 
-    /// The query of a line, which is not empty.
     pub(super) fn parse(
         self,
         line: &str,

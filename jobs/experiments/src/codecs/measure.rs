@@ -60,7 +60,6 @@ pub(super) fn settings() -> Vec<CodecSetting> {
     all.into_iter().chain(blocks).collect()
 }
 
-/// The columns of some lists.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ListColumns {
     gaps: Vec<Vec<u32>>,
@@ -122,7 +121,6 @@ impl Column {
     }
 }
 
-/// What was measured of some lists.
 #[derive(Default)]
 pub(super) struct ListFigures {
     pub(super) lists: usize,
@@ -158,7 +156,6 @@ pub(super) fn measure(
     Ok(figures)
 }
 
-/// A coded column in memory.
 struct CodedColumn {
     len: usize,
     parts: Vec<CodedPart>,

@@ -33,7 +33,6 @@ struct EngineSlot {
     turn: AtomicU64,
     /// Open queries of engines made for a snapshot.
     open: AtomicUsize,
-    /// Workers that have such an engine.
     holders: AtomicUsize,
     wakers: Arc<Wakers>,
 }
