@@ -111,7 +111,7 @@ struct AutoFormat(Option<Format>);
 fn parse_format(text: &str) -> Result<AutoFormat, String> {
     match text {
         "auto" => Ok(AutoFormat(None)),
-        other => other.parse().map(|f| AutoFormat(Some(f))).map_err(|e| format!("{e}")),
+        other => other.parse().map(|f| AutoFormat(Some(f))),
     }
 }
 

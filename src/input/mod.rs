@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::path::Path;
-use std::str::FromStr;
 
 use crate::index::format::VECTORS;
 use crate::settings::names;
@@ -291,29 +290,6 @@ fn is_tsv(head: &[u8]) -> bool {
 }
 
 names!(Compression { None = "none", Gzip = "gzip", Zstd = "zstd", Bzip2 = "bzip2", Xz = "xz" });
-
-impl fmt::Display for Compression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Format {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Format::named(name).ok_or_else(|| {
-            let [all @ .., last] = Format::ALL.map(Format::name);
-            format!("expected {} or {last}, found `{name}`", all.join(", "))
-        })
-    }
-}
 
 impl Compression {
     /// Tells the compression by the first bytes of a file, of which [`MARK_BYTES`] are enough.

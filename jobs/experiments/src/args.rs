@@ -47,7 +47,7 @@ pub(crate) struct AskedRanking {
     #[arg(short, default_value_t = 10, value_name = "K")]
     pub(crate) k: usize,
     /// Which documents match.
-    #[arg(long, default_value = "and", value_parser = mode, value_name = "or|and|and-or")]
+    #[arg(long, default_value = "and", value_name = "or|and|and-or")]
     mode: Mode,
     /// Search algorithm, as of `millrace query`. With wang the score is that of wang, too.
     #[arg(long, default_value = "auto", value_parser = algorithm, value_name = "NAME")]
@@ -67,10 +67,6 @@ impl AskedRanking {
     pub(crate) fn wanted(&self) -> Wanted {
         Wanted { k: self.k, mode: self.mode, algorithm: self.algorithm.on_cpu() }
     }
-}
-
-fn mode(text: &str) -> Result<Mode, String> {
-    Mode::named(text).ok_or_else(|| format!("give {}", Mode::ALL.map(Mode::name).join(", ")))
 }
 
 fn algorithm(text: &str) -> Result<ChosenMethod, String> {
