@@ -24,25 +24,6 @@ use std::fmt;
 use std::hint::spin_loop;
 use std::sync::Arc;
 
-pub(crate) const KERNELS: [&str; 16] = [
-    "query_put",
-    "query_unpack",
-    "query_begin",
-    "query_sample",
-    "query_or",
-    "query_wide_sample",
-    "query_wide_or",
-    "query_and",
-    "query_rescore",
-    "query_select",
-    "query_impact_sample",
-    "query_impact_bar",
-    "query_impact_or",
-    "query_impact_bounds",
-    "query_impact_best",
-    "query_impact_rank",
-];
-
 /// For one collection.
 #[derive(Debug)]
 pub struct QueryDevice {
@@ -80,8 +61,9 @@ impl QueryDevice {
             "query_impact_or" | "query_impact_bounds" => tuning.impact_shared_bytes(false),
             _ => 0,
         };
-        let kernels = KERNELS.map(|name| (name, shared_bytes(name)));
-        let kernels = Kernels::load(toolchain, &device, &tuning.source(), kernels)?;
+        let source = tuning.source();
+        let kernels = source.kernels().into_iter().map(|name| (name, shared_bytes(name)));
+        let kernels = Kernels::load(toolchain, &device, &source, kernels)?;
         let bits = match layout {
             Layout::Bounds => tuning.window_bits,
             Layout::Impacts | Layout::DocumentBlocks => tuning.impact_bits,

@@ -4,7 +4,6 @@
 use crate::inside_tests::emulation::{Arg, Buffer, Emulator, Random};
 use millrace::gpu::query::QueryTuning;
 use millrace::gpu::query::batch::{BatchAnswer, BatchQuery, QueryBatch, QueryBatchRoom};
-use millrace::gpu::query::device::KERNELS;
 use millrace::gpu::query::list::{Layout, ListMaker, PlacedList, Windows};
 use millrace::gpu::query::plan::{PlacedTerm, QueryState};
 use millrace::gpu::query::steps::{
@@ -31,7 +30,7 @@ pub(crate) const TUNING: QueryTuning = QueryTuning {
 
 pub(crate) fn emulator() -> Option<Emulator> {
     let source = TUNING.source();
-    Emulator::compile(source.text, &KERNELS, &source.sizes)
+    Emulator::compile(source.text, &source.kernels(), &source.sizes)
 }
 
 /// Lists of random documents, from a few to all.
