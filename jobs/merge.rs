@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
     /// Compression of the postings: bp128, newpfd, vbyte, rice or pfor [default: as it is].
-    #[arg(long, value_parser = crate::cli::index_args::codec, value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     codec: Option<ListCodec>,
     /// Number of postings that are compressed together: 64, 128 or 512 [default: as it is].
     #[arg(long, value_parser = crate::cli::index_args::block_size, value_name = "N")]
