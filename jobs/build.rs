@@ -6,8 +6,8 @@ use crate::cli::index_args::{IndexArgs, with_option};
 use crate::cli::order_args::OrderArgs;
 use crate::cli::{progress, report, signals};
 use millrace::inside::build::{OnProgress, PreparedBuild};
-use millrace::inside::dataflow::{InputRefused, ProgressLog};
-use millrace::inside::index::summary;
+use millrace::inside::dataflow::ProgressLog;
+use millrace::inside::index::totals;
 use millrace::inside::input::{Fields, Format, InputError, TextEncoding, Unknown};
 use millrace::inside::order::MAX_DOCUMENT_BYTES;
 use millrace::{BuildError, BuildOptions, Guards, Limit, give_back_large_buffers};
@@ -111,7 +111,7 @@ struct AutoFormat(Option<Format>);
 fn parse_format(text: &str) -> Result<AutoFormat, String> {
     match text {
         "auto" => Ok(AutoFormat(None)),
-        other => other.parse().map(|f| AutoFormat(Some(f))).map_err(|e| format!("{e}")),
+        other => other.parse().map(|f| AutoFormat(Some(f))),
     }
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn build(
     if told {
         options.progress = Some(logged(log.clone(), options.progress.take()));
     }
-    let before = told.then(|| summary::totals(&index, shard)).transpose()?.flatten();
+    let before = told.then(|| totals(&index, shard)).transpose()?.flatten();
     let prepared = PreparedBuild::new(options).map_err(explain)?;
     if !peers {
         signals::watch(&control, None)?;
@@ -220,16 +220,16 @@ pub(crate) fn explain(error: BuildError) -> anyhow::Error {
         BuildError::Job(error) => {
             let error = anyhow::Error::from(error);
             // Users need not know the operator that saw it.
-            match error.chain().find_map(|cause| cause.downcast_ref::<InputRefused>()) {
-                Some(refused @ InputRefused::Broken { source, .. }) => {
-                    anyhow::anyhow!("{refused} (--allow-cut): {source}")
+            let option = match error.chain().find_map(|cause| cause.downcast_ref()) {
+                Some(InputError::Broken { .. }) => "--allow-cut".to_string(),
+                Some(InputError::Large { least, .. }) => {
+                    format!("--memory {least}M, or --max-document")
                 }
-                Some(refused @ InputRefused::Large { least, .. }) => {
-                    anyhow::anyhow!("{refused} (--memory {least}M, or --max-document)")
-                }
-                Some(refused) => anyhow::anyhow!("{refused} (--allow-empty)"),
-                None => error,
-            }
+                Some(InputError::Empty { .. }) => "--allow-empty".to_string(),
+                _ => return error,
+            };
+            let refused = error.chain().last().expect("it was found");
+            anyhow::anyhow!("{refused} ({option})")
         }
         BuildError::NoDocuments { ref first_skipped, ref skipped, .. } => {
             for message in first_skipped {

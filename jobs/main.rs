@@ -197,7 +197,7 @@ fn job_of<'a>(name: &str, matches: &'a ArgMatches) -> (String, &'a ArgMatches) {
 fn has_repeated_name(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         let inner = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        inner.is_some_and(|inner| inner.is::<millrace::inside::query::RepeatedName>())
+        inner.is_some_and(|inner| inner.is::<millrace::inside::query::Refused>())
     })
 }
 

@@ -8,7 +8,7 @@ use crate::cli::{report, signals};
 use anyhow::bail;
 use millrace::inside::codec::ListCodec;
 use millrace::inside::index::{
-    Merged, RanksFile, Recode, ShardedManifest, Totals, merge_index, summary,
+    Merged, RanksFile, Recode, ShardedManifest, Totals, merge_index, totals,
 };
 use millrace::inside::input::text_of_file;
 use millrace::inside::shown::number_of;
@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     index: PathBuf,
     /// Compression of the postings: bp128, newpfd, vbyte, rice or pfor [default: as it is].
-    #[arg(long, value_parser = crate::cli::index_args::codec, value_name = "NAME")]
+    #[arg(long, value_name = "NAME")]
     codec: Option<ListCodec>,
     /// Number of postings that are compressed together: 64, 128 or 512 [default: as it is].
     #[arg(long, value_parser = crate::cli::index_args::block_size, value_name = "N")]
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         );
     }
     let told = report::is_asked();
-    let before = told.then(|| summary::totals(&args.index, None)).transpose()?.flatten();
+    let before = told.then(|| totals(&args.index, None)).transpose()?.flatten();
     let order = args.order.order()?;
     let ranks = args.order.pagerank.clone().map(|path| RanksFile { path, text: text_of_file });
     let recode = Recode { codec: args.codec, block_len: args.block_size, order, ranks };

@@ -61,7 +61,7 @@ pub(crate) struct Args {
     k: usize,
     /// Which documents match. or: those with any term. and: those with all terms. and-or: as and,
     /// but as or if fewer than k documents have all terms.
-    #[arg(long, default_value = "or", value_parser = crate::query::ranking::parse_mode, value_name = "or|and|and-or")]
+    #[arg(long, default_value = "or", value_name = "or|and|and-or")]
     mode: Mode,
     /// Leave out the document that has the name of the query, for queries that are documents.
     #[arg(long)]

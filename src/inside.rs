@@ -16,7 +16,9 @@ pub mod build {
 }
 
 pub mod cluster {
-    pub use crate::cluster::{hosts::Hosts, line::SealedLine, links::PeerOutcome, seal::Secret};
+    pub use crate::cluster::{
+        control_lines::PeerOutcome, hosts::Hosts, line::SealedLine, seal::Secret,
+    };
 }
 
 pub mod codec {
@@ -33,7 +35,6 @@ pub mod dataflow {
     #[cfg(feature = "gpu")]
     pub use crate::dataflow::query::answered_by::{AnsweredBy, ProcessorShares};
     pub use crate::dataflow::{
-        build::decompress::InputRefused,
         control::{OperatorShare, OperatorTime},
         query::{
             context::Hooks,
@@ -111,7 +112,7 @@ pub mod index {
         cache_plan::{CachePlan, CachePolicy, CachedLists, PlanOf},
         ciff::{self, import::Import},
         files::storage::{Stop, filled::FilledFile},
-        format::{VECTORS, generation_name, generation_number},
+        format::{generation_name, generation_number},
         generations::{
             draft::{Description, Draft},
             folder::{IndexLock, current},
@@ -126,7 +127,7 @@ pub mod index {
             contents::Contents,
             dump::{documents, terms},
             find::{DocumentKey, DocumentRow, find_document, find_in, open_plain},
-            summary::{self, Totals},
+            totals::{Totals, totals},
         },
         lexicon::{TermEntry, stream::LexiconStream},
         list::{ListView, encode::ListEncoder, error::ListError, form::Form},
@@ -249,7 +250,6 @@ pub mod query {
             shard::Shard,
             spreading::{self, patience},
         },
-        error::QueryError,
         expanding::{Expanded, ReadQuery},
         norms::Norms,
         plan::{Plan, Planner},
@@ -258,7 +258,7 @@ pub mod query {
             docids::Docids,
             forms::{QueryForm, QueryReading},
             objects,
-            refusals::{Refusals, RepeatedName},
+            refusals::{Refusals, Refused},
         },
         rm3::{Expander, Rm3},
         scratch::Scratch,
@@ -290,8 +290,8 @@ pub mod score {
     pub use crate::score::{
         bm25::{Bm25, idf, score},
         bounds::{BoundNorms, code_below},
-        given::Given,
         named::Score,
+        parameters::Given,
         wang::Wang,
     };
 }

@@ -24,6 +24,49 @@ macro_rules! names {
                 Self::ALL.into_iter().find(|one| one.name() == name)
             }
         }
+
+        impl std::fmt::Display for $of {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $of {
+            type Err = String;
+
+            fn from_str(name: &str) -> Result<Self, String> {
+                let [all @ .., last] = Self::ALL.map(Self::name);
+                let wrong = || format!("expected {} or {last}, found `{name}`", all.join(", "));
+                Self::named(name).ok_or_else(wrong)
+            }
+        }
+    };
+    // Of variants with fields, these are what the name alone stands for.
+    ($of:ident with fields {
+        $($variant:ident $(($($field:expr),+))? $({$($key:ident: $value:expr),+})? = $name:expr),+
+        $(,)?
+    }) => {
+        impl $of {
+            /// Their names, as users write them.
+            pub const NAMES: [&str; [$($name),+].len()] = [$($name),+];
+
+            /// Its name, as users write it.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant { .. } => $name),+
+                }
+            }
+
+            /// The one of this name, with default parameters.
+            pub fn named(name: &str) -> Option<Self> {
+                match name {
+                    $($name => {
+                        Some(Self::$variant $(($($field),+))? $({$($key: $value),+})?)
+                    })+
+                    _ => None,
+                }
+            }
+        }
     };
 }
 pub(crate) use names;

@@ -16,7 +16,7 @@ use crate::query::searcher::Searcher;
 use crate::query::snapshot::{Scoring, Snapshot};
 use crate::query::wanted::{Mode, Wanted};
 use crate::score::bm25::IdfKind;
-use crate::score::given::Given;
+use crate::score::parameters::Given;
 use crate::settings::SettingError;
 use crate::shown::one_word_of;
 use crate::shown::{number_of, probability, signed_decimals};

@@ -32,7 +32,7 @@ pub(crate) struct IndexArgs {
     #[arg(long, value_name = "NAME|FILE")]
     stopwords: Option<PathBuf>,
     /// Compression of the postings: bp128 (fastest), newpfd (smallest), vbyte, rice or pfor.
-    #[arg(long, default_value = "bp128", value_parser = codec, value_name = "NAME")]
+    #[arg(long, default_value = "bp128", value_name = "NAME")]
     codec: ListCodec,
     /// Number of postings that are compressed together: 64, 128 or 512 (newpfd: 64 or 128).
     #[arg(long, default_value = "128", value_parser = block_size, value_name = "N")]
@@ -65,11 +65,6 @@ pub(crate) fn with_option(said: &impl Display) -> String {
 
 fn tokenizer(name: &str) -> Result<Tokenizer, String> {
     Tokenizer::named(name).ok_or_else(|| "it is words, cjk-bigram or whitespace".to_string())
-}
-
-pub(crate) fn codec(text: &str) -> Result<ListCodec, String> {
-    let names = || ListCodec::ALL.map(ListCodec::name).join(", ");
-    ListCodec::named(text).ok_or_else(|| format!("the codecs are {}", names()))
 }
 
 /// Reads a number of postings that the blocks of some codec have.

@@ -5,7 +5,7 @@ use crate::cli::args::{command, size};
 use crate::cli::index_args::IndexArgs;
 use crate::cli::progress::{DrawnProgress, in_things};
 use anyhow::Context;
-use millrace::inside::index::{Import, Manifest, Settings, VECTORS, ciff};
+use millrace::inside::index::{Import, Manifest, Settings, ciff};
 use millrace::inside::input::{Format, plain_file};
 use millrace::inside::shown::number_of;
 use millrace::{BuildOptions, Guards};
@@ -20,7 +20,7 @@ pub(crate) struct Args {
     index: PathBuf,
     /// Format of the file. ciff: Common Index File Format. vectors: Anserini's
     /// JsonVectorCollection, as `build --format vectors` takes it; its terms are not analysed.
-    #[arg(long, default_value = "ciff", value_parser = ["ciff", VECTORS])]
+    #[arg(long, default_value = "ciff", value_parser = ["ciff", Format::Vectors.name()])]
     format: String,
     /// With vectors: factor by which weights are multiplied before they are rounded [default: 1 if
     /// the weights at the begin of the input are whole numbers, otherwise 100].
@@ -85,7 +85,7 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    if args.format == VECTORS {
+    if args.format == Format::Vectors.name() {
         return args.vectors();
     }
     let start = Instant::now();

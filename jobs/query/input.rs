@@ -4,7 +4,7 @@ use crate::Usage;
 use crate::cli::progress::{DrawnProgress, in_bytes, is_quiet};
 use crate::papers;
 use anyhow::{Context, anyhow, bail};
-use millrace::inside::index::{Stop, VECTORS};
+use millrace::inside::index::Stop;
 use millrace::inside::input::{COMPRESSED, STDIN, TextEncoding};
 use millrace::inside::query::{QueryForm, QueryReading, ReadQuery, Refusals};
 use millrace::{Generation, Lines, Query};
@@ -167,7 +167,7 @@ pub(crate) fn telling(queries: Queries, are_words: bool) -> Queries {
 
 /// Whether texts of queries are words for this index, and no terms with weights.
 pub(crate) fn has_words(generation: &Generation) -> bool {
-    generation.manifest().settings.format != VECTORS
+    !generation.manifest().settings.has_impacts()
 }
 
 /// Fails if some lines were no queries.

@@ -23,7 +23,7 @@ pub(crate) struct RankingArgs {
     pub(crate) k: Option<usize>,
     /// Which documents match. or: those with any term. and: those with all terms. and-or: as and,
     /// but as or if fewer than k documents have all terms.
-    #[arg(long, default_value = "or", value_parser = parse_mode, value_name = "or|and|and-or")]
+    #[arg(long, default_value = "or", value_name = "or|and|and-or")]
     pub(crate) mode: Mode,
     #[arg(long, default_value = "auto", value_parser = parse_algorithm, value_name = "NAME")]
     #[arg(help = papers::help_of_algorithms())]
@@ -41,10 +41,6 @@ pub(crate) struct RankingArgs {
 
 pub(crate) fn parse_k(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&k| k > 0).ok_or_else(|| "give a whole number from 1 on".into())
-}
-
-pub(crate) fn parse_mode(text: &str) -> Result<Mode, String> {
-    Mode::named(text).ok_or_else(|| format!("give {}", Mode::ALL.map(Mode::name).join(", ")))
 }
 
 fn parse_algorithm(text: &str) -> Result<ChosenMethod, String> {

@@ -83,7 +83,6 @@ impl PythonDocuments {
         ))
     }
 
-    /// Fetches the next documents.
     pub(crate) fn fetch(&mut self, py: Python<'_>) -> PyResult<()> {
         let Some((iterator, sender)) = &self.rest else { return Ok(()) };
         let mut iterator = iterator.bind(py).clone();

@@ -3,27 +3,24 @@
 use crate::answers::Answers;
 use crate::build::lock;
 use crate::error::{failed, of_index, warn, wrong};
-use crate::evaluate::{json, measures, run};
+use crate::evaluate::{json, measures};
 use crate::hits::Hits;
 use crate::options::{hits, idf, idf_name, mode, rm3, threads, wanted, whole, whole_or_none};
 use crate::progress::Told;
-use crate::queries::{Reading, expand};
+use crate::queries::Reading;
+use crate::search::{Many, Searchers, search_one};
 use crate::terms::{df, postings};
 use crate::texts::texts;
 use crate::tune::tuned;
 use millrace::inside::index::{DocumentKey, DocumentRow, Watch, find_in, generation_name};
-use millrace::inside::query::{CandidatesByQuery, GivenDocids, rank_many, snippet};
+use millrace::inside::query::snippet;
 use millrace::inside::score::{Given, Score};
-use millrace::{
-    Generation, Goal, IndexError, Mode, Searcher, Snapshot, Tried, Wanted, explain, search_many,
-};
+use millrace::{Generation, Goal, IndexError, Snapshot, Tried, Wanted, explain};
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::cell::OnceCell;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex};
 
 /// The live generation of an index, open for searches.
 ///
@@ -50,8 +47,7 @@ pub(crate) struct Index {
     given: Given,
     /// Locked only by who has and keeps the interpreter's lock, so that no fork leaves it locked.
     snapshot: Mutex<Arc<Snapshot>>,
-    /// Those that no search is using.
-    searchers: Mutex<Vec<Searcher>>,
+    searchers: Searchers,
 }
 
 impl Index {
@@ -125,7 +121,7 @@ impl Index {
             let place = path.display();
             warn(py, &format!("{place}: no PageRanks: all documents have the same (merge)"))?;
         }
-        Ok(Self { path, given, snapshot: Mutex::new(snapshot), searchers: Mutex::default() })
+        Ok(Self { path, given, snapshot: Mutex::new(snapshot), searchers: Searchers::default() })
     }
 
     /// Moves to the generation that is live now. Answers that were found before stay as they are.
@@ -224,34 +220,8 @@ impl Index {
         algorithm: &str,
         #[pyo3(from_py_with = rm3)] rm3: Option<(usize, usize, f64)>,
     ) -> PyResult<Hits> {
-        let mut wanted = wanted(k, mode, algorithm)?;
-        let snapshot = self.snapshot();
-        let asked = Reading::of(&snapshot).one(query)?;
-        let mut text = asked.clone();
-        if let Some(rm3) = rm3 {
-            let queries = vec![("1".to_string(), text)];
-            let told = Told::default();
-            let one = NonZeroUsize::MIN;
-            let expand = || expand(&snapshot, queries, rm3, &wanted, one, &told.stop);
-            let expanded = told.counted(py, "queries", expand)?;
-            wanted.mode = Mode::Or;
-            text = expanded.into_iter().next().map(|query| query.1).unwrap_or_default();
-        }
-        let found = py.detach(|| {
-            let kept = self.pool().and_then(|mut searchers| searchers.pop());
-            let mut searcher = kept.unwrap_or_default();
-            let (_, known) = searcher.search(&snapshot, &wanted, &text)?;
-            let hits = Hits::new(snapshot.clone(), &asked, searcher.hits());
-            if let Some(mut searchers) = self.pool() {
-                searchers.push(searcher);
-            }
-            Ok::<_, IndexError>((hits, known))
-        });
-        let (hits, known) = found.map_err(|error| of_index(&error))?;
-        if !known {
-            warn_of_letters(py, &snapshot, [("1", &*asked)])?;
-        }
-        Ok(hits)
+        let wanted = wanted(k, mode, algorithm)?;
+        search_one(py, &self.snapshot(), &self.searchers, query, wanted, rm3)
     }
 
     /// Finds the best documents for each of many queries, with several threads.
@@ -287,59 +257,11 @@ impl Index {
         query_format: Option<&str>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Answers> {
-        let told = Told::of(progress, None)?;
         let usual = if candidates.is_some() { usize::MAX } else { Wanted::default().k };
-        let k = k.unwrap_or(usual);
-        let mut wanted = wanted(k, mode, algorithm)?;
-        wanted.k = wanted.k.saturating_add(usize::from(remove_query));
+        let wanted = wanted(k.unwrap_or(usual), mode, algorithm)?;
         let threads = threads(workers)?;
-        let snapshot = self.snapshot();
-        let reading = Reading { form: query_format, ..Reading::of(&snapshot) };
-        let queries = reading.read(queries)?;
-        told.stop.expect((queries.len() * (1 + usize::from(rm3.is_some()))) as u64);
-        let run = candidates.map(|candidates| run(candidates, "candidates")).transpose()?;
-        let given = run.map(|run| CandidatesByQuery::new(&snapshot, run.documents()));
-        let given = given.transpose().map_err(|error| of_index(&error))?;
-        if let Some(remark) = given.as_ref().and_then(CandidatesByQuery::remark) {
-            warn(py, &remark)?;
-        }
-        let given: Option<Vec<GivenDocids>> =
-            given.map(|given| queries.iter().map(|(qid, _)| given.of(qid)).collect());
-        let mut found = told.counted(py, "queries", || {
-            let mut expanded = None;
-            if let Some(rm3) = rm3 {
-                let queries = queries.clone();
-                expanded = Some(expand(&snapshot, queries, rm3, &wanted, threads, &told.stop)?);
-                wanted.mode = Mode::Or;
-            }
-            let asked = expanded.as_ref().unwrap_or(&queries);
-            let texts: Vec<&str> = asked.iter().map(|(_, text)| &**text).collect();
-            let found = match &given {
-                None => search_many(&snapshot, &wanted, &texts, threads, &told.stop),
-                Some(given) => rank_many(&snapshot, &wanted, &texts, given, threads, &told.stop),
-            };
-            found.map_err(|error| of_index(&error))
-        })?;
-        for (refused, why) in &found.refused {
-            let qid = &queries[*refused].0;
-            warn(py, &format!("the query {qid} {why}: it is not answered"))?;
-        }
-        if found.unknown > 0 {
-            let hits = found.offsets.windows(2).map(|of| of[1] - of[0]);
-            let without = queries.iter().zip(hits).filter(|&(_, hits)| hits == 0);
-            warn_of_letters(py, &snapshot, without.map(|((qid, text), _)| (&**qid, &**text)))?;
-        }
-        if remove_query {
-            let documents = snapshot.generation().documents();
-            let failed = OnceCell::new();
-            let is_other = |query: usize, docid: u32| {
-                let name = documents.name(docid).map_err(|error| _ = failed.set(error));
-                name != Ok(queries[query].0.as_bytes())
-            };
-            found.keep(k, is_other);
-            failed.into_inner().map_or(Ok(()), |error| Err(of_index(&error)))?;
-        }
-        Ok(Answers::new(snapshot, queries, found, k))
+        let many = Many { wanted, threads, rm3, remove_query, candidates, form: query_format };
+        many.search(py, self.snapshot(), queries, &Told::of(progress, None)?)
     }
 
     /// The terms of a text, as they are looked up for a query.
@@ -496,29 +418,4 @@ impl Index {
         let documents = self.snapshot().generation().live_documents();
         format!("<index {}: {documents} documents>", self.path.display())
     }
-}
-
-impl Index {
-    /// None if another thread is using it. Nobody waits for that: a process may be forked in such
-    /// a moment, and in the child that thread is not there to give it free.
-    fn pool(&self) -> Option<std::sync::MutexGuard<'_, Vec<Searcher>>> {
-        match self.searchers.try_lock() {
-            Ok(searchers) => Some(searchers),
-            // A searcher is put there when a search is done, whole.
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-}
-
-/// Warns of the first query without hits whose letters the index does not cut.
-fn warn_of_letters<'a>(
-    py: Python<'_>,
-    snapshot: &Snapshot,
-    without: impl IntoIterator<Item = (&'a str, &'a str)>,
-) -> PyResult<()> {
-    let of = |(qid, text)| Some((qid, snapshot.unspaced(text)?));
-    without.into_iter().find_map(of).map_or(Ok(()), |(qid, letters)| {
-        warn(py, &format!("query {qid} has no hits; its letters are mostly {letters}"))
-    })
 }

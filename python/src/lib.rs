@@ -17,6 +17,7 @@ mod interrupt;
 mod options;
 mod progress;
 mod queries;
+mod search;
 mod terms;
 mod texts;
 mod tune;

@@ -45,7 +45,6 @@ pub(crate) fn whole_or_none<'py, T: FromPyObjectOwned<'py, Error = PyErr>>(
     if value.is_none() { Ok(None) } else { whole(value).map(Some) }
 }
 
-/// The parameters of RM3.
 pub(crate) fn rm3(value: &Bound<'_, PyAny>) -> PyResult<Option<(usize, usize, f64)>> {
     whole_or_none(value)
 }

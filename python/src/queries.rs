@@ -4,7 +4,7 @@ use crate::build::lock;
 use crate::error::{of_file, warn, wrong};
 use crate::frames::Frame;
 use crate::options::{label, text};
-use millrace::inside::index::{Stop, VECTORS};
+use millrace::inside::index::Stop;
 use millrace::inside::papers;
 use millrace::inside::query::{Expanded, Expander, QueryReading, Rm3, objects};
 use millrace::{Lines, Query, Snapshot, Wanted};
@@ -18,7 +18,6 @@ use std::sync::{Arc, Mutex};
 /// Texts of queries, each behind its name.
 pub(crate) type Named = Vec<(String, String)>;
 
-/// How queries are read.
 pub(crate) struct Reading<'a> {
     /// What they are for.
     pub snapshot: &'a Snapshot,
@@ -82,7 +81,7 @@ impl<'a> Reading<'a> {
     fn told<R: std::io::Read>(&self, py: Python<'_>, lines: Lines<R>) -> PyResult<Named> {
         let remarks = Arc::new(Mutex::new(Vec::new()));
         let told = remarks.clone();
-        let are_words = self.snapshot.generation().manifest().settings.format != VECTORS;
+        let are_words = !self.snapshot.generation().manifest().settings.has_impacts();
         let lines = lines.telling(are_words, move |remark| lock(&told).push(remark));
         let mut read = Vec::new();
         for query in lines {

@@ -1,7 +1,7 @@
 //! What an index has for a term.
 
 use crate::error::{of_index, wrong};
-use millrace::inside::index::{TermLists, VECTORS};
+use millrace::inside::index::TermLists;
 use millrace::{IndexError, Snapshot};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -12,7 +12,7 @@ fn lists(snapshot: &Snapshot, term: &str) -> PyResult<TermLists> {
         |term: &str| TermLists::find(snapshot.generation(), term).map_err(|error| of_index(&error));
     let own = find(term)?;
     let mut terms: Vec<String> = Vec::new();
-    if own.lists.is_empty() && snapshot.generation().manifest().settings.format != VECTORS {
+    if own.lists.is_empty() && !snapshot.generation().manifest().settings.has_impacts() {
         snapshot.analysis().terms(term.as_bytes(), |term| terms.push(term.to_string()));
     }
     match &terms[..] {

@@ -2,9 +2,9 @@
 
 use crate::error::{failed, of_file};
 use crate::interrupt::interruptible;
-use millrace::Generation;
 use millrace::inside::index::Stop;
-use millrace::inside::query::{QueryError, Reread};
+use millrace::inside::query::Reread;
+use millrace::{Generation, IndexError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString};
 use std::collections::BTreeMap;
@@ -33,8 +33,8 @@ pub(crate) fn texts<'py>(
             Ok(())
         },
     )?;
-    outcome.map_err(|error: QueryError| match error {
-        QueryError::Io { .. } => of_file(&error),
+    outcome.map_err(|error: IndexError| match error {
+        IndexError::Io { .. } => of_file(&error),
         _ => failed(&error),
     })?;
     let read: BTreeMap<u32, Py<PyString>> =

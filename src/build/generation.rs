@@ -16,7 +16,7 @@ use crate::crew::lock;
 use crate::dataflow::build::assemble;
 #[cfg(feature = "gpu")]
 use crate::dataflow::build::context::StartInverter;
-use crate::dataflow::build::context::{Build, BuildWiring, InputRead};
+use crate::dataflow::build::context::{Build, BuildPlan, BuildWiring, InputRead, Progress};
 use crate::dataflow::build::flow::Flow;
 use crate::dataflow::build::handed::HandedLane;
 use crate::dataflow::rebuild::scanned::InputScan;
@@ -26,7 +26,7 @@ use crate::dictionary::indexer::Indexing;
 use crate::gpu::invert::service::{InvertService, InvertSettings};
 use crate::index::generations::manifest::{self, Manifest};
 use crate::input::hash as input_hash;
-use crate::input::splits::{GIVEN, MEMORY, STDIN};
+use crate::input::splits::{GIVEN, InputPlan, MEMORY, STDIN};
 use crate::input::turns::Turns;
 use crate::input::wanted::WantedInput;
 #[cfg(feature = "gpu")]
@@ -41,7 +41,7 @@ use std::sync::{Arc, Mutex};
 
 /// A generation, or a shard, that is written and not published.
 pub(super) struct Built {
-    pub(super) build: Arc<Build>,
+    pub(super) build: Build,
     /// Without the inputs.
     pub(super) manifest: Manifest,
     pub(super) read_bytes: u64,
@@ -95,8 +95,8 @@ pub(super) fn build_generation(
         finish(options, &build, number, whole, resident)?;
     inputs.sort_unstable_by_key(|read| read.input);
     let read_bytes = inputs.iter().map(|read| read.bytes).sum();
-    let described = inputs.iter().map(|read| describe(&build, read));
-    manifest.write_with_inputs(&build.directory, described)?;
+    let described = inputs.iter().map(|read| describe(&build.plan.input, read));
+    manifest.write_with_inputs(&build.plan.directory, described)?;
     let phases = PhasesReport {
         prepare_s: prepared.as_secs_f64(),
         dataflow_s: (flowed - prepared).as_secs_f64(),
@@ -111,8 +111,7 @@ pub(super) fn build_generation(
 
 /// A build that is about to begin.
 pub(super) struct BuildJob {
-    pub(super) build: Arc<Build>,
-    /// The lane of an indexer that was handed in.
+    pub(super) build: Build,
     handed: Option<Arc<dyn HandedLane>>,
     placement: Placement,
 }
@@ -152,6 +151,7 @@ pub(super) fn dataflow_of(
     #[cfg(feature = "gpu")]
     let start_inverter = inverter_of(options, gpus, &budget, &texts, &directory);
     let wiring = BuildWiring {
+        control: options.control.clone(),
         writing: roles.writing(),
         #[cfg(feature = "gpu")]
         start_inverter,
@@ -171,8 +171,8 @@ pub(super) fn dataflow_of(
         lengths: Default::default(),
         encoded: (0..owners.len()).map(|_| Default::default()).collect(),
     };
-    let build = Arc::new(Build {
-        plan,
+    let plan = BuildPlan {
+        input: plan,
         analysis: options.analysis.clone(),
         form: options.form,
         budget,
@@ -183,17 +183,14 @@ pub(super) fn dataflow_of(
         workers,
         owners: owners.clone(),
         directory,
-        control: options.control.clone(),
-        progress: Default::default(),
-        done: Default::default(),
         wanted: which.wanted,
-        scan: Mutex::new(which.scan),
-        wiring,
-    });
+    };
+    let progress = Progress { scan: Mutex::new(which.scan), ..Progress::default() };
+    let (plan, wiring, progress) = (Arc::new(plan), Arc::new(wiring), Arc::new(progress));
+    let build = Build { plan, wiring, progress };
     Ok(BuildJob { build, handed: handed.map(|wired| wired.lane), placement })
 }
 
-/// What starts the device that inverts, if one does.
 #[cfg(feature = "gpu")]
 fn inverter_of(
     options: &mut BuildOptions,
@@ -218,21 +215,21 @@ fn inverter_of(
     })
 }
 
-pub(super) fn describe(build: &Build, read: &InputRead) -> manifest::InputEntry {
+pub(super) fn describe(plan: &InputPlan, read: &InputRead) -> manifest::InputEntry {
     let &InputRead { input, bytes, hash, compression } = read;
-    let reading = build.plan.inputs.reading(input as usize);
+    let reading = plan.inputs.reading(input as usize);
     let fields = &reading.fields;
     manifest::InputEntry {
-        path: absolute(&build.plan.path(input)),
+        path: absolute(&plan.path(input)),
         bytes,
         hash: format!("{}:{hash:016x}", input_hash::NAME),
-        format: build.plan.inputs.format(input as usize).to_string(),
+        format: plan.inputs.format(input as usize).to_string(),
         compression: compression.to_string(),
-        encoding: lock(&build.plan.encodings).get(&input).map(|found| found.name().to_string()),
+        encoding: lock(&plan.encodings).get(&input).map(|found| found.name().to_string()),
         asked_encoding: reading.encoding.map(|asked| asked.name().to_string()),
         id_fields: fields.names.clone(),
         text_fields: fields.texts.clone(),
-        taken_fields: build.plan.taken_fields(input),
+        taken_fields: plan.taken_fields(input),
     }
 }
 

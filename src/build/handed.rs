@@ -15,7 +15,6 @@ use crate::text::analysis::Analysis;
 use std::fmt;
 use std::sync::Arc;
 
-/// The devices that a build may use.
 #[derive(Clone, Copy)]
 pub(crate) struct FoundDevices<'a> {
     #[cfg(feature = "gpu")]

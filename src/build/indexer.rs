@@ -43,7 +43,6 @@ impl Indexer {
         }
     }
 
-    /// That which was handed in.
     pub(crate) fn handed(self) -> Option<&'static dyn TokensIndexer> {
         if let Self::Handed(indexer) = self { Some(indexer.0) } else { None }
     }

@@ -26,9 +26,9 @@ pub(crate) fn scan(
     let which = Which { wanted: None, scan: Some(scan) };
     let BuildJob { build, .. } = dataflow_of(&mut options, input, folder.to_path_buf(), which)?;
     scan_documents(&build)?;
-    let mut done = lock(&build.done);
+    let mut done = lock(&build.progress.done);
     done.inputs.sort_unstable_by_key(|read| read.input);
-    let inputs = done.inputs.iter().map(|read| describe(&build, read)).collect();
+    let inputs = done.inputs.iter().map(|read| describe(&build.plan.input, read)).collect();
     let scanned = done.scanned.take();
     Ok((scanned.ok_or(BuildError::NoTable)?, inputs))
 }
@@ -58,7 +58,7 @@ pub(crate) fn build_part(
 ) -> Result<(Manifest, Option<Scanned>), BuildError> {
     let input = Ready::new(&mut options, wanted.is_none())?;
     let built = build_generation(&mut options, input, 1, folder, Which { wanted, scan })?;
-    let scanned = lock(&built.build.done).scanned.take();
+    let scanned = lock(&built.build.progress.done).scanned.take();
     // With the inputs, of which the build has written a list and kept none.
-    Ok((Manifest::read(&built.build.directory)?, scanned))
+    Ok((Manifest::read(&built.build.plan.directory)?, scanned))
 }

@@ -12,12 +12,12 @@ use std::time::Duration;
 fn snapshot(build: &Build) -> BuildProgress {
     let progress = &build.progress;
     BuildProgress {
-        total_bytes: build.plan.bytes(),
+        total_bytes: build.plan.input.bytes(),
         read_bytes: progress.read_bytes.load(Ordering::Relaxed),
         parsed_bytes: progress.parsed_bytes.load(Ordering::Relaxed),
         documents: progress.documents.load(Ordering::Relaxed),
         runs: progress.runs.load(Ordering::Relaxed),
-        merged: build.control.stop().how_far(),
+        merged: build.wiring.control.stop().how_far(),
     }
 }
 
@@ -31,7 +31,7 @@ pub(super) struct ProgressThread {
 
 impl ProgressThread {
     /// Starts the thread if anybody wants to know. The last snapshot is of the end.
-    pub(super) fn start(tell: Option<OnProgress>, build: &Arc<Build>) -> Result<Self, BuildError> {
+    pub(super) fn start(tell: Option<OnProgress>, build: &Build) -> Result<Self, BuildError> {
         let over = Arc::new(AtomicBool::new(false));
         let Some(mut tell) = tell else { return Ok(Self { over, thread: None }) };
         let build = build.clone();

@@ -203,7 +203,7 @@ impl BuildReport {
             duplicate_names: statistics.duplicate_names,
             skipped: statistics.skipped.clone(),
             skipped_examples: first_skipped.clone(),
-            ignored_files: build.plan.ignored,
+            ignored_files: build.plan.input.ignored,
             runs: manifest.runs.len(),
             runs_before_merge: build.progress.runs.load(Relaxed),
             read_bytes: build.progress.read_bytes.load(Relaxed),
@@ -221,8 +221,8 @@ impl BuildReport {
             phases: *phases,
             whole,
             seconds,
-            workers: build.workers,
-            operators: build.control.operator_times(),
+            workers: build.plan.workers,
+            operators: build.wiring.control.operator_times(),
         }
     }
 
@@ -293,7 +293,7 @@ impl BuildReport {
 
 fn splits(build: &Build) -> Vec<SplitReport> {
     const MOST: usize = 2000;
-    let done = lock(&build.done);
+    let done = lock(&build.progress.done);
     let mut splits: BTreeMap<u32, (u64, f64)> = BTreeMap::new();
     for (&split, &(text_bytes, seconds)) in done.indexers.iter().flat_map(|work| &work.splits) {
         let slowest = splits.entry(split).or_default();
@@ -305,18 +305,18 @@ fn splits(build: &Build) -> Vec<SplitReport> {
 
 #[cfg(feature = "gpu")]
 fn inverted(build: &Build) -> Option<InverterWork> {
-    lock(&build.done).inverted
+    lock(&build.progress.done).inverted
 }
 
 /// What each owner of trie collections has done; of those that take postings, what was encoded.
 fn indexers(build: &Build) -> Vec<IndexerReport> {
-    let done = lock(&build.done);
+    let done = lock(&build.progress.done);
     let row = |owner: u32| {
         let encoded = &build.wiring.encoded[owner as usize];
         let work = done.indexers.iter().find(|work| work.owner == owner);
         IndexerReport {
             indexer: owner,
-            worker: build.owners.worker(owner),
+            worker: build.plan.owners.worker(owner),
             terms: encoded.terms.load(Relaxed),
             postings: encoded.postings.load(Relaxed),
             characters: encoded.characters.load(Relaxed),
@@ -329,5 +329,5 @@ fn indexers(build: &Build) -> Vec<IndexerReport> {
             }),
         }
     };
-    (0..build.owners.len() as u32).map(row).collect()
+    (0..build.plan.owners.len() as u32).map(row).collect()
 }

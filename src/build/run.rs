@@ -114,7 +114,7 @@ fn build_and_publish(
     let built = build_generation(options, input, number, directory, Which::default())?;
     let statistics = &built.manifest.statistics;
     let new = NewContent {
-        plan: &built.build.plan,
+        plan: &built.build.plan.input,
         read_bytes: built.read_bytes,
         documents: statistics.documents,
         tokens: Some(statistics.tokens),

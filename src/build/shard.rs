@@ -24,7 +24,7 @@ use super::names;
 use super::options::{BuildOptions, Peers};
 use super::prepare::Ready;
 use super::report::{BuildReport, WholeReport};
-use crate::cluster::links::PeerOutcome;
+use crate::cluster::control_lines::PeerOutcome;
 use crate::dataflow::together::{Cluster, Meeting, outcome_of};
 use crate::dictionary::names::Names;
 use crate::dictionary::strings::hash::hash;
@@ -212,7 +212,7 @@ fn lead_locked(
         *skipped.entry(reason.clone()).or_default() += n;
     }
     let new = NewContent {
-        plan: &built.build.plan,
+        plan: &built.build.plan.input,
         read_bytes: all.iter().map(|shard| shard.read_bytes).sum(),
         documents: statistics().map(|shard| shard.documents).sum(),
         tokens: Some(statistics().map(|shard| shard.tokens).sum()),
@@ -230,7 +230,7 @@ fn lead_locked(
         shards: all.into_iter().map(|synced| synced.entry).collect(),
     };
     whole.line_up(&options.index)?;
-    let directory = &built.build.directory;
+    let directory = &built.build.plan.directory;
     let memory = options.memory;
     let ask = |process, from| match process {
         0 => names::piece(directory, from),
@@ -268,7 +268,7 @@ fn follow(
     let keep = loop {
         match cluster.hear_first()? {
             Order::Names { from } => {
-                cluster.tell_bytes(0, &names::piece(&built.build.directory, from)?)?;
+                cluster.tell_bytes(0, &names::piece(&built.build.plan.directory, from)?)?;
             }
             Order::Clean { keep } => break keep,
         }
@@ -281,7 +281,7 @@ fn follow(
 
 /// Makes the shard last, and describes it.
 fn synced(shard: &ShardLock, built: &Built) -> Result<Synced, BuildError> {
-    let directory = &built.build.directory;
+    let directory = &built.build.plan.directory;
     shard.sync(directory)?;
     Ok(Synced { entry: Summary::read(directory)?.shard(), read_bytes: built.read_bytes })
 }

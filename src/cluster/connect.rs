@@ -2,10 +2,10 @@
 //! those with greater ones, for a bounded time.
 
 use super::ClusterError;
+use super::control_lines::{SILENCE, send_failure};
 use super::hello::{Hello, LineKind, PROTOCOL, build_id, nonce};
 use super::hosts::Hosts;
 use super::line::SealedLine;
-use super::links::{SILENCE, send_failure};
 use super::seal::{GREETING_TAG_BYTES, Purpose, Secret};
 use crate::crew::{lock, spawn};
 use crate::shown::chain;

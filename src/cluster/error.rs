@@ -1,5 +1,6 @@
 //! Errors between the processes of a job.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -97,11 +98,17 @@ pub enum ClusterError {
 }
 
 /// Why this process ends although it could go on: another failed or has gone.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("process {process} ({address}): {message}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerFailure {
     pub process: usize,
     pub address: String,
     /// Its own message, or what was seen of it.
     pub message: String,
+}
+
+impl fmt::Display for PeerFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { process, address, message } = self;
+        write!(f, "process {process} ({address}): {message}")
+    }
 }

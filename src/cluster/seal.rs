@@ -37,7 +37,6 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// What a tag is for.
 #[derive(Clone, Copy)]
 pub(super) enum Purpose {
     Call = 1,

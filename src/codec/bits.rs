@@ -3,7 +3,6 @@
 
 use super::bp128;
 
-/// Bytes of `len` values of `width` bits.
 #[inline]
 pub(crate) fn bytes(len: usize, width: u8) -> usize {
     (len * usize::from(width)).div_ceil(8)

@@ -136,8 +136,6 @@ pub struct CodedBlock<'a> {
 }
 
 pub trait Codec: Debug + Sync {
-    fn name(&self) -> &'static str;
-
     /// The lengths of blocks that it has, powers of two, the default first.
     fn block_lens(&self) -> &'static [usize];
 

@@ -32,7 +32,7 @@ pub(crate) use error::CodecError;
 pub(crate) use named::ListCodec;
 
 fn checked_block_len(codec: &dyn Codec, block_len: usize) -> usize {
-    assert!(codec.block_lens().contains(&block_len), "{}: blocks of {block_len}", codec.name());
+    assert!(codec.block_lens().contains(&block_len), "{codec:?}: blocks of {block_len}");
     block_len
 }
 

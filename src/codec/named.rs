@@ -6,6 +6,7 @@ use super::newpfd::NewPfd;
 use super::pfor::Pfor;
 use super::rice::Rice;
 use super::vbyte::VByte;
+use crate::settings::names;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ListCodec {
@@ -18,17 +19,15 @@ pub enum ListCodec {
     Pfor,
 }
 
+names!(ListCodec {
+    Bp128 = "bp128",
+    NewPfd = "newpfd",
+    VByte = "vbyte",
+    Rice = "rice",
+    Pfor = "pfor",
+});
+
 impl ListCodec {
-    pub const ALL: [Self; 5] = [Self::Bp128, Self::NewPfd, Self::VByte, Self::Rice, Self::Pfor];
-
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|codec| codec.name() == name)
-    }
-
-    pub fn name(self) -> &'static str {
-        self.codec().name()
-    }
-
     /// The lengths of its blocks, the least first.
     pub(crate) fn block_lens(self) -> Vec<usize> {
         let mut lens = self.codec().block_lens().to_vec();

@@ -306,10 +306,6 @@ fn check_quotients(parts: &BlockParts<'_>, all: u32) -> Result<(), CodecError> {
 }
 
 impl Codec for NewPfd {
-    fn name(&self) -> &'static str {
-        "newpfd"
-    }
-
     fn block_lens(&self) -> &'static [usize] {
         &[MAX_LEN, 64]
     }

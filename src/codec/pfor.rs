@@ -101,10 +101,6 @@ impl Encoder for PforWriter {
 }
 
 impl Codec for Pfor {
-    fn name(&self) -> &'static str {
-        "pfor"
-    }
-
     fn block_lens(&self) -> &'static [usize] {
         &[128, 512, 64]
     }

@@ -133,10 +133,6 @@ fn join_all(lows: &mut [u32], highs: &[u32], width: u8) -> Result<(), CodecError
 }
 
 impl Codec for Rice {
-    fn name(&self) -> &'static str {
-        "rice"
-    }
-
     fn block_lens(&self) -> &'static [usize] {
         &[128, 64, 512]
     }

@@ -71,7 +71,7 @@ fn decode(
         let expected: Vec<u32> = out.iter().scan(77, sum).collect();
         assert_eq!(docids, expected);
         let next = coded.blocks.get(index + 1).map_or(coded.bodies.len(), |&(_, begin, _)| begin);
-        assert_eq!(begin + bytes, next, "{}", codec.name());
+        assert_eq!(begin + bytes, next, "{codec:?}");
     }
     Ok(values)
 }
@@ -85,9 +85,9 @@ fn holds(codec: &dyn Codec, values: &[u32]) {
         let coded = encode(&mut *encoder, block_len, values);
         for slack in [0, 3, 100] {
             let back = decode(codec, block_len, &coded, slack, &mut opened);
-            assert_eq!(back.as_deref(), Ok(values), "{} {block_len}", codec.name());
+            assert_eq!(back.as_deref(), Ok(values), "{codec:?} {block_len}");
         }
-        assert_eq!(encode(&mut *encoder, block_len, values), coded, "{}", codec.name());
+        assert_eq!(encode(&mut *encoder, block_len, values), coded, "{codec:?}");
     }
 }
 
@@ -204,10 +204,10 @@ fn read_all(codec: &dyn Codec, block_len: usize, coded: &Coded, opened: &mut Ope
         let mut out = vec![0; len];
         let whole = codec.values(list, block, &mut out);
         if let Ok(bytes) = whole {
-            assert!(bytes <= body.len(), "{}", codec.name());
+            assert!(bytes <= body.len(), "{codec:?}");
         }
         let mut docids = vec![0; len];
-        assert_eq!(codec.docids(list, block, 0, &mut docids), whole, "{}", codec.name());
+        assert_eq!(codec.docids(list, block, 0, &mut docids), whole, "{codec:?}");
         // A missing block is an error or nothing, never a panic.
         let _ = codec.values(list, CodedBlock { index: index + 1000, ..block }, &mut out);
     }

@@ -48,21 +48,17 @@ use timely::worker::Worker;
 ///                                                 |                 (exchange) -> flush <'
 ///                                                 `--> lists of the device --^
 /// ```
-pub(crate) fn assemble(
-    build: &Arc<Build>,
-    handed: Option<&Arc<dyn HandedLane>>,
-    worker: &mut Worker,
-) {
+pub(crate) fn assemble(build: &Build, handed: Option<&Arc<dyn HandedLane>>, worker: &mut Worker) {
     worker.dataflow_named::<u64, _, _>("build", |scope| {
         let absorbed = ProbeHandle::new();
-        let analysis = build.analysis.clone();
-        let owners = build.owners.clone();
-        let memo_bytes = build.budget.memo() as usize;
-        let (runs, indexed, batches, encoded) = match build.wiring.indexing {
+        let Build { plan, wiring, .. } = build;
+        let analysis = plan.analysis.clone();
+        let memo_bytes = plan.budget.memo() as usize;
+        let (runs, indexed, batches, encoded) = match wiring.indexing {
             Indexing::Postings => {
-                let tally = Tally::new(analysis, owners, memo_bytes);
+                let tally = Tally::new(analysis, plan.owners.clone(), memo_bytes);
                 let (groups, batches) = parse_input(scope, build, &absorbed, tally);
-                let (runs, indexed) = index(groups, build);
+                let (runs, indexed) = index(groups, plan, wiring);
                 (runs, indexed, batches, None)
             }
             Indexing::Tokens => {
@@ -75,7 +71,7 @@ pub(crate) fn assemble(
             Indexing::Texts => unreachable!("no build without GPUs has this indexer"),
             #[cfg(feature = "gpu")]
             Indexing::Texts => {
-                let texts = TextGatherer::new(build.wiring.texts.clone()).prepared_by(&analysis);
+                let texts = TextGatherer::new(wiring.texts.clone()).prepared_by(&analysis);
                 let (texts, batches) = parse_input(scope, build, &absorbed, texts);
                 let (runs, batches, indexed, encoded) = invert(texts, batches, build);
                 (runs, indexed, batches, Some(encoded))
@@ -83,7 +79,7 @@ pub(crate) fn assemble(
         };
         let written = write_documents(batches, build);
         indexed.concat(written).probe_with(&absorbed);
-        let lists = encode(runs, build);
+        let lists = encode(runs, plan, wiring);
         match encoded {
             Some(encoded) => flush(lists.concat(encoded), build),
             None => flush(lists, build),

@@ -45,8 +45,8 @@ pub enum JobError {
     /// A quiet end.
     #[error("the reader of the output has closed it")]
     OutputClosed,
-    #[error(transparent)]
-    Peer(#[from] PeerFailure),
+    #[error("{0}")]
+    Peer(PeerFailure),
     /// The processes of the job do not come together.
     #[error(transparent)]
     Cluster(#[from] ClusterError),

@@ -7,9 +7,9 @@
 
 use super::control::{Control, JobError};
 use crate::cluster::PeerFailure;
+use crate::cluster::control_lines::lost;
 use crate::cluster::hosts::Hosts;
 use crate::cluster::line::{SealedLine, write_sealed};
-use crate::cluster::links::lost;
 use crate::cluster::seal::{Opener, Sealer};
 use crate::crew::lock;
 use std::io::{self, ErrorKind, Read, Write};

@@ -12,7 +12,7 @@ pub(crate) mod follower;
 pub(crate) mod gather;
 pub(crate) mod lay_out;
 pub(crate) mod local;
-pub(crate) mod look;
+pub(crate) mod look_up;
 pub(crate) mod messages;
 #[cfg(test)]
 #[path = "query/tests/operators.rs"]
@@ -31,7 +31,7 @@ use crate::dataflow::query::context::Context;
 use crate::dataflow::query::desk::QueryDesk;
 use crate::dataflow::query::gather::gather;
 use crate::dataflow::query::lay_out::LaidOutAnswer;
-use crate::dataflow::query::look::{PlansByNumber, look};
+use crate::dataflow::query::look_up::{PlansByNumber, look_up};
 use crate::dataflow::query::messages::ShardHits;
 use crate::dataflow::query::tell::tell;
 use crate::dataflow::query::weigh::weigh;
@@ -67,7 +67,7 @@ pub(super) struct Wiring {
 /// In several, where three exchanges cross processes:
 ///
 /// ```text
-/// batch -> ask -> (exchange) -> look -> (exchange) -> weigh -> answer -> tell -> (exchange)
+/// batch -> ask -> (exchange) -> look_up -> (exchange) -> weigh -> answer -> tell -> (exchange)
 ///      `---------------------------------------------------> gather -> collect <------'
 /// ```
 pub(super) fn assemble(context: &Arc<Context>, wiring: &Arc<Wiring>, worker: &mut Worker) {
@@ -80,7 +80,7 @@ pub(super) fn assemble(context: &Arc<Context>, wiring: &Arc<Wiring>, worker: &mu
             answer(queries, context, engines, wakers, &wiring.whole, lay_out::answer)
         } else {
             let asked = ask(queries.clone(), context);
-            let counted = look(asked, context, &wiring.planned);
+            let counted = look_up(asked, context, &wiring.planned);
             let planned = weigh(counted, context, &wiring.planned);
             let found = answer(planned, context, engines, wakers, &wiring.shards, tell::answer);
             gather(queries, tell(found), context)

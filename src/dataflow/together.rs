@@ -3,9 +3,9 @@
 use super::control::{Control, JobError};
 use crate::cluster::ClusterError;
 use crate::cluster::connect::{Call, connect};
+use crate::cluster::control_lines::{ControlLines, PeerOutcome};
 use crate::cluster::hosts::Hosts;
 use crate::cluster::line::SealedLine;
-use crate::cluster::links::{PeerOutcome, ProcessLinks};
 use crate::cluster::seal::Secret;
 use crate::index::format::VERSION;
 use serde::Serialize;
@@ -55,7 +55,7 @@ impl Meeting {
         let end =
             move |why: Option<_>| ending.fail(why.map_or(JobError::OutputClosed, JobError::Peer));
         let links =
-            ProcessLinks::start(hosts.clone(), lines.control, end).map_err(ClusterError::Start)?;
+            ControlLines::start(hosts.clone(), lines.control, end).map_err(ClusterError::Start)?;
         let process = hosts.process();
         let processes = hosts.processes();
         Ok((Cluster { links, control: control.clone(), process, processes }, lines.data))
@@ -96,7 +96,7 @@ fn compare(
 }
 
 pub struct Cluster {
-    links: ProcessLinks,
+    links: ControlLines,
     control: Arc<Control>,
     pub process: usize,
     pub processes: usize,

@@ -2,14 +2,14 @@
 //!
 //! Over several processes timely's threads panic when a connection breaks, and poison the queues of
 //! the workers. Then the process at the other end has gone, and the watch over the control lines
-//! ([`cluster::links`](crate::cluster::links)) gives the reason. The workers of a failed job are
-//! not joined, for what they would drop is poisoned; the process ends.
+//! ([`cluster::control_lines`](crate::cluster::control_lines)) gives the reason. The workers of a
+//! failed job are not joined, for what they would drop is poisoned; the process ends.
 
 use super::control::{Control, JobError};
 use super::data_line::DataLine;
+use crate::cluster::control_lines::SILENCE;
 use crate::cluster::hosts::Hosts;
 use crate::cluster::line::SealedLine;
-use crate::cluster::links::SILENCE;
 use crate::crew::spawn;
 use crate::shown::panicked;
 use std::cell::Cell;

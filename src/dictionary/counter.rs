@@ -2,7 +2,7 @@
 //! [`tally`](super::tally) makes postings, [`regroup`](super::regroup) tokens.
 
 use super::memo::{Memo, MemoTerm, NO_TERM};
-use super::vector;
+use super::vector::{self, Vector};
 use crate::dictionary::device::members::hash_of_token;
 use crate::dictionary::strings::mixed::{Mixed, StretchMeaning};
 use crate::order::{DOCUMENT_TIMES, LONG_BYTES, PieceCounts};
@@ -237,10 +237,10 @@ impl<C: TokenCounting> Counter<C> {
         })
     }
 
-    /// Counts the next document of the piece, which is a [`vector`]; returns the sum of its
-    /// impacts. As [`document`](Self::document) for the rest.
-    pub(crate) fn vector(&mut self, pairs: &[u8]) -> u32 {
-        self.counted_document(pairs, |_, found, pairs| {
+    /// Counts the next document of the piece, a vector; returns the sum of its impacts. As
+    /// [`document`](Self::document) for the rest.
+    pub(crate) fn vector(&mut self, vector: Vector<'_>) -> u32 {
+        self.counted_document(vector.bytes(), |_, found, pairs| {
             let mut pairs = str::from_utf8(pairs).expect("a vector is UTF-8");
             let mut batch = PairsBatch::default();
             while !pairs.is_empty() {

@@ -2,6 +2,7 @@
 //! piece.
 
 use super::group::{GroupTerm, TermGroup};
+use super::vector::Vector;
 use crate::order::PieceCounts;
 use crate::text::html::Page;
 use std::sync::Arc;
@@ -19,13 +20,12 @@ pub trait Regroup {
     #[inline]
     fn page(&mut self, _input: u32, _page: &Page<'_>) {}
 
-    /// Takes the next document of the piece; returns its indexed tokens.
+    /// Takes the next document of the piece, a text; returns its indexed tokens.
     fn document(&mut self, text: &[u8]) -> u32;
 
-    /// Takes the next document of the piece, which is a [`vector`](super::vector); returns the sum
-    /// of its impacts. Only [`Tally`](super::tally::Tally) looks at its terms.
-    fn vector(&mut self, pairs: &[u8]) -> u32 {
-        self.document(pairs)
+    /// Takes the next document of the piece, a learned vector; returns the sum of its impacts.
+    fn vector(&mut self, _: Vector<'_>) -> u32 {
+        panic!("a build of vectors is one by `fast`")
     }
 
     /// Holds no more of a long document than takes `bytes`.

@@ -12,6 +12,7 @@ use super::memo::{MemoTerm, NO_TERM};
 use super::owners::Owners;
 use super::parsed::Regroup;
 use super::slices::{Chain, Slices};
+use super::vector::Vector;
 use crate::codec::folded;
 use crate::codec::prefetch::{prefetch, prefetch_at};
 use crate::order::PieceCounts;
@@ -267,8 +268,8 @@ impl Regroup for Tally {
         self.counter.document(text)
     }
 
-    fn vector(&mut self, pairs: &[u8]) -> u32 {
-        self.counter.vector(pairs)
+    fn vector(&mut self, vector: Vector<'_>) -> u32 {
+        self.counter.vector(vector)
     }
 
     fn hold(&mut self, bytes: u64) {

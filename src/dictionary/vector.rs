@@ -1,10 +1,25 @@
 //! A learned vector on its way from the parser to the tally: pairs of a term and its impact, in
-//! bytes that are UTF-8, as texts are.
+//! bytes that are UTF-8.
 //!
 //! A pair is its impact, the length of its term in bytes, and the term. The numbers have digits of
 //! six bits, the lowest first, and all of them but the last are marked.
 
 const MORE: u8 = 0x40;
+
+/// The pairs of a document, as [`put`] has written them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vector<'a>(&'a [u8]);
+
+impl<'a> Vector<'a> {
+    pub(crate) fn new(pairs: &'a [u8]) -> Self {
+        Self(pairs)
+    }
+
+    /// All of its pairs.
+    pub fn bytes(self) -> &'a [u8] {
+        self.0
+    }
+}
 
 /// Appends a pair; the term has at most 255 bytes.
 #[inline]

@@ -22,50 +22,6 @@ mod upload;
 
 use crate::gpu::floor::nvrtc::KernelSource;
 
-pub(crate) const KERNELS: [&str; 41] = [
-    "invert_scan",
-    "invert_sum_tiles",
-    "invert_scan_tiles",
-    "invert_count_tokens",
-    "invert_write_tokens",
-    "invert_hash_documents",
-    "invert_find_forms",
-    "invert_keep_forms",
-    "invert_check_forms",
-    "invert_code_forms",
-    "invert_find_terms",
-    "invert_tell_terms",
-    "invert_fill_table",
-    "invert_count_terms",
-    "invert_write_terms",
-    "invert_lengths",
-    "invert_sort_count",
-    "invert_sort_scatter",
-    "invert_count_postings",
-    "invert_write_postings",
-    "invert_measure",
-    "invert_write_lists",
-    "invert_list_starts",
-    "invert_move_lasts",
-    "invert_rehash",
-    "invert_clear",
-    "invert_keep",
-    "invert_codes",
-    "invert_rank_counts",
-    "invert_copy",
-    "invert_cursors_of_all",
-    "invert_cursors",
-    "invert_list_firsts",
-    "invert_gather",
-    "invert_advance",
-    "invert_list_places",
-    "invert_count_parts",
-    "invert_measure_parts",
-    "invert_bound_lists",
-    "invert_measure_lists",
-    "invert_write_parts",
-];
-
 /// Nothing in an index depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InvertTuning {

@@ -25,7 +25,7 @@ use crate::codec::vbyte;
 use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;
 use crate::index::generations::generation::Generation;
-use crate::index::inspect::browse::{ExportError, TermLists, for_each_term};
+use crate::index::inspect::browse::{TermLists, for_each_term};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, BufWriter, Write};
@@ -56,7 +56,7 @@ pub fn export_file(
     description: &str,
     path: &Path,
     progress: &Stop,
-) -> Result<Exported, ExportError> {
+) -> io::Result<Exported> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let file = tempfile::Builder::new()
         .prefix(".millrace-export-")
@@ -97,11 +97,11 @@ pub fn export(
     description: &str,
     out: &mut impl Write,
     progress: &Stop,
-) -> Result<Exported, ExportError> {
+) -> io::Result<Exported> {
     let documents = generation.documents();
     let tokens = generation.manifest().statistics.tokens;
     let mut all: Vec<TermLists> = Vec::new();
-    for_each_term::<ExportError>(generation, |lists| {
+    for_each_term::<io::Error>(generation, |lists| {
         all.push(lists.clone());
         Ok(())
     })?;
@@ -145,7 +145,7 @@ fn list(
     lists: &TermLists,
     message: &mut Vec<u8>,
     out: &mut impl Write,
-) -> Result<(), ExportError> {
+) -> io::Result<()> {
     let mut cf = 0;
     let mut length = 0;
     let mut last = 0;

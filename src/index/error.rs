@@ -1,7 +1,8 @@
-//! The errors of indexes, one enum for the whole layer: each names the file, and the byte where
-//! there is one.
+//! The errors of indexes and of queries on them, one enum for both: each names the file, and the
+//! byte where there is one.
 
 use crate::index::list::{ListCodec, ListError};
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -115,6 +116,16 @@ pub enum IndexError {
         /// What is missing, and the remedy.
         reason: String,
     },
+    /// The text of a document cannot be had, or has changed.
+    #[error("{0}")]
+    NoText(String),
+    /// What was being done with another file than those of an index.
+    #[error("{doing}")]
+    Io {
+        doing: String,
+        #[source]
+        source: io::Error,
+    },
     /// A query that cannot be answered, as long as others can.
     #[error("a query {why}")]
     Query { why: String },
@@ -168,6 +179,11 @@ impl IndexError {
         move |source| Self::Storage { operation, path: path.to_path_buf(), source }
     }
 
+    /// For `map_err`.
+    pub(crate) fn io(doing: impl Display) -> impl Fn(io::Error) -> Self {
+        move |source| Self::Io { doing: doing.to_string(), source }
+    }
+
     /// For `map_err`; `start` is the list's place in the file.
     pub(crate) fn list(path: &Path, start: u64) -> impl FnOnce(ListError) -> Self + '_ {
         move |source| Self::List { path: path.to_path_buf(), start, source }
@@ -202,5 +218,12 @@ impl IndexError {
 
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Self::Storage { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// For those who write what an index holds.
+impl From<IndexError> for io::Error {
+    fn from(error: IndexError) -> Self {
+        Self::other(error)
     }
 }

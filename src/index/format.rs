@@ -39,7 +39,7 @@ pub(crate) const RUNS: &str = "runs";
 pub(crate) const IMPORTED: &str = "import";
 
 /// The format in the settings of an index of learned vectors: its terms stay as they are.
-pub const VECTORS: &str = "vectors";
+pub(crate) const VECTORS: &str = "vectors";
 
 // The arrays of a file are used as they are mapped.
 const _: () = assert!(cfg!(target_endian = "little"), "millrace needs a little-endian machine");

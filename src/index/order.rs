@@ -4,6 +4,7 @@
 
 use crate::score::bm25::Bm25;
 use crate::score::wang::{GlobalParameters, Wang};
+use crate::settings::names;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -28,31 +29,15 @@ pub enum DocumentOrder {
     },
 }
 
-impl DocumentOrder {
-    /// As users write them.
-    pub const NAMES: [&str; 6] = ["input", "url", "name", "length", "topic", "global"];
+names!(DocumentOrder with fields {
+    Input = "input",
+    Url = "url",
+    Name = "name",
+    Length = "length",
+    Topic = "topic",
+    Global { wang: Wang::default(), bm25: Bm25::default() } = "global",
+});
 
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Input => "input",
-            Self::Url => "url",
-            Self::Name => "name",
-            Self::Length => "length",
-            Self::Topic => "topic",
-            Self::Global { .. } => "global",
-        }
-    }
-
-    /// The order of this name; a global one has default parameters.
-    pub fn named(name: &str) -> Option<Self> {
-        let global = Self::Global { wang: Wang::default(), bm25: Bm25::default() };
-        [Self::Input, Self::Url, Self::Name, Self::Length, Self::Topic, global]
-            .into_iter()
-            .find(|order| order.name() == name)
-    }
-}
-
-/// The order in the manifest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrderEntry {

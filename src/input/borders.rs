@@ -9,15 +9,15 @@
 //! many came at a time: it speaks when no further byte could change its answer.
 
 pub(super) mod found;
-pub(crate) mod machine;
 pub(super) mod marks;
+pub(crate) mod over_lines;
 
 use crate::input::Format;
 use crate::input::formats::warc::borders::WarcBorders;
 use crate::input::formats::{mediawiki, trec};
 use found::{FoundBorder, Gone};
-use machine::{Csv, Json, MachineBorders};
 use marks::{BorderMarks, LINE_END, Mark};
+use over_lines::{Csv, Json, MachineBorders};
 
 pub(super) enum Borders {
     Marks(BorderMarks),

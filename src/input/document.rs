@@ -4,11 +4,10 @@
 //! A document borrows from the piece or from buffers of its parser, so it lives for one call only
 //! and nothing is allocated for it.
 
+use crate::dictionary::vector::Vector;
 use crate::text::html::Page;
 use crate::text::readable::readable;
 use std::fmt;
-
-use thiserror::Error;
 
 /// A part of a file's uncompressed stream that begins and ends at a border of records.
 #[derive(Clone, Copy, Debug)]
@@ -70,8 +69,7 @@ impl<'a> Name<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Document<'a> {
     pub name: Name<'a>,
-    /// Its text in raw bytes; the tokenizer deals with what is not UTF-8.
-    pub text: &'a [u8],
+    pub content: Content<'a>,
     /// Where its record begins, in bytes from the begin of the piece.
     pub offset: usize,
     /// Length of the record without its line end, in bytes.
@@ -80,11 +78,28 @@ pub struct Document<'a> {
     pub line: u64,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content<'a> {
+    /// In raw bytes; the tokenizer deals with what is not UTF-8.
+    Text(&'a [u8]),
+    /// Learned weights of terms, as impacts.
+    Vector(Vector<'a>),
+}
+
+impl<'a> Content<'a> {
+    /// What tells it from that of another document.
+    pub fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::Text(text) => text,
+            Self::Vector(vector) => vector.bytes(),
+        }
+    }
+}
+
 /// Why a record is not a document.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Skip {
-    #[error("bad JSON at byte {column} of the line: expected {expected}, found {}", FoundByte(*found))]
     BadJson {
         /// Where the first wrong byte is, in bytes from the begin of the piece.
         offset: usize,
@@ -94,7 +109,6 @@ pub enum Skip {
         /// What stands there; nothing at the end of the input.
         found: Option<u8>,
     },
-    #[error("bad vector at byte {column} of the line: expected {expected}, found {}", FoundByte(*found))]
     BadVector {
         /// Where it is wrong in its line, in bytes from 1.
         column: usize,
@@ -102,78 +116,133 @@ pub enum Skip {
         found: Option<u8>,
     },
     /// This ends a build.
-    #[error(
-        "a weight is no whole number, but those at the begin of the input are, so that they are multiplied by 1; if others are not, the factor has to be given, such as 100"
-    )]
     Fraction,
-    #[error("not a JSON object")]
     NotAnObject,
     /// A field that holds text holds neither a string nor null.
-    #[error("the field `{field}` is not a string")]
-    NotAString { field: &'static str },
-    #[error("no tab between name and text")]
+    NotAString {
+        field: &'static str,
+    },
     NoTab,
     /// If its content can be told all the same, it may still be a document.
-    #[error("broken WARC record: {0}")]
     BrokenWarc(WarcFault),
-    #[error("HTTP status {status}")]
     HttpStatus {
         /// 0 if there is none that can be read.
         status: u16,
     },
     /// The content is neither HTML nor plain text.
-    #[error("content type {0}")]
     ContentType(MediaType),
-    #[error("a document of more than {most} bytes when decompressed")]
-    TooLong { most: u64 },
+    TooLong {
+        most: u64,
+    },
     /// The memory cannot hold what it is inflated to. This ends a build.
-    #[error("a document of {bytes} bytes when decompressed, which the memory cannot hold")]
-    TooLarge { bytes: u64 },
-    #[error("the body is {coding} that cannot be inflated")]
-    BrokenBody { coding: &'static str },
+    TooLarge {
+        bytes: u64,
+    },
+    BrokenBody {
+        coding: &'static str,
+    },
     /// A TREC document has no name: neither `<DOCNO>` nor an `id`.
-    #[error("a <DOC> without <DOCNO>")]
     NoDocno,
     /// A TREC document does not end before the next begins, or the input ends.
-    #[error("a <DOC> without </DOC>")]
     NoDocEnd,
-    #[error("a <page> without </page>")]
     NoPageEnd,
-    #[error("a <page> without <title>")]
     NoTitle,
-    #[error("no column is known as text; one has to be named")]
     NoTextColumn,
-    #[error("{found} fields, where the header has {expected}")]
-    TooManyFields { expected: usize, found: usize },
+    TooManyFields {
+        expected: usize,
+        found: usize,
+    },
     /// There is text, but no TREC document.
-    #[error("no <DOC>")]
     NoDoc,
 }
 
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WarcFault {
-    #[error("expected a line such as WARC/1.0; skipped {bytes} bytes")]
-    NoVersion { bytes: usize },
+    NoVersion {
+        bytes: usize,
+    },
     /// The head has no Content-Length that is a number.
-    #[error("no Content-Length; taken up to the next record, {bytes} bytes")]
     NoLength {
         /// Bytes up to the next record.
         bytes: usize,
     },
     /// It is no document.
-    #[error("no Content-Length, and no content")]
     NoContent,
     /// Where the record should end, no other begins.
-    #[error("Content-Length is {expected}; taken up to the next record, {bytes} bytes")]
     WrongLength {
         expected: u64,
         /// Bytes up to the next record.
         bytes: usize,
     },
     /// It is no document.
-    #[error("cut short: Content-Length is {expected}, the input ends after {bytes} bytes")]
-    CutShort { expected: u64, bytes: usize },
+    CutShort {
+        expected: u64,
+        bytes: usize,
+    },
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BadJson { column, expected, found, .. } => {
+                let found = FoundByte(*found);
+                write!(f, "bad JSON at byte {column} of the line: expected {expected}, found {found}")
+            }
+            Self::BadVector { column, expected, found } => {
+                let found = FoundByte(*found);
+                write!(f, "bad vector at byte {column} of the line: expected {expected}, found {found}")
+            }
+            Self::Fraction => f.write_str(
+                "a weight is no whole number, but those at the begin of the input are, so that they are multiplied by 1; if others are not, the factor has to be given, such as 100",
+            ),
+            Self::NotAString { field } => write!(f, "the field `{field}` is not a string"),
+            Self::NoTab => f.write_str("no tab between name and text"),
+            Self::BrokenWarc(fault) => write!(f, "broken WARC record: {fault}"),
+            Self::HttpStatus { status } => write!(f, "HTTP status {status}"),
+            Self::ContentType(found) => write!(f, "content type {found}"),
+            Self::TooLong { most } => {
+                write!(f, "a document of more than {most} bytes when decompressed")
+            }
+            Self::TooLarge { bytes } => {
+                write!(f, "a document of {bytes} bytes when decompressed, which the memory cannot hold")
+            }
+            Self::BrokenBody { coding } => write!(f, "the body is {coding} that cannot be inflated"),
+            Self::NoDocno => f.write_str("a <DOC> without <DOCNO>"),
+            Self::NoDocEnd => f.write_str("a <DOC> without </DOC>"),
+            Self::NoPageEnd => f.write_str("a <page> without </page>"),
+            Self::NoTitle => f.write_str("a <page> without <title>"),
+            Self::NoTextColumn => {
+                f.write_str("no column is known as text; one has to be named")
+            }
+            Self::TooManyFields { expected, found } => {
+                write!(f, "{found} fields, where the header has {expected}")
+            }
+            Self::NotAnObject | Self::NoDoc => f.write_str(self.reason()),
+        }
+    }
+}
+
+impl fmt::Display for WarcFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoVersion { bytes } => {
+                write!(f, "expected a line such as WARC/1.0; skipped {bytes} bytes")
+            }
+            Self::NoLength { bytes } => {
+                write!(f, "no Content-Length; taken up to the next record, {bytes} bytes")
+            }
+            Self::NoContent => f.write_str("no Content-Length, and no content"),
+            Self::WrongLength { expected, bytes } => {
+                let taken = format_args!("taken up to the next record, {bytes} bytes");
+                write!(f, "Content-Length is {expected}; {taken}")
+            }
+            Self::CutShort { expected, bytes } => {
+                let ends = format_args!("the input ends after {bytes} bytes");
+                write!(f, "cut short: Content-Length is {expected}, {ends}")
+            }
+        }
+    }
 }
 
 /// The begin of a media type that was found, to be shown.
@@ -298,7 +367,7 @@ impl DocumentSink for KeptDocuments {
             Name::Given(name) => Some(name.to_owned()),
             Name::Missing => None,
         };
-        self.documents.push((name, d.text.to_vec(), d.offset, d.bytes, d.line));
+        self.documents.push((name, d.content.bytes().to_vec(), d.offset, d.bytes, d.line));
     }
 
     fn skipped(&mut self, offset: usize, line: u64, bytes: usize, reason: Skip) {

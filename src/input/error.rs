@@ -1,6 +1,7 @@
 //! The errors of reading input.
 
 use super::Unknown;
+use super::streams::decoder::DecodeError;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -43,6 +44,31 @@ pub enum InputError {
         path: String,
         /// Of the document, in the uncompressed input.
         offset: u64,
+    },
+    #[error(
+        "{path}: {reason} after byte {offset} of its content ({fault}): nothing was published; allow cut input to take what comes before"
+    )]
+    Broken {
+        path: String,
+        reason: &'static str,
+        /// Of its content, before the damage.
+        offset: u64,
+        fault: DecodeError,
+    },
+    #[error("{path}: this input is empty: nothing was published; allow empty input to take it")]
+    Empty { path: String },
+    #[error(
+        "{path}: byte {offset}: the document{name} has {bytes} bytes, which the memory cannot hold: nothing was published; give the build a memory of {least}M or more, or skip documents of such a length by a lower limit for documents"
+    )]
+    Large {
+        path: String,
+        /// Of its record, in its content.
+        offset: u64,
+        /// Its name behind a blank, if it is known.
+        name: String,
+        bytes: u64,
+        /// The memory that holds it, in MiB.
+        least: u64,
     },
     #[error("standard input (-) can be read only once")]
     StdinTwice,

@@ -3,10 +3,10 @@
 use super::error::{InputError, io_error};
 use super::foreign::{ARCHIVES, of_address};
 use super::{COMPRESSED, Compression, Format, Unknown};
-use crate::input::streams::decoder::{Decoder, Output};
+use crate::input::streams::decoder::{DecodeError, Decoder, Output};
 use crate::input::streams::encoded::{TextDecoder, TextEncoding, Transcoder};
 use std::fs::{File, Metadata};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, Read};
 use std::path::Path;
 
 /// Bytes that are read to find a format.
@@ -169,7 +169,7 @@ pub(super) fn text_of(
     head: &[u8],
     asked: Option<TextEncoding>,
 ) -> Result<Vec<u8>, InputError> {
-    let unreadable = |e| io_error(path, io::Error::new(ErrorKind::InvalidData, e));
+    let unreadable = |e: DecodeError| io_error(path, e.into());
     let mut text = vec![0; HEAD_BYTES as usize];
     let mut out = Output::new(&mut text);
     let decoder = Decoder::new(Compression::by_content(head), 27).map_err(unreadable)?;

@@ -11,7 +11,6 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// One file of the input, or standard input.
 #[derive(Clone, Debug)]
 pub(crate) struct InputFile {
     /// Where it is; `None` for standard input and documents in memory.

@@ -6,12 +6,10 @@
 
 use std::fmt;
 use std::path::Path;
-use std::str::FromStr;
 
 use crate::index::format::VECTORS;
 use crate::settings::names;
 use streams::encoded::is_unmarked;
-use thiserror::Error;
 
 pub(crate) mod borders;
 pub(crate) mod cutter;
@@ -70,38 +68,50 @@ pub enum Compression {
     Xz,
 }
 
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error(
-    "expected jsonl, tsv, text, html, warc, trec, json, csv, plaintext, mediawiki or vectors, found `{found}`"
-)]
-pub struct UnknownFormat {
-    pub found: String,
-}
-
 /// Why the format of some content cannot be told, or is none that can be read.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unknown {
-    #[error("this is an index, not documents (CIFF): import it")]
     Ciff,
-    #[error("these are binary data, not text; if they are text, the format has to be named")]
     Binary,
-    #[error(
-        "this looks like UTF-16 or UTF-32 without a byte order mark: its encoding has to be named, such as utf-16le"
-    )]
     Utf16,
-    #[error(
-        "its lines end with carriage returns only; `tr '\\r' '\\n' < FILE` makes lines of them"
-    )]
     Returns,
-    #[error("this is {what}, which is not read as it is; `{command}` unpacks it")]
     Archive { what: &'static str, command: &'static str },
-    #[error("this is {what}, which is not read as it is; `{command}` makes text of it")]
     Foreign { what: &'static str, command: &'static str },
-    #[error(
-        "this is input for the bulk interface of Elasticsearch; `jq -nc 'inputs as $action | input + {{id: $action[]._id}}' FILE` makes JSON lines of it"
-    )]
     Bulk,
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Self::Ciff => "this is an index, not documents (CIFF): import it",
+            Self::Binary => {
+                "these are binary data, not text; if they are text, the format has to be named"
+            }
+            Self::Utf16 => {
+                "this looks like UTF-16 or UTF-32 without a byte order mark: its encoding has to be named, such as utf-16le"
+            }
+            Self::Returns => {
+                "its lines end with carriage returns only; `tr '\\r' '\\n' < FILE` makes lines of them"
+            }
+            Self::Archive { what, command } => {
+                return write!(
+                    f,
+                    "this is {what}, which is not read as it is; `{command}` unpacks it"
+                );
+            }
+            Self::Foreign { what, command } => {
+                return write!(
+                    f,
+                    "this is {what}, which is not read as it is; `{command}` makes text of it"
+                );
+            }
+            Self::Bulk => {
+                "this is input for the bulk interface of Elasticsearch; `jq -nc 'inputs as $action | input + {id: $action[]._id}' FILE` makes JSON lines of it"
+            }
+        };
+        f.write_str(text)
+    }
 }
 
 /// Endings that names of compressed files have behind those of their formats.
@@ -280,26 +290,6 @@ fn is_tsv(head: &[u8]) -> bool {
 }
 
 names!(Compression { None = "none", Gzip = "gzip", Zstd = "zstd", Bzip2 = "bzip2", Xz = "xz" });
-
-impl fmt::Display for Compression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Format {
-    type Err = UnknownFormat;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Format::named(name).ok_or_else(|| UnknownFormat { found: name.to_owned() })
-    }
-}
 
 impl Compression {
     /// Tells the compression by the first bytes of a file, of which [`MARK_BYTES`] are enough.

@@ -1,7 +1,7 @@
 //! Parses pieces: finds their documents, with the terms that a [`Regroup`] makes of their texts, in
 //! any format.
 
-use super::document::{self, Document, DocumentSink, Skip};
+use super::document::{self, Content, Document, DocumentSink, Skip};
 use super::piece::Piece;
 use super::splits::InputPlan;
 use super::turns::{Turn, Turns};
@@ -81,7 +81,6 @@ impl<R: Regroup> PieceParser<R> {
             not_utf8: &mut self.not_utf8,
             letters: &plan.letters,
             unsampled: SAMPLED_TEXTS,
-            are_vectors: piece.format == Format::Vectors,
         };
         if piece.format == Format::Json {
             json_values::to_lines(&mut piece.bytes);
@@ -135,7 +134,6 @@ struct PieceSink<'a, R> {
     letters: &'a Mutex<LetterCounts>,
     /// Texts that the sample may still have of this piece.
     unsampled: usize,
-    are_vectors: bool,
 }
 
 impl<R> PieceSink<'_, R> {
@@ -164,15 +162,17 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
         }
         let offset = self.offset + document.offset as u64;
         let location = Location { offset, bytes: document.bytes as u32, input: self.batch.input };
-        if !document.text.is_ascii() && std::str::from_utf8(document.text).is_err() {
-            self.note_not_utf8(offset);
-        }
-        if self.unsampled > 0 && !self.are_vectors {
-            self.unsampled -= 1;
-            lock(self.letters).add(&document.text[..document.text.len().min(SAMPLED_BYTES)]);
+        if let Content::Text(text) = document.content {
+            if !text.is_ascii() && std::str::from_utf8(text).is_err() {
+                self.note_not_utf8(offset);
+            }
+            if self.unsampled > 0 {
+                self.unsampled -= 1;
+                lock(self.letters).add(&text[..text.len().min(SAMPLED_BYTES)]);
+            }
         }
         let name = document.name.or_empty();
-        let hash = || XxHash3_64::oneshot(document.text);
+        let hash = || XxHash3_64::oneshot(document.content.bytes());
         let content = match self.wanted {
             Some(WantedInput::At(places)) if !places.contains(location.input, offset) => return,
             None | Some(WantedInput::At(_)) => (!self.regroup.hashes_later()).then(hash),
@@ -186,9 +186,9 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
                 (!self.regroup.hashes_later()).then_some(content)
             }
         };
-        let length = match self.are_vectors {
-            true => self.regroup.vector(document.text),
-            false => self.regroup.document(document.text),
+        let length = match document.content {
+            Content::Text(text) => self.regroup.document(text),
+            Content::Vector(vector) => self.regroup.vector(vector),
         };
         if let Some(takes) = self.regroup.over() {
             let bytes = document.bytes as u64;

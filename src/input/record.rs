@@ -82,20 +82,19 @@ impl DocumentTexts {
         Self { parsers, heads: HashMap::new() }
     }
 
-    /// The text in the record of `bytes` at `offset` of a file of this format, as [`fetch`] counts
-    /// them. What is no UTF-8 is left as it is, as it is for the tokenizer.
+    /// The text in a record that was [fetched](fetch) from `offset` of a file of this format. What
+    /// is no UTF-8 is left as it is, as it is for the tokenizer.
     ///
     /// # Errors
-    /// As [`fetch`]; `InvalidData` if there is no document any more.
+    /// `InvalidData` if there is no document any more; as [`fetch`] for the names of columns.
     pub(crate) fn of(
         &mut self,
         file: &IndexedFile<'_>,
         offset: u64,
-        bytes: u32,
+        mut record: Vec<u8>,
     ) -> io::Result<Vec<u8>> {
         let IndexedFile { path, format, ref reading, encoding } = *file;
         self.parsers.read_as(reading);
-        let mut record = fetch(path, encoding, offset, bytes)?;
         if format == Format::Csv && !self.heads.contains_key(path) {
             let mut start = Vec::new();
             open(path, encoding)?.take(HEAD_BYTES).read_to_end(&mut start)?;
@@ -129,7 +128,7 @@ struct FirstDocument {
 
 impl DocumentSink for FirstDocument {
     fn document(&mut self, document: Document<'_>) {
-        self.text.get_or_insert_with(|| document.text.to_vec());
+        self.text.get_or_insert_with(|| document.content.bytes().to_vec());
     }
 
     fn skipped(&mut self, _: usize, _: u64, _: usize, reason: Skip) {
@@ -161,10 +160,11 @@ mod tests {
         ] {
             let mut file = tempfile::NamedTempFile::new().unwrap();
             writeln!(file, "{before}{record}").unwrap();
-            let bytes = record.len() as u32;
+            let offset = before.len() as u64;
+            let record = fetch(file.path(), None, offset, record.len() as u32).unwrap();
             let reading = InputReading::default();
             let indexed = IndexedFile { path: file.path(), format, reading, encoding: None };
-            let text = texts.of(&indexed, before.len() as u64, bytes).unwrap();
+            let text = texts.of(&indexed, offset, record).unwrap();
             assert_eq!(String::from_utf8_lossy(&text).trim(), expected, "{format}");
         }
         let mut file = tempfile::NamedTempFile::new().unwrap();
@@ -172,7 +172,7 @@ mod tests {
         let reading = InputReading::default();
         let format = Format::Jsonl;
         let indexed = IndexedFile { path: file.path(), format, reading, encoding: None };
-        let error = texts.of(&indexed, 0, 9).unwrap_err().to_string();
+        let error = texts.of(&indexed, 0, b"no object".to_vec()).unwrap_err().to_string();
         assert!(error.starts_with("byte 0: ") && error.ends_with(" has changed since"), "{error}");
     }
 

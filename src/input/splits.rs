@@ -44,7 +44,6 @@ pub struct Split {
 pub struct InputPlan {
     pub inputs: Inputs,
     pub splits: Vec<Split>,
-    /// What was seen of the fields of records, by input.
     pub(crate) seen: Mutex<BTreeMap<u32, SeenFields>>,
     /// The encodings of inputs that are not UTF-8.
     pub(crate) encodings: Mutex<BTreeMap<u32, TextEncoding>>,

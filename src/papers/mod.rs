@@ -29,7 +29,6 @@ use tatikonda11::small_adaptive::SmallAdaptive;
 use wang::rounds::Rounds;
 use wei11::Wei11;
 
-/// Algorithms of the CPU.
 pub const ALGORITHMS: HandedAlgorithms =
     &[&Wand { by_blocks: false }, &Wand { by_blocks: true }, &SmallAdaptive, &Rounds];
 

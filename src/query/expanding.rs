@@ -7,7 +7,7 @@
 
 use super::rm3::Expander;
 use crate::crew::{lock, spawn};
-use crate::query::error::QueryError;
+use crate::index::error::IndexError;
 use crate::query::reading::lines::{Query, Refused};
 use crate::shown::chain;
 use std::io;
@@ -41,8 +41,8 @@ impl Expanded {
         queries: impl Iterator<Item = ReadQuery> + Send + 'static,
         expander: Expander,
         threads: NonZeroUsize,
-    ) -> Result<Self, QueryError> {
-        let no_thread = QueryError::io("starting a thread that expands queries");
+    ) -> Result<Self, IndexError> {
+        let no_thread = IndexError::io("starting a thread that expands queries");
         let (give, in_order) = sync_channel(AHEAD * threads.get());
         let (tasks, taken) = channel();
         let taken = Arc::new(Mutex::new(taken));
@@ -94,7 +94,7 @@ fn expand(mut expander: Expander, tasks: &Mutex<Receiver<Task>>) {
         let task = lock(tasks).recv();
         let Ok((query, to)) = task else { return };
         let why =
-            |why: QueryError| io::Error::other(format!("query {}: {}", query.qid, chain(&why)));
+            |why: IndexError| io::Error::other(format!("query {}: {}", query.qid, chain(&why)));
         // The iterator may be gone.
         _ = to.send(expander.expand(&query).map(Ok).map_err(why));
     }

@@ -5,20 +5,22 @@
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
-#[cfg(target_arch = "x86_64")]
 mod avx512;
+mod best;
 mod portable;
 #[cfg(test)]
 mod tests;
 
+pub(super) use best::{
+    add_codes, add_documents, collect_sums, first_posting, match_block, narrow, offer_block,
+    share_out, sweep,
+};
 pub(super) use portable::first_block;
 
 use std::ops::Range;
 
 use super::top_k::TopK;
 use crate::cpu::Level;
-use crate::index::block_bounds::BlockCodes;
 use crate::index::list::MAX_BLOCK as BLOCK;
 use crate::score::block_codes::CODES;
 use crate::score::bounds::{Bound, BoundNorms};
@@ -56,22 +58,7 @@ pub(super) struct DocidBlock<'a> {
     pub(super) first: u32,
 }
 
-/// Calls `$name` in the best form of the machine.
-macro_rules! dispatch {
-    ($level:expr, $name:ident($($argument:expr),*)) => {
-        match $level {
-            // SAFETY: a level is found only where its instructions are.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { avx512::$name($($argument),*) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => unsafe { avx2::$name($($argument),*) },
-            Level::Portable => portable::$name($($argument),*),
-        }
-    };
-}
-
-/// Candidates by the block of a list in which they lie: a share for each block.
+// Candidates by the block of a list in which they lie: a share for each block.
 #[derive(Clone, Debug)]
 pub(super) struct CandidateShares {
     pub(super) blocks: BlockRoom,
@@ -107,47 +94,6 @@ pub(crate) struct FoundDocids<'a> {
     pub(crate) kept: &'a mut BlockRoom,
 }
 
-/// Divides the candidates among the blocks of a list, given by their last docids, from block `from`
-/// on. Those behind all blocks are the share of the tail, which comes after the last block.
-#[inline]
-pub(super) fn share_out(
-    level: Level,
-    last_docids: &[[u8; 4]],
-    from: usize,
-    sought: SoughtDocids<'_>,
-    shares: &mut CandidateShares,
-) {
-    dispatch!(level, share_out(last_docids, from, sought, shares))
-}
-
-/// Looks in `block` for the candidates with numbers from `from` up to `end` and adds those found to
-/// `matches`. No candidate before `from` is in the block, and if one from `end` on is, it is
-/// [`NO_DOCID`].
-#[inline]
-pub(super) fn match_block(
-    level: Level,
-    candidates: &BlockRoom,
-    from: usize,
-    end: usize,
-    block: DocidBlock<'_>,
-    matches: &mut Matches<'_>,
-) {
-    dispatch!(level, match_block(candidates, from, end, block, matches))
-}
-
-/// The first number from `from` on of a docid that is at least `docid`, among the first `len`
-/// docids, which rise; `len` or more if there is none.
-#[inline]
-pub(super) fn first_posting(
-    level: Level,
-    docids: &BlockRoom,
-    from: usize,
-    len: usize,
-    docid: u32,
-) -> usize {
-    dispatch!(level, first_posting(docids, from, len, docid))
-}
-
 /// Scores the first `len` postings of a block. `norms` holds a norm for each of the docids.
 #[inline]
 pub(super) fn scores(
@@ -162,7 +108,7 @@ pub(super) fn scores(
     if weight.is_saturation() {
         // Adding zero turns minus zero into zero and changes no other weight.
         let weight = weight.factor() + 0.0;
-        dispatch!(level, scores(weight, docids, tfs, len, norms, scores))
+        best::scores(level, weight, docids, tfs, len, norms, scores)
     } else {
         other_scores(level, weight, docids, tfs, len, norms, scores);
     }
@@ -177,37 +123,19 @@ pub(super) struct ScoredPostings<'a> {
     pub(super) len: usize,
 }
 
-/// Adds the scores of the postings of 64 documents, the first of which is `first`, to their sums.
-#[inline]
-pub(super) fn add_documents(
-    level: Level,
-    postings: ScoredPostings<'_>,
-    first: u32,
-    norms: &[f32; 64],
-    sums: &mut [f32; 64],
-) {
-    dispatch!(level, add_documents(postings, first, norms, sums));
-}
-
 /// Replaces `scaled` by the scores, [scaled up](crate::score::block_codes::scaled_up).
 #[inline]
 pub(super) fn scale_up(level: Level, scores: &[f32], scale: f32, scaled: &mut Vec<u16>) {
     scaled.clear();
     scaled.resize(scores.len(), 0);
-    dispatch!(level, scale_up(scores, scale, scaled));
-}
-
-/// Adds the numbers of the sums that are at least `bar`, which is not 0, to `found`.
-#[inline]
-pub(super) fn collect_sums(level: Level, sums: &[[u16; 64]], bar: u16, found: &mut Vec<u32>) {
-    dispatch!(level, collect_sums(sums, bar, found));
+    best::scale_up(level, scores, scale, scaled);
 }
 
 /// Replaces `greatest` by the greatest of each 64 sums.
 #[inline]
 pub(super) fn greatest_sums(level: Level, sums: &[[u16; 64]], greatest: &mut Vec<u16>) {
     greatest.clear();
-    dispatch!(level, greatest_sums(sums, greatest));
+    best::greatest_sums(level, sums, greatest);
 }
 
 /// What the codes of a query's term add to sums.
@@ -225,22 +153,9 @@ impl CodeSums {
     /// For the scores that the codes stand for, [scaled up](crate::score::block_codes::scaled_up).
     #[inline]
     pub(super) fn fill(&mut self, level: Level, scores: &[f32; CODES], scale: f32) {
-        dispatch!(level, scale_up(scores, scale, &mut self.0));
+        best::scale_up(level, scores, scale, &mut self.0);
         self.0[0] = 0;
     }
-}
-
-/// Adds what the codes of a list stand for to the sums of its blocks, the first of which is the
-/// first of word `from`; the greatest sum stays.
-#[inline]
-pub(super) fn add_codes(
-    level: Level,
-    codes: &BlockCodes<'_>,
-    from: usize,
-    of_codes: &CodeSums,
-    sums: &mut [[u16; 64]],
-) {
-    dispatch!(level, add_codes(codes, from, of_codes, sums));
 }
 
 /// [`scores`] by a formula that is not saturation.
@@ -261,7 +176,7 @@ fn other_scores(
             *score = norms[docid as usize];
         }
     }
-    dispatch!(level, score_all(weight, &tfs[..len], &mut scores[..len]));
+    best::score_all(level, weight, &tfs[..len], &mut scores[..len]);
 }
 
 /// Adds the scores of the first `count` postings to their sums. Sums behind them may change.
@@ -275,7 +190,7 @@ pub(super) fn add_scores(
     sums: &mut [f32; BLOCK],
 ) {
     if weight.is_saturation() {
-        dispatch!(level, add_scores(weight.factor(), tfs, norms, count, sums))
+        best::add_scores(level, weight.factor(), tfs, norms, count, sums)
     } else {
         add_other_scores(level, weight, tfs, norms, count, sums);
     }
@@ -292,7 +207,7 @@ fn add_other_scores(
     sums: &mut [f32; BLOCK],
 ) {
     let mut scores = *norms;
-    dispatch!(level, score_all(weight, &tfs[..count], &mut scores[..count]));
+    best::score_all(level, weight, &tfs[..count], &mut scores[..count]);
     for (sum, score) in sums[..count].iter_mut().zip(&scores) {
         *sum += score;
     }
@@ -318,12 +233,6 @@ pub(crate) struct Rest<'a> {
     pub(super) first: u32,
     /// Binary logarithm of the documents of a range.
     pub(super) shift: u32,
-}
-
-/// Drops candidates whose sum and bound do not exceed `bar`. Each is in a range.
-#[inline]
-pub(super) fn narrow(level: Level, bar: f32, rest: Rest<'_>, left: &mut Left) {
-    dispatch!(level, narrow(bar, rest, left))
 }
 
 #[derive(Debug, Default)]
@@ -373,7 +282,7 @@ pub(super) fn collect(
     found: &mut ScoredDocuments,
 ) {
     found.make_room(LINE * lines.iter().filter(|line| **line != 0).count());
-    dispatch!(level, collect(accumulators, lines, first_docid, bar, found))
+    best::collect(level, accumulators, lines, first_docid, bar, found)
 }
 
 /// Adds the documents of a part of a block with scores above `bar` to `found`.
@@ -387,7 +296,7 @@ pub(super) fn collect_block(
     found: &mut ScoredDocuments,
 ) {
     found.make_room(BLOCK);
-    dispatch!(level, collect_block(docids, scores, part, bar, found))
+    best::collect_block(level, docids, scores, part, bar, found)
 }
 
 /// [`BoundNorms::most`] for each of sixteen blocks.
@@ -399,7 +308,7 @@ pub(super) fn mosts(
     norms: &BoundNorms,
 ) -> [f32; 16] {
     if weight.is_saturation() {
-        dispatch!(level, mosts(weight.factor(), bounds, norms))
+        best::mosts(level, weight.factor(), bounds, norms)
     } else {
         bounds.map(|bound| norms.most(weight, &bound))
     }
@@ -422,32 +331,6 @@ impl SumSink for TopK {
     fn push(&mut self, docid: u32, sum: f32) {
         self.offer(docid, sum);
     }
-}
-
-/// Passes the documents of a part of a block, which rise, to `sink` if their scores are above its
-/// bar, with `first_docid` added.
-#[inline]
-pub(super) fn offer_block<S: SumSink>(
-    level: Level,
-    docids: &BlockRoom,
-    scores: &[f32; BLOCK],
-    part: Range<usize>,
-    first_docid: u32,
-    sink: &mut S,
-) {
-    dispatch!(level, offer_block(docids, scores, part, first_docid, sink))
-}
-
-/// Passes the matched documents of a window, the first of which is `first_docid`, to `sink` if
-/// their sums are above its bar, and makes every accumulator [`UNMATCHED`] again.
-#[inline]
-pub(super) fn sweep<S: SumSink>(
-    level: Level,
-    accumulators: &mut [f32],
-    first_docid: u32,
-    sink: &mut S,
-) {
-    dispatch!(level, sweep(accumulators, first_docid, sink))
 }
 
 /// The bits that an accumulator has to exceed, as a signed number, to be matched and above the bar:

@@ -6,7 +6,6 @@ pub(crate) mod answers;
 pub(crate) mod candidates;
 pub(crate) mod cursor;
 pub(crate) mod engines;
-pub(crate) mod error;
 pub(crate) mod expanding;
 mod frequencies;
 pub(crate) mod kernels;

@@ -4,7 +4,6 @@ use crate::score::bounds::BoundNorms;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Norms<'a> {
-    /// The norm of each document.
     pub documents: &'a [f32],
     /// With the same parameters.
     pub bounds: &'a BoundNorms,

@@ -18,7 +18,6 @@ use super::wanted::{Mode, Wanted};
 use crate::crew::lock;
 use crate::index::error::IndexError;
 use crate::query::answers::texts::Reread;
-use crate::query::error::QueryError;
 use crate::query::reading::lines::Query;
 use crate::query::reading::weighted::{LEAST_WEIGHT, QueryVector, marked, terms_of_query, text_of};
 use std::collections::{BTreeMap, HashMap};
@@ -90,7 +89,7 @@ impl Expander {
     ///
     /// # Errors
     /// If texts of the index cannot be had.
-    pub fn new(snapshot: Arc<Snapshot>, rm3: Rm3, wanted: Wanted) -> Result<Self, QueryError> {
+    pub fn new(snapshot: Arc<Snapshot>, rm3: Rm3, wanted: Wanted) -> Result<Self, IndexError> {
         let reread = Reread::new(snapshot.generation())?;
         let searcher = Searcher::new();
         let kept = Arc::default();
@@ -98,13 +97,13 @@ impl Expander {
     }
 
     /// Another one for another thread, which shares the documents that were read.
-    pub(crate) fn another(&self) -> Result<Self, QueryError> {
+    pub(crate) fn another(&self) -> Result<Self, IndexError> {
         let kept = self.kept.clone();
         Ok(Self { kept, ..Self::new(self.snapshot.clone(), self.rm3, self.wanted)? })
     }
 
     /// The query with terms and weights for a text, own terms first. Its mode is OR.
-    pub(crate) fn expand(&mut self, query: &Query) -> Result<Query, QueryError> {
+    pub(crate) fn expand(&mut self, query: &Query) -> Result<Query, IndexError> {
         let wanted = Wanted { k: self.rm3.documents, ..query.wanted(&self.wanted) };
         let (hits, _) = self.searcher.search(&self.snapshot, &wanted, &query.text)?;
         let hits = hits.to_vec();
@@ -132,7 +131,7 @@ impl Expander {
         Ok(Query { text: marked(&text), mode: Some(Mode::Or), ..query.clone() })
     }
 
-    fn terms_of(&mut self, docid: u32) -> Result<Arc<BTreeMap<String, u32>>, QueryError> {
+    fn terms_of(&mut self, docid: u32) -> Result<Arc<BTreeMap<String, u32>>, IndexError> {
         if let Some(terms) = lock(&self.kept).get(&docid) {
             return Ok(terms.clone());
         }

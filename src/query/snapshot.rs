@@ -10,7 +10,6 @@
 use super::frequencies::Frequencies;
 use super::top_k::TopK;
 use crate::index::error::IndexError;
-use crate::index::format::VECTORS;
 use crate::index::generations::generation::Generation;
 use crate::index::lexicon::TermEntry;
 use crate::index::scores::{RunScores, ranks_of};
@@ -61,8 +60,6 @@ pub struct Snapshot {
     /// Global scores by docid, if the index is in the order of them for the score; else empty.
     globals: Vec<f32>,
     frequencies: Frequencies,
-    /// Whether queries are terms with weights instead of texts.
-    given_terms: bool,
     /// Whether the runs have PageRanks; false if the score does not need them.
     has_ranks: bool,
 }
@@ -124,7 +121,6 @@ impl Snapshot {
             }
             _ => (Vec::new(), false),
         };
-        let given_terms = generation.manifest().settings.format == VECTORS;
         let globals = Vec::new();
         let snapshot = Self {
             generation,
@@ -137,7 +133,6 @@ impl Snapshot {
             statics,
             globals,
             frequencies: Frequencies::default(),
-            given_terms,
             has_ranks,
         };
         Ok(Arc::new(snapshot.with_globals()?))
@@ -273,7 +268,7 @@ impl Snapshot {
 
     /// Whether queries are terms with weights: those of a model that has learned vectors.
     pub(crate) fn has_given_terms(&self) -> bool {
-        self.given_terms
+        self.generation.manifest().settings.has_impacts()
     }
 
     /// Whether the score has PageRanks; without them all documents have equal ones.

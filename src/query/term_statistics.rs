@@ -28,7 +28,6 @@ pub struct TermStatistics {
     /// In the form of Lucene.
     pub idf: f64,
     pub bytes: u64,
-    /// Runs that have a list of it.
     pub runs: usize,
     /// The score of its best posting, for a query that has the term once.
     pub most_score: f32,

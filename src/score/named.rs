@@ -11,7 +11,7 @@
 //! ([`scoring`](super::scoring)), so that the loops over postings are the same for all.
 
 use super::wang::Wang;
-use crate::settings::SettingError;
+use crate::settings::{SettingError, names};
 
 /// The greatest parameter: beyond it a score might not fit an f32.
 pub(crate) const MOST: f64 = 1e9;
@@ -72,48 +72,25 @@ pub enum Score {
     Wang(Wang),
 }
 
-impl Score {
-    pub const NAMES: [&str; 9] =
-        ["bm25", "bm25-lucene", "bm25plus", "bm25l", "tfidf", "ql", "dph", "impact", "wang"];
+names!(Score with fields {
+    Bm25 = "bm25",
+    Bm25Lucene = "bm25-lucene",
+    Bm25Plus(Self::DELTA_OF_BM25_PLUS) = "bm25plus",
+    Bm25L(Self::DELTA_OF_BM25_L) = "bm25l",
+    TfIdf = "tfidf",
+    Ql(Self::MU) = "ql",
+    Dph = "dph",
+    Impact = "impact",
+    Wang(Wang::default()) = "wang",
+});
 
+impl Score {
     /// Default of BM25+, as in the paper.
     pub(crate) const DELTA_OF_BM25_PLUS: Delta = Delta(1.0);
     /// Default of BM25L, as in the paper.
     pub(crate) const DELTA_OF_BM25_L: Delta = Delta(0.5);
     /// Default mu, as in Anserini.
     pub(crate) const MU: Mu = Mu(1000.0);
-
-    /// The score of this name with its default parameters.
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        let score = match name {
-            "bm25" => Self::Bm25,
-            "bm25-lucene" => Self::Bm25Lucene,
-            "bm25plus" => Self::Bm25Plus(Self::DELTA_OF_BM25_PLUS),
-            "bm25l" => Self::Bm25L(Self::DELTA_OF_BM25_L),
-            "tfidf" => Self::TfIdf,
-            "ql" => Self::Ql(Self::MU),
-            "dph" => Self::Dph,
-            "impact" => Self::Impact,
-            "wang" => Self::Wang(Wang::default()),
-            _ => return None,
-        };
-        Some(score)
-    }
-
-    pub fn name(&self) -> &'static str {
-        let at = match self {
-            Self::Bm25 => 0,
-            Self::Bm25Lucene => 1,
-            Self::Bm25Plus(_) => 2,
-            Self::Bm25L(_) => 3,
-            Self::TfIdf => 4,
-            Self::Ql(_) => 5,
-            Self::Dph => 6,
-            Self::Impact => 7,
-            Self::Wang(_) => 8,
-        };
-        Self::NAMES[at]
-    }
 
     pub(crate) fn has_k1(&self) -> bool {
         !matches!(self, Self::Ql(_) | Self::Dph | Self::Impact)

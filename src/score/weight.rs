@@ -59,7 +59,6 @@ pub struct Weight {
 }
 
 impl From<f32> for Weight {
-    /// A weight of saturation.
     #[inline]
     fn from(factor: f32) -> Self {
         Self::new(Formula::Saturation, factor, 0.0)

@@ -115,7 +115,6 @@ impl Analysis {
         });
     }
 
-    /// The tokens of a text, each with its term if it has one.
     pub fn tokens(&self, text: &[u8]) -> Vec<(String, Option<String>)> {
         let term = |token: &str| self.analyze_token(token).map(Cow::into_owned);
         self.cut(text).into_iter().map(|token| (token.clone(), term(&token))).collect()

@@ -23,8 +23,8 @@ pub(crate) fn stem(word: &mut [u8]) -> usize {
     word.step_1a();
     word.step_1b();
     word.step_1c();
-    word.replace_suffix(&STEP_2, 0);
-    word.replace_suffix(&STEP_3, 0);
+    word.replace_suffix(STEP_2, 0);
+    word.replace_suffix(STEP_3, 0);
     word.step_4();
     word.step_5a();
     word.step_5b();
@@ -32,63 +32,17 @@ pub(crate) fn stem(word: &mut [u8]) -> usize {
 }
 
 /// Suffixes and their replacements; a suffix comes before those that end it.
-type Rules = [(&'static [u8], &'static [u8])];
+const STEP_2: &str = "\
+    ational:ate tional:tion enci:ence anci:ance izer:ize bli:ble alli:al entli:ent eli:e \
+    ousli:ous ization:ize ation:ate ator:ate alism:al iveness:ive fulness:ful ousness:ous \
+    aliti:al iviti:ive biliti:ble logi:log";
 
-const STEP_2: [(&[u8], &[u8]); 21] = [
-    (b"ational", b"ate"),
-    (b"tional", b"tion"),
-    (b"enci", b"ence"),
-    (b"anci", b"ance"),
-    (b"izer", b"ize"),
-    (b"bli", b"ble"),
-    (b"alli", b"al"),
-    (b"entli", b"ent"),
-    (b"eli", b"e"),
-    (b"ousli", b"ous"),
-    (b"ization", b"ize"),
-    (b"ation", b"ate"),
-    (b"ator", b"ate"),
-    (b"alism", b"al"),
-    (b"iveness", b"ive"),
-    (b"fulness", b"ful"),
-    (b"ousness", b"ous"),
-    (b"aliti", b"al"),
-    (b"iviti", b"ive"),
-    (b"biliti", b"ble"),
-    (b"logi", b"log"),
-];
-
-const STEP_3: [(&[u8], &[u8]); 7] = [
-    (b"icate", b"ic"),
-    (b"ative", b""),
-    (b"alize", b"al"),
-    (b"iciti", b"ic"),
-    (b"ical", b"ic"),
-    (b"ful", b""),
-    (b"ness", b""),
-];
+const STEP_3: &str = "icate:ic ative: alize:al iciti:ic ical:ic ful: ness:";
 
 /// `ion`, which needs an `s` or `t` before it, is apart.
-const STEP_4: [(&[u8], &[u8]); 18] = [
-    (b"al", b""),
-    (b"ance", b""),
-    (b"ence", b""),
-    (b"er", b""),
-    (b"ic", b""),
-    (b"able", b""),
-    (b"ible", b""),
-    (b"ant", b""),
-    (b"ement", b""),
-    (b"ment", b""),
-    (b"ent", b""),
-    (b"ou", b""),
-    (b"ism", b""),
-    (b"ate", b""),
-    (b"iti", b""),
-    (b"ous", b""),
-    (b"ive", b""),
-    (b"ize", b""),
-];
+const STEP_4: &str = "\
+    al: ance: ence: er: ic: able: ible: ant: ement: ment: ent: ou: ism: ate: iti: ous: ive: \
+    ize:";
 
 /// No step makes the word longer than it was at the start.
 struct Word<'a> {
@@ -143,7 +97,7 @@ impl Word<'_> {
                     self.len = stem.len();
                 }
             }
-            None => self.replace_suffix(&STEP_4, 1),
+            None => self.replace_suffix(STEP_4, 1),
         }
     }
 
@@ -164,13 +118,14 @@ impl Word<'_> {
 
     /// Applies the first of `rules` whose suffix ends the word, if the stem before the suffix has a
     /// measure above `limit`. If not, no other rule is tried.
-    fn replace_suffix(&mut self, rules: &Rules, limit: usize) {
-        for (suffix, replacement) in rules {
-            if let Some(stem) = self.stem_before(suffix) {
+    fn replace_suffix(&mut self, rules: &str, limit: usize) {
+        for rule in rules.split(' ') {
+            let (suffix, replacement) = rule.split_once(':').expect("a rule has both");
+            if let Some(stem) = self.stem_before(suffix.as_bytes()) {
                 if measure(stem) > limit {
                     let start = stem.len();
                     self.len = start + replacement.len();
-                    self.bytes[start..self.len].copy_from_slice(replacement);
+                    self.bytes[start..self.len].copy_from_slice(replacement.as_bytes());
                 }
                 return;
             }

@@ -32,7 +32,6 @@ pub struct StopWords {
     left_out: Vec<String>,
 }
 
-/// Where stop words are from.
 #[derive(Clone, Copy, Debug)]
 pub enum StopList<'a> {
     /// The value of an option: `english`, `none`, or the path of a file, which is read whole.

@@ -43,7 +43,6 @@ pub(super) enum SweepStop {
 /// Sweeps a page from a place outside of tags on, appends its text, and moves the place.
 pub(super) type Sweep = fn(&[u8], &mut usize, &mut Vec<u8>) -> SweepStop;
 
-/// The best sweep of this machine, if it has one.
 pub(super) fn best() -> Option<Sweep> {
     #[cfg(target_arch = "x86_64")]
     if crate::cpu::level() == crate::cpu::Level::Avx512 {

@@ -15,7 +15,6 @@ pub enum Unspaced {
     Uncut,
 }
 
-/// Counts of letters in texts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LetterCounts {
     all: u64,

@@ -155,7 +155,6 @@ fn kept(rest: &[u8], out: &mut Vec<u8>) -> usize {
 struct Pass<'a> {
     ahead: Ahead<'a>,
     open: VecDeque<OpenMarkup>,
-    /// Tables that are open.
     tables: u32,
     /// The line is one of heads of a table.
     heads: bool,

@@ -89,7 +89,7 @@ fn what_fails_in_one_process_is_told_by_all() {
     for (fault, victim) in [
         ("error:Answer", 1),
         ("error:Gather", 0),
-        ("panic:Look", 1),
+        ("panic:LookUp", 1),
         ("panic:Weigh", 0),
         ("error:Batch", 0),
     ] {

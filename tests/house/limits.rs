@@ -14,6 +14,8 @@ const COLUMNS: usize = 100;
 const FUNCTION: usize = 90;
 /// Files that stand in one folder of the program at most.
 const FILES: usize = 20;
+/// Public types of errors that the library has at most.
+const ERRORS: usize = 12;
 
 #[test]
 fn comments_fit_a_screen() {
@@ -71,6 +73,43 @@ fn the_name_of_a_visible_type_is_found() {
     assert_eq!(visible_type("pub(in crate::gpu) enum Room {"), Some("Room"));
     assert_eq!(visible_type("struct Room;"), None);
     assert_eq!(visible_type("pub fn room() {}"), None);
+}
+
+/// The public types of a file that are errors, derived or by hand.
+fn errors(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut derived = false;
+    for line in text.lines().map(str::trim_start) {
+        let mut words = line.split([',', '(', ')', ' ', ':']);
+        derived |= line.starts_with("#[derive(") && words.any(|word| word == "Error");
+        let implemented = line.starts_with("impl").then(|| line.split_once("Error for ")).flatten();
+        if let Some((_, rest)) = implemented {
+            let name = rest.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+            let is_public = |kind| text.contains(&format!("\npub {kind} {name} "));
+            found.extend((is_public("enum") || is_public("struct")).then_some(name));
+        }
+        if let Some(name) = visible_type(line)
+            && std::mem::take(&mut derived)
+        {
+            found.extend(line.starts_with("pub ").then_some(name));
+        }
+    }
+    found
+}
+
+#[test]
+fn types_of_errors_are_few() {
+    let by_hand = "\n#[derive(Clone)]\npub struct A {\n}\nimpl std::error::Error for A {}\n";
+    let derived = "#[derive(Debug, thiserror::Error)]\n#[error(\"b\")]\npub enum B {\n}\n";
+    assert_eq!(
+        errors(&format!("{by_hand}{derived}{}", derived.replace("pub", "pub(super)"))),
+        ["A", "B"]
+    );
+    let sources = sources(&["src"]);
+    let found: Vec<&str> = sources.iter().flat_map(|source| errors(&source.text)).collect();
+    let known = ["IndexError", "SettingError", "JobError"];
+    assert!(known.iter().all(|name| found.contains(name)), "{found:?}");
+    assert!(found.len() <= ERRORS, "{} types of errors: {}", found.len(), found.join(", "));
 }
 
 /// The name of the function that a line begins.

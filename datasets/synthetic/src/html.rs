@@ -59,7 +59,6 @@ impl Left {
     }
 }
 
-/// Writes a page of `tokens` tokens.
 pub(super) fn page(text: &mut Text<'_>, tokens: u32) {
     let mut left = Left(tokens);
     text.push(b"<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>");

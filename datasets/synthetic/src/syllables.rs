@@ -15,106 +15,29 @@
 
 use std::hint::select_unpredictable;
 
-/// Consonants that begin a word; the empty one means that it begins with a vowel.
-const FIRST: [(&str, u16); 51] = [
-    ("", 202),
-    ("s", 48),
-    ("st", 18),
-    ("sp", 10),
-    ("sc", 8),
-    ("sh", 9),
-    ("str", 7),
-    ("sl", 4),
-    ("sm", 3),
-    ("sn", 3),
-    ("sw", 3),
-    ("sk", 2),
-    ("c", 62),
-    ("ch", 14),
-    ("cl", 9),
-    ("cr", 11),
-    ("p", 46),
-    ("pr", 20),
-    ("pl", 8),
-    ("ph", 5),
-    ("d", 52),
-    ("dr", 9),
-    ("m", 58),
-    ("b", 38),
-    ("bl", 8),
-    ("br", 12),
-    ("r", 56),
-    ("t", 32),
-    ("tr", 14),
-    ("th", 7),
-    ("tw", 1),
-    ("f", 27),
-    ("fl", 7),
-    ("fr", 8),
-    ("h", 40),
-    ("l", 32),
-    ("g", 18),
-    ("gr", 10),
-    ("gl", 4),
-    ("gh", 1),
-    ("w", 22),
-    ("wh", 5),
-    ("wr", 1),
-    ("n", 25),
-    ("kn", 1),
-    ("v", 17),
-    ("j", 9),
-    ("k", 9),
-    ("kr", 1),
-    ("qu", 5),
-    ("z", 3),
-];
+/// Consonants that begin a word, and their weights; the empty ones mean that it begins with a
+/// vowel.
+const FIRST: &str = "\
+    :202 s:48 st:18 sp:10 sc:8 sh:9 str:7 sl:4 sm:3 sn:3 sw:3 sk:2 c:62 ch:14 cl:9 cr:11 p:46 \
+    pr:20 pl:8 ph:5 d:52 dr:9 m:58 b:38 bl:8 br:12 r:56 t:32 tr:14 th:7 tw:1 f:27 fl:7 fr:8 h:40 \
+    l:32 g:18 gr:10 gl:4 gh:1 w:22 wh:5 wr:1 n:25 kn:1 v:17 j:9 k:9 kr:1 qu:5 z:3";
 
 /// Vowels behind consonants that begin a word.
-const VOWELS: [(&str, u16); 11] = [
-    ("e", 60),
-    ("a", 52),
-    ("i", 46),
-    ("o", 44),
-    ("u", 24),
-    ("ea", 6),
-    ("ou", 6),
-    ("ai", 4),
-    ("oo", 5),
-    ("ee", 5),
-    ("y", 4),
-];
+const VOWELS: &str = "e:60 a:52 i:46 o:44 u:24 ea:6 ou:6 ai:4 oo:5 ee:5 y:4";
 
 /// Vowels that begin a word.
-const FIRST_VOWELS: [(&str, u16); 9] = [
-    ("a", 78),
-    ("e", 50),
-    ("i", 50),
-    ("o", 38),
-    ("u", 32),
-    ("au", 3),
-    ("ou", 2),
-    ("yo", 2),
-    ("ya", 1),
-];
+const FIRST_VOWELS: &str = "a:78 e:50 i:50 o:38 u:32 au:3 ou:2 yo:2 ya:1";
 
 /// Consonants that end a word, or none.
-const LAST: [(&str, u16); 14] = [
-    ("", 14),
-    ("n", 8),
-    ("s", 8),
-    ("r", 8),
-    ("l", 4),
-    ("t", 5),
-    ("d", 4),
-    ("ng", 3),
-    ("nt", 2),
-    ("st", 2),
-    ("m", 2),
-    ("c", 2),
-    ("ss", 1),
-    ("sh", 1),
-];
+const LAST: &str = ":14 n:8 s:8 r:8 l:4 t:5 d:4 ng:3 nt:2 st:2 m:2 c:2 ss:1 sh:1";
+
+/// The choices of a list, each with its weight.
+fn weighed(list: &'static str) -> impl Iterator<Item = (&'static str, u16)> {
+    list.split(' ').map(|choice| {
+        let (letters, weight) = choice.split_once(':').expect("a choice has a weight");
+        (letters, weight.parse().expect("a weight is a number"))
+    })
+}
 
 /// Consonants inside a word.
 const INNER: [&str; 48] = [
@@ -163,7 +86,6 @@ impl Letters {
         self.len += usize::from(part.0[7]);
     }
 
-    /// Adds a byte.
     pub(super) fn push_byte(&mut self, byte: u8) {
         self.bytes[self.len] = byte;
         self.len += 1;
@@ -200,9 +122,9 @@ struct Choice {
 struct Choices<const ALL: usize>(Box<[Choice; ALL]>);
 
 impl<const ALL: usize> Choices<ALL> {
-    fn new(parts: &[(&str, u16)]) -> Self {
+    fn new(list: &'static str) -> Self {
         let mut choices = Vec::new();
-        for (number, &(letters, weight)) in (0..).zip(parts) {
+        for (number, (letters, weight)) in (0..).zip(weighed(list)) {
             let part = Part::new([letters, ""]);
             choices.extend((0..weight).map(|place| Choice { part, weight, place, number }));
         }
@@ -232,10 +154,10 @@ impl Syllables {
     pub(super) fn new() -> Self {
         let vowels_of = |inner| INNER_VOWELS.iter().map(move |vowels| Part::new([inner, vowels]));
         Self {
-            first: Choices::new(&FIRST),
-            vowels: Choices::new(&VOWELS),
-            first_vowels: Choices::new(&FIRST_VOWELS),
-            last: Choices::new(&LAST),
+            first: Choices::new(FIRST),
+            vowels: Choices::new(VOWELS),
+            first_vowels: Choices::new(FIRST_VOWELS),
+            last: Choices::new(LAST),
             pairs: INNER.iter().flat_map(|inner| vowels_of(*inner)).collect(),
         }
     }
@@ -302,24 +224,24 @@ mod tests {
         fn is_consonant(c: char) -> bool {
             !is_vowel(c)
         }
-        let parts = |list: &[(&'static str, u16)]| list.iter().map(|p| p.0).collect::<Vec<_>>();
-        let first: Vec<_> = parts(&FIRST).into_iter().filter(|part| *part != "qu").collect();
+        let parts = |list| weighed(list).map(|choice| choice.0).collect::<Vec<_>>();
+        let first: Vec<_> = parts(FIRST).into_iter().filter(|part| *part != "qu").collect();
         none(&first, is_vowel);
-        none(&parts(&LAST), is_vowel);
+        none(&parts(LAST), is_vowel);
         none(&INNER, is_vowel);
-        none(&parts(&VOWELS), is_consonant);
-        none(&parts(&FIRST_VOWELS), is_consonant);
+        none(&parts(VOWELS), is_consonant);
+        none(&parts(FIRST_VOWELS), is_consonant);
         none(&INNER_VOWELS, is_consonant);
         assert!(!first.concat().contains('q') && !INNER.concat().contains('q'));
-        assert!(parts(&FIRST_VOWELS).iter().all(|part| part.chars().all(vowel)));
+        assert!(parts(FIRST_VOWELS).iter().all(|part| part.chars().all(vowel)));
     }
 
     #[test]
     fn the_longest_words_fit() {
-        let longest = |list: &[(&str, u16)]| list.iter().map(|p| p.0.len()).max().unwrap();
+        let longest = |list| weighed(list).map(|choice| choice.0.len()).max().unwrap();
         // 2^34 has at most four digits, one more for the shift.
         let pairs = 5 * (3 + 2);
-        assert!(longest(&FIRST) + longest(&VOWELS) + pairs + longest(&LAST) + 8 <= LONGEST_BYTES);
+        assert!(longest(FIRST) + longest(VOWELS) + pairs + longest(LAST) + 8 <= LONGEST_BYTES);
     }
 
     #[test]

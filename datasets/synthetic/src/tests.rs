@@ -59,7 +59,7 @@ impl DocumentSink for Found {
     fn document(&mut self, document: Document<'_>) {
         let Name::Given(name) = document.name else { panic!("a document without a name") };
         self.names.push(name.to_owned());
-        self.texts.push(document.text.to_vec());
+        self.texts.push(document.content.bytes().to_vec());
     }
 
     fn skipped(&mut self, offset: usize, line: u64, _bytes: usize, skip: Skip) {

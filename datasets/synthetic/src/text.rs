@@ -21,9 +21,7 @@ use crate::words::Word;
 use crate::zipf::DIRECT;
 use crate::{Model, Recipe};
 
-/// Tokens of the shortest clause.
 const SHORTEST_CLAUSE: u32 = 5;
-/// Lengths that a clause may have.
 const CLAUSE_LENGTHS: u32 = 9;
 
 /// By this factor stop words are drawn more often than their share, since topics are none. The mean

@@ -67,7 +67,6 @@ enum Kind {
     Digit,
 }
 
-/// The words of a seed.
 pub(super) struct Words {
     table: Box<[Word; SLOTS]>,
     syllables: Syllables,

@@ -160,7 +160,6 @@ impl Ranks {
         level <= chord && level < pow(first / (first + behind), self.tail_exponent)
     }
 
-    /// Draws a rank.
     #[inline]
     pub(super) fn draw(&self, random: &mut Random) -> u32 {
         let symbol = self.symbol(random.bits());

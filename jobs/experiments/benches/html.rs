@@ -31,7 +31,6 @@ const MOST_BYTES: usize = 200_000_000;
 const GENERATED_BYTES: usize = 32 << 20;
 const MAX_DOCUMENT: u64 = 64 << 20;
 
-/// A WARC stream.
 fn stream() -> Vec<u8> {
     let Some(path) = std::env::var_os("MILLRACE_BENCH_WARC") else { return generated() };
     let file = std::fs::read(path).expect("MILLRACE_BENCH_WARC names a readable file");
@@ -102,7 +101,7 @@ struct Texts<F>(F);
 
 impl<F: FnMut(&[u8])> DocumentSink for Texts<F> {
     fn document(&mut self, document: Document<'_>) {
-        self.0(document.text);
+        self.0(document.content.bytes());
     }
 
     fn skipped(&mut self, _: usize, _: u64, _: usize, _: Skip) {}

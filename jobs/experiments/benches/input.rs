@@ -29,7 +29,7 @@ struct Total {
 impl DocumentSink for Total {
     fn document(&mut self, document: Document<'_>) {
         self.documents += 1;
-        self.bytes += black_box(document.text).len() as u64;
+        self.bytes += black_box(document.content.bytes()).len() as u64;
     }
 
     fn skipped(&mut self, _: usize, line: u64, _: usize, reason: Skip) {

@@ -39,7 +39,6 @@ impl Random {
     }
 }
 
-/// The length of a document.
 fn length(docid: u32) -> u32 {
     20 << (Random(u64::from(docid) + 1).next() % 6)
 }

@@ -47,7 +47,7 @@ pub(crate) struct AskedRanking {
     #[arg(short, default_value_t = 10, value_name = "K")]
     pub(crate) k: usize,
     /// Which documents match.
-    #[arg(long, default_value = "and", value_parser = mode, value_name = "or|and|and-or")]
+    #[arg(long, default_value = "and", value_name = "or|and|and-or")]
     mode: Mode,
     /// Search algorithm, as of `millrace query`. With wang the score is that of wang, too.
     #[arg(long, default_value = "auto", value_parser = algorithm, value_name = "NAME")]
@@ -55,7 +55,6 @@ pub(crate) struct AskedRanking {
 }
 
 impl AskedRanking {
-    /// Opens the index.
     pub(crate) fn open(&self) -> anyhow::Result<Arc<Snapshot>> {
         if !self.algorithm.on_cpu().is_for_global_order() {
             return Ok(Snapshot::open(&self.index, Scoring::default())?);
@@ -70,16 +69,11 @@ impl AskedRanking {
     }
 }
 
-fn mode(text: &str) -> Result<Mode, String> {
-    Mode::named(text).ok_or_else(|| format!("give {}", Mode::ALL.map(Mode::name).join(", ")))
-}
-
 fn algorithm(text: &str) -> Result<ChosenMethod, String> {
     let chosen = ChosenMethod::among(text, ALGORITHMS, METHODS);
     chosen.map_err(|names| format!("give {names}"))
 }
 
-/// The scoring of `wang`.
 pub(crate) fn scoring_of_wang() -> Scoring {
     let score = Score::Wang(Wang::default());
     Scoring { idf: IdfKind::Robertson, score, ..Scoring::default() }

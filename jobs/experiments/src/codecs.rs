@@ -30,7 +30,6 @@ pub(super) struct Args {
     shuffle: Option<u64>,
 }
 
-/// Runs the experiment.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let classes = touched(args)?;
     anyhow::ensure!(

@@ -139,12 +139,11 @@ fn batches(pieces: &[PieceText], most: u64) -> Vec<&[PieceText]> {
     batches
 }
 
-/// Gathers the texts of documents.
 struct Gathering(TextGatherer);
 
 impl DocumentSink for Gathering {
     fn document(&mut self, document: Document<'_>) {
-        self.0.document(document.text);
+        self.0.document(document.content.bytes());
     }
 
     fn skipped(&mut self, _offset: usize, _line: u64, _bytes: usize, _reason: Skip) {}

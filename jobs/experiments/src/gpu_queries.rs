@@ -75,10 +75,8 @@ impl Args {
     }
 }
 
-/// Runs the experiments of an engine.
 type RunExperiments = fn(&Args, &[Query]) -> anyhow::Result<()>;
 
-/// Engines that are named.
 const ENGINES: [(&str, RunExperiments); 3] =
     [("ding09", ding09::run), ("huang", huang::run), ("wang", wang::run)];
 

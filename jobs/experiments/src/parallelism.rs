@@ -80,7 +80,6 @@ struct ParallelismBench {
     block_len: usize,
 }
 
-/// Runs the experiment.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     args.ranking.algorithm.without_devices().map_err(|misfit| Usage(misfit.on_command_line()))?;
     let snapshot = args.ranking.open()?;
@@ -197,7 +196,6 @@ impl ParallelismBench {
         Ok(points)
     }
 
-    /// Prints a point with more fields.
     fn print(&self, figure: &str, point: &LoadPoint, more: Value) -> anyhow::Result<()> {
         let JobWay { model, workers } = point.way;
         let delta = if let Model::Fgqp { delta, .. } = model { Some(delta) } else { None };

@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, default_value = "4G", value_parser = size)]
     memory: u64,
     /// Compression of the postings, as of `millrace build`; the paper has vbyte.
-    #[arg(long, default_value = "bp128", value_parser = codec, value_name = "NAME")]
+    #[arg(long, default_value = "bp128", value_name = "NAME")]
     codec: ListCodec,
     /// GPUs to use: auto, none, or a number.
     #[arg(long, default_value = "auto", value_name = "auto|none|N")]
@@ -58,10 +58,6 @@ pub(crate) struct Args {
     /// Files or folders, in the order in which they are indexed.
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-}
-
-fn codec(text: &str) -> Result<ListCodec, String> {
-    ListCodec::named(text).ok_or_else(|| "give a codec of `millrace build`".to_string())
 }
 
 /// Bytes of text that are regrouped: what that gains follows from the size of the trees.
@@ -139,7 +135,6 @@ impl BuildWay {
     }
 }
 
-/// Runs the experiment.
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let found = match args.gpus {
         Gpus::None => Err("none may be used".to_string()),

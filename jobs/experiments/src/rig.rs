@@ -119,7 +119,6 @@ impl Rig {
         Ok(Timings { queries_per_s: arrived.len() as f64 / seconds, latencies, processing })
     }
 
-    /// Ends the job.
     pub(super) fn end(&mut self) -> anyhow::Result<()> {
         self.asker = None;
         match self.running.take().map(JoinHandle::join) {

@@ -81,7 +81,6 @@ impl Args {
         Duration::from_millis(self.deadline_ms)
     }
 
-    /// The devices that are asked for.
     fn devices(&self) -> anyhow::Result<Devices> {
         let given =
             GivenDevices { devices: self.gpus, memory: self.gpu_memory, ..GivenDevices::default() };
@@ -92,7 +91,6 @@ impl Args {
     }
 }
 
-/// A schedule by name.
 type Scheduled = (String, Policy);
 
 struct SchedulingBench<'a> {
@@ -107,7 +105,6 @@ fn poisson(rate: f64, count: usize) -> Vec<f64> {
     Poisson::new(7, rate).take(count).collect()
 }
 
-/// Runs the experiment.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let is_real = args.ranking.index.as_os_str() != NO_INDEX;
     let measured: Option<MeasuredSample> = is_real.then(|| real::measure(args)).transpose()?;
@@ -157,7 +154,6 @@ fn read_costs(args: &Args) -> anyhow::Result<Vec<Cost>> {
 }
 
 impl SchedulingBench<'_> {
-    /// The schedules that are asked for.
     fn schedules(&self, choice: &PolicyChoice) -> anyhow::Result<Vec<Scheduled>> {
         let named = self.args.schedules.iter().map(|name| {
             let schedule: Schedule = name.parse().map_err(Usage)?;

@@ -46,7 +46,6 @@ const MOST_QUERIES: usize = 1000;
 /// A query and its best documents.
 type Answered = (Plan, Vec<Hit>);
 
-/// Runs the experiment.
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     let snapshot = Snapshot::open(&args.asked.index, scoring_of_wang())?;
     snapshot.check_global()?;
@@ -91,7 +90,6 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The queries that have answers.
 fn answered(snapshot: &Arc<Snapshot>, queries: &[Query]) -> anyhow::Result<Vec<Answered>> {
     let wanted = Wanted { k: 10, mode: Mode::And, algorithm: WANG };
     let begin = || Ok((Planner::default(), Searcher::new()));

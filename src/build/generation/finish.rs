@@ -11,12 +11,13 @@ use crate::dataflow::build::context::{Build, BuildDone, InputRead};
 use crate::dictionary::names::Duplicates;
 use crate::index::block_bounds::write_missing_bounds;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{VECTORS, VERSION};
+use crate::index::format::VERSION;
 use crate::index::generations::manifest::{self, Manifest};
 use crate::index::merge::{self, Merging};
 use crate::index::order::OrderEntry;
 use crate::index::ranks::RanksFile;
 use crate::index::run::{join, sync_run};
+use crate::input::Format;
 use crate::input::streams::unpacked::text_of_file;
 
 pub(super) struct Finished {
@@ -40,12 +41,12 @@ pub(super) fn finish(
 ) -> Result<Finished, BuildError> {
     let mut done = take_done(build);
     let mut documents = done.documents.take().ok_or(BuildError::NoTable)?;
-    for (reason, n) in &build.plan.passed.counts {
+    for (reason, n) in &build.plan.input.passed.counts {
         *documents.skipped.entry((*reason).to_string()).or_default() += n;
     }
     if whole {
         options.guards.check_content(&NewContent {
-            plan: &build.plan,
+            plan: &build.plan.input,
             read_bytes: done.inputs.iter().map(|read| read.bytes).sum(),
             documents: documents.documents.into(),
             tokens: Some(documents.tokens),
@@ -53,16 +54,17 @@ pub(super) fn finish(
             first_skipped: &documents.first_skipped,
         })?;
     }
-    let duplicates = documents.duplicates.wait(&build.directory).map_err(BuildError::Names)?;
+    let duplicates = documents.duplicates.wait(&build.plan.directory).map_err(BuildError::Names)?;
     if whole {
         accept_duplicates(options.strict, &duplicates)?;
     }
-    let (runs, files) = join(&build.directory, done.runs, documents.runs)?;
+    let (runs, files) = join(&build.plan.directory, done.runs, documents.runs)?;
     // What the build has not given back to the system counts too.
     let kept = memory::resident().saturating_sub(resident) + PROCESS_BYTES;
-    let memory_bytes = build.budget.memory.saturating_sub(kept);
+    let memory_bytes = build.plan.budget.memory.saturating_sub(kept);
     let stop = options.control.stop().clone();
-    let merging = Merging { memory_bytes, threads: build.workers, form: build.form, stop };
+    let merging =
+        Merging { memory_bytes, threads: build.plan.workers, form: build.plan.form, stop };
     let Lists { runs, mut files, order, terms } = unite(options, build, runs, files, &merging)?;
     let statistics = manifest::Statistics {
         documents: u64::from(documents.documents),
@@ -75,14 +77,14 @@ pub(super) fn finish(
     };
     tell(options, build, &statistics, &documents.first_skipped, whole);
     let settings = settings(options);
-    write_missing_bounds(&build.directory, &runs, &mut files, &settings, build.workers)?;
+    write_missing_bounds(&build.plan.directory, &runs, &mut files, &settings, build.plan.workers)?;
     files.sort_by(|a, b| a.name.cmp(&b.name));
     let manifest = Manifest {
         format: VERSION,
         generation: number,
         created: Manifest::now(),
         command: options.command.clone(),
-        workers: build.workers as u32,
+        workers: build.plan.workers as u32,
         settings,
         statistics,
         runs,
@@ -95,7 +97,7 @@ pub(super) fn finish(
 
 /// What the dataflow has left, but for what the build's report asks for later.
 fn take_done(build: &Build) -> BuildDone {
-    let mut done = lock(&build.done);
+    let mut done = lock(&build.progress.done);
     let rest = BuildDone {
         indexers: std::mem::take(&mut done.indexers),
         #[cfg(feature = "gpu")]
@@ -123,7 +125,7 @@ fn unite(
     mut files: Vec<FileEntry>,
     merging: &Merging,
 ) -> Result<Lists, BuildError> {
-    let folder = &build.directory;
+    let folder = &build.plan.directory;
     if runs.len() > 1 && options.merge {
         let run;
         (run, files) = merge::merge_in_place(folder, &runs, merging)?;
@@ -163,19 +165,19 @@ fn tell(
     if let Some(remark) = options.analysis.stop_words.remark() {
         options.note(&Note::StopWords(remark));
     }
-    for unspaced in lock(&build.plan.letters).over(10, options.analysis.tokenizer) {
+    for unspaced in lock(&build.plan.input.letters).over(10, options.analysis.tokenizer) {
         options.note(&Note::Unspaced(unspaced));
     }
-    for remark in build.plan.remarks_on_fields() {
+    for remark in build.plan.input.remarks_on_fields() {
         options.note(&Note::Fields(remark));
     }
-    let (count, first) = build.plan.documents_not_utf8();
+    let (count, first) = build.plan.input.documents_not_utf8();
     if count > 0 {
         options.note(&Note::NotUtf8 { count, first });
     }
     let count = statistics.duplicate_names;
     if whole && count * 100 > statistics.documents {
-        options.note(&Note::NamesRepeat { count, fields: build.plan.could_be_names() });
+        options.note(&Note::NamesRepeat { count, fields: build.plan.input.could_be_names() });
     }
     for message in first_skipped {
         options.note(&Note::Skipped(message.clone()));
@@ -188,7 +190,7 @@ fn tell(
 
 fn settings(options: &BuildOptions) -> manifest::Settings {
     let format = match options.input {
-        _ if options.factor.is_some() => VECTORS.to_string(),
+        _ if options.factor.is_some() => Format::Vectors.to_string(),
         Input::Paths(_) => options.format.map_or_else(|| "auto".to_string(), |f| f.to_string()),
         Input::Documents(_) | Input::Plan(_) => "auto".to_string(),
     };

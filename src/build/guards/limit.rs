@@ -33,19 +33,11 @@ impl Limit {
     }
 }
 
-/// What is no [`Limit`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected a number, or a share from 0% to 100%, found `{found}`")]
-pub struct NoLimit {
-    /// The text.
-    pub found: String,
-}
-
 impl FromStr for Limit {
-    type Err = NoLimit;
+    type Err = String;
 
     /// Reads `250` or `90%`.
-    fn from_str(text: &str) -> Result<Self, NoLimit> {
+    fn from_str(text: &str) -> Result<Self, String> {
         let limit = match text.strip_suffix('%') {
             None => text.parse().ok().map(Self::Count),
             Some(share) => {
@@ -53,7 +45,8 @@ impl FromStr for Limit {
                 share.filter(|share| (0.0..=100.0).contains(share)).map(Self::Percent)
             }
         };
-        limit.ok_or_else(|| NoLimit { found: text.to_string() })
+        limit
+            .ok_or_else(|| format!("expected a number, or a share from 0% to 100%, found `{text}`"))
     }
 }
 

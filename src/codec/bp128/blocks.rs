@@ -35,10 +35,6 @@ fn checked(block: CodedBlock<'_>, len: usize) -> Result<usize, CodecError> {
 }
 
 impl Codec for Bp128 {
-    fn name(&self) -> &'static str {
-        "bp128"
-    }
-
     fn block_lens(&self) -> &'static [usize] {
         &[BLOCK, 64, 512]
     }

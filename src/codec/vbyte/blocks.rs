@@ -29,10 +29,6 @@ fn next(bytes: &[u8], at: &mut usize) -> Result<u32, CodecError> {
 }
 
 impl Codec for VByte {
-    fn name(&self) -> &'static str {
-        "vbyte"
-    }
-
     fn block_lens(&self) -> &'static [usize] {
         &[128, 64, 512]
     }

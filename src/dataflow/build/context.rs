@@ -16,12 +16,13 @@ use crate::gpu::invert::service::InvertService;
 use crate::index::documents::pieces::table::DocumentsDone;
 use crate::index::list::Form;
 use crate::index::run::{CHUNK_BYTES, WrittenRun};
-use crate::input::Compression;
+use crate::input::cutter::Cutter;
 use crate::input::error::InputError;
 use crate::input::splits::InputPlan;
 use crate::input::streams::shared_file::SharedFile;
 use crate::input::turns::Turns;
 use crate::input::wanted::WantedInput;
+use crate::input::{Compression, Format};
 use crate::order::{Budget, LONG_BYTES};
 use crate::schedule::claims::{Claims, SharedSplit};
 use crate::text::analysis::Analysis;
@@ -37,8 +38,17 @@ pub(crate) const PAUSE: Duration = Duration::from_micros(500);
 #[cfg(feature = "gpu")]
 pub(crate) type StartInverter = Box<dyn Fn(Wake) -> Result<InvertService, Cause> + Send + Sync>;
 
+/// A build that runs. All workers share its three parts; an operator takes those that it uses.
+#[derive(Clone)]
 pub(crate) struct Build {
-    pub(crate) plan: InputPlan,
+    pub(crate) plan: Arc<BuildPlan>,
+    pub(crate) wiring: Arc<BuildWiring>,
+    pub(crate) progress: Arc<Progress>,
+}
+
+/// What a build is to do.
+pub(crate) struct BuildPlan {
+    pub(crate) input: InputPlan,
     pub(crate) analysis: Analysis,
     pub(crate) form: Form,
     pub(crate) budget: Budget,
@@ -56,15 +66,11 @@ pub(crate) struct Build {
     pub(crate) directory: PathBuf,
     /// The documents that are indexed; none: all.
     pub(crate) wanted: Option<WantedInput>,
-    /// Notes all documents too, until the dataflow takes it.
-    pub(crate) scan: Mutex<Option<InputScan>>,
-    pub(crate) control: Arc<Control>,
-    pub(crate) wiring: BuildWiring,
-    pub(crate) progress: Progress,
-    pub(crate) done: Mutex<BuildDone>,
 }
 
+/// What joins the operators beside their streams.
 pub(crate) struct BuildWiring {
+    pub(crate) control: Arc<Control>,
     /// The worker that writes runs (`schedule::roles`).
     pub(crate) writing: usize,
     /// Starts the device that takes texts, if one does.
@@ -97,6 +103,7 @@ pub(crate) struct Encoded {
     pub characters: AtomicU64,
 }
 
+/// How far a build is, and what came of it.
 #[derive(Default)]
 pub(crate) struct Progress {
     /// Of the input files.
@@ -105,6 +112,9 @@ pub(crate) struct Progress {
     pub parsed_bytes: AtomicU64,
     pub documents: AtomicU64,
     pub runs: AtomicU64,
+    pub done: Mutex<BuildDone>,
+    /// Notes all documents too, until the dataflow takes it.
+    pub scan: Mutex<Option<InputScan>>,
 }
 
 #[derive(Default)]
@@ -134,15 +144,21 @@ impl Progress {
     }
 }
 
-impl Build {
+impl BuildPlan {
+    /// Cuts a stream into pieces.
+    pub(crate) fn cutter(&self, format: Format, buffers: Arc<TextBuffers>) -> Cutter {
+        Cutter::of_pieces(format, self.max_document, self.budget.piece_bytes())
+            .holding(self.budget.longest_document(self.workers))
+            .with_buffers(buffers)
+    }
+
+    /// Opens a file that all workers read together, if it can be.
     pub(crate) fn open_shared(
         &self,
         split: usize,
     ) -> Result<Option<SharedSplit<SharedFile>>, InputError> {
-        if !self.wiring.all_read {
-            return Ok(None);
-        }
-        let opened = self.plan.open_shared(&self.plan.splits[split], self.budget.piece_bytes())?;
+        let splits = &self.input.splits;
+        let opened = self.input.open_shared(&splits[split], self.budget.piece_bytes())?;
         Ok(opened.map(|file| SharedSplit { stretches: file.stretches(), file: Arc::new(file) }))
     }
 

@@ -12,24 +12,22 @@
 
 use super::read::{InHand, TakenInput};
 use crate::crew::lock;
-use crate::dataflow::build::context::{Build, InputRead, PAUSE, Progress};
+use crate::dataflow::build::context::{Build, BuildPlan, BuildWiring, InputRead, PAUSE, Progress};
 use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
 use crate::dictionary::indexer::Indexing;
 use crate::index::documents::pieces::LargeDocument;
-use crate::input::cutter::Cutter;
+use crate::input::error::InputError;
 use crate::input::hash::InputHash;
 use crate::input::piece::Piece;
 use crate::input::splits::{OpenedInput, Split};
-use crate::input::streams::decoder::DecodeError;
 use crate::input::streams::decoder::zstd::MOST_WINDOW_LOG;
 use crate::input::streams::split_stream::{FileBlock, SplitStream};
 use crate::order::{BLOCK_BYTES, Budget, Position};
 use std::io::{ErrorKind, Read as _};
 use std::ops::Range;
 use std::rc::Rc;
-use std::sync::Arc;
 use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::operator::Operator;
@@ -43,7 +41,7 @@ pub(crate) const MOST_AT_ONCE: usize = 256;
 /// `absorbed` follows the far end of the dataflow.
 pub(crate) fn decompress<'scope>(
     stream: StreamVec<'scope, u64, TakenInput>,
-    build: &Arc<Build>,
+    build: &Build,
     in_hand: Rc<InHand>,
     absorbed: ProbeHandle<u64>,
 ) -> StreamVec<'scope, u64, Assigned> {
@@ -51,7 +49,7 @@ pub(crate) fn decompress<'scope>(
     let scope = stream.scope();
     let worker = scope.index();
     stream.unary(Pipeline, "Decompress", move |_, info| {
-        let guard = OperatorGuard::new(&build.control, "Decompress", worker);
+        let guard = OperatorGuard::new(&build.wiring.control, "Decompress", worker);
         let activator = scope.activator_for(info.address);
         let mut open: Option<(Capability<u64>, OpenSplit)> = None;
         let mut last = None;
@@ -76,9 +74,9 @@ pub(crate) fn decompress<'scope>(
                     return;
                 };
                 let first = is_first(&absorbed, reading.split);
-                build.wiring.flow.set_waiting(worker, !first && reading.awaits_all(&build));
+                build.wiring.flow.set_waiting(worker, !first && reading.awaits_all(&build.plan));
                 let unblocked = first && last.is_none_or(|time| !absorbed.less_equal(&time));
-                if !unblocked && !has_room(&build, &absorbed, reading.split, first) {
+                if !unblocked && !has_room(&build.wiring, &absorbed, reading.split, first) {
                     return activator.activate_after(PAUSE);
                 }
                 let Some(step) = guard.work(|| reading.step(&build, first)) else { return };
@@ -98,7 +96,7 @@ pub(crate) fn decompress<'scope>(
                     }
                 }
                 if reading.is_done() {
-                    reading.close(&build);
+                    reading.close(&build.wiring);
                     open = None;
                     in_hand.done();
                 } else if reading.block.is_none() {
@@ -143,25 +141,29 @@ struct OpenSplit {
 
 impl OpenSplit {
     fn new(build: &Build, split: usize) -> Self {
-        let Split { inputs, format } = build.plan.splits[split].clone();
-        let budget = &build.budget;
-        let cutter = Cutter::of_pieces(format, build.max_document, budget.piece_bytes())
-            .holding(build.budget.longest_document(build.workers))
-            .with_buffers(build.wiring.buffers.clone());
-        let stream = SplitStream::new(cutter, budget.window_log());
-        let bytes = Vec::with_capacity(BLOCK_BYTES);
-        let (file, blocks, block, window, fed) = Default::default();
-        Self { split, inputs, file, bytes, blocks, block, stream, window, fed }
+        let Split { inputs, format } = build.plan.input.splits[split].clone();
+        let cutter = build.plan.cutter(format, build.wiring.buffers.clone());
+        Self {
+            split,
+            inputs,
+            file: None,
+            bytes: Vec::with_capacity(BLOCK_BYTES),
+            blocks: 0,
+            block: None,
+            stream: SplitStream::new(cutter, build.plan.budget.window_log()),
+            window: 0,
+            fed: false,
+        }
     }
 
     /// Whether it goes on only when all earlier splits are absorbed.
-    fn awaits_all(&self, build: &Build) -> bool {
-        self.stream.held_bytes() > build.longest_ahead() || self.stream.wanted_window().is_some()
+    fn awaits_all(&self, plan: &BuildPlan) -> bool {
+        self.stream.held_bytes() > plan.longest_ahead() || self.stream.wanted_window().is_some()
     }
 
     /// Goes on until a piece is whole or a block is done; `first`: all earlier splits are absorbed.
     fn step(&mut self, build: &Build, first: bool) -> Result<DecompressStep, Cause> {
-        if !first && self.awaits_all(build) {
+        if !first && self.awaits_all(&build.plan) {
             return Ok(DecompressStep::Waits);
         }
         if self.block.is_none() {
@@ -169,15 +171,15 @@ impl OpenSplit {
         }
         let Some(block) = &self.block else { return Ok(DecompressStep::Waits) };
         let (piece, done) = self.stream.step(block)?;
-        accept(build, &self.stream, block, done)?;
+        accept(&build.plan, &self.stream, block, done)?;
         if done
             && block.ends_input
             && let Some(encoding) = self.stream.encoding()
         {
-            lock(&build.plan.encodings).insert(block.input, encoding);
+            lock(&build.plan.input.encodings).insert(block.input, encoding);
         }
         if let Some(bytes) = self.stream.wanted_window() {
-            check_window(build, block.input, bytes)?;
+            check_window(&build.plan, block.input, bytes)?;
             if !first {
                 return Ok(DecompressStep::Waits);
             }
@@ -204,7 +206,7 @@ impl OpenSplit {
             none => {
                 // The numbers of inputs go on when the input is open.
                 let input = self.inputs.clone().next().expect("a split has inputs");
-                let Some(opened) = build.plan.open(input)? else { return Ok(None) };
+                let Some(opened) = build.plan.input.open(input)? else { return Ok(None) };
                 self.inputs.next();
                 none.insert((input, opened, Default::default()))
             }
@@ -212,7 +214,7 @@ impl OpenSplit {
         let room = (BLOCK_BYTES - self.bytes.len()) as u64;
         match file.reader.by_ref().take(room).read_to_end(&mut self.bytes) {
             Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
-            read => read.map_err(|e| build.plan.read_error(*input, e))?,
+            read => read.map_err(|e| build.plan.input.read_error(*input, e))?,
         };
         let bytes = std::mem::take(&mut self.bytes);
         hash.update(&bytes);
@@ -222,15 +224,16 @@ impl OpenSplit {
         let input = *input;
         let compression = file.compression;
         if ends_input {
-            file.check_unchanged().map_err(|e| build.plan.read_error(input, e))?;
+            file.check_unchanged().map_err(|e| build.plan.input.read_error(input, e))?;
             let bytes = file.read;
             let hash = hash.clone().digest();
-            lock(&build.done).inputs.push(InputRead { input, bytes, hash, compression });
+            lock(&build.progress.done).inputs.push(InputRead { input, bytes, hash, compression });
             self.file = None;
         }
         self.blocks += 1;
         let ends_split = ends_input && self.inputs.is_empty();
-        let encoding = build.plan.stream_encoding(input, build.plan.splits[self.split].format);
+        let encoding =
+            build.plan.input.stream_encoding(input, build.plan.input.splits[self.split].format);
         Ok(Some(FileBlock { input, compression, encoding, bytes, ends_input, ends_split }))
     }
 
@@ -238,15 +241,15 @@ impl OpenSplit {
         self.blocks > 0 && self.file.is_none() && self.inputs.is_empty() && self.block.is_none()
     }
 
-    fn close(&self, build: &Build) {
-        build.wiring.flow.absorbed(self.window);
-        build.wiring.claims.close(self.fed);
+    fn close(&self, wiring: &BuildWiring) {
+        wiring.flow.absorbed(self.window);
+        wiring.claims.close(self.fed);
     }
 }
 
 /// Whether there is room for a piece of a split, which may be the `first` that is not done.
-fn has_room(build: &Build, absorbed: &ProbeHandle<u64>, split: usize, first: bool) -> bool {
-    build.wiring.flow.has_room_behind(match (first, build.wiring.indexing) {
+fn has_room(wiring: &BuildWiring, absorbed: &ProbeHandle<u64>, split: usize, first: bool) -> bool {
+    wiring.flow.has_room_behind(match (first, wiring.indexing) {
         (true, _) => 0,
         // A device outruns one reader: pieces of the next files use most of the room.
         (false, Indexing::Texts) => splits_behind(absorbed, split),
@@ -266,38 +269,7 @@ fn splits_behind(absorbed: &ProbeHandle<u64>, split: usize) -> usize {
     split.saturating_sub(first).max(1)
 }
 
-/// Input that is refused, as it would publish less in the place of more.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum InputRefused {
-    #[error(
-        "{path}: {reason} after byte {offset} of its content: nothing was published; allow cut input to take what comes before"
-    )]
-    Broken {
-        path: String,
-        reason: &'static str,
-        /// Of its content, before the damage.
-        offset: u64,
-        source: DecodeError,
-    },
-    #[error("{path}: this input is empty: nothing was published; allow empty input to take it")]
-    Empty { path: String },
-    #[error(
-        "{path}: byte {offset}: the document{name} has {bytes} bytes, which the memory cannot hold: nothing was published; give the build a memory of {least}M or more, or skip documents of such a length by a lower limit for documents"
-    )]
-    Large {
-        path: String,
-        /// Of its record, in its content.
-        offset: u64,
-        /// Its name behind a blank, if it is known.
-        name: String,
-        bytes: u64,
-        /// The memory that holds it, in MiB.
-        least: u64,
-    },
-}
-
-impl Build {
+impl BuildPlan {
     /// The error of a document that is longer than this build holds.
     pub(crate) fn refuse_large(&self, large: &LargeDocument) -> Cause {
         let LargeDocument { input, offset, bytes, takes, ref name } = *large;
@@ -306,33 +278,38 @@ impl Build {
             name => format!(" {name}"),
         };
         let least = Budget::least_for_document(takes, self.workers) >> 20;
-        InputRefused::Large { path: self.plan.path(input), offset, name, bytes, least }.into()
+        InputError::Large { path: self.input.path(input), offset, name, bytes, least }.into()
     }
 }
 
 /// Refuses a stream that breaks off and input without any content, unless they are allowed; a file
 /// that is a document and was found in a folder may be empty.
-fn accept(build: &Build, read: &SplitStream, block: &FileBlock, done: bool) -> Result<(), Cause> {
-    let path = || build.plan.path(block.input);
-    if !build.allow_cut
+fn accept(
+    plan: &BuildPlan,
+    read: &SplitStream,
+    block: &FileBlock,
+    done: bool,
+) -> Result<(), Cause> {
+    let path = || plan.input.path(block.input);
+    if !plan.allow_cut
         && let Some((reason, offset, error)) = read.broken()
     {
-        let source = error.clone();
-        return Err(InputRefused::Broken { path: path(), reason, offset, source }.into());
+        let fault = error.clone();
+        return Err(InputError::Broken { path: path(), reason, offset, fault }.into());
     }
-    let inputs = &build.plan.inputs;
+    let inputs = &plan.input.inputs;
     let input = block.input as usize;
     let may_be_empty =
-        build.allow_empty || inputs.was_found(input) && inputs.format(input).file_is_document();
+        plan.allow_empty || inputs.was_found(input) && inputs.format(input).file_is_document();
     if done && block.ends_input && !may_be_empty && read.stream_bytes() == 0 {
-        return Err(InputRefused::Empty { path: path() }.into());
+        return Err(InputError::Empty { path: path() }.into());
     }
     Ok(())
 }
 
 /// Refuses a window for which there will never be room.
-fn check_window(build: &Build, input: u32, bytes: u64) -> Result<(), Cause> {
-    let path = build.plan.path(input);
+fn check_window(plan: &BuildPlan, input: u32, bytes: u64) -> Result<(), Cause> {
+    let path = plan.input.path(input);
     if bytes > 1 << MOST_WINDOW_LOG {
         let found = bytes.div_ceil(1 << 20);
         let most = 1 << (MOST_WINDOW_LOG - 20);
@@ -343,8 +320,8 @@ fn check_window(build: &Build, input: u32, bytes: u64) -> Result<(), Cause> {
         )
         .into());
     }
-    let workers = build.workers;
-    if bytes > build.budget.longest_window(workers) {
+    let workers = plan.workers;
+    if bytes > plan.budget.longest_window(workers) {
         let found = bytes >> 20;
         let least = Budget::least_for_window(bytes, workers) >> 20;
         return Err(format!(

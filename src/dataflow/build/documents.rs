@@ -10,8 +10,8 @@
 //!   written here, since many are placed at once where a device counts, and workers would wait.
 
 use crate::crew::lock;
-use crate::dataflow::build::context::Build;
-use crate::dataflow::control::{Cause, OperatorGuard};
+use crate::dataflow::build::context::{Build, BuildPlan, Progress};
+use crate::dataflow::control::{Cause, Control, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::rebuild::scanned::InputScan;
 use crate::dataflow::sole_time::SoleTime;
@@ -33,51 +33,54 @@ type ToWrite = Local<(u64, PieceRows)>;
 
 pub(crate) fn write_documents<'scope>(
     batches: StreamVec<'scope, u64, Local<PieceDocuments>>,
-    build: &Arc<Build>,
+    build: &Build,
 ) -> StreamVec<'scope, u64, ()> {
     let tables = (batches.scope().index() == 0).then(|| {
-        let table = DocumentsTable::new(&build.directory, &build.budget, build.workers);
-        Ok((table, lock(&build.scan).take()))
+        let table =
+            DocumentsTable::new(&build.plan.directory, &build.plan.budget, build.plan.workers);
+        Ok((table, lock(&build.progress.scan).take()))
     });
     let mut writer = 0;
+    let (plan, wiring) = (build.plan.clone(), build.wiring.clone());
     let place = move |(table, scan): &mut (DocumentsTable, Option<InputScan>),
-                      build: &Build,
                       batch: PieceDocuments| {
         if let Some(scan) = scan {
-            scan.take(&build.plan, &batch)?;
+            scan.take(&plan.input, &batch)?;
         }
         let bytes = batch.bytes();
-        let path = |input| build.plan.path(input);
-        let Some(rows) = table.place(build.strict, batch, input_name(build), path)? else {
-            build.wiring.flow.absorbed(bytes);
+        let path = |input| plan.input.path(input);
+        let Some(rows) = table.place(plan.strict, batch, input_name(&plan), path)? else {
+            wiring.flow.absorbed(bytes);
             return Ok(None);
         };
         writer += 1;
         Ok(Some(Local((writer, rows))))
     };
-    let finish = |(table, scan): (DocumentsTable, Option<InputScan>), build: &Build| {
-        lock(&build.done).scanned = scan.map(InputScan::finish).transpose()?;
-        note(build, table.finish()?);
+    let progress = build.progress.clone();
+    let finish = move |(table, scan): (DocumentsTable, Option<InputScan>)| {
+        lock(&progress.done).scanned = scan.map(InputScan::finish).transpose()?;
+        note(&progress, table.finish()?);
         Ok(())
     };
-    write(take_in_order("Documents", batches, build, tables, place, finish), build)
+    let control = &build.wiring.control;
+    write(take_in_order("Documents", batches, control, tables, place, finish), build)
 }
 
 /// The names of inputs, after which documents without a name are called.
-fn input_name<'a>(build: &'a Build) -> impl Fn(u32) -> Cow<'a, str> {
-    |input| build.plan.inputs.name(input as usize)
+fn input_name<'a>(plan: &'a BuildPlan) -> impl Fn(u32) -> Cow<'a, str> {
+    |input| plan.input.inputs.name(input as usize)
 }
 
 /// Stores what came of the table, if it is complete.
-fn note(build: &Build, done: Option<DocumentsDone>) {
+fn note(progress: &Progress, done: Option<DocumentsDone>) {
     if done.is_some() {
-        lock(&build.done).documents = done;
+        lock(&progress.done).documents = done;
     }
 }
 
 fn write<'scope>(
     rows: StreamVec<'scope, u64, ToWrite>,
-    build: &Arc<Build>,
+    build: &Build,
 ) -> StreamVec<'scope, u64, ()> {
     let build = build.clone();
     let worker = rows.scope().index();
@@ -85,7 +88,7 @@ fn write<'scope>(
     let name = "WriteDocuments";
     let scope = rows.scope();
     rows.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_writer, name, move |_, info| {
-        let guard = OperatorGuard::new(&build.control, name, worker);
+        let guard = OperatorGuard::new(&build.wiring.control, name, worker);
         let activator = scope.activator_for(info.address);
         let mut waiting = VecDeque::new();
         move |input, _output| {
@@ -95,7 +98,7 @@ fn write<'scope>(
             let Some((_until_written, rows)) = waiting.pop_front() else { return };
             let bytes = rows.bytes();
             guard.work(|| {
-                note(&build, rows.write(input_name(&build))?);
+                note(&build.progress, rows.write(input_name(&build.plan))?);
                 Ok(())
             });
             build.wiring.flow.absorbed(bytes);
@@ -112,12 +115,12 @@ fn write<'scope>(
 pub(crate) fn take_in_order<'scope, T: 'static, R: 'static>(
     name: &'static str,
     batches: StreamVec<'scope, u64, Local<PieceDocuments>>,
-    build: &Arc<Build>,
+    control: &Arc<Control>,
     taker: Option<Result<T, Cause>>,
-    mut take: impl FnMut(&mut T, &Build, PieceDocuments) -> Result<Option<R>, Cause> + 'static,
-    mut finish: impl FnMut(T, &Build) -> Result<(), Cause> + 'static,
+    mut take: impl FnMut(&mut T, PieceDocuments) -> Result<Option<R>, Cause> + 'static,
+    mut finish: impl FnMut(T) -> Result<(), Cause> + 'static,
 ) -> StreamVec<'scope, u64, R> {
-    let build = build.clone();
+    let control = control.clone();
     let scope = batches.scope();
     let worker = scope.index();
     let mut builder = OperatorBuilder::new(name.to_owned(), scope);
@@ -125,7 +128,7 @@ pub(crate) fn take_in_order<'scope, T: 'static, R: 'static>(
     let (output, taken) = builder.new_output::<Vec<R>>();
     let mut output = OutputBuilder::from(output);
     builder.build(move |_| {
-        let guard = OperatorGuard::new(&build.control, name, worker);
+        let guard = OperatorGuard::new(&control, name, worker);
         let mut waiting: BTreeMap<u64, (Capability<u64>, PieceDocuments)> = BTreeMap::new();
         let mut taker = taker.and_then(|taker| guard.work(|| taker));
         move |frontiers| {
@@ -141,7 +144,7 @@ pub(crate) fn take_in_order<'scope, T: 'static, R: 'static>(
                 let (cap, batch) = entry.remove();
                 let came = guard.work(|| {
                     let taker = taker.as_mut().ok_or("documents go to worker 0")?;
-                    take(taker, &build, batch)
+                    take(taker, batch)
                 });
                 if let Some(Some(came)) = came {
                     output.activate().session(&cap).give(came);
@@ -151,7 +154,7 @@ pub(crate) fn take_in_order<'scope, T: 'static, R: 'static>(
                 && frontier.is_empty()
                 && let Some(taker) = taker.take()
             {
-                guard.work(|| finish(taker, &build));
+                guard.work(|| finish(taker));
             }
         }
     });

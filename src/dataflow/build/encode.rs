@@ -2,8 +2,8 @@
 //!
 //! - In: an owner's part of a run. Out: chunks of encoded lists for the one writer, at the same
 //!   position; the last of a run says so.
-//! - Chunks wait for the writer: at most `Build::unwritten_chunks` of each owner are under way. Of
-//!   many owners the writer often needs the chunks of one, so that a few would make it wait. The
+//! - Chunks wait for the writer: at most `BuildPlan::unwritten_chunks` of each owner are under way.
+//!   Of many owners the writer often needs the chunks of one, so that a few would make it wait. The
 //!   owners of one worker go on side by side, for the writer may need any of them.
 //! - Memory: those chunks, one list as bytes, and a byte for each document of the run, which all
 //!   owners share.
@@ -11,7 +11,7 @@
 //!   between.
 
 use super::feed::{ClosedRun, wake_of};
-use crate::dataflow::build::context::{Build, Encoded, PAUSE};
+use crate::dataflow::build::context::{BuildPlan, BuildWiring, Encoded, PAUSE};
 use crate::dataflow::control::OperatorGuard;
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
@@ -31,22 +31,24 @@ const AT_ONCE: u64 = 4;
 
 pub(crate) fn encode<'scope>(
     stream: StreamVec<'scope, u64, ClosedRun>,
-    build: &Arc<Build>,
+    plan: &Arc<BuildPlan>,
+    wiring: &Arc<BuildWiring>,
 ) -> StreamVec<'scope, u64, Local<LaidChunk>> {
-    let build = build.clone();
+    let plan = plan.clone();
+    let wiring = wiring.clone();
     let scope = stream.scope();
     let worker = scope.index();
     stream.unary(Pipeline, "Encode", move |_, info| {
-        let guard = OperatorGuard::new(&build.control, "Encode", worker);
+        let guard = OperatorGuard::new(&wiring.control, "Encode", worker);
         let wake = wake_of(scope.worker().sync_activator_for(info.address.to_vec()));
         let activator = scope.activator_for(info.address);
         // Each owner of this worker has one run here at most.
         let mut open: Vec<(Capability<u64>, RunEncoding)> = Vec::new();
-        let mut sent = vec![0u64; build.owners.len()];
+        let mut sent = vec![0u64; plan.owners.len()];
         move |input, output| {
             input.for_each(|cap, data| {
                 for run in data.drain(..) {
-                    let encoding = guard.work(|| Ok(RunEncoding::new(run, &build, &wake)));
+                    let encoding = guard.work(|| Ok(RunEncoding::new(run, &plan, &wiring, &wake)));
                     open.extend(encoding.map(|encoding| (cap.retain(0), encoding)));
                 }
             });
@@ -54,8 +56,8 @@ pub(crate) fn encode<'scope>(
             let mut look = false;
             open.retain_mut(|(cap, encoding)| {
                 let owner = encoding.encoder.part().owner;
-                let written = build.wiring.encoded[owner].written_chunks.load(Ordering::Acquire);
-                let room = (written + build.unwritten_chunks()).saturating_sub(sent[owner]);
+                let written = wiring.encoded[owner].written_chunks.load(Ordering::Acquire);
+                let room = (written + plan.unwritten_chunks()).saturating_sub(sent[owner]);
                 for _ in 0..room.min(AT_ONCE) {
                     let chunk = guard.work(|| encoding.encoder.chunk());
                     let Some(Some(mut chunk)) = chunk else {
@@ -63,7 +65,7 @@ pub(crate) fn encode<'scope>(
                         return chunk.is_some();
                     };
                     let ends = chunk.ends;
-                    let encoded = &build.wiring.encoded[owner];
+                    let encoded = &wiring.encoded[owner];
                     count(&chunk, encoded);
                     let written = encoded.written_chunks.clone();
                     chunk.guard = Some(Arc::new(Unwritten(written)));
@@ -97,11 +99,11 @@ struct RunEncoding {
 }
 
 impl RunEncoding {
-    fn new(run: ClosedRun, build: &Build, wake: &Wake) -> Self {
+    fn new(run: ClosedRun, plan: &BuildPlan, wiring: &BuildWiring, wake: &Wake) -> Self {
         let ClosedRun { part, mut terms, lengths, busy } = run;
         let is_woken = terms.wake_by(wake.clone());
-        let lengths = build.wiring.lengths.of_run(part.run, lengths);
-        let encoder = PartEncoder::new(part, terms, lengths, build.form);
+        let lengths = wiring.lengths.of_run(part.run, lengths);
+        let encoder = PartEncoder::new(part, terms, lengths, plan.form);
         Self { encoder, is_woken, busy }
     }
 }

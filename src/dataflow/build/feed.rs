@@ -12,7 +12,7 @@
 //!   after a pause.
 //! - Work per activation: a step of each lane.
 
-use crate::dataflow::build::context::{Build, PAUSE};
+use crate::dataflow::build::context::{BuildPlan, BuildWiring, PAUSE};
 use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
@@ -43,7 +43,6 @@ pub(crate) struct ClosedRun {
 /// Closed runs, and the frontier of what is absorbed.
 pub(crate) type Indexed<'scope> = (StreamVec<'scope, u64, ClosedRun>, StreamVec<'scope, u64, ()>);
 
-/// Groups on their way to their owners.
 pub(crate) type OwnerGroups<'scope, G> = StreamVec<'scope, u64, Local<G>>;
 
 /// While this is held a piece does not count as absorbed.
@@ -190,15 +189,17 @@ impl<G: OwnedGroup> FeedHead<G> {
 /// `new` makes the lane of an owner; its `Wake` has the lane looked at, from any thread.
 pub(crate) fn feed<'scope, L: Lane>(
     groups: OwnerGroups<'scope, L::Group>,
-    build: &Arc<Build>,
+    plan: &Arc<BuildPlan>,
+    wiring: &BuildWiring,
     name: &'static str,
     new: impl Fn(FeedHead<L::Group>, &Wake) -> Result<L, Cause> + 'static,
 ) -> Indexed<'scope> {
-    let build = build.clone();
+    let plan = plan.clone();
+    let control = wiring.control.clone();
     let scope = groups.scope();
     let worker = scope.index();
     let mut builder = OperatorBuilder::new(name.to_owned(), scope);
-    let owners = build.owners.clone();
+    let owners = plan.owners.clone();
     let to_owner =
         Exchange::new(move |Local(group): &Local<L::Group>| owners.worker(group.owner()) as u64);
     let mut input = builder.new_input(groups, to_owner);
@@ -210,10 +211,10 @@ pub(crate) fn feed<'scope, L: Lane>(
     let wake = wake_of(scope.worker().sync_activator_for(address.to_vec()));
     let activator = scope.activator_for(address);
     builder.build(move |_| {
-        let guard = OperatorGuard::new(&build.control, name, worker);
+        let guard = OperatorGuard::new(&control, name, worker);
         let mut lanes: Vec<L> = Vec::new();
-        for owner in build.owners.on_worker(worker) {
-            let head = FeedHead::new(owner, build.budget.run_limit);
+        for owner in plan.owners.on_worker(worker) {
+            let head = FeedHead::new(owner, plan.budget.run_limit);
             lanes.extend(guard.work(|| new(head, &wake)));
         }
         move |frontiers| {

@@ -10,7 +10,7 @@
 //! - Work per activation: all lists that can be placed.
 
 use crate::crew::lock;
-use crate::dataflow::build::context::{Build, Progress};
+use crate::dataflow::build::context::{Build, BuildPlan, Progress};
 use crate::dataflow::control::OperatorGuard;
 use crate::dataflow::query::local::Local;
 use crate::index::error::IndexError;
@@ -18,7 +18,6 @@ use crate::index::files::storage::Durability;
 use crate::index::run::{LaidChunk, NewRun, RunPart, RunWriter};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::sync::Arc;
 use timely::container::CapacityContainerBuilder;
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
@@ -33,14 +32,14 @@ fn writers(workers: usize) -> usize {
 
 pub(crate) fn flush<'scope>(
     stream: StreamVec<'scope, u64, Local<LaidChunk>>,
-    build: &Arc<Build>,
+    build: &Build,
 ) -> StreamVec<'scope, u64, ()> {
     let build = build.clone();
     let worker = stream.scope().index();
     let writing = build.wiring.writing as u64;
     let to_writer = Exchange::new(move |_: &Local<LaidChunk>| writing);
     stream.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_writer, "Flush", move |_, _| {
-        let guard = OperatorGuard::new(&build.control, "Flush", worker);
+        let guard = OperatorGuard::new(&build.wiring.control, "Flush", worker);
         // An owner that is ahead may have begun the next run.
         let mut runs: BTreeMap<u32, (RunPart, RunWriter)> = BTreeMap::new();
         move |input, _output| {
@@ -48,10 +47,12 @@ pub(crate) fn flush<'scope>(
                 for Local(chunk) in data.drain(..) {
                     let run = match runs.entry(chunk.part.run) {
                         Entry::Occupied(open) => open.into_mut(),
-                        Entry::Vacant(none) => match guard.work(|| Ok(create(&build, &chunk)?)) {
-                            Some(run) => none.insert((chunk.part, run)),
-                            None => return,
-                        },
+                        Entry::Vacant(none) => {
+                            match guard.work(|| Ok(create(&build.plan, &chunk)?)) {
+                                Some(run) => none.insert((chunk.part, run)),
+                                None => return,
+                            }
+                        }
                     };
                     run.1.take(chunk.part.owner, chunk);
                 }
@@ -64,7 +65,7 @@ pub(crate) fn flush<'scope>(
                     let (part, run) = entry.remove();
                     let run = run.finish(part.first_docid, part.documents)?;
                     debug!(run = run.0.name, documents = run.0.documents, "wrote a run");
-                    lock(&build.done).runs.push(run);
+                    lock(&build.progress.done).runs.push(run);
                     Progress::add(&build.progress.runs, 1);
                     Ok(true)
                 });
@@ -77,15 +78,15 @@ pub(crate) fn flush<'scope>(
 }
 
 /// Not synced: a merge may make the run superfluous.
-fn create(build: &Build, chunk: &LaidChunk) -> Result<RunWriter, IndexError> {
-    let owners = if chunk.whole { 1 } else { build.owners.len() };
+fn create(plan: &BuildPlan, chunk: &LaidChunk) -> Result<RunWriter, IndexError> {
+    let owners = if chunk.whole { 1 } else { plan.owners.len() };
     let run = NewRun {
-        folder: &build.directory,
+        folder: &plan.directory,
         number: chunk.part.run,
-        form: build.form,
+        form: plan.form,
         durability: Durability::Scratch,
         lists: chunk.placed.clone(),
-        threads: writers(build.workers),
+        threads: writers(plan.workers),
     };
     RunWriter::create(run, vec![0; owners])
 }

@@ -21,12 +21,12 @@ pub(crate) trait HandedLane: Send + Sync {
 /// A worker's place in the dataflow.
 pub(crate) struct Joining<'a, 'scope> {
     pub(super) scope: Scope<'scope, u64>,
-    pub(super) build: &'a Arc<Build>,
+    pub(super) build: &'a Build,
     pub(super) absorbed: &'a ProbeHandle<u64>,
 }
 
 impl<'scope> Joining<'_, 'scope> {
-    pub(crate) fn build(&self) -> &Arc<Build> {
+    pub(crate) fn build(&self) -> &Build {
         self.build
     }
 

@@ -5,7 +5,7 @@
 //! group of each piece while it parses a few of the pieces.
 
 use super::feed::{Closed, FeedHead, Indexed, Lane, feed};
-use crate::dataflow::build::context::Build;
+use crate::dataflow::build::context::{BuildPlan, BuildWiring};
 use crate::dataflow::control::Cause;
 use crate::dataflow::query::local::Local;
 use crate::dictionary::group::TermGroup;
@@ -21,18 +21,19 @@ const MOST_BYTES: usize = 4 << 20;
 
 pub(crate) fn index<'scope>(
     stream: StreamVec<'scope, u64, Local<TermGroup>>,
-    build: &Arc<Build>,
+    plan: &Arc<BuildPlan>,
+    wiring: &Arc<BuildWiring>,
 ) -> Indexed<'scope> {
-    let given = build.clone();
-    feed(stream, build, "Index", move |head, _| {
-        Ok(PostingsLane { head, dictionary: RunDictionary::default(), build: given.clone() })
+    let given = wiring.clone();
+    feed(stream, plan, wiring, "Index", move |head, _| {
+        Ok(PostingsLane { head, dictionary: RunDictionary::default(), wiring: given.clone() })
     })
 }
 
 struct PostingsLane {
     head: FeedHead<TermGroup>,
     dictionary: RunDictionary,
-    build: Arc<Build>,
+    wiring: Arc<BuildWiring>,
 }
 
 impl Lane for PostingsLane {
@@ -54,7 +55,7 @@ impl Lane for PostingsLane {
             }
             let Some(turn) = self.head.next(&arrived)? else { break };
             bytes += turn.group.memory_bytes();
-            self.build.wiring.flow.absorbed(turn.group.memory_bytes());
+            self.wiring.flow.absorbed(turn.group.memory_bytes());
             self.dictionary.append(&turn.group, turn.first);
         }
         if over && self.head.is_empty() && !self.head.is_busy() {

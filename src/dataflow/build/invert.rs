@@ -33,7 +33,6 @@ use crate::index::run::{LaidChunk, RunPart};
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
@@ -99,7 +98,7 @@ const DEVICES: u64 = 0;
 pub(crate) fn invert<'scope>(
     texts: StreamVec<'scope, u64, Local<PieceText>>,
     documents: StreamVec<'scope, u64, Local<PieceDocuments>>,
-    build: &Arc<Build>,
+    build: &Build,
 ) -> Inverted<'scope> {
     let build = build.clone();
     let scope = texts.scope();
@@ -119,10 +118,10 @@ pub(crate) fn invert<'scope>(
     let address = builder.operator_info().address;
     let wake = wake_of(scope.worker().sync_activator_for(address.to_vec()));
     let activator = scope.activator_for(address);
-    let owners = build.owners.len() as u32;
+    let owners = build.plan.owners.len() as u32;
     let shared = build.clone();
     builder.build(move |_| {
-        let guard = OperatorGuard::new(&build.control, "Invert", worker);
+        let guard = OperatorGuard::new(&build.wiring.control, "Invert", worker);
         let mut lane = (worker as u64 == DEVICES)
             .then(|| guard.work(|| Ok(Inverting::new((build.wiring.start_inverter)(wake)?))))
             .flatten();
@@ -177,10 +176,10 @@ pub(crate) fn invert<'scope>(
 
 fn open<'scope>(
     runs: StreamVec<'scope, u64, Local<OwnersRun>>,
-    build: &Arc<Build>,
+    build: &Build,
 ) -> StreamVec<'scope, u64, ClosedRun> {
     let build = build.clone();
-    let owners = build.owners.clone();
+    let owners = build.plan.owners.clone();
     let to_owner =
         Exchange::new(move |Local(run): &Local<OwnersRun>| owners.worker(run.owner) as u64);
     runs.unary(to_owner, "OpenRuns", move |_, _| {
@@ -193,7 +192,11 @@ fn open<'scope>(
                         documents: end.documents,
                         owner: owner as usize,
                     },
-                    terms: Box::new(InvertedTerms::new(end.inverted, build.owners.clone(), owner)),
+                    terms: Box::new(InvertedTerms::new(
+                        end.inverted,
+                        build.plan.owners.clone(),
+                        owner,
+                    )),
                     lengths: end.lengths,
                     busy: Rc::new(Cell::new(true)),
                 });
@@ -316,7 +319,7 @@ impl Inverting {
                 }
                 RunEvent::End(work) => {
                     self.last = None;
-                    lock(&build.done).inverted = Some(work);
+                    lock(&build.progress.done).inverted = Some(work);
                 }
             }
         }

@@ -18,7 +18,6 @@ use crate::index::documents::pieces::PieceDocuments;
 use crate::input::parser::PieceParser;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::sync::Arc;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
@@ -31,7 +30,7 @@ pub(crate) type Parsed<'scope, G> =
 /// end of the dataflow.
 pub(crate) fn parse_input<'scope, R: Regroup + 'static>(
     scope: Scope<'scope, u64>,
-    build: &Arc<Build>,
+    build: &Build,
     absorbed: &ProbeHandle<u64>,
     regroup: R,
 ) -> Parsed<'scope, R::Group> {
@@ -43,7 +42,7 @@ pub(crate) fn parse_input<'scope, R: Regroup + 'static>(
 /// `in_hand` is what the same worker reads.
 pub(crate) fn parse<'scope, R: Regroup + 'static>(
     stream: StreamVec<'scope, u64, Assigned>,
-    build: &Arc<Build>,
+    build: &Build,
     in_hand: Rc<InHand>,
     regroup: R,
 ) -> Parsed<'scope, R::Group> {
@@ -59,9 +58,10 @@ pub(crate) fn parse<'scope, R: Regroup + 'static>(
     let mut batches_out = OutputBuilder::from(batches_out);
     let activator = scope.activator_for(builder.operator_info().address);
     builder.build(move |_| {
-        let guard = OperatorGuard::new(&build.control, "Parse", worker);
+        let guard = OperatorGuard::new(&build.wiring.control, "Parse", worker);
         let mut waiting = VecDeque::new();
-        let mut parser = PieceParser::new(regroup, build.max_document, build.wiring.turns.clone());
+        let mut parser =
+            PieceParser::new(regroup, build.plan.max_document, build.wiring.turns.clone());
         move |_frontiers| {
             input.for_each(|cap, data| {
                 for Local((_, piece)) in data.drain(..) {
@@ -70,7 +70,7 @@ pub(crate) fn parse<'scope, R: Regroup + 'static>(
             });
             // Other parsers would idle while this worker, which reads for them, parses: it reads on
             // before, once for each time that it gave them something.
-            if build.workers > 1 && in_hand.short.take() {
+            if build.plan.workers > 1 && in_hand.short.take() {
                 return activator.activate();
             }
             let Some((groups_cap, batches_cap, mut piece)) = waiting.pop_front() else {
@@ -78,23 +78,25 @@ pub(crate) fn parse<'scope, R: Regroup + 'static>(
             };
             let bytes = piece.bytes.len();
             let input = piece.input;
-            let parsed =
-                guard.work(|| Ok(parser.parse(&build.plan, build.wanted.as_ref(), &mut piece)));
+            let parsed = guard.work(|| {
+                Ok(parser.parse(&build.plan.input, build.plan.wanted.as_ref(), &mut piece))
+            });
             // The next user of the buffer has it before anything waits.
             drop(piece);
             let Some((groups, batch)) = parsed else { return };
             if let Some(large) = batch.skipped.large() {
-                guard.work(|| Err::<(), _>(build.refuse_large(large)));
+                guard.work(|| Err::<(), _>(build.plan.refuse_large(large)));
                 return;
             }
             let seen = parser.take_seen();
             let not_utf8 = parser.take_not_utf8();
             if not_utf8.documents > 0 {
-                let added = guard.work(|| Ok(build.plan.add_not_utf8(not_utf8, build.strict)?));
+                let added = guard
+                    .work(|| Ok(build.plan.input.add_not_utf8(not_utf8, build.plan.strict)?));
                 let Some(()) = added else { return };
             }
             if !seen.is_empty() {
-                build.plan.add_seen(input, seen);
+                build.plan.input.add_seen(input, seen);
             }
             let parsed = groups.iter().map(PieceGroup::memory_bytes).sum::<usize>() + batch.bytes();
             build.wiring.flow.parsed(worker, bytes, parsed);

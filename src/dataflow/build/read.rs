@@ -62,7 +62,7 @@ impl InHand {
 /// same worker.
 pub(crate) fn read<'scope>(
     scope: Scope<'scope, u64>,
-    build: &Arc<Build>,
+    build: &Build,
     absorbed: ProbeHandle<u64>,
 ) -> (StreamVec<'scope, u64, TakenInput>, Rc<InHand>) {
     let in_hand = Rc::new(InHand::default());
@@ -70,7 +70,7 @@ pub(crate) fn read<'scope>(
     let shared = in_hand.clone();
     let stream = source(scope, "Read", move |capability, info| {
         let worker = scope.index();
-        let guard = OperatorGuard::new(&build.control, "Read", worker);
+        let guard = OperatorGuard::new(&build.wiring.control, "Read", worker);
         let activator = scope.activator_for(info.address.clone());
         *shared.reader.borrow_mut() = Some(scope.activator_for(info.address));
         let mut capability = Some(capability);
@@ -107,7 +107,7 @@ enum ReadStep {
 }
 
 struct SplitReader {
-    build: Arc<Build>,
+    build: Build,
     absorbed: ProbeHandle<u64>,
     worker: usize,
     cutter: Cutter,
@@ -128,12 +128,9 @@ fn position_of((split, stretch): ClaimPlace) -> Result<Position, SettingError> {
 }
 
 impl SplitReader {
-    fn new(build: Arc<Build>, absorbed: ProbeHandle<u64>, worker: usize) -> Self {
+    fn new(build: Build, absorbed: ProbeHandle<u64>, worker: usize) -> Self {
         // Of any format: each file tells its own.
-        let cutter =
-            Cutter::of_pieces(Format::Jsonl, build.max_document, build.budget.piece_bytes())
-                .holding(build.budget.longest_document(build.workers))
-                .with_buffers(build.wiring.buffers.clone());
+        let cutter = build.plan.cutter(Format::Jsonl, build.wiring.buffers.clone());
         Self { build, absorbed, worker, cutter, open: None }
     }
 
@@ -165,17 +162,17 @@ impl SplitReader {
     }
 
     fn claim(&self) -> Result<Claim<SharedFile>, InputError> {
-        let Build { plan, budget, wiring, .. } = &*self.build;
+        let Build { plan, wiring, .. } = &self.build;
         let worker = self.worker;
         let flow = &wiring.flow;
         let first = |place| position_of(place).is_ok_and(|start| self.is_first(start));
         wiring.claims.claim(
-            plan.splits.len(),
-            budget.open_files,
+            plan.input.splits.len(),
+            plan.budget.open_files,
             flow.is_hungry(),
             // Open splits that one worker reads come before, and need room too.
             |place, streams| flow.is_idle(worker) && (flow.has_room(!streams) || first(place)),
-            |split| self.build.open_shared(split),
+            |split| if wiring.all_read { plan.open_shared(split) } else { Ok(None) },
         )
     }
 
@@ -188,11 +185,11 @@ impl SplitReader {
         let position = position_of(place)?;
         let number = place.1;
         // The first asks for what all will read next, the others for one more.
-        let workers = self.build.workers as u64;
+        let workers = self.build.plan.workers as u64;
         let ahead = if number == 0 { 1 } else { workers };
         (ahead..=workers).for_each(|ahead| file.will_need(number + ahead));
         let reading = file.begin(number, &mut self.cutter);
-        let reading = reading.map_err(|e| self.build.plan.read_error(file.input(), e))?;
+        let reading = reading.map_err(|e| self.build.plan.input.read_error(file.input(), e))?;
         Ok(OpenStretch { file, number, reading, position, next })
     }
 
@@ -204,13 +201,13 @@ impl SplitReader {
     ) -> Result<bool, Cause> {
         let most_held = match self.is_first(stretch.position) {
             true => usize::MAX,
-            false => self.build.longest_ahead(),
+            false => self.build.plan.longest_ahead(),
         };
         let OpenStretch { file, reading, position, .. } = stretch;
         let mut pieces = Vec::new();
         let whole = file
             .read(reading, &mut self.cutter, most_held, |piece| pieces.push(piece))
-            .map_err(|e| self.build.plan.read_error(file.input(), e))?;
+            .map_err(|e| self.build.plan.input.read_error(file.input(), e))?;
         self.build.wiring.flow.set_waiting(self.worker, !whole);
         for piece in pieces {
             self.build.wiring.flow.take(self.worker, piece.bytes.len());
@@ -225,12 +222,12 @@ impl SplitReader {
         let OpenStretch { file, number, reading, next, .. } = stretch;
         let build = &self.build;
         let input = file.input();
-        let hash = file.end(reading).map_err(|e| build.plan.read_error(input, e))?;
+        let hash = file.end(reading).map_err(|e| build.plan.input.read_error(input, e))?;
         Progress::add(&build.progress.read_bytes, file.stretch_len(number));
         if let Some(hash) = hash {
             let bytes = file.bytes();
             let compression = Compression::None;
-            lock(&build.done).inputs.push(InputRead { input, bytes, hash, compression });
+            lock(&build.progress.done).inputs.push(InputRead { input, bytes, hash, compression });
         }
         Ok(next)
     }

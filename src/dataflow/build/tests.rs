@@ -45,7 +45,7 @@ fn group(texts: &[&str]) -> TermGroup {
 #[test]
 fn index_takes_pieces_in_order_and_closes_the_last_run() {
     let folder = tempfile::tempdir().unwrap();
-    let shared = Arc::new(empty(folder.path()));
+    let shared = empty(folder.path());
     let given = shared.clone();
     let passed = pass(
         || {
@@ -60,7 +60,7 @@ fn index_takes_pieces_in_order_and_closes_the_last_run() {
                 WorkerStep { records: vec![], then: None },
             ]
         },
-        move |stream| index(stream, &given).0,
+        move |stream| index(stream, &given.plan, &given.wiring).0,
         |mut run: ClosedRun| {
             let mut terms = Vec::new();
             let mut postings = Vec::new();
@@ -70,7 +70,7 @@ fn index_takes_pieces_in_order_and_closes_the_last_run() {
             (run.part, terms)
         },
     );
-    assert!(!shared.control.stopped());
+    assert!(!shared.wiring.control.stopped());
     assert!(passed.records[0].is_empty() && passed.records[1].is_empty(), "the run goes on");
     // The operator keeps the capability of the last piece, at whose time the run will go out.
     assert_eq!(passed.frontier, [Some(at(1, 0)), Some(at(1, 1)), None]);
@@ -84,8 +84,7 @@ fn index_fails_when_docids_run_out() {
     let folder = tempfile::tempdir().unwrap();
     let mut shared = empty(folder.path());
     // One run has all of them.
-    shared.budget.run_limit = u64::MAX;
-    let shared = Arc::new(shared);
+    Arc::get_mut(&mut shared.plan).unwrap().budget.run_limit = u64::MAX;
     let given = shared.clone();
     pass(
         || {
@@ -97,10 +96,10 @@ fn index_fails_when_docids_run_out() {
             };
             vec![WorkerStep { records: vec![large(0), large(1)], then: None }]
         },
-        move |stream| index(stream, &given).0,
+        move |stream| index(stream, &given.plan, &given.wiring).0,
         |_| (),
     );
-    assert_eq!(failure(&shared.control).unwrap().0, "Index");
+    assert_eq!(failure(&shared.wiring.control).unwrap().0, "Index");
 }
 
 const LATER: &str = "later";
@@ -127,7 +126,7 @@ impl ClosedTerms for Terms {
 
 /// Encodes a run of one owner with these terms.
 fn encode_terms(
-    shared: &Arc<Build>,
+    shared: &Build,
     terms: &'static [Result<&'static str, &'static str>],
 ) -> crate::dataflow::harness::HarnessPassed<(bool, u64)> {
     let given = shared.clone();
@@ -143,7 +142,7 @@ fn encode_terms(
                 lengths: vec![Arc::from([1])],
                 busy: Rc::default(),
             });
-            encode(runs, &given)
+            encode(runs, &given.plan, &given.wiring)
         },
         |Local(chunk)| (chunk.ends, chunk.ended().0),
     )
@@ -152,7 +151,7 @@ fn encode_terms(
 #[test]
 fn encode_gives_chunks_and_waits_for_the_dictionary_and_fails_with_it() {
     let folder = tempfile::tempdir().unwrap();
-    let shared = Arc::new(empty(folder.path()));
+    let shared = empty(folder.path());
     let passed = encode_terms(&shared, &[Ok("a"), Ok("b")]);
     assert_eq!(passed.records[0], [(at(0, 0), (true, 2))]);
     assert_eq!(passed.frontier, [Some(at(4, 0)), None]);
@@ -160,14 +159,17 @@ fn encode_gives_chunks_and_waits_for_the_dictionary_and_fails_with_it() {
     assert_eq!(encoded.terms.load(Ordering::Relaxed), 2);
 
     // The run is held while the dictionary has no term yet.
-    let shared = Arc::new(empty(folder.path()));
+    let shared = empty(folder.path());
     let passed = encode_terms(&shared, &[Ok(LATER)]);
     assert!(passed.records.iter().all(Vec::is_empty));
     assert_eq!(passed.frontier, [Some(at(0, 0)); 2]);
 
-    let shared = Arc::new(empty(folder.path()));
+    let shared = empty(folder.path());
     encode_terms(&shared, &[Ok("a"), Err("the device has gone")]);
-    assert_eq!(failure(&shared.control), Some(("Encode", "the device has gone".to_string())));
+    assert_eq!(
+        failure(&shared.wiring.control),
+        Some(("Encode", "the device has gone".to_string()))
+    );
 }
 
 /// A chunk with a list of one posting for each of some terms of trie collection 0.
@@ -190,13 +192,13 @@ fn flush_writes_a_run_when_its_owners_have_ended_it_and_fails_without_a_folder()
         if folder_is_there {
             std::fs::create_dir(folder.path().join("runs")).unwrap();
         }
-        let shared = Arc::new(empty(folder.path()));
+        let shared = empty(folder.path());
         let given = shared.clone();
         let of_chunks = shared.clone();
         let passed = pass(
             move || {
                 let shared = &of_chunks;
-                let mut layout = ChunkLayout::new(shared.form);
+                let mut layout = ChunkLayout::new(shared.plan.form);
                 let mut step = |number, suffixes: &[u8], ends_run| WorkerStep {
                     records: vec![(
                         at(number, 0),
@@ -210,12 +212,12 @@ fn flush_writes_a_run_when_its_owners_have_ended_it_and_fails_without_a_folder()
             |()| (),
         );
         if !folder_is_there {
-            assert_eq!(failure(&shared.control).unwrap().0, "Flush");
+            assert_eq!(failure(&shared.wiring.control).unwrap().0, "Flush");
             continue;
         }
         assert_eq!(passed.frontier, [Some(at(1, 0)), Some(at(2, 0))]);
-        assert!(!shared.control.stopped());
-        let done = shared.done.lock().unwrap();
+        assert!(!shared.wiring.control.stopped());
+        let done = shared.progress.done.lock().unwrap();
         assert_eq!((done.runs[0].0.terms, done.runs[0].0.postings), (3, 3));
         assert_eq!(shared.wiring.encoded[0].written_chunks.load(Ordering::Relaxed), 2);
     }
@@ -236,8 +238,7 @@ fn documents_are_written_in_order_and_strict_builds_fail_where_something_is_skip
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("runs")).unwrap();
         let mut shared = build(plan_of(folder.path(), "a.jsonl", b""), folder.path());
-        shared.strict = strict;
-        let shared = Arc::new(shared);
+        Arc::get_mut(&mut shared.plan).unwrap().strict = strict;
         let given = shared.clone();
         let passed = pass(
             || {
@@ -265,13 +266,13 @@ fn documents_are_written_in_order_and_strict_builds_fail_where_something_is_skip
         );
         assert_eq!(passed.frontier[0], Some(at(1, 0)), "an earlier piece may come");
         if strict {
-            let (operator, why) = failure(&shared.control).unwrap();
+            let (operator, why) = failure(&shared.wiring.control).unwrap();
             assert_eq!(operator, "Documents");
             assert!(why.ends_with("a.jsonl: byte 5 (line 2): no object"), "{why}");
             continue;
         }
         assert_eq!(passed.frontier[1..], [Some(at(4, 0)), None]);
-        let done = shared.done.lock().unwrap().documents.take().unwrap();
+        let done = shared.progress.done.lock().unwrap().documents.take().unwrap();
         assert_eq!((done.documents, done.tokens, done.runs.len()), (2, 4, 1));
         assert_eq!(done.skipped.get("bad JSON"), Some(&1));
         assert_eq!(done.duplicates.wait(folder.path()).unwrap().count, 0);

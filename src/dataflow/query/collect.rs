@@ -14,8 +14,8 @@ use super::local::Local;
 use crate::crew::lock;
 use crate::dataflow::control::{JobError, OperatorGuard};
 use crate::dataflow::sole_time::SoleTime;
+use crate::index::error::IndexError;
 use crate::query::answers::output::AnswerForm;
-use crate::query::error::QueryError;
 use crate::query::reading::lines::Refused;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Write};
@@ -108,7 +108,7 @@ pub(crate) fn collect<'scope>(
                             Err(e) if e.kind() == ErrorKind::BrokenPipe => {
                                 context.control.fail(JobError::OutputClosed);
                             }
-                            put => put.map_err(QueryError::io("writing the answers"))?,
+                            put => put.map_err(IndexError::io("writing the answers"))?,
                         }
                         context.tally.batches.fetch_add(1, Ordering::Relaxed);
                         context.tally.answering();

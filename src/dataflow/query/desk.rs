@@ -77,7 +77,6 @@ impl DeskState {
         woken
     }
 
-    /// Notes that a worker looks for a query.
     fn comes(&mut self, worker: usize) {
         self.idle.retain(|&idle| idle != worker);
         self.coming.retain(|&coming| coming != worker);

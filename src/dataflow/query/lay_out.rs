@@ -35,7 +35,6 @@ pub struct QueryAnswer {
 /// An answer on its way to the worker that writes.
 #[derive(Debug)]
 pub(crate) struct LaidOutAnswer {
-    /// Place of the query in its batch.
     pub(crate) place: u32,
     pub(crate) out: AnswerOut,
 }

@@ -36,7 +36,6 @@ impl Question {
 /// The document frequencies of a query's terms in one shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CountedTerms {
-    /// The worker that receives them.
     pub worker: u32,
     pub number: u64,
     /// By first appearance of the distinct terms.

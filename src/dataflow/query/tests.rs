@@ -8,12 +8,12 @@ use crate::dataflow::query::batch::{Asker, NumberedQuery};
 use crate::dataflow::query::context::{AnswerLayout, Hooks, QueryTally};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::query::service::{QueryOptions, QueryService, Sink};
+use crate::index::error::IndexError;
 use crate::index::generations::generation::Generation;
 use crate::index::testing::{build, collection, term};
 use crate::query::answers::output::AnswerForm;
 use crate::query::engines::engine::{Answer, Model, Pace, QueryEngine};
 use crate::query::engines::shard::Shard;
-use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::reading::lines::{Lines, Query};
 use crate::query::searcher::Searcher;
@@ -84,7 +84,7 @@ struct Gate {
 }
 
 impl Engines for Gate {
-    fn engine(&self, _: usize, _: &Arc<Snapshot>) -> Result<Box<dyn QueryEngine>, QueryError> {
+    fn engine(&self, _: usize, _: &Arc<Snapshot>) -> Result<Box<dyn QueryEngine>, IndexError> {
         Ok(Box::new(self.clone()))
     }
 }
@@ -94,9 +94,9 @@ impl QueryEngine for Gate {
         self.numbers.push(number);
     }
 
-    fn advance(&mut self) -> Result<Pace, QueryError> {
+    fn advance(&mut self) -> Result<Pace, IndexError> {
         if self.broken.load(Ordering::SeqCst) {
-            return Err(QueryError::io("gate")(std::io::Error::other("it broke")));
+            return Err(IndexError::io("gate")(std::io::Error::other("it broke")));
         }
         Ok(if self.numbers.is_empty() { Pace::Idle } else { Pace::Soon })
     }
@@ -289,7 +289,7 @@ struct HeldEngine {
 }
 
 impl Engines for Held {
-    fn engine(&self, worker: usize, _: &Arc<Snapshot>) -> Result<Box<dyn QueryEngine>, QueryError> {
+    fn engine(&self, worker: usize, _: &Arc<Snapshot>) -> Result<Box<dyn QueryEngine>, IndexError> {
         let began = self.began.lock().unwrap().clone();
         let open = self.open.clone();
         Ok(Box::new(HeldEngine { worker, began, open, number: None, answer: None }))
@@ -305,7 +305,7 @@ impl QueryEngine for HeldEngine {
         self.number = Some(number);
     }
 
-    fn advance(&mut self) -> Result<Pace, QueryError> {
+    fn advance(&mut self) -> Result<Pace, IndexError> {
         if let Some(number) = self.number.take() {
             self.began.send(self.worker).unwrap();
             let began = Instant::now();

@@ -8,7 +8,7 @@
 use super::context::Context;
 use super::desk::Request;
 use super::local::Local;
-use super::look::PlansByNumber;
+use super::look_up::PlansByNumber;
 use super::messages::CountedTerms;
 use crate::crew::lock;
 use crate::dataflow::control::{Cause, OperatorGuard};

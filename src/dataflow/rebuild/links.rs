@@ -14,7 +14,7 @@
 //! - Work per activation: as in a build; in `take` all that has come.
 
 use crate::crew::lock;
-use crate::dataflow::build::context::Build;
+use crate::dataflow::build::context::{Build, BuildWiring};
 use crate::dataflow::build::documents::take_in_order;
 use crate::dataflow::build::parse::parse_input;
 use crate::dataflow::control::{Cause, JobError, OperatorGuard};
@@ -22,6 +22,7 @@ use crate::dataflow::query::local::Local;
 use crate::dataflow::rebuild::table::name_hash;
 use crate::dataflow::workers;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
+use crate::dictionary::vector::Vector;
 use crate::index::documents::pieces::PieceDocuments;
 use crate::text::html::{Anchor, HtmlText, Page};
 use std::path::Path;
@@ -39,44 +40,45 @@ pub(crate) type TakeLinks = Box<dyn FnMut(&PageLinks) -> Result<(), Cause> + Sen
 
 /// Reads the inputs of `build`, on its workers, and gives the links of their pages to `take`, on
 /// one of them.
-pub(crate) fn links(build: &Arc<Build>, take: TakeLinks) -> Result<(), JobError> {
+pub(crate) fn links(build: &Build, take: TakeLinks) -> Result<(), JobError> {
     let shared = build.clone();
     let take = Mutex::new(Some(take));
-    workers::run(build.workers, &build.control, move |worker| {
+    workers::run(build.plan.workers, &build.wiring.control, move |worker| {
         let take = (worker.index() == 0).then(|| lock(&take).take()).flatten();
         assemble(worker, &shared, take);
     })
 }
 
-fn assemble(worker: &mut Worker, build: &Arc<Build>, take: Option<TakeLinks>) {
+fn assemble(worker: &mut Worker, build: &Build, take: Option<TakeLinks>) {
     worker.dataflow_named::<u64, _, _>("links", |scope| {
         let absorbed = ProbeHandle::new();
         let (groups, batches) = parse_input(scope, build, &absorbed, GatheredLinks::default());
-        take_links(groups, build, take).probe_with(&absorbed);
+        take_links(groups, &build.wiring, take).probe_with(&absorbed);
         let nobody = (scope.index() == 0).then_some(Ok(()));
-        let forget = |(): &mut (), build: &Build, batch: PieceDocuments| {
-            build.wiring.flow.absorbed(batch.bytes());
+        let wiring = build.wiring.clone();
+        let forget = move |(): &mut (), batch: PieceDocuments| {
+            wiring.flow.absorbed(batch.bytes());
             Ok(None::<()>)
         };
-        take_in_order("Pages", batches, build, nobody, forget, |(), _| Ok(()))
+        take_in_order("Pages", batches, &build.wiring.control, nobody, forget, Ok)
             .probe_with(&absorbed);
     });
 }
 
 fn take_links<'scope>(
     stream: StreamVec<'scope, u64, Local<Vec<PageLinks>>>,
-    build: &Arc<Build>,
+    wiring: &Arc<BuildWiring>,
     mut take: Option<TakeLinks>,
 ) -> StreamVec<'scope, u64, ()> {
-    let build = build.clone();
+    let wiring = wiring.clone();
     let worker = stream.scope().index();
     let to_first = Exchange::new(|_: &Local<Vec<PageLinks>>| 0);
     stream.unary::<CapacityContainerBuilder<Vec<()>>, _, _, _>(to_first, "Links", move |_, _| {
-        let guard = OperatorGuard::new(&build.control, "Links", worker);
+        let guard = OperatorGuard::new(&wiring.control, "Links", worker);
         move |input, _output| {
             input.for_each(|_, groups| {
                 for Local(group) in groups.drain(..) {
-                    build.wiring.flow.absorbed(group.memory_bytes());
+                    wiring.flow.absorbed(group.memory_bytes());
                     guard.work(|| {
                         let take = take.as_mut().ok_or("links go to worker 0")?;
                         group.iter().try_for_each(take)
@@ -109,6 +111,11 @@ impl Regroup for GatheredLinks {
     }
 
     fn document(&mut self, _: &[u8]) -> u32 {
+        self.documents += 1;
+        0
+    }
+
+    fn vector(&mut self, _: Vector<'_>) -> u32 {
         self.documents += 1;
         0
     }

@@ -19,21 +19,21 @@ use crate::dataflow::query::local::Local;
 use crate::dataflow::rebuild::scanned::InputScan;
 use crate::dataflow::workers;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
+use crate::dictionary::vector::Vector;
 use crate::index::documents::pieces::PieceDocuments;
 use std::convert::Infallible;
-use std::sync::Arc;
 use timely::dataflow::operators::Probe;
 use timely::dataflow::{ProbeHandle, StreamVec};
 use timely::worker::Worker;
 
 /// Reads the inputs of `build`, on its workers; its `scan` takes all documents and becomes
 /// `scanned`.
-pub(crate) fn scan(build: &Arc<Build>) -> Result<(), JobError> {
+pub(crate) fn scan(build: &Build) -> Result<(), JobError> {
     let shared = build.clone();
-    workers::run(build.workers, &build.control, move |worker| assemble(worker, &shared))
+    workers::run(build.plan.workers, &build.wiring.control, move |worker| assemble(worker, &shared))
 }
 
-fn assemble(worker: &mut Worker, build: &Arc<Build>) {
+fn assemble(worker: &mut Worker, build: &Build) {
     worker.dataflow_named::<u64, _, _>("scan", |scope| {
         let absorbed = ProbeHandle::new();
         let (_groups, batches) = parse_input(scope, build, &absorbed, Nothing { documents: 0 });
@@ -43,17 +43,19 @@ fn assemble(worker: &mut Worker, build: &Arc<Build>) {
 
 fn take_documents<'scope>(
     batches: StreamVec<'scope, u64, Local<PieceDocuments>>,
-    build: &Arc<Build>,
+    build: &Build,
 ) -> StreamVec<'scope, u64, ()> {
     let scan = (batches.scope().index() == 0)
-        .then(|| lock(&build.scan).take().ok_or("nothing notes the documents".into()));
-    let take = |scan: &mut InputScan, build: &Build, batch: PieceDocuments| {
-        build.wiring.flow.absorbed(batch.bytes());
-        scan.take(&build.plan, &batch)?;
+        .then(|| lock(&build.progress.scan).take().ok_or("nothing notes the documents".into()));
+    let (plan, wiring, progress) =
+        (build.plan.clone(), build.wiring.clone(), build.progress.clone());
+    let take = move |scan: &mut InputScan, batch: PieceDocuments| {
+        wiring.flow.absorbed(batch.bytes());
+        scan.take(&plan.input, &batch)?;
         Ok(None)
     };
-    take_in_order("Scan", batches, build, scan, take, |scan, build| {
-        lock(&build.done).scanned = Some(scan.finish()?);
+    take_in_order("Scan", batches, &build.wiring.control, scan, take, move |scan| {
+        lock(&progress.done).scanned = Some(scan.finish()?);
         Ok(())
     })
 }
@@ -77,6 +79,11 @@ impl Regroup for Nothing {
         0
     }
 
+    fn vector(&mut self, _: Vector<'_>) -> u32 {
+        self.documents += 1;
+        0
+    }
+
     fn documents(&self) -> u32 {
         self.documents
     }
@@ -94,7 +101,6 @@ mod tests {
     use crate::dataflow::rebuild::table::name_hash;
     use crate::index::documents::Location;
     use crate::index::documents::pieces::Skipped;
-    use std::sync::Mutex;
 
     /// A piece with one document, which has no name if that is empty.
     fn batch(name: &str, offset: u64, skipped: Vec<Skipped>) -> Local<PieceDocuments> {
@@ -109,13 +115,13 @@ mod tests {
         for is_there in [true, false] {
             let folder = tempfile::tempdir().unwrap();
             let plan = plan_of(folder.path(), "a.jsonl", b"");
-            let mut shared = build(plan, folder.path());
-            shared.scan = Mutex::new(Some(InputScan::new(folder.path(), 1 << 16).unwrap()));
+            let shared = build(plan, folder.path());
+            let scan = InputScan::new(folder.path(), 1 << 16).unwrap();
+            *lock(&shared.progress.scan) = Some(scan);
             if !is_there {
                 // The folder of the table is gone when it is written.
                 std::fs::remove_dir_all(folder.path()).unwrap();
             }
-            let shared = Arc::new(shared);
             let given = shared.clone();
             let passed = pass(
                 || {
@@ -131,9 +137,9 @@ mod tests {
                 move |stream| take_documents(stream, &given),
                 |()| (),
             );
-            let Some(scanned) = lock(&shared.done).scanned.take() else {
+            let Some(scanned) = lock(&shared.progress.done).scanned.take() else {
                 assert!(!is_there);
-                assert_eq!(failure(&shared.control).unwrap().0, "Scan");
+                assert_eq!(failure(&shared.wiring.control).unwrap().0, "Scan");
                 continue;
             };
             assert!(is_there);
@@ -143,7 +149,7 @@ mod tests {
                 let name = name_hash(name.as_bytes());
                 entries.iter().find(|e| e.name == name).map(|e| (e.number, e.content))
             };
-            let unnamed = format!("{}:1", shared.plan.inputs.name(0));
+            let unnamed = format!("{}:1", shared.plan.input.inputs.name(0));
             assert_eq!((entries.len(), content("b")), (2, Some((1, 47))));
             assert_eq!(
                 content(&unnamed),

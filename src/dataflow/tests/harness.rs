@@ -3,7 +3,7 @@
 
 use super::control::{Control, JobError};
 use super::sole_time::SoleTime;
-use crate::dataflow::build::context::{Build, BuildWiring};
+use crate::dataflow::build::context::{Build, BuildPlan, BuildWiring};
 use crate::dataflow::build::flow::Flow;
 use crate::dictionary::indexer::Indexing;
 use crate::dictionary::owners::Owners;
@@ -109,6 +109,7 @@ where
 pub(crate) fn build(plan: InputPlan, folder: &Path) -> Build {
     let budget = Budget::new(64 << 20, 1).unwrap();
     let wiring = BuildWiring {
+        control: Arc::default(),
         writing: 0,
         start_inverter: Box::new(|_| Err("no device was asked for".into())),
         batch_bytes: 1 << 20,
@@ -122,8 +123,8 @@ pub(crate) fn build(plan: InputPlan, folder: &Path) -> Build {
         lengths: Default::default(),
         encoded: vec![Default::default()],
     };
-    Build {
-        plan,
+    let plan = BuildPlan {
+        input: plan,
         analysis: Analysis::default(),
         form: Form::default(),
         budget,
@@ -135,12 +136,8 @@ pub(crate) fn build(plan: InputPlan, folder: &Path) -> Build {
         owners: Arc::new(Owners::in_turn(1)),
         directory: folder.to_path_buf(),
         wanted: None,
-        scan: Default::default(),
-        control: Arc::default(),
-        wiring,
-        progress: Default::default(),
-        done: Default::default(),
-    }
+    };
+    Build { plan: Arc::new(plan), wiring: Arc::new(wiring), progress: Arc::default() }
 }
 
 /// A plan of one new file with this content.

@@ -196,7 +196,6 @@ struct LearnedPart {
     members: Vec<u32>,
     /// The words of each shard that have no code, in order.
     by_shard: [OfShard; SHARDS],
-    /// Meanings in the expansions of the forms.
     expansions: usize,
 }
 

@@ -32,7 +32,7 @@ impl Device {
     pub fn open(info: &DeviceInfo, owners: usize) -> Result<Self, GpuError> {
         let failed = |operation| move |source| refused(info, operation, source);
         if let Some(fault) = lost::fault(info.ordinal) {
-            return Err(GpuError::Lost { device: info.to_string(), source: Cuda(fault) });
+            return Err(GpuError::Lost { device: info.to_string(), fault: Cuda(fault) });
         }
         let context = CudaContext::new(info.ordinal).map_err(failed("make a context"))?;
         // SAFETY: an owner orders its streams itself, and `Slab` and `Pinned` wait when they are
@@ -117,16 +117,16 @@ impl Device {
     ) -> GpuError {
         lost::note(self.info.ordinal, source);
         let device = self.info.to_string();
-        GpuError::Memory { device, place, what, bytes, source: Cuda(source) }
+        GpuError::Memory { device, place, what, bytes, fault: Cuda(source) }
     }
 
     pub(super) fn not_launched(&self, launch: Launched, source: DriverError) -> GpuError {
         lost::note(self.info.ordinal, source);
-        GpuError::Launch { device: self.info.to_string(), launch, source: Cuda(source) }
+        GpuError::Launch { device: self.info.to_string(), launch, fault: Cuda(source) }
     }
 }
 
 pub(super) fn refused(info: &DeviceInfo, operation: &'static str, source: DriverError) -> GpuError {
     lost::note(info.ordinal, source);
-    GpuError::Call { device: info.to_string(), operation, source: Cuda(source) }
+    GpuError::Call { device: info.to_string(), operation, fault: Cuda(source) }
 }

@@ -7,7 +7,6 @@ use crate::settings::SettingError;
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::{self, CUresult};
 use cudarc::nvrtc::result::NvrtcError;
-use std::error::Error;
 use std::ffi::CStr;
 use std::fmt;
 use std::sync::OnceLock;
@@ -23,29 +22,18 @@ pub enum GpuError {
     /// `wang` needs documents in another order, or another score.
     #[error(transparent)]
     Order(IndexError),
-    #[error("{device}: cannot {operation}")]
+    #[error("{device}: cannot {operation}: {fault}")]
     Call {
         device: String,
         /// Such as `create a stream`.
         operation: &'static str,
-        #[source]
-        source: Cuda,
+        fault: Cuda,
     },
-    #[error("{device}: cannot launch the kernel {launch}")]
-    Launch {
-        device: String,
-        launch: Launched,
-        #[source]
-        source: Cuda,
-    },
+    #[error("{device}: cannot launch the kernel {launch}: {fault}")]
+    Launch { device: String, launch: Launched, fault: Cuda },
     /// Work that was under way.
-    #[error("{device}: {work} failed")]
-    Work {
-        device: String,
-        work: GpuWork,
-        #[source]
-        source: Cuda,
-    },
+    #[error("{device}: {work} failed: {fault}")]
+    Work { device: String, work: GpuWork, fault: Cuda },
     /// Larger than what is left to this owner.
     #[error(
         "{device}: {what} takes {bytes} bytes of device memory, and {left} of {limit} are left"
@@ -58,15 +46,14 @@ pub enum GpuError {
         /// What this owner may use.
         limit: u64,
     },
-    #[error("{device}: no {bytes} bytes of {place} for {what}")]
+    #[error("{device}: no {bytes} bytes of {place} for {what}: {fault}")]
     Memory {
         device: String,
         /// Device memory or pinned host memory.
         place: &'static str,
         what: &'static str,
         bytes: u64,
-        #[source]
-        source: Cuda,
+        fault: Cuda,
     },
     #[error("{device}: cannot start a thread for it")]
     Thread {
@@ -75,20 +62,15 @@ pub enum GpuError {
         source: std::io::Error,
     },
     #[error("{device}: cannot read the lists that it is to have")]
-    Index {
-        device: String,
-        /// What is wrong with the index.
-        source: Box<IndexError>,
-    },
+    Index { device: String, source: Box<IndexError> },
     /// Lost before: no call of this process on it can succeed.
-    #[error("{device}: it was lost to this process before; start a new one to use it again")]
-    Lost {
-        device: String,
-        /// The fault with which it was lost.
-        #[source]
-        source: Cuda,
-    },
-    #[error("NVRTC {nvrtc} cannot compile {name}.cu for {architecture} ({options}):\n{log}")]
+    #[error(
+        "{device}: it was lost to this process before; start a new one to use it again: {fault}"
+    )]
+    Lost { device: String, fault: Cuda },
+    #[error(
+        "NVRTC {nvrtc} cannot compile {name}.cu for {architecture} ({options}):\n{log}: {fault}"
+    )]
     Compile {
         /// The source's name under `kernels/`.
         name: String,
@@ -96,12 +78,11 @@ pub enum GpuError {
         options: String,
         nvrtc: Version,
         log: String,
-        #[source]
-        source: Nvrtc,
+        fault: Nvrtc,
     },
     #[error(
         "{device}: the driver (CUDA {driver}) cannot load {name}.cu as NVRTC {nvrtc} compiled it \
-         for {architecture}"
+         for {architecture}: {fault}"
     )]
     Load {
         device: String,
@@ -109,17 +90,10 @@ pub enum GpuError {
         architecture: String,
         driver: Version,
         nvrtc: Version,
-        #[source]
-        source: Cuda,
+        fault: Cuda,
     },
-    #[error("{device}: {name}.cu has no kernel `{kernel}`: this is a bug")]
-    NoKernel {
-        device: String,
-        name: String,
-        kernel: &'static str,
-        #[source]
-        source: Cuda,
-    },
+    #[error("{device}: {name}.cu has no kernel `{kernel}`: this is a bug: {fault}")]
+    NoKernel { device: String, name: String, kernel: &'static str, fault: Cuda },
 }
 
 impl GpuError {
@@ -127,7 +101,7 @@ impl GpuError {
     pub(crate) fn is_out_of_memory(&self) -> bool {
         match self {
             GpuError::Budget { .. } => true,
-            GpuError::Memory { source, .. } => source.0.0 == CUresult::CUDA_ERROR_OUT_OF_MEMORY,
+            GpuError::Memory { fault, .. } => fault.0.0 == CUresult::CUDA_ERROR_OUT_OF_MEMORY,
             _ => false,
         }
     }
@@ -136,12 +110,12 @@ impl GpuError {
     pub(crate) fn is_device_lost(&self) -> bool {
         match self {
             GpuError::Lost { .. } => true,
-            GpuError::Call { source, .. }
-            | GpuError::Launch { source, .. }
-            | GpuError::Work { source, .. }
-            | GpuError::Memory { source, .. }
-            | GpuError::Load { source, .. }
-            | GpuError::NoKernel { source, .. } => is_sticky(source.0),
+            GpuError::Call { fault, .. }
+            | GpuError::Launch { fault, .. }
+            | GpuError::Work { fault, .. }
+            | GpuError::Memory { fault, .. }
+            | GpuError::Load { fault, .. }
+            | GpuError::NoKernel { fault, .. } => is_sticky(fault.0),
             GpuError::Budget { .. }
             | GpuError::Index { .. }
             | GpuError::Thread { .. }
@@ -187,8 +161,6 @@ impl fmt::Debug for Cuda {
     }
 }
 
-impl Error for Cuda {}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Nvrtc(pub NvrtcError);
 
@@ -197,8 +169,6 @@ impl fmt::Display for Nvrtc {
         write!(f, "{:?}", self.0.0)
     }
 }
-
-impl Error for Nvrtc {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
@@ -255,18 +225,15 @@ mod tests {
     fn an_error_names_kernel_geometry_and_device() {
         let geometry = Geometry { blocks: 480, threads: 32, shared_bytes: 0 };
         let launch = Launched { kernel: "insert", geometry };
-        let source = Cuda(DriverError(CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES));
-        let error = GpuError::Launch { device: "GPU 0 (a device)".into(), launch, source };
-        assert_eq!(
-            error.to_string(),
-            "GPU 0 (a device): cannot launch the kernel insert (480 blocks of 32 threads)"
-        );
+        let fault = Cuda(DriverError(CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES));
+        let error = GpuError::Launch { device: "GPU 0 (a device)".into(), launch, fault };
+        let not_launched =
+            "GPU 0 (a device): cannot launch the kernel insert (480 blocks of 32 threads)";
+        assert_eq!(error.to_string(), format!("{not_launched}: {fault}"));
         let work = GpuWork::Kernel(launch);
-        let error = GpuError::Work { device: "GPU 0 (a device)".into(), work, source };
-        assert_eq!(
-            error.to_string(),
-            "GPU 0 (a device): the kernel insert (480 blocks of 32 threads) failed"
-        );
+        let error = GpuError::Work { device: "GPU 0 (a device)".into(), work, fault };
+        let failed = "GPU 0 (a device): the kernel insert (480 blocks of 32 threads) failed";
+        assert_eq!(error.to_string(), format!("{failed}: {fault}"));
         assert!(!error.is_out_of_memory());
     }
 
@@ -277,15 +244,15 @@ mod tests {
             place: "device memory",
             what: "nodes",
             bytes: 512,
-            source: Cuda(DriverError(reason)),
+            fault: Cuda(DriverError(reason)),
         };
         let full = memory(CUresult::CUDA_ERROR_OUT_OF_MEMORY);
         assert!(full.is_out_of_memory() && !full.is_device_lost());
         // A fault shows in whatever is called next.
         let fault = memory(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS);
         assert!(!fault.is_out_of_memory() && fault.is_device_lost());
-        let source = fault.source().unwrap().to_string();
-        assert!(source.ends_with(": the device is lost to this process"), "{source}");
+        let text = fault.to_string();
+        assert!(text.ends_with(": the device is lost to this process"), "{text}");
         let refused = memory(CUresult::CUDA_ERROR_INVALID_VALUE);
         assert!(!refused.is_out_of_memory() && !refused.is_device_lost());
     }

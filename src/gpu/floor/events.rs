@@ -94,7 +94,7 @@ impl Ticket {
     fn failed(&self, source: DriverError) -> GpuError {
         let Events { info, .. } = &*self.events;
         lost::note(info.ordinal, source);
-        GpuError::Work { device: info.to_string(), work: self.work, source: Cuda(source) }
+        GpuError::Work { device: info.to_string(), work: self.work, fault: Cuda(source) }
     }
 }
 

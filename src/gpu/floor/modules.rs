@@ -54,7 +54,7 @@ impl Toolchain {
             architecture: architecture.to_string(),
             driver: self.driver,
             nvrtc: self.compiler.version(),
-            source: Cuda(error),
+            fault: Cuda(error),
         })?;
         let function = |kernel| match module.load_function(kernel) {
             Ok(function) => Ok((kernel, function)),
@@ -62,7 +62,7 @@ impl Toolchain {
                 device: device.info().to_string(),
                 name: name.clone(),
                 kernel,
-                source: Cuda(source),
+                fault: Cuda(source),
             }),
         };
         Ok((kernels.into_iter().map(function).collect::<Result<_, _>>()?, origin))

@@ -27,6 +27,17 @@ pub(crate) struct KernelSource {
 }
 
 impl KernelSource {
+    /// The names of its kernels, which may have bounds of their threads before them.
+    pub(crate) fn kernels(&self) -> Vec<&'static str> {
+        let heads = self.text.split("extern \"C\" __global__ void ").skip(1);
+        let name = |head: &'static str| {
+            let bounds = head.strip_prefix("__launch_bounds__(").and_then(|it| it.split_once(')'));
+            let head = bounds.map_or(head, |(_, behind)| behind.trim_start());
+            head.split('(').next().unwrap_or_default()
+        };
+        heads.map(name).collect()
+    }
+
     pub(crate) fn options(&self, architecture: Architecture) -> Vec<String> {
         let mut options: Vec<String> = OPTIONS.iter().map(ToString::to_string).collect();
         options.push(format!("--gpu-architecture={architecture}"));
@@ -114,7 +125,7 @@ impl Compiler {
             options: options.join(" "),
             nvrtc: self.version,
             log,
-            source: Nvrtc(error),
+            fault: Nvrtc(error),
         };
         let before = |error| failed(error, String::new());
         let invalid = || before(NvrtcError(sys::nvrtcResult::NVRTC_ERROR_INVALID_INPUT));
@@ -164,6 +175,14 @@ impl Drop for Program {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kernels_are_found_by_their_heads() {
+        let text = "extern \"C\" __global__ void a(u32 b) {}\n__device__ void c() {}\n\
+                    extern \"C\" __global__ void __launch_bounds__(32 * D, 2)\ne_f(u32 g) {}\n";
+        let source = KernelSource { name: "x", text, sizes: Vec::new() };
+        assert_eq!(source.kernels(), ["a", "e_f"]);
+    }
 
     #[test]
     fn options_name_architecture_and_sizes() {

@@ -30,6 +30,27 @@ impl<A> Step<A> {
     }
 }
 
+impl<A> From<u32> for Argument<A> {
+    fn from(number: u32) -> Self {
+        Self::Number(number)
+    }
+}
+
+/// The step of a kernel by the function `step`: what this takes before the arguments, and behind a
+/// semicolon the arguments, names of whole arrays, numbers and others; first, behind two dots, some
+/// that are a list already.
+macro_rules! launch {
+    ($($how:expr),+; ..$first:expr, $($argument:expr),+) => {{
+        let mut arguments = $first;
+        arguments.extend([$(Argument::from($argument)),+]);
+        step($($how),+, arguments)
+    }};
+    ($($how:expr),+; $($argument:expr),+) => {
+        step($($how),+, vec![$(Argument::from($argument)),+])
+    };
+}
+pub(crate) use launch;
+
 /// That every kernel may have, dynamically.
 const USUAL_SHARED_BYTES: u32 = 48 << 10;
 

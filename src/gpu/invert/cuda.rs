@@ -2,9 +2,9 @@
 
 use super::download::{CudaDownloader, Making};
 use super::machine::{ArrayReading, DeviceMemory, Downloader, InvertMachine, Uploader};
+use super::source;
 use super::steps::{InvertArray, InvertStep};
 use super::upload::CudaUploader;
-use super::{KERNELS, source};
 use crate::crew::lock;
 use crate::gpu::floor::arrays::{ArrayPlaces, CudaArrays};
 use crate::gpu::floor::device::Device;
@@ -55,8 +55,9 @@ struct SharedKernels {
 
 impl CudaMachine {
     pub fn open(device: Device, toolchain: &Toolchain) -> Result<Self, GpuError> {
-        let names = KERNELS.map(|name| (name, 0));
-        let kernels = Kernels::load(toolchain, &device, &source(), names)?;
+        let source = source();
+        let names = source.kernels().into_iter().map(|name| (name, 0));
+        let kernels = Kernels::load(toolchain, &device, &source, names)?;
         let (downloader, times, measured) = Default::default();
         let shared = SharedKernels { kernels, downloader, times, measured };
         Self::with(Arc::new(shared), Arc::new(device), FIRST)

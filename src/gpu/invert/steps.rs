@@ -7,8 +7,9 @@ pub(crate) mod terms;
 use super::InvertTuning;
 use super::text::TILE_BYTES;
 use crate::gpu::floor::error::Geometry;
-use crate::gpu::floor::steps::Argument::{self, Number};
+use crate::gpu::floor::steps::{Argument, launch};
 use crate::order::Sketch;
+use InvertArray::*;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum InvertArray {
@@ -149,6 +150,12 @@ pub enum InvertArray {
     Encoded,
 }
 
+impl From<InvertArray> for Argument<InvertArray> {
+    fn from(array: InvertArray) -> Self {
+        Argument::Array(array, 0)
+    }
+}
+
 pub(crate) type InvertStep = crate::gpu::floor::steps::Step<InvertArray>;
 
 /// Words of [`InvertArray::Counters`]: new forms and their bytes, odd tokens, the last sum of
@@ -175,10 +182,6 @@ pub(crate) fn text_tiles(bytes: usize) -> u32 {
     (bytes / TILE_BYTES) as u32
 }
 
-fn of(array: InvertArray) -> Argument<InvertArray> {
-    Argument::Array(array, 0)
-}
-
 fn step(
     kernel: &'static str,
     blocks: u32,
@@ -192,9 +195,8 @@ fn step(
 pub(crate) fn clear(array: InvertArray, from: u64, words: u64) -> InvertStep {
     // A thread clears 16 words.
     let blocks = words.div_ceil(16 * u64::from(THREADS)) as u32;
-    let low = Number(words as u32);
-    let high = Number((words >> 32) as u32);
-    step("invert_clear", blocks, 0, vec![Argument::Array(array, 4 * from), low, high])
+    let from = Argument::Array(array, 4 * from);
+    launch!("invert_clear", blocks, 0; from, words as u32, (words >> 32) as u32)
 }
 
 /// Words of [`InvertArray::Sums`] for a [scan].
@@ -204,170 +206,89 @@ pub(crate) fn sum_words(words: u32) -> u32 {
 
 /// Each of the first `words` becomes the sum of those before; that of all is a counter.
 pub(crate) fn scan(array: InvertArray, words: u32) -> Vec<InvertStep> {
-    let launch = |kernel, blocks, arguments| {
+    type Arguments = Vec<Argument<InvertArray>>;
+    fn step(kernel: &'static str, blocks: u32, arguments: Arguments) -> InvertStep {
         let geometry = Geometry { blocks, threads: SCAN_THREADS, shared_bytes: SCAN_SHARED_BYTES };
         InvertStep { kernel, geometry, arguments }
-    };
-    let sum = Argument::Array(InvertArray::Counters, 4 * SUM as u64);
-    let whole = |array, words| launch("invert_scan", 1, vec![of(array), Number(words), sum]);
+    }
+    let sum = Argument::Array(Counters, 4 * SUM as u64);
+    let whole = |array: InvertArray, words: u32| launch!("invert_scan", 1; array, words, sum);
     let tiles = sum_words(words);
     if tiles <= 1 {
         return vec![whole(array, words)];
     }
     // A single block would take a time in which all others do nothing.
-    let arguments = || vec![of(array), Number(words), of(InvertArray::Sums)];
     vec![
-        launch("invert_sum_tiles", tiles, arguments()),
-        whole(InvertArray::Sums, tiles),
-        launch("invert_scan_tiles", tiles, arguments()),
+        launch!("invert_sum_tiles", tiles; array, words, Sums),
+        whole(Sums, tiles),
+        launch!("invert_scan_tiles", tiles; array, words, Sums),
     ]
 }
 
 /// A launch, and the sums of its counts by tile.
 fn counted(count: InvertStep, tiles: u32) -> Vec<InvertStep> {
     let mut steps = vec![count];
-    steps.extend(scan(InvertArray::Tiles, tiles));
+    steps.extend(scan(Tiles, tiles));
     steps
 }
 
 pub(crate) fn count_tokens(tiles: u32) -> Vec<InvertStep> {
-    let arguments = vec![of(InvertArray::Text), of(InvertArray::Classes), of(InvertArray::Tiles)];
-    let count = step("invert_count_tokens", tiles, SCAN_SHARED_BYTES, arguments);
+    let count = launch!("invert_count_tokens", tiles, SCAN_SHARED_BYTES; Text, Classes, Tiles);
     counted(count, tiles)
 }
 
 pub(crate) fn write_tokens(tiles: u32) -> InvertStep {
-    let arguments =
-        [InvertArray::Text, InvertArray::Classes, InvertArray::Tiles, InvertArray::Tokens]
-            .map(of)
-            .to_vec();
-    step("invert_write_tokens", tiles, SCAN_SHARED_BYTES, arguments)
+    launch!("invert_write_tokens", tiles, SCAN_SHARED_BYTES; Text, Classes, Tiles, Tokens)
 }
 
 /// There is at least one document.
 pub(crate) fn hash_documents(documents: u32) -> InvertStep {
-    let arguments = vec![
-        of(InvertArray::Text),
-        of(InvertArray::DocumentStarts),
-        Number(documents),
-        of(InvertArray::Contents),
-    ];
     // Eight threads share a document.
-    step("invert_hash_documents", documents.div_ceil(THREADS / 8), 0, arguments)
+    let blocks = documents.div_ceil(THREADS / 8);
+    launch!("invert_hash_documents", blocks, 0; Text, DocumentStarts, documents, Contents)
 }
 
 /// Finds the slots of the forms of all tokens, and numbers forms that are not among the `known`.
 pub(crate) fn find_forms(tokens: u32, slots: u32, known: u32, tuning: InvertTuning) -> InvertStep {
-    let arguments = vec![
-        of(InvertArray::Text),
-        of(InvertArray::Classes),
-        of(InvertArray::Tokens),
-        Number(tokens),
-        of(InvertArray::Slots),
-        Number(slots - 1),
-        Number(tuning.fingerprint_bits),
-        Number(tuning.probes),
-        of(InvertArray::SlotForms),
-        Number(known),
-        of(InvertArray::Counters),
-        of(InvertArray::TokenForms),
-        of(InvertArray::NewStarts),
-        of(InvertArray::NewLengths),
-        of(InvertArray::NewPlaces),
-    ];
-    step("invert_find_forms", tokens.div_ceil(THREADS), 0, arguments)
+    let InvertTuning { fingerprint_bits, probes, .. } = tuning;
+    launch!("invert_find_forms", tokens.div_ceil(THREADS), 0;
+        Text, Classes, Tokens, tokens, Slots, slots - 1, fingerprint_bits, probes, SlotForms, known,
+        Counters, TokenForms, NewStarts, NewLengths, NewPlaces)
 }
 
 /// Stores the bytes of `count` new forms behind the `used` ones.
 pub(crate) fn keep_forms(count: u32, known: u32, used: u32) -> InvertStep {
-    let arguments = vec![
-        of(InvertArray::Text),
-        of(InvertArray::NewStarts),
-        of(InvertArray::NewLengths),
-        of(InvertArray::NewPlaces),
-        Number(count),
-        Number(known),
-        Number(used),
-        of(InvertArray::Arena),
-        of(InvertArray::FormPlaces),
-    ];
-    step("invert_keep_forms", count.div_ceil(THREADS), 0, arguments)
+    launch!("invert_keep_forms", count.div_ceil(THREADS), 0;
+        Text, NewStarts, NewLengths, NewPlaces, count, known, used, Arena, FormPlaces)
 }
 
 pub(crate) fn check_forms(tokens: u32) -> InvertStep {
-    let arguments = vec![
-        of(InvertArray::Text),
-        of(InvertArray::Classes),
-        of(InvertArray::Tokens),
-        Number(tokens),
-        of(InvertArray::SlotForms),
-        of(InvertArray::FormPlaces),
-        of(InvertArray::Arena),
-        of(InvertArray::Counters),
-        of(InvertArray::TokenForms),
-        of(InvertArray::Odd),
-    ];
-    step("invert_check_forms", tokens.div_ceil(THREADS), 0, arguments)
-}
-
-fn meanings(tokens: u32) -> Vec<Argument<InvertArray>> {
-    vec![
-        of(InvertArray::CountedForms),
-        Number(tokens),
-        of(InvertArray::Meanings),
-        of(InvertArray::OddMeanings),
-        of(InvertArray::Expansions),
-        of(InvertArray::Tiles),
-    ]
+    launch!("invert_check_forms", tokens.div_ceil(THREADS), 0;
+        Text, Classes, Tokens, tokens, SlotForms, FormPlaces, Arena, Counters, TokenForms, Odd)
 }
 
 pub(crate) fn count_terms(tokens: u32) -> Vec<InvertStep> {
     let tiles = tiles(tokens);
-    let arguments = meanings(tokens);
-    let count = step("invert_count_terms", tiles, SCAN_SHARED_BYTES, arguments);
+    let count = launch!("invert_count_terms", tiles, SCAN_SHARED_BYTES;
+        CountedForms, tokens, Meanings, OddMeanings, Expansions, Tiles);
     counted(count, tiles)
 }
 
 /// Writes terms with their documents, and the lengths of these.
 pub(crate) fn write_terms(tokens: u32, documents: u32, pieces: u32) -> Vec<InvertStep> {
-    let mut arguments = meanings(tokens);
-    arguments.extend([
-        of(InvertArray::CountedTokens),
-        of(InvertArray::DocumentStarts),
-        Number(documents),
-        of(InvertArray::PieceStarts),
-        Number(pieces),
-        of(InvertArray::TokenPlaces),
-        of(InvertArray::Keys),
-        of(InvertArray::Values),
-        of(InvertArray::Sketches),
-    ]);
-    let lengths = vec![
-        of(InvertArray::CountedTokens),
-        Number(tokens),
-        of(InvertArray::DocumentStarts),
-        Number(documents),
-        of(InvertArray::TokenPlaces),
-        of(InvertArray::Lengths),
-    ];
     vec![
-        step("invert_write_terms", tiles(tokens), SCAN_SHARED_BYTES, arguments),
-        step("invert_lengths", documents.div_ceil(THREADS), 0, lengths),
+        launch!("invert_write_terms", tiles(tokens), SCAN_SHARED_BYTES;
+            CountedForms, tokens, Meanings, OddMeanings, Expansions, Tiles, CountedTokens,
+            DocumentStarts, documents, PieceStarts, pieces, TokenPlaces, Keys, Values, Sketches),
+        launch!("invert_lengths", documents.div_ceil(THREADS), 0;
+            CountedTokens, tokens, DocumentStarts, documents, TokenPlaces, Lengths),
     ]
 }
 
 /// Moves a table of `from` slots to `to` empty ones.
 pub(crate) fn rehash(from: u32, to: u32, tuning: InvertTuning) -> InvertStep {
-    let arguments = vec![
-        of(InvertArray::Slots),
-        of(InvertArray::SlotForms),
-        Number(from),
-        of(InvertArray::NextSlots),
-        Number(to - 1),
-        Number(tuning.probes),
-        of(InvertArray::NextSlotForms),
-    ];
-    step("invert_rehash", from.div_ceil(THREADS), 0, arguments)
+    launch!("invert_rehash", from.div_ceil(THREADS), 0;
+        Slots, SlotForms, from, NextSlots, to - 1, tuning.probes, NextSlotForms)
 }
 
 pub(crate) fn sketch_words(pieces: u32) -> u64 {

@@ -137,7 +137,7 @@ impl QueryBatch {
         let fixed = match room.layout {
             Layout::Bounds if query.is_possible() => None,
             Layout::Bounds => return Err(query),
-            Layout::Impacts | Layout::Blocks => match FixedWeights::new(&query.terms) {
+            Layout::Impacts | Layout::DocumentBlocks => match FixedWeights::new(&query.terms) {
                 None => return Err(query),
                 fixed => fixed,
             },
@@ -153,7 +153,7 @@ impl QueryBatch {
             sorted: self.used.sorted + many * sorted,
         };
         let is_new = |query: &BatchQuery| query.floors == [0; 2];
-        let first = self.queries.first().filter(|_| room.layout == Layout::Blocks);
+        let first = self.queries.first().filter(|_| room.layout == Layout::DocumentBlocks);
         let fits = first.is_none_or(|first| is_new(first) == is_new(&query))
             && used.records <= room.records
             && used.terms <= room.terms
@@ -217,7 +217,7 @@ impl QueryBatch {
 
     fn finish_impacts(&mut self, room: &QueryBatchRoom) {
         let suits = |query: &BatchQuery| query.k <= MOST_BY_BLOCKS && query.floors == [0; 2];
-        let by_blocks = room.layout == Layout::Blocks
+        let by_blocks = room.layout == Layout::DocumentBlocks
             && self.queries.len() >= LEAST_BY_BLOCKS
             && self.queries.iter().all(suits);
         let mut next = QueryRecord { after: NONE, ..QueryRecord::default() };

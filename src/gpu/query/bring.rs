@@ -13,8 +13,7 @@ use crate::fault;
 use crate::gpu::floor::arrays::CudaArrays;
 use crate::gpu::floor::error::{Geometry, GpuError};
 use crate::gpu::floor::pinned::Pinned;
-use crate::gpu::floor::steps::Argument;
-use crate::gpu::floor::steps::Argument::{Array as In, Number};
+use crate::gpu::floor::steps::{Argument, launch};
 use crate::index::lexicon::TermEntry;
 use crate::query::snapshot::Snapshot;
 use crate::score::weight::Weight;
@@ -270,27 +269,31 @@ impl<I: Copy> Bringer<I> {
 
     fn steps(&self, tables: &Tables) -> Vec<QueryStep> {
         use Array::{Arena, Fault, Norms, Parcel};
-        let at = |place: usize| In(Parcel, place as u64);
-        let step = |kernel, blocks: u32, most: u32, arguments: Vec<Argument<Array>>| {
-            let blocks = blocks.clamp(1, most);
-            let geometry = Geometry { blocks, threads: THREADS, shared_bytes: 0 };
-            QueryStep { kernel, geometry, arguments }
-        };
+        let at = |place: usize| Argument::Array(Parcel, place as u64);
         let mut steps = Vec::new();
         let (pieces, pieces_len) = tables.pieces;
         if pieces_len > 0 {
-            let put = vec![at(pieces), Number(pieces_len), at(0), In(Arena, 0)];
-            steps.push(step("query_put", pieces_len, self.resident[0], put));
+            steps.push(launch!("query_put", pieces_len, self.resident[0];
+                at(pieces), pieces_len, at(0), Arena));
         }
         let (lines, lines_len) = tables.lines;
         if lines_len > 0 {
-            let blocks = lines_len.div_ceil(THREADS / 32);
-            let mut unpack = vec![at(lines), Number(lines_len), at(tables.owners)];
-            unpack.extend([at(tables.portions), at(0), Number(tables.words)]);
-            unpack.extend([self.windows.len() as u32, self.windows.documents].map(Number));
-            unpack.extend([Norms, Arena, Fault].map(|array| In(array, 0)));
-            steps.push(step("query_unpack", blocks, self.resident[1], unpack));
+            let windows = &self.windows;
+            steps.push(launch!("query_unpack", lines_len.div_ceil(THREADS / 32), self.resident[1];
+                at(lines), lines_len, at(tables.owners), at(tables.portions), at(0), tables.words,
+                windows.len() as u32, windows.documents, Norms, Arena, Fault));
         }
         steps
     }
+}
+
+/// Of at most so many blocks.
+fn step(
+    kernel: &'static str,
+    blocks: u32,
+    most: u32,
+    arguments: Vec<Argument<Array>>,
+) -> QueryStep {
+    let geometry = Geometry { blocks: blocks.clamp(1, most), threads: THREADS, shared_bytes: 0 };
+    QueryStep { kernel, geometry, arguments }
 }

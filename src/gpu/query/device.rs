@@ -8,7 +8,7 @@ use super::batch::{BatchAnswer, INPUT_HEAD_BYTES, QueryBatch, QueryBatchRoom};
 use super::fixed::MOST_IMPACT_TERMS;
 use super::list::{Layout, Windows};
 use super::plan::{QueryRecord, QueryState, TermRecord};
-use super::steps::{Array, Groups, LaunchSettings, QueryStep, Zeroed, blocks_bytes};
+use super::steps::{Array, Groups, LaunchSettings, QueryStep, Zeroed, document_blocks_bytes};
 use crate::gpu::floor::arrays::CudaArrays;
 use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::{GpuError, GpuWork};
@@ -23,25 +23,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hint::spin_loop;
 use std::sync::Arc;
-
-pub(crate) const KERNELS: [&str; 16] = [
-    "query_put",
-    "query_unpack",
-    "query_begin",
-    "query_sample",
-    "query_or",
-    "query_wide_sample",
-    "query_wide_or",
-    "query_and",
-    "query_rescore",
-    "query_select",
-    "query_impact_sample",
-    "query_impact_bar",
-    "query_impact_or",
-    "query_impact_bounds",
-    "query_impact_best",
-    "query_impact_rank",
-];
 
 /// For one collection.
 #[derive(Debug)]
@@ -80,11 +61,12 @@ impl QueryDevice {
             "query_impact_or" | "query_impact_bounds" => tuning.impact_shared_bytes(false),
             _ => 0,
         };
-        let kernels = KERNELS.map(|name| (name, shared_bytes(name)));
-        let kernels = Kernels::load(toolchain, &device, &tuning.source(), kernels)?;
+        let source = tuning.source();
+        let kernels = source.kernels().into_iter().map(|name| (name, shared_bytes(name)));
+        let kernels = Kernels::load(toolchain, &device, &source, kernels)?;
         let bits = match layout {
             Layout::Bounds => tuning.window_bits,
-            Layout::Impacts | Layout::Blocks => tuning.impact_bits,
+            Layout::Impacts | Layout::DocumentBlocks => tuning.impact_bits,
         };
         let windows = Windows { documents: norms.len() as u32, bits, layout };
         let on_device = Arc::new(Slab::new(&device, "norms", 4 * norms.len() as u64)?);
@@ -127,7 +109,7 @@ impl QueryDevice {
         // Learned weights come for many terms, and with a threshold that lets few through.
         let [terms, candidates_per_hit] = match layout {
             Layout::Bounds => [24, 128],
-            Layout::Impacts | Layout::Blocks => [72, 16],
+            Layout::Impacts | Layout::DocumentBlocks => [72, 16],
         };
         let mut room = QueryBatchRoom {
             layout,
@@ -215,7 +197,7 @@ impl BatchSlot {
             (Array::States, Zeroed::new(room.layout, room.records).bytes() as u64),
             (Array::Keys, 8 * room.keys),
             (Array::Sorted, 8 * room.sorted),
-            (Array::Blocks, blocks_bytes(windows, room.records) as u64),
+            (Array::DocumentBlocks, document_blocks_bytes(windows, room.records) as u64),
             (Array::Input, input_bytes(&room) as u64),
             (Array::Answers, hits_at(&room) as u64),
             (Array::Hits, 8 * room.hits),

@@ -14,9 +14,9 @@ use crate::gpu::floor::device::Device;
 use crate::gpu::floor::discover::DeviceInfo;
 use crate::gpu::floor::error::GpuError;
 use crate::gpu::floor::modules::Toolchain;
+use crate::index::error::IndexError;
 use crate::query::engines::engine::whole::WholeEngines;
 use crate::query::engines::engine::{Answer, Engines, Pace, QueryEngine, Wakers};
-use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
@@ -42,7 +42,7 @@ struct DeviceThread {
 pub fn layout_of(snapshot: &Snapshot, k: usize) -> Layout {
     let blocks = || snapshot.generation().runs().iter().all(|run| run.bounds().is_some());
     match snapshot.scoring().score {
-        Score::Impact if k <= MOST_BY_BLOCKS as usize && blocks() => Layout::Blocks,
+        Score::Impact if k <= MOST_BY_BLOCKS as usize && blocks() => Layout::DocumentBlocks,
         Score::Impact => Layout::Impacts,
         _ => Layout::Bounds,
     }
@@ -131,7 +131,7 @@ impl Engines for GpuEngines {
         &self,
         worker: usize,
         snapshot: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, QueryError> {
+    ) -> Result<Box<dyn QueryEngine>, IndexError> {
         let receiver = lock(&self.answers[worker]).take();
         let answers = receiver.expect("the engine of a worker is made once");
         let cpu = WholeEngines.engine(worker, snapshot)?;
@@ -264,7 +264,7 @@ impl QueryEngine for GpuEngine {
         self.send(number, &plan);
     }
 
-    fn advance(&mut self) -> Result<Pace, QueryError> {
+    fn advance(&mut self) -> Result<Pace, IndexError> {
         while let Ok(done) = self.answers.try_recv() {
             for done in done {
                 match done {

@@ -32,7 +32,7 @@ pub enum Layout {
     /// Sums of learned weights: [`impacts`].
     Impacts,
     /// The same, and bounds of blocks of documents.
-    Blocks,
+    DocumentBlocks,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use super::list::impacts::{sampled, slices};
 use super::list::{Layout, Windows};
 use super::plan::QueryState;
 use crate::gpu::floor::error::Geometry;
-use crate::gpu::floor::steps::{Argument, Step};
+use crate::gpu::floor::steps::{Argument, Step, launch};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Array {
@@ -34,12 +34,18 @@ pub(crate) enum Array {
     Norms,
     /// A u32 for each step.
     Work,
-    /// Of queries that are answered by blocks, [`blocks_bytes`].
-    Blocks,
+    /// Of queries that are answered by blocks, [`document_blocks_bytes`].
+    DocumentBlocks,
     /// Lists on their way to the arena.
     Parcel,
     /// What is wrong with them, in the memory of the host.
     Fault,
+}
+
+impl From<Array> for Argument<Array> {
+    fn from(array: Array) -> Self {
+        Argument::Array(array, 0)
+    }
 }
 
 pub(crate) const BINS: usize = 256;
@@ -51,9 +57,9 @@ pub(crate) const WORKS: usize = 8;
 
 /// A window of each query, then windows of some, as pairs of u32; and u32, a bound for each query
 /// and window of documents.
-pub(crate) fn blocks_bytes(windows: Windows, records: usize) -> usize {
+pub(crate) fn document_blocks_bytes(windows: Windows, records: usize) -> usize {
     match windows.layout {
-        Layout::Blocks => 8 * records + 12 * records * windows.len(),
+        Layout::DocumentBlocks => 8 * records + 12 * records * windows.len(),
         _ => 0,
     }
 }
@@ -91,7 +97,7 @@ const SAMPLE_OF: u32 = 32;
 /// Fewer windows are not sampled.
 const LEAST_SAMPLED: u32 = 8;
 
-use Argument::{Array as In, Number};
+use Array::*;
 
 fn step(
     kernel: &'static str,
@@ -145,75 +151,59 @@ impl LaunchSettings {
         let of_sample = sampled(documents).div_ceil(1 << bits);
         let by_blocks = groups.by_blocks;
         let per_sm = self.tuning.blocks_per_sm;
-        let first = || {
-            let mut first: Vec<_> =
-                [Array::Arena, Array::Terms, Array::Records].map(|a| In(a, 0)).into();
-            first.push(Number(slices(windows) as u32));
-            first.push(Number(documents));
-            first
-        };
         let sums = |kernel, items: u32, per_sm: u32, rest: &[_]| {
             let shared_bytes = self.tuning.impact_shared_bytes(kernel == "query_impact_sample");
-            let blocks = (per_sm * self.multiprocessors).min(items);
-            let mut arguments = first();
-            arguments.extend([items, len].map(Number));
+            let ctas = (per_sm * self.multiprocessors).min(items);
+            let mut arguments: Vec<_> = [Arena, Terms, Records].map(Argument::from).into();
+            let numbers = [slices(windows) as u32, documents, items, len];
+            arguments.extend(numbers.map(Argument::from));
             arguments.extend_from_slice(rest);
-            step(kernel, blocks, self.tuning.impact_threads, shared_bytes, arguments)
+            step(kernel, ctas, self.tuning.impact_threads, shared_bytes, arguments)
         };
-        // A warp each.
-        let of_each =
-            |kernel, arguments| step(kernel, len.div_ceil(WARPS), 32 * WARPS, 0, arguments);
-        let of_blocks_at =
-            |at: u64| In(Array::Blocks, if by_blocks { at * u64::from(len) } else { 0 });
+        let of_blocks_at = |at: u64| {
+            Argument::Array(DocumentBlocks, if by_blocks { at * u64::from(len) } else { 0 })
+        };
         let [chosen, live] = [0, 8].map(of_blocks_at);
         let bounds = of_blocks_at(8 + 8 * u64::from(of_documents));
         let [sample_work, or_work, live_len, bounds_work] =
-            [0, 4, 8, 12].map(|at| In(Array::Work, at));
-        let listed = Number(by_blocks.into());
+            [0, 4, 8, 12].map(|at| Argument::Array(Work, at));
+        let listed = Argument::from(u32::from(by_blocks));
+        // A warp each.
+        let ctas = len.div_ceil(WARPS);
         let mut steps = Vec::new();
         if by_blocks {
-            let rest = [Number(of_documents), bounds, bounds_work];
+            let rest = [of_documents.into(), bounds, bounds_work];
             steps.push(sums("query_impact_bounds", of_blocks * len, per_sm, &rest));
-            let arguments = vec![Number(len), Number(of_documents), bounds, chosen];
-            steps.push(of_each("query_impact_best", arguments));
+            steps.push(launch!("query_impact_best", ctas, 32 * WARPS, 0;
+                len, of_documents, bounds, chosen));
         }
         let items = if by_blocks { len } else { of_sample.saturating_mul(len) };
-        let rest = [listed, chosen, In(Array::Bins, 0), sample_work];
+        let rest = [listed, chosen, Bins.into(), sample_work];
         steps.push(sums("query_impact_sample", items, 2, &rest));
         let with_bounds = if by_blocks { of_documents } else { 0 };
-        let mut arguments = vec![In(Array::Records, 0), Number(len), In(Array::States, 0)];
-        arguments.extend([In(Array::Bins, 0), Number(with_bounds), bounds, live, live_len]);
-        steps.push(of_each("query_impact_bar", arguments));
-        let rest = [listed, live, In(Array::States, 0), In(Array::Keys, 0), or_work];
+        steps.push(launch!("query_impact_bar", ctas, 32 * WARPS, 0;
+            Records, len, States, Bins, with_bounds, bounds, live, live_len));
+        let rest = [listed, live, States.into(), Keys.into(), or_work];
         steps.push(sums("query_impact_or", of_documents.saturating_mul(len), per_sm, &rest));
         if groups.wide > 0 {
-            let each = self.blocks_of_each(len);
-            let mut arguments = first();
-            arguments.splice(3..3, [Number(each)]);
-            arguments.extend([Array::States, Array::Keys].map(|a| In(a, 0)));
-            steps.push(step("query_impact_rank", len * each, 32 * WARPS, 0, arguments));
+            let each = self.ctas_of_each(len);
+            steps.push(launch!("query_impact_rank", len * each, 32 * WARPS, 0;
+                Arena, Terms, Records, each, slices(windows) as u32, documents, States, Keys));
         }
         steps.push(self.select(0, len));
         steps
     }
 
-    /// Enough blocks for the device, however few queries there are.
-    fn blocks_of_each(&self, queries: u32) -> u32 {
+    /// Enough CUDA blocks for the device, however few queries there are.
+    fn ctas_of_each(&self, queries: u32) -> u32 {
         let most = (self.multiprocessors / queries).max(32);
         (self.multiprocessors * 16).div_ceil(queries).clamp(4, most)
     }
 
     fn begin(&self, layout: Layout, records: u32) -> QueryStep {
         let zeroed = (Zeroed::new(layout, records as usize).bytes() / 16) as u32;
-        let arguments = vec![
-            In(Array::Input, 0),
-            In(Array::Records, 0),
-            In(Array::Terms, 0),
-            In(Array::States, 0),
-            Number(zeroed),
-        ];
         let blocks = zeroed.div_ceil(256).min(self.multiprocessors);
-        step("query_begin", blocks, 256, 0, arguments)
+        launch!("query_begin", blocks, 256, 0; Input, Records, Terms, States, zeroed)
     }
 
     fn or(
@@ -234,78 +224,38 @@ impl LaunchSettings {
         };
         let items = (windows.len() as u32).div_ceil(sampled.unwrap_or(1)).saturating_mul(len);
         let blocks = (per_sm * self.multiprocessors).min(items);
-        let bins = if sampled.is_some() { Array::SampleBins } else { Array::Bins };
-        let mut arguments = vec![
-            In(Array::Arena, 0),
-            In(Array::Terms, 0),
-            In(Array::Records, 0),
-            Number(first),
-            Number(len),
-            Number(windows.len() as u32),
-        ];
-        arguments.extend(sampled.map(Number));
-        arguments.extend([
-            In(Array::States, 0),
-            In(bins, 0),
-            In(Array::Keys, 0),
-            In(Array::Work, 4 * *work),
-        ]);
+        let bins = if sampled.is_some() { SampleBins } else { Bins };
+        let mut arguments: Vec<_> = [Arena, Terms, Records].map(Argument::from).into();
+        arguments.extend(
+            [first, len, windows.len() as u32].into_iter().chain(sampled).map(Argument::from),
+        );
+        let place = Argument::Array(Work, 4 * *work);
         *work += 1;
-        step(kernel, blocks, threads, tuning.or_shared_bytes(bits), arguments)
+        launch!(kernel, blocks, threads, tuning.or_shared_bytes(bits);
+            ..arguments, States, bins, Keys, place)
     }
 
     fn and(&self, windows: Windows, len: u32) -> QueryStep {
         const THREADS: u32 = 128;
-        let items = u64::from(len) * windows.len() as u64;
+        let of_each = windows.len() as u32;
+        let items = u64::from(len) * u64::from(of_each);
         let blocks = items.min(u64::from(self.multiprocessors) * 12) as u32;
-        let arguments = vec![
-            In(Array::Arena, 0),
-            In(Array::Terms, 0),
-            In(Array::Records, 0),
-            Number(0),
-            Number(len),
-            Number(windows.len() as u32),
-            In(Array::Norms, 0),
-            In(Array::States, 0),
-            In(Array::Bins, 0),
-            In(Array::Keys, 0),
-        ];
-        step("query_and", blocks, THREADS, self.tuning.and_shared_bytes(), arguments)
+        launch!("query_and", blocks, THREADS, self.tuning.and_shared_bytes();
+            Arena, Terms, Records, 0u32, len, of_each, Norms, States, Bins, Keys)
     }
 
     fn rescore(&self, windows: Windows, first: u32, len: u32, bits: u32) -> QueryStep {
         const THREADS: u32 = 128;
-        let each = self.blocks_of_each(len);
-        let arguments = vec![
-            In(Array::Arena, 0),
-            In(Array::Terms, 0),
-            In(Array::Records, 0),
-            Number(first),
-            Number(each),
-            Number(windows.len() as u32),
-            Number(bits),
-            In(Array::Norms, 0),
-            In(Array::States, 0),
-            In(Array::Bins, 0),
-            In(Array::Keys, 0),
-        ];
-        let shared_bytes = QueryTuning::RESCORE_SHARED_BYTES;
-        step("query_rescore", len * each, THREADS, shared_bytes, arguments)
+        let each = self.ctas_of_each(len);
+        launch!("query_rescore", len * each, THREADS, QueryTuning::RESCORE_SHARED_BYTES;
+            Arena, Terms, Records, first, each, windows.len() as u32, bits, Norms, States, Bins,
+            Keys)
     }
 
     fn select(&self, first: u32, len: u32) -> QueryStep {
-        let arguments = vec![
-            In(Array::Records, 0),
-            Number(first),
-            In(Array::States, 0),
-            In(Array::Keys, 0),
-            In(Array::Sorted, 0),
-            In(Array::Answers, 0),
-            In(Array::Hits, 0),
-        ];
-        let threads = self.tuning.select_threads;
-        let shared_bytes = self.tuning.select_shared_bytes();
-        step("query_select", len, threads, shared_bytes, arguments)
+        let QueryTuning { select_threads, .. } = self.tuning;
+        launch!("query_select", len, select_threads, self.tuning.select_shared_bytes();
+            Records, first, States, Keys, Sorted, Answers, Hits)
     }
 }
 
@@ -330,15 +280,15 @@ impl Zeroed {
         let states = size_of::<QueryState>() * self.records;
         let [bins, of_samples] = self.bins.map(|bins| 4 * bins * self.records);
         match array {
-            Array::States => Some(0),
-            Array::Bins => Some(states),
-            Array::SampleBins => Some(states + bins),
-            Array::Work => Some(states + bins + of_samples),
+            States => Some(0),
+            Bins => Some(states),
+            SampleBins => Some(states + bins),
+            Work => Some(states + bins + of_samples),
             _ => None,
         }
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.place(Array::Work).unwrap_or(0) + 4 * WORKS
+        self.place(Work).unwrap_or(0) + 4 * WORKS
     }
 }

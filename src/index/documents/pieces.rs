@@ -90,7 +90,6 @@ pub(crate) struct NotedDocument<'a> {
     pub name: &'a str,
     pub line: u64,
     pub location: Location,
-    /// Hash of its content.
     pub content: u64,
 }
 

@@ -65,7 +65,6 @@ impl Documents {
         self.runs.iter().map(|run| &run.documents)
     }
 
-    /// The run of a document, and its docid there.
     fn place(&self, docid: u32) -> Option<(&PlacedRun, u32)> {
         if docid >= self.documents {
             return None;

@@ -10,7 +10,7 @@ pub(crate) mod write;
 
 use crate::index::error::IndexError;
 use crate::index::files::storage::{FileEntry, write_pieces};
-use crate::index::format::{MANIFEST, VERSION};
+use crate::index::format::{MANIFEST, VECTORS, VERSION};
 use crate::index::list::Form;
 use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
 use crate::text::analysis::Analysis;
@@ -99,6 +99,11 @@ impl Settings {
             block_size: form.block_len() as u32,
             ..Self::default()
         }
+    }
+
+    /// Whether terms have impacts of learned vectors in the place of frequencies, and are given.
+    pub fn has_impacts(&self) -> bool {
+        self.format == VECTORS
     }
 
     /// A manifest that was read or written has a form that is known.

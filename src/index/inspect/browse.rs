@@ -5,11 +5,9 @@ use crate::index::format::HEADER_BYTES;
 use crate::index::generations::generation::Generation;
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::text::trie_collection::{implied_prefix, implied_prefix_len, trie_collection};
-use std::io;
 
 const WINDOW_BYTES: usize = 64 << 10;
 
-/// A term, and its list in each run that has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TermLists {
     pub term: Vec<u8>,
@@ -61,15 +59,6 @@ impl TermLists {
         }
         Ok(())
     }
-}
-
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ExportError {
-    #[error(transparent)]
-    Index(#[from] IndexError),
-    #[error("writing what the index holds")]
-    Output(#[from] io::Error),
 }
 
 /// Calls `each` with every term, by trie collection, then by bytes, until it returns an error.

@@ -3,7 +3,7 @@
 
 use crate::index::files::storage::Stop;
 use crate::index::generations::generation::Generation;
-use crate::index::inspect::browse::{ExportError, for_each_term};
+use crate::index::inspect::browse::for_each_term;
 use crate::index::inspect::find::DocumentRow;
 use crate::shown::visible;
 use serde_json::json;
@@ -17,10 +17,10 @@ pub fn terms(
     postings: bool,
     out: &mut impl Write,
     progress: &Stop,
-) -> Result<u64, ExportError> {
+) -> io::Result<u64> {
     let mut rows = 0;
     progress.expect(generation.manifest().statistics.terms);
-    for_each_term::<ExportError>(generation, |lists| {
+    for_each_term::<io::Error>(generation, |lists| {
         let term = String::from_utf8_lossy(&lists.term);
         let df = lists.df();
         let bytes = lists.bytes();
@@ -72,7 +72,7 @@ pub fn documents(
     tsv: bool,
     out: &mut impl Write,
     progress: &Stop,
-) -> Result<u64, ExportError> {
+) -> io::Result<u64> {
     let documents = generation.documents().len();
     progress.expect(documents.into());
     for docid in 0..documents {

@@ -5,4 +5,4 @@ pub mod check;
 pub(crate) mod contents;
 pub(crate) mod dump;
 pub(crate) mod find;
-pub mod summary;
+pub(crate) mod totals;

@@ -276,7 +276,6 @@ fn globals(
     Ok(of_documents.map(global).collect())
 }
 
-/// All docids of a run, by topics.
 fn by_topics(
     generation: &Path,
     run: &RunEntry,

@@ -26,7 +26,6 @@ pub(super) const DOCUMENT_BYTES: u64 = 48;
 /// Bytes of each thread for each term.
 pub(super) const TERM_BYTES: u64 = 32;
 
-/// The terms of all documents, by number.
 pub(super) struct DocumentTerms {
     /// Where those of each document begin, and where the last ones end.
     pub(super) starts: Vec<usize>,

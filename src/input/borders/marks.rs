@@ -12,7 +12,6 @@ pub(crate) struct Mark {
     pub(in crate::input) end_bytes: usize,
     /// The end of the first mark that begins at or after a place.
     pub(in crate::input) first: fn(&[u8], usize) -> Option<usize>,
-    /// The end of the last mark.
     pub(in crate::input) last: fn(&[u8]) -> Option<usize>,
 }
 

@@ -14,8 +14,10 @@
 use super::KEPT_BUFFER_BYTES;
 use super::fields::Fields;
 use super::noticed::SeenFields;
-use crate::input::borders::machine::{BorderMachine, Csv};
-use crate::input::document::{BYTE_ORDER_MARK, Document, DocumentSink, Name, PieceView, Skip};
+use crate::input::borders::over_lines::{BorderMachine, Csv};
+use crate::input::document::{
+    BYTE_ORDER_MARK, Content, Document, DocumentSink, Name, PieceView, Skip,
+};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 
 /// It keeps nothing from piece to piece but its buffers.
@@ -138,7 +140,7 @@ impl CsvParser {
             }
         }
         let name = Name::from_raw(name, &mut self.name);
-        sink.document(Document { name, text: &self.text, offset, bytes, line });
+        sink.document(Document { name, content: Content::Text(&self.text), offset, bytes, line });
     }
 
     fn read(&mut self, mut raw: &[u8], delimiter: u8) {

@@ -1,6 +1,6 @@
 //! The document of a file of HTML: the text of the page ([`HtmlText`]), named by the caller.
 
-use crate::input::document::{Document, DocumentSink, Name};
+use crate::input::document::{Content, Document, DocumentSink, Name};
 use crate::text::html::{HtmlText, Markup, Page};
 
 pub(crate) fn parse<S: DocumentSink>(html: &mut HtmlText, name: &str, file: &[u8], sink: &mut S) {
@@ -9,7 +9,13 @@ pub(crate) fn parse<S: DocumentSink>(html: &mut HtmlText, name: &str, file: &[u8
     sink.page(&Page { name: path, url: path, bytes: file, markup, charset: None });
     let text = html.text(file, markup, None);
     let name = Name::new(name);
-    sink.document(Document { name, text, offset: 0, bytes: file.len(), line: 1 });
+    sink.document(Document {
+        name,
+        content: Content::Text(text),
+        offset: 0,
+        bytes: file.len(),
+        line: 1,
+    });
     html.shrink();
 }
 

@@ -5,7 +5,7 @@
 //! become line feeds, and the brackets around all of them blanks. So every byte stays in its place.
 //! Records count in the place of lines.
 
-use crate::input::borders::machine::Json;
+use crate::input::borders::over_lines::Json;
 
 /// A line feed is put between objects that only blanks part, where there is a byte for it.
 pub(crate) fn to_lines(bytes: &mut [u8]) {

@@ -30,8 +30,9 @@ use super::json::{Bad, JsonCursor, Span};
 use super::noticed::SeenFields;
 use super::scan::{Scan, Scanning};
 use crate::buffers::TextBuffer;
+use crate::dictionary::vector::Vector;
 use crate::input::document::{
-    BYTE_ORDER_MARK, Document, DocumentSink, Name, PieceView, Skip, length_without_return,
+    BYTE_ORDER_MARK, Content, Document, DocumentSink, Name, PieceView, Skip, length_without_return,
 };
 use roles::KeyRole;
 use vector::{FIELD, ImpactFactor, VectorReader};
@@ -160,8 +161,8 @@ impl JsonlParser {
                 if SeenFields::is_looked_at(line) && self.buffers.vectors.is_none() {
                     self.buffers.look(&JsonCursor { at: offset, ..*cursor }, &record);
                 }
-                let (name, text) = self.buffers.resolve(cursor, &record);
-                sink.document(Document { name, text, offset, bytes, line });
+                let (name, content) = self.buffers.resolve(cursor, &record);
+                sink.document(Document { name, content, offset, bytes, line });
             }
             Err(Failure::Bad(bad)) => {
                 let Bad { offset: at, expected } = bad;
@@ -470,14 +471,14 @@ impl Buffers {
         &'a mut self,
         cursor: &JsonCursor<'a>,
         record: &JsonRecord,
-    ) -> (Name<'a>, &'a [u8]) {
+    ) -> (Name<'a>, Content<'a>) {
         let name = unfolded(cursor, &record.name, &mut self.short);
-        let text = match &self.vectors {
-            Some(vectors) => &vectors.pairs[..],
-            None if record.texts == 0 => &[],
-            None => &*self.text,
+        let content = match &self.vectors {
+            Some(vectors) => Content::Vector(Vector::new(&vectors.pairs)),
+            None if record.texts == 0 => Content::Text(&[]),
+            None => Content::Text(&self.text),
         };
-        (Name::from_raw(name, &mut self.name), text)
+        (Name::from_raw(name, &mut self.name), content)
     }
 }
 

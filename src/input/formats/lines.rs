@@ -13,7 +13,7 @@ use memchr::memchr;
 
 use super::fields::Fields;
 use crate::input::document::{
-    BYTE_ORDER_MARK, Document, DocumentSink, Name, PieceView, Skip, length_without_return,
+    BYTE_ORDER_MARK, Content, Document, DocumentSink, Name, PieceView, Skip, length_without_return,
 };
 use crate::input::unquoted;
 
@@ -87,7 +87,13 @@ impl LinesParser {
                 _ if head == Some(offset) && names_columns(record) => self.has_head = true,
                 Some((name, text)) => {
                     let name = Name::from_raw(name, &mut self.name);
-                    sink.document(Document { name, text, offset, bytes, line });
+                    sink.document(Document {
+                        name,
+                        content: Content::Text(text),
+                        offset,
+                        bytes,
+                        line,
+                    });
                 }
                 None => sink.skipped(offset, line, bytes, Skip::NoTab),
             }

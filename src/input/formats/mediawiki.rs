@@ -6,7 +6,7 @@
 
 use super::KEPT_BUFFER_BYTES;
 use crate::input::borders::marks::Mark;
-use crate::input::document::{Document, DocumentSink, Name, PieceView, Skip};
+use crate::input::document::{Content, Document, DocumentSink, Name, PieceView, Skip};
 use crate::text::html::{HtmlText, Markup};
 use crate::text::wikitext;
 use memchr::memmem::{find, rfind};
@@ -65,7 +65,13 @@ impl MediawikiParser {
             self.page(page);
             let text = self.html.text(&self.text, Markup::Sgml { hidden: &[] }, Some(b"utf-8"));
             let name = Name::from_raw(self.title.trim_ascii(), &mut self.name);
-            sink.document(Document { name, text, offset, bytes: length, line });
+            sink.document(Document {
+                name,
+                content: Content::Text(text),
+                offset,
+                bytes: length,
+                line,
+            });
         }
         self.html.shrink();
         for buffer in [&mut self.source, &mut self.text] {

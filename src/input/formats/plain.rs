@@ -2,12 +2,18 @@
 //!
 //! The byte order mark of UTF-8 is dropped; NUL bytes are text like others.
 
-use crate::input::document::{BYTE_ORDER_MARK, Document, DocumentSink, Name};
+use crate::input::document::{BYTE_ORDER_MARK, Content, Document, DocumentSink, Name};
 
 pub(crate) fn parse<S: DocumentSink>(name: &str, file: &[u8], sink: &mut S) {
     let text = file.strip_prefix(BYTE_ORDER_MARK).unwrap_or(file);
     let name = Name::new(name);
-    sink.document(Document { name, text, offset: 0, bytes: file.len(), line: 1 });
+    sink.document(Document {
+        name,
+        content: Content::Text(text),
+        offset: 0,
+        bytes: file.len(),
+        line: 1,
+    });
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ impl DocumentSink for Found {
             Name::Given(name) => name.to_owned(),
             Name::Missing => String::new(),
         };
-        let text = String::from_utf8_lossy(document.text);
+        let text = String::from_utf8_lossy(document.content.bytes());
         let words: Vec<&str> = text.split_whitespace().collect();
         self.documents.push((name, words.join(" ")));
     }

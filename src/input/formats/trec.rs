@@ -10,7 +10,7 @@
 //!   decoded. What [`HIDDEN`] elements hold, names and numbers of a document, is no text.
 
 use crate::input::borders::marks::Mark;
-use crate::input::document::{Document, DocumentSink, Name, PieceView, Skip};
+use crate::input::document::{Content, Document, DocumentSink, Name, PieceView, Skip};
 use crate::text::html::{HtmlText, Markup, Page, attributes, charset_parameter};
 use memchr::{memchr, memchr_iter, memrchr_iter};
 use std::ops::Range;
@@ -97,7 +97,13 @@ impl TrecParser {
                 }
             };
             let name = Name::from_raw(name, &mut self.name);
-            sink.document(Document { name, text, offset, bytes: length, line: 0 });
+            sink.document(Document {
+                name,
+                content: Content::Text(text),
+                offset,
+                bytes: length,
+                line: 0,
+            });
         }
         // What is left behind the last document of a longer file means nothing.
         if !any && piece.offset == 0 && !bytes[piece.first_record()..].trim_ascii().is_empty() {

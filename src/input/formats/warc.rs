@@ -13,7 +13,9 @@
 //!   goes up to the next line that is a version line. It may be a document all the same; one that
 //!   the end of the input cuts short is not.
 
-use crate::input::document::{Document, DocumentSink, MediaType, Name, PieceView, Skip, WarcFault};
+use crate::input::document::{
+    Content, Document, DocumentSink, MediaType, Name, PieceView, Skip, WarcFault,
+};
 use crate::input::turns::Turn;
 use crate::text::html::{HtmlText, Markup, Page, charset_parameter};
 use body::{BodyDecoder, BodyError};
@@ -110,7 +112,7 @@ impl WarcParser {
         };
         let name = Name::from_raw(head.name(), &mut self.name);
         let WarcRecord { offset, bytes, number: line, .. } = *record;
-        sink.document(Document { name, text, offset, bytes, line });
+        sink.document(Document { name, content: Content::Text(text), offset, bytes, line });
     }
 }
 

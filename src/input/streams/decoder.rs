@@ -10,27 +10,40 @@ use self::gzip::Gzip;
 use self::xz::Xz;
 use self::zstd::Zstd;
 use crate::input::Compression;
-use thiserror::Error;
+use std::{fmt, io};
 
 /// What is wrong with a compressed stream. What was decoded before is good.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DecodeError {
-    #[error("the compressed stream is cut short")]
     CutShort,
-    #[error("damaged {what}")]
     Damaged {
         /// What they should have been.
         what: String,
     },
     /// A frame needs more memory than is allowed now; it is sound.
-    #[error("this needs a window of {bytes} bytes")]
     Window {
-        /// Of the window.
         bytes: u64,
     },
-    #[error("bytes after the last gzip member are not gzip")]
+    /// Behind the last member of gzip.
     Garbage,
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CutShort => f.write_str("the compressed stream is cut short"),
+            Self::Damaged { what } => write!(f, "damaged {what}"),
+            Self::Window { bytes } => write!(f, "this needs a window of {bytes} bytes"),
+            Self::Garbage => f.write_str("bytes after the last gzip member are not gzip"),
+        }
+    }
+}
+
+impl From<DecodeError> for io::Error {
+    fn from(error: DecodeError) -> Self {
+        io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+    }
 }
 
 /// The bytes of some input that are done with.

@@ -5,9 +5,7 @@ use super::encoded::{TextDecoder, TextEncoding, Transcoder};
 use crate::input::Compression;
 use crate::input::cutter::Cutter;
 use crate::input::piece::Piece;
-use std::error::Error;
-
-type ReadCause = Box<dyn Error + Send + Sync>;
+use std::io;
 
 pub(crate) struct FileBlock {
     pub input: u32,
@@ -81,7 +79,7 @@ impl SplitStream {
     ///
     /// # Errors
     /// When a decoder cannot be made. What is wrong with the input is [told](Self::broken).
-    pub(crate) fn step(&mut self, block: &FileBlock) -> Result<(Option<Piece>, bool), ReadCause> {
+    pub(crate) fn step(&mut self, block: &FileBlock) -> io::Result<(Option<Piece>, bool)> {
         if self.input != Some(block.input) {
             self.input = Some(block.input);
             let decoder = Decoder::new(block.compression, self.window_log)?;

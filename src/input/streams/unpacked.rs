@@ -94,14 +94,14 @@ impl Unpacked {
                 continue;
             }
             let compression = Compression::by_content(&self.block[..self.filled]);
-            let decoder = Decoder::new(compression, WINDOW_LOG).map_err(io::Error::other)?;
+            let decoder = Decoder::new(compression, WINDOW_LOG)?;
             self.decoder = Some(TextDecoder::new(decoder, self.asked.map(Transcoder::new)));
         }
         while let Some(decoder) = &mut self.decoder {
             let mut out = Output::new(&mut self.out);
             let taken = decoder.decode(&self.block[self.at..self.filled], &mut out);
             self.made = out.made().len();
-            self.at += taken.map_err(damaged)?;
+            self.at += taken?;
             if self.made > 0 {
                 // Only the first bytes are looked at.
                 let is_plain = self.asked.take_if(|asked| asked.is_none()).is_some();
@@ -116,7 +116,7 @@ impl Unpacked {
                 continue;
             }
             if self.ended {
-                return decoder.finish().map_err(damaged);
+                return Ok(decoder.finish()?);
             }
             if self.at == self.filled {
                 self.at = 0;
@@ -180,10 +180,6 @@ pub fn whole_text(path: &Path) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     text_of_file(File::open(path)?)?.read_to_end(&mut text)?;
     Ok(text)
-}
-
-fn damaged(error: super::decoder::DecodeError) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
 impl Read for Unpacked {

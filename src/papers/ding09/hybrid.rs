@@ -19,9 +19,9 @@ use super::policy::{Policy, Processor};
 use super::queues::{Queues, URGENT};
 use crate::crew::{lock, spawn};
 use crate::dataflow::query::answered_by::ProcessorShares;
+use crate::index::error::IndexError;
 use crate::query::engines::engine::whole::WholeEngine;
 use crate::query::engines::engine::{Answer, Engines, Pace, QueryEngine, Wakers};
-use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
 use std::fmt;
@@ -158,7 +158,7 @@ impl Engines for Hybrid {
         &self,
         worker: usize,
         snapshot: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, QueryError> {
+    ) -> Result<Box<dyn QueryEngine>, IndexError> {
         let mut device = self.devices.engine(worker, snapshot)?;
         let mut back = Vec::new();
         // From now on it leaves to this engine what it cannot answer.
@@ -363,7 +363,7 @@ impl QueryEngine for HybridEngine {
         self.shared.wakers.wake(woken.as_slice());
     }
 
-    fn advance(&mut self) -> Result<Pace, QueryError> {
+    fn advance(&mut self) -> Result<Pace, IndexError> {
         let pace = self.device.advance()?;
         self.collect(Processor::Device);
         self.look_after_device();

@@ -4,9 +4,9 @@
 
 use super::features::{Cost, Features};
 use crate::crew::Crew;
+use crate::index::error::IndexError;
 use crate::query::engines::engine::whole::WholeEngine;
 use crate::query::engines::engine::{Answer, QueryEngine};
-use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use std::num::NonZeroUsize;
 use std::thread::available_parallelism;
@@ -16,7 +16,7 @@ use std::time::Instant;
 const TIMES: usize = 3;
 
 /// Submits queries while there is room until all answers are there; returns the seconds.
-fn answer(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<f64, QueryError> {
+fn answer(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<f64, IndexError> {
     let mut next: usize = 0;
     let mut answers: Vec<Answer> = Vec::new();
     let began = Instant::now();
@@ -34,7 +34,7 @@ fn answer(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<f64, QueryErro
 }
 
 /// The seconds of each query, one after the other.
-fn alone(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<f64>, QueryError> {
+fn alone(engine: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<f64>, IndexError> {
     let mut least = vec![f64::INFINITY; plans.len()];
     // The first time is left out: lists come from wherever they are.
     for time in 0..=TIMES {
@@ -60,7 +60,7 @@ const MOST_SECONDS: f64 = 0.5;
 const FULL: f64 = 2.0;
 
 /// Sum of the seconds of all queries, with a thread for each core.
-fn on_all_threads(plans: &[Plan]) -> Result<f64, QueryError> {
+fn on_all_threads(plans: &[Plan]) -> Result<f64, IndexError> {
     let threads = available_parallelism().map_or(1, NonZeroUsize::get);
     let seconds =
         Crew::new("measure").in_order(threads, plans.len(), |engine: &mut WholeEngine, at| {
@@ -75,7 +75,7 @@ fn beside_others(
     engine: &mut dyn QueryEngine,
     plans: &[Plan],
     alone: &[f64],
-) -> Result<Vec<f64>, QueryError> {
+) -> Result<Vec<f64>, IndexError> {
     let length = |at: usize| plans[at].terms().iter().map(|term| u64::from(term.df)).sum::<u64>();
     let mut by_length: Vec<usize> = (0..plans.len()).collect();
     by_length.sort_by_key(|&at| length(at));
@@ -106,7 +106,7 @@ fn beside_others(
 
 /// What each query costs a thread of the CPU and an engine of a device, in seconds, alone and
 /// beside others. Queries without known terms are left out.
-pub fn costs(device: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<Cost>, QueryError> {
+pub fn costs(device: &mut dyn QueryEngine, plans: &[Plan]) -> Result<Vec<Cost>, IndexError> {
     let plans: Vec<Plan> = plans.iter().filter(|plan| plan.known()).cloned().collect();
     let on_cpu = alone(&mut WholeEngine::default(), &plans)?;
     let on_device = alone(device, &plans)?;

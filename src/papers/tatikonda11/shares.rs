@@ -10,8 +10,8 @@
 
 use super::copied::Copied;
 use crate::crew::lock;
+use crate::index::error::IndexError;
 use crate::query::engines::engine::{Answer, Engines, HandedModel, Pace, QueryEngine, Wakers};
-use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
@@ -120,7 +120,7 @@ impl Engines for ShareCrew {
         &self,
         worker: usize,
         snapshot: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, QueryError> {
+    ) -> Result<Box<dyn QueryEngine>, IndexError> {
         let mut engine = ShareEngine {
             shared: self.0.clone(),
             worker,
@@ -168,7 +168,7 @@ impl ShareEngine {
     }
 
     /// Takes the worker's share of a snapshot; copies take a while.
-    fn prepare(&mut self, snapshot: &Arc<Snapshot>) -> Result<(), QueryError> {
+    fn prepare(&mut self, snapshot: &Arc<Snapshot>) -> Result<(), IndexError> {
         if self.snapshot.as_ref().is_some_and(|own| Arc::ptr_eq(own, snapshot)) {
             return Ok(());
         }
@@ -182,7 +182,7 @@ impl ShareEngine {
         Ok(())
     }
 
-    fn work(&mut self, round: &Round) -> Result<(), QueryError> {
+    fn work(&mut self, round: &Round) -> Result<(), IndexError> {
         self.prepare(round.plan.snapshot())?;
         let hits = match &self.copied {
             None => self.searcher.answer_stage(&round.plan, round.stage)?,
@@ -212,7 +212,7 @@ impl QueryEngine for ShareEngine {
         self.shared.lay(self.worker, number, Arc::new(plan), stage);
     }
 
-    fn advance(&mut self) -> Result<Pace, QueryError> {
+    fn advance(&mut self) -> Result<Pace, IndexError> {
         let start = Instant::now();
         loop {
             let round = {

@@ -14,7 +14,6 @@ use crate::query::cursor::{Cursor, RunSearch, RunTerm};
 use crate::query::scratch::Scratch;
 use crate::query::top_k::TopK;
 
-/// AND by Small Adaptive.
 pub(in crate::papers) struct SmallAdaptive;
 
 impl SearchAlgorithm for SmallAdaptive {

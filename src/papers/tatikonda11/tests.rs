@@ -3,6 +3,7 @@ use super::shares::Docp;
 use super::small_adaptive::SmallAdaptive;
 use crate::dataflow::query::collect::Sink;
 use crate::dataflow::query::service::{QueryOptions, QueryService};
+use crate::index::error::IndexError;
 use crate::index::testing::term;
 use crate::query::engines::engine::tests::snapshot;
 use crate::query::engines::engine::{
@@ -10,7 +11,6 @@ use crate::query::engines::engine::{
 };
 use crate::query::engines::shard::Shard;
 use crate::query::engines::share::share_of;
-use crate::query::error::QueryError;
 use crate::query::plan::{Plan, Planner};
 use crate::query::reading::lines::{Lines, Query};
 use crate::query::searcher::Searcher;
@@ -141,7 +141,7 @@ struct CountedEngine {
 }
 
 impl Engines for Counted {
-    fn engine(&self, at: usize, of: &Arc<Snapshot>) -> Result<Box<dyn QueryEngine>, QueryError> {
+    fn engine(&self, at: usize, of: &Arc<Snapshot>) -> Result<Box<dyn QueryEngine>, IndexError> {
         let engine = self.engines.engine(at, of)?;
         Ok(Box::new(CountedEngine { engine, open: self.open.clone() }))
     }
@@ -155,7 +155,7 @@ impl QueryEngine for CountedEngine {
         self.engine.submit(number, plan);
     }
 
-    fn advance(&mut self) -> Result<Pace, QueryError> {
+    fn advance(&mut self) -> Result<Pace, IndexError> {
         self.engine.advance()
     }
 

@@ -27,7 +27,6 @@ impl Segments {
         self.starts.push(blocks as u32);
     }
 
-    /// The block that has a docid, if any has.
     pub(crate) fn block_of(&self, list: &ListView<'_>, docid: u32) -> usize {
         let bucket = (docid >> self.shift) as usize;
         let start = self.starts[bucket] as usize;

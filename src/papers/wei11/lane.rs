@@ -24,7 +24,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Makes the indexer of an owner.
 pub(super) type MakeIndexer =
     Box<dyn Fn(u32) -> Result<Box<dyn TokenIndexer>, Cause> + Send + Sync>;
 
@@ -38,8 +37,9 @@ pub(super) struct TokenLanes {
 impl HandedLane for TokenLanes {
     fn join<'scope>(self: Arc<Self>, at: Joining<'_, 'scope>) -> Joined<'scope> {
         let build = at.build().clone();
-        let memo_bytes = build.budget.memo() as usize;
-        let tally = TokenTally::new(build.analysis.clone(), build.owners.clone(), memo_bytes);
+        let plan = &build.plan;
+        let memo_bytes = plan.budget.memo() as usize;
+        let tally = TokenTally::new(plan.analysis.clone(), plan.owners.clone(), memo_bytes);
         let (groups, batches) = at.parse(tally);
         (self.feed(groups, &build), batches)
     }
@@ -49,10 +49,10 @@ impl TokenLanes {
     pub(super) fn feed<'scope>(
         self: Arc<Self>,
         groups: OwnerGroups<'scope, TokenGroup>,
-        build: &Arc<Build>,
+        build: &Build,
     ) -> Indexed<'scope> {
         let given = build.clone();
-        feed(groups, build, "IndexTokens", move |head, wake| {
+        feed(groups, &build.plan, &build.wiring, "IndexTokens", move |head, wake| {
             TokensLane::new(head, &given, &self, wake)
         })
     }
@@ -80,7 +80,7 @@ struct TokensLane {
     /// Since when the indexer has been idle, or has worked on its first block.
     since: Instant,
     parse_block: u64,
-    build: Arc<Build>,
+    build: Build,
 }
 
 impl Lane for TokensLane {
@@ -131,7 +131,7 @@ impl Lane for TokensLane {
 impl TokensLane {
     fn new(
         head: FeedHead<TokenGroup>,
-        build: &Arc<Build>,
+        build: &Build,
         lanes: &TokenLanes,
         wake: &Wake,
     ) -> Result<Self, Cause> {
@@ -211,7 +211,7 @@ impl TokensLane {
 
 impl Drop for TokensLane {
     fn drop(&mut self) {
-        let mut done = lock(&self.build.done);
+        let mut done = lock(&self.build.progress.done);
         done.indexers.push(std::mem::take(&mut self.work));
     }
 }

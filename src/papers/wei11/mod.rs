@@ -46,7 +46,6 @@ use regroup::TokenTally;
 use std::sync::Arc;
 use stream::{StreamTokens, TokenGroup};
 
-/// The indexer `wei11`.
 pub struct Wei11 {
     /// Makes the indexers in place of its own, for experiments.
     pub make: Option<fn() -> Box<dyn TokenIndexer>>,

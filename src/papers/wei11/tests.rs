@@ -74,7 +74,7 @@ fn a_lane_holds_what_its_indexer_is_not_done_with_and_fails_with_it() {
     let at = |block| Position::new(0, block, 0).unwrap().0;
     for breaks in [false, true] {
         let folder = tempfile::tempdir().unwrap();
-        let shared = Arc::new(build(InputPlan::new(&[], None).unwrap(), folder.path()));
+        let shared = build(InputPlan::new(&[], None).unwrap(), folder.path());
         let make = Box::new(move |_| Ok(Box::new(Slow { blocks: 0, breaks }) as _));
         // Every piece is a block.
         let lanes = Arc::new(TokenLanes { make, parse_block: 1 });
@@ -98,10 +98,10 @@ fn a_lane_holds_what_its_indexer_is_not_done_with_and_fails_with_it() {
         assert_eq!(passed.frontier[0], Some(at(0)), "the block is not absorbed");
         if breaks {
             let expected = ("IndexTokens", "the device has gone".to_string());
-            assert_eq!(failure(&shared.control), Some(expected));
+            assert_eq!(failure(&shared.wiring.control), Some(expected));
         } else {
             assert_eq!(passed.frontier[2], Some(at(5)), "the first is, the second is not");
-            assert!(!shared.control.stopped());
+            assert!(!shared.wiring.control.stopped());
         }
     }
 }

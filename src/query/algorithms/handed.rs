@@ -55,7 +55,6 @@ pub trait RunSearcher: Send {
     }
 }
 
-/// What a program hands in.
 pub type HandedAlgorithms = &'static [&'static dyn SearchAlgorithm];
 
 impl PartialEq for dyn SearchAlgorithm {

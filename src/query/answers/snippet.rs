@@ -22,7 +22,6 @@ pub(crate) struct Snippets<'a> {
 }
 
 impl<'a> Snippets<'a> {
-    /// A snippet has at most `characters`.
     pub(crate) fn new(snapshot: &'a Snapshot, text: &str, characters: usize) -> Self {
         let mut terms = HashSet::new();
         // What is answered was checked.

@@ -3,7 +3,6 @@
 
 use super::snippet::{CHARACTERS, Snippets};
 use crate::index::error::IndexError;
-use crate::query::error::QueryError;
 use crate::query::reading::lines::{Query, Refused};
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
@@ -73,15 +72,15 @@ impl Talk {
         queries: impl IntoIterator<Item = io::Result<Result<Query, Refused>>>,
         prompt: Option<&str>,
         mut out: impl io::Write,
-    ) -> Result<(), QueryError> {
-        let writing = QueryError::io("writing the answers");
+    ) -> Result<(), IndexError> {
+        let writing = IndexError::io("writing the answers");
         let mut queries = queries.into_iter();
         loop {
             write!(out, "{}", prompt.unwrap_or_default())
                 .and_then(|()| out.flush())
                 .map_err(&writing)?;
             let Some(read) = queries.next() else { break };
-            let answer = match read.map_err(QueryError::io("reading the queries"))? {
+            let answer = match read.map_err(IndexError::io("reading the queries"))? {
                 Ok(query) if prompt.is_some() => self.answer(&query)?,
                 Ok(query) => format!("{}: {}\n{}\n", query.qid, query.text, self.answer(&query)?),
                 Err(refused) => format!("{refused}\n"),

@@ -2,7 +2,7 @@
 
 use crate::dictionary::strings::hash::hash;
 use crate::index::error::IndexError;
-use crate::index::format::{IMPORTED, VECTORS};
+use crate::index::format::IMPORTED;
 use crate::index::generations::generation::Generation;
 use crate::index::generations::manifest::{InputEntry, LISTS_VERSION, Settings};
 use crate::index::inspect::find::DocumentRow;
@@ -12,7 +12,6 @@ use crate::input::list::InputReading;
 use crate::input::record::{self, IndexedFile, fetch};
 use crate::input::splits::{MEMORY, STDIN};
 use crate::input::streams::encoded::TextEncoding;
-use crate::query::error::QueryError;
 use crate::text::analysis::Analysis;
 use std::collections::BTreeMap;
 use std::io;
@@ -24,38 +23,42 @@ const IMPORTED_TEXTS: &str = "the index was imported, without the texts of its d
 ///
 /// # Errors
 /// `NoText`; `Io`, both also if the file has changed.
-pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, QueryError> {
+pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, IndexError> {
     let settings = &generation.manifest().settings;
-    if settings.indexer == IMPORTED && settings.format != VECTORS {
-        return Err(QueryError::NoText(IMPORTED_TEXTS.into()));
+    if settings.indexer == IMPORTED && !settings.has_impacts() {
+        return Err(IndexError::NoText(IMPORTED_TEXTS.into()));
     }
-    let input = input_of(generation, row.docid);
-    let encoding = input.and_then(encoding_of);
-    let record = fetch(file_of(&row.input)?, encoding, row.offset, row.bytes);
-    let record = record.map_err(|source| unread(row, source))?;
+    let record = fetched(generation, row)?;
     // Earlier programs may have read other fields.
-    if settings.lists == Some(LISTS_VERSION) && settings.format != VECTORS {
-        let text = Reread::of(generation)?.read(generation, row)?;
+    if settings.lists == Some(LISTS_VERSION) && !settings.has_impacts() {
+        let text = Reread::of(generation)?.parsed(generation, row, record.clone())?;
         if generation.documents().hash(row.docid) != Some(hash(&text)) {
             let changed = "another text was indexed: the file has changed since";
             return Err(unread(row, io::Error::other(changed)));
         }
     }
     // A document of TREC is decoded by itself.
+    let input = input_of(generation, row.docid).filter(|input| encoding_of(input).is_none());
     let asked = input.and_then(|input| InputReading::of(input).encoding?.known());
-    match asked.filter(|_| encoding.is_none() && std::str::from_utf8(&record).is_err()) {
+    match asked.filter(|_| std::str::from_utf8(&record).is_err()) {
         Some(asked) => Ok(asked.decode_without_bom_handling(&record).0.into_owned().into_bytes()),
         None => Ok(record),
     }
 }
 
-fn file_of(input: &str) -> Result<&Path, QueryError> {
+fn fetched(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, IndexError> {
+    let encoding = input_of(generation, row.docid).and_then(encoding_of);
+    let record = fetch(file_of(&row.input)?, encoding, row.offset, row.bytes);
+    record.map_err(|source| unread(row, source))
+}
+
+fn file_of(input: &str) -> Result<&Path, IndexError> {
     let whence = match input {
         STDIN => "standard input",
         MEMORY => "the memory of a program",
         path => return Ok(Path::new(path)),
     };
-    Err(QueryError::NoText(format!("the text came from {whence}, which is not kept")))
+    Err(IndexError::NoText(format!("the text came from {whence}, which is not kept")))
 }
 
 /// What the manifest says of the input of a document.
@@ -79,11 +82,11 @@ fn indexed_as<'a>(settings: &Settings, input: &'a InputEntry, format: Format) ->
     IndexedFile { path: Path::new(&input.path), format, reading, encoding }
 }
 
-fn unread(row: &DocumentRow, source: io::Error) -> QueryError {
+fn unread(row: &DocumentRow, source: io::Error) -> IndexError {
     let DocumentRow { name, input, .. } = row;
     let link = std::fs::read_link(input).map(|to| format!(", a link to {}", to.display()));
     let link = link.unwrap_or_default();
-    QueryError::io(format!("fetching the text of `{name}` from {input}{link}"))(source)
+    IndexError::io(format!("fetching the text of `{name}` from {input}{link}"))(source)
 }
 
 pub struct Reread {
@@ -98,11 +101,11 @@ impl Reread {
     ///
     /// # Errors
     /// `NoText`; `Index` if its analysis is not known.
-    pub(crate) fn new(generation: &Generation) -> Result<Self, QueryError> {
+    pub(crate) fn new(generation: &Generation) -> Result<Self, IndexError> {
         let manifest = generation.manifest();
-        if manifest.settings.format == VECTORS {
+        if manifest.settings.has_impacts() {
             let why = "the index has learned vectors, and no texts";
-            return Err(QueryError::NoText(why.into()));
+            return Err(IndexError::NoText(why.into()));
         }
         for input in &manifest.inputs {
             file_of(&input.path)?;
@@ -114,12 +117,12 @@ impl Reread {
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn of(generation: &Generation) -> Result<Self, QueryError> {
+    pub fn of(generation: &Generation) -> Result<Self, IndexError> {
         let manifest = generation.manifest();
         let settings = &manifest.settings;
-        let has_vectors = settings.format == VECTORS;
+        let has_vectors = settings.has_impacts();
         if settings.indexer == IMPORTED && !has_vectors {
-            return Err(QueryError::NoText(IMPORTED_TEXTS.into()));
+            return Err(IndexError::NoText(IMPORTED_TEXTS.into()));
         }
         let analysis = manifest.analysis(generation.path())?;
         let longest = if has_vectors { u64::MAX } else { settings.max_document_bytes };
@@ -134,9 +137,9 @@ impl Reread {
         &mut self,
         generation: &Generation,
         docid: u32,
-    ) -> Result<BTreeMap<String, u32>, QueryError> {
+    ) -> Result<BTreeMap<String, u32>, IndexError> {
         let row = DocumentRow::of(generation, docid)?;
-        let text = self.read(generation, &row)?;
+        let text = self.parsed(generation, &row, fetched(generation, &row)?)?;
         let mut terms = BTreeMap::new();
         self.check(&row, &text, |term| match terms.get_mut(term) {
             Some(times) => *times += 1,
@@ -149,16 +152,22 @@ impl Reread {
     ///
     /// # Errors
     /// As [`terms`](Self::terms).
-    pub fn text(&mut self, generation: &Generation, docid: u32) -> Result<Vec<u8>, QueryError> {
+    pub fn text(&mut self, generation: &Generation, docid: u32) -> Result<Vec<u8>, IndexError> {
         let row = DocumentRow::of(generation, docid)?;
-        let text = self.read(generation, &row)?;
+        let text = self.parsed(generation, &row, fetched(generation, &row)?)?;
         if !self.has_vectors {
             self.check(&row, &text, |_| {})?;
         }
         Ok(text)
     }
 
-    fn read(&mut self, generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, QueryError> {
+    /// The text in a document's record.
+    fn parsed(
+        &mut self,
+        generation: &Generation,
+        row: &DocumentRow,
+        record: Vec<u8>,
+    ) -> Result<Vec<u8>, IndexError> {
         let input = input_of(generation, row.docid);
         let settings = &generation.manifest().settings;
         let file = input.and_then(|input| {
@@ -170,8 +179,7 @@ impl Reread {
             let found = format!("the input {}", row.input);
             IndexError::damaged(generation.path(), 0, "an input of a known format", found)
         })?;
-        file_of(&row.input)?;
-        let text = self.texts.of(&file, row.offset, row.bytes);
+        let text = self.texts.of(&file, row.offset, record);
         text.map_err(|source| unread(row, source))
     }
 
@@ -181,7 +189,7 @@ impl Reread {
         row: &DocumentRow,
         text: &[u8],
         mut f: impl FnMut(&str),
-    ) -> Result<(), QueryError> {
+    ) -> Result<(), IndexError> {
         let mut found = 0;
         self.analysis.terms(text, |term| {
             found += 1;
@@ -189,7 +197,7 @@ impl Reread {
         });
         if found != row.tokens {
             let DocumentRow { name, input: path, offset, tokens: expected, .. } = row;
-            return Err(QueryError::NoText(format!(
+            return Err(IndexError::NoText(format!(
                 "{path}: byte {offset}: expected the {expected} terms of `{name}`, found {found}: \
                  the file has changed since"
             )));

@@ -14,7 +14,7 @@ pub(crate) mod tasks;
 pub(crate) mod tests;
 pub(crate) mod whole;
 
-use crate::query::error::QueryError;
+use crate::index::error::IndexError;
 use crate::query::plan::Plan;
 use crate::query::searcher::Cutting;
 use crate::query::snapshot::Snapshot;
@@ -62,7 +62,7 @@ pub trait QueryEngine {
     ///
     /// # Errors
     /// If the index is damaged or the device has failed; no answers follow then.
-    fn advance(&mut self) -> Result<Pace, QueryError>;
+    fn advance(&mut self) -> Result<Pace, IndexError>;
 
     /// Appends the answers that are ready, in any order.
     fn take(&mut self, answers: &mut Vec<Answer>);
@@ -97,7 +97,7 @@ pub trait Engines: Send + Sync {
         &self,
         worker: usize,
         snapshot: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, QueryError>;
+    ) -> Result<Box<dyn QueryEngine>, IndexError>;
 
     /// Whether a worker does nothing else while its engine has a query, however long that takes.
     /// The worker that takes queries in then leaves them to others that are free.
@@ -159,7 +159,6 @@ pub trait HandedModel: Send + Sync {
     fn engines(&self, barrier: bool, wakers: &Arc<Wakers>) -> Box<dyn Engines>;
 }
 
-/// What a program hands in.
 pub type HandedModels = &'static [&'static dyn HandedModel];
 
 impl PartialEq for dyn HandedModel {
@@ -179,8 +178,10 @@ impl fmt::Debug for dyn HandedModel {
 pub enum Model {
     #[default]
     Inter,
-    /// One that is handed in.
-    Handed { model: &'static dyn HandedModel, barrier: bool },
+    Handed {
+        model: &'static dyn HandedModel,
+        barrier: bool,
+    },
     /// Queries are cut into tasks, which go to whoever comes first.
     Fgqp {
         /// A new query is cut only while at most so many tasks are open.

@@ -48,7 +48,6 @@ struct PartialAnswer {
 pub(crate) enum PoolWork<Q> {
     /// Answer a query, or cut it; with the number of queries that wait behind it for each worker.
     Begin(Q, usize),
-    /// Do some tasks of a query.
     Tasks(Arc<OpenQuery<Q>>, Range<usize>),
 }
 

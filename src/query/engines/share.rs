@@ -7,7 +7,6 @@ use crate::index::list::ListView;
 use crate::index::run::Run;
 use std::ops::Range;
 
-/// All documents.
 pub(crate) const ALL: Range<u32> = 0..u32::MAX;
 
 /// The lists of a searcher's documents. Run `number` of the generation is `run`.

@@ -1,5 +1,5 @@
-//! The plain forms of the inner loops, always inlined, so that `avx2.rs` can have them compiled for
-//! its machines.
+//! The plain forms of the inner loops, always inlined, so that `best.rs` can have them compiled for
+//! machines with AVX2.
 
 use std::ops::Range;
 

@@ -51,10 +51,22 @@ impl Query {
 
     /// The refusal of this query, which has this number in the stream, from 1.
     pub(crate) fn refused(&self, number: u64, why: &str) -> Refused {
+        self.refused_for(number, format!("the query {} {why}", self.qid))
+    }
+
+    /// The refusal of this query where each has to have a name of its own.
+    pub(super) fn repeated(&self, number: u64) -> Refused {
+        let qid = &self.qid;
+        let why =
+            format!("two queries have the name {qid}, so that their answers cannot be told apart");
+        self.refused_for(number, why)
+    }
+
+    fn refused_for(&self, number: u64, why: String) -> Refused {
         let (line, offset) = self.at;
         // A query that was not read is known by its number.
         let line = if line == 0 { number } else { line };
-        Refused { line, offset, number, why: format!("the query {} {why}", self.qid).into() }
+        Refused { line, offset, number, why: why.into() }
     }
 
     /// What it asks for; `usual` has the defaults.

@@ -7,7 +7,7 @@
 
 use super::asked::{MOST_LINE_BYTES, Query, named};
 use super::objects::{NAMES, ReadObject, TEXTS};
-use crate::input::borders::machine::{BorderMachine, Csv};
+use crate::input::borders::over_lines::{BorderMachine, Csv};
 use std::io::{self, BufRead, Read};
 
 #[derive(Clone, Copy, PartialEq)]
@@ -111,7 +111,6 @@ impl CsvColumns {
         }
     }
 
-    /// The query of a line, or of the lines of a record.
     pub(super) fn query(&self, line: &str, number: u64) -> Result<ReadObject, String> {
         let (mut fields, is_open, strays) = fields(line, self.delimiter);
         if self.delimiter == '\t' && (is_open || strays || fields.len() > self.count) {

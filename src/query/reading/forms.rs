@@ -4,7 +4,6 @@
 use super::asked::{MOST_LINE_BYTES, Query, named};
 use super::csv::CsvColumns;
 use super::objects;
-use super::weighted;
 use crate::input::streams::encoded::TextEncoding;
 use crate::query::algorithms::handed::HandedAlgorithms;
 use std::collections::HashSet;
@@ -34,7 +33,6 @@ pub enum QueryForm {
 }
 
 impl QueryForm {
-    /// Those that can be asked for.
     const NAMED: [(&str, Self); 7] = [
         ("words", Self::Words),
         ("tsv", Self::Tsv),
@@ -45,7 +43,6 @@ impl QueryForm {
         ("weights", Self::Weights),
     ];
 
-    /// The query of a line, which is not empty.
     pub(super) fn parse(
         self,
         line: &str,
@@ -75,11 +72,7 @@ impl QueryForm {
             Self::Csv => Err("is no CSV".into()),
             Self::Json => Err("is no JSON".into()),
             Self::Topics => Err(super::topics::NONE.into()),
-            Self::Weights => {
-                let query = objects::line(line, number, algorithms)?.0;
-                weighted::check(&query.text, true)?;
-                Ok(Query { text: weighted::marked(&query.text), ..query })
-            }
+            Self::Weights => Ok(objects::line(line, number, algorithms)?.0),
         }
     }
 

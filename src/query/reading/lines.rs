@@ -26,7 +26,6 @@ use super::forms::{KEPT_NAMES, QueryForm, QueryReading, guess, unclear};
 use super::objects;
 use super::operators::operator;
 pub(crate) use super::refusals::Refused;
-use super::refusals::RepeatedName;
 use super::remarks::{RecentNames, Remark, Remarks, not_utf8};
 use super::topics::{self, is_markup, topics};
 use super::weighted::{check, marked, unmarked};
@@ -111,13 +110,7 @@ impl Lines<Box<dyn Read + Send>> {
     /// One query, named 1: words, or terms with weights if that is their form.
     #[doc(hidden)]
     pub fn of_text(text: &str, reading: QueryReading) -> Self {
-        let mut query = Query { at: (1, 0), ..Query::new("1", text) };
-        let mut checked = Ok(());
-        if reading.form == Some(QueryForm::Weights) {
-            checked = check(text, true).map_err(|why| query.refused(1, &why));
-            query.text = marked(text);
-        }
-        let ready = VecDeque::from([checked.map(|()| query)]);
+        let ready = VecDeque::from([Ok(Query { at: (1, 0), ..Query::new("1", text) })]);
         let stream: Box<dyn Read + Send> = Box::new(io::empty());
         Self { ready, numbers: 1, reading, ..Self::new(stream) }
     }
@@ -125,8 +118,9 @@ impl Lines<Box<dyn Read + Send>> {
     /// Queries that a program has, which are remarked on as those of a file.
     #[doc(hidden)]
     pub fn of_queries(queries: impl IntoIterator<Item = Query>, reading: QueryReading) -> Self {
-        let ready = queries.into_iter().map(Ok).collect();
-        Self { ready, reading, ..Self::new(Box::new(io::empty()) as Box<dyn Read + Send>) }
+        let ready: VecDeque<_> = queries.into_iter().map(Ok).collect();
+        let numbers = ready.len() as u64;
+        Self { ready, numbers, reading, ..Self::new(Box::new(io::empty()) as Box<dyn Read + Send>) }
     }
 }
 
@@ -459,11 +453,11 @@ impl<R: Read> Lines<R> {
         if (unique || self.remarks.wants(Remark::Twice))
             && !self.names.is_new(&query.qid, KEPT_NAMES)
         {
-            let twice = RepeatedName(query.qid.clone());
+            let twice = query.repeated(self.numbers - self.ready.len() as u64);
             if unique {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, twice));
             }
-            self.remarks.once(Remark::Twice, twice.to_string());
+            self.remarks.once(Remark::Twice, twice.why.to_string());
         }
         Ok(())
     }
@@ -482,13 +476,17 @@ impl<R: Read> Iterator for Lines<R> {
             what => io::Error::new(error.kind(), format!("{what}{error}")),
         });
         let read = read.and_then(|read| {
-            let Some(Ok(query)) = read else { return Ok(read) };
-            // What a program gives is refused where it is answered.
-            if self.lines > 0
-                && let Err(why) = check(&query.text, !self.are_words)
-            {
-                let number = self.numbers - self.ready.len() as u64;
-                return Ok(Some(Err(query.refused(number, &why))));
+            let Some(Ok(mut query)) = read else { return Ok(read) };
+            // What a program gives is refused where it is answered, and has no place.
+            if query.at.0 > 0 {
+                let are_weights = self.reading.form == Some(QueryForm::Weights);
+                if let Err(why) = check(&query.text, are_weights || !self.are_words) {
+                    let number = self.numbers - self.ready.len() as u64;
+                    return Ok(Some(Err(query.refused(number, &why))));
+                }
+                if are_weights {
+                    query.text = marked(&query.text);
+                }
             }
             self.remark(&query)?;
             Ok(Some(Ok(query)))

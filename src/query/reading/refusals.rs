@@ -16,11 +16,6 @@ pub struct Refused {
     pub why: Arc<str>,
 }
 
-/// A name that two queries have, where each has to have its own.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("two queries have the name {0}, so that their answers cannot be told apart")]
-pub struct RepeatedName(pub(super) String);
-
 /// Counts refused lines.
 #[derive(Clone, Debug, Default)]
 pub struct Refusals(Arc<AtomicU64>);

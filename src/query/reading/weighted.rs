@@ -11,7 +11,6 @@ use std::fmt::Write;
 /// and goes wherever a text goes.
 const MARK: &str = "applypipeline:off";
 
-/// A text as terms with weights.
 pub(crate) fn marked(terms: &str) -> String {
     match unmarked(terms) {
         Some(_) => terms.to_string(),

@@ -290,7 +290,6 @@ impl QueryCut {
     }
 }
 
-/// The documents of the shortest list.
 fn shortest(lists: &[Option<ListView<'_>>]) -> f64 {
     f64::from(lists.iter().map(|list| list.map_or(0, |list| list.df())).min().unwrap_or(0))
 }
@@ -303,7 +302,6 @@ fn and_cost(lists: &[Option<ListView<'_>>]) -> f64 {
     blocks * BLOCK_NS + shortest * lists.len() as f64 * CANDIDATE_NS
 }
 
-/// The same for an OR query.
 fn or_cost(lists: &[Option<ListView<'_>>]) -> f64 {
     lists.iter().flatten().map(|list| f64::from(list.df()) * POSTING_NS).sum()
 }

@@ -1,6 +1,5 @@
 //! Names of tags and their roles.
 
-/// White space as HTML has it.
 pub(super) fn is_space(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\x0c' | b'\r' | b' ')
 }

@@ -20,12 +20,15 @@ struct Kept(Vec<Record>);
 
 impl DocumentSink for Kept {
     fn document(&mut self, document: Document<'_>) {
-        let Document { name, text, offset, bytes, line } = document;
+        let Document { name, content, offset, bytes, line } = document;
         let name = match name {
             Name::Given(name) => Some(name.to_owned()),
             Name::Missing => None,
         };
-        self.0.push(Record { place: (offset, line, bytes), found: Ok((name, text.to_vec())) });
+        self.0.push(Record {
+            place: (offset, line, bytes),
+            found: Ok((name, content.bytes().to_vec())),
+        });
     }
 
     fn skipped(&mut self, offset: usize, line: u64, bytes: usize, reason: Skip) {

@@ -25,7 +25,8 @@ struct Collection {
 impl Collection {
     /// Lists of all lengths; `weight` draws the weight of a posting.
     fn new(documents: u32, random: &mut Random, weight: impl Fn(u32, &mut Random) -> u32) -> Self {
-        let windows = Windows { documents, bits: TUNING.impact_bits, layout: Layout::Blocks };
+        let windows =
+            Windows { documents, bits: TUNING.impact_bits, layout: Layout::DocumentBlocks };
         let norm = |_| if random.below(9) == 0 { f32::INFINITY } else { 0.0 };
         let norms = (0..documents).map(norm).collect();
         let mut collection = Self { windows, norms, arena: vec![0; 64], lists: Vec::new() };
@@ -130,7 +131,7 @@ fn impact_room(candidates: u32) -> QueryBatchRoom {
 
 /// Where a batch of many queries for few hits is answered by blocks.
 fn block_room(candidates: u32) -> QueryBatchRoom {
-    QueryBatchRoom { layout: Layout::Blocks, ..room(candidates) }
+    QueryBatchRoom { layout: Layout::DocumentBlocks, ..room(candidates) }
 }
 
 fn small(_: u32, random: &mut Random) -> u32 {

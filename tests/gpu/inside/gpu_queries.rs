@@ -4,10 +4,11 @@
 use crate::inside_tests::emulation::{Arg, Buffer, Emulator, Random};
 use millrace::gpu::query::QueryTuning;
 use millrace::gpu::query::batch::{BatchAnswer, BatchQuery, QueryBatch, QueryBatchRoom};
-use millrace::gpu::query::device::KERNELS;
 use millrace::gpu::query::list::{Layout, ListMaker, PlacedList, Windows};
 use millrace::gpu::query::plan::{PlacedTerm, QueryState};
-use millrace::gpu::query::steps::{Array, LaunchSettings, QueryStep, Zeroed, blocks_bytes};
+use millrace::gpu::query::steps::{
+    Array, LaunchSettings, QueryStep, Zeroed, document_blocks_bytes,
+};
 use millrace::gpu::query::twin::{FORMULAS, Memory, norm, weight};
 use millrace::query::top_k::Hit;
 use millrace::query::wanted::Mode;
@@ -29,7 +30,7 @@ pub(crate) const TUNING: QueryTuning = QueryTuning {
 
 pub(crate) fn emulator() -> Option<Emulator> {
     let source = TUNING.source();
-    Emulator::compile(source.text, &KERNELS, &source.sizes)
+    Emulator::compile(source.text, &source.kernels(), &source.sizes)
 }
 
 /// Lists of random documents, from a few to all.
@@ -152,7 +153,7 @@ impl<'a> Device<'a> {
             (Array::Keys, alloc(8 * keys)),
             (Array::Sorted, alloc(8 * room.sorted as usize)),
             (Array::Hits, alloc(8 * batch.hits as usize)),
-            (Array::Blocks, alloc(blocks_bytes(windows, batch.records.len()))),
+            (Array::DocumentBlocks, alloc(document_blocks_bytes(windows, batch.records.len()))),
         ];
         let memory = alloc(zeroed.bytes());
         Self { emulator, zeroed, memory, arrays: arrays.into(), seed: 0 }

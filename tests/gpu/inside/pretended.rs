@@ -1,7 +1,7 @@
 //! The kernels that `tests/support/pretended` has are those of the library.
 
 use millrace::gpu::floor::nvrtc::KernelSource;
-use millrace::gpu::query::{self, QueryTuning};
+use millrace::gpu::query::QueryTuning;
 use millrace::papers::ding09::gpu::DingTuning;
 use millrace::papers::huang::gpu::HuangTuning;
 use millrace::papers::methods::{DeviceMethod, source};
@@ -18,6 +18,7 @@ fn pretended_kernels_are_those_of_the_library() {
     };
     same(&kernels::DING09, DingTuning::KERNELS, source::<DingTuning>());
     same(&kernels::HUANG, HuangTuning::KERNELS, source::<HuangTuning>());
-    same(&kernels::QUERY, &query::device::KERNELS, QueryTuning::of_device(16 << 10).source());
+    let source_of_queries = QueryTuning::of_device(16 << 10).source();
+    same(&kernels::QUERY, &source_of_queries.kernels(), source_of_queries);
     same(&kernels::WANG, WangTuning::KERNELS, source::<WangTuning>());
 }

@@ -127,7 +127,7 @@ impl<A: Copy + Debug + Eq + Hash + Send + 'static> Machine<A> for EmulatedArrays
         let fails = fails.then(|| GpuError::Work {
             device: NAME.to_owned(),
             work: work.named(),
-            source: Cuda(DriverError(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS)),
+            fault: Cuda(DriverError(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS)),
         });
         let left = AtomicU32::new(self.manner.delay);
         let fails = Mutex::new(fails);

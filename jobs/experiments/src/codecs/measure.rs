@@ -19,6 +19,7 @@ const SPAN: usize = 1 << 13;
 /// A codec with its parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodecSetting {
+    pub(super) of: ListCodec,
     pub(super) codec: &'static dyn Codec,
     /// Levels of recursion, where the codec has them.
     pub(super) levels: Option<u8>,
@@ -31,7 +32,7 @@ pub(super) struct CodecSetting {
 impl CodecSetting {
     pub(super) fn name(&self) -> String {
         let blocks = if self.by_block { "-blocks" } else { "" };
-        format!("{}{blocks}", self.codec.name())
+        format!("{}{blocks}", self.of)
     }
 
     /// Whether an index may have this codec, and has it so by default.
@@ -47,20 +48,20 @@ pub(super) fn settings() -> Vec<CodecSetting> {
     const LEVELS: usize = MAX_LEVELS as usize + 1;
     const PFOR: [Pfor; LEVELS] =
         [Pfor::new(0), Pfor::new(1), Pfor::new(2), Pfor::new(3), Pfor::new(4)];
-    let plain = ListCodec::ALL.map(ListCodec::codec).into_iter();
-    let plain = plain.filter(|codec| codec.name() != "pfor").map(|codec| (codec, None));
-    let lists = (0..).zip(&PFOR).map(|(levels, codec)| (codec as &dyn Codec, Some(levels)));
-    let of = |(codec, levels): (&'static dyn Codec, _)| {
+    let plain = ListCodec::ALL.into_iter().filter(|of| *of != ListCodec::Pfor);
+    let plain = plain.map(|of| (of, of.codec(), None));
+    let lists = (0..).zip(&PFOR);
+    let lists = lists.map(|(levels, codec)| (ListCodec::Pfor, codec as &dyn Codec, Some(levels)));
+    let settings = |(of, codec, levels): (ListCodec, &'static dyn Codec, _)| {
         let lens = codec.block_lens().iter();
-        lens.map(move |&block_len| CodecSetting { codec, levels, block_len, by_block: false })
+        lens.map(move |&block_len| CodecSetting { of, codec, levels, block_len, by_block: false })
     };
-    let all: Vec<CodecSetting> = plain.chain(lists).flat_map(of).collect();
+    let all: Vec<CodecSetting> = plain.chain(lists).flat_map(settings).collect();
     let pfor = all.iter().filter(|setting| setting.levels.is_some());
     let blocks: Vec<_> = pfor.map(|pfor| CodecSetting { by_block: true, ..*pfor }).collect();
     all.into_iter().chain(blocks).collect()
 }
 
-/// The columns of some lists.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ListColumns {
     gaps: Vec<Vec<u32>>,
@@ -122,7 +123,6 @@ impl Column {
     }
 }
 
-/// What was measured of some lists.
 #[derive(Default)]
 pub(super) struct ListFigures {
     pub(super) lists: usize,
@@ -158,7 +158,6 @@ pub(super) fn measure(
     Ok(figures)
 }
 
-/// A coded column in memory.
 struct CodedColumn {
     len: usize,
     parts: Vec<CodedPart>,
@@ -200,7 +199,7 @@ impl CodedColumn {
             let has_heads = blocks.iter().any(|&(head, _)| head != 0);
             let heads = if has_heads { blocks.len() } else { 0 };
             sums.bytes += (heads + shared.len()) as u64;
-            if setting.codec.name() == "rice" {
+            if setting.of == ListCodec::Rice {
                 // Where each block begins in the unary vector (`codec::rice`). For other codecs the
                 // index has the places of blocks.
                 sums.directory_bytes += 4 * blocks.len() as u64;

@@ -192,7 +192,6 @@ impl<'a> PreparedBench<'a> {
     }
 }
 
-/// A row with more fields.
 pub(super) fn with(mut row: Value, more: Value) -> Value {
     if let (Value::Object(row), Value::Object(more)) = (&mut row, more) {
         row.extend(more);
@@ -424,10 +423,8 @@ pub(super) fn has_room(needs: u32, room: u32, what: &str, count: u32) -> bool {
     needs <= room
 }
 
-/// An experiment of an engine.
 type EngineExperiment<B> = fn(&mut B) -> anyhow::Result<()>;
 
-/// Runs those of the experiments that are asked for.
 pub(super) fn run_wanted<B>(
     args: &Args,
     bench: &mut B,

@@ -105,7 +105,6 @@ fn load(
     Ok(DeviceLists::new(made.into_iter().flatten().collect()))
 }
 
-/// A query of a batch.
 fn query(
     lists: &DeviceLists<PlacedList>,
     planned: &PlannedQuery,
@@ -127,7 +126,6 @@ struct UsualBench<'a> {
 }
 
 impl UsualBench<'_> {
-    /// Batches of queries, each of which has this room.
     fn batches(
         &self,
         planned: &[&PlannedQuery],

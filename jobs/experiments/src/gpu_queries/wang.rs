@@ -72,7 +72,6 @@ struct WangLog {
     plans: Vec<Plan>,
 }
 
-/// A figure of a bench.
 type Figure<B> = fn(&mut B, &WangLog) -> anyhow::Result<()>;
 
 struct WangBench<'a> {

@@ -27,7 +27,6 @@ pub(super) struct MeasuredSample {
     pub(super) costs: Vec<Cost>,
 }
 
-/// Measures a sample of the queries.
 pub(super) fn measure(args: &Args) -> anyhow::Result<MeasuredSample> {
     let devices = args.devices()?;
     let snapshot = args.ranking.open()?;

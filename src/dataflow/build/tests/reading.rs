@@ -28,9 +28,9 @@ use timely::dataflow::operators::generic::operator::Operator;
 
 /// What one worker reads and cuts of the input of a build, whose far end absorbs each piece at
 /// once.
-fn pieces(shared: &Arc<Build>) -> Vec<(u64, Piece)> {
+fn pieces(shared: &Build) -> Vec<(u64, Piece)> {
     let build = shared.clone();
-    let control = shared.control.clone();
+    let control = shared.wiring.control.clone();
     timely::execute_directly(move |worker| {
         let found = Rc::new(RefCell::new(Vec::new()));
         let probe = ProbeHandle::new();
@@ -74,12 +74,12 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 
 /// Checks the pieces of a file, and what is noted of it.
 fn check(folder: &Path, name: &str, content: &[u8], text: &[u8], times: &[u64]) {
-    let shared = Arc::new(build(plan_of(folder, name, content), folder));
+    let shared = build(plan_of(folder, name, content), folder);
     let found = pieces(&shared);
-    assert!(!shared.control.stopped(), "{name}");
+    assert!(!shared.wiring.control.stopped(), "{name}");
     assert_eq!(found.iter().map(|(time, _)| *time).collect::<Vec<_>>(), times, "{name}");
     assert!(found.iter().flat_map(|(_, piece)| &*piece.bytes).eq(text), "{name}");
-    let read = shared.done.lock().unwrap().inputs[0];
+    let read = shared.progress.done.lock().unwrap().inputs[0];
     let mut hash = InputHash::default();
     hash.update(content);
     assert_eq!((read.bytes, read.hash), (content.len() as u64, hash.digest()), "{name}");
@@ -106,16 +106,16 @@ fn what_cannot_be_read_ends_the_job() {
     for (name, operator) in [("a.jsonl", "Read"), ("a.txt", "Decompress")] {
         let plan = plan_of(folder.path(), name, b"{}\n");
         std::fs::remove_file(folder.path().join(name)).unwrap();
-        let shared = Arc::new(build(plan, folder.path()));
+        let shared = build(plan, folder.path());
         assert!(pieces(&shared).is_empty());
-        let (failed, why) = failure(&shared.control).unwrap();
+        let (failed, why) = failure(&shared.wiring.control).unwrap();
         assert!(failed == operator && why.contains(name), "{failed}: {why}");
     }
     // A frame that asks for a window of 2 GiB, and an empty last block.
     let frame = [0x28, 0xb5, 0x2f, 0xfd, 0x00, 21 << 3, 0x01, 0x00, 0x00];
-    let shared = Arc::new(build(plan_of(folder.path(), "a.jsonl.zst", &frame), folder.path()));
+    let shared = build(plan_of(folder.path(), "a.jsonl.zst", &frame), folder.path());
     assert!(pieces(&shared).is_empty());
-    let (failed, why) = failure(&shared.control).unwrap();
+    let (failed, why) = failure(&shared.wiring.control).unwrap();
     assert!(failed == "Decompress" && why.contains("a window of 2048 MiB"), "{failed}: {why}");
 }
 
@@ -137,9 +137,9 @@ fn parse_gives_groups_and_holds_pieces_that_wait() {
     let folder = tempfile::tempdir().unwrap();
     for ended in [false, true] {
         let plan = plan_of(folder.path(), "a.jsonl", b"");
-        let shared = Arc::new(build(plan, folder.path()));
+        let shared = build(plan, folder.path());
         if ended {
-            shared.control.cancel();
+            shared.wiring.control.cancel();
         }
         let given = shared.clone();
         let passed = pass(
@@ -149,7 +149,7 @@ fn parse_gives_groups_and_holds_pieces_that_wait() {
                 vec![WorkerStep { records: vec![assigned(0), assigned(1)], then: Some(at(2, 0)) }]
             },
             move |stream| {
-                let tally = Tally::new(Analysis::default(), given.owners.clone(), 1 << 16);
+                let tally = Tally::new(Analysis::default(), given.plan.owners.clone(), 1 << 16);
                 parse(stream, &given, Rc::default(), tally).0
             },
             |Local(group)| (group.counts.documents, group.counts.postings, group.terms.len()),

@@ -13,7 +13,7 @@ use crate::dataflow::query::desk::Request;
 use crate::dataflow::query::gather::gather;
 use crate::dataflow::query::lay_out::{AnswerOut, LaidOutAnswer};
 use crate::dataflow::query::local::Local;
-use crate::dataflow::query::look::{PlansByNumber, look};
+use crate::dataflow::query::look_up::{PlansByNumber, look_up};
 use crate::dataflow::query::messages::{CountedTerms, Question, ShardHits};
 use crate::dataflow::query::tell::tell;
 use crate::dataflow::query::weigh::weigh;
@@ -106,7 +106,7 @@ fn look_counts_terms_for_every_process_and_keeps_the_plan() {
             let question = Question::new(0, 5, Wanted::default(), text);
             vec![step(2, vec![question], Some(3))]
         },
-        move |stream| arrive(look(cross(stream), &given, &plans)),
+        move |stream| arrive(look_up(cross(stream), &given, &plans)),
         |counted: CountedTerms| (counted.worker, counted.number, counted.dfs),
     );
     assert_eq!(passed.frontier, [Some(3)]);
@@ -130,7 +130,7 @@ fn weigh_counts(dfs: [Vec<u64>; 2]) -> (Vec<(u64, u32)>, Option<Failure>) {
             let text = format!("{} {}", term(7), term(8));
             vec![step(0, vec![Question::new(0, 5, Wanted::default(), text)], None)]
         },
-        move |stream| arrive(look(cross(stream), &given, &plans)),
+        move |stream| arrive(look_up(cross(stream), &given, &plans)),
         |_: CountedTerms| (),
     );
     let given = context.clone();

@@ -1,7 +1,8 @@
 //! The kernels that sort (term, document) pairs into postings, and write the lists of a batch.
 
-use super::{InvertArray, InvertStep, SCAN_SHARED_BYTES, THREADS, counted, of, step, tiles};
-use crate::gpu::floor::steps::Argument::{self, Number};
+use super::InvertArray::*;
+use super::{InvertArray, InvertStep, SCAN_SHARED_BYTES, THREADS, counted, step, tiles};
+use crate::gpu::floor::steps::{Argument, launch};
 use crate::gpu::invert::text::MOST_PIECES;
 
 const SORT_TILE: u32 = 4096;
@@ -29,48 +30,24 @@ pub(crate) fn sort_digits(bits: u32) -> impl Iterator<Item = (u32, u32)> {
 /// Sorts pairs by `bits` bits of their terms from `shift` on, to the other two arrays.
 pub(crate) fn sort_pass(pairs: u32, shift: u32, bits: u32) -> Vec<InvertStep> {
     let tiles = pairs.div_ceil(SORT_TILE);
-    let count = vec![
-        of(InvertArray::Keys),
-        Number(pairs),
-        Number(shift),
-        Number(bits),
-        of(InvertArray::Tiles),
-    ];
-    let scatter = vec![
-        of(InvertArray::Keys),
-        of(InvertArray::Values),
-        Number(pairs),
-        Number(shift),
-        Number(bits),
-        of(InvertArray::Tiles),
-        of(InvertArray::SortedKeys),
-        of(InvertArray::SortedValues),
-    ];
-    let count = step("invert_sort_count", tiles, SORT_COUNT_SHARED_BYTES, count);
+    let count = launch!("invert_sort_count", tiles, SORT_COUNT_SHARED_BYTES;
+        Keys, pairs, shift, bits, Tiles);
     let mut steps = counted(count, tiles << bits);
-    steps.push(step("invert_sort_scatter", tiles, SORT_SCATTER_SHARED_BYTES, scatter));
+    steps.push(launch!("invert_sort_scatter", tiles, SORT_SCATTER_SHARED_BYTES;
+        Keys, Values, pairs, shift, bits, Tiles, SortedKeys, SortedValues));
     steps
 }
 
 pub(crate) fn count_postings(pairs: u32) -> Vec<InvertStep> {
-    let arguments =
-        vec![of(InvertArray::Keys), of(InvertArray::Values), Number(pairs), of(InvertArray::Tiles)];
     let tiles = tiles(pairs);
-    let count = step("invert_count_postings", tiles, SCAN_SHARED_BYTES, arguments);
+    let count =
+        launch!("invert_count_postings", tiles, SCAN_SHARED_BYTES; Keys, Values, pairs, Tiles);
     counted(count, tiles)
 }
 
 pub(crate) fn write_postings(pairs: u32) -> InvertStep {
-    let arguments = vec![
-        of(InvertArray::Keys),
-        of(InvertArray::Values),
-        Number(pairs),
-        of(InvertArray::Tiles),
-        of(InvertArray::Postings),
-        of(InvertArray::SortedKeys),
-        of(InvertArray::SortedValues),
-    ];
-    step("invert_write_postings", tiles(pairs), SCAN_SHARED_BYTES, arguments)
+    launch!("invert_write_postings", tiles(pairs), SCAN_SHARED_BYTES;
+        Keys, Values, pairs, Tiles, Postings, SortedKeys, SortedValues)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -86,58 +63,34 @@ pub(crate) struct PostingColumns {
 impl PostingColumns {
     /// Of the batch counted last, which begins at docid `first` of the run.
     pub(crate) fn counted(count: u32, first: u32) -> Self {
-        let terms = of(InvertArray::SortedKeys);
-        let documents = of(InvertArray::SortedValues);
-        Self { terms, documents, starts: of(InvertArray::Postings), count, first }
+        let [terms, documents, starts] = [SortedKeys, SortedValues, Postings].map(Argument::from);
+        Self { terms, documents, starts, count, first }
     }
 
     /// Of a retained batch.
     pub(crate) fn kept(count: u32) -> Self {
-        let column = |n: u64| Argument::Array(InvertArray::Kept, 4 * n * u64::from(count));
+        let column = |n: u64| Argument::Array(Kept, 4 * n * u64::from(count));
         Self { terms: column(0), documents: column(1), starts: column(2), count, first: 0 }
-    }
-
-    fn arguments(self) -> Vec<Argument<InvertArray>> {
-        let Self { terms, documents, starts, count, first } = self;
-        vec![terms, documents, starts, Number(count), of(InvertArray::Lasts), Number(first)]
     }
 }
 
 pub(crate) fn measure(columns: PostingColumns, pieces: u32) -> Vec<InvertStep> {
-    let mut arguments = columns.arguments();
-    arguments.extend([
-        of(InvertArray::PieceStarts),
-        Number(pieces),
-        of(InvertArray::Tiles),
-        of(InvertArray::PieceBytes),
-        of(InvertArray::PiecePostings),
-    ]);
-    let tiles = tiles(columns.count);
-    let measure = step("invert_measure", tiles, MEASURE_SHARED_BYTES, arguments);
+    let PostingColumns { terms, documents, starts, count, first } = columns;
+    let tiles = tiles(count);
+    let measure = launch!("invert_measure", tiles, MEASURE_SHARED_BYTES;
+        terms, documents, starts, count, Lasts, first, PieceStarts, pieces, Tiles, PieceBytes,
+        PiecePostings);
     counted(measure, tiles)
 }
 
-pub(crate) fn write_lists(columns: PostingColumns, terms: u32) -> Vec<InvertStep> {
-    let count = columns.count;
-    let mut arguments = columns.arguments();
-    arguments.extend([of(InvertArray::Tiles), of(InvertArray::ListPlaces), of(InvertArray::Lists)]);
-    let starts = vec![
-        columns.terms,
-        Number(count),
-        of(InvertArray::ListPlaces),
-        Number(terms),
-        of(InvertArray::ListStarts),
-    ];
-    let lasts = vec![
-        columns.terms,
-        columns.documents,
-        Number(count),
-        Number(columns.first),
-        of(InvertArray::Lasts),
-    ];
+pub(crate) fn write_lists(columns: PostingColumns, most: u32) -> Vec<InvertStep> {
+    let PostingColumns { terms, documents, starts, count, first } = columns;
     vec![
-        step("invert_write_lists", tiles(count), SCAN_SHARED_BYTES, arguments),
-        step("invert_list_starts", (terms + 1).div_ceil(THREADS), 0, starts),
-        step("invert_move_lasts", count.div_ceil(THREADS), 0, lasts),
+        launch!("invert_write_lists", tiles(count), SCAN_SHARED_BYTES;
+            terms, documents, starts, count, Lasts, first, Tiles, ListPlaces, Lists),
+        launch!("invert_list_starts", (most + 1).div_ceil(THREADS), 0;
+            terms, count, ListPlaces, most, ListStarts),
+        launch!("invert_move_lasts", count.div_ceil(THREADS), 0;
+            terms, documents, count, first, Lasts),
     ]
 }

@@ -1,8 +1,9 @@
 //! The kernels that make terms of forms, and number terms.
 
-use super::{InvertArray, InvertStep, THREADS, of, step};
+use super::InvertArray::*;
+use super::{InvertArray, InvertStep, THREADS, step};
 use crate::dictionary::strings::codes::{CODED_BYTES, code_of};
-use crate::gpu::floor::steps::Argument::{Array as At, Number};
+use crate::gpu::floor::steps::{Argument, launch};
 use crate::text::analysis::Analysis;
 use crate::text::scan::{KEY_BYTES, key_of};
 use crate::text::stemmer::Stemmer;
@@ -39,21 +40,9 @@ impl Plain {
 /// Finds the codes of the terms of `count` forms behind the `known` ones, or that they are foreign.
 pub(crate) fn code_forms(known: u32, count: u32, plain: Plain) -> InvertStep {
     let Plain { longest, stems, stop_words } = plain;
-    let arguments = vec![
-        of(InvertArray::Arena),
-        of(InvertArray::FormPlaces),
-        Number(known),
-        Number(count),
-        Number(longest),
-        Number(stems.into()),
-        of(InvertArray::StopWords),
-        Number(stop_words),
-        of(InvertArray::Coded),
-        of(InvertArray::Counters),
-        of(InvertArray::ForeignBytes),
-        of(InvertArray::ForeignPlaces),
-    ];
-    step("invert_code_forms", count.div_ceil(THREADS), 0, arguments)
+    launch!("invert_code_forms", count.div_ceil(THREADS), 0;
+        Arena, FormPlaces, known, count, longest, u32::from(stems), StopWords, stop_words, Coded,
+        Counters, ForeignBytes, ForeignPlaces)
 }
 
 /// So many terms whose codes stand in an array from number `first` on; the meanings of their forms
@@ -69,37 +58,18 @@ pub(crate) struct ArrayTerms {
 /// Numbers terms, at least one, in a table of so many slots.
 pub(crate) fn number_terms(terms: &ArrayTerms, slots: u32) -> [InvertStep; 2] {
     let count = terms.count;
-    let coded = At(terms.from, 16 * terms.first);
-    let told = At(terms.to, 8 * terms.place);
-    let find = vec![
-        coded,
-        Number(count),
-        of(InvertArray::TermSlots),
-        Number(slots - 1),
-        of(InvertArray::SlotTerms),
-        of(InvertArray::Terms),
-        of(InvertArray::TermCodes),
-        told,
-    ];
-    let tell = vec![
-        coded,
-        Number(count),
-        of(InvertArray::SlotTerms),
-        of(InvertArray::ForeignMeanings),
-        told,
-    ];
+    let coded = Argument::Array(terms.from, 16 * terms.first);
+    let told = Argument::Array(terms.to, 8 * terms.place);
     let blocks = count.div_ceil(THREADS);
-    [step("invert_find_terms", blocks, 0, find), step("invert_tell_terms", blocks, 0, tell)]
+    [
+        launch!("invert_find_terms", blocks, 0;
+            coded, count, TermSlots, slots - 1, SlotTerms, Terms, TermCodes, told),
+        launch!("invert_tell_terms", blocks, 0; coded, count, SlotTerms, ForeignMeanings, told),
+    ]
 }
 
 /// Puts all terms, at most `most` and more than 0, into an empty table of more slots.
 pub(crate) fn fill_table(most: u32, slots: u32) -> InvertStep {
-    let arguments = vec![
-        of(InvertArray::TermCodes),
-        of(InvertArray::Terms),
-        of(InvertArray::TermSlots),
-        Number(slots - 1),
-        of(InvertArray::SlotTerms),
-    ];
-    step("invert_fill_table", most.div_ceil(THREADS), 0, arguments)
+    launch!("invert_fill_table", most.div_ceil(THREADS), 0;
+        TermCodes, Terms, TermSlots, slots - 1, SlotTerms)
 }

@@ -4,8 +4,8 @@
 //! of its document is in its window, and the weight. A weight above 255 is several postings, which
 //! add up to it; postings of deleted documents are left out.
 //!
-//! [`Layout::Blocks`] has the greatest weight of each block of documents too, as if blocks were the
-//! documents of windows behind all others.
+//! [`Layout::DocumentBlocks`] has the greatest weight of each block of documents too, as if blocks
+//! were the documents of windows behind all others.
 
 use super::{Layout, PlacedList, Windows};
 
@@ -52,7 +52,7 @@ fn number(docid: u32, documents: u32) -> u32 {
 pub(in crate::gpu::query) fn about_bytes(windows: Windows, df: u64) -> u64 {
     let slices = (slices(windows) as u64).min(df);
     // Some four postings of a list are in the same block.
-    let postings = if windows.layout == Layout::Blocks { df + df / 4 } else { df };
+    let postings = if windows.layout == Layout::DocumentBlocks { df + df / 4 } else { df };
     table_bytes(windows) as u64 + 3 * postings + UNIT_BYTES as u64 * slices
 }
 
@@ -60,7 +60,7 @@ pub(in crate::gpu::query) fn about_bytes(windows: Windows, df: u64) -> u64 {
 pub(crate) fn slices(windows: Windows) -> usize {
     let of_documents = windows.len();
     match windows.layout {
-        Layout::Blocks => of_documents + of_documents.div_ceil(BLOCK as usize),
+        Layout::DocumentBlocks => of_documents + of_documents.div_ceil(BLOCK as usize),
         _ => of_documents,
     }
 }
@@ -149,7 +149,7 @@ impl ImpactMaker {
                 continue;
             }
             self.add(windows, window, number, impact);
-            if windows.layout == Layout::Blocks {
+            if windows.layout == Layout::DocumentBlocks {
                 bound(&mut self.blocks, number, impact);
             }
         }
@@ -169,7 +169,7 @@ impl ImpactMaker {
         }
         self.close_before(windows.len());
         let parts = std::mem::take(&mut self.first);
-        if windows.layout == Layout::Blocks {
+        if windows.layout == Layout::DocumentBlocks {
             self.add_blocks(windows, parts.iter().flatten());
         }
         let rest = std::mem::take(&mut self.slices);
@@ -419,7 +419,7 @@ mod tests {
             bits in prop::sample::select(vec![6u32, 9, 14]),
             chosen in prop::collection::btree_map(0..3000u32, prop_oneof![1..4u32, 1..256u32, 254..1100u32], 0..900),
             dense in any::<bool>(),
-            layout in prop::sample::select(vec![Layout::Impacts, Layout::Blocks]),
+            layout in prop::sample::select(vec![Layout::Impacts, Layout::DocumentBlocks]),
             piece in 1..200usize,
         ) {
             let windows = Windows { documents, bits, layout };
@@ -445,7 +445,7 @@ mod tests {
             let live = all.iter().filter(|posting| norms[posting.0 as usize].is_finite());
             let mut expected: BTreeMap<u32, u32> =
                 live.clone().map(|&(docid, weight)| (number(docid, documents), weight)).collect();
-            if layout == Layout::Blocks {
+            if layout == Layout::DocumentBlocks {
                 let of_blocks = (windows.len() << bits) as u32;
                 for (number, weight) in expected.clone() {
                     let most = expected.entry(of_blocks + number / BLOCK).or_insert(0);

@@ -72,7 +72,7 @@ impl Engines for Moody {
         &self,
         _worker: usize,
         _snapshot: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, QueryError> {
+    ) -> Result<Box<dyn QueryEngine>, IndexError> {
         let (searcher, open, back, recalled, answers) = Default::default();
         let mood = self.0.clone();
         Ok(Box::new(MoodyEngine { mood, searcher, open, back, recalled, answers }))
@@ -85,7 +85,7 @@ impl QueryEngine for MoodyEngine {
         self.open.push_back((number, plan, Instant::now()));
     }
 
-    fn advance(&mut self) -> Result<Pace, QueryError> {
+    fn advance(&mut self) -> Result<Pace, IndexError> {
         match self.mood.load(Ordering::SeqCst) {
             HANGS => return Ok(Pace::Idle),
             WORKS => {

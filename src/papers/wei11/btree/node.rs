@@ -32,7 +32,6 @@ pub(crate) struct Node {
     /// See [`strings`](super::strings).
     pub strings: [u32; MOST_TERMS],
     pub leaf: u32,
-    /// The record of each term.
     pub postings: [u32; MOST_TERMS],
     pub children: [u32; MOST_TERMS + 1],
     /// The first bytes of each term; the last one is the padding.

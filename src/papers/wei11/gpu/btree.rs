@@ -17,8 +17,7 @@ use crate::gpu::floor::device::Device;
 use crate::gpu::floor::error::{Geometry, GpuError};
 use crate::gpu::floor::modules::Toolchain;
 use crate::gpu::floor::nvrtc::KernelSource;
-use crate::gpu::floor::steps::Argument::{Array as In, Number};
-use crate::gpu::floor::steps::{Argument, Kernels, Step};
+use crate::gpu::floor::steps::{Argument, Kernels, Step, launch};
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use block::{Most, PADDING, TokenBlock};
 use room::{COUNTERS, TreeRoom};
@@ -179,66 +178,59 @@ impl TreeArray {
     }
 }
 
-fn arrays<const N: usize>(arrays: [TreeArray; N]) -> [Argument<TreeArray>; N] {
-    arrays.map(|array| In(array, 0))
+impl From<TreeArray> for Argument<TreeArray> {
+    fn from(array: TreeArray) -> Self {
+        Argument::Array(array, 0)
+    }
+}
+
+fn step(
+    kernel: &'static str,
+    geometry: Geometry,
+    arguments: Vec<Argument<TreeArray>>,
+) -> Step<TreeArray> {
+    Step { kernel, geometry, arguments }
 }
 
 /// Arguments are in the order of `btree.cu`.
 impl TreeTuning {
-    fn step(
-        &self,
-        kernel: &'static str,
-        blocks: u32,
-        shared_bytes: u32,
-        arguments: Vec<Argument<TreeArray>>,
-    ) -> Step<TreeArray> {
-        let geometry = Geometry { blocks, threads: 32 * self.warps, shared_bytes };
-        Step { kernel, geometry, arguments }
+    fn geometry(&self, blocks: u32, shared_bytes: u32) -> Geometry {
+        Geometry { blocks, threads: 32 * self.warps, shared_bytes }
     }
 
     pub(crate) fn regroup(&self, block: &TokenBlock) -> Step<TreeArray> {
-        use TreeArray as A;
+        use TreeArray::*;
         let geometry = Geometry { blocks: self.blocks.div_ceil(2), threads: 256, shared_bytes: 0 };
-        let mut arguments = arrays([A::Input, A::Segments]).to_vec();
-        arguments.push(Number(block.segments_len()));
-        arguments.extend(arrays([A::Streams, A::Counters]));
-        Step { kernel: "btree_regroup", geometry, arguments }
+        launch!("btree_regroup", geometry;
+            Input, Segments, block.segments_len(), Streams, Counters)
     }
 
     /// Inserts a block. A full arena is no error: the counters tell.
     pub(crate) fn insert(&self, block: &TokenBlock, room: &TreeRoom) -> Step<TreeArray> {
-        use TreeArray as A;
-        let mut arguments = arrays([A::Streams, A::Work]).to_vec();
-        arguments.push(Number(block.work.len() as u32));
-        arguments.extend(arrays([A::Segments, A::Roots, A::Nodes, A::Strings, A::Records]));
-        arguments.extend(arrays([A::Slices, A::Counters, A::Spares]));
-        arguments.extend(room.units().map(Number));
-        self.step("btree_insert", self.blocks, self.insert_shared_bytes(), arguments)
+        use TreeArray::*;
+        let [nodes, strings, records, slices] = room.units();
+        launch!("btree_insert", self.geometry(self.blocks, self.insert_shared_bytes());
+            Streams, Work, block.work.len() as u32, Segments, Roots, Nodes, Strings, Records,
+            Slices, Counters, Spares, nodes, strings, records, slices)
     }
 
     pub(crate) fn measure(&self, collections: Range<u32>) -> Step<TreeArray> {
-        use TreeArray as A;
-        let mut arguments = arrays([A::Roots, A::Nodes, A::Strings, A::Records]).to_vec();
-        arguments.extend([Number(collections.start), Number(collections.len() as u32)]);
-        arguments.push(In(A::Sums, 0));
-        let (blocks, shared_bytes) = self.walk(collections);
-        self.step("btree_measure", blocks, shared_bytes, arguments)
+        use TreeArray::*;
+        let Range { start, end } = collections;
+        launch!("btree_measure", self.walk(end - start);
+            Roots, Nodes, Strings, Records, start, end - start, Sums)
     }
 
     /// Starts are [`terms::starts`] of what [`measure`](Self::measure) counted.
     pub(crate) fn collect(&self, collections: Range<u32>) -> Step<TreeArray> {
-        use TreeArray as A;
-        let mut arguments =
-            arrays([A::Roots, A::Nodes, A::Strings, A::Records, A::Slices]).to_vec();
-        arguments.extend([Number(collections.start), Number(collections.len() as u32)]);
-        arguments.extend(arrays([A::Starts, A::Lengths, A::Dfs, A::Lasts, A::ListBytes]));
-        arguments.extend(arrays([A::Suffixes, A::Lists]));
-        let (blocks, shared_bytes) = self.walk(collections);
-        self.step("btree_collect", blocks, shared_bytes, arguments)
+        use TreeArray::*;
+        let Range { start, end } = collections;
+        launch!("btree_collect", self.walk(end - start);
+            Roots, Nodes, Strings, Records, Slices, start, end - start, Starts, Lengths, Dfs, Lasts,
+            ListBytes, Suffixes, Lists)
     }
 
-    fn walk(&self, collections: Range<u32>) -> (u32, u32) {
-        let blocks = (collections.len() as u32).div_ceil(self.warps).max(1);
-        (blocks, self.walk_shared_bytes())
+    fn walk(&self, collections: u32) -> Geometry {
+        self.geometry(collections.div_ceil(self.warps).max(1), self.walk_shared_bytes())
     }
 }

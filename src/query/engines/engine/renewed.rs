@@ -14,7 +14,7 @@
 use super::whole::WholeEngines;
 use super::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::crew::lock;
-use crate::query::error::QueryError;
+use crate::index::error::IndexError;
 use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
 use std::collections::VecDeque;
@@ -33,7 +33,6 @@ struct EngineSlot {
     turn: AtomicU64,
     /// Open queries of engines made for a snapshot.
     open: AtomicUsize,
-    /// Workers that have such an engine.
     holders: AtomicUsize,
     wakers: Arc<Wakers>,
 }
@@ -111,7 +110,7 @@ impl Engines for RenewedEngines {
         &self,
         worker: usize,
         snapshot: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, QueryError> {
+    ) -> Result<Box<dyn QueryEngine>, IndexError> {
         let cpu = WholeEngines.engine(worker, snapshot)?;
         let (inner, for_cpu) = Default::default();
         let turn = self.slot.turn.load(Ordering::SeqCst);
@@ -142,7 +141,7 @@ impl Renewed {
         self.inner.is_some() && self.turn == self.slot.turn.load(Ordering::SeqCst)
     }
 
-    fn make(&mut self) -> Result<(), QueryError> {
+    fn make(&mut self) -> Result<(), IndexError> {
         let made = lock(&self.slot.made);
         self.turn = self.slot.turn.load(Ordering::SeqCst);
         if let Some((engines, snapshot)) = &*made {
@@ -160,7 +159,7 @@ impl Renewed {
     }
 
     /// Changes to other engines as soon as the old ones have no open queries.
-    fn follow(&mut self) -> Result<(), QueryError> {
+    fn follow(&mut self) -> Result<(), IndexError> {
         if self.turn == self.slot.turn.load(Ordering::SeqCst) {
             return Ok(());
         }
@@ -198,7 +197,7 @@ impl QueryEngine for Renewed {
         }
     }
 
-    fn advance(&mut self) -> Result<Pace, QueryError> {
+    fn advance(&mut self) -> Result<Pace, IndexError> {
         self.follow()?;
         let pace = match &mut self.inner {
             Some((inner, _)) => inner.advance()?,

@@ -3,8 +3,8 @@
 //! last task of a query has its answer.
 
 use super::{Answer, Engines, Pace, QueryEngine, Wakers};
+use crate::index::error::IndexError;
 use crate::query::engines::pool::{OpenQuery, Pool, PoolWork, TasksDone};
-use crate::query::error::QueryError;
 use crate::query::plan::Plan;
 use crate::query::searcher::{Begun, Cutting, Searcher};
 use crate::query::snapshot::Snapshot;
@@ -50,7 +50,7 @@ impl Engines for TaskCrew {
         &self,
         worker: usize,
         _snapshot: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, QueryError> {
+    ) -> Result<Box<dyn QueryEngine>, IndexError> {
         Ok(Box::new(TaskEngine {
             shared: self.0.clone(),
             worker,
@@ -75,7 +75,7 @@ struct TaskEngine {
 }
 
 impl TaskEngine {
-    fn work(&mut self, work: PoolWork<NumberedPlan>) -> Result<(), QueryError> {
+    fn work(&mut self, work: PoolWork<NumberedPlan>) -> Result<(), IndexError> {
         match work {
             PoolWork::Begin((number, plan), waiting) => {
                 // A query that is cut is answered sooner but takes more work, and others wait.
@@ -94,7 +94,7 @@ impl TaskEngine {
         plan: &Arc<Plan>,
         stage: Stage,
         cutting: &Cutting,
-    ) -> Result<(), QueryError> {
+    ) -> Result<(), IndexError> {
         match self.searcher.begin(plan, stage, cutting)? {
             Begun::Answered => {
                 self.shared.pool.answered_whole();
@@ -113,7 +113,7 @@ impl TaskEngine {
         &mut self,
         open: &OpenQuery<NumberedPlan>,
         tasks: Range<usize>,
-    ) -> Result<(), QueryError> {
+    ) -> Result<(), IndexError> {
         let start = Instant::now();
         self.searcher.work(&open.cut, tasks.clone(), open.floor())?;
         let (number, plan) = &open.query;
@@ -139,7 +139,7 @@ impl QueryEngine for TaskEngine {
         self.shared.wakers.wake(&woken);
     }
 
-    fn advance(&mut self) -> Result<Pace, QueryError> {
+    fn advance(&mut self) -> Result<Pace, IndexError> {
         let waited = self.idle.map_or(Duration::ZERO, |since| since.elapsed());
         let sleep = waited >= self.shared.patience;
         if self.idle.is_some() && !sleep && !self.shared.pool.has_work() {

@@ -46,7 +46,7 @@ impl Engines for LateEngines {
         &self,
         _worker: usize,
         _snapshot: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, QueryError> {
+    ) -> Result<Box<dyn QueryEngine>, IndexError> {
         Ok(Box::<Late>::default())
     }
 }
@@ -57,7 +57,7 @@ impl QueryEngine for Late {
         self.queries.push_back((number, plan));
     }
 
-    fn advance(&mut self) -> Result<Pace, QueryError> {
+    fn advance(&mut self) -> Result<Pace, IndexError> {
         self.turn += 1;
         if self.turn.is_multiple_of(3)
             && let Some((number, plan)) = self.queries.pop_back()

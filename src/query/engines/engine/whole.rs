@@ -3,7 +3,7 @@
 //! go to whichever core becomes free.
 
 use super::{Answer, Engines, Pace, QueryEngine};
-use crate::query::error::QueryError;
+use crate::index::error::IndexError;
 use crate::query::plan::Plan;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
@@ -24,7 +24,7 @@ impl Engines for WholeEngines {
         &self,
         _worker: usize,
         _snapshot: &Arc<Snapshot>,
-    ) -> Result<Box<dyn QueryEngine>, QueryError> {
+    ) -> Result<Box<dyn QueryEngine>, IndexError> {
         Ok(Box::<WholeEngine>::default())
     }
 
@@ -39,7 +39,7 @@ impl QueryEngine for WholeEngine {
         self.query = Some((number, plan));
     }
 
-    fn advance(&mut self) -> Result<Pace, QueryError> {
+    fn advance(&mut self) -> Result<Pace, IndexError> {
         let Some((number, plan)) = self.query.take() else { return Ok(Pace::Idle) };
         let hits = self.searcher.answer(&plan)?.to_vec();
         self.answer = Some(Answer { number, hits, known: plan.known(), late: false });

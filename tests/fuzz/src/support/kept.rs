@@ -14,12 +14,12 @@ pub(crate) struct Kept {
 
 impl DocumentSink for Kept {
     fn document(&mut self, document: Document<'_>) {
-        let Document { name, text, offset, bytes, line } = document;
+        let Document { name, content, offset, bytes, line } = document;
         let name = match name {
             Name::Given(name) => Some(name.to_owned()),
             Name::Missing => None,
         };
-        self.documents.push((name, text.to_vec(), offset, bytes, line));
+        self.documents.push((name, content.bytes().to_vec(), offset, bytes, line));
     }
 
     fn skipped(&mut self, offset: usize, line: u64, bytes: usize, reason: Skip) {

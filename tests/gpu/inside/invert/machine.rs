@@ -10,8 +10,8 @@ use millrace::gpu::floor::error::{Cuda, GpuError};
 use millrace::gpu::invert::machine::{
     ArrayReading, DeviceMemory, Downloader, InvertMachine, NextParcel, Uploader,
 };
+use millrace::gpu::invert::source;
 use millrace::gpu::invert::steps::{InvertArray, InvertStep};
-use millrace::gpu::invert::{KERNELS, source};
 use std::ops::Range;
 use std::sync::Arc;
 use std::thread::scope;
@@ -19,7 +19,7 @@ use std::thread::scope;
 /// The kernels of `invert.cu`, compiled for the CPU; none where there is no compiler.
 pub(crate) fn compiled() -> Option<Arc<Emulator>> {
     let source = source();
-    Emulator::compile(source.text, &KERNELS, &source.sizes).map(Arc::new)
+    Emulator::compile(source.text, &source.kernels(), &source.sizes).map(Arc::new)
 }
 
 pub(crate) struct Emulated {
@@ -186,8 +186,8 @@ impl InvertMachine for Emulated {
 
     fn run(&mut self, steps: &[InvertStep]) -> Result<(), GpuError> {
         let Some(left) = self.launches_left.checked_sub(steps.len()) else {
-            let source = Cuda(DriverError(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS));
-            return Err(GpuError::Lost { device: "an emulated device".to_owned(), source });
+            let fault = Cuda(DriverError(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS));
+            return Err(GpuError::Lost { device: "an emulated device".to_owned(), fault });
         };
         self.launches_left = left;
         self.gathered += steps.iter().filter(|step| step.kernel == "invert_cursors").count();

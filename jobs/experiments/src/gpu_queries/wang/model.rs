@@ -101,7 +101,6 @@ impl ListSizes {
         self.lists.get(&entry.offset).copied().unwrap_or(usual)
     }
 
-    /// What the cache admits.
     pub(super) fn admit(&self, log: &WangLog, at: MemoryPoint) -> CachedLists {
         let bytes = (at.cache() / self.growth) as u64;
         log.demand.admit(at.policy, bytes, at.lambda).cached

@@ -21,7 +21,6 @@ fn bytes_of(sums: TermSums) -> u64 {
     TreeArray::COLUMNS.iter().map(|column| column.of_sums(sums)).sum()
 }
 
-/// A part of a column, in bytes.
 type ColumnPart = (TreeArray, Range<u64>);
 
 /// The parts of columns that begin behind `start` and hold `sums`.

@@ -46,16 +46,16 @@ pub enum PeerOutcome {
     Peer(PeerFailure),
 }
 
-pub(crate) struct ProcessLinks {
+pub(crate) struct ControlLines {
     hosts: Hosts,
-    lines: Arc<Vec<Option<Mutex<LinkSender>>>>,
+    lines: Arc<Vec<Option<Mutex<ControlSender>>>>,
     inbox: Mutex<Receiver<(usize, Vec<u8>)>>,
     readers: Vec<JoinHandle<()>>,
     pulse: JoinHandle<()>,
     over: Arc<AtomicBool>,
 }
 
-impl ProcessLinks {
+impl ControlLines {
     /// Begins to listen on the lines that [`connect`](super::connect::connect) made. `end` is
     /// called when another process makes this one end: with `None` for a quiet end.
     pub(crate) fn start(
@@ -84,7 +84,7 @@ impl ProcessLinks {
                 end: end.clone(),
             };
             readers.push(spawn(format!("process-{process}"), move || reader.run())?);
-            lines.push(Some(Mutex::new(LinkSender { stream, sealer })));
+            lines.push(Some(Mutex::new(ControlSender { stream, sealer })));
         }
         let lines = Arc::new(lines);
         let over = Arc::new(AtomicBool::new(false));
@@ -137,7 +137,7 @@ impl ProcessLinks {
         };
         for line in self.lines.iter().flatten() {
             let mut line = lock(line);
-            let LinkSender { stream, sealer } = &mut *line;
+            let ControlSender { stream, sealer } = &mut *line;
             // Who does not receive it has no need to.
             _ = match origin {
                 Some(origin) => send_failure(stream, sealer, origin, text),
@@ -165,12 +165,12 @@ pub(super) fn send_failure(
     write(stream, sealer, FAILED, &bytes)
 }
 
-struct LinkSender {
+struct ControlSender {
     stream: TcpStream,
     sealer: Sealer,
 }
 
-impl LinkSender {
+impl ControlSender {
     fn write(&mut self, kind: u8, bytes: &[u8]) -> io::Result<()> {
         write(&mut self.stream, &mut self.sealer, kind, bytes)
     }
@@ -195,7 +195,7 @@ pub(crate) fn lost(hosts: &Hosts, process: usize, error: &io::Error) -> PeerFail
     PeerFailure { process, address: hosts.address(process).to_string(), message }
 }
 
-fn beat(lines: &[Option<Mutex<LinkSender>>], over: &AtomicBool) {
+fn beat(lines: &[Option<Mutex<ControlSender>>], over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         for line in lines.iter().flatten() {
             let mut line = lock(line);
@@ -271,7 +271,7 @@ mod tests {
     type Ends = Arc<Mutex<Vec<Option<PeerFailure>>>>;
 
     /// The control lines of processes 0 and 1, and what ended each.
-    fn pair() -> ([ProcessLinks; 2], [Ends; 2]) {
+    fn pair() -> ([ControlLines; 2], [Ends; 2]) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let caller = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let answerer = listener.accept().unwrap().0;
@@ -279,7 +279,7 @@ mod tests {
         let start = |me: usize, control| {
             let ends = ends[me].clone();
             let end = move |why| ends.lock().unwrap().push(why);
-            ProcessLinks::start(Hosts::local(2, me), control, end).unwrap()
+            ControlLines::start(Hosts::local(2, me), control, end).unwrap()
         };
         let line = |stream, called| {
             let (sealer, opener) = Secret::none().ends(called, [b"one", b"two"]);

@@ -22,11 +22,10 @@ use timely::dataflow::Stream;
 use timely::dataflow::channels::pact::ExchangeCore;
 use timely::dataflow::operators::generic::operator::Operator;
 
-/// Plans by the numbers of their queries.
 pub(crate) type PlansByNumber = Mutex<HashMap<u64, Plan>>;
 
 /// Plans, and counts in this shard.
-pub(crate) fn look<'scope>(
+pub(crate) fn look_up<'scope>(
     stream: Stream<'scope, u64, Crossing<Question>>,
     context: &Arc<Context>,
     planned: &Arc<PlansByNumber>,
@@ -34,11 +33,11 @@ pub(crate) fn look<'scope>(
     let context = context.clone();
     let planned = planned.clone();
     let scope = stream.scope();
-    let guard = OperatorGuard::new(&context.control, "Look", scope.index());
+    let guard = OperatorGuard::new(&context.control, "LookUp", scope.index());
     let named = ExchangeCore::new(|asked: &Result<Question, _>| {
         asked.as_ref().map_or(0, |asked| asked.worker.into())
     });
-    stream.unary::<CapacityContainerBuilder<_>, _, _, _>(named, "Look", move |_, info| {
+    stream.unary::<CapacityContainerBuilder<_>, _, _, _>(named, "LookUp", move |_, info| {
         let activator = scope.activator_for(info.address);
         let mut planner = Planner::default();
         let mut waiting = VecDeque::new();
