@@ -37,9 +37,9 @@ use std::sync::{Arc, Mutex, TryLockError};
 ///     path: the folder of the index.
 ///     score: "bm25", "bm25-lucene", "bm25plus", "bm25l", "tfidf", "ql", "dph", "impact" or "wang";
 ///         docs/query.md has their formulas.
-///     k1, b, idf, mu, score_delta, alpha, static_scale: parameters of the score; those that it does
-///         not have are refused. idf is "lucene", or "robertson" as in the papers; static_scale is
-///         "greatest", "log" or "rank".
+///     k1, b, idf, mu, score_delta, alpha, static_scale: parameters of the score; those that it
+///         does not have are refused. idf is "lucene", or "robertson" as in the papers;
+///         static_scale is "greatest", "log" or "rank".
 ///     verify: verify the checksums of all postings first.
 ///     generation: the number of a generation that was kept; the live one if left out.
 ///

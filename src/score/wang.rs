@@ -9,7 +9,9 @@
 //!
 //! The paper does not say how both are brought to one scale: here PR, or what stands for it
 //! ([`StaticScale`]), is divided by the greatest of all documents, and the paper's IR by 1 + a, so
-//! that each lies between 0 and 1. The paper's a is k1. Weights add up to 1 and are not negative, so S of a document is at most its GS, whatever the
+//! that each lies between 0 and 1. The paper's a is k1.
+//!
+//! Weights add up to 1 and are not negative, so S of a document is at most its GS, whatever the
 //! query; IR rises with tf, so that GS follows from the greatest tf of a document.
 //!
 //! The weight (1 - alpha) w(t) and the static part alpha PR(d) are computed in double precision and

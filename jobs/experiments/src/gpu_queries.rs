@@ -23,12 +23,13 @@ pub(super) struct Args {
     /// ding09 and huang (default: the same).
     #[arg(long, value_name = "DIR")]
     beside: Option<PathBuf>,
-    /// Only rows whose names begin so (of wang also several, separated by commas): check, or-10, or-1000, and-10, latency. ding09 is another
-    /// engine, for indexes of rice or pfor, with rows ding09-check, -table1, -figure4, -figure6,
-    /// -table2, -table3 and -batched; huang is one for newpfd with blocks of 64, with rows
-    /// huang-check, -table1-K-THREADS, -figure3, -figure5, -table2-CORES-THREADS, where CORES is
-    /// one or all, and -table3-THREADS; wang is one for indexes in global order, with rows
-    /// wang-check, -figure4, -figure5, -figure6, -figure8, -figure9 and -figure10.
+    /// Only rows whose names begin so (of wang also several, separated by commas): check, or-10,
+    /// or-1000, and-10, latency. ding09 is another engine, for indexes of rice or pfor, with rows
+    /// ding09-check, -table1, -figure4, -figure6, -table2, -table3 and -batched; huang is one for
+    /// newpfd with blocks of 64, with rows huang-check, -table1-K-THREADS, -figure3, -figure5,
+    /// -table2-CORES-THREADS, where CORES is one or all, and -table3-THREADS; wang is one for
+    /// indexes in global order, with rows wang-check, -figure4, -figure5, -figure6, -figure8,
+    /// -figure9 and -figure10.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// With `impact` the default engine answers OR for learned weights.

@@ -3,9 +3,9 @@
 //! queries that were cut.
 //!
 //! As in the paper a new query is cut only while at most `delta` tasks are open, and else tasks are
-//! done, oldest query first. The tasks that a query is being cut into count as open, by an estimate:
-//! otherwise all workers would cut one at once. A small `delta` has all workers at one query, for latency; a large one
-//! keeps them busy where queries end, for throughput.
+//! done, oldest query first. The tasks that a query is being cut into count as open, by an
+//! estimate: otherwise all workers would cut one at once. A small `delta` has all workers at one
+//! query, for latency; a large one keeps them busy where queries end, for throughput.
 //!
 //! Different from the paper: there is no separate producer, whoever comes first cuts; and a worker
 //! takes several neighbouring tasks at once, many while many are left and then fewer, down to a
@@ -163,8 +163,8 @@ impl<Q> Pool<Q> {
         if more && state.hopes() { state.wake(1) } else { Vec::new() }
     }
 
-    /// Adds a query that was cut, of which so many tasks were expected, and returns workers to wake;
-    /// the caller takes tasks next.
+    /// Adds a query that was cut, of which so many tasks were expected, and returns workers to
+    /// wake; the caller takes tasks next.
     pub(crate) fn open(&self, query: Q, cut: QueryCut, expected: usize) -> Vec<usize> {
         let tasks = cut.tasks();
         let least = (LEAST_NS * tasks as f64 / cut.cost_ns().max(1.0)).ceil() as usize;
@@ -188,8 +188,8 @@ impl<Q> Pool<Q> {
         state.wake(1)
     }
 
-    /// Notes that a query was answered whole, of which so many tasks were expected, so that the next
-    /// one wakes nobody early.
+    /// Notes that a query was answered whole, of which so many tasks were expected, so that the
+    /// next one wakes nobody early.
     pub(crate) fn answered_whole(&self, expected: usize) {
         lock(&self.state).ended(false, expected);
     }
