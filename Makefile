@@ -8,6 +8,8 @@
 
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS ?= $(basename $(notdir $(wildcard tests/fuzz/fuzz_targets/*.rs)))
+# Programs that the tests have built.
+BUILT ?= $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)/debug
 # Where targets put files: best in memory.
 FUZZ_SCRATCH ?= $(if $(wildcard /dev/shm),/dev/shm,.)
 
@@ -28,6 +30,7 @@ check:
 		echo "cargo test --workspace"; \
 		cargo test --workspace; \
 	fi
+	rows=$$(mktemp -d) && SMALLEST=1 MILLRACE=$(BUILT)/millrace EXPERIMENTS=$(BUILT)/experiments scripts/papers all $$rows && rm -rf $$rows
 	RUSTFLAGS="--cfg fuzzing" CARGO_TARGET_DIR=target/fuzz-check cargo check --manifest-path tests/fuzz/Cargo.toml --locked
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked
 	scripts/public-items

@@ -11,7 +11,7 @@ use millrace::inside::input::STDIN;
 use millrace::inside::score::Score;
 use millrace::inside::shown::number_of;
 use millrace::inside::tune::judged;
-use millrace::{Goal, Grid, IdfKind, Measure, Mode, Qrels, Query, Topic, Tried, tune};
+use millrace::{Goal, Grid, IdfKind, Measure, Mode, Qrels, Query, StaticScale, Topic, Tried, tune};
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -46,6 +46,9 @@ pub(crate) struct Args {
     /// With wang: values of alpha to try [default: 0,0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     alpha: Option<Vec<f64>>,
+    /// With wang: what stands for PageRank, as of `query` [default: greatest].
+    #[arg(long, value_parser = StaticScale::NAMES, value_name = "NAME", hide_possible_values = true)]
+    static_scale: Option<String>,
     /// Formula for the weight of rare terms [default: lucene]. The papers use robertson.
     #[arg(long, value_parser = parse_idf, value_name = "lucene|robertson")]
     idf: Option<IdfKind>,
@@ -115,7 +118,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 impl Args {
     fn grid(&self) -> Result<Grid, Usage> {
         let Self { k1, b, alpha, mu, score_delta, .. } = self.clone();
-        let tried = Tried { k1, b, alpha, mu, score_delta };
+        let static_scale = self.static_scale.as_deref().and_then(StaticScale::named);
+        let tried = Tried { k1, b, alpha, mu, score_delta, static_scale };
         Grid::new(&self.score, self.idf, &tried).map_err(Usage::from)
     }
 }

@@ -137,7 +137,7 @@ pub use query::{
     top_k::{Hit, NamedHit},
     wanted::{Algorithm, Mode, Wanted},
 };
-pub use score::{bm25::IdfKind, scoring::Scoring};
+pub use score::{bm25::IdfKind, scoring::Scoring, static_scale::StaticScale};
 pub use settings::SettingError;
 pub use tune::{Goal, Grid, Topic, Tried, tune};
 

@@ -17,6 +17,7 @@ use crate::query::snapshot::{Scoring, Snapshot};
 use crate::query::wanted::{Mode, Wanted};
 use crate::score::bm25::IdfKind;
 use crate::score::parameters::Given;
+use crate::score::static_scale::StaticScale;
 use crate::settings::SettingError;
 use crate::shown::one_word_of;
 use crate::shown::{number_of, probability, signed_decimals};
@@ -98,6 +99,8 @@ pub struct Tried {
     pub mu: Option<Vec<f64>>,
     /// delta of BM25+ and BM25L.
     pub score_delta: Option<Vec<f64>>,
+    /// What stands for PageRank, the same for all.
+    pub static_scale: Option<StaticScale>,
 }
 
 /// A parameter, its given values, and the usual ones.
@@ -152,7 +155,8 @@ impl Grid {
     /// # Errors
     /// If there is no such score, or values that it does not take.
     pub fn new(score: &str, idf: Option<IdfKind>, tried: &Tried) -> Result<Self, SettingError> {
-        let usual = Given { idf, ..Given::default() }.scoring(score)?;
+        let same = Given { idf, static_scale: tried.static_scale, ..Given::default() };
+        let usual = same.scoring(score)?;
         let own = usual.parameters();
         let mut axes = Vec::new();
         for (name, given, values) in tried.of() {
@@ -169,7 +173,7 @@ impl Grid {
         if axes.is_empty() {
             return Err(SettingError::value("score", format!("{score} has no parameters")));
         }
-        let mut combined = vec![Given { idf, ..Given::default() }];
+        let mut combined = vec![same];
         for (name, values) in &axes {
             let with =
                 |given: &Given| values.iter().map(|&v| given.with(name, v)).collect::<Vec<_>>();

@@ -94,6 +94,9 @@ pub(crate) struct Args {
     /// The r-th most frequent query of the log comes in proportion to r^-F.
     #[arg(long, default_value = "0.83", value_name = "F")]
     log_skew: f64,
+    /// Only queries of the log of which, by chance, so many documents have all terms.
+    #[arg(long, default_value = "0", value_name = "N")]
+    log_hits: f64,
     /// Write made-up PageRank values too, `name TAB value`, into pagerank.tsv.
     #[arg(long)]
     pagerank: bool,
@@ -236,7 +239,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Source::Texts(model) => write_beside(args, beside, model, layout.format, &written)?,
         Source::Vectors(vectors) if args.queries > 0 => {
             let path = beside.join("queries.tsv");
-            write_queries(&path, 0..args.queries, |number| vectors.query(number))?;
+            write_queries(&path, 0..args.queries, |number| Some(vectors.query(number)))?;
         }
         Source::Vectors(_) => {}
     }
@@ -255,17 +258,21 @@ fn write_beside(
         let mut queries = queries.context("there are no documents to ask for")?;
         if args.queries > 0 {
             write_queries(&beside.join("queries.tsv"), 0..args.queries, |number| {
-                queries.query(number)
+                Some(queries.query(number))
             })?;
         }
         if args.lengths > 0 {
             write_queries(&beside.join("lengths.tsv"), 0..9 * args.lengths, |number| {
-                queries.query_of(2 + (number % 9) as usize, number)
+                Some(queries.query_of(2 + (number % 9) as usize, number))
             })?;
         }
         let half = args.log.div_ceil(2);
-        let mut log =
-            QueryLog::new(&mut queries, args.seed, args.log_distinct.get(), args.log_skew);
+        let mut log = QueryLog::new(
+            &mut queries,
+            args.seed,
+            (args.log_distinct.get(), args.log_skew),
+            args.log_hits,
+        );
         if args.log > 0 {
             for (name, numbers) in [("log-train.tsv", 0..half), ("log-test.tsv", half..args.log)] {
                 write_queries(&beside.join(name), numbers, |number| log.line(number))?;
@@ -283,10 +290,13 @@ fn write_beside(
 fn write_queries(
     path: &Path,
     numbers: Range<u64>,
-    mut query: impl FnMut(u64) -> String,
+    mut query: impl FnMut(u64) -> Option<String>,
 ) -> anyhow::Result<()> {
     write_file(path, |out| {
-        numbers.into_iter().try_for_each(|n| writeln!(out, "{}\t{}", n + 1, query(n)))
+        numbers.into_iter().try_for_each(|n| {
+            let found = query(n).ok_or("too few queries have so many documents: give fewer hits");
+            writeln!(out, "{}\t{}", n + 1, found.map_err(io::Error::other)?)
+        })
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::Usage;
 use crate::query::score::wang;
+use millrace::StaticScale;
 use millrace::inside::index::DocumentOrder;
 use millrace::inside::score::Bm25;
 use std::path::PathBuf;
@@ -22,6 +23,9 @@ pub(crate) struct OrderArgs {
     /// 0.3].
     #[arg(long, value_name = "F")]
     alpha: Option<f64>,
+    /// With --order global: what stands for PageRank, as of `query` [default: greatest].
+    #[arg(long, value_parser = StaticScale::NAMES, value_name = "NAME", hide_possible_values = true)]
+    static_scale: Option<String>,
     /// With --order global: k1 of the queries to come [default: 1.2].
     #[arg(long, value_name = "F")]
     k1: Option<f64>,
@@ -36,10 +40,16 @@ impl OrderArgs {
         if let Some(DocumentOrder::Global { bm25, .. }) = order {
             let bm25 = Bm25::new(self.k1.unwrap_or(bm25.k1()), self.b.unwrap_or(bm25.b()));
             let bm25 = bm25.map_err(|error| Usage(error.to_string()))?;
-            return Ok(Some(DocumentOrder::Global { wang: wang(self.alpha)?, bm25 }));
+            let wang = wang(self.alpha, self.static_scale.as_deref())?;
+            return Ok(Some(DocumentOrder::Global { wang, bm25 }));
         }
-        for (name, given) in [("alpha", self.alpha), ("k1", self.k1), ("b", self.b)] {
-            if given.is_some() {
+        for (name, is_given) in [
+            ("alpha", self.alpha.is_some()),
+            ("static-scale", self.static_scale.is_some()),
+            ("k1", self.k1.is_some()),
+            ("b", self.b.is_some()),
+        ] {
+            if is_given {
                 return Err(Usage(format!("--{name} goes with --order global")));
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::Usage;
 use millrace::inside::score::{Given, Score, Wang};
-use millrace::{IdfKind, Scoring, Snapshot};
+use millrace::{IdfKind, Scoring, Snapshot, StaticScale};
 
 /// What documents are worth.
 #[derive(clap::Args, Clone, Debug)]
@@ -24,6 +24,10 @@ pub(crate) struct Scored {
     /// Share of PageRank in --score wang, from 0 to 1 [default: 0.3].
     #[arg(long, value_name = "F")]
     alpha: Option<f64>,
+    /// What stands for PageRank in --score wang. greatest: its share of the greatest. log: its
+    /// logarithm. rank: how many documents have less [default: greatest].
+    #[arg(long, value_parser = StaticScale::NAMES, value_name = "NAME", hide_possible_values = true)]
+    static_scale: Option<String>,
     /// Smoothing of --score ql, in tokens [default: 1000].
     #[arg(long, value_name = "F")]
     mu: Option<f64>,
@@ -43,7 +47,8 @@ pub(crate) fn parse_idf(text: &str) -> Result<IdfKind, String> {
 impl Scored {
     pub(crate) fn scoring(&self) -> Result<Scoring, Usage> {
         let Self { k1, b, idf, alpha, mu, score_delta, .. } = *self;
-        let given = Given { k1, b, idf, alpha, mu, score_delta };
+        let static_scale = self.static_scale.as_deref().and_then(StaticScale::named);
+        let given = Given { k1, b, idf, alpha, static_scale, mu, score_delta };
         Ok(given.scoring(&self.score)?)
     }
 
@@ -82,6 +87,7 @@ impl Scored {
     }
 }
 
-pub(crate) fn wang(alpha: Option<f64>) -> Result<Wang, Usage> {
-    Ok(alpha.map_or(Ok(Wang::default()), Wang::new)?)
+pub(crate) fn wang(alpha: Option<f64>, static_scale: Option<&str>) -> Result<Wang, Usage> {
+    let share = alpha.map_or(Ok(Wang::default()), Wang::new)?;
+    Ok(share.on(static_scale.and_then(StaticScale::named).unwrap_or_default()))
 }

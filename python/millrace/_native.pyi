@@ -110,6 +110,7 @@ class Index:
         mu: float | None = None,
         score_delta: float | None = None,
         alpha: float | None = None,
+        static_scale: Literal["greatest", "log", "rank"] | None = None,
         verify: bool = False,
         generation: int | None = None,
     ) -> Self: ...

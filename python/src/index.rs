@@ -5,7 +5,9 @@ use crate::build::lock;
 use crate::error::{failed, of_index, warn, wrong};
 use crate::evaluate::{json, measures};
 use crate::hits::Hits;
-use crate::options::{hits, idf, idf_name, mode, rm3, threads, wanted, whole, whole_or_none};
+use crate::options::{
+    hits, idf, idf_name, mode, rm3, static_scale, threads, wanted, whole, whole_or_none,
+};
 use crate::progress::Told;
 use crate::queries::Reading;
 use crate::search::{Many, Searchers, search_one};
@@ -15,7 +17,7 @@ use crate::tune::tuned;
 use millrace::inside::index::{DocumentKey, DocumentRow, Watch, find_in, generation_name};
 use millrace::inside::query::snippet;
 use millrace::inside::score::{Given, Score};
-use millrace::{Generation, Goal, IndexError, Snapshot, Tried, Wanted, explain};
+use millrace::{Generation, Goal, IndexError, Snapshot, StaticScale, Tried, Wanted, explain};
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -31,8 +33,9 @@ use std::sync::{Arc, Mutex};
 ///     path: the folder of the index.
 ///     score: "bm25", "bm25-lucene", "bm25plus", "bm25l", "tfidf", "ql", "dph", "impact" or "wang";
 ///         docs/query.md has their formulas.
-///     k1, b, idf, mu, score_delta, alpha: parameters of the score; those that it does not have are
-///         refused. idf is "lucene", or "robertson" as in the papers.
+///     k1, b, idf, mu, score_delta, alpha, static_scale: parameters of the score; those that it
+///         does not have are refused. idf is "lucene", or "robertson" as in the papers;
+///         static_scale is "greatest", "log" or "rank".
 ///     verify: verify the checksums of all postings first.
 ///     generation: the number of a generation that was kept; the live one if left out.
 ///
@@ -83,7 +86,7 @@ impl Index {
 impl Index {
     #[new]
     #[pyo3(signature = (path, *, score="bm25", k1=None, b=None, idf=None, mu=None, score_delta=None, alpha=None,
-        verify=false, generation=None))]
+        static_scale=None, verify=false, generation=None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
         py: Python<'_>,
@@ -95,11 +98,13 @@ impl Index {
         mu: Option<f64>,
         score_delta: Option<f64>,
         alpha: Option<f64>,
+        static_scale: Option<&str>,
         verify: bool,
         #[pyo3(from_py_with = whole_or_none)] generation: Option<u32>,
     ) -> PyResult<Self> {
         let idf = idf.map(self::idf).transpose()?;
-        let given = Given { k1, b, idf, alpha, mu, score_delta };
+        let static_scale = static_scale.map(self::static_scale).transpose()?;
+        let given = Given { k1, b, idf, alpha, static_scale, mu, score_delta };
         let scoring = given.scoring(score).map_err(wrong)?;
         let folder = generation.map(|number| path.join(generation_name(number)));
         if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
@@ -144,10 +149,11 @@ impl Index {
         &self,
         py: Python<'py>,
     ) -> PyResult<((PathBuf,), Bound<'py, PyDict>)> {
-        let Given { k1, b, idf, alpha, mu, score_delta } = self.given;
+        let Given { k1, b, idf, alpha, static_scale, mu, score_delta } = self.given;
         let named = PyDict::new(py);
         named.set_item("score", self.score())?;
         named.set_item("idf", idf.map(idf_name))?;
+        named.set_item("static_scale", static_scale.map(StaticScale::name))?;
         for (name, value) in
             [("k1", k1), ("b", b), ("alpha", alpha), ("mu", mu), ("score_delta", score_delta)]
         {
@@ -400,7 +406,8 @@ impl Index {
         let told = Told::of(progress, None)?;
         let snapshot = self.snapshot();
         self.refuse_deleted(snapshot.generation())?;
-        let tried = Tried { k1, b, alpha, mu, score_delta };
+        let static_scale = self.given.static_scale;
+        let tried = Tried { k1, b, alpha, mu, score_delta, static_scale };
         let asked = measure.map_or(Ok(Vec::new()), |measure| measures(Some(measure)))?;
         let measure = match &asked[..] {
             [] if measure.is_none() => "nDCG@10".parse().map_err(wrong)?,

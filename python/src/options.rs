@@ -4,7 +4,7 @@ use crate::error::wrong;
 use millrace::IdfKind;
 use millrace::inside::papers;
 use millrace::inside::rebuild::size;
-use millrace::{Algorithm, Mode, Wanted};
+use millrace::{Algorithm, Mode, StaticScale, Wanted};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyString};
@@ -125,6 +125,14 @@ pub(crate) fn idf(name: &str) -> PyResult<IdfKind> {
         "robertson" => Ok(IdfKind::Robertson),
         _ => Err(wrong(format!("idf is lucene or robertson, not {name}"))),
     }
+}
+
+pub(crate) fn static_scale(name: &str) -> PyResult<StaticScale> {
+    let wrong_name = || {
+        let names = StaticScale::NAMES.join(", ");
+        wrong(format!("static_scale is one of {names}, not {name}"))
+    };
+    StaticScale::named(name).ok_or_else(wrong_name)
 }
 
 /// What [`idf`] reads.

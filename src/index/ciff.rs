@@ -180,7 +180,7 @@ fn list(
             written = out.write_all(message);
         }
     })?;
-    Ok(written?)
+    written
 }
 
 fn posting_bytes(gap: u32, tf: u32) -> u64 {

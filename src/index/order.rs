@@ -3,6 +3,7 @@
 //! searches end earlier.
 
 use crate::score::bm25::Bm25;
+use crate::score::static_scale::StaticScale;
 use crate::score::wang::{GlobalParameters, Wang};
 use crate::settings::names;
 use serde::{Deserialize, Serialize};
@@ -50,8 +51,12 @@ impl fmt::Display for OrderEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.global {
             None => f.write_str(&self.name),
-            Some(GlobalEntry { alpha, k1, b, .. }) => {
-                write!(f, "{} (alpha {alpha}, k1 {k1}, b {b})", self.name)
+            Some(GlobalEntry { alpha, k1, b, static_scale, .. }) => {
+                write!(f, "{} (alpha {alpha}, k1 {k1}, b {b}", self.name)?;
+                if let Some(scale) = static_scale {
+                    write!(f, ", static scale {scale}")?;
+                }
+                f.write_str(")")
             }
         }
     }
@@ -64,6 +69,9 @@ pub struct GlobalEntry {
     /// The paper's a.
     pub k1: f64,
     pub b: f64,
+    /// The scale of PageRank; the greatest, if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub static_scale: Option<String>,
     pub documents: u32,
     pub tokens: u64,
     /// Tokens of a document in the mean, for readers.
@@ -76,12 +84,20 @@ impl GlobalEntry {
         let alpha = wang.alpha();
         let k1 = bm25.k1();
         let b = bm25.b();
-        Self { alpha, k1, b, documents, tokens, mean_length: parameters.mean() }
+        // Programs from before there were others read what has the usual one.
+        let scale = Some(wang.scale()).filter(|scale| *scale != StaticScale::default());
+        let static_scale = scale.map(|scale| scale.name().to_string());
+        let mean_length = parameters.mean();
+        Self { alpha, k1, b, static_scale, documents, tokens, mean_length }
     }
 
-    /// None if they are outside of their ranges.
+    /// None if they are outside of their ranges, or the scale is not known.
     pub(crate) fn parameters(&self) -> Option<GlobalParameters> {
-        let wang = Wang::new(self.alpha).ok()?;
+        let scale = match &self.static_scale {
+            Some(name) => StaticScale::named(name)?,
+            None => StaticScale::default(),
+        };
+        let wang = Wang::new(self.alpha).ok()?.on(scale);
         let bm25 = Bm25::new(self.k1, self.b).ok()?;
         let documents = self.documents;
         let tokens = self.tokens;

@@ -238,9 +238,10 @@ impl Snapshot {
         };
         let bm25 = self.scoring.bm25;
         for (name, of_order, asked) in [
-            ("alpha", order.wang.alpha(), wang.alpha()),
-            ("k1", order.bm25.k1(), bm25.k1()),
-            ("b", order.bm25.b(), bm25.b()),
+            ("alpha", order.wang.alpha().to_string(), wang.alpha().to_string()),
+            ("k1", order.bm25.k1().to_string(), bm25.k1().to_string()),
+            ("b", order.bm25.b().to_string(), bm25.b().to_string()),
+            ("static-scale", order.wang.scale().name().into(), wang.scale().name().into()),
         ] {
             if of_order != asked {
                 return lacks(format!(
@@ -309,6 +310,7 @@ fn static_parts(generation: &Generation, wang: &Wang) -> Result<(Vec<f32>, bool)
         parts[docid as usize] = f32::NEG_INFINITY;
     }
     // Scores are those of an index without deleted documents.
+    wang.scale().put(&mut parts);
     let greatest = parts.iter().copied().fold(0.0, f32::max);
     for part in parts.iter_mut().filter(|part| part.is_finite()) {
         *part = wang.static_part(*part, greatest);

@@ -8,5 +8,6 @@ pub(crate) mod named;
 pub(crate) mod pagerank;
 pub(crate) mod parameters;
 pub(crate) mod scoring;
+pub(crate) mod static_scale;
 pub(crate) mod wang;
 pub(crate) mod weight;

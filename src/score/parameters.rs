@@ -3,6 +3,7 @@
 use super::bm25::{Bm25, IdfKind};
 use super::named::{Delta, Mu, Score};
 use super::scoring::Scoring;
+use super::static_scale::StaticScale;
 use super::wang::Wang;
 use crate::settings::SettingError;
 
@@ -13,6 +14,7 @@ pub struct Given {
     pub b: Option<f64>,
     pub idf: Option<IdfKind>,
     pub alpha: Option<f64>,
+    pub static_scale: Option<StaticScale>,
     pub mu: Option<f64>,
     /// delta of BM25+ and BM25L.
     pub score_delta: Option<f64>,
@@ -53,6 +55,7 @@ impl Given {
             ("b", self.b.is_some(), score.has_k1()),
             ("idf", self.idf.is_some(), score.has_idf_kinds()),
             ("alpha", self.alpha.is_some(), matches!(score, Score::Wang(_))),
+            ("static-scale", self.static_scale.is_some(), matches!(score, Score::Wang(_))),
             ("mu", self.mu.is_some(), matches!(score, Score::Ql(_))),
             ("score-delta", self.score_delta.is_some(), has_delta),
         ] {
@@ -61,7 +64,10 @@ impl Given {
             }
         }
         match (&mut score, self) {
-            (Score::Wang(wang), Given { alpha: Some(alpha), .. }) => *wang = Wang::new(*alpha)?,
+            (Score::Wang(wang), Given { alpha, static_scale, .. }) => {
+                let share = alpha.map_or(Ok(Wang::default()), Wang::new)?;
+                *wang = share.on(static_scale.unwrap_or_default());
+            }
             (Score::Ql(of), Given { mu: Some(mu), .. }) => *of = Mu::new(*mu)?,
             (Score::Bm25Plus(of) | Score::Bm25L(of), Given { score_delta: Some(delta), .. }) => {
                 *of = Delta::new(*delta)?;
@@ -88,11 +94,12 @@ mod tests {
         for name in Score::NAMES {
             let scoring = Given::default().scoring(name).unwrap();
             assert_eq!(scoring.score.name(), name);
-            let set: [fn(&mut Given); 6] = [
+            let set: [fn(&mut Given); 7] = [
                 |given| given.k1 = Some(0.9),
                 |given| given.b = Some(0.4),
                 |given| given.idf = Some(IdfKind::Robertson),
                 |given| given.alpha = Some(0.5),
+                |given| given.static_scale = Some(StaticScale::Rank),
                 |given| given.mu = Some(300.0),
                 |given| given.score_delta = Some(0.1),
             ];
@@ -110,12 +117,12 @@ mod tests {
                 })
                 .collect();
             let expected = match name {
-                "bm25" | "bm25-lucene" => "111---",
-                "wang" => "1111--",
-                "bm25plus" | "bm25l" => "11---1",
-                "tfidf" => "11----",
-                "ql" => "----1-",
-                _ => "------",
+                "bm25" | "bm25-lucene" => "111----",
+                "wang" => "11111--",
+                "bm25plus" | "bm25l" => "11----1",
+                "tfidf" => "11-----",
+                "ql" => "-----1-",
+                _ => "-------",
             };
             assert_eq!(takes, expected, "{name}");
         }

@@ -7,9 +7,11 @@
 //! GS(d) = alpha PR(d) + (1 - alpha) * greatest IR of the document's terms
 //! ```
 //!
-//! The paper does not say how both are brought to one scale: here PR is divided by the greatest of
-//! all documents, and the paper's IR by 1 + a, so that each lies between 0 and 1. The paper's a is
-//! k1. Weights add up to 1 and are not negative, so S of a document is at most its GS, whatever the
+//! The paper does not say how both are brought to one scale: here PR, or what stands for it
+//! ([`StaticScale`]), is divided by the greatest of all documents, and the paper's IR by 1 + a, so
+//! that each lies between 0 and 1. The paper's a is k1.
+//!
+//! Weights add up to 1 and are not negative, so S of a document is at most its GS, whatever the
 //! query; IR rises with tf, so that GS follows from the greatest tf of a document.
 //!
 //! The weight (1 - alpha) w(t) and the static part alpha PR(d) are computed in double precision and
@@ -17,18 +19,20 @@
 //! query.
 
 use super::bm25::Bm25;
+use super::static_scale::StaticScale;
 use crate::settings::SettingError;
 
-/// The share of PageRank in the score.
+/// The share of PageRank in the score, and its scale.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Wang {
     alpha: f64,
+    scale: StaticScale,
 }
 
 impl Default for Wang {
     /// 0.3, as in the paper.
     fn default() -> Self {
-        Self { alpha: 0.3 }
+        Self { alpha: 0.3, scale: StaticScale::default() }
     }
 }
 
@@ -38,7 +42,18 @@ impl Wang {
     /// # Errors
     /// If it is not from 0 to 1.
     pub fn new(alpha: f64) -> Result<Self, SettingError> {
-        SettingError::within("alpha", 0.0, 1.0, alpha).map(|alpha| Self { alpha })
+        let alpha = SettingError::within("alpha", 0.0, 1.0, alpha)?;
+        Ok(Self { alpha, ..Self::default() })
+    }
+
+    /// The same share on another scale.
+    #[must_use]
+    pub fn on(self, scale: StaticScale) -> Self {
+        Self { scale, ..self }
+    }
+
+    pub(crate) fn scale(&self) -> StaticScale {
+        self.scale
     }
 
     pub(crate) fn alpha(&self) -> f64 {
@@ -50,7 +65,8 @@ impl Wang {
         ((1.0 - self.alpha) * part / sum) as f32
     }
 
-    /// The static part of a document's score; `greatest` is the greatest rank of all documents.
+    /// The static part of a document's score; `greatest` is the greatest rank of all documents, on
+    /// the same scale.
     pub(crate) fn static_part(&self, rank: f32, greatest: f32) -> f32 {
         (self.alpha * self.share(rank, greatest)) as f32
     }

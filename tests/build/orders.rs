@@ -31,16 +31,56 @@ fn sorted(mut answers: Vec<(String, String)>) -> Vec<(String, String)> {
     answers
 }
 
+/// A PageRank for each document.
+fn ranks() -> String {
+    let line = |number: usize| {
+        let host = ["b.example.org", "www.example.com", "a.example.org"][number % 3];
+        format!("http://{host}/{number:03}\t{}\n", (number * 31 % 17) as f32 / 40.0)
+    };
+    (0..90).map(line).collect()
+}
+
+#[test]
+fn an_index_is_answered_on_the_scale_of_its_order() {
+    let scratch = Scratch::new();
+    let input = scratch.write("c.jsonl", documents());
+    let ranks = scratch.write("ranks.tsv", ranks());
+    let mut answers = Vec::new();
+    for scale in ["greatest", "log", "rank"] {
+        let order = args!["--order", "global", "--static-scale", scale, "--pagerank", ranks];
+        let index = scratch.path(scale);
+        millrace(args!["build", "--quiet", "--index", index]).args(&order).arg(&input).ok();
+        millrace(args!["check", "--quiet", "--index", index]).ok();
+        let merged = scratch.path("merged");
+        build(&merged, args![input]);
+        millrace(args!["merge", "--quiet", "--index", merged]).args(&order).ok();
+        let scores = |index: &Path, number: u32| {
+            let file = format!("gen-{number:06}/runs/000000.scores");
+            std::fs::read(index.join(file)).unwrap()
+        };
+        assert!(scores(&index, 1) == scores(&merged, 2), "{scale}");
+        std::fs::remove_dir_all(&merged).unwrap();
+        // What was always there has no name, so that its bytes stay.
+        let told = (scale != "greatest").then_some(scale);
+        assert_eq!(info(&index)["order"]["global"]["static_scale"].as_str(), told);
+        let wang = ["--score", "wang", "--mode", "and", "--static-scale", scale];
+        let found = ask(&index, &wang);
+        for algorithm in ["exhaustive", "galloping", "wang"] {
+            assert_eq!(found, ask(&index, &[&wang[..], &["--algorithm", algorithm]].concat()));
+        }
+        answers.push(found);
+    }
+    assert!(answers[0] != answers[1] && answers[1] != answers[2] && answers[0] != answers[2]);
+    let job = args!["query", "--index", scratch.path("rank"), "--score", "wang", "--mode", "and"];
+    let refused = millrace(job).args(["--algorithm", "wang"]).run().expect_status(1);
+    refused.says("in global order for static-scale rank, and greatest is asked for");
+}
+
 #[test]
 fn a_build_and_a_merge_give_the_same_order() {
     let scratch = Scratch::new();
     let input = scratch.write("c.jsonl", documents());
-    let ranks: String = (0..90)
-        .map(|number| {
-            let host = ["b.example.org", "www.example.com", "a.example.org"][number % 3];
-            format!("http://{host}/{number:03}\t{}\n", (number * 31 % 17) as f32 / 40.0)
-        })
-        .collect();
+    let ranks = ranks();
     let ranks = scratch.write("ranks.tsv", ranks);
     let plain = scratch.path("plain");
     let built = scratch.path("built");
@@ -102,6 +142,10 @@ fn options_that_do_not_go_together_are_refused() {
     let at = index.to_str().unwrap();
     let query = ["query", "--index", at];
     usage(&[&query[..], &["--alpha", "0.3"]].concat(), "--alpha does not go with --score bm25");
+    let scale = ["--static-scale", "log"];
+    usage(&[&query[..], &scale].concat(), "--static-scale does not go with --score bm25");
+    let merge = ["merge", "--index", at];
+    usage(&[&merge[..], &scale].concat(), "--static-scale goes with --order global");
     let wang = [&query[..], &["--score", "wang"]].concat();
     usage(
         &[&wang[..], &["--alpha", "2"]].concat(),
@@ -136,12 +180,7 @@ fn lists_are_unpacked_and_decoded() {
     let scratch = Scratch::new();
     let input = scratch.write("c.jsonl", documents());
     let words = "river\nword3\n";
-    let ranks: String = (0..90)
-        .map(|number| {
-            let host = ["b.example.org", "www.example.com", "a.example.org"][number % 3];
-            format!("http://{host}/{number:03}\t{}\n", (number * 31 % 17) as f32 / 40.0)
-        })
-        .collect();
+    let ranks = ranks();
     let index = |name: &str, words: &[u8], ranks: &[u8]| {
         let index = scratch.path(name);
         let words = scratch.write("words", words);

@@ -11,6 +11,7 @@
 
 use crate::documents::Documents;
 use crate::random::{Purpose, Random};
+use crate::real::exp;
 use crate::words::STOP_WORDS;
 use crate::{Format, Model};
 
@@ -29,6 +30,9 @@ const HALF_RANK: f64 = 10_000.0;
 /// stop word or in the query already.
 const TRIES_A_DOCUMENT: u32 = 64;
 const TRIES: u32 = 4096;
+
+/// Queries that are drawn before it is given up to find one with enough documents.
+const MOST_DRAWN: u64 = 100_000;
 
 /// Makes queries for a collection.
 pub struct Queries<'m> {
@@ -56,6 +60,33 @@ impl<'m> Queries<'m> {
     /// The terms of query `number`, 2 to 10 in small letters, joined by blanks. Takes the time of
     /// writing a few documents.
     pub fn query(&mut self, number: u64) -> String {
+        let ranks = self.draw(number);
+        self.text(&ranks)
+    }
+
+    /// The same, but by chance at least so many documents have all its terms; none if few queries
+    /// are like that. The first that is drawn is [`query`](Self::query).
+    pub fn frequent_query(&mut self, number: u64, least: f64) -> Option<String> {
+        let all = self.ends.last().copied().unwrap_or(0);
+        let draws = if least > all as f64 { 0 } else { MOST_DRAWN };
+        for attempt in 0..draws {
+            let ranks = self.draw(number + (attempt << 40));
+            if self.expected(&ranks) >= least {
+                return Some(self.text(&ranks));
+            }
+        }
+        None
+    }
+
+    /// Documents that have all of these terms, if terms are independent and documents alike.
+    fn expected(&self, ranks: &[u32]) -> f64 {
+        let all = self.ends.last().copied().unwrap_or(0) as f64;
+        let tokens = self.model.recipe.mean_tokens;
+        let has = |&rank: &u32| 1.0 - exp(-tokens * self.model.ranks.share(rank));
+        ranks.iter().map(has).product::<f64>() * all
+    }
+
+    fn draw(&mut self, number: u64) -> Vec<u32> {
         let mut random = Random::new(self.model.recipe.seed, Purpose::Queries, number, 0);
         let mut left = random.below(OF_LENGTH.iter().sum());
         let terms = OF_LENGTH.iter().position(|&n| {
@@ -69,10 +100,11 @@ impl<'m> Queries<'m> {
     /// The same for a query of `terms` terms, which is none of those above.
     pub fn query_of(&mut self, terms: usize, number: u64) -> String {
         let seed = self.model.recipe.seed;
-        self.ask(terms, Random::new(seed, Purpose::Queries, number, terms as u64))
+        let ranks = self.ask(terms, Random::new(seed, Purpose::Queries, number, terms as u64));
+        self.text(&ranks)
     }
 
-    fn ask(&mut self, terms: usize, mut random: Random) -> String {
+    fn ask(&mut self, terms: usize, mut random: Random) -> Vec<u32> {
         let place = self.place(&mut random);
         let own = self.documents.ranks_of(place.0, place.1);
         let half_rank = HALF_RANK / (terms * terms * terms) as f64;
@@ -98,7 +130,11 @@ impl<'m> Queries<'m> {
                 }
             }
         }
-        let terms: Vec<String> = chosen.iter().map(|&rank| self.model.term(rank)).collect();
+        chosen
+    }
+
+    fn text(&self, ranks: &[u32]) -> String {
+        let terms: Vec<String> = ranks.iter().map(|&rank| self.model.term(rank)).collect();
         terms.join(" ")
     }
 

@@ -55,11 +55,13 @@ struct Segment {
 pub(super) struct Ranks {
     slots: Box<[Slot; SLOTS]>,
     segments: Vec<Segment>,
-    /// t.
-    tail_exponent: f64,
+    law: Law,
+    /// The sum of all weights.
+    all: f64,
 }
 
 /// The share of tokens that each rank of an ideal collection has.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Law {
     exponent: f64,
     tail_exponent: f64,
@@ -118,7 +120,12 @@ impl Ranks {
         let share = (head / all * boost).min(0.95);
         let factor = share * (all - head) / ((1.0 - share) * head);
         weights[..boosted as usize].iter_mut().for_each(|weight| *weight *= factor);
-        Self { slots: alias_table(&weights), segments, tail_exponent: law.tail_exponent }
+        Self { slots: alias_table(&weights), segments, law: *law, all }
+    }
+
+    /// The share of a collection's tokens that are this term.
+    pub(super) fn share(&self, rank: u32) -> f64 {
+        self.law.weight(rank) / self.all
     }
 
     /// The symbol that 64 random bits stand for: a rank below [`DIRECT`], or a segment.
@@ -150,14 +157,14 @@ impl Ranks {
         let level = level as f64 / SLOT_WEIGHT as f64;
         let first = f64::from(segment.first) + 1.0;
         let behind = f64::from(rank - segment.first);
-        if level < 1.0 - self.tail_exponent * behind / first {
+        if level < 1.0 - self.law.tail_exponent * behind / first {
             return true;
         }
         let least = segment.least as f64 / SLOT_WEIGHT as f64;
         // Above the true chord by the rounding of `least`, and by more where the segment is one
         // rank.
         let chord = 1.0 - (1.0 - least) * behind / f64::from(segment.len) + 1e-9;
-        level <= chord && level < pow(first / (first + behind), self.tail_exponent)
+        level <= chord && level < pow(first / (first + behind), self.law.tail_exponent)
     }
 
     #[inline]

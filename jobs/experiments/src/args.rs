@@ -6,7 +6,7 @@ use millrace::inside::gpu::{ChosenMethod, GpuError};
 use millrace::inside::input::STDIN;
 use millrace::inside::papers::{ALGORITHMS, METHODS};
 use millrace::inside::score::{Score, Wang};
-use millrace::{BuildError, IdfKind, Lines, Mode, Query, Scoring, Snapshot, Wanted};
+use millrace::{BuildError, Generation, IdfKind, Lines, Mode, Query, Scoring, Snapshot, Wanted};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl AskedRanking {
         if !self.algorithm.on_cpu().is_for_global_order() {
             return Ok(Snapshot::open(&self.index, Scoring::default())?);
         }
-        let snapshot = Snapshot::open(&self.index, scoring_of_wang())?;
+        let snapshot = Snapshot::open(&self.index, scoring_of_wang(&self.index)?)?;
         snapshot.check_global()?;
         Ok(snapshot)
     }
@@ -74,9 +74,14 @@ fn algorithm(text: &str) -> Result<ChosenMethod, String> {
     chosen.map_err(|names| format!("give {names}"))
 }
 
-pub(crate) fn scoring_of_wang() -> Scoring {
+/// The scoring of `wang` for which documents of an index are in order, or its usual one.
+pub(crate) fn scoring_of_wang(index: &Path) -> anyhow::Result<Scoring> {
+    let of_order = Scoring::of_order(&Generation::open(index)?);
+    if matches!(of_order.score, Score::Wang(_)) {
+        return Ok(of_order);
+    }
     let score = Score::Wang(Wang::default());
-    Scoring { idf: IdfKind::Robertson, score, ..Scoring::default() }
+    Ok(Scoring { idf: IdfKind::Robertson, score, ..Scoring::default() })
 }
 
 /// The queries of a file or of standard input; there is at least one.

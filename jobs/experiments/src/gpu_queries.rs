@@ -23,12 +23,13 @@ pub(super) struct Args {
     /// ding09 and huang (default: the same).
     #[arg(long, value_name = "DIR")]
     beside: Option<PathBuf>,
-    /// Only rows whose names begin so: check, or-10, or-1000, and-10, latency. ding09 is another
-    /// engine, for indexes of rice or pfor, with rows ding09-check, -table1, -figure4, -figure6,
-    /// -table2, -table3 and -batched; huang is one for newpfd with blocks of 64, with rows
-    /// huang-check, -table1-K-THREADS, -figure3, -figure5, -table2-CORES-THREADS, where CORES is
-    /// one or all, and -table3-THREADS; wang is one for indexes in global order, with rows
-    /// wang-check, -figure4, -figure5, -figure6, -figure8, -figure9 and -figure10.
+    /// Only rows whose names begin so (of wang also several, separated by commas): check, or-10,
+    /// or-1000, and-10, latency. ding09 is another engine, for indexes of rice or pfor, with rows
+    /// ding09-check, -table1, -figure4, -figure6, -table2, -table3 and -batched; huang is one for
+    /// newpfd with blocks of 64, with rows huang-check, -table1-K-THREADS, -figure3, -figure5,
+    /// -table2-CORES-THREADS, where CORES is one or all, and -table3-THREADS; wang is one for
+    /// indexes in global order, with rows wang-check, -figure4, -figure5, -figure6, -figure8,
+    /// -figure9 and -figure10.
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
     /// With `impact` the default engine answers OR for learned weights.
@@ -46,6 +47,9 @@ pub(super) struct Args {
     /// Only queries with so many distinct terms.
     #[arg(long, default_value = "1..128", value_parser = parse_terms, value_name = "A..B")]
     terms: (usize, usize),
+    /// Only AND queries of which so many documents have all terms.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    least_hits: usize,
     /// Bytes of the device's memory for lists.
     #[arg(long, value_name = "SIZE", value_parser = crate::args::size)]
     gpu_memory: Option<u64>,
@@ -66,7 +70,8 @@ fn parse_terms(text: &str) -> Result<(usize, usize), String> {
 
 impl Args {
     fn wants(&self, name: &str) -> bool {
-        self.only.as_ref().is_none_or(|only| name.starts_with(only.as_str()))
+        let only = self.only.as_deref().unwrap_or_default();
+        only.split(',').any(|only| name.starts_with(only))
     }
 
     /// Queries of a batch, or what they are if nobody says.

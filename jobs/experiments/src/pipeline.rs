@@ -334,7 +334,8 @@ impl PipelineBench {
                 json!({"indexer": indexer, "codec": self.args.codec.name(),
                     "roles": way.roles.unwrap_or((self.workers, self.workers, 0)),
                     "gpu_indexers": way.roles.map_or(0, |roles| roles.2),
-                    "sampling_s": report.placement.sample_seconds(),
+                    // A single CPU indexer has no sample taken, which takes no time.
+                    "sampling_s": report.placement.sample_seconds().unwrap_or_default(),
                     "prepare_s": report.phases.prepare_s, "parsers_s": flow(&["Parse"]),
                     "indexers_s": flow(&["Index", "IndexTokens", "Encode", "Flush"]),
                     "finish_s": report.phases.finish_s, "total_s": report.seconds,

@@ -23,12 +23,15 @@ use std::time::Instant;
 pub(crate) struct Args {
     #[command(flatten)]
     asked: AskedQueries,
-    /// Only this figure: figure3, figure7 or figure10.
-    #[arg(long, value_name = "NAME", value_parser = ["figure3", "figure7", "figure10"])]
-    only: Option<String>,
+    /// What to measure, of figure3, figure7 and figure10 (default: all).
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = ["figure3", "figure7", "figure10"])]
+    only: Vec<String>,
     /// File of the queries that decide what is cached (default: the first half of QUERIES).
     #[arg(long, value_name = "FILE")]
     train: Option<PathBuf>,
+    /// Only queries of which so many documents have all terms.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    least_hits: usize,
 }
 
 /// Parts of a list that figure 3 shows.
@@ -47,27 +50,30 @@ const MOST_QUERIES: usize = 1000;
 type Answered = (Plan, Vec<Hit>);
 
 pub(super) fn run(args: &Args) -> anyhow::Result<()> {
-    let snapshot = Snapshot::open(&args.asked.index, scoring_of_wang())?;
+    let snapshot = Snapshot::open(&args.asked.index, scoring_of_wang(&args.asked.index)?)?;
     snapshot.check_global()?;
     let mut queries = args.asked.queries()?;
     let train = match args.train.as_deref() {
         Some(path) => all_queries(Some(path))?,
         None => queries.drain(..queries.len() / 2).collect(),
     };
-    let texts: Vec<(&str, u32)> = train.iter().map(|query| (&*query.text, 1)).collect();
+    let of_train = answered(&snapshot, &train, args.least_hits)?;
+    let texts = train.iter().zip(&of_train).filter(|(_, answered)| answered.is_some());
+    let texts: Vec<(&str, u32)> = texts.map(|(query, _)| (&*query.text, 1)).collect();
     let demand = Demand::of_log(&snapshot, &texts, 10, threads(), &Stop::default())?;
-    let test = answered(&snapshot, &queries)?;
+    let all = answered(&snapshot, &queries, args.least_hits)?;
+    let test: Vec<Answered> = all.into_iter().flatten().collect();
     anyhow::ensure!(
         demand.queries > 0 && !test.is_empty(),
-        "no query has a document with all its terms"
+        "no query has as many documents with all its terms as are asked for"
     );
     let bytes = snapshot.generation().runs()[0].postings_header().list_bytes;
     print(json!({
         "row": "load", "documents": snapshot.norms().len(), "list_bytes": bytes,
         "train": demand.queries, "test": test.len(),
-        "without_answer": queries.len() - test.len(),
+        "least_hits": args.least_hits, "without_answer": queries.len() - test.len(),
     }))?;
-    let wants = |name: &str| args.only.as_ref().is_none_or(|only| only == name);
+    let wants = |name: &str| args.only.is_empty() || args.only.iter().any(|only| only == name);
     if wants("figure3") {
         figure_3(&demand)?;
     }
@@ -90,16 +96,24 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn answered(snapshot: &Arc<Snapshot>, queries: &[Query]) -> anyhow::Result<Vec<Answered>> {
+/// The best 10 of each query that has so many documents.
+fn answered(
+    snapshot: &Arc<Snapshot>,
+    queries: &[Query],
+    least: usize,
+) -> anyhow::Result<Vec<Option<Answered>>> {
     let wanted = Wanted { k: 10, mode: Mode::And, algorithm: WANG };
+    let counted = Wanted { k: least.max(10), ..wanted };
     let begin = || Ok((Planner::default(), Searcher::new()));
-    let all = in_turn(threads(), begin, |(planner, searcher), number| {
+    in_turn(threads(), begin, |(planner, searcher), number| {
         let Some(query) = queries.get(number) else { return Ok(None) };
-        let plan = planner.plan(snapshot, wanted, &query.text)?;
-        let hits = searcher.answer(&plan)?.to_vec();
-        Ok(Some((plan, hits)))
-    })?;
-    Ok(all.into_iter().filter(|(_, hits)| !hits.is_empty()).collect())
+        let mut plan = planner.plan(snapshot, counted, &query.text)?;
+        let mut hits = searcher.answer(&plan)?.to_vec();
+        let has_enough = hits.len() >= least.max(1);
+        plan.want(wanted);
+        hits.truncate(wanted.k);
+        Ok(Some(has_enough.then_some((plan, hits))))
+    })
 }
 
 /// Queries that visit each twentieth of the list of the most frequent term.

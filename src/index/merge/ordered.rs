@@ -267,10 +267,12 @@ fn globals(
             *greatest = tf.max(*greatest);
         }
     })?;
+    let mut ranks = ranks.to_vec();
+    parameters.wang.scale().put(&mut ranks);
     let greatest = ranks.iter().copied().fold(0.0, f32::max);
     let mean = parameters.mean();
     let of_documents = greatest_tfs.iter().zip(ranks).zip(documents.lengths());
-    let global = |((&tf, &rank), &length)| {
+    let global = |((&tf, rank), &length)| {
         parameters.wang.global(rank, greatest, tf, parameters.bm25.norm(length, mean))
     };
     Ok(of_documents.map(global).collect())

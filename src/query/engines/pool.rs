@@ -3,8 +3,9 @@
 //! queries that were cut.
 //!
 //! As in the paper a new query is cut only while at most `delta` tasks are open, and else tasks are
-//! done, oldest query first. A small `delta` has all workers at one query, for latency; a large one
-//! keeps them busy where queries end, for throughput.
+//! done, oldest query first. The tasks that a query is being cut into count as open, by an
+//! estimate: otherwise all workers would cut one at once. A small `delta` has all workers at one
+//! query, for latency; a large one keeps them busy where queries end, for throughput.
 //!
 //! Different from the paper: there is no separate producer, whoever comes first cuts; and a worker
 //! takes several neighbouring tasks at once, many while many are left and then fewer, down to a
@@ -46,9 +47,20 @@ struct PartialAnswer {
 
 #[derive(Debug)]
 pub(crate) enum PoolWork<Q> {
-    /// Answer a query, or cut it; with the number of queries that wait behind it for each worker.
-    Begin(Q, usize),
+    /// Answer a query, or cut it.
+    Begin(BegunQuery<Q>),
     Tasks(Arc<OpenQuery<Q>>, Range<usize>),
+}
+
+/// A query to answer or to cut.
+#[derive(Debug, PartialEq)]
+pub(crate) struct BegunQuery<Q> {
+    pub query: Q,
+    /// Queries that wait behind it for each worker.
+    pub waiting: usize,
+    /// The estimate of its tasks, 0 for a query that stays whole; they count as open until the pool
+    /// gets them or is told that there are none.
+    pub tasks: usize,
 }
 
 #[derive(Debug)]
@@ -68,6 +80,8 @@ struct PoolState<Q> {
     /// Queries with tasks that are not taken, and the first of these tasks.
     open: VecDeque<(Arc<OpenQuery<Q>>, usize)>,
     tasks: usize,
+    /// The estimate for the queries that are being cut.
+    expected: usize,
     /// Queries that are being answered or cut.
     begun: usize,
     /// Whether the query that was begun last was cut.
@@ -81,9 +95,15 @@ const WAKES: usize = 3;
 impl<Q> PoolState<Q> {
     /// Notes whether a query that was begun was cut. AND+OR may be begun twice and taken once, but
     /// these counts only decide about waking early.
-    fn ended(&mut self, cut: bool) {
+    fn ended(&mut self, cut: bool, expected: usize) {
         self.begun = self.begun.saturating_sub(1);
+        self.expected -= expected;
         self.cuts = cut;
+    }
+
+    /// Tasks that are open, or will be.
+    fn open_tasks(&self) -> usize {
+        self.tasks + self.expected
     }
 
     fn there(&self) -> usize {
@@ -105,8 +125,17 @@ impl<Q> PoolState<Q> {
 
 impl<Q> Pool<Q> {
     pub(crate) fn new(delta: usize, workers: usize) -> Self {
-        let (waiting, behind, open, tasks, begun, cuts, idle) = Default::default();
-        let state = Mutex::new(PoolState { waiting, behind, open, tasks, begun, cuts, idle });
+        let state = PoolState {
+            waiting: VecDeque::new(),
+            behind: 0,
+            open: VecDeque::new(),
+            tasks: 0,
+            expected: 0,
+            begun: 0,
+            cuts: false,
+            idle: Vec::new(),
+        };
+        let state = Mutex::new(state);
         let workers = workers.max(1);
         Self { delta, workers, there: 0.into(), state }
     }
@@ -122,7 +151,7 @@ impl<Q> Pool<Q> {
     /// Whether the pool wants a query: none waits here, and few enough tasks are open.
     pub(crate) fn wants_query(&self) -> bool {
         let state = lock(&self.state);
-        state.waiting.is_empty() && state.tasks <= self.delta
+        state.waiting.is_empty() && state.open_tasks() <= self.delta
     }
 
     /// Notes how many queries wait outside; returns workers to wake early if one will soon be cut.
@@ -133,8 +162,9 @@ impl<Q> Pool<Q> {
         if more && state.hopes() { state.wake(1) } else { Vec::new() }
     }
 
-    /// Adds a query that was cut and returns workers to wake; the caller takes tasks next.
-    pub(crate) fn open(&self, query: Q, cut: QueryCut) -> Vec<usize> {
+    /// Adds a query that was cut, of which so many tasks were expected, and returns workers to
+    /// wake; the caller takes tasks next.
+    pub(crate) fn open(&self, query: Q, cut: QueryCut, expected: usize) -> Vec<usize> {
         let tasks = cut.tasks();
         let least = (LEAST_NS * tasks as f64 / cut.cost_ns().max(1.0)).ceil() as usize;
         let combined = Combined::new(cut.plan().wanted().k);
@@ -150,16 +180,17 @@ impl<Q> Pool<Q> {
             least: AtomicUsize::new(least.max(1)),
         });
         let mut state = lock(&self.state);
-        state.ended(true);
+        state.ended(true, expected);
         state.open.push_back((open, 0));
         state.tasks += tasks;
         self.there.store(state.there(), Ordering::Relaxed);
         state.wake(1)
     }
 
-    /// Notes that a query was answered whole, so that the next one wakes nobody early.
-    pub(crate) fn answered_whole(&self) {
-        lock(&self.state).ended(false);
+    /// Notes that a query was answered whole, of which so many tasks were expected, so that the
+    /// next one wakes nobody early.
+    pub(crate) fn answered_whole(&self, expected: usize) {
+        lock(&self.state).ended(false, expected);
     }
 
     /// A guess without the lock.
@@ -169,14 +200,23 @@ impl<Q> Pool<Q> {
 
     /// Gives `worker` something to do, and returns workers to wake since there is or soon will be
     /// more. If there is nothing and the worker is about to `sleep`, it is idle until another
-    /// caller gets its number.
-    pub(crate) fn take(&self, worker: usize, sleep: bool) -> (Option<PoolWork<Q>>, Vec<usize>) {
+    /// caller gets its number. `tasks` estimates the tasks of a query with so many behind it for
+    /// each worker.
+    pub(crate) fn take(
+        &self,
+        worker: usize,
+        sleep: bool,
+        tasks: impl Fn(&Q, usize) -> usize,
+    ) -> (Option<PoolWork<Q>>, Vec<usize>) {
         let mut state = lock(&self.state);
-        let work = if state.tasks <= self.delta
+        let work = if state.open_tasks() <= self.delta
             && let Some(query) = state.waiting.pop_front()
         {
+            let waiting = (state.waiting.len() + state.behind) / self.workers;
+            let tasks = tasks(&query, waiting);
             state.begun += 1;
-            Some(PoolWork::Begin(query, (state.waiting.len() + state.behind) / self.workers))
+            state.expected += tasks;
+            Some(PoolWork::Begin(BegunQuery { query, waiting, tasks }))
         } else {
             self.take_tasks(&mut state)
         };

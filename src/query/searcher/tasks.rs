@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use super::{Searcher, recycle};
 use crate::index::error::IndexError;
+use crate::index::lexicon::TermEntry;
 use crate::index::list::ListView;
 use crate::query::algorithms::scored::MANY_TERMS;
 use crate::query::engines::share::SearchedLists;
@@ -31,6 +32,45 @@ pub struct Cutting {
     pub skip: usize,
     /// Queries with a lower [estimate](QueryCut::cost_ns) in nanoseconds are answered whole.
     pub least_ns: f64,
+}
+
+impl Cutting {
+    /// The same where so many queries wait behind one for each worker: a query that is cut is
+    /// answered sooner but takes more work, and others wait.
+    pub(crate) fn before(&self, waiting: usize) -> Self {
+        Self { least_ns: self.least_ns * (1 + waiting) as f64, ..*self }
+    }
+
+    /// About how many tasks the first stage of a query is cut into, from its lists' lengths alone;
+    /// 0 if it stays whole.
+    pub(crate) fn tasks_of(&self, plan: &Plan) -> usize {
+        let terms = plan.terms().len();
+        if self.least_ns.is_infinite() || terms == 0 || terms > MANY_TERMS {
+            return 0;
+        }
+        let stage = Stage::first(plan.wanted().mode);
+        let block_len = plan.snapshot().generation().manifest().settings.block_size.max(1);
+        let size = |entry: &Option<TermEntry>| {
+            entry.map(|TermEntry { df, .. }| ListSize {
+                postings: df.into(),
+                blocks: df.div_ceil(block_len).into(),
+            })
+        };
+        let (mut cost, mut tasks) = (0.0, 0.0);
+        for lists in plan.lists().chunks(terms) {
+            let sizes = lists.iter().map(size);
+            let of_run = cost_ns(plan, stage, sizes.clone());
+            cost += of_run;
+            tasks += match stage {
+                Stage::Any => (of_run / OR_TASK_NS).ceil(),
+                Stage::All => {
+                    let blocks = sizes.map(|size| size.map_or(0.0, |size| size.blocks));
+                    (blocks.fold(f64::INFINITY, f64::min) / self.skip.max(1) as f64).ceil()
+                }
+            };
+        }
+        if cost < self.least_ns { 0 } else { tasks as usize }
+    }
 }
 
 impl Default for Cutting {
@@ -195,15 +235,7 @@ fn cut(
     cutting: &Cutting,
 ) -> Option<QueryCut> {
     let terms = plan.terms().len();
-    let candidate_ns = match plan.wanted().algorithm {
-        Algorithm::Handed(handed) if handed.finds_all() => handed.candidate_ns(),
-        _ => None,
-    };
-    let cost_of = |lists: &[Option<ListView<'_>>]| match (stage, candidate_ns) {
-        (Stage::All, Some(ns)) => shortest(lists) * ns,
-        (Stage::All, None) => and_cost(lists),
-        (Stage::Any, _) => or_cost(lists),
-    };
+    let cost_of = |lists: &[Option<ListView<'_>>]| cost_ns(plan, stage, lists.iter().map(size_of));
     let cost_ns = lists.chunks(terms).map(cost_of).sum();
     // Each task would go through all of many terms again.
     if cost_ns < cutting.least_ns || terms > MANY_TERMS {
@@ -273,7 +305,8 @@ impl QueryCut {
     /// Adds tasks of about equal work, between borders of blocks of the longest list of a run.
     fn by_docids(&mut self, lists: &[Option<ListView<'_>>], documents: u32) {
         let Some(longest) = lists.iter().flatten().max_by_key(|list| list.df()) else { return };
-        let tasks = (or_cost(lists) / OR_TASK_NS).ceil().max(1.0) as usize;
+        let cost = or_cost(lists.iter().map(size_of));
+        let tasks = (cost / OR_TASK_NS).ceil().max(1.0) as usize;
         let blocks = longest.full_blocks();
         let step = (blocks / tasks).max(1);
         let mut block = 0;
@@ -290,18 +323,41 @@ impl QueryCut {
     }
 }
 
-fn shortest(lists: &[Option<ListView<'_>>]) -> f64 {
-    f64::from(lists.iter().map(|list| list.map_or(0, |list| list.df())).min().unwrap_or(0))
+/// What a list of a run costs by.
+#[derive(Clone, Copy)]
+struct ListSize {
+    postings: f64,
+    blocks: f64,
 }
 
-/// Estimate for an AND query in one run, in nanoseconds.
-fn and_cost(lists: &[Option<ListView<'_>>]) -> f64 {
-    let shortest = shortest(lists);
-    let blocks = |list: &ListView<'_>| (list.blocks() as f64).min(shortest);
-    let blocks: f64 = lists.iter().flatten().map(blocks).sum();
-    blocks * BLOCK_NS + shortest * lists.len() as f64 * CANDIDATE_NS
+fn size_of(list: &Option<ListView<'_>>) -> Option<ListSize> {
+    list.map(|list| ListSize { postings: list.df().into(), blocks: list.blocks() as f64 })
 }
 
-fn or_cost(lists: &[Option<ListView<'_>>]) -> f64 {
-    lists.iter().flatten().map(|list| f64::from(list.df()) * POSTING_NS).sum()
+/// Estimate for a stage of a query in one run, from the sizes of all terms' lists, in nanoseconds.
+fn cost_ns(
+    plan: &Plan,
+    stage: Stage,
+    lists: impl Iterator<Item = Option<ListSize>> + Clone,
+) -> f64 {
+    let candidate_ns = match plan.wanted().algorithm {
+        Algorithm::Handed(handed) if handed.finds_all() => handed.candidate_ns(),
+        _ => None,
+    };
+    if stage == Stage::Any {
+        return or_cost(lists);
+    }
+    let postings = lists.clone().map(|list| list.map_or(0.0, |list| list.postings));
+    let shortest = postings.fold(f64::INFINITY, f64::min);
+    if let Some(ns) = candidate_ns {
+        return shortest * ns;
+    }
+    let terms = lists.clone().count() as f64;
+    let blocks: f64 = lists.flatten().map(|list| list.blocks.min(shortest)).sum();
+    blocks * BLOCK_NS + shortest * terms * CANDIDATE_NS
+}
+
+/// The same for an OR query.
+fn or_cost(lists: impl Iterator<Item = Option<ListSize>>) -> f64 {
+    lists.flatten().map(|list| list.postings * POSTING_NS).sum()
 }

@@ -6,7 +6,7 @@ pub(crate) mod oracles;
 use super::*;
 use crate::index::generations::generation::Generation;
 use crate::index::testing::{Collection, build, collection, term};
-use crate::query::engines::pool::{Pool, PoolWork, TasksDone};
+use crate::query::engines::pool::{BegunQuery, Pool, PoolWork, TasksDone};
 use crate::query::engines::share::{ALL as ALL_DOCIDS, share_of};
 use crate::query::snapshot::Scoring;
 use crate::query::top_k::Combined;
@@ -224,18 +224,21 @@ fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
     for delta in [0, 5, 1000] {
         let pool: Pool<u32> = Pool::new(delta, 3);
         assert!(pool.push([0]).is_empty());
-        assert!(matches!(pool.take(0, true), (Some(PoolWork::Begin(0, 0)), _)));
-        assert!(matches!(pool.take(1, true), (None, _)));
-        assert!(matches!(pool.take(2, true), (None, _)));
-        let mut woken = pool.open(0, cut());
+        assert!(matches!(
+            pool.take(0, true, whole),
+            (Some(PoolWork::Begin(BegunQuery { query: 0, .. })), _)
+        ));
+        assert!(matches!(pool.take(1, true, whole), (None, _)));
+        assert!(matches!(pool.take(2, true, whole), (None, _)));
+        let mut woken = pool.open(0, cut(), 0);
         woken.sort_unstable();
         assert_eq!(woken, [1, 2]);
         pool.push([1]);
         let mut next = 0;
         let mut begun = false;
         while next < tasks || !begun {
-            match pool.take(0, true).0.unwrap() {
-                PoolWork::Begin(query, _) => {
+            match pool.take(0, true, whole).0.unwrap() {
+                PoolWork::Begin(BegunQuery { query, .. }) => {
                     assert_eq!(query, 1);
                     assert!(tasks - next <= delta);
                     begun = true;
@@ -250,8 +253,40 @@ fn a_pool_gives_every_task_once_and_new_queries_when_few_are_open() {
                 }
             }
         }
-        assert!(matches!(pool.take(0, true), (None, _)));
+        assert!(matches!(pool.take(0, true, whole), (None, _)));
     }
+}
+
+/// No tasks are expected.
+fn whole(_: &u32, _: usize) -> usize {
+    0
+}
+
+#[test]
+fn a_pool_counts_the_tasks_of_queries_that_are_being_cut() {
+    let fixture = Fixture::new(3, 9000, &[4000]);
+    let snapshot = fixture.snapshot();
+    let plan = plan(&snapshot, &AND, &term(7));
+    let cut = cut_of(&snapshot, &term(7), &ALL).expect("it is cut");
+    let expected = ALL.tasks_of(&plan);
+    assert!(expected.abs_diff(cut.tasks()) <= 1, "{expected} {}", cut.tasks());
+    let none = Cutting { least_ns: f64::INFINITY, ..ALL };
+    assert_eq!((none.tasks_of(&plan), none.before(3).tasks_of(&plan)), (0, 0));
+    for (delta, begin_at_once) in [(5, false), (expected, true)] {
+        let pool: Pool<u32> = Pool::new(delta, 3);
+        pool.push([0, 1]);
+        let begun = pool.take(0, true, |_, _| expected).0;
+        assert!(matches!(begun, Some(PoolWork::Begin(BegunQuery { tasks, .. })) if tasks > 5));
+        let second = pool.take(1, true, |_, _| expected).0;
+        assert_eq!(second.is_some(), begin_at_once, "{delta}");
+    }
+    // A query that was not cut after all is no longer in the way.
+    let pool: Pool<u32> = Pool::new(5, 3);
+    pool.push([0, 1]);
+    pool.take(0, true, |_, _| expected);
+    assert!(pool.take(1, true, |_, _| expected).0.is_none() && !pool.wants_query());
+    pool.answered_whole(expected);
+    assert!(pool.take(1, true, |_, _| expected).0.is_some());
 }
 
 #[test]
@@ -263,12 +298,12 @@ fn a_pool_gives_greater_parts_when_more_queries_are_open() {
         let pool: Pool<u32> = Pool::new(usize::MAX, 2);
         for query in 0..open {
             let cut = cut_of(&snapshot, &term(7), &ALL).expect("it is cut");
-            pool.open(query, cut);
+            pool.open(query, cut, 0);
         }
         let mut tasks = 0;
         let mut parts = 0;
         let mut took = 0;
-        while let (Some(PoolWork::Tasks(open, range)), _) = pool.take(0, true) {
+        while let (Some(PoolWork::Tasks(open, range)), _) = pool.take(0, true, whole) {
             if open.query == 0 {
                 tasks = open.cut.tasks();
                 parts += 1;
@@ -294,8 +329,8 @@ fn a_pool_learns_how_many_tasks_are_worth_taking() {
         let cut = cut_of(&snapshot, &term(7), &ALL).expect("it is cut");
         let pool = Pool::new(5, 4);
         let mut parts = Vec::new();
-        pool.open(0, cut);
-        while let (Some(PoolWork::Tasks(open, range)), _) = pool.take(0, true) {
+        pool.open(0, cut, 0);
+        while let (Some(PoolWork::Tasks(open, range)), _) = pool.take(0, true, whole) {
             parts.push(range.len());
             let took = task * range.len() as u32;
             open.done(range, took, &[]);
@@ -312,20 +347,23 @@ fn a_pool_wakes_workers_early_where_queries_are_cut() {
     let snapshot = fixture.snapshot();
     let pool: Pool<u32> = Pool::new(5, 3);
     let rest = |pool: &Pool<u32>| {
-        while pool.take(0, false).0.is_some() {}
+        while pool.take(0, false, whole).0.is_some() {}
         // A worker that waits for work is not woken, one that sleeps is.
-        assert!(pool.take(1, false).0.is_none());
-        assert!(pool.take(2, true).0.is_none());
+        assert!(pool.take(1, false, whole).0.is_none());
+        assert!(pool.take(2, true, whole).0.is_none());
     };
     rest(&pool);
     assert!(pool.push([0]).is_empty());
-    assert!(matches!(pool.take(0, false), (Some(PoolWork::Begin(0, 0)), _)));
+    assert!(matches!(
+        pool.take(0, false, whole),
+        (Some(PoolWork::Begin(BegunQuery { query: 0, .. })), _)
+    ));
     let cut = cut_of(&snapshot, &term(7), &ALL).expect("it is cut");
-    assert_eq!(pool.open(0, cut), [2]);
+    assert_eq!(pool.open(0, cut, 0), [2]);
     rest(&pool);
     assert_eq!(pool.push([1]), [2]);
     rest(&pool);
-    pool.answered_whole();
+    pool.answered_whole(0);
     assert!(pool.push([2]).is_empty());
 }
 

@@ -89,10 +89,12 @@ impl<'a> PreparedBench<'a> {
         let begin = || Ok((Planner::default(), Searcher::new()));
         let all = in_turn(threads(), begin, |(planner, searcher), number| {
             let Some(query) = queries.get(number) else { return Ok(None) };
-            let plan = planner.plan(&snapshot, wanted, &query.text)?;
+            let least = args.least_hits;
+            let mut plan = planner.plan(&snapshot, Wanted { k: least, ..wanted }, &query.text)?;
             let fits = (args.terms.0..=args.terms.1.min(most_terms)).contains(&plan.terms().len())
                 && plan.terms().iter().all(|term| term.df > 0)
-                && (wanted.mode != Mode::And || !searcher.answer(&plan)?.is_empty());
+                && (wanted.mode != Mode::And || searcher.answer(&plan)?.len() >= least);
+            plan.want(wanted);
             Ok(Some(fits.then(|| PlannedQuery::new(number, plan))))
         })?;
         let planned: Vec<PlannedQuery> = all.into_iter().flatten().collect();

@@ -33,7 +33,7 @@ const BATCH: usize = 16_384;
 const KS: [u32; 6] = [10, 1, 5, 15, 100, 1000];
 
 pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
-    let (scoring, most) = (scoring_of_wang(), WangTuning::MOST_TERMS);
+    let (scoring, most) = (scoring_of_wang(&args.index)?, WangTuning::MOST_TERMS);
     let prepared = PreparedBench::new(args, queries, scoring, of_wang(1), most)?;
     let generation = prepared.snapshot.generation();
     let list_bytes = generation.runs()[0].postings_header().list_bytes;

@@ -4,7 +4,7 @@
 
 use super::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::index::error::IndexError;
-use crate::query::engines::pool::{OpenQuery, Pool, PoolWork, TasksDone};
+use crate::query::engines::pool::{BegunQuery, OpenQuery, Pool, PoolWork, TasksDone};
 use crate::query::plan::Plan;
 use crate::query::searcher::{Begun, Cutting, Searcher};
 use crate::query::snapshot::Snapshot;
@@ -77,12 +77,9 @@ struct TaskEngine {
 impl TaskEngine {
     fn work(&mut self, work: PoolWork<NumberedPlan>) -> Result<(), IndexError> {
         match work {
-            PoolWork::Begin((number, plan), waiting) => {
-                // A query that is cut is answered sooner but takes more work, and others wait.
-                let cutting = self.shared.cutting;
-                let least_ns = cutting.least_ns * (1 + waiting) as f64;
-                let stage = Stage::first(plan.wanted().mode);
-                self.begin(number, &plan, stage, &Cutting { least_ns, ..cutting })
+            PoolWork::Begin(BegunQuery { query: (number, plan), waiting, tasks }) => {
+                let cutting = self.shared.cutting.before(waiting);
+                self.begin(number, &plan, Stage::first(plan.wanted().mode), &cutting, tasks)
             }
             PoolWork::Tasks(open, tasks) => self.tasks(&open, tasks),
         }
@@ -94,15 +91,16 @@ impl TaskEngine {
         plan: &Arc<Plan>,
         stage: Stage,
         cutting: &Cutting,
+        expected: usize,
     ) -> Result<(), IndexError> {
         match self.searcher.begin(plan, stage, cutting)? {
             Begun::Answered => {
-                self.shared.pool.answered_whole();
+                self.shared.pool.answered_whole(expected);
                 let hits = self.searcher.hits().to_vec();
                 self.answer(number, plan, hits);
             }
             Begun::Cut(cut) => {
-                let woken = self.shared.pool.open((number, plan.clone()), cut);
+                let woken = self.shared.pool.open((number, plan.clone()), cut, expected);
                 self.shared.wakers.wake(&woken);
             }
         }
@@ -122,7 +120,7 @@ impl TaskEngine {
             TasksDone::Answered(hits) => self.answer(*number, plan, hits),
             TasksDone::Next(stage) => {
                 let cutting = self.shared.cutting;
-                self.begin(*number, plan, stage, &cutting)?;
+                self.begin(*number, plan, stage, &cutting, 0)?;
             }
         }
         Ok(())
@@ -146,7 +144,9 @@ impl QueryEngine for TaskEngine {
             std::thread::yield_now();
             return Ok(Pace::Soon);
         }
-        let (work, woken) = self.shared.pool.take(self.worker, sleep);
+        let cutting = self.shared.cutting;
+        let tasks = |(_, plan): &NumberedPlan, waiting| cutting.before(waiting).tasks_of(plan);
+        let (work, woken) = self.shared.pool.take(self.worker, sleep, tasks);
         self.shared.wakers.wake(&woken);
         if let Some(work) = work {
             self.idle = None;
