@@ -80,7 +80,7 @@ impl<M: DeviceMethod> MethodDevice<M> {
         threads: usize,
     ) -> Result<Self, GpuError> {
         let shared = device.most_shared_bytes();
-        let names = M::KERNELS.iter().map(|&name| (name, shared));
+        let names = M::kernels().into_iter().map(|name| (name, shared));
         let kernels = Kernels::load(toolchain, &device, &source::<M>(), names)?;
         let mut on = CudaArrays::new(Arc::new(device), kernels, None)?;
         for (array, what, values) in [

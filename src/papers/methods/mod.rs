@@ -107,8 +107,6 @@ pub trait DeviceMethod: Copy + Debug + Send + Sync + 'static {
     const TEXT: &'static str;
     const SIZES: &'static [(&'static str, u32)] = &[];
 
-    const KERNELS: &'static [&'static str];
-
     /// The lists that kernels read, in words, and the settings that make an index of such lists.
     const READS: [&'static str; 2] = ["", ""];
 
@@ -142,6 +140,10 @@ pub trait DeviceMethod: Copy + Debug + Send + Sync + 'static {
     type Said: AsRef<[u32]> + Debug + Default + Pod;
     /// What is planned for a batch beside its records.
     type Plan: Debug + Default;
+
+    fn kernels() -> Vec<&'static str> {
+        source::<Self>().kernels()
+    }
 
     /// Whether it has such a score, in a mode.
     fn has_score(score: Score, _mode: Mode) -> bool {

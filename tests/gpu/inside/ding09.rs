@@ -17,7 +17,7 @@ use std::ops::Range;
 
 fn emulator() -> Option<Emulator> {
     let source = source::<DingTuning>();
-    Emulator::compile(source.text, DingTuning::KERNELS, &source.sizes)
+    Emulator::compile(source.text, &DingTuning::kernels(), &source.sizes)
 }
 
 fn form(codec: ListCodec, block_len: usize) -> Form {

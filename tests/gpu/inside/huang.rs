@@ -128,7 +128,8 @@ fn run(
 #[test]
 fn twin_huang_answers_are_exact() {
     let source = source::<HuangTuning>();
-    let Some(emulator) = Emulator::compile(source.text, HuangTuning::KERNELS, &source.sizes) else {
+    let Some(emulator) = Emulator::compile(source.text, &HuangTuning::kernels(), &source.sizes)
+    else {
         return;
     };
     let gaps = [1, 2, 2, 3, 5, 9, 9, 20, 60, 90, 700, 2, 4, 6, 8, 30, 40];

@@ -16,9 +16,9 @@ fn pretended_kernels_are_those_of_the_library() {
         assert_eq!((kernels.names, kernels.sizes), (names, &*source.sizes));
         assert!(kernels.text == source.text, "{}", source.name);
     };
-    same(&kernels::DING09, DingTuning::KERNELS, source::<DingTuning>());
-    same(&kernels::HUANG, HuangTuning::KERNELS, source::<HuangTuning>());
+    same(&kernels::DING09, &DingTuning::kernels(), source::<DingTuning>());
+    same(&kernels::HUANG, &HuangTuning::kernels(), source::<HuangTuning>());
     let source_of_queries = QueryTuning::of_device(16 << 10).source();
     same(&kernels::QUERY, &source_of_queries.kernels(), source_of_queries);
-    same(&kernels::WANG, WangTuning::KERNELS, source::<WangTuning>());
+    same(&kernels::WANG, &WangTuning::kernels(), source::<WangTuning>());
 }

@@ -234,7 +234,7 @@ fn run(
 
 fn emulator() -> Option<Emulator> {
     let source = source::<WangTuning>();
-    Emulator::compile(source.text, WangTuning::KERNELS, &source.sizes)
+    Emulator::compile(source.text, &WangTuning::kernels(), &source.sizes)
 }
 
 #[test]

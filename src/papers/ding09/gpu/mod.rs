@@ -70,21 +70,6 @@ impl DeviceMethod for DingTuning {
         ("DECODE_SHARED_BYTES", steps::DECODE_SHARED_BYTES),
         ("SUM_SHARED_BYTES", steps::SUM_SHARED_BYTES),
     ];
-    const KERNELS: &'static [&'static str] = &[
-        "ding_open",
-        "ding_decode",
-        "ding_merge_find",
-        "ding_find",
-        "ding_sum_counts",
-        "ding_choose",
-        "ding_match",
-        "ding_compact",
-        "ding_scores",
-        "ding_clear",
-        "ding_accumulate",
-        "ding_maxima",
-        "ding_extract",
-    ];
     const READS: [&'static str; 2] =
         ["rice and pfor, all with blocks of one size", "the codec pfor"];
     const MOST_TERMS: usize = 64;

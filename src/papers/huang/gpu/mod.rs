@@ -101,7 +101,6 @@ impl DeviceMethod for HuangTuning {
         include_str!("../../../../kernels/huang/top.cuh"),
         include_str!("../../../../kernels/huang/huang.cu"),
     );
-    const KERNELS: &'static [&'static str] = &["huang_and", "huang_or", "huang_wand", "huang_bmw"];
     const READS: [&'static str; 2] =
         ["newpfd with blocks of 64", "the codec newpfd and blocks of 64"];
     /// The numbers of all fit a word.
@@ -115,6 +114,11 @@ impl DeviceMethod for HuangTuning {
     type Record = HuangRecord;
     type Said = [u32; 1];
     type Plan = ();
+
+    /// A macro of the source makes their heads.
+    fn kernels() -> Vec<&'static str> {
+        vec!["huang_and", "huang_or", "huang_wand", "huang_bmw"]
+    }
 
     fn reads(form: Form, _first: Form) -> bool {
         form.list_codec() == ListCodec::NewPfd && form.block_len() == BLOCK

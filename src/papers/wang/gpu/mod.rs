@@ -80,7 +80,6 @@ impl DeviceMethod for WangTuning {
         include_str!("../../../../kernels/wang/top.cuh"),
         include_str!("../../../../kernels/wang/wang.cu"),
     );
-    const KERNELS: &'static [&'static str] = &[KERNEL];
     /// The numbers of all fit a word.
     const MOST_TERMS: usize = 16;
     const BATCH: usize = BATCH;
