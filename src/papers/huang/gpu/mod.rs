@@ -1,8 +1,8 @@
-//! Queries on a device as the paper has them, a [method](crate::papers::methods): a block of threads
-//! has a query, each thread a range of the documents, which it traverses by AND, OR, WAND or BMW
-//! (`kernels/huang`). Lists of `newpfd` are on the device as on disk, the longest ones for good;
-//! others come with the batches. The hits are those of every other engine; the twin is that of
-//! `ding09`.
+//! Queries on a device as the paper has them, a [method](crate::papers::methods): a block of
+//! threads has a query, each thread a range of the documents, which it traverses by AND, OR, WAND
+//! or BMW (`kernels/huang`). Lists of `newpfd` are on the device as on disk, the longest ones for
+//! good; others come with the batches. The hits are those of every other engine; the twin is that
+//! of `ding09`.
 
 pub(crate) mod batch;
 pub(crate) mod list;

@@ -1,9 +1,9 @@
-//! Queries on a device as the paper has them, a [method](crate::papers::methods): a block of threads
-//! has a query of AND, and searches for documents of the shortest list in the others, by rounds, the
-//! best documents first, until no later one can be among the best (`kernels/wang`). Lists are on the
-//! device for good, whole or their first blocks, or come with the batches. Where such beginnings end
-//! before a query does, the CPU goes on ([`rounds`](super::rounds)). Hits are those of every other
-//! engine.
+//! Queries on a device as the paper has them, a [method](crate::papers::methods): a block of
+//! threads has a query of AND, and searches for documents of the shortest list in the others, by
+//! rounds, the best documents first, until no later one can be among the best (`kernels/wang`).
+//! Lists are on the device for good, whole or their first blocks, or come with the batches. Where
+//! such beginnings end before a query does, the CPU goes on ([`rounds`](super::rounds)). Hits are
+//! those of every other engine.
 
 pub(crate) mod batch;
 pub(crate) mod list;
