@@ -119,6 +119,7 @@ pub mod index {
             held::release,
             keep::{RolledBack, rollback},
             manifest::{Manifest, Settings, sharded::ShardedManifest},
+            merged::{Merged, Recode, merge_index},
             watch::Watch,
         },
         inspect::{
@@ -131,7 +132,6 @@ pub mod index {
         },
         lexicon::{TermEntry, stream::LexiconStream},
         list::{ListView, encode::ListEncoder, error::ListError, form::Form},
-        merge::{Merged, Recode, merge_index},
         order::DocumentOrder,
         ranks::RanksFile,
         run::{

@@ -24,7 +24,8 @@ use crate::dataflow::workers;
 use crate::dictionary::indexer::Indexing;
 #[cfg(feature = "gpu")]
 use crate::gpu::invert::service::{InvertService, InvertSettings};
-use crate::index::generations::manifest::{self, Manifest};
+use crate::index::generations::draft::NewGeneration;
+use crate::index::generations::manifest;
 use crate::input::hash as input_hash;
 use crate::input::splits::{GIVEN, InputPlan, MEMORY, STDIN};
 use crate::input::turns::Turns;
@@ -42,8 +43,8 @@ use std::sync::{Arc, Mutex};
 /// A generation, or a shard, that is written and not published.
 pub(super) struct Built {
     pub(super) build: Build,
-    /// Without the inputs.
-    pub(super) manifest: Manifest,
+    /// Its manifest is without inputs.
+    pub(super) new: NewGeneration,
     pub(super) read_bytes: u64,
     pub(super) placement: Placement,
     pub(super) phases: PhasesReport,
@@ -58,7 +59,7 @@ pub struct PhasesReport {
     /// Devices are found, the input is listed and a sample of it placed.
     pub prepare_s: f64,
     pub dataflow_s: f64,
-    /// Runs are merged, or synced, and described.
+    /// Runs are merged and described.
     pub finish_s: f64,
 }
 
@@ -73,7 +74,7 @@ pub(super) struct Which {
     pub(super) scan: Option<InputScan>,
 }
 
-/// Builds generation `number` in its empty folder and syncs it; publishes nothing.
+/// Builds generation `number` in its empty folder; publishes nothing.
 pub(super) fn build_generation(
     options: &mut BuildOptions,
     input: Ready,
@@ -91,12 +92,8 @@ pub(super) fn build_generation(
         assemble(&shared, handed.as_ref(), worker);
     })?;
     let flowed = began.elapsed();
-    let Finished { manifest, mut inputs, first_skipped } =
+    let Finished { new, read_bytes, first_skipped } =
         finish(options, &build, number, whole, resident)?;
-    inputs.sort_unstable_by_key(|read| read.input);
-    let read_bytes = inputs.iter().map(|read| read.bytes).sum();
-    let described = inputs.iter().map(|read| describe(&build.plan.input, read));
-    manifest.write_with_inputs(&build.plan.directory, described)?;
     let phases = PhasesReport {
         prepare_s: prepared.as_secs_f64(),
         dataflow_s: (flowed - prepared).as_secs_f64(),
@@ -106,7 +103,7 @@ pub(super) fn build_generation(
         return Err(failure.into());
     }
     drop(watching);
-    Ok(Built { build, manifest, read_bytes, placement, phases, first_skipped })
+    Ok(Built { build, new, read_bytes, placement, phases, first_skipped })
 }
 
 /// A build that is about to begin.

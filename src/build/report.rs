@@ -185,7 +185,8 @@ impl BuildReport {
         whole: Option<WholeReport>,
         took: Duration,
     ) -> Self {
-        let Built { build, manifest, placement, phases, first_skipped, .. } = built;
+        let Built { build, new, placement, phases, first_skipped, .. } = built;
+        let manifest = &new.manifest;
         let statistics = &manifest.statistics;
         let parsed = build.progress.parsed_bytes.load(Relaxed);
         let seconds = took.as_secs_f64();

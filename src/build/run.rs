@@ -111,8 +111,8 @@ fn build_and_publish(
     before: Option<&Path>,
 ) -> Result<Built, BuildError> {
     let (number, directory) = lock.next_generation()?;
-    let built = build_generation(options, input, number, directory, Which::default())?;
-    let statistics = &built.manifest.statistics;
+    let mut built = build_generation(options, input, number, directory, Which::default())?;
+    let statistics = &built.new.manifest.statistics;
     let new = NewContent {
         plan: &built.build.plan.input,
         read_bytes: built.read_bytes,
@@ -123,8 +123,8 @@ fn build_and_publish(
     };
     options.guards.check(&new, || before.map(statistics_of).transpose())?;
     if let Some(accept) = options.accept.take() {
-        accept(&built.manifest).map_err(BuildError::Refused)?;
+        accept(&built.new.manifest).map_err(BuildError::Refused)?;
     }
-    lock.publish(number)?;
+    lock.publish(number, std::mem::take(&mut built.new.unsynced))?;
     Ok(built)
 }

@@ -224,8 +224,8 @@ fn lead_locked(
         format: VERSION,
         generation,
         created: Manifest::now(),
-        command: built.manifest.command.clone(),
-        settings: built.manifest.settings.clone(),
+        command: built.new.manifest.command.clone(),
+        settings: built.new.manifest.settings.clone(),
         duplicate_names: 0,
         shards: all.into_iter().map(|synced| synced.entry).collect(),
     };
@@ -282,6 +282,6 @@ fn follow(
 /// Makes the shard last, and describes it.
 fn synced(shard: &ShardLock, built: &Built) -> Result<Synced, BuildError> {
     let directory = &built.build.plan.directory;
-    shard.sync(directory)?;
+    shard.sync(built.new.unsynced.clone())?;
     Ok(Synced { entry: Summary::read(directory)?.shard(), read_bytes: built.read_bytes })
 }

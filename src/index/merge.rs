@@ -21,23 +21,21 @@ mod documents;
 mod lengths;
 mod ordered;
 mod parts;
-mod published;
 mod sort;
 mod source;
 mod terms;
 #[cfg(test)]
 mod tests;
 mod topics;
+mod verify;
 
-pub(crate) use ordered::order_in_place;
-pub(super) use ordered::renumber_in_place;
-pub use published::{Merged, Recode, merge_index};
-pub(crate) use published::{RanksFound, verify};
+pub(super) use ordered::{Reordered, reorder};
+pub(crate) use verify::verify;
 
 use crate::crew::beside;
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
-use crate::index::files::storage::{self, Durability, FileEntry, Stop};
+use crate::index::files::storage::{self, FileEntry, Stop};
 use crate::index::format::{FileKind, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconStream;
@@ -90,36 +88,6 @@ struct MergeInput {
     deletions: Option<Arc<Deletions>>,
     /// Documents of the last run that come of the runs before it.
     base: u32,
-}
-
-/// Merges the runs of a generation that is not published yet to its run 0; else as [`merge_runs`].
-pub(crate) fn merge_in_place(
-    generation: &Path,
-    runs: &[RunEntry],
-    merging: &Merging,
-) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-    let number = |run: &RunEntry| run.name.parse::<u32>().unwrap_or(0);
-    let free = runs.iter().map(number).max().map_or(0, |last| last + 1);
-    let (mut run, mut files) = merge_runs(generation, runs, generation, free, merging)?;
-    rename(generation, &mut run, &mut files, 0)?;
-    Ok((run, files))
-}
-
-fn rename(
-    generation: &Path,
-    run: &mut RunEntry,
-    files: &mut [FileEntry],
-    number: u32,
-) -> Result<(), IndexError> {
-    let old = std::mem::replace(&mut run.name, run_name(number));
-    for kind in FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL) {
-        let [from, to] = [&old, &run.name].map(|name| run_file(name, kind));
-        for file in files.iter_mut().filter(|file| file.name == from && from != to) {
-            storage::rename(&generation.join(&from), &generation.join(&to))?;
-            file.name.clone_from(&to);
-        }
-    }
-    Ok(())
 }
 
 /// Merges neighbouring runs of the generation in the folder `from`, in docid order without gaps, to
@@ -249,9 +217,9 @@ fn merge_lists(
     let lengths = to.join(run_file(&run_name(number), FileKind::Lengths));
     let lengths = &Lengths::read(&lengths, memory_bytes, merging.threads)?;
     let memory_bytes = lengths.memory_behind(memory_bytes);
-    let joint = |inputs: &[MergeInput], number, durability| {
+    let joint = |inputs: &[MergeInput], number| {
         let numbers = None;
-        Joint { lengths, inputs, to, number, durability, memory_bytes, merging, numbers }.merge()
+        Joint { lengths, inputs, to, number, memory_bytes, merging, numbers }.merge()
     };
     // At least 2, so that each pass leaves fewer runs.
     let most_runs = usize::try_from(memory_bytes / LEAST_RUN_BYTES).unwrap_or(usize::MAX).max(2);
@@ -266,12 +234,12 @@ fn merge_lists(
                 continue;
             }
             scratch += 1;
-            let (run, _) = joint(group, scratch, Durability::Scratch)?;
+            let (run, _) = joint(group, scratch)?;
             let generation = to.to_path_buf();
             let base = group[0].base;
             merged.push(MergeInput { generation, run, remove: true, deletions: None, base });
         }
         inputs = merged;
     }
-    joint(&inputs, number, Durability::Lasting)
+    joint(&inputs, number)
 }

@@ -29,7 +29,34 @@ pub struct RankCounts {
     pub strangers: u64,
 }
 
-/// Reads the ranks of documents with these names from a file. The first line of a name
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RanksFound {
+    None,
+    /// Equal for all documents, since none were given and the order asks for some.
+    Equal,
+    Kept,
+    /// Those of some runs are lost, since others had none.
+    Lost,
+    Read(RankCounts),
+}
+
+impl RanksFound {
+    pub fn remark(&self) -> Option<String> {
+        match self {
+            Self::None | Self::Kept => None,
+            Self::Equal => Some("no PageRanks were given: all documents have the same".into()),
+            Self::Lost => Some(
+                "some runs have no PageRanks, so that the merged index has none: merge again and give those of all documents".into(),
+            ),
+            Self::Read(RankCounts { missing: 0, strangers: 0, .. }) => None,
+            Self::Read(RankCounts { found, missing, strangers }) => Some(format!(
+                "{found} documents have PageRanks; {missing} are not in the file and have 0; {strangers} of its lines name no document"
+            )),
+        }
+    }
+}
+
+/// Reads the ranks of so many `documents` with these names from a file. The first line of a name
 /// counts, for all documents of it; white space in names counts as a blank. Blank lines, what
 /// follows a second tab, and a first line that begins with `#` and has no tab are passed over.
 ///
@@ -39,11 +66,11 @@ pub struct RankCounts {
 /// `Damaged` where a line is none; `Lacks` if no document is named, or the memory is too small.
 pub(crate) fn read_ranks<'a>(
     from: &RanksFile,
-    names: impl ExactSizeIterator<Item = &'a [u8]>,
+    documents: usize,
+    names: impl Iterator<Item = &'a [u8]>,
     memory_bytes: u64,
 ) -> Result<(Vec<f32>, RankCounts), IndexError> {
     let path = &*from.path;
-    let documents = names.len();
     let least = BYTES_A_DOCUMENT * documents as u64;
     if least > memory_bytes {
         let least = least.div_ceil(1 << 20);
@@ -138,7 +165,7 @@ mod tests {
         let path = folder.path().join("ranks");
         std::fs::write(&path, text).unwrap();
         let file = RanksFile { path, text: |file| Ok(Box::new(file)) };
-        read_ranks(&file, names.iter().map(|name| name.as_bytes()), 1 << 20)
+        read_ranks(&file, names.len(), names.iter().map(|name| name.as_bytes()), 1 << 20)
     }
 
     #[test]

@@ -21,9 +21,9 @@ pub(crate) use write::{NewRun, RunWriter};
 
 use crate::index::documents::DocumentsEntry;
 use crate::index::error::IndexError;
-use crate::index::files::storage::{self, FileEntry};
+use crate::index::files::storage::FileEntry;
 use crate::index::format::{
-    FileHeader, FileKind, HEADER_BYTES, POSTINGS_SLACK, check_length, list_pages, padding, run_file,
+    FileHeader, FileKind, HEADER_BYTES, POSTINGS_SLACK, check_length, list_pages, padding,
 };
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconHeader;
@@ -63,35 +63,24 @@ impl PostingsHeader {
     }
 }
 
-/// Syncs a finished run that was written as [`Scratch`](storage::Durability::Scratch), because it
-/// might have been merged before anything is published.
-pub(crate) fn sync_run(generation: &Path, run: &RunEntry) -> Result<(), IndexError> {
-    let sync = |kind| storage::sync_file(&generation.join(run_file(&run.name, kind)));
-    FileKind::OF_RUN.into_iter().try_for_each(sync)
-}
-
 pub(crate) type WrittenRun = (RunEntry, Vec<FileEntry>);
 
 /// Joins the lists of runs with their documents, which were written apart: those of run k are the
-/// k-th `documents`. Returns the entries, by docid, and all files.
+/// k-th `documents`. Returns the runs by docid.
 pub(crate) fn join(
     generation: &Path,
     mut lists: Vec<WrittenRun>,
     documents: Vec<DocumentsEntry>,
-) -> Result<(Vec<RunEntry>, Vec<FileEntry>), IndexError> {
+) -> Result<Vec<WrittenRun>, IndexError> {
     lists.sort_by_key(|(run, _)| run.first_docid);
     if lists.len() != documents.len() {
         let reason = format!("{} runs have the documents of {}", lists.len(), documents.len());
         return Err(IndexError::refused(generation, reason));
     }
-    let mut runs = Vec::new();
-    let mut files = Vec::new();
-    for ((mut run, more), documents) in lists.into_iter().zip(documents) {
-        files.extend(more);
-        documents.complete(generation, &mut run, &mut files)?;
-        runs.push(run);
+    for ((run, files), documents) in lists.iter_mut().zip(documents) {
+        documents.complete(generation, run, files)?;
     }
-    Ok((runs, files))
+    Ok(lists)
 }
 
 pub(crate) fn check_agreement(

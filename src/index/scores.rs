@@ -4,7 +4,7 @@
 
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
-use crate::index::files::storage::{Durability, FileEntry, StorageFile};
+use crate::index::files::storage::{FileEntry, StorageFile};
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, padding, run_file};
 use crate::index::generations::manifest::{Manifest, RunEntry, find_file};
 use std::path::Path;
@@ -21,9 +21,8 @@ pub(crate) fn write_scores(
     run: &str,
     ranks: &[f32],
     globals: Option<&[f32]>,
-    durability: Durability,
 ) -> Result<FileEntry, IndexError> {
-    let mut file = StorageFile::create(generation, &run_file(run, FileKind::Scores), durability)?;
+    let mut file = StorageFile::create(generation, &run_file(run, FileKind::Scores))?;
     let columns = [Some(ranks), globals];
     for column in columns.into_iter().flatten() {
         if column.len() != ranks.len() || !column.iter().all(is_score) {
@@ -198,8 +197,7 @@ mod tests {
         std::fs::create_dir(folder.path().join(RUNS)).unwrap();
         let documents = ranks.len() as u32;
         let run = RunEntry { name: "000003".into(), documents, ..RunEntry::default() };
-        let lasting = Durability::Lasting;
-        let file = write_scores(folder.path(), &run.name, ranks, globals, lasting).unwrap();
+        let file = write_scores(folder.path(), &run.name, ranks, globals).unwrap();
         (folder, run, file)
     }
 
@@ -227,8 +225,7 @@ mod tests {
         std::fs::create_dir(folder.path().join(RUNS)).unwrap();
         for (number, wrong) in [-1.0, f32::NAN, f32::INFINITY].into_iter().enumerate() {
             let name = number.to_string();
-            write_scores(folder.path(), &name, &[0.5, wrong], None, Durability::Scratch)
-                .unwrap_err();
+            write_scores(folder.path(), &name, &[0.5, wrong], None).unwrap_err();
         }
     }
 

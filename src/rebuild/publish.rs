@@ -17,7 +17,7 @@ use crate::dataflow::rebuild::table::name_hash;
 use crate::dictionary::names::Duplicates;
 use crate::index::documents::{Documents, Location};
 use crate::index::error::IndexError;
-use crate::index::files::storage::{self, Durability, FileEntry, StorageFile};
+use crate::index::files::storage::{self, FileEntry, StorageFile};
 use crate::index::format::{FileHeader, FileKind, generation_name, run_file, run_name};
 use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::IndexLock;
@@ -100,6 +100,7 @@ impl Publishing<'_> {
             record.time("merge", || {
                 // The last first, so that the places of those before it stay.
                 for runs in affected(draft.runs(), &job.merge).into_iter().rev() {
+                    draft.verify(runs.clone(), &merging)?;
                     lost |= draft.merge(runs, &merging)?;
                 }
                 Ok::<_, RebuildError>(())
@@ -109,7 +110,10 @@ impl Publishing<'_> {
         let ranked = self.links.map(&mut rank).transpose()?;
         match order {
             Some(order) => {
-                let ranks = record.time("order", || draft.order(order, &merging))?;
+                let ranks = record.time("order", || {
+                    draft.verify(0..draft.runs().len(), &merging)?;
+                    draft.order(order, None, &merging)
+                })?;
                 ranks.remark().into_iter().for_each(|remark| rebuild.note_of_ranks(remark));
             }
             None => draft.keep_order(kept),
@@ -125,13 +129,13 @@ impl Publishing<'_> {
             }
             looked.check(job, Some(statistics))
         };
-        let manifest =
-            record.time("publish", || draft.publish_if(description, memory_bytes / 4, accept))?;
+        let manifest = record
+            .time("publish", || draft.publish_if(lock, description, memory_bytes / 4, accept))?;
         let path = job.index.join(generation_name(manifest.generation));
         Ok((Live { path, manifest }, ranked))
     }
 
-    fn runs(&self, draft: &mut Draft<'_>) -> Result<Description, RebuildError> {
+    fn runs(&self, draft: &mut Draft) -> Result<Description, RebuildError> {
         let Self { rebuild, looked, .. } = self;
         let is_whole = matches!(looked.planned.how, RebuildKind::Whole(_));
         let live = looked.live.as_ref().filter(|_| !is_whole);
@@ -146,7 +150,7 @@ impl Publishing<'_> {
         let first = draft.runs().len();
         if let Some((part, folder)) = &looked.part {
             for number in 0..part.runs.len() {
-                draft.link(folder, part, number)?;
+                draft.take(folder, part, number)?;
             }
             for (reason, count) in &part.statistics.skipped {
                 *description.skipped.entry(reason.clone()).or_default() += count;
@@ -166,7 +170,7 @@ impl Publishing<'_> {
         Ok(description)
     }
 
-    fn link(&self, live: &Live, draft: &mut Draft<'_>) -> Result<(), RebuildError> {
+    fn link(&self, live: &Live, draft: &mut Draft) -> Result<(), RebuildError> {
         let looked = self.looked;
         let moved = Moved::new(live, looked, self.work)?;
         let deleted = |run: &RunEntry| {
@@ -205,7 +209,7 @@ impl Publishing<'_> {
 fn keep_ranks(
     rebuild: &Rebuild<'_>,
     live: &Live,
-    draft: &mut Draft<'_>,
+    draft: &mut Draft,
     new: Range<usize>,
 ) -> Result<(), RebuildError> {
     let ranks = match ranks_of(&live.path, &live.manifest) {
@@ -352,7 +356,7 @@ fn write_places(
     run: &RunEntry,
     places: &[Location],
 ) -> Result<FileEntry, IndexError> {
-    let mut file = StorageFile::create(work, &format!("places-{number}"), Durability::Lasting)?;
+    let mut file = StorageFile::create(work, &format!("places-{number}"))?;
     file.write(bytemuck::cast_slice(places))?;
     let values = [u64::from(run.documents), 0, 0, 0, 0];
     file.finish(FileHeader { kind: FileKind::Locations, values, last: 0 })

@@ -39,7 +39,7 @@ pub(super) fn are_of(rebuild: &Rebuild<'_>, live: &Live, links: &FoundLinks) -> 
 
 pub(super) fn rank(
     rebuild: &Rebuild<'_>,
-    draft: &mut Draft<'_>,
+    draft: &mut Draft,
     links: &FoundLinks,
 ) -> Result<RankedPages, RebuildError> {
     let before = RankedPages::read(rebuild);

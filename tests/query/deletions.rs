@@ -34,7 +34,7 @@ pub(crate) fn delete(index: &Path) -> Vec<u32> {
     }
     let settings = manifest.settings.clone();
     let description = Description { settings, ..Description::default() };
-    draft.publish(description, 1 << 20).unwrap();
+    draft.publish(&lock, description, 1 << 20).unwrap();
     deleted
 }
 

@@ -1,37 +1,37 @@
 //! Behind the dataflow: the runs of a generation, or of a shard, become the one that queries read,
-//! and the generation is described.
+//! and its manifest is written.
 
+use super::describe;
 use crate::build::error::BuildError;
 use crate::build::guards::NewContent;
 use crate::build::memory;
 use crate::build::note::Note;
 use crate::build::options::{BuildOptions, Input};
 use crate::crew::lock;
-use crate::dataflow::build::context::{Build, BuildDone, InputRead};
+use crate::dataflow::build::context::{Build, BuildDone};
 use crate::dictionary::names::Duplicates;
-use crate::index::block_bounds::write_missing_bounds;
-use crate::index::files::storage::FileEntry;
-use crate::index::format::VERSION;
-use crate::index::generations::manifest::{self, Manifest};
-use crate::index::merge::{self, Merging};
-use crate::index::order::OrderEntry;
-use crate::index::ranks::RanksFile;
-use crate::index::run::{join, sync_run};
+use crate::index::generations::draft::{Description, Draft, NewGeneration};
+use crate::index::generations::manifest;
+use crate::index::merge::Merging;
+use crate::index::order::DocumentOrder;
+use crate::index::ranks::{RanksFile, RanksFound};
+use crate::index::run::join;
 use crate::input::Format;
 use crate::input::streams::unpacked::text_of_file;
+use std::collections::BTreeMap;
 
 pub(super) struct Finished {
-    /// Without its inputs.
-    pub(super) manifest: Manifest,
-    pub(super) inputs: Vec<InputRead>,
+    /// Its manifest is without inputs.
+    pub(super) new: NewGeneration,
+    pub(super) read_bytes: u64,
     pub(super) first_skipped: Vec<String>,
 }
 
 /// What the code and the fixed tables of a process take, which is not a build's to give away.
 const PROCESS_BYTES: u64 = 12 << 20;
 
-/// Merges the runs and describes the generation but for its inputs. `resident` is what the process
-/// had when the build began.
+/// Merges the runs and completes the generation. `resident` is what the process had when the build
+/// began.
 pub(super) fn finish(
     options: &BuildOptions,
     build: &Build,
@@ -44,10 +44,11 @@ pub(super) fn finish(
     for (reason, n) in &build.plan.input.passed.counts {
         *documents.skipped.entry((*reason).to_string()).or_default() += n;
     }
+    let read_bytes = done.inputs.iter().map(|read| read.bytes).sum();
     if whole {
         options.guards.check_content(&NewContent {
             plan: &build.plan.input,
-            read_bytes: done.inputs.iter().map(|read| read.bytes).sum(),
+            read_bytes,
             documents: documents.documents.into(),
             tokens: Some(documents.tokens),
             skipped: &documents.skipped,
@@ -58,41 +59,28 @@ pub(super) fn finish(
     if whole {
         accept_duplicates(options.strict, &duplicates)?;
     }
-    let (runs, files) = join(&build.plan.directory, done.runs, documents.runs)?;
+    let mut draft = Draft::at(number, build.plan.directory.clone());
+    for run in join(&build.plan.directory, done.runs, std::mem::take(&mut documents.runs))? {
+        draft.add(run)?;
+    }
     // What the build has not given back to the system counts too.
     let kept = memory::resident().saturating_sub(resident) + PROCESS_BYTES;
     let memory_bytes = build.plan.budget.memory.saturating_sub(kept);
     let stop = options.control.stop().clone();
-    let merging =
-        Merging { memory_bytes, threads: build.plan.workers, form: build.plan.form, stop };
-    let Lists { runs, mut files, order, terms } = unite(options, build, runs, files, &merging)?;
-    let statistics = manifest::Statistics {
-        documents: u64::from(documents.documents),
-        terms,
-        postings: runs.iter().map(|run| run.postings).sum(),
-        tokens: documents.tokens,
-        empty_documents: documents.empty,
-        duplicate_names: duplicates.count,
-        skipped: documents.skipped,
-    };
-    tell(options, build, &statistics, &documents.first_skipped, whole);
-    let settings = settings(options);
-    write_missing_bounds(&build.plan.directory, &runs, &mut files, &settings, build.plan.workers)?;
-    files.sort_by(|a, b| a.name.cmp(&b.name));
-    let manifest = Manifest {
-        format: VERSION,
-        generation: number,
-        created: Manifest::now(),
+    let merging = Merging { memory_bytes, threads: build.plan.workers, form: build.plan.form, stop };
+    unite(options, &mut draft, &merging)?;
+    let statistics = draft.statistics(documents.empty, duplicates.count);
+    tell(options, build, &statistics, &documents.skipped, &documents.first_skipped, whole);
+    let description = Description {
         command: options.command.clone(),
         workers: build.plan.workers as u32,
-        settings,
-        statistics,
-        runs,
-        order,
-        inputs: Vec::new(),
-        files,
+        settings: settings(options),
+        skipped: documents.skipped,
     };
-    Ok(Finished { manifest, inputs: done.inputs, first_skipped: documents.first_skipped })
+    done.inputs.sort_unstable_by_key(|read| read.input);
+    let inputs = done.inputs.iter().map(|read| describe(&build.plan.input, read));
+    let new = draft.finish_with(description, statistics, memory_bytes, inputs)?;
+    Ok(Finished { new, read_bytes, first_skipped: documents.first_skipped })
 }
 
 /// What the dataflow has left, but for what the build's report asks for later.
@@ -108,50 +96,27 @@ fn take_done(build: &Build) -> BuildDone {
     std::mem::replace(&mut *done, rest)
 }
 
-/// The runs of a generation and their files.
-struct Lists {
-    runs: Vec<manifest::RunEntry>,
-    files: Vec<FileEntry>,
-    order: Option<OrderEntry>,
-    /// In all of them.
-    terms: u64,
-}
-
 /// Merges the runs, unless they are to stay, and puts a single one in the order that is asked for.
-fn unite(
-    options: &BuildOptions,
-    build: &Build,
-    mut runs: Vec<manifest::RunEntry>,
-    mut files: Vec<FileEntry>,
-    merging: &Merging,
-) -> Result<Lists, BuildError> {
-    let folder = &build.plan.directory;
-    if runs.len() > 1 && options.merge {
-        let run;
-        (run, files) = merge::merge_in_place(folder, &runs, merging)?;
-        runs = vec![run];
-    } else {
-        runs.iter().try_for_each(|run| sync_run(folder, run))?;
+fn unite(options: &BuildOptions, draft: &mut Draft, merging: &Merging) -> Result<(), BuildError> {
+    if options.merge && draft.runs().len() > 1 {
+        draft.merge(0..draft.runs().len(), merging)?;
     }
-    let mut order = None;
-    if (options.order.is_some() || options.ranks.is_some()) && runs.len() == 1 {
-        let wish = options.order.as_ref();
-        let ranks = options.ranks.clone().map(|path| RanksFile { path, text: text_of_file });
-        let run = runs.remove(0);
-        let ordered = merge::order_in_place(folder, run, files, wish, ranks.as_ref(), merging)?;
-        (files, order, runs) = (ordered.files, ordered.order, vec![ordered.run]);
-        if let Some(remark) = ordered.ranks.remark() {
+    if (options.order.is_some() || options.ranks.is_some()) && draft.runs().len() == 1 {
+        let file = options.ranks.clone().map(|path| RanksFile { path, text: text_of_file });
+        let read = file.map(|file| draft.read_ranks(&file, merging.memory_bytes)).transpose()?;
+        let (ranks, counts) = read.unzip();
+        let order = options.order.as_ref().filter(|order| **order != DocumentOrder::Input);
+        let mut found = RanksFound::None;
+        match (order, ranks) {
+            (Some(order), ranks) => found = draft.order(order, ranks, merging)?,
+            (None, Some(ranks)) => draft.rank(0, &ranks)?,
+            (None, None) => {}
+        }
+        if let Some(remark) = counts.map_or(found, RanksFound::Read).remark() {
             options.note(&Note::Ranks(remark));
         }
     }
-    let terms = match &runs[..] {
-        [run] => run.terms,
-        runs => {
-            let runs: Vec<_> = runs.iter().map(|run| (&**folder, run)).collect();
-            merge::count_distinct_terms(&runs, merging.memory_bytes)?
-        }
-    };
-    Ok(Lists { runs, files, order, terms })
+    Ok(draft.number_runs()?)
 }
 
 /// Says what was noticed in the input; of a part of it, names that repeat are told elsewhere.
@@ -159,6 +124,7 @@ fn tell(
     options: &BuildOptions,
     build: &Build,
     statistics: &manifest::Statistics,
+    skipped: &BTreeMap<String, u64>,
     first_skipped: &[String],
     whole: bool,
 ) {
@@ -182,7 +148,7 @@ fn tell(
     for message in first_skipped {
         options.note(&Note::Skipped(message.clone()));
     }
-    let skipped: u64 = statistics.skipped.values().sum();
+    let skipped: u64 = skipped.values().sum();
     if skipped > first_skipped.len() as u64 {
         options.note(&Note::SkippedInAll(skipped));
     }

@@ -14,7 +14,6 @@ use crate::dataflow::build::context::{Build, BuildPlan, Progress};
 use crate::dataflow::control::OperatorGuard;
 use crate::dataflow::query::local::Local;
 use crate::index::error::IndexError;
-use crate::index::files::storage::Durability;
 use crate::index::run::{LaidChunk, NewRun, RunPart, RunWriter};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -84,7 +83,6 @@ fn create(plan: &BuildPlan, chunk: &LaidChunk) -> Result<RunWriter, IndexError> 
         folder: &plan.directory,
         number: chunk.part.run,
         form: plan.form,
-        durability: Durability::Scratch,
         lists: chunk.placed.clone(),
         threads: writers(plan.workers),
     };

@@ -3,7 +3,7 @@
 use super::{BLOCK_DOCUMENTS, BODY, DATA, RunBounds, words_of};
 use crate::crew::Crew;
 use crate::index::error::IndexError;
-use crate::index::files::storage::{Durability, FileEntry, StorageFile, remove_file};
+use crate::index::files::storage::{FileEntry, StorageFile, remove_file};
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, run_file};
 use crate::index::generations::manifest::{RunEntry, Settings};
 use crate::index::lexicon::{LexiconStream, TermEntry};
@@ -59,7 +59,7 @@ fn write_bounds(
     threads: usize,
 ) -> Result<Option<FileEntry>, IndexError> {
     let maker = BoundsMaker::new(generation, entry)?;
-    let mut file = StorageFile::create(generation, &name, Durability::Lasting)?;
+    let mut file = StorageFile::create(generation, &name)?;
     file.write(bytemuck::cast_slice(maker.codes.impacts()))?;
     let mut offsets = Vec::new();
     let mut ends = Vec::new();

@@ -72,11 +72,12 @@ pub fn import(
         let ((mut entry, mut files), documents) = write(&mut reader, &header, run, progress)?;
         documents.complete(draft.folder(), &mut entry, &mut files)?;
         draft.add_inputs([input]);
-        draft.add(entry, files)?;
+        draft.add((entry, files))?;
         let workers = 1;
         let skipped = Default::default();
         let settings = Settings { indexer: IMPORTED.into(), ..settings };
-        draft.publish(Description { command, workers, settings, skipped }, memory_bytes)
+        let description = Description { command, workers, settings, skipped };
+        draft.publish(&lock, description, memory_bytes)
     };
     let made = make();
     if made.is_err() {
@@ -91,9 +92,9 @@ fn write<R: BufRead + Seek>(
     run: NewRun<'_>,
     progress: &Stop,
 ) -> Result<(WrittenRun, DocumentsEntry), IndexError> {
-    let NewRun { folder, number, form, durability, .. } = run;
+    let NewRun { folder, number, form, .. } = run;
     let mut places = (0..header.lists).map(|_| place(reader)).collect::<Result<Vec<_>, _>>()?;
-    let mut documents = DocumentsWriter::create(folder, number, durability, 0)?;
+    let mut documents = DocumentsWriter::create(folder, number, 0)?;
     let mut lengths = Vec::new();
     for docid in 0..header.documents {
         lengths.push(document(reader, docid, &mut documents)?);

@@ -44,7 +44,7 @@ fn example() -> (tempfile::TempDir, PathBuf) {
     draft.link(&folder.path().join("gen-000001"), &old, 0).unwrap();
     draft.delete(0, &[3, 64, 12, 3]).unwrap();
     let description = Description { settings: old.settings, ..Description::default() };
-    draft.publish(description, 1 << 20).unwrap();
+    draft.publish(&lock, description, 1 << 20).unwrap();
     drop(lock);
     let generation = current(folder.path()).unwrap().unwrap();
     (folder, generation)

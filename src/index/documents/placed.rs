@@ -4,7 +4,7 @@
 use super::{DocumentsEntry, Location};
 use crate::crew::lock;
 use crate::index::error::IndexError;
-use crate::index::files::storage::{Durability, FilledFile, StorageFile};
+use crate::index::files::storage::{FilledFile, StorageFile};
 use crate::index::format::{FileHeader, FileKind, LONG, run_file, run_name};
 use std::path::Path;
 use std::sync::Mutex;
@@ -58,12 +58,11 @@ impl PlacedDocuments {
     pub(crate) fn create(
         generation: &Path,
         number: u32,
-        durability: Durability,
         first_input: u32,
     ) -> Result<Self, IndexError> {
         let run = run_name(number);
         let create = |kind| {
-            let file = StorageFile::create(generation, &run_file(&run, kind), durability)?;
+            let file = StorageFile::create(generation, &run_file(&run, kind))?;
             Ok(FilledFile::of(file))
         };
         Ok(Self {

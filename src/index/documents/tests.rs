@@ -1,6 +1,6 @@
 use super::*;
 use crate::index::error::IndexError;
-use crate::index::files::storage::{Durability, FileEntry};
+use crate::index::files::storage::FileEntry;
 use crate::index::format::{FileKind, run_file};
 use crate::index::generations::manifest::{Manifest, RunEntry};
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ type Document = (String, u32, Location, u64);
 
 fn create(folder: &Path, number: u32, first_input: u32) -> DocumentsWriter {
     let _ = fs::create_dir(folder.join("runs"));
-    DocumentsWriter::create(folder, number, Durability::Scratch, first_input).unwrap()
+    DocumentsWriter::create(folder, number, first_input).unwrap()
 }
 
 /// Writes the documents of a run, whose first has docid `first_docid`.
@@ -101,8 +101,7 @@ proptest! {
             place.name_bytes += part.iter().map(|document| document.0.len() as u64).sum::<u64>();
             start = end;
         }
-        let scratch = Durability::Scratch;
-        let placed = PlacedDocuments::create(folder.path(), 1, scratch, run.first_input).unwrap();
+        let placed = PlacedDocuments::create(folder.path(), 1, run.first_input).unwrap();
         for n in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]][order] {
             let (place, part) = parts[n];
             let mut names = String::new();
@@ -137,7 +136,7 @@ fn a_document_of_another_run_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let place = Location::default();
     fs::create_dir(folder.path().join("runs")).unwrap();
-    let placed = PlacedDocuments::create(folder.path(), 1, Durability::Scratch, 7).unwrap();
+    let placed = PlacedDocuments::create(folder.path(), 1, 7).unwrap();
     let ends = &mut [1][..];
     let locations = &mut [Location { input: 6, ..place }][..];
     let columns = DocumentColumns { names: "n", ends, lengths: &[1], locations, hashes: &[0] };

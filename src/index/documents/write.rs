@@ -3,7 +3,6 @@
 use super::placed::{DocumentColumns, DocumentsPlace, PlacedDocuments};
 use super::{DocumentsEntry, Location};
 use crate::index::error::IndexError;
-use crate::index::files::storage::Durability;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -33,10 +32,9 @@ impl DocumentsWriter {
     pub(crate) fn create(
         generation: &Path,
         number: u32,
-        durability: Durability,
         first_input: u32,
     ) -> Result<Self, IndexError> {
-        let files = PlacedDocuments::create(generation, number, durability, first_input)?;
+        let files = PlacedDocuments::create(generation, number, first_input)?;
         Ok(Self::at(&Arc::new(files), DocumentsPlace::default()))
     }
 

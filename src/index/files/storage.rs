@@ -107,16 +107,9 @@ pub(crate) mod hexadecimal {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Durability {
-    /// It is published: synced when it is finished.
-    Lasting,
-    /// It is read and removed again before anything is published: never synced.
-    Scratch,
-}
-
 /// A binary file that is written from its first byte to its last, except for the header, which is
-/// known last. Memory: [`WRITE_BUFFER_BYTES`].
+/// known last. It is not synced: [`sync_all`] does that for all files of a generation together.
+/// Memory: [`WRITE_BUFFER_BYTES`].
 #[derive(Debug)]
 pub(crate) struct StorageFile {
     file: File,
@@ -125,16 +118,11 @@ pub(crate) struct StorageFile {
     buffer: Vec<u8>,
     written: u64,
     crc: crc32fast::Hasher,
-    durability: Durability,
 }
 
 impl StorageFile {
     /// The file `name` in the folder of a generation must not be there yet.
-    pub(crate) fn create(
-        generation: &Path,
-        name: &str,
-        durability: Durability,
-    ) -> Result<Self, IndexError> {
+    pub(crate) fn create(generation: &Path, name: &str) -> Result<Self, IndexError> {
         let path = generation.join(name);
         let file = attempt("create", &path, || File::create_new(&path))?;
         Ok(Self {
@@ -144,7 +132,6 @@ impl StorageFile {
             buffer: Vec::with_capacity(WRITE_BUFFER_BYTES),
             written: 0,
             crc: crc32fast::Hasher::new(),
-            durability,
         })
     }
 
@@ -184,7 +171,7 @@ impl StorageFile {
         self.write(&zeros[..padding(self.body_bytes()) as usize])
     }
 
-    /// Writes the header and the rest of the body, and syncs the file if it has to last.
+    /// Writes the header and the rest of the body.
     pub(crate) fn finish(mut self, header: FileHeader) -> Result<FileEntry, IndexError> {
         self.flush()?;
         let header = header.encode();
@@ -193,9 +180,6 @@ impl StorageFile {
         crc.update(&header);
         crc.combine(&self.crc);
         let bytes = HEADER_BYTES as u64 + self.written;
-        if self.durability == Durability::Lasting {
-            attempt("sync", &self.path, || self.file.sync_all())?;
-        }
         Ok(FileEntry { name: self.name, bytes, crc32: crc.finalize() })
     }
 
@@ -236,7 +220,16 @@ pub(crate) fn open_lock(path: &Path) -> Result<File, IndexError> {
     attempt("open", path, || OpenOptions::new().write(true).create(true).truncate(false).open(path))
 }
 
-pub(crate) fn sync_file(path: &Path) -> Result<(), IndexError> {
+/// Syncs that go on at a time: a disk does many for the price of one.
+const SYNCS: usize = 32;
+
+/// Syncs files, and what was created, renamed and removed in folders, side by side.
+pub(crate) fn sync_all(paths: &[PathBuf]) -> Result<(), IndexError> {
+    let sync = |(): &mut (), number: usize| sync(&paths[number]);
+    Crew::new("syncer").in_order(SYNCS, paths.len(), sync).map(drop)
+}
+
+fn sync(path: &Path) -> Result<(), IndexError> {
     attempt("sync", path, || File::open(path)?.sync_all())
 }
 
@@ -332,7 +325,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), IndexError> {
     }
 }
 
-/// Replaces a small file whole, and syncs it.
+/// Replaces a small file whole, and does not sync it.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), IndexError> {
     write_pieces(path, |take| take(bytes))
 }
@@ -348,8 +341,7 @@ pub(crate) fn write_pieces(
         write_at(&file, path, piece, written)?;
         written += piece.len() as u64;
         Ok(())
-    })?;
-    attempt("sync", path, || file.sync_all())
+    })
 }
 
 fn write_at(file: &File, path: &Path, bytes: &[u8], offset: u64) -> Result<(), IndexError> {

@@ -1,6 +1,6 @@
-//! A generation that is put together of runs that are there already and of new ones: a [`Draft`]
-//! links the files of old runs, takes new ones, notes deleted documents, and is published like
-//! every other generation.
+//! A generation that is not published yet, by whatever job: a build, a merge, an import, a rebuild.
+//! A [`Draft`] takes new runs and links the files of old ones, notes deleted documents, merges runs
+//! and puts documents in order. What it has written is synced all together when it goes live.
 
 #[cfg(test)]
 #[path = "draft/tests/room.rs"]
@@ -13,18 +13,18 @@ use crate::index::block_bounds::write_missing_bounds;
 use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
-use crate::index::files::storage::{self, Durability, FileEntry};
-use crate::index::format::{FileKind, VERSION, run_file, run_name};
+use crate::index::files::storage::{self, FileEntry};
+use crate::index::format::{FileKind, MANIFEST, RUNS, VERSION, run_file, run_name};
 use crate::index::generations::folder::IndexLock;
 use crate::index::generations::manifest::{
     InputEntry, Manifest, RunEntry, Settings, Statistics, find_file,
 };
-use crate::index::merge::{
-    Merging, RanksFound, count_distinct_terms, merge_runs, renumber_in_place, verify,
-};
+use crate::index::merge::{Merging, Reordered, count_distinct_terms, merge_runs, reorder, verify};
 use crate::index::order::{DocumentOrder, OrderEntry};
-use crate::index::run::{Run, write_deletions};
+use crate::index::ranks::{RankCounts, RanksFile, RanksFound, read_ranks};
+use crate::index::run::{Run, WrittenRun, write_deletions};
 use crate::index::scores::{RunScores, write_scores};
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -43,11 +43,18 @@ pub struct Description {
     pub skipped: BTreeMap<String, u64>,
 }
 
+/// A generation whose manifest is written. It lasts once what is `unsynced` is synced, with the
+/// folder of the index.
+#[derive(Debug)]
+pub(crate) struct NewGeneration {
+    pub(crate) manifest: Manifest,
+    pub(crate) unsynced: Vec<PathBuf>,
+}
+
 /// A generation that is not published yet. Docids follow the runs in the order in which they come.
 /// If it is not published, what was written is debris, which [`IndexLock::abandon`] removes.
 #[derive(Debug)]
-pub struct Draft<'a> {
-    lock: &'a IndexLock,
+pub struct Draft {
     number: u32,
     folder: PathBuf,
     runs: Vec<RunEntry>,
@@ -58,18 +65,22 @@ pub struct Draft<'a> {
     sources: Vec<(PathBuf, u32)>,
     /// Runs in order are not in order together.
     order: Option<OrderEntry>,
-    /// New runs are given bounds of blocks of documents; linked ones stay as they are.
+    /// Names of runs whose files last already. Others are given bounds of blocks of documents.
     linked: HashSet<String>,
 }
 
-impl<'a> Draft<'a> {
+impl Draft {
     /// Makes the folder of the next generation.
-    pub fn begin(lock: &'a IndexLock) -> Result<Self, IndexError> {
+    pub fn begin(lock: &IndexLock) -> Result<Self, IndexError> {
         let (number, folder) = lock.next_generation()?;
+        Ok(Self::at(number, folder))
+    }
+
+    /// Generation `number` in its folder, which has one for runs.
+    pub(crate) fn at(number: u32, folder: PathBuf) -> Self {
         let (runs, next_run, files, inputs, sources) = Default::default();
-        let linked = HashSet::new();
-        let order = None;
-        Ok(Self { lock, number, folder, runs, next_run, files, inputs, sources, order, linked })
+        let (order, linked) = Default::default();
+        Self { number, folder, runs, next_run, files, inputs, sources, order, linked }
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -107,7 +118,7 @@ impl<'a> Draft<'a> {
         let Some(old) = manifest.runs.get(run) else {
             let expected = format!("run {run}");
             let found = format!("{} runs", manifest.runs.len());
-            let path = from.join(crate::index::format::MANIFEST);
+            let path = from.join(MANIFEST);
             return Err(IndexError::damaged(&path, 0, expected, found));
         };
         let name = run_name(self.next_run());
@@ -135,13 +146,22 @@ impl<'a> Draft<'a> {
         Ok(self.runs.len() - 1)
     }
 
-    /// Takes a run that was written in the folder under the number [`next_run`](Self::next_run)
-    /// with its documents, and its files, which are synced. Returns the place of the run.
-    pub(crate) fn add(
+    /// [`link`](Self::link) for a run of a generation that was never published: its files last no
+    /// sooner than this one.
+    pub(crate) fn take(
         &mut self,
-        run: RunEntry,
-        files: Vec<FileEntry>,
+        from: &Path,
+        manifest: &Manifest,
+        run: usize,
     ) -> Result<usize, IndexError> {
+        let place = self.link(from, manifest, run)?;
+        self.linked.remove(&self.runs[place].name);
+        Ok(place)
+    }
+
+    /// Takes a run that was written in the folder under the number [`next_run`](Self::next_run)
+    /// with its documents, and its files. Returns the place of the run.
+    pub(crate) fn add(&mut self, (run, files): WrittenRun) -> Result<usize, IndexError> {
         let expected = run_name(self.next_run());
         if run.name != expected {
             let reason = format!("run {} comes where {expected} does", run.name);
@@ -180,21 +200,28 @@ impl<'a> Draft<'a> {
             storage::remove_file(&self.folder.join(&name))?;
             self.files.retain(|file| file.name != name);
         }
-        let lasting = Durability::Lasting;
-        self.files.push(write_scores(&self.folder, &entry.name, ranks, None, lasting)?);
+        self.files.push(write_scores(&self.folder, &entry.name, ranks, None)?);
+        // Other ranks make another order.
+        self.order = self.order.take().filter(|order| order.global.is_none());
         Ok(())
     }
 
-    /// Merges neighbouring runs to one in their place, without their deleted documents. Their files
-    /// are verified first, so that damage does not get a new checksum. Returns whether PageRanks
-    /// were lost: those of runs that are merged with others that have none.
+    /// Verifies the files of runs that are about to be merged, so that damage does not get a new
+    /// checksum.
+    pub(crate) fn verify(&self, runs: Range<usize>, merging: &Merging) -> Result<(), IndexError> {
+        let names = names_of(self.runs.get(runs).unwrap_or_default());
+        let of_these = self.files.iter().filter(|file| names.contains(&file.name));
+        verify(&self.folder, of_these, merging)
+    }
+
+    /// Merges neighbouring runs to one in their place, without their deleted documents. Returns
+    /// whether PageRanks were lost: those of runs that are merged with others that have none.
     ///
     /// Memory: that of [`Merging`], and 4 bytes for each document of the runs if they have
     /// PageRanks.
     ///
     /// # Errors
-    /// `Refused` if there are no such runs; as
-    /// [`merge_runs`].
+    /// `Refused` if there are no such runs; as [`merge_runs`].
     pub(crate) fn merge(
         &mut self,
         runs: Range<usize>,
@@ -205,21 +232,26 @@ impl<'a> Draft<'a> {
             let reason = format!("there are no runs {} to {}", runs.start, runs.end);
             return Err(IndexError::refused(&self.folder, reason));
         };
-        let names = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
-        let names = old.iter().flat_map(|run| names.clone().map(|kind| run_file(&run.name, kind)));
-        let names: HashSet<String> = names.collect();
-        let of_old = |file: &&FileEntry| names.contains(&file.name);
-        verify(&self.folder, self.files.iter().filter(of_old), merging)?;
-        let (ranks, ranked) = self.ranks_left(old)?;
+        let names = names_of(old);
+        // A run of a global order has those scores too.
+        let is_ordered = self.order.as_ref().is_some_and(|order| order.global.is_some());
+        let (ranks, ranked) = if is_ordered { Default::default() } else { self.ranks_left(old)? };
         let lost = ranked > 0 && ranked < old.len();
-        let (run, files) = merge_runs(&self.folder, old, &self.folder, self.next_run, merging)?;
-        for file in self.files.extract_if(.., |file| names.contains(&file.name)) {
-            let kinds = [FileKind::Deletions, FileKind::Scores, FileKind::Bounds];
-            if kinds.iter().any(|kind| file.name.ends_with(kind.extension())) {
+        let number = self.next_run;
+        let (run, files) = merge_runs(&self.folder, old, &self.folder, number, merging)?;
+        let gone: Vec<_> = self.files.extract_if(.., |file| names.contains(&file.name)).collect();
+        self.files.extend(files);
+        for file in gone {
+            let is = |kind: FileKind| file.name.ends_with(kind.extension());
+            if is(FileKind::Scores) && is_ordered {
+                let name = run_file(&run.name, FileKind::Scores);
+                storage::rename(&self.folder.join(&file.name), &self.folder.join(&name))?;
+                self.files.push(FileEntry { name, ..file });
+            } else if [FileKind::Deletions, FileKind::Scores, FileKind::Bounds].into_iter().any(is)
+            {
                 storage::remove_file(&self.folder.join(&file.name))?;
             }
         }
-        self.files.extend(files);
         self.next_run += 1;
         self.runs.splice(runs.clone(), [run]);
         if ranked > 0 && !lost {
@@ -233,25 +265,30 @@ impl<'a> Draft<'a> {
         self.order = order;
     }
 
-    /// Merges all runs to one whose documents are in an order. Returns what became of PageRanks.
+    /// Merges all runs to one whose documents are in an order, and have the `given` PageRanks, or
+    /// those that they had. Returns what became of PageRanks.
     ///
     /// # Errors
     /// As [`merge`](Self::merge); `Lacks` if the memory does not do.
     pub(crate) fn order(
         &mut self,
         order: &DocumentOrder,
+        given: Option<Vec<f32>>,
         merging: &Merging,
     ) -> Result<RanksFound, IndexError> {
+        self.order = None;
         let lost = match &self.runs[..] {
             [] => return Ok(RanksFound::None),
-            [run] if run.deleted.is_none() => {
-                verify(&self.folder, &self.files, merging)?;
-                false
-            }
+            [run] if run.deleted.is_none() => false,
             runs => self.merge(0..runs.len(), merging)?,
         };
-        let (ranks, ranked) = self.ranks_left(&self.runs)?;
-        let ranks = (ranked > 0).then_some(ranks);
+        let ranks = match given {
+            Some(ranks) => Some(ranks),
+            None => {
+                let (ranks, ranked) = self.ranks_left(&self.runs)?;
+                (ranked > 0).then_some(ranks)
+            }
+        };
         let found = match ranks {
             _ if lost => RanksFound::Lost,
             None if matches!(order, DocumentOrder::Global { .. }) => RanksFound::Equal,
@@ -266,11 +303,41 @@ impl<'a> Draft<'a> {
             }
         }
         self.linked.clear();
-        let ordered = renumber_in_place(&self.folder, run, order, ranks.as_deref(), merging)?;
-        self.runs = vec![ordered.run];
-        self.files = ordered.files;
-        self.order = Some(ordered.order);
+        let number = self.next_run;
+        let ordered = reorder(&self.folder, &run, number, order, ranks.as_deref(), merging)?;
+        let Reordered { run, files, order } = ordered;
+        self.next_run += 1;
+        self.runs = vec![run];
+        self.files = files;
+        self.order = Some(order);
         Ok(found)
+    }
+
+    /// The PageRanks that a file has for the documents that are not deleted; `memory_bytes` as for
+    /// [`read_ranks`](crate::index::ranks::read_ranks).
+    pub(crate) fn read_ranks(
+        &self,
+        file: &RanksFile,
+        memory_bytes: u64,
+    ) -> Result<(Vec<f32>, RankCounts), IndexError> {
+        let mut tables = Vec::with_capacity(self.runs.len());
+        for run in &self.runs {
+            let documents = RunDocuments::open_unverified(&self.folder, run)?;
+            tables.push((documents, self.deletions(run)?));
+        }
+        let documents = self.runs.iter().map(|run| run.live_documents() as usize).sum();
+        let names = tables.iter().flat_map(|(documents, deleted)| {
+            let left = (0..documents.len()).filter(|&docid| !deleted.contains(docid));
+            left.map(|docid| documents.name(docid).unwrap_or_default())
+        });
+        read_ranks(file, documents, names, memory_bytes)
+    }
+
+    fn deletions(&self, run: &RunEntry) -> Result<Deletions, IndexError> {
+        match run.deleted {
+            Some(_) => Deletions::open(&self.folder, run, None),
+            None => Ok(Deletions::default()),
+        }
     }
 
     /// The PageRanks of the documents of some runs that are not deleted, and how many of the runs
@@ -281,10 +348,7 @@ impl<'a> Draft<'a> {
         for run in runs {
             let Some(scores) = RunScores::open(&self.folder, run, &self.files)? else { continue };
             ranked += 1;
-            let deletions = match run.deleted {
-                Some(_) => Deletions::open(&self.folder, run, None)?,
-                None => Deletions::default(),
-            };
+            let deletions = self.deletions(run)?;
             let left = (0..).zip(scores.ranks()?).filter(|(docid, _)| !deletions.contains(*docid));
             ranks.extend(left.map(|(_, rank)| *rank));
         }
@@ -302,7 +366,61 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// Writes the manifest and makes the generation live.
+    /// Numbers the runs from 0 on.
+    pub(crate) fn number_runs(&mut self) -> Result<(), IndexError> {
+        for (number, run) in (0..).zip(&mut self.runs) {
+            // The runs before have smaller numbers, and none has this one.
+            let old = std::mem::replace(&mut run.name, run_name(number));
+            for kind in FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL) {
+                let [from, to] = [&old, &run.name].map(|name| run_file(name, kind));
+                for file in self.files.iter_mut().filter(|file| file.name == from && from != to) {
+                    storage::rename(&self.folder.join(&from), &self.folder.join(&to))?;
+                    file.name.clone_from(&to);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What all runs hold together, but for terms.
+    pub(crate) fn statistics(&self, empty_documents: u64, duplicate_names: u64) -> Statistics {
+        let mut all = Statistics { empty_documents, duplicate_names, ..Statistics::default() };
+        for run in &self.runs {
+            let deleted = run.deleted.unwrap_or_default();
+            all.documents += u64::from(run.live_documents());
+            all.tokens += run.tokens.saturating_sub(deleted.tokens);
+            all.postings += run.postings.saturating_sub(deleted.postings);
+        }
+        all
+    }
+
+    /// Looks at all documents for those that are empty and for names that come twice.
+    fn count(
+        &self,
+        settings: &Settings,
+        memory_bytes: u64,
+        threads: usize,
+    ) -> Result<(u64, Duplicates), IndexError> {
+        let names = Names::new(&self.folder, memory_bytes / NAMES_SHARE);
+        let kept = || IndexError::storage("keep hashes of names", &self.folder);
+        let mut empty = 0;
+        for run in &self.runs {
+            Run::open_unverified(&self.folder, run)?.check_form(settings)?;
+            let deletions = self.deletions(run)?;
+            let documents = RunDocuments::open_unverified(&self.folder, run)?;
+            for (docid, &length) in (0..).zip(documents.lengths()) {
+                if deletions.contains(docid) {
+                    continue;
+                }
+                empty += u64::from(length == 0);
+                let name = documents.name(docid).unwrap_or_default();
+                names.push(name, run.first_docid + docid).map_err(kept())?;
+            }
+        }
+        Ok((empty, names.finish(threads).map_err(kept())?))
+    }
+
+    /// Writes the manifest, and makes the generation live under the `lock` of its index.
     ///
     /// Memory: about `memory_bytes`, but at least 8 KB for each run, and 4 bytes for each document
     /// of the largest.
@@ -312,70 +430,103 @@ impl<'a> Draft<'a> {
     /// the settings say; as [`IndexLock::publish`].
     pub fn publish(
         self,
+        lock: &IndexLock,
         description: Description,
         memory_bytes: u64,
     ) -> Result<Manifest, IndexError> {
-        self.publish_if(description, memory_bytes, |_, _| Ok(()))
+        self.publish_if(lock, description, memory_bytes, |_, _| Ok(()))
     }
 
     /// [`publish`](Self::publish), if `accept` has nothing against what all runs hold together and
     /// the names that come twice.
     pub(crate) fn publish_if<E: From<IndexError>>(
         mut self,
+        lock: &IndexLock,
         description: Description,
         memory_bytes: u64,
         accept: impl FnOnce(&Statistics, &Duplicates) -> Result<(), E>,
     ) -> Result<Manifest, E> {
-        let mut statistics = Statistics { skipped: description.skipped, ..Statistics::default() };
-        let names = Names::new(&self.folder, memory_bytes / NAMES_SHARE);
         self.number_documents()?;
-        let kept = || IndexError::storage("keep hashes of names", &self.folder);
-        for run in &self.runs {
-            let opened = Run::open_unverified(&self.folder, run)?;
-            opened.check_form(&description.settings)?;
-            let documents = RunDocuments::open_unverified(&self.folder, run)?;
-            for (docid, &length) in (0..).zip(documents.lengths()) {
-                if opened.deletions().is_some_and(|deletions| deletions.contains(docid)) {
-                    continue;
-                }
-                statistics.documents += 1;
-                statistics.tokens += u64::from(length);
-                statistics.empty_documents += u64::from(length == 0);
-                let name = documents.name(docid).unwrap_or_default();
-                names.push(name, run.first_docid + docid).map_err(kept())?;
-            }
-            let deleted = run.deleted.unwrap_or_default().postings;
-            statistics.postings += run.postings.saturating_sub(deleted);
-        }
-        let duplicates = names.finish(description.workers as usize).map_err(kept())?;
-        statistics.duplicate_names = duplicates.count;
+        let Description { workers, ref settings, .. } = description;
+        let (empty, duplicates) = self.count(settings, memory_bytes, workers as usize)?;
+        let mut statistics = self.statistics(empty, duplicates.count);
+        statistics.skipped.clone_from(&description.skipped);
         accept(&statistics, &duplicates)?;
-        statistics.terms = match &self.runs[..] {
+        Ok(self.finish(description, statistics, memory_bytes)?.publish(lock)?)
+    }
+
+    /// Writes what is left to write. `statistics` are those of [`statistics`](Self::statistics).
+    pub(crate) fn finish(
+        mut self,
+        description: Description,
+        statistics: Statistics,
+        memory_bytes: u64,
+    ) -> Result<NewGeneration, IndexError> {
+        let inputs = std::mem::take(&mut self.inputs);
+        let mut new = self.finish_with(description, statistics, memory_bytes, inputs.iter())?;
+        new.manifest.inputs = inputs;
+        Ok(new)
+    }
+
+    /// As [`finish`](Self::finish), with a stream of inputs, of which the manifest that is returned
+    /// has none.
+    pub(crate) fn finish_with(
+        mut self,
+        description: Description,
+        statistics: Statistics,
+        memory_bytes: u64,
+        inputs: impl ExactSizeIterator<Item: Borrow<InputEntry>>,
+    ) -> Result<NewGeneration, IndexError> {
+        self.number_documents()?;
+        let terms = match &self.runs[..] {
             [run] if run.deleted.is_none() => run.terms,
             runs => {
                 let runs: Vec<_> = runs.iter().map(|run| (&*self.folder, run)).collect();
                 count_distinct_terms(&runs, memory_bytes)?
             }
         };
-        let Description { ref settings, workers, .. } = description;
+        let Description { command, workers, settings, skipped } = description;
         let new = self.runs.iter().filter(|run| !self.linked.contains(&run.name));
-        write_missing_bounds(&self.folder, new, &mut self.files, settings, workers as usize)?;
+        write_missing_bounds(&self.folder, new, &mut self.files, &settings, workers as usize)?;
         self.files.sort_by(|a, b| a.name.cmp(&b.name));
+        let linked = self.runs.iter().filter(|run| self.linked.contains(&run.name));
+        let lasts: HashSet<String> = linked
+            .flat_map(|run| FileKind::OF_RUN.map(|kind| run_file(&run.name, kind)))
+            // Places may be new.
+            .filter(|name| !name.ends_with(FileKind::Locations.extension()))
+            .collect();
+        let unsynced = self.files.iter().filter(|file| !lasts.contains(&file.name));
+        let more = [MANIFEST, RUNS, ""];
+        let unsynced = unsynced.map(|file| &*file.name).chain(more);
+        let unsynced = unsynced.map(|name| self.folder.join(name)).collect();
         let manifest = Manifest {
             format: VERSION,
             generation: self.number,
             created: Manifest::now(),
-            command: description.command,
-            workers: description.workers,
-            settings: description.settings,
-            statistics,
+            command,
+            workers,
+            settings,
+            statistics: Statistics { terms, skipped, ..statistics },
             runs: self.runs,
             order: self.order,
-            inputs: self.inputs,
+            inputs: Vec::new(),
             files: self.files,
         };
-        manifest.write(&self.folder)?;
-        self.lock.publish(self.number)?;
-        Ok(manifest)
+        manifest.write_with_inputs(&self.folder, inputs)?;
+        Ok(NewGeneration { manifest, unsynced })
     }
+}
+
+impl NewGeneration {
+    /// Makes it live, under the `lock` of its index.
+    pub(crate) fn publish(self, lock: &IndexLock) -> Result<Manifest, IndexError> {
+        lock.publish(self.manifest.generation, self.unsynced)?;
+        Ok(self.manifest)
+    }
+}
+
+/// The names of all files that runs may have.
+fn names_of(runs: &[RunEntry]) -> HashSet<String> {
+    let kinds = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
+    runs.iter().flat_map(|run| kinds.clone().map(|kind| run_file(&run.name, kind))).collect()
 }

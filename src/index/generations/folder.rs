@@ -100,27 +100,39 @@ impl IndexLock {
         Ok((number, path))
     }
 
-    /// Makes generation `number` live, and does what follows. This decides for all jobs what is
-    /// told from the rename on: that it is live, whatever fails.
+    /// Makes generation `number` live, for which `CURRENT` is [staged](Self::stage_current) and
+    /// synced, and does what follows, first the sync of the folder. This decides for all jobs what
+    /// is told from the rename on: that it is live, whatever fails.
     pub(crate) fn switch(
         &self,
         number: u32,
         follow: impl FnOnce() -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
-        self.replace(CURRENT, &(generation_name(number) + "\n"))?;
-        let followed = storage::caught(&self.index, || {
-            storage::sync_dir(&self.index)?;
-            follow()
-        });
-        followed.map_err(IndexError::live(number))
+        let current = self.index.join(CURRENT);
+        storage::rename(&self.index.join(format!("{CURRENT}{TEMPORARY}")), &current)?;
+        storage::caught(&self.index, follow).map_err(IndexError::live(number))
     }
 
-    /// Replaces a small file of the index by one rename, which is not synced yet.
-    pub(crate) fn replace(&self, name: &str, text: &str) -> Result<(), IndexError> {
+    /// Writes the `CURRENT` that names generation `number` beside the old one, and does not sync
+    /// it. Returns its path.
+    pub(crate) fn stage_current(&self, number: u32) -> Result<PathBuf, IndexError> {
+        self.stage(CURRENT, &(generation_name(number) + "\n"))
+    }
+
+    /// Writes what is to take the place of a small file of the index, beside it, and does not sync
+    /// it. Returns its path.
+    pub(crate) fn stage(&self, name: &str, text: &str) -> Result<PathBuf, IndexError> {
         let next = self.index.join(format!("{name}{TEMPORARY}"));
         storage::write_whole(&next, text.as_bytes())?;
-        storage::sync_dir(&self.index)?;
-        storage::rename(&next, &self.index.join(name))
+        Ok(next)
+    }
+
+    /// Replaces a small file of the index by one rename, and syncs it.
+    pub(crate) fn replace(&self, name: &str, text: &str) -> Result<(), IndexError> {
+        let next = self.stage(name, text)?;
+        storage::sync_all(std::slice::from_ref(&next))?;
+        storage::rename(&next, &self.index.join(name))?;
+        storage::sync_dir(&self.index)
     }
 }
 

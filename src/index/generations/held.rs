@@ -50,8 +50,7 @@ pub(crate) fn held(index: &Path) -> Result<Option<Hold>, IndexError> {
 
 impl IndexLock {
     pub(crate) fn hold(&self, hold: &Hold) -> Result<(), IndexError> {
-        self.replace(HELD, &sealed(hold))?;
-        storage::sync_dir(self.index())
+        self.replace(HELD, &sealed(hold))
     }
 
     /// Removes the mark, even a damaged one; returns whether there was one.
@@ -97,9 +96,10 @@ mod tests {
         let (number, folder) = lock.next_generation().unwrap();
         write_generation(&folder, number, &collection(7, 3, 30), &[]);
         match killed {
-            false => lock.publish(number).unwrap(),
+            false => lock.publish(number, Vec::new()).unwrap(),
             true => {
-                lock.keep_all(number).unwrap();
+                let kept = lock.kept_before(number).unwrap();
+                kept.map_or(Ok(()), |kept| lock.write_kept(&kept)).unwrap();
                 lock.hand_on(number).unwrap();
             }
         }
@@ -121,6 +121,7 @@ mod tests {
         assert_eq!((publish(index, true, true), of(index)), (3, Some(2)));
         assert_eq!((publish(index, false, true), of(index)), (3, Some(2)));
         let lock = IndexLock::acquire(index).unwrap();
+        lock.stage_current(3).unwrap();
         lock.switch(3, || Ok(())).unwrap();
         assert_eq!((of(index), marked(index).unwrap().is_some()), (None, true));
         lock.remove_debris().unwrap();
@@ -145,6 +146,7 @@ mod tests {
         let follows: [fn() -> Result<(), IndexError>; 2] =
             [|| panic!("unexpected error during closedir"), || Err(IndexError::Stopped)];
         for follow in follows {
+            lock.stage_current(1).unwrap();
             let error = lock.switch(1, follow).unwrap_err();
             let IndexError::Live { generation: 1, source } = &error else { panic!("{error}") };
             let why = crate::shown::chain(source);

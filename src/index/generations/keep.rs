@@ -17,7 +17,7 @@ use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::summary::Summary;
 use crate::shown::now;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The kept generations of the index in the folder `index` beside the live one, the one that was
 /// live last at the end. `Damaged` if `KEPT` names something else than generations that are there.
@@ -64,6 +64,12 @@ const SUM: &str = "crc32 ";
 /// The last line behind these names.
 fn sum_of(names: &str) -> String {
     format!("{SUM}{:08x}\n", crc32fast::hash(names.as_bytes()))
+}
+
+fn text_of(numbers: &[u32]) -> String {
+    let names: String = numbers.iter().map(|&number| generation_name(number) + "\n").collect();
+    let sum = sum_of(&names);
+    names + &sum
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +125,9 @@ pub fn rollback(index: &Path, to: Option<u32>) -> Result<RolledBack, IndexError>
         hold.live.push(to);
         lock.hold(hold)?;
     }
+    storage::sync_all(&[lock.stage_current(to)?])?;
     lock.switch(to, || {
+        storage::sync_dir(index)?;
         // `kept` leaves the live one out, wherever the job is killed.
         all.retain(|number| *number != to);
         lock.write_kept(&all)?;
@@ -145,8 +153,8 @@ impl IndexLock {
         self.keep.is_none()
     }
 
-    /// Step 1, before generation `next` becomes live.
-    pub(crate) fn keep_all(&self, next: u32) -> Result<(), IndexError> {
+    /// What `KEPT` has to name before generation `next` becomes live, if it does not: step 1.
+    pub(crate) fn kept_before(&self, next: u32) -> Result<Option<Vec<u32>>, IndexError> {
         let live = self.live()?.as_deref().and_then(number_of);
         let listed = listed(self.index());
         let heals = self.heals && matches!(listed, Err(IndexError::Damaged { .. }));
@@ -161,24 +169,36 @@ impl IndexLock {
         all.retain(|number| Some(*number) != live && *number != next);
         let replaced = live.filter(|_| self.keep.is_some_and(|keep| keep > 0));
         all.extend(replaced);
-        if heals || replaced.is_some() { self.write_kept(&all) } else { Ok(()) }
+        Ok((heals || replaced.is_some()).then_some(all))
     }
 
-    /// Step 3. While a rollback holds all stay.
-    pub(crate) fn keep_few(&self) -> Result<(), IndexError> {
-        let Some(keep) = self.keep else { return Ok(()) };
+    /// What `KEPT` has to name no longer than that, if it does, while generation `live` is: step 3.
+    /// While a rollback holds all stay.
+    pub(crate) fn kept_behind(&self, live: u32) -> Result<Option<Vec<u32>>, IndexError> {
+        let Some(keep) = self.keep else { return Ok(None) };
         if held(self.index())?.is_some() {
-            return Ok(());
+            return Ok(None);
         }
-        let all = kept(self.index())?;
-        let few = &all[all.len().saturating_sub(keep)..];
-        if few.len() < listed(self.index())?.len() { self.write_kept(few) } else { Ok(()) }
+        let mut few = listed(self.index())?;
+        let all = few.len();
+        few.retain(|number| *number != live);
+        few.drain(..few.len().saturating_sub(keep));
+        Ok((few.len() < all).then_some(few))
     }
 
-    fn write_kept(&self, numbers: &[u32]) -> Result<(), IndexError> {
-        let names: String = numbers.iter().map(|&number| generation_name(number) + "\n").collect();
-        self.replace(KEPT, &(names.clone() + &sum_of(&names)))?;
-        storage::sync_dir(self.index())
+    /// Keeps no more than are to be kept, whatever a job that was killed has left.
+    pub(crate) fn keep_few(&self) -> Result<(), IndexError> {
+        let live = current(self.index())?.as_deref().and_then(number_of);
+        let few = live.map_or(Ok(None), |live| self.kept_behind(live))?;
+        few.map_or(Ok(()), |few| self.write_kept(&few))
+    }
+
+    pub(crate) fn stage_kept(&self, numbers: &[u32]) -> Result<PathBuf, IndexError> {
+        self.stage(KEPT, &text_of(numbers))
+    }
+
+    pub(crate) fn write_kept(&self, numbers: &[u32]) -> Result<(), IndexError> {
+        self.replace(KEPT, &text_of(numbers))
     }
 }
 
@@ -197,7 +217,7 @@ mod tests {
         lock.remove_debris().unwrap();
         let (number, folder) = lock.next_generation().unwrap();
         write_generation(&folder, number, &collection(7, documents as u32, 30), &[]);
-        lock.publish(number).unwrap();
+        lock.publish(number, Vec::new()).unwrap();
         number
     }
 
@@ -257,8 +277,11 @@ mod tests {
             let (number, generation) = lock.next_generation().unwrap();
             write_generation(&generation, number, &collection(7, 3, 30), &[]);
             let steps: [&dyn Fn(); 3] = [
-                &|| lock.keep_all(number).unwrap(),
-                &|| lock.switch(number, || Ok(())).unwrap(),
+                &|| lock.write_kept(&lock.kept_before(number).unwrap().unwrap()).unwrap(),
+                &|| {
+                    lock.stage_current(number).unwrap();
+                    lock.switch(number, || Ok(())).unwrap();
+                },
                 &|| lock.keep_few().unwrap(),
             ];
             steps[..stop].iter().for_each(|step| step());
@@ -341,7 +364,7 @@ mod tests {
         lock.heals = true;
         let (number, next) = lock.next_generation().unwrap();
         write_generation(&next, number, &collection(7, 4, 30), &[]);
-        lock.publish(number).unwrap();
+        lock.publish(number, Vec::new()).unwrap();
         drop(lock);
         assert_eq!(state(index), (4, 4, vec![2, 3]));
     }

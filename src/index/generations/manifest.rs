@@ -227,6 +227,7 @@ impl Manifest {
 
     /// Writes the manifest into the folder of its generation and syncs it. `Refused` if it could
     /// not be read again.
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn write(&self, generation: &Path) -> Result<(), IndexError> {
         self.write_with_inputs(generation, self.inputs.iter())
     }

@@ -7,6 +7,7 @@ pub(crate) mod held;
 pub(crate) mod in_use;
 pub(crate) mod keep;
 pub(crate) mod manifest;
+pub(crate) mod merged;
 pub(crate) mod publish;
 pub(crate) mod shards;
 pub(crate) mod watch;

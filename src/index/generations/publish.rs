@@ -1,9 +1,16 @@
 //! Publishes generations, so that a job killed at any instant leaves the old one or the new one
 //! whole: everything of the new one is synced, then one rename replaces `CURRENT`.
+//!
+//! Syncs that need not follow each other go on side by side. These four do:
+//!
+//! 1. all files and folders of the new generation, and the new `KEPT` and `CURRENT`, beside the old;
+//! 2. the folder of the index, once `KEPT` is replaced, if it has to be;
+//! 3. the same once `CURRENT` is replaced; and a shorter `KEPT`;
+//! 4. the same once `KEPT` is replaced.
 
 use crate::index::error::IndexError;
 use crate::index::files::storage;
-use crate::index::format::{CURRENT, HELD, KEPT, MANIFEST, RUNS, generation_name};
+use crate::index::format::{CURRENT, HELD, KEPT, MANIFEST, generation_name};
 use crate::index::generations::folder::{IndexLock, TEMPORARY, current, generations};
 use crate::index::generations::held::{held, marked};
 use crate::index::generations::in_use::Unused;
@@ -39,14 +46,14 @@ impl IndexLock {
         })
     }
 
-    /// Makes generation `number` live and removes all others but those that are
-    /// [kept](Self::keeping). Its files are synced and its manifest is written.
+    /// Makes generation `number` live, whose manifest is written, and removes all others but those
+    /// that are [kept](Self::keeping). What of it is `unsynced` is synced before.
     ///
     /// # Errors
     /// `Damaged` if the manifest is not good. The live generation is the old one after an error,
     /// or, if only the last sync failed, the new one. Once that has succeeded there is no error: an
     /// old generation that cannot be removed is left to the next job.
-    pub(crate) fn publish(&self, number: u32) -> Result<(), IndexError> {
+    pub(crate) fn publish(&self, number: u32, unsynced: Vec<PathBuf>) -> Result<(), IndexError> {
         let name = generation_name(number);
         let path = self.index().join(&name);
         let manifest = Summary::read(&path)?;
@@ -54,22 +61,45 @@ impl IndexLock {
             let found = format!("the manifest of generation {}", manifest.generation);
             return Err(IndexError::refused(&path, found));
         }
-        storage::sync_dir(&path.join(RUNS))?;
-        storage::sync_dir(&path)?;
-        self.go_live(number, || _ = self.remove_debris())?;
+        self.go_live(number, unsynced, || _ = self.remove_debris())?;
         info!(generation = number, index = %self.index().display(), "published");
         Ok(())
     }
 
-    fn go_live(&self, number: u32, clean: impl FnOnce()) -> Result<(), IndexError> {
-        self.keep_all(number)?;
+    fn go_live(
+        &self,
+        number: u32,
+        mut unsynced: Vec<PathBuf>,
+        clean: impl FnOnce(),
+    ) -> Result<(), IndexError> {
+        let index = self.index().to_path_buf();
+        let all = self.kept_before(number)?;
+        let next_kept = all.map(|all| self.stage_kept(&all)).transpose()?;
+        unsynced.extend(next_kept.clone());
+        unsynced.extend([self.stage_current(number)?, index.clone()]);
+        storage::sync_all(&unsynced)?;
+        if let Some(next) = next_kept {
+            storage::rename(&next, &index.join(KEPT))?;
+            storage::sync_dir(&index)?;
+        }
         self.hand_on(number)?;
         self.switch(number, || {
-            // What cannot be removed now is removed later.
+            // What cannot be removed now is removed later, and so is what is kept too long.
+            let few = self.kept_behind(number).ok().flatten();
+            let next_kept = few.and_then(|few| self.stage_kept(&few).ok());
+            let unsynced: Vec<_> =
+                std::iter::once(index.clone()).chain(next_kept.clone()).collect();
+            let is_synced = storage::sync_all(&unsynced).is_ok();
+            if !is_synced {
+                storage::sync_dir(&index)?;
+            }
             if !self.merges() {
                 _ = self.release();
             }
-            _ = self.keep_few();
+            if let Some(next) = next_kept.filter(|_| is_synced) {
+                let renamed = storage::rename(&next, &index.join(KEPT));
+                _ = renamed.and_then(|()| storage::sync_dir(&index));
+            }
             clean();
             Ok(())
         })
@@ -79,9 +109,9 @@ impl IndexLock {
     /// it live. Generations before it stay until [`remove_debris`](Self::remove_debris).
     pub(crate) fn publish_sharded(&self, manifest: &ShardedManifest) -> Result<(), IndexError> {
         let path = self.index().join(generation_name(manifest.generation));
-        storage::write_whole(&path.join(MANIFEST), manifest.encode().as_bytes())?;
-        storage::sync_dir(&path)?;
-        self.go_live(manifest.generation, || {})
+        let file = path.join(MANIFEST);
+        storage::write_whole(&file, manifest.encode().as_bytes())?;
+        self.go_live(manifest.generation, vec![file, path], || {})
     }
 }
 
@@ -229,9 +259,9 @@ mod tests {
         let index = folder.path();
         let lock = IndexLock::acquire(index).unwrap();
         let (number, generation) = lock.next_generation().unwrap();
-        lock.publish(number).unwrap_err();
+        lock.publish(number, Vec::new()).unwrap_err();
         write_generation(&generation, number + 1, &collection(1, 3, 3), &[]);
-        lock.publish(number).unwrap_err();
+        lock.publish(number, Vec::new()).unwrap_err();
         assert_eq!(current(index).unwrap(), None);
     }
 }

@@ -83,11 +83,10 @@ impl ShardLock {
         Ok(path)
     }
 
-    /// Syncs the folders of a generation of the shard, whose files are synced.
-    pub(crate) fn sync(&self, generation: &Path) -> Result<(), IndexError> {
-        storage::sync_dir(&generation.join(RUNS))?;
-        storage::sync_dir(generation)?;
-        storage::sync_dir(&self.folder)
+    /// Syncs what a new generation of the shard has `unsynced`.
+    pub(crate) fn sync(&self, mut unsynced: Vec<PathBuf>) -> Result<(), IndexError> {
+        unsynced.push(self.folder.clone());
+        storage::sync_all(&unsynced)
     }
 
     /// Removes all generations of the shard but those to `keep`.
@@ -160,7 +159,7 @@ mod tests {
             let own = ShardLock::acquire(index, shard).unwrap();
             let folder = own.begin(generation, &[]).unwrap();
             write_generation(&folder, generation, &collection(7, documents, 30), &[]);
-            own.sync(&folder).unwrap();
+            own.sync(vec![folder.clone()]).unwrap();
             manifest.shards.push(Summary::read(&folder).unwrap().shard());
         }
         manifest.line_up(index).unwrap();

@@ -1,5 +1,5 @@
 use super::*;
-use crate::index::files::storage::{Durability, FileEntry};
+use crate::index::files::storage::FileEntry;
 use crate::index::format::list_start;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub(crate) fn write_terms(
     name: &str,
     terms: &[(u16, &[u8], (u32, u64))],
 ) -> FileEntry {
-    let mut writer = LexiconWriter::create(folder, name, Durability::Scratch, 128).unwrap();
+    let mut writer = LexiconWriter::create(folder, name, 128).unwrap();
     let mut coder = TermCoder::default();
     let mut end = 0;
     for &(collection, suffix, (df, bytes)) in terms {
@@ -125,7 +125,7 @@ fn what_breaks_the_rules_is_not_written() {
     }
     coder.code(6, b"", 1, 1, &mut coded).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let mut writer = LexiconWriter::create(folder.path(), "l", Durability::Scratch, 128).unwrap();
+    let mut writer = LexiconWriter::create(folder.path(), "l", 128).unwrap();
     let terms = |collection| CodedTerms {
         collection,
         terms: 1,

@@ -2,7 +2,7 @@
 
 use super::code::CodedTerms;
 use crate::index::error::IndexError;
-use crate::index::files::storage::{Durability, FileEntry, Spill, StorageFile};
+use crate::index::files::storage::{FileEntry, Spill, StorageFile};
 use crate::index::format::{DIRECTORY_ENTRIES, FileHeader, FileKind};
 use std::path::Path;
 
@@ -32,10 +32,9 @@ impl LexiconWriter {
     pub(crate) fn create(
         generation: &Path,
         name: &str,
-        durability: Durability,
         block_len: usize,
     ) -> Result<Self, IndexError> {
-        let file = StorageFile::create(generation, name, durability)?;
+        let file = StorageFile::create(generation, name)?;
         let index = Spill::new(file.path().with_extension("blocks"), INDEX_IN_MEMORY);
         Ok(Self {
             file,

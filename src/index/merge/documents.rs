@@ -9,7 +9,7 @@ use crate::index::documents::{
     DocumentsEntry, DocumentsPlace, DocumentsWriter, Location, PlacedDocuments,
 };
 use crate::index::error::IndexError;
-use crate::index::files::storage::{Durability, Stop};
+use crate::index::files::storage::Stop;
 use crate::index::files::window::FileWindow;
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, LONG, padding, run_file};
 use std::ops::Range;
@@ -57,7 +57,7 @@ pub(super) fn merge(
         longs.push(input.long_documents()?);
         input.cut(number, &mut place, &mut stretches)?;
     }
-    let table = PlacedDocuments::create(to, number, Durability::Lasting, first_input)?;
+    let table = PlacedDocuments::create(to, number, first_input)?;
     let table = Arc::new(table);
     let copy = |(): &mut (), number: usize| {
         let stretch = &stretches[number];

@@ -194,13 +194,12 @@ fn read_codes(
 mod tests {
     use super::*;
     use crate::index::documents::{DocumentsWriter, Location};
-    use crate::index::files::storage::Durability;
 
     #[test]
     fn lengths_are_read_by_any_number_of_threads_with_any_memory() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("runs")).unwrap();
-        let mut table = DocumentsWriter::create(folder.path(), 0, Durability::Scratch, 0).unwrap();
+        let mut table = DocumentsWriter::create(folder.path(), 0, 0).unwrap();
         let length = |docid: u32| docid.wrapping_mul(0x9e37_79b1) >> (docid % 32);
         let documents = 2 * LEAST_DOCUMENTS as u32 + 7;
         for docid in 0..documents {

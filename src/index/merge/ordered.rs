@@ -12,16 +12,15 @@ use super::parts::{Joint, LIST_BYTES};
 use super::sort::sort;
 use super::source::{Base, ListSource, Target};
 use super::topics::{self, DocumentTerms};
-use super::{MergeInput, Merging, RanksFound, WRITER_BYTES, rename};
+use super::{MergeInput, Merging, WRITER_BYTES};
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location, RunDocuments};
 use crate::index::error::IndexError;
-use crate::index::files::storage::{self, Durability, FileEntry, Stop};
+use crate::index::files::storage::{self, FileEntry, Stop};
 use crate::index::format::{FileKind, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::MAX_BLOCK;
 use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
-use crate::index::ranks::{RanksFile, read_ranks};
 use crate::index::scores::write_scores;
 use crate::score::wang::GlobalParameters;
 use std::mem;
@@ -41,31 +40,23 @@ pub(in crate::index) struct Reordered {
     pub(in crate::index) order: OrderEntry,
 }
 
-pub(super) struct UnorderedRun<'a> {
-    pub(super) generation: &'a Path,
-    pub(super) run: &'a RunEntry,
-    /// Remove it then.
-    pub(super) remove: bool,
-}
-
-/// Writes a run as run `number`, which is free, of the generation `to`, with its documents in an
-/// `order`, and with the given PageRanks, by docid.
+/// Writes a run of a generation as its run `number`, which is free, with its documents in an
+/// `order`, and with the given PageRanks, by docid; removes the old one.
 ///
 /// Memory: that of [`Merging`], of which some is for the documents and some for the lists.
 ///
 /// # Errors
 /// `Lacks` if the memory does not suffice; `Damaged`, `List`, `Newer`, `Storage`, `Stopped`.
-pub(super) fn reorder(
-    from: &UnorderedRun<'_>,
-    to: &Path,
+pub(in crate::index) fn reorder(
+    generation: &Path,
+    run: &RunEntry,
     number: u32,
     order: &DocumentOrder,
     ranks: Option<&[f32]>,
     merging: &Merging,
 ) -> Result<Reordered, IndexError> {
-    let &UnorderedRun { generation: from, run, remove } = from;
-    let threads = threads_for(from, run, order, merging)?;
-    let table = RunDocuments::open_unverified(from, run)?;
+    let threads = threads_for(generation, run, order, merging)?;
+    let table = RunDocuments::open_unverified(generation, run)?;
     let of_globals = match *order {
         DocumentOrder::Global { wang, bm25 } => {
             let documents = run.documents;
@@ -78,27 +69,27 @@ pub(super) fn reorder(
     let mut globals = None;
     if let Some(of) = &of_globals {
         let ranks = ranks.get_or_insert_with(|| vec![1.0; run.documents as usize]);
-        globals = Some(self::globals(from, run, &table, ranks, of, &merging.stop)?);
+        globals = Some(self::globals(generation, run, &table, ranks, of, &merging.stop)?);
     }
     let mut docids: Vec<u32> = match order {
-        DocumentOrder::Topic => by_topics(from, run, threads, &merging.stop)?,
+        DocumentOrder::Topic => by_topics(generation, run, threads, &merging.stop)?,
         _ => (0..run.documents).collect(),
     };
     sort(order, &mut docids, &table, globals.as_deref().unwrap_or_default());
-    let written = write_documents(from, run, &table, &docids, (to, number), &merging.stop)?;
+    let written = write_documents((generation, run), &table, &docids, number, &merging.stop)?;
     drop(table);
-    let (mut entry, mut files) = write_lists(from, run, remove, &docids, (to, number), merging)?;
-    written.complete(to, &mut entry, &mut files)?;
+    let (mut entry, mut files) = write_lists(generation, run, &docids, number, merging)?;
+    written.complete(generation, &mut entry, &mut files)?;
     if let Some(ranks) = ranks {
         let sorted = |scores: &[f32]| -> Vec<f32> {
             docids.iter().map(|&docid| scores[docid as usize]).collect()
         };
         let globals = globals.as_deref().map(sorted);
         let (ranks, globals) = (sorted(&ranks), globals.as_deref());
-        files.push(write_scores(to, &run_name(number), &ranks, globals, Durability::Lasting)?);
+        files.push(write_scores(generation, &run_name(number), &ranks, globals)?);
     }
-    for kind in FileKind::OF_DOCUMENTS.into_iter().filter(|_| remove) {
-        storage::remove_file(&from.join(run_file(&run.name, kind)))?;
+    for kind in FileKind::OF_DOCUMENTS {
+        storage::remove_file(&generation.join(run_file(&run.name, kind)))?;
     }
     let global = of_globals.as_ref().map(GlobalEntry::new);
     let order = OrderEntry { name: order.name().to_string(), global };
@@ -131,16 +122,15 @@ fn threads_for(
     Ok(threads)
 }
 
-/// Writes the documents of a run, in the order of `docids`, as those of run `number` of `to`.
+/// Writes the documents of a run, in the order of `docids`, as those of run `number`.
 fn write_documents(
-    from: &Path,
-    run: &RunEntry,
+    (generation, run): (&Path, &RunEntry),
     table: &RunDocuments,
     docids: &[u32],
-    (to, number): (&Path, u32),
+    number: u32,
     stop: &Stop,
 ) -> Result<DocumentsEntry, IndexError> {
-    let mut writer = DocumentsWriter::create(to, number, Durability::Lasting, run.first_input)?;
+    let mut writer = DocumentsWriter::create(generation, number, run.first_input)?;
     for docids in docids.chunks(AT_ONCE) {
         stop.check()?;
         for &docid in docids {
@@ -149,7 +139,7 @@ fn write_documents(
             let input = location.input.saturating_add(run.first_input);
             let name = table.name(docid).unwrap_or_default();
             let name = std::str::from_utf8(name)
-                .map_err(|_| IndexError::refused(from, "a document's name is UTF-8"))?;
+                .map_err(|_| IndexError::refused(generation, "a document's name is UTF-8"))?;
             let location = Location { input, ..location };
             writer.push(name, table.lengths()[at], location, table.hashes()[at])?;
         }
@@ -159,11 +149,10 @@ fn write_documents(
 
 /// Writes the lists of a run likewise, behind its documents.
 fn write_lists(
-    from: &Path,
+    generation: &Path,
     run: &RunEntry,
-    remove: bool,
     docids: &[u32],
-    (to, number): (&Path, u32),
+    number: u32,
     merging: &Merging,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     let mut numbers = vec![0; docids.len()];
@@ -171,85 +160,26 @@ fn write_lists(
         numbers[docid as usize] = number;
     }
     let input = MergeInput {
-        generation: from.to_path_buf(),
+        generation: generation.to_path_buf(),
         run: run.clone(),
-        remove,
+        remove: true,
         deletions: None,
         base: 0,
     };
     let of_documents = DOCUMENT_BYTES * u64::from(run.documents);
     let memory_bytes = merging.memory_bytes - WRITER_BYTES - of_documents;
-    let lengths = to.join(run_file(&run_name(number), FileKind::Lengths));
+    let lengths = generation.join(run_file(&run_name(number), FileKind::Lengths));
     let lengths = Lengths::read(&lengths, memory_bytes, merging.threads)?;
     let joint = Joint {
         lengths: &lengths,
         inputs: &[input],
-        to,
+        to: generation,
         number,
-        durability: Durability::Lasting,
         memory_bytes: lengths.memory_behind(memory_bytes),
         merging,
         numbers: Some(&numbers),
     };
     joint.merge()
-}
-
-pub(crate) struct Ordered {
-    pub run: RunEntry,
-    pub files: Vec<FileEntry>,
-    /// For the manifest.
-    pub order: Option<OrderEntry>,
-    pub ranks: RanksFound,
-}
-
-/// Renumbers the documents of the only run of an unpublished generation, if an order is given, and
-/// gives them the PageRanks of a file, if there is one. The run keeps its name.
-pub(crate) fn order_in_place(
-    generation: &Path,
-    run: RunEntry,
-    mut files: Vec<FileEntry>,
-    order: Option<&DocumentOrder>,
-    ranks: Option<&RanksFile>,
-    merging: &Merging,
-) -> Result<Ordered, IndexError> {
-    let mut found = RanksFound::None;
-    let mut values = None;
-    if let Some(file) = ranks {
-        let table = RunDocuments::open_unverified(generation, &run)?;
-        let names = (0..table.len()).map(|docid| table.name(docid).unwrap_or_default());
-        let (ranks, counts) = read_ranks(file, names, merging.memory_bytes)?;
-        found = RanksFound::Read(counts);
-        values = Some(ranks);
-    }
-    let Some(order) = order.filter(|order| **order != DocumentOrder::Input) else {
-        if let Some(ranks) = values {
-            let lasting = Durability::Lasting;
-            files.push(write_scores(generation, &run.name, &ranks, None, lasting)?);
-        }
-        return Ok(Ordered { run, files, order: None, ranks: found });
-    };
-    if values.is_none() && matches!(order, DocumentOrder::Global { .. }) {
-        found = RanksFound::Equal;
-    }
-    let Reordered { run, files, order } =
-        renumber_in_place(generation, run, order, values.as_deref(), merging)?;
-    Ok(Ordered { run, files, order: Some(order), ranks: found })
-}
-
-/// Renumbers the documents of the only run of an unpublished generation, with given PageRanks. The
-/// run keeps its name.
-pub(in crate::index) fn renumber_in_place(
-    generation: &Path,
-    run: RunEntry,
-    order: &DocumentOrder,
-    ranks: Option<&[f32]>,
-    merging: &Merging,
-) -> Result<Reordered, IndexError> {
-    let number: u32 = run.name.parse().unwrap_or(0);
-    let from = UnorderedRun { generation, run: &run, remove: true };
-    let mut new = reorder(&from, generation, number + 1, order, ranks, merging)?;
-    rename(generation, &mut new.run, &mut new.files, number)?;
-    Ok(new)
 }
 
 fn globals(

@@ -11,7 +11,7 @@ use super::{
     superfluous,
 };
 use crate::index::error::IndexError;
-use crate::index::files::storage::{self, Durability, FileEntry};
+use crate::index::files::storage::{self, FileEntry};
 use crate::index::format::{FileKind, POSTINGS_SLACK, run_file};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry, cut, expect_totals};
@@ -57,7 +57,6 @@ pub(super) struct Joint<'a> {
     /// The generation of the merged run, and its number there.
     pub(super) to: &'a Path,
     pub(super) number: u32,
-    pub(super) durability: Durability,
     /// For all windows and unwritten output.
     pub(super) memory_bytes: u64,
     pub(super) merging: &'a Merging,
@@ -121,7 +120,6 @@ impl Joint<'_> {
             folder: self.to,
             number: self.number,
             form: self.merging.form,
-            durability: self.durability,
             lists: None,
             threads: if threads > 1 { threads.div_ceil(MERGERS) } else { 0 },
         };

@@ -7,6 +7,7 @@ use super::*;
 use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
 use crate::index::generations::folder::current;
 use crate::index::generations::generation::Generation;
+use crate::index::generations::merged::{Merged, Recode, merge_index};
 use crate::index::lexicon::LexiconStream;
 use crate::index::lexicon::tests::write_terms;
 use crate::index::list::{Form, ListEncoder};
@@ -83,10 +84,13 @@ proptest! {
             merge_runs(many.path(), &runs, other.path(), 0, &merging(memory_bytes, threads)).unwrap();
         prop_assert_eq!(&merged, &expected);
         prop_assert!(files(other.path()) == files(one.path()));
-        let (merged, entries) = merge_in_place(many.path(), &runs, &merging(memory_bytes, threads)).unwrap();
-        prop_assert_eq!(merged, expected);
+        let free = runs.len() as u32;
+        let (merged, entries) =
+            merge_runs(many.path(), &runs, many.path(), free, &merging(memory_bytes, threads)).unwrap();
+        prop_assert_eq!(&merged.name, &run_name(free));
+        prop_assert_eq!(RunEntry { name: run_name(0), ..merged }, expected);
         let written = files(many.path());
-        prop_assert!(files(&many.path().join("runs")) == files(&one.path().join("runs")));
+        prop_assert!(written.values().eq(files(one.path()).values()));
         for entry in entries {
             let bytes = &written[Path::new(&entry.name)];
             prop_assert_eq!(entry.bytes, bytes.len() as u64);
@@ -208,7 +212,7 @@ proptest! {
         let new = NewRun::alone(folder.path(), 0, Form::BP128);
         let (run, _) = write_lists(new, docid, [((0, &b"x"[..]), df, payload)]);
         // Documents before those of the merged run, those of runs before, and those of this run.
-        let mut table = DocumentsWriter::create(folder.path(), 0, Durability::Scratch, 0).unwrap();
+        let mut table = DocumentsWriter::create(folder.path(), 0, 0).unwrap();
         for _ in 0..7 + base {
             table.push("", 1, Location::default(), 0).unwrap();
         }
@@ -242,11 +246,13 @@ fn runs_must_follow_each_other() {
     let (mut runs, _) = write_runs(folder.path(), &collection, &[10, 20]);
     let before = files(folder.path());
     runs.swap(0, 1);
-    let error = merge_in_place(folder.path(), &runs, &merging(1 << 20, 1)).unwrap_err();
+    let error =
+        merge_runs(folder.path(), &runs, folder.path(), 3, &merging(1 << 20, 1)).unwrap_err();
     assert!(error.to_string().contains("does not follow"), "{error}");
     runs.swap(0, 1);
     runs[2].documents = u32::MAX;
-    let error = merge_in_place(folder.path(), &runs, &merging(1 << 20, 1)).unwrap_err();
+    let error =
+        merge_runs(folder.path(), &runs, folder.path(), 3, &merging(1 << 20, 1)).unwrap_err();
     assert!(files(folder.path()) == before, "nothing was written or removed");
     assert!(error.to_string().contains("2^32"), "{error}");
 }

@@ -5,7 +5,7 @@ use super::Run;
 use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
-use crate::index::files::storage::{Durability, FileEntry, StorageFile};
+use crate::index::files::storage::{FileEntry, StorageFile};
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, run_file};
 use crate::index::generations::manifest::{Deleted, RunEntry};
 use crate::index::lexicon::LexiconStream;
@@ -49,7 +49,7 @@ pub(crate) fn write_deletions(
         return Ok(());
     }
     run.deleted = Some(deletions.totals);
-    let mut file = StorageFile::create(generation, &name, Durability::Lasting)?;
+    let mut file = StorageFile::create(generation, &name)?;
     file.write(bytemuck::cast_slice(&deletions.bits))?;
     file.write(bytemuck::cast_slice(&deletions.lists))?;
     file.write(bytemuck::cast_slice(&deletions.counts))?;

@@ -5,7 +5,7 @@ use crate::codec::folded;
 use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
 use crate::index::documents::{DocumentsWriter, Location};
 use crate::index::error::IndexError;
-use crate::index::files::storage::{Durability, FileEntry};
+use crate::index::files::storage::FileEntry;
 use crate::index::lexicon::TermCoder;
 use crate::index::list::{BLOCK, ListEncoder, SegmentColumns};
 use crate::index::testing::{TestList, write_lists};
@@ -131,14 +131,11 @@ fn a_flipped_bit_is_an_error_or_makes_no_difference() {
 fn a_run_of_nothing_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("runs")).unwrap();
-    let scratch = Durability::Scratch;
-    let run = NewRun { durability: scratch, ..NewRun::alone(folder.path(), 0, Form::BP128) };
+    let run = NewRun::alone(folder.path(), 0, Form::BP128);
     let (mut entry, mut files) = write_lists(run, 0, []);
-    sync_run(folder.path(), &entry).unwrap_err();
-    let documents = DocumentsWriter::create(folder.path(), 0, scratch, 7).unwrap();
+    let documents = DocumentsWriter::create(folder.path(), 0, 7).unwrap();
     let documents = documents.finish().unwrap();
     documents.complete(folder.path(), &mut entry, &mut files).unwrap();
-    sync_run(folder.path(), &entry).unwrap();
     let run = Run::open(folder.path(), &entry, &files).unwrap();
     assert!(run.find(0, b"a").unwrap().is_none());
 }
@@ -235,7 +232,7 @@ fn owners_parts(threads: usize) -> Vec<FileEntry> {
     let waiting = written.map(|chunks| Arc::strong_count(&chunks));
     assert!(made[1] > 2 && waiting == [1; 2], "{made:?} {waiting:?}");
     assert_eq!((entry.name.as_str(), entry.terms), ("000004", 5));
-    let mut documents = DocumentsWriter::create(folder.path(), 4, Durability::Scratch, 0).unwrap();
+    let mut documents = DocumentsWriter::create(folder.path(), 4, 0).unwrap();
     for number in 0..DOCUMENTS {
         let location = Location { offset: number.into(), bytes: 1, input: 0 };
         documents.push(&number.to_string(), 5, location, 0).unwrap();

@@ -10,7 +10,7 @@ use super::WrittenRun;
 use super::lay::{LaidChunk, ListStretch, MakerGuard};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{
-    Durability, FilledFile, GatheredFile, SharedBytes, StorageFile, WRITE_BUFFER_BYTES,
+    FilledFile, GatheredFile, SharedBytes, StorageFile, WRITE_BUFFER_BYTES,
 };
 use crate::index::format::{
     FileHeader, FileKind, LIST_ALIGNMENT, POSTINGS_SLACK, run_file, run_name,
@@ -27,9 +27,6 @@ pub(crate) struct NewRun<'a> {
     pub(crate) folder: &'a Path,
     pub(crate) number: u32,
     pub(crate) form: Form,
-    /// A [`Scratch`](Durability::Scratch) one need not outlive a crash, unless
-    /// [`sync_run`](super::sync_run) follows.
-    pub(crate) durability: Durability,
     /// The file of the lists, if those who have room in it put them there.
     pub(crate) lists: Option<Arc<FilledFile>>,
     /// Otherwise so many threads write the lists, or the caller.
@@ -39,7 +36,7 @@ pub(crate) struct NewRun<'a> {
 impl<'a> NewRun<'a> {
     /// A run that is published, whose lists the caller gives one after the other.
     pub(crate) fn alone(folder: &'a Path, number: u32, form: Form) -> Self {
-        Self { folder, number, form, durability: Durability::Lasting, lists: None, threads: 0 }
+        Self { folder, number, form, lists: None, threads: 0 }
     }
 }
 
@@ -139,15 +136,15 @@ impl RunWriter {
     /// Creates the files of a run, but for a given one of lists. `sources` has for each the trie
     /// collection before which it has none.
     pub(crate) fn create(run: NewRun<'_>, sources: Vec<u16>) -> Result<Self, IndexError> {
-        let NewRun { folder, number, form, durability, lists, threads } = run;
+        let NewRun { folder, number, form, lists, threads } = run;
         let name = run_name(number);
         let lexicon = run_file(&name, FileKind::Lexicon);
-        let lexicon = LexiconWriter::create(folder, &lexicon, durability, form.block_len())?;
+        let lexicon = LexiconWriter::create(folder, &lexicon, form.block_len())?;
         let postings = match lists {
             Some(file) => GatheredFile::by_others(file)?,
             None => {
                 let name = run_file(&name, FileKind::Postings);
-                GatheredFile::new(StorageFile::create(folder, &name, durability)?, threads)?
+                GatheredFile::new(StorageFile::create(folder, &name)?, threads)?
             }
         };
         let turns = (0..).zip(&sources).map(|(source, &last)| ((last, false), source)).collect();

@@ -2,7 +2,7 @@
 //! writers themselves.
 
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
-use crate::index::files::storage::{Durability, FileEntry};
+use crate::index::files::storage::FileEntry;
 use crate::index::format::{MANIFEST, VERSION};
 use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::{IndexLock, current};
@@ -143,7 +143,7 @@ pub(crate) fn build(index: &Path, collection: &Collection, cuts: &[usize]) -> Ma
     lock.remove_debris().unwrap();
     let (number, generation) = lock.next_generation().unwrap();
     let manifest = write_generation(&generation, number, collection, cuts);
-    lock.publish(number).unwrap();
+    lock.publish(number, Vec::new()).unwrap();
     manifest
 }
 
@@ -154,9 +154,8 @@ pub(crate) fn write_documents(
     first_docid: u32,
     collection: &[BTreeMap<String, u32>],
 ) -> DocumentsEntry {
-    let lasting = Durability::Lasting;
     let first_input = 1 + first_docid / DOCUMENTS_OF_INPUT;
-    let mut documents = DocumentsWriter::create(generation, number, lasting, first_input).unwrap();
+    let mut documents = DocumentsWriter::create(generation, number, first_input).unwrap();
     for (docid, terms) in (first_docid..).zip(collection) {
         let input = 1 + docid / DOCUMENTS_OF_INPUT;
         let location = Location { offset: u64::from(docid) * 10, bytes: 10, input };
@@ -210,8 +209,7 @@ pub(crate) fn rank(index: &Path, ranks: &[f32]) -> Manifest {
     let mut manifest = Manifest::read(&folder).unwrap();
     for run in &manifest.runs {
         let of_run = &ranks[run.first_docid as usize..][..run.documents as usize];
-        let lasting = Durability::Lasting;
-        manifest.files.push(write_scores(&folder, &run.name, of_run, None, lasting).unwrap());
+        manifest.files.push(write_scores(&folder, &run.name, of_run, None).unwrap());
     }
     manifest.files.sort_by(|a, b| a.name.cmp(&b.name));
     std::fs::remove_file(folder.join(MANIFEST)).unwrap();
@@ -243,5 +241,5 @@ pub(crate) fn with_deletions(
     }
     let settings = manifest.settings.clone();
     let description = Description { settings, ..Description::default() };
-    draft.publish(description, 1 << 20).unwrap();
+    draft.publish(&lock, description, 1 << 20).unwrap();
 }

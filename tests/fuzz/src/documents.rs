@@ -3,7 +3,6 @@
 use crate::fuzzing::damage::{edit, edit_header, seal_header};
 use crate::fuzzing::take::Take;
 use millrace::index::documents::{DocumentsWriter, Location, RunDocuments};
-use millrace::index::files::storage::Durability;
 use millrace::index::format::{FileKind, RUNS, run_file, run_name};
 use millrace::index::generations::manifest::RunEntry;
 use std::path::PathBuf;
@@ -25,7 +24,7 @@ fn write(take: &mut Take<'_>) -> RunEntry {
     for kind in FileKind::OF_DOCUMENTS {
         let _ = std::fs::remove_file(path(kind));
     }
-    let writer = DocumentsWriter::create(&FOLDER, 0, Durability::Scratch, 0);
+    let writer = DocumentsWriter::create(&FOLDER, 0, 0);
     let mut writer = writer.expect("the folder can be written");
     let documents = take.u8() % 40;
     for i in 0..documents {

@@ -4,7 +4,6 @@
 use crate::fuzzing::damage::{edit, edit_header, seal_header};
 use crate::fuzzing::take::Take;
 use millrace::index::error::IndexError;
-use millrace::index::files::storage::Durability;
 use millrace::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, list_start, padding};
 use millrace::index::lexicon::{
     BlockStart, CodedTerms, Lexicon, LexiconStream, LexiconWriter, TermCoder, TermEntry,
@@ -20,7 +19,7 @@ type Terms = Vec<(u16, Vec<u8>, TermEntry)>;
 fn write(name: &str, terms: &Terms) -> Result<(), IndexError> {
     // Writers refuse to replace a file.
     let _ = std::fs::remove_file(FOLDER.join(name));
-    let mut writer = LexiconWriter::create(&FOLDER, name, Durability::Scratch, 128)?;
+    let mut writer = LexiconWriter::create(&FOLDER, name, 128)?;
     let (mut coder, mut end) = (TermCoder::default(), 0);
     for (collection, suffix, TermEntry { df, offset, bytes }) in terms {
         let begins = [BlockStart { terms: 0, lists: 0 }];

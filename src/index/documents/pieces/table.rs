@@ -5,7 +5,6 @@ use super::{PieceDocuments, Rows, Skipped, SkippedRecords};
 use crate::crew::{Awaited, give_way, lock};
 use crate::dictionary::names::{Duplicates, Names, name_hash};
 use crate::index::documents::{DocumentColumns, DocumentsEntry, DocumentsPlace, PlacedDocuments};
-use crate::index::files::storage::Durability;
 use crate::order::{Budget, Sequencer};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -130,9 +129,8 @@ impl DocumentsTable {
                 Some(open) => open,
                 none => {
                     let number = placement.run;
-                    let scratch = Durability::Scratch;
                     let folder = &self.shared.directory;
-                    let files = PlacedDocuments::create(folder, number, scratch, first_input)?;
+                    let files = PlacedDocuments::create(folder, number, first_input)?;
                     none.insert((Arc::new(TableRun { number, files }), DocumentsPlace::default()))
                 }
             };

@@ -3,7 +3,7 @@
 //! takes the checksums of the bytes and writes them. The checksums of the file and of its pages are
 //! put together in the order of the rooms.
 
-use super::{Durability, Spill, StorageFile, WRITE_BUFFER_BYTES, write_at};
+use super::{Spill, StorageFile, WRITE_BUFFER_BYTES, write_at};
 use crate::crew::lock;
 use crate::index::error::IndexError;
 use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
@@ -138,7 +138,7 @@ impl FilledFile {
     /// # Errors
     /// `Storage`.
     pub fn create(generation: &Path, name: &str) -> Result<Self, IndexError> {
-        let file = StorageFile::create(generation, name, Durability::Scratch)?;
+        let file = StorageFile::create(generation, name)?;
         Ok(Self::of(file).with_sums())
     }
 

@@ -61,7 +61,6 @@ impl Spill {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::files::storage::Durability;
     use crate::index::format::{FileHeader, FileKind};
 
     #[test]
@@ -76,7 +75,7 @@ mod tests {
                 expected.extend_from_slice(&part);
             }
             assert_eq!(folder.path().join("spill").exists(), expected.len() > limit);
-            let mut to = StorageFile::create(folder.path(), "to", Durability::Scratch).unwrap();
+            let mut to = StorageFile::create(folder.path(), "to").unwrap();
             spill.pour(&mut to).unwrap();
             to.finish(FileHeader { kind: FileKind::Ends, values: [0; 5], last: 0 }).unwrap();
             assert!(!folder.path().join("spill").exists());

@@ -13,8 +13,7 @@ fn entry_tells_length_and_checksum_of_the_file() {
     let folder = tempfile::tempdir().unwrap();
     for (i, body) in [0, 1, WRITE_BUFFER_BYTES, 3 * WRITE_BUFFER_BYTES + 5].iter().enumerate() {
         let body: Vec<u8> = (0..*body).map(|i| (i * 7 / 5) as u8).collect();
-        let mut file =
-            StorageFile::create(folder.path(), &i.to_string(), Durability::Lasting).unwrap();
+        let mut file = StorageFile::create(folder.path(), &i.to_string()).unwrap();
         let (head, tail) = body.split_at(body.len() / 3);
         file.write(head).unwrap();
         file.write(tail).unwrap();
@@ -36,10 +35,8 @@ fn parts_that_threads_write_are_the_file_of_one() {
     let folder = tempfile::tempdir().unwrap();
     let body: Vec<u8> = (0..3_000_000).map(|i| (i * 7 / 5) as u8).collect();
     for (case, part) in [777, WRITE_BUFFER_BYTES / 3, WRITE_BUFFER_BYTES + 1].iter().enumerate() {
-        let create = |name: &str| {
-            StorageFile::create(folder.path(), &format!("{case}{name}"), Durability::Scratch)
-                .unwrap()
-        };
+        let create =
+            |name: &str| StorageFile::create(folder.path(), &format!("{case}{name}")).unwrap();
         let placed = FilledFile::of(create("placed"));
         // Every fourth part is written by the same thread.
         std::thread::scope(|scope| {
@@ -73,7 +70,7 @@ fn parts_that_threads_write_are_the_file_of_one() {
 fn a_room_that_is_not_filled_is_an_error_of_all() {
     let Ok(file) = OpenOptions::new().read(true).write(true).open("/dev/full") else { return };
     let folder = tempfile::tempdir().unwrap();
-    let full = StorageFile::create(folder.path(), "full", Durability::Scratch).unwrap();
+    let full = StorageFile::create(folder.path(), "full").unwrap();
     let placed = FilledFile::of(StorageFile { file, ..full });
     std::thread::scope(|scope| {
         for thread in 0..4 {
@@ -95,8 +92,8 @@ fn a_room_that_is_not_filled_is_an_error_of_all() {
 #[test]
 fn a_file_is_never_replaced_by_accident() {
     let folder = tempfile::tempdir().unwrap();
-    StorageFile::create(folder.path(), "a", Durability::Scratch).unwrap();
-    let error = StorageFile::create(folder.path(), "a", Durability::Scratch).unwrap_err();
+    StorageFile::create(folder.path(), "a").unwrap();
+    let error = StorageFile::create(folder.path(), "a").unwrap_err();
     assert!(error.to_string().ends_with("a: cannot create"), "{error}");
 }
 
@@ -155,7 +152,7 @@ proptest! {
         order in any::<u64>(),
     ) {
         let folder = tempfile::tempdir().unwrap();
-        let create = |name| StorageFile::create(folder.path(), name, Durability::Scratch).unwrap();
+        let create = |name| StorageFile::create(folder.path(), name).unwrap();
         let bytes: Vec<u8> = (0..rooms.iter().sum::<usize>()).map(|i| (i * 7 / 5) as u8).collect();
         let mut whole = create("whole");
         whole.write(&bytes).unwrap();
@@ -196,8 +193,7 @@ proptest! {
 #[test]
 fn what_is_gathered_is_the_same_file() {
     let folder = tempfile::tempdir().unwrap();
-    let create =
-        |name: &str| StorageFile::create(folder.path(), name, Durability::Scratch).unwrap();
+    let create = |name: &str| StorageFile::create(folder.path(), name).unwrap();
     let entry = |name: &str, mut file: StorageFile, pour: &dyn Fn(&mut StorageFile)| {
         pour(&mut file);
         file.pad().unwrap();

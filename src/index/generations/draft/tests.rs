@@ -2,8 +2,8 @@ use super::*;
 use crate::index::files::storage::Stop;
 use crate::index::generations::folder::current;
 use crate::index::generations::generation::Generation;
+use crate::index::generations::merged::{Merged, Recode, merge_index};
 use crate::index::inspect::check::check;
-use crate::index::merge::{Merged, Recode, merge_index};
 use crate::index::scores::ranks_of;
 use crate::index::testing::{Collection, build, collection, write_run};
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ fn delete(index: &Path, manifest: &Manifest, deleted: &[u32]) -> Manifest {
         draft.delete(number, some).unwrap();
         draft.delete(number, others).unwrap();
     }
-    draft.publish(describe(manifest), 1 << 20).unwrap()
+    draft.publish(&lock, describe(manifest), 1 << 20).unwrap()
 }
 
 proptest! {
@@ -130,7 +130,7 @@ proptest! {
         let merging = Merging { memory_bytes: 8 << 20, threads: 2, form, stop };
         prop_assert!(!draft.merge(start..last + 1, &merging).unwrap());
         draft.merge(runs..runs + 1, &merging).unwrap_err();
-        let manifest = draft.publish(describe(&first), 1 << 20).unwrap();
+        let manifest = draft.publish(&lock, describe(&first), 1 << 20).unwrap();
         drop(lock);
         prop_assert_eq!(manifest.runs.len(), runs - (last - start));
         prop_assert!(manifest.runs[start].deleted.is_none());
@@ -162,15 +162,15 @@ fn old_and_new_runs_become_one_generation() {
     assert_eq!(draft.runs()[1].first_input, old.runs[0].first_input, "one list of inputs");
     let (mut run, files) = write_run(draft.folder(), draft.next_run(), 150, &all[150..]);
     run.first_input = draft.add_inputs([InputEntry::default(), InputEntry::default()]);
-    draft.add(run.clone(), files.clone()).unwrap();
-    let error = draft.add(run, files).unwrap_err();
+    draft.add((run.clone(), files.clone())).unwrap();
+    let error = draft.add((run, files)).unwrap_err();
     assert!(error.to_string().contains("comes where"), "{error}");
     draft.link(&from, &old, 2).unwrap_err();
     draft.delete(3, &[0]).unwrap_err();
     let error = draft.delete(0, &[90]).unwrap_err();
     assert!(error.to_string().contains("document 90 of a run of 90"), "{error}");
     draft.delete(0, &[89]).unwrap();
-    let manifest = draft.publish(describe(&old), 1 << 20).unwrap();
+    let manifest = draft.publish(&lock, describe(&old), 1 << 20).unwrap();
     assert!(!from.exists(), "the files have second names");
     assert_eq!(manifest.runs.iter().map(|run| run.first_docid).collect::<Vec<_>>(), [0, 90, 150]);
     check(index).unwrap();
@@ -192,6 +192,6 @@ fn runs_of_another_form_are_refused() {
     draft.link(&from, &manifest, 0).unwrap();
     let mut description = describe(&manifest);
     description.settings.codec = "rice".into();
-    draft.publish(description, 1 << 20).unwrap_err();
+    draft.publish(&lock, description, 1 << 20).unwrap_err();
     assert_eq!(current(folder.path()).unwrap().unwrap(), from);
 }

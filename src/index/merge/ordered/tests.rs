@@ -6,9 +6,11 @@ use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::generation::Generation;
 use crate::index::generations::manifest::Manifest;
+use crate::index::generations::merged::{Merged, Recode, merge_index};
 use crate::index::inspect::check::check;
-use crate::index::merge::{Merged, Merging, RanksFound, Recode, merge_index};
+use crate::index::merge::Merging;
 use crate::index::order::DocumentOrder;
+use crate::index::ranks::RanksFound;
 use crate::index::ranks::{RankCounts, RanksFile};
 use crate::index::scores::{RunScores, ranks_of};
 use crate::index::testing::{Collection, build, collection, rank, with_deletions};
@@ -225,10 +227,10 @@ fn draft(index: &Path, order: &DocumentOrder) -> (RanksFound, Manifest) {
     let form = manifest.settings.form().unwrap();
     let stop = Stop::default();
     let merging = Merging { memory_bytes: MEMORY, threads: 2, form, stop };
-    let found = draft.order(order, &merging).unwrap();
+    let found = draft.order(order, None, &merging).unwrap();
     let settings = manifest.settings.clone();
     let description = Description { settings, workers: 1, ..Description::default() };
-    (found, draft.publish(description, MEMORY).unwrap())
+    (found, draft.publish(&lock, description, MEMORY).unwrap())
 }
 
 #[test]

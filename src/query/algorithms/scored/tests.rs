@@ -2,7 +2,7 @@
 
 use crate::index::files::storage::Stop;
 use crate::index::generations::generation::Generation;
-use crate::index::merge::{Recode, merge_index};
+use crate::index::generations::merged::{Recode, merge_index};
 use crate::index::order::DocumentOrder;
 use crate::index::testing::{Collection, build, collection, rank, term, with_deletions};
 use crate::query::searcher::Searcher;

@@ -3,7 +3,7 @@
 
 use millrace::index::documents::{DocumentsWriter, Location};
 use millrace::index::error::IndexError;
-use millrace::index::files::storage::{Durability, FileEntry};
+use millrace::index::files::storage::FileEntry;
 use millrace::index::format::VERSION;
 use millrace::index::generations::folder::IndexLock;
 use millrace::index::generations::manifest::{
@@ -95,7 +95,7 @@ fn write_run(
     }
     chunks.finish(encoder.payload())?;
     let (mut run, mut files) = writer.finish(first_docid as u32, documents.len() as u32)?;
-    let mut table = DocumentsWriter::create(generation, number, Durability::Lasting, 0)?;
+    let mut table = DocumentsWriter::create(generation, number, 0)?;
     for (docid, terms) in (first_docid..).zip(documents) {
         let location = Location { offset: docid as u64 * 100, bytes: 99, input: 0 };
         let name = format!("document-{docid}");
@@ -140,6 +140,6 @@ pub(crate) fn build(
         ..Manifest::default()
     };
     manifest.write(&generation)?;
-    lock.publish(number)?;
+    lock.publish(number, Vec::new())?;
     Ok(manifest)
 }

@@ -4,13 +4,13 @@
 use super::tests::describe;
 use super::*;
 use crate::codec::vbyte;
-use crate::index::files::storage::{Durability, Stop, StorageFile};
+use crate::index::files::storage::{Stop, StorageFile};
 use crate::index::format::{FileHeader, MANIFEST};
 use crate::index::generations::folder::current;
 use crate::index::generations::generation::Generation;
+use crate::index::generations::merged::{Recode, merge_index};
 use crate::index::inspect::check::check;
 use crate::index::lexicon::LexiconStream;
-use crate::index::merge::{Recode, merge_index};
 use crate::index::testing::{build, collection};
 use std::fs;
 
@@ -76,7 +76,7 @@ fn write_positions(folder: &Path, run: &RunEntry, files: &[FileEntry]) -> FileEn
 }
 
 fn writer(folder: &Path, run: &RunEntry, kind: FileKind) -> StorageFile {
-    StorageFile::create(folder, &run_file(&run.name, kind), Durability::Lasting).unwrap()
+    StorageFile::create(folder, &run_file(&run.name, kind)).unwrap()
 }
 
 /// An index of two runs, the second of which has both files.
@@ -110,7 +110,7 @@ fn scores_and_positions_are_kept_and_not_used() {
         kinds.map(|kind| fs::read(from.join(run_file(&manifest.runs[1].name, kind))).unwrap());
     let mut draft = Draft::begin(&lock).unwrap();
     draft.link(&from, &manifest, 1).unwrap();
-    let next = draft.publish(describe(&manifest), 1 << 20).unwrap();
+    let next = draft.publish(&lock, describe(&manifest), 1 << 20).unwrap();
     drop(lock);
     check(index).unwrap();
     let to = current(index).unwrap().unwrap();
