@@ -25,7 +25,7 @@ use crate::dictionary::indexer::Indexing;
 #[cfg(feature = "gpu")]
 use crate::gpu::invert::service::{InvertService, InvertSettings};
 use crate::index::generations::draft::NewGeneration;
-use crate::index::generations::manifest;
+use crate::index::inputs::InputEntry;
 use crate::input::hash as input_hash;
 use crate::input::splits::{GIVEN, InputPlan, MEMORY, STDIN};
 use crate::input::turns::Turns;
@@ -43,7 +43,6 @@ use std::sync::{Arc, Mutex};
 /// A generation, or a shard, that is written and not published.
 pub(super) struct Built {
     pub(super) build: Build,
-    /// Its manifest is without inputs.
     pub(super) new: NewGeneration,
     pub(super) read_bytes: u64,
     pub(super) placement: Placement,
@@ -212,12 +211,12 @@ fn inverter_of(
     })
 }
 
-pub(super) fn describe(plan: &InputPlan, read: &InputRead) -> manifest::InputEntry {
+pub(super) fn describe(plan: &InputPlan, read: &InputRead) -> InputEntry {
     let &InputRead { input, bytes, hash, compression } = read;
     let reading = plan.inputs.reading(input as usize);
     let fields = &reading.fields;
-    manifest::InputEntry {
-        path: absolute(&plan.path(input)),
+    InputEntry {
+        path: absolute(plan, input),
         bytes,
         hash: format!("{}:{hash:016x}", input_hash::NAME),
         format: plan.inputs.format(input as usize).to_string(),
@@ -231,9 +230,10 @@ pub(super) fn describe(plan: &InputPlan, read: &InputRead) -> manifest::InputEnt
 }
 
 /// The path from the root, so that a document's text is found from any folder.
-fn absolute(path: &str) -> String {
-    if [STDIN, GIVEN].contains(&path) {
-        return if path == GIVEN { MEMORY } else { path }.to_string();
+fn absolute(plan: &InputPlan, input: u32) -> PathBuf {
+    match plan.inputs.path(input as usize) {
+        Some(path) => std::path::absolute(&path).unwrap_or(path),
+        None if plan.path(input) == GIVEN => MEMORY.into(),
+        None => STDIN.into(),
     }
-    std::path::absolute(path).map_or_else(|_| path.to_string(), |p| p.display().to_string())
 }

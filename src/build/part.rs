@@ -8,7 +8,8 @@ use crate::crew::lock;
 use crate::dataflow::rebuild::links::{TakeLinks, links as links_of_pages};
 use crate::dataflow::rebuild::scan::scan as scan_documents;
 use crate::dataflow::rebuild::scanned::{InputScan, Scanned};
-use crate::index::generations::manifest::{InputEntry, Manifest};
+use crate::index::generations::manifest::Manifest;
+use crate::index::inputs::{InputEntry, InputsFile};
 use crate::input::wanted::WantedInput;
 use crate::settings::Gpus;
 use std::path::{Path, PathBuf};
@@ -55,10 +56,11 @@ pub(crate) fn build_part(
     wanted: Option<WantedInput>,
     scan: Option<InputScan>,
     folder: PathBuf,
-) -> Result<(Manifest, Option<Scanned>), BuildError> {
+) -> Result<(Manifest, Vec<InputEntry>, Option<Scanned>), BuildError> {
     let input = Ready::new(&mut options, wanted.is_none())?;
     let built = build_generation(&mut options, input, 1, folder, Which { wanted, scan })?;
     let scanned = lock(&built.build.progress.done).scanned.take();
-    // With the inputs, of which the build has written a list and kept none.
-    Ok((Manifest::read(&built.build.plan.directory)?, scanned))
+    let manifest = built.new.manifest;
+    let inputs = InputsFile::open_unverified(&built.build.plan.directory, &manifest)?.all()?;
+    Ok((manifest, inputs, scanned))
 }

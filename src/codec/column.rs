@@ -161,11 +161,6 @@ pub trait Codec: Debug + Sync {
         }
     }
 
-    /// Whether an earlier program wrote this column, in a way in which encoders no longer write.
-    fn is_older(&self, _shared: &[u8]) -> bool {
-        false
-    }
-
     /// Reads as many values of a block as `out` has; returns the bytes of its body.
     fn values(
         &self,

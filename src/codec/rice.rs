@@ -17,9 +17,6 @@
 //! | 5 | 4 x k | u32: the bit where each block begins in the unary vector |
 //! | then | u / 8, rounded up | the unary vector; the bits that the last byte has left are ones |
 //!
-//! Programs from before 2026-11-27 wrote b alone, and a u32 for each 128 bits of the vector before
-//! it. These columns are read, too, and those numbers passed over.
-//!
 //! An encoder holds the unary vector, at most 4 bits a value on average, until the column ends.
 
 use super::unary::{self, UnaryWriter};
@@ -30,8 +27,8 @@ use super::{
 
 pub(crate) const HEAD_BYTES: usize = 5;
 
-/// What is added to b since there are no sums.
-const WITHOUT_SUMS: u8 = 64;
+/// What is added to b.
+const ADDED: u8 = 64;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rice;
@@ -77,7 +74,7 @@ impl Encoder for RiceWriter {
 
     fn finish(&mut self, out: &mut Vec<u8>) {
         let unary_bits = self.unary.bits();
-        out.push(WITHOUT_SUMS + self.width.take().unwrap_or(0));
+        out.push(ADDED + self.width.take().unwrap_or(0));
         out.extend_from_slice(&(unary_bits as u32).to_le_bytes());
         out.append(&mut self.begins);
         self.unary.finish(out);
@@ -88,17 +85,16 @@ impl Encoder for RiceWriter {
 /// What stands before all else that a column shares.
 pub(crate) struct RiceHead {
     pub width: u8,
-    pub has_sums: bool,
     pub unary_bits: u64,
 }
 
 impl RiceHead {
     pub(crate) fn read(shared: &[u8]) -> Result<Self, CodecError> {
         CodecError::need(HEAD_BYTES, shared.len())?;
-        let has_sums = shared[0] < WITHOUT_SUMS;
-        let width = if has_sums { shared[0] } else { shared[0] - WITHOUT_SUMS };
+        // Below it no width comes of it.
+        let width = shared[0].wrapping_sub(ADDED);
         let unary_bits = u32::from_le_bytes([shared[1], shared[2], shared[3], shared[4]]).into();
-        Ok(Self { width, has_sums, unary_bits })
+        Ok(Self { width, unary_bits })
     }
 
     /// Where the unary vector begins, which is the last of what is shared.
@@ -152,8 +148,7 @@ impl Codec for Rice {
         let head = RiceHead::read(shared)?;
         CodecError::at_most("a width", bp128::MAX_WIDTH.into(), head.width.into())?;
         let blocks = count.div_ceil(checked_block_len(self, block_len));
-        let sums = if head.has_sums { head.unary_bits.div_ceil(128) } else { 0 };
-        let unary_at = HEAD_BYTES as u64 + 4 * (blocks as u64 + sums);
+        let unary_at = HEAD_BYTES as u64 + 4 * blocks as u64;
         let expected = unary_at + head.unary_bits.div_ceil(8);
         match shared.len() as u64 {
             found if found < expected => Err(CodecError::CutShort { expected, found }),
@@ -165,10 +160,6 @@ impl Codec for Rice {
                 Ok(())
             }
         }
-    }
-
-    fn is_older(&self, shared: &[u8]) -> bool {
-        RiceHead::read(shared).is_ok_and(|head| head.has_sums)
     }
 
     fn values(

@@ -6,7 +6,7 @@ use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::path::Path;
 
 /// The version that is written, and the only one that is read.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 pub(crate) const MAGIC: [u8; 8] = *b"MILLRACE";
 pub(crate) const HEADER_BYTES: usize = 64;
 /// Sections are padded to a multiple of this many bytes.
@@ -33,6 +33,8 @@ pub(crate) const CACHE_PLAN: &str = "cache.plan";
 pub(crate) const LOCK: &str = "LOCK";
 pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const RUNS: &str = "runs";
+/// The file of a generation's inputs.
+pub(crate) const INPUTS: &str = "inputs";
 
 /// The indexer of an imported index: lengths of documents are what the other engine says, which
 /// need not be the sums of term frequencies.
@@ -114,6 +116,7 @@ pub(crate) enum FileKind {
     Locations,
     Hashes,
     Deletions,
+    Inputs,
     Scores,
     /// Bounds of blocks of documents.
     Bounds,
@@ -150,6 +153,7 @@ impl FileKind {
             Self::Locations => "locations",
             Self::Hashes => "hashes",
             Self::Deletions => "deletions",
+            Self::Inputs => INPUTS,
             Self::Scores => "scores",
             Self::Bounds => "bounds",
             Self::Positions => "positions",
@@ -312,14 +316,14 @@ mod tests {
         let mut bytes = header().encode();
         assert_eq!(parse(FileKind::Names, &bytes), "runs/0: byte 8: expected NAME, found LEXI");
         bytes[12] = 9;
-        let wrong = "runs/0: byte 12: expected version 3, found 9";
+        let wrong = "runs/0: byte 12: expected version 4, found 9";
         assert_eq!(parse(FileKind::Lexicon, &bytes), wrong);
         // Another program has sealed it, in its own way or in ours.
         bytes[61] ^= 1;
-        assert!(parse(FileKind::Lexicon, &bytes).contains("format version 9 is newer than 3"));
+        assert!(parse(FileKind::Lexicon, &bytes).contains("format version 9 is newer than 4"));
         let crc = crc32fast::hash(&bytes[..60]);
         bytes[60..].copy_from_slice(&crc.to_le_bytes());
-        assert!(parse(FileKind::Lexicon, &bytes).contains("format version 9 is newer than 3"));
+        assert!(parse(FileKind::Lexicon, &bytes).contains("format version 9 is newer than 4"));
         let foreign = [b'%'; 64];
         assert!(parse(FileKind::Names, &foreign).contains("byte 0: expected MILLRACE"));
     }

@@ -11,6 +11,7 @@ pub(crate) mod error;
 pub(crate) mod files;
 pub(crate) mod format;
 pub(crate) mod generations;
+pub(crate) mod inputs;
 pub(crate) mod inspect;
 pub(crate) mod lexicon;
 pub(crate) mod list;

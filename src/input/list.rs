@@ -3,7 +3,7 @@
 
 use super::formats::fields::Fields;
 use super::{COMPRESSED, Format};
-use crate::index::generations::manifest::InputEntry;
+use crate::index::inputs::InputEntry;
 use crate::input::streams::encoded::TextEncoding;
 use std::borrow::Cow;
 use std::ffi::OsStr;
@@ -41,7 +41,7 @@ impl InputReading {
     }
 
     /// Path, hash and [`way`](Self::way) of an input.
-    pub(crate) fn told_apart(entry: &InputEntry) -> (&str, &str, String) {
+    pub(crate) fn told_apart(entry: &InputEntry) -> (&Path, &str, String) {
         (&entry.path, &entry.hash, Self::of(entry).way(&entry.format))
     }
 

@@ -32,7 +32,8 @@ pub enum Trust {
 /// A file as it was when its bytes were hashed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileState {
-    pub path: String,
+    #[serde(with = "path_bytes")]
+    pub path: PathBuf,
     pub bytes: u64,
     /// Last change, in nanoseconds since 1970.
     pub mtime_ns: i64,
@@ -42,6 +43,35 @@ pub(crate) struct FileState {
     /// How several processes read it, its format first. One process finds it in the manifest.
     #[serde(default)]
     pub format: String,
+}
+
+/// A path as text, or as a list of bytes if they are not UTF-8.
+mod path_bytes {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::{Path, PathBuf};
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        Text(PathBuf),
+        Bytes(Vec<u8>),
+    }
+
+    pub(super) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+        match path.to_str() {
+            Some(text) => text.serialize(to),
+            None => path.as_os_str().as_bytes().serialize(to),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+        Ok(match Either::deserialize(from)? {
+            Either::Text(path) => path,
+            Either::Bytes(bytes) => OsString::from_vec(bytes).into(),
+        })
+    }
 }
 
 /// What was known of the files when a generation became live.
@@ -59,18 +89,19 @@ pub(crate) struct Known {
 const TICK_NS: i64 = 2_000_000_000;
 
 impl Known {
-    pub(crate) fn file(&self, path: &str) -> Option<&FileState> {
-        let at = self.files.binary_search_by(|file| file.path.as_str().cmp(path)).ok()?;
+    pub(crate) fn file(&self, path: impl AsRef<Path>) -> Option<&FileState> {
+        let path = path.as_ref();
+        let at = self.files.binary_search_by(|file| file.path.as_path().cmp(path)).ok()?;
         Some(&self.files[at])
     }
 
     /// Fills in missing hashes with those of the bytes as they were read, by path; a file that has
     /// changed since it was looked at, or was not read, is dropped.
-    pub(crate) fn complete<'a>(&mut self, read: impl IntoIterator<Item = (&'a str, &'a str)>) {
-        let read: HashMap<&str, &str> = read.into_iter().collect();
+    pub(crate) fn complete<'a>(&mut self, read: impl IntoIterator<Item = (&'a Path, &'a str)>) {
+        let read: HashMap<&Path, &str> = read.into_iter().collect();
         self.files.retain_mut(|file| {
             if file.hash.is_empty()
-                && let Some(&hash) = read.get(file.path.as_str())
+                && let Some(&hash) = read.get(file.path.as_path())
                 && let Ok(now) = fs::metadata(&file.path)
                 && (now.len(), mtime_ns(&now), now.ino()) == (file.bytes, file.mtime_ns, file.inode)
             {
@@ -81,7 +112,7 @@ impl Known {
     }
 
     /// The known hash of a file, if size, time and inode are as they were.
-    fn trusted(&self, path: &str, now: &Metadata) -> Option<&str> {
+    fn trusted(&self, path: &Path, now: &Metadata) -> Option<&str> {
         let file = self.file(path)?;
         let same = (file.bytes, file.mtime_ns, file.inode) == (now.len(), mtime_ns(now), now.ino());
         (same && file.mtime_ns < self.looked_ns - TICK_NS).then_some(file.hash.as_str())
@@ -102,7 +133,7 @@ pub(crate) fn look(
     paths: &[PathBuf],
     trust: Trust,
     known: &Known,
-    needs: impl Fn(&str, u64) -> bool,
+    needs: impl Fn(&Path, u64) -> bool,
     threads: usize,
 ) -> Result<Known, RebuildError> {
     let looked_ns = i64::try_from(now().as_nanosecond()).unwrap_or(i64::MAX);
@@ -114,16 +145,15 @@ pub(crate) fn look(
             let wrong = io::Error::other("a rebuild reads plain files only");
             return Err(RebuildError::io(path)(wrong));
         }
-        let text = path.display().to_string();
         let hash = match trust {
-            Trust::Mtime => known.trusted(&text, &metadata).map(str::to_string),
+            Trust::Mtime => known.trusted(path, &metadata).map(str::to_string),
             Trust::Content => None,
         };
-        if hash.is_none() && needs(&text, metadata.len()) {
+        if hash.is_none() && needs(path, metadata.len()) {
             unknown.push((files.len(), path));
         }
         files.push(FileState {
-            path: text,
+            path: path.clone(),
             bytes: metadata.len(),
             mtime_ns: mtime_ns(&metadata),
             inode: metadata.ino(),
@@ -239,7 +269,7 @@ mod tests {
             for file in &known.files {
                 let mut hash = InputHash::default();
                 hash.update(&fs::read(&file.path).unwrap());
-                assert_eq!(file.hash, format!("xxh3-1m:{:016x}", hash.digest()), "{}", file.path);
+                assert_eq!(file.hash, format!("xxh3-1m:{:016x}", hash.digest()), "{:?}", file.path);
             }
         }
     }
@@ -293,13 +323,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let paths = ["a", "b", "c", "d"].map(|name| folder.path().join(name));
         paths.iter().for_each(|path| fs::write(path, "text").unwrap());
-        let needs = |path: &str, bytes| bytes == 4 && path.ends_with("/a");
+        let needs = |path: &Path, bytes| bytes == 4 && path.ends_with("a");
         let mut known = look(&paths, Trust::Content, &Known::default(), needs, 1).unwrap();
         let hash = known.files[0].hash.clone();
         assert!(known.files.iter().map(|file| file.hash.is_empty()).eq([false, true, true, true]));
         // One was written meanwhile, and one was not read.
         fs::write(&paths[2], "another text").unwrap();
-        let read = paths[..3].iter().map(|path| path.to_str().unwrap());
+        let read = paths[..3].iter().map(PathBuf::as_path);
         known.complete(read.map(|path| (path, "as read")));
         let left: Vec<_> = known.files.iter().map(|file| file.hash.as_str()).collect();
         assert_eq!(left, [&hash, "as read"]);

@@ -42,7 +42,7 @@ impl Rebuild<'_> {
                 let paths = std::slice::from_ref(path);
                 let none = files::Known::default();
                 let known = files::look(paths, Trust::Content, &none, |_, _| true, self.workers())?;
-                let hash = known.file(&path.display().to_string()).map(|file| file.hash.clone());
+                let hash = known.file(path).map(|file| file.hash.clone());
                 let hash = hash.unwrap_or_default();
                 Ok(FoundLinks { hash, asked, path: path.clone(), of_pages: false })
             }
@@ -63,7 +63,7 @@ impl Rebuild<'_> {
 
     fn keys(&self, looked: &Looked) -> Vec<u64> {
         let key = |input: crate::input::list::InputFile| {
-            let path = input.path.map(|path| path.display().to_string()).unwrap_or_default();
+            let path = input.path.unwrap_or_default();
             let hash = looked.known.file(&path).map_or("", |file| &file.hash);
             file_key(&path, hash, &input.format.to_string())
         };

@@ -9,6 +9,7 @@ use crate::index::format::FileKind;
 use crate::index::generations::folder::current;
 use crate::index::generations::manifest::summary::Summary;
 use crate::index::generations::manifest::{Manifest, RunEntry};
+use crate::index::inputs::{InputEntry, InputsFile};
 use crate::index::merge::{self, Merging};
 use crate::rebuild::files::{read_json, replace_json};
 use crate::rebuild::history::FOLDER;
@@ -22,6 +23,8 @@ use std::time::Duration;
 pub struct Live {
     pub(crate) path: PathBuf,
     pub(crate) manifest: Manifest,
+    /// None of an older format, and of what has just been published.
+    pub(super) inputs: Vec<InputEntry>,
 }
 
 pub(super) const OLDER: &str = "the index is of an older format, which this program does not read";
@@ -59,15 +62,19 @@ pub(super) fn for_each_name(
 
 pub(super) fn live(index: &Path) -> Result<Option<Live>, RebuildError> {
     let Some(path) = current(index)? else { return Ok(None) };
-    let manifest = match Manifest::read(&path) {
+    let (manifest, inputs) = match Manifest::read(&path) {
         Err(IndexError::Sharded { .. }) => return Err(RebuildError::Shards),
         Err(IndexError::Older { .. }) => {
             let Summary { generation, statistics, .. } = Summary::read(&path)?;
-            Manifest { generation, statistics, ..Manifest::default() }
+            (Manifest { generation, statistics, ..Manifest::default() }, Vec::new())
         }
-        read => read?,
+        read => {
+            let manifest = read?;
+            let inputs = InputsFile::open(&path, &manifest)?.all()?;
+            (manifest, inputs)
+        }
     };
-    Ok(Some(Live { path, manifest }))
+    Ok(Some(Live { path, manifest, inputs }))
 }
 
 /// Tells when a file was found good. It is read again when that is long ago, or when its size or

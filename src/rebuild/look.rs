@@ -17,7 +17,8 @@ use crate::index::files::storage;
 use crate::index::format::{RUNS, VERSION};
 use crate::index::generations::held::Hold;
 use crate::index::generations::manifest::LISTS_VERSION;
-use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings, Statistics};
+use crate::index::generations::manifest::{Manifest, RunEntry, Settings, Statistics};
+use crate::index::inputs::InputEntry;
 use crate::input::list::InputReading;
 use crate::input::splits::InputPlan;
 use crate::input::wanted::{KnownDocuments, WantedDocuments, WantedInput};
@@ -119,13 +120,13 @@ impl Rebuild<'_> {
         let paths = paths.collect::<Vec<PathBuf>>();
         let trust = self.job.trust;
         // Only a file of its old length may be unchanged: others are read and hashed anyway.
-        let inputs = live.iter().flat_map(|live| &live.manifest.inputs);
-        let was: HashSet<(&str, u64)> =
-            inputs.map(|input| (input.path.as_str(), input.bytes)).collect();
-        let needs = |path: &str, bytes| mark.is_some() || was.contains(&(path, bytes));
+        let inputs = live.iter().flat_map(|live| &live.inputs);
+        let was: HashSet<(&Path, u64)> =
+            inputs.map(|input| (input.path.as_path(), input.bytes)).collect();
+        let needs = |path: &Path, bytes| mark.is_some() || was.contains(&(path, bytes));
         let known =
             record.time("hash", || files::look(&paths, trust, &before, needs, self.workers()))?;
-        let inputs = live.iter().flat_map(|live| &live.manifest.inputs);
+        let inputs = live.iter().flat_map(|live| &live.inputs);
         let found = FoundChanges::new(&plan, &known, inputs.map(InputReading::told_apart));
         let FoundChanges { counts: inputs, touched, gone } = found;
         let held = self.held(&plan, &known, &before)?;
@@ -226,9 +227,9 @@ impl Rebuild<'_> {
                 options.memory -= beyond_small(known.memory_bytes(), options.memory);
                 let folder = part_folder(work)?;
                 let wanted = Some(WantedInput::Unknown(known));
-                let (manifest, scanned) =
+                let (manifest, read, scanned) =
                     build::build_part(options, wanted, Some(scan), folder.clone())?;
-                looked.read = manifest.inputs.clone();
+                looked.read = read;
                 looked.part = Some((manifest, folder));
                 scanned.ok_or(BuildError::NoTable)?
             }
@@ -242,16 +243,16 @@ impl Rebuild<'_> {
     fn old_table(
         &self,
         looked: &Looked,
-        gone: HashSet<String>,
+        gone: HashSet<PathBuf>,
         work: &Path,
     ) -> Result<(Table, Option<KnownDocuments>), RebuildError> {
         let Some(live) = &looked.live else { return Err(RebuildError::Replaced) };
         let mut paths = gone;
         let touched = looked.touched_plan();
         for input in touched.inputs.iter() {
-            paths.extend(input.path.map(|path| path.display().to_string()));
+            paths.extend(input.path);
         }
-        let inputs = live.manifest.inputs.iter();
+        let inputs = live.inputs.iter();
         let of_these: Vec<bool> = inputs.map(|input| paths.contains(&input.path)).collect();
         let is_of_these = |run: &RunEntry, place: &Location| {
             let input = run.first_input.saturating_add(place.input);
@@ -336,11 +337,11 @@ impl Rebuild<'_> {
         let mut options = self.options()?;
         options.input = Input::Plan(Box::new(plan));
         let folder = part_folder(work)?;
-        let (part, _) = build::build_part(options, wanted, None, folder.clone())?;
+        let (part, read, _) = build::build_part(options, wanted, None, folder.clone())?;
         if is_whole {
             let planned = &mut looked.planned;
-            looked.read = part.inputs.clone();
-            planned.read_bytes = part.inputs.iter().map(|input| input.bytes).sum();
+            planned.read_bytes = read.iter().map(|input| input.bytes).sum();
+            looked.read = read;
             planned.skipped = part.statistics.skipped.clone();
             if looked.live.is_none() {
                 planned.documents.added = part.statistics.documents;
@@ -418,7 +419,7 @@ pub(super) struct FoundChanges {
     pub(super) counts: InputCounts,
     /// By file of the plan: it has changed or is new.
     touched: Vec<bool>,
-    gone: HashSet<String>,
+    gone: HashSet<PathBuf>,
 }
 
 impl FoundChanges {
@@ -431,10 +432,10 @@ impl FoundChanges {
     pub(super) fn new<'a>(
         plan: &InputPlan,
         known: &Known,
-        live: impl IntoIterator<Item = (&'a str, &'a str, String)>,
+        live: impl IntoIterator<Item = (&'a Path, &'a str, String)>,
     ) -> Self {
         // A file may be an input of several runs, and changes if it does for one of them.
-        let mut before: HashMap<&str, Option<(&str, String)>> = HashMap::new();
+        let mut before: HashMap<&Path, Option<(&str, String)>> = HashMap::new();
         for (path, hash, way) in live.into_iter().filter(|(_, hash, _)| !hash.is_empty()) {
             let this = Some((hash, way));
             let known = before.entry(path).or_insert_with(|| this.clone());
@@ -445,11 +446,10 @@ impl FoundChanges {
         let mut counts = InputCounts::default();
         let mut touched = Vec::with_capacity(plan.inputs.len());
         for (number, input) in plan.inputs.iter().enumerate() {
-            let path = input.path.as_ref().map(|path| path.display().to_string());
-            let path = path.unwrap_or_default();
+            let path = input.path.unwrap_or_default();
             let way = plan.inputs.reading(number).way(input.format.name());
             let file = known.file(&path);
-            let was = before.remove(path.as_str());
+            let was = before.remove(path.as_path());
             let now = file.map(|file| (file.hash.as_str(), way));
             let same = now.is_some() && was == Some(now);
             let count = match (same, was) {
@@ -461,7 +461,7 @@ impl FoundChanges {
             touched.push(!same);
         }
         counts.removed = before.len() as u64;
-        let gone = before.into_keys().map(str::to_string).collect();
+        let gone = before.into_keys().map(Path::to_path_buf).collect();
         Self { counts, touched, gone }
     }
 }

@@ -15,6 +15,7 @@ use crate::fault;
 use std::fs::{self, File};
 use std::hash::Hasher as _;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use twox_hash::XxHash3_64;
 
@@ -24,8 +25,9 @@ const MAGIC: u64 = u64::from_le_bytes(*b"MRLINKS2");
 const END: u64 = u64::MAX;
 
 /// Equal path, bytes and format have equal links.
-pub(crate) fn file_key(path: &str, hash: &str, format: &str) -> u64 {
-    XxHash3_64::oneshot(format!("{path}\0{hash}\0{format}").as_bytes())
+pub(crate) fn file_key(path: &Path, hash: &str, format: &str) -> u64 {
+    let parts = [path.as_os_str().as_bytes(), hash.as_bytes(), format.as_bytes()];
+    XxHash3_64::oneshot(&parts.join(&0))
 }
 
 /// Reads stored links; its hash is checked behind the last.

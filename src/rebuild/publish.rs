@@ -21,7 +21,8 @@ use crate::index::files::storage::{self, FileEntry, StorageFile};
 use crate::index::format::{FileHeader, FileKind, generation_name, run_file, run_name};
 use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::IndexLock;
-use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Statistics};
+use crate::index::generations::manifest::{Manifest, RunEntry, Statistics};
+use crate::index::inputs::InputEntry;
 use crate::index::order::DocumentOrder;
 use crate::index::scores::ranks_of;
 use crate::rebuild::history::HistoryRecord;
@@ -132,7 +133,7 @@ impl Publishing<'_> {
         let manifest = record
             .time("publish", || draft.publish_if(lock, description, memory_bytes / 4, accept))?;
         let path = job.index.join(generation_name(manifest.generation));
-        Ok((Live { path, manifest }, ranked))
+        Ok((Live { path, manifest, inputs: Vec::new() }, ranked))
     }
 
     fn runs(&self, draft: &mut Draft) -> Result<Description, RebuildError> {
@@ -149,8 +150,9 @@ impl Publishing<'_> {
         }
         let first = draft.runs().len();
         if let Some((part, folder)) = &looked.part {
+            let first_input = draft.take_inputs(folder, part)?;
             for number in 0..part.runs.len() {
-                draft.take(folder, part, number)?;
+                draft.take(folder, part, number, first_input)?;
             }
             for (reason, count) in &part.statistics.skipped {
                 *description.skipped.entry(reason.clone()).or_default() += count;
@@ -163,9 +165,9 @@ impl Publishing<'_> {
                 None => description.settings = part.settings.clone(),
             }
         }
-        if draft.runs().len() == first {
+        if looked.part.is_none() {
             // Files that were read are inputs even if no document of theirs is new.
-            draft.add_inputs(looked.read.iter().cloned());
+            draft.add_inputs(&looked.read)?;
         }
         Ok(description)
     }
@@ -184,13 +186,14 @@ impl Publishing<'_> {
             let before = run.deleted.map_or(0, |deleted| deleted.documents);
             before + deleted(run).len() as u32 == run.documents
         };
-        // The inputs of the live generation come with the first run of it.
+        let first_input = draft.add_inputs(&moved.inputs)?;
+        // There is a run at least.
         let all_empty = moved.manifest.runs.iter().all(is_empty);
         for (number, run) in moved.manifest.runs.iter().enumerate() {
             if is_empty(run) && !all_empty {
                 continue;
             }
-            let place = draft.link(&live.path, &moved.manifest, number)?;
+            let place = draft.link(&live.path, &moved.manifest, number, first_input)?;
             if let Some(places) = moved.places.get(&number) {
                 let name = run_file(&run_name(place as u32), FileKind::Locations);
                 storage::rename(places, &draft.folder().join(name))?;
@@ -255,26 +258,28 @@ fn keep_ranks(
 /// The live generation with the inputs of now, and the places of its documents in them.
 struct Moved {
     manifest: Manifest,
+    inputs: Vec<InputEntry>,
     /// New files of places, by the number of the run.
     places: BTreeMap<usize, PathBuf>,
 }
 
 impl Moved {
     fn new(live: &Live, looked: &Looked, work: &Path) -> Result<Self, RebuildError> {
-        let mut manifest = live.manifest.clone();
-        let now: HashMap<&str, &InputEntry> =
-            looked.read.iter().map(|input| (input.path.as_str(), input)).collect();
+        let manifest = live.manifest.clone();
+        let mut inputs = live.inputs.clone();
+        let now: HashMap<&Path, &InputEntry> =
+            looked.read.iter().map(|input| (input.path.as_path(), input)).collect();
         let paths = (0..looked.plan.inputs.len()).filter_map(|n| looked.plan.inputs.path(n));
-        let there: HashSet<String> = paths.map(|path| path.display().to_string()).collect();
-        for input in &mut manifest.inputs {
-            if let Some(&now) = now.get(input.path.as_str()) {
+        let there: HashSet<PathBuf> = paths.collect();
+        for input in &mut inputs {
+            if let Some(&now) = now.get(input.path.as_path()) {
                 *input = now.clone();
             } else if !there.contains(&input.path) {
                 // Its deleted documents lie in it, so that it stays, as one that is gone.
                 input.hash.clear();
             }
         }
-        let mut moved = Self { manifest, places: BTreeMap::new() };
+        let mut moved = Self { manifest, inputs, places: BTreeMap::new() };
         if !looked.changes.kept.is_empty() {
             moved.find_places(live, looked, work)?;
         }
@@ -292,7 +297,7 @@ impl Moved {
         let mut new = looked.places()?;
         let mut kept = looked.changes.kept.clone();
         kept.sort_unstable();
-        let mut inputs = Vec::new();
+        let mut inputs: Vec<InputEntry> = Vec::new();
         let mut rest = &kept[..];
         for (number, run) in self.manifest.runs.iter_mut().enumerate() {
             let end = run.first_docid + run.documents;
@@ -300,8 +305,8 @@ impl Moved {
             rest = behind;
             let own = run.first_input as usize..(run.first_input + run.inputs) as usize;
             let first_input = inputs.len() as u32;
-            inputs.extend_from_slice(&self.manifest.inputs[own]);
-            let mut at: HashMap<String, u32> = HashMap::new();
+            inputs.extend_from_slice(&self.inputs[own]);
+            let mut at: HashMap<PathBuf, u32> = HashMap::new();
             for (place, input) in (0..).zip(&inputs[first_input as usize..]) {
                 at.entry(input.path.clone()).or_insert(place);
             }
@@ -342,10 +347,10 @@ impl Moved {
             }
         }
         // Files without documents stay inputs, so that they are known.
-        let seen: HashSet<String> = inputs.iter().map(|input| input.path.clone()).collect();
-        let old = std::mem::replace(&mut self.manifest.inputs, inputs);
+        let seen: HashSet<PathBuf> = inputs.iter().map(|input| input.path.clone()).collect();
+        let old = std::mem::replace(&mut self.inputs, inputs);
         let left = old.into_iter().filter(|input| !seen.contains(&input.path));
-        self.manifest.inputs.extend(left);
+        self.inputs.extend(left);
         Ok(())
     }
 }

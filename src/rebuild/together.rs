@@ -19,6 +19,7 @@ use crate::input::splits::InputPlan;
 use crate::rebuild::files::{self, Known, read_json, replace_json};
 use crate::rebuild::history::{FOLDER, HistoryRecord, InputCounts, RebuildOutcome};
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 impl Rebuild<'_> {
     /// Takes part in a rebuild of several processes; process 0 gives the record of it.
@@ -90,9 +91,9 @@ impl Rebuild<'_> {
             .time("hash", || files::look(&paths, trust, &before, |_, _| true, self.workers()))?;
         let way = |(number, input): (usize, InputFile)| {
             let way = plan.inputs.reading(number).way(input.format.name());
-            Some((input.path?.display().to_string(), way))
+            Some((input.path?, way))
         };
-        let ways: HashMap<String, String> =
+        let ways: HashMap<PathBuf, String> =
             plan.inputs.iter().enumerate().filter_map(way).collect();
         for file in &mut known.files {
             file.format = ways.get(&file.path).cloned().unwrap_or_default();

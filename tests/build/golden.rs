@@ -1,12 +1,12 @@
 //! An index that a program of this format once wrote is opened, this program still writes the same
 //! bytes, and an index of the format before is refused with one line.
 //!
-//! `tests/build/golden/format-3` was written by
-//! `millrace build --index format-3 --block-size 64 - <input.jsonl`, without its `LOCK`;
-//! `tests/build/golden/format-2` is what a program of format 2 says of the same, without the files.
+//! `tests/build/golden/format-4` was written by
+//! `millrace build --index format-4 --block-size 64 - <input.jsonl`, without its `LOCK`;
+//! `tests/build/golden/format-3` is what a program of format 3 says of the same, without the files.
 
 use crate::support::sound::{ask, assert_sound};
-use crate::support::{Scratch, args, copy_folder, generation, millrace, vectors_by_topics};
+use crate::support::{Scratch, args, generation, millrace, vectors_by_topics};
 use std::path::{Path, PathBuf};
 
 fn golden(name: &str) -> PathBuf {
@@ -15,15 +15,11 @@ fn golden(name: &str) -> PathBuf {
 
 #[test]
 fn an_old_index_is_read_and_written_as_it_was() {
-    let old = golden("format-3");
+    let old = golden("format-4");
     assert_sound(&old, "golden");
     let queries = ["mill water".to_string(), "北京 runs".to_string()];
     let answers = ask(&old, true, &queries).unwrap();
     assert!(answers.iter().all(|hits| hits.len() == 20), "{answers:?}");
-    // It is asked as it was made, by the first version of the analysis.
-    let first = args!["show", "--index", old, "--analyze", "cafe\u{301}s Wort\u{ad}trennung"];
-    assert_eq!(millrace(first).ok().text().lines().count(), 4);
-
     let scratch = Scratch::new();
     let new = scratch.path("index");
     let job = millrace(args!["build", "--quiet", "--index", new, "--block-size", "64", "-"]);
@@ -36,39 +32,6 @@ fn an_old_index_is_read_and_written_as_it_was() {
     }
     assert!(ask(&new, true, &queries).unwrap() == answers);
     assert!(generation(&old).ends_with("gen-000001"));
-}
-
-/// `tests/build/golden/rice-with-sums` is of the same input with `--codec rice`, made when columns
-/// still had numbers that nothing reads.
-#[test]
-fn rice_codes_with_sums_are_read_and_left_out_by_a_merge() {
-    let old = golden("rice-with-sums");
-    assert_sound(&old, "rice with sums");
-    let queries = ["mill water".to_string(), "北京 runs".to_string()];
-    let answers = ask(&old, true, &queries).unwrap();
-    assert!(answers == ask(&golden("format-3"), true, &queries).unwrap());
-
-    let scratch = Scratch::new();
-    let input = std::fs::read(golden("input.jsonl")).unwrap();
-    let new = scratch.path("new");
-    let build =
-        args!["build", "--quiet", "--index", new, "--codec", "rice", "--block-size", "64", "-"];
-    millrace(build).stdin(input).ok();
-    assert!(ask(&new, true, &queries).unwrap() == answers);
-
-    let merged = scratch.path("merged");
-    copy_folder(&old, &merged);
-    for codec in ["bp128", "rice"] {
-        let form = args!["--codec", codec, "--block-size", "64"];
-        millrace([args!["merge", "--quiet", "--index", merged], form].concat()).ok();
-    }
-    let lists = |index| std::fs::read_dir(generation(index).join("runs")).unwrap();
-    let lists = |index| {
-        let mut files = lists(index).map(|file| file.unwrap().path());
-        std::fs::read(files.find(|file| file.extension() == Some("postings".as_ref())).unwrap())
-    };
-    assert!(lists(&merged).unwrap() == lists(&new).unwrap());
-    assert!(lists(&new).unwrap().len() < lists(&old).unwrap().len());
 }
 
 /// `tests/build/golden/vectors` was written by
@@ -99,8 +62,8 @@ fn bounds_of_vectors_are_read_and_written_as_they_were() {
 }
 
 #[test]
-fn an_index_of_format_2_is_refused_with_one_line() {
-    let old = golden("format-2");
+fn an_index_of_format_3_is_refused_with_one_line() {
+    let old = golden("format-3");
     for job in ["info", "check", "merge", "query"] {
         // A merge would make a file of its own.
         let scratch = Scratch::new();
@@ -110,7 +73,7 @@ fn an_index_of_format_2_is_refused_with_one_line() {
             std::fs::copy(old.join(name), index.join(name)).unwrap();
         }
         let outcome = millrace(args![job, "--quiet", "--index", index]).run().expect_status(1);
-        let line = "format version 2 is older than 3, the only one that this program reads";
+        let line = "format version 3 is older than 4, the only one that this program reads";
         assert!(outcome.stderr.contains(line), "{job}: {outcome:?}");
         // A check also counts its problems.
         let lines = if job == "check" { 2 } else { 1 };

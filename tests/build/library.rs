@@ -2,6 +2,7 @@
 //! at once, one of them cancelled, and remarks, figures and errors that are typed.
 
 use crate::support::Scratch;
+use millrace::inside::index::DocumentRow;
 use millrace::inside::papers::MODELS;
 use millrace::inside::query::Model;
 use millrace::{
@@ -189,7 +190,7 @@ fn documents_in_memory_are_named_and_known_as_such() {
     let name =
         |docid| String::from_utf8_lossy(generation.documents().name(docid).unwrap()).into_owned();
     assert_eq!([0, 1, 2].map(name), ["memory:1", "name\nwith a line feed", "memory:3"]);
-    assert_eq!(generation.manifest().inputs[0].path, "(memory)");
+    assert_eq!(DocumentRow::of(&generation, 0).unwrap().input, "(memory)");
 }
 
 #[test]

@@ -32,12 +32,6 @@ pub(super) fn terms(index: &Path) -> String {
     terms.join(" ")
 }
 
-/// The manifest of the live generation.
-fn manifest(index: &Path) -> serde_json::Value {
-    serde_json::from_slice(&std::fs::read(generation(index).join("manifest.json")).unwrap())
-        .unwrap()
-}
-
 pub(super) fn is_silent(outcome: &Outcome, what: &str) {
     assert!(!outcome.stderr.contains(what), "`{what}` is in\n{outcome:?}");
 }
@@ -84,7 +78,7 @@ fn texts_are_in_other_fields_where_there_is_no_usual_one() {
         let outcome = build_of(&scratch, "f.jsonl", &line, &[]).expect_status(0);
         is_silent(&outcome, "not indexed");
         assert_eq!(terms(&index), "breakwater harbour lighthouse quay short", "{field}");
-        let input = &manifest(&index)["inputs"][0];
+        let input = &info(&index)["input_files"][0];
         assert_eq!(input["taken_fields"], serde_json::json!(["title", field]));
         // Snippets and texts are read again as they were indexed.
         let queries = scratch.write("q", "quay\n");

@@ -26,8 +26,8 @@ pub(crate) fn delete(index: &Path) -> Vec<u32> {
     let manifest = old.manifest();
     let mut draft = Draft::begin(&lock).unwrap();
     let mut deleted = Vec::new();
+    draft.link_all(&from, manifest).unwrap();
     for (number, run) in manifest.runs.iter().enumerate() {
-        draft.link(&from, manifest, number).unwrap();
         let docids: Vec<u32> = (0..run.documents).filter(|d| is_deleted(number, *d)).collect();
         draft.delete(number, &docids).unwrap();
         deleted.extend(docids.iter().map(|docid| run.first_docid + docid));

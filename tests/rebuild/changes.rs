@@ -282,3 +282,31 @@ fn an_input_is_read_anew_if_its_fields_change() {
         .unwrap();
     assert_eq!(place.run("--once").status, Some(2));
 }
+
+/// Its name is kept as bytes: nothing is read again while it is as it was, and its texts are found.
+#[test]
+fn a_source_whose_name_is_not_utf8_is_one_like_others() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new("");
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9.jsonl");
+    let file = place.scratch.path("docs").join(name);
+    std::fs::write(&file, "{\"id\": \"odd\", \"contents\": \"a lighthouse by the mill\"}\n")
+        .unwrap();
+    assert_eq!(place.once()["documents"]["live"], 41);
+    assert_eq!(place.once()["outcome"], "unchanged");
+    let asked = args!["query", "--index", place.index(), "--query", "lighthouse", "--snippets"];
+    let hits = millrace(asked).args(["--format", "jsonl"]).ok().json_lines();
+    assert_eq!(hits[0]["hits"][0]["snippet"], "a lighthouse by the mill");
+    // Another one, whose name looks alike, is another source.
+    let twin = std::ffi::OsStr::from_bytes(b"caf\xe8.jsonl");
+    std::fs::copy(&file, place.scratch.path("docs").join(twin)).unwrap();
+    let last = place.once();
+    assert_eq!((&last["inputs"]["added"], &last["documents"]["live"]), (&1.into(), &42.into()));
+    std::fs::write(&file, "{\"id\": \"odd\", \"contents\": \"a harbour\"}\n").unwrap();
+    let last = place.once();
+    assert_eq!((&last["inputs"]["changed"], &last["inputs"]["added"]), (&1.into(), &0.into()));
+    assert_eq!(last["documents"]["changed"], 1);
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(place.once()["documents"]["live"], 41);
+    millrace(args!["check", "--quiet", "--index", place.index()]).ok();
+}

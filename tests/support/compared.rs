@@ -10,7 +10,7 @@ pub(crate) fn generation(index: &Path) -> PathBuf {
     index.join(name.trim_end())
 }
 
-/// The files of the live generation but its manifest, by their names.
+/// The files of the live generation but its manifest and inputs, by their names.
 pub(crate) fn files(index: &Path) -> BTreeMap<String, Vec<u8>> {
     fn walk(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
         for entry in std::fs::read_dir(folder).unwrap() {
@@ -18,7 +18,7 @@ pub(crate) fn files(index: &Path) -> BTreeMap<String, Vec<u8>> {
             let name = format!("{prefix}{}", entry.file_name().to_str().unwrap());
             if entry.file_type().unwrap().is_dir() {
                 walk(&entry.path(), &format!("{name}/"), files);
-            } else if name != "manifest.json" {
+            } else if !["manifest.json", "inputs"].contains(&&*name) {
                 files.insert(name, std::fs::read(entry.path()).unwrap());
             }
         }
@@ -28,7 +28,8 @@ pub(crate) fn files(index: &Path) -> BTreeMap<String, Vec<u8>> {
     all
 }
 
-/// Checks that two indexes have the same bytes in all files but the manifest and those in `but`.
+/// Checks that two indexes have the same bytes in all files but the manifest, the inputs and those
+/// in `but`.
 #[track_caller]
 pub(crate) fn assert_same_index(a: &Path, b: &Path, but: &[&str]) {
     let left = files(a);

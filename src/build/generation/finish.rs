@@ -21,7 +21,6 @@ use crate::input::streams::unpacked::text_of_file;
 use std::collections::BTreeMap;
 
 pub(super) struct Finished {
-    /// Its manifest is without inputs.
     pub(super) new: NewGeneration,
     pub(super) read_bytes: u64,
     pub(super) first_skipped: Vec<String>,
@@ -59,7 +58,9 @@ pub(super) fn finish(
     if whole {
         accept_duplicates(options.strict, &duplicates)?;
     }
-    let mut draft = Draft::at(number, build.plan.directory.clone());
+    let mut draft = Draft::at(number, build.plan.directory.clone())?;
+    done.inputs.sort_unstable_by_key(|read| read.input);
+    draft.add_inputs(done.inputs.iter().map(|read| describe(&build.plan.input, read)))?;
     for run in join(&build.plan.directory, done.runs, std::mem::take(&mut documents.runs))? {
         draft.add(run)?;
     }
@@ -77,9 +78,7 @@ pub(super) fn finish(
         settings: settings(options),
         skipped: documents.skipped,
     };
-    done.inputs.sort_unstable_by_key(|read| read.input);
-    let inputs = done.inputs.iter().map(|read| describe(&build.plan.input, read));
-    let new = draft.finish_with(description, statistics, memory_bytes, inputs)?;
+    let new = draft.finish(description, statistics, memory_bytes)?;
     Ok(Finished { new, read_bytes, first_skipped: documents.first_skipped })
 }
 

@@ -10,7 +10,8 @@ use crate::index::files::storage::Stop;
 use crate::index::format::IMPORTED;
 use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::IndexLock;
-use crate::index::generations::manifest::{InputEntry, Manifest, Settings};
+use crate::index::generations::manifest::{Manifest, Settings};
+use crate::index::inputs::InputEntry;
 use crate::index::list::ListEncoder;
 use crate::index::run::{CHUNK_BYTES, LaidChunk, ListChunks, NewRun, RunWriter, WrittenRun};
 use crate::score::bounds::code_below;
@@ -71,7 +72,7 @@ pub fn import(
         let run = NewRun::alone(draft.folder(), draft.next_run(), form);
         let ((mut entry, mut files), documents) = write(&mut reader, &header, run, progress)?;
         documents.complete(draft.folder(), &mut entry, &mut files)?;
-        draft.add_inputs([input]);
+        draft.add_inputs([input])?;
         draft.add((entry, files))?;
         let workers = 1;
         let skipped = Default::default();

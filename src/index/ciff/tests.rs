@@ -33,8 +33,8 @@ fn imported(folder: &Path, bytes: &[u8]) -> (PathBuf, Result<(), IndexError>) {
         format: "ciff".into(),
         ..Default::default()
     };
-    let input = crate::index::generations::manifest::InputEntry {
-        path: file.display().to_string(),
+    let input = crate::index::inputs::InputEntry {
+        path: file.clone(),
         bytes: bytes.len() as u64,
         hash: "xxh3-1m:0000000000000000".into(),
         format: "ciff".into(),

@@ -41,7 +41,7 @@ fn example() -> (tempfile::TempDir, PathBuf) {
     let old = build(folder.path(), &collection(4, 70, 9), &[]);
     let lock = IndexLock::acquire(folder.path()).unwrap();
     let mut draft = Draft::begin(&lock).unwrap();
-    draft.link(&folder.path().join("gen-000001"), &old, 0).unwrap();
+    draft.link_all(&folder.path().join("gen-000001"), &old).unwrap();
     draft.delete(0, &[3, 64, 12, 3]).unwrap();
     let description = Description { settings: old.settings, ..Description::default() };
     draft.publish(&lock, description, 1 << 20).unwrap();

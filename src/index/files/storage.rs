@@ -325,23 +325,10 @@ fn copy(from: &Path, to: &Path) -> Result<(), IndexError> {
     }
 }
 
-/// Replaces a small file whole, and does not sync it.
+/// Writes a small file whole, and does not sync it.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), IndexError> {
-    write_pieces(path, |take| take(bytes))
-}
-
-/// [`write_whole`] for a file that `write` hands over piece by piece.
-pub(crate) fn write_pieces(
-    path: &Path,
-    write: impl FnOnce(&mut dyn FnMut(&[u8]) -> Result<(), IndexError>) -> Result<(), IndexError>,
-) -> Result<(), IndexError> {
     let file = attempt("create", path, || File::create(path))?;
-    let mut written = 0;
-    write(&mut |piece| {
-        write_at(&file, path, piece, written)?;
-        written += piece.len() as u64;
-        Ok(())
-    })
+    write_at(&file, path, bytes, 0)
 }
 
 fn write_at(file: &File, path: &Path, bytes: &[u8], offset: u64) -> Result<(), IndexError> {

@@ -16,9 +16,8 @@ use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry};
 use crate::index::format::{FileKind, MANIFEST, RUNS, VERSION, run_file, run_name};
 use crate::index::generations::folder::IndexLock;
-use crate::index::generations::manifest::{
-    InputEntry, Manifest, RunEntry, Settings, Statistics, find_file,
-};
+use crate::index::generations::manifest::{Manifest, RunEntry, Settings, Statistics, find_file};
+use crate::index::inputs::{InputEntry, InputsFile, InputsWriter};
 use crate::index::merge::{Merging, Reordered, count_distinct_terms, merge_runs, reorder, verify};
 use crate::index::order::{DocumentOrder, OrderEntry};
 use crate::index::ranks::{RankCounts, RanksFile, RanksFound, read_ranks};
@@ -60,9 +59,7 @@ pub struct Draft {
     runs: Vec<RunEntry>,
     next_run: u32,
     files: Vec<FileEntry>,
-    inputs: Vec<InputEntry>,
-    /// Generations whose inputs are among these, and the number of the first of each.
-    sources: Vec<(PathBuf, u32)>,
+    inputs: InputsWriter,
     /// Runs in order are not in order together.
     order: Option<OrderEntry>,
     /// Names of runs whose files last already. Others are given bounds of blocks of documents.
@@ -73,14 +70,14 @@ impl Draft {
     /// Makes the folder of the next generation.
     pub fn begin(lock: &IndexLock) -> Result<Self, IndexError> {
         let (number, folder) = lock.next_generation()?;
-        Ok(Self::at(number, folder))
+        Self::at(number, folder)
     }
 
     /// Generation `number` in its folder, which has one for runs.
-    pub(crate) fn at(number: u32, folder: PathBuf) -> Self {
-        let (runs, next_run, files, inputs, sources) = Default::default();
-        let (order, linked) = Default::default();
-        Self { number, folder, runs, next_run, files, inputs, sources, order, linked }
+    pub(crate) fn at(number: u32, folder: PathBuf) -> Result<Self, IndexError> {
+        let inputs = InputsWriter::create(&folder)?;
+        let (runs, next_run, files, order, linked) = Default::default();
+        Ok(Self { number, folder, runs, next_run, files, inputs, order, linked })
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -96,16 +93,37 @@ impl Draft {
         &self.runs
     }
 
-    /// Adds inputs of new runs. Returns the number of the first.
-    pub(crate) fn add_inputs(&mut self, inputs: impl IntoIterator<Item = InputEntry>) -> u32 {
-        let first = self.inputs.len() as u32;
-        self.inputs.extend(inputs);
-        first
+    /// Adds inputs of runs. Returns the number of the first.
+    pub(crate) fn add_inputs<I: Borrow<InputEntry>>(
+        &mut self,
+        inputs: impl IntoIterator<Item = I>,
+    ) -> Result<u32, IndexError> {
+        let first = self.inputs.next();
+        self.inputs.extend(inputs).map(|()| first)
+    }
+
+    /// Adds the inputs of the generation in the folder `from`. Returns the number of the first.
+    pub fn take_inputs(&mut self, from: &Path, manifest: &Manifest) -> Result<u32, IndexError> {
+        let first = self.inputs.next();
+        for input in InputsFile::open(from, manifest)?.iter() {
+            self.inputs.extend([input?])?;
+        }
+        Ok(first)
+    }
+
+    /// Takes over all runs of the published generation in the folder `from`, with its inputs.
+    ///
+    /// # Errors
+    /// As [`link`](Self::link).
+    pub fn link_all(&mut self, from: &Path, manifest: &Manifest) -> Result<(), IndexError> {
+        let first = self.take_inputs(from, manifest)?;
+        (0..manifest.runs.len()).try_for_each(|run| self.link(from, manifest, run, first).map(drop))
     }
 
     /// Takes over run `run` of the published generation in the folder `from`, with its deletions:
     /// its files are linked, or copied where the file system has no links, with their checksums.
-    /// All inputs of that generation become inputs of this one. Returns the place of the run.
+    /// The inputs of that generation are among those of this one from `first_input` on. Returns the
+    /// place of the run.
     ///
     /// # Errors
     /// `Damaged` if the manifest has no such run or file.
@@ -114,6 +132,7 @@ impl Draft {
         from: &Path,
         manifest: &Manifest,
         run: usize,
+        first_input: u32,
     ) -> Result<usize, IndexError> {
         let Some(old) = manifest.runs.get(run) else {
             let expected = format!("run {run}");
@@ -133,13 +152,7 @@ impl Draft {
             storage::link_or_copy(&from.join(old_name), &self.folder.join(&entry.name))?;
             self.files.push(entry);
         }
-        let known = self.sources.iter().find(|(source, _)| source == from).map(|(_, at)| *at);
-        let first = known.unwrap_or_else(|| {
-            let first = self.add_inputs(manifest.inputs.iter().cloned());
-            self.sources.push((from.to_path_buf(), first));
-            first
-        });
-        let first_input = first + old.first_input;
+        let first_input = first_input.saturating_add(old.first_input);
         self.linked.insert(name.clone());
         self.runs.push(RunEntry { name, first_input, ..old.clone() });
         self.next_run += 1;
@@ -153,8 +166,9 @@ impl Draft {
         from: &Path,
         manifest: &Manifest,
         run: usize,
+        first_input: u32,
     ) -> Result<usize, IndexError> {
-        let place = self.link(from, manifest, run)?;
+        let place = self.link(from, manifest, run, first_input)?;
         self.linked.remove(&self.runs[place].name);
         Ok(place)
     }
@@ -462,21 +476,6 @@ impl Draft {
         statistics: Statistics,
         memory_bytes: u64,
     ) -> Result<NewGeneration, IndexError> {
-        let inputs = std::mem::take(&mut self.inputs);
-        let mut new = self.finish_with(description, statistics, memory_bytes, inputs.iter())?;
-        new.manifest.inputs = inputs;
-        Ok(new)
-    }
-
-    /// As [`finish`](Self::finish), with a stream of inputs, of which the manifest that is returned
-    /// has none.
-    pub(crate) fn finish_with(
-        mut self,
-        description: Description,
-        statistics: Statistics,
-        memory_bytes: u64,
-        inputs: impl ExactSizeIterator<Item: Borrow<InputEntry>>,
-    ) -> Result<NewGeneration, IndexError> {
         self.number_documents()?;
         let terms = match &self.runs[..] {
             [run] if run.deleted.is_none() => run.terms,
@@ -488,6 +487,8 @@ impl Draft {
         let Description { command, workers, settings, skipped } = description;
         let new = self.runs.iter().filter(|run| !self.linked.contains(&run.name));
         write_missing_bounds(&self.folder, new, &mut self.files, &settings, workers as usize)?;
+        let inputs = u64::from(self.inputs.next());
+        self.files.push(self.inputs.finish()?);
         self.files.sort_by(|a, b| a.name.cmp(&b.name));
         let linked = self.runs.iter().filter(|run| self.linked.contains(&run.name));
         let lasts: HashSet<String> = linked
@@ -509,10 +510,10 @@ impl Draft {
             statistics: Statistics { terms, skipped, ..statistics },
             runs: self.runs,
             order: self.order,
-            inputs: Vec::new(),
+            inputs,
             files: self.files,
         };
-        manifest.write_with_inputs(&self.folder, inputs)?;
+        manifest.write(&self.folder)?;
         Ok(NewGeneration { manifest, unsynced })
     }
 }

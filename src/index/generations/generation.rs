@@ -9,10 +9,12 @@ use crate::index::generations::folder;
 use crate::index::generations::in_use::InUse;
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::read::read_manifest;
+use crate::index::inputs::{InputEntry, InputsFile};
 use crate::index::lexicon::TermEntry;
 use crate::index::list::{ListError, ListView};
 use crate::index::run::Run;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use tracing::debug;
 
 const ATTEMPTS: usize = 16;
@@ -24,6 +26,7 @@ pub struct Generation {
     manifest: Manifest,
     documents: Documents,
     runs: Vec<Run>,
+    inputs: OnceLock<InputsFile>,
     _in_use: InUse,
 }
 
@@ -51,7 +54,9 @@ impl Generation {
             run.check_form(&manifest.settings)?;
         }
         debug!(path = %path.display(), runs = runs.len(), documents = documents.len(), "opened");
-        Ok(Self { path: path.to_path_buf(), manifest, documents, runs, _in_use: in_use })
+        let path = path.to_path_buf();
+        let inputs = OnceLock::new();
+        Ok(Self { path, manifest, documents, runs, inputs, _in_use: in_use })
     }
 
     /// Verifies all postings by their checksums.
@@ -70,6 +75,21 @@ impl Generation {
     /// The manifest.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// The inputs, which are verified when they are first asked for.
+    pub(crate) fn inputs(&self) -> Result<&InputsFile, IndexError> {
+        if let Some(inputs) = self.inputs.get() {
+            return Ok(inputs);
+        }
+        let opened = InputsFile::open(&self.path, &self.manifest)?;
+        Ok(self.inputs.get_or_init(|| opened))
+    }
+
+    /// The input that a document lies in.
+    pub(crate) fn input_of(&self, docid: u32) -> Result<InputEntry, IndexError> {
+        let number = self.documents.location(docid).map_or(u32::MAX, |place| place.input);
+        self.inputs()?.get(number.into())
     }
 
     /// The documents of all runs.
@@ -161,7 +181,7 @@ pub(crate) fn with_live<T>(
 mod tests {
     use super::*;
     use crate::index::error::IndexError::{Damaged, NoIndex, Storage};
-    use crate::index::format::MANIFEST;
+    use crate::index::format::{INPUTS, MANIFEST};
     use crate::index::testing::{build, collection};
     use crate::text::trie_collection::{implied_prefix_len, trie_collection};
     use std::collections::BTreeMap;
@@ -211,7 +231,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let manifest = build(folder.path(), &collection(1, 10, 10), &[5]);
         let generation = folder.path().join("gen-000001");
-        for name in manifest.files.iter().map(|file| file.name.as_str()).chain([MANIFEST]) {
+        let read = manifest.files.iter().filter(|file| file.name != INPUTS);
+        for name in read.map(|file| file.name.as_str()).chain([MANIFEST]) {
             let path = generation.join(name);
             let bytes = fs::read(&path).unwrap();
             fs::remove_file(&path).unwrap();
@@ -219,6 +240,11 @@ mod tests {
             assert!(matches!(&error, Storage { path: named, .. } if *named == path), "{error}");
             fs::write(&path, bytes).unwrap();
         }
+        // Inputs are read when they are asked for.
+        let path = generation.join(INPUTS);
+        fs::remove_file(&path).unwrap();
+        let error = Generation::open(folder.path()).unwrap().input_of(0).unwrap_err();
+        assert!(matches!(&error, Storage { path: named, .. } if *named == path), "{error}");
         fs::write(folder.path().join("CURRENT"), "gen-000009\n").unwrap();
         let error = Generation::open(folder.path()).unwrap_err();
         assert!(matches!(&error, Damaged { path, offset: 4, .. } if path.ends_with("CURRENT")));

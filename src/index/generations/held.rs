@@ -9,7 +9,7 @@ use crate::index::files::{plain, storage};
 use crate::index::format::HELD;
 use crate::index::generations::folder::{IndexLock, current, number_of};
 use crate::index::generations::manifest::read::Sealed;
-use crate::index::generations::manifest::write::sealed;
+use crate::index::generations::manifest::sealed;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;

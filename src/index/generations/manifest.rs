@@ -6,23 +6,23 @@ pub(crate) mod sharded;
 pub(crate) mod summary;
 #[cfg(test)]
 mod tests;
-pub(crate) mod write;
 
 use crate::index::error::IndexError;
-use crate::index::files::storage::{FileEntry, write_pieces};
-use crate::index::format::{MANIFEST, VECTORS, VERSION};
+use crate::index::files::storage::{FileEntry, write_whole};
+use crate::index::format::{
+    FileKind, INPUTS, MANIFEST, VECTORS, VERSION, is_run_name, run_file,
+};
 use crate::index::list::Form;
 use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
 use crate::text::analysis::Analysis;
 use crate::text::stop_words::StopWords;
 use crate::text::tokenizer::Tokenizer;
 use serde::{Deserialize, Serialize};
-use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     pub format: u32,
@@ -34,10 +34,10 @@ pub struct Manifest {
     pub settings: Settings,
     pub statistics: Statistics,
     pub runs: Vec<RunEntry>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub order: Option<OrderEntry>,
-    /// By the number that locations give.
-    pub inputs: Vec<InputEntry>,
+    /// How many there are.
+    pub inputs: u64,
     /// Every file but the manifest.
     pub files: Vec<FileEntry>,
 }
@@ -71,10 +71,6 @@ pub struct Settings {
     pub max_document_bytes: u64,
     /// The format that the build was told to read, such as `auto`.
     pub format: String,
-    /// Fields of JSON and columns of CSV that were asked for as text, of all inputs. Each input has
-    /// its own now.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub text_fields: Vec<String>,
     /// The factor of the weights of learned vectors, as a decimal; none for texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub impact_factor: Option<String>,
@@ -169,32 +165,6 @@ impl RunEntry {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct InputEntry {
-    pub path: String,
-    /// Its length as it was read, compressed or not.
-    pub bytes: u64,
-    /// Hash of those bytes, with the name of the hash before a colon.
-    pub hash: String,
-    pub format: String,
-    pub compression: String,
-    /// The encoding from which it was decoded, as places count the decoded bytes; none: UTF-8.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub encoding: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_encoding: Option<String>,
-    /// Fields of JSON and columns of CSV that were asked for as names; none for the usual ones.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub id_fields: Vec<String>,
-    /// The same as text.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub text_fields: Vec<String>,
-    /// The fields that gave text; none where none did, or before that was noted.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub taken_fields: Vec<String>,
-}
-
 impl Manifest {
     /// The analysis of the documents, and so of queries. `Damaged` if this program does not know
     /// it; `generation` is the folder of the manifest.
@@ -222,28 +192,17 @@ impl Manifest {
 
     #[cfg(any(test, fuzzing))]
     pub(crate) fn encode(&self) -> String {
-        write::sealed(self)
+        sealed(self)
     }
 
-    /// Writes the manifest into the folder of its generation and syncs it. `Refused` if it could
-    /// not be read again.
-    #[cfg(any(test, fuzzing))]
+    /// Writes the manifest into the folder of its generation, and does not sync it. `Refused` if it
+    /// could not be read again.
     pub(crate) fn write(&self, generation: &Path) -> Result<(), IndexError> {
-        self.write_with_inputs(generation, self.inputs.iter())
-    }
-
-    /// As [`write`](Self::write), with a stream of other inputs than its own.
-    pub(crate) fn write_with_inputs(
-        &self,
-        generation: &Path,
-        inputs: impl ExactSizeIterator<Item: Borrow<InputEntry>>,
-    ) -> Result<(), IndexError> {
         let path = generation.join(MANIFEST);
-        if let Some(wrong) = self.inconsistency(inputs.len()) {
-            return Err(IndexError::refused(&path, wrong));
+        match self.inconsistency() {
+            Some(wrong) => Err(IndexError::refused(&path, wrong)),
+            None => write_whole(&path, sealed(self).as_bytes()),
         }
-        let manifest = write::WithInputs::new(self, inputs);
-        write_pieces(&path, |take| write::seal(&manifest, take))
     }
 
     fn wrong_order(&self) -> Option<String> {
@@ -267,8 +226,7 @@ impl Manifest {
     }
 
     /// What is wrong when the parts are looked at together.
-    fn inconsistency(&self, inputs: usize) -> Option<String> {
-        use crate::index::format::{FileKind, is_run_name, run_file};
+    fn inconsistency(&self) -> Option<String> {
         if self.format != VERSION {
             return Some(format!("format is {} and not {VERSION}", self.format));
         }
@@ -284,7 +242,7 @@ impl Manifest {
         let mut terms = 0u64;
         let mut tokens = 0u64;
         let mut documents = 0u64;
-        let mut expected = Vec::new();
+        let mut expected = vec![INPUTS.to_string()];
         let mut optional = Vec::new();
         for run in &self.runs {
             if !is_run_name(&run.name) {
@@ -314,8 +272,8 @@ impl Manifest {
             tokens = tokens.saturating_add(more_tokens);
             terms = terms.saturating_add(run.terms);
             let end = u64::from(run.first_input) + u64::from(run.inputs);
-            if end > inputs as u64 {
-                return Some(format!("run {} lies in {end} inputs of {inputs}", run.name));
+            if end > self.inputs {
+                return Some(format!("run {} lies in {end} inputs of {}", run.name, self.inputs));
             }
             expected.extend(FileKind::OF_RUN.map(|kind| run_file(&run.name, kind)));
             expected.extend(run.deleted.map(|_| run_file(&run.name, FileKind::Deletions)));
@@ -361,6 +319,16 @@ pub(crate) fn find_file<'a>(
         let expected = format!("an entry for {name}");
         IndexError::damaged(&generation.join(MANIFEST), 0, expected, "none")
     })
+}
+
+/// The text of a manifest of either kind, with its checksum.
+pub(crate) fn sealed(manifest: &impl Serialize) -> String {
+    let text = serde_json::to_string_pretty(manifest);
+    let text = text.expect("numbers, strings and lists of them are always JSON");
+    // The checksum takes the place of the closing brace.
+    let start = text.strip_suffix("\n}").unwrap_or(&text).to_string() + ",\n  ";
+    let crc = crc32fast::hash(start.as_bytes());
+    start + &tail(crc)
 }
 
 /// The end of a manifest, from its checksum on.

@@ -98,9 +98,7 @@ fn merge_generation(
 ) -> Result<Merged, IndexError> {
     verify(from, &old.files, merging)?;
     let mut draft = Draft::begin(lock)?;
-    for run in 0..old.runs.len() {
-        draft.link(from, &old, run)?;
-    }
+    draft.link_all(from, &old)?;
     let (mut given, mut found) = (None, RanksFound::None);
     if let Some(file) = &recode.ranks {
         let (ranks, counts) = draft.read_ranks(file, merging.memory_bytes)?;

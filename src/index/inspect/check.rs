@@ -22,6 +22,7 @@ use crate::index::generations::manifest::read::read_manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::{Manifest, RunEntry};
 use crate::index::generations::publish::debris;
+use crate::index::inputs::InputsFile;
 use crate::index::merge::count_distinct_terms;
 use crate::index::scores::RunScores;
 use crate::shown::{self, number_of};
@@ -159,6 +160,7 @@ fn check_generation(
     watched.expect(manifest.files.iter().chain(lists).map(bytes_of).fold(0, u64::saturating_add));
     let bytes = check.files();
     check.unknown_files();
+    check.inputs();
     if let Err(problem) = manifest.analysis(generation) {
         check.problems.push(problem);
     }
@@ -275,6 +277,11 @@ impl Check<'_> {
         if let Some(Some((at, found))) = self.note(wrong) {
             self.damaged(name, start + at as u64, "a zero byte of padding", found);
         }
+    }
+
+    fn inputs(&mut self) {
+        let inputs = InputsFile::open_unverified(self.generation, self.manifest);
+        self.note(inputs.and_then(|inputs| inputs.check()));
     }
 
     fn scores(&mut self, entry: &RunEntry) {

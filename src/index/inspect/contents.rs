@@ -6,7 +6,8 @@ use crate::index::files::storage::FileEntry;
 use crate::index::format::shard_name;
 use crate::index::generations::generation::Generation;
 use crate::index::generations::manifest::sharded::{ShardEntry, ShardedManifest};
-use crate::index::generations::manifest::{InputEntry, RunEntry, Settings, Statistics};
+use crate::index::generations::manifest::{RunEntry, Settings, Statistics};
+use crate::index::inputs::InputEntry;
 use crate::index::merge::count_distinct_terms;
 use crate::index::order::OrderEntry;
 use crate::shown::{bytes, count, number_of, visible};
@@ -93,14 +94,14 @@ impl Contents {
             None => {
                 let generation = Generation::open(index)?;
                 let plan = CachePlan::open(&generation)?;
-                let mut contents = Self::of_whole(&generation);
+                let mut contents = Self::of_whole(&generation)?;
                 contents.cache_plan = plan.as_ref().map(PlanEntry::of);
                 Ok(contents)
             }
         }
     }
 
-    fn of_whole(generation: &Generation) -> Self {
+    fn of_whole(generation: &Generation) -> Result<Self, IndexError> {
         let manifest = generation.manifest().clone();
         let deleted = |run: &RunEntry| run.documents - run.live_documents();
         let Statistics {
@@ -112,7 +113,7 @@ impl Contents {
             duplicate_names,
             skipped,
         } = manifest.statistics;
-        Self {
+        Ok(Self {
             documents,
             terms: Some(terms),
             postings,
@@ -129,13 +130,13 @@ impl Contents {
             empty_documents,
             duplicate_names,
             skipped,
-            inputs: manifest.inputs.len() as u64,
-            input_files: manifest.inputs,
+            inputs: manifest.inputs,
+            input_files: generation.inputs()?.all()?,
             bytes: manifest.files.iter().map(|file| file.bytes).sum(),
             files: manifest.files,
             shards: Vec::new(),
             cache_plan: None,
-        }
+        })
     }
 
     fn of_shards(index: &Path, manifest: ShardedManifest) -> Result<Self, IndexError> {
@@ -251,7 +252,7 @@ impl fmt::Display for Contents {
             let names = fields("names", &input.id_fields);
             let texts = fields("text", &input.taken_fields);
             let InputEntry { path, format, bytes: read, .. } = input;
-            row("input", format!("{path} ({format}, {}{names}{texts})", bytes(*read)))?;
+            row("input", format!("{} ({format}, {}{names}{texts})", path.display(), bytes(*read)))?;
         }
         if let Some(others) =
             self.input_files.get(SHOWN_INPUTS..).filter(|others| !others.is_empty())

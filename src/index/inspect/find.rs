@@ -138,12 +138,11 @@ impl DocumentRow {
         };
         let name = documents.name(docid)?;
         let place = documents.location(docid).ok_or_else(|| lacks("a place"))?;
-        let input = generation.manifest().inputs.get(place.input as usize);
         Ok(Self {
             docid,
             name: String::from_utf8_lossy(name).into_owned(),
             tokens: documents.length(docid).ok_or_else(|| lacks("a length"))?,
-            input: input.ok_or_else(|| lacks("an input"))?.path.clone(),
+            input: generation.input_of(docid)?.path.display().to_string(),
             offset: place.offset,
             bytes: place.bytes,
         })

@@ -116,17 +116,12 @@ impl Blocks<'_> {
         Err(ListError::Place { offset, expected, found })
     }
 
-    /// Compares a segment that was read with what the encoder writes for its postings, unless an
-    /// earlier program wrote it in another way.
+    /// Compares a segment that was read with what the encoder writes for its postings.
     fn check_segment(&mut self, number: usize) -> Result<(), ListError> {
         let form = self.list.form;
         let segment = self.list.segment(number);
         let found = self.list.data.get(segment.offset as usize..self.list.arrays);
         let found = found.unwrap_or_default();
-        if form.codec().is_older(found) {
-            self.segment.iter_mut().for_each(Vec::clear);
-            return Ok(());
-        }
         let mut bytes = Vec::new();
         let encoder = &mut *form.codec().encoder(form.block_len());
         let columns = [&self.segment[0][..], &self.segment[1][..]];

@@ -3,16 +3,17 @@
 
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{MANIFEST, VERSION};
+use crate::index::format::MANIFEST;
 use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::{IndexLock, current};
-use crate::index::generations::manifest::{InputEntry, Manifest, RunEntry, Settings, Statistics};
+use crate::index::generations::manifest::{Manifest, RunEntry, Settings};
+use crate::index::inputs::InputEntry;
 use crate::index::list::{Form, ListEncoder};
 use crate::index::run::{ListChunks, NewRun, RunWriter, WrittenRun};
 use crate::index::scores::write_scores;
 use crate::score::bounds::code_below;
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 type Lists<'a> = BTreeMap<(u16, &'a [u8]), Vec<(u32, u32)>>;
@@ -173,34 +174,25 @@ pub(crate) fn write_generation(
     collection: &Collection,
     cuts: &[usize],
 ) -> Manifest {
-    let (runs, files) = write_runs(generation, collection, cuts);
-    let terms: BTreeSet<_> = collection.iter().flat_map(BTreeMap::keys).collect();
-    let manifest = Manifest {
-        format: VERSION,
-        generation: number,
-        settings: Settings {
-            stemmer: "none".into(),
-            codec: "bp128".into(),
-            block_size: 128,
-            ..Settings::default()
-        },
-        statistics: Statistics {
-            documents: collection.len() as u64,
-            terms: terms.len() as u64,
-            postings: collection.iter().map(|terms| terms.len() as u64).sum(),
-            tokens: runs.iter().map(|run| run.tokens).sum(),
-            empty_documents: collection.iter().filter(|terms| terms.is_empty()).count() as u64,
-            ..Statistics::default()
-        },
-        runs,
-        inputs: (0..2 + collection.len() as u32 / DOCUMENTS_OF_INPUT)
-            .map(|i| InputEntry { path: format!("input-{i}.jsonl"), ..InputEntry::default() })
-            .collect(),
-        files,
-        ..Manifest::default()
+    let mut draft = Draft::at(number, generation.to_path_buf()).unwrap();
+    let input =
+        |i: u32| InputEntry { path: format!("input-{i}.jsonl").into(), ..InputEntry::default() };
+    let inputs = (0..2 + collection.len() as u32 / DOCUMENTS_OF_INPUT).map(input);
+    draft.add_inputs(inputs).unwrap();
+    let (runs, mut files) = write_runs(generation, collection, cuts);
+    for run in runs {
+        draft.add((run, std::mem::take(&mut files))).unwrap();
+    }
+    let settings = Settings {
+        stemmer: "none".into(),
+        codec: "bp128".into(),
+        block_size: 128,
+        ..Settings::default()
     };
-    manifest.write(generation).unwrap();
-    manifest
+    let empty = collection.iter().filter(|terms| terms.is_empty()).count();
+    let statistics = draft.statistics(empty as u64, 0);
+    let description = Description { settings, ..Description::default() };
+    draft.finish(description, statistics, 1 << 20).unwrap().manifest
 }
 
 /// Gives the live generation PageRanks, by docid.
@@ -233,8 +225,8 @@ pub(crate) fn with_deletions(
     let lock = IndexLock::acquire(index).unwrap();
     let from = current(index).unwrap().unwrap();
     let mut draft = Draft::begin(&lock).unwrap();
+    draft.link_all(&from, &manifest).unwrap();
     for (number, run) in manifest.runs.iter().enumerate() {
-        draft.link(&from, &manifest, number).unwrap();
         let of_run = gone.iter().filter_map(|docid| docid.checked_sub(run.first_docid));
         let of_run: Vec<u32> = of_run.filter(|docid| *docid < run.documents).collect();
         draft.delete(number, &of_run).unwrap();

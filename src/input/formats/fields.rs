@@ -45,12 +45,6 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// The fields that were text before there were others for records without those.
-    pub(crate) fn of_old() -> Self {
-        let texts = TEXTS[..SPARE].iter().map(|text| (*text).to_string()).collect();
-        Self { names: Vec::new(), texts }
-    }
-
     pub(crate) fn is_default(&self) -> bool {
         self.names.is_empty() && self.texts.is_empty()
     }

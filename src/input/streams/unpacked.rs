@@ -7,7 +7,7 @@
 
 use super::decoder::{Decoder, Output};
 use super::encoded::{TextDecoder, TextEncoding, Transcoder, is_unmarked};
-use crate::index::generations::manifest::InputEntry;
+use crate::index::inputs::InputEntry;
 use crate::input::Compression;
 use crate::input::hash::{InputHash, NAME};
 use std::fs::File;
@@ -159,7 +159,7 @@ pub fn plain_file(path: &Path, format: &str, index: &Path) -> io::Result<(File, 
     }
     file.rewind()?;
     let entry = InputEntry {
-        path: path.display().to_string(),
+        path: path.to_path_buf(),
         bytes: file.metadata()?.len(),
         hash: format!("{NAME}:{:016x}", hash.digest()),
         format: format.to_string(),

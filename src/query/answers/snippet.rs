@@ -1,6 +1,6 @@
 //! Snippets of hits: words around those of the query, from the text that was indexed, read again.
 
-use super::texts::{Reread, input_of};
+use super::texts::Reread;
 use crate::input::Format;
 use crate::query::reading::weighted::terms_of_query;
 use crate::query::snapshot::Snapshot;
@@ -35,8 +35,8 @@ impl<'a> Snippets<'a> {
         let mut texts = self.texts.borrow_mut();
         let text = texts.as_mut()?.text(self.snapshot.generation(), docid).ok()?;
         let mut text = String::from_utf8_lossy(&text);
-        let input = input_of(self.snapshot.generation(), docid);
-        if input.is_some_and(|input| input.format == Format::Mediawiki.name()) {
+        let input = self.snapshot.generation().input_of(docid).ok()?;
+        if input.format == Format::Mediawiki.name() {
             text = text.lines().map(without_signs).collect::<Vec<_>>().join("\n").into();
         }
         Some(best_part(&text, self.snapshot.analysis(), &self.terms, self.characters))

@@ -4,7 +4,8 @@ use crate::dictionary::strings::hash::hash;
 use crate::index::error::IndexError;
 use crate::index::format::IMPORTED;
 use crate::index::generations::generation::Generation;
-use crate::index::generations::manifest::{InputEntry, LISTS_VERSION, Settings};
+use crate::index::generations::manifest::LISTS_VERSION;
+use crate::index::inputs::InputEntry;
 use crate::index::inspect::find::DocumentRow;
 use crate::input::Format;
 use crate::input::formats::fields::Fields;
@@ -38,8 +39,9 @@ pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, 
         }
     }
     // A document of TREC is decoded by itself.
-    let input = input_of(generation, row.docid).filter(|input| encoding_of(input).is_none());
-    let asked = input.and_then(|input| InputReading::of(input).encoding?.known());
+    let input = generation.input_of(row.docid)?;
+    let asked = InputReading::of(&input).encoding.and_then(|asked| asked.known());
+    let asked = asked.filter(|_| encoding_of(&input).is_none());
     match asked.filter(|_| std::str::from_utf8(&record).is_err()) {
         Some(asked) => Ok(asked.decode_without_bom_handling(&record).0.into_owned().into_bytes()),
         None => Ok(record),
@@ -47,24 +49,18 @@ pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, 
 }
 
 fn fetched(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, IndexError> {
-    let encoding = input_of(generation, row.docid).and_then(encoding_of);
-    let record = fetch(file_of(&row.input)?, encoding, row.offset, row.bytes);
+    let input = generation.input_of(row.docid)?;
+    let record = fetch(file_of(&input.path)?, encoding_of(&input), row.offset, row.bytes);
     record.map_err(|source| unread(row, source))
 }
 
-fn file_of(input: &str) -> Result<&Path, IndexError> {
-    let whence = match input {
-        STDIN => "standard input",
-        MEMORY => "the memory of a program",
-        path => return Ok(Path::new(path)),
+fn file_of(input: &Path) -> Result<&Path, IndexError> {
+    let whence = match input.to_str() {
+        Some(STDIN) => "standard input",
+        Some(MEMORY) => "the memory of a program",
+        _ => return Ok(input),
     };
     Err(IndexError::NoText(format!("the text came from {whence}, which is not kept")))
-}
-
-/// What the manifest says of the input of a document.
-pub(super) fn input_of(generation: &Generation, docid: u32) -> Option<&InputEntry> {
-    let place = generation.documents().location(docid)?;
-    generation.manifest().inputs.get(place.input as usize)
 }
 
 fn encoding_of(input: &InputEntry) -> Option<TextEncoding> {
@@ -72,14 +68,11 @@ fn encoding_of(input: &InputEntry) -> Option<TextEncoding> {
 }
 
 /// How an input of this format was read.
-fn indexed_as<'a>(settings: &Settings, input: &'a InputEntry, format: Format) -> IndexedFile<'a> {
-    let fields = match [&input.text_fields[..], &settings.text_fields] {
-        [[], []] if input.taken_fields.is_empty() => Fields::of_old(),
-        [[], texts] | [texts, _] => Fields { texts: texts.to_vec(), ..Fields::default() },
-    };
+fn indexed_as(input: &InputEntry, format: Format) -> IndexedFile<'_> {
+    let fields = Fields { texts: input.text_fields.clone(), ..Fields::default() };
     let reading = InputReading { fields, ..InputReading::of(input) };
     let encoding = encoding_of(input);
-    IndexedFile { path: Path::new(&input.path), format, reading, encoding }
+    IndexedFile { path: &input.path, format, reading, encoding }
 }
 
 fn unread(row: &DocumentRow, source: io::Error) -> IndexError {
@@ -107,8 +100,8 @@ impl Reread {
             let why = "the index has learned vectors, and no texts";
             return Err(IndexError::NoText(why.into()));
         }
-        for input in &manifest.inputs {
-            file_of(&input.path)?;
+        for input in generation.inputs()?.iter() {
+            file_of(&input?.path)?;
         }
         Self::of(generation)
     }
@@ -168,17 +161,13 @@ impl Reread {
         row: &DocumentRow,
         record: Vec<u8>,
     ) -> Result<Vec<u8>, IndexError> {
-        let input = input_of(generation, row.docid);
-        let settings = &generation.manifest().settings;
-        let file = input.and_then(|input| {
-            let format =
-                if self.has_vectors { Format::Jsonl } else { input.format.parse().ok()? };
-            Some(indexed_as(settings, input, format))
-        });
-        let file = file.ok_or_else(|| {
+        let input = generation.input_of(row.docid)?;
+        let format = if self.has_vectors { Some(Format::Jsonl) } else { input.format.parse().ok() };
+        let format = format.ok_or_else(|| {
             let found = format!("the input {}", row.input);
             IndexError::damaged(generation.path(), 0, "an input of a known format", found)
         })?;
+        let file = indexed_as(&input, format);
         let text = self.texts.of(&file, row.offset, record);
         text.map_err(|source| unread(row, source))
     }

@@ -8,6 +8,7 @@ use crate::index::generations::folder::IndexLock;
 use crate::index::generations::held::{Hold, held};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::index::inputs::InputsFile;
 use crate::index::order::DocumentOrder;
 use crate::input::list::InputReading;
 use crate::input::splits::InputPlan;
@@ -48,7 +49,8 @@ impl Rebuild<'_> {
         let files = before.files.iter().map(|f| (&*f.path, &*f.hash, f.format.clone()));
         let found = match &left {
             Some(left) => {
-                FoundChanges::new(plan, known, left.inputs.iter().map(InputReading::told_apart))
+                let inputs = InputsFile::open(&folder, left)?.all()?;
+                FoundChanges::new(plan, known, inputs.iter().map(InputReading::told_apart))
             }
             // Of shards only rebuilds know what they were made of.
             None if before.generation == hold.generation => FoundChanges::new(plan, known, files),

@@ -7,7 +7,8 @@ use crate::fuzzing::take::Take;
 use millrace::index::ciff::{Import, export, import};
 use millrace::index::files::storage::Stop;
 use millrace::index::generations::generation::Generation;
-use millrace::index::generations::manifest::{InputEntry, Manifest};
+use millrace::index::generations::manifest::Manifest;
+use millrace::index::inputs::InputEntry;
 use millrace::index::inspect::check::check;
 use std::fs;
 use std::path::PathBuf;
@@ -38,7 +39,7 @@ pub fn ciff(data: &[u8]) {
     };
     let (file, index) = (folder.join("x.ciff"), folder.join("index"));
     fs::write(&file, &bytes).expect("the folder can be written");
-    let input = InputEntry { path: "x.ciff".into(), ..manifest.inputs[0].clone() };
+    let input = InputEntry { path: "x.ciff".into(), ..InputEntry::default() };
     let (command, settings) = ("fuzz".to_string(), manifest.settings.clone());
     let what = Import { command, settings, input, keep: 0, memory_bytes: 1 << 20 };
     let opened = fs::File::open(&file).expect("it was written");

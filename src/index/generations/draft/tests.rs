@@ -19,8 +19,8 @@ fn delete(index: &Path, manifest: &Manifest, deleted: &[u32]) -> Manifest {
     let lock = IndexLock::acquire(index).unwrap();
     let from = current(index).unwrap().unwrap();
     let mut draft = Draft::begin(&lock).unwrap();
+    draft.link_all(&from, manifest).unwrap();
     for (number, run) in manifest.runs.iter().enumerate() {
-        assert_eq!(draft.link(&from, manifest, number).unwrap(), number);
         let of_run = deleted.iter().filter_map(|docid| docid.checked_sub(run.first_docid));
         let of_run: Vec<u32> = of_run.filter(|docid| *docid < run.documents).collect();
         // In two steps, for what is deleted already stays so.
@@ -111,8 +111,8 @@ proptest! {
         let lock = IndexLock::acquire(index.path()).unwrap();
         let from = current(index.path()).unwrap().unwrap();
         let mut draft = Draft::begin(&lock).unwrap();
+        draft.link_all(&from, &first).unwrap();
         for (number, run) in first.runs.iter().enumerate() {
-            draft.link(&from, &first, number).unwrap();
             let end = run.first_docid + run.documents;
             let of_run = deleted.iter().filter(|docid| (run.first_docid..end).contains(docid));
             draft.delete(number, &of_run.map(|docid| docid - run.first_docid).collect::<Vec<_>>()).unwrap();
@@ -157,15 +157,15 @@ fn old_and_new_runs_become_one_generation() {
     let from = current(index).unwrap().unwrap();
     let lock = IndexLock::acquire(index).unwrap();
     let mut draft = Draft::begin(&lock).unwrap();
-    draft.link(&from, &old, 1).unwrap();
-    draft.link(&from, &old, 0).unwrap();
-    assert_eq!(draft.runs()[1].first_input, old.runs[0].first_input, "one list of inputs");
+    let first = draft.take_inputs(&from, &old).unwrap();
+    assert_eq!(draft.link(&from, &old, 1, first).unwrap(), 0);
+    assert_eq!(draft.link(&from, &old, 0, first).unwrap(), 1);
     let (mut run, files) = write_run(draft.folder(), draft.next_run(), 150, &all[150..]);
-    run.first_input = draft.add_inputs([InputEntry::default(), InputEntry::default()]);
+    run.first_input = draft.add_inputs([InputEntry::default(), InputEntry::default()]).unwrap();
     draft.add((run.clone(), files.clone())).unwrap();
     let error = draft.add((run, files)).unwrap_err();
     assert!(error.to_string().contains("comes where"), "{error}");
-    draft.link(&from, &old, 2).unwrap_err();
+    draft.link(&from, &old, 2, first).unwrap_err();
     draft.delete(3, &[0]).unwrap_err();
     let error = draft.delete(0, &[90]).unwrap_err();
     assert!(error.to_string().contains("document 90 of a run of 90"), "{error}");
@@ -189,7 +189,7 @@ fn runs_of_another_form_are_refused() {
     let from = current(folder.path()).unwrap().unwrap();
     let lock = IndexLock::acquire(folder.path()).unwrap();
     let mut draft = Draft::begin(&lock).unwrap();
-    draft.link(&from, &manifest, 0).unwrap();
+    draft.link_all(&from, &manifest).unwrap();
     let mut description = describe(&manifest);
     description.settings.codec = "rice".into();
     draft.publish(&lock, description, 1 << 20).unwrap_err();

@@ -35,7 +35,7 @@ impl Manifest {
             return Err(IndexError::Sharded { path, shards: sealed.shards });
         }
         let manifest: Self = sealed.parse()?;
-        match manifest.inconsistency(manifest.inputs.len()) {
+        match manifest.inconsistency() {
             Some(found) => Err(IndexError::damaged(path, 0, "parts that agree", found)),
             None => Ok(manifest),
         }

@@ -1,8 +1,7 @@
 //! The manifest of a generation of several shards.
 
 use super::read::Sealed;
-use super::write::sealed;
-use super::{Settings, Statistics};
+use super::{Settings, Statistics, sealed};
 use crate::index::error::IndexError;
 use crate::index::files::plain;
 use crate::index::files::storage::hexadecimal;

@@ -1,18 +1,17 @@
-//! A manifest without its inputs, read as a stream.
+//! What any job may know of a manifest of either kind, also of an older format.
 
-use super::sharded::{ShardEntry, ShardedManifest};
-use super::{Manifest, RunEntry, Settings, Statistics, tail};
+use super::read::Sealed;
+use super::sharded::ShardEntry;
+use super::{RunEntry, Settings, Statistics};
 use crate::index::error::IndexError;
 use crate::index::files::plain;
 use crate::index::files::storage::FileEntry;
 use crate::index::format::MANIFEST;
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::Value;
-use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-/// A manifest of either kind with only the number of its inputs, which need no memory.
+/// A manifest of either kind.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Summary {
     pub generation: u32,
@@ -29,10 +28,10 @@ pub(crate) struct Summary {
     /// Every file but the manifest.
     #[serde(default)]
     pub files: Vec<FileEntry>,
-    #[serde(default, deserialize_with = "count")]
+    #[serde(default)]
     pub inputs: u64,
     /// 0 if the generation is whole.
-    #[serde(default, deserialize_with = "count")]
+    #[serde(skip)]
     pub shards: u64,
     /// Of an older format only the counts above are known.
     #[serde(skip)]
@@ -47,26 +46,13 @@ impl Summary {
     /// parts agree: its writer has made sure of that. Of an older format it has what that tells.
     pub(crate) fn read(generation: &Path) -> Result<Self, IndexError> {
         let path = generation.join(MANIFEST);
-        let file = plain::open(&path)?;
-        let bytes = file.metadata().map_err(IndexError::storage("read", &path))?.len();
-        let (before, all) = Default::default();
-        let left = bytes.saturating_sub(tail(0).len() as u64);
-        let mut summing = Summing { file, left, before, all, tail: Vec::new() };
-        let reader = BufReader::with_capacity(1 << 16, &mut summing);
-        if let Ok(mut summary) = serde_json::from_reader::<_, Self>(reader)
-            && summing.tail == tail(summing.before.finalize()).as_bytes()
-        {
-            summary.crc32 = summing.all.finalize();
-            return Ok(summary);
-        }
-        if let Err(IndexError::Older { .. }) = Manifest::read(generation) {
-            return Ok(Self::of_older(&plain::read(&path)?));
-        }
-        // Says what is wrong.
-        if ShardedManifest::read(generation)?.is_none() {
-            Manifest::read(generation)?;
-        }
-        Err(IndexError::damaged(&path, bytes, "a manifest that nobody writes to", "another one"))
+        let bytes = plain::read(&path)?;
+        let sealed = match Sealed::open(&path, &bytes) {
+            Err(IndexError::Older { .. }) => return Ok(Self::of_older(&bytes)),
+            sealed => sealed?,
+        };
+        let shards = sealed.shards as u64;
+        Ok(Self { shards, crc32: crc32fast::hash(&bytes), ..sealed.parse()? })
     }
 
     /// What the manifest of an older format tells, of all shards if there are some.
@@ -96,31 +82,5 @@ impl Summary {
             statistics: self.statistics,
             manifest_crc32: self.crc32,
         }
-    }
-}
-
-/// The list takes no memory.
-fn count<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
-    Vec::<IgnoredAny>::deserialize(from).map(|list| list.len() as u64)
-}
-
-/// Takes the checksums of what is read: of all, and of all but the last `tail` bytes.
-struct Summing<R> {
-    file: R,
-    left: u64,
-    before: crc32fast::Hasher,
-    all: crc32fast::Hasher,
-    tail: Vec<u8>,
-}
-
-impl<R: Read> Read for Summing<R> {
-    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let n = self.file.read(to)?;
-        let (before, behind) = to[..n].split_at(self.left.min(n as u64) as usize);
-        self.left -= before.len() as u64;
-        self.before.update(before);
-        self.all.update(&to[..n]);
-        self.tail.extend_from_slice(behind);
-        Ok(n)
     }
 }

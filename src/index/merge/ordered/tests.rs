@@ -221,9 +221,7 @@ fn draft(index: &Path, order: &DocumentOrder) -> (RanksFound, Manifest) {
     let live = current(index).unwrap().unwrap();
     let manifest = Manifest::read(&live).unwrap();
     let mut draft = Draft::begin(&lock).unwrap();
-    for run in 0..manifest.runs.len() {
-        draft.link(&live, &manifest, run).unwrap();
-    }
+    draft.link_all(&live, &manifest).unwrap();
     let form = manifest.settings.form().unwrap();
     let stop = Stop::default();
     let merging = Merging { memory_bytes: MEMORY, threads: 2, form, stop };

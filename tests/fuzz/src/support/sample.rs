@@ -4,17 +4,16 @@
 use millrace::index::documents::{DocumentsWriter, Location};
 use millrace::index::error::IndexError;
 use millrace::index::files::storage::FileEntry;
-use millrace::index::format::VERSION;
+use millrace::index::generations::draft::{Description, Draft};
 use millrace::index::generations::folder::IndexLock;
-use millrace::index::generations::manifest::{
-    InputEntry, Manifest, RunEntry, Settings, Statistics,
-};
+use millrace::index::generations::manifest::{Manifest, RunEntry, Settings};
+use millrace::index::inputs::InputEntry;
 use millrace::index::list::{Form, ListEncoder};
 use millrace::index::run::{ListChunks, NewRun, RunWriter};
 use millrace::score::bounds::code_below;
 use millrace::text::analysis::Analysis;
 use millrace::text::trie_collection::{implied_prefix_len, trie_collection};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The terms of each document, with their frequencies.
@@ -114,32 +113,18 @@ pub(crate) fn build(
 ) -> Result<Manifest, IndexError> {
     let lock = IndexLock::acquire(index)?;
     let (number, generation) = lock.next_generation()?;
-    let (mut runs, mut files, mut start) = (Vec::new(), Vec::new(), 0);
+    let mut draft = Draft::at(number, generation.clone())?;
+    draft.add_inputs([InputEntry { path: "input.jsonl".into(), ..InputEntry::default() }])?;
+    let mut start = 0;
     for (run, end) in (0..).zip(cuts.iter().copied().chain([collection.len()])) {
-        let (entry, more) = write_run(&generation, run, start, &collection[start..end])?;
-        runs.push(entry);
-        files.extend(more);
+        draft.add(write_run(&generation, run, start, &collection[start..end])?)?;
         start = end;
     }
-    let terms: BTreeSet<_> = collection.iter().flat_map(BTreeMap::keys).collect();
-    let manifest = Manifest {
-        format: VERSION,
-        generation: number,
-        settings: Settings::of(&analysis(), Form::BP128),
-        statistics: Statistics {
-            documents: collection.len() as u64,
-            terms: terms.len() as u64,
-            postings: collection.iter().map(|terms| terms.len() as u64).sum(),
-            tokens: runs.iter().map(|run: &RunEntry| run.tokens).sum(),
-            empty_documents: collection.iter().filter(|terms| terms.is_empty()).count() as u64,
-            ..Statistics::default()
-        },
-        runs,
-        inputs: vec![InputEntry { path: "input.jsonl".to_owned(), ..InputEntry::default() }],
-        files,
-        ..Manifest::default()
-    };
-    manifest.write(&generation)?;
+    let settings = Settings::of(&analysis(), Form::BP128);
+    let empty = collection.iter().filter(|terms| terms.is_empty()).count();
+    let statistics = draft.statistics(empty as u64, 0);
+    let description = Description { settings, ..Description::default() };
+    let manifest = draft.finish(description, statistics, 1 << 20)?.manifest;
     lock.publish(number, Vec::new())?;
     Ok(manifest)
 }

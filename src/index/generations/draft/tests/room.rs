@@ -109,7 +109,8 @@ fn scores_and_positions_are_kept_and_not_used() {
     let old =
         kinds.map(|kind| fs::read(from.join(run_file(&manifest.runs[1].name, kind))).unwrap());
     let mut draft = Draft::begin(&lock).unwrap();
-    draft.link(&from, &manifest, 1).unwrap();
+    let first = draft.take_inputs(&from, &manifest).unwrap();
+    draft.link(&from, &manifest, 1, first).unwrap();
     let next = draft.publish(&lock, describe(&manifest), 1 << 20).unwrap();
     drop(lock);
     check(index).unwrap();
