@@ -212,14 +212,6 @@ pub(crate) fn beside<'scope, T: Send + 'scope>(
     }
 }
 
-/// Has this thread, and those that it starts, take what others leave of the cores: a tenth of one
-/// that another thread wants too.
-pub(crate) fn give_way() {
-    // It is advice; elsewhere the whole process would be nicer.
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::nice(10);
-}
-
 /// A result that a thread makes meanwhile. Dropping it waits for the thread: what it uses must not
 /// be used when the job has ended.
 pub(crate) struct Awaited<T>(Option<JoinHandle<T>>);

@@ -84,9 +84,6 @@ pub enum BuildError {
     /// The dataflow failed, or the build was told to end.
     #[error(transparent)]
     Job(#[from] JobError),
-    /// Names cannot be kept until they are counted.
-    #[error("cannot count duplicate names")]
-    Names(#[source] Cause),
     #[error("process {process} sent {bytes} bytes of {expected} names")]
     NamesSent {
         process: usize,

@@ -20,15 +20,13 @@ use super::error::BuildError;
 use super::generation::finish::accept_duplicates;
 use super::generation::{Built, Which, build_generation};
 use super::guards::{NewContent, statistics_of};
-use super::names;
+use super::names::{self, NamesPart};
 use super::options::{BuildOptions, Peers};
 use super::prepare::Ready;
 use super::report::{BuildReport, WholeReport};
 use crate::cluster::control_lines::PeerOutcome;
 use crate::dataflow::together::{Cluster, Meeting, outcome_of};
-use crate::dictionary::names::Names;
 use crate::dictionary::strings::hash::hash;
-use crate::index::documents::pieces::table::NAMES_SHARE;
 use crate::index::format::VERSION;
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::keep::kept;
@@ -58,8 +56,8 @@ struct Synced {
 /// What process 0 wants when a shard is on disk.
 #[derive(Serialize, Deserialize)]
 enum Order {
-    /// Hashes of the names from this document on.
-    Names { from: u32 },
+    /// Hashes of some names.
+    Names(NamesPart),
     /// The new generation is live: remove all others but these, and say so.
     Clean { keep: Vec<u32> },
 }
@@ -231,16 +229,14 @@ fn lead_locked(
     };
     whole.line_up(&options.index)?;
     let directory = &built.build.plan.directory;
-    let memory = options.memory;
-    let ask = |process, from| match process {
-        0 => names::piece(directory, from),
+    let ask = |process, part| match process {
+        0 => names::piece(directory, part),
         _ => {
-            cluster.tell(process, &Order::Names { from })?;
+            cluster.tell(process, &Order::Names(part))?;
             Ok(cluster.hear_bytes(process)?)
         }
     };
-    let names = Names::new(directory, memory / NAMES_SHARE);
-    let duplicates = names::count(&whole.shards, names, options.workers, ask)?;
+    let duplicates = names::count(&whole.shards, ask)?;
     accept_duplicates(options.strict, &duplicates)?;
     whole.duplicate_names = duplicates.count;
     if let Some(failure) = options.control.take_failure() {
@@ -267,8 +263,8 @@ fn follow(
     cluster.tell(0, &synced)?;
     let keep = loop {
         match cluster.hear_first()? {
-            Order::Names { from } => {
-                cluster.tell_bytes(0, &names::piece(&built.build.plan.directory, from)?)?;
+            Order::Names(part) => {
+                cluster.tell_bytes(0, &names::piece(&built.build.plan.directory, part)?)?;
             }
             Order::Clean { keep } => break keep,
         }

@@ -15,7 +15,6 @@ pub(crate) mod group;
 pub(crate) mod indexer;
 pub(crate) mod lengths;
 pub(crate) mod memo;
-pub(crate) mod names;
 pub(crate) mod owners;
 pub(crate) mod parsed;
 pub(crate) mod run;

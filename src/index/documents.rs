@@ -1,6 +1,8 @@
-//! The documents of a run: names, lengths, places in the input, and hashes of their content, in
-//! five arrays with an entry for each document (`docs/index-format.md`, Documents).
+//! The documents of a run: names, lengths, places in the input, hashes of their content, and who
+//! has a name, in six arrays with an entry for each document (`docs/index-format.md`, Documents).
 
+pub(crate) mod duplicates;
+pub(crate) mod lookup;
 pub(crate) mod pieces;
 mod placed;
 mod read;

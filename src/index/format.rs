@@ -115,6 +115,7 @@ pub(crate) enum FileKind {
     Ends,
     Locations,
     Hashes,
+    Lookup,
     Deletions,
     Inputs,
     Scores,
@@ -126,7 +127,7 @@ pub(crate) enum FileKind {
 }
 
 impl FileKind {
-    pub(crate) const OF_RUN: [Self; 7] = [
+    pub(crate) const OF_RUN: [Self; 8] = [
         Self::Lexicon,
         Self::Postings,
         Self::Lengths,
@@ -134,14 +135,15 @@ impl FileKind {
         Self::Ends,
         Self::Locations,
         Self::Hashes,
+        Self::Lookup,
     ];
 
     /// The files that a run may have.
     pub(crate) const OPTIONAL: [Self; 4] =
         [Self::Deletions, Self::Scores, Self::Bounds, Self::Positions];
 
-    pub(crate) const OF_DOCUMENTS: [Self; 5] =
-        [Self::Lengths, Self::Names, Self::Ends, Self::Locations, Self::Hashes];
+    pub(crate) const OF_DOCUMENTS: [Self; 6] =
+        [Self::Lengths, Self::Names, Self::Ends, Self::Locations, Self::Hashes, Self::Lookup];
 
     pub(crate) const fn extension(self) -> &'static str {
         match self {
@@ -152,6 +154,7 @@ impl FileKind {
             Self::Ends => "ends",
             Self::Locations => "locations",
             Self::Hashes => "hashes",
+            Self::Lookup => "lookup",
             Self::Deletions => "deletions",
             Self::Inputs => INPUTS,
             Self::Scores => "scores",

@@ -14,8 +14,8 @@ use super::rank::{self, RankedPages};
 use super::{Rebuild, RebuildError, guards};
 use crate::build::accept_duplicates;
 use crate::dataflow::rebuild::table::name_hash;
-use crate::dictionary::names::Duplicates;
-use crate::index::documents::{Documents, Location};
+use crate::index::documents::duplicates::Duplicates;
+use crate::index::documents::{Location, RunDocuments};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry, StorageFile};
 use crate::index::format::{FileHeader, FileKind, generation_name, run_file, run_name};
@@ -113,7 +113,8 @@ impl Publishing<'_> {
             Some(order) => {
                 let ranks = record.time("order", || {
                     draft.verify(0..draft.runs().len(), &merging)?;
-                    draft.order(order, None, &merging)
+                    let ranks = draft.order(order, None, &merging)?;
+                    draft.number_runs().map(|()| ranks)
                 })?;
                 ranks.remark().into_iter().for_each(|remark| rebuild.note_of_ranks(remark));
             }
@@ -293,7 +294,6 @@ impl Moved {
         looked: &Looked,
         work: &Path,
     ) -> Result<(), RebuildError> {
-        let documents = Documents::open(&live.path, &live.manifest)?;
         let mut new = looked.places()?;
         let mut kept = looked.changes.kept.clone();
         kept.sort_unstable();
@@ -306,15 +306,17 @@ impl Moved {
             let own = run.first_input as usize..(run.first_input + run.inputs) as usize;
             let first_input = inputs.len() as u32;
             inputs.extend_from_slice(&self.inputs[own]);
+            if mine.is_empty() {
+                run.first_input = first_input;
+                continue;
+            }
             let mut at: HashMap<PathBuf, u32> = HashMap::new();
             for (place, input) in (0..).zip(&inputs[first_input as usize..]) {
                 at.entry(input.path.clone()).or_insert(place);
             }
             // The number that a file that was read has as an input of the run, once known.
             let mut of_read = vec![None; looked.read.len()];
-            let run_documents = documents.runs().nth(number);
-            let old = run_documents.map(|documents| documents.locations()).unwrap_or_default();
-            let mut places = old.to_vec();
+            let mut places = RunDocuments::open_unverified(&live.path, run)?.locations().to_vec();
             let mut other = false;
             for &(docid, place) in mine {
                 let now = new.get(place)?;

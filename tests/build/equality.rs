@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Where the records lie; depends on how the input was cut into files.
 const LOCATIONS: &str = "runs/000000.locations";
 /// Names; those that are made from a file's name depend on it.
-const NAMES: [&str; 2] = ["runs/000000.names", "runs/000000.ends"];
+const NAMES: [&str; 3] = ["runs/000000.names", "runs/000000.ends", "runs/000000.lookup"];
 
 fn runs(index: &Path) -> u64 {
     info(index)["runs"].as_u64().unwrap()
@@ -84,7 +84,7 @@ fn any_way_in_which_the_input_comes() {
     let several = scratch.path("several");
     let folder = scratch.path("folder");
     build(&several, args!["-w", "2"].into_iter().chain(parts.iter().map(Into::into)));
-    assert_same_index(&reference, &several, &[NAMES[0], NAMES[1], LOCATIONS]);
+    assert_same_index(&reference, &several, &[NAMES[0], NAMES[1], NAMES[2], LOCATIONS]);
     build(&folder, args!["-w", "4", scratch.path("parts")]);
     assert_same_index(&several, &folder, &[]);
 }

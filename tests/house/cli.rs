@@ -361,8 +361,9 @@ fn builds_report_and_can_be_quiet() {
         assert_eq!(held[name], report[name], "{name}");
     }
     assert_eq!(report["uncompressed_bytes"], std::fs::metadata(&input).unwrap().len());
-    let bytes: usize = files(&index).values().map(Vec::len).sum();
-    assert_eq!(report["index_bytes"], bytes);
+    let bytes: u64 = files(&index).values().map(|bytes| bytes.len() as u64).sum();
+    let inputs = std::fs::metadata(generation(&index).join("inputs")).unwrap().len();
+    assert_eq!(report["index_bytes"], bytes + inputs);
     check_report(&report, 2, &["Read", "Parse", "Documents"]);
 
     for quiet in [

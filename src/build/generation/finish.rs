@@ -9,7 +9,7 @@ use crate::build::note::Note;
 use crate::build::options::{BuildOptions, Input};
 use crate::crew::lock;
 use crate::dataflow::build::context::{Build, BuildDone};
-use crate::dictionary::names::Duplicates;
+use crate::index::documents::duplicates::Duplicates;
 use crate::index::generations::draft::{Description, Draft, NewGeneration};
 use crate::index::generations::manifest;
 use crate::index::merge::Merging;
@@ -54,21 +54,22 @@ pub(super) fn finish(
             first_skipped: &documents.first_skipped,
         })?;
     }
-    let duplicates = documents.duplicates.wait(&build.plan.directory).map_err(BuildError::Names)?;
-    if whole {
-        accept_duplicates(options.strict, &duplicates)?;
-    }
     let mut draft = Draft::at(number, build.plan.directory.clone())?;
     done.inputs.sort_unstable_by_key(|read| read.input);
     draft.add_inputs(done.inputs.iter().map(|read| describe(&build.plan.input, read)))?;
     for run in join(&build.plan.directory, done.runs, std::mem::take(&mut documents.runs))? {
         draft.add(run)?;
     }
+    let duplicates = draft.duplicates()?;
+    if whole {
+        accept_duplicates(options.strict, &duplicates)?;
+    }
     // What the build has not given back to the system counts too.
     let kept = memory::resident().saturating_sub(resident) + PROCESS_BYTES;
     let memory_bytes = build.plan.budget.memory.saturating_sub(kept);
     let stop = options.control.stop().clone();
-    let merging = Merging { memory_bytes, threads: build.plan.workers, form: build.plan.form, stop };
+    let merging =
+        Merging { memory_bytes, threads: build.plan.workers, form: build.plan.form, stop };
     unite(options, &mut draft, &merging)?;
     let statistics = draft.statistics(documents.empty, duplicates.count);
     tell(options, build, &statistics, &documents.skipped, &documents.first_skipped, whole);

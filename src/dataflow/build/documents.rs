@@ -36,8 +36,7 @@ pub(crate) fn write_documents<'scope>(
     build: &Build,
 ) -> StreamVec<'scope, u64, ()> {
     let tables = (batches.scope().index() == 0).then(|| {
-        let table =
-            DocumentsTable::new(&build.plan.directory, &build.plan.budget, build.plan.workers);
+        let table = DocumentsTable::new(&build.plan.directory, &build.plan.budget);
         Ok((table, lock(&build.progress.scan).take()))
     });
     let mut writer = 0;

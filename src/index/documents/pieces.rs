@@ -5,7 +5,6 @@ mod skipped;
 pub(crate) mod table;
 
 use super::Location;
-use crate::dictionary::names::name_hash;
 use crate::order::PieceCounts;
 pub(crate) use skipped::{LargeDocument, Skipped, SkippedRecords};
 use std::sync::Arc;
@@ -17,8 +16,6 @@ pub(crate) struct PieceDocuments {
     pub lines: u64,
     pub counts: Arc<PieceCounts>,
     rows: Rows,
-    /// The hashes of the names, which many workers compute beside each other.
-    name_hashes: Vec<u128>,
     /// All documents, where only some are indexed and all are looked at.
     seen: Option<Rows>,
 }
@@ -95,13 +92,12 @@ pub(crate) struct NotedDocument<'a> {
 
 impl PieceDocuments {
     pub(crate) fn new(input: u32, skipped: SkippedRecords) -> Self {
-        let (lines, counts, rows, name_hashes, seen) = Default::default();
-        Self { input, skipped, lines, counts, rows, name_hashes, seen }
+        let (lines, counts, rows, seen) = Default::default();
+        Self { input, skipped, lines, counts, rows, seen }
     }
 
     pub(crate) fn reserve(&mut self, room: DocumentsRoom) {
         self.rows.reserve(room);
-        self.name_hashes.reserve(room.documents);
     }
 
     /// Room for as much as is here and a sixteenth more.
@@ -124,7 +120,6 @@ impl PieceDocuments {
         counted: Option<(u32, u64)>,
     ) {
         self.rows.push(name, line, location, counted);
-        self.name_hashes.push(name_hash(name.as_bytes()));
     }
 
     /// Notes a document, whether it is indexed or not; all are noted, or none.
@@ -154,8 +149,7 @@ impl PieceDocuments {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        let hashes = self.name_hashes.capacity() * size_of::<u128>();
-        hashes + self.rows.bytes() + self.seen.as_ref().map_or(0, Rows::bytes)
+        self.rows.bytes() + self.seen.as_ref().map_or(0, Rows::bytes)
     }
 
     /// All documents, also those that are not indexed.

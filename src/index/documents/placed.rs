@@ -1,12 +1,13 @@
 //! Several threads write the documents of one run: once it is known how many documents and bytes of
 //! names come before some neighbouring ones, these have their places in the files.
 
+use super::lookup::NameColumn;
 use super::{DocumentsEntry, Location};
 use crate::crew::lock;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{FilledFile, StorageFile};
 use crate::index::format::{FileHeader, FileKind, LONG, run_file, run_name};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 /// Neighbouring documents as columns, each with an entry for each of them.
@@ -29,7 +30,7 @@ pub(crate) struct DocumentsPlace {
     pub name_bytes: u64,
 }
 
-/// The five files of a run's documents, written by any threads at places that leave no gaps.
+/// The six files of a run's documents, written by any threads at places that leave no gaps.
 ///
 /// Memory: 2 bytes for each document while it is written, a write buffer for each thread, 8 bytes
 /// for each document of 65,535 tokens or more, and what is known of documents that were written
@@ -41,6 +42,9 @@ pub(crate) struct PlacedDocuments {
     ends: FilledFile,
     locations: FilledFile,
     hashes: FilledFile,
+    lookup: NameColumn,
+    folder: PathBuf,
+    number: u32,
     first_input: u32,
     sum: Mutex<PlacedSum>,
 }
@@ -71,6 +75,9 @@ impl PlacedDocuments {
             ends: create(FileKind::Ends)?,
             locations: create(FileKind::Locations)?,
             hashes: create(FileKind::Hashes)?,
+            lookup: NameColumn::create(generation)?,
+            folder: generation.to_path_buf(),
+            number,
             first_input,
             sum: Mutex::default(),
         })
@@ -114,6 +121,7 @@ impl PlacedDocuments {
             short.to_le()
         });
         let shorts: Vec<u16> = shorts.collect();
+        self.lookup.put(place.documents, names.as_bytes(), ends)?;
         for end in &mut *ends {
             *end = (*end + place.name_bytes).to_le();
         }
@@ -154,12 +162,15 @@ impl PlacedDocuments {
         let count = u64::from(documents);
         let header = |kind, b| FileHeader { kind, values: [count, b, 0, 0, 0], last: 0 };
         let values = [count, tokens, long.len() as u64, 0, 0];
+        let name = run_file(&run_name(self.number), FileKind::Lookup);
+        let lookup = StorageFile::create(&self.folder, &name)?;
         let files = vec![
             lengths.finish(FileHeader { kind: FileKind::Lengths, values, last: 0 })?,
             names.finish(header(FileKind::Names, name_bytes))?,
             self.ends.end()?.0.finish(header(FileKind::Ends, name_bytes))?,
             self.locations.end()?.0.finish(header(FileKind::Locations, 0))?,
             self.hashes.end()?.0.finish(header(FileKind::Hashes, 0))?,
+            self.lookup.write(lookup, documents)?,
         ];
         let first_input = if inputs == 0 { 0 } else { self.first_input };
         Ok(DocumentsEntry { documents, tokens, first_input, inputs, files })

@@ -1,6 +1,7 @@
 //! Reads the documents of a run in place.
 
 use super::Location;
+use super::lookup::{NameLookup, name_hash};
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
 use crate::crew::Crew;
 use crate::dictionary::strings::hash::hash;
@@ -35,13 +36,14 @@ pub(crate) struct RunDocuments {
     ends_crc32: u32,
     locations: Map,
     hashes: Map,
+    lookup: NameLookup,
     documents: u32,
     tokens: u64,
     name_bytes: u64,
 }
 
 impl RunDocuments {
-    /// Maps the documents of a run, verifies the checksums of all five files, and checks the ends
+    /// Maps the documents of a run, verifies the checksums of all six files, and checks the ends
     /// of the names.
     pub(crate) fn open(
         generation: &Path,
@@ -55,6 +57,7 @@ impl RunDocuments {
             (&documents.ends, FileKind::Ends),
             (&documents.locations, FileKind::Locations),
             (&documents.hashes, FileKind::Hashes),
+            (documents.lookup.map(), FileKind::Lookup),
         ] {
             let entry = find_file(files, generation, &run_file(&run.name, kind))?;
             map.verify(entry.bytes, entry.crc32)?;
@@ -121,6 +124,7 @@ impl RunDocuments {
         let expected = name_bytes.checked_add(BODY + padding(name_bytes));
         check_length(names.path(), names.bytes().len() as u64, expected)?;
         let documents = run.documents;
+        let lookup = NameLookup::open_unverified(generation, run)?;
         let lengths_file = lengths;
         let lengths = read_lengths(&lengths_file, documents, long)?;
         Ok(Self {
@@ -132,6 +136,7 @@ impl RunDocuments {
             ends_crc32: 0,
             locations,
             hashes,
+            lookup,
             documents,
             tokens,
             name_bytes,
@@ -224,10 +229,36 @@ impl RunDocuments {
         self.hashes.array(BODY, self.documents.into()).unwrap_or(&[])
     }
 
-    /// Looks at every document until the first of this name is found.
+    /// Hashes of names and docids, in the order of both.
+    pub(crate) fn lookup(&self) -> &[[u32; 2]] {
+        self.lookup.pairs()
+    }
+
+    /// The documents that may have this name, by docid.
+    pub(crate) fn candidates(&self, name: &[u8]) -> impl Iterator<Item = u32> {
+        self.lookup.of(name)
+    }
+
     #[cfg(any(test, fuzzing))]
     pub(crate) fn find_name(&self, name: &[u8]) -> Option<u32> {
-        (0..self.documents).find(|docid| self.name(*docid) == Some(name))
+        self.candidates(name).find(|docid| self.name(*docid) == Some(name))
+    }
+
+    /// Checks that the look-up has all documents in order of their names' hashes.
+    pub(crate) fn check_lookup(&self) -> Result<(), IndexError> {
+        let mut before = None;
+        for (number, &[hash, docid]) in (0..).zip(self.lookup()) {
+            let is_right = self.name(docid).is_some_and(|name| name_hash(name) == hash);
+            // As many rising pairs as documents name each of these once.
+            if !is_right || before.is_some_and(|before| before >= [hash, docid]) {
+                let expected = "a document with the hash of its name, behind those before";
+                let found = format!("document {docid} with {hash:08x}");
+                let at = BODY + 8 * number;
+                return Err(IndexError::damaged(self.lookup.map().path(), at, expected, found));
+            }
+            before = Some([hash, docid]);
+        }
+        Ok(())
     }
 
     pub(crate) fn name_section(&self) -> &[u8] {

@@ -2,7 +2,6 @@
 
 use super::{Location, RunDocuments};
 use crate::index::error::IndexError;
-use crate::index::generations::manifest::read::read_manifest;
 use crate::index::generations::manifest::{Manifest, RunEntry};
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -28,20 +27,7 @@ struct PlacedRun {
 impl Documents {
     /// Maps the documents of a generation and verifies their checksums.
     pub(crate) fn open(generation: &Path, manifest: &Manifest) -> Result<Self, IndexError> {
-        Self::open_with(manifest, |run| RunDocuments::open(generation, run, &manifest.files))
-    }
-
-    /// Maps documents and reads no more of their files than headers and lengths. The generation
-    /// need not be published.
-    pub(crate) fn open_unverified(generation: &Path) -> Result<Self, IndexError> {
-        let manifest = read_manifest(generation)?;
-        Self::open_with(&manifest, |run| RunDocuments::open_unverified(generation, run))
-    }
-
-    fn open_with(
-        manifest: &Manifest,
-        open: impl Fn(&RunEntry) -> Result<RunDocuments, IndexError>,
-    ) -> Result<Self, IndexError> {
+        let open = |run| RunDocuments::open(generation, run, &manifest.files);
         let mut runs = Vec::with_capacity(manifest.runs.len());
         for run in &manifest.runs {
             let RunEntry { first_docid, first_input, .. } = *run;
@@ -141,7 +127,6 @@ impl Documents {
         run.documents.hashes().get(docid as usize).copied()
     }
 
-    /// Looks at every document until the first of this name is found.
     #[cfg(test)]
     pub(crate) fn find_name(&self, name: &[u8]) -> Option<u32> {
         let found = |run: &PlacedRun| Some(run.first_docid + run.documents.find_name(name)?);

@@ -80,6 +80,9 @@ proptest! {
             prop_assert_eq!(table.hash(docid), None);
         }
         prop_assert_eq!(table.find_name(b"not there"), None);
+        for run in table.runs() {
+            run.check_lookup().unwrap();
+        }
     }
 }
 
@@ -169,7 +172,8 @@ fn every_flipped_bit_and_every_cut_is_an_error() {
                 for docid in 0..4 {
                     let _ = table.name(docid);
                 }
-                let _ = table.find_name(b"zzz");
+                let _ = table.find_name(b"xyz");
+                let _ = table.check_lookup();
             }
         }
         for length in 0..good.len() {

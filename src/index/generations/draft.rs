@@ -2,34 +2,32 @@
 //! A [`Draft`] takes new runs and links the files of old ones, notes deleted documents, merges runs
 //! and puts documents in order. What it has written is synced all together when it goes live.
 
+mod finish;
 #[cfg(test)]
 #[path = "draft/tests/room.rs"]
 mod room;
 #[cfg(test)]
 mod tests;
 
-use crate::dictionary::names::{Duplicates, Names};
-use crate::index::block_bounds::write_missing_bounds;
+pub(crate) use finish::NewGeneration;
+
 use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry};
-use crate::index::format::{FileKind, MANIFEST, RUNS, VERSION, run_file, run_name};
+use crate::index::format::{FileKind, MANIFEST, run_file, run_name};
 use crate::index::generations::folder::IndexLock;
-use crate::index::generations::manifest::{Manifest, RunEntry, Settings, Statistics, find_file};
+use crate::index::generations::manifest::{Manifest, RunEntry, Settings, find_file};
 use crate::index::inputs::{InputEntry, InputsFile, InputsWriter};
-use crate::index::merge::{Merging, Reordered, count_distinct_terms, merge_runs, reorder, verify};
+use crate::index::merge::{Merging, Reordered, merge_runs, reorder, verify};
 use crate::index::order::{DocumentOrder, OrderEntry};
 use crate::index::ranks::{RankCounts, RanksFile, RanksFound, read_ranks};
-use crate::index::run::{Run, WrittenRun, write_deletions};
+use crate::index::run::{WrittenRun, write_deletions};
 use crate::index::scores::{RunScores, write_scores};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-
-/// The hashes of names may take one part of so many of the memory.
-const NAMES_SHARE: u64 = 4;
 
 /// What the manifest says of the job.
 #[derive(Clone, Debug, Default)]
@@ -40,14 +38,6 @@ pub struct Description {
     pub settings: Settings,
     /// Records of the input that are no documents, by reason.
     pub skipped: BTreeMap<String, u64>,
-}
-
-/// A generation whose manifest is written. It lasts once what is `unsynced` is synced, with the
-/// folder of the index.
-#[derive(Debug)]
-pub(crate) struct NewGeneration {
-    pub(crate) manifest: Manifest,
-    pub(crate) unsynced: Vec<PathBuf>,
 }
 
 /// A generation that is not published yet. Docids follow the runs in the order in which they come.
@@ -394,135 +384,6 @@ impl Draft {
             }
         }
         Ok(())
-    }
-
-    /// What all runs hold together, but for terms.
-    pub(crate) fn statistics(&self, empty_documents: u64, duplicate_names: u64) -> Statistics {
-        let mut all = Statistics { empty_documents, duplicate_names, ..Statistics::default() };
-        for run in &self.runs {
-            let deleted = run.deleted.unwrap_or_default();
-            all.documents += u64::from(run.live_documents());
-            all.tokens += run.tokens.saturating_sub(deleted.tokens);
-            all.postings += run.postings.saturating_sub(deleted.postings);
-        }
-        all
-    }
-
-    /// Looks at all documents for those that are empty and for names that come twice.
-    fn count(
-        &self,
-        settings: &Settings,
-        memory_bytes: u64,
-        threads: usize,
-    ) -> Result<(u64, Duplicates), IndexError> {
-        let names = Names::new(&self.folder, memory_bytes / NAMES_SHARE);
-        let kept = || IndexError::storage("keep hashes of names", &self.folder);
-        let mut empty = 0;
-        for run in &self.runs {
-            Run::open_unverified(&self.folder, run)?.check_form(settings)?;
-            let deletions = self.deletions(run)?;
-            let documents = RunDocuments::open_unverified(&self.folder, run)?;
-            for (docid, &length) in (0..).zip(documents.lengths()) {
-                if deletions.contains(docid) {
-                    continue;
-                }
-                empty += u64::from(length == 0);
-                let name = documents.name(docid).unwrap_or_default();
-                names.push(name, run.first_docid + docid).map_err(kept())?;
-            }
-        }
-        Ok((empty, names.finish(threads).map_err(kept())?))
-    }
-
-    /// Writes the manifest, and makes the generation live under the `lock` of its index.
-    ///
-    /// Memory: about `memory_bytes`, but at least 8 KB for each run, and 4 bytes for each document
-    /// of the largest.
-    ///
-    /// # Errors
-    /// `Refused` if there are more documents than docids, or lists that are coded otherwise than
-    /// the settings say; as [`IndexLock::publish`].
-    pub fn publish(
-        self,
-        lock: &IndexLock,
-        description: Description,
-        memory_bytes: u64,
-    ) -> Result<Manifest, IndexError> {
-        self.publish_if(lock, description, memory_bytes, |_, _| Ok(()))
-    }
-
-    /// [`publish`](Self::publish), if `accept` has nothing against what all runs hold together and
-    /// the names that come twice.
-    pub(crate) fn publish_if<E: From<IndexError>>(
-        mut self,
-        lock: &IndexLock,
-        description: Description,
-        memory_bytes: u64,
-        accept: impl FnOnce(&Statistics, &Duplicates) -> Result<(), E>,
-    ) -> Result<Manifest, E> {
-        self.number_documents()?;
-        let Description { workers, ref settings, .. } = description;
-        let (empty, duplicates) = self.count(settings, memory_bytes, workers as usize)?;
-        let mut statistics = self.statistics(empty, duplicates.count);
-        statistics.skipped.clone_from(&description.skipped);
-        accept(&statistics, &duplicates)?;
-        Ok(self.finish(description, statistics, memory_bytes)?.publish(lock)?)
-    }
-
-    /// Writes what is left to write. `statistics` are those of [`statistics`](Self::statistics).
-    pub(crate) fn finish(
-        mut self,
-        description: Description,
-        statistics: Statistics,
-        memory_bytes: u64,
-    ) -> Result<NewGeneration, IndexError> {
-        self.number_documents()?;
-        let terms = match &self.runs[..] {
-            [run] if run.deleted.is_none() => run.terms,
-            runs => {
-                let runs: Vec<_> = runs.iter().map(|run| (&*self.folder, run)).collect();
-                count_distinct_terms(&runs, memory_bytes)?
-            }
-        };
-        let Description { command, workers, settings, skipped } = description;
-        let new = self.runs.iter().filter(|run| !self.linked.contains(&run.name));
-        write_missing_bounds(&self.folder, new, &mut self.files, &settings, workers as usize)?;
-        let inputs = u64::from(self.inputs.next());
-        self.files.push(self.inputs.finish()?);
-        self.files.sort_by(|a, b| a.name.cmp(&b.name));
-        let linked = self.runs.iter().filter(|run| self.linked.contains(&run.name));
-        let lasts: HashSet<String> = linked
-            .flat_map(|run| FileKind::OF_RUN.map(|kind| run_file(&run.name, kind)))
-            // Places may be new.
-            .filter(|name| !name.ends_with(FileKind::Locations.extension()))
-            .collect();
-        let unsynced = self.files.iter().filter(|file| !lasts.contains(&file.name));
-        let more = [MANIFEST, RUNS, ""];
-        let unsynced = unsynced.map(|file| &*file.name).chain(more);
-        let unsynced = unsynced.map(|name| self.folder.join(name)).collect();
-        let manifest = Manifest {
-            format: VERSION,
-            generation: self.number,
-            created: Manifest::now(),
-            command,
-            workers,
-            settings,
-            statistics: Statistics { terms, skipped, ..statistics },
-            runs: self.runs,
-            order: self.order,
-            inputs,
-            files: self.files,
-        };
-        manifest.write(&self.folder)?;
-        Ok(NewGeneration { manifest, unsynced })
-    }
-}
-
-impl NewGeneration {
-    /// Makes it live, under the `lock` of its index.
-    pub(crate) fn publish(self, lock: &IndexLock) -> Result<Manifest, IndexError> {
-        lock.publish(self.manifest.generation, self.unsynced)?;
-        Ok(self.manifest)
     }
 }
 

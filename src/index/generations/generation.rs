@@ -143,11 +143,14 @@ impl Generation {
         )
     }
 
-    /// Looks at every document until the first of this name that is not deleted is found.
+    /// The first document of this name that is not deleted.
     pub(crate) fn find_name(&self, name: &[u8]) -> Result<Option<u32>, IndexError> {
-        for docid in 0..self.documents.len() {
-            if self.documents.name(docid)? == name && !self.is_deleted(docid) {
-                return Ok(Some(docid));
+        for (run, documents) in self.runs.iter().zip(self.documents.runs()) {
+            for docid in documents.candidates(name) {
+                let place = run.first_docid().saturating_add(docid);
+                if documents.checked_name(docid)? == name && !self.is_deleted(place) {
+                    return Ok(Some(place));
+                }
             }
         }
         Ok(None)

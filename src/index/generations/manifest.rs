@@ -9,9 +9,7 @@ mod tests;
 
 use crate::index::error::IndexError;
 use crate::index::files::storage::{FileEntry, write_whole};
-use crate::index::format::{
-    FileKind, INPUTS, MANIFEST, VECTORS, VERSION, is_run_name, run_file,
-};
+use crate::index::format::{FileKind, INPUTS, MANIFEST, VECTORS, VERSION, is_run_name, run_file};
 use crate::index::list::Form;
 use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
 use crate::text::analysis::Analysis;

@@ -3,7 +3,7 @@
 //!
 //! Syncs that need not follow each other go on side by side. These four do:
 //!
-//! 1. all files and folders of the new generation, and the new `KEPT` and `CURRENT`, beside the old;
+//! 1. all files and folders of the new generation, and the next `KEPT` and `CURRENT`;
 //! 2. the folder of the index, once `KEPT` is replaced, if it has to be;
 //! 3. the same once `CURRENT` is replaced; and a shorter `KEPT`;
 //! 4. the same once `KEPT` is replaced.

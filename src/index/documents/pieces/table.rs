@@ -2,14 +2,12 @@
 //! input order; any thread writes them there.
 
 use super::{PieceDocuments, Rows, Skipped, SkippedRecords};
-use crate::crew::{Awaited, give_way, lock};
-use crate::dictionary::names::{Duplicates, Names, name_hash};
+use crate::crew::lock;
 use crate::index::documents::{DocumentColumns, DocumentsEntry, DocumentsPlace, PlacedDocuments};
 use crate::order::{Budget, Sequencer};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -22,24 +20,10 @@ pub(crate) struct DocumentsDone {
     pub tokens: u64,
     /// Documents without an indexed token.
     pub empty: u64,
-    pub duplicates: NameCounting,
     pub skipped: BTreeMap<String, u64>,
     /// Messages of the first of them.
     pub first_skipped: Vec<String>,
 }
-
-/// A thread that counts names that occur more than once, while the last run is encoded.
-pub(crate) struct NameCounting(Awaited<io::Result<Duplicates>>);
-
-impl NameCounting {
-    pub(crate) fn wait(self, directory: &Path) -> Result<Duplicates, TableCause> {
-        let counted = self.0.ended().map_err(|_| "counting the names panicked")?;
-        counted.map_err(|e| names_error(directory, &e))
-    }
-}
-
-/// The hashes of names may take one part of so many of the memory.
-pub(crate) const NAMES_SHARE: u64 = 64;
 
 /// Says where the documents of a build stand. The last of it and of the [`PieceRows`] that it gave
 /// ends the table.
@@ -48,7 +32,6 @@ pub(crate) struct DocumentsTable {
     /// The open run, once it has a document, and what of it is placed.
     run: Option<(Arc<TableRun>, DocumentsPlace)>,
     shared: Arc<SharedTable>,
-    documents: u32,
     /// Lines of the current input before the current piece.
     input: u32,
     lines: u64,
@@ -63,9 +46,6 @@ struct TableRun {
 /// What all writers share; the last owner ends the table.
 struct SharedTable {
     directory: PathBuf,
-    /// Threads that count the names.
-    threads: usize,
-    names: Names,
     sum: Mutex<TableSum>,
 }
 
@@ -81,22 +61,20 @@ struct TableSum {
 pub(crate) struct PieceRows {
     piece: PieceDocuments,
     place: DocumentsPlace,
-    docid: u32,
     lines: u64,
     run: Arc<TableRun>,
     shared: Arc<SharedTable>,
 }
 
 impl DocumentsTable {
-    /// A table in the folder of a generation; `threads` count the names.
-    pub(crate) fn new(directory: &Path, budget: &Budget, threads: usize) -> Self {
-        let names = Names::new(directory, budget.memory / NAMES_SHARE);
+    /// A table in the folder of a generation.
+    pub(crate) fn new(directory: &Path, budget: &Budget) -> Self {
         let directory = directory.to_path_buf();
         let sum = Mutex::default();
-        let shared = SharedTable { directory, threads, names, sum }.into();
+        let shared = SharedTable { directory, sum }.into();
         let sequencer = Sequencer::new(budget.run_limit);
-        let (run, documents, input, lines) = Default::default();
-        Self { sequencer, run, shared, documents, input, lines }
+        let (run, input, lines) = Default::default();
+        Self { sequencer, run, shared, input, lines }
     }
 
     /// Places the documents of the next piece, if it has any. Skipped records, which lie in
@@ -135,14 +113,12 @@ impl DocumentsTable {
                 }
             };
             let documents = piece.documents();
-            let docid = self.documents;
             let run = run.clone();
             let shared = self.shared.clone();
             let here = *place;
             place.documents += documents;
             place.name_bytes += name_bytes;
-            self.documents += documents;
-            placed = Some(PieceRows { piece, place: here, docid, lines, run, shared });
+            placed = Some(PieceRows { piece, place: here, lines, run, shared });
         }
         if placement.closes {
             self.end_run()?;
@@ -199,13 +175,11 @@ impl PieceRows {
         self,
         input_name: impl Fn(u32) -> Cow<'a, str>,
     ) -> Result<Option<DocumentsDone>, TableCause> {
-        let Self { piece, place, docid, lines, run, shared } = self;
-        let PieceDocuments { mut rows, mut name_hashes, .. } = piece;
+        let Self { piece, place, lines, run, shared } = self;
+        let PieceDocuments { mut rows, .. } = piece;
         if rows.is_nameless {
-            name_hashes = rows.make_names(input_name, lines);
+            rows.make_names(input_name, lines);
         }
-        let noted = shared.names.extend(docid, name_hashes);
-        noted.map_err(|e| names_error(&shared.directory, &e))?;
         let columns = DocumentColumns {
             names: &rows.names,
             ends: &mut rows.ends,
@@ -231,26 +205,19 @@ impl SharedTable {
         Ok(())
     }
 
-    /// The last owner of the table begins to count the names that occur more than once.
+    /// The last owner of the table sums it up.
     fn end(shared: Arc<Self>) -> Result<Option<DocumentsDone>, TableCause> {
-        let Some(Self { threads, names, sum, .. }) = Arc::into_inner(shared) else {
+        let Some(Self { sum, .. }) = Arc::into_inner(shared) else {
             return Ok(None);
         };
         let sum = sum.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
         let TableSum { runs, empty, skipped, first_skipped } = sum;
         let runs: Vec<DocumentsEntry> = runs.into_values().collect();
-        let count = move || {
-            // All wait for the lists of the last run.
-            give_way();
-            names.finish(threads)
-        };
-        let duplicates = NameCounting(Awaited::begin("names", count)?);
         Ok(Some(DocumentsDone {
             documents: runs.iter().map(|run| run.documents).sum(),
             tokens: runs.iter().map(|run| run.tokens).sum(),
             runs,
             empty,
-            duplicates,
             skipped,
             first_skipped,
         }))
@@ -281,20 +248,14 @@ impl Rows {
         bytes
     }
 
-    /// Makes the missing names. Returns the hashes of all.
-    fn make_names<'a>(
-        &mut self,
-        input_name: impl Fn(u32) -> Cow<'a, str>,
-        lines: u64,
-    ) -> Vec<u128> {
+    /// Makes the missing names.
+    fn make_names<'a>(&mut self, input_name: impl Fn(u32) -> Cow<'a, str>, lines: u64) {
         use std::fmt::Write;
         let mut names = String::new();
         let mut ends = Vec::with_capacity(self.len());
-        let mut hashes = Vec::with_capacity(self.len());
         let mut input = None;
         let mut file = Cow::Borrowed("");
         for (name, (location, line)) in self.names().zip(self.locations.iter().zip(&self.lines)) {
-            let start = names.len();
             if name.is_empty() {
                 if input != Some(location.input) {
                     input = Some(location.input);
@@ -305,17 +266,10 @@ impl Rows {
                 names += name;
             }
             ends.push(names.len() as u64);
-            hashes.push(name_hash(&names.as_bytes()[start..]));
         }
         self.names = names;
         self.ends = ends;
-        hashes
     }
-}
-
-/// The file of hashes has no name, so the folder's has to do.
-fn names_error(directory: &Path, error: &io::Error) -> TableCause {
-    format!("{}: the hashes of names could not be stored: {error}", directory.display()).into()
 }
 
 #[cfg(test)]
@@ -332,7 +286,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("runs")).unwrap();
         let file = "a.jsonl";
         let budget = Budget { memory: 64 << 20, run_limit: u64::MAX, worker: 0, open_files: 0 };
-        let mut table = DocumentsTable::new(folder.path(), &budget, 2);
+        let mut table = DocumentsTable::new(folder.path(), &budget);
         let mut expected = Vec::new();
         let mut placed = Vec::new();
         let mut lines = 0;
@@ -358,7 +312,6 @@ mod tests {
             .collect();
         let [done] = <[_; 1]>::try_from(done).ok().expect("the last ends the table");
         assert_eq!((done.documents, done.tokens, done.empty), (12, 27, 3));
-        assert_eq!(done.duplicates.wait(folder.path()).unwrap().count, 1);
         let mut run =
             RunEntry { name: run_name(0), documents: done.documents, ..RunEntry::default() };
         let mut runs = done.runs.into_iter();

@@ -54,6 +54,7 @@ impl Check<'_> {
         self.zeros(&name(FileKind::Names), BODY + documents.name_section().len() as u64);
         if ends.is_some() {
             self.names(run, &documents);
+            self.note(documents.check_lookup());
         }
         let mut inputs = 0;
         for (docid, location) in (0u64..).zip(documents.locations()) {

@@ -59,7 +59,7 @@ fn a_whole_index_has_no_problems() {
     let report = check(folder.path()).unwrap();
     let bytes = |name: &String| fs::metadata(generation.join(name)).unwrap().len();
     assert_eq!(report.bytes, names(&generation).iter().map(bytes).sum::<u64>());
-    assert_eq!((report.files, report.documents), (16, 140));
+    assert_eq!((report.files, report.documents), (18, 140));
     assert_eq!(report.generation, generation);
     assert_eq!(report.debris, [] as [PathBuf; 0]);
 }

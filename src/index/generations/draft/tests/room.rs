@@ -11,6 +11,7 @@ use crate::index::generations::generation::Generation;
 use crate::index::generations::merged::{Recode, merge_index};
 use crate::index::inspect::check::check;
 use crate::index::lexicon::LexiconStream;
+use crate::index::run::Run;
 use crate::index::testing::{build, collection};
 use std::fs;
 

@@ -1,0 +1,269 @@
+//! The docids of a run by hashes of their names, so that who has a name is a look-up
+//! (`docs/index-format.md`, Documents). The names themselves decide: a hash has 32 bits.
+//!
+//! Hashes come from any threads, in a column by docid that lies in a file without a name. Then the
+//! docids are written in passes, each of which takes as many neighbouring hashes as fit in memory.
+
+#[cfg(test)]
+mod tests;
+
+use crate::fault;
+use crate::index::deletions::Deletions;
+use crate::index::error::IndexError;
+use crate::index::files::map::Map;
+use crate::index::files::storage::{FileEntry, StorageFile};
+use crate::index::files::window::FileWindow;
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, run_file};
+use crate::index::generations::manifest::RunEntry;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use twox_hash::{XxHash3_64, XxHash3_128};
+
+const BODY: u64 = HEADER_BYTES as u64;
+
+/// A hash and a docid.
+type LookupPair = [u32; 2];
+
+const PAIR_BYTES: u64 = size_of::<LookupPair>() as u64;
+
+/// Pairs that are sorted in memory: so many, or a part of all.
+const LEAST_SORTED: u32 = if cfg!(test) { 16 } else { 1 << 17 };
+const SORTED_PART: u32 = 32;
+
+/// Hashes of the column that are read at a time.
+const AT_ONCE: usize = 1 << 14;
+
+/// The first half of XXH3 (64 bits, no seed).
+pub(crate) fn name_hash(name: &[u8]) -> u32 {
+    (XxHash3_64::oneshot(name) >> 32) as u32
+}
+
+/// The hashes of the names of a run, until they are written in order.
+#[derive(Debug)]
+pub(super) struct NameColumn {
+    file: File,
+    folder: PathBuf,
+}
+
+impl NameColumn {
+    pub(super) fn create(folder: &Path) -> Result<Self, IndexError> {
+        let error = IndexError::storage("keep hashes of names", folder);
+        let file = fault::storage().and_then(|_| tempfile::tempfile_in(folder));
+        Ok(Self { file: file.map_err(error)?, folder: folder.to_path_buf() })
+    }
+
+    /// Notes the names of neighbouring documents from `first` on, which end at these places.
+    pub(super) fn put(&self, first: u32, names: &[u8], ends: &[u64]) -> Result<(), IndexError> {
+        let mut start = 0;
+        let hash = |&end: &u64| {
+            let name = &names[std::mem::replace(&mut start, end as usize)..end as usize];
+            name_hash(name).to_le()
+        };
+        let hashes: Vec<u32> = ends.iter().map(hash).collect();
+        let bytes = bytemuck::cast_slice(&hashes);
+        let written =
+            fault::storage().and_then(|_| self.file.write_all_at(bytes, 4 * u64::from(first)));
+        written.map_err(IndexError::storage("keep hashes of names", &self.folder))
+    }
+
+    /// Writes the file of a run of so many `documents`.
+    pub(super) fn write(
+        self,
+        mut file: StorageFile,
+        documents: u32,
+    ) -> Result<FileEntry, IndexError> {
+        let most = (documents / SORTED_PART).max(LEAST_SORTED);
+        let mut pairs = Vec::new();
+        self.write_part(&mut file, documents, most, &mut pairs, 0, 16)?;
+        let values = [documents.into(), 0, 0, 0, 0];
+        file.finish(FileHeader { kind: FileKind::Lookup, values, last: 0 })
+    }
+
+    /// Writes the pairs whose hashes begin like `from`, which is all where `shift` is 16, and have
+    /// any 16 bits from bit `shift` on: of neighbouring ones as many together as fit.
+    fn write_part(
+        &self,
+        file: &mut StorageFile,
+        documents: u32,
+        most: u32,
+        pairs: &mut Vec<LookupPair>,
+        from: u32,
+        shift: u32,
+    ) -> Result<(), IndexError> {
+        let is_in = |hash: u32| shift == 16 || hash >> 16 == from >> 16;
+        let mut counts = vec![0u32; 1 << 16];
+        self.each(documents, |hash, _| {
+            counts[(hash >> shift) as u16 as usize] += u32::from(is_in(hash));
+            Ok(())
+        })?;
+        let mut next = 0;
+        while let Some(first) = (next..counts.len()).find(|&at| counts[at] > 0) {
+            let mut sum = counts[first];
+            next = first + 1;
+            while let Some(more) =
+                counts.get(next).filter(|more| sum.saturating_add(**more) <= most)
+            {
+                sum += more;
+                next += 1;
+            }
+            let begin = from | (first as u32) << shift;
+            match sum <= most {
+                true => {
+                    let end = from | (next as u32 - 1) << shift | ((1 << shift) - 1);
+                    pairs.clear();
+                    pairs.reserve_exact(sum as usize);
+                    self.each(documents, |hash, docid| {
+                        pairs.extend((begin..=end).contains(&hash).then_some([hash, docid]));
+                        Ok(())
+                    })?;
+                    pairs.sort_unstable();
+                    file.write(bytemuck::cast_slice(pairs))?;
+                }
+                false if shift > 0 => {
+                    self.write_part(file, documents, most, pairs, begin, 0)?;
+                }
+                // One hash of very many names, which are likely one name.
+                false => self.each(documents, |hash, docid| match hash == begin {
+                    true => file.write(bytemuck::bytes_of(&[hash, docid])),
+                    false => Ok(()),
+                })?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `take` with the hash of each docid.
+    fn each(
+        &self,
+        documents: u32,
+        mut take: impl FnMut(u32, u32) -> Result<(), IndexError>,
+    ) -> Result<(), IndexError> {
+        let mut hashes = vec![0u32; AT_ONCE];
+        for first in (0..documents).step_by(AT_ONCE) {
+            let hashes = &mut hashes[..AT_ONCE.min((documents - first) as usize)];
+            let read =
+                self.file.read_exact_at(bytemuck::cast_slice_mut(hashes), 4 * u64::from(first));
+            read.map_err(IndexError::storage("read hashes of names in", &self.folder))?;
+            for (docid, &hash) in (first..).zip(&*hashes) {
+                take(u32::from_le(hash), docid)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The look-up of a run, mapped.
+#[derive(Debug)]
+pub(super) struct NameLookup(Map);
+
+impl NameLookup {
+    /// Reads no more than the header.
+    pub(super) fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
+        let map = Map::open(&generation.join(run_file(&run.name, FileKind::Lookup)))?;
+        let header = FileHeader::parse(map.path(), FileKind::Lookup, map.bytes())?;
+        header.check_unused(map.path(), 1)?;
+        if header.values[0] != u64::from(run.documents) {
+            return Err(IndexError::damaged(map.path(), 16, run.documents, header.values[0]));
+        }
+        let expected = HEADER_BYTES as u64 + PAIR_BYTES * u64::from(run.documents);
+        check_length(map.path(), map.bytes().len() as u64, Some(expected))?;
+        Ok(Self(map))
+    }
+
+    pub(super) fn map(&self) -> &Map {
+        &self.0
+    }
+
+    pub(super) fn pairs(&self) -> &[LookupPair] {
+        let count = (self.0.bytes().len() as u64 - BODY) / PAIR_BYTES;
+        self.0.array(BODY, count).unwrap_or(&[])
+    }
+
+    /// The docids whose names may be this one, rising.
+    pub(super) fn of(&self, name: &[u8]) -> impl Iterator<Item = u32> {
+        let hash = name_hash(name);
+        let pairs = self.pairs();
+        let first = pairs.partition_point(|pair| pair[0] < hash);
+        pairs[first..].iter().take_while(move |pair| pair[0] == hash).map(|pair| pair[1])
+    }
+}
+
+/// The documents of a run that are not deleted, in order of the hashes of their names, by
+/// positioned reads.
+pub(crate) struct LookupStream {
+    pairs: FileWindow,
+    names: FileWindow,
+    ends: FileWindow,
+    deletions: Deletions,
+    first_docid: u32,
+    documents: u32,
+    /// The next two pairs, and how many were read.
+    next: [Option<LookupPair>; 2],
+    at: u32,
+}
+
+const WINDOW_BYTES: usize = 64 << 10;
+const NAMES_BYTES: usize = 4 << 10;
+
+impl LookupStream {
+    pub(crate) fn open(
+        generation: &Path,
+        run: &RunEntry,
+        deletions: Deletions,
+    ) -> Result<Self, IndexError> {
+        let open =
+            |kind, bytes| FileWindow::open(&generation.join(run_file(&run.name, kind)), bytes);
+        let pairs = open(FileKind::Lookup, WINDOW_BYTES)?;
+        let names = open(FileKind::Names, NAMES_BYTES)?;
+        let ends = open(FileKind::Ends, NAMES_BYTES)?;
+        let RunEntry { first_docid, documents, .. } = *run;
+        let (next, at) = Default::default();
+        let mut stream = Self { pairs, names, ends, deletions, first_docid, documents, next, at };
+        stream.go_on()?;
+        stream.go_on()?;
+        Ok(stream)
+    }
+
+    pub(super) fn next_hash(&self) -> Option<u32> {
+        self.next[0].map(|[hash, _]| hash)
+    }
+
+    pub(super) fn hash_repeats(&self) -> bool {
+        self.next[1].map(|[hash, _]| hash) == self.next_hash()
+    }
+
+    pub(super) fn next_document(&mut self) -> Result<(u32, u128), IndexError> {
+        let docid = self.next[0].map_or(0, |[_, docid]| docid);
+        let mut at = match docid.checked_sub(1) {
+            Some(before) => self.end_of(before)?,
+            None => 0,
+        };
+        let end = self.end_of(docid)?;
+        let mut hash = XxHash3_128::new();
+        while at < end {
+            let rest = usize::try_from(end - at).unwrap_or(usize::MAX);
+            let bytes = self.names.read(BODY + at, rest)?;
+            hash.write(bytes);
+            at += bytes.len() as u64;
+        }
+        Ok((self.first_docid.saturating_add(docid), hash.finish_128()))
+    }
+
+    /// Where the name of a document ends.
+    fn end_of(&mut self, docid: u32) -> Result<u64, IndexError> {
+        let bytes = self.ends.read(BODY + 8 * u64::from(docid), 8)?;
+        Ok(u64::from_le_bytes(*bytes.first_chunk().expect("eight bytes were read")))
+    }
+
+    pub(super) fn go_on(&mut self) -> Result<(), IndexError> {
+        self.next = [self.next[1], None];
+        while self.at < self.documents && self.next[1].is_none() {
+            let at = BODY + PAIR_BYTES * u64::from(self.at);
+            let pair: LookupPair = bytemuck::pod_read_unaligned(self.pairs.read(at, 8)?);
+            self.next[1] = (!self.deletions.contains(pair[1])).then_some(pair);
+            self.at += 1;
+        }
+        Ok(())
+    }
+}

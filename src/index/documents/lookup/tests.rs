@@ -1,0 +1,117 @@
+use super::*;
+use crate::index::documents::duplicates::{Duplicates, count_duplicates};
+use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
+use crate::index::format::{RUNS, run_name};
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+/// Writes a run of documents of these names in the folder of a generation.
+fn write(folder: &Path, number: u32, first_docid: u32, names: &[String]) -> RunEntry {
+    let mut writer = DocumentsWriter::create(folder, number, 0).unwrap();
+    for name in names {
+        writer.push(name, 1, Location::default(), 0).unwrap();
+    }
+    let name = run_name(number);
+    let documents = names.len() as u32;
+    let mut run = RunEntry { name, first_docid, documents, ..RunEntry::default() };
+    writer.finish().unwrap().complete(folder, &mut run, &mut Vec::new()).unwrap();
+    run
+}
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join(RUNS)).unwrap();
+    folder
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    /// Many names, or few, occur more than once: passes take many hashes, or one.
+    #[test]
+    fn oracle_look_ups_and_duplicates_are_those_of_a_map(
+        names in prop::collection::vec(0u32..200, 0..900),
+        spread in prop::sample::select(vec![1u32, 60, 1000]),
+        cut in any::<prop::sample::Index>(),
+        gone in prop::collection::btree_set(0u32..900, 0..20),
+    ) {
+        let name = |(docid, name): (u32, &u32)| format!("n{}", name / spread + docid % spread);
+        let names: Vec<String> = (0..).zip(&names).map(name).collect();
+        let cut = cut.index(names.len() + 1);
+        let folder = folder();
+        let folder = folder.path();
+        let runs = [write(folder, 0, 0, &names[..cut]), write(folder, 1, cut as u32, &names[cut..])];
+        let mut streams = Vec::new();
+        for run in &runs {
+            let documents = RunDocuments::open_unverified(folder, run).unwrap();
+            documents.check_lookup().unwrap();
+            let of_run = &names[run.first_docid as usize..][..run.documents as usize];
+            for name in of_run {
+                let expected = (0..).zip(of_run).filter(|(_, other)| *other == name);
+                let found = documents.candidates(name.as_bytes());
+                let found: Vec<u32> =
+                    found.filter(|docid| documents.name(*docid) == Some(name.as_bytes())).collect();
+                prop_assert_eq!(found, expected.map(|(docid, _)| docid).collect::<Vec<u32>>());
+            }
+            let deleted = gone.iter().filter_map(|docid| docid.checked_sub(run.first_docid));
+            let mut bits = vec![0u64; run.documents.div_ceil(64) as usize];
+            deleted.filter(|docid| *docid < run.documents).for_each(|docid| {
+                bits[docid as usize / 64] |= 1 << (docid % 64);
+            });
+            let (lists, counts, totals) = Default::default();
+            let deletions = Deletions::new(run.documents, totals, bits, lists, counts);
+            streams.push(LookupStream::open(folder, run, deletions).unwrap());
+        }
+        let mut seen: HashMap<&str, u32> = HashMap::new();
+        let mut expected = Duplicates::default();
+        for (docid, name) in (0..).zip(&names).filter(|(docid, _)| !gone.contains(docid)) {
+            match seen.get(&**name) {
+                Some(&earlier) => {
+                    expected.count += 1;
+                    expected.first.get_or_insert((docid, earlier));
+                }
+                None => _ = seen.insert(name, docid),
+            }
+        }
+        prop_assert_eq!(count_duplicates(&mut streams).unwrap(), expected);
+        prop_assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1, "no file is left");
+    }
+}
+
+#[test]
+fn one_name_of_all_documents_is_in_order_of_docids() {
+    let folder = folder();
+    let names = vec!["mill".to_string(); 3 * AT_ONCE + 7];
+    let run = write(folder.path(), 0, 0, &names);
+    let documents = RunDocuments::open_unverified(folder.path(), &run).unwrap();
+    documents.check_lookup().unwrap();
+    assert!(documents.candidates(b"mill").eq(0..run.documents));
+    assert_eq!(documents.candidates(b"race").count(), 0);
+    let stream = LookupStream::open(folder.path(), &run, Deletions::default()).unwrap();
+    let found = count_duplicates(&mut [stream]).unwrap();
+    assert_eq!((found.count, found.first), (u64::from(run.documents) - 1, Some((1, 0))));
+}
+
+#[test]
+fn a_look_up_that_is_not_in_order_or_of_other_names_is_found() {
+    let folder = folder();
+    let names: Vec<String> = (0..50).map(|docid| format!("doc-{docid}")).collect();
+    let run = write(folder.path(), 0, 0, &names);
+    let path = folder.path().join(run_file(&run.name, FileKind::Lookup));
+    let good = std::fs::read(&path).unwrap();
+    let open = || RunDocuments::open_unverified(folder.path(), &run).unwrap();
+    let (first, second) = (HEADER_BYTES..HEADER_BYTES + 8, HEADER_BYTES + 8..HEADER_BYTES + 16);
+    let mut swapped = good.clone();
+    swapped[first.clone()].copy_from_slice(&good[second.clone()]);
+    swapped[second.clone()].copy_from_slice(&good[first.clone()]);
+    let mut twice = good.clone();
+    twice[second].copy_from_slice(&good[first.clone()]);
+    let mut behind = good.clone();
+    behind[first.end - 4..first.end].copy_from_slice(&50u32.to_le_bytes());
+    for bytes in [swapped, twice, behind] {
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, bytes).unwrap();
+        let error = open().check_lookup().unwrap_err().to_string();
+        assert!(error.contains("000000.lookup: byte "), "{error}");
+        names.iter().for_each(|name| _ = open().find_name(name.as_bytes()));
+    }
+}

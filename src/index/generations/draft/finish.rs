@@ -1,0 +1,149 @@
+//! Completes a draft: its documents are counted, the manifest is written, and it goes live.
+
+use super::{Description, Draft};
+use crate::index::block_bounds::write_missing_bounds;
+use crate::index::documents::RunDocuments;
+use crate::index::documents::duplicates::{Duplicates, count_duplicates};
+use crate::index::documents::lookup::LookupStream;
+use crate::index::error::IndexError;
+use crate::index::format::{FileKind, MANIFEST, RUNS, VERSION, run_file};
+use crate::index::generations::folder::IndexLock;
+use crate::index::generations::manifest::{Manifest, Settings, Statistics};
+use crate::index::merge::count_distinct_terms;
+use crate::index::run::Run;
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+/// A generation whose manifest is written. It lasts once what is `unsynced` is synced, with the
+/// folder of the index.
+#[derive(Debug)]
+pub(crate) struct NewGeneration {
+    pub(crate) manifest: Manifest,
+    pub(crate) unsynced: Vec<PathBuf>,
+}
+
+impl Draft {
+    /// What all runs hold together, but for terms.
+    pub(crate) fn statistics(&self, empty_documents: u64, duplicate_names: u64) -> Statistics {
+        let mut all = Statistics { empty_documents, duplicate_names, ..Statistics::default() };
+        for run in &self.runs {
+            let deleted = run.deleted.unwrap_or_default();
+            all.documents += u64::from(run.live_documents());
+            all.tokens += run.tokens.saturating_sub(deleted.tokens);
+            all.postings += run.postings.saturating_sub(deleted.postings);
+        }
+        all
+    }
+
+    /// Counts documents whose name an earlier one has.
+    pub(crate) fn duplicates(&mut self) -> Result<Duplicates, IndexError> {
+        self.number_documents()?;
+        let open = |run| LookupStream::open(&self.folder, run, self.deletions(run)?);
+        let mut runs = self.runs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        count_duplicates(&mut runs)
+    }
+
+    /// Counts documents without a token, and checks how the lists of all runs are coded.
+    fn empty_documents(&self, settings: &Settings) -> Result<u64, IndexError> {
+        let mut empty = 0;
+        for run in &self.runs {
+            Run::open_unverified(&self.folder, run)?.check_form(settings)?;
+            let deletions = self.deletions(run)?;
+            let documents = RunDocuments::open_unverified(&self.folder, run)?;
+            let lengths = (0..).zip(documents.lengths());
+            let live = lengths.filter(|(docid, _)| !deletions.contains(*docid));
+            empty += live.filter(|(_, length)| **length == 0).count() as u64;
+        }
+        Ok(empty)
+    }
+
+    /// Writes the manifest, and makes the generation live under the `lock` of its index.
+    ///
+    /// Memory: about `memory_bytes`, but at least 8 KB for each run, and 4 bytes for each document
+    /// of the largest.
+    ///
+    /// # Errors
+    /// `Refused` if there are more documents than docids, or lists that are coded otherwise than
+    /// the settings say; as [`IndexLock::publish`].
+    pub fn publish(
+        self,
+        lock: &IndexLock,
+        description: Description,
+        memory_bytes: u64,
+    ) -> Result<Manifest, IndexError> {
+        self.publish_if(lock, description, memory_bytes, |_, _| Ok(()))
+    }
+
+    /// [`publish`](Self::publish), if `accept` has nothing against what all runs hold together and
+    /// the names that come twice.
+    pub(crate) fn publish_if<E: From<IndexError>>(
+        mut self,
+        lock: &IndexLock,
+        description: Description,
+        memory_bytes: u64,
+        accept: impl FnOnce(&Statistics, &Duplicates) -> Result<(), E>,
+    ) -> Result<Manifest, E> {
+        let duplicates = self.duplicates()?;
+        let empty = self.empty_documents(&description.settings)?;
+        let mut statistics = self.statistics(empty, duplicates.count);
+        statistics.skipped.clone_from(&description.skipped);
+        accept(&statistics, &duplicates)?;
+        Ok(self.finish(description, statistics, memory_bytes)?.publish(lock)?)
+    }
+
+    /// Writes what is left to write. `statistics` are those of [`statistics`](Self::statistics).
+    pub(crate) fn finish(
+        mut self,
+        description: Description,
+        statistics: Statistics,
+        memory_bytes: u64,
+    ) -> Result<NewGeneration, IndexError> {
+        self.number_documents()?;
+        let terms = match &self.runs[..] {
+            [run] if run.deleted.is_none() => run.terms,
+            runs => {
+                let runs: Vec<_> = runs.iter().map(|run| (&*self.folder, run)).collect();
+                count_distinct_terms(&runs, memory_bytes)?
+            }
+        };
+        let Description { command, workers, settings, skipped } = description;
+        let new = self.runs.iter().filter(|run| !self.linked.contains(&run.name));
+        write_missing_bounds(&self.folder, new, &mut self.files, &settings, workers as usize)?;
+        let inputs = u64::from(self.inputs.next());
+        self.files.push(self.inputs.finish()?);
+        self.files.sort_by(|a, b| a.name.cmp(&b.name));
+        let linked = self.runs.iter().filter(|run| self.linked.contains(&run.name));
+        let lasts: HashSet<String> = linked
+            .flat_map(|run| FileKind::OF_RUN.map(|kind| run_file(&run.name, kind)))
+            // Places may be new.
+            .filter(|name| !name.ends_with(FileKind::Locations.extension()))
+            .collect();
+        let unsynced = self.files.iter().filter(|file| !lasts.contains(&file.name));
+        let more = [MANIFEST, RUNS, ""];
+        let unsynced = unsynced.map(|file| &*file.name).chain(more);
+        let unsynced = unsynced.map(|name| self.folder.join(name)).collect();
+        let manifest = Manifest {
+            format: VERSION,
+            generation: self.number,
+            created: Manifest::now(),
+            command,
+            workers,
+            settings,
+            statistics: Statistics { terms, skipped, ..statistics },
+            runs: self.runs,
+            order: self.order,
+            inputs,
+            files: self.files,
+        };
+        manifest.write(&self.folder)?;
+        Ok(NewGeneration { manifest, unsynced })
+    }
+}
+
+impl NewGeneration {
+    /// Makes it live, under the `lock` of its index.
+    pub(crate) fn publish(self, lock: &IndexLock) -> Result<Manifest, IndexError> {
+        lock.publish(self.manifest.generation, self.unsynced)?;
+        Ok(self.manifest)
+    }
+}
