@@ -319,8 +319,8 @@ def test_names_that_rot_are_never_given(tmp_path):
         "run": lambda: index.search_many(["mill"], 300).write_run(tmp_path / "run"),
         "removed": lambda: index.search_many({"d007": "mill"}, 300, remove_query=True),
         "document": lambda: index.document(docid=7),
-        "by name": lambda: index.document("d200"),
-        "candidates": lambda: index.search_many({"1": "mill"}, candidates={"1": {"d200": 1.0}}),
+        "by name": lambda: index.document("d007"),
+        "candidates": lambda: index.search_many({"1": "mill"}, candidates={"1": {"d007": 1.0}}),
         "measures": lambda: millrace.evaluate(index.search_many(["7"], 1000), {"1": {"d007": 1}}),
     }
     for door in doors.values():

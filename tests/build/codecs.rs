@@ -122,7 +122,7 @@ fn a_codec_without_the_block_size_is_wrong_usage() {
     job.fails(2).says("64, 128, 512");
     millrace(args!["build", "--index", index, "--codec", "gzip", input])
         .fails(2)
-        .says("rice, pfor");
+        .says("rice or pfor");
     build_as(&index, ("rice", "512"), &input);
     let before = info(&index);
     let merge = |more: &[&str]| millrace(args!["merge", "--index", index]).args(more);

@@ -210,7 +210,7 @@ fn several_processes() {
         let named = all.filter(|(path, _)| path.parent().is_some_and(|p| p.ends_with("runs")));
         named.map(|(path, bytes)| (path.strip_prefix(index).unwrap().into(), bytes)).collect()
     };
-    assert_eq!(files(&fast).len(), 2 * 7, "the files of a run in each shard");
+    assert_eq!(files(&fast).len(), 2 * 8, "the files of a run in each shard");
     assert!(files(&fast) == files(&wei11), "the runs of the shards differ");
 }
 

@@ -59,7 +59,7 @@ impl Victim {
         let generation = crate::support::generation(&set.index());
         let names = crate::support::files(&set.index()).into_keys();
         let mut files: Vec<_> = names.map(|name| generation.join(name)).collect();
-        assert_eq!(files.len(), 14, "{files:?}");
+        assert_eq!(files.len(), 16, "{files:?}");
         files.extend([generation.join("manifest.json"), set.index().join("CURRENT")]);
         Self { set, answers, files }
     }

@@ -225,7 +225,7 @@ fn a_failure_behind_the_rename_says_what_is_live() {
     let count = counted.lines().find_map(|line| line.strip_prefix("storage operations: "));
     let count: usize = count.unwrap().parse().unwrap();
     let mut behind = 0;
-    for operation in count - 12..count {
+    for operation in count - 30..count {
         let before = generation(&index);
         let outcome = job(&format!("eio@{operation}"));
         let is_live = generation(&index) != before;

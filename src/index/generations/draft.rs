@@ -372,9 +372,14 @@ impl Draft {
 
     /// Numbers the runs from 0 on.
     pub(crate) fn number_runs(&mut self) -> Result<(), IndexError> {
+        // A new run may get the name of one that was linked and is gone.
+        let linked = std::mem::take(&mut self.linked);
         for (number, run) in (0..).zip(&mut self.runs) {
             // The runs before have smaller numbers, and none has this one.
             let old = std::mem::replace(&mut run.name, run_name(number));
+            if linked.contains(&old) {
+                self.linked.insert(run.name.clone());
+            }
             for kind in FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL) {
                 let [from, to] = [&old, &run.name].map(|name| run_file(name, kind));
                 for file in self.files.iter_mut().filter(|file| file.name == from && from != to) {

@@ -64,7 +64,8 @@ impl Generation {
     /// # Errors
     /// `Damaged`, with the first file whose bytes are not those that were written.
     pub fn verify(&self) -> Result<(), IndexError> {
-        self.runs.iter().try_for_each(|run| run.verify(&self.path, &self.manifest.files))
+        self.runs.iter().try_for_each(|run| run.verify(&self.path, &self.manifest.files))?;
+        self.inputs().map(drop)
     }
 
     /// The folder of the generation.

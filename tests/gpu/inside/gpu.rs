@@ -83,7 +83,8 @@ fn sources() -> impl Iterator<Item = KernelSource> {
 #[test]
 fn every_source_has_a_wrapper() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folders = ["kernels", "kernels/wei11"].map(|folder| root.join(folder));
+    let folders = ["", "/ding09", "/huang", "/wang", "/wei11"];
+    let folders = folders.map(|folder| root.join(format!("kernels{folder}")));
     let mut files: Vec<String> = folders
         .iter()
         .flat_map(|folder| fs::read_dir(folder).unwrap())
@@ -96,8 +97,9 @@ fn every_source_has_a_wrapper() {
     names.sort_unstable();
     assert_eq!(names, files, "kernels/ and sources() differ");
     for name in names {
-        let mut wrappers = ["src/gpu", "src/papers/wei11/gpu"].iter();
-        let has = wrappers.any(|folder| root.join(format!("{folder}/{name}.rs")).exists());
+        let wrappers = ["gpu/NAME.rs", "papers/wei11/gpu/NAME.rs", "papers/NAME/gpu/mod.rs"];
+        let mut wrappers = wrappers.map(|path| path.replace("NAME", name)).into_iter();
+        let has = wrappers.any(|path| root.join("src").join(path).exists());
         assert!(has, "{name}.cu has no wrapper");
     }
 }
