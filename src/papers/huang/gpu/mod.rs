@@ -72,7 +72,7 @@ pub struct HuangTuning {
     /// paper.
     pub shared_threshold: bool,
     /// Stages of a query do not overlap, for
-    /// [`stages`](super::methods::batch::MethodBatch::stages).
+    /// [`stages`](MethodBatch::stages).
     pub timed: bool,
 }
 
