@@ -89,14 +89,12 @@ impl IndexLock {
             let next_kept = few.and_then(|few| self.stage_kept(&few).ok());
             let unsynced: Vec<_> =
                 std::iter::once(index.clone()).chain(next_kept.clone()).collect();
-            let is_synced = storage::sync_all(&unsynced).is_ok();
-            if !is_synced {
-                storage::sync_dir(&index)?;
-            }
+            // A sync that failed is not tried again: the next may succeed though nothing was written.
+            storage::sync_all(&unsynced)?;
             if !self.merges() {
                 _ = self.release();
             }
-            if let Some(next) = next_kept.filter(|_| is_synced) {
+            if let Some(next) = next_kept {
                 let renamed = storage::rename(&next, &index.join(KEPT));
                 _ = renamed.and_then(|()| storage::sync_dir(&index));
             }
