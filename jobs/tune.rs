@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     alpha: Option<Vec<f64>>,
     /// With wang: what stands for PageRank, as of `query` [default: greatest].
-    #[arg(long, value_parser = StaticScale::NAMES, value_name = "NAME", hide_possible_values = true)]
+    #[arg(long, value_parser = StaticScale::ALL.map(StaticScale::name), value_name = "NAME", hide_possible_values = true)]
     static_scale: Option<String>,
     /// Formula for the weight of rare terms [default: lucene]. The papers use robertson.
     #[arg(long, value_parser = parse_idf, value_name = "lucene|robertson")]

@@ -24,7 +24,7 @@ pub(crate) struct OrderArgs {
     #[arg(long, value_name = "F")]
     alpha: Option<f64>,
     /// With --order global: what stands for PageRank, as of `query` [default: greatest].
-    #[arg(long, value_parser = StaticScale::NAMES, value_name = "NAME", hide_possible_values = true)]
+    #[arg(long, value_parser = StaticScale::ALL.map(StaticScale::name), value_name = "NAME", hide_possible_values = true)]
     static_scale: Option<String>,
     /// With --order global: k1 of the queries to come [default: 1.2].
     #[arg(long, value_name = "F")]

@@ -26,7 +26,7 @@ pub(crate) struct Scored {
     alpha: Option<f64>,
     /// What stands for PageRank in --score wang. greatest: its share of the greatest. log: its
     /// logarithm. rank: how many documents have less [default: greatest].
-    #[arg(long, value_parser = StaticScale::NAMES, value_name = "NAME", hide_possible_values = true)]
+    #[arg(long, value_parser = StaticScale::ALL.map(StaticScale::name), value_name = "NAME", hide_possible_values = true)]
     static_scale: Option<String>,
     /// Smoothing of --score ql, in tokens [default: 1000].
     #[arg(long, value_name = "F")]

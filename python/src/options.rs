@@ -129,7 +129,7 @@ pub(crate) fn idf(name: &str) -> PyResult<IdfKind> {
 
 pub(crate) fn static_scale(name: &str) -> PyResult<StaticScale> {
     let wrong_name = || {
-        let names = StaticScale::NAMES.join(", ");
+        let names = StaticScale::ALL.map(StaticScale::name).join(", ");
         wrong(format!("static_scale is one of {names}, not {name}"))
     };
     StaticScale::named(name).ok_or_else(wrong_name)

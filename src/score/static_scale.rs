@@ -3,6 +3,7 @@
 
 #![warn(missing_docs)]
 
+use crate::settings::names;
 use libm::log;
 
 /// What stands for PageRank. Each keeps the order of the documents, and is 0 to 1 once it is
@@ -18,21 +19,9 @@ pub enum StaticScale {
     Rank,
 }
 
+names!(StaticScale { Greatest = "greatest", Log = "log", Rank = "rank" });
+
 impl StaticScale {
-    const ALL: [Self; 3] = [Self::Greatest, Self::Log, Self::Rank];
-    /// Their names, as users write them.
-    pub const NAMES: [&str; 3] = ["greatest", "log", "rank"];
-
-    /// As users write it.
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-
-    /// The one of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scale| scale.name() == name)
-    }
-
     /// Puts the PageRanks of all documents on this scale. Numbers below 0 belong to none, and stay.
     pub(crate) fn put(self, ranks: &mut [f32]) {
         match self {
@@ -80,7 +69,7 @@ mod tests {
     #[test]
     fn equal_ranks_stay_equal_and_the_order_stays() {
         let ranks: Vec<f32> = (0..500u32).map(|n| (n * 7919 % 97) as f32 * 1e-9).collect();
-        for name in StaticScale::NAMES {
+        for name in StaticScale::ALL.map(StaticScale::name) {
             let scaled = put(name, &ranks);
             for (a, b) in (0..500).zip(1..500) {
                 let before = ranks[a].total_cmp(&ranks[b]);
