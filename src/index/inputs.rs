@@ -50,49 +50,42 @@ fn lossy<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
 
 impl InputEntry {
     fn encode(&self, to: &mut Vec<u8>) {
-        let mut put = |text: &[u8]| {
+        fn put(text: &[u8], to: &mut Vec<u8>) {
             vbyte::put(text.len() as u64, to);
             to.extend_from_slice(text);
-        };
-        let none = String::new();
-        put(self.path.as_os_str().as_bytes());
-        let [encoding, asked] = [&self.encoding, &self.asked_encoding];
-        let [encoding, asked] = [encoding, asked].map(|name| name.as_ref().unwrap_or(&none));
-        for text in [&self.hash, &self.format, &self.compression, encoding, asked] {
-            put(text.as_bytes());
+        }
+        let [encoding, asked] =
+            [&self.encoding, &self.asked_encoding].map(|name| name.as_deref().unwrap_or_default());
+        put(self.path.as_os_str().as_bytes(), to);
+        for text in [&*self.hash, &self.format, &self.compression, encoding, asked] {
+            put(text.as_bytes(), to);
         }
         vbyte::put(self.bytes, to);
         for fields in [&self.id_fields, &self.text_fields, &self.taken_fields] {
             vbyte::put(fields.len() as u64, to);
-            for field in fields {
-                vbyte::put(field.len() as u64, to);
-                to.extend_from_slice(field.as_bytes());
-            }
+            fields.iter().for_each(|field| put(field.as_bytes(), to));
         }
     }
 
     /// None if these are not the bytes of one, or not in their only form.
     fn decode(bytes: &[u8]) -> Option<Self> {
-        let mut at = 0;
-        let mut take = || {
-            let length = usize::try_from(vbyte::get(bytes, &mut at)?).ok()?;
-            let text = bytes.get(at..)?.get(..length)?;
-            at += length;
-            Some(text.to_vec())
-        };
-        let path = PathBuf::from(OsString::from_vec(take()?));
-        let mut text = || String::from_utf8(take()?).ok();
-        let [hash, format, compression] = [text()?, text()?, text()?];
+        fn take<'a>(bytes: &'a [u8], at: &mut usize) -> Option<&'a [u8]> {
+            let length = usize::try_from(vbyte::get(bytes, at)?).ok()?;
+            let taken = bytes.get(*at..)?.get(..length)?;
+            *at += length;
+            Some(taken)
+        }
+        let text = |at: &mut usize| String::from_utf8(take(bytes, at)?.to_vec()).ok();
+        let at = &mut 0;
+        let path = PathBuf::from(OsString::from_vec(take(bytes, at)?.to_vec()));
+        let [hash, format, compression] = [text(at)?, text(at)?, text(at)?];
         let [encoding, asked_encoding] =
-            [text()?, text()?].map(|name| (!name.is_empty()).then_some(name));
-        let length = vbyte::get(bytes, &mut at)?;
+            [text(at)?, text(at)?].map(|name| (!name.is_empty()).then_some(name));
+        let length = vbyte::get(bytes, at)?;
         let mut fields = [const { Vec::new() }; 3];
         for fields in &mut fields {
-            for _ in 0..vbyte::get(bytes, &mut at)? {
-                let length = usize::try_from(vbyte::get(bytes, &mut at)?).ok()?;
-                let field = bytes.get(at..)?.get(..length)?;
-                at += length;
-                fields.push(String::from_utf8(field.to_vec()).ok()?);
+            for _ in 0..vbyte::get(bytes, at)? {
+                fields.push(text(at)?);
             }
         }
         let [id_fields, text_fields, taken_fields] = fields;
@@ -108,7 +101,7 @@ impl InputEntry {
             text_fields,
             taken_fields,
         };
-        (at == bytes.len()).then_some(entry)
+        (*at == bytes.len()).then_some(entry)
     }
 }
 
