@@ -52,7 +52,7 @@ pub struct Draft {
     inputs: InputsWriter,
     /// Runs in order are not in order together.
     order: Option<OrderEntry>,
-    /// Names of runs whose files last already. Others are given bounds of blocks of documents.
+    /// Names of those runs whose files last already. Others are given bounds of blocks of documents.
     linked: HashSet<String>,
 }
 
@@ -257,7 +257,9 @@ impl Draft {
             }
         }
         self.next_run += 1;
-        self.runs.splice(runs.clone(), [run]);
+        for gone in self.runs.splice(runs.clone(), [run]) {
+            self.linked.remove(&gone.name);
+        }
         if ranked > 0 && !lost {
             self.rank(runs.start, &ranks)?;
         }
@@ -372,12 +374,10 @@ impl Draft {
 
     /// Numbers the runs from 0 on.
     pub(crate) fn number_runs(&mut self) -> Result<(), IndexError> {
-        // A new run may get the name of one that was linked and is gone.
-        let linked = std::mem::take(&mut self.linked);
         for (number, run) in (0..).zip(&mut self.runs) {
             // The runs before have smaller numbers, and none has this one.
             let old = std::mem::replace(&mut run.name, run_name(number));
-            if linked.contains(&old) {
+            if self.linked.remove(&old) {
                 self.linked.insert(run.name.clone());
             }
             for kind in FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL) {
