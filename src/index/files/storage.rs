@@ -229,7 +229,7 @@ pub(crate) fn sync_all(paths: &[PathBuf]) -> Result<(), IndexError> {
     Crew::new("syncer").in_order(SYNCS, paths.len(), sync).map(drop)
 }
 
-fn sync(path: &Path) -> Result<(), IndexError> {
+pub(crate) fn sync(path: &Path) -> Result<(), IndexError> {
     attempt("sync", path, || File::open(path)?.sync_all())
 }
 

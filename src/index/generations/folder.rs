@@ -130,7 +130,7 @@ impl IndexLock {
     /// Replaces a small file of the index by one rename, and syncs it.
     pub(crate) fn replace(&self, name: &str, text: &str) -> Result<(), IndexError> {
         let next = self.stage(name, text)?;
-        storage::sync_all(std::slice::from_ref(&next))?;
+        storage::sync(&next)?;
         storage::rename(&next, &self.index.join(name))?;
         storage::sync_dir(&self.index)
     }

@@ -125,7 +125,7 @@ pub fn rollback(index: &Path, to: Option<u32>) -> Result<RolledBack, IndexError>
         hold.live.push(to);
         lock.hold(hold)?;
     }
-    storage::sync_all(&[lock.stage_current(to)?])?;
+    storage::sync(&lock.stage_current(to)?)?;
     lock.switch(to, || {
         storage::sync_dir(index)?;
         // `kept` leaves the live one out, wherever the job is killed.
