@@ -59,13 +59,71 @@ struct PlannedLogs {
 pub(in crate::papers) struct CachePlanner;
 
 impl LogPlanner for CachePlanner {
+    /// Unless the plan of the live generation is of the same logs already.
     fn plan(
         &self,
         rebuild: &Rebuild<'_>,
         live: &Live,
         keys: &LogKeys,
     ) -> Result<Option<LogCounts>, RebuildError> {
-        plan_cache(rebuild, live, keys)
+        let folder = rebuild.job.index.join(FOLDER).join(LOGS);
+        fs::create_dir_all(&folder).map_err(RebuildError::io(&folder))?;
+        let state = folder.join(PLANNED);
+        let before: PlannedLogs = read_json(&state);
+        let (logs, known) = logs(rebuild, keys, &folder, &before.known)?;
+        let generation = Generation::open_folder(&live.path)?;
+        let of = PlanOf::generation(&generation)?;
+        let hashes: Vec<_> = logs.iter().map(|log| (&log.kept, &log.hash)).collect();
+        let how = format!("{hashes:?} {} {:?} {}", keys.window, keys.cache, keys.lambda);
+        let how = format!("{how} {} {}", keys.memory, keys.k);
+        let planned = PlannedLogs { known, of: (of.generation, of.manifest_crc), how };
+        let is_there = CachePlan::open(&generation).is_ok_and(|plan| plan.is_some());
+        if is_there && (planned.of, &planned.how) == (before.of, &before.how) {
+            return Ok(None);
+        }
+        let scoring = Scoring::of_order(&generation);
+        let snapshot = Snapshot::new(generation, scoring)?;
+        let mut counts = LogCounts { logs: logs.len() as u64, ..LogCounts::default() };
+        let mut all = Vec::with_capacity(logs.len());
+        for log in &logs {
+            rebuild.control.stop().check()?;
+            let counted = count(rebuild, &snapshot, keys, log, &mut counts)?;
+            all.push((log.day, counted));
+        }
+        // Counted logs that have left the window leave the collections, too.
+        let first = all.first().map(|(day, _)| *day).unwrap_or_default();
+        let mut left = Vec::new();
+        for entry in fs::read_dir(&folder).map_err(RebuildError::io(&folder))? {
+            let path = entry.map_err(RebuildError::io(&folder))?.path();
+            if path != state && !logs.iter().any(|log| log.kept == path) {
+                left.push(path);
+            }
+        }
+        let window = DayWindow::begin(keys, all.last().map(|(day, _)| *day).unwrap_or_default());
+        for path in &left {
+            let day = path.file_name().and_then(|name| day_of(&name.to_string_lossy()));
+            let log = day.filter(|day| *day < window.first).and_then(|_| read_json(path));
+            if let (Some(day), Some(log)) = (day, log) {
+                all.push((day, log));
+            }
+        }
+        all.sort_by_key(|(day, _)| *day);
+        counts.days = [first, window.last].map(|day| day.to_string());
+        for (_, log) in all.iter().filter(|(day, _)| *day >= window.first) {
+            counts.without_answer += log.visits.without_answer;
+        }
+        let demand = window.demand(rebuild, &snapshot, all, &mut counts)?;
+        let k = NonZeroU32::new(keys.k).unwrap_or(NonZeroU32::MIN);
+        let plan = demand.plan(of, keys.cache, keys.lambda, k, keys.memory);
+        plan.write(&live.path)?;
+        counts.lists = plan.cached.lists().len() as u64;
+        counts.cached_bytes = plan.cached_bytes;
+        replace_json(&state, &planned)?;
+        for path in left {
+            // What cannot be removed now is removed by the next rebuild.
+            _ = fs::remove_file(path);
+        }
+        Ok(Some(counts))
     }
 }
 
@@ -75,72 +133,6 @@ struct DayLog {
     hash: String,
     /// Where what is known of the log is stored.
     kept: PathBuf,
-}
-
-/// Plans the cache of the live generation, unless its plan is of the same logs already.
-fn plan_cache(
-    rebuild: &Rebuild<'_>,
-    live: &Live,
-    keys: &LogKeys,
-) -> Result<Option<LogCounts>, RebuildError> {
-    let folder = rebuild.job.index.join(FOLDER).join(LOGS);
-    fs::create_dir_all(&folder).map_err(RebuildError::io(&folder))?;
-    let state = folder.join(PLANNED);
-    let before: PlannedLogs = read_json(&state);
-    let (logs, known) = logs(rebuild, keys, &folder, &before.known)?;
-    let generation = Generation::open_folder(&live.path)?;
-    let of = PlanOf::generation(&generation)?;
-    let hashes: Vec<_> = logs.iter().map(|log| (&log.kept, &log.hash)).collect();
-    let how = format!("{hashes:?} {} {:?} {}", keys.window, keys.cache, keys.lambda);
-    let how = format!("{how} {} {}", keys.memory, keys.k);
-    let planned = PlannedLogs { known, of: (of.generation, of.manifest_crc), how };
-    let is_there = CachePlan::open(&generation).is_ok_and(|plan| plan.is_some());
-    if is_there && (planned.of, &planned.how) == (before.of, &before.how) {
-        return Ok(None);
-    }
-    let scoring = Scoring::of_order(&generation);
-    let snapshot = Snapshot::new(generation, scoring)?;
-    let mut counts = LogCounts { logs: logs.len() as u64, ..LogCounts::default() };
-    let mut all = Vec::with_capacity(logs.len());
-    for log in &logs {
-        rebuild.control.stop().check()?;
-        let counted = count(rebuild, &snapshot, keys, log, &mut counts)?;
-        all.push((log.day, counted));
-    }
-    // Counted logs that have left the window leave the collections, too.
-    let first = all.first().map(|(day, _)| *day).unwrap_or_default();
-    let mut left = Vec::new();
-    for entry in fs::read_dir(&folder).map_err(RebuildError::io(&folder))? {
-        let path = entry.map_err(RebuildError::io(&folder))?.path();
-        if path != state && !logs.iter().any(|log| log.kept == path) {
-            left.push(path);
-        }
-    }
-    let window = DayWindow::begin(keys, all.last().map(|(day, _)| *day).unwrap_or_default());
-    for path in &left {
-        let day = path.file_name().and_then(|name| day_of(&name.to_string_lossy()));
-        let log = day.filter(|day| *day < window.first).and_then(|_| read_json(path));
-        if let (Some(day), Some(log)) = (day, log) {
-            all.push((day, log));
-        }
-    }
-    all.sort_by_key(|(day, _)| *day);
-    counts.days = [first, window.last].map(|day| day.to_string());
-    for (_, log) in all.iter().filter(|(day, _)| *day >= window.first) {
-        counts.without_answer += log.visits.without_answer;
-    }
-    let demand = window.demand(rebuild, &snapshot, all, &mut counts)?;
-    let k = NonZeroU32::new(keys.k).unwrap_or(NonZeroU32::MIN);
-    let plan = demand.plan(of, keys.cache, keys.lambda, k, keys.memory);
-    plan.write(&live.path)?;
-    counts.lists = plan.cached.lists().len() as u64;
-    counts.cached_bytes = plan.cached_bytes;
-    replace_json(&state, &planned)?;
-    for path in left {
-        // What cannot be removed now is removed by the next rebuild.
-        _ = fs::remove_file(path);
-    }
-    Ok(Some(counts))
 }
 
 fn logs(
