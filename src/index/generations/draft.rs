@@ -52,7 +52,7 @@ pub struct Draft {
     inputs: InputsWriter,
     /// Runs in order are not in order together.
     order: Option<OrderEntry>,
-    /// Names of those runs whose files last already. Others are given bounds of blocks of documents.
+    /// Names of those runs whose files last already. Others get bounds of blocks of documents.
     linked: HashSet<String>,
 }
 

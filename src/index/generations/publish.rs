@@ -89,7 +89,7 @@ impl IndexLock {
             let next_kept = few.and_then(|few| self.stage_kept(&few).ok());
             let unsynced: Vec<_> =
                 std::iter::once(index.clone()).chain(next_kept.clone()).collect();
-            // A sync that failed is not tried again: the next may succeed though nothing was written.
+            // None is tried again: the next sync may succeed though nothing was written.
             storage::sync_all(&unsynced)?;
             if !self.merges() {
                 _ = self.release();
