@@ -234,9 +234,9 @@ pub(crate) struct Sequencer {
 }
 
 impl Sequencer {
-    /// `limit` is [`Budget::run_limit`].
-    pub(crate) fn new(limit: u64) -> Self {
-        Self { limit, run: 0, run_first: 0, next: 0, additive: 0, forms: Sketch::default() }
+    /// The first run has the number `run`; `limit` is [`Budget::run_limit`].
+    pub(crate) fn new(run: u32, limit: u64) -> Self {
+        Self { limit, run, run_first: 0, next: 0, additive: 0, forms: Sketch::default() }
     }
 
     pub(crate) fn place(&mut self, counts: &PieceCounts) -> Result<PiecePlacement, SettingError> {
@@ -258,7 +258,7 @@ impl Sequencer {
             closes: cost > self.limit && self.next > self.run_first,
         };
         if placement.closes {
-            *self = Self { run: self.run + 1, ..Self::new(self.limit) };
+            *self = Self::new(self.run + 1, self.limit);
             self.next = placement.run_first + placement.run_documents;
             self.run_first = self.next;
         }
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn docids_end_before_the_sentinel() {
-        let mut s = Sequencer::new(u64::MAX);
+        let mut s = Sequencer::new(0, u64::MAX);
         s.place(&counts(u32::MAX - 2, 0, 0..0)).unwrap();
         s.place(&counts(1, 0, 0..0)).unwrap();
         assert_eq!(s.place(&counts(1, 0, 0..0)), Err(too_many_documents()));
@@ -329,8 +329,8 @@ mod tests {
     #[test]
     fn a_repeated_vocabulary_costs_once() {
         let limit = 20_000 * UNIT_COST;
-        let mut same = Sequencer::new(limit);
-        let mut fresh = Sequencer::new(limit);
+        let mut same = Sequencer::new(0, limit);
+        let mut fresh = Sequencer::new(0, limit);
         for i in 0..50 {
             same.place(&counts(1, 0, 0..10_000)).unwrap();
             fresh.place(&counts(1, 0, i * 10_000..(i + 1) * 10_000)).unwrap();
@@ -350,7 +350,7 @@ mod tests {
             pieces in prop::collection::vec((0u32..50, 0u64..10_000, 0u64..500), 1..60),
             limit in 1_000u64..200_000,
         ) {
-            let mut s = Sequencer::new(limit);
+            let mut s = Sequencer::new(0, limit);
             let mut next = 0u32;
             let mut run = 0u32;
             let mut run_first = 0u32;

@@ -25,6 +25,7 @@ use crate::dictionary::indexer::Indexing;
 #[cfg(feature = "gpu")]
 use crate::gpu::invert::service::{InvertService, InvertSettings};
 use crate::index::generations::draft::NewGeneration;
+use crate::index::generations::run_files::next_run;
 use crate::index::inputs::InputEntry;
 use crate::input::hash as input_hash;
 use crate::input::splits::{GIVEN, InputPlan, MEMORY, STDIN};
@@ -121,6 +122,7 @@ pub(super) fn dataflow_of(
     let Ready { gpus, roles, budget, plan, sample, .. } = input;
     let (owners, placement) = place(options, &plan, &gpus, &roles, sample)?;
     let workers = options.workers;
+    let first_run = next_run(&directory)?;
     let handed = options.indexer.handed().map(|indexer| {
         indexer.wire(HandedBuild {
             found: gpus.found(options.notes.as_ref()),
@@ -145,7 +147,7 @@ pub(super) fn dataflow_of(
     // The device has something to do, and the next batch is gathered.
     let batch_bytes = (under_way / 7).max(budget.piece_bytes()).min(options.pipeline.texts_at_once);
     #[cfg(feature = "gpu")]
-    let start_inverter = inverter_of(options, gpus, &budget, &texts, &directory);
+    let start_inverter = inverter_of(options, gpus, &budget, &texts, (&directory, first_run));
     let wiring = BuildWiring {
         control: options.control.clone(),
         writing: roles.writing(),
@@ -179,6 +181,7 @@ pub(super) fn dataflow_of(
         workers,
         owners: owners.clone(),
         directory,
+        first_run,
         wanted: which.wanted,
     };
     let progress = Progress { scan: Mutex::new(which.scan), ..Progress::default() };
@@ -193,7 +196,7 @@ fn inverter_of(
     gpus: ChosenDevices,
     budget: &Budget,
     texts: &Arc<TextBuffers>,
-    folder: &Path,
+    (folder, first_run): (&Path, u32),
 ) -> StartInverter {
     let given = options.pipeline.make_machine.take();
     let machine = given.unwrap_or_else(|| gpus.make_machine(options.indexer));
@@ -206,7 +209,8 @@ fn inverter_of(
     Box::new(move |wake| {
         let machine = machine.clone();
         let (analysis, buffers, folder) = (analysis.clone(), buffers.clone(), folder.clone());
-        let how = InvertSettings { analysis, threads, run_limit, encodes, buffers, folder };
+        let how =
+            InvertSettings { analysis, threads, first_run, run_limit, encodes, buffers, folder };
         Ok(InvertService::start(Box::new(move || (*machine)()), how, wake)?)
     })
 }

@@ -14,7 +14,7 @@ use crate::codec::prefetch::prefetch_bytes;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, run_file};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::TermEntry;
 use crate::score::block_codes::{CODES, ImpactCodes};
@@ -154,7 +154,7 @@ impl RunBounds {
     }
 
     fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
-        let map = Map::open(&generation.join(run_file(&run.name, FileKind::Bounds)))?;
+        let map = Map::open(&run.path(generation, FileKind::Bounds))?;
         let header = FileHeader::parse(map.path(), FileKind::Bounds, map.bytes())?;
         header.check_unused(map.path(), 3)?;
         let [documents, lists, data_bytes, ..] = header.values;

@@ -8,7 +8,7 @@ mod tests;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, padding, run_file};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, padding};
 use crate::index::generations::manifest::{Deleted, RunEntry};
 use crate::index::lexicon::TermEntry;
 use std::path::Path;
@@ -39,7 +39,7 @@ impl Deletions {
         run: &RunEntry,
         file: Option<&FileEntry>,
     ) -> Result<Self, IndexError> {
-        let map = Map::open(&generation.join(run_file(&run.name, FileKind::Deletions)))?;
+        let map = Map::open(&run.path(generation, FileKind::Deletions))?;
         if let Some(file) = file {
             map.verify(file.bytes, file.crc32)?;
         }

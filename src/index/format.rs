@@ -3,7 +3,7 @@
 
 use crate::index::error::IndexError;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The version that is written, and the only one that is read.
 pub(crate) const VERSION: u32 = 4;
@@ -100,6 +100,34 @@ pub(crate) const fn list_pages(list_bytes: u64) -> u64 {
 /// `runs/000000.lexicon`.
 pub(crate) fn run_file(run: &str, kind: FileKind) -> String {
     format!("{RUNS}/{run}.{}", kind.extension())
+}
+
+/// Whether a file in the folder of runs is one that jobs write: `000000.lexicon`, or
+/// `000000-000007.locations` for one that generation 7 has written.
+pub(crate) fn is_run_file(name: &str) -> bool {
+    let Some((run, extension)) = name.split_once('.') else { return false };
+    let (run, generation) = run.split_once('-').unwrap_or((run, "000000"));
+    // A file that is being written may have others beside it.
+    let kind = extension.split('.').next().unwrap_or_default();
+    let mut kinds = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
+    is_run_name(run) && is_run_name(generation) && kinds.any(|known| known.extension() == kind)
+}
+
+/// Where a file lies that the manifest in the folder `generation` names: the runs of all
+/// generations of an index are beside these. Another folder has its runs inside, such as that of a
+/// part that no index has yet.
+pub(crate) fn file_path(generation: &Path, name: &str) -> PathBuf {
+    match name.strip_prefix(RUNS) {
+        Some(_) => runs_home(generation).join(name),
+        None => generation.join(name),
+    }
+}
+
+/// The folder that has the folder of the runs of a generation.
+pub(crate) fn runs_home(generation: &Path) -> &Path {
+    let name = generation.file_name().and_then(|name| name.to_str());
+    let is_numbered = name.and_then(generation_number).is_some();
+    generation.parent().filter(|_| is_numbered).unwrap_or(generation)
 }
 
 pub(crate) const fn padding(bytes: u64) -> u64 {

@@ -25,6 +25,7 @@ use crate::index::format::{
     DIRECTORY_ENTRIES, FileHeader, FileKind, HEADER_BYTES, check_length, padding,
 };
 use crate::index::list::MAX_BLOCK;
+use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::path::Path;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +47,20 @@ pub(crate) struct LexiconHeader {
     pub list_bytes: u64,
     /// Postings of a block: lists of as many or more begin at a multiple of 16 bytes.
     pub block_len: u32,
+    /// Entries of a sparse directory; none of one that has all collections.
+    sparse: Option<u64>,
 }
 
 const BLOCK_ENTRY_BYTES: u64 = 16;
 const DIRECTORY_BYTES: u64 = 4 * DIRECTORY_ENTRIES as u64;
+/// A directory of at most so many collections is sparse: of those that have terms, in rising order,
+/// the number and the first block; and behind them how many collections and blocks there are.
+const MOST_SPARSE: usize = 512;
+
+type SparseEntry = [u32; 2];
+
+const SPARSE_BYTES: u64 = size_of::<SparseEntry>() as u64;
+
 /// The most bytes that a term takes in its block.
 const MAX_CODED_BYTES: usize = 2 + 255 + 2 * vbyte::MAX_BYTES;
 
@@ -62,12 +73,35 @@ impl LexiconHeader {
             let expected = format!("blocks of 1 to {MAX_BLOCK} postings");
             return Err(IndexError::damaged(path, 56, expected, block_len));
         }
-        let header = Self { terms, blocks, block_bytes, postings, list_bytes, block_len };
-        let expected = header.checked_directory().and_then(|directory| {
-            directory.checked_add(DIRECTORY_BYTES + padding(DIRECTORY_BYTES))
+        let sparse = None;
+        let header = Self { terms, blocks, block_bytes, postings, list_bytes, block_len, sparse };
+        let start = header.checked_directory();
+        let sparse = start.and_then(|start| file_bytes.checked_sub(start)).filter(|bytes| {
+            bytes % SPARSE_BYTES == 0 && (1..=MOST_SPARSE as u64 + 1).contains(&(bytes / 8))
         });
-        check_length(path, file_bytes, expected)?;
+        if let Some(bytes) = sparse {
+            return Ok(Self { sparse: Some(bytes / SPARSE_BYTES), ..header });
+        }
+        let whole = DIRECTORY_BYTES + padding(DIRECTORY_BYTES);
+        check_length(path, file_bytes, start.and_then(|start| start.checked_add(whole)))?;
         Ok(header)
+    }
+
+    /// Checks that the entries of a sparse directory rise up to the end of all collections.
+    fn check_sparse(&self, path: &Path, entries: &[SparseEntry]) -> Result<(), IndexError> {
+        let rises = |pair: &[SparseEntry]| pair[0][0] < pair[1][0] && pair[0][1] < pair[1][1];
+        let wrong = entries.windows(2).position(|pair| !rises(pair)).map(|at| at + 1);
+        let wrong = wrong.or_else(|| (entries.first()?[1] != 0).then_some(0));
+        let end = [TRIE_COLLECTIONS as u64, self.blocks];
+        let is_end = |last: &SparseEntry| last.map(u64::from) == end;
+        let last = entries.len().saturating_sub(1);
+        let wrong = wrong.or_else(|| (!entries.last().is_some_and(is_end)).then_some(last));
+        wrong.map_or(Ok(()), |at| {
+            let place = self.directory_start() + SPARSE_BYTES * at as u64;
+            let expected = format!("collections and blocks that rise to {end:?}");
+            let found = entries.get(at).copied().unwrap_or_default();
+            Err(IndexError::damaged(path, place, expected, format!("{found:?}")))
+        })
     }
 
     fn checked_directory(&self) -> Option<u64> {

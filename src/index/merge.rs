@@ -36,7 +36,7 @@ use crate::crew::beside;
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry, Stop};
-use crate::index::format::{FileKind, run_file, run_name};
+use crate::index::format::{FileKind, file_path, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::Form;
@@ -91,19 +91,20 @@ struct MergeInput {
 }
 
 /// Merges neighbouring runs of the generation in the folder `from`, in docid order without gaps, to
-/// run `number` of the generation in `to`, where numbers from there on are free. Runs of another
-/// generation stay, and those of the same go.
+/// run `number` of the generation in `to`, where numbers from there on are free. Their files go as
+/// soon as they are not needed, but for those of runs that have `to_stay`.
 ///
 /// # Errors
 /// `Refused` if there are gaps between the runs; `Damaged`, `List`, `Newer`, `Storage`, `Stopped`.
 pub(crate) fn merge_runs(
     from: &Path,
     runs: &[RunEntry],
+    to_stay: impl Fn(&RunEntry) -> bool,
     to: &Path,
     number: u32,
     merging: &Merging,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-    merge(inputs(from, runs, from == to)?, to, number, merging)
+    merge(inputs(from, runs, to_stay)?, to, number, merging)
 }
 
 /// Counts the different terms of some runs, each in the folder of its generation, without those
@@ -116,7 +117,7 @@ pub(crate) fn count_distinct_terms(
 ) -> Result<u64, IndexError> {
     let window = (memory_bytes / runs.len().max(1) as u64).min(MOST_RUN_BYTES) as usize;
     let open = |&(generation, run): &(&Path, &RunEntry)| {
-        let path = generation.join(run_file(&run.name, FileKind::Lexicon));
+        let path = run.path(generation, FileKind::Lexicon);
         LexiconStream::open(&path, window.max(4 << 10))
     };
     let streams = runs.iter().map(open).collect::<Result<_, _>>()?;
@@ -144,12 +145,13 @@ fn deletions_of(generation: &Path, run: &RunEntry) -> Result<Option<Arc<Deletion
 fn inputs(
     generation: &Path,
     runs: &[RunEntry],
-    remove: bool,
+    to_stay: impl Fn(&RunEntry) -> bool,
 ) -> Result<Vec<MergeInput>, IndexError> {
     let mut base = 0u32;
     let input = |run: &RunEntry| {
         let deletions = deletions_of(generation, run)?;
         let generation = generation.to_path_buf();
+        let remove = !to_stay(run);
         let run = run.clone();
         let input = MergeInput { generation, run, remove, deletions, base };
         // Docids that do not fit are refused before any is used.
@@ -200,7 +202,7 @@ fn merge(
 
 fn superfluous(inputs: &[MergeInput], kinds: &[FileKind]) -> Vec<PathBuf> {
     let of_input = |MergeInput { generation, run, .. }: &MergeInput| {
-        kinds.iter().map(|&kind| generation.join(run_file(&run.name, kind))).collect::<Vec<_>>()
+        kinds.iter().map(|&kind| run.path(generation, kind)).collect::<Vec<_>>()
     };
     inputs.iter().filter(|input| input.remove).flat_map(of_input).collect()
 }
@@ -214,7 +216,7 @@ fn merge_lists(
     // The allocator rounds the windows up.
     let memory_bytes = merging.memory_bytes - merging.memory_bytes / 16;
     let memory_bytes = memory_bytes.saturating_sub(WRITER_BYTES);
-    let lengths = to.join(run_file(&run_name(number), FileKind::Lengths));
+    let lengths = file_path(to, &run_file(&run_name(number), FileKind::Lengths));
     let lengths = &Lengths::read(&lengths, memory_bytes, merging.threads)?;
     let memory_bytes = lengths.memory_behind(memory_bytes);
     let joint = |inputs: &[MergeInput], number| {

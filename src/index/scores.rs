@@ -5,7 +5,7 @@
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::{FileEntry, StorageFile};
-use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, padding, run_file};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, padding};
 use crate::index::generations::manifest::{Manifest, RunEntry, find_file};
 use std::path::Path;
 
@@ -14,15 +14,15 @@ pub(crate) const SCORES_BLOCK: usize = 128;
 
 const BODY: u64 = HEADER_BYTES as u64;
 
-/// Writes the static scores of run `run` in the folder of a generation. `Refused` if a score is
+/// Writes the static scores of a run to the file `name` of a generation. `Refused` if a score is
 /// negative or not a number, or the columns differ in length.
 pub(crate) fn write_scores(
     generation: &Path,
-    run: &str,
+    name: &str,
     ranks: &[f32],
     globals: Option<&[f32]>,
 ) -> Result<FileEntry, IndexError> {
-    let mut file = StorageFile::create(generation, &run_file(run, FileKind::Scores))?;
+    let mut file = StorageFile::create(generation, name)?;
     let columns = [Some(ranks), globals];
     for column in columns.into_iter().flatten() {
         if column.len() != ranks.len() || !column.iter().all(is_score) {
@@ -65,7 +65,7 @@ impl RunScores {
         run: &RunEntry,
         files: &[FileEntry],
     ) -> Result<Option<Self>, IndexError> {
-        let name = run_file(&run.name, FileKind::Scores);
+        let name = run.file(FileKind::Scores);
         let Ok(file) = find_file(files, generation, &name) else { return Ok(None) };
         let scores = Self::open_unverified(generation, run)?;
         scores.map.verify(file.bytes, file.crc32)?;
@@ -74,7 +74,7 @@ impl RunScores {
 
     /// As [`open`](Self::open), but reads no more than the header.
     pub(crate) fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
-        let map = Map::open(&generation.join(run_file(&run.name, FileKind::Scores)))?;
+        let map = Map::open(&run.path(generation, FileKind::Scores))?;
         let header = FileHeader::parse(map.path(), FileKind::Scores, map.bytes())?;
         header.check_unused(map.path(), 3)?;
         let [documents, block, columns, ..] = header.values;
@@ -197,7 +197,8 @@ mod tests {
         std::fs::create_dir(folder.path().join(RUNS)).unwrap();
         let documents = ranks.len() as u32;
         let run = RunEntry { name: "000003".into(), documents, ..RunEntry::default() };
-        let file = write_scores(folder.path(), &run.name, ranks, globals).unwrap();
+        let file =
+            write_scores(folder.path(), &run.file(FileKind::Scores), ranks, globals).unwrap();
         (folder, run, file)
     }
 

@@ -5,7 +5,7 @@ use super::RebuildError;
 use crate::index::deletions::Deletions;
 use crate::index::documents::{Location, RunDocuments};
 use crate::index::error::IndexError;
-use crate::index::format::FileKind;
+use crate::index::format::{FileKind, file_path};
 use crate::index::generations::folder::current;
 use crate::index::generations::manifest::summary::Summary;
 use crate::index::generations::manifest::{Manifest, RunEntry};
@@ -100,7 +100,7 @@ pub(super) fn verify(
     let mut known = BTreeMap::new();
     let mut due = Vec::new();
     for file in &live.manifest.files {
-        let of_file = live.path.join(&file.name);
+        let of_file = file_path(&live.path, &file.name);
         let data = fs::metadata(&of_file).map_err(IndexError::storage("read", &of_file))?;
         let changed = format!("{}.{:09}", data.mtime(), data.mtime_nsec());
         let key = format!("{} {} {changed} {:08x}", data.ino(), data.len(), file.crc32);

@@ -1,9 +1,9 @@
 //! Makes a new generation from the runs of the live one, in one draft that is published whole.
 //!
-//! The runs of the live generation are linked, less the documents that are gone or have changed;
-//! what is new becomes runs behind them. Where files were written anew, documents have other places
+//! The runs of the live generation stay, less the documents that are gone or have changed; what is
+//! new becomes runs behind them. Where files were written anew, documents have other places
 //! in them: their run gets another file of places, and one more input where a document came in
-//! another file before. Where everything is built anew nothing is linked. Then runs are merged,
+//! another file before. Where everything is built anew no run stays. Then runs are merged,
 //! documents get their PageRanks, and an order is made.
 
 use super::affected::affected;
@@ -17,8 +17,8 @@ use crate::dataflow::rebuild::table::name_hash;
 use crate::index::documents::duplicates::Duplicates;
 use crate::index::documents::{Location, RunDocuments};
 use crate::index::error::IndexError;
-use crate::index::files::storage::{self, FileEntry, StorageFile};
-use crate::index::format::{FileHeader, FileKind, generation_name, run_file, run_name};
+use crate::index::files::storage::{FileEntry, StorageFile};
+use crate::index::format::{FileHeader, FileKind, generation_name};
 use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::IndexLock;
 use crate::index::generations::manifest::{Manifest, RunEntry, Statistics};
@@ -89,6 +89,11 @@ impl Publishing<'_> {
         let mut description = self.runs(&mut draft)?;
         description.settings.memory_bytes = memory_bytes;
         let merging = rebuild.merging(description.settings.form().unwrap_or_default());
+        let live = looked.live.as_ref().map(|live| &live.manifest);
+        // The first of names that repeat is told to those who are strict.
+        let is_counted = looked.planned.how == RebuildKind::Part && !job.build.strict;
+        let counted = live.filter(|_| is_counted);
+        let counted = counted.map(|before| draft.recount(before, memory_bytes / 4)).transpose()?;
         // Documents that stay keep their order, unless that rests on their ranks.
         let how = looked.planned.how;
         let kept = looked.live.as_ref().and_then(|live| live.manifest.order.clone());
@@ -113,8 +118,7 @@ impl Publishing<'_> {
             Some(order) => {
                 let ranks = record.time("order", || {
                     draft.verify(0..draft.runs().len(), &merging)?;
-                    let ranks = draft.order(order, None, &merging)?;
-                    draft.number_runs().map(|()| ranks)
+                    draft.order(order, None, &merging)
                 })?;
                 ranks.remark().into_iter().for_each(|remark| rebuild.note_of_ranks(remark));
             }
@@ -131,8 +135,9 @@ impl Publishing<'_> {
             }
             looked.check(job, Some(statistics))
         };
-        let manifest = record
-            .time("publish", || draft.publish_if(lock, description, memory_bytes / 4, accept))?;
+        let manifest = record.time("publish", || {
+            draft.publish_if(lock, description, memory_bytes / 4, counted.flatten(), accept)
+        })?;
         let path = job.index.join(generation_name(manifest.generation));
         Ok((Live { path, manifest, inputs: Vec::new() }, ranked))
     }
@@ -175,7 +180,7 @@ impl Publishing<'_> {
 
     fn link(&self, live: &Live, draft: &mut Draft) -> Result<(), RebuildError> {
         let looked = self.looked;
-        let moved = Moved::new(live, looked, self.work)?;
+        let mut moved = Moved::new(live, looked, self.work)?;
         let deleted = |run: &RunEntry| {
             let first = run.first_docid;
             let end = run.first_docid + run.documents;
@@ -195,9 +200,8 @@ impl Publishing<'_> {
                 continue;
             }
             let place = draft.link(&live.path, &moved.manifest, number, first_input)?;
-            if let Some(places) = moved.places.get(&number) {
-                let name = run_file(&run_name(place as u32), FileKind::Locations);
-                storage::rename(places, &draft.folder().join(name))?;
+            if let Some(places) = moved.places.remove(&number) {
+                draft.relocate(place, &self.work.join(&places.name), places)?;
             }
             let deleted = deleted(run);
             if !deleted.is_empty() {
@@ -261,7 +265,7 @@ struct Moved {
     manifest: Manifest,
     inputs: Vec<InputEntry>,
     /// New files of places, by the number of the run.
-    places: BTreeMap<usize, PathBuf>,
+    places: BTreeMap<usize, FileEntry>,
 }
 
 impl Moved {
@@ -337,15 +341,7 @@ impl Moved {
             // The last input has a document of the run; files without any lie behind.
             run.inputs = places.iter().map(|place| place.input + 1).max().unwrap_or(0);
             if other {
-                let entry = write_places(work, number, run, &places)?;
-                let name = entry.name.clone();
-                self.places.insert(number, work.join(&name));
-                let wanted = run_file(&run.name, FileKind::Locations);
-                for file in &mut self.manifest.files {
-                    if file.name == wanted {
-                        *file = FileEntry { name: wanted.clone(), ..entry.clone() };
-                    }
-                }
+                self.places.insert(number, write_places(work, number, run, &places)?);
             }
         }
         // Files without documents stay inputs, so that they are known.

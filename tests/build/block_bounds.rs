@@ -3,6 +3,7 @@
 //! written.
 
 use crate::support::*;
+use crate::support::{files, run_path};
 use serde_json::json;
 use std::path::Path;
 
@@ -73,19 +74,19 @@ fn blocks_find_what_exhaustive_finds() {
     let index = scratch.path("index");
     std::fs::write(&file, vectors(7, 40, |docid| docid / 500)).unwrap();
     millrace(args!["import", "--quiet", "--index", index, "--format", "vectors", file]).ok();
-    let bounds = |folder: &Path| folder.join("runs/000000.bounds");
-    let first = std::fs::read(bounds(&generation(&index))).unwrap();
+    let bounds = || std::fs::read(run_path(&index, 0, "bounds")).unwrap();
+    let first = bounds();
     assert!(first.len() > 64 + 1024);
     compare(&index);
     millrace(args!["check", "--quiet", "--index", index]).ok();
     // Merged anew, the same lists have the same bounds, if they are coded as before.
     for codec in ["newpfd", "bp128"] {
         millrace(args!["merge", "--quiet", "--index", index, "--codec", codec]).ok();
-        assert!(std::fs::read(bounds(&generation(&index))).is_ok());
+        assert!(!bounds().is_empty());
         compare(&index);
         millrace(args!["check", "--quiet", "--index", index]).ok();
     }
-    assert!(std::fs::read(bounds(&generation(&index))).unwrap() == first);
+    assert!(bounds() == first);
 }
 
 /// One of twelve topics, that of any document.
@@ -108,7 +109,7 @@ fn bounds_are_written_where_documents_of_a_topic_stand_together() {
         let index = scratch.path(name);
         std::fs::write(&file, vectors(3, 40, |docid| topic_of(docid) % 100)).unwrap();
         millrace(args!["import", "--quiet", "--index", index, "--format", "vectors", file]).ok();
-        let has_bounds = || generation(&index).join("runs/000000.bounds").exists();
+        let has_bounds = || files(&index).contains_key("runs/000000.bounds");
         assert_eq!(has_bounds(), expected, "{name}");
         millrace(args!["merge", "--quiet", "--index", index, "--codec", "rice"]).ok();
         assert_eq!(has_bounds(), expected, "{name}, merged");
@@ -127,8 +128,8 @@ fn an_order_by_topic_brings_documents_of_a_topic_together() {
     let build = millrace(args!["build", "--quiet", "--format", "vectors", "--index", built]);
     build.args(by_topic).args(args!["1", file]).ok();
     millrace(args!["import", "--quiet", "--index", merged, "--format", "vectors", file]).ok();
-    let bounds = |index: &Path| std::fs::read(generation(index).join("runs/000000.bounds"));
-    assert!(bounds(&merged).is_err());
+    let bounds = |index: &Path| files(index).remove("runs/000000.bounds");
+    assert!(bounds(&merged).is_none());
     let found = |index: &Path| {
         let job = args!["query", "--quiet", "--score", "impact", "-k", "7000", "--index", index];
         let answers = millrace(job).stdin(queries()).ok();

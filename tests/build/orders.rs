@@ -1,5 +1,6 @@
 //! Documents are put in order by a build and by a merge, and ranked by their PageRank.
 
+use crate::support::run_path;
 use crate::support::*;
 use serde_json::Value;
 use std::path::Path;
@@ -54,11 +55,8 @@ fn an_index_is_answered_on_the_scale_of_its_order() {
         let merged = scratch.path("merged");
         build(&merged, args![input]);
         millrace(args!["merge", "--quiet", "--index", merged]).args(&order).ok();
-        let scores = |index: &Path, number: u32| {
-            let file = format!("gen-{number:06}/runs/000000.scores");
-            std::fs::read(index.join(file)).unwrap()
-        };
-        assert!(scores(&index, 1) == scores(&merged, 2), "{scale}");
+        let scores = |index: &Path| std::fs::read(run_path(index, 0, "scores")).unwrap();
+        assert!(scores(&index) == scores(&merged), "{scale}");
         std::fs::remove_dir_all(&merged).unwrap();
         // What was always there has no name, so that its bytes stay.
         let told = (scale != "greatest").then_some(scale);
@@ -90,12 +88,11 @@ fn a_build_and_a_merge_give_the_same_order() {
     millrace(args!["build", "--quiet", "--index", built]).args(&order).arg(&input).ok();
     let merge = millrace(args!["merge", "--quiet", "--index", plain]).args(&order);
     merge.ok();
-    let files = |index: &Path, number: u32| {
+    let files = |index: &Path| {
         let kinds = ["lexicon", "postings", "lengths", "names", "locations", "scores"];
-        let folder = index.join(format!("gen-{number:06}/runs"));
-        kinds.map(|kind| std::fs::read(folder.join(format!("000000.{kind}"))).unwrap())
+        kinds.map(|kind| std::fs::read(run_path(index, 0, kind)).unwrap())
     };
-    assert!(files(&plain, 2) == files(&built, 1));
+    assert!(files(&plain) == files(&built));
     for index in [&plain, &built] {
         millrace(args!["check", "--quiet", "--index", index]).ok();
         assert_eq!(info(index)["order"]["name"], "global");

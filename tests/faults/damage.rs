@@ -2,6 +2,7 @@
 //! process: a panic, a wild allocation or an endless loop would show.
 
 use crate::support::Random;
+use crate::support::file_path;
 use crate::support::sealed::{Manifest, seal_file};
 use crate::support::sound::{Answers, OldAndNew, ask, check};
 use millrace::IndexError;
@@ -58,7 +59,7 @@ impl Victim {
         assert!(answers.iter().any(|hits| hits.len() == 20));
         let generation = crate::support::generation(&set.index());
         let names = crate::support::files(&set.index()).into_keys();
-        let mut files: Vec<_> = names.map(|name| generation.join(name)).collect();
+        let mut files: Vec<_> = names.map(|name| file_path(&generation, &name)).collect();
         assert_eq!(files.len(), 16, "{files:?}");
         files.extend([generation.join("manifest.json"), set.index().join("CURRENT")]);
         Self { set, answers, files }
@@ -289,7 +290,7 @@ fn seal_damage(form: Form, extent: Extent) {
         let mut count = 0;
         let mut unnoticed = 0;
         for (number, name) in manifest.files().into_iter().enumerate() {
-            let path = generation.join(&name);
+            let path = file_path(&generation, &name);
             let bytes = fs::read(&path).unwrap();
             for at in places(extent, bytes.len() as u64, &mut random) {
                 let mut damaged = bytes.clone();

@@ -2,6 +2,7 @@
 //! while they are open, disks that are full, and systems that give no thread, close no folder or
 //! tell a time that cannot be written.
 
+use crate::support::run_path;
 use crate::support::*;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -21,7 +22,7 @@ fn build(scratch: &Scratch) -> PathBuf {
 }
 
 fn run_file(index: &Path, kind: &str) -> PathBuf {
-    generation(index).join(format!("runs/000000.{kind}"))
+    run_path(index, 0, kind)
 }
 
 #[test]

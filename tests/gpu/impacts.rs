@@ -16,7 +16,7 @@ struct Vectors {
 }
 
 fn has_bounds(vectors: &Vectors) -> bool {
-    vectors.index.join("gen-000001/runs/000000.bounds").exists()
+    vectors.index.join("runs/000000.bounds").exists()
 }
 
 fn term(number: usize) -> String {

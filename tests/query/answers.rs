@@ -296,7 +296,7 @@ fn verify_reads_the_postings_first() {
     let fixture = Fixture::new(30, 500);
     let plain = fixture.query(&[]).stdin("ka ro\n").ok().stdout;
     assert_eq!(fixture.query(&["--verify"]).stdin("ka ro\n").ok().stdout, plain);
-    let postings = generation(&fixture.index).join("runs/000000.postings");
+    let postings = fixture.index.join("runs/000000.postings");
     let mut bytes = std::fs::read(&postings).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;

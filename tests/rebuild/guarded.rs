@@ -1,6 +1,7 @@
 //! A rebuild refuses what a build refuses, and carries no damage from generation to generation.
 
 use super::Place;
+use crate::support::run_path;
 use crate::support::*;
 use std::path::PathBuf;
 
@@ -70,7 +71,7 @@ fn what_cannot_be_read_is_told() {
 }
 
 fn files(place: &Place, ending: &str) -> Vec<PathBuf> {
-    let runs = std::fs::read_dir(generation(&place.index()).join("runs")).unwrap();
+    let runs = std::fs::read_dir(place.index().join("runs")).unwrap();
     let mut files: Vec<_> = runs.map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| path.extension().unwrap() == ending);
     files.sort();
@@ -167,8 +168,8 @@ fn a_rebuild_from_nothing_heals_everything() {
     heals("KEPT", "KEPT: byte 0: expected names of generations");
     damage(&live("manifest.json"));
     heals("the manifest", "manifest.json: byte ");
-    std::fs::remove_file(live("runs/000000.names")).unwrap();
-    heals("a file that is gone", "000000.names: cannot read");
+    std::fs::remove_file(run_path(&place.index(), 0, "names")).unwrap();
+    heals("a file that is gone", ".names: cannot read");
     std::fs::remove_dir_all(live("")).unwrap();
     heals("a folder that is gone", "CURRENT: byte 4");
     // It is asked for, not done; and it obeys the guards.

@@ -10,22 +10,44 @@ pub(crate) fn generation(index: &Path) -> PathBuf {
     index.join(name.trim_end())
 }
 
-/// The files of the live generation but its manifest and inputs, by their names.
+/// Where a file lies that the manifest of a generation names.
+pub(crate) fn file_path(generation: &Path, name: &str) -> PathBuf {
+    let home = if name.starts_with("runs/") { generation.parent().unwrap() } else { generation };
+    home.join(name)
+}
+
+/// The names of the runs of the live generation, and of its files.
+fn names(index: &Path) -> (Vec<String>, Vec<String>) {
+    let text = std::fs::read_to_string(generation(index).join("manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let of = |list: &str| -> Vec<String> {
+        let all = manifest[list].as_array().unwrap().iter();
+        all.map(|entry| entry["name"].as_str().unwrap().to_owned()).collect()
+    };
+    (of("runs"), of("files"))
+}
+
+/// The file of a kind of a run of the live generation, such as `names`, by the place of the run.
+pub(crate) fn run_path(index: &Path, run: usize, kind: &str) -> PathBuf {
+    let (runs, files) = names(index);
+    let is_it = |name: &&String| name.contains(&runs[run]) && name.ends_with(&format!(".{kind}"));
+    let name = files.iter().find(is_it);
+    file_path(&generation(index), name.unwrap_or_else(|| panic!("run {run} has no {kind}")))
+}
+
+/// The files of the live generation but its manifest and inputs, by their names, in which runs are
+/// numbered by their places.
 pub(crate) fn files(index: &Path) -> BTreeMap<String, Vec<u8>> {
-    fn walk(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let entry = entry.unwrap();
-            let name = format!("{prefix}{}", entry.file_name().to_str().unwrap());
-            if entry.file_type().unwrap().is_dir() {
-                walk(&entry.path(), &format!("{name}/"), files);
-            } else if !["manifest.json", "inputs"].contains(&&*name) {
-                files.insert(name, std::fs::read(entry.path()).unwrap());
-            }
-        }
-    }
-    let mut all = BTreeMap::new();
-    walk(&generation(index), "", &mut all);
-    all
+    let (runs, files) = names(index);
+    let generation = generation(index);
+    let file = |name: &String| {
+        let bytes = std::fs::read(file_path(&generation, name)).unwrap();
+        let (folder, file) = name.split_once('/').unwrap_or(("", name));
+        let (run, kind) = file.split_once('.').unwrap();
+        let place = runs.iter().position(|known| *known == run.split('-').next().unwrap());
+        (format!("{folder}/{:06}.{kind}", place.unwrap()), bytes)
+    };
+    files.iter().filter(|name| *name != "inputs").map(file).collect()
 }
 
 /// Checks that two indexes have the same bytes in all files but the manifest, the inputs and those

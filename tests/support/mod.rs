@@ -15,7 +15,7 @@ pub(crate) mod sealed;
 #[cfg(debug_assertions)]
 pub(crate) mod sound;
 
-pub(crate) use compared::{assert_same_index, files, generation};
+pub(crate) use compared::{assert_same_index, file_path, files, generation, run_path};
 pub(crate) use generated::{Collection, Doc, Random, jsonl, tsv};
 pub(crate) use scratch::{Scratch, shared};
 

@@ -54,7 +54,7 @@ pub(super) fn finish(
             first_skipped: &documents.first_skipped,
         })?;
     }
-    let mut draft = Draft::at(number, build.plan.directory.clone())?;
+    let mut draft = Draft::at(number, build.plan.directory.clone(), build.plan.first_run)?;
     done.inputs.sort_unstable_by_key(|read| read.input);
     draft.add_inputs(done.inputs.iter().map(|read| describe(&build.plan.input, read)))?;
     for run in join(&build.plan.directory, done.runs, std::mem::take(&mut documents.runs))? {
@@ -116,7 +116,7 @@ fn unite(options: &BuildOptions, draft: &mut Draft, merging: &Merging) -> Result
             options.note(&Note::Ranks(remark));
         }
     }
-    Ok(draft.number_runs()?)
+    Ok(())
 }
 
 /// Says what was noticed in the input; of a part of it, names that repeat are told elsewhere.

@@ -64,6 +64,8 @@ pub(crate) struct BuildPlan {
     /// By trie collection.
     pub(crate) owners: Arc<Owners>,
     pub(crate) directory: PathBuf,
+    /// The number of the first run that is written.
+    pub(crate) first_run: u32,
     /// The documents that are indexed; none: all.
     pub(crate) wanted: Option<WantedInput>,
 }

@@ -36,7 +36,8 @@ pub(crate) fn write_documents<'scope>(
     build: &Build,
 ) -> StreamVec<'scope, u64, ()> {
     let tables = (batches.scope().index() == 0).then(|| {
-        let table = DocumentsTable::new(&build.plan.directory, &build.plan.budget);
+        let table =
+            DocumentsTable::new(&build.plan.directory, build.plan.first_run, &build.plan.budget);
         Ok((table, lock(&build.progress.scan).take()))
     });
     let mut writer = 0;

@@ -104,8 +104,8 @@ pub(crate) struct FeedHead<G> {
 }
 
 impl<G: OwnedGroup> FeedHead<G> {
-    fn new(owner: u32, run_limit: u64) -> Self {
-        let sequencer = Sequencer::new(run_limit);
+    fn new(owner: u32, plan: &BuildPlan) -> Self {
+        let sequencer = Sequencer::new(plan.first_run, plan.budget.run_limit);
         let (waiting, lengths, closing, last, busy) = Default::default();
         Self { owner, waiting, sequencer, lengths, closing, last, busy }
     }
@@ -214,7 +214,7 @@ pub(crate) fn feed<'scope, L: Lane>(
         let guard = OperatorGuard::new(&control, name, worker);
         let mut lanes: Vec<L> = Vec::new();
         for owner in plan.owners.on_worker(worker) {
-            let head = FeedHead::new(owner, plan.budget.run_limit);
+            let head = FeedHead::new(owner, &plan);
             lanes.extend(guard.work(|| new(head, &wake)));
         }
         move |frontiers| {

@@ -135,6 +135,7 @@ pub(crate) fn build(plan: InputPlan, folder: &Path) -> Build {
         workers: 1,
         owners: Arc::new(Owners::in_turn(1)),
         directory: folder.to_path_buf(),
+        first_run: 0,
         wanted: None,
     };
     Build { plan: Arc::new(plan), wiring: Arc::new(wiring), progress: Arc::default() }

@@ -65,11 +65,12 @@ pub(crate) struct Runs {
 const PAUSE: Duration = Duration::from_micros(200);
 
 impl Runs {
-    /// The first run, which ends at about so much cost
+    /// Run `first_run`, which ends at about so much cost
     /// ([`Budget::run_limit`](crate::order::Budget)); all ends early once `stop` is set. Where the
     /// device encodes lists they go to files in the `folder` of the generation.
     pub(crate) fn new(
         inverter: Inverter<dyn InvertMachine>,
+        first_run: u32,
         run_limit: u64,
         folder: PathBuf,
         stop: Arc<AtomicBool>,
@@ -77,7 +78,7 @@ impl Runs {
         Self {
             inverter,
             folder,
-            sequencer: Sequencer::new(run_limit),
+            sequencer: Sequencer::new(first_run, run_limit),
             coming: VecDeque::new(),
             batches: Vec::new(),
             lengths: Vec::new(),

@@ -30,6 +30,8 @@ pub(crate) struct InvertSettings {
     pub analysis: Analysis,
     /// That make terms of forms.
     pub threads: usize,
+    /// The number of the first run.
+    pub first_run: u32,
     /// See [`Budget::run_limit`](crate::order::Budget).
     pub run_limit: u64,
     /// The device encodes lists where it has room for them, with
@@ -213,7 +215,7 @@ fn begin(
     if how.encodes {
         inverter = inverter.encoding();
     }
-    let mut runs = Runs::new(inverter, how.run_limit, how.folder, stop.clone());
+    let mut runs = Runs::new(inverter, how.first_run, how.run_limit, how.folder, stop.clone());
     let uploader = runs.uploader()?;
     let coming = ComingBatches { batches, room, done, buffers: how.buffers };
     let bring = move || {

@@ -44,7 +44,7 @@ fn add_bounds(index: &Path, threads: usize) -> Vec<Vec<u8>> {
     files.sort_by(|a, b| a.name.cmp(&b.name));
     fs::remove_file(folder.join(MANIFEST)).unwrap();
     manifest.write(&folder).unwrap();
-    let name = |run: &RunEntry| folder.join(run_file(&run.name, FileKind::Bounds));
+    let name = |run: &RunEntry| run.path(&folder, FileKind::Bounds);
     manifest.runs.iter().map(|run| fs::read(name(run)).unwrap()).collect()
 }
 
@@ -105,7 +105,7 @@ fn every_changed_byte_is_found_even_if_it_is_sealed() {
     let good = add_bounds(folder.path(), 1).remove(0);
     let generation = folder.path().join("gen-000001");
     let manifest = Manifest::read(&generation).unwrap();
-    let path = generation.join("runs/000000.bounds");
+    let path = folder.path().join("runs/000000.bounds");
     for at in (16..56).step_by(3).chain((64..good.len()).step_by(5)) {
         let mut bytes = good.clone();
         bytes[at] ^= 1 << (at % 8);

@@ -4,7 +4,7 @@ use super::{BLOCK_DOCUMENTS, BODY, DATA, RunBounds, words_of};
 use crate::crew::Crew;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{FileEntry, StorageFile, remove_file};
-use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, run_file};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES};
 use crate::index::generations::manifest::{RunEntry, Settings};
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{ListError, ListView, MAX_BLOCK, SegmentColumns};
@@ -44,7 +44,7 @@ pub(crate) fn write_missing_bounds<'a>(
     threads: usize,
 ) -> Result<(), IndexError> {
     for run in runs.into_iter().filter(|_| settings.has_impacts()) {
-        let name = run_file(&run.name, FileKind::Bounds);
+        let name = run.file(FileKind::Bounds);
         if files.iter().all(|file| file.name != name) {
             files.extend(write_bounds(generation, run, name, threads)?);
         }

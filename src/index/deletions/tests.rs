@@ -53,10 +53,10 @@ fn example() -> (tempfile::TempDir, PathBuf) {
 #[test]
 fn every_flipped_bit_and_every_cut_is_found() {
     let (folder, generation) = example();
-    let path = generation.join("runs/000000.deletions");
+    let path = generation.join("000000.deletions");
     let good = fs::read(&path).unwrap();
     let mut manifest = Manifest::read(&generation).unwrap();
-    let at = manifest.files.iter().position(|file| file.name == "runs/000000.deletions").unwrap();
+    let at = manifest.files.iter().position(|file| file.name == "000000.deletions").unwrap();
     for bit in 0..8 * good.len() {
         let mut bytes = good.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);

@@ -13,7 +13,7 @@ use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::{FileEntry, StorageFile};
 use crate::index::files::window::FileWindow;
-use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, run_file};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length};
 use crate::index::generations::manifest::RunEntry;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -160,7 +160,7 @@ pub(super) struct NameLookup(Map);
 impl NameLookup {
     /// Reads no more than the header.
     pub(super) fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
-        let map = Map::open(&generation.join(run_file(&run.name, FileKind::Lookup)))?;
+        let map = Map::open(&run.path(generation, FileKind::Lookup))?;
         let header = FileHeader::parse(map.path(), FileKind::Lookup, map.bytes())?;
         header.check_unused(map.path(), 1)?;
         if header.values[0] != u64::from(run.documents) {
@@ -212,8 +212,7 @@ impl LookupStream {
         run: &RunEntry,
         deletions: Deletions,
     ) -> Result<Self, IndexError> {
-        let open =
-            |kind, bytes| FileWindow::open(&generation.join(run_file(&run.name, kind)), bytes);
+        let open = |kind, bytes| FileWindow::open(&run.path(generation, kind), bytes);
         let pairs = open(FileKind::Lookup, WINDOW_BYTES)?;
         let names = open(FileKind::Names, NAMES_BYTES)?;
         let ends = open(FileKind::Ends, NAMES_BYTES)?;

@@ -8,9 +8,7 @@ use crate::dictionary::strings::hash::hash;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{
-    FileHeader, FileKind, HEADER_BYTES, LONG, check_length, padding, run_file,
-};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, LONG, check_length, padding};
 use crate::index::generations::manifest::{RunEntry, find_file};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -59,7 +57,7 @@ impl RunDocuments {
             (&documents.hashes, FileKind::Hashes),
             (documents.lookup.map(), FileKind::Lookup),
         ] {
-            let entry = find_file(files, generation, &run_file(&run.name, kind))?;
+            let entry = find_file(files, generation, &run.file(kind))?;
             map.verify(entry.bytes, entry.crc32)?;
         }
         documents.check_ends()?;
@@ -91,7 +89,7 @@ impl RunDocuments {
     /// As [`open`](Self::open), but reads no more than the headers and the lengths.
     pub(crate) fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
         let open = |kind, used| {
-            let map = Map::open(&generation.join(run_file(&run.name, kind)))?;
+            let map = Map::open(&run.path(generation, kind))?;
             let header = FileHeader::parse(map.path(), kind, map.bytes())?;
             header.check_unused(map.path(), used)?;
             Ok((map, header.values))

@@ -1,7 +1,7 @@
 use super::*;
 use crate::index::error::IndexError;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{FileKind, run_file};
+use crate::index::format::FileKind;
 use crate::index::generations::manifest::{Manifest, RunEntry};
 use proptest::prelude::*;
 use std::fs;
@@ -155,7 +155,7 @@ fn every_flipped_bit_and_every_cut_is_an_error() {
     let documents = [document("a", 1), document("", 70_000), document("xyz", 3)];
     let (run, entries) = write(folder.path(), 0, 0, &documents);
     for kind in FileKind::OF_DOCUMENTS {
-        let path = folder.path().join(run_file(&run.name, kind));
+        let path = run.path(folder.path(), kind);
         let good = fs::read(&path).unwrap();
         let rewrite = |bytes: &[u8]| {
             fs::remove_file(&path).unwrap();
@@ -191,7 +191,7 @@ fn ends_that_fall_or_leave_the_names_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let documents = ["ab", "c", "d"].map(|name| (name.into(), 1, Location::default(), 0));
     let (run, _) = write(folder.path(), 0, 0, &documents);
-    let path = folder.path().join(run_file(&run.name, FileKind::Ends));
+    let path = run.path(folder.path(), FileKind::Ends);
     let good = fs::read(&path).unwrap();
     for (entry, end) in [(0, 4u64), (0, u64::MAX), (1, 1), (2, 3), (2, 5)] {
         let mut bytes = good.clone();

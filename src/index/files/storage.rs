@@ -14,7 +14,9 @@ pub(crate) use spill::Spill;
 use crate::crew::Crew;
 use crate::fault::{self, Injected};
 use crate::index::error::IndexError;
-use crate::index::format::{ALIGNMENT, FileHeader, HEADER_BYTES, LIST_ALIGNMENT, padding};
+use crate::index::format::{
+    ALIGNMENT, FileHeader, HEADER_BYTES, LIST_ALIGNMENT, file_path, padding,
+};
 use crate::shown::panicked;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
@@ -121,9 +123,9 @@ pub(crate) struct StorageFile {
 }
 
 impl StorageFile {
-    /// The file `name` in the folder of a generation must not be there yet.
+    /// The file `name` of a generation must not be there yet.
     pub(crate) fn create(generation: &Path, name: &str) -> Result<Self, IndexError> {
-        let path = generation.join(name);
+        let path = file_path(generation, name);
         let file = attempt("create", &path, || File::create_new(&path))?;
         Ok(Self {
             file,

@@ -1,8 +1,9 @@
 //! A generation that is not published yet, by whatever job: a build, a merge, an import, a rebuild.
-//! A [`Draft`] takes new runs and links the files of old ones, notes deleted documents, merges runs
+//! A [`Draft`] takes new runs and those of older generations, notes deleted documents, merges runs
 //! and puts documents in order. What it has written is synced all together when it goes live.
 
 mod finish;
+mod recount;
 #[cfg(test)]
 #[path = "draft/tests/room.rs"]
 mod room;
@@ -15,9 +16,10 @@ use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry};
-use crate::index::format::{FileKind, MANIFEST, run_file, run_name};
+use crate::index::format::{FileKind, MANIFEST, file_path, run_name};
 use crate::index::generations::folder::IndexLock;
 use crate::index::generations::manifest::{Manifest, RunEntry, Settings, find_file};
+use crate::index::generations::run_files::next_run;
 use crate::index::inputs::{InputEntry, InputsFile, InputsWriter};
 use crate::index::merge::{Merging, Reordered, merge_runs, reorder, verify};
 use crate::index::order::{DocumentOrder, OrderEntry};
@@ -52,22 +54,27 @@ pub struct Draft {
     inputs: InputsWriter,
     /// Runs in order are not in order together.
     order: Option<OrderEntry>,
-    /// Names of those runs whose files last already. Others get bounds of blocks of documents.
-    linked: HashSet<String>,
+    /// Names of runs that other generations have too.
+    shared: HashSet<String>,
+    /// Names of files that last already.
+    lasting: HashSet<String>,
+    /// By the name of a run, documents that the generation before has and this one does not.
+    deleted: BTreeMap<String, Vec<u32>>,
 }
 
 impl Draft {
     /// Makes the folder of the next generation.
     pub fn begin(lock: &IndexLock) -> Result<Self, IndexError> {
         let (number, folder) = lock.next_generation()?;
-        Self::at(number, folder)
+        let next_run = next_run(&folder)?;
+        Self::at(number, folder, next_run)
     }
 
-    /// Generation `number` in its folder, which has one for runs.
-    pub(crate) fn at(number: u32, folder: PathBuf) -> Result<Self, IndexError> {
+    /// Generation `number` in its folder; run `next_run` and those behind it are free.
+    pub(crate) fn at(number: u32, folder: PathBuf, next_run: u32) -> Result<Self, IndexError> {
         let inputs = InputsWriter::create(&folder)?;
-        let (runs, next_run, files, order, linked) = Default::default();
-        Ok(Self { number, folder, runs, next_run, files, inputs, order, linked })
+        let (runs, files, order, shared, lasting, deleted) = Default::default();
+        Ok(Self { number, folder, runs, next_run, files, inputs, order, shared, lasting, deleted })
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -110,10 +117,9 @@ impl Draft {
         (0..manifest.runs.len()).try_for_each(|run| self.link(from, manifest, run, first).map(drop))
     }
 
-    /// Takes over run `run` of the published generation in the folder `from`, with its deletions:
-    /// its files are linked, or copied where the file system has no links, with their checksums.
-    /// The inputs of that generation are among those of this one from `first_input` on. Returns the
-    /// place of the run.
+    /// Takes over run `run` of the published generation in the folder `from`, of this index, with
+    /// its deletions. The inputs of that generation are among those of this one from `first_input`
+    /// on. Returns the place of the run.
     ///
     /// # Errors
     /// `Damaged` if the manifest has no such run or file.
@@ -124,33 +130,24 @@ impl Draft {
         run: usize,
         first_input: u32,
     ) -> Result<usize, IndexError> {
-        let Some(old) = manifest.runs.get(run) else {
-            let expected = format!("run {run}");
-            let found = format!("{} runs", manifest.runs.len());
-            let path = from.join(MANIFEST);
-            return Err(IndexError::damaged(&path, 0, expected, found));
-        };
-        let name = run_name(self.next_run());
-        for kind in FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL) {
-            let old_name = run_file(&old.name, kind);
-            let name = run_file(&name, kind);
-            let entry = find_file(&manifest.files, from, &old_name);
-            if entry.is_err() && FileKind::OPTIONAL.contains(&kind) {
-                continue;
+        let old = nth_run(from, manifest, run)?;
+        for file in files_of(from, manifest, old)? {
+            if file.name == old.file(FileKind::Deletions) {
+                let [old, new] = [from, &self.folder].map(|folder| folder.join(&file.name));
+                storage::link_or_copy(&old, &new)?;
+            } else {
+                self.lasting.insert(file.name.clone());
             }
-            let entry = FileEntry { name, ..entry?.clone() };
-            storage::link_or_copy(&from.join(old_name), &self.folder.join(&entry.name))?;
-            self.files.push(entry);
+            self.files.push(file);
         }
+        self.shared.insert(old.name.clone());
         let first_input = first_input.saturating_add(old.first_input);
-        self.linked.insert(name.clone());
-        self.runs.push(RunEntry { name, first_input, ..old.clone() });
-        self.next_run += 1;
+        self.runs.push(RunEntry { first_input, ..old.clone() });
         Ok(self.runs.len() - 1)
     }
 
-    /// [`link`](Self::link) for a run of a generation that was never published: its files last no
-    /// sooner than this one.
+    /// [`link`](Self::link) for a run of a generation that was never published, whose files become
+    /// those of this index.
     pub(crate) fn take(
         &mut self,
         from: &Path,
@@ -158,9 +155,19 @@ impl Draft {
         run: usize,
         first_input: u32,
     ) -> Result<usize, IndexError> {
-        let place = self.link(from, manifest, run, first_input)?;
-        self.linked.remove(&self.runs[place].name);
-        Ok(place)
+        let old = nth_run(from, manifest, run)?;
+        let name = run_name(self.next_run);
+        let first_input = first_input.saturating_add(old.first_input);
+        let new = RunEntry { name, first_input, ..old.clone() };
+        for file in files_of(from, manifest, old)? {
+            let is = |kind: &FileKind| old.file(*kind) == file.name;
+            let kind = kinds().find(is).expect("it is a file of the run");
+            storage::rename(&old.path(from, kind), &new.path(&self.folder, kind))?;
+            self.files.push(FileEntry { name: new.file(kind), ..file });
+        }
+        self.runs.push(new);
+        self.next_run += 1;
+        Ok(self.runs.len() - 1)
     }
 
     /// Takes a run that was written in the folder under the number [`next_run`](Self::next_run)
@@ -184,9 +191,15 @@ impl Draft {
             return Err(IndexError::refused(&self.folder, format!("there is no run {run}")));
         };
         let mut docids = docids.to_vec();
+        docids.sort_unstable();
+        docids.dedup();
+        let mut before = Deletions::default();
         if entry.deleted.is_some() {
-            docids.extend(Deletions::open(&self.folder, entry, None)?.docids());
+            before = Deletions::open(&self.folder, entry, None)?;
         }
+        let now = self.deleted.entry(entry.name.clone()).or_default();
+        now.extend(docids.iter().filter(|docid| !before.contains(**docid)));
+        docids.extend(before.docids());
         write_deletions(&self.folder, entry, &mut self.files, &docids)
     }
 
@@ -198,16 +211,39 @@ impl Draft {
             let reason = format!("there is no run {run} with {} documents", ranks.len());
             return Err(IndexError::refused(&self.folder, reason));
         };
-        let name = run_file(&entry.name, FileKind::Scores);
-        if self.files.iter().any(|file| file.name == name) {
-            // The file may be linked from another generation.
-            storage::remove_file(&self.folder.join(&name))?;
-            self.files.retain(|file| file.name != name);
-        }
-        self.files.push(write_scores(&self.folder, &entry.name, ranks, None)?);
+        let number = Some(self.number).filter(|_| self.shared.contains(&entry.name));
+        self.drop_file(run, FileKind::Scores)?;
+        let entry = &mut self.runs[run];
+        entry.scores = number;
+        self.files.push(write_scores(&self.folder, &entry.file(FileKind::Scores), ranks, None)?);
         // Other ranks make another order.
         self.order = self.order.take().filter(|order| order.global.is_none());
         Ok(())
+    }
+
+    /// Gives the run at a place the locations in a file, whose entry is `file`.
+    pub(crate) fn relocate(
+        &mut self,
+        run: usize,
+        from: &Path,
+        file: FileEntry,
+    ) -> Result<(), IndexError> {
+        self.drop_file(run, FileKind::Locations)?;
+        let run = &mut self.runs[run];
+        run.locations = Some(self.number);
+        storage::rename(from, &run.path(&self.folder, FileKind::Locations))?;
+        self.files.push(FileEntry { name: run.file(FileKind::Locations), ..file });
+        Ok(())
+    }
+
+    /// Takes a file from a run, if it has one, and removes it if no other generation has it.
+    fn drop_file(&mut self, run: usize, kind: FileKind) -> Result<(), IndexError> {
+        let name = self.runs[run].file(kind);
+        let dropped = self.files.extract_if(.., |file| file.name == name).count();
+        match dropped > 0 && !self.lasting.remove(&name) {
+            true => storage::remove_file(&self.runs[run].path(&self.folder, kind)),
+            false => Ok(()),
+        }
     }
 
     /// Verifies the files of runs that are about to be merged, so that damage does not get a new
@@ -236,30 +272,24 @@ impl Draft {
             let reason = format!("there are no runs {} to {}", runs.start, runs.end);
             return Err(IndexError::refused(&self.folder, reason));
         };
-        let names = names_of(old);
         // A run of a global order has those scores too.
         let is_ordered = self.order.as_ref().is_some_and(|order| order.global.is_some());
         let (ranks, ranked) = if is_ordered { Default::default() } else { self.ranks_left(old)? };
         let lost = ranked > 0 && ranked < old.len();
+        let is_shared = |run: &RunEntry| self.shared.contains(&run.name);
         let number = self.next_run;
-        let (run, files) = merge_runs(&self.folder, old, &self.folder, number, merging)?;
-        let gone: Vec<_> = self.files.extract_if(.., |file| names.contains(&file.name)).collect();
+        let (run, files) = merge_runs(&self.folder, old, is_shared, &self.folder, number, merging)?;
         self.files.extend(files);
-        for file in gone {
-            let is = |kind: FileKind| file.name.ends_with(kind.extension());
-            if is(FileKind::Scores) && is_ordered {
-                let name = run_file(&run.name, FileKind::Scores);
-                storage::rename(&self.folder.join(&file.name), &self.folder.join(&name))?;
-                self.files.push(FileEntry { name, ..file });
-            } else if [FileKind::Deletions, FileKind::Scores, FileKind::Bounds].into_iter().any(is)
-            {
-                storage::remove_file(&self.folder.join(&file.name))?;
-            }
+        let ordered = old.iter().find(|_| is_ordered).map(|old| old.file(FileKind::Scores));
+        if let Some(file) = self.files.iter().find(|file| Some(&file.name) == ordered.as_ref()) {
+            let name = run.file(FileKind::Scores);
+            let [from, to] = [&file.name, &name].map(|name| file_path(&self.folder, name));
+            storage::link_or_copy(&from, &to)?;
+            self.files.push(FileEntry { name, ..file.clone() });
         }
+        self.drop_runs(runs.clone())?;
         self.next_run += 1;
-        for gone in self.runs.splice(runs.clone(), [run]) {
-            self.linked.remove(&gone.name);
-        }
+        self.runs.splice(runs.start..runs.start, [run]);
         if ranked > 0 && !lost {
             self.rank(runs.start, &ranks)?;
         }
@@ -301,18 +331,14 @@ impl Draft {
             None => RanksFound::None,
             Some(_) => RanksFound::Kept,
         };
-        let run = self.runs.remove(0);
-        for kind in [FileKind::Scores, FileKind::Bounds] {
-            let name = run_file(&run.name, kind);
-            if self.files.iter().any(|file| file.name == name) {
-                storage::remove_file(&self.folder.join(name))?;
-            }
-        }
-        self.linked.clear();
+        let run = &self.runs[0];
+        let stays = self.shared.contains(&run.name);
         let number = self.next_run;
-        let ordered = reorder(&self.folder, &run, number, order, ranks.as_deref(), merging)?;
+        let ranks = ranks.as_deref();
+        let ordered = reorder(&self.folder, run, stays, number, order, ranks, merging)?;
         let Reordered { run, files, order } = ordered;
         self.next_run += 1;
+        self.drop_runs(0..1)?;
         self.runs = vec![run];
         self.files = files;
         self.order = Some(order);
@@ -372,19 +398,17 @@ impl Draft {
         Ok(())
     }
 
-    /// Numbers the runs from 0 on.
-    pub(crate) fn number_runs(&mut self) -> Result<(), IndexError> {
-        for (number, run) in (0..).zip(&mut self.runs) {
-            // The runs before have smaller numbers, and none has this one.
-            let old = std::mem::replace(&mut run.name, run_name(number));
-            if self.linked.remove(&old) {
-                self.linked.insert(run.name.clone());
-            }
-            for kind in FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL) {
-                let [from, to] = [&old, &run.name].map(|name| run_file(name, kind));
-                for file in self.files.iter_mut().filter(|file| file.name == from && from != to) {
-                    storage::rename(&self.folder.join(&from), &self.folder.join(&to))?;
-                    file.name.clone_from(&to);
+    /// Takes runs from the generation that were merged, and removes what is left of those files
+    /// that no other generation has.
+    fn drop_runs(&mut self, runs: Range<usize>) -> Result<(), IndexError> {
+        for run in self.runs.drain(runs) {
+            let is_shared = self.shared.remove(&run.name);
+            let merged = FileKind::OF_RUN.map(|kind| run.file(kind));
+            let names = names_of(std::slice::from_ref(&run));
+            for file in self.files.extract_if(.., |file| names.contains(&file.name)) {
+                let is_gone = !is_shared && merged.contains(&file.name);
+                if !self.lasting.remove(&file.name) && !is_gone {
+                    storage::remove_file(&file_path(&self.folder, &file.name))?;
                 }
             }
         }
@@ -392,8 +416,39 @@ impl Draft {
     }
 }
 
+fn kinds() -> impl Iterator<Item = FileKind> {
+    FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL)
+}
+
+fn nth_run<'a>(
+    from: &Path,
+    manifest: &'a Manifest,
+    run: usize,
+) -> Result<&'a RunEntry, IndexError> {
+    manifest.runs.get(run).ok_or_else(|| {
+        let expected = format!("run {run}");
+        let found = format!("{} runs", manifest.runs.len());
+        IndexError::damaged(&from.join(MANIFEST), 0, expected, found)
+    })
+}
+
+/// The entries of the files of a run; `Damaged` if one is missing.
+fn files_of(
+    from: &Path,
+    manifest: &Manifest,
+    run: &RunEntry,
+) -> Result<Vec<FileEntry>, IndexError> {
+    let mut files = Vec::new();
+    for kind in kinds() {
+        match find_file(&manifest.files, from, &run.file(kind)) {
+            Err(_) if FileKind::OPTIONAL.contains(&kind) => {}
+            found => files.push(found?.clone()),
+        }
+    }
+    Ok(files)
+}
+
 /// The names of all files that runs may have.
 fn names_of(runs: &[RunEntry]) -> HashSet<String> {
-    let kinds = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
-    runs.iter().flat_map(|run| kinds.clone().map(|kind| run_file(&run.name, kind))).collect()
+    runs.iter().flat_map(|run| kinds().map(|kind| run.file(kind))).collect()
 }

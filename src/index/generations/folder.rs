@@ -80,10 +80,10 @@ impl IndexLock {
         storage::remove_empty(&self.index)
     }
 
-    /// Makes the folder of the next generation, with an empty folder for its runs.
+    /// Makes the folder of the next generation, and that of all runs if it is not there.
     pub(crate) fn next_generation(&self) -> Result<(u32, PathBuf), IndexError> {
         let (number, path) = self.next_folder()?;
-        storage::create_dir(&path.join(RUNS))?;
+        storage::create_dir(&self.index.join(RUNS))?;
         Ok((number, path))
     }
 

@@ -185,7 +185,7 @@ pub(crate) fn with_live<T>(
 mod tests {
     use super::*;
     use crate::index::error::IndexError::{Damaged, NoIndex, Storage};
-    use crate::index::format::{INPUTS, MANIFEST};
+    use crate::index::format::{INPUTS, MANIFEST, file_path};
     use crate::index::testing::{build, collection};
     use crate::text::trie_collection::{implied_prefix_len, trie_collection};
     use std::collections::BTreeMap;
@@ -237,7 +237,7 @@ mod tests {
         let generation = folder.path().join("gen-000001");
         let read = manifest.files.iter().filter(|file| file.name != INPUTS);
         for name in read.map(|file| file.name.as_str()).chain([MANIFEST]) {
-            let path = generation.join(name);
+            let path = file_path(&generation, name);
             let bytes = fs::read(&path).unwrap();
             fs::remove_file(&path).unwrap();
             let error = Generation::open(folder.path()).unwrap_err();
@@ -260,16 +260,15 @@ mod tests {
         let b = tempfile::tempdir().unwrap();
         build(a.path(), &collection(1, 10, 10), &[]);
         build(b.path(), &collection(2, 10, 10), &[]);
-        let generation = |folder: &tempfile::TempDir| folder.path().join("gen-000001");
         for name in ["runs/000000.lengths", "runs/000000.lexicon", "runs/000000.postings"] {
-            let path = generation(&a).join(name);
+            let path = a.path().join(name);
             let bytes = fs::read(&path).unwrap();
-            fs::copy(generation(&b).join(name), &path).unwrap();
+            fs::copy(b.path().join(name), &path).unwrap();
             Generation::open(a.path()).and_then(|generation| generation.verify()).unwrap_err();
             fs::remove_file(&path).unwrap();
             fs::write(&path, bytes).unwrap();
         }
-        fs::rename(generation(&a), a.path().join("gen-000002")).unwrap();
+        fs::rename(a.path().join("gen-000001"), a.path().join("gen-000002")).unwrap();
         fs::write(a.path().join("CURRENT"), "gen-000002\n").unwrap();
         let error = Generation::open(a.path()).unwrap_err();
         assert!(matches!(error, Damaged { .. }), "{error}");

@@ -9,7 +9,9 @@ mod tests;
 
 use crate::index::error::IndexError;
 use crate::index::files::storage::{FileEntry, write_whole};
-use crate::index::format::{FileKind, INPUTS, MANIFEST, VECTORS, VERSION, is_run_name, run_file};
+use crate::index::format::{
+    FileKind, INPUTS, MANIFEST, VECTORS, VERSION, file_path, is_run_name, run_file,
+};
 use crate::index::list::Form;
 use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
 use crate::text::analysis::Analysis;
@@ -17,7 +19,7 @@ use crate::text::stop_words::StopWords;
 use crate::text::tokenizer::Tokenizer;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -132,7 +134,7 @@ pub struct Statistics {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunEntry {
-    /// Six digits.
+    /// Six digits, for life: no other run of the index has them.
     pub name: String,
     pub first_docid: u32,
     pub documents: u32,
@@ -145,6 +147,12 @@ pub struct RunEntry {
     pub inputs: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted: Option<Deleted>,
+    /// The generation that wrote its locations, if documents have moved to other places.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locations: Option<u32>,
+    /// The generation that gave it other static scores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scores: Option<u32>,
 }
 
 /// What a generation leaves out of a run.
@@ -158,6 +166,25 @@ pub struct Deleted {
 }
 
 impl RunEntry {
+    /// The name of one of its files, as the manifest has it.
+    pub(crate) fn file(&self, kind: FileKind) -> String {
+        let revised = match kind {
+            FileKind::Deletions => return format!("{}.{}", self.name, kind.extension()),
+            FileKind::Locations => self.locations,
+            FileKind::Scores => self.scores,
+            _ => None,
+        };
+        match revised {
+            None => run_file(&self.name, kind),
+            Some(generation) => run_file(&format!("{}-{generation:06}", self.name), kind),
+        }
+    }
+
+    /// Where this file lies, if a generation in the folder `generation` has the run.
+    pub(crate) fn path(&self, generation: &Path, kind: FileKind) -> PathBuf {
+        file_path(generation, &self.file(kind))
+    }
+
     pub(crate) fn live_documents(&self) -> u32 {
         self.documents.saturating_sub(self.deleted.unwrap_or_default().documents)
     }
@@ -273,10 +300,10 @@ impl Manifest {
             if end > self.inputs {
                 return Some(format!("run {} lies in {end} inputs of {}", run.name, self.inputs));
             }
-            expected.extend(FileKind::OF_RUN.map(|kind| run_file(&run.name, kind)));
-            expected.extend(run.deleted.map(|_| run_file(&run.name, FileKind::Deletions)));
+            expected.extend(FileKind::OF_RUN.map(|kind| run.file(kind)));
+            expected.extend(run.deleted.map(|_| run.file(FileKind::Deletions)));
             let free = FileKind::OPTIONAL.into_iter().filter(|kind| *kind != FileKind::Deletions);
-            optional.extend(free.map(|kind| run_file(&run.name, kind)));
+            optional.extend(free.map(|kind| run.file(kind)));
         }
         let statistics = &self.statistics;
         if documents != statistics.documents || next > u64::from(u32::MAX) {

@@ -119,7 +119,6 @@ fn merge_generation(
         draft.merge(0..old.runs.len(), merging)?;
         given.map_or(Ok(()), |ranks| draft.rank(0, &ranks))?;
     }
-    draft.number_runs()?;
     let Statistics { empty_documents, duplicate_names, skipped, .. } = old.statistics;
     let mut settings = old.settings;
     settings.codec = merging.form.name().to_string();

@@ -9,5 +9,6 @@ pub(crate) mod keep;
 pub(crate) mod manifest;
 pub(crate) mod merged;
 pub(crate) mod publish;
+pub(crate) mod run_files;
 pub(crate) mod shards;
 pub(crate) mod watch;

@@ -10,20 +10,21 @@
 
 use crate::index::error::IndexError;
 use crate::index::files::storage;
-use crate::index::format::{CURRENT, HELD, KEPT, MANIFEST, generation_name};
-use crate::index::generations::folder::{IndexLock, TEMPORARY, current, generations};
+use crate::index::format::{CURRENT, HELD, KEPT, MANIFEST, RUNS, generation_name};
+use crate::index::generations::folder::{IndexLock, TEMPORARY, current, entries, generations};
 use crate::index::generations::held::{held, marked};
 use crate::index::generations::in_use::Unused;
 use crate::index::generations::keep::kept;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::summary::Summary;
+use crate::index::generations::run_files::unnamed;
 use crate::index::generations::shards;
 use std::path::{Path, PathBuf};
 use tracing::info;
 
 impl IndexLock {
-    /// Removes debris: every generation that is neither live nor kept nor in use, and
-    /// `CURRENT.tmp`. Files that no job writes are left alone. `Damaged` if `CURRENT` cannot be
+    /// Removes debris: every generation that is neither live nor kept nor in use, runs that none
+    /// of the others names, and `CURRENT.tmp`. Files that no job writes are left alone. `Damaged` if `CURRENT` cannot be
     /// read, for then it is unknown what is live.
     pub(crate) fn remove_debris(&self) -> Result<(), IndexError> {
         self.abandon(None)
@@ -42,7 +43,14 @@ impl IndexLock {
                     storage::remove_tree(&path)?;
                 }
             }
-            Ok(())
+            // What is in use since then names its runs too.
+            storage::remove_files(&unnamed_runs(self.index(), &[])?, 1)?;
+            // A first job that failed leaves nothing.
+            let runs = self.index().join(RUNS);
+            match entries(&runs) {
+                Ok(inside) if inside.is_empty() => storage::remove_empty(&runs),
+                _ => Ok(()),
+            }
         })
     }
 
@@ -131,7 +139,20 @@ pub(crate) fn debris(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, Index
     }
     debris.extend(shards::debris(index, &keep)?);
     debris.retain(|path| Unused::claim(path).is_some());
+    debris.extend(unnamed_runs(index, &debris)?);
     Ok(debris)
+}
+
+/// The files of runs of the index, and of its shards on this disk, that no generation names but
+/// those that are `gone`.
+fn unnamed_runs(index: &Path, gone: &[PathBuf]) -> Result<Vec<PathBuf>, IndexError> {
+    let mut found = unnamed(index, gone)?;
+    for shard in shards::shards(index)? {
+        if !gone.contains(&shard) {
+            found.extend(unnamed(&shard, gone)?);
+        }
+    }
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -169,7 +190,7 @@ mod tests {
             build(index, &collection(number.into(), 20, 20), &[]);
             let name = generation_name(number);
             assert_eq!(current(index).unwrap(), Some(index.join(&name)));
-            assert_eq!(names(index), ["CURRENT", "LOCK", &name]);
+            assert_eq!(names(index), ["CURRENT", "LOCK", &name, "runs"]);
         }
         assert_eq!(fs::read(index.join(CURRENT)).unwrap(), b"gen-000003\n");
     }
@@ -180,9 +201,9 @@ mod tests {
         let old = collection(1, 30, 40);
         let new = collection(2, 50, 60);
         let steps: [fn(&Path, &Path); 5] = [
-            |_, generation| fs::write(generation.join("runs/000000.lexicon"), "part").unwrap(),
-            |_, generation| {
-                fs::remove_file(generation.join("runs/000000.lexicon")).unwrap();
+            |index, _| fs::write(index.join("runs/000001.lexicon"), "part").unwrap(),
+            |index, generation| {
+                fs::remove_file(index.join("runs/000001.lexicon")).unwrap();
                 write_generation(generation, 2, &collection(2, 50, 60), &[7]);
             },
             |index, _| fs::write(index.join("CURRENT.tmp"), "gen-00").unwrap(),
@@ -208,7 +229,9 @@ mod tests {
 
             let lock = IndexLock::acquire(index).unwrap();
             lock.remove_debris().unwrap();
-            assert_eq!(names(index), ["CURRENT", "LOCK", &generation_name(live.0)]);
+            assert_eq!(names(index), ["CURRENT", "LOCK", &generation_name(live.0), "runs"]);
+            let files = open().manifest().files.len();
+            assert_eq!(names(&index.join("runs")).len(), files - 1, "but the inputs");
             assert_eq!(open().manifest().generation, live.0);
             assert_eq!(lock.next_generation().unwrap().0, live.0 + 1);
         }
@@ -222,7 +245,7 @@ mod tests {
             fs::write(index.join(name), "mine").unwrap();
         }
         build(index, &collection(1, 3, 3), &[]);
-        let all = ["CURRENT", "LOCK", "gen-000001", "gen-1", "generation", "notes.txt"];
+        let all = ["CURRENT", "LOCK", "gen-000001", "gen-1", "generation", "notes.txt", "runs"];
         assert_eq!(names(index), all);
     }
 

@@ -17,6 +17,7 @@ use crate::index::generations::in_use::Unused;
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::summary::Summary;
+use crate::index::generations::run_files::unnamed;
 use std::path::{Path, PathBuf};
 
 impl ShardedManifest {
@@ -79,7 +80,7 @@ impl ShardLock {
         self.retain(keep)?;
         let path = self.folder.join(generation_name(number));
         storage::create_dir(&path)?;
-        storage::create_dir(&path.join(RUNS))?;
+        storage::create_dir(&self.folder.join(RUNS))?;
         Ok(path)
     }
 
@@ -98,8 +99,15 @@ impl ShardLock {
                 storage::remove_tree(&path)?;
             }
         }
-        Ok(())
+        storage::remove_files(&unnamed(&self.folder, &[])?, 1)
     }
+}
+
+/// The folders of shards that are on this disk.
+pub(crate) fn shards(index: &Path) -> Result<Vec<PathBuf>, IndexError> {
+    let found = entries(index)?.into_iter();
+    let folders = found.filter(|(name, path)| shard_number(name).is_some() && path.is_dir());
+    Ok(folders.map(|(_, path)| path).collect())
 }
 
 /// Folders of shards, or generations in them, that belong to none of the generations in the folders
@@ -117,22 +125,23 @@ pub(crate) fn debris(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, Index
         })
         .collect();
     let mut debris = Vec::new();
-    for (name, folder) in entries(index)? {
-        let Some(shard) = shard_number(&name) else { continue };
-        if !folder.is_dir() {
-            continue;
-        }
+    for folder in shards(index)? {
+        let name = folder.file_name().and_then(|name| name.to_str());
+        let Some(shard) = name.and_then(shard_number) else { continue };
         let is_kept = |name: &str| {
             generation_number(name).is_some_and(|number| {
                 kept.iter().any(|&(kept, shards)| kept == number && shard < shards)
             })
         };
         let inside = entries(&folder)?;
-        let ours = |name: &str| name == LOCK || generation_number(name).is_some();
-        if inside.iter().all(|(name, _)| ours(name) && !is_kept(name)) {
+        let ours = |name: &str| generation_number(name).is_some();
+        if inside
+            .iter()
+            .all(|(name, _)| [LOCK, RUNS].contains(&&**name) || ours(name) && !is_kept(name))
+        {
             debris.push(folder);
         } else {
-            let old = inside.into_iter().filter(|(name, _)| name != LOCK && ours(name));
+            let old = inside.into_iter().filter(|(name, _)| ours(name));
             debris.extend(old.filter(|(name, _)| !is_kept(name)).map(|(_, path)| path));
         }
     }
@@ -218,6 +227,8 @@ mod tests {
         let shard = a.path().join("shard-2/gen-000001");
         fs::remove_dir_all(&shard).unwrap();
         fs::rename(b.path().join("gen-000001"), &shard).unwrap();
+        fs::remove_dir_all(a.path().join("shard-2/runs")).unwrap();
+        fs::rename(b.path().join("runs"), a.path().join("shard-2/runs")).unwrap();
         let error = manifest.open(a.path(), 2).unwrap_err().to_string();
         assert!(error.contains("shard-2/gen-000001/manifest.json"), "{error}");
         assert_eq!(crate::index::inspect::check::check(a.path()).unwrap_err().len(), 1);

@@ -14,8 +14,8 @@ use crate::index::cache_plan::CachePlan;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::{FileEntry, Stop};
-use crate::index::format::{CACHE_PLAN, FileKind, HEADER_BYTES, MANIFEST, RUNS, padding, run_file};
-use crate::index::generations::folder::{current, is_being_written};
+use crate::index::format::{CACHE_PLAN, FileKind, HEADER_BYTES, MANIFEST, file_path, padding};
+use crate::index::generations::folder::{current, entries, is_being_written};
 use crate::index::generations::generation::Generation;
 use crate::index::generations::held::held;
 use crate::index::generations::manifest::read::read_manifest;
@@ -223,7 +223,7 @@ impl Check<'_> {
     }
 
     fn damaged(&mut self, name: &str, at: u64, expected: impl ToString, found: impl ToString) {
-        let path = self.generation.join(name);
+        let path = file_path(self.generation, name);
         self.note(Err::<(), _>(IndexError::damaged(&path, at, expected, found)));
     }
 
@@ -236,7 +236,7 @@ impl Check<'_> {
         let manifest = fs::metadata(self.generation.join(MANIFEST)).map_or(0, |file| file.len());
         let mut bytes = manifest;
         for entry in &self.manifest.files {
-            let verified = Map::open(&self.generation.join(&entry.name)).and_then(|map| {
+            let verified = Map::open(&file_path(self.generation, &entry.name)).and_then(|map| {
                 map.verify_by(entry.bytes, entry.crc32, |all| self.share.sum_of(all))
             });
             self.note(verified);
@@ -249,17 +249,9 @@ impl Check<'_> {
 
     fn unknown_files(&mut self) {
         let known: BTreeSet<_> = self.manifest.files.iter().map(|entry| &*entry.name).collect();
-        for folder in ["", RUNS] {
-            let path = self.generation.join(folder);
-            let entries = fs::read_dir(&path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-            let entries = self.note(entries.map_err(IndexError::storage("read the folder", &path)));
-            for entry in entries.unwrap_or_default() {
-                let name = entry.file_name().to_string_lossy().into_owned();
-                let name = if folder.is_empty() { name } else { format!("{folder}/{name}") };
-                let other = [MANIFEST, RUNS, CACHE_PLAN];
-                if !known.contains(&*name) && !other.contains(&&*name) {
-                    self.damaged(&name, 0, "no file that the manifest does not name", "one");
-                }
+        for (name, _) in self.note(entries(self.generation)).unwrap_or_default() {
+            if !known.contains(&*name) && ![MANIFEST, CACHE_PLAN].contains(&&*name) {
+                self.damaged(&name, 0, "no file that the manifest does not name", "one");
             }
         }
     }
@@ -269,7 +261,7 @@ impl Check<'_> {
     }
 
     fn zero_bytes(&mut self, name: &str, start: u64, bytes: u64) {
-        let path = self.generation.join(name);
+        let path = file_path(self.generation, name);
         let wrong = Map::open(&path).and_then(|map| {
             let bytes = map.slice(start, bytes)?;
             Ok(bytes.iter().position(|byte| *byte != 0).map(|at| (at, bytes[at])))
@@ -285,7 +277,7 @@ impl Check<'_> {
     }
 
     fn scores(&mut self, entry: &RunEntry) {
-        let name = run_file(&entry.name, FileKind::Scores);
+        let name = entry.file(FileKind::Scores);
         if self.manifest.files.iter().any(|file| file.name == name) {
             let scores = RunScores::open_unverified(self.generation, entry);
             self.note(scores.and_then(|scores| scores.check()));
@@ -293,7 +285,7 @@ impl Check<'_> {
     }
 
     fn bounds(&mut self, entry: &RunEntry) {
-        let name = run_file(&entry.name, FileKind::Bounds);
+        let name = entry.file(FileKind::Bounds);
         if self.manifest.files.iter().any(|file| file.name == name) {
             self.note(check_bounds(self.generation, entry, self.share.threads));
         }

@@ -1,11 +1,13 @@
 //! Finds terms in the mapped lexicon.
 
-use super::{CodedTerm, LexiconHeader, TermEntry, no_term};
+use super::{CodedTerm, LexiconHeader, SparseEntry, TermEntry, no_term};
 use crate::codec::prefetch::prefetch_bytes;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, MAX_TERM_BYTES, list_start};
+use crate::index::format::{
+    DIRECTORY_ENTRIES, HEADER_BYTES, MAX_TERM_BYTES, file_path, list_start,
+};
 use std::cmp::Ordering;
 use std::path::Path;
 
@@ -18,6 +20,8 @@ pub struct Lexicon {
     header: LexiconHeader,
     /// The [`key`] of the first term of each block; empty if the lexicon was not verified.
     keys: Vec<u64>,
+    /// The directory, if it is sparse.
+    sparse: Vec<SparseEntry>,
 }
 
 /// The block that would hold a term.
@@ -43,7 +47,7 @@ impl Lexicon {
     /// Maps a lexicon and verifies its checksum. Keeps 8 bytes of the first term of each block in
     /// memory, so that look-ups are fast.
     pub(crate) fn open(generation: &Path, entry: &FileEntry) -> Result<Self, IndexError> {
-        let mut lexicon = Self::open_unverified(&generation.join(&entry.name))?;
+        let mut lexicon = Self::open_unverified(&file_path(generation, &entry.name))?;
         lexicon.map.verify(entry.bytes, entry.crc32)?;
         let first = |block: &[u64; 2]| lexicon.first_term(block[0]).map(key);
         lexicon.keys = lexicon.blocks()?.iter().map(first).collect::<Result<_, _>>()?;
@@ -54,7 +58,12 @@ impl Lexicon {
     pub(crate) fn open_unverified(path: &Path) -> Result<Self, IndexError> {
         let map = Map::open(path)?;
         let header = LexiconHeader::parse(path, map.bytes(), map.bytes().len() as u64)?;
-        Ok(Self { map, header, keys: Vec::new() })
+        let mut sparse = Vec::new();
+        if let Some(entries) = header.sparse {
+            sparse = map.array::<SparseEntry>(header.directory_start(), entries)?.to_vec();
+            header.check_sparse(path, &sparse)?;
+        }
+        Ok(Self { map, header, keys: Vec::new(), sparse })
     }
 
     pub(crate) fn header(&self) -> &LexiconHeader {
@@ -85,17 +94,13 @@ impl Lexicon {
         collection: u16,
         suffix: &[u8],
     ) -> Result<Option<TermPlace>, IndexError> {
-        let collection = usize::from(collection);
-        if collection >= DIRECTORY_ENTRIES - 1 || suffix.len() > MAX_TERM_BYTES {
+        if usize::from(collection) >= DIRECTORY_ENTRIES - 1 || suffix.len() > MAX_TERM_BYTES {
             return Ok(None);
         }
         let blocks = self.blocks()?;
-        let start = self.header.directory_start();
-        let directory: &[u32] = self.map.array(start, DIRECTORY_ENTRIES as u64)?;
-        let low = directory[collection] as usize;
-        let high = directory[collection + 1] as usize;
+        let Some((low, high)) = self.blocks_of(collection)? else { return Ok(None) };
         let Some(own) = blocks.get(low..high) else {
-            let offset = start + 4 * collection as u64;
+            let offset = self.header.directory_start() + 4 * u64::from(collection);
             let expected = "rising blocks";
             let found = format_args!("{low} and {high}").to_string();
             return Err(IndexError::damaged(self.path(), offset, expected, found));
@@ -123,6 +128,20 @@ impl Lexicon {
         let place = TermPlace { place, end, first_list };
         prefetch_bytes(self.block(place.place, end)?, FETCHED);
         Ok(Some(place))
+    }
+
+    /// The first block of a collection, and that behind its last; none if it has no terms.
+    fn blocks_of(&self, collection: u16) -> Result<Option<(usize, usize)>, IndexError> {
+        let pair = |low: u32, high: u32| Some((low as usize, high as usize));
+        if self.header.sparse.is_some() {
+            let found = self.sparse.binary_search_by_key(&u32::from(collection), |entry| entry[0]);
+            // The last entry is that of no collection.
+            return Ok(found.ok().and_then(|at| pair(self.sparse[at][1], self.sparse[at + 1][1])));
+        }
+        let start = self.header.directory_start();
+        let directory: &[u32] = self.map.array(start, DIRECTORY_ENTRIES as u64)?;
+        let collection = usize::from(collection);
+        Ok(pair(directory[collection], directory[collection + 1]))
     }
 
     /// Where each block begins, and the first of its lists.

@@ -1,6 +1,9 @@
 //! Reads all terms of a run in order with little memory.
 
-use super::{BLOCK_ENTRY_BYTES, CodedTerm, LexiconHeader, MAX_CODED_BYTES, TermEntry, no_term};
+use super::{
+    BLOCK_ENTRY_BYTES, CodedTerm, LexiconHeader, MAX_CODED_BYTES, SPARSE_BYTES, SparseEntry,
+    TermEntry, no_term,
+};
 use crate::index::error::IndexError;
 use crate::index::files::window::FileWindow;
 use crate::index::format::{
@@ -34,6 +37,8 @@ pub struct LexiconStream {
     blocks: FileWindow,
     index: FileWindow,
     directory: FileWindow,
+    /// The directory, if it is sparse.
+    sparse: Vec<SparseEntry>,
     /// Trie collection of the term, and the block at which the collection ends.
     collection: u64,
     collection_end: u64,
@@ -84,6 +89,7 @@ impl LexiconStream {
             blocks,
             index: FileWindow::open(path, table_bytes)?,
             directory: FileWindow::open(path, table_bytes)?,
+            sparse: Vec::new(),
             collection: u64::from(collections.start),
             collection_end: 0,
             last: u64::from(collections.end),
@@ -97,6 +103,7 @@ impl LexiconStream {
             terms: 0,
             postings: 0,
         };
+        stream.read_sparse()?;
         let first = stream.directory_entry(0)?;
         stream.expect(stream.header.directory_start(), 0, first)?;
         let collection = stream.collection;
@@ -281,7 +288,22 @@ impl LexiconStream {
         Err(IndexError::damaged(self.path(), offset, expected, found))
     }
 
+    fn read_sparse(&mut self) -> Result<(), IndexError> {
+        let Some(entries) = self.header.sparse else { return Ok(()) };
+        let start = self.header.directory_start();
+        for entry in 0..entries {
+            let bytes = self.directory.read(start + SPARSE_BYTES * entry, SPARSE_BYTES as usize)?;
+            self.sparse.push(bytemuck::pod_read_unaligned(bytes));
+        }
+        self.header.check_sparse(self.path(), &self.sparse)
+    }
+
+    /// The first block of a collection or, if it has no terms, of the next one that has some.
     fn directory_entry(&mut self, entry: u64) -> Result<u64, IndexError> {
+        if self.header.sparse.is_some() {
+            let at = self.sparse.partition_point(|own| u64::from(own[0]) < entry);
+            return Ok(self.sparse.get(at).map_or(self.header.blocks, |own| own[1].into()));
+        }
         let bytes = self.directory.read(self.header.directory_start() + 4 * entry, 4)?;
         Ok(u64::from(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])))
     }

@@ -1,6 +1,7 @@
 //! Writes a lexicon in one go.
 
 use super::code::CodedTerms;
+use super::{MOST_SPARSE, SparseEntry};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{FileEntry, Spill, StorageFile};
 use crate::index::format::{DIRECTORY_ENTRIES, FileHeader, FileKind};
@@ -110,7 +111,14 @@ impl LexiconWriter {
         self.file.pad()?;
         self.index.pour(&mut self.file)?;
         self.directory.resize(DIRECTORY_ENTRIES, self.blocks);
-        self.file.write(bytemuck::cast_slice(&self.directory))?;
+        let own = (0..).zip(self.directory.windows(2)).filter(|(_, pair)| pair[0] < pair[1]);
+        let own = own.map(|(collection, pair)| [collection, pair[0]]);
+        let end = [DIRECTORY_ENTRIES as u32 - 1, self.blocks];
+        let sparse: Vec<SparseEntry> = own.take(MOST_SPARSE + 1).chain([end]).collect();
+        match sparse.len() <= MOST_SPARSE + 1 {
+            true => self.file.write(bytemuck::cast_slice(&sparse))?,
+            false => self.file.write(bytemuck::cast_slice(&self.directory))?,
+        }
         self.file.pad()?;
         let blocks = u64::from(self.blocks);
         self.file.finish(FileHeader {

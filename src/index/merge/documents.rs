@@ -11,7 +11,7 @@ use crate::index::documents::{
 use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;
 use crate::index::files::window::FileWindow;
-use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, LONG, padding, run_file};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, LONG, padding};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -73,7 +73,7 @@ type LongDocuments = Vec<(u32, u32)>;
 
 impl MergeInput {
     fn path(&self, kind: FileKind) -> PathBuf {
-        self.generation.join(run_file(&self.run.name, kind))
+        self.run.path(&self.generation, kind)
     }
 
     fn open(&self, kind: FileKind, bytes: usize) -> Result<FileWindow, IndexError> {

@@ -16,7 +16,7 @@ use super::{MergeInput, Merging, WRITER_BYTES};
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location, RunDocuments};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry, Stop};
-use crate::index::format::{FileKind, run_file, run_name};
+use crate::index::format::{FileKind, file_path, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::MAX_BLOCK;
@@ -41,7 +41,7 @@ pub(in crate::index) struct Reordered {
 }
 
 /// Writes a run of a generation as its run `number`, which is free, with its documents in an
-/// `order`, and with the given PageRanks, by docid; removes the old one.
+/// `order`, and with the given PageRanks, by docid; the old one goes unless it `stays`.
 ///
 /// Memory: that of [`Merging`], of which some is for the documents and some for the lists.
 ///
@@ -50,6 +50,7 @@ pub(in crate::index) struct Reordered {
 pub(in crate::index) fn reorder(
     generation: &Path,
     run: &RunEntry,
+    stays: bool,
     number: u32,
     order: &DocumentOrder,
     ranks: Option<&[f32]>,
@@ -78,7 +79,7 @@ pub(in crate::index) fn reorder(
     sort(order, &mut docids, &table, globals.as_deref().unwrap_or_default());
     let written = write_documents((generation, run), &table, &docids, number, &merging.stop)?;
     drop(table);
-    let (mut entry, mut files) = write_lists(generation, run, &docids, number, merging)?;
+    let (mut entry, mut files) = write_lists(generation, run, stays, &docids, number, merging)?;
     written.complete(generation, &mut entry, &mut files)?;
     if let Some(ranks) = ranks {
         let sorted = |scores: &[f32]| -> Vec<f32> {
@@ -86,10 +87,11 @@ pub(in crate::index) fn reorder(
         };
         let globals = globals.as_deref().map(sorted);
         let (ranks, globals) = (sorted(&ranks), globals.as_deref());
-        files.push(write_scores(generation, &run_name(number), &ranks, globals)?);
+        let name = entry.file(FileKind::Scores);
+        files.push(write_scores(generation, &name, &ranks, globals)?);
     }
-    for kind in FileKind::OF_DOCUMENTS {
-        storage::remove_file(&generation.join(run_file(&run.name, kind)))?;
+    for kind in FileKind::OF_DOCUMENTS.into_iter().filter(|_| !stays) {
+        storage::remove_file(&run.path(generation, kind))?;
     }
     let global = of_globals.as_ref().map(GlobalEntry::new);
     let order = OrderEntry { name: order.name().to_string(), global };
@@ -151,6 +153,7 @@ fn write_documents(
 fn write_lists(
     generation: &Path,
     run: &RunEntry,
+    stays: bool,
     docids: &[u32],
     number: u32,
     merging: &Merging,
@@ -162,13 +165,13 @@ fn write_lists(
     let input = MergeInput {
         generation: generation.to_path_buf(),
         run: run.clone(),
-        remove: true,
+        remove: !stays,
         deletions: None,
         base: 0,
     };
     let of_documents = DOCUMENT_BYTES * u64::from(run.documents);
     let memory_bytes = merging.memory_bytes - WRITER_BYTES - of_documents;
-    let lengths = generation.join(run_file(&run_name(number), FileKind::Lengths));
+    let lengths = file_path(generation, &run_file(&run_name(number), FileKind::Lengths));
     let lengths = Lengths::read(&lengths, memory_bytes, merging.threads)?;
     let joint = Joint {
         lengths: &lengths,
@@ -242,7 +245,7 @@ fn each_postings(
     stop: &Stop,
     take: impl FnMut(u32, &[u32], &[u32]),
 ) -> Result<(), IndexError> {
-    let lexicon = generation.join(run_file(&run.name, FileKind::Lexicon));
+    let lexicon = run.path(generation, FileKind::Lexicon);
     let mut terms = LexiconStream::open(&lexicon, WINDOW_BYTES)?;
     let base = Base::new(0, 0, None);
     let mut lists = ListSource::open(generation, run, &terms, base, WINDOW_BYTES)?;

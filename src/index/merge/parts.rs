@@ -12,7 +12,7 @@ use super::{
 };
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry};
-use crate::index::format::{FileKind, POSTINGS_SLACK, run_file};
+use crate::index::format::{FileKind, POSTINGS_SLACK};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry, cut, expect_totals};
 use crate::index::list::{BEFORE_FIRST, ListEncoder};
@@ -190,7 +190,7 @@ impl Joint<'_> {
             let seen = seen.iter().flatten().map(|seen: &Vec<_>| seen[number]);
             let (terms, postings) =
                 seen.fold((0, 0), |sum: (u64, u64), seen| (sum.0 + seen.0, sum.1 + seen.1));
-            let lexicon = generation.join(run_file(&run.name, FileKind::Lexicon));
+            let lexicon = run.path(generation, FileKind::Lexicon);
             expect_totals(&lexicon, run, terms, postings)?;
         }
         Ok(run)
@@ -202,7 +202,7 @@ impl Joint<'_> {
     fn cut(&self, threads: u64, chunks: u64) -> Result<Vec<MergePart>, IndexError> {
         let mut starts = Vec::new();
         for MergeInput { generation, run, .. } in self.inputs {
-            let path = generation.join(run_file(&run.name, FileKind::Lexicon));
+            let path = run.path(generation, FileKind::Lexicon);
             starts.push(LexiconStream::collection_starts(&path)?);
         }
         let between = |starts: &Vec<[u64; 2]>, from: usize, to: usize| {
@@ -244,7 +244,7 @@ impl Joint<'_> {
             let lexicon_window = (share / LEXICON_SHARE).min(term_bytes) as usize;
             let postings_window = share - share / LEXICON_SHARE - RUN_OVERHEAD_BYTES;
             let postings_window = postings_window.min(list_bytes.saturating_add(POSTINGS_SLACK));
-            let path = generation.join(run_file(&run.name, FileKind::Lexicon));
+            let path = run.path(generation, FileKind::Lexicon);
             let collections = part.collections.clone();
             let stream = LexiconStream::open_part(&path, lexicon_window, collections)?;
             let base = Base::new(first, base - first, deletions.clone());

@@ -8,7 +8,7 @@ use crate::dictionary::strings::short;
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::files::window::FileWindow;
-use crate::index::format::{FileKind, HEADER_BYTES, POSTINGS_SLACK, run_file};
+use crate::index::format::{FileKind, HEADER_BYTES, POSTINGS_SLACK};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{
@@ -169,7 +169,7 @@ impl ListSource {
         base: Base,
         window_bytes: usize,
     ) -> Result<Self, IndexError> {
-        let path = generation.join(run_file(&run.name, FileKind::Postings));
+        let path = run.path(generation, FileKind::Postings);
         let window_bytes = window_bytes.max(TAIL_BYTES as usize).max(BLOCK_BYTES);
         let mut payload = FileWindow::open(&path, window_bytes)?;
         let length = payload.length();

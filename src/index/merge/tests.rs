@@ -7,6 +7,7 @@ use super::*;
 use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
 use crate::index::generations::folder::current;
 use crate::index::generations::generation::Generation;
+use crate::index::generations::manifest::Manifest;
 use crate::index::generations::merged::{Merged, Recode, merge_index};
 use crate::index::lexicon::LexiconStream;
 use crate::index::lexicon::tests::write_terms;
@@ -81,12 +82,12 @@ proptest! {
         // Into another generation, where the runs stay, and in place, where they go.
         let other = generation();
         let (merged, _) =
-            merge_runs(many.path(), &runs, other.path(), 0, &merging(memory_bytes, threads)).unwrap();
+            merge_runs(many.path(), &runs, |_| true, other.path(), 0, &merging(memory_bytes, threads)).unwrap();
         prop_assert_eq!(&merged, &expected);
         prop_assert!(files(other.path()) == files(one.path()));
         let free = runs.len() as u32;
         let (merged, entries) =
-            merge_runs(many.path(), &runs, many.path(), free, &merging(memory_bytes, threads)).unwrap();
+            merge_runs(many.path(), &runs, |_| false, many.path(), free, &merging(memory_bytes, threads)).unwrap();
         prop_assert_eq!(&merged.name, &run_name(free));
         prop_assert_eq!(RunEntry { name: run_name(0), ..merged }, expected);
         let written = files(many.path());
@@ -120,7 +121,7 @@ proptest! {
             write_deletions(many.path(), run, &mut entries, &of_run).unwrap();
         }
         let merging = merging(memory_bytes, threads);
-        let (run, _) = merge_runs(many.path(), &runs, merged.path(), 0, &merging).unwrap();
+        let (run, _) = merge_runs(many.path(), &runs, |_| true, merged.path(), 0, &merging).unwrap();
         let [documents, expected] =
             [(merged.path(), vec![run]), (many.path(), runs)].map(|(folder, runs)| {
                 let table = |run: &RunEntry| RunDocuments::open_unverified(folder, run).unwrap();
@@ -220,10 +221,10 @@ proptest! {
             table.push("", length(docid), Location::default(), 0).unwrap();
         }
         table.finish().unwrap();
-        let path = folder.path().join(run_file(&run.name, FileKind::Lengths));
+        let path = run.path(folder.path(), FileKind::Lengths);
         let lengths = Lengths::read(&path, 1 << 20, 1).unwrap();
 
-        let path = folder.path().join(run_file(&run.name, FileKind::Lexicon));
+        let path = run.path(folder.path(), FileKind::Lexicon);
         let mut lexicon = LexiconStream::open(&path, 0).unwrap();
         let mut source = ListSource::open(folder.path(), &run, &lexicon, Base::new(7, base, None), 0).unwrap();
         prop_assert!(lexicon.advance().unwrap());
@@ -246,13 +247,13 @@ fn runs_must_follow_each_other() {
     let (mut runs, _) = write_runs(folder.path(), &collection, &[10, 20]);
     let before = files(folder.path());
     runs.swap(0, 1);
-    let error =
-        merge_runs(folder.path(), &runs, folder.path(), 3, &merging(1 << 20, 1)).unwrap_err();
+    let error = merge_runs(folder.path(), &runs, |_| false, folder.path(), 3, &merging(1 << 20, 1))
+        .unwrap_err();
     assert!(error.to_string().contains("does not follow"), "{error}");
     runs.swap(0, 1);
     runs[2].documents = u32::MAX;
-    let error =
-        merge_runs(folder.path(), &runs, folder.path(), 3, &merging(1 << 20, 1)).unwrap_err();
+    let error = merge_runs(folder.path(), &runs, |_| false, folder.path(), 3, &merging(1 << 20, 1))
+        .unwrap_err();
     assert!(files(folder.path()) == before, "nothing was written or removed");
     assert!(error.to_string().contains("2^32"), "{error}");
 }
@@ -278,8 +279,14 @@ fn damaged_runs_give_errors_and_no_panic() {
             fs::write(&path, &bytes).unwrap();
             // One thread, and three, which see the lexicon in parts.
             for (errors, (memory, threads)) in errors.iter_mut().zip([(0, 1), (64 << 20, 3)]) {
-                let merged =
-                    merge_runs(from.path(), &runs, to.path(), 0, &merging(memory, threads));
+                let merged = merge_runs(
+                    from.path(),
+                    &runs,
+                    |_| true,
+                    to.path(),
+                    0,
+                    &merging(memory, threads),
+                );
                 *errors += usize::from(merged.is_err());
                 for file in fs::read_dir(to.path().join("runs")).unwrap() {
                     fs::remove_file(file.unwrap().path()).unwrap();
@@ -287,12 +294,12 @@ fn damaged_runs_give_errors_and_no_panic() {
             }
         }
         fs::write(&path, &good[..good.len() / 2]).unwrap();
-        merge_runs(from.path(), &runs, to.path(), 5, &merging(64 << 20, 3)).unwrap_err();
+        merge_runs(from.path(), &runs, |_| true, to.path(), 5, &merging(64 << 20, 3)).unwrap_err();
         fs::write(&path, &good).unwrap();
     }
     // Every bit of lists has a checksum.
     assert!(errors[0] > 225 && errors[0] == errors[1], "{errors:?}");
-    merge_runs(from.path(), &runs, to.path(), 0, &merging(0, 1)).unwrap();
+    merge_runs(from.path(), &runs, |_| true, to.path(), 0, &merging(0, 1)).unwrap();
 }
 
 #[test]
@@ -311,14 +318,16 @@ fn an_index_is_merged_to_what_one_run_would_have_been() {
 
     let generation = Generation::open(many.path()).unwrap();
     assert_eq!(generation.manifest(), &*manifest);
-    let mut found = files(generation.path());
-    let mut expected = files(&current(one.path()).unwrap().unwrap());
-    found.remove(Path::new("manifest.json")).unwrap();
-    expected.remove(Path::new("manifest.json")).unwrap();
-    assert!(found == expected);
+    let of_run = |index: &Path, manifest: &Manifest| {
+        let live = current(index).unwrap().unwrap();
+        FileKind::OF_RUN.map(|kind| fs::read(manifest.runs[0].path(&live, kind)).unwrap())
+    };
+    let expected = Manifest::read(&current(one.path()).unwrap().unwrap()).unwrap();
+    assert!(of_run(many.path(), &manifest) == of_run(one.path(), &expected));
     let one = Generation::open(one.path()).unwrap();
     assert_eq!(manifest.statistics, one.manifest().statistics);
-    assert_eq!(fs::read_dir(many.path()).unwrap().count(), 3, "CURRENT, LOCK and gen-000002");
+    assert_eq!(fs::read_dir(many.path()).unwrap().count(), 4, "CURRENT, LOCK, gen-000002 and runs");
+    assert_eq!(fs::read_dir(many.path().join("runs")).unwrap().count(), FileKind::OF_RUN.len());
 
     fs::create_dir(many.path().join("gen-000001")).unwrap();
     assert_eq!(
@@ -335,7 +344,7 @@ fn damage_is_not_merged() {
     build(folder.path(), &collection(6, 100, 50), &[50]);
     let live = current(folder.path()).unwrap().unwrap();
     for name in ["runs/000000.names", "runs/000000.lexicon", "runs/000001.postings"] {
-        let path = live.join(name);
+        let path = folder.path().join(name);
         let good = fs::read(&path).unwrap();
         let mut bytes = good.clone();
         *bytes.last_mut().unwrap() ^= 1;
@@ -346,7 +355,7 @@ fn damage_is_not_merged() {
         assert_eq!(current(folder.path()).unwrap().unwrap(), live);
         fs::write(&path, good).unwrap();
     }
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "no debris is left");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4, "no debris is left");
     Generation::open(folder.path()).unwrap();
 }
 
@@ -374,6 +383,7 @@ fn a_merge_that_is_asked_to_end_does_so() {
         let error = merge_index(folder.path(), 64 << 20, "", threads, recode, &stop).unwrap_err();
         assert!(matches!(error, IndexError::Stopped), "{error}");
         assert_eq!(current(folder.path()).unwrap().unwrap(), live);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "what it wrote is removed");
+        let runs = fs::read_dir(folder.path().join("runs")).unwrap().count();
+        assert_eq!(runs, 3 * FileKind::OF_RUN.len(), "what it wrote is removed");
     }
 }

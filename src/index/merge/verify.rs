@@ -6,7 +6,7 @@ use crate::index::error::IndexError;
 use crate::index::files::map::check_crc;
 use crate::index::files::storage::FileEntry;
 use crate::index::files::window::{FileWindow, checksum};
-use crate::index::format::{FileKind, check_length};
+use crate::index::format::{FileKind, check_length, file_path};
 use std::path::Path;
 
 const CHECKSUM_WINDOW_BYTES: usize = 1 << 20;
@@ -22,7 +22,7 @@ pub(crate) fn verify<'a>(
 ) -> Result<(), IndexError> {
     let mut parts = Vec::new();
     for file in files {
-        let path = generation.join(&file.name);
+        let path = file_path(generation, &file.name);
         let unknown = FileKind::Positions.extension();
         if file.name.ends_with(unknown) {
             let reason = format!("this program cannot merge the {unknown} of runs");
@@ -37,14 +37,14 @@ pub(crate) fn verify<'a>(
     let threads = merging.threads_of(CHECKSUM_WINDOW_BYTES as u64);
     let sums = Crew::new("verifier").in_order(threads, parts.len(), |(): &mut (), number| {
         let (file, part) = &parts[number];
-        checksum(&generation.join(&file.name), part.clone(), CHECKSUM_WINDOW_BYTES)
+        checksum(&file_path(generation, &file.name), part.clone(), CHECKSUM_WINDOW_BYTES)
     })?;
     let mut crc = crc32fast::Hasher::new();
     for ((file, part), sum) in parts.iter().zip(sums) {
         crc.combine(&sum);
         if part.end == file.bytes {
             let crc = std::mem::take(&mut crc).finalize();
-            check_crc(&generation.join(&file.name), file.crc32, crc)?;
+            check_crc(&file_path(generation, &file.name), file.crc32, crc)?;
         }
     }
     Ok(())

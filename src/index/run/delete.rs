@@ -6,7 +6,7 @@ use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{FileEntry, StorageFile};
-use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, run_file};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES};
 use crate::index::generations::manifest::{Deleted, RunEntry};
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::{BEFORE_FIRST, ListError, ListView, MAX_BLOCK, SegmentColumns};
@@ -27,7 +27,7 @@ pub(crate) fn write_deletions(
     files: &mut Vec<FileEntry>,
     docids: &[u32],
 ) -> Result<(), IndexError> {
-    let name = run_file(&run.name, FileKind::Deletions);
+    let name = run.file(FileKind::Deletions);
     let path = generation.join(&name);
     let mut bits = vec![0u64; (run.documents as usize).div_ceil(64)];
     for &docid in docids {

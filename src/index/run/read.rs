@@ -8,7 +8,7 @@ use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{FileKind, HEADER_BYTES, run_file};
+use crate::index::format::{FileKind, HEADER_BYTES, RUNS};
 use crate::index::generations::manifest::{RunEntry, Settings, find_file};
 use crate::index::lexicon::{Lexicon, TermEntry};
 use crate::index::list::{ListLayout, ListView};
@@ -39,15 +39,15 @@ impl Run {
     ) -> Result<Self, IndexError> {
         let lexicon = Lexicon::open(
             generation,
-            find_file(files, generation, &run_file(&entry.name, FileKind::Lexicon))?,
+            find_file(files, generation, &entry.file(FileKind::Lexicon))?,
         )?;
         let mut run = Self::assemble(generation, entry, lexicon)?;
         if entry.deleted.is_some() {
-            let name = run_file(&entry.name, FileKind::Deletions);
+            let name = entry.file(FileKind::Deletions);
             let file = find_file(files, generation, &name)?;
             run.deletions = Some(Deletions::open(generation, entry, Some(file))?);
         }
-        let name = run_file(&entry.name, FileKind::Bounds);
+        let name = entry.file(FileKind::Bounds);
         if let Ok(file) = find_file(files, generation, &name) {
             run.bounds = Some(RunBounds::open(generation, entry, file)?);
         }
@@ -56,14 +56,14 @@ impl Run {
 
     /// Verifies the checksum of the postings by the `files` of the generation's manifest.
     pub(crate) fn verify(&self, generation: &Path, files: &[FileEntry]) -> Result<(), IndexError> {
-        let name = self.postings_path().strip_prefix(generation).unwrap_or(self.postings_path());
-        let file = find_file(files, generation, &name.to_string_lossy())?;
+        let name = self.postings_path().file_name().unwrap_or_default().to_string_lossy();
+        let file = find_file(files, generation, &format!("{RUNS}/{name}"))?;
         self.postings.verify(file.bytes, file.crc32)
     }
 
     /// Maps the lists of a run and reads only headers and deletions.
     pub(crate) fn open_unverified(generation: &Path, entry: &RunEntry) -> Result<Self, IndexError> {
-        let path = generation.join(run_file(&entry.name, FileKind::Lexicon));
+        let path = entry.path(generation, FileKind::Lexicon);
         let mut run = Self::assemble(generation, entry, Lexicon::open_unverified(&path)?)?;
         let open = |_| Deletions::open(generation, entry, None);
         run.deletions = entry.deleted.map(open).transpose()?;
@@ -71,7 +71,7 @@ impl Run {
     }
 
     fn assemble(generation: &Path, entry: &RunEntry, lexicon: Lexicon) -> Result<Self, IndexError> {
-        let postings = Map::open(&generation.join(run_file(&entry.name, FileKind::Postings)))?;
+        let postings = Map::open(&entry.path(generation, FileKind::Postings))?;
         let bytes = postings.bytes();
         let header = PostingsHeader::parse(postings.path(), bytes, bytes.len() as u64)?;
         check_agreement(entry, lexicon.path(), lexicon.header(), postings.path(), &header)?;

@@ -3,10 +3,11 @@
 
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
 use crate::index::files::storage::FileEntry;
-use crate::index::format::MANIFEST;
+use crate::index::format::{FileKind, MANIFEST};
 use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::{Manifest, RunEntry, Settings};
+use crate::index::generations::run_files::next_run;
 use crate::index::inputs::InputEntry;
 use crate::index::list::{Form, ListEncoder};
 use crate::index::run::{ListChunks, NewRun, RunWriter, WrittenRun};
@@ -129,7 +130,8 @@ pub(crate) fn write_runs(
     let mut runs = Vec::new();
     let mut files = Vec::new();
     let mut start = 0;
-    for (number, end) in (0..).zip(cuts.iter().copied().chain([collection.len()])) {
+    let first = next_run(generation).unwrap();
+    for (number, end) in (first..).zip(cuts.iter().copied().chain([collection.len()])) {
         let (run, more) = write_run(generation, number, start as u32, &collection[start..end]);
         runs.push(run);
         files.extend(more);
@@ -174,7 +176,8 @@ pub(crate) fn write_generation(
     collection: &Collection,
     cuts: &[usize],
 ) -> Manifest {
-    let mut draft = Draft::at(number, generation.to_path_buf()).unwrap();
+    let next_run = next_run(generation).unwrap();
+    let mut draft = Draft::at(number, generation.to_path_buf(), next_run).unwrap();
     let input =
         |i: u32| InputEntry { path: format!("input-{i}.jsonl").into(), ..InputEntry::default() };
     let inputs = (0..2 + collection.len() as u32 / DOCUMENTS_OF_INPUT).map(input);
@@ -201,7 +204,9 @@ pub(crate) fn rank(index: &Path, ranks: &[f32]) -> Manifest {
     let mut manifest = Manifest::read(&folder).unwrap();
     for run in &manifest.runs {
         let of_run = &ranks[run.first_docid as usize..][..run.documents as usize];
-        manifest.files.push(write_scores(&folder, &run.name, of_run, None).unwrap());
+        manifest
+            .files
+            .push(write_scores(&folder, &run.file(FileKind::Scores), of_run, None).unwrap());
     }
     manifest.files.sort_by(|a, b| a.name.cmp(&b.name));
     std::fs::remove_file(folder.join(MANIFEST)).unwrap();

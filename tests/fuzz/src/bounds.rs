@@ -4,7 +4,7 @@
 use crate::fuzzing::damage::{edit, edit_header, seal_header};
 use crate::fuzzing::take::Take;
 use millrace::index::error::IndexError;
-use millrace::index::format::{FileKind, MANIFEST, run_file};
+use millrace::index::format::{FileKind, MANIFEST, file_path};
 use millrace::index::generations::generation::Generation;
 use millrace::index::generations::manifest::Manifest;
 use millrace::index::inspect::check::check;
@@ -64,10 +64,10 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
     millrace::build(options).expect("it is built");
     let generation = folder.join("gen-000001");
     let manifest = Manifest::read(&generation).expect("it was written");
-    let name = run_file(&manifest.runs[0].name, FileKind::Bounds);
+    let name = manifest.runs[0].file(FileKind::Bounds);
     let number = manifest.files.iter().position(|file| file.name == name);
     let number = number.expect("bounds pay where documents of a topic stand together");
-    let path = generation.join(&name);
+    let path = file_path(&generation, &name);
     let good = fs::read(&path).expect("it was written");
     let answers = search(&folder).expect("it is sound");
     Index { folder, manifest, number, path, good, answers }

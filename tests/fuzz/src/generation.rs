@@ -7,7 +7,7 @@ use crate::fuzzing::sample;
 use crate::fuzzing::take::Take;
 use millrace::index::error::IndexError;
 use millrace::index::files::storage::Stop;
-use millrace::index::format::{CURRENT, MANIFEST, RUNS};
+use millrace::index::format::{CURRENT, MANIFEST, RUNS, file_path};
 use millrace::index::generations::generation::Generation;
 use millrace::index::generations::manifest::Manifest;
 use millrace::index::inspect::check::check;
@@ -34,7 +34,7 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
     let folder = crate::fuzzing::folder().join("index");
     let manifest = sample::build(&folder, &sample::collection(300), &[170]).expect("it is written");
     let generation = folder.join("gen-000001");
-    let names = manifest.files.iter().map(|file| generation.join(&file.name));
+    let names = manifest.files.iter().map(|file| file_path(&generation, &file.name));
     let read = |path: PathBuf| {
         let bytes = fs::read(&path).expect("it was written");
         (path, bytes)
@@ -137,7 +137,7 @@ fn merge(index: &Path, to: &Path) -> Result<(), IndexError> {
     let runs = Manifest::read(&generation)?.runs;
     let (threads, form, stop) = (1, Form::default(), Stop::default());
     let merging = Merging { memory_bytes: MERGE_BYTES, threads, form, stop };
-    merge_runs(&generation, &runs, to, 0, &merging).map(drop)
+    merge_runs(&generation, &runs, |_| true, to, 0, &merging).map(drop)
 }
 
 /// What is asked of an input.

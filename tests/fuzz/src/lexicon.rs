@@ -82,8 +82,9 @@ fn damage(bytes: &mut Vec<u8>, header: [usize; 2], take: &mut Take<'_>) {
         1 => (HEADER_BYTES.min(index), index),
         2 => (index, directory),
         _ => {
-            // Most of the directory is the same number.
-            let at = directory + 4 * (take.u16() as usize % DIRECTORY_ENTRIES);
+            // Most of a directory that has all collections is the same number.
+            let entries = DIRECTORY_ENTRIES.min((bytes.len() - directory) / 4).max(1);
+            let at = directory + 4 * (take.u16() as usize % entries);
             (at.min(bytes.len()), (at + 16).min(bytes.len()))
         }
     };

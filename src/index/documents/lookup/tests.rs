@@ -96,7 +96,7 @@ fn a_look_up_that_is_not_in_order_or_of_other_names_is_found() {
     let folder = folder();
     let names: Vec<String> = (0..50).map(|docid| format!("doc-{docid}")).collect();
     let run = write(folder.path(), 0, 0, &names);
-    let path = folder.path().join(run_file(&run.name, FileKind::Lookup));
+    let path = run.path(folder.path(), FileKind::Lookup);
     let good = std::fs::read(&path).unwrap();
     let open = || RunDocuments::open_unverified(folder.path(), &run).unwrap();
     let (first, second) = (HEADER_BYTES..HEADER_BYTES + 8, HEADER_BYTES + 8..HEADER_BYTES + 16);

@@ -67,12 +67,12 @@ pub(crate) struct PieceRows {
 }
 
 impl DocumentsTable {
-    /// A table in the folder of a generation.
-    pub(crate) fn new(directory: &Path, budget: &Budget) -> Self {
+    /// A table of a generation in a folder, from run `first_run` on.
+    pub(crate) fn new(directory: &Path, first_run: u32, budget: &Budget) -> Self {
         let directory = directory.to_path_buf();
         let sum = Mutex::default();
         let shared = SharedTable { directory, sum }.into();
-        let sequencer = Sequencer::new(budget.run_limit);
+        let sequencer = Sequencer::new(first_run, budget.run_limit);
         let (run, input, lines) = Default::default();
         Self { sequencer, run, shared, input, lines }
     }
@@ -286,7 +286,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("runs")).unwrap();
         let file = "a.jsonl";
         let budget = Budget { memory: 64 << 20, run_limit: u64::MAX, worker: 0, open_files: 0 };
-        let mut table = DocumentsTable::new(folder.path(), &budget);
+        let mut table = DocumentsTable::new(folder.path(), 0, &budget);
         let mut expected = Vec::new();
         let mut placed = Vec::new();
         let mut lines = 0;

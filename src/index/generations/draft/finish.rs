@@ -6,12 +6,11 @@ use crate::index::documents::RunDocuments;
 use crate::index::documents::duplicates::{Duplicates, count_duplicates};
 use crate::index::documents::lookup::LookupStream;
 use crate::index::error::IndexError;
-use crate::index::format::{FileKind, MANIFEST, RUNS, VERSION, run_file};
+use crate::index::format::{MANIFEST, RUNS, VERSION, file_path};
 use crate::index::generations::folder::IndexLock;
 use crate::index::generations::manifest::{Manifest, Settings, Statistics};
 use crate::index::merge::count_distinct_terms;
 use crate::index::run::Run;
-use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// A generation whose manifest is written. It lasts once what is `unsynced` is synced, with the
@@ -43,11 +42,16 @@ impl Draft {
         count_duplicates(&mut runs)
     }
 
-    /// Counts documents without a token, and checks how the lists of all runs are coded.
-    fn empty_documents(&self, settings: &Settings) -> Result<u64, IndexError> {
+    /// Checks how the lists of all runs are coded.
+    fn check_form(&self, settings: &Settings) -> Result<(), IndexError> {
+        let check = |run| Run::open_unverified(&self.folder, run)?.check_form(settings);
+        self.runs.iter().try_for_each(check)
+    }
+
+    /// Counts documents without a token.
+    pub(super) fn empty_documents(&self) -> Result<u64, IndexError> {
         let mut empty = 0;
         for run in &self.runs {
-            Run::open_unverified(&self.folder, run)?.check_form(settings)?;
             let deletions = self.deletions(run)?;
             let documents = RunDocuments::open_unverified(&self.folder, run)?;
             let lengths = (0..).zip(documents.lengths());
@@ -71,20 +75,25 @@ impl Draft {
         description: Description,
         memory_bytes: u64,
     ) -> Result<Manifest, IndexError> {
-        self.publish_if(lock, description, memory_bytes, |_, _| Ok(()))
+        self.publish_if(lock, description, memory_bytes, None, |_, _| Ok(()))
     }
 
     /// [`publish`](Self::publish), if `accept` has nothing against what all runs hold together and
-    /// the names that come twice.
+    /// the names that come twice. Documents are not counted if they were
+    /// [counted](Self::recount).
     pub(crate) fn publish_if<E: From<IndexError>>(
         mut self,
         lock: &IndexLock,
         description: Description,
         memory_bytes: u64,
+        counted: Option<(u64, u64)>,
         accept: impl FnOnce(&Statistics, &Duplicates) -> Result<(), E>,
     ) -> Result<Manifest, E> {
-        let duplicates = self.duplicates()?;
-        let empty = self.empty_documents(&description.settings)?;
+        self.check_form(&description.settings)?;
+        let (empty, duplicates) = match counted {
+            Some((empty, count)) => (empty, Duplicates { count, first: None }),
+            None => (self.empty_documents()?, self.duplicates()?),
+        };
         let mut statistics = self.statistics(empty, duplicates.count);
         statistics.skipped.clone_from(&description.skipped);
         accept(&statistics, &duplicates)?;
@@ -107,21 +116,15 @@ impl Draft {
             }
         };
         let Description { command, workers, settings, skipped } = description;
-        let new = self.runs.iter().filter(|run| !self.linked.contains(&run.name));
+        let new = self.runs.iter().filter(|run| !self.shared.contains(&run.name));
         write_missing_bounds(&self.folder, new, &mut self.files, &settings, workers as usize)?;
         let inputs = u64::from(self.inputs.next());
         self.files.push(self.inputs.finish()?);
         self.files.sort_by(|a, b| a.name.cmp(&b.name));
-        let linked = self.runs.iter().filter(|run| self.linked.contains(&run.name));
-        let lasts: HashSet<String> = linked
-            .flat_map(|run| FileKind::OF_RUN.map(|kind| run_file(&run.name, kind)))
-            // Places may be new.
-            .filter(|name| !name.ends_with(FileKind::Locations.extension()))
-            .collect();
-        let unsynced = self.files.iter().filter(|file| !lasts.contains(&file.name));
+        let unsynced = self.files.iter().filter(|file| !self.lasting.contains(&file.name));
         let more = [MANIFEST, RUNS, ""];
         let unsynced = unsynced.map(|file| &*file.name).chain(more);
-        let unsynced = unsynced.map(|name| self.folder.join(name)).collect();
+        let unsynced = unsynced.map(|name| file_path(&self.folder, name)).collect();
         let manifest = Manifest {
             format: VERSION,
             generation: self.number,

@@ -81,7 +81,8 @@ proptest! {
         check(index).unwrap();
         let files = |index: &Path, kind| {
             let generation = current(index).unwrap().unwrap();
-            fs::read(generation.join(run_file("000000", kind))).unwrap()
+            let manifest = Manifest::read(&generation).unwrap();
+            fs::read(manifest.runs[0].path(&generation, kind)).unwrap()
         };
         for kind in [FileKind::Lexicon, FileKind::Postings, FileKind::Lengths] {
             prop_assert!(files(index, kind) == files(rest, kind), "{:?}", kind);
@@ -171,7 +172,7 @@ fn old_and_new_runs_become_one_generation() {
     assert!(error.to_string().contains("document 90 of a run of 90"), "{error}");
     draft.delete(0, &[89]).unwrap();
     let manifest = draft.publish(&lock, describe(&old), 1 << 20).unwrap();
-    assert!(!from.exists(), "the files have second names");
+    assert!(!from.exists(), "the files stay where they are");
     assert_eq!(manifest.runs.iter().map(|run| run.first_docid).collect::<Vec<_>>(), [0, 90, 150]);
     check(index).unwrap();
     let generation = Generation::open(index).unwrap();
@@ -194,4 +195,42 @@ fn runs_of_another_form_are_refused() {
     description.settings.codec = "rice".into();
     draft.publish(&lock, description, 1 << 20).unwrap_err();
     assert_eq!(current(folder.path()).unwrap().unwrap(), from);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    /// Whatever comes and goes, what is counted from the change is what counting all finds.
+    #[test]
+    fn law_a_recount_is_the_count_of_all(
+        cut in 0..60usize,
+        gone in [prop::collection::vec(0..60u32, 0..30), prop::collection::vec(0..60u32, 0..30)],
+        new in [(0..70u32, 0..20usize), (0..70u32, 0..20usize)],
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut collection = collection(3, 60, 20);
+        collection.iter_mut().step_by(7).for_each(|terms| terms.clear());
+        let mut before = build(folder.path(), &collection, &[cut]);
+        for (gone, (first, count)) in gone.iter().zip(new) {
+            let lock = IndexLock::acquire(folder.path()).unwrap();
+            let from = current(folder.path()).unwrap().unwrap();
+            let mut draft = Draft::begin(&lock).unwrap();
+            draft.link_all(&from, &before).unwrap();
+            for (at, run) in before.runs.iter().enumerate() {
+                let of_run = gone.iter().filter_map(|docid| docid.checked_sub(run.first_docid));
+                let of_run: Vec<u32> = of_run.filter(|docid| *docid < run.documents).collect();
+                draft.delete(at, &of_run).unwrap();
+            }
+            // Documents have names by their numbers, of which some are there.
+            let new = &collection[..count];
+            let (mut run, files) = write_run(draft.folder(), draft.next_run(), first, new);
+            run.first_input = draft.add_inputs(vec![InputEntry::default(); 3]).unwrap();
+            draft.add((run, files)).unwrap();
+            let counted = draft.recount(&before, 1 << 20).unwrap();
+            let all = (draft.empty_documents().unwrap(), draft.duplicates().unwrap().count);
+            prop_assert_eq!(counted, Some(all));
+            prop_assert!(count == 0 || draft.recount(&before, 0).unwrap().is_none());
+            before = draft.publish(&lock, describe(&before), 1 << 20).unwrap();
+            prop_assert_eq!((before.statistics.empty_documents, before.statistics.duplicate_names), all);
+        }
+    }
 }

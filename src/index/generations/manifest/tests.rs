@@ -14,6 +14,8 @@ fn example() -> Manifest {
         first_input: 0,
         inputs: 1,
         deleted: None,
+        locations: None,
+        scores: None,
     };
     let names = ["000000", "000001"].map(|run| FileKind::OF_RUN.map(|kind| run_file(run, kind)));
     let file = |name: &String| FileEntry { name: name.clone(), bytes: 64, crc32: 0xabc };

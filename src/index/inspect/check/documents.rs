@@ -4,7 +4,7 @@
 use super::{BODY, Check};
 use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
-use crate::index::format::{FileKind, run_file};
+use crate::index::format::FileKind;
 use crate::index::generations::manifest::RunEntry;
 
 pub(crate) fn count_empty(documents: &RunDocuments, deletions: &Deletions) -> u64 {
@@ -32,19 +32,19 @@ impl Check<'_> {
         let tokens: u64 = deleted.map(|(_, tokens)| u64::from(*tokens)).sum();
         let found = deletions.totals().tokens;
         if tokens != found {
-            self.damaged(&run_file(&run.name, FileKind::Deletions), 32, tokens, found);
+            self.damaged(&run.file(FileKind::Deletions), 32, tokens, found);
         }
         let words = u64::from(run.documents).div_ceil(64);
         let lists = deletions.lists() as u64;
         if run.deleted.is_some() {
             let end = BODY + 8 * words + 12 * lists;
-            self.zeros(&run_file(&run.name, FileKind::Deletions), end);
+            self.zeros(&run.file(FileKind::Deletions), end);
         }
     }
 
     pub(crate) fn documents(&mut self, run: &RunEntry) -> Option<RunDocuments> {
         let documents = self.note(RunDocuments::open_unverified(self.generation, run))?;
-        let name = |kind| run_file(&run.name, kind);
+        let name = |kind| run.file(kind);
         let ends = self.note(documents.check_ends());
         let tokens: u64 = documents.lengths().iter().map(|tokens| u64::from(*tokens)).sum();
         if tokens != documents.tokens() {
@@ -77,7 +77,7 @@ impl Check<'_> {
         for docid in 0..documents.len() {
             let Some(name) = documents.name(docid) else {
                 let at = BODY + 8 * u64::from(docid);
-                let file = run_file(&run.name, FileKind::Ends);
+                let file = run.file(FileKind::Ends);
                 self.damaged(&file, at, "an end among the names", "none");
                 return;
             };
@@ -85,7 +85,7 @@ impl Check<'_> {
                 && !self.full()
             {
                 let at = start + error.valid_up_to() as u64;
-                let file = run_file(&run.name, FileKind::Names);
+                let file = run.file(FileKind::Names);
                 self.damaged(&file, at, "a name in UTF-8", name.escape_ascii());
             }
             start += name.len() as u64;

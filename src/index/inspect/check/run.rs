@@ -12,7 +12,7 @@ use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
 use crate::index::format::{
-    FileKind, IMPORTED, MAX_TERM_BYTES, POSTINGS_SLACK, list_pages, padding, run_file,
+    FileKind, IMPORTED, MAX_TERM_BYTES, POSTINGS_SLACK, list_pages, padding,
 };
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, parts_of};
@@ -71,12 +71,12 @@ impl Check<'_> {
         }
         let Some(run) = self.note(Run::open_unverified(self.generation, entry)) else { return };
         self.problems.extend(run.check_form(&self.manifest.settings).err());
-        let lexicon = run_file(&entry.name, FileKind::Lexicon);
+        let lexicon = entry.file(FileKind::Lexicon);
         let header = run.lexicon().header();
         self.zeros(&lexicon, BODY + header.block_bytes);
         let lists_end = BODY + header.list_bytes;
         let slack = padding(lists_end) + POSTINGS_SLACK;
-        let postings = run_file(&entry.name, FileKind::Postings);
+        let postings = entry.file(FileKind::Postings);
         self.zero_bytes(&postings, lists_end, slack);
         let sums = 4 * list_pages(header.list_bytes);
         self.zeros(&postings, run.postings_header().sums_start() + sums);
@@ -201,7 +201,7 @@ impl Check<'_> {
             let noted = run.deletions().map_or(0, |deletions| deletions.of_list(&list));
             if is_read && deleted != noted as usize {
                 let expected = format!("{deleted} postings of the list at {start}");
-                self.damaged(&run_file(&entry.name, FileKind::Deletions), BODY, expected, noted);
+                self.damaged(&entry.file(FileKind::Deletions), BODY, expected, noted);
             }
             if self.full() {
                 return false;
@@ -211,7 +211,7 @@ impl Check<'_> {
 
     fn lengths(&mut self, entry: &RunEntry, lengths: &[u32], tokens: &TokensLeft) {
         let place = |docid: usize| BODY + 2 * docid as u64;
-        let file = run_file(&entry.name, FileKind::Lengths);
+        let file = entry.file(FileKind::Lengths);
         if let Some(docid) = tokens.overdrawn {
             let found = lengths.get(docid as usize).copied().unwrap_or(0);
             let expected = format!("more tokens, as run {} has them", entry.name);

@@ -206,7 +206,7 @@ fn ranks_are_not_lost_in_silence() {
     manifest.files.retain(|file| file.name != "runs/000001.scores");
     let live = current(index).unwrap().unwrap();
     std::fs::remove_file(live.join("manifest.json")).unwrap();
-    std::fs::remove_file(live.join("runs/000001.scores")).unwrap();
+    std::fs::remove_file(index.join("runs/000001.scores")).unwrap();
     manifest.write(&live).unwrap();
     let error = merge(index, Recode::default(), 1).unwrap_err().to_string();
     assert!(error.contains("run 000001 has none: merge the runs with the ranks"), "{error}");

@@ -113,7 +113,7 @@ pub(crate) fn build(
 ) -> Result<Manifest, IndexError> {
     let lock = IndexLock::acquire(index)?;
     let (number, generation) = lock.next_generation()?;
-    let mut draft = Draft::at(number, generation.clone())?;
+    let mut draft = Draft::at(number, generation.clone(), 0)?;
     draft.add_inputs([InputEntry { path: "input.jsonl".into(), ..InputEntry::default() }])?;
     let mut start = 0;
     for (run, end) in (0..).zip(cuts.iter().copied().chain([collection.len()])) {

@@ -77,7 +77,7 @@ fn write_positions(folder: &Path, run: &RunEntry, files: &[FileEntry]) -> FileEn
 }
 
 fn writer(folder: &Path, run: &RunEntry, kind: FileKind) -> StorageFile {
-    StorageFile::create(folder, &run_file(&run.name, kind)).unwrap()
+    StorageFile::create(folder, &run.file(kind)).unwrap()
 }
 
 /// An index of two runs, the second of which has both files.
@@ -107,8 +107,7 @@ fn scores_and_positions_are_kept_and_not_used() {
     let lock = IndexLock::acquire(index).unwrap();
     let from = current(index).unwrap().unwrap();
     let kinds = [FileKind::Scores, FileKind::Positions];
-    let old =
-        kinds.map(|kind| fs::read(from.join(run_file(&manifest.runs[1].name, kind))).unwrap());
+    let old = kinds.map(|kind| fs::read(manifest.runs[1].path(&from, kind)).unwrap());
     let mut draft = Draft::begin(&lock).unwrap();
     let first = draft.take_inputs(&from, &manifest).unwrap();
     draft.link(&from, &manifest, 1, first).unwrap();
@@ -118,7 +117,7 @@ fn scores_and_positions_are_kept_and_not_used() {
     let to = current(index).unwrap().unwrap();
     for (kind, old) in kinds.into_iter().zip(old) {
         let linked = next.files.iter().find(|file| file.name.ends_with(kind.extension())).unwrap();
-        assert!(fs::read(to.join(&linked.name)).unwrap() == old, "{kind:?}");
+        assert!(fs::read(file_path(&to, &linked.name)).unwrap() == old, "{kind:?}");
     }
 }
 
@@ -140,7 +139,7 @@ fn a_check_finds_damage_in_scores_and_positions_and_queries_do_not_look() {
         let folder = tempfile::tempdir().unwrap();
         let index = folder.path();
         let manifest = with_room(index);
-        let path = current(index).unwrap().unwrap().join(run_file(&manifest.runs[1].name, kind));
+        let path = manifest.runs[1].path(&current(index).unwrap().unwrap(), kind);
         let good = fs::read(&path).unwrap();
         for at in [0, 70, good.len() / 2, good.len() - 1] {
             let mut bytes = good.clone();
