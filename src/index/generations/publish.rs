@@ -37,7 +37,7 @@ impl IndexLock {
         let live = current(self.index())?;
         let keep: Vec<_> = live.as_deref().into_iter().chain(before).collect();
         storage::caught(self.index(), || {
-            for path in debris(self.index(), &keep)? {
+            for path in left(self.index(), &keep)? {
                 // It may be in use since it was looked at.
                 if let Some(_unused) = Unused::claim(&path) {
                     storage::remove_tree(&path)?;
@@ -123,6 +123,13 @@ impl IndexLock {
 
 /// What [`IndexLock::remove_debris`] removes when the generations in the folders `keep` stay.
 pub(crate) fn debris(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, IndexError> {
+    let mut debris = left(index, keep)?;
+    debris.extend(unnamed_runs(index, &debris)?);
+    Ok(debris)
+}
+
+/// The debris but for files of runs.
+fn left(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, IndexError> {
     let kept = kept(index)?.into_iter().map(|number| index.join(generation_name(number)));
     let kept: Vec<PathBuf> = kept.collect();
     let keep: Vec<&Path> = keep.iter().copied().chain(kept.iter().map(PathBuf::as_path)).collect();
@@ -139,7 +146,6 @@ pub(crate) fn debris(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, Index
     }
     debris.extend(shards::debris(index, &keep)?);
     debris.retain(|path| Unused::claim(path).is_some());
-    debris.extend(unnamed_runs(index, &debris)?);
     Ok(debris)
 }
 
