@@ -49,7 +49,7 @@ pub mod dataflow {
 
 pub mod dictionary {
     pub use crate::dictionary::{
-        closed::{ClosedError, ClosedTerms},
+        closed::{ClosedError, ClosedShare, ClosedTerms},
         device::texts::{PieceText, TextGatherer},
         group::TermGroup,
         owners::Owners,

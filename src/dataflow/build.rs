@@ -37,14 +37,16 @@ use timely::worker::Worker;
 ///
 /// ```text
 /// read -> decompress -> parse -> (exchange by owner) -> index, or a lane handed in
-///                          `---> (exchange) -> documents     `-> encode -> (exchange) -> flush
+///                          `---> (exchange) -> documents        |
+///                                                  (exchange) <-'
+///                                                       `-> encode -> (exchange) -> flush
 /// ```
 ///
 /// or, where a device takes texts,
 ///
 /// ```text
 /// read -> decompress -> parse -> (exchange) -> invert -> documents
-///                                                 |`--> (exchange by owner) -> encode --.
+///                                                 |`--> (exchange) -> encode -----------.
 ///                                                 |                 (exchange) -> flush <'
 ///                                                 `--> lists of the device --^
 /// ```

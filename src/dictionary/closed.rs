@@ -1,20 +1,12 @@
 //! The dictionary of a closed run: term after term in the order of the lexicon, with the postings
-//! of each; some come from a device later.
+//! of each, in shares that several workers can encode side by side.
 
 use std::error::Error;
 use std::sync::Arc;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Advance {
-    Term,
-    /// The next term is not there yet: ask again later. Nothing has moved.
-    Later,
-    End,
-}
-
 pub type ClosedError = Box<dyn Error + Send + Sync>;
 
-/// Wakes those that wait for a dictionary: called from any thread, and more often than needed.
+/// Wakes those that wait for a device: called from any thread, and more often than needed.
 pub(crate) type Wake = Arc<dyn Fn() + Send + Sync>;
 
 /// Sort key of a term, which decides nearly all comparisons: the trie collection in the upper two
@@ -28,20 +20,32 @@ pub(crate) fn order_key(collection: u16, suffix: &[u8]) -> u64 {
     u64::from_be_bytes(key)
 }
 
-/// One owner's terms of a closed run, by trie collection, then by suffix.
-pub trait ClosedTerms {
-    /// Moves on to the next term and replaces `postings` by its postings: docids counted from the
-    /// run's first document, in the form of [`folded`](crate::codec::folded), a list's first gap
-    /// counted from -1. Never waits.
-    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<Advance, ClosedError>;
+/// Terms of one owner in a closed run, by trie collection, then by suffix.
+pub trait ClosedTerms: Send {
+    /// Moves on to the next term, if there is one, and replaces `postings` by its postings: docids
+    /// counted from the run's first document, in the form of [`folded`](crate::codec::folded), a
+    /// list's first gap counted from -1. Never waits.
+    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<bool, ClosedError>;
 
     /// The current term, as (trie collection, suffix). Panics unless the last answer of
-    /// [`advance`](Self::advance) other than [`Advance::Later`] was [`Advance::Term`].
+    /// [`advance`](Self::advance) was true.
     fn term(&self) -> (u16, &[u8]);
+}
 
-    /// From now on `wake` is called when it makes sense to ask again after [`Advance::Later`]. If
-    /// this returns false, it is not called: the caller has to poll.
-    fn wake_by(&mut self, _wake: Wake) -> bool {
-        false
+/// All that an owner has of some trie collections in a closed run. These are behind those of the
+/// shares before it: lists are laid out by collection, so that each share is encoded by itself.
+pub struct ClosedShare {
+    pub terms: Box<dyn ClosedTerms>,
+    /// The owner has no more of the run.
+    pub last: bool,
+}
+
+impl ClosedShare {
+    pub fn whole(terms: impl ClosedTerms + 'static) -> Self {
+        Self { terms: Box::new(terms), last: true }
     }
 }
+
+/// Bytes of terms and postings in a share that another worker may encode: about two chunks of
+/// lists, a few milliseconds of work.
+pub(crate) const SHARE_BYTES: u64 = 512 << 10;

@@ -1,7 +1,7 @@
 //! The part of an open run that one owner keeps: its terms in a hash table, the postings of each as
 //! bytes in slices; sorted for the lexicon when the run closes.
 
-use super::closed::{Advance, ClosedError, ClosedTerms};
+use super::closed::{ClosedError, ClosedTerms};
 use super::group::{GroupTerm, TermGroup};
 use super::slices::{Chain, Slices};
 use crate::codec::folded;
@@ -156,10 +156,10 @@ impl From<RunDictionary> for SortedRun {
 }
 
 impl ClosedTerms for SortedRun {
-    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<Advance, ClosedError> {
+    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<bool, ClosedError> {
         postings.clear();
         let order = self.order.get_or_insert_with(|| self.dictionary.sort());
-        let Some(&(_, number)) = order.get(self.given) else { return Ok(Advance::End) };
+        let Some(&(_, number)) = order.get(self.given) else { return Ok(false) };
         // The order of the lexicon is not that in which terms came, and the slices of a list are
         // anywhere.
         let ahead = |quarters: usize| order.get(self.given + AHEAD / 4 * quarters);
@@ -183,7 +183,7 @@ impl ClosedTerms for SortedRun {
         self.given += 1;
         let entry = &self.dictionary.entries[number as usize];
         self.dictionary.slices.read(&entry.chain, |slice| short::push(slice, postings));
-        Ok(Advance::Term)
+        Ok(true)
     }
 
     fn term(&self) -> (u16, &[u8]) {
@@ -236,7 +236,7 @@ mod tests {
             let mut run = SortedRun::from(run);
             let mut bytes = vec![1];
             for ((collection, suffix), list) in &expected {
-                prop_assert_eq!(run.advance(&mut bytes).unwrap(), Advance::Term);
+                prop_assert!(run.advance(&mut bytes).unwrap());
                 prop_assert_eq!(run.term(), (*collection, &suffix[..]));
                 let mut at = 0;
                 let mut next = 0;
@@ -247,7 +247,7 @@ mod tests {
                 }
                 prop_assert_eq!(&got, list);
             }
-            prop_assert_eq!(run.advance(&mut bytes).unwrap(), Advance::End);
+            prop_assert!(!run.advance(&mut bytes).unwrap());
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::numbers::{Middle, middle};
 use anyhow::Context;
 use millrace::inside::build::usable_gpus;
 use millrace::inside::codec::ListCodec;
-use millrace::inside::dictionary::{ClosedError, ClosedTerms, RunDictionary, SortedRun};
+use millrace::inside::dictionary::{ClosedError, ClosedShare, RunDictionary, SortedRun};
 use millrace::inside::gpu::Gpus;
 use millrace::inside::index::Form;
 use millrace::inside::papers::{INDEXERS, ParsedBlock, TokenIndexer, Wei11};
@@ -97,8 +97,8 @@ impl TokenIndexer for Discard {
         1
     }
 
-    fn close(&mut self) -> Result<Box<dyn ClosedTerms>, ClosedError> {
-        Ok(Box::new(SortedRun::from(RunDictionary::default())))
+    fn close(&mut self) -> Result<Option<ClosedShare>, ClosedError> {
+        Ok(Some(ClosedShare::whole(SortedRun::from(RunDictionary::default()))))
     }
 }
 

@@ -5,7 +5,7 @@ use super::flow::Flow;
 use crate::buffers::TextBuffers;
 use crate::dataflow::control::{Cause, Control};
 use crate::dataflow::rebuild::scanned::{InputScan, Scanned};
-use crate::dictionary::closed::Wake;
+use crate::dictionary::closed::{SHARE_BYTES, Wake};
 use crate::dictionary::indexer::{IndexerWork, Indexing};
 use crate::dictionary::lengths::RunLengths;
 use crate::dictionary::owners::Owners;
@@ -98,7 +98,6 @@ pub(crate) struct BuildWiring {
 
 #[derive(Default)]
 pub(crate) struct Encoded {
-    pub written_chunks: Arc<AtomicU64>,
     pub terms: AtomicU64,
     pub postings: AtomicU64,
     /// Of the suffixes of those terms.
@@ -171,8 +170,16 @@ impl BuildPlan {
         usual.max(self.budget.under_way() as usize / 4)
     }
 
-    /// The most encoded chunks of one owner that the writer has not written.
-    pub(crate) fn unwritten_chunks(&self) -> u64 {
-        (self.budget.worker / 8 / CHUNK_BYTES as u64).max(3)
+    /// The most encoded chunks of one share that the writer has not written.
+    pub(crate) fn unwritten_chunks(&self) -> usize {
+        (self.budget.worker as usize / 8 / CHUNK_BYTES).max(3)
+    }
+
+    /// The most shares of one owner that are not wholly written: two for each worker, as far as
+    /// their terms and their lists fit where the chunks of a whole part may wait.
+    pub(crate) fn unwritten_shares(&self) -> usize {
+        let fit = self.unwritten_chunks() * CHUNK_BYTES / (2 * SHARE_BYTES as usize);
+        // The writer may keep the last two until more comes.
+        fit.min(2 * self.workers).max(3)
     }
 }

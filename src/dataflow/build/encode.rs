@@ -1,36 +1,36 @@
 //! Encodes the postings lists of a closed run, in the order of the lexicon.
 //!
-//! - In: an owner's part of a run. Out: chunks of encoded lists for the one writer, at the same
-//!   position; the last of a run says so.
-//! - Chunks wait for the writer: at most `BuildPlan::unwritten_chunks` of each owner are under way.
+//! - In: shares of the owners' parts of a run. The first of a part is encoded by the owner's
+//!   worker, and each next one by the next worker, so that one owner's lists are the work of all.
+//!   Out: chunks of encoded lists for the one writer, at the same position; the last of a share
+//!   says so, and the last of a part.
+//! - Chunks wait for the writer: at most `BuildPlan::unwritten_chunks` of each share are under way.
 //!   Of many owners the writer often needs the chunks of one, so that a few would make it wait. The
-//!   owners of one worker go on side by side, for the writer may need any of them.
+//!   shares of one worker go on side by side, for the writer may need any of them; the one with the
+//!   least collection goes first.
 //! - Memory: those chunks, one list as bytes, and a byte for each document of the run, which all
 //!   owners share.
-//! - Work per activation: `AT_ONCE` chunks of each owner, so that the writer's worker writes
-//!   between.
+//! - Work per activation: `AT_ONCE` chunks, so that the writer's worker writes between.
 
-use super::feed::{ClosedRun, wake_of};
+use super::feed::RunShare;
 use crate::dataflow::build::context::{BuildPlan, BuildWiring, Encoded, PAUSE};
-use crate::dataflow::control::OperatorGuard;
+use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
-use crate::dictionary::closed::Wake;
-use crate::index::run::{LaidChunk, PartEncoder};
-use std::cell::Cell;
-use std::rc::Rc;
+use crate::index::list::Form;
+use crate::index::run::{LaidChunk, MakerGuard, PartEncoder};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use timely::dataflow::StreamVec;
-use timely::dataflow::channels::pact::Pipeline;
+use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::operator::Operator;
 
-/// Chunks of an owner that one activation makes at most.
-const AT_ONCE: u64 = 4;
+/// Chunks that one activation makes at most.
+const AT_ONCE: usize = 4;
 
 pub(crate) fn encode<'scope>(
-    stream: StreamVec<'scope, u64, ClosedRun>,
+    stream: StreamVec<'scope, u64, Local<RunShare>>,
     plan: &Arc<BuildPlan>,
     wiring: &Arc<BuildWiring>,
 ) -> StreamVec<'scope, u64, Local<LaidChunk>> {
@@ -38,82 +38,78 @@ pub(crate) fn encode<'scope>(
     let wiring = wiring.clone();
     let scope = stream.scope();
     let worker = scope.index();
-    stream.unary(Pipeline, "Encode", move |_, info| {
+    let owners = plan.owners.clone();
+    // The channel takes the number modulo that of the workers.
+    let deal = Exchange::new(move |Local(share): &Local<RunShare>| {
+        owners.worker(share.part.owner as u32) as u64 + u64::from(share.number)
+    });
+    stream.unary(deal, "Encode", move |_, info| {
         let guard = OperatorGuard::new(&wiring.control, "Encode", worker);
-        let wake = wake_of(scope.worker().sync_activator_for(info.address.to_vec()));
         let activator = scope.activator_for(info.address);
-        // Each owner of this worker has one run here at most.
-        let mut open: Vec<(Capability<u64>, RunEncoding)> = Vec::new();
-        let mut sent = vec![0u64; plan.owners.len()];
+        let most = plan.unwritten_chunks();
+        let mut open: Vec<(Capability<u64>, ShareEncoding)> = Vec::new();
         move |input, output| {
             input.for_each(|cap, data| {
-                for run in data.drain(..) {
-                    let encoding = guard.work(|| Ok(RunEncoding::new(run, &plan, &wiring, &wake)));
-                    open.extend(encoding.map(|encoding| (cap.retain(0), encoding)));
-                }
+                let shares = data.drain(..).map(|Local(share)| share);
+                open.extend(shares.map(|s| (cap.retain(0), ShareEncoding::new(s, plan.form))));
             });
-            let mut more = false;
-            let mut look = false;
+            open.sort_by_key(|(_, encoding)| encoding.place);
+            let mut left = AT_ONCE;
             open.retain_mut(|(cap, encoding)| {
-                let owner = encoding.encoder.part().owner;
-                let written = wiring.encoded[owner].written_chunks.load(Ordering::Acquire);
-                let room = (written + plan.unwritten_chunks()).saturating_sub(sent[owner]);
-                for _ in 0..room.min(AT_ONCE) {
-                    let chunk = guard.work(|| encoding.encoder.chunk());
-                    let Some(Some(mut chunk)) = chunk else {
-                        look |= !encoding.is_woken;
-                        return chunk.is_some();
-                    };
-                    let ends = chunk.ends;
-                    let encoded = &wiring.encoded[owner];
-                    count(&chunk, encoded);
-                    let written = encoded.written_chunks.clone();
-                    chunk.guard = Some(Arc::new(Unwritten(written)));
-                    sent[owner] += 1;
+                while left > 0 && encoding.unwritten() < most {
+                    left -= 1;
+                    let Some(chunk) = guard.work(|| encoding.chunk()) else { return false };
+                    count(&chunk, &wiring.encoded[chunk.part.owner]);
+                    let ends = chunk.ends_share;
                     output.session(&*cap).give(Local(chunk));
                     if ends {
-                        encoding.busy.set(false);
                         return false;
                     }
                 }
-                more |= room > AT_ONCE;
-                // Nothing wakes the operator when there is room again.
-                look |= room <= AT_ONCE;
                 true
             });
-            if more {
+            if left == 0 && !open.is_empty() {
                 activator.activate();
-            } else if look {
+            } else if !open.is_empty() {
+                // Nothing wakes the operator when there is room again.
                 activator.activate_after(PAUSE);
             }
         }
     })
 }
 
-struct RunEncoding {
+struct ShareEncoding {
     encoder: PartEncoder,
-    /// The dictionary wakes the operator when its next term is there.
-    is_woken: bool,
-    /// True until the part is encoded.
-    busy: Rc<Cell<bool>>,
+    /// The run, and the last collection that a chunk had.
+    place: (u32, u16),
+    number: u32,
+    last: bool,
+    unwritten: MakerGuard,
+    /// Dropped behind the terms.
+    _busy: Arc<()>,
 }
 
-impl RunEncoding {
-    fn new(run: ClosedRun, plan: &BuildPlan, wiring: &BuildWiring, wake: &Wake) -> Self {
-        let ClosedRun { part, mut terms, lengths, busy } = run;
-        let is_woken = terms.wake_by(wake.clone());
-        let lengths = wiring.lengths.of_run(part.run, lengths);
-        let encoder = PartEncoder::new(part, terms, lengths, plan.form);
-        Self { encoder, is_woken, busy }
+impl ShareEncoding {
+    fn new(given: RunShare, form: Form) -> Self {
+        let RunShare { part, number, share, lengths, unwritten, busy } = given;
+        let encoder = PartEncoder::new(part, share.terms, lengths, form);
+        let place = (part.run, 0);
+        Self { encoder, place, number, last: share.last, unwritten, _busy: busy }
     }
-}
 
-/// Counts a chunk as written when it is dropped.
-pub(crate) struct Unwritten(pub(crate) Arc<AtomicU64>);
+    /// Its chunks that are not written.
+    fn unwritten(&self) -> usize {
+        Arc::strong_count(&self.unwritten) - 1
+    }
 
-impl Drop for Unwritten {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::Release);
+    fn chunk(&mut self) -> Result<LaidChunk, Cause> {
+        let mut chunk = self.encoder.chunk()?;
+        self.place.1 = chunk.stretches.last().map_or(self.place.1, |last| last.collection);
+        chunk.share = self.number;
+        chunk.ends_share = chunk.ends;
+        chunk.ends &= self.last;
+        chunk.guard = Some(self.unwritten.clone());
+        Ok(chunk)
     }
 }
 

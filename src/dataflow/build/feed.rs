@@ -1,28 +1,28 @@
 //! Feeds the indexers of a worker: each gets its groups of all pieces in the order of the input,
 //! and gives parts of runs.
 //!
-//! - In: groups, exchanged by owner; each owner gets one of every piece. Out: an owner's part of a
-//!   run, at the position of the run's last piece; and a stream without records whose frontier
-//!   tells which pieces are absorbed.
+//! - In: groups, exchanged by owner; each owner gets one of every piece. Out: shares of an owner's
+//!   part of a run, in their order, at the position of the run's last piece; and a stream without
+//!   records whose frontier tells which pieces are absorbed.
 //! - Groups wait until every earlier piece has been taken; what may be under way bounds them. From
 //!   the pieces' counts each owner knows docids and borders of runs without asking anybody.
-//! - A run that closes is encoded before the next one begins: there is memory for one.
+//! - A run that closes is encoded before the next one begins: there is memory for one. Its shares
+//!   wait for the writer: at most `BuildPlan::unwritten_shares` are under way, and none while one
+//!   of the run before is.
 //! - A worker has a `Lane` for each of its owners. None is waited for: one that holds pieces which
 //!   it is not done with keeps their capabilities, and is looked at again when it is woken, or
 //!   after a pause.
-//! - Work per activation: a step of each lane.
+//! - Work per activation: a step of each lane, and one for each share that may go.
 
 use crate::dataflow::build::context::{BuildPlan, BuildWiring, PAUSE};
 use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
-use crate::dictionary::closed::{ClosedTerms, Wake};
+use crate::dictionary::closed::{ClosedShare, Wake};
 use crate::dictionary::parsed::OwnedGroup;
-use crate::index::run::RunPart;
+use crate::index::run::{MakerGuard, RunPart};
 use crate::order::{PiecePlacement, Sequencer};
-use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Arc;
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
@@ -31,17 +31,23 @@ use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
 use timely::scheduling::activate::SyncActivator;
 
-pub(crate) struct ClosedRun {
+/// A share of an owner's part of a closed run, on its way to a worker that encodes it.
+pub(crate) struct RunShare {
     pub part: RunPart,
-    pub terms: Box<dyn ClosedTerms>,
-    /// The codes of the documents' lengths, by piece.
-    pub lengths: Vec<Arc<[u8]>>,
-    /// True while the run is not encoded.
-    pub busy: Rc<Cell<bool>>,
+    /// Counted from 0 in the part.
+    pub number: u32,
+    pub share: ClosedShare,
+    /// The codes of the lengths of all documents of the run.
+    pub lengths: Arc<Vec<u8>>,
+    /// Dropped when its chunks are written.
+    pub unwritten: MakerGuard,
+    /// Dropped when it is encoded, behind its terms.
+    pub busy: Arc<()>,
 }
 
-/// Closed runs, and the frontier of what is absorbed.
-pub(crate) type Indexed<'scope> = (StreamVec<'scope, u64, ClosedRun>, StreamVec<'scope, u64, ()>);
+/// Shares of closed runs, and the frontier of what is absorbed.
+pub(crate) type Indexed<'scope> =
+    (StreamVec<'scope, u64, Local<RunShare>>, StreamVec<'scope, u64, ()>);
 
 pub(crate) type OwnerGroups<'scope, G> = StreamVec<'scope, u64, Local<G>>;
 
@@ -49,7 +55,7 @@ pub(crate) type OwnerGroups<'scope, G> = StreamVec<'scope, u64, Local<G>>;
 pub(crate) type Absorbed = Capability<u64>;
 
 /// With the capability that it goes out with.
-pub(crate) type Closed = (Capability<u64>, ClosedRun);
+pub(crate) type Closed = (Capability<u64>, RunShare);
 
 /// One owner on its worker.
 pub(crate) trait Lane: Sized + 'static {
@@ -58,7 +64,7 @@ pub(crate) trait Lane: Sized + 'static {
     fn head(&mut self) -> &mut FeedHead<Self::Group>;
 
     /// Takes pieces that have `arrived` with all earlier ones; `over`: no more will come. Returns a
-    /// run that closes.
+    /// share of a run that closes.
     fn step(&mut self, arrived: impl Fn(&u64) -> bool, over: bool)
     -> Result<Option<Closed>, Cause>;
 
@@ -89,30 +95,61 @@ pub(crate) struct OwnerTurn<G> {
     pub(crate) first: u32,
 }
 
+/// A run that ends with what was taken.
+struct ClosingRun {
+    cap: Capability<u64>,
+    placement: PiecePlacement,
+    /// Made for its first share.
+    lengths: Option<Arc<Vec<u8>>>,
+    /// Shares that were given.
+    shares: u32,
+}
+
+impl ClosingRun {
+    fn new(cap: Capability<u64>, placement: PiecePlacement) -> Self {
+        Self { cap, placement, lengths: None, shares: 0 }
+    }
+}
+
 /// The pieces that wait for an owner, and the state of its run.
 pub(crate) struct FeedHead<G> {
     pub(crate) owner: u32,
+    wiring: Arc<BuildWiring>,
     waiting: BTreeMap<u64, (Capability<u64>, Capability<u64>, G)>,
     sequencer: Sequencer,
     lengths: Vec<Arc<[u8]>>,
-    /// The run ends with what was taken.
-    closing: Option<(Capability<u64>, PiecePlacement)>,
+    closing: Option<ClosingRun>,
     /// Of the last piece; the last run goes out with it.
     last: Option<Capability<u64>>,
-    /// A run of this owner is not encoded.
-    busy: Rc<Cell<bool>>,
+    /// Shares that are not encoded have it too.
+    busy: Arc<()>,
+    /// Shares that are not written have it too.
+    unwritten: Arc<()>,
+    most_unwritten: usize,
 }
 
 impl<G: OwnedGroup> FeedHead<G> {
-    fn new(owner: u32, plan: &BuildPlan) -> Self {
+    fn new(owner: u32, plan: &BuildPlan, wiring: Arc<BuildWiring>) -> Self {
         let sequencer = Sequencer::new(plan.first_run, plan.budget.run_limit);
-        let (waiting, lengths, closing, last, busy) = Default::default();
-        Self { owner, waiting, sequencer, lengths, closing, last, busy }
+        let most_unwritten = plan.unwritten_shares();
+        let (waiting, lengths, closing, last, busy, unwritten) = Default::default();
+        Self {
+            owner,
+            wiring,
+            waiting,
+            sequencer,
+            lengths,
+            closing,
+            last,
+            busy,
+            unwritten,
+            most_unwritten,
+        }
     }
 
     /// Whether nothing may be taken now: a run is to close, or is not encoded.
     pub(crate) fn is_held(&self) -> bool {
-        self.busy.get() || self.closing.is_some()
+        self.is_busy() || self.closes()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -140,7 +177,7 @@ impl<G: OwnedGroup> FeedHead<G> {
         let placement = self.sequencer.place(&group.counts())?;
         self.lengths.push(group.lengths().clone());
         if placement.closes {
-            self.closing = Some((runs, placement));
+            self.closing = Some(ClosingRun::new(runs, placement));
             self.last = None;
         } else {
             self.last = Some(runs);
@@ -153,7 +190,7 @@ impl<G: OwnedGroup> FeedHead<G> {
         if self.closing.is_none() {
             let open = self.sequencer.open_run();
             let cap = self.last.take().filter(|_| open.run_documents > 0);
-            self.closing = cap.map(|cap| (cap, open));
+            self.closing = cap.map(|cap| ClosingRun::new(cap, open));
         }
     }
 
@@ -161,27 +198,44 @@ impl<G: OwnedGroup> FeedHead<G> {
         self.closing.is_some()
     }
 
+    /// Whether a run of this owner is not encoded.
     pub(crate) fn is_busy(&self) -> bool {
-        self.busy.get()
+        Arc::strong_count(&self.busy) > 1
     }
 
+    /// Goes on closing a run, if one closes: gives the `next` share, if it is there and may go.
     pub(crate) fn close(
         &mut self,
-        close: impl FnOnce() -> Result<Box<dyn ClosedTerms>, Cause>,
+        next: impl FnOnce() -> Result<Option<ClosedShare>, Cause>,
     ) -> Result<Option<Closed>, Cause> {
-        let Some((cap, placement)) = self.closing.take() else { return Ok(None) };
-        self.busy.set(true);
-        let run = ClosedRun {
+        let Some(closing) = &mut self.closing else { return Ok(None) };
+        let most = if closing.shares == 0 { 1 } else { self.most_unwritten };
+        if Arc::strong_count(&self.unwritten) > most {
+            return Ok(None);
+        }
+        let Some(share) = next()? else { return Ok(None) };
+        let placement = closing.placement;
+        let lengths = closing.lengths.get_or_insert_with(|| {
+            self.wiring.lengths.of_run(placement.run, std::mem::take(&mut self.lengths))
+        });
+        let run = RunShare {
             part: RunPart {
                 run: placement.run,
                 first_docid: placement.run_first,
                 documents: placement.run_documents,
                 owner: self.owner as usize,
             },
-            terms: close()?,
-            lengths: std::mem::take(&mut self.lengths),
+            number: closing.shares,
+            lengths: lengths.clone(),
+            unwritten: Arc::new(self.unwritten.clone()),
             busy: self.busy.clone(),
+            share,
         };
+        closing.shares += 1;
+        let cap = closing.cap.clone();
+        if run.share.last {
+            self.closing = None;
+        }
         Ok(Some((cap, run)))
     }
 }
@@ -190,12 +244,12 @@ impl<G: OwnedGroup> FeedHead<G> {
 pub(crate) fn feed<'scope, L: Lane>(
     groups: OwnerGroups<'scope, L::Group>,
     plan: &Arc<BuildPlan>,
-    wiring: &BuildWiring,
+    wiring: &Arc<BuildWiring>,
     name: &'static str,
     new: impl Fn(FeedHead<L::Group>, &Wake) -> Result<L, Cause> + 'static,
 ) -> Indexed<'scope> {
     let plan = plan.clone();
-    let control = wiring.control.clone();
+    let wiring = wiring.clone();
     let scope = groups.scope();
     let worker = scope.index();
     let mut builder = OperatorBuilder::new(name.to_owned(), scope);
@@ -211,10 +265,10 @@ pub(crate) fn feed<'scope, L: Lane>(
     let wake = wake_of(scope.worker().sync_activator_for(address.to_vec()));
     let activator = scope.activator_for(address);
     builder.build(move |_| {
-        let guard = OperatorGuard::new(&control, name, worker);
+        let guard = OperatorGuard::new(&wiring.control, name, worker);
         let mut lanes: Vec<L> = Vec::new();
         for owner in plan.owners.on_worker(worker) {
-            let head = FeedHead::new(owner, &plan);
+            let head = FeedHead::new(owner, &plan, wiring.clone());
             lanes.extend(guard.work(|| new(head, &wake)));
         }
         move |frontiers| {
@@ -234,12 +288,17 @@ pub(crate) fn feed<'scope, L: Lane>(
             let mut later = false;
             for lane in &mut lanes {
                 let over = frontier.is_empty();
-                let Some(closed) = guard.work(|| lane.step(arrived, over)) else { return };
-                if let Some((cap, run)) = closed {
-                    runs_out.activate().session(&cap).give(run);
+                loop {
+                    let Some(closed) = guard.work(|| lane.step(arrived, over)) else { return };
+                    let Some((cap, run)) = closed else { break };
+                    let more = !run.share.last;
+                    runs_out.activate().session(&cap).give(Local(run));
+                    if !more {
+                        break;
+                    }
                 }
                 now |= lane.is_free() && !lane.head().is_held() && lane.head().is_ready(arrived);
-                later |= lane.waits() || lane.head().is_busy();
+                later |= lane.waits() || lane.head().is_held();
             }
             if now {
                 activator.activate();

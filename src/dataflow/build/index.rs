@@ -8,6 +8,7 @@ use super::feed::{Closed, FeedHead, Indexed, Lane, feed};
 use crate::dataflow::build::context::{BuildPlan, BuildWiring};
 use crate::dataflow::control::Cause;
 use crate::dataflow::query::local::Local;
+use crate::dictionary::closed::ClosedShare;
 use crate::dictionary::group::TermGroup;
 use crate::dictionary::parsed::PieceGroup;
 use crate::dictionary::run::{RunDictionary, SortedRun};
@@ -62,6 +63,7 @@ impl Lane for PostingsLane {
             self.head.end();
         }
         let dictionary = &mut self.dictionary;
-        self.head.close(|| Ok(Box::new(SortedRun::from(std::mem::take(dictionary)))))
+        self.head
+            .close(|| Ok(Some(ClosedShare::whole(SortedRun::from(std::mem::take(dictionary))))))
     }
 }

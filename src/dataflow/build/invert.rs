@@ -2,9 +2,9 @@
 //!
 //! - In: the texts of each piece and its documents without lengths and hashes, all exchanged to
 //!   worker 0. Out: the documents with lengths, hashes and counts, at the position of their piece;
-//!   an owner's part of a run, at the position of the run's last piece, on the owner's worker, or
-//!   the lists of a run that the device has encoded; and a stream without records whose frontier
-//!   tells which pieces are absorbed.
+//!   an owner's part of a run, at the position of the run's last piece, or the lists of a run that
+//!   the device has encoded; and a stream without records whose frontier tells which pieces are
+//!   absorbed.
 //! - Pieces wait until every earlier piece has come, and go to the device in batches of
 //!   `BuildWiring::batch_bytes` of text; early where the input ends, when the device has little to
 //!   do, when nothing more may be under way, or when nothing comes: the index does not depend on
@@ -16,30 +16,30 @@
 //! - Work per activation: what has come, and what the device has done.
 
 use super::encode::count;
-use super::feed::{ClosedRun, wake_of};
+use super::feed::{RunShare, wake_of};
 use crate::crew::lock;
 use crate::dataflow::build::context::{Build, PAUSE};
 use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::sole_time::SoleTime;
+use crate::dictionary::closed::ClosedShare;
 use crate::dictionary::device::inverted::InvertedTerms;
 use crate::dictionary::device::texts::PieceText;
+use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::PieceGroup;
 use crate::gpu::invert::runs::{RunEnd, RunEvent};
 use crate::gpu::invert::service::InvertService;
 use crate::gpu::invert::text::MOST_PIECES;
 use crate::index::documents::pieces::PieceDocuments;
 use crate::index::run::{LaidChunk, RunPart};
-use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use timely::dataflow::StreamVec;
 use timely::dataflow::channels::pact::Exchange;
 use timely::dataflow::operators::Capability;
 use timely::dataflow::operators::generic::OutputBuilder;
 use timely::dataflow::operators::generic::builder_rc::OperatorBuilder;
-use timely::dataflow::operators::generic::operator::Operator;
 
 /// Batches that a device has at a time, if there is room: one that is counted, up to three whose
 /// forms are found, the uploaded ones, one being uploaded, and the next.
@@ -51,15 +51,9 @@ const LEAST_PART: usize = 4;
 /// long document is counted.
 const IDLE: Duration = Duration::from_millis(20);
 
-#[derive(Clone)]
-struct OwnersRun {
-    owner: u32,
-    end: RunEnd,
-}
-
 /// Closed runs, documents, the frontier of what is absorbed, and lists of runs that are encoded.
 pub(crate) type Inverted<'scope> = (
-    StreamVec<'scope, u64, ClosedRun>,
+    StreamVec<'scope, u64, Local<RunShare>>,
     StreamVec<'scope, u64, Local<PieceDocuments>>,
     StreamVec<'scope, u64, ()>,
     StreamVec<'scope, u64, Local<LaidChunk>>,
@@ -107,7 +101,7 @@ pub(crate) fn invert<'scope>(
     let mut texts = builder.new_input(texts, Exchange::new(|_: &Local<PieceText>| DEVICES));
     let to_device = Exchange::new(|_: &Local<PieceDocuments>| DEVICES);
     let mut halves = builder.new_input(documents, to_device);
-    let (runs_out, runs) = builder.new_output::<Vec<Local<OwnersRun>>>();
+    let (runs_out, runs) = builder.new_output();
     let (documents_out, documents) = builder.new_output();
     let (absorbed_out, absorbed) = builder.new_output::<Vec<()>>();
     let (encoded_out, encoded) = builder.new_output();
@@ -118,8 +112,6 @@ pub(crate) fn invert<'scope>(
     let address = builder.operator_info().address;
     let wake = wake_of(scope.worker().sync_activator_for(address.to_vec()));
     let activator = scope.activator_for(address);
-    let owners = build.plan.owners.len() as u32;
-    let shared = build.clone();
     builder.build(move |_| {
         let guard = OperatorGuard::new(&build.wiring.control, "Invert", worker);
         let mut lane = (worker as u64 == DEVICES)
@@ -154,8 +146,8 @@ pub(crate) fn invert<'scope>(
                     &build,
                     |cap, documents| documents_out.session(cap).give(Local(documents)),
                     |cap, end| {
-                        let part = |owner| Local(OwnersRun { owner, end: end.clone() });
-                        runs_out.session(cap).give_iterator((0..owners).map(part));
+                        let parts = parts(end, &build.plan.owners).map(Local);
+                        runs_out.session(cap).give_iterator(parts);
                     },
                     |cap, chunk| encoded_out.session(cap).give(Local(chunk)),
                 )?;
@@ -171,37 +163,26 @@ pub(crate) fn invert<'scope>(
             }
         }
     });
-    (open(runs, &shared), documents, absorbed, encoded)
+    (runs, documents, absorbed, encoded)
 }
 
-fn open<'scope>(
-    runs: StreamVec<'scope, u64, Local<OwnersRun>>,
-    build: &Build,
-) -> StreamVec<'scope, u64, ClosedRun> {
-    let build = build.clone();
-    let owners = build.plan.owners.clone();
-    let to_owner =
-        Exchange::new(move |Local(run): &Local<OwnersRun>| owners.worker(run.owner) as u64);
-    runs.unary(to_owner, "OpenRuns", move |_, _| {
-        move |input, output| {
-            input.for_each(|cap, data| {
-                let runs = data.drain(..).map(|Local(OwnersRun { owner, end })| ClosedRun {
-                    part: RunPart {
-                        run: end.run,
-                        first_docid: end.first_docid,
-                        documents: end.documents,
-                        owner: owner as usize,
-                    },
-                    terms: Box::new(InvertedTerms::new(
-                        end.inverted,
-                        build.plan.owners.clone(),
-                        owner,
-                    )),
-                    lengths: end.lengths,
-                    busy: Rc::new(Cell::new(true)),
-                });
-                output.session(&cap.retain(0)).give_iterator(runs);
-            });
+/// The parts of the owners of a run that has ended.
+fn parts(end: RunEnd, owners: &Arc<Owners>) -> impl Iterator<Item = RunShare> {
+    let lengths = Arc::new(end.lengths.concat());
+    (0..owners.len()).map(move |owner| {
+        let terms = InvertedTerms::new(end.inverted.clone(), owners.clone(), owner as u32);
+        RunShare {
+            part: RunPart {
+                run: end.run,
+                first_docid: end.first_docid,
+                documents: end.documents,
+                owner,
+            },
+            number: 0,
+            share: ClosedShare::whole(terms),
+            lengths: lengths.clone(),
+            unwritten: Arc::new(()),
+            busy: Arc::default(),
         }
     })
 }

@@ -5,24 +5,24 @@ mod reading;
 
 use crate::dataflow::build::context::Build;
 use crate::dataflow::build::documents::write_documents;
-use crate::dataflow::build::encode::{Unwritten, encode};
-use crate::dataflow::build::feed::ClosedRun;
+use crate::dataflow::build::encode::encode;
+use crate::dataflow::build::feed::RunShare;
 use crate::dataflow::build::flush::flush;
 use crate::dataflow::build::index::index;
 use crate::dataflow::harness::{WorkerStep, build, failure, pass, plan_of};
 use crate::dataflow::query::local::Local;
-use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
+use crate::dictionary::closed::{ClosedError, ClosedShare, ClosedTerms};
 use crate::dictionary::group::TermGroup;
 use crate::dictionary::parsed::Regroup;
 use crate::dictionary::tally::Tally;
 use crate::index::documents::Location;
 use crate::index::documents::pieces::{PieceDocuments, Skipped};
-use crate::index::run::{ChunkLayout, LaidChunk, RunPart};
+use crate::index::list::Form;
+use crate::index::run::{ChunkLayout, LaidChunk, MakerGuard, RunPart};
 use crate::input::splits::InputPlan;
 use crate::order::{PieceCounts, Position};
 use crate::text::analysis::Analysis;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use timely::dataflow::operators::vec::Map;
@@ -61,13 +61,14 @@ fn index_takes_pieces_in_order_and_closes_the_last_run() {
             ]
         },
         move |stream| index(stream, &given.plan, &given.wiring).0,
-        |mut run: ClosedRun| {
+        |Local(RunShare { part, number, mut share, .. })| {
             let mut terms = Vec::new();
             let mut postings = Vec::new();
-            while run.terms.advance(&mut postings).unwrap() == Advance::Term {
-                terms.push((run.terms.term().1.to_vec(), postings.len()));
+            while share.terms.advance(&mut postings).unwrap() {
+                terms.push((share.terms.term().1.to_vec(), postings.len()));
             }
-            (run.part, terms)
+            assert!(number == 0 && share.last);
+            (part, terms)
         },
     );
     assert!(!shared.wiring.control.stopped());
@@ -102,21 +103,17 @@ fn index_fails_when_docids_run_out() {
     assert_eq!(failure(&shared.wiring.control).unwrap().0, "Index");
 }
 
-const LATER: &str = "later";
-
 /// Terms of one posting each, of trie collection 0, or errors.
 struct Terms(Vec<Result<&'static str, &'static str>>, usize);
 
 impl ClosedTerms for Terms {
-    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<Advance, ClosedError> {
-        let Some(term) = self.0.get(self.1) else { return Ok(Advance::End) };
-        if (*term)? == LATER {
-            return Ok(Advance::Later);
-        }
+    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<bool, ClosedError> {
+        let Some(term) = self.0.get(self.1) else { return Ok(false) };
+        (*term)?;
         postings.clear();
         crate::codec::folded::put(0, 1, postings);
         self.1 += 1;
-        Ok(Advance::Term)
+        Ok(true)
     }
 
     fn term(&self) -> (u16, &[u8]) {
@@ -124,11 +121,13 @@ impl ClosedTerms for Terms {
     }
 }
 
-/// Encodes a run of one owner with these terms.
+/// Encodes a share of a run with these terms; returns what ends with each chunk, the share and the
+/// part of the owner, and its terms.
 fn encode_terms(
     shared: &Build,
     terms: &'static [Result<&'static str, &'static str>],
-) -> crate::dataflow::harness::HarnessPassed<(bool, u64)> {
+    last: bool,
+) -> crate::dataflow::harness::HarnessPassed<(u32, [bool; 2], u64)> {
     let given = shared.clone();
     pass(
         || {
@@ -136,36 +135,36 @@ fn encode_terms(
             vec![step(vec![(at(0, 0), ())], Some(at(4, 0))), step(vec![], None)]
         },
         move |stream| {
-            let runs = Map::map(stream, move |()| ClosedRun {
-                part: RunPart { documents: 1, ..RunPart::default() },
-                terms: Box::new(Terms(terms.to_vec(), 0)),
-                lengths: vec![Arc::from([1])],
-                busy: Rc::default(),
+            let runs = Map::map(stream, move |()| {
+                Local(RunShare {
+                    part: RunPart { documents: 1, ..RunPart::default() },
+                    number: 3,
+                    share: ClosedShare { terms: Box::new(Terms(terms.to_vec(), 0)), last },
+                    lengths: Arc::new(vec![1]),
+                    unwritten: Arc::new(()),
+                    busy: Arc::default(),
+                })
             });
             encode(runs, &given.plan, &given.wiring)
         },
-        |Local(chunk)| (chunk.ends, chunk.ended().0),
+        |Local(chunk)| (chunk.share, [chunk.ends_share, chunk.ends], chunk.ended().0),
     )
 }
 
 #[test]
-fn encode_gives_chunks_and_waits_for_the_dictionary_and_fails_with_it() {
+fn encode_gives_chunks_and_fails_with_the_dictionary() {
     let folder = tempfile::tempdir().unwrap();
-    let shared = empty(folder.path());
-    let passed = encode_terms(&shared, &[Ok("a"), Ok("b")]);
-    assert_eq!(passed.records[0], [(at(0, 0), (true, 2))]);
-    assert_eq!(passed.frontier, [Some(at(4, 0)), None]);
-    let encoded = &shared.wiring.encoded[0];
-    assert_eq!(encoded.terms.load(Ordering::Relaxed), 2);
-
-    // The run is held while the dictionary has no term yet.
-    let shared = empty(folder.path());
-    let passed = encode_terms(&shared, &[Ok(LATER)]);
-    assert!(passed.records.iter().all(Vec::is_empty));
-    assert_eq!(passed.frontier, [Some(at(0, 0)); 2]);
+    for last in [false, true] {
+        let shared = empty(folder.path());
+        let passed = encode_terms(&shared, &[Ok("a"), Ok("b")], last);
+        assert_eq!(passed.records[0], [(at(0, 0), (3, [true, last], 2))]);
+        assert_eq!(passed.frontier, [Some(at(4, 0)), None]);
+        let encoded = &shared.wiring.encoded[0];
+        assert_eq!(encoded.terms.load(Ordering::Relaxed), 2);
+    }
 
     let shared = empty(folder.path());
-    encode_terms(&shared, &[Ok("a"), Err("the device has gone")]);
+    encode_terms(&shared, &[Ok("a"), Err("the device has gone")], true);
     assert_eq!(
         failure(&shared.wiring.control),
         Some(("Encode", "the device has gone".to_string()))
@@ -173,14 +172,14 @@ fn encode_gives_chunks_and_waits_for_the_dictionary_and_fails_with_it() {
 }
 
 /// A chunk with a list of one posting for each of some terms of trie collection 0.
-fn chunk(shared: &Build, layout: &mut ChunkLayout, suffixes: &[u8], ends: bool) -> LaidChunk {
+fn chunk(layout: &mut ChunkLayout, suffixes: &[u8], ends: bool, guard: MakerGuard) -> LaidChunk {
     for (n, suffix) in suffixes.chunks(1).enumerate() {
         layout.list((0, suffix), 1, 1, n + 1).unwrap();
     }
     LaidChunk {
         part: RunPart { documents: 1, ..RunPart::default() },
         ends,
-        guard: Some(Arc::new(Unwritten(shared.wiring.encoded[0].written_chunks.clone()))),
+        guard: Some(guard),
         ..layout.take(vec![0; suffixes.len()])
     }
 }
@@ -194,15 +193,15 @@ fn flush_writes_a_run_when_its_owners_have_ended_it_and_fails_without_a_folder()
         }
         let shared = empty(folder.path());
         let given = shared.clone();
-        let of_chunks = shared.clone();
+        let held = Arc::new(());
+        let guard = held.clone();
         let passed = pass(
             move || {
-                let shared = &of_chunks;
-                let mut layout = ChunkLayout::new(shared.plan.form);
+                let mut layout = ChunkLayout::new(Form::default());
                 let mut step = |number, suffixes: &[u8], ends_run| WorkerStep {
                     records: vec![(
                         at(number, 0),
-                        Local(chunk(shared, &mut layout, suffixes, ends_run)),
+                        Local(chunk(&mut layout, suffixes, ends_run, guard.clone())),
                     )],
                     then: Some(at(number + 1, 0)),
                 };
@@ -219,7 +218,7 @@ fn flush_writes_a_run_when_its_owners_have_ended_it_and_fails_without_a_folder()
         assert!(!shared.wiring.control.stopped());
         let done = shared.progress.done.lock().unwrap();
         assert_eq!((done.runs[0].0.terms, done.runs[0].0.postings), (3, 3));
-        assert_eq!(shared.wiring.encoded[0].written_chunks.load(Ordering::Relaxed), 2);
+        assert_eq!(Arc::strong_count(&held), 1, "both chunks are written");
     }
 }
 

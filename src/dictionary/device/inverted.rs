@@ -4,7 +4,7 @@
 
 use super::forms::Terms;
 use crate::codec::prefetch::prefetch;
-use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms, order_key};
+use crate::dictionary::closed::{ClosedError, ClosedTerms, order_key};
 use crate::dictionary::owners::Owners;
 use crate::dictionary::strings::place::StringPlace;
 use std::sync::Arc;
@@ -79,13 +79,13 @@ impl InvertedTerms {
 }
 
 impl ClosedTerms for InvertedTerms {
-    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<Advance, ClosedError> {
+    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<bool, ClosedError> {
         if self.order.is_none() {
             self.order = Some(self.sort());
         }
         let order = self.order.as_ref().expect("it was made above");
         loop {
-            let Some(term) = order.get(self.given) else { return Ok(Advance::End) };
+            let Some(term) = order.get(self.given) else { return Ok(false) };
             if let Some(ahead) = order.get(self.given + 2 * AHEAD) {
                 for batch in &self.run.batches {
                     if let Some(start) = batch.starts.get(ahead.number as usize) {
@@ -107,7 +107,7 @@ impl ClosedTerms for InvertedTerms {
             }
             // A form that only pieces behind the run have may have made a term.
             if !postings.is_empty() {
-                return Ok(Advance::Term);
+                return Ok(true);
             }
         }
     }

@@ -67,6 +67,11 @@ pub struct LaidChunk {
     /// Each counted from the beginning of its stretch.
     pub blocks: Vec<BlockStart>,
     pub suffix_bytes: u64,
+    /// Number of the share of its source that it is of: those that encode shares of one source give
+    /// their chunks in any order to each other, and a chunk that ends a share, but not the source,
+    /// is followed by the first of the next share.
+    pub share: u32,
+    pub ends_share: bool,
     /// Its source has no more of the run.
     pub ends: bool,
     /// All of the run comes from one source, whatever the owners of collections.

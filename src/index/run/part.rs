@@ -1,12 +1,12 @@
-//! Encodes one owner's part of a closed run: the lists of its terms, in the order of the lexicon,
-//! in chunks that the writer of the run puts together with those of the other owners
-//! ([`RunWriter`](super::RunWriter)).
+//! Encodes one owner's part of a closed run, or a share of it: the lists of its terms, in the order
+//! of the lexicon, in chunks that the writer of the run puts together with those of the other
+//! shares and owners ([`RunWriter`](super::RunWriter)).
 //!
 //! Memory: a chunk, one list as bytes, and a byte for each document of the run, which all owners
 //! share.
 
 use super::lay::{ChunkLayout, LaidChunk, RunPart};
-use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
+use crate::dictionary::closed::{ClosedError, ClosedTerms};
 use crate::index::list::{Form, ListEncoder};
 use std::sync::Arc;
 
@@ -39,28 +39,20 @@ impl PartEncoder {
         Self { part, terms, in_list: false, encoder, layout, lengths, bytes, at: 0 }
     }
 
-    pub(crate) fn part(&self) -> RunPart {
-        self.part
-    }
-
-    /// The next chunk; `None` while the dictionary has not even a part of one. The last one says
-    /// that it is, and none may be asked for behind it.
+    /// The next chunk. The last one says that it is, and none may be asked for behind it.
     ///
     /// # Errors
-    /// Of the device that has the dictionary; postings that do not decode, which is a bug.
-    pub(crate) fn chunk(&mut self) -> Result<Option<LaidChunk>, ClosedError> {
+    /// Of the dictionary; postings that do not decode, which is a bug.
+    pub(crate) fn chunk(&mut self) -> Result<LaidChunk, ClosedError> {
         let mut ends = false;
         self.encoder.payload().reserve(CHUNK_BYTES + (CHUNK_BYTES >> 2));
         while self.encoder.payload().len() < CHUNK_BYTES {
             if !self.in_list {
-                match self.terms.advance(&mut self.bytes)? {
-                    Advance::Term => (self.at, self.in_list) = (0, true),
-                    Advance::Later => break,
-                    Advance::End => {
-                        ends = true;
-                        break;
-                    }
+                if !self.terms.advance(&mut self.bytes)? {
+                    ends = true;
+                    break;
                 }
+                (self.at, self.in_list) = (0, true);
             }
             let term = self.terms.term();
             self.encoder
@@ -74,10 +66,7 @@ impl PartEncoder {
                 self.layout.list(term, df, bytes, self.encoder.payload().len())?;
             }
         }
-        if !ends && self.layout.chunk().stretches.is_empty() {
-            return Ok(None);
-        }
         let payload = std::mem::take(self.encoder.payload());
-        Ok(Some(LaidChunk { part: self.part, ends, ..self.layout.take(payload) }))
+        Ok(LaidChunk { part: self.part, ends, ..self.layout.take(payload) })
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::codec::folded;
-use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
+use crate::dictionary::closed::{ClosedError, ClosedTerms};
 use crate::index::documents::{DocumentsWriter, Location};
 use crate::index::error::IndexError;
 use crate::index::files::storage::FileEntry;
@@ -10,6 +10,7 @@ use crate::index::lexicon::TermCoder;
 use crate::index::list::{BLOCK, ListEncoder, SegmentColumns};
 use crate::index::testing::{TestList, write_lists};
 use proptest::prelude::*;
+use std::collections::VecDeque;
 use std::fs;
 use std::sync::Arc;
 
@@ -143,20 +144,14 @@ fn a_run_of_nothing_can_be_read() {
 /// A term's trie collection, suffix and postings, as (docid, tf).
 type Term = (u16, Vec<u8>, Vec<(u32, u32)>);
 
-/// Terms of which each comes at the second request.
 struct Terms {
     terms: Vec<Term>,
     behind: usize,
-    asked: bool,
 }
 
 impl ClosedTerms for Terms {
-    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<Advance, ClosedError> {
-        self.asked = !self.asked;
-        if self.asked {
-            return Ok(Advance::Later);
-        }
-        let Some((_, _, list)) = self.terms.get(self.behind) else { return Ok(Advance::End) };
+    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<bool, ClosedError> {
+        let Some((_, _, list)) = self.terms.get(self.behind) else { return Ok(false) };
         postings.clear();
         let mut expected = 0;
         for &(docid, tf) in list {
@@ -164,7 +159,7 @@ impl ClosedTerms for Terms {
             expected = docid + 1;
         }
         self.behind += 1;
-        Ok(Advance::Term)
+        Ok(true)
     }
 
     fn term(&self) -> (u16, &[u8]) {
@@ -185,12 +180,14 @@ fn owners_parts(threads: usize) -> Vec<FileEntry> {
     const DOCUMENTS: u32 = 200_000;
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("runs")).unwrap();
-    // The second owner's long list takes more than a chunk.
+    // The second owner's long lists take more than a chunk, and a chunk ends within one.
     let long: Vec<(u32, u32)> = (0..DOCUMENTS).map(|docid| (docid, 1 + docid * 7 % 90)).collect();
     let owned = [
         vec![(0, b"x".to_vec(), vec![(3, 1)]), (9, b"".to_vec(), vec![(0, 4), (199_999, 1)])],
         vec![
-            (2, b"a".to_vec(), long),
+            (2, b"a".to_vec(), long.clone()),
+            (2, b"aa".to_vec(), long.clone()),
+            (2, b"ab".to_vec(), long),
             (2, b"b".to_vec(), vec![(7, 2)]),
             (11, b"c".to_vec(), vec![(8, 1)]),
         ],
@@ -200,7 +197,7 @@ fn owners_parts(threads: usize) -> Vec<FileEntry> {
     let mut encoders: Vec<_> = (0..)
         .zip(&owned)
         .map(|(owner, terms)| {
-            let terms = Terms { terms: terms.clone(), behind: 0, asked: false };
+            let terms = Terms { terms: terms.clone(), behind: 0 };
             PartEncoder::new(part(owner), Box::new(terms), lengths.clone(), Form::default())
         })
         .collect();
@@ -211,9 +208,9 @@ fn owners_parts(threads: usize) -> Vec<FileEntry> {
     let mut lists = [(0, 0); 2];
     // The first owner is ahead.
     for owner in [0, 1] {
-        assert_eq!(encoders[owner].part().owner, owner);
         loop {
-            let Some(mut chunk) = encoders[owner].chunk().unwrap() else { continue };
+            let mut chunk = encoders[owner].chunk().unwrap();
+            assert_eq!(chunk.part.owner, owner);
             chunk.guard = Some(written[owner].clone());
             let ends = chunk.ends;
             let ended = chunk.ended();
@@ -227,11 +224,11 @@ fn owners_parts(threads: usize) -> Vec<FileEntry> {
             }
         }
     }
-    assert_eq!(lists, [(2, 3), (3, u64::from(DOCUMENTS) + 2)]);
+    assert_eq!(lists, [(2, 3), (5, 3 * u64::from(DOCUMENTS) + 2)]);
     let (mut entry, mut files) = run.finish(60, DOCUMENTS).unwrap();
     let waiting = written.map(|chunks| Arc::strong_count(&chunks));
     assert!(made[1] > 2 && waiting == [1; 2], "{made:?} {waiting:?}");
-    assert_eq!((entry.name.as_str(), entry.terms), ("000004", 5));
+    assert_eq!((entry.name.as_str(), entry.terms), ("000004", 7));
     let mut documents = DocumentsWriter::create(folder.path(), 4, 0).unwrap();
     for number in 0..DOCUMENTS {
         let location = Location { offset: number.into(), bytes: 1, input: 0 };
@@ -251,10 +248,34 @@ fn owners_parts(threads: usize) -> Vec<FileEntry> {
     files
 }
 
+/// The chunks of each share, in order, and its owner; `ends` says whether one ends with a chunk.
+fn in_shares(
+    chunks: Vec<Vec<LaidChunk>>,
+    mut ends: impl FnMut() -> bool,
+) -> Vec<(usize, VecDeque<LaidChunk>)> {
+    let mut shares: Vec<(usize, VecDeque<LaidChunk>)> = Vec::new();
+    for (owner, chunks) in chunks.into_iter().enumerate() {
+        let last = chunks.len() - 1;
+        let mut share = 0;
+        shares.push((owner, VecDeque::new()));
+        for (number, chunk) in chunks.into_iter().enumerate() {
+            let ends_part = number == last;
+            let ends_share = ends_part || ends();
+            let chunk = LaidChunk { share, ends_share, ends: ends_part, ..chunk };
+            shares.last_mut().unwrap().1.push_back(chunk);
+            if ends_share && !ends_part {
+                share += 1;
+                shares.push((owner, VecDeque::new()));
+            }
+        }
+    }
+    shares
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
-    /// Owners' lists in any chunks, in any order between owners, give the files of a run that is
-    /// written list by list.
+    /// Owners' lists in any chunks, in any order between owners and their shares, give the files of
+    /// a run that is written list by list.
     #[test]
     fn oracle_an_assembled_run_is_a_written_one(
         lists in prop::collection::btree_map(
@@ -320,18 +341,16 @@ proptest! {
         let (entry, expected) = write_lists(new(written), DOCUMENTS, all.iter().cloned());
         prop_assert_eq!(postings(written), expected_postings(&all));
         let mut run = RunWriter::create(new(assembled), vec![0; owners]).unwrap();
-        let mut waiting: Vec<_> = chunks.into_iter().map(|chunks| chunks.into_iter().peekable()).collect();
+        let mut waiting = in_shares(chunks, || step(3) == 0);
         let mut over = false;
-        loop {
-            let left: Vec<usize> =
-                (0..owners).filter(|&owner| waiting[owner].peek().is_some()).collect();
-            if left.is_empty() {
-                break;
+        while !waiting.is_empty() {
+            let at = step(waiting.len());
+            let (owner, chunks) = &mut waiting[at];
+            prop_assert!(!over);
+            run.take(*owner, chunks.pop_front().unwrap());
+            if chunks.is_empty() {
+                waiting.remove(at);
             }
-            let owner = left[step(left.len())];
-            let chunk = waiting[owner].next().unwrap();
-            let ends = waiting[owner].peek().is_none();
-            run.take(owner, LaidChunk { ends, ..chunk });
             over = run.write().unwrap();
         }
         prop_assert!(over);

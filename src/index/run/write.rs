@@ -2,9 +2,10 @@
 //! some trie collections: the owners of a build, the parts that threads of a merge claim, a device,
 //! or a caller that has all lists one after the other.
 //!
-//! Chunks of a source come in the order of the lexicon, so that the next lists are always those of
-//! the least collection at the head of a source's queue. Chunks have a layout ([`LaidChunk`]): only
-//! the place of each stretch is decided here; threads gather, sum and write the bytes.
+//! Chunks of a source, or of each of its shares, come in the order of the lexicon, so that the next
+//! lists are always those of the least collection at the head of a source's queue. Chunks have a
+//! layout ([`LaidChunk`]): only the place of each stretch is decided here; threads gather, sum and
+//! write the bytes.
 
 use super::WrittenRun;
 use super::lay::{LaidChunk, ListStretch, MakerGuard};
@@ -18,7 +19,7 @@ use crate::index::format::{
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{BlockStart, CodedTerms, LexiconWriter};
 use crate::index::list::Form;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -95,12 +96,29 @@ impl ChunkHead {
 struct ChunkQueue {
     /// The first of them has a stretch that is not placed.
     chunks: VecDeque<ChunkHead>,
+    /// Number of the share whose chunks are taken, and the chunks of those behind it.
+    share: u32,
+    early: BTreeMap<u32, Vec<LaidChunk>>,
     ended: bool,
     /// No collection before this one follows.
     last: u16,
 }
 
 impl ChunkQueue {
+    /// Takes a chunk when its share is the next, and then those of shares behind it that have come.
+    fn push(&mut self, chunk: LaidChunk) {
+        if chunk.share != self.share {
+            self.early.entry(chunk.share).or_default().push(chunk);
+            return;
+        }
+        let ends_share = chunk.ends_share;
+        self.chunks.push_back(ChunkHead::new(chunk));
+        if ends_share {
+            self.share += 1;
+            self.early.remove(&self.share).into_iter().flatten().for_each(|next| self.push(next));
+        }
+    }
+
     /// Drops chunks of which all is placed.
     fn pass(&mut self) {
         while let Some(head) = self.chunks.front()
@@ -160,7 +178,7 @@ impl RunWriter {
         if let Some(turn) = queue.turn() {
             self.turns.remove(&(turn, source));
         }
-        queue.chunks.push_back(ChunkHead::new(chunk));
+        queue.push(chunk);
         queue.pass();
         self.turns.extend(queue.turn().map(|turn| (turn, source)));
     }

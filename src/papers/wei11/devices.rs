@@ -17,8 +17,8 @@ use crate::gpu::floor::error::GpuError;
 use crate::settings::SettingError;
 use crate::shown::chain;
 
-/// Indexers on a device by default. One would keep it busy, but what it has found is encoded by
-/// the workers of its indexers.
+/// Indexers on a device by default. One would keep it busy; this many were best while what an
+/// indexer had found was encoded by its worker alone. All workers do that now.
 const ON_A_DEVICE: usize = 16;
 
 /// What a GPU indexer may pin where memory allows it, however small its share is.

@@ -2,7 +2,7 @@
 //! of consecutive pieces go in, runs come out.
 
 use super::stream::TokenGroup;
-use crate::dictionary::closed::{ClosedError, ClosedTerms, Wake};
+use crate::dictionary::closed::{ClosedError, ClosedShare, Wake};
 
 /// Consecutive pieces of one run that an indexer takes together, collection by collection over all
 /// of them: each with the docid of its first document, counted from the run's first.
@@ -20,12 +20,12 @@ pub trait TokenIndexer {
     /// The most blocks that it takes at a time.
     fn most_blocks(&self) -> usize;
 
-    /// Closes the run, all blocks of which are done, and opens the next, which gets no block before
-    /// the closed one has given its last term and is dropped.
-    fn close(&mut self) -> Result<Box<dyn ClosedTerms>, ClosedError>;
+    /// Goes on closing the run, all blocks of which are done: its next share, or nothing while that
+    /// is not there yet. The last share opens the next run, which gets no block before.
+    fn close(&mut self) -> Result<Option<ClosedShare>, ClosedError>;
 
-    /// From now on `wake` is called when another block is done. If this returns false, it is not
-    /// called: the caller has to poll.
+    /// From now on `wake` is called when another block is done, or more of a closed run is there.
+    /// If this returns false, it is not called: the caller has to poll.
     fn wake_by(&mut self, _wake: Wake) -> bool {
         false
     }

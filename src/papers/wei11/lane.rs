@@ -96,10 +96,7 @@ impl Lane for TokensLane {
         over: bool,
     ) -> Result<Option<Closed>, Cause> {
         self.advance()?;
-        if self.head.is_busy() {
-            return Ok(None);
-        }
-        if !self.head.closes() && self.is_free() {
+        if !self.head.is_held() && self.is_free() {
             self.gather(&arrived)?;
             let ends = over && self.head.is_empty();
             let full =

@@ -4,7 +4,7 @@ use super::regroup::TokenTally;
 use super::weigh;
 use crate::dataflow::harness::{WorkerStep, build, failure, pass};
 use crate::dataflow::query::local::Local;
-use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
+use crate::dictionary::closed::{ClosedError, ClosedShare, ClosedTerms};
 use crate::dictionary::owners::Owners;
 use crate::dictionary::parsed::Regroup;
 use crate::input::splits::InputPlan;
@@ -52,16 +52,16 @@ impl TokenIndexer for Slow {
         2
     }
 
-    fn close(&mut self) -> Result<Box<dyn ClosedTerms>, ClosedError> {
-        Ok(Box::new(NoTerms))
+    fn close(&mut self) -> Result<Option<ClosedShare>, ClosedError> {
+        Ok(Some(ClosedShare::whole(NoTerms)))
     }
 }
 
 struct NoTerms;
 
 impl ClosedTerms for NoTerms {
-    fn advance(&mut self, _: &mut Vec<u8>) -> Result<Advance, ClosedError> {
-        Ok(Advance::End)
+    fn advance(&mut self, _: &mut Vec<u8>) -> Result<bool, ClosedError> {
+        Ok(false)
     }
 
     fn term(&self) -> (u16, &[u8]) {
@@ -103,5 +103,61 @@ fn a_lane_holds_what_its_indexer_is_not_done_with_and_fails_with_it() {
             assert_eq!(passed.frontier[2], Some(at(5)), "the first is, the second is not");
             assert!(!shared.wiring.control.stopped());
         }
+    }
+}
+
+/// Gives a closed run in ten shares.
+#[derive(Default)]
+struct Dealt(u32);
+
+impl TokenIndexer for Dealt {
+    fn append(&mut self, _: ParsedBlock) -> Result<(), ClosedError> {
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<usize, ClosedError> {
+        Ok(0)
+    }
+
+    fn most_blocks(&self) -> usize {
+        1
+    }
+
+    fn close(&mut self) -> Result<Option<ClosedShare>, ClosedError> {
+        self.0 += 1;
+        Ok(Some(ClosedShare { last: self.0 == 10, ..ClosedShare::whole(NoTerms) }))
+    }
+}
+
+#[test]
+fn shares_of_a_closed_run_wait_for_the_writer() {
+    let at = |block| Position::new(0, block, 0).unwrap().0;
+    for written in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let shared = build(InputPlan::new(&[], None).unwrap(), folder.path());
+        let most = shared.plan.unwritten_shares();
+        assert!((3..10).contains(&most));
+        let make = Box::new(|_| Ok(Box::<Dealt>::default() as _));
+        let lanes = Arc::new(TokenLanes { make, parse_block: 1 });
+        let passed = pass(
+            move || {
+                let mut tally = tally();
+                tally.document(b"mill");
+                let group = Local(tally.finish().pop().unwrap());
+                vec![
+                    WorkerStep { records: vec![(at(0), group)], then: Some(at(5)) },
+                    WorkerStep { records: vec![], then: None },
+                ]
+            },
+            move |stream| lanes.feed(stream, &shared).0,
+            move |Local(share)| {
+                (share.number, share.share.last, (!written).then_some(share.unwritten))
+            },
+        );
+        let shares: Vec<_> =
+            passed.records[1].iter().map(|(_, (n, last, _))| (*n, *last)).collect();
+        let given = if written { 10 } else { most as u32 };
+        assert_eq!(shares, Vec::from_iter((0..given).map(|n| (n, n == 9))));
+        assert_eq!(passed.frontier, [Some(at(0)), (!written).then(|| at(0))]);
     }
 }

@@ -5,10 +5,10 @@ mod device;
 
 use crate::inside_tests::emulation::machine::{EmulatedArrays, Manner, kernels};
 use crate::inside_tests::emulation::{Emulator, Random};
-use millrace::dictionary::closed::{Advance, ClosedTerms};
+use millrace::dictionary::closed::ClosedTerms;
 use millrace::gpu::floor::machine::DeviceWork;
 use millrace::gpu::floor::steps::Step;
-use millrace::papers::wei11::btree::run::{BTreeRun, WalkedRun};
+use millrace::papers::wei11::btree::run::BTreeRun;
 use millrace::papers::wei11::gpu::btree::block::{Most, TokenBlock};
 use millrace::papers::wei11::gpu::btree::room::{COUNTERS, ComingTokens, TreeRoom, TreeUsage};
 use millrace::papers::wei11::gpu::btree::terms::{TermColumns, TermSums, ranges, starts};
@@ -87,12 +87,13 @@ fn on_cpu(blocks: &[&[(TokenGroup, u32)]]) -> (Vec<Entry>, u64) {
         run.append(&block.iter().map(|(group, first)| (group, *first)).collect::<Vec<_>>());
     }
     let postings = run.postings_len();
-    let mut run = WalkedRun::from(run);
     let mut list = Vec::new();
     let mut entries = Vec::new();
-    while run.advance(&mut list).unwrap() == Advance::Term {
-        let (collection, suffix) = run.term();
-        entries.push((collection, suffix.to_vec(), list.clone()));
+    for mut share in run.shares(u64::MAX) {
+        while share.advance(&mut list).unwrap() {
+            let (collection, suffix) = share.term();
+            entries.push((collection, suffix.to_vec(), list.clone()));
+        }
     }
     (entries, postings)
 }

@@ -3,7 +3,6 @@
 
 use crate::inside_tests::gpu::found;
 use crate::inside_tests::util::*;
-use millrace::dictionary::closed::Advance;
 use millrace::papers::wei11::cpu::CpuIndexer;
 use millrace::papers::wei11::gpu::indexer::GpuIndexer;
 use millrace::papers::wei11::gpu::indexer::cuda::{IndexerSizes, open};
@@ -70,17 +69,19 @@ fn index(indexer: &mut dyn TokenIndexer, blocks: Vec<ParsedBlock>) -> Terms {
     while indexer.advance().unwrap() > 0 {
         std::thread::yield_now();
     }
-    let mut closed = indexer.close().unwrap();
     let mut terms = Terms::new();
     let mut postings = Vec::new();
     loop {
-        match closed.advance(&mut postings).unwrap() {
-            Advance::End => return terms,
-            Advance::Later => std::thread::yield_now(),
-            Advance::Term => {
-                let (collection, suffix) = closed.term();
-                terms.push((collection, suffix.to_vec(), postings.clone()));
-            }
+        let Some(mut share) = indexer.close().unwrap() else {
+            std::thread::yield_now();
+            continue;
+        };
+        while share.terms.advance(&mut postings).unwrap() {
+            let (collection, suffix) = share.terms.term();
+            terms.push((collection, suffix.to_vec(), postings.clone()));
+        }
+        if share.last {
+            return terms;
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The host's side of a GPU indexer asks a device for the right things, whatever that is like: an
 //! emulated one whose kernels are their twins.
 
+mod builds;
 mod emulated;
 
 use self::emulated::{TUNING, emulated, on, room_for, twins};
 use crate::inside_tests::emulation::machine::{EmulatedArrays, Manner};
-use millrace::dictionary::closed::{Advance, ClosedError, ClosedTerms};
-use millrace::papers::wei11::btree::run::{BTreeRun, WalkedRun};
+use millrace::dictionary::closed::{ClosedError, ClosedShare};
+use millrace::papers::wei11::cpu::CpuIndexer;
 use millrace::papers::wei11::gpu::btree::block::Most;
 use millrace::papers::wei11::gpu::btree::room::TreeRoom;
 use millrace::papers::wei11::gpu::btree::trees::Trees;
@@ -56,32 +57,40 @@ fn blocks(run: &Run, pieces: usize) -> Vec<ParsedBlock> {
 
 type Terms = Vec<(u16, Vec<u8>, Vec<u8>)>;
 
-/// The terms of a run, and how often the next one was not there yet.
-fn terms(closed: &mut dyn ClosedTerms) -> Result<(Terms, u64), ClosedError> {
-    let mut found = Terms::new();
+/// The terms of a run that closes, how many shares they came in, and how often the next one was not
+/// there yet. All shares are there before the first is read, as if other workers were late.
+fn close(indexer: &mut dyn TokenIndexer) -> Result<(Terms, usize, u64), ClosedError> {
+    let mut shares = Vec::new();
     let mut later = 0;
-    let mut postings = Vec::new();
-    loop {
-        match closed.advance(&mut postings)? {
-            Advance::End => return Ok((found, later)),
-            Advance::Later => later += 1,
-            Advance::Term => {
-                let (collection, suffix) = closed.term();
-                found.push((collection, suffix.to_vec(), postings.clone()));
-            }
+    while shares.last().is_none_or(|share: &ClosedShare| !share.last) {
+        match indexer.close()? {
+            Some(share) => shares.push(share),
+            None => later += 1,
         }
         assert!(later < 1_000_000, "nothing comes");
     }
+    let count = shares.len();
+    let mut found = Terms::new();
+    let mut postings = Vec::new();
+    for mut share in shares {
+        let before = found.last().map(|(collection, ..)| *collection);
+        while share.terms.advance(&mut postings)? {
+            let (collection, suffix) = share.terms.term();
+            assert!(before.is_none_or(|before| before < collection), "a share begins a collection");
+            found.push((collection, suffix.to_vec(), postings.clone()));
+        }
+    }
+    Ok((found, count, later))
 }
 
 /// What the CPU makes of a run.
 fn expected(run: &Run) -> Terms {
-    let mut trees = BTreeRun::default();
+    let mut indexer = CpuIndexer::default();
     for block in blocks(run, 1) {
-        let block: Vec<_> = block.iter().map(|(group, first)| (group, *first)).collect();
-        trees.append(&block);
+        indexer.append(block).unwrap();
+        assert_eq!(indexer.advance().unwrap(), 0);
     }
-    terms(&mut WalkedRun::from(trees)).unwrap().0
+    close(&mut indexer).unwrap().0
 }
 
 /// Indexes a run as the operator does; returns its terms, the parts before the last, and how often
@@ -107,7 +116,7 @@ fn index(
         assert!(waits < 1_000_000, "a block is never done");
     }
     let parts = indexer.parts();
-    let (terms, later) = terms(&mut *indexer.close()?)?;
+    let (terms, _, later) = close(indexer)?;
     Ok((terms, parts, waits + later))
 }
 
@@ -140,11 +149,13 @@ proptest! {
         download in 1usize..64,
         buffers in 1usize..4,
         delay in 0u32..5,
+        share_bytes in prop_oneof![Just(1u64), 1u64..200, Just(1 << 19)],
     ) {
         let most = Most { bytes: bytes.max(42), segments };
         let room = room_for(room);
         let manner = Manner { buffers, delay, ..Manner::default() };
         let mut indexer = GpuIndexer::new(emulated((room, most, 4 * download), manner));
+        indexer.share_bytes = share_bytes;
         for run in &runs {
             let (terms, _, _) = index(&mut indexer, run, pieces).map_err(|e| TestCaseError::fail(e.to_string()))?;
             prop_assert_eq!(terms, expected(run));
@@ -170,6 +181,33 @@ proptest! {
                 }
             }
         }
+    }
+}
+
+/// The smaller the shares, the more there are, up to one for each collection; whether or not the
+/// device was emptied in between.
+#[test]
+fn a_closed_run_is_dealt_in_shares_of_collections() {
+    let documents = |piece: u16| {
+        let term = |i: u16| (10 * (i % 40), format!("{}{i}", piece % 3).into_bytes());
+        vec![(0..200).map(term).collect()]
+    };
+    let run: Run = (0..6).map(documents).collect();
+    let (_, most, stretch) = generous();
+    for room in [room_for(300), room_for(1 << 13)] {
+        let found = [1, 2000, 1 << 19].map(|share_bytes| {
+            let manner = Manner { delay: 1, ..Manner::default() };
+            let mut indexer = GpuIndexer::new(emulated((room, most, stretch), manner));
+            indexer.share_bytes = share_bytes;
+            for block in blocks(&run, 1) {
+                indexer.append(block).unwrap();
+                while indexer.advance().unwrap() > 0 {}
+            }
+            let (terms, shares, _) = close(&mut indexer).unwrap();
+            assert_eq!(terms, expected(&run));
+            shares
+        });
+        assert!(found[0] == 40 && (2..40).contains(&found[1]) && found[2] == 1, "{found:?}");
     }
 }
 

@@ -4,6 +4,7 @@
 
 #![allow(unsafe_code)]
 
+use super::NONE;
 #[cfg(target_arch = "x86_64")]
 use super::below::Avx2;
 use super::below::{Portable, Vectors};
@@ -12,9 +13,12 @@ use super::walk::TreeWalk;
 use crate::codec::folded;
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::{Level, level};
-use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms};
+use crate::dictionary::closed::{ClosedError, ClosedTerms};
 use crate::dictionary::slices::{Chain, Slices};
 use crate::papers::wei11::stream::{StreamTokens, TokenGroup};
+use crate::text::trie_collection::TRIE_COLLECTIONS;
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 #[derive(Clone, Copy)]
 struct PostingsRecord {
@@ -125,6 +129,25 @@ impl BTreeRun {
         record.tf = 1;
     }
 
+    /// Closes the run: as many shares as it has so many postings, of equally many trees each; one
+    /// share at least, and no more than there are trees.
+    pub(crate) fn shares(self, postings: u64) -> VecDeque<WalkedRun> {
+        let all = 0..TRIE_COLLECTIONS as u16;
+        let trees: Vec<u16> =
+            all.filter(|&collection| self.forest.root(collection) != NONE).collect();
+        let shares = self.postings.div_ceil(postings).max(1) as usize;
+        let of_each = trees.len().div_ceil(shares).max(1);
+        let starts = trees.into_iter().step_by(of_each).skip(1);
+        let ends = starts.chain([TRIE_COLLECTIONS as u16]);
+        let run = Arc::new(self);
+        let mut from = 0;
+        let share = |to| {
+            let walk = TreeWalk::of(std::mem::replace(&mut from, to)..to);
+            WalkedRun { run: run.clone(), walk, collection: 0, suffix: Vec::new() }
+        };
+        ends.map(share).collect()
+    }
+
     /// Replaces `bytes` by the postings of a term, in the form of [`folded`].
     fn postings(&self, term: u32, bytes: &mut Vec<u8>) {
         bytes.clear();
@@ -136,28 +159,23 @@ impl BTreeRun {
     }
 }
 
+/// The terms of some trie collections of a closed run.
 pub(crate) struct WalkedRun {
-    run: BTreeRun,
+    run: Arc<BTreeRun>,
     walk: TreeWalk,
     collection: u16,
     suffix: Vec<u8>,
 }
 
-impl From<BTreeRun> for WalkedRun {
-    fn from(run: BTreeRun) -> Self {
-        Self { run, walk: TreeWalk::default(), collection: 0, suffix: Vec::new() }
-    }
-}
-
 impl ClosedTerms for WalkedRun {
-    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<Advance, ClosedError> {
+    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<bool, ClosedError> {
         postings.clear();
         let Some((collection, term)) = self.walk.next(&self.run.forest, &mut self.suffix) else {
-            return Ok(Advance::End);
+            return Ok(false);
         };
         self.collection = collection;
         self.run.postings(term, postings);
-        Ok(Advance::Term)
+        Ok(true)
     }
 
     fn term(&self) -> (u16, &[u8]) {

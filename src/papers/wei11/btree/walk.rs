@@ -3,27 +3,30 @@
 
 use super::NONE;
 use super::forest::Forest;
+use std::ops::Range;
 
-#[derive(Clone, Debug, Default)]
 pub(crate) struct TreeWalk {
-    /// The trie collection that comes next.
+    /// The trie collections that come next.
+    collections: Range<u16>,
+    /// The present one.
     collection: u16,
     /// From the root down: a node and the next of its terms.
     path: Vec<(u32, u32)>,
 }
 
 impl TreeWalk {
+    /// Through the trees of these trie collections.
+    pub(crate) fn of(collections: Range<u16>) -> Self {
+        Self { collections, collection: 0, path: Vec::new() }
+    }
+
     /// Moves behind the next term, puts its suffix into `suffix` and returns its trie collection
     /// and its number.
     pub(crate) fn next(&mut self, forest: &Forest, suffix: &mut Vec<u8>) -> Option<(u16, u32)> {
         loop {
             let Some((at, i)) = self.path.last_mut() else {
-                if usize::from(self.collection) >= crate::text::trie_collection::TRIE_COLLECTIONS {
-                    return None;
-                }
-                let root = forest.root(self.collection);
-                self.collection += 1;
-                self.descend(forest, root);
+                self.collection = self.collections.next()?;
+                self.descend(forest, forest.root(self.collection));
                 continue;
             };
             let node = forest.node(*at);
@@ -41,7 +44,7 @@ impl TreeWalk {
                 forest.strings().append(node.strings[term], suffix);
             }
             self.descend(forest, node.children[term + 1]);
-            return Some((self.collection - 1, node.postings[term]));
+            return Some((self.collection, node.postings[term]));
         }
     }
 

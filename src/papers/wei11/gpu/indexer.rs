@@ -12,7 +12,8 @@
 //!    and the arenas begin anew. Parts take less memory than the run may cost the host
 //!    (`order::Budget`), which counts every term and posting, whoever owns it.
 //! 3. When the run closes, the device's terms are collected in the order of the lexicon and come
-//!    back chunk by chunk, while they are encoded (`fetch`); parts are joined by terms (`join`).
+//!    back chunk by chunk (`fetch`); they are dealt in shares, which all workers encode meanwhile,
+//!    and in which parts are joined by terms (`join`).
 //!
 //! The host reaches the device through [`Trees`] alone. These work on a CUDA device ([`cuda`]), or,
 //! in tests, on an emulated one, which is done late and fails when told to.
@@ -24,18 +25,16 @@ mod join;
 pub(crate) mod opening;
 
 use self::cut::{PlacedGroup, cut};
-use self::fetch::{ChunkReader, Fetch};
+use self::fetch::{Fetch, FetchedPart};
 use self::join::DeviceRun;
-use crate::dictionary::closed::{ClosedError, ClosedTerms, Wake};
+use crate::dictionary::closed::{ClosedError, ClosedShare, SHARE_BYTES, Wake};
 use crate::gpu::floor::machine::UnderWay;
 use crate::papers::wei11::gpu::btree::block::{MOST_BLOCK_BYTES, TokenBlock};
 use crate::papers::wei11::gpu::btree::room::{ComingTokens, TreeRoom, TreeUsage};
-use crate::papers::wei11::gpu::btree::trees::{Trees, Waiter, usage};
+use crate::papers::wei11::gpu::btree::trees::{Trees, usage};
 use crate::papers::wei11::indexer::{ParsedBlock, TokenIndexer};
 use crate::papers::wei11::stream::TokenGroup;
-use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::rc::Rc;
 
 struct LaunchedBlock {
     insert: Box<dyn UnderWay>,
@@ -45,7 +44,7 @@ struct LaunchedBlock {
 
 /// The part of a run that a device indexes.
 pub(crate) struct GpuIndexer {
-    trees: Rc<RefCell<Trees>>,
+    trees: Trees,
     /// Blocks that are not wholly under way.
     waiting: VecDeque<VecDeque<PlacedGroup>>,
     launched: VecDeque<LaunchedBlock>,
@@ -53,8 +52,12 @@ pub(crate) struct GpuIndexer {
     usage: TreeUsage,
     documents: u32,
     /// What was brought back of the run.
-    parts: Vec<ChunkReader>,
-    emptying: Option<(Fetch, ChunkReader)>,
+    parts: Vec<FetchedPart>,
+    emptying: Option<(Fetch, FetchedPart)>,
+    /// Until all of it is dealt.
+    closing: Option<DeviceRun>,
+    /// Of each share of a closed run, about.
+    pub(crate) share_bytes: u64,
     /// The device holds a run that was closed.
     stale: bool,
 }
@@ -64,9 +67,21 @@ const MOST_BLOCKS: usize = 3;
 
 impl GpuIndexer {
     pub(crate) fn new(trees: Trees) -> Self {
-        let trees = Rc::new(RefCell::new(trees));
-        let (waiting, launched, usage, documents, parts, emptying, stale) = Default::default();
-        Self { trees, waiting, launched, usage, documents, parts, emptying, stale }
+        let (waiting, launched, usage, documents) = Default::default();
+        let (parts, emptying, closing, stale) = Default::default();
+        let share_bytes = SHARE_BYTES;
+        Self {
+            trees,
+            waiting,
+            launched,
+            usage,
+            documents,
+            parts,
+            emptying,
+            closing,
+            share_bytes,
+            stale,
+        }
     }
 
     /// Times that the device was emptied in the open run.
@@ -96,11 +111,10 @@ impl GpuIndexer {
     /// Goes on emptying the device; true when that is done.
     fn empty(&mut self) -> Result<bool, ClosedError> {
         let Some((fetch, part)) = &mut self.emptying else { return Ok(true) };
-        let mut trees = self.trees.borrow_mut();
-        if !fetch.advance(&mut trees, part)? {
+        if !fetch.advance(&mut self.trees, part)? {
             return Ok(false);
         }
-        trees.clear()?;
+        self.trees.clear()?;
         self.parts.extend(self.emptying.take().map(|(_, part)| part));
         self.usage = TreeUsage::default();
         Ok(true)
@@ -118,16 +132,15 @@ impl GpuIndexer {
     fn launch(&mut self) -> Result<(), ClosedError> {
         while !self.waiting.is_empty() {
             if std::mem::take(&mut self.stale) {
-                self.trees.borrow_mut().clear()?;
+                self.trees.clear()?;
             }
             let Some(pieces) = self.next_pieces()? else { return Ok(()) };
-            let mut trees = self.trees.borrow_mut();
             let waiting = self.waiting.front_mut().expect("it has these pieces");
             let taken: Vec<(&TokenGroup, u32)> =
                 waiting.iter().take(pieces).map(|(group, first)| (group, *first)).collect();
             let block = TokenBlock::of(&taken);
             let coming = load(&taken);
-            let Some(insert) = trees.insert(&taken, &block)? else { return Ok(()) };
+            let Some(insert) = self.trees.insert(&taken, &block)? else { return Ok(()) };
             waiting.drain(..pieces);
             let ends_block = waiting.is_empty();
             if ends_block {
@@ -141,10 +154,9 @@ impl GpuIndexer {
     /// How many pieces of the first block go into one launch. None if they have to wait, for room
     /// or until the device is emptied.
     fn next_pieces(&mut self) -> Result<Option<usize>, ClosedError> {
-        let mut trees = self.trees.borrow_mut();
-        let room = trees.room();
-        let warps = trees.warps();
-        let most = trees.most();
+        let room = self.trees.room();
+        let warps = self.trees.warps();
+        let most = self.trees.most();
         let most_bytes = most.bytes.min(MOST_BLOCK_BYTES as usize);
         let before = self.coming();
         let waiting = self.waiting.front_mut().expect("there is a block");
@@ -179,15 +191,27 @@ impl GpuIndexer {
                 // What launches really take is known when they are done.
                 return Ok(None);
             } else if self.usage.terms > 0 {
-                let fetch = Fetch::begin(&mut trees, true)?;
-                self.emptying = Some((fetch, ChunkReader::default()));
+                let fetch = Fetch::begin(&mut self.trees, true, self.share_bytes)?;
+                self.emptying = Some((fetch, FetchedPart::default()));
                 return Ok(None);
             } else if !one {
                 split(waiting, halves);
             } else {
-                return Err(trees.too_small(needed).into());
+                return Err(self.trees.too_small(needed).into());
             }
         }
+    }
+
+    fn begin_close(&mut self) -> Result<DeviceRun, ClosedError> {
+        let parts = std::mem::take(&mut self.parts);
+        let mut rest = None;
+        if self.usage.terms > 0 {
+            rest = Some(Fetch::begin(&mut self.trees, false, self.share_bytes)?);
+            self.stale = true;
+        }
+        self.usage = TreeUsage::default();
+        self.documents = 0;
+        Ok(DeviceRun::new(parts, rest))
     }
 
     fn open_blocks(&self) -> usize {
@@ -237,23 +261,20 @@ impl TokenIndexer for GpuIndexer {
         MOST_BLOCKS
     }
 
-    fn close(&mut self) -> Result<Box<dyn ClosedTerms>, ClosedError> {
-        let parts = std::mem::take(&mut self.parts);
-        let rest = match self.usage.terms {
-            0 => None,
-            _ => {
-                let fetch = Fetch::begin(&mut self.trees.borrow_mut(), false)?;
-                self.stale = true;
-                Some((self.trees.clone(), fetch))
-            }
+    fn close(&mut self) -> Result<Option<ClosedShare>, ClosedError> {
+        let mut run = match self.closing.take() {
+            Some(run) => run,
+            None => self.begin_close()?,
         };
-        self.usage = TreeUsage::default();
-        self.documents = 0;
-        Ok(Box::new(DeviceRun::new(parts, rest)))
+        let share = run.next(&mut self.trees, self.share_bytes)?;
+        if share.as_ref().is_none_or(|share| !share.last) {
+            self.closing = Some(run);
+        }
+        Ok(share)
     }
 
     fn wake_by(&mut self, wake: Wake) -> bool {
-        self.trees.borrow_mut().wake_by(Waiter::Feeder, wake);
+        self.trees.wake_by(wake);
         true
     }
 }

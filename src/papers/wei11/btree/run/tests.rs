@@ -22,26 +22,55 @@ fn group(tokens: &[(u16, u32, &[u8])]) -> TokenGroup {
 }
 
 fn lists(run: BTreeRun) -> Lists {
-    let mut run = WalkedRun::from(run);
     let mut bytes = vec![7];
     let mut lists = Lists::new();
     let mut before: Option<(u16, Vec<u8>)> = None;
-    while run.advance(&mut bytes).unwrap() == Advance::Term {
-        let (collection, suffix) = run.term();
-        let term = (collection, suffix.to_vec());
-        assert!(before.is_none_or(|before| before < term));
-        let mut at = 0;
-        let mut next = 0;
-        let mut list = Vec::new();
-        while let Some((gap, tf)) = folded::get(&bytes, &mut at) {
-            list.push((next + gap, tf));
-            next += gap + 1;
+    for mut share in run.shares(50) {
+        while share.advance(&mut bytes).unwrap() {
+            let (collection, suffix) = share.term();
+            let term = (collection, suffix.to_vec());
+            assert!(before.is_none_or(|before| before < term));
+            let mut at = 0;
+            let mut next = 0;
+            let mut list = Vec::new();
+            while let Some((gap, tf)) = folded::get(&bytes, &mut at) {
+                list.push((next + gap, tf));
+                next += gap + 1;
+            }
+            assert_eq!(at, bytes.len());
+            lists.insert(term.clone(), list);
+            before = Some(term);
         }
-        assert_eq!(at, bytes.len());
-        lists.insert(term.clone(), list);
-        before = Some(term);
     }
     lists
+}
+
+#[test]
+fn a_closed_run_is_cut_between_collections() {
+    // So many trees, each with two terms of one posting, and so many postings a share.
+    for (trees, postings, expected) in [
+        (10, 5, vec![3, 3, 3, 1]),
+        (10, 20, vec![10]),
+        (10, 1, vec![1; 10]),
+        (1, 1, vec![1]),
+        (0, 1, vec![0]),
+    ] {
+        let mut run = BTreeRun::default();
+        for tree in 0..trees {
+            run.append_tokens([(7 * tree, 0, &b"a"[..]), (7 * tree, 0, b"b")].into_iter());
+        }
+        let mut found = Vec::new();
+        for mut share in run.shares(postings) {
+            let mut terms = Vec::new();
+            while share.advance(&mut Vec::new()).unwrap() {
+                terms.push(share.term().0);
+            }
+            assert_eq!(terms.len() % 2, 0);
+            terms.dedup();
+            found.push(terms.len());
+        }
+        assert_eq!(found, expected, "{trees} trees, {postings} postings a share");
+    }
 }
 
 /// Checks Table II and the definition of a B-tree; returns terms and depth below a node.

@@ -28,12 +28,6 @@ const COUNTED: (TreeArray, Range<u64>) = (TreeArray::Counters, 0..8 * COUNTERS a
 /// Percent of the memory behind a block for arenas: columns take two thirds as much.
 const ARENAS_PERCENT: u64 = 60;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waiter {
-    Feeder,
-    Reader,
-}
-
 /// Upper limit of what a download brings.
 const STRETCH_BYTES: usize = 4 << 20;
 
@@ -46,7 +40,7 @@ pub(crate) struct Trees {
     pub(crate) stretch_bytes: usize,
     /// The kernel that writes the columns, until it is done.
     collecting: TreeTicket,
-    wakes: [Option<Wake>; 2],
+    wake: Option<Wake>,
 }
 
 impl Trees {
@@ -60,8 +54,8 @@ impl Trees {
         // Lanes read around a stream, and ignore what is there.
         machine.fill(TreeArray::Streams, 0)?;
         let stretch_bytes = machine.buffer_bytes().min(STRETCH_BYTES) / 4 * 4;
-        let (collecting, wakes) = Default::default();
-        let mut trees = Self { machine, tuning, room, most, stretch_bytes, collecting, wakes };
+        let (collecting, wake) = Default::default();
+        let mut trees = Self { machine, tuning, room, most, stretch_bytes, collecting, wake };
         trees.clear()?;
         Ok(trees)
     }
@@ -118,7 +112,7 @@ impl Trees {
     ) -> Result<TreeTicket, GpuError> {
         let given = self.machine.give(&DeviceWork { up, steps, down })?;
         if given.is_some() {
-            self.machine.wake(self.wakes.iter().flatten().cloned().collect())?;
+            self.machine.wake(self.wake.iter().cloned().collect())?;
         }
         Ok(given)
     }
@@ -188,8 +182,8 @@ impl Trees {
     }
 
     /// Calls `wake` from now on when work is done or has failed.
-    pub(crate) fn wake_by(&mut self, waiter: Waiter, wake: Wake) {
-        self.wakes[waiter as usize] = Some(wake.clone());
+    pub(crate) fn wake_by(&mut self, wake: Wake) {
+        self.wake = Some(wake.clone());
         // For what is under way already.
         if self.machine.wake(vec![wake.clone()]).is_err() {
             // Whoever asks then gets the error.

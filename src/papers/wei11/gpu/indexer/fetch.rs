@@ -11,10 +11,11 @@ use crate::papers::wei11::gpu::btree::terms::{TermColumns, TermSums, TreeTerm, r
 use crate::papers::wei11::gpu::btree::trees::{Trees, sums};
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 
-/// Of a chunk at most, unless it is a single collection.
-const CHUNK_BYTES: u64 = 4 << 20;
-/// Chunks ahead of a reader at most.
+/// Shares of a chunk at most, unless it is a single collection.
+const SHARES: u64 = 8;
+/// Chunks that are fetched before they are dealt, at most.
 const AHEAD: usize = 3;
 
 fn bytes_of(sums: TermSums) -> u64 {
@@ -33,8 +34,8 @@ fn stretches(start: TermSums, sums: TermSums) -> VecDeque<ColumnPart> {
 }
 
 pub(super) struct FetchedChunk {
-    /// With their numbers of terms, without those that have none.
-    collections: Vec<(u16, u64)>,
+    /// With their sums, without those that have no terms.
+    collections: Vec<(u16, TermSums)>,
     sums: TermSums,
     /// The columns, end to end.
     words: Vec<u32>,
@@ -48,7 +49,7 @@ impl FetchedChunk {
             let here = sums[collection];
             all.iter_mut().zip(here).for_each(|(all, here)| *all += here);
             if here[0] > 0 {
-                with_terms.push((collection as u16, here[0]));
+                with_terms.push((collection as u16, here));
             }
         }
         let words = vec![0; bytes_of(all).div_ceil(4) as usize];
@@ -82,47 +83,81 @@ impl FetchedChunk {
     }
 }
 
-/// A term of the first chunk.
-#[derive(Clone, Copy, Default)]
-struct ChunkPlace {
-    /// Terms, bytes of suffixes and bytes of lists before it.
+/// What has been fetched of a part of a run and is not dealt.
+#[derive(Default)]
+pub(super) struct FetchedPart {
+    chunks: VecDeque<Arc<FetchedChunk>>,
+    /// Terms, bytes of suffixes and bytes of lists of the first chunk that are dealt.
+    done: TermSums,
+    /// The same in collections.
+    collections: usize,
+}
+
+impl FetchedPart {
+    pub(super) fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// The last collection of the next terms of about so many bytes, which lie in one chunk.
+    pub(super) fn border(&self, share_bytes: u64) -> Option<u16> {
+        let rest = &self.chunks.front()?.collections[self.collections..];
+        let mut bytes = 0;
+        let border = rest.iter().find(|(_, sums)| {
+            bytes += bytes_of(*sums);
+            bytes >= share_bytes
+        });
+        border.or(rest.last()).map(|(collection, _)| *collection)
+    }
+
+    /// Deals the terms of collections up to this one, which is not behind the
+    /// [border](Self::border).
+    pub(super) fn deal(&mut self, border: u16) -> Option<ChunkReader> {
+        let chunk = self.chunks.front()?.clone();
+        let done = self.done.map(|n| n as usize);
+        let collection = self.collections;
+        let rest = chunk.collections[collection..].iter();
+        for (_, sums) in rest.take_while(|(collection, _)| *collection <= border) {
+            self.done.iter_mut().zip(sums).for_each(|(done, more)| *done += more);
+            self.collections += 1;
+        }
+        let end = self.collections;
+        if end == chunk.collections.len() {
+            self.chunks.pop_front();
+            (self.done, self.collections) = Default::default();
+        }
+        Some(ChunkReader { chunk, done, collection, before: 0, end })
+    }
+}
+
+/// Reads some collections of a chunk term by term.
+pub(super) struct ChunkReader {
+    chunk: Arc<FetchedChunk>,
+    /// Terms, bytes of suffixes and bytes of lists before the current term.
     done: [usize; 3],
     /// Its collection among the chunk's, and terms of that before it.
     collection: usize,
     before: u64,
-}
-
-/// Reads chunks term by term.
-#[derive(Default)]
-pub(super) struct ChunkReader {
-    chunks: VecDeque<FetchedChunk>,
-    place: ChunkPlace,
+    /// Behind the last collection.
+    end: usize,
 }
 
 impl ChunkReader {
-    /// The current term, with its collection; `None` when another chunk is needed.
+    /// The current term, with its collection; `None` at the end.
     pub(super) fn term(&self) -> Option<(u16, TreeTerm<'_>)> {
-        let chunk = self.chunks.front()?;
-        let (collection, _) = *chunk.collections.get(self.place.collection)?;
-        Some((collection, chunk.columns(self.place.done).next()?))
+        let (collection, _) = *self.chunk.collections[..self.end].get(self.collection)?;
+        Some((collection, self.chunk.columns(self.done).next()?))
     }
 
     pub(super) fn step(&mut self) {
         let Some((_, term)) = self.term() else { return };
         let more = [1, term.suffix.len(), term.list.len()];
-        let place = &mut self.place;
-        for (done, more) in place.done.iter_mut().zip(more) {
+        for (done, more) in self.done.iter_mut().zip(more) {
             *done += more;
         }
-        place.before += 1;
-        let chunk = &self.chunks[0];
-        if place.before == chunk.collections[place.collection].1 {
-            place.collection += 1;
-            place.before = 0;
-        }
-        if place.collection == chunk.collections.len() {
-            self.chunks.pop_front();
-            self.place = ChunkPlace::default();
+        self.before += 1;
+        if self.before == self.chunk.collections[self.collection].1[0] {
+            self.collection += 1;
+            self.before = 0;
         }
     }
 }
@@ -145,22 +180,29 @@ pub(super) struct Fetch {
     ranges: VecDeque<Range<usize>>,
     coming: VecDeque<ComingChunk>,
     ahead: usize,
+    chunk_bytes: u64,
 }
 
 impl Fetch {
-    /// With `whole` all chunks are fetched, else only some ahead of the reader.
-    pub(super) fn begin(trees: &mut Trees, whole: bool) -> Result<Self, GpuError> {
+    /// With `whole` all chunks are fetched, else only some before others are dealt, in shares of so
+    /// many bytes.
+    pub(super) fn begin(
+        trees: &mut Trees,
+        whole: bool,
+        share_bytes: u64,
+    ) -> Result<Self, GpuError> {
         let measuring = trees.measure()?;
         let ahead = if whole { usize::MAX } else { AHEAD };
+        let chunk_bytes = SHARES * share_bytes;
         let (is_measured, sums, starts, ranges, coming) = Default::default();
-        Ok(Self { measuring, is_measured, sums, starts, ranges, coming, ahead })
+        Ok(Self { measuring, is_measured, sums, starts, ranges, coming, ahead, chunk_bytes })
     }
 
-    /// Does what can be done now, and moves finished chunks to `reader`. True when all have come.
+    /// Does what can be done now, and moves finished chunks to `part`. True when all have come.
     pub(super) fn advance(
         &mut self,
         trees: &mut Trees,
-        reader: &mut ChunkReader,
+        part: &mut FetchedPart,
     ) -> Result<bool, GpuError> {
         if !self.is_measured {
             let measuring = match self.measuring.take() {
@@ -191,9 +233,9 @@ impl Fetch {
                 break;
             }
             let done = self.coming.pop_front().expect("there was one");
-            reader.chunks.push_back(done.chunk);
+            part.chunks.push_back(Arc::new(done.chunk));
         }
-        self.ask(trees, reader)?;
+        self.ask(trees, part)?;
         Ok(self.coming.is_empty() && self.ranges.is_empty())
     }
 
@@ -205,17 +247,17 @@ impl Fetch {
         }
         trees.collect(&self.starts, all)?;
         let weights: Vec<TermSums> = self.sums.iter().map(|&sums| [bytes_of(sums), 0, 0]).collect();
-        let ranges = ranges(&weights, [CHUNK_BYTES, 0, 0]);
+        let ranges = ranges(&weights, [self.chunk_bytes, 0, 0]);
         let has_terms = |range: &Range<usize>| self.sums[range.clone()].iter().any(|s| s[0] > 0);
         self.ranges = ranges.into_iter().filter(has_terms).collect();
         Ok(())
     }
 
     /// Starts copies as long as there are buffers.
-    fn ask(&mut self, trees: &mut Trees, reader: &ChunkReader) -> Result<(), GpuError> {
+    fn ask(&mut self, trees: &mut Trees, part: &FetchedPart) -> Result<(), GpuError> {
         loop {
             if self.coming.back().is_none_or(|last| last.left.is_empty()) {
-                if reader.chunks.len().saturating_add(self.coming.len()) >= self.ahead {
+                if part.chunks.len().saturating_add(self.coming.len()) >= self.ahead {
                     return Ok(());
                 }
                 let Some(collections) = self.ranges.pop_front() else { return Ok(()) };

@@ -1,83 +1,84 @@
 //! Joins the parts of a run term by term. A device that is full in the middle of a run is emptied,
 //! and what it held is a part; a later part has the later docids.
+//!
+//! The terms are dealt in shares as they come. A share ends where the first chunk of a part does,
+//! or earlier, so it takes one chunk of each part.
 
-use super::fetch::{ChunkReader, Fetch};
+use super::fetch::{ChunkReader, Fetch, FetchedPart};
 use crate::codec::folded;
-use crate::dictionary::closed::{Advance, ClosedError, ClosedTerms, Wake};
-use crate::papers::wei11::gpu::btree::trees::{Trees, Waiter};
-use std::cell::RefCell;
-use std::rc::Rc;
+use crate::dictionary::closed::{ClosedError, ClosedShare, ClosedTerms};
+use crate::papers::wei11::gpu::btree::trees::Trees;
 
-/// Asking a device takes longer than passing on a term.
-const TERMS_BETWEEN_LOOKS: u32 = 1000;
-
-/// The terms of a closed run: those of all its parts, the last of which is under way.
+/// A closed run that is dealt: all its parts, the last of which is under way.
 pub(super) struct DeviceRun {
-    parts: Vec<ChunkReader>,
+    parts: Vec<FetchedPart>,
     /// None when all has come.
-    rest: Option<(Rc<RefCell<Trees>>, Fetch)>,
-    /// Terms since the device was asked.
-    since: u32,
-    collection: u16,
-    suffix: Vec<u8>,
+    rest: Option<Fetch>,
 }
 
 impl DeviceRun {
     /// `parts` in their order; `rest` is what the device still holds.
-    pub(super) fn new(
-        mut parts: Vec<ChunkReader>,
-        rest: Option<(Rc<RefCell<Trees>>, Fetch)>,
-    ) -> Self {
-        if rest.is_some() {
-            parts.push(ChunkReader::default());
+    pub(super) fn new(mut parts: Vec<FetchedPart>, rest: Option<Fetch>) -> Self {
+        parts.extend(rest.is_some().then(FetchedPart::default));
+        Self { parts, rest }
+    }
+
+    /// The next share, of about so many bytes of each part; nothing while it has not come.
+    pub(super) fn next(
+        &mut self,
+        trees: &mut Trees,
+        share_bytes: u64,
+    ) -> Result<Option<ClosedShare>, ClosedError> {
+        if let Some(fetch) = &mut self.rest {
+            let last = self.parts.last_mut().expect("what comes has a place");
+            if fetch.advance(trees, last)? {
+                self.rest = None;
+            } else if last.is_empty() {
+                return Ok(None);
+            }
         }
-        Self { parts, rest, since: 0, collection: 0, suffix: Vec::new() }
+        let border = self.parts.iter().filter_map(|part| part.border(share_bytes)).min();
+        let mut heads = Vec::new();
+        if let Some(border) = border {
+            heads.extend(self.parts.iter_mut().filter_map(|part| part.deal(border)));
+        }
+        let terms = Box::new(JoinedTerms { heads, collection: 0, suffix: Vec::new() });
+        let last = self.rest.is_none() && self.parts.iter().all(FetchedPart::is_empty);
+        Ok(Some(ClosedShare { terms, last }))
     }
 }
 
-impl ClosedTerms for DeviceRun {
-    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<Advance, ClosedError> {
-        self.since += 1;
-        if let Some((trees, fetch)) = &mut self.rest {
-            let last = self.parts.last_mut().expect("what comes has a place");
-            if last.term().is_none() || self.since >= TERMS_BETWEEN_LOOKS {
-                self.since = 0;
-                if fetch.advance(&mut trees.borrow_mut(), last)? {
-                    self.rest = None;
-                } else if last.term().is_none() {
-                    return Ok(Advance::Later);
-                }
-            }
-        }
-        let heads = self.parts.iter().filter_map(|part| part.term());
+/// The terms of a share, those of all parts.
+struct JoinedTerms {
+    heads: Vec<ChunkReader>,
+    collection: u16,
+    suffix: Vec<u8>,
+}
+
+impl ClosedTerms for JoinedTerms {
+    fn advance(&mut self, postings: &mut Vec<u8>) -> Result<bool, ClosedError> {
+        let heads = self.heads.iter().filter_map(|head| head.term());
         let heads = heads.map(|(collection, term)| (collection, term.suffix));
-        let Some((collection, suffix)) = heads.min() else { return Ok(Advance::End) };
+        let Some((collection, suffix)) = heads.min() else { return Ok(false) };
         self.collection = collection;
         self.suffix.clear();
         self.suffix.extend_from_slice(suffix);
         postings.clear();
         let mut last = None;
-        for part in &mut self.parts {
-            let Some((collection, term)) = part.term() else { continue };
+        for head in &mut self.heads {
+            let Some((collection, term)) = head.term() else { continue };
             if collection == self.collection && term.suffix == self.suffix {
                 join(postings, last, term.list)
                     .ok_or("postings that a device has sent do not decode: this is a bug")?;
                 last = Some(term.last);
-                part.step();
+                head.step();
             }
         }
-        Ok(Advance::Term)
+        Ok(true)
     }
 
     fn term(&self) -> (u16, &[u8]) {
         (self.collection, &self.suffix)
-    }
-
-    fn wake_by(&mut self, wake: Wake) -> bool {
-        if let Some((trees, _)) = &self.rest {
-            trees.borrow_mut().wake_by(Waiter::Reader, wake);
-        }
-        true
     }
 }
 

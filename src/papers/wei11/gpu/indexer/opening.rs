@@ -2,7 +2,7 @@
 //! blocks that it gets, so that everybody else goes on.
 
 use crate::crew::{Awaited, lock};
-use crate::dictionary::closed::{ClosedError, ClosedTerms, Wake};
+use crate::dictionary::closed::{ClosedError, ClosedShare, Wake};
 use crate::papers::wei11::cpu::CpuIndexer;
 use crate::papers::wei11::indexer::{ParsedBlock, TokenIndexer};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -88,7 +88,7 @@ impl<T: Send + 'static> TokenIndexer for Opening<T> {
         self.indexer.as_ref().map_or(MOST_BLOCKS, |indexer| indexer.most_blocks())
     }
 
-    fn close(&mut self) -> Result<Box<dyn ClosedTerms>, ClosedError> {
+    fn close(&mut self) -> Result<Option<ClosedShare>, ClosedError> {
         match self.indexer()? {
             Some(indexer) => indexer.close(),
             // It got no block: the run is empty.
@@ -113,7 +113,6 @@ impl<T: Send + 'static> TokenIndexer for Opening<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dictionary::closed::Advance;
     use crate::papers::wei11::stream::StreamWriter;
     use std::sync::mpsc::channel;
 
@@ -140,13 +139,13 @@ mod tests {
         while indexer.advance().unwrap() > 0 {
             std::thread::yield_now();
         }
-        let mut terms = indexer.close().unwrap();
+        let mut share = indexer.close().unwrap().unwrap();
         let mut postings = Vec::new();
         for suffix in [&b"one"[..], b"two"] {
-            assert_eq!(terms.advance(&mut postings).unwrap(), Advance::Term);
-            assert_eq!(terms.term(), (40, suffix));
+            assert!(share.terms.advance(&mut postings).unwrap());
+            assert_eq!(share.terms.term(), (40, suffix));
         }
-        assert_eq!(terms.advance(&mut postings).unwrap(), Advance::End);
+        assert!(!share.terms.advance(&mut postings).unwrap() && share.last);
     }
 
     #[test]
@@ -166,8 +165,8 @@ mod tests {
     fn a_run_without_blocks_waits_for_nothing() {
         let (open, opened) = channel::<()>();
         let mut indexer = Opening::new(move || opened.recv().unwrap(), cpu).unwrap();
-        let mut terms = indexer.close().unwrap();
-        assert_eq!(terms.advance(&mut Vec::new()).unwrap(), Advance::End);
+        let mut share = indexer.close().unwrap().unwrap();
+        assert!(!share.terms.advance(&mut Vec::new()).unwrap() && share.last);
         open.send(()).unwrap();
     }
 
