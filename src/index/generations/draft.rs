@@ -11,7 +11,7 @@ mod tests;
 
 pub(crate) use finish::NewGeneration;
 
-use crate::index::deletions::Deletions;
+use crate::index::deletions::{Deletions, LiveRun, read_deletions};
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry};
@@ -22,12 +22,13 @@ use crate::index::inputs::{InputEntry, InputsFile, InputsWriter};
 use crate::index::merge::{Merging, Reordered, merge_runs, reorder, verify};
 use crate::index::order::{DocumentOrder, OrderEntry};
 use crate::index::ranks::{RankCounts, RanksFile, RanksFound, read_ranks};
-use crate::index::run::{WrittenRun, write_deletions};
+use crate::index::run::{WrittenRun, delete};
 use crate::index::scores::{RunScores, write_scores};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What the manifest says of the job.
 #[derive(Clone, Debug, Default)]
@@ -47,6 +48,10 @@ pub struct Draft {
     number: u32,
     folder: PathBuf,
     runs: Vec<RunEntry>,
+    /// What is left out of each run.
+    deletions: Vec<Arc<Deletions>>,
+    /// What the generation in a folder, the last that runs were linked from, leaves out of its runs.
+    linked_from: Option<(PathBuf, Vec<Arc<Deletions>>)>,
     next_run: u32,
     files: Vec<FileEntry>,
     inputs: InputsWriter,
@@ -66,8 +71,20 @@ impl Draft {
     /// Generation `number` in its folder, which has one for runs.
     pub(crate) fn at(number: u32, folder: PathBuf) -> Result<Self, IndexError> {
         let inputs = InputsWriter::create(&folder)?;
-        let (runs, next_run, files, order, linked) = Default::default();
-        Ok(Self { number, folder, runs, next_run, files, inputs, order, linked })
+        let (runs, deletions, linked_from, next_run) = Default::default();
+        let (files, order, linked) = Default::default();
+        Ok(Self {
+            number,
+            folder,
+            runs,
+            deletions,
+            linked_from,
+            next_run,
+            files,
+            inputs,
+            order,
+            linked,
+        })
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -81,6 +98,11 @@ impl Draft {
 
     pub(crate) fn runs(&self) -> &[RunEntry] {
         &self.runs
+    }
+
+    pub(crate) fn live_runs(&self) -> Vec<LiveRun<'_>> {
+        let pairs = self.runs.iter().zip(&self.deletions);
+        pairs.map(|(run, deletions)| LiveRun { run, deletions: deletions.clone() }).collect()
     }
 
     /// Adds inputs of runs. Returns the number of the first.
@@ -143,6 +165,12 @@ impl Draft {
             self.files.push(entry);
         }
         let first_input = first_input.saturating_add(old.first_input);
+        if self.linked_from.as_ref().is_none_or(|(folder, _)| folder != from) {
+            let deletions = read_deletions(from, &manifest.runs, Some(&manifest.files))?;
+            self.linked_from = Some((from.to_path_buf(), deletions));
+        }
+        let deletions = self.linked_from.as_ref().and_then(|(_, of_runs)| of_runs.get(run));
+        self.deletions.push(deletions.cloned().unwrap_or_default());
         self.linked.insert(name.clone());
         self.runs.push(RunEntry { name, first_input, ..old.clone() });
         self.next_run += 1;
@@ -172,22 +200,20 @@ impl Draft {
             return Err(IndexError::refused(&self.folder, reason));
         }
         self.runs.push(run);
+        self.deletions.push(Arc::default());
         self.next_run += 1;
         self.files.extend(files);
         Ok(self.runs.len() - 1)
     }
 
     /// Deletes documents of the run at a place, beside those that are deleted already; docids count
-    /// from the run's first. `Refused` if there is no such run.
+    /// from the run's first. Lists are read only if more than 1 % of the run's documents are then
+    /// not counted by list. `Refused` if there is no such run or document.
     pub fn delete(&mut self, run: usize, docids: &[u32]) -> Result<(), IndexError> {
         let Some(entry) = self.runs.get_mut(run) else {
             return Err(IndexError::refused(&self.folder, format!("there is no run {run}")));
         };
-        let mut docids = docids.to_vec();
-        if entry.deleted.is_some() {
-            docids.extend(Deletions::open(&self.folder, entry, None)?.docids());
-        }
-        write_deletions(&self.folder, entry, &mut self.files, &docids)
+        delete(&self.folder, entry, &mut self.deletions[run], docids)
     }
 
     /// Replaces the PageRanks of the run at a place. `Refused` if there is no such run, or not as
@@ -232,11 +258,12 @@ impl Draft {
         merging: &Merging,
     ) -> Result<bool, IndexError> {
         self.number_documents()?;
-        let Some(old) = self.runs.get(runs.clone()).filter(|old| !old.is_empty()) else {
+        let live = self.live_runs();
+        let Some(old) = live.get(runs.clone()).filter(|old| !old.is_empty()) else {
             let reason = format!("there are no runs {} to {}", runs.start, runs.end);
             return Err(IndexError::refused(&self.folder, reason));
         };
-        let names = names_of(old);
+        let names = names_of(&self.runs[runs.clone()]);
         // A run of a global order has those scores too.
         let is_ordered = self.order.as_ref().is_some_and(|order| order.global.is_some());
         let (ranks, ranked) = if is_ordered { Default::default() } else { self.ranks_left(old)? };
@@ -251,12 +278,12 @@ impl Draft {
                 let name = run_file(&run.name, FileKind::Scores);
                 storage::rename(&self.folder.join(&file.name), &self.folder.join(&name))?;
                 self.files.push(FileEntry { name, ..file });
-            } else if [FileKind::Deletions, FileKind::Scores, FileKind::Bounds].into_iter().any(is)
-            {
+            } else if [FileKind::Scores, FileKind::Bounds].into_iter().any(is) {
                 storage::remove_file(&self.folder.join(&file.name))?;
             }
         }
         self.next_run += 1;
+        self.deletions.splice(runs.clone(), [Arc::default()]);
         for gone in self.runs.splice(runs.clone(), [run]) {
             self.linked.remove(&gone.name);
         }
@@ -291,7 +318,7 @@ impl Draft {
         let ranks = match given {
             Some(ranks) => Some(ranks),
             None => {
-                let (ranks, ranked) = self.ranks_left(&self.runs)?;
+                let (ranks, ranked) = self.ranks_left(&self.live_runs())?;
                 (ranked > 0).then_some(ranks)
             }
         };
@@ -327,9 +354,8 @@ impl Draft {
         memory_bytes: u64,
     ) -> Result<(Vec<f32>, RankCounts), IndexError> {
         let mut tables = Vec::with_capacity(self.runs.len());
-        for run in &self.runs {
-            let documents = RunDocuments::open_unverified(&self.folder, run)?;
-            tables.push((documents, self.deletions(run)?));
+        for (run, deletions) in self.runs.iter().zip(&self.deletions) {
+            tables.push((RunDocuments::open_unverified(&self.folder, run)?, deletions));
         }
         let documents = self.runs.iter().map(|run| run.live_documents() as usize).sum();
         let names = tables.iter().flat_map(|(documents, deleted)| {
@@ -339,22 +365,14 @@ impl Draft {
         read_ranks(file, documents, names, memory_bytes)
     }
 
-    fn deletions(&self, run: &RunEntry) -> Result<Deletions, IndexError> {
-        match run.deleted {
-            Some(_) => Deletions::open(&self.folder, run, None),
-            None => Ok(Deletions::default()),
-        }
-    }
-
     /// The PageRanks of the documents of some runs that are not deleted, and how many of the runs
     /// have any.
-    fn ranks_left(&self, runs: &[RunEntry]) -> Result<(Vec<f32>, usize), IndexError> {
+    fn ranks_left(&self, runs: &[LiveRun<'_>]) -> Result<(Vec<f32>, usize), IndexError> {
         let mut ranks = Vec::new();
         let mut ranked = 0;
-        for run in runs {
+        for LiveRun { run, deletions } in runs {
             let Some(scores) = RunScores::open(&self.folder, run, &self.files)? else { continue };
             ranked += 1;
-            let deletions = self.deletions(run)?;
             let left = (0..).zip(scores.ranks()?).filter(|(docid, _)| !deletions.contains(*docid));
             ranks.extend(left.map(|(_, rank)| *rank));
         }

@@ -2,6 +2,7 @@
 
 use super::{Description, Draft};
 use crate::index::block_bounds::write_missing_bounds;
+use crate::index::deletions::write_deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::documents::duplicates::{Duplicates, count_duplicates};
 use crate::index::documents::lookup::LookupStream;
@@ -23,7 +24,8 @@ pub(crate) struct NewGeneration {
 }
 
 impl Draft {
-    /// What all runs hold together, but for terms.
+    /// What all runs hold together, but for terms; postings as of the deleted documents that are
+    /// counted.
     pub(crate) fn statistics(&self, empty_documents: u64, duplicate_names: u64) -> Statistics {
         let mut all = Statistics { empty_documents, duplicate_names, ..Statistics::default() };
         for run in &self.runs {
@@ -38,17 +40,16 @@ impl Draft {
     /// Counts documents whose name an earlier one has.
     pub(crate) fn duplicates(&mut self) -> Result<Duplicates, IndexError> {
         self.number_documents()?;
-        let open = |run| LookupStream::open(&self.folder, run, self.deletions(run)?);
-        let mut runs = self.runs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let open = |live| LookupStream::open(&self.folder, live);
+        let mut runs = self.live_runs().into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
         count_duplicates(&mut runs)
     }
 
     /// Counts documents without a token, and checks how the lists of all runs are coded.
     fn empty_documents(&self, settings: &Settings) -> Result<u64, IndexError> {
         let mut empty = 0;
-        for run in &self.runs {
+        for (run, deletions) in self.runs.iter().zip(&self.deletions) {
             Run::open_unverified(&self.folder, run)?.check_form(settings)?;
-            let deletions = self.deletions(run)?;
             let documents = RunDocuments::open_unverified(&self.folder, run)?;
             let lengths = (0..).zip(documents.lengths());
             let live = lengths.filter(|(docid, _)| !deletions.contains(*docid));
@@ -100,9 +101,10 @@ impl Draft {
     ) -> Result<NewGeneration, IndexError> {
         self.number_documents()?;
         let terms = match &self.runs[..] {
-            [run] if run.deleted.is_none() => run.terms,
-            runs => {
-                let runs: Vec<_> = runs.iter().map(|run| (&*self.folder, run)).collect();
+            [run] if run.counted() == 0 => run.terms,
+            _ => {
+                let live = self.live_runs();
+                let runs: Vec<_> = live.into_iter().map(|live| (&*self.folder, live)).collect();
                 count_distinct_terms(&runs, memory_bytes)?
             }
         };
@@ -111,6 +113,7 @@ impl Draft {
         write_missing_bounds(&self.folder, new, &mut self.files, &settings, workers as usize)?;
         let inputs = u64::from(self.inputs.next());
         self.files.push(self.inputs.finish()?);
+        self.files.extend(write_deletions(&self.folder, &self.runs, &self.deletions)?);
         self.files.sort_by(|a, b| a.name.cmp(&b.name));
         let linked = self.runs.iter().filter(|run| self.linked.contains(&run.name));
         let lasts: HashSet<String> = linked
