@@ -26,7 +26,8 @@ fn lists(snapshot: &Snapshot, term: &str) -> PyResult<TermLists> {
 pub(crate) fn df(snapshot: &Snapshot, term: &str) -> PyResult<u32> {
     let runs = snapshot.generation().runs();
     let lists = lists(snapshot, term)?.lists;
-    Ok(lists.iter().map(|(run, entry)| runs[*run].live_df(entry)).sum())
+    let dfs = lists.iter().map(|(run, entry)| runs[*run].live_df(entry));
+    dfs.sum::<Result<u32, _>>().map_err(|error| of_index(&error))
 }
 
 /// Docids and tfs, as arrays of numpy.

@@ -35,6 +35,8 @@ pub(crate) const MANIFEST: &str = "manifest.json";
 pub(crate) const RUNS: &str = "runs";
 /// The file of a generation's inputs.
 pub(crate) const INPUTS: &str = "inputs";
+/// The file of what a generation leaves out of its runs.
+pub(crate) const DELETIONS: &str = "deletions";
 
 /// The indexer of an imported index: lengths of documents are what the other engine says, which
 /// need not be the sums of term frequencies.
@@ -167,8 +169,7 @@ impl FileKind {
     ];
 
     /// The files that a run may have.
-    pub(crate) const OPTIONAL: [Self; 4] =
-        [Self::Deletions, Self::Scores, Self::Bounds, Self::Positions];
+    pub(crate) const OPTIONAL: [Self; 3] = [Self::Scores, Self::Bounds, Self::Positions];
 
     pub(crate) const OF_DOCUMENTS: [Self; 6] =
         [Self::Lengths, Self::Names, Self::Ends, Self::Locations, Self::Hashes, Self::Lookup];
@@ -183,7 +184,7 @@ impl FileKind {
             Self::Locations => "locations",
             Self::Hashes => "hashes",
             Self::Lookup => "lookup",
-            Self::Deletions => "deletions",
+            Self::Deletions => DELETIONS,
             Self::Inputs => INPUTS,
             Self::Scores => "scores",
             Self::Bounds => "bounds",

@@ -33,7 +33,7 @@ pub(super) use ordered::{Reordered, reorder};
 pub(crate) use verify::verify;
 
 use crate::crew::beside;
-use crate::index::deletions::Deletions;
+use crate::index::deletions::{Deletions, LiveRun};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry, Stop};
 use crate::index::format::{FileKind, file_path, run_file, run_name};
@@ -98,65 +98,58 @@ struct MergeInput {
 /// `Refused` if there are gaps between the runs; `Damaged`, `List`, `Newer`, `Storage`, `Stopped`.
 pub(crate) fn merge_runs(
     from: &Path,
-    runs: &[RunEntry],
+    runs: &[LiveRun<'_>],
     to_stay: impl Fn(&RunEntry) -> bool,
     to: &Path,
     number: u32,
     merging: &Merging,
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
-    merge(inputs(from, runs, to_stay)?, to, number, merging)
+    merge(inputs(from, runs, to_stay), to, number, merging)
 }
 
 /// Counts the different terms of some runs, each in the folder of its generation, without those
-/// that only deleted documents have.
+/// that only counted ones of the deleted documents have, as far as one `counts`.
 ///
 /// Memory: about `memory_bytes`, but at least 8 KB for each run.
 pub(crate) fn count_distinct_terms(
-    runs: &[(&Path, &RunEntry)],
+    runs: &[(&Path, LiveRun<'_>)],
     memory_bytes: u64,
+    mut counts: impl FnMut((u16, &[u8])) -> Result<bool, IndexError>,
 ) -> Result<u64, IndexError> {
     let window = (memory_bytes / runs.len().max(1) as u64).min(MOST_RUN_BYTES) as usize;
-    let open = |&(generation, run): &(&Path, &RunEntry)| {
-        let path = run.path(generation, FileKind::Lexicon);
+    let open = |(generation, live): &(&Path, LiveRun<'_>)| {
+        let path = live.run.path(generation, FileKind::Lexicon);
         LexiconStream::open(&path, window.max(4 << 10))
     };
     let streams = runs.iter().map(open).collect::<Result<_, _>>()?;
-    let deletions = runs.iter().map(|(generation, run)| deletions_of(generation, run));
-    let deletions = deletions.collect::<Result<Vec<_>, _>>()?;
     let mut terms = TermMerge::new(streams)?;
     let mut distinct = 0;
     while terms.take_term() {
         let mut live = false;
         while let Some((source, list)) = terms.source_of_term() {
-            let deleted = deletions[source].as_ref().map_or(0, |deleted| deleted.of_list(&list));
-            live |= list.df > deleted;
+            live |= list.df > runs[source].1.deletions.counted_in(&list);
             terms.advance()?;
         }
-        distinct += u64::from(live);
+        distinct += u64::from(live && counts(terms.taken())?);
     }
     Ok(distinct)
 }
 
-fn deletions_of(generation: &Path, run: &RunEntry) -> Result<Option<Arc<Deletions>>, IndexError> {
-    let open = |_| Deletions::open(generation, run, None).map(Arc::new);
-    run.deleted.map(open).transpose()
-}
-
 fn inputs(
     generation: &Path,
-    runs: &[RunEntry],
+    runs: &[LiveRun<'_>],
     to_stay: impl Fn(&RunEntry) -> bool,
-) -> Result<Vec<MergeInput>, IndexError> {
+) -> Vec<MergeInput> {
     let mut base = 0u32;
-    let input = |run: &RunEntry| {
-        let deletions = deletions_of(generation, run)?;
+    let input = |LiveRun { run, deletions }: &LiveRun<'_>| {
+        let deletions = (!deletions.is_empty()).then(|| deletions.clone());
         let generation = generation.to_path_buf();
         let remove = !to_stay(run);
-        let run = run.clone();
+        let run = RunEntry::clone(run);
         let input = MergeInput { generation, run, remove, deletions, base };
         // Docids that do not fit are refused before any is used.
         base = base.saturating_add(input.run.live_documents());
-        Ok(input)
+        input
     };
     runs.iter().map(input).collect()
 }

@@ -5,6 +5,7 @@
 mod chunks;
 mod delete;
 pub(crate) mod lay;
+mod live;
 mod pages;
 pub(crate) mod part;
 pub(crate) mod read;
@@ -13,7 +14,7 @@ mod tests;
 mod write;
 
 pub(crate) use chunks::ListChunks;
-pub(crate) use delete::write_deletions;
+pub(crate) use delete::delete;
 pub(crate) use lay::{ChunkLayout, LaidChunk, MakerGuard, RunPart, padded};
 pub(crate) use part::{CHUNK_BYTES, PartEncoder};
 pub(crate) use read::Run;

@@ -7,7 +7,6 @@ pub(crate) mod candidates;
 pub(crate) mod cursor;
 pub(crate) mod engines;
 pub(crate) mod expanding;
-mod frequencies;
 pub(crate) mod kernels;
 pub(crate) mod norms;
 pub(crate) mod open_index;

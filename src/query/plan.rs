@@ -227,7 +227,7 @@ pub struct Planner {
 }
 
 impl Planner {
-    /// Damage in the index is found here, but for postings.
+    /// Damage in the index is found here, but for postings where no document is deleted.
     pub fn plan(
         &mut self,
         snapshot: &Arc<Snapshot>,
@@ -268,7 +268,7 @@ impl Planner {
                 lists.push(list.flatten().inspect(|list| run.prefetch(list)));
             }
             for (term, list) in terms.iter_mut().zip(&lists[before..]) {
-                let df = list.map_or(0, |list| run.live_df(&list));
+                let df = list.map_or(Ok(0), |list| run.live_df(&list))?;
                 term.df = term.df.saturating_add(df).min(most);
             }
         }
@@ -306,8 +306,28 @@ fn weigh(snapshot: &Snapshot, terms: &mut [PlanTerm]) {
 mod tests {
     use super::*;
     use crate::index::generations::generation::Generation;
-    use crate::index::testing::{build, collection};
+    use crate::index::testing::{build, collection, with_deletions};
     use crate::query::snapshot::Scoring;
+
+    /// Of documents that were deleted since postings were counted, a query counts them.
+    #[test]
+    fn damage_is_found_where_deleted_postings_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        with_deletions(folder.path(), &collection(3, 200, 20), &[], &[7], &[]);
+        let plan = || {
+            let snapshot = Snapshot::open(folder.path(), Scoring::default()).unwrap();
+            Planner::default().plan(&snapshot, Wanted::default(), "0 abc1 q3").map(|plan| {
+                assert!(plan.terms().iter().all(|term| term.df > 0));
+            })
+        };
+        plan().unwrap();
+        let live = crate::index::generations::folder::current(folder.path()).unwrap().unwrap();
+        let path = live.join("runs/000000.postings");
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[70] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        assert!(matches!(plan(), Err(IndexError::Damaged { path: named, .. }) if named == path));
+    }
 
     #[test]
     fn terms_are_told_apart_by_a_look_at_few_others() {

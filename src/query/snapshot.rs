@@ -7,7 +7,6 @@
 
 #![warn(missing_docs)]
 
-use super::frequencies::Frequencies;
 use super::top_k::TopK;
 use crate::index::error::IndexError;
 use crate::index::generations::generation::Generation;
@@ -59,7 +58,6 @@ pub struct Snapshot {
     statics: Vec<f32>,
     /// Global scores by docid, if the index is in the order of them for the score; else empty.
     globals: Vec<f32>,
-    frequencies: Frequencies,
     /// Whether the runs have PageRanks; false if the score does not need them.
     has_ranks: bool,
 }
@@ -132,7 +130,6 @@ impl Snapshot {
             bounds,
             statics,
             globals,
-            frequencies: Frequencies::default(),
             has_ranks,
         };
         Ok(Arc::new(snapshot.with_globals()?))
@@ -259,10 +256,8 @@ impl Snapshot {
         lists: impl Iterator<Item = &'a Option<TermEntry>>,
     ) -> Result<u64, IndexError> {
         let mut sum = 0;
-        for ((number, run), entry) in self.generation.runs().iter().enumerate().zip(lists) {
-            let Some(entry) = *entry else { continue };
-            let norms = &self.norms[run.first_docid() as usize..][..run.documents() as usize];
-            sum += self.frequencies.of(number, run, entry, norms)?;
+        for (run, entry) in self.generation.runs().iter().zip(lists) {
+            sum += entry.as_ref().map_or(Ok(0), |entry| run.live_cf(entry))?;
         }
         Ok(sum)
     }

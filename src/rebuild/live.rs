@@ -2,13 +2,13 @@
 //! read.
 
 use super::RebuildError;
-use crate::index::deletions::Deletions;
+use crate::index::deletions::LiveRun;
 use crate::index::documents::{Location, RunDocuments};
 use crate::index::error::IndexError;
 use crate::index::format::{FileKind, file_path};
 use crate::index::generations::folder::current;
+use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::summary::Summary;
-use crate::index::generations::manifest::{Manifest, RunEntry};
 use crate::index::inputs::{InputEntry, InputsFile};
 use crate::index::merge::{self, Merging};
 use crate::rebuild::files::{read_json, replace_json};
@@ -36,24 +36,16 @@ impl Live {
     }
 }
 
-pub(super) fn deletions(generation: &Path, run: &RunEntry) -> Result<Deletions, RebuildError> {
-    Ok(match run.deleted {
-        Some(_) => Deletions::open(generation, run, None)?,
-        None => Deletions::default(),
-    })
-}
-
 /// Calls `take` for each document of some runs that is not deleted, in order: with the place of the
 /// run, the docid in it, and the name.
 pub(super) fn for_each_name(
     generation: &Path,
-    runs: &[RunEntry],
+    runs: &[LiveRun<'_>],
     mut take: impl FnMut(usize, u32, &[u8]) -> Result<(), RebuildError>,
 ) -> Result<(), RebuildError> {
-    for (place, run) in runs.iter().enumerate() {
+    for (place, LiveRun { run, deletions }) in runs.iter().enumerate() {
         let documents = RunDocuments::open_unverified(generation, run)?;
-        let deleted = deletions(generation, run)?;
-        for docid in (0..documents.len()).filter(|&docid| !deleted.contains(docid)) {
+        for docid in (0..documents.len()).filter(|&docid| !deletions.contains(docid)) {
             take(place, docid, documents.name(docid).unwrap_or_default())?;
         }
     }

@@ -2,7 +2,7 @@
 
 mod held;
 
-use super::live::{Live, LivePlaces, OLDER, deletions, live, verify};
+use super::live::{Live, LivePlaces, OLDER, live, verify};
 use super::{FILES, Rebuild, RebuildError, guards};
 use crate::build::guards::NewContent;
 use crate::build::{self, BuildError, Input};
@@ -11,6 +11,7 @@ use crate::dataflow::rebuild::changed::Changes;
 use crate::dataflow::rebuild::changes::changes;
 use crate::dataflow::rebuild::scanned::{InputScan, Scanned};
 use crate::dataflow::rebuild::table::{Sorter, Table, TableEntry, name_hash};
+use crate::index::deletions::read_deletions;
 use crate::index::documents::{Location, RunDocuments};
 use crate::index::error::IndexError;
 use crate::index::files::storage;
@@ -276,8 +277,8 @@ impl Rebuild<'_> {
             takes <= memory / KNOWN_SHARE && Budget::beside(left, self.workers(), lists).is_ok();
         let mut known = is_room.then(|| KnownDocuments::with_capacity(count));
         let mut sorter = Sorter::new(work, memory / SORT_SHARE);
-        for (run, of_run) in runs() {
-            let deleted = deletions(&live.path, run)?;
+        let deletions = read_deletions(&live.path, &live.manifest.runs, None)?;
+        for ((run, of_run), deleted) in runs().zip(deletions) {
             let places = of_run.locations().iter().zip(of_run.hashes());
             for (docid, (place, &content)) in (0..).zip(places) {
                 if !is_of_these(run, place) || deleted.contains(docid) {

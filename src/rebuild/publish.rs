@@ -14,6 +14,7 @@ use super::rank::{self, RankedPages};
 use super::{Rebuild, RebuildError, guards};
 use crate::build::accept_duplicates;
 use crate::dataflow::rebuild::table::name_hash;
+use crate::index::deletions::live_runs;
 use crate::index::documents::duplicates::Duplicates;
 use crate::index::documents::{Location, RunDocuments};
 use crate::index::error::IndexError;
@@ -228,14 +229,14 @@ fn keep_ranks(
     };
     let mut of_name: HashMap<u128, f32> = HashMap::new();
     let mut names = vec![Vec::new(); new.len()];
-    for_each_name(draft.folder(), &draft.runs()[new.clone()], |run, _, name| {
+    for_each_name(draft.folder(), &draft.live_runs()[new.clone()], |run, _, name| {
         let name = name_hash(name);
         of_name.insert(name, f32::NAN);
         names[run].push(name);
         Ok(())
     })?;
     let old = &live.manifest.runs;
-    for_each_name(&live.path, old, |run, docid, name| {
+    for_each_name(&live.path, &live_runs(&live.path, old)?, |run, docid, name| {
         // The first document of a name counts.
         if let Some(rank) = of_name.get_mut(&name_hash(name)).filter(|rank| rank.is_nan()) {
             *rank = ranks[(old[run].first_docid + docid) as usize];

@@ -13,6 +13,7 @@ use super::live::{Live, for_each_name};
 use super::{Rebuild, RebuildError};
 use crate::dataflow::rebuild::table::name_hash;
 use crate::fault;
+use crate::index::deletions::live_runs;
 use crate::index::generations::draft::Draft;
 use crate::index::generations::manifest::RunEntry;
 use crate::rebuild::history::{FOLDER, RankHistory};
@@ -45,7 +46,7 @@ pub(super) fn rank(
     let before = RankedPages::read(rebuild);
     let mut nodes = Nodes::default();
     let mut first = Vec::new();
-    for_each_name(draft.folder(), draft.runs(), |_, _, name| {
+    for_each_name(draft.folder(), &draft.live_runs(), |_, _, name| {
         let name = name_hash(name);
         // Links of a name lead to the first document of it.
         nodes.push(name);
@@ -60,7 +61,7 @@ pub(super) fn rank(
     let documents = |run: &RunEntry| vec![0.0; run.documents as usize];
     let mut of_runs: Vec<Vec<f32>> = draft.runs().iter().map(documents).collect();
     let mut next = found.ranks.iter();
-    for_each_name(draft.folder(), draft.runs(), |run, docid, _| {
+    for_each_name(draft.folder(), &draft.live_runs(), |run, docid, _| {
         let rank = *next.next().expect("there is a rank for each document");
         of_runs[run][docid as usize] = rank as f32;
         Ok(())
@@ -116,7 +117,7 @@ impl RankedPages {
         links: &FoundLinks,
     ) -> Result<(), RebuildError> {
         let path = path(rebuild);
-        let runs = &live.manifest.runs;
+        let runs = &live_runs(&live.path, &live.manifest.runs)?;
         let next = path.with_extension("tmp");
         let error = RebuildError::io(&next);
         let mut ranks = Vec::with_capacity(self.raw.len());

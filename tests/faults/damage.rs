@@ -1,6 +1,7 @@
 //! An index whose bytes change or go is refused or answers rightly. Everything runs in this
 //! process: a panic, a wild allocation or an endless loop would show.
 
+use crate::query::deletions::delete_those;
 use crate::support::Random;
 use crate::support::file_path;
 use crate::support::sealed::{Manifest, seal_file};
@@ -42,7 +43,8 @@ const HANG: Duration = Duration::from_secs(20);
 /// Address space that no damage makes the process take, in KiB: all of these files are below 1 MB.
 const WILD_KIB: u64 = 1 << 20;
 
-/// An index with two runs, some lists with packed blocks, and its files.
+/// An index with two runs, some lists with packed blocks, some documents that are deleted, of which
+/// one is not counted yet, and its files.
 struct Victim {
     set: OldAndNew,
     answers: Answers,
@@ -55,12 +57,14 @@ impl Victim {
         let set = OldAndNew::new(360, 16, 2);
         let job = set.build(&set.old).args(["--codec", codec, "--block-size", block_size]);
         job.env("MILLRACE_RUN_LIMIT", "1").arg("--no-merge").ok();
+        assert_eq!(delete_those(&set.index(), |run, docid| docid % 60 == run as u32).len(), 7);
+        assert_eq!(delete_those(&set.index(), |run, docid| run == 0 && docid == 7).len(), 1);
         let answers = set.answers();
         assert!(answers.iter().any(|hits| hits.len() == 20));
         let generation = crate::support::generation(&set.index());
         let names = crate::support::files(&set.index()).into_keys();
         let mut files: Vec<_> = names.map(|name| file_path(&generation, &name)).collect();
-        assert_eq!(files.len(), 16, "{files:?}");
+        assert_eq!(files.len(), 17, "{files:?}");
         files.extend([generation.join("manifest.json"), set.index().join("CURRENT")]);
         Self { set, answers, files }
     }
@@ -102,7 +106,7 @@ impl Victim {
 /// Which files an error speaks of is up to what refers to the damaged one, but it does name one.
 fn names_a_file(error: &IndexError) -> bool {
     let text = error.to_string();
-    ["runs/", "manifest.json", "CURRENT", "index:"].iter().any(|n| text.contains(n))
+    ["runs/", "deletions", "manifest.json", "CURRENT", "index:"].iter().any(|n| text.contains(n))
 }
 
 /// The places in a file of `length` bytes that are damaged.

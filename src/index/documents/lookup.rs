@@ -8,7 +8,7 @@
 mod tests;
 
 use crate::fault;
-use crate::index::deletions::Deletions;
+use crate::index::deletions::{Deletions, LiveRun};
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::{FileEntry, StorageFile};
@@ -18,6 +18,7 @@ use crate::index::generations::manifest::RunEntry;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use twox_hash::{XxHash3_64, XxHash3_128};
 
 const BODY: u64 = HEADER_BYTES as u64;
@@ -195,7 +196,7 @@ pub(crate) struct LookupStream {
     pairs: FileWindow,
     names: FileWindow,
     ends: FileWindow,
-    deletions: Deletions,
+    deletions: Arc<Deletions>,
     first_docid: u32,
     documents: u32,
     /// The next two pairs, and how many were read.
@@ -207,11 +208,8 @@ const WINDOW_BYTES: usize = 64 << 10;
 const NAMES_BYTES: usize = 4 << 10;
 
 impl LookupStream {
-    pub(crate) fn open(
-        generation: &Path,
-        run: &RunEntry,
-        deletions: Deletions,
-    ) -> Result<Self, IndexError> {
+    pub(crate) fn open(generation: &Path, live: LiveRun<'_>) -> Result<Self, IndexError> {
+        let LiveRun { run, deletions } = live;
         let open = |kind, bytes| FileWindow::open(&run.path(generation, kind), bytes);
         let pairs = open(FileKind::Lookup, WINDOW_BYTES)?;
         let names = open(FileKind::Names, NAMES_BYTES)?;

@@ -12,7 +12,7 @@ mod tests;
 
 pub(crate) use finish::NewGeneration;
 
-use crate::index::deletions::Deletions;
+use crate::index::deletions::{Deletions, LiveRun, read_deletions};
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry};
@@ -24,12 +24,13 @@ use crate::index::inputs::{InputEntry, InputsFile, InputsWriter};
 use crate::index::merge::{Merging, Reordered, merge_runs, reorder, verify};
 use crate::index::order::{DocumentOrder, OrderEntry};
 use crate::index::ranks::{RankCounts, RanksFile, RanksFound, read_ranks};
-use crate::index::run::{WrittenRun, write_deletions};
+use crate::index::run::{WrittenRun, delete};
 use crate::index::scores::{RunScores, write_scores};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What the manifest says of the job.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +50,10 @@ pub struct Draft {
     number: u32,
     folder: PathBuf,
     runs: Vec<RunEntry>,
+    /// What is left out of each run.
+    deletions: Vec<Arc<Deletions>>,
+    /// What the generation in a folder, the last that runs were linked from, leaves out of its runs.
+    linked_from: Option<(PathBuf, Vec<Arc<Deletions>>)>,
     next_run: u32,
     files: Vec<FileEntry>,
     inputs: InputsWriter,
@@ -60,6 +65,8 @@ pub struct Draft {
     lasting: HashSet<String>,
     /// By the name of a run, documents that the generation before has and this one does not.
     deleted: BTreeMap<String, Vec<u32>>,
+    /// Different terms of all runs, if they are [counted](Self::recount).
+    terms: Option<u64>,
 }
 
 impl Draft {
@@ -73,8 +80,23 @@ impl Draft {
     /// Generation `number` in its folder; run `next_run` and those behind it are free.
     pub(crate) fn at(number: u32, folder: PathBuf, next_run: u32) -> Result<Self, IndexError> {
         let inputs = InputsWriter::create(&folder)?;
-        let (runs, files, order, shared, lasting, deleted) = Default::default();
-        Ok(Self { number, folder, runs, next_run, files, inputs, order, shared, lasting, deleted })
+        let (runs, deletions, deleted, linked_from) = Default::default();
+        let (files, order, shared, lasting, terms) = Default::default();
+        Ok(Self {
+            number,
+            folder,
+            runs,
+            deletions,
+            deleted,
+            linked_from,
+            next_run,
+            files,
+            inputs,
+            order,
+            shared,
+            lasting,
+            terms,
+        })
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -88,6 +110,11 @@ impl Draft {
 
     pub(crate) fn runs(&self) -> &[RunEntry] {
         &self.runs
+    }
+
+    pub(crate) fn live_runs(&self) -> Vec<LiveRun<'_>> {
+        let pairs = self.runs.iter().zip(&self.deletions);
+        pairs.map(|(run, deletions)| LiveRun { run, deletions: deletions.clone() }).collect()
     }
 
     /// Adds inputs of runs. Returns the number of the first.
@@ -132,14 +159,15 @@ impl Draft {
     ) -> Result<usize, IndexError> {
         let old = nth_run(from, manifest, run)?;
         for file in files_of(from, manifest, old)? {
-            if file.name == old.file(FileKind::Deletions) {
-                let [old, new] = [from, &self.folder].map(|folder| folder.join(&file.name));
-                storage::link_or_copy(&old, &new)?;
-            } else {
-                self.lasting.insert(file.name.clone());
-            }
+            self.lasting.insert(file.name.clone());
             self.files.push(file);
         }
+        if self.linked_from.as_ref().is_none_or(|(folder, _)| folder != from) {
+            let deletions = read_deletions(from, &manifest.runs, Some(&manifest.files))?;
+            self.linked_from = Some((from.to_path_buf(), deletions));
+        }
+        let deletions = self.linked_from.as_ref().and_then(|(_, of_runs)| of_runs.get(run));
+        self.deletions.push(deletions.cloned().unwrap_or_default());
         self.shared.insert(old.name.clone());
         let first_input = first_input.saturating_add(old.first_input);
         self.runs.push(RunEntry { first_input, ..old.clone() });
@@ -166,6 +194,7 @@ impl Draft {
             self.files.push(FileEntry { name: new.file(kind), ..file });
         }
         self.runs.push(new);
+        self.deletions.push(Arc::default());
         self.next_run += 1;
         Ok(self.runs.len() - 1)
     }
@@ -179,28 +208,27 @@ impl Draft {
             return Err(IndexError::refused(&self.folder, reason));
         }
         self.runs.push(run);
+        self.deletions.push(Arc::default());
         self.next_run += 1;
         self.files.extend(files);
         Ok(self.runs.len() - 1)
     }
 
     /// Deletes documents of the run at a place, beside those that are deleted already; docids count
-    /// from the run's first. `Refused` if there is no such run.
+    /// from the run's first. Lists are read only if more than 1 % of the run's documents are then
+    /// not counted by list. `Refused` if there is no such run or document.
     pub fn delete(&mut self, run: usize, docids: &[u32]) -> Result<(), IndexError> {
         let Some(entry) = self.runs.get_mut(run) else {
             return Err(IndexError::refused(&self.folder, format!("there is no run {run}")));
         };
+        let deletions = &mut self.deletions[run];
         let mut docids = docids.to_vec();
         docids.sort_unstable();
         docids.dedup();
-        let mut before = Deletions::default();
-        if entry.deleted.is_some() {
-            before = Deletions::open(&self.folder, entry, None)?;
-        }
-        let now = self.deleted.entry(entry.name.clone()).or_default();
-        now.extend(docids.iter().filter(|docid| !before.contains(**docid)));
-        docids.extend(before.docids());
-        write_deletions(&self.folder, entry, &mut self.files, &docids)
+        docids.retain(|docid| !deletions.contains(*docid));
+        delete(&self.folder, entry, deletions, &docids)?;
+        self.deleted.entry(entry.name.clone()).or_default().extend(docids);
+        Ok(())
     }
 
     /// Replaces the PageRanks of the run at a place. `Refused` if there is no such run, or not as
@@ -268,7 +296,8 @@ impl Draft {
         merging: &Merging,
     ) -> Result<bool, IndexError> {
         self.number_documents()?;
-        let Some(old) = self.runs.get(runs.clone()).filter(|old| !old.is_empty()) else {
+        let live = self.live_runs();
+        let Some(old) = live.get(runs.clone()).filter(|old| !old.is_empty()) else {
             let reason = format!("there are no runs {} to {}", runs.start, runs.end);
             return Err(IndexError::refused(&self.folder, reason));
         };
@@ -279,8 +308,8 @@ impl Draft {
         let is_shared = |run: &RunEntry| self.shared.contains(&run.name);
         let number = self.next_run;
         let (run, files) = merge_runs(&self.folder, old, is_shared, &self.folder, number, merging)?;
+        let ordered = old.iter().find(|_| is_ordered).map(|old| old.run.file(FileKind::Scores));
         self.files.extend(files);
-        let ordered = old.iter().find(|_| is_ordered).map(|old| old.file(FileKind::Scores));
         if let Some(file) = self.files.iter().find(|file| Some(&file.name) == ordered.as_ref()) {
             let name = run.file(FileKind::Scores);
             let [from, to] = [&file.name, &name].map(|name| file_path(&self.folder, name));
@@ -289,7 +318,8 @@ impl Draft {
         }
         self.drop_runs(runs.clone())?;
         self.next_run += 1;
-        self.runs.splice(runs.start..runs.start, [run]);
+        self.runs.insert(runs.start, run);
+        self.deletions.insert(runs.start, Arc::default());
         if ranked > 0 && !lost {
             self.rank(runs.start, &ranks)?;
         }
@@ -321,7 +351,7 @@ impl Draft {
         let ranks = match given {
             Some(ranks) => Some(ranks),
             None => {
-                let (ranks, ranked) = self.ranks_left(&self.runs)?;
+                let (ranks, ranked) = self.ranks_left(&self.live_runs())?;
                 (ranked > 0).then_some(ranks)
             }
         };
@@ -340,6 +370,7 @@ impl Draft {
         self.next_run += 1;
         self.drop_runs(0..1)?;
         self.runs = vec![run];
+        self.deletions = vec![Arc::default()];
         self.files = files;
         self.order = Some(order);
         Ok(found)
@@ -353,9 +384,8 @@ impl Draft {
         memory_bytes: u64,
     ) -> Result<(Vec<f32>, RankCounts), IndexError> {
         let mut tables = Vec::with_capacity(self.runs.len());
-        for run in &self.runs {
-            let documents = RunDocuments::open_unverified(&self.folder, run)?;
-            tables.push((documents, self.deletions(run)?));
+        for (run, deletions) in self.runs.iter().zip(&self.deletions) {
+            tables.push((RunDocuments::open_unverified(&self.folder, run)?, deletions));
         }
         let documents = self.runs.iter().map(|run| run.live_documents() as usize).sum();
         let names = tables.iter().flat_map(|(documents, deleted)| {
@@ -365,22 +395,14 @@ impl Draft {
         read_ranks(file, documents, names, memory_bytes)
     }
 
-    fn deletions(&self, run: &RunEntry) -> Result<Deletions, IndexError> {
-        match run.deleted {
-            Some(_) => Deletions::open(&self.folder, run, None),
-            None => Ok(Deletions::default()),
-        }
-    }
-
     /// The PageRanks of the documents of some runs that are not deleted, and how many of the runs
     /// have any.
-    fn ranks_left(&self, runs: &[RunEntry]) -> Result<(Vec<f32>, usize), IndexError> {
+    fn ranks_left(&self, runs: &[LiveRun<'_>]) -> Result<(Vec<f32>, usize), IndexError> {
         let mut ranks = Vec::new();
         let mut ranked = 0;
-        for run in runs {
+        for LiveRun { run, deletions } in runs {
             let Some(scores) = RunScores::open(&self.folder, run, &self.files)? else { continue };
             ranked += 1;
-            let deletions = self.deletions(run)?;
             let left = (0..).zip(scores.ranks()?).filter(|(docid, _)| !deletions.contains(*docid));
             ranks.extend(left.map(|(_, rank)| *rank));
         }
@@ -401,6 +423,8 @@ impl Draft {
     /// Takes runs from the generation that were merged, and removes what is left of those files
     /// that no other generation has.
     fn drop_runs(&mut self, runs: Range<usize>) -> Result<(), IndexError> {
+        self.terms = None;
+        self.deletions.drain(runs.clone());
         for run in self.runs.drain(runs) {
             let is_shared = self.shared.remove(&run.name);
             let merged = FileKind::OF_RUN.map(|kind| run.file(kind));

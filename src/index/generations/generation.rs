@@ -2,6 +2,7 @@
 //! read, or verified whole when asked.
 
 #![warn(missing_docs)]
+use crate::index::deletions::read_deletions;
 use crate::index::documents::Documents;
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
@@ -49,9 +50,11 @@ impl Generation {
         let files = &manifest.files;
         let documents = Documents::open(path, &manifest)?;
         let open = |entry| Run::open(path, entry, files);
-        let runs: Vec<Run> = manifest.runs.iter().map(open).collect::<Result<_, _>>()?;
-        for run in &runs {
+        let mut runs: Vec<Run> = manifest.runs.iter().map(open).collect::<Result<_, _>>()?;
+        let deletions = read_deletions(path, &manifest.runs, Some(files))?;
+        for (run, deletions) in runs.iter_mut().zip(deletions) {
             run.check_form(&manifest.settings)?;
+            run.leave_out(deletions);
         }
         debug!(path = %path.display(), runs = runs.len(), documents = documents.len(), "opened");
         let path = path.to_path_buf();
@@ -127,21 +130,20 @@ impl Generation {
     }
 
     pub(crate) fn has_deletions(&self) -> bool {
-        self.runs.iter().any(|run| run.deletions().is_some())
+        self.runs.iter().any(|run| !run.deletions().is_empty())
     }
 
     pub(crate) fn is_deleted(&self, docid: u32) -> bool {
         let after = self.runs.partition_point(|run| run.first_docid() <= docid);
         let run = after.checked_sub(1).map(|at| &self.runs[at]);
-        run.and_then(|run| Some(run.deletions()?.contains(docid - run.first_docid())))
-            .unwrap_or(false)
+        run.is_some_and(|run| run.deletions().contains(docid - run.first_docid()))
     }
 
     /// All deleted documents, rising.
     pub fn deleted(&self) -> impl Iterator<Item = u32> {
-        self.runs.iter().filter_map(|run| Some((run, run.deletions()?))).flat_map(
-            |(run, deletions)| deletions.docids().map(move |docid| run.first_docid() + docid),
-        )
+        self.runs
+            .iter()
+            .flat_map(|run| run.deletions().docids().map(move |docid| run.first_docid() + docid))
     }
 
     /// The first document of this name that is not deleted.

@@ -10,7 +10,7 @@ mod tests;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{FileEntry, write_whole};
 use crate::index::format::{
-    FileKind, INPUTS, MANIFEST, VECTORS, VERSION, file_path, is_run_name, run_file,
+    DELETIONS, FileKind, INPUTS, MANIFEST, VECTORS, VERSION, file_path, is_run_name, run_file,
 };
 use crate::index::list::Form;
 use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
@@ -120,7 +120,9 @@ pub struct StopWordsEntry {
 #[serde(deny_unknown_fields)]
 pub struct Statistics {
     pub documents: u64,
+    /// Of all documents but the counted ones of those that are deleted.
     pub terms: u64,
+    /// See `terms`.
     pub postings: u64,
     pub tokens: u64,
     /// Documents without an indexed token.
@@ -162,6 +164,9 @@ pub struct Deleted {
     /// At least 1.
     pub documents: u32,
     pub tokens: u64,
+    /// Of so many of the documents the postings are known by list.
+    pub counted: u32,
+    /// Of the counted documents.
     pub postings: u64,
 }
 
@@ -169,7 +174,6 @@ impl RunEntry {
     /// The name of one of its files, as the manifest has it.
     pub(crate) fn file(&self, kind: FileKind) -> String {
         let revised = match kind {
-            FileKind::Deletions => return format!("{}.{}", self.name, kind.extension()),
             FileKind::Locations => self.locations,
             FileKind::Scores => self.scores,
             _ => None,
@@ -187,6 +191,11 @@ impl RunEntry {
 
     pub(crate) fn live_documents(&self) -> u32 {
         self.documents.saturating_sub(self.deleted.unwrap_or_default().documents)
+    }
+
+    /// Documents that are left out of the counts of terms and postings.
+    pub(crate) fn counted(&self) -> u32 {
+        self.deleted.unwrap_or_default().counted
     }
 }
 
@@ -285,8 +294,9 @@ impl Manifest {
                 run.documents.checked_sub(deleted.documents),
                 run.postings.checked_sub(deleted.postings),
                 run.tokens.checked_sub(deleted.tokens),
+                deleted.documents.checked_sub(deleted.counted),
             );
-            let (Some(more), Some(more_postings), Some(more_tokens)) = left else {
+            let (Some(more), Some(more_postings), Some(more_tokens), Some(_)) = left else {
                 return Some(format!("more is deleted of run {} than there is", run.name));
             };
             if run.deleted.is_some() && deleted.documents == 0 {
@@ -301,9 +311,10 @@ impl Manifest {
                 return Some(format!("run {} lies in {end} inputs of {}", run.name, self.inputs));
             }
             expected.extend(FileKind::OF_RUN.map(|kind| run.file(kind)));
-            expected.extend(run.deleted.map(|_| run.file(FileKind::Deletions)));
-            let free = FileKind::OPTIONAL.into_iter().filter(|kind| *kind != FileKind::Deletions);
-            optional.extend(free.map(|kind| run.file(kind)));
+            optional.extend(FileKind::OPTIONAL.map(|kind| run.file(kind)));
+        }
+        if self.runs.iter().any(|run| run.deleted.is_some()) {
+            expected.push(DELETIONS.to_string());
         }
         let statistics = &self.statistics;
         if documents != statistics.documents || next > u64::from(u32::MAX) {
@@ -315,8 +326,8 @@ impl Manifest {
         if tokens != statistics.tokens {
             return Some(format!("runs hold {tokens} tokens of {}", statistics.tokens));
         }
-        // A term whose documents are all deleted is none of the index.
-        let whole = self.runs.iter().filter(|run| run.deleted.is_none());
+        // A term whose documents are all deleted and counted is none of the index.
+        let whole = self.runs.iter().filter(|run| run.counted() == 0);
         let most = whole.map(|run| run.terms).max().unwrap_or(0);
         if !(most..=terms).contains(&statistics.terms) {
             return Some(format!("{} terms do not fit those of the runs", statistics.terms));

@@ -11,6 +11,7 @@ mod tests;
 use crate::crew::Crew;
 use crate::index::block_bounds::check_bounds;
 use crate::index::cache_plan::CachePlan;
+use crate::index::deletions::{LiveRun, live_runs};
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::{FileEntry, Stop};
@@ -165,13 +166,15 @@ fn check_generation(
         check.problems.push(problem);
     }
     let mut empty = Some(0);
-    for entry in &manifest.runs {
+    // Whether they fit the lists is seen when those are read.
+    let live = check.note(live_runs(generation, &manifest.runs));
+    for (place, entry) in manifest.runs.iter().enumerate() {
         let documents = check.documents(entry);
-        let deletions = check.deletions(entry);
-        let more = documents.as_ref().zip(deletions.as_ref());
+        let deletions = live.as_ref().map(|live| &live[place].deletions);
+        let more = documents.as_ref().zip(deletions);
         let more = more.map(|(documents, deletions)| documents::count_empty(documents, deletions));
         empty = empty.zip(more).map(|(empty, more)| empty + more);
-        check.run(entry, documents.as_ref(), deletions.as_ref());
+        check.run(entry, documents.as_ref(), deletions);
         check.scores(entry);
         check.bounds(entry);
     }
@@ -183,7 +186,7 @@ fn check_generation(
         let found = manifest.statistics.empty_documents;
         check.damaged(MANIFEST, 0, format!("{empty} empty documents"), found);
     }
-    check.terms();
+    check.terms(live);
     if !check.problems.is_empty() {
         return Err(check.problems);
     }
@@ -291,13 +294,14 @@ impl Check<'_> {
         }
     }
 
-    fn terms(&mut self) {
+    fn terms(&mut self, live: Option<Vec<LiveRun<'_>>>) {
+        // The manifest's reader has compared the numbers if there is one run without counts.
         let runs = &self.manifest.runs;
-        // The manifest's reader has compared the numbers if there is one run without deletions.
-        let is_compared = matches!(&runs[..], [] | [RunEntry { deleted: None, .. }]);
+        let is_compared = runs.len() <= 1 && runs.iter().all(|run| run.counted() == 0);
         if !is_compared && self.problems.is_empty() {
-            let runs: Vec<_> = runs.iter().map(|run| (self.generation, run)).collect();
-            let counted = self.note(count_distinct_terms(&runs, COUNT_BYTES));
+            let live = live.unwrap_or_default().into_iter();
+            let runs: Vec<_> = live.map(|live| (self.generation, live)).collect();
+            let counted = self.note(count_distinct_terms(&runs, COUNT_BYTES, |_| Ok(true)));
             let found = self.manifest.statistics.terms;
             if counted.is_some_and(|counted| counted != found) {
                 let expected = format!("{} different terms", counted.unwrap_or_default());

@@ -1,6 +1,7 @@
 //! The contents of an index by its manifests.
 
 use crate::index::cache_plan::CachePlan;
+use crate::index::deletions::live_runs;
 use crate::index::error::IndexError;
 use crate::index::files::storage::FileEntry;
 use crate::index::format::shard_name;
@@ -23,7 +24,8 @@ const COUNT_BYTES: u64 = 64 << 20;
 pub struct Contents {
     /// Empty ones too, deleted ones not.
     pub documents: u64,
-    /// Different terms; unknown if some shards are on other disks.
+    /// Different terms; unknown if some shards are on other disks. Terms and postings are those of
+    /// deleted documents too, as far as these are not counted.
     pub terms: Option<u64>,
     pub postings: u64,
     pub tokens: u64,
@@ -32,6 +34,8 @@ pub struct Contents {
     pub runs: u64,
     /// Documents that are left out of runs until a merge.
     pub deleted_documents: u64,
+    /// Those of them that `terms` and `postings` still have.
+    pub uncounted_documents: u64,
     pub generation: u32,
     /// Seconds since 1970 (UTC).
     pub created: u64,
@@ -104,6 +108,7 @@ impl Contents {
     fn of_whole(generation: &Generation) -> Result<Self, IndexError> {
         let manifest = generation.manifest().clone();
         let deleted = |run: &RunEntry| run.documents - run.live_documents();
+        let uncounted = |run: &RunEntry| deleted(run) - run.counted();
         let Statistics {
             documents,
             terms,
@@ -122,6 +127,7 @@ impl Contents {
             block_size: manifest.settings.block_size,
             runs: manifest.runs.len() as u64,
             deleted_documents: manifest.runs.iter().map(|run| u64::from(deleted(run))).sum(),
+            uncounted_documents: manifest.runs.iter().map(|run| u64::from(uncounted(run))).sum(),
             generation: manifest.generation,
             created: manifest.created,
             command: manifest.command,
@@ -157,6 +163,7 @@ impl Contents {
             block_size: manifest.settings.block_size,
             runs: all(|shard| shard.runs),
             deleted_documents: all(|s| u64::from(s.docids).saturating_sub(s.statistics.documents)),
+            uncounted_documents: 0,
             generation: manifest.generation,
             created: manifest.created,
             command: manifest.command.clone(),
@@ -185,9 +192,10 @@ fn distinct_terms(index: &Path, manifest: &ShardedManifest) -> Result<Option<u64
     let shards = shards.map(open).collect::<Result<Vec<_>, _>>()?;
     let mut runs = Vec::new();
     for shard in &shards {
-        runs.extend(shard.manifest().runs.iter().map(|run| (shard.path(), run)));
+        let live = live_runs(shard.path(), &shard.manifest().runs)?;
+        runs.extend(live.into_iter().map(|live| (shard.path(), live)));
     }
-    count_distinct_terms(&runs, COUNT_BYTES).map(Some)
+    count_distinct_terms(&runs, COUNT_BYTES, |_| Ok(true)).map(Some)
 }
 
 const SHOWN_INPUTS: usize = 10;
@@ -211,7 +219,11 @@ impl fmt::Display for Contents {
         row("duplicate names", count(self.duplicate_names))?;
         if self.deleted_documents > 0 {
             let deleted = number_of(self.deleted_documents, "document", "documents");
-            row("deleted", format!("{deleted}, dropped by the next merge"))?;
+            let still = match self.uncounted_documents {
+                0 => String::new(),
+                some => format!("; terms and postings still have those of {}", count(some)),
+            };
+            row("deleted", format!("{deleted}, dropped by the next merge{still}"))?;
         }
         for (reason, n) in &self.skipped {
             row("skipped", format!("{} {reason}", count(*n)))?;

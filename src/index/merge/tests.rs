@@ -12,7 +12,7 @@ use crate::index::generations::merged::{Merged, Recode, merge_index};
 use crate::index::lexicon::LexiconStream;
 use crate::index::lexicon::tests::write_terms;
 use crate::index::list::{Form, ListEncoder};
-use crate::index::run::{NewRun, write_deletions};
+use crate::index::run::{NewRun, delete};
 use crate::index::testing::{
     Collection, Noise, build, collection, write_lists, write_run, write_runs,
 };
@@ -24,6 +24,11 @@ use std::fs;
 
 fn merging(memory_bytes: u64, threads: usize) -> Merging {
     Merging { memory_bytes, threads, form: Form::default(), stop: Stop::default() }
+}
+
+/// Runs of which nothing is deleted.
+fn whole(runs: &[RunEntry]) -> Vec<LiveRun<'_>> {
+    runs.iter().map(|run| LiveRun { run, deletions: Arc::default() }).collect()
 }
 
 fn generation() -> tempfile::TempDir {
@@ -75,19 +80,19 @@ proptest! {
         let (runs, _) = write_runs(many.path(), &collection, &sorted(cuts, documents));
 
         let distinct: BTreeSet<_> = collection.iter().flat_map(BTreeMap::keys).collect();
-        let placed: Vec<_> = runs.iter().map(|run| (many.path(), run)).collect();
-        let counted = count_distinct_terms(&placed, memory_bytes).unwrap();
+        let placed: Vec<_> = whole(&runs).into_iter().map(|run| (many.path(), run)).collect();
+        let counted = count_distinct_terms(&placed, memory_bytes, |_| Ok(true)).unwrap();
         prop_assert_eq!(counted, distinct.len() as u64);
 
         // Into another generation, where the runs stay, and in place, where they go.
         let other = generation();
         let (merged, _) =
-            merge_runs(many.path(), &runs, |_| true, other.path(), 0, &merging(memory_bytes, threads)).unwrap();
+            merge_runs(many.path(), &whole(&runs), |_| true, other.path(), 0, &merging(memory_bytes, threads)).unwrap();
         prop_assert_eq!(&merged, &expected);
         prop_assert!(files(other.path()) == files(one.path()));
         let free = runs.len() as u32;
         let (merged, entries) =
-            merge_runs(many.path(), &runs, |_| false, many.path(), free, &merging(memory_bytes, threads)).unwrap();
+            merge_runs(many.path(), &whole(&runs), |_| false, many.path(), free, &merging(memory_bytes, threads)).unwrap();
         prop_assert_eq!(&merged.name, &run_name(free));
         prop_assert_eq!(RunEntry { name: run_name(0), ..merged }, expected);
         let written = files(many.path());
@@ -114,14 +119,17 @@ proptest! {
         let left: Collection = left.map(|(_, terms)| terms.clone()).collect();
         let [one, many, merged] = [generation(), generation(), generation()];
         write_run(one.path(), 0, 0, &left);
-        let (mut runs, mut entries) = write_runs(many.path(), &all, &sorted(cuts, documents));
-        for run in &mut runs {
+        let (mut runs, _) = write_runs(many.path(), &all, &sorted(cuts, documents));
+        let mut deletions = vec![Arc::default(); runs.len()];
+        for (run, deletions) in runs.iter_mut().zip(&mut deletions) {
             let of_run = gone.iter().filter_map(|docid| docid.checked_sub(run.first_docid));
             let of_run: Vec<u32> = of_run.filter(|docid| *docid < run.documents).collect();
-            write_deletions(many.path(), run, &mut entries, &of_run).unwrap();
+            delete(many.path(), run, deletions, &of_run).unwrap();
         }
         let merging = merging(memory_bytes, threads);
-        let (run, _) = merge_runs(many.path(), &runs, |_| true, merged.path(), 0, &merging).unwrap();
+        let live = runs.iter().zip(deletions);
+        let live: Vec<_> = live.map(|(run, deletions)| LiveRun { run, deletions }).collect();
+        let (run, _) = merge_runs(many.path(), &live, |_| true, merged.path(), 0, &merging).unwrap();
         let [documents, expected] =
             [(merged.path(), vec![run]), (many.path(), runs)].map(|(folder, runs)| {
                 let table = |run: &RunEntry| RunDocuments::open_unverified(folder, run).unwrap();
@@ -247,13 +255,15 @@ fn runs_must_follow_each_other() {
     let (mut runs, _) = write_runs(folder.path(), &collection, &[10, 20]);
     let before = files(folder.path());
     runs.swap(0, 1);
-    let error = merge_runs(folder.path(), &runs, |_| false, folder.path(), 3, &merging(1 << 20, 1))
-        .unwrap_err();
+    let error =
+        merge_runs(folder.path(), &whole(&runs), |_| false, folder.path(), 3, &merging(1 << 20, 1))
+            .unwrap_err();
     assert!(error.to_string().contains("does not follow"), "{error}");
     runs.swap(0, 1);
     runs[2].documents = u32::MAX;
-    let error = merge_runs(folder.path(), &runs, |_| false, folder.path(), 3, &merging(1 << 20, 1))
-        .unwrap_err();
+    let error =
+        merge_runs(folder.path(), &whole(&runs), |_| false, folder.path(), 3, &merging(1 << 20, 1))
+            .unwrap_err();
     assert!(files(folder.path()) == before, "nothing was written or removed");
     assert!(error.to_string().contains("2^32"), "{error}");
 }
@@ -281,7 +291,7 @@ fn damaged_runs_give_errors_and_no_panic() {
             for (errors, (memory, threads)) in errors.iter_mut().zip([(0, 1), (64 << 20, 3)]) {
                 let merged = merge_runs(
                     from.path(),
-                    &runs,
+                    &whole(&runs),
                     |_| true,
                     to.path(),
                     0,
@@ -294,12 +304,13 @@ fn damaged_runs_give_errors_and_no_panic() {
             }
         }
         fs::write(&path, &good[..good.len() / 2]).unwrap();
-        merge_runs(from.path(), &runs, |_| true, to.path(), 5, &merging(64 << 20, 3)).unwrap_err();
+        merge_runs(from.path(), &whole(&runs), |_| true, to.path(), 5, &merging(64 << 20, 3))
+            .unwrap_err();
         fs::write(&path, &good).unwrap();
     }
     // Every bit of lists has a checksum.
     assert!(errors[0] > 225 && errors[0] == errors[1], "{errors:?}");
-    merge_runs(from.path(), &runs, |_| true, to.path(), 0, &merging(0, 1)).unwrap();
+    merge_runs(from.path(), &whole(&runs), |_| true, to.path(), 0, &merging(0, 1)).unwrap();
 }
 
 #[test]

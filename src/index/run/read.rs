@@ -1,5 +1,6 @@
 //! Finds lists of a run and reads them in place.
 
+use super::live::FoundCounts;
 use super::pages::Pages;
 use super::{PostingsHeader, check_agreement};
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
@@ -13,6 +14,7 @@ use crate::index::generations::manifest::{RunEntry, Settings, find_file};
 use crate::index::lexicon::{Lexicon, TermEntry};
 use crate::index::list::{ListLayout, ListView};
 use std::path::Path;
+use std::sync::Arc;
 
 /// So many bytes of a list, and as many of its arrays, are prefetched.
 const FETCHED: usize = 256;
@@ -25,13 +27,15 @@ pub struct Run {
     pages: Pages,
     first_docid: u32,
     documents: u32,
-    deletions: Option<Deletions>,
+    pub(super) deletions: Arc<Deletions>,
     bounds: Option<RunBounds>,
+    pub(super) dfs: FoundCounts,
+    pub(super) cfs: FoundCounts,
 }
 
 impl Run {
-    /// Maps the lists of the run `entry` in the folder of a generation. Verifies the checksums of
-    /// the lexicon and of the deletions by the manifest's `files`.
+    /// Maps the lists of the run `entry` in the folder of a generation, of all documents. Verifies
+    /// the checksum of the lexicon by the manifest's `files`.
     pub(crate) fn open(
         generation: &Path,
         entry: &RunEntry,
@@ -42,11 +46,6 @@ impl Run {
             find_file(files, generation, &entry.file(FileKind::Lexicon))?,
         )?;
         let mut run = Self::assemble(generation, entry, lexicon)?;
-        if entry.deleted.is_some() {
-            let name = entry.file(FileKind::Deletions);
-            let file = find_file(files, generation, &name)?;
-            run.deletions = Some(Deletions::open(generation, entry, Some(file))?);
-        }
         let name = entry.file(FileKind::Bounds);
         if let Ok(file) = find_file(files, generation, &name) {
             run.bounds = Some(RunBounds::open(generation, entry, file)?);
@@ -61,13 +60,15 @@ impl Run {
         self.postings.verify(file.bytes, file.crc32)
     }
 
-    /// Maps the lists of a run and reads only headers and deletions.
+    /// Maps the lists of a run and reads only headers.
     pub(crate) fn open_unverified(generation: &Path, entry: &RunEntry) -> Result<Self, IndexError> {
         let path = entry.path(generation, FileKind::Lexicon);
-        let mut run = Self::assemble(generation, entry, Lexicon::open_unverified(&path)?)?;
-        let open = |_| Deletions::open(generation, entry, None);
-        run.deletions = entry.deleted.map(open).transpose()?;
-        Ok(run)
+        Self::assemble(generation, entry, Lexicon::open_unverified(&path)?)
+    }
+
+    /// Says what the generation leaves out of the run.
+    pub(crate) fn leave_out(&mut self, deletions: Arc<Deletions>) {
+        self.deletions = deletions;
     }
 
     fn assemble(generation: &Path, entry: &RunEntry, lexicon: Lexicon) -> Result<Self, IndexError> {
@@ -78,9 +79,19 @@ impl Run {
         let first_docid = entry.first_docid;
         let documents = entry.documents;
         let pages = Pages::new(&header);
-        let deletions = None;
-        let bounds = None;
-        Ok(Self { lexicon, postings, header, pages, first_docid, documents, deletions, bounds })
+        let (deletions, bounds, dfs, cfs) = Default::default();
+        Ok(Self {
+            lexicon,
+            postings,
+            header,
+            pages,
+            first_docid,
+            documents,
+            deletions,
+            bounds,
+            dfs,
+            cfs,
+        })
     }
 
     pub(crate) fn check_form(&self, settings: &Settings) -> Result<(), IndexError> {
@@ -168,22 +179,13 @@ impl Run {
 
     /// The documents that the generation leaves out.
     #[inline]
-    pub(crate) fn deletions(&self) -> Option<&Deletions> {
-        self.deletions.as_ref()
+    pub(crate) fn deletions(&self) -> &Deletions {
+        &self.deletions
     }
 
     /// The bounds of blocks of documents; none of a run of an older program.
     pub(crate) fn bounds(&self) -> Option<&RunBounds> {
         self.bounds.as_ref()
-    }
-
-    /// The number of postings of a list without those of deleted documents.
-    #[inline]
-    pub fn live_df(&self, term: &TermEntry) -> u32 {
-        match &self.deletions {
-            None => term.df,
-            Some(deletions) => term.df.saturating_sub(deletions.of_list(term)),
-        }
     }
 
     pub fn lexicon(&self) -> &Lexicon {

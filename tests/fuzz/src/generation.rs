@@ -5,6 +5,7 @@ use super::bounds::bounds;
 use crate::fuzzing::damage::{edit, edit_header, manifest_tail, seal_header};
 use crate::fuzzing::sample;
 use crate::fuzzing::take::Take;
+use millrace::index::deletions::live_runs;
 use millrace::index::error::IndexError;
 use millrace::index::files::storage::Stop;
 use millrace::index::format::{CURRENT, MANIFEST, RUNS, file_path};
@@ -137,7 +138,7 @@ fn merge(index: &Path, to: &Path) -> Result<(), IndexError> {
     let runs = Manifest::read(&generation)?.runs;
     let (threads, form, stop) = (1, Form::default(), Stop::default());
     let merging = Merging { memory_bytes: MERGE_BYTES, threads, form, stop };
-    merge_runs(&generation, &runs, |_| true, to, 0, &merging).map(drop)
+    merge_runs(&generation, &live_runs(&generation, &runs)?, |_| true, to, 0, &merging).map(drop)
 }
 
 /// What is asked of an input.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::index::deletions::DocidSet;
 use crate::index::documents::duplicates::{Duplicates, count_duplicates};
 use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
 use crate::index::format::{RUNS, run_name};
@@ -53,13 +54,10 @@ proptest! {
                 prop_assert_eq!(found, expected.map(|(docid, _)| docid).collect::<Vec<u32>>());
             }
             let deleted = gone.iter().filter_map(|docid| docid.checked_sub(run.first_docid));
-            let mut bits = vec![0u64; run.documents.div_ceil(64) as usize];
-            deleted.filter(|docid| *docid < run.documents).for_each(|docid| {
-                bits[docid as usize / 64] |= 1 << (docid % 64);
-            });
-            let (lists, counts, totals) = Default::default();
-            let deletions = Deletions::new(run.documents, totals, bits, lists, counts);
-            streams.push(LookupStream::open(folder, run, deletions).unwrap());
+            let deleted = deleted.filter(|docid| *docid < run.documents);
+            let since = DocidSet::default().with(run.documents, deleted);
+            let deletions = Arc::new(Deletions { since, ..Deletions::default() });
+            streams.push(LookupStream::open(folder, LiveRun { run, deletions }).unwrap());
         }
         let mut seen: HashMap<&str, u32> = HashMap::new();
         let mut expected = Duplicates::default();
@@ -86,7 +84,8 @@ fn one_name_of_all_documents_is_in_order_of_docids() {
     documents.check_lookup().unwrap();
     assert!(documents.candidates(b"mill").eq(0..run.documents));
     assert_eq!(documents.candidates(b"race").count(), 0);
-    let stream = LookupStream::open(folder.path(), &run, Deletions::default()).unwrap();
+    let live = LiveRun { run: &run, deletions: Arc::default() };
+    let stream = LookupStream::open(folder.path(), live).unwrap();
     let found = count_duplicates(&mut [stream]).unwrap();
     assert_eq!((found.count, found.first), (u64::from(run.documents) - 1, Some((1, 0))));
 }

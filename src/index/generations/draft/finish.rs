@@ -2,6 +2,7 @@
 
 use super::{Description, Draft};
 use crate::index::block_bounds::write_missing_bounds;
+use crate::index::deletions::write_deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::documents::duplicates::{Duplicates, count_duplicates};
 use crate::index::documents::lookup::LookupStream;
@@ -22,7 +23,8 @@ pub(crate) struct NewGeneration {
 }
 
 impl Draft {
-    /// What all runs hold together, but for terms.
+    /// What all runs hold together, but for terms; postings as of the deleted documents that are
+    /// counted.
     pub(crate) fn statistics(&self, empty_documents: u64, duplicate_names: u64) -> Statistics {
         let mut all = Statistics { empty_documents, duplicate_names, ..Statistics::default() };
         for run in &self.runs {
@@ -37,8 +39,8 @@ impl Draft {
     /// Counts documents whose name an earlier one has.
     pub(crate) fn duplicates(&mut self) -> Result<Duplicates, IndexError> {
         self.number_documents()?;
-        let open = |run| LookupStream::open(&self.folder, run, self.deletions(run)?);
-        let mut runs = self.runs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let open = |live| LookupStream::open(&self.folder, live);
+        let mut runs = self.live_runs().into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
         count_duplicates(&mut runs)
     }
 
@@ -51,8 +53,7 @@ impl Draft {
     /// Counts documents without a token.
     pub(super) fn empty_documents(&self) -> Result<u64, IndexError> {
         let mut empty = 0;
-        for run in &self.runs {
-            let deletions = self.deletions(run)?;
+        for (run, deletions) in self.runs.iter().zip(&self.deletions) {
             let documents = RunDocuments::open_unverified(&self.folder, run)?;
             let lengths = (0..).zip(documents.lengths());
             let live = lengths.filter(|(docid, _)| !deletions.contains(*docid));
@@ -108,11 +109,13 @@ impl Draft {
         memory_bytes: u64,
     ) -> Result<NewGeneration, IndexError> {
         self.number_documents()?;
-        let terms = match &self.runs[..] {
-            [run] if run.deleted.is_none() => run.terms,
-            runs => {
-                let runs: Vec<_> = runs.iter().map(|run| (&*self.folder, run)).collect();
-                count_distinct_terms(&runs, memory_bytes)?
+        let terms = match (&self.runs[..], self.terms) {
+            ([run], _) if run.counted() == 0 => run.terms,
+            (_, Some(terms)) => terms,
+            _ => {
+                let live = self.live_runs();
+                let runs: Vec<_> = live.into_iter().map(|live| (&*self.folder, live)).collect();
+                count_distinct_terms(&runs, memory_bytes, |_| Ok(true))?
             }
         };
         let Description { command, workers, settings, skipped } = description;
@@ -120,6 +123,7 @@ impl Draft {
         write_missing_bounds(&self.folder, new, &mut self.files, &settings, workers as usize)?;
         let inputs = u64::from(self.inputs.next());
         self.files.push(self.inputs.finish()?);
+        self.files.extend(write_deletions(&self.folder, &self.runs, &self.deletions)?);
         self.files.sort_by(|a, b| a.name.cmp(&b.name));
         let unsynced = self.files.iter().filter(|file| !self.lasting.contains(&file.name));
         let more = [MANIFEST, RUNS, ""];

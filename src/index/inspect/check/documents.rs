@@ -4,7 +4,7 @@
 use super::{BODY, Check};
 use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
-use crate::index::format::FileKind;
+use crate::index::format::{FileKind, MANIFEST};
 use crate::index::generations::manifest::RunEntry;
 
 pub(crate) fn count_empty(documents: &RunDocuments, deletions: &Deletions) -> u64 {
@@ -13,14 +13,6 @@ pub(crate) fn count_empty(documents: &RunDocuments, deletions: &Deletions) -> u6
 }
 
 impl Check<'_> {
-    /// Reads the deletions of a run; whether they fit its lists is seen when those are read.
-    pub(crate) fn deletions(&mut self, run: &RunEntry) -> Option<Deletions> {
-        match run.deleted {
-            None => Some(Deletions::default()),
-            Some(_) => self.note(Deletions::open(self.generation, run, None)),
-        }
-    }
-
     pub(crate) fn deleted_tokens(
         &mut self,
         run: &RunEntry,
@@ -30,15 +22,10 @@ impl Check<'_> {
         let lengths = (0..).zip(documents.lengths());
         let deleted = lengths.filter(|(docid, _)| deletions.contains(*docid));
         let tokens: u64 = deleted.map(|(_, tokens)| u64::from(*tokens)).sum();
-        let found = deletions.totals().tokens;
+        let found = run.deleted.unwrap_or_default().tokens;
         if tokens != found {
-            self.damaged(&run.file(FileKind::Deletions), 32, tokens, found);
-        }
-        let words = u64::from(run.documents).div_ceil(64);
-        let lists = deletions.lists() as u64;
-        if run.deleted.is_some() {
-            let end = BODY + 8 * words + 12 * lists;
-            self.zeros(&run.file(FileKind::Deletions), end);
+            let expected = format!("{tokens} tokens that are deleted of run {}", run.name);
+            self.damaged(MANIFEST, 0, expected, found);
         }
     }
 

@@ -12,13 +12,14 @@ use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
 use crate::index::format::{
-    FileKind, IMPORTED, MAX_TERM_BYTES, POSTINGS_SLACK, list_pages, padding,
+    DELETIONS, FileKind, IMPORTED, MAX_TERM_BYTES, POSTINGS_SLACK, list_pages, padding,
 };
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, parts_of};
 use crate::index::run::Run;
 use crate::text::trie_collection::{implied_prefix, trie_collection};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -64,12 +65,13 @@ impl Check<'_> {
         &mut self,
         entry: &RunEntry,
         documents: Option<&RunDocuments>,
-        deletions: Option<&Deletions>,
+        deletions: Option<&Arc<Deletions>>,
     ) {
         if let (Some(documents), Some(deletions)) = (documents, deletions) {
             self.deleted_tokens(entry, documents, deletions);
         }
-        let Some(run) = self.note(Run::open_unverified(self.generation, entry)) else { return };
+        let Some(mut run) = self.note(Run::open_unverified(self.generation, entry)) else { return };
+        run.leave_out(deletions.cloned().unwrap_or_default());
         self.problems.extend(run.check_form(&self.manifest.settings).err());
         let lexicon = entry.file(FileKind::Lexicon);
         let header = run.lexicon().header();
@@ -156,6 +158,7 @@ impl Check<'_> {
         mut take: impl FnMut(&[u32], &[u32]),
     ) -> bool {
         let path = run.lexicon().path();
+        let counted = &run.deletions().counted;
         // Where the lists of the terms before end.
         let mut all_read = true;
         let mut lists_end = terms.term().list.offset;
@@ -189,8 +192,8 @@ impl Check<'_> {
             let read = run.list(list).and_then(|list| {
                 let each = |docids: &[u32], tfs: &[u32]| {
                     take(docids, tfs);
-                    if let Some(deletions) = run.deletions() {
-                        deleted += docids.iter().filter(|id| deletions.contains(**id)).count();
+                    if counted.len() > 0 {
+                        deleted += docids.iter().filter(|id| counted.contains(**id)).count();
                     }
                 };
                 list.check(run.documents(), lengths, each)
@@ -198,10 +201,11 @@ impl Check<'_> {
             });
             let is_read = self.note(read).is_some();
             all_read &= is_read;
-            let noted = run.deletions().map_or(0, |deletions| deletions.of_list(&list));
+            let noted = run.deletions().counted_in(&list);
             if is_read && deleted != noted as usize {
-                let expected = format!("{deleted} postings of the list at {start}");
-                self.damaged(&entry.file(FileKind::Deletions), BODY, expected, noted);
+                let name = &entry.name;
+                let expected = format!("{deleted} postings of the list at {start} of run {name}");
+                self.damaged(DELETIONS, BODY, expected, noted);
             }
             if self.full() {
                 return false;
