@@ -33,12 +33,8 @@ pub(crate) struct Deletions {
 }
 
 impl Deletions {
-    pub(crate) fn documents(&self) -> u32 {
-        self.counted.len() + self.since.len()
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
-        self.documents() == 0
+        self.counted.len() + self.since.len() == 0
     }
 
     #[inline]

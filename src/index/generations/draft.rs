@@ -52,7 +52,7 @@ pub struct Draft {
     runs: Vec<RunEntry>,
     /// What is left out of each run.
     deletions: Vec<Arc<Deletions>>,
-    /// What the generation in a folder, the last that runs were linked from, leaves out of its runs.
+    /// The folder that runs were linked from last, and what is left out of each run there.
     linked_from: Option<(PathBuf, Vec<Arc<Deletions>>)>,
     next_run: u32,
     files: Vec<FileEntry>,
