@@ -39,8 +39,9 @@ impl FoundCounts {
 
 impl Run {
     /// The number of postings of a list without those of deleted documents. Of those that are not
-    /// counted yet they are counted here the first time, in the blocks that have any: at most 1 ms
-    /// for a million postings, and about 24 bytes of memory for each list that is asked for.
+    /// counted yet they are counted here the first time, in the blocks that have any: 0.6 to 1.3 ms
+    /// for a million postings of `bp128` where 1 % is deleted, and about 24 bytes of memory for
+    /// each list that is asked for.
     ///
     /// # Errors
     /// `Damaged`, `List`.
@@ -90,8 +91,9 @@ impl Run {
     }
 }
 
-/// In a block with at most one document of the set in so many postings these are looked for one by
-/// one; otherwise all postings are looked up in the set, at 0.7 ns each.
+/// Where a block has at most one document of the set for so many postings, and spans at most half
+/// as many documents for each posting, these are looked for one by one. Otherwise all postings are
+/// looked up in the set.
 const FEW: u32 = 32;
 
 fn of_list(list: &ListView<'_>, documents: u32, set: &DocidSet) -> Result<u32, ListError> {
@@ -110,7 +112,8 @@ fn of_list(list: &ListView<'_>, documents: u32, set: &DocidSet) -> Result<u32, L
             list.decode_block(block, documents, &mut columns, docids)?;
             // Docids rise, so that more documents of the set lie before the end.
             let here = up_to - before;
-            found += if FEW * here <= block_len as u32 {
+            let least = (FEW * here).max((end - first) / (FEW / 2));
+            found += if least <= block_len as u32 {
                 let of_set = set.docids_from(first).take(here as usize);
                 of_set.filter(|docid| docids.binary_search(docid).is_ok()).count() as u32
             } else {
