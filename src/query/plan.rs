@@ -321,8 +321,7 @@ mod tests {
             })
         };
         plan().unwrap();
-        let live = crate::index::generations::folder::current(folder.path()).unwrap().unwrap();
-        let path = live.join("runs/000000.postings");
+        let path = folder.path().join("runs/000000.postings");
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[70] ^= 1;
         std::fs::write(&path, bytes).unwrap();

@@ -290,7 +290,7 @@ fn what_is_counted_of_a_damaged_list_is_an_error_or_right() {
     let terms: Vec<String> = (0..3).map(crate::index::testing::term).collect();
     let good: Vec<_> = terms.iter().map(|name| term(name)).collect();
     assert!(good.iter().all(Option::is_some));
-    let path = generation.join("runs/000000.postings");
+    let path = folder.path().join("runs/000000.postings");
     let bytes = fs::read(&path).unwrap();
     let mut errors = 0;
     for bit in (8 * 64..8 * bytes.len()).step_by(7) {

@@ -2,20 +2,23 @@
 //! (`docs/index-format.md`, Documents). The names themselves decide: a hash has 32 bits.
 //!
 //! Hashes come from any threads, in a column by docid that lies in a file without a name. Then the
-//! docids are written in passes, each of which takes as many neighbouring hashes as fit in memory.
+//! docids are written in parts, each of which has as many neighbouring hashes as fit in memory and
+//! is found in a pass over the column; some threads do that, for a build waits for it.
 
 #[cfg(test)]
 mod tests;
 
+use crate::crew::Crew;
 use crate::fault;
 use crate::index::deletions::{Deletions, LiveRun};
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
-use crate::index::files::storage::{FileEntry, StorageFile};
+use crate::index::files::storage::{FileEntry, FilledFile, StorageFile};
 use crate::index::files::window::FileWindow;
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length};
 use crate::index::generations::manifest::RunEntry;
 use std::fs::File;
+use std::num::NonZeroUsize;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,9 +31,12 @@ type LookupPair = [u32; 2];
 
 const PAIR_BYTES: u64 = size_of::<LookupPair>() as u64;
 
-/// Pairs that are sorted in memory: so many, or a part of all.
-const LEAST_SORTED: u32 = if cfg!(test) { 16 } else { 1 << 17 };
-const SORTED_PART: u32 = 32;
+/// Pairs that a thread sorts in memory: so many, or a part of all.
+const LEAST_SORTED: u32 = if cfg!(test) { 16 } else { 1 << 16 };
+const SORTED_PART: u32 = 64;
+
+/// Threads at most.
+const SORTERS: usize = 4;
 
 /// Hashes of the column that are read at a time.
 const AT_ONCE: usize = 1 << 14;
@@ -39,6 +45,24 @@ const AT_ONCE: usize = 1 << 14;
 pub(crate) fn name_hash(name: &[u8]) -> u32 {
     (XxHash3_64::oneshot(name) >> 32) as u32
 }
+
+/// Neighbouring hashes: from the `first` to the `last`, and how many pairs have one of them, behind
+/// so many others.
+struct HashPart {
+    first: u32,
+    last: u32,
+    place: u64,
+    pairs: u32,
+}
+
+impl HashPart {
+    fn has(&self, hash: u32) -> bool {
+        (self.first..=self.last).contains(&hash)
+    }
+}
+
+/// What a thread has for the pairs of a part, and to write them.
+type PartRoom = (Vec<LookupPair>, Vec<u8>);
 
 /// The hashes of the names of a run, until they are written in order.
 #[derive(Debug)]
@@ -68,70 +92,83 @@ impl NameColumn {
         written.map_err(IndexError::storage("keep hashes of names", &self.folder))
     }
 
-    /// Writes the file of a run of so many `documents`.
-    pub(super) fn write(
-        self,
-        mut file: StorageFile,
-        documents: u32,
-    ) -> Result<FileEntry, IndexError> {
+    /// Writes the file of a run of so many `documents`. Memory: half a byte for each of them, or 2
+    /// MB.
+    pub(super) fn write(self, file: StorageFile, documents: u32) -> Result<FileEntry, IndexError> {
+        let file = FilledFile::of(file);
         let most = (documents / SORTED_PART).max(LEAST_SORTED);
-        let mut pairs = Vec::new();
-        self.write_part(&mut file, documents, most, &mut pairs, 0, 16)?;
-        let values = [documents.into(), 0, 0, 0, 0];
-        file.finish(FileHeader { kind: FileKind::Lookup, values, last: 0 })
-    }
-
-    /// Writes the pairs whose hashes begin like `from`, which is all where `shift` is 16, and have
-    /// any 16 bits from bit `shift` on: of neighbouring ones as many together as fit.
-    fn write_part(
-        &self,
-        file: &mut StorageFile,
-        documents: u32,
-        most: u32,
-        pairs: &mut Vec<LookupPair>,
-        from: u32,
-        shift: u32,
-    ) -> Result<(), IndexError> {
-        let is_in = |hash: u32| shift == 16 || hash >> 16 == from >> 16;
-        let mut counts = vec![0u32; 1 << 16];
-        self.each(documents, |hash, _| {
-            counts[(hash >> shift) as u16 as usize] += u32::from(is_in(hash));
-            Ok(())
-        })?;
-        let mut next = 0;
-        while let Some(first) = (next..counts.len()).find(|&at| counts[at] > 0) {
-            let mut sum = counts[first];
-            next = first + 1;
-            while let Some(more) =
-                counts.get(next).filter(|more| sum.saturating_add(**more) <= most)
-            {
-                sum += more;
-                next += 1;
-            }
-            let begin = from | (first as u32) << shift;
-            match sum <= most {
-                true => {
-                    let end = from | (next as u32 - 1) << shift | ((1 << shift) - 1);
-                    pairs.clear();
-                    pairs.reserve_exact(sum as usize);
-                    self.each(documents, |hash, docid| {
-                        pairs.extend((begin..=end).contains(&hash).then_some([hash, docid]));
-                        Ok(())
-                    })?;
-                    pairs.sort_unstable();
-                    file.write(bytemuck::cast_slice(pairs))?;
-                }
-                false if shift > 0 => {
-                    self.write_part(file, documents, most, pairs, begin, 0)?;
-                }
-                // One hash of very many names, which are likely one name.
-                false => self.each(documents, |hash, docid| match hash == begin {
-                    true => file.write(bytemuck::bytes_of(&[hash, docid])),
-                    false => Ok(()),
-                })?,
+        let all = HashPart { first: 0, last: u32::MAX, place: 0, pairs: documents };
+        let mut parts = Vec::new();
+        for part in self.cut(documents, &all, most)? {
+            match part.pairs > most && part.first != part.last {
+                // Names of one half of a hash.
+                true => parts.extend(self.cut(documents, &part, most)?),
+                false => parts.push(part),
             }
         }
-        Ok(())
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let write = |room: &mut PartRoom, number: usize| {
+            self.write_part(&file, documents, &parts[number], most, room)
+        };
+        Crew::new("names").in_order(cores.min(SORTERS), parts.len(), write)?;
+        let values = [documents.into(), 0, 0, 0, 0];
+        file.end()?.0.finish(FileHeader { kind: FileKind::Lookup, values, last: 0 })
+    }
+
+    /// Cuts a part by the first 16 bits of hashes or, if all of its have the same, by the others,
+    /// into parts of at most so many pairs, or of one value of these bits.
+    fn cut(&self, documents: u32, part: &HashPart, most: u32) -> Result<Vec<HashPart>, IndexError> {
+        let shift = if part.first >> 16 == part.last >> 16 { 0 } else { 16 };
+        let mut counts = vec![0u32; 1 << 16];
+        self.each(documents, |hash, _| {
+            counts[(hash >> shift) as u16 as usize] += u32::from(part.has(hash));
+            Ok(())
+        })?;
+        let mut parts: Vec<HashPart> = Vec::new();
+        let mut place = part.place;
+        for (value, pairs) in (0u32..).zip(counts).filter(|(_, pairs)| *pairs > 0) {
+            let first = part.first | value << shift;
+            let last = first | ((1 << shift) - 1);
+            match parts.last_mut().filter(|before| before.pairs.saturating_add(pairs) <= most) {
+                Some(before) => {
+                    before.last = last;
+                    before.pairs += pairs;
+                }
+                None => parts.push(HashPart { first, last, place, pairs }),
+            }
+            place += u64::from(pairs);
+        }
+        Ok(parts)
+    }
+
+    fn write_part(
+        &self,
+        file: &FilledFile,
+        documents: u32,
+        part: &HashPart,
+        most: u32,
+        (pairs, buffer): &mut PartRoom,
+    ) -> Result<(), IndexError> {
+        let mut place = part.place;
+        let mut put = |pairs: &mut Vec<LookupPair>| {
+            let bytes = bytemuck::cast_slice(pairs);
+            let room = file.room_at(PAIR_BYTES * place, bytes.len() as u64);
+            file.fill(room, [bytes], buffer);
+            place += pairs.len() as u64;
+            pairs.clear();
+            file.check()
+        };
+        pairs.clear();
+        self.each(documents, |hash, docid| {
+            // More have one hash: very many names, which are likely one name.
+            if part.first == part.last && pairs.len() == most as usize {
+                put(pairs)?;
+            }
+            pairs.extend(part.has(hash).then_some([hash, docid]));
+            Ok(())
+        })?;
+        pairs.sort_unstable();
+        put(pairs)
     }
 
     /// Calls `take` with the hash of each docid.
