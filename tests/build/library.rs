@@ -148,7 +148,7 @@ fn two_builds_one_cancelled_and_three_services_run_at_once() {
     assert!(report.runs_before_merge > 1, "{}", report.runs_before_merge);
     // What was live is live, and nothing else is left.
     assert!(contents(&cancelled) == before);
-    let expected = ["CURRENT", "LOCK", "gen-000001"].map(String::from);
+    let expected = ["CURRENT", "LOCK", "gen-000001", "runs"].map(String::from);
     assert_eq!(names(&cancelled), BTreeSet::from(expected));
     // And the build that went on is what it would have been.
     build(options(&alone, Box::new((0..DOCUMENTS).map(|number| rare(number, 60))))).unwrap();

@@ -399,9 +399,9 @@ fn one_kind_of_index_replaces_the_other() {
     several(2);
     assert_eq!(names(), ["CURRENT", "LOCK", "gen-000003", "shard-0", "shard-1"]);
     let inside: Vec<_> = std::fs::read_dir(index.join("shard-1")).unwrap().collect();
-    assert_eq!(inside.len(), 2, "a lock and a generation: {inside:?}");
+    assert_eq!(inside.len(), 3, "a lock, a generation and its runs: {inside:?}");
     build(&index, args!["--keep", "0", input]);
-    assert_eq!(names(), ["CURRENT", "LOCK", "gen-000004"]);
+    assert_eq!(names(), ["CURRENT", "LOCK", "gen-000004", "runs"]);
 }
 
 /// All files below a folder but locks, with their bytes.

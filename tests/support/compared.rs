@@ -42,10 +42,10 @@ pub(crate) fn files(index: &Path) -> BTreeMap<String, Vec<u8>> {
     let generation = generation(index);
     let file = |name: &String| {
         let bytes = std::fs::read(file_path(&generation, name)).unwrap();
-        let (folder, file) = name.split_once('/').unwrap_or(("", name));
+        let Some(file) = name.strip_prefix("runs/") else { return (name.clone(), bytes) };
         let (run, kind) = file.split_once('.').unwrap();
         let place = runs.iter().position(|known| *known == run.split('-').next().unwrap());
-        (format!("{folder}/{:06}.{kind}", place.unwrap()), bytes)
+        (format!("runs/{:06}.{kind}", place.unwrap()), bytes)
     };
     files.iter().filter(|name| *name != "inputs").map(file).collect()
 }
