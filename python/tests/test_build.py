@@ -136,7 +136,7 @@ def test_files_give_the_same_index(tmp_path, documents):
         millrace.build(tmp_path / name.replace(".", "-"), files=tmp_path / name)
 
     def postings(index):
-        return (index / "gen-000001/runs/000000.postings").read_bytes()
+        return (index / "runs/000000.postings").read_bytes()
 
     assert postings(tmp_path / "memory") == postings(tmp_path / "c-jsonl") == postings(tmp_path / "c-jsonl-gz")
     with pytest.warns(UserWarning, match="300 documents have the name of an earlier one"):

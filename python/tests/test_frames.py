@@ -45,7 +45,7 @@ def test_documents(tmp_path, make, documents):
     millrace.build(tmp_path / "rows", rows)
     report = millrace.build(tmp_path / "frame", make(columns))
     assert report["documents"] == len(rows) == 9000
-    one, other = (tmp_path / name / "gen-000001/runs/000000.postings" for name in ["rows", "frame"])
+    one, other = (tmp_path / name / "runs/000000.postings" for name in ["rows", "frame"])
     assert one.read_bytes() == other.read_bytes()
 
 

@@ -219,7 +219,7 @@ def test_an_index_that_is_not_there_or_damaged(tmp_path):
     with pytest.raises(FileNotFoundError, match=str(tmp_path)):
         millrace.Index(tmp_path)
     millrace.build(tmp_path / "index", [("a", "mill")])
-    lexicon = tmp_path / "index/gen-000001/runs/000000.lexicon"
+    lexicon = tmp_path / "index/runs/000000.lexicon"
     bytes_ = bytearray(lexicon.read_bytes())
     bytes_[-3] ^= 255
     lexicon.write_bytes(bytes_)
@@ -326,7 +326,7 @@ def test_names_that_rot_are_never_given(tmp_path):
     for door in doors.values():
         door()
     before = index.search_many(["mill", "7"], 300)
-    [names] = path.glob("gen-*/runs/*.names")
+    [names] = path.glob("runs/*.names")
     with open(names, "r+b") as file:
         file.seek(64 + 4 * 7 + 3)
         assert file.read(1) == b"7"

@@ -19,7 +19,7 @@ def test_a_sound_index_and_a_damaged_one(tmp_path):
     }
     assert told[-1]["finished"] and told[-1]["total_bytes"] >= told[-1]["bytes"] > 0
     for name in ["runs/000000.postings", "runs/000000.lexicon"]:
-        file = path / "gen-000001" / name
+        file = path / name
         sound = file.read_bytes()
         file.write_bytes(sound[:-3] + bytes([sound[-3] ^ 255]) + sound[-2:])
         with pytest.raises(millrace.MillraceError, match=f"{name}: byte"):

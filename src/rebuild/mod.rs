@@ -9,8 +9,8 @@
 //! A file whose hash is that of the live generation is not read again. Of the others every document
 //! is compared by name and content with those of the live generation
 //! ([`dataflow::changes`](crate::dataflow::rebuild::changes)). Only new and changed documents are
-//! indexed; the runs of the live generation stay, less the documents that are gone. Where there is no
-//! index, or its settings are others, everything is built. Whatever fails, the live generation
+//! indexed; the runs of the live generation stay, less the documents that are gone. Where there is
+//! no index, or its settings are others, everything is built. Whatever fails, the live generation
 //! stays. A [`Daemon`] does that on a schedule.
 
 mod affected;

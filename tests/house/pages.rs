@@ -261,14 +261,11 @@ fn every_other_job_has_a_sentence_and_four_numbers() {
         let charts: &[&str] = &[];
         pages.add(&name, job, 0, sentence, charts);
     }
-    let postings = fs::read_dir(pages.scratch.path("i").join("gen-000003/runs")).unwrap();
-    let postings = postings
-        .map(|file| file.unwrap().path())
-        .find(|path| path.extension().is_some_and(|e| e == "postings"));
-    let mut bytes = fs::read(postings.as_ref().unwrap()).unwrap();
+    let postings = run_path(&pages.scratch.path("i"), 0, "postings");
+    let mut bytes = fs::read(&postings).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
-    fs::write(postings.unwrap(), bytes).unwrap();
+    fs::write(postings, bytes).unwrap();
     pages.add("damaged", "check --index @i", 1, "is damaged", &[]);
     pages.check();
 }

@@ -285,7 +285,7 @@ fn a_manifest_must_fit_its_deletions() {
 
 #[test]
 fn what_is_counted_of_a_damaged_list_is_an_error_or_right() {
-    let (folder, generation) = example();
+    let (folder, _) = example();
     let term = |name: &str| found(&Generation::open(folder.path()).unwrap(), name);
     let terms: Vec<String> = (0..3).map(crate::index::testing::term).collect();
     let good: Vec<_> = terms.iter().map(|name| term(name)).collect();

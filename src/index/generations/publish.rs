@@ -23,9 +23,9 @@ use std::path::{Path, PathBuf};
 use tracing::info;
 
 impl IndexLock {
-    /// Removes debris: every generation that is neither live nor kept nor in use, runs that none
-    /// of the others names, and `CURRENT.tmp`. Files that no job writes are left alone. `Damaged` if `CURRENT` cannot be
-    /// read, for then it is unknown what is live.
+    /// Removes debris: every generation that is neither live nor kept nor in use, runs that none of
+    /// the others names, and `CURRENT.tmp`. Files that no job writes are left alone. `Damaged` if
+    /// `CURRENT` cannot be read, for then it is unknown what is live.
     pub(crate) fn remove_debris(&self) -> Result<(), IndexError> {
         self.abandon(None)
     }
