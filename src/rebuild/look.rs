@@ -260,7 +260,7 @@ impl Rebuild<'_> {
             of_these.get(input as usize).is_some_and(|is| *is)
         };
         // What is carried over was verified not long ago.
-        let open = |run| RunDocuments::open_unverified(&live.path, run);
+        let open = |run| RunDocuments::open_mapped(&live.path, run);
         let documents: Vec<_> = live.manifest.runs.iter().map(open).collect::<Result<_, _>>()?;
         let runs = || live.manifest.runs.iter().zip(&documents);
         let mut count = 0;

@@ -321,7 +321,7 @@ impl Moved {
             }
             // The number that a file that was read has as an input of the run, once known.
             let mut of_read = vec![None; looked.read.len()];
-            let mut places = RunDocuments::open_unverified(&live.path, run)?.locations().to_vec();
+            let mut places = RunDocuments::open_mapped(&live.path, run)?.locations().to_vec();
             let mut other = false;
             for &(docid, place) in mine {
                 let now = new.get(place)?;

@@ -14,6 +14,15 @@ pub(crate) struct Duplicates {
     pub first: Option<(u32, u32)>,
 }
 
+impl Duplicates {
+    /// Adds those among names of other hashes.
+    pub(crate) fn unite(self, other: Self) -> Self {
+        let count = self.count + other.count;
+        let first = [self.first, other.first].into_iter().flatten().min();
+        Self { count, first }
+    }
+}
+
 /// Neighbouring documents in order of the hashes of their names, and of docids.
 pub(crate) trait HashedNames {
     type Error;

@@ -13,12 +13,14 @@ use crate::fault;
 use crate::index::deletions::{Deletions, LiveRun};
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
+use crate::index::files::plain;
 use crate::index::files::storage::{FileEntry, FilledFile, StorageFile};
 use crate::index::files::window::FileWindow;
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length};
 use crate::index::generations::manifest::RunEntry;
 use std::fs::File;
 use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -231,29 +233,48 @@ impl NameLookup {
 /// positioned reads.
 pub(crate) struct LookupStream {
     pairs: FileWindow,
-    names: FileWindow,
-    ends: FileWindow,
+    /// Looked at for names of equal hashes, which are few and lie anywhere.
+    names: OpenFile,
+    ends: OpenFile,
     deletions: Arc<Deletions>,
     first_docid: u32,
-    documents: u32,
-    /// The next two pairs, and how many were read.
+    /// The next two pairs, and which is read next, up to `end`.
     next: [Option<LookupPair>; 2],
     at: u32,
+    end: u32,
 }
 
 const WINDOW_BYTES: usize = 64 << 10;
-const NAMES_BYTES: usize = 4 << 10;
+const NAMES_BYTES: usize = 256;
 
 impl LookupStream {
-    pub(crate) fn open(generation: &Path, live: LiveRun<'_>) -> Result<Self, IndexError> {
+    /// Of names whose hashes are in a range.
+    pub(crate) fn open(
+        generation: &Path,
+        live: &LiveRun<'_>,
+        hashes: RangeInclusive<u32>,
+    ) -> Result<Self, IndexError> {
         let LiveRun { run, deletions } = live;
-        let open = |kind, bytes| FileWindow::open(&run.path(generation, kind), bytes);
-        let pairs = open(FileKind::Lookup, WINDOW_BYTES)?;
-        let names = open(FileKind::Names, NAMES_BYTES)?;
-        let ends = open(FileKind::Ends, NAMES_BYTES)?;
-        let RunEntry { first_docid, documents, .. } = *run;
-        let (next, at) = Default::default();
-        let mut stream = Self { pairs, names, ends, deletions, first_docid, documents, next, at };
+        let mut pairs = FileWindow::open(&run.path(generation, FileKind::Lookup), WINDOW_BYTES)?;
+        let mut first_from = |hash: u64| {
+            let (mut low, mut high) = (0, run.documents);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                let bytes = pairs.read(BODY + PAIR_BYTES * u64::from(middle), 8)?;
+                let [found, _]: LookupPair = bytemuck::pod_read_unaligned(bytes);
+                match u64::from(found) < hash {
+                    true => low = middle + 1,
+                    false => high = middle,
+                }
+            }
+            Ok::<_, IndexError>(low)
+        };
+        let at = first_from((*hashes.start()).into())?;
+        let end = first_from(u64::from(*hashes.end()) + 1)?;
+        let names = OpenFile::open(run.path(generation, FileKind::Names))?;
+        let ends = OpenFile::open(run.path(generation, FileKind::Ends))?;
+        let (deletions, first_docid, next) = (deletions.clone(), run.first_docid, [None; 2]);
+        let mut stream = Self { pairs, names, ends, deletions, first_docid, next, at, end };
         stream.go_on()?;
         stream.go_on()?;
         Ok(stream)
@@ -275,29 +296,46 @@ impl LookupStream {
         };
         let end = self.end_of(docid)?;
         let mut hash = XxHash3_128::new();
+        let mut buffer = [0; NAMES_BYTES];
         while at < end {
-            let rest = usize::try_from(end - at).unwrap_or(usize::MAX);
-            let bytes = self.names.read(BODY + at, rest)?;
-            hash.write(bytes);
-            at += bytes.len() as u64;
+            let here = usize::try_from(end - at).unwrap_or(NAMES_BYTES).min(NAMES_BYTES);
+            self.names.read(BODY + at, &mut buffer[..here])?;
+            hash.write(&buffer[..here]);
+            at += here as u64;
         }
         Ok((self.first_docid.saturating_add(docid), hash.finish_128()))
     }
 
     /// Where the name of a document ends.
-    fn end_of(&mut self, docid: u32) -> Result<u64, IndexError> {
-        let bytes = self.ends.read(BODY + 8 * u64::from(docid), 8)?;
-        Ok(u64::from_le_bytes(*bytes.first_chunk().expect("eight bytes were read")))
+    fn end_of(&self, docid: u32) -> Result<u64, IndexError> {
+        let mut bytes = [0; 8];
+        self.ends.read(BODY + 8 * u64::from(docid), &mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
     }
 
     pub(super) fn go_on(&mut self) -> Result<(), IndexError> {
         self.next = [self.next[1], None];
-        while self.at < self.documents && self.next[1].is_none() {
+        while self.at < self.end && self.next[1].is_none() {
             let at = BODY + PAIR_BYTES * u64::from(self.at);
             let pair: LookupPair = bytemuck::pod_read_unaligned(self.pairs.read(at, 8)?);
             self.next[1] = (!self.deletions.contains(pair[1])).then_some(pair);
             self.at += 1;
         }
         Ok(())
+    }
+}
+
+struct OpenFile {
+    file: File,
+    path: PathBuf,
+}
+
+impl OpenFile {
+    fn open(path: PathBuf) -> Result<Self, IndexError> {
+        Ok(Self { file: plain::open(&path)?, path })
+    }
+
+    fn read(&self, at: u64, bytes: &mut [u8]) -> Result<(), IndexError> {
+        self.file.read_exact_at(bytes, at).map_err(IndexError::storage("read", &self.path))
     }
 }

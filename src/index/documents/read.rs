@@ -27,6 +27,8 @@ pub(crate) const BODY: u64 = HEADER_BYTES as u64;
 pub(crate) struct RunDocuments {
     pub(super) lengths: Vec<u32>,
     lengths_file: Map,
+    /// Documents of which the file has the length apart.
+    long: u64,
     names: Map,
     ends: Map,
     /// Hashes of the names, and the checksum of their ends, from when they were verified.
@@ -88,6 +90,13 @@ impl RunDocuments {
 
     /// As [`open`](Self::open), but reads no more than the headers and the lengths.
     pub(crate) fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
+        let mut documents = Self::open_mapped(generation, run)?;
+        documents.lengths = read_lengths(&documents.lengths_file, run.documents, documents.long)?;
+        Ok(documents)
+    }
+
+    /// As [`open_unverified`](Self::open_unverified), but has no [`lengths`](Self::lengths).
+    pub(crate) fn open_mapped(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
         let open = |kind, used| {
             let map = Map::open(&run.path(generation, kind))?;
             let header = FileHeader::parse(map.path(), kind, map.bytes())?;
@@ -123,11 +132,10 @@ impl RunDocuments {
         check_length(names.path(), names.bytes().len() as u64, expected)?;
         let documents = run.documents;
         let lookup = NameLookup::open_unverified(generation, run)?;
-        let lengths_file = lengths;
-        let lengths = read_lengths(&lengths_file, documents, long)?;
         Ok(Self {
-            lengths,
-            lengths_file,
+            lengths: Vec::new(),
+            lengths_file: lengths,
+            long,
             names,
             ends,
             sums: Vec::new(),
@@ -166,6 +174,24 @@ impl RunDocuments {
     /// By the header.
     pub(crate) fn tokens(&self) -> u64 {
         self.tokens
+    }
+
+    /// The length of one document, from the file.
+    pub(crate) fn length(&self, docid: u32) -> Result<u32, IndexError> {
+        let documents = u64::from(self.documents);
+        let short: &[u16] = self.lengths_file.array(BODY, documents)?;
+        let none = || {
+            let expected = format!("a document before {documents}");
+            IndexError::damaged(self.lengths_file.path(), BODY, expected, docid)
+        };
+        let short = *short.get(docid as usize).ok_or_else(none)?;
+        if short != LONG {
+            return Ok(short.into());
+        }
+        let first = BODY + 2 * documents + padding(2 * documents);
+        let long: &[[u32; 2]] = self.lengths_file.array(first, self.long)?;
+        let at = long.binary_search_by_key(&docid, |entry| entry[0]).map_err(|_| none())?;
+        Ok(long[at][1])
     }
 
     #[inline]

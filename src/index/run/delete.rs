@@ -41,11 +41,12 @@ pub(crate) fn delete(
     if docids.is_empty() {
         return Ok(());
     }
-    let documents = RunDocuments::open_unverified(generation, run)?;
+    let documents = RunDocuments::open_mapped(generation, run)?;
     let mut deleted = run.deleted.unwrap_or_default();
     deleted.documents += docids.len() as u32;
-    let tokens = docids.iter().map(|&docid| u64::from(documents.lengths()[docid as usize]));
-    deleted.tokens += tokens.sum::<u64>();
+    for &docid in &docids {
+        deleted.tokens += u64::from(documents.length(docid)?);
+    }
     let Deletions { counted, since, .. } = &**deletions;
     let since = since.with(run.documents, docids);
     if UNCOUNTED * u64::from(since.len()) > u64::from(run.documents) {

@@ -57,7 +57,7 @@ proptest! {
             let deleted = deleted.filter(|docid| *docid < run.documents);
             let since = DocidSet::default().with(run.documents, deleted);
             let deletions = Arc::new(Deletions { since, ..Deletions::default() });
-            streams.push(LookupStream::open(folder, LiveRun { run, deletions }).unwrap());
+            streams.push((run, deletions));
         }
         let mut seen: HashMap<&str, u32> = HashMap::new();
         let mut expected = Duplicates::default();
@@ -70,7 +70,17 @@ proptest! {
                 None => _ = seen.insert(name, docid),
             }
         }
-        prop_assert_eq!(count_duplicates(&mut streams).unwrap(), expected);
+        let border = names.len() as u32 * 5_000_000;
+        let mut found = Duplicates::default();
+        for hashes in [0..=border, border + 1..=u32::MAX] {
+            let open = |(run, deletions): &(&RunEntry, Arc<Deletions>)| {
+                let live = LiveRun { run, deletions: deletions.clone() };
+                LookupStream::open(folder, &live, hashes.clone()).unwrap()
+            };
+            let mut streams: Vec<_> = streams.iter().map(open).collect();
+            found = found.unite(count_duplicates(&mut streams).unwrap());
+        }
+        prop_assert_eq!(found, expected);
         prop_assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1, "no file is left");
     }
 }
@@ -85,7 +95,7 @@ fn one_name_of_all_documents_is_in_order_of_docids() {
     assert!(documents.candidates(b"mill").eq(0..run.documents));
     assert_eq!(documents.candidates(b"race").count(), 0);
     let live = LiveRun { run: &run, deletions: Arc::default() };
-    let stream = LookupStream::open(folder.path(), live).unwrap();
+    let stream = LookupStream::open(folder.path(), &live, 0..=u32::MAX).unwrap();
     let found = count_duplicates(&mut [stream]).unwrap();
     assert_eq!((found.count, found.first), (u64::from(run.documents) - 1, Some((1, 0))));
 }

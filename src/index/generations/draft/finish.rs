@@ -1,6 +1,7 @@
 //! Completes a draft: its documents are counted, the manifest is written, and it goes live.
 
 use super::{Description, Draft};
+use crate::crew::Crew;
 use crate::index::block_bounds::write_missing_bounds;
 use crate::index::deletions::write_deletions;
 use crate::index::documents::RunDocuments;
@@ -12,7 +13,12 @@ use crate::index::generations::folder::IndexLock;
 use crate::index::generations::manifest::{Manifest, Settings, Statistics};
 use crate::index::merge::count_distinct_terms;
 use crate::index::run::Run;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
+
+/// Threads that count names, and runs that these look at together, at most.
+const MOST_COUNTERS: usize = 8;
+const MOST_STREAMS: usize = 64;
 
 /// A generation whose manifest is written. It lasts once what is `unsynced` is synced, with the
 /// folder of the index.
@@ -36,12 +42,21 @@ impl Draft {
         all
     }
 
-    /// Counts documents whose name an earlier one has.
+    /// Counts documents whose name an earlier one has, by several threads.
     pub(crate) fn duplicates(&mut self) -> Result<Duplicates, IndexError> {
         self.number_documents()?;
-        let open = |live| LookupStream::open(&self.folder, live);
-        let mut runs = self.live_runs().into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        count_duplicates(&mut runs)
+        let live = self.live_runs();
+        // A thread has a window and two files for each run.
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let threads = cores.min(MOST_COUNTERS).min(MOST_STREAMS / live.len().max(1)).max(1);
+        let count = |(): &mut (), part: usize| {
+            let border = |part: usize| ((part as u64) << 32) / threads as u64;
+            let hashes = border(part) as u32..=(border(part + 1) - 1) as u32;
+            let open = |live| LookupStream::open(&self.folder, live, hashes.clone());
+            count_duplicates(&mut live.iter().map(open).collect::<Result<Vec<_>, _>>()?)
+        };
+        let parts = Crew::new("names").in_order(threads, threads, count)?;
+        Ok(parts.into_iter().fold(Duplicates::default(), Duplicates::unite))
     }
 
     /// Checks how the lists of all runs are coded.

@@ -45,13 +45,14 @@ impl Draft {
         if (new + deleted).saturating_mul(NAME_BYTES) > memory_bytes {
             return Ok(None);
         }
-        let open = |run| RunDocuments::open_unverified(&self.folder, run);
+        let open = |run| RunDocuments::open_mapped(&self.folder, run);
         let runs = self.runs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let mut touched: HashMap<u128, TouchedName> = HashMap::new();
         let [mut more_empty, mut less_empty] = [0, 0];
         for (at, (run, documents)) in self.runs.iter().zip(&runs).enumerate() {
             let name = |docid| documents.name(docid).unwrap_or_default();
-            let is_empty = |docid: u32| u64::from(documents.lengths()[docid as usize] == 0);
+            let is_empty =
+                |docid: u32| Ok::<_, IndexError>(u64::from(documents.length(docid)? == 0));
             let mut touch = |docid, added, deleted| {
                 let name = touched.entry(XxHash3_128::oneshot(name(docid))).or_default();
                 name.added += added;
@@ -60,11 +61,13 @@ impl Draft {
             };
             if is_new(&run) {
                 (0..run.documents).for_each(|docid| touch(docid, 1, 0));
-                more_empty += (0..run.documents).map(is_empty).sum::<u64>();
+                for docid in 0..run.documents {
+                    more_empty += is_empty(docid)?;
+                }
             }
             for &docid in self.deleted.get(&run.name).into_iter().flatten() {
                 touch(docid, 0, 1);
-                less_empty += is_empty(docid);
+                less_empty += is_empty(docid)?;
             }
         }
         let mut duplicates = before.duplicate_names;
