@@ -35,7 +35,7 @@ const PAIR_BYTES: u64 = size_of::<LookupPair>() as u64;
 
 /// Pairs that a thread sorts in memory: so many, or a part of all.
 const LEAST_SORTED: u32 = if cfg!(test) { 16 } else { 1 << 16 };
-const SORTED_PART: u32 = 64;
+const SORTED_PART: u32 = 16;
 
 /// Threads at most.
 const SORTERS: usize = 4;
@@ -63,8 +63,9 @@ impl HashPart {
     }
 }
 
-/// What a thread has for the pairs of a part, and to write them.
-type PartRoom = (Vec<LookupPair>, Vec<u8>);
+/// What a thread has for the pairs of a part, each a hash in the upper half and a docid, and to
+/// write them.
+type PartRoom = (Vec<u64>, Vec<u8>);
 
 /// The hashes of the names of a run, until they are written in order.
 #[derive(Debug)]
@@ -94,8 +95,7 @@ impl NameColumn {
         written.map_err(IndexError::storage("keep hashes of names", &self.folder))
     }
 
-    /// Writes the file of a run of so many `documents`. Memory: half a byte for each of them, or 2
-    /// MB.
+    /// Writes the file of a run of so many `documents`. Memory: two bytes for each of them, or 2 MB.
     pub(super) fn write(self, file: StorageFile, documents: u32) -> Result<FileEntry, IndexError> {
         let file = FilledFile::of(file);
         let most = (documents / SORTED_PART).max(LEAST_SORTED);
@@ -152,7 +152,9 @@ impl NameColumn {
         (pairs, buffer): &mut PartRoom,
     ) -> Result<(), IndexError> {
         let mut place = part.place;
-        let mut put = |pairs: &mut Vec<LookupPair>| {
+        let mut put = |pairs: &mut Vec<u64>| {
+            // The hash comes first in the file.
+            pairs.iter_mut().for_each(|pair| *pair = pair.rotate_left(32));
             let bytes = bytemuck::cast_slice(pairs);
             let room = file.room_at(PAIR_BYTES * place, bytes.len() as u64);
             file.fill(room, [bytes], buffer);
@@ -166,7 +168,7 @@ impl NameColumn {
             if part.first == part.last && pairs.len() == most as usize {
                 put(pairs)?;
             }
-            pairs.extend(part.has(hash).then_some([hash, docid]));
+            pairs.extend(part.has(hash).then_some(u64::from(hash) << 32 | u64::from(docid)));
             Ok(())
         })?;
         pairs.sort_unstable();

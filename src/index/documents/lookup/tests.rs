@@ -70,7 +70,7 @@ proptest! {
                 None => _ = seen.insert(name, docid),
             }
         }
-        let border = names.len() as u32 * 5_000_000;
+        let border = names.len() as u32 * 4_000_000;
         let mut found = Duplicates::default();
         for hashes in [0..=border, border + 1..=u32::MAX] {
             let open = |(run, deletions): &(&RunEntry, Arc<Deletions>)| {
