@@ -1,7 +1,7 @@
 //! The library serves a program of its own: builds from memory and query services, several of both
 //! at once, one of them cancelled, and remarks, figures and errors that are typed.
 
-use crate::support::Scratch;
+use crate::support::{Scratch, files};
 use millrace::inside::index::DocumentRow;
 use millrace::inside::papers::MODELS;
 use millrace::inside::query::Model;
@@ -36,16 +36,6 @@ fn small(index: &Path) -> BuildReport {
 fn names(folder: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-}
-
-/// Runs and documents as bytes.
-fn contents(index: &Path) -> Vec<(String, Vec<u8>)> {
-    let generation = Generation::open(index).unwrap();
-    let files = &generation.manifest().files;
-    files
-        .iter()
-        .map(|f| (f.name.clone(), std::fs::read(generation.path().join(&f.name)).unwrap()))
-        .collect()
 }
 
 /// A wait in a test ends after this, and the test fails.
@@ -98,7 +88,7 @@ fn two_builds_one_cancelled_and_three_services_run_at_once() {
     let cancelled = scratch.path("cancelled");
     let alone = scratch.path("alone");
     small(&cancelled);
-    let before = contents(&cancelled);
+    let before = files(&cancelled);
     let options = |index: &Path, documents: Box<dyn Iterator<Item = OwnedDocument> + Send>| {
         let mut options = BuildOptions::of_documents(index, documents);
         (options.workers, options.memory) = (2, 64 << 20);
@@ -147,12 +137,12 @@ fn two_builds_one_cancelled_and_three_services_run_at_once() {
     assert_eq!((report.documents, report.runs), (DOCUMENTS as u64, 1));
     assert!(report.runs_before_merge > 1, "{}", report.runs_before_merge);
     // What was live is live, and nothing else is left.
-    assert!(contents(&cancelled) == before);
+    assert!(files(&cancelled) == before);
     let expected = ["CURRENT", "LOCK", "gen-000001", "runs"].map(String::from);
     assert_eq!(names(&cancelled), BTreeSet::from(expected));
     // And the build that went on is what it would have been.
     build(options(&alone, Box::new((0..DOCUMENTS).map(|number| rare(number, 60))))).unwrap();
-    assert!(contents(&kept) == contents(&alone));
+    assert!(files(&kept) == files(&alone));
 }
 
 #[test]

@@ -260,7 +260,7 @@ fn a_failed_build_leaves_the_live_generation() {
     assert_eq!(files(&index), before);
     assert_eq!(info(&index)["generation"], 1);
     let left: Vec<_> = std::fs::read_dir(&index).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(left.len(), 3, "CURRENT, LOCK and one generation, not {left:?}");
+    assert_eq!(left.len(), 4, "CURRENT, LOCK, runs and one generation, not {left:?}");
 }
 
 #[test]

@@ -95,7 +95,8 @@ impl NameColumn {
         written.map_err(IndexError::storage("keep hashes of names", &self.folder))
     }
 
-    /// Writes the file of a run of so many `documents`. Memory: two bytes for each of them, or 2 MB.
+    /// Writes the file of a run of so many `documents`. Memory: two bytes for each of them, or 2
+    /// MB.
     pub(super) fn write(self, file: StorageFile, documents: u32) -> Result<FileEntry, IndexError> {
         let file = FilledFile::of(file);
         let most = (documents / SORTED_PART).max(LEAST_SORTED);
