@@ -221,12 +221,7 @@ impl Draft {
         let Some(entry) = self.runs.get_mut(run) else {
             return Err(IndexError::refused(&self.folder, format!("there is no run {run}")));
         };
-        let deletions = &mut self.deletions[run];
-        let mut docids = docids.to_vec();
-        docids.sort_unstable();
-        docids.dedup();
-        docids.retain(|docid| !deletions.contains(*docid));
-        delete(&self.folder, entry, deletions, &docids)?;
+        let docids = delete(&self.folder, entry, &mut self.deletions[run], docids)?;
         self.deleted.entry(entry.name.clone()).or_default().extend(docids);
         Ok(())
     }

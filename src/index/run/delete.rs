@@ -19,7 +19,8 @@ const UNCOUNTED: u64 = 100;
 /// Adds documents of the run `run`, whose files are in the generation's folder, to those that the
 /// generation leaves out, and notes them in the run's entry. `docids` come in any order, and count
 /// from the run's first. No list is looked at unless more than 1 % of the documents would be
-/// deleted and not counted: then all that are deleted are counted.
+/// deleted and not counted: then all that are deleted are counted. Returns those that were not
+/// deleted before, rising.
 ///
 /// # Errors
 /// `Refused` if there is no such document; `Damaged`, `List`, `Storage`, `Newer`, `Older`.
@@ -28,7 +29,7 @@ pub(crate) fn delete(
     run: &mut RunEntry,
     deletions: &mut Arc<Deletions>,
     docids: &[u32],
-) -> Result<(), IndexError> {
+) -> Result<Vec<u32>, IndexError> {
     let mut docids = docids.to_vec();
     docids.sort_unstable();
     docids.dedup();
@@ -39,7 +40,7 @@ pub(crate) fn delete(
     }
     docids.retain(|&docid| !deletions.contains(docid));
     if docids.is_empty() {
-        return Ok(());
+        return Ok(docids);
     }
     let documents = RunDocuments::open_mapped(generation, run)?;
     let mut deleted = run.deleted.unwrap_or_default();
@@ -48,7 +49,7 @@ pub(crate) fn delete(
         deleted.tokens += u64::from(documents.length(docid)?);
     }
     let Deletions { counted, since, .. } = &**deletions;
-    let since = since.with(run.documents, docids);
+    let since = since.with(run.documents, docids.iter().copied());
     if UNCOUNTED * u64::from(since.len()) > u64::from(run.documents) {
         let counted = counted.with(run.documents, since.docids());
         let mut all = Deletions { counted, ..Deletions::default() };
@@ -60,7 +61,7 @@ pub(crate) fn delete(
         Arc::make_mut(deletions).since = since;
     }
     run.deleted = Some(deleted);
-    Ok(())
+    Ok(docids)
 }
 
 fn count(generation: &Path, entry: &RunEntry, all: &mut Deletions) -> Result<(), IndexError> {
