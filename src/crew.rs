@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 use std::any::Any;
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
@@ -12,6 +13,11 @@ use std::thread::{self, Builder, JoinHandle, Scope};
 use std::{fmt, io};
 
 type CrewJob = Box<dyn FnOnce() + Send>;
+
+/// Cores that this process may use; 1 where the system does not tell.
+pub(crate) fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
 
 /// Ignores poison: a panic is reported to the thread that waits for the one that panicked, and what
 /// is behind such locks is whole after any panic.

@@ -8,6 +8,7 @@ use super::indexer::Indexer;
 use super::note::{Note, Notes};
 use crate::cluster::hosts::Hosts;
 use crate::cluster::seal::Secret;
+use crate::crew::cores;
 use crate::dataflow::control::{Cause, Control};
 #[cfg(feature = "gpu")]
 use crate::gpu::invert::machine::MakeMachine;
@@ -25,7 +26,6 @@ use crate::schedule::placement::Rates;
 use crate::settings::Gpus;
 use crate::text::analysis::Analysis;
 use crate::text::tokenizer::Tokenizer;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -216,7 +216,7 @@ impl BuildOptions {
             ranks: None,
             strict: false,
             guards: Guards::default(),
-            workers: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            workers: cores(),
             gpus: Gpus::Auto,
             pipeline: Pipeline::default(),
             peers: None,

@@ -36,6 +36,7 @@ pub(crate) use error::RebuildError;
 pub(crate) use look::{PlannedRebuild, RebuildKind};
 
 use crate::build::{BuildOptions, Guards, Note};
+use crate::crew::cores;
 use crate::dataflow::control::Control;
 use crate::index::error::IndexError;
 use crate::index::files::storage;
@@ -58,7 +59,6 @@ use live::Live;
 use look::For;
 use publish::{Publishing, is_ordered};
 use std::fs;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -294,7 +294,6 @@ impl Rebuild<'_> {
     }
 
     pub(crate) fn workers(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         self.job.build.workers.map_or_else(cores, |workers| workers as usize)
     }
 }

@@ -3,6 +3,7 @@
 use super::engine::GpuEngines;
 use super::method::{GpuOptions, HandedMethod, HandedMethods};
 use super::service::{Counts, OnLost};
+use crate::crew::cores;
 use crate::gpu::floor::cache::ModuleCache;
 use crate::gpu::floor::discover::DeviceInfo;
 use crate::gpu::floor::error::GpuError;
@@ -133,7 +134,7 @@ impl Devices {
             memory: choice.memory,
             k: choice.k,
             batch: choice.method.as_ref().map_or(usual.batch, |method| method.batch()),
-            fetchers: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
+            fetchers: cores(),
             partition: choice.partition,
             ..usual
         };

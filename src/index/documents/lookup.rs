@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::crew::Crew;
+use crate::crew::{Crew, cores};
 use crate::fault;
 use crate::index::deletions::{Deletions, LiveRun};
 use crate::index::error::IndexError;
@@ -19,7 +19,6 @@ use crate::index::files::window::FileWindow;
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length};
 use crate::index::generations::manifest::RunEntry;
 use std::fs::File;
-use std::num::NonZeroUsize;
 use std::ops::RangeInclusive;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -109,11 +108,10 @@ impl NameColumn {
                 false => parts.push(part),
             }
         }
-        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let write = |room: &mut PartRoom, number: usize| {
             self.write_part(&file, documents, &parts[number], most, room)
         };
-        Crew::new("names").in_order(cores.min(SORTERS), parts.len(), write)?;
+        Crew::new("names").in_order(cores().min(SORTERS), parts.len(), write)?;
         let values = [documents.into(), 0, 0, 0, 0];
         file.end()?.0.finish(FileHeader { kind: FileKind::Lookup, values, last: 0 })
     }

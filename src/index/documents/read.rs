@@ -3,14 +3,13 @@
 use super::Location;
 use super::lookup::{NameLookup, name_hash};
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
-use crate::crew::Crew;
+use crate::crew::{Crew, cores};
 use crate::dictionary::strings::hash::hash;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, LONG, check_length, padding};
 use crate::index::generations::manifest::{RunEntry, find_file};
-use std::num::NonZeroUsize;
 use std::path::Path;
 
 /// Names that a thread hashes at a time.
@@ -72,7 +71,7 @@ impl RunDocuments {
     fn name_sums(&self) -> Result<Vec<u32>, IndexError> {
         let ends = self.ends();
         let names = self.name_section();
-        let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let threads = cores();
         let parts = ends.len().div_ceil(SUMS_PART);
         let sums = Crew::new("names").in_order(threads, parts, |(): &mut (), part| {
             let first = part * SUMS_PART;

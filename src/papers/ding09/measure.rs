@@ -4,12 +4,11 @@
 
 use super::features::{Cost, Features};
 use crate::crew::Crew;
+use crate::crew::cores;
 use crate::index::error::IndexError;
 use crate::query::engines::engine::whole::WholeEngine;
 use crate::query::engines::engine::{Answer, QueryEngine};
 use crate::query::plan::Plan;
-use std::num::NonZeroUsize;
-use std::thread::available_parallelism;
 use std::time::Instant;
 
 /// The least of so many times counts.
@@ -61,7 +60,7 @@ const FULL: f64 = 2.0;
 
 /// Sum of the seconds of all queries, with a thread for each core.
 fn on_all_threads(plans: &[Plan]) -> Result<f64, IndexError> {
-    let threads = available_parallelism().map_or(1, NonZeroUsize::get);
+    let threads = cores();
     let seconds =
         Crew::new("measure").in_order(threads, plans.len(), |engine: &mut WholeEngine, at| {
             answer(engine, std::slice::from_ref(&plans[at]))

@@ -1,6 +1,7 @@
 //! The measured costs of queries on a machine, as they are kept beside an index.
 
 use super::features::{CostModel, Costs, Features};
+use crate::crew::cores;
 use crate::query::plan::Plan;
 use crate::query::wanted::Mode;
 use serde::{Deserialize, Serialize};
@@ -51,7 +52,7 @@ impl Models {
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+        let threads = cores();
         let cpu = model.map_or("unknown processor", |(_, model)| model);
         let devices = Vec::from_iter(devices).join(", ");
         format!("{}: {threads} threads of {cpu}; {devices}", host.trim())

@@ -1,7 +1,7 @@
 //! Completes a draft: its documents are counted, the manifest is written, and it goes live.
 
 use super::{Description, Draft};
-use crate::crew::Crew;
+use crate::crew::{Crew, cores};
 use crate::index::block_bounds::write_missing_bounds;
 use crate::index::deletions::write_deletions;
 use crate::index::documents::RunDocuments;
@@ -13,7 +13,6 @@ use crate::index::generations::folder::IndexLock;
 use crate::index::generations::manifest::{Manifest, Settings, Statistics};
 use crate::index::merge::count_distinct_terms;
 use crate::index::run::Run;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// Threads that count names, and runs that these look at together, at most.
@@ -47,8 +46,7 @@ impl Draft {
         self.number_documents()?;
         let live = self.live_runs();
         // A thread has a window and two files for each run.
-        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let threads = cores.min(MOST_COUNTERS).min(MOST_STREAMS / live.len().max(1)).max(1);
+        let threads = cores().min(MOST_COUNTERS).min(MOST_STREAMS / live.len().max(1)).max(1);
         let count = |(): &mut (), part: usize| {
             let border = |part: usize| ((part as u64) << 32) / threads as u64;
             let hashes = border(part) as u32..=(border(part + 1) - 1) as u32;
