@@ -21,6 +21,19 @@ pub(crate) fn put(gap_minus_one: u32, tf: u32, out: &mut Vec<u8>) {
     }
 }
 
+/// The postings of a whole list, with docids.
+#[cfg(test)]
+pub(crate) fn list(bytes: &[u8]) -> Vec<(u32, u32)> {
+    let (mut at, mut next) = (0, 0);
+    let mut list = Vec::new();
+    while let Some((gap, tf)) = get(bytes, &mut at) {
+        list.push((next + gap, tf));
+        next += gap + 1;
+    }
+    assert_eq!(at, bytes.len());
+    list
+}
+
 /// Bytes that [`put`] appends.
 #[inline]
 pub(crate) fn bytes(gap_minus_one: u32, tf: u32) -> usize {

@@ -238,14 +238,7 @@ mod tests {
             for ((collection, suffix), list) in &expected {
                 prop_assert!(run.advance(&mut bytes).unwrap());
                 prop_assert_eq!(run.term(), (*collection, &suffix[..]));
-                let mut at = 0;
-                let mut next = 0;
-                let mut got = Vec::new();
-                while let Some((gap, tf)) = folded::get(&bytes, &mut at) {
-                    got.push((next + gap, tf));
-                    next += gap + 1;
-                }
-                prop_assert_eq!(&got, list);
+                prop_assert_eq!(&folded::list(&bytes), list);
             }
             prop_assert!(!run.advance(&mut bytes).unwrap());
         }

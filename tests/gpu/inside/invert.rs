@@ -111,14 +111,7 @@ fn read(inverted: &millrace::dictionary::device::forms::Terms, batches: &[Invert
                 bytes.extend_from_slice(&batch.bytes[*start as usize..*end as usize]);
             }
         }
-        let mut at = 0;
-        let mut next = 0;
-        let mut list = Vec::new();
-        while let Some((gap, tf)) = folded::get(&bytes, &mut at) {
-            list.push((next + gap, tf));
-            next += gap + 1;
-        }
-        assert_eq!(at, bytes.len());
+        let list = folded::list(&bytes);
         if !list.is_empty() {
             assert!(lists.insert((collection, suffix.to_vec()), list).is_none(), "a term twice");
         }

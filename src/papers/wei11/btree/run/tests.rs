@@ -30,15 +30,7 @@ fn lists(run: BTreeRun) -> Lists {
             let (collection, suffix) = share.term();
             let term = (collection, suffix.to_vec());
             assert!(before.is_none_or(|before| before < term));
-            let mut at = 0;
-            let mut next = 0;
-            let mut list = Vec::new();
-            while let Some((gap, tf)) = folded::get(&bytes, &mut at) {
-                list.push((next + gap, tf));
-                next += gap + 1;
-            }
-            assert_eq!(at, bytes.len());
-            lists.insert(term.clone(), list);
+            lists.insert(term.clone(), folded::list(&bytes));
             before = Some(term);
         }
     }
