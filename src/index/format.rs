@@ -105,7 +105,7 @@ pub(crate) fn run_file(run: &str, kind: FileKind) -> String {
 }
 
 /// Whether a file in the folder of runs is one that jobs write: `000000.lexicon`, or
-/// `000000-000007.locations` for one that generation 7 has written.
+/// `000000-000007.moves` for one that generation 7 has written.
 pub(crate) fn is_run_file(name: &str) -> bool {
     let Some((run, extension)) = name.split_once('.') else { return false };
     let (run, generation) = run.split_once('-').unwrap_or((run, "000000"));
@@ -144,6 +144,8 @@ pub(crate) enum FileKind {
     Names,
     Ends,
     Locations,
+    /// Documents that lie elsewhere now.
+    Moves,
     Hashes,
     Lookup,
     Deletions,
@@ -169,7 +171,8 @@ impl FileKind {
     ];
 
     /// The files that a run may have.
-    pub(crate) const OPTIONAL: [Self; 3] = [Self::Scores, Self::Bounds, Self::Positions];
+    pub(crate) const OPTIONAL: [Self; 4] =
+        [Self::Moves, Self::Scores, Self::Bounds, Self::Positions];
 
     pub(crate) const OF_DOCUMENTS: [Self; 6] =
         [Self::Lengths, Self::Names, Self::Ends, Self::Locations, Self::Hashes, Self::Lookup];
@@ -182,6 +185,7 @@ impl FileKind {
             Self::Names => "names",
             Self::Ends => "ends",
             Self::Locations => "locations",
+            Self::Moves => "moves",
             Self::Hashes => "hashes",
             Self::Lookup => "lookup",
             Self::Deletions => DELETIONS,

@@ -176,6 +176,10 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
         let content = match self.wanted {
             Some(WantedInput::At(places)) if !places.contains(location.input, offset) => return,
             None | Some(WantedInput::At(_)) => (!self.regroup.hashes_later()).then(hash),
+            Some(WantedInput::None) => {
+                self.batch.see(name, document.line, location, hash());
+                return;
+            }
             Some(WantedInput::Unknown(known)) => {
                 let named = known.look_for(name.as_bytes());
                 let content = hash();

@@ -217,7 +217,7 @@ impl Rebuild<'_> {
             None => {
                 let links = links.as_ref();
                 let published =
-                    Publishing { rebuild: self, looked: &looked, links, work }.publish(record)?;
+                    Publishing { rebuild: self, looked: &looked, links }.publish(record)?;
                 record.outcome = RebuildOutcome::Published;
                 record.incremental = !matches!(how, RebuildKind::Whole(_));
                 published

@@ -8,18 +8,17 @@
 
 use super::affected::affected;
 use super::links::FoundLinks;
-use super::live::{Live, for_each_name};
+use super::live::Live;
 use super::look::{Looked, RebuildKind};
 use super::rank::{self, RankedPages};
 use super::{Rebuild, RebuildError, guards};
 use crate::build::accept_duplicates;
-use crate::dataflow::rebuild::table::name_hash;
-use crate::index::deletions::live_runs;
+use crate::index::deletions::{LiveRun, live_runs};
 use crate::index::documents::duplicates::Duplicates;
+use crate::index::documents::moves::Move;
 use crate::index::documents::{Location, RunDocuments};
 use crate::index::error::IndexError;
-use crate::index::files::storage::{FileEntry, StorageFile};
-use crate::index::format::{FileHeader, FileKind, generation_name};
+use crate::index::format::generation_name;
 use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::IndexLock;
 use crate::index::generations::manifest::{Manifest, RunEntry, Statistics};
@@ -50,7 +49,6 @@ pub(super) struct Publishing<'a> {
     pub(super) looked: &'a Looked,
     /// The links by which documents are ranked, if any.
     pub(super) links: Option<&'a FoundLinks>,
-    pub(super) work: &'a Path,
 }
 
 impl Publishing<'_> {
@@ -181,13 +179,11 @@ impl Publishing<'_> {
 
     fn link(&self, live: &Live, draft: &mut Draft) -> Result<(), RebuildError> {
         let looked = self.looked;
-        let mut moved = Moved::new(live, looked, self.work)?;
+        let mut moved = Moved::new(live, looked)?;
         let deleted = |run: &RunEntry| {
-            let first = run.first_docid;
-            let end = run.first_docid + run.documents;
-            let deleted =
-                looked.changes.deleted.iter().filter(move |docid| (first..end).contains(docid));
-            deleted.map(|docid| docid - first).collect::<Vec<u32>>()
+            let docids = looked.changes.deleted.docids_from(run.first_docid);
+            let docids = docids.map(|docid| docid - run.first_docid);
+            docids.take_while(|docid| *docid < run.documents).collect::<Vec<u32>>()
         };
         let is_empty = |run: &RunEntry| {
             let before = run.deleted.map_or(0, |deleted| deleted.documents);
@@ -201,8 +197,8 @@ impl Publishing<'_> {
                 continue;
             }
             let place = draft.link(&live.path, &moved.manifest, number, first_input)?;
-            if let Some(places) = moved.places.remove(&number) {
-                draft.relocate(place, &self.work.join(&places.name), places)?;
+            if let Some((inputs, moves)) = moved.moves.remove(&number) {
+                draft.relocate(place, inputs, &moves)?;
             }
             let deleted = deleted(run);
             if !deleted.is_empty() {
@@ -227,30 +223,27 @@ fn keep_ranks(
         Ok(None) | Err(IndexError::Lacks { .. }) => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    let mut of_name: HashMap<u128, f32> = HashMap::new();
-    let mut names = vec![Vec::new(); new.len()];
-    for_each_name(draft.folder(), &draft.live_runs()[new.clone()], |run, _, name| {
-        let name = name_hash(name);
-        of_name.insert(name, f32::NAN);
-        names[run].push(name);
-        Ok(())
-    })?;
-    let old = &live.manifest.runs;
-    for_each_name(&live.path, &live_runs(&live.path, old)?, |run, docid, name| {
-        // The first document of a name counts.
-        if let Some(rank) = of_name.get_mut(&name_hash(name)).filter(|rank| rank.is_nan()) {
-            *rank = ranks[(old[run].first_docid + docid) as usize];
-        }
-        Ok(())
-    })?;
+    let live_runs = live_runs(&live.path, &live.manifest.runs)?;
+    let open = |old: &LiveRun<'_>| RunDocuments::open_mapped(&live.path, old.run);
+    let old = live_runs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    // The first document of a name counts.
+    let rank_of = |name: &[u8]| {
+        live_runs.iter().zip(&old).find_map(|(LiveRun { run, deletions }, documents)| {
+            let is_it =
+                |docid: &u32| documents.name(*docid) == Some(name) && !deletions.contains(*docid);
+            let found = documents.candidates(name).find(is_it)?;
+            Some(ranks[(run.first_docid + found) as usize])
+        })
+    };
     let mut unknown = 0u64;
-    for (run, names) in new.zip(names) {
-        let rank = |name: u128| {
-            let rank = of_name[&name];
-            unknown += u64::from(rank.is_nan());
-            rank.max(0.0)
+    for run in new {
+        let documents = RunDocuments::open_mapped(draft.folder(), &draft.runs()[run])?;
+        let rank = |docid| {
+            let rank = rank_of(documents.name(docid).unwrap_or_default());
+            unknown += u64::from(rank.is_none());
+            rank.unwrap_or_default()
         };
-        let ranks: Vec<f32> = names.into_iter().map(rank).collect();
+        let ranks: Vec<f32> = (0..documents.len()).map(rank).collect();
         draft.rank(run, &ranks)?;
     }
     if unknown > 0 {
@@ -265,12 +258,13 @@ fn keep_ranks(
 struct Moved {
     manifest: Manifest,
     inputs: Vec<InputEntry>,
-    /// New files of places, by the number of the run.
-    places: BTreeMap<usize, FileEntry>,
+    /// By the number of the run: in how many inputs its documents lie, and the moves of those that
+    /// lie elsewhere than when it was written.
+    moves: BTreeMap<usize, (u32, Vec<Move>)>,
 }
 
 impl Moved {
-    fn new(live: &Live, looked: &Looked, work: &Path) -> Result<Self, RebuildError> {
+    fn new(live: &Live, looked: &Looked) -> Result<Self, RebuildError> {
         let manifest = live.manifest.clone();
         let mut inputs = live.inputs.clone();
         let now: HashMap<&Path, &InputEntry> =
@@ -285,25 +279,19 @@ impl Moved {
                 input.hash.clear();
             }
         }
-        let mut moved = Self { manifest, inputs, places: BTreeMap::new() };
+        let mut moved = Self { manifest, inputs, moves: BTreeMap::new() };
         if !looked.changes.kept.is_empty() {
-            moved.find_places(live, looked, work)?;
+            moved.find_places(live, looked)?;
         }
         Ok(moved)
     }
 
-    /// Writes new files of places for the runs whose documents moved to other files.
-    fn find_places(
-        &mut self,
-        live: &Live,
-        looked: &Looked,
-        work: &Path,
-    ) -> Result<(), RebuildError> {
-        let mut new = looked.places()?;
-        let mut kept = looked.changes.kept.clone();
-        kept.sort_unstable();
+    /// Finds out which documents lie elsewhere. A run whose documents came into files that it had
+    /// none in gets these as further inputs.
+    fn find_places(&mut self, live: &Live, looked: &Looked) -> Result<(), RebuildError> {
+        let seen = looked.seen();
         let mut inputs: Vec<InputEntry> = Vec::new();
-        let mut rest = &kept[..];
+        let mut rest = &looked.changes.kept[..];
         for (number, run) in self.manifest.runs.iter_mut().enumerate() {
             let end = run.first_docid + run.documents;
             let (mine, behind) = rest.split_at(rest.partition_point(|&(docid, _)| docid < end));
@@ -311,20 +299,19 @@ impl Moved {
             let own = run.first_input as usize..(run.first_input + run.inputs) as usize;
             let first_input = inputs.len() as u32;
             inputs.extend_from_slice(&self.inputs[own]);
+            run.first_input = first_input;
             if mine.is_empty() {
-                run.first_input = first_input;
                 continue;
             }
+            // The first input of a path is as good as the one that the run had.
             let mut at: HashMap<PathBuf, u32> = HashMap::new();
             for (place, input) in (0..).zip(&inputs[first_input as usize..]) {
                 at.entry(input.path.clone()).or_insert(place);
             }
             // The number that a file that was read has as an input of the run, once known.
             let mut of_read = vec![None; looked.read.len()];
-            let mut places = RunDocuments::open_mapped(&live.path, run)?.locations().to_vec();
-            let mut other = false;
-            for &(docid, place) in mine {
-                let now = new.get(place)?;
+            let now = mine.iter().map(|&(docid, place)| {
+                let now = seen[place as usize].place;
                 let input = *of_read[now.input as usize].get_or_insert_with(|| {
                     let entry = &looked.read[now.input as usize];
                     *at.entry(entry.path.clone()).or_insert_with(|| {
@@ -332,17 +319,12 @@ impl Moved {
                         inputs.len() as u32 - 1 - first_input
                     })
                 });
-                let now = Location { input, ..now };
-                let was = &mut places[(docid - run.first_docid) as usize];
-                // The first input of a path is as good as the one that the run had.
-                other |= *was != now;
-                *was = now;
-            }
-            run.first_input = first_input;
-            // The last input has a document of the run; files without any lie behind.
-            run.inputs = places.iter().map(|place| place.input + 1).max().unwrap_or(0);
-            if other {
-                self.places.insert(number, write_places(work, number, run, &places)?);
+                (docid - run.first_docid, Location { input, ..now })
+            });
+            let documents = RunDocuments::open_mapped(&live.path, run)?;
+            let moves = documents.moved(now);
+            if moves != documents.moves() {
+                self.moves.insert(number, (inputs.len() as u32 - first_input, moves));
             }
         }
         // Files without documents stay inputs, so that they are known.
@@ -352,16 +334,4 @@ impl Moved {
         self.inputs.extend(left);
         Ok(())
     }
-}
-
-fn write_places(
-    work: &Path,
-    number: usize,
-    run: &RunEntry,
-    places: &[Location],
-) -> Result<FileEntry, IndexError> {
-    let mut file = StorageFile::create(work, &format!("places-{number}"))?;
-    file.write(bytemuck::cast_slice(places))?;
-    let values = [u64::from(run.documents), 0, 0, 0, 0];
-    file.finish(FileHeader { kind: FileKind::Locations, values, last: 0 })
 }

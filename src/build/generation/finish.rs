@@ -90,7 +90,7 @@ fn take_done(build: &Build) -> BuildDone {
         indexers: std::mem::take(&mut done.indexers),
         #[cfg(feature = "gpu")]
         inverted: done.inverted,
-        scanned: done.scanned.take(),
+        seen: done.seen.take(),
         ..BuildDone::default()
     };
     std::mem::replace(&mut *done, rest)

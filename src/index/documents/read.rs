@@ -1,7 +1,8 @@
 //! Reads the documents of a run in place.
 
 use super::Location;
-use super::lookup::{NameLookup, name_hash};
+use super::lookup::{NameLookup, short_hash};
+use super::moves::{Move, Moves};
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
 use crate::crew::{Crew, cores};
 use crate::dictionary::strings::hash::hash;
@@ -10,6 +11,7 @@ use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, LONG, check_length, padding};
 use crate::index::generations::manifest::{RunEntry, find_file};
+use std::ops::Range;
 use std::path::Path;
 
 /// Names that a thread hashes at a time.
@@ -34,6 +36,9 @@ pub(crate) struct RunDocuments {
     sums: Vec<u32>,
     ends_crc32: u32,
     locations: Map,
+    /// Inputs of places never fall from document to document.
+    inputs_rise: bool,
+    moves: Moves,
     hashes: Map,
     lookup: NameLookup,
     documents: u32,
@@ -42,7 +47,7 @@ pub(crate) struct RunDocuments {
 }
 
 impl RunDocuments {
-    /// Maps the documents of a run, verifies the checksums of all six files, and checks the ends
+    /// Maps the documents of a run, verifies the checksums of all their files, and checks the ends
     /// of the names.
     pub(crate) fn open(
         generation: &Path,
@@ -57,7 +62,10 @@ impl RunDocuments {
             (&documents.locations, FileKind::Locations),
             (&documents.hashes, FileKind::Hashes),
             (documents.lookup.map(), FileKind::Lookup),
-        ] {
+        ]
+        .into_iter()
+        .chain(documents.moves.map().map(|map| (map, FileKind::Moves)))
+        {
             let entry = find_file(files, generation, &run.file(kind))?;
             map.verify(entry.bytes, entry.crc32)?;
         }
@@ -105,7 +113,7 @@ impl RunDocuments {
         let (lengths, [count, tokens, long, ..]) = open(FileKind::Lengths, 3)?;
         let (names, [names_count, name_bytes, ..]) = open(FileKind::Names, 2)?;
         let (ends, [ends_count, ends_bytes, ..]) = open(FileKind::Ends, 2)?;
-        let (locations, [locations_count, ..]) = open(FileKind::Locations, 1)?;
+        let (locations, [locations_count, rise, ..]) = open(FileKind::Locations, 2)?;
         let (hashes, [hashes_count, ..]) = open(FileKind::Hashes, 1)?;
         for (map, at, expected, found) in [
             (&lengths, 16, run.documents.into(), count),
@@ -140,6 +148,8 @@ impl RunDocuments {
             sums: Vec::new(),
             ends_crc32: 0,
             locations,
+            inputs_rise: rise == 1,
+            moves: Moves::open(generation, run)?,
             hashes,
             lookup,
             documents,
@@ -244,8 +254,72 @@ impl RunDocuments {
         prefetch_bytes(self.name(docid).unwrap_or_default(), MOST_AHEAD);
     }
 
-    pub(crate) fn locations(&self) -> &[Location] {
+    /// Whether inputs never fall from document to document, where the run was written.
+    pub(crate) fn inputs_rise(&self) -> bool {
+        self.inputs_rise
+    }
+
+    pub(crate) fn moves(&self) -> &[Move] {
+        self.moves.stretches()
+    }
+
+    /// Where all documents lay when the run was written.
+    pub(crate) fn first_locations(&self) -> &[Location] {
         self.locations.array(BODY, self.documents.into()).unwrap_or(&[])
+    }
+
+    pub(crate) fn location(&self, docid: u32) -> Option<Location> {
+        let was = self.first_locations().get(docid as usize)?;
+        Some(self.moves.of(docid, *was))
+    }
+
+    /// The moves of the documents, if some lie elsewhere now: by rising docid. See
+    /// [`Moves::with`].
+    pub(crate) fn moved(&self, now: impl IntoIterator<Item = (u32, Location)>) -> Vec<Move> {
+        let locations = self.first_locations();
+        self.moves.with(now, |docid| locations.get(docid as usize).copied().unwrap_or_default())
+    }
+
+    /// The documents that lie in some inputs of the run, as rising ranges of docids. Costs no more
+    /// than the inputs and the moves if inputs never fall from document to document, as they do
+    /// but where documents are in another order; else all places are looked at.
+    pub(crate) fn of_inputs(&self, is_one: impl Fn(u32) -> bool) -> Vec<Range<u32>> {
+        let locations = self.first_locations();
+        let mut found: Vec<Range<u32>> = Vec::new();
+        let mut next = 0;
+        while let Some(location) = locations.get(next as usize) {
+            let end = match self.inputs_rise {
+                true => locations.partition_point(|other| other.input <= location.input) as u32,
+                false => next + 1,
+            };
+            if is_one(location.input) {
+                extend(&mut found, next..end);
+            }
+            next = end.max(next + 1);
+        }
+        let stretches = self.moves.stretches();
+        if stretches.is_empty() {
+            return found;
+        }
+        let mut all: Vec<Range<u32>> = Vec::new();
+        for Range { mut start, end } in found {
+            let first = stretches.partition_point(|stretch| stretch.docids().end <= start);
+            for moved in stretches[first..].iter().map(Move::docids) {
+                if moved.start >= end {
+                    break;
+                }
+                all.push(start..moved.start.max(start));
+                start = moved.end.min(end);
+            }
+            all.push(start..end);
+        }
+        let moved = stretches.iter().filter(|stretch| is_one(stretch.input)).map(Move::docids);
+        all.extend(moved);
+        all.retain(|docids| !docids.is_empty());
+        all.sort_unstable_by_key(|docids| docids.start);
+        let mut joined = Vec::new();
+        all.into_iter().for_each(|docids| extend(&mut joined, docids));
+        joined
     }
 
     pub(crate) fn hashes(&self) -> &[u64] {
@@ -271,7 +345,7 @@ impl RunDocuments {
     pub(crate) fn check_lookup(&self) -> Result<(), IndexError> {
         let mut before = None;
         for (number, &[hash, docid]) in (0..).zip(self.lookup()) {
-            let is_right = self.name(docid).is_some_and(|name| name_hash(name) == hash);
+            let is_right = self.name(docid).is_some_and(|name| short_hash(name) == hash);
             // As many rising pairs as documents name each of these once.
             if !is_right || before.is_some_and(|before| before >= [hash, docid]) {
                 let expected = "a document with the hash of its name, behind those before";
@@ -291,6 +365,14 @@ impl RunDocuments {
     fn ends(&self) -> &[u64] {
         // `open_unverified` has compared every length with the file's, so none of these fails.
         self.ends.array(BODY, self.documents.into()).unwrap_or(&[])
+    }
+}
+
+/// Adds a range behind others, or to the last if it begins where that ends.
+fn extend(ranges: &mut Vec<Range<u32>>, range: Range<u32>) {
+    match ranges.last_mut().filter(|last| last.end == range.start) {
+        Some(last) => last.end = range.end,
+        None => ranges.push(range),
     }
 }
 

@@ -14,6 +14,7 @@ pub(crate) use finish::NewGeneration;
 
 use crate::index::deletions::{Deletions, LiveRun, read_deletions};
 use crate::index::documents::RunDocuments;
+use crate::index::documents::moves::{Move, write_moves};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry};
 use crate::index::format::{FileKind, MANIFEST, file_path, run_name};
@@ -244,18 +245,20 @@ impl Draft {
         Ok(())
     }
 
-    /// Gives the run at a place the locations in a file, whose entry is `file`.
+    /// Replaces the moves of the run at a place, whose documents lie in so many `inputs` now.
     pub(crate) fn relocate(
         &mut self,
         run: usize,
-        from: &Path,
-        file: FileEntry,
+        inputs: u32,
+        moves: &[Move],
     ) -> Result<(), IndexError> {
-        self.drop_file(run, FileKind::Locations)?;
+        self.drop_file(run, FileKind::Moves)?;
         let run = &mut self.runs[run];
-        run.locations = Some(self.number);
-        storage::rename(from, &run.path(&self.folder, FileKind::Locations))?;
-        self.files.push(FileEntry { name: run.file(FileKind::Locations), ..file });
+        run.inputs = inputs;
+        run.moves = Some(self.number).filter(|_| !moves.is_empty());
+        if run.moves.is_some() {
+            self.files.push(write_moves(&self.folder, run, moves)?);
+        }
         Ok(())
     }
 

@@ -149,9 +149,9 @@ pub struct RunEntry {
     pub inputs: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted: Option<Deleted>,
-    /// The generation that wrote its locations, if documents have moved to other places.
+    /// The generation that wrote its moves, if documents lie elsewhere than when it was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub locations: Option<u32>,
+    pub moves: Option<u32>,
     /// The generation that gave it other static scores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<u32>,
@@ -174,7 +174,7 @@ impl RunEntry {
     /// The name of one of its files, as the manifest has it.
     pub(crate) fn file(&self, kind: FileKind) -> String {
         let revised = match kind {
-            FileKind::Locations => self.locations,
+            FileKind::Moves => self.moves,
             FileKind::Scores => self.scores,
             _ => None,
         };

@@ -5,6 +5,7 @@
 use super::lengths::{long_documents, no_long, of_long};
 use super::{MergeInput, Merging};
 use crate::crew::Crew;
+use crate::index::documents::moves::Moves;
 use crate::index::documents::{
     DocumentsEntry, DocumentsPlace, DocumentsWriter, Location, PlacedDocuments,
 };
@@ -138,6 +139,7 @@ impl MergeInput {
         let mut ends = self.open(FileKind::Ends, WINDOW_BYTES)?;
         let mut locations = self.open(FileKind::Locations, WINDOW_BYTES)?;
         let mut hashes = self.open(FileKind::Hashes, WINDOW_BYTES)?;
+        let moves = Moves::open(&self.generation, &self.run)?;
         let mut writer = DocumentsWriter::at(table, stretch.place);
         let mut long_name = Vec::new();
         let mut start = end_before(&mut ends, stretch.documents.start)?;
@@ -164,6 +166,7 @@ impl MergeInput {
                 length => length.into(),
             };
             let location: Location = bytemuck::pod_read_unaligned(locations.read(at(16), 16)?);
+            let location = moves.of(docid, location);
             let input = location.input.saturating_add(self.run.first_input);
             let location = Location { input, ..location };
             let hash = u64::from_le_bytes(fixed(hashes.read(at(8), 8)?));
