@@ -7,7 +7,7 @@ use crate::cli::order_args::OrderArgs;
 use crate::cli::{progress, report, signals};
 use millrace::inside::build::{OnProgress, PreparedBuild};
 use millrace::inside::dataflow::ProgressLog;
-use millrace::inside::index::totals;
+use millrace::inside::index::{SameName, totals};
 use millrace::inside::input::{Fields, Format, InputError, TextEncoding, Unknown};
 use millrace::inside::order::MAX_DOCUMENT_BYTES;
 use millrace::{BuildError, BuildOptions, Guards, Limit, give_back_large_buffers};
@@ -99,6 +99,10 @@ struct BuildHow {
     /// Do not merge the runs of the index. Queries give the same answers.
     #[arg(long)]
     no_merge: bool,
+    /// Which documents of a name are indexed if several have it: all, the first, the last, or
+    /// refuse to build [default: all].
+    #[arg(long, value_name = "WHICH", default_value_t, hide_default_value = true)]
+    duplicates: SameName,
     /// Fail at the first duplicate name, and at the first record that would be skipped.
     #[arg(long)]
     strict: bool,
@@ -127,6 +131,7 @@ impl BuildHow {
         options.factor = self.factor;
         options.max_document = self.max_document;
         options.merge = !self.no_merge;
+        options.duplicates = self.duplicates;
         options.strict = self.strict;
         options.command = command();
         Ok(())

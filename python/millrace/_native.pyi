@@ -195,6 +195,7 @@ def build(
     block_size: int = 128,
     order: Literal["input", "url", "name", "length", "topic", "global"] | None = None,
     merge: bool = True,
+    duplicates: str = "all",
     strict: bool = False,
     allow_empty: bool = False,
     max_skipped: str | None = None,

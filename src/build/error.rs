@@ -69,7 +69,7 @@ pub enum BuildError {
         /// Those of the generation before, if there is one.
         before: Option<u64>,
     },
-    /// A document has the name of another one, and the build is strict.
+    /// A document has the name of another one, which the build refuses.
     #[error(
         "{count} documents have the name of an earlier one; the first is document {docid}, named as document {earlier}"
     )]

@@ -5,12 +5,12 @@ use crate::crew::{Crew, cores};
 use crate::index::block_bounds::write_missing_bounds;
 use crate::index::deletions::write_deletions;
 use crate::index::documents::RunDocuments;
-use crate::index::documents::duplicates::{Duplicates, count_duplicates};
+use crate::index::documents::duplicates::{Duplicates, SameName, find_duplicates};
 use crate::index::documents::lookup::LookupStream;
 use crate::index::error::IndexError;
 use crate::index::format::{MANIFEST, RUNS, VERSION, file_path};
 use crate::index::generations::folder::IndexLock;
-use crate::index::generations::manifest::{Manifest, Settings, Statistics};
+use crate::index::generations::manifest::{Manifest, RunEntry, Settings, Statistics};
 use crate::index::merge::count_distinct_terms;
 use crate::index::run::Run;
 use std::path::PathBuf;
@@ -41,8 +41,9 @@ impl Draft {
         all
     }
 
-    /// Counts documents whose name an earlier one has, by several threads.
-    pub(crate) fn duplicates(&mut self) -> Result<Duplicates, IndexError> {
+    /// Finds documents whose name an earlier one has, by several threads, and deletes those that
+    /// are not wanted.
+    pub(crate) fn duplicates(&mut self, wanted: SameName) -> Result<Duplicates, IndexError> {
         self.number_documents()?;
         let live = self.live_runs();
         // A thread has a window and two files for each run.
@@ -51,10 +52,23 @@ impl Draft {
             let border = |part: usize| ((part as u64) << 32) / threads as u64;
             let hashes = border(part) as u32..=(border(part + 1) - 1) as u32;
             let open = |live| LookupStream::open(&self.folder, live, hashes.clone());
-            count_duplicates(&mut live.iter().map(open).collect::<Result<Vec<_>, _>>()?)
+            find_duplicates(&mut live.iter().map(open).collect::<Result<Vec<_>, _>>()?, wanted)
         };
         let parts = Crew::new("names").in_order(threads, threads, count)?;
-        Ok(parts.into_iter().fold(Duplicates::default(), Duplicates::unite))
+        drop(live);
+        let mut found = parts.into_iter().fold(Duplicates::default(), Duplicates::unite);
+        found.unwanted.sort_unstable();
+        let mut unwanted = &found.unwanted[..];
+        for run in 0..self.runs.len() {
+            let RunEntry { first_docid, documents, .. } = self.runs[run];
+            let of_run = unwanted.partition_point(|docid| docid - first_docid < documents);
+            let docids: Vec<u32> = unwanted[..of_run].iter().map(|d| d - first_docid).collect();
+            unwanted = &unwanted[of_run..];
+            if !docids.is_empty() {
+                self.delete(run, &docids)?;
+            }
+        }
+        Ok(found)
     }
 
     /// Checks how the lists of all runs are coded.
@@ -64,7 +78,7 @@ impl Draft {
     }
 
     /// Counts documents without a token.
-    pub(super) fn empty_documents(&self) -> Result<u64, IndexError> {
+    pub(crate) fn empty_documents(&self) -> Result<u64, IndexError> {
         let mut empty = 0;
         for (run, deletions) in self.runs.iter().zip(&self.deletions) {
             let documents = RunDocuments::open_unverified(&self.folder, run)?;
@@ -105,8 +119,8 @@ impl Draft {
     ) -> Result<Manifest, E> {
         self.check_form(&description.settings)?;
         let (empty, duplicates) = match counted {
-            Some((empty, count)) => (empty, Duplicates { count, first: None }),
-            None => (self.empty_documents()?, self.duplicates()?),
+            Some((empty, count)) => (empty, Duplicates { count, ..Duplicates::default() }),
+            None => (self.empty_documents()?, self.duplicates(SameName::All)?),
         };
         let mut statistics = self.statistics(empty, duplicates.count);
         statistics.skipped.clone_from(&description.skipped);
