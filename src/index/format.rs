@@ -104,6 +104,11 @@ pub(crate) fn run_file(run: &str, kind: FileKind) -> String {
     format!("{RUNS}/{run}.{}", kind.extension())
 }
 
+/// `runs/000007.packed/lexicon`, a section of the file `runs/000007.packed`.
+pub(crate) fn packed_file(run: &str, kind: FileKind) -> String {
+    format!("{}/{}", run_file(run, FileKind::Packed), kind.extension())
+}
+
 /// Whether a file in the folder of runs is one that jobs write: `000000.lexicon`, or
 /// `000000-000007.moves` for one that generation 7 has written.
 pub(crate) fn is_run_file(name: &str) -> bool {
@@ -111,7 +116,8 @@ pub(crate) fn is_run_file(name: &str) -> bool {
     let (run, generation) = run.split_once('-').unwrap_or((run, "000000"));
     // A file that is being written may have others beside it.
     let kind = extension.split('.').next().unwrap_or_default();
-    let mut kinds = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
+    let kinds = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
+    let mut kinds = kinds.chain([FileKind::Packed]);
     is_run_name(run) && is_run_name(generation) && kinds.any(|known| known.extension() == kind)
 }
 
@@ -153,6 +159,8 @@ pub(crate) enum FileKind {
     Scores,
     /// Bounds of blocks of documents.
     Bounds,
+    /// All files of a small run.
+    Packed,
     /// Positions of each posting. This version neither writes nor reads any.
     Positions,
     CachePlan,
@@ -192,6 +200,7 @@ impl FileKind {
             Self::Inputs => INPUTS,
             Self::Scores => "scores",
             Self::Bounds => "bounds",
+            Self::Packed => "packed",
             Self::Positions => "positions",
             Self::CachePlan => "plan",
         }

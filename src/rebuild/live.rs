@@ -4,6 +4,7 @@ use super::RebuildError;
 use crate::index::deletions::LiveRun;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
+use crate::index::files::packed::on_disk;
 use crate::index::format::{FileKind, file_path};
 use crate::index::generations::folder::current;
 use crate::index::generations::manifest::Manifest;
@@ -91,7 +92,8 @@ pub(super) fn verify(
     let mut due = Vec::new();
     for file in &live.manifest.files {
         let of_file = file_path(&live.path, &file.name);
-        let data = fs::metadata(&of_file).map_err(IndexError::storage("read", &of_file))?;
+        let data = fs::metadata(on_disk(&of_file));
+        let data = data.map_err(IndexError::storage("read", &of_file))?;
         let changed = format!("{}.{:09}", data.mtime(), data.mtime_nsec());
         let key = format!("{} {} {changed} {:08x}", data.ino(), data.len(), file.crc32);
         let at = before.get(&key).filter(is_recent);

@@ -13,7 +13,7 @@ use crate::fault;
 use crate::index::deletions::{Deletions, LiveRun};
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
-use crate::index::files::plain;
+use crate::index::files::packed::{self, FilePlace};
 use crate::index::files::storage::{FileEntry, FilledFile, StorageFile};
 use crate::index::files::window::FileWindow;
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length};
@@ -327,16 +327,17 @@ impl LookupStream {
 }
 
 struct OpenFile {
-    file: File,
+    place: FilePlace,
     path: PathBuf,
 }
 
 impl OpenFile {
     fn open(path: PathBuf) -> Result<Self, IndexError> {
-        Ok(Self { file: plain::open(&path)?, path })
+        Ok(Self { place: packed::open(&path)?, path })
     }
 
     fn read(&self, at: u64, bytes: &mut [u8]) -> Result<(), IndexError> {
-        self.file.read_exact_at(bytes, at).map_err(IndexError::storage("read", &self.path))
+        let FilePlace { file, start, .. } = &self.place;
+        file.read_exact_at(bytes, start + at).map_err(IndexError::storage("read", &self.path))
     }
 }

@@ -16,6 +16,7 @@ use crate::index::deletions::{Deletions, LiveRun, read_deletions};
 use crate::index::documents::RunDocuments;
 use crate::index::documents::moves::{Move, write_moves};
 use crate::index::error::IndexError;
+use crate::index::files::packed::{on_disk, write_pack};
 use crate::index::files::storage::{self, FileEntry};
 use crate::index::format::{FileKind, MANIFEST, file_path, run_name};
 use crate::index::generations::folder::IndexLock;
@@ -32,6 +33,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// A run of an update with so many bytes, at most, is packed.
+const PACKED_BYTES: u64 = 4 << 20;
 
 /// What the manifest says of the job.
 #[derive(Clone, Debug, Default)]
@@ -176,7 +180,7 @@ impl Draft {
     }
 
     /// [`link`](Self::link) for a run of a generation that was never published, whose files become
-    /// those of this index.
+    /// those of this index; those of a small run behind others are packed.
     pub(crate) fn take(
         &mut self,
         from: &Path,
@@ -187,11 +191,26 @@ impl Draft {
         let old = nth_run(from, manifest, run)?;
         let name = run_name(self.next_run);
         let first_input = first_input.saturating_add(old.first_input);
-        let new = RunEntry { name, first_input, ..old.clone() };
-        for file in files_of(from, manifest, old)? {
+        let mut new = RunEntry { name, first_input, ..old.clone() };
+        let files = files_of(from, manifest, old)?.into_iter().map(|file| {
             let is = |kind: &FileKind| old.file(*kind) == file.name;
             let kind = kinds().find(is).expect("it is a file of the run");
-            storage::rename(&old.path(from, kind), &new.path(&self.folder, kind))?;
+            (kind, old.path(from, kind), file)
+        });
+        let (own, others): (Vec<_>, Vec<_>) =
+            files.partition(|(kind, ..)| FileKind::OF_RUN.contains(kind));
+        let bytes: u64 = own.iter().map(|(_, _, file)| file.bytes).sum();
+        // The first run of an index is one of a build.
+        let apart = match bytes > PACKED_BYTES || self.runs.is_empty() {
+            true => own,
+            false => {
+                self.files.extend(write_pack(&self.folder, &new.name, &own)?);
+                new.packed = true;
+                Vec::new()
+            }
+        };
+        for (kind, path, file) in apart.into_iter().chain(others) {
+            storage::rename(&path, &new.path(&self.folder, kind))?;
             self.files.push(FileEntry { name: new.file(kind), ..file });
         }
         self.runs.push(new);
@@ -303,7 +322,8 @@ impl Draft {
         let is_ordered = self.order.as_ref().is_some_and(|order| order.global.is_some());
         let (ranks, ranked) = if is_ordered { Default::default() } else { self.ranks_left(old)? };
         let lost = ranked > 0 && ranked < old.len();
-        let is_shared = |run: &RunEntry| self.shared.contains(&run.name);
+        // A merge removes file after file; a pack goes whole, behind it.
+        let is_shared = |run: &RunEntry| run.packed || self.shared.contains(&run.name);
         let number = self.next_run;
         let (run, files) = merge_runs(&self.folder, old, is_shared, &self.folder, number, merging)?;
         let ordered = old.iter().find(|_| is_ordered).map(|old| old.run.file(FileKind::Scores));
@@ -360,7 +380,7 @@ impl Draft {
             Some(_) => RanksFound::Kept,
         };
         let run = &self.runs[0];
-        let stays = self.shared.contains(&run.name);
+        let stays = run.packed || self.shared.contains(&run.name);
         let number = self.next_run;
         let ranks = ranks.as_deref();
         let ordered = reorder(&self.folder, run, stays, number, order, ranks, merging)?;
@@ -427,12 +447,14 @@ impl Draft {
             let is_shared = self.shared.remove(&run.name);
             let merged = FileKind::OF_RUN.map(|kind| run.file(kind));
             let names = names_of(std::slice::from_ref(&run));
+            let mut left = HashSet::new();
             for file in self.files.extract_if(.., |file| names.contains(&file.name)) {
-                let is_gone = !is_shared && merged.contains(&file.name);
+                let is_gone = !is_shared && !run.packed && merged.contains(&file.name);
                 if !self.lasting.remove(&file.name) && !is_gone {
-                    storage::remove_file(&file_path(&self.folder, &file.name))?;
+                    left.insert(on_disk(&file_path(&self.folder, &file.name)).to_path_buf());
                 }
             }
+            left.iter().try_for_each(|path| storage::remove_file(path))?;
         }
         Ok(())
     }

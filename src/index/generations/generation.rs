@@ -67,7 +67,10 @@ impl Generation {
     /// # Errors
     /// `Damaged`, with the first file whose bytes are not those that were written.
     pub fn verify(&self) -> Result<(), IndexError> {
-        self.runs.iter().try_for_each(|run| run.verify(&self.path, &self.manifest.files))?;
+        let Manifest { runs, files, .. } = &self.manifest;
+        for (run, entry) in self.runs.iter().zip(runs) {
+            run.verify(&self.path, entry, files)?;
+        }
         self.inputs().map(drop)
     }
 

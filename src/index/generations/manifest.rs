@@ -10,7 +10,8 @@ mod tests;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{FileEntry, write_whole};
 use crate::index::format::{
-    DELETIONS, FileKind, INPUTS, MANIFEST, VECTORS, VERSION, file_path, is_run_name, run_file,
+    DELETIONS, FileKind, INPUTS, MANIFEST, VECTORS, VERSION, file_path, is_run_name, packed_file,
+    run_file,
 };
 use crate::index::list::Form;
 use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
@@ -149,6 +150,9 @@ pub struct RunEntry {
     pub inputs: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted: Option<Deleted>,
+    /// Its own files are in a pack.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub packed: bool,
     /// The generation that wrote its moves, if documents lie elsewhere than when it was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moves: Option<u32>,
@@ -179,6 +183,9 @@ impl RunEntry {
             _ => None,
         };
         match revised {
+            None if self.packed && FileKind::OF_RUN.contains(&kind) => {
+                packed_file(&self.name, kind)
+            }
             None => run_file(&self.name, kind),
             Some(generation) => run_file(&format!("{}-{generation:06}", self.name), kind),
         }

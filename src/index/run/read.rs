@@ -9,7 +9,7 @@ use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{FileKind, HEADER_BYTES, RUNS};
+use crate::index::format::{FileKind, HEADER_BYTES};
 use crate::index::generations::manifest::{RunEntry, Settings, find_file};
 use crate::index::lexicon::{Lexicon, TermEntry};
 use crate::index::list::{ListLayout, ListView};
@@ -54,9 +54,13 @@ impl Run {
     }
 
     /// Verifies the checksum of the postings by the `files` of the generation's manifest.
-    pub(crate) fn verify(&self, generation: &Path, files: &[FileEntry]) -> Result<(), IndexError> {
-        let name = self.postings_path().file_name().unwrap_or_default().to_string_lossy();
-        let file = find_file(files, generation, &format!("{RUNS}/{name}"))?;
+    pub(crate) fn verify(
+        &self,
+        generation: &Path,
+        entry: &RunEntry,
+        files: &[FileEntry],
+    ) -> Result<(), IndexError> {
+        let file = find_file(files, generation, &entry.file(FileKind::Postings))?;
         self.postings.verify(file.bytes, file.crc32)
     }
 

@@ -8,6 +8,7 @@ use crate::index::documents::RunDocuments;
 use crate::index::documents::duplicates::{Duplicates, SameName, find_duplicates};
 use crate::index::documents::lookup::LookupStream;
 use crate::index::error::IndexError;
+use crate::index::files::packed::on_disk;
 use crate::index::format::{MANIFEST, RUNS, VERSION, file_path};
 use crate::index::generations::folder::IndexLock;
 use crate::index::generations::manifest::{Manifest, RunEntry, Settings, Statistics};
@@ -155,7 +156,9 @@ impl Draft {
         let unsynced = self.files.iter().filter(|file| !self.lasting.contains(&file.name));
         let more = [MANIFEST, RUNS, ""];
         let unsynced = unsynced.map(|file| &*file.name).chain(more);
-        let unsynced = unsynced.map(|name| file_path(&self.folder, name)).collect();
+        let paths = unsynced.map(|name| file_path(&self.folder, name));
+        let mut unsynced: Vec<PathBuf> = paths.map(|path| on_disk(&path).to_path_buf()).collect();
+        unsynced.dedup();
         let manifest = Manifest {
             format: VERSION,
             generation: self.number,

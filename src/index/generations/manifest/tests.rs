@@ -14,6 +14,7 @@ fn example() -> Manifest {
         first_input: 0,
         inputs: 1,
         deleted: None,
+        packed: false,
         moves: None,
         scores: None,
     };
