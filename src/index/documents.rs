@@ -4,6 +4,7 @@
 pub(crate) mod duplicates;
 pub(crate) mod lookup;
 pub(crate) mod moves;
+pub(crate) mod names;
 pub(crate) mod pieces;
 mod placed;
 mod read;

@@ -8,7 +8,7 @@ use crate::build::guards::NewContent;
 use crate::build::{self, BuildError, Input};
 use crate::dataflow::build::context::InputRead;
 use crate::dataflow::rebuild::changes::{Changes, Sides, changes};
-use crate::dataflow::rebuild::seen::{SeenDocument, SeenDocuments, SeenWriter};
+use crate::dataflow::rebuild::seen::{SeenDocuments, SeenReader, SeenWriter};
 use crate::dataflow::rebuild::touched::TouchedDocuments;
 use crate::index::documents::Location;
 use crate::index::error::IndexError;
@@ -31,7 +31,6 @@ use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -65,8 +64,8 @@ pub(super) struct Looked {
     pub(super) live: Option<Live>,
     /// By docids, and by numbers of the documents that were read.
     pub(super) changes: Changes,
-    /// What was compared, if a part is built.
-    sides: Option<Arc<Sides>>,
+    /// The documents of the files that changed, if a part is built.
+    seen: Option<SeenDocuments>,
     /// By the numbers of their plan.
     pub(super) read: Vec<InputEntry>,
     /// Runs of the documents whose names and contents are not in the live generation, or of all if
@@ -156,13 +155,16 @@ impl Rebuild<'_> {
         };
         let (skipped, read_bytes) = Default::default();
         let planned = PlannedRebuild { how, held, inputs, documents, skipped, read_bytes };
-        let (changes, sides, read, part) = Default::default();
-        let mut looked = Looked { planned, plan, touched, known, live, changes, sides, read, part };
+        let (changes, seen, read, part) = Default::default();
+        let mut looked = Looked { planned, plan, touched, known, live, changes, seen, read, part };
         if how == RebuildKind::Part {
             let old = record.time("compare", || looked.old(gone))?;
-            let known = (purpose == For::Build).then(|| self.known(&looked, &old)).flatten();
+            let known = match purpose {
+                For::Build => record.time("compare", || self.known(&looked, &old))?,
+                For::Plan => None,
+            };
             let new = record.time("read", || self.read(&mut looked, known, work))?;
-            record.time("compare", || self.compare(&mut looked, Sides { old, new }))?;
+            record.time("compare", || self.compare(&mut looked, Sides { old, new }, work))?;
         }
         Ok(looked)
     }
@@ -239,7 +241,11 @@ impl Rebuild<'_> {
     }
 
     /// A table of the documents that may stay, to look up while others are read, if there is room.
-    fn known(&self, looked: &Looked, old: &TouchedDocuments) -> Option<KnownDocuments> {
+    fn known(
+        &self,
+        looked: &Looked,
+        old: &TouchedDocuments,
+    ) -> Result<Option<KnownDocuments>, RebuildError> {
         let memory = self.job.build.memory;
         let takes = KnownDocuments::bytes_of(old.len());
         // A build holds lists of its inputs too, and would be refused where one of all documents
@@ -248,22 +254,22 @@ impl Rebuild<'_> {
         let lists = touched.memory() + (touched.inputs.len() * size_of::<InputRead>()) as u64;
         let left = memory - beyond_small(takes, memory);
         if takes > memory / KNOWN_SHARE || Budget::beside(left, self.workers(), lists).is_err() {
-            return None;
+            return Ok(None);
         }
         let mut known = KnownDocuments::with_capacity(old.len() as usize);
-        for document in old.some(0..old.len()) {
-            known.insert(document.name, document.content);
-        }
-        Some(known)
+        old.read::<IndexError>(0..old.len(), |_, name, content| {
+            known.insert(name, content);
+            Ok(())
+        })?;
+        Ok(Some(known))
     }
 
     /// Compares what was read with the live documents of the same files and of files that are gone.
-    fn compare(&self, looked: &mut Looked, sides: Sides) -> Result<(), RebuildError> {
+    fn compare(&self, looked: &mut Looked, sides: Sides, work: &Path) -> Result<(), RebuildError> {
         let live = looked.live.iter().flat_map(|live| &live.manifest.runs);
         let documents = live.map(|run| run.documents).sum();
-        let sides = Arc::new(sides);
         let memory = self.job.build.memory / COMPARED_SHARE;
-        let found = changes(&sides, documents, memory, self.workers(), &self.control)?;
+        let found = changes(&sides, documents, work, memory, self.workers(), &self.control)?;
         let documents = &mut looked.planned.documents;
         documents.live =
             documents.live - u64::from(found.deleted.len()) + u64::from(found.wanted.len());
@@ -271,7 +277,7 @@ impl Rebuild<'_> {
         documents.changed = found.changed;
         documents.removed = found.removed();
         looked.changes = found;
-        looked.sides = Some(sides);
+        looked.seen = Some(sides.new);
         Ok(())
     }
 
@@ -294,7 +300,7 @@ impl Rebuild<'_> {
         }
         let (plan, wanted) = match is_whole {
             true => (looked.plan.only(|_| true), None),
-            false => (looked.touched_plan(), Some(WantedInput::At(looked.wanted()))),
+            false => (looked.touched_plan(), Some(WantedInput::At(looked.wanted()?))),
         };
         let mut options = self.options()?;
         options.input = Input::Plan(Box::new(plan));
@@ -365,18 +371,19 @@ impl Looked {
     }
 
     /// By their places in the files that changed.
-    fn wanted(&self) -> WantedDocuments {
+    fn wanted(&self) -> Result<WantedDocuments, RebuildError> {
         let mut wanted = WantedDocuments::new(self.touched_plan().inputs.len());
+        let mut seen = self.seen()?;
         for number in self.changes.wanted.docids() {
-            let Location { input, offset, .. } = self.seen()[number as usize].place;
+            let Location { input, offset, .. } = seen.get(number)?.place;
             wanted.push(input, offset);
         }
-        wanted
+        Ok(wanted)
     }
 
     /// The documents of the files that changed.
-    pub(super) fn seen(&self) -> &[SeenDocument] {
-        self.sides.as_ref().map_or(&[], |sides| sides.new.all())
+    pub(super) fn seen(&self) -> Result<SeenReader, RebuildError> {
+        Ok(self.seen.as_ref().ok_or(RebuildError::Replaced)?.reader()?)
     }
 
     /// The documents of the live generation from files that changed or are `gone`.

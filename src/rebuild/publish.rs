@@ -289,7 +289,7 @@ impl Moved {
     /// Finds out which documents lie elsewhere. A run whose documents came into files that it had
     /// none in gets these as further inputs.
     fn find_places(&mut self, live: &Live, looked: &Looked) -> Result<(), RebuildError> {
-        let seen = looked.seen();
+        let mut seen = looked.seen()?;
         let mut inputs: Vec<InputEntry> = Vec::new();
         let mut rest = &looked.changes.kept[..];
         for (number, run) in self.manifest.runs.iter_mut().enumerate() {
@@ -310,8 +310,10 @@ impl Moved {
             }
             // The number that a file that was read has as an input of the run, once known.
             let mut of_read = vec![None; looked.read.len()];
-            let now = mine.iter().map(|&(docid, place)| {
-                let now = seen[place as usize].place;
+            let documents = RunDocuments::open_mapped(&live.path, run)?;
+            let mut failed = None;
+            let now = mine.iter().map_while(|&(docid, number)| {
+                let now = seen.get(number).map_err(|error| failed = Some(error)).ok()?.place;
                 let input = *of_read[now.input as usize].get_or_insert_with(|| {
                     let entry = &looked.read[now.input as usize];
                     *at.entry(entry.path.clone()).or_insert_with(|| {
@@ -319,10 +321,12 @@ impl Moved {
                         inputs.len() as u32 - 1 - first_input
                     })
                 });
-                (docid - run.first_docid, Location { input, ..now })
+                Some((docid - run.first_docid, Location { input, ..now }))
             });
-            let documents = RunDocuments::open_mapped(&live.path, run)?;
             let moves = documents.moved(now);
+            if let Some(error) = failed {
+                return Err(error.into());
+            }
             if moves != documents.moves() {
                 self.moves.insert(number, (inputs.len() as u32 - first_input, moves));
             }

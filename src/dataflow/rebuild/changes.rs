@@ -2,6 +2,7 @@
 //! that the files have now.
 //!
 //! ```text
+//! cut by ranges of names -> for each range:
 //! feed (old, new) -> (exchange by name and content) -> reduce: who stays -> note
 //!                                                       -> (exchange by name) -> reduce: changed
 //! ```
@@ -10,11 +11,10 @@
 //! documents of a key as many stay as there are on both sides, the first ones by docid and by
 //! place; the others are gone or came. Of a name, one that is gone and one that came are a change.
 //!
-//! - In: the documents of both sides, read in place. Out: [`Changes`], once the dataflow is
-//!   complete.
-//! - Memory: what the caller allows, for the names are taken in ranges, each by a dataflow of its
-//!   own, and both sides are passed over for each range; but all documents of one name are held
-//!   together. Beside that 8 bytes for each document that stays, and 3 bits for each other.
+//! - In: the documents of both sides. Out: [`Changes`], once the dataflows are complete.
+//! - Memory: what the caller allows: both sides are written to scratch files by ranges of names,
+//!   each of which has a dataflow of its own; but all documents of one name are held together.
+//!   Beside that 8 bytes for each document that stays, and 3 bits for each other.
 //! - Work per activation: `CHUNK` documents.
 
 use crate::crew::lock;
@@ -24,8 +24,13 @@ use crate::dataflow::rebuild::touched::TouchedDocuments;
 use crate::dataflow::workers;
 use crate::index::deletions::DocidSet;
 use crate::index::documents::name_hash;
+use crate::index::error::IndexError;
+use bytemuck::{AnyBitPattern, NoUninit, Zeroable};
 use differential_dataflow::AsCollection;
-use std::ops::Range;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::{Scope, StreamVec};
@@ -68,14 +73,35 @@ impl Changes {
     }
 }
 
-/// The number of a range of the hashes of names, and how many there are.
-type NameRange = (u64, u64);
-
 /// What is compared.
 pub(crate) struct Sides {
     pub old: TouchedDocuments,
     pub new: SeenDocuments,
 }
+
+/// A document of either side as it lies in a scratch file.
+#[derive(Clone, Copy, AnyBitPattern, NoUninit)]
+#[repr(C)]
+struct PairRow {
+    name: [u64; 2],
+    content: u64,
+    side: Either,
+}
+
+const ROW_BYTES: usize = size_of::<PairRow>();
+
+/// The documents of both sides whose names are in a range of hashes.
+struct PairFile {
+    file: File,
+    path: PathBuf,
+    rows: u64,
+}
+
+/// Files of ranges that are open at a time, at most.
+const MOST_RANGES: u64 = 512;
+
+/// Bytes that are written to the file of a range at a time.
+const CUT_BYTES: usize = 32 << 10;
 
 /// What was found of a range of names.
 #[derive(Default)]
@@ -86,45 +112,82 @@ struct Found {
     kept: Vec<(u32, u32)>,
 }
 
-/// Compares both sides; there are so many `documents` in the live generation.
+/// Compares both sides; there are so many `documents` in the live generation. Scratch files come
+/// into `folder`.
 pub(crate) fn changes(
-    sides: &Arc<Sides>,
+    sides: &Sides,
     documents: u32,
+    folder: &Path,
     memory_bytes: u64,
     workers: usize,
     control: &Arc<Control>,
 ) -> Result<Changes, JobError> {
-    let new = sides.new.all().len() as u32;
-    let bytes = (sides.old.len() + u64::from(new)) * DOCUMENT_BYTES;
-    let ranges = bytes.div_ceil(memory_bytes.max(DOCUMENT_BYTES)).clamp(1, 1 << 32);
+    let bytes = (sides.old.len() + u64::from(sides.new.len())) * DOCUMENT_BYTES;
+    let ranges = bytes.div_ceil(memory_bytes.max(DOCUMENT_BYTES)).clamp(1, MOST_RANGES);
+    let cut = cut(sides, folder, ranges).map_err(|error| JobError::Operator {
+        operator: "CutDocuments",
+        worker: 0,
+        source: error.into(),
+    })?;
     let mut all = Changes::default();
-    for range in 0..ranges {
-        let found = of_range(sides, (range, ranges), workers, control)?;
+    for range in cut {
+        let found = of_range(Arc::new(range), workers, control)?;
         let Found { changed, deleted, wanted, kept } = found;
         all.changed += changed;
         all.added += wanted.len() as u64 - changed;
         all.deleted = all.deleted.with(documents, deleted);
-        all.wanted = all.wanted.with(new, wanted);
+        all.wanted = all.wanted.with(sides.new.len(), wanted);
         all.kept.extend(kept);
     }
     all.kept.sort_unstable();
     Ok(all)
 }
 
-/// Compares what has names in one of so many ranges of their hashes.
+/// Writes both sides to files by so many ranges of the hashes of names.
+fn cut(sides: &Sides, folder: &Path, ranges: u64) -> Result<Vec<PairFile>, IndexError> {
+    let mut files = Vec::new();
+    for number in 0..ranges {
+        let path = folder.join(format!("pairs-{number:03}"));
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
+        let file = file.map_err(IndexError::storage("write", &path))?;
+        files.push((BufWriter::with_capacity(CUT_BYTES, file), path, 0));
+    }
+    let mut put = |name: u128, content, side| {
+        let range = (u128::from((name >> 64) as u64) * u128::from(ranges) >> 64) as usize;
+        let (file, path, rows) = &mut files[range];
+        *rows += 1;
+        let row = PairRow { name: [name as u64, (name >> 64) as u64], content, side };
+        file.write_all(bytemuck::bytes_of(&row)).map_err(IndexError::storage("write", path))
+    };
+    sides.old.read(0..sides.old.len(), |docid, name, content| {
+        put(name_hash(name), content, docid.into())
+    })?;
+    let mut new = sides.new.reader()?;
+    for number in 0..sides.new.len() {
+        let document = new.get(number)?;
+        put(document.name(), document.content, NEW | u64::from(number))?;
+    }
+    let whole = |(file, path, rows): (BufWriter<File>, PathBuf, u64)| {
+        let file = file.into_inner();
+        let file = file.map_err(|error| IndexError::storage("write", &path)(error.into_error()))?;
+        Ok(PairFile { file, path, rows })
+    };
+    files.into_iter().map(whole).collect()
+}
+
+/// Compares what has names in a range.
 fn of_range(
-    sides: &Arc<Sides>,
-    range: NameRange,
+    pairs: Arc<PairFile>,
     workers: usize,
     control: &Arc<Control>,
 ) -> Result<Found, JobError> {
-    let (sides, shared) = (sides.clone(), control.clone());
+    let shared = control.clone();
     let found = Arc::new(Mutex::new(Found::default()));
     let result = found.clone();
     workers::run(workers, control, move |worker| {
         let count = worker.peers();
         worker.dataflow_named::<u64, _, _>("changes", |scope| {
-            let documents = feed(scope, &sides, range, count, &shared).as_collection();
+            let documents = feed(scope, &pairs, count, &shared).as_collection();
             let fates = documents.reduce(|_, sides, fates: &mut Vec<(Fate, isize)>| {
                 let (old, new) = sides.split_at(sides.partition_point(|(side, _)| **side < NEW));
                 let number = |side: Option<&(&Either, isize)>| side.map(|(side, _)| **side as u32);
@@ -163,64 +226,45 @@ impl Found {
     }
 }
 
-/// Gives the share of this worker, of so many, of both sides.
+/// Gives the share of this worker, of so many, of the documents of a range.
 fn feed<'scope>(
     scope: Scope<'scope, u64>,
-    sides: &Arc<Sides>,
-    (range, ranges): NameRange,
+    pairs: &Arc<PairFile>,
     workers: usize,
     control: &Arc<Control>,
 ) -> StreamVec<'scope, u64, ((Pair, Either), u64, isize)> {
-    let sides = sides.clone();
+    let pairs = pairs.clone();
     let worker = scope.index();
     let guard = OperatorGuard::new(control, "FeedDocuments", worker);
     source(scope, "FeedDocuments", move |capability, info| {
         let activator = scope.activator_for(info.address);
         let mut capability = Some(capability);
-        let share = |all: u64| {
-            let border = |worker: usize| all * worker as u64 / workers as u64;
-            border(worker)..border(worker + 1)
-        };
-        let mut old = share(sides.old.len());
-        let mut new = share(sides.new.all().len() as u64);
+        let border = |worker: usize| pairs.rows * worker as u64 / workers as u64;
+        let mut share = border(worker)..border(worker + 1);
+        let mut rows = Vec::new();
         move |output| {
             let Some(cap) = capability.as_ref() else { return };
-            let is_in = |name: u128| {
-                let place = u128::from((name >> 64) as u64) * u128::from(ranges);
-                (place >> 64) as u64 == range
-            };
-            let mut session = output.session(cap);
-            let mut give = |pair: Pair, side: Either| session.give(((pair, side), 0, 1));
-            let fed = guard.work(|| {
-                for document in sides.old.some(front(&mut old)) {
-                    let name = name_hash(document.name);
-                    if is_in(name) {
-                        give((name, document.content), document.docid.into());
-                    }
-                }
-                let new = front(&mut new);
-                let documents = &sides.new.all()[new.start as usize..new.end as usize];
-                for (number, document) in (new.start..).zip(documents) {
-                    if is_in(document.name()) {
-                        give((document.name(), document.content), NEW | number);
-                    }
-                }
-                Ok(())
+            let start = share.start;
+            share.start = share.end.min(start + CHUNK);
+            let read = guard.work(|| {
+                rows.resize((share.start - start) as usize, PairRow::zeroed());
+                let bytes = bytemuck::cast_slice_mut(&mut rows);
+                let read = pairs.file.read_exact_at(bytes, start * ROW_BYTES as u64);
+                Ok(read.map_err(IndexError::storage("read", &pairs.path))?)
             });
-            drop(session);
-            match fed.is_some() && !(old.is_empty() && new.is_empty()) {
+            if read.is_some() {
+                let update = |row: &PairRow| {
+                    let name = u128::from(row.name[1]) << 64 | u128::from(row.name[0]);
+                    (((name, row.content), row.side), 0, 1)
+                };
+                output.session(cap).give_iterator(rows.iter().map(update));
+            }
+            match read.is_some() && !share.is_empty() {
                 true => activator.activate(),
                 false => capability = None,
             }
         }
     })
-}
-
-/// Takes what is fed at a time from the front of a range.
-fn front(range: &mut Range<u64>) -> Range<u64> {
-    let start = range.start;
-    range.start = range.end.min(start + CHUNK);
-    start..range.start
 }
 
 #[cfg(test)]
@@ -243,8 +287,9 @@ mod tests {
         let new = new.iter().map(|&(of, content)| SeenDocument::new(&name(of), content, place));
         let new = SeenDocuments::of_rows(folder.path(), &new.collect::<Vec<_>>());
         let documents = old.len() as u32;
-        let sides = Arc::new(Sides { old, new });
-        changes(&sides, documents, memory, workers, &Arc::new(Control::default())).unwrap()
+        let sides = Sides { old, new };
+        let control = Arc::new(Control::default());
+        changes(&sides, documents, folder.path(), memory, workers, &control).unwrap()
     }
 
     fn more(a: &Documents, b: &Documents) -> Vec<(u32, u64)> {

@@ -1,10 +1,10 @@
 //! The documents of the files that were read, whether they are indexed or not: hashes of name and
-//! content, and the place, in a scratch file that is mapped.
+//! content, and the place, in a scratch file.
 
 use crate::index::documents::pieces::{NotedDocument, PieceDocuments};
 use crate::index::documents::{Location, name_hash};
 use crate::index::error::IndexError;
-use crate::index::files::map::Map;
+use crate::index::files::window::FileWindow;
 use crate::input::splits::InputPlan;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::collections::BTreeMap;
@@ -34,22 +34,40 @@ impl SeenDocument {
 
 #[derive(Debug)]
 pub(crate) struct SeenDocuments {
-    map: Map,
+    path: PathBuf,
+    count: u32,
     /// Records that are no documents, by reason.
     pub skipped: BTreeMap<String, u64>,
 }
 
+/// Reads them in any order, best in that of the input.
+pub(crate) struct SeenReader(FileWindow);
+
+const WINDOW_BYTES: usize = 64 << 10;
+
 impl SeenDocuments {
-    /// In the order of the input.
-    pub(crate) fn all(&self) -> &[SeenDocument] {
-        bytemuck::try_cast_slice(self.map.bytes()).unwrap_or(&[])
+    pub(crate) fn len(&self) -> u32 {
+        self.count
+    }
+
+    pub(crate) fn reader(&self) -> Result<SeenReader, IndexError> {
+        FileWindow::open(&self.path, WINDOW_BYTES).map(SeenReader)
     }
 
     #[cfg(test)]
     pub(crate) fn of_rows(folder: &Path, rows: &[SeenDocument]) -> Self {
         let path = folder.join("documents");
         std::fs::write(&path, bytemuck::cast_slice(rows)).unwrap();
-        Self { map: Map::open(&path).unwrap(), skipped: BTreeMap::new() }
+        Self { path, count: rows.len() as u32, skipped: BTreeMap::new() }
+    }
+}
+
+impl SeenReader {
+    /// The document of this number, in the order of the input.
+    pub(crate) fn get(&mut self, number: u32) -> Result<SeenDocument, IndexError> {
+        const BYTES: usize = size_of::<SeenDocument>();
+        let bytes = self.0.read(BYTES as u64 * u64::from(number), BYTES)?;
+        Ok(bytemuck::pod_read_unaligned(bytes))
     }
 }
 
@@ -105,8 +123,9 @@ impl SeenWriter {
     }
 
     pub(crate) fn finish(self) -> Result<SeenDocuments, IndexError> {
-        let written = self.file.into_inner();
-        written.map_err(|error| IndexError::storage("write", &self.path)(error.into_error()))?;
-        Ok(SeenDocuments { map: Map::open(&self.path)?, skipped: self.skipped })
+        let Self { path, file, documents: count, skipped, .. } = self;
+        let written = file.into_inner();
+        written.map_err(|error| IndexError::storage("write", &path)(error.into_error()))?;
+        Ok(SeenDocuments { path, count, skipped })
     }
 }

@@ -3,18 +3,19 @@
 
 use crate::index::deletions::{Deletions, read_deletions};
 use crate::index::documents::RunDocuments;
-use crate::index::error::IndexError;
-use crate::index::generations::manifest::Manifest;
+use crate::index::documents::names::NamesWindow;
 #[cfg(test)]
-use crate::index::{
-    documents::{DocumentsEntry, DocumentsWriter, Location},
-    generations::manifest::RunEntry,
-};
+use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location};
+use crate::index::error::IndexError;
+use crate::index::files::window::FileWindow;
+use crate::index::format::{FileKind, HEADER_BYTES};
+use crate::index::generations::manifest::{Manifest, RunEntry};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(crate) struct TouchedDocuments {
+    generation: PathBuf,
     runs: Vec<TouchedRun>,
     /// Rising.
     stretches: Vec<TouchedStretch>,
@@ -22,8 +23,7 @@ pub(crate) struct TouchedDocuments {
 }
 
 struct TouchedRun {
-    first_docid: u32,
-    documents: RunDocuments,
+    entry: RunEntry,
     deletions: Arc<Deletions>,
 }
 
@@ -34,12 +34,9 @@ struct TouchedStretch {
     docids: Range<u32>,
 }
 
-pub(crate) struct TouchedDocument<'a> {
-    /// In the generation.
-    pub docid: u32,
-    pub name: &'a [u8],
-    pub content: u64,
-}
+/// Bytes of the windows on names, and on what else is read of documents.
+const NAMES_BYTES: usize = 128 << 10;
+const WINDOW_BYTES: usize = 32 << 10;
 
 impl TouchedDocuments {
     /// Those of the inputs that are `touched`, by their numbers in the generation in a folder.
@@ -49,7 +46,8 @@ impl TouchedDocuments {
         manifest: &Manifest,
         touched: &[bool],
     ) -> Result<Self, IndexError> {
-        let mut all = Self { runs: Vec::new(), stretches: Vec::new(), count: 0 };
+        let (runs, stretches, count) = Default::default();
+        let mut all = Self { generation: generation.to_path_buf(), runs, stretches, count };
         let deletions = read_deletions(generation, &manifest.runs, None)?;
         for (number, (run, deletions)) in manifest.runs.iter().zip(deletions).enumerate() {
             let documents = RunDocuments::open_mapped(generation, run)?;
@@ -62,7 +60,7 @@ impl TouchedDocuments {
                 all.count += docids.len() as u64;
                 all.stretches.push(TouchedStretch { before, run: number, docids });
             }
-            all.runs.push(TouchedRun { first_docid: run.first_docid, documents, deletions });
+            all.runs.push(TouchedRun { entry: run.clone(), deletions });
         }
         Ok(all)
     }
@@ -89,25 +87,39 @@ impl TouchedDocuments {
         self.count
     }
 
-    /// Some of the documents, counted with deleted ones, which are left out.
-    pub(crate) fn some(&self, wanted: Range<u64>) -> impl Iterator<Item = TouchedDocument<'_>> {
-        let is_before =
-            |stretch: &TouchedStretch| stretch.before + stretch.docids.len() as u64 <= wanted.start;
-        let first = self.stretches.partition_point(is_before);
-        let stretches = self.stretches[first..].iter();
-        let stretches = stretches.take_while(move |stretch| stretch.before < wanted.end);
-        stretches.flat_map(move |TouchedStretch { before, run, docids }| {
-            let TouchedRun { first_docid, documents, deletions } = &self.runs[*run];
+    /// Calls `take` for some of the documents, counted with deleted ones, which are left out: with
+    /// the docid in the generation, the name, and the hash of the content.
+    pub(crate) fn read<E: From<IndexError>>(
+        &self,
+        wanted: Range<u64>,
+        mut take: impl FnMut(u32, &[u8], u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let end = |stretch: &TouchedStretch| stretch.before + stretch.docids.len() as u64;
+        let first = self.stretches.partition_point(|stretch| end(stretch) <= wanted.start);
+        let mut open: Option<(usize, NamesWindow, FileWindow)> = None;
+        for stretch in &self.stretches[first..] {
+            let TouchedStretch { before, run, docids } = stretch;
+            if *before >= wanted.end {
+                break;
+            }
+            let TouchedRun { entry, deletions } = &self.runs[*run];
+            let (_, names, hashes) = match &mut open {
+                Some(open) if open.0 == *run => open,
+                open => {
+                    let bytes = [NAMES_BYTES, WINDOW_BYTES];
+                    let names = NamesWindow::open(&self.generation, entry, bytes)?;
+                    let hashes = entry.path(&self.generation, FileKind::Hashes);
+                    open.insert((*run, names, FileWindow::open(&hashes, WINDOW_BYTES)?))
+                }
+            };
             let at = |number: u64| docids.start + (number - before) as u32;
-            let start = at(wanted.start.max(*before));
-            let end = at(wanted.end.min(before + docids.len() as u64));
-            let live = (start..end).filter(|docid| !deletions.contains(*docid));
-            let hashes = documents.hashes();
-            live.map(move |docid| TouchedDocument {
-                docid: first_docid + docid,
-                name: documents.name(docid).unwrap_or_default(),
-                content: hashes.get(docid as usize).copied().unwrap_or_default(),
-            })
-        })
+            let docids = at(wanted.start.max(*before))..at(wanted.end.min(end(stretch)));
+            for docid in docids.filter(|docid| !deletions.contains(*docid)) {
+                let hash = hashes.read(HEADER_BYTES as u64 + 8 * u64::from(docid), 8)?;
+                let content = u64::from_le_bytes(*hash.first_chunk().expect("so many were read"));
+                take(entry.first_docid + docid, names.name(docid)?, content)?;
+            }
+        }
+        Ok(())
     }
 }
