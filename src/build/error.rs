@@ -79,6 +79,22 @@ pub enum BuildError {
         docid: u32,
         earlier: u32,
     },
+    /// Documents are added and deleted by rebuilds alone.
+    #[error("{}: a job file keeps this index: change its sources, and rebuild it", index.display())]
+    KeptByJob {
+        /// The folder of the index.
+        index: std::path::PathBuf,
+    },
+    /// Too many documents would go.
+    #[error(
+        "{after} of {before} documents would be left: nothing was published, since that may be a mistake"
+    )]
+    Shrinks {
+        /// Documents before.
+        before: u64,
+        /// Documents behind the change.
+        after: u64,
+    },
     #[error(transparent)]
     Index(#[from] IndexError),
     /// The dataflow failed, or the build was told to end.

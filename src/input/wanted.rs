@@ -9,6 +9,8 @@ pub(crate) enum WantedInput {
     At(WantedDocuments),
     /// None; all are noted.
     None,
+    /// Those that have a name; others are skipped.
+    Named,
     /// Those that are not known; all others are noted too
     /// ([`PieceDocuments::see`](crate::index::documents::pieces::PieceDocuments::see)).
     Unknown(KnownDocuments),

@@ -6,28 +6,23 @@
 //! another file before. Where everything is built anew no run stays. Then runs are merged,
 //! documents get their PageRanks, and an order is made.
 
-use super::affected::affected;
 use super::links::FoundLinks;
 use super::live::Live;
 use super::look::{Looked, RebuildKind};
 use super::rank::{self, RankedPages};
 use super::{Rebuild, RebuildError, guards};
 use crate::build::accept_duplicates;
-use crate::index::deletions::{LiveRun, live_runs};
 use crate::index::documents::duplicates::Duplicates;
 use crate::index::documents::moves::Move;
 use crate::index::documents::{Location, RunDocuments};
-use crate::index::error::IndexError;
 use crate::index::format::generation_name;
 use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::IndexLock;
 use crate::index::generations::manifest::{Manifest, RunEntry, Statistics};
 use crate::index::inputs::InputEntry;
 use crate::index::order::DocumentOrder;
-use crate::index::scores::ranks_of;
 use crate::rebuild::history::HistoryRecord;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Whether the documents of a generation are in an order already: then all are in one run.
@@ -103,11 +98,12 @@ impl Publishing<'_> {
         let mut lost = false;
         if how == RebuildKind::Part && order.is_none() {
             record.time("merge", || {
-                // The last first, so that the places of those before it stay.
-                for runs in affected(draft.runs(), &job.merge).into_iter().rev() {
-                    draft.verify(runs.clone(), &merging)?;
-                    lost |= draft.merge(runs, &merging)?;
-                }
+                let limits = &job.merge;
+                let is_worn = |run: &RunEntry| {
+                    let deleted = run.deleted.map_or(0, |deleted| deleted.documents);
+                    u64::from(deleted) > limits.deleted.most(u64::from(run.documents))
+                };
+                lost = draft.merge_some(limits.runs as usize, is_worn, &merging)?;
                 Ok::<_, RebuildError>(())
             })?;
         }
@@ -164,7 +160,13 @@ impl Publishing<'_> {
             }
             match live {
                 Some(live) if self.links.is_none() => {
-                    keep_ranks(rebuild, live, draft, first..draft.runs().len())?;
+                    let new = first..draft.runs().len();
+                    let unknown = draft.keep_ranks(&live.path, &live.manifest, new)?;
+                    if unknown > 0 {
+                        rebuild.note_of_ranks(format!(
+                            "{unknown} new documents have PageRank 0: the job file has no [pagerank]"
+                        ));
+                    }
                 }
                 Some(_) => {}
                 None => description.settings = part.settings.clone(),
@@ -207,51 +209,6 @@ impl Publishing<'_> {
         }
         Ok(())
     }
-}
-
-/// Gives the documents of `new` runs the PageRanks that their names have in the live generation, if
-/// it has any; unknown names get 0, as where a file of ranks does not name them.
-fn keep_ranks(
-    rebuild: &Rebuild<'_>,
-    live: &Live,
-    draft: &mut Draft,
-    new: Range<usize>,
-) -> Result<(), RebuildError> {
-    let ranks = match ranks_of(&live.path, &live.manifest) {
-        Ok(Some(ranks)) => ranks,
-        // Where only some runs have ranks there is nothing that could be kept whole.
-        Ok(None) | Err(IndexError::Lacks { .. }) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    };
-    let live_runs = live_runs(&live.path, &live.manifest.runs)?;
-    let open = |old: &LiveRun<'_>| RunDocuments::open_mapped(&live.path, old.run);
-    let old = live_runs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-    // The first document of a name counts.
-    let rank_of = |name: &[u8]| {
-        live_runs.iter().zip(&old).find_map(|(LiveRun { run, deletions }, documents)| {
-            let is_it =
-                |docid: &u32| documents.name(*docid) == Some(name) && !deletions.contains(*docid);
-            let found = documents.candidates(name).find(is_it)?;
-            Some(ranks[(run.first_docid + found) as usize])
-        })
-    };
-    let mut unknown = 0u64;
-    for run in new {
-        let documents = RunDocuments::open_mapped(draft.folder(), &draft.runs()[run])?;
-        let rank = |docid| {
-            let rank = rank_of(documents.name(docid).unwrap_or_default());
-            unknown += u64::from(rank.is_none());
-            rank.unwrap_or_default()
-        };
-        let ranks: Vec<f32> = (0..documents.len()).map(rank).collect();
-        draft.rank(run, &ranks)?;
-    }
-    if unknown > 0 {
-        rebuild.note_of_ranks(format!(
-            "{unknown} new documents have PageRank 0: the job file has no [pagerank]"
-        ));
-    }
-    Ok(())
 }
 
 /// The live generation with the inputs of now, and the places of its documents in them.

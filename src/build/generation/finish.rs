@@ -50,7 +50,7 @@ pub(super) fn finish(
     for run in join(&build.plan.directory, done.runs, std::mem::take(&mut documents.runs))? {
         draft.add(run)?;
     }
-    let duplicates = draft.duplicates(options.duplicates)?;
+    let duplicates = draft.duplicates(0..draft.runs().len(), options.duplicates)?;
     let unwanted = duplicates.unwanted.len() as u64;
     if whole {
         options.guards.check_content(&NewContent {
@@ -84,6 +84,7 @@ pub(super) fn finish(
         workers: build.plan.workers as u32,
         settings: settings(options),
         skipped: documents.skipped,
+        is_commit: false,
     };
     let new = draft.finish(description, statistics, memory_bytes)?;
     Ok(Finished { new, read_bytes, first_skipped: documents.first_skipped })

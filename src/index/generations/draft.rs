@@ -3,12 +3,14 @@
 //! and puts documents in order. What it has written is synced all together when it goes live.
 
 mod finish;
+mod ranks;
 mod recount;
 #[cfg(test)]
 #[path = "draft/tests/room.rs"]
 mod room;
 #[cfg(test)]
 mod tests;
+mod tiers;
 
 pub(crate) use finish::NewGeneration;
 
@@ -46,6 +48,8 @@ pub struct Description {
     pub settings: Settings,
     /// Records of the input that are no documents, by reason.
     pub skipped: BTreeMap<String, u64>,
+    /// It is not a point to which one goes back.
+    pub is_commit: bool,
 }
 
 /// A generation that is not published yet. Docids follow the runs in the order in which they come.

@@ -31,6 +31,9 @@ pub struct Manifest {
     /// Seconds since 1970 (UTC).
     pub created: u64,
     pub command: String,
+    /// It is no point to which one goes back: an update or a delete has published it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_commit: bool,
     pub workers: u32,
     pub settings: Settings,
     pub statistics: Statistics,

@@ -14,6 +14,7 @@ use crate::index::generations::folder::IndexLock;
 use crate::index::generations::manifest::{Manifest, RunEntry, Settings, Statistics};
 use crate::index::merge::count_distinct_terms;
 use crate::index::run::Run;
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// Threads that count names, and runs that these look at together, at most.
@@ -42,11 +43,15 @@ impl Draft {
         all
     }
 
-    /// Finds documents whose name an earlier one has, by several threads, and deletes those that
-    /// are not wanted.
-    pub(crate) fn duplicates(&mut self, wanted: SameName) -> Result<Duplicates, IndexError> {
+    /// Finds documents of some runs whose name an earlier one of these has, by several threads, and
+    /// deletes those that are not wanted.
+    pub(crate) fn duplicates(
+        &mut self,
+        runs: Range<usize>,
+        wanted: SameName,
+    ) -> Result<Duplicates, IndexError> {
         self.number_documents()?;
-        let live = self.live_runs();
+        let live = &self.live_runs()[runs.clone()];
         // A thread has a window and two files for each run.
         let threads = cores().min(MOST_COUNTERS).min(MOST_STREAMS / live.len().max(1)).max(1);
         let count = |(): &mut (), part: usize| {
@@ -56,11 +61,10 @@ impl Draft {
             find_duplicates(&mut live.iter().map(open).collect::<Result<Vec<_>, _>>()?, wanted)
         };
         let parts = Crew::new("names").in_order(threads, threads, count)?;
-        drop(live);
         let mut found = parts.into_iter().fold(Duplicates::default(), Duplicates::unite);
         found.unwanted.sort_unstable();
         let mut unwanted = &found.unwanted[..];
-        for run in 0..self.runs.len() {
+        for run in runs {
             let RunEntry { first_docid, documents, .. } = self.runs[run];
             let of_run = unwanted.partition_point(|docid| docid - first_docid < documents);
             let docids: Vec<u32> = unwanted[..of_run].iter().map(|d| d - first_docid).collect();
@@ -121,7 +125,7 @@ impl Draft {
         self.check_form(&description.settings)?;
         let (empty, duplicates) = match counted {
             Some((empty, count)) => (empty, Duplicates { count, ..Duplicates::default() }),
-            None => (self.empty_documents()?, self.duplicates(SameName::All)?),
+            None => (self.empty_documents()?, self.duplicates(0..self.runs.len(), SameName::All)?),
         };
         let mut statistics = self.statistics(empty, duplicates.count);
         statistics.skipped.clone_from(&description.skipped);
@@ -146,7 +150,7 @@ impl Draft {
                 count_distinct_terms(&runs, memory_bytes, |_| Ok(true))?
             }
         };
-        let Description { command, workers, settings, skipped } = description;
+        let Description { command, workers, settings, skipped, is_commit } = description;
         let new = self.runs.iter().filter(|run| !self.shared.contains(&run.name));
         write_missing_bounds(&self.folder, new, &mut self.files, &settings, workers as usize)?;
         let inputs = u64::from(self.inputs.next());
@@ -164,6 +168,7 @@ impl Draft {
             generation: self.number,
             created: Manifest::now(),
             command,
+            is_commit,
             workers,
             settings,
             statistics: Statistics { terms, skipped, ..statistics },

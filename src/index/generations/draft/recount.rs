@@ -3,9 +3,10 @@
 
 use super::Draft;
 use crate::index::deletions::LiveRun;
-use crate::index::documents::{RunDocuments, name_hash};
+use crate::index::documents::name_hash;
 use crate::index::error::IndexError;
 use crate::index::format::FileKind;
+use crate::index::generations::live_names::LiveNames;
 use crate::index::generations::manifest::{Manifest, RunEntry};
 use crate::index::lexicon::Lexicon;
 use crate::index::merge::count_distinct_terms;
@@ -45,13 +46,11 @@ impl Draft {
         if (new + deleted).saturating_mul(NAME_BYTES) > memory_bytes {
             return Ok(None);
         }
-        let live = self.live_runs();
-        let all = || live.iter().chain(&gone);
-        let open = |live: &LiveRun<'_>| RunDocuments::open_mapped(&self.folder, live.run);
-        let tables = all().map(open).collect::<Result<Vec<_>, _>>()?;
+        let all = self.live_runs().into_iter().chain(gone.iter().cloned());
+        let all = LiveNames::open(&self.folder, all.collect())?;
         let mut touched: HashMap<u128, TouchedName> = HashMap::new();
         let [mut more_empty, mut less_empty] = [0, 0];
-        for (at, (LiveRun { run, deletions }, documents)) in all().zip(&tables).enumerate() {
+        for (at, (LiveRun { run, deletions }, documents)) in all.runs().iter().enumerate() {
             let mut touch = |docid, is_added: bool| {
                 let name = documents.name(docid).unwrap_or_default();
                 let name = touched.entry(name_hash(name)).or_default();
@@ -65,7 +64,7 @@ impl Draft {
                 *empty += is_empty;
                 Ok::<_, IndexError>(())
             };
-            if at >= live.len() {
+            if at >= self.runs.len() {
                 let mut docids = (0..run.documents).filter(|docid| !deletions.contains(*docid));
                 docids.try_for_each(|docid| touch(docid, false))?;
                 continue;
@@ -78,14 +77,8 @@ impl Draft {
         }
         let mut duplicates = before.duplicate_names;
         for TouchedName { added, deleted, example: (at, docid) } in touched.values() {
-            let name = tables[*at].name(*docid).unwrap_or_default();
-            let of_run = live.iter().zip(&tables).map(|(LiveRun { deletions, .. }, documents)| {
-                let is_it = |docid: &u32| {
-                    documents.name(*docid) == Some(name) && !deletions.contains(*docid)
-                };
-                documents.candidates(name).filter(is_it).count() as u64
-            });
-            let now: u64 = of_run.sum();
+            let name = all.runs()[*at].1.name(*docid).unwrap_or_default();
+            let now = all.of(name).filter(|(run, _)| *run < self.runs.len()).count() as u64;
             let was = (now + deleted).saturating_sub(*added);
             duplicates = (duplicates + now.saturating_sub(1)).saturating_sub(was.saturating_sub(1));
         }

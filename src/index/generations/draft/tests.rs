@@ -238,7 +238,7 @@ proptest! {
             let none = draft.recount(&before, 0).unwrap();
             prop_assert!(count == 0 || none.is_none());
             let counted = draft.recount(&before, 1 << 20).unwrap();
-            let all = (draft.empty_documents().unwrap(), draft.duplicates(SameName::All).unwrap().count);
+            let all = (draft.empty_documents().unwrap(), draft.duplicates(0..draft.runs().len(), SameName::All).unwrap().count);
             prop_assert_eq!(counted, Some(all));
             before = draft.publish(&lock, describe(&before), 1 << 20).unwrap();
             prop_assert_eq!((before.statistics.empty_documents, before.statistics.duplicate_names), all);
