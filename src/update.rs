@@ -1,5 +1,5 @@
-//! Documents are added, replaced and deleted by call: one run of what is new, and deletions, in a new
-//! generation (`docs/update.md`).
+//! Documents are added, replaced and deleted by call: one run of what is new, and deletions, in a
+//! new generation (`docs/update.md`).
 //!
 //! ```text
 //! lock -> build a part of the input -> who has these names -> delete -> take the part
@@ -9,6 +9,10 @@
 //! An update is a [build](crate::build) of its input, whose runs come behind those of the live
 //! generation. A document whose name is there replaces it. Answers are those of an index that was
 //! built from nothing of what lives.
+
+mod writer;
+
+pub use writer::Writer;
 
 use crate::build::{BuildError, BuildOptions, Note, build_part};
 use crate::index::deletions::live_runs;
@@ -96,7 +100,7 @@ impl Update {
     /// `Index` if there is none, or it cannot be updated; `KeptByJob`; `Shrinks`; as
     /// [`build`](crate::build()). The index is as it was, unless only the last sync failed.
     pub fn update(self) -> Result<Updated, BuildError> {
-        self.change(None)
+        self.change(&[], true)
     }
 
     /// Deletes all documents of these names.
@@ -104,10 +108,11 @@ impl Update {
     /// # Errors
     /// As [`update`](Self::update).
     pub fn delete(self, names: &[Vec<u8>]) -> Result<Updated, BuildError> {
-        self.change(Some(names))
+        self.change(names, false)
     }
 
-    fn change(self, names: Option<&[Vec<u8>]>) -> Result<Updated, BuildError> {
+    /// Deletes all documents of `names`, and then adds those of the input if it `has_input`.
+    fn change(self, names: &[Vec<u8>], has_input: bool) -> Result<Updated, BuildError> {
         let began = Instant::now();
         let Self { build, wait, keep_point, dry_run, allow_shrink } = self;
         let index = &build.index;
@@ -139,6 +144,7 @@ impl Update {
         };
         let notes = build.notes.clone();
         let change = Change { lock: &lock, from: &from, live: &live, dry_run, allow_shrink };
+        let build = Some(build).filter(|_| has_input);
         let result = change.make(build, names, description, &merging);
         if !matches!(result, Ok((Updated { generation: Some(_), .. }, _))) {
             // What cannot be removed now is removed by the next job.
@@ -180,19 +186,17 @@ impl Change<'_> {
     /// PageRank where others have one.
     fn make(
         &self,
-        build: BuildOptions,
-        names: Option<&[Vec<u8>]>,
+        build: Option<BuildOptions>,
+        names: &[Vec<u8>],
         mut description: Description,
         merging: &Merging,
     ) -> Result<(Updated, u64), BuildError> {
         let Self { lock, from, live, .. } = *self;
         let mut draft = Draft::begin(lock)?;
-        let part = match names {
-            None => Some(self.part(build, &draft.folder().join("part"))?),
-            Some(_) => None,
-        };
+        let folder = draft.folder().join("part");
+        let part = build.map(|build| self.part(build, &folder)).transpose()?;
         let mut updated = Updated::default();
-        let gone = self.gone(part.as_ref(), names.unwrap_or_default(), &mut updated)?;
+        let gone = self.gone(part.as_ref(), names, &mut updated)?;
         let first = self.link(&mut draft, &gone)?;
         let mut unranked = 0;
         let mut added = 0;

@@ -293,10 +293,9 @@ impl Rebuild<'_> {
             looked.part = None;
             return Ok(());
         }
-        if let Some((part, _)) = &looked.part {
-            if part.statistics.documents == wanted {
-                return Ok(());
-            }
+        let part = looked.part.as_ref();
+        if part.is_some_and(|(part, _)| part.statistics.documents == wanted) {
+            return Ok(());
         }
         let (plan, wanted) = match is_whole {
             true => (looked.plan.only(|_| true), None),

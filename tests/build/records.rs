@@ -39,10 +39,10 @@ fn duplicate_names_are_counted_and_strict_refuses_them() {
 fn the_first_or_last_document_of_a_name_is_indexed_alone() {
     let scratch = Scratch::new();
     let mut docs = Collection::new(43, 3000, 30).docs;
-    for at in 0..3000 {
+    for (at, doc) in docs.iter_mut().enumerate() {
         // Some names are common and some are there twice.
         let of = if at % 3 == 0 { at % 39 } else { at - at % 2 };
-        docs[at].name = Some(format!("name-{of}"));
+        doc.name = Some(format!("name-{of}"));
     }
     let input = scratch.write("c.jsonl", jsonl(&docs));
     for (which, kept) in [("first", 0), ("last", 1)] {
@@ -52,10 +52,10 @@ fn the_first_or_last_document_of_a_name_is_indexed_alone() {
             others.into_iter().all(|other| docs[other].name != *name)
         };
         let left: Vec<Doc> = (0..3000).filter(is_kept).map(|at| docs[at].clone()).collect();
-        let expected = scratch.path(&format!("{which}-expected"));
-        build(&expected, args![scratch.write(&format!("{which}.jsonl"), jsonl(&left))]);
+        let expected = scratch.path(format!("{which}-expected"));
+        build(&expected, args![scratch.write(format!("{which}.jsonl"), jsonl(&left))]);
         for (run, limit) in [("one", "1000000"), ("many", "40")] {
-            let index = scratch.path(&format!("{which}-{run}"));
+            let index = scratch.path(format!("{which}-{run}"));
             let job = build_job(&index).args(["--duplicates", which, "-w", "2"]).arg(&input);
             let outcome = job.env("MILLRACE_RUN_LIMIT", limit).ok();
             let gone = 3000 - left.len();

@@ -4,7 +4,7 @@
 use crate::support::sound::{ask, assert_sound, current};
 use crate::support::*;
 use millrace::inside::index::{Stop, merge_index, rollback};
-use millrace::{BuildOptions, OwnedDocument, Update};
+use millrace::{BuildOptions, OwnedDocument, Update, Writer};
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -84,6 +84,21 @@ fn steps(count: usize, seed: u64) {
                 model.retain(|(name, _)| !gone(name));
                 let told = change(&Vec::new()).delete(&names).unwrap();
                 assert_eq!(told.deleted, (count - model.len()) as u64);
+            }
+            6..10 => {
+                let mut writer = Writer::new(&index);
+                (writer.workers, writer.memory) = (1, 64 << 20);
+                writer.update("name-1", "lost");
+                writer.abort();
+                let (gone, new) = (document(&mut random, 400), document(&mut random, 400));
+                writer.update(gone.0.clone(), gone.1);
+                writer.update(new.0.clone(), "replaced before it is seen");
+                writer.delete(gone.0.clone());
+                writer.update(new.0.clone(), new.1.clone());
+                model.retain(|(name, _)| *name != gone.0);
+                model = updated(&model, &vec![new]);
+                let told = writer.commit(random.below(10) == 0).unwrap();
+                assert_eq!((told.documents, writer.pending()), (model.len() as u64, 0));
             }
             _ => {
                 let new = (0..1 + random.below(5)).map(|_| document(&mut random, 400)).collect();

@@ -153,7 +153,7 @@ fn cut(sides: &Sides, folder: &Path, ranges: u64) -> Result<Vec<PairFile>, Index
         files.push((BufWriter::with_capacity(CUT_BYTES, file), path, 0));
     }
     let mut put = |name: u128, content, side| {
-        let range = (u128::from((name >> 64) as u64) * u128::from(ranges) >> 64) as usize;
+        let range = ((u128::from((name >> 64) as u64) * u128::from(ranges)) >> 64) as usize;
         let (file, path, rows) = &mut files[range];
         *rows += 1;
         let row = PairRow { name: [name as u64, (name >> 64) as u64], content, side };

@@ -15,7 +15,6 @@ mod tiers;
 pub(crate) use finish::NewGeneration;
 
 use crate::index::deletions::{Deletions, LiveRun, read_deletions};
-use crate::index::documents::RunDocuments;
 use crate::index::documents::moves::{Move, write_moves};
 use crate::index::error::IndexError;
 use crate::index::files::packed::{on_disk, write_pack};
@@ -27,9 +26,8 @@ use crate::index::generations::run_files::next_run;
 use crate::index::inputs::{InputEntry, InputsFile, InputsWriter};
 use crate::index::merge::{Merging, Reordered, merge_runs, reorder, verify};
 use crate::index::order::{DocumentOrder, OrderEntry};
-use crate::index::ranks::{RankCounts, RanksFile, RanksFound, read_ranks};
+use crate::index::ranks::RanksFound;
 use crate::index::run::{WrittenRun, delete};
-use crate::index::scores::{RunScores, write_scores};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -250,24 +248,6 @@ impl Draft {
         Ok(())
     }
 
-    /// Replaces the PageRanks of the run at a place. `Refused` if there is no such run, or not as
-    /// many ranks as documents.
-    pub(crate) fn rank(&mut self, run: usize, ranks: &[f32]) -> Result<(), IndexError> {
-        let entry = self.runs.get(run).filter(|entry| entry.documents as usize == ranks.len());
-        let Some(entry) = entry else {
-            let reason = format!("there is no run {run} with {} documents", ranks.len());
-            return Err(IndexError::refused(&self.folder, reason));
-        };
-        let number = Some(self.number).filter(|_| self.shared.contains(&entry.name));
-        self.drop_file(run, FileKind::Scores)?;
-        let entry = &mut self.runs[run];
-        entry.scores = number;
-        self.files.push(write_scores(&self.folder, &entry.file(FileKind::Scores), ranks, None)?);
-        // Other ranks make another order.
-        self.order = self.order.take().filter(|order| order.global.is_none());
-        Ok(())
-    }
-
     /// Replaces the moves of the run at a place, whose documents lie in so many `inputs` now.
     pub(crate) fn relocate(
         &mut self,
@@ -396,39 +376,6 @@ impl Draft {
         self.files = files;
         self.order = Some(order);
         Ok(found)
-    }
-
-    /// The PageRanks that a file has for the documents that are not deleted; `memory_bytes` as for
-    /// [`read_ranks`](crate::index::ranks::read_ranks).
-    pub(crate) fn read_ranks(
-        &self,
-        file: &RanksFile,
-        memory_bytes: u64,
-    ) -> Result<(Vec<f32>, RankCounts), IndexError> {
-        let mut tables = Vec::with_capacity(self.runs.len());
-        for (run, deletions) in self.runs.iter().zip(&self.deletions) {
-            tables.push((RunDocuments::open_unverified(&self.folder, run)?, deletions));
-        }
-        let documents = self.runs.iter().map(|run| run.live_documents() as usize).sum();
-        let names = tables.iter().flat_map(|(documents, deleted)| {
-            let left = (0..documents.len()).filter(|&docid| !deleted.contains(docid));
-            left.map(|docid| documents.name(docid).unwrap_or_default())
-        });
-        read_ranks(file, documents, names, memory_bytes)
-    }
-
-    /// The PageRanks of the documents of some runs that are not deleted, and how many of the runs
-    /// have any.
-    fn ranks_left(&self, runs: &[LiveRun<'_>]) -> Result<(Vec<f32>, usize), IndexError> {
-        let mut ranks = Vec::new();
-        let mut ranked = 0;
-        for LiveRun { run, deletions } in runs {
-            let Some(scores) = RunScores::open(&self.folder, run, &self.files)? else { continue };
-            ranked += 1;
-            let left = (0..).zip(scores.ranks()?).filter(|(docid, _)| !deletions.contains(*docid));
-            ranks.extend(left.map(|(_, rank)| *rank));
-        }
-        Ok((ranks, ranked))
     }
 
     fn number_documents(&mut self) -> Result<(), IndexError> {

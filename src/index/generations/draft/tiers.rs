@@ -1,10 +1,10 @@
 //! The choice of the runs of a new generation that are merged (`docs/update.md`, Merging).
 //!
 //! A run of which too much is deleted is written anew by itself. Where there are too many runs,
-//! neighbours are merged of which the largest has at most half of the documents: so every document
-//! that is written again lies in a run that is at least twice as large, and is written again as
-//! often as the index can double. Of these neighbours those are taken that cost the fewest documents
-//! for each run that goes. Only neighbours, since docids follow the runs.
+//! neighbours are merged of which the largest has at most half of the documents: so a document that
+//! is written again then lies in a run that is at least twice as large, which can be only so often.
+//! Of these neighbours those are taken that cost the fewest documents for each run that goes. Only
+//! neighbours, since docids follow the runs.
 
 use super::Draft;
 use crate::index::error::IndexError;
