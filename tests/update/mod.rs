@@ -1,6 +1,9 @@
 //! Documents added, replaced and deleted by call: answers are those of an index that was built from
 //! nothing of what lives.
 
+#[cfg(debug_assertions)]
+mod crash;
+
 use crate::support::sound::{ask, assert_sound, current};
 use crate::support::*;
 use millrace::inside::index::{Stop, merge_index, rollback};
