@@ -6,8 +6,8 @@ use millrace::inside::index::DocumentRow;
 use millrace::inside::papers::MODELS;
 use millrace::inside::query::Model;
 use millrace::{
-    Asker, BuildError, BuildOptions, BuildReport, Generation, JobError, Note, OwnedDocument, Query,
-    QueryOptions, QueryReport, QueryService, Scoring, Sink, Snapshot, build,
+    Asker, BuildError, BuildOptions, BuildReport, Generation, Index, JobError, Note, OwnedDocument,
+    Query, QueryOptions, QueryReport, QueryService, Scoring, Sink, Snapshot, build,
 };
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -259,6 +259,10 @@ mod build_with_progress;
 mod index_and_search;
 
 #[allow(dead_code, unreachable_pub)]
+#[path = "../../examples/live_updates.rs"]
+mod live_updates;
+
+#[allow(dead_code, unreachable_pub)]
 #[path = "../../examples/query_service.rs"]
 mod query_service;
 
@@ -311,4 +315,17 @@ fn example_index_and_search_and_query_service() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[..2], ["wind mill: wind", "bread: bread"], "{text}");
     assert!(lines[2].starts_with("mill bread: bread") && lines[2].contains("wind"), "{text}");
+}
+
+#[test]
+fn example_live_updates() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let text = |n: u32| OwnedDocument::new(format!("d{n}"), format!("water mill {n}"));
+    build(BuildOptions::of_documents(&index, (0..100).map(text))).unwrap();
+    let mut printed = Vec::new();
+    live_updates::run(index.clone(), 20, 1, "mill", &mut printed).unwrap();
+    let text = String::from_utf8(printed).unwrap();
+    assert!(text.starts_with("20 commits: p50 ") && text.contains(" searches: p50 "), "{text}");
+    assert_eq!(Index::open(&index).unwrap().search("river", 50).unwrap().len(), 20);
 }

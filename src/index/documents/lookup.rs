@@ -225,9 +225,27 @@ impl NameLookup {
     pub(super) fn of(&self, name: &[u8]) -> impl Iterator<Item = u32> {
         let hash = short_hash(name);
         let pairs = self.pairs();
-        let first = pairs.partition_point(|pair| pair[0] < hash);
+        let first = first_from(pairs, hash);
         pairs[first..].iter().take_while(move |pair| pair[0] == hash).map(|pair| pair[1])
     }
+}
+
+/// The place of the first pair whose hash is this one or greater. Hashes are spread evenly, so that
+/// it lies near where they say, which touches few pages of a large file.
+fn first_from(pairs: &[LookupPair], hash: u32) -> usize {
+    let is_before = |pair: &LookupPair| pair[0] < hash;
+    let guess = ((u64::from(hash) * pairs.len() as u64) >> 32) as usize;
+    let (mut low, mut high, mut step) = (guess, guess, 64);
+    while low > 0 && !is_before(&pairs[low - 1]) {
+        low = low.saturating_sub(step);
+        step *= 2;
+    }
+    step = 64;
+    while pairs.get(high).is_some_and(is_before) {
+        high = (high + step).min(pairs.len());
+        step *= 2;
+    }
+    low + pairs[low..high].partition_point(is_before)
 }
 
 /// The documents of a run that are not deleted, in order of the hashes of their names, by

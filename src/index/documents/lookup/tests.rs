@@ -124,3 +124,18 @@ fn a_look_up_that_is_not_in_order_or_of_other_names_is_found() {
         names.iter().for_each(|name| _ = open().find_name(name.as_bytes()));
     }
 }
+
+proptest! {
+    #[test]
+    fn oracle_the_first_of_a_hash_by_halving(
+        mut hashes in prop::collection::vec(prop_oneof![any::<u32>(), 0..9u32, Just(7 << 20)], 0..400),
+        more in any::<u32>(),
+    ) {
+        hashes.sort_unstable();
+        let pairs: Vec<[u32; 2]> = hashes.iter().map(|hash| [*hash, 0]).collect();
+        for hash in hashes.iter().flat_map(|h| [*h, h.wrapping_add(1)]).chain([0, u32::MAX, more]) {
+            let expected = pairs.partition_point(|pair| pair[0] < hash);
+            prop_assert_eq!(first_from(&pairs, hash), expected);
+        }
+    }
+}
