@@ -139,6 +139,11 @@ impl Generation {
         run.is_some_and(|run| run.deletions().contains(docid - run.first_docid()))
     }
 
+    /// All documents that are not deleted, rising.
+    pub(crate) fn live(&self) -> impl Iterator<Item = u32> {
+        (0..self.documents.len()).filter(|docid| !self.is_deleted(*docid))
+    }
+
     /// All deleted documents, rising.
     pub fn deleted(&self) -> impl Iterator<Item = u32> {
         self.runs

@@ -2,7 +2,7 @@
 //! kept.
 
 use super::Run;
-use crate::index::deletions::DocidSet;
+use crate::index::deletions::{Deletions, DocidSet};
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::lexicon::TermEntry;
@@ -47,15 +47,27 @@ impl Run {
     /// `Damaged`, `List`.
     #[inline]
     pub fn live_df(&self, term: &TermEntry) -> Result<u32, IndexError> {
-        if self.deletions.is_empty() {
-            return Ok(term.df);
+        match self.deletions.is_empty() {
+            true => Ok(term.df),
+            false => self.left(term, |find| self.dfs.of(term, find)),
         }
-        let counted = self.deletions.counted_in(term);
-        let since = match self.deletions.since.len() {
-            0 => 0,
-            _ => self.dfs.of(term, || self.count(term, &self.deletions.since).map(u64::from))?,
-        };
-        let gone = u64::from(counted) + since;
+    }
+
+    /// As [`live_df`](Self::live_df), for jobs that ask once for each list: nothing is kept.
+    pub(crate) fn count_live(&self, term: &TermEntry) -> Result<u32, IndexError> {
+        self.left(term, |find| find())
+    }
+
+    /// `keep` gets what counts the postings of documents that were deleted since.
+    fn left(
+        &self,
+        term: &TermEntry,
+        keep: impl FnOnce(&dyn Fn() -> Result<u64, IndexError>) -> Result<u64, IndexError>,
+    ) -> Result<u32, IndexError> {
+        let Deletions { since, .. } = &*self.deletions;
+        let find = || self.count(term, since).map(u64::from);
+        let found = if since.len() == 0 { 0 } else { keep(&find)? };
+        let gone = u64::from(self.deletions.counted_in(term)) + found;
         u64::from(term.df).checked_sub(gone).map(|df| df as u32).ok_or_else(|| {
             let start = HEADER_BYTES as u64 + term.offset;
             let expected = format!("a list of the {gone} postings that are deleted, at least");
