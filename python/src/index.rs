@@ -129,8 +129,7 @@ impl Index {
         let open = self.snapshot();
         let moved = py.detach(|| {
             let is_other = Watch::new(&self.path).is_other(open.generation().manifest(), true)?;
-            let opened = is_other.then(|| Generation::open(&self.path)).transpose()?;
-            opened.map(|opened| Snapshot::new(opened, open.scoring())).transpose()
+            is_other.then(|| open.follow(&self.path)).transpose()
         });
         let moved = moved.map_err(|error| of_index(&error))?;
         Ok(moved.map(|moved| *lock(&self.snapshot) = moved).is_some())

@@ -60,7 +60,7 @@ impl TermStatistics {
             for (&docid, &tf) in docids.iter().zip(tfs) {
                 cf += u64::from(tf);
                 most_tf = most_tf.max(tf);
-                let tokens = documents.lengths()[docid as usize];
+                let tokens = documents.length(docid).unwrap_or_default();
                 most_score = most_score.max(score(weight, tf, bm25.norm(tokens, mean)));
                 if first.len() < shown {
                     first.push(PostingRow { docid, tf, tokens, name: String::new() });

@@ -11,6 +11,7 @@ use crate::index::files::storage::FileEntry;
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, LONG, check_length, padding};
 use crate::index::generations::manifest::{RunEntry, find_file};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Names that a thread hashes at a time.
 const SUMS_PART: usize = 1 << 16;
@@ -20,22 +21,22 @@ const MOST_AHEAD: usize = 64;
 
 pub(crate) const BODY: u64 = HEADER_BYTES as u64;
 
-/// The documents of one run, mapped, with docids and inputs from the run's first. Memory: 4 bytes a
-/// document, and 4 more once they are verified, beside what is mapped.
-#[derive(Debug)]
+/// The documents of one run, mapped, with docids and inputs from the run's first; clones share what
+/// is open. Memory: 4 bytes a document, and 4 more once they are verified, beside what is mapped.
+#[derive(Clone, Debug)]
 pub(crate) struct RunDocuments {
-    pub(super) lengths: Vec<u32>,
-    lengths_file: Map,
+    lengths: Arc<Vec<u32>>,
+    lengths_file: Arc<Map>,
     /// Documents of which the file has the length apart.
     long: u64,
-    names: Map,
-    ends: Map,
+    names: Arc<Map>,
+    ends: Arc<Map>,
     /// Hashes of the names, and the checksum of their ends, from when they were verified.
-    sums: Vec<u32>,
+    sums: Arc<Vec<u32>>,
     ends_crc32: u32,
-    locations: Map,
-    hashes: Map,
-    lookup: NameLookup,
+    locations: Arc<Map>,
+    hashes: Arc<Map>,
+    lookup: Arc<NameLookup>,
     documents: u32,
     tokens: u64,
     name_bytes: u64,
@@ -50,20 +51,21 @@ impl RunDocuments {
         files: &[FileEntry],
     ) -> Result<Self, IndexError> {
         let mut documents = Self::open_unverified(generation, run)?;
-        for (map, kind) in [
+        let maps: [(&Map, _); 6] = [
             (&documents.lengths_file, FileKind::Lengths),
             (&documents.names, FileKind::Names),
             (&documents.ends, FileKind::Ends),
             (&documents.locations, FileKind::Locations),
             (&documents.hashes, FileKind::Hashes),
             (documents.lookup.map(), FileKind::Lookup),
-        ] {
+        ];
+        for (map, kind) in maps {
             let entry = find_file(files, generation, &run.file(kind))?;
             map.verify(entry.bytes, entry.crc32)?;
         }
         documents.check_ends()?;
         documents.ends_crc32 = crc32fast::hash(documents.ends.bytes());
-        documents.sums = documents.name_sums()?;
+        documents.sums = Arc::new(documents.name_sums()?);
         Ok(documents)
     }
 
@@ -90,24 +92,35 @@ impl RunDocuments {
     /// As [`open`](Self::open), but reads no more than the headers and the lengths.
     pub(crate) fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
         let mut documents = Self::open_mapped(generation, run)?;
-        documents.lengths = read_lengths(&documents.lengths_file, run.documents, documents.long)?;
+        let lengths = read_lengths(&documents.lengths_file, run.documents, documents.long)?;
+        documents.lengths = Arc::new(lengths);
         Ok(documents)
+    }
+
+    /// The documents where the places are others, which are verified.
+    pub(crate) fn moved(
+        &self,
+        generation: &Path,
+        run: &RunEntry,
+        files: &[FileEntry],
+    ) -> Result<Self, IndexError> {
+        let (locations, [count, ..]) = open_part(generation, run, FileKind::Locations, 1)?;
+        check_numbers(&[(&locations, 16, self.documents.into(), count)])?;
+        check_bytes(&locations, 16, count, 0)?;
+        let entry = find_file(files, generation, &run.file(FileKind::Locations))?;
+        locations.verify(entry.bytes, entry.crc32)?;
+        Ok(Self { locations, ..self.clone() })
     }
 
     /// As [`open_unverified`](Self::open_unverified), but has no [`lengths`](Self::lengths).
     pub(crate) fn open_mapped(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
-        let open = |kind, used| {
-            let map = Map::open(&run.path(generation, kind))?;
-            let header = FileHeader::parse(map.path(), kind, map.bytes())?;
-            header.check_unused(map.path(), used)?;
-            Ok((map, header.values))
-        };
+        let open = |kind, used| open_part(generation, run, kind, used);
         let (lengths, [count, tokens, long, ..]) = open(FileKind::Lengths, 3)?;
         let (names, [names_count, name_bytes, ..]) = open(FileKind::Names, 2)?;
         let (ends, [ends_count, ends_bytes, ..]) = open(FileKind::Ends, 2)?;
         let (locations, [locations_count, ..]) = open(FileKind::Locations, 1)?;
         let (hashes, [hashes_count, ..]) = open(FileKind::Hashes, 1)?;
-        for (map, at, expected, found) in [
+        check_numbers(&[
             (&lengths, 16, run.documents.into(), count),
             (&lengths, 24, run.tokens, tokens),
             (&names, 16, count, names_count),
@@ -115,29 +128,22 @@ impl RunDocuments {
             (&ends, 24, name_bytes, ends_bytes),
             (&locations, 16, count, locations_count),
             (&hashes, 16, count, hashes_count),
-        ] {
-            if expected != found {
-                return Err(IndexError::damaged(map.path(), at, expected, found));
-            }
-        }
-        for (map, size, more) in
-            [(&lengths, 2, long), (&ends, 8, 0), (&locations, 16, 0), (&hashes, 8, 0)]
-        {
-            let bytes = BODY + size * count + padding(size * count);
-            let expected = more.checked_mul(8).and_then(|more| more.checked_add(bytes));
-            check_length(map.path(), map.bytes().len() as u64, expected)?;
-        }
+        ])?;
+        check_bytes(&lengths, 2, count, long)?;
+        check_bytes(&ends, 8, count, 0)?;
+        check_bytes(&locations, 16, count, 0)?;
+        check_bytes(&hashes, 8, count, 0)?;
         let expected = name_bytes.checked_add(BODY + padding(name_bytes));
         check_length(names.path(), names.bytes().len() as u64, expected)?;
         let documents = run.documents;
-        let lookup = NameLookup::open_unverified(generation, run)?;
+        let lookup = Arc::new(NameLookup::open_unverified(generation, run)?);
         Ok(Self {
-            lengths: Vec::new(),
+            lengths: Arc::default(),
             lengths_file: lengths,
             long,
             names,
             ends,
-            sums: Vec::new(),
+            sums: Arc::default(),
             ends_crc32: 0,
             locations,
             hashes,
@@ -292,6 +298,36 @@ impl RunDocuments {
         // `open_unverified` has compared every length with the file's, so none of these fails.
         self.ends.array(BODY, self.documents.into()).unwrap_or(&[])
     }
+}
+
+/// Maps a file, and returns the numbers of its header, of which so many are used.
+fn open_part(
+    generation: &Path,
+    run: &RunEntry,
+    kind: FileKind,
+    used: usize,
+) -> Result<(Arc<Map>, [u64; 5]), IndexError> {
+    let map = Map::open(&run.path(generation, kind))?;
+    let header = FileHeader::parse(map.path(), kind, map.bytes())?;
+    header.check_unused(map.path(), used)?;
+    Ok((Arc::new(map), header.values))
+}
+
+/// Of each number its file, its place, what it has to be and what it is.
+fn check_numbers(numbers: &[(&Arc<Map>, u64, u64, u64)]) -> Result<(), IndexError> {
+    match numbers.iter().find(|(.., expected, found)| expected != found) {
+        Some((map, at, expected, found)) => {
+            Err(IndexError::damaged(map.path(), *at, expected, found))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Checks the length of a file of `count` entries of a `size` and `more` of 8 bytes.
+fn check_bytes(map: &Map, size: u64, count: u64, more: u64) -> Result<(), IndexError> {
+    let bytes = BODY + size * count + padding(size * count);
+    let expected = more.checked_mul(8).and_then(|more| more.checked_add(bytes));
+    check_length(map.path(), map.bytes().len() as u64, expected)
 }
 
 /// Reads all lengths, of which `long` are 65,535 tokens or more.

@@ -3,17 +3,19 @@
 
 #![warn(missing_docs)]
 use crate::index::deletions::read_deletions;
-use crate::index::documents::Documents;
+use crate::index::documents::{Documents, RunDocuments};
 use crate::index::error::IndexError;
-use crate::index::format::HEADER_BYTES;
+use crate::index::format::{FileKind, HEADER_BYTES};
 use crate::index::generations::folder;
 use crate::index::generations::in_use::InUse;
-use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::read::read_manifest;
+use crate::index::generations::manifest::{Manifest, RunEntry};
 use crate::index::inputs::{InputEntry, InputsFile};
 use crate::index::lexicon::TermEntry;
 use crate::index::list::{ListError, ListView};
 use crate::index::run::Run;
+use crate::index::scores::RunScores;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use tracing::debug;
@@ -45,17 +47,37 @@ impl Generation {
     /// Opens the generation in the folder `path`, live or not. It is not removed until this is
     /// dropped.
     pub fn open_folder(path: &Path) -> Result<Self, IndexError> {
+        Self::open_after(path, None)
+    }
+
+    /// As [`open_folder`](Self::open_folder) after another generation: of runs that both have, what
+    /// is open is shared, and neither mapped nor verified again.
+    pub(crate) fn open_after(path: &Path, before: Option<&Self>) -> Result<Self, IndexError> {
         let manifest = read_manifest(path)?;
         let in_use = InUse::of(path)?;
         let files = &manifest.files;
-        let documents = Documents::open(path, &manifest)?;
-        let open = |entry| Run::open(path, entry, files);
-        let mut runs: Vec<Run> = manifest.runs.iter().map(open).collect::<Result<_, _>>()?;
         let deletions = read_deletions(path, &manifest.runs, Some(files))?;
-        for (run, deletions) in runs.iter_mut().zip(deletions) {
+        let stay = stay(&manifest, before);
+        let mut runs = Vec::with_capacity(manifest.runs.len());
+        let mut documents = Vec::with_capacity(manifest.runs.len());
+        for ((entry, deletions), stays) in manifest.runs.iter().zip(deletions).zip(stay) {
+            let run = match &stays {
+                Some(known) if known.rescored => {
+                    known.run.after(entry.first_docid, deletions).rescored()
+                }
+                Some(known) => known.run.after(entry.first_docid, deletions),
+                None => Run::open(path, entry, files)?.without(deletions),
+            };
+            let of_run = match stays {
+                Some(Stays { documents, moved: false, .. }) => documents.clone(),
+                Some(Stays { documents, .. }) => documents.moved(path, entry, files)?,
+                None => RunDocuments::open(path, entry, files)?,
+            };
             run.check_form(&manifest.settings)?;
-            run.leave_out(deletions);
+            runs.push(run);
+            documents.push((entry, of_run));
         }
+        let documents = Documents::of(documents);
         debug!(path = %path.display(), runs = runs.len(), documents = documents.len(), "opened");
         let path = path.to_path_buf();
         let inputs = OnceLock::new();
@@ -106,6 +128,11 @@ impl Generation {
         &self.runs
     }
 
+    /// The static scores of a run.
+    pub(crate) fn scores(&self, run: usize) -> Result<Option<&RunScores>, IndexError> {
+        self.runs[run].scores(&self.path, &self.manifest.runs[run], &self.manifest.files)
+    }
+
     /// Calls `take` with the list of a term in each run that has one. Panics if there are not as
     /// many entries as runs.
     pub(crate) fn for_each_list(
@@ -127,6 +154,12 @@ impl Generation {
     pub fn live_documents(&self) -> u32 {
         // The manifest's reader has compared it with the runs.
         self.manifest.statistics.documents as u32
+    }
+
+    /// Whether both have the same documents and leave out the same ones.
+    pub(crate) fn has_documents_of(&self, other: &Self) -> bool {
+        self.runs.len() == other.runs.len()
+            && self.runs.iter().zip(&other.runs).all(|(run, other)| run.is(other))
     }
 
     pub(crate) fn has_deletions(&self) -> bool {
@@ -163,6 +196,40 @@ impl Generation {
         }
         Ok(None)
     }
+}
+
+/// A run that the generation before had too, and whether its documents have other places and static
+/// scores now.
+struct Stays<'a> {
+    run: &'a Run,
+    documents: &'a RunDocuments,
+    moved: bool,
+    rescored: bool,
+}
+
+/// Of each run of a manifest what is open already. A name is not enough: an index that was removed
+/// and built anew has the same ones.
+fn stay<'a>(manifest: &Manifest, before: Option<&'a Generation>) -> Vec<Option<Stays<'a>>> {
+    let Some(before) = before else { return manifest.runs.iter().map(|_| None).collect() };
+    let old = &before.manifest;
+    let files = [manifest, old].map(|manifest| {
+        let named = manifest.files.iter().map(|file| (&*file.name, file));
+        named.collect::<HashMap<_, _>>()
+    });
+    let open = before.runs.iter().zip(before.documents.runs());
+    let open: HashMap<_, _> = old.runs.iter().zip(open).map(|of| (&*of.0.name, of)).collect();
+    let stays = |run: &RunEntry| {
+        let &(was, (open, documents)) = open.get(&*run.name)?;
+        let is_same = |kind| files[0].get(&*run.file(kind)) == files[1].get(&*was.file(kind));
+        let mut kinds = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
+        let may_change = |kind| matches!(kind, FileKind::Locations | FileKind::Scores);
+        let are_same = kinds.all(|kind| may_change(kind) || is_same(kind));
+        let numbers = |run: &RunEntry| (run.documents, run.terms, run.postings, run.tokens);
+        let [moved, rescored] = [FileKind::Locations, FileKind::Scores].map(|kind| !is_same(kind));
+        let stays = Stays { run: open, documents, moved, rescored };
+        (are_same && numbers(run) == numbers(was)).then_some(stays)
+    };
+    manifest.runs.iter().map(stays).collect()
 }
 
 /// Calls `work` with the folder of the live generation, again if that was replaced and a file of it

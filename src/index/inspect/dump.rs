@@ -70,7 +70,8 @@ pub fn terms(
     Ok(rows)
 }
 
-/// Writes what is known of every document that is not deleted, which `progress` counts. Returns their number.
+/// Writes what is known of every document that is not deleted, which `progress` counts. Returns
+/// their number.
 pub fn documents(
     generation: &Generation,
     tsv: bool,

@@ -158,7 +158,7 @@ mod tests {
             assert_eq!((found.first_docid, found.docid), (0, 17));
             let row = DocumentRow::of(&found.generation, 17).unwrap();
             assert_eq!((&*row.name, row.docid), ("doc-17", 17));
-            assert_eq!(row.tokens, found.generation.documents().lengths()[17]);
+            assert_eq!(row.tokens, found.generation.documents().length(17).unwrap());
         }
         let error = find_document(folder.path(), DocumentKey::Docid(40)).unwrap_err();
         assert!(matches!(error, IndexError::NoDocid { documents: 40, .. }), "{error}");
