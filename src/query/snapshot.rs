@@ -16,6 +16,7 @@ use crate::index::error::IndexError;
 use crate::index::generations::generation::{Generation, with_live};
 use crate::index::lexicon::TermEntry;
 use crate::index::scores::{RunScores, join_ranks};
+use crate::pages;
 use crate::query::engines::share::{ALL, share_of};
 use crate::score::bm25::IdfKind;
 use crate::score::bounds::BoundNorms;
@@ -47,8 +48,8 @@ impl Scoring {
 /// `score::weight`).
 const LEAST_SCORE: f32 = f32::from_bits(1);
 
-/// Documents whose norms a thread makes at a time.
-const NORMS_PART: usize = 1 << 16;
+/// Documents whose norms a thread makes at a time: 1 MiB.
+const NORMS_PART: usize = 1 << 18;
 
 /// A generation that is ready for queries.
 #[derive(Debug)]
@@ -94,7 +95,7 @@ impl Snapshot {
     ) -> Result<Arc<Self>, IndexError> {
         let generation = generation.into();
         let whole = whole_of(&generation);
-        Self::prepare(generation, scoring, whole, docids, None)
+        Self::of_shard(generation, scoring, whole, docids, None)
     }
 
     /// The live generation of the index in the folder `index`, prepared as this one was. Runs that
@@ -103,12 +104,8 @@ impl Snapshot {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn follow(self: &Arc<Self>, index: &Path) -> Result<Arc<Self>, IndexError> {
-        let open = |folder: &Path| Generation::open_after(folder, Some(&self.generation));
-        let generation = with_live(index, open)?;
-        match generation.manifest() == self.generation.manifest() {
-            true => Ok(self.clone()),
-            false => self.after(generation),
-        }
+        let next = with_live(index, |folder| self.generation.next(folder))?;
+        next.map_or(Ok(self.clone()), |next| self.after(next))
     }
 
     /// Prepares a generation that was opened after that of this snapshot, in the same way. Both are
@@ -123,27 +120,18 @@ impl Snapshot {
         let generation = generation.into();
         let whole = whole_of(&generation);
         let docids = self.share.clone();
-        Self::prepare(generation, self.scoring, whole, docids, Some(self))
+        Self::of_shard(generation, self.scoring, whole, docids, Some(self))
     }
 
     /// Prepares a generation that holds a shard of a collection, or all of it; documents outside of
     /// `docids`, which are docids of the generation, are left out of all answers, though scores are
     /// those of the whole collection. Takes 4 bytes of memory a document; 8 with a score that has
-    /// static parts.
+    /// static parts. Norms of a snapshot `before` are shared if they are the same.
     ///
     /// # Errors
     /// If its recorded analysis is unknown; `Lacks` if the score needs PageRanks and only some runs
     /// have them, or this is a shard; `Damaged`.
     pub(crate) fn of_shard(
-        generation: impl Into<Arc<Generation>>,
-        scoring: Scoring,
-        whole: WholeCollection,
-        docids: Range<u32>,
-    ) -> Result<Arc<Self>, IndexError> {
-        Self::prepare(generation.into(), scoring, whole, docids, None)
-    }
-
-    fn prepare(
         generation: Arc<Generation>,
         scoring: Scoring,
         whole: WholeCollection,
@@ -344,7 +332,7 @@ fn whole_of(generation: &Generation) -> WholeCollection {
 /// The norms of all documents, by all cores: the mean length moves with every document.
 fn norms_of(generation: &Generation, scoring: &Scoring, mean: f64) -> Vec<f32> {
     let norms_by_length = NormsByLength::new(scoring, mean, generation.documents().len());
-    let mut norms = vec![0.0; generation.documents().len() as usize];
+    let mut norms = pages::zeroed(generation.documents().len() as usize);
     let mut left = &mut norms[..];
     let mut parts = Vec::new();
     for (run, documents) in generation.runs().iter().zip(generation.documents().runs()) {

@@ -2,9 +2,10 @@
 //! read, or verified whole when asked.
 
 #![warn(missing_docs)]
-use crate::index::deletions::read_deletions;
+use crate::index::deletions::{Deletions, read_deletions};
 use crate::index::documents::{Documents, RunDocuments};
 use crate::index::error::IndexError;
+use crate::index::files::storage::FileEntry;
 use crate::index::format::{FileKind, HEADER_BYTES};
 use crate::index::generations::folder;
 use crate::index::generations::in_use::InUse;
@@ -17,7 +18,7 @@ use crate::index::run::Run;
 use crate::index::scores::RunScores;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use tracing::debug;
 
 const ATTEMPTS: usize = 16;
@@ -47,13 +48,25 @@ impl Generation {
     /// Opens the generation in the folder `path`, live or not. It is not removed until this is
     /// dropped.
     pub fn open_folder(path: &Path) -> Result<Self, IndexError> {
-        Self::open_after(path, None)
+        Self::open_with(path, read_manifest(path)?, None)
     }
 
-    /// As [`open_folder`](Self::open_folder) after another generation: of runs that both have, what
-    /// is open is shared, and neither mapped nor verified again.
-    pub(crate) fn open_after(path: &Path, before: Option<&Self>) -> Result<Self, IndexError> {
+    /// Opens the generation in the folder `path` after this one; none if it is this one. Of runs
+    /// that both have, what is open is shared, and neither mapped nor verified again.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn next(&self, path: &Path) -> Result<Option<Self>, IndexError> {
         let manifest = read_manifest(path)?;
+        let is_other = manifest != self.manifest;
+        is_other.then(|| Self::open_with(path, manifest, Some(self))).transpose()
+    }
+
+    fn open_with(
+        path: &Path,
+        manifest: Manifest,
+        before: Option<&Self>,
+    ) -> Result<Self, IndexError> {
         let in_use = InUse::of(path)?;
         let files = &manifest.files;
         let deletions = read_deletions(path, &manifest.runs, Some(files))?;
@@ -61,17 +74,12 @@ impl Generation {
         let mut runs = Vec::with_capacity(manifest.runs.len());
         let mut documents = Vec::with_capacity(manifest.runs.len());
         for ((entry, deletions), stays) in manifest.runs.iter().zip(deletions).zip(stay) {
-            let run = match &stays {
-                Some(known) if known.rescored => {
-                    known.run.after(entry.first_docid, deletions).rescored()
+            let (run, of_run) = match stays {
+                Some(known) => known.after(path, entry, files, deletions)?,
+                None => {
+                    let run = Run::open(path, entry, files)?.without(deletions);
+                    (run, RunDocuments::open(path, entry, files)?)
                 }
-                Some(known) => known.run.after(entry.first_docid, deletions),
-                None => Run::open(path, entry, files)?.without(deletions),
-            };
-            let of_run = match stays {
-                Some(Stays { documents, moved: false, .. }) => documents.clone(),
-                Some(Stays { documents, .. }) => documents.moved(path, entry, files)?,
-                None => RunDocuments::open(path, entry, files)?,
             };
             run.check_form(&manifest.settings)?;
             runs.push(run);
@@ -205,6 +213,23 @@ struct Stays<'a> {
     documents: &'a RunDocuments,
     moved: bool,
     rescored: bool,
+}
+
+impl Stays<'_> {
+    fn after(
+        &self,
+        path: &Path,
+        entry: &RunEntry,
+        files: &[FileEntry],
+        deletions: Arc<Deletions>,
+    ) -> Result<(Run, RunDocuments), IndexError> {
+        let run = self.run.after(entry.first_docid, deletions);
+        let documents = match self.moved {
+            true => self.documents.moved(path, entry, files)?,
+            false => self.documents.clone(),
+        };
+        Ok((if self.rescored { run.rescored() } else { run }, documents))
+    }
 }
 
 /// Of each run of a manifest what is open already. A name is not enough: an index that was removed
