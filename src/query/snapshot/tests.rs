@@ -168,6 +168,38 @@ fn what_follows_is_what_is_opened_afresh() {
     }
 }
 
+/// After a rollback other documents are deleted of the same runs.
+#[test]
+fn generations_that_part_do_not_share_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = folder.path();
+    let mut noise = Noise::new(9);
+    build(index, &collection(9, 3000, 60), &[2000]);
+    let live = |snapshot: &Arc<Snapshot>| counts(snapshot.generation(), None);
+    let mut open = vec![Snapshot::open(index, Scoring::default()).unwrap()];
+    for parts in 0..3 {
+        // One more than the last of each branch, and of the first.
+        for step in [0, 1] {
+            go_on(index, &mut noise, step);
+            for known in [0, open.len() - 1] {
+                let next = open[known].follow(index).unwrap();
+                let fresh = Snapshot::open(index, Scoring::default()).unwrap();
+                assert_is(&next, &fresh);
+                assert_eq!(live(&next), live(&fresh), "{parts} {step} {known}");
+                open.push(next);
+            }
+        }
+        std::fs::write(index.join("CURRENT"), "gen-000001\n").unwrap();
+        let first = open[open.len() - 1].follow(index).unwrap();
+        assert_eq!(live(&first), live(&open[0]));
+    }
+    for snapshot in &open {
+        let folder = snapshot.generation().path();
+        let again = Generation::open_folder(folder).unwrap();
+        assert_eq!(live(snapshot), counts(&again, None));
+    }
+}
+
 fn is_shared(run: &Run, other: &Run) -> bool {
     std::ptr::eq(run.lexicon(), other.lexicon())
 }
