@@ -7,7 +7,7 @@ use crate::cli::order_args::OrderArgs;
 use crate::cli::{progress, report, signals};
 use millrace::inside::build::{OnProgress, PreparedBuild};
 use millrace::inside::dataflow::ProgressLog;
-use millrace::inside::index::totals;
+use millrace::inside::index::{SameName, totals};
 use millrace::inside::input::{Fields, Format, InputError, TextEncoding, Unknown};
 use millrace::inside::order::MAX_DOCUMENT_BYTES;
 use millrace::{BuildError, BuildOptions, Guards, Limit, give_back_large_buffers};
@@ -65,9 +65,9 @@ struct GuardArgs {
     keep: usize,
 }
 
-/// How an index is built.
+/// How files are read.
 #[derive(clap::Args, Clone, Debug)]
-struct BuildHow {
+pub(crate) struct ReadingArgs {
     /// Format of the input: auto, jsonl, json, csv, tsv, plaintext, text, html, warc, trec,
     /// mediawiki or vectors. vectors: Anserini's JsonVectorCollection; its terms are not analysed.
     #[arg(long, default_value = "auto", value_parser = parse_format)]
@@ -87,6 +87,23 @@ struct BuildHow {
     /// windows-1252, gb18030 or utf-16le [default: utf-8].
     #[arg(long, value_name = "NAME")]
     encoding: Option<TextEncoding>,
+}
+
+impl ReadingArgs {
+    pub(crate) fn fill(&self, options: &mut BuildOptions) {
+        options.format = self.format.0;
+        let names = self.id_fields.clone();
+        let texts = self.text_fields.clone();
+        options.fields = Fields { names, texts };
+        options.encoding = self.encoding;
+    }
+}
+
+/// How an index is built.
+#[derive(clap::Args, Clone, Debug)]
+struct BuildHow {
+    #[command(flatten)]
+    reading: ReadingArgs,
     /// With vectors: factor by which weights are multiplied before they are rounded [default: 1 if
     /// the weights at the begin of the input are whole numbers, otherwise 100].
     #[arg(long, value_name = "F")]
@@ -99,6 +116,10 @@ struct BuildHow {
     /// Do not merge the runs of the index. Queries give the same answers.
     #[arg(long)]
     no_merge: bool,
+    /// Which documents of a name are indexed if several have it: all, the first, the last, or
+    /// refuse to build [default: all].
+    #[arg(long, value_name = "WHICH", default_value_t, hide_default_value = true)]
+    duplicates: SameName,
     /// Fail at the first duplicate name, and at the first record that would be skipped.
     #[arg(long)]
     strict: bool,
@@ -119,14 +140,11 @@ impl BuildHow {
     fn fill(&self, options: &mut BuildOptions) -> anyhow::Result<()> {
         options.form = self.index.form()?;
         options.analysis = self.index.analysis()?;
-        options.format = self.format.0;
-        let names = self.id_fields.clone();
-        let texts = self.text_fields.clone();
-        options.fields = Fields { names, texts };
-        options.encoding = self.encoding;
+        self.reading.fill(options);
         options.factor = self.factor;
         options.max_document = self.max_document;
         options.merge = !self.no_merge;
+        options.duplicates = self.duplicates;
         options.strict = self.strict;
         options.command = command();
         Ok(())

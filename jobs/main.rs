@@ -33,6 +33,7 @@ mod rebuild;
 mod rollback;
 mod show;
 mod tune;
+mod update;
 
 /// Builds inverted indexes from very large text collections and answers batches of ranked queries.
 #[derive(Parser)]
@@ -58,6 +59,10 @@ enum Job {
     Fuse(fuse::Args),
     /// Keep an index up to date with its sources, once or on a schedule.
     Rebuild(rebuild::Args),
+    /// Add documents to an index, or replace those of the same names.
+    Update(update::UpdateArgs),
+    /// Delete documents from an index, by their names.
+    Delete(update::DeleteArgs),
     /// Merge the runs of an index into one.
     Merge(merge::Args),
     /// Verify every byte and every invariant of an index.
@@ -142,6 +147,8 @@ fn main() -> ExitCode {
             Job::Tune(args) => tune::run(&args),
             Job::Fuse(args) => fuse::run(&args),
             Job::Rebuild(args) => rebuild::run(&args),
+            Job::Update(args) => update::update(&args),
+            Job::Delete(args) => update::delete(&args),
             Job::Merge(args) => merge::run(&args),
             Job::Check(args) => check::run(&args),
             Job::Rollback(args) => rollback::run(&args),
@@ -170,7 +177,8 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     // A job that publishes a generation ends by a signal only before it does.
-    let publishes = matches!(matches.subcommand_name(), Some("build" | "merge"));
+    let publishes =
+        matches!(matches.subcommand_name(), Some("build" | "merge" | "update" | "delete"));
     let kept = if publishes && cli::signals::of(&error).is_some() {
         "; the index is unchanged"
     } else {

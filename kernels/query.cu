@@ -11,7 +11,7 @@
 //   query_unpack     decodes the rest of them
 //   query_begin      brings a batch from the host and makes zero what has to be
 //   query_sample     some windows of each query, for a first threshold           query_or.cuh
-//   query_or         all windows: candidates, and a rising threshold
+//   query_or         all windows: candidates, and a rising threshold             query_groups.cuh
 //   query_wide_*     the same with sums of 16 bits, for queries of many terms
 //   query_and        documents with all terms, scored at once                    query_and.cuh
 //   query_rescore    exact scores of candidates
@@ -38,25 +38,25 @@ extern "C" __global__ void query_begin(const uint4* __restrict__ input, uint4* r
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 query_sample(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records, u32 first,
              u32 records_len, u32 windows, u32 step, State* states, u32* bins, u64* keys, u32* work) {
-    or_windows<8, THREADS>(arena, terms, records, first, records_len, windows, step, states, bins, keys, work);
+    or_windows<8, THREADS, false>(arena, terms, records, first, records_len, windows, step, states, bins, keys, work);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM)
 query_or(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records, u32 first,
          u32 records_len, u32 windows, State* states, u32* bins, u64* keys, u32* work) {
-    or_windows<8, THREADS>(arena, terms, records, first, records_len, windows, 1, states, bins, keys, work);
+    or_windows<8, THREADS, true>(arena, terms, records, first, records_len, windows, 1, states, bins, keys, work);
 }
 
 extern "C" __global__ void __launch_bounds__(WIDE_THREADS)
 query_wide_sample(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records,
                   u32 first, u32 records_len, u32 windows, u32 step, State* states, u32* bins, u64* keys, u32* work) {
-    or_windows<16, WIDE_THREADS>(arena, terms, records, first, records_len, windows, step, states, bins, keys, work);
+    or_windows<16, WIDE_THREADS, false>(arena, terms, records, first, records_len, windows, step, states, bins, keys, work);
 }
 
 extern "C" __global__ void __launch_bounds__(WIDE_THREADS)
 query_wide_or(const u8* __restrict__ arena, const Term* __restrict__ terms, const Record* __restrict__ records, u32 first,
               u32 records_len, u32 windows, State* states, u32* bins, u64* keys, u32* work) {
-    or_windows<16, WIDE_THREADS>(arena, terms, records, first, records_len, windows, 1, states, bins, keys, work);
+    or_windows<16, WIDE_THREADS, false>(arena, terms, records, first, records_len, windows, 1, states, bins, keys, work);
 }
 
 extern "C" __global__ void __launch_bounds__(AND_THREADS)

@@ -8,6 +8,7 @@
 // 3. All sums (of few postings, only their own) are compared and zeroed. Documents that reach the
 //    threshold less the slack become candidates, counted by their sums in 256 bins.
 // 4. Bins are added to the query's; the threshold is the greatest bin with k documents from it up.
+// Where windows are many, an item is a group of them: query_groups.cuh.
 
 // With fewer postings in a window only their own sums are looked at.
 #define FEW(BITS) (WINDOW * (BITS) / 128)
@@ -157,7 +158,8 @@ __device__ __forceinline__ void add_up(OrShared<BITS>& shared, u32 chunks, u32 w
     }
 }
 
-// A document that may be among the best. In a sample it is only counted.
+// A document that may be among the best, by its place from the first of `window` on. In a sample it
+// is only counted.
 template <u32 BITS>
 __device__ __forceinline__ void take(OrShared<BITS>& shared, const Record& record, State* states, u64* keys, u32 r,
                                      u32 window, u32 offset, u32 sum, bool is_sample) {
@@ -166,7 +168,7 @@ __device__ __forceinline__ void take(OrShared<BITS>& shared, const Record& recor
     u32 place = atomicAdd(&shared.found_len, 1);
     if (!is_sample) {
         if (place < FOUND) {
-            shared.found[place] = sum << 16 | offset;
+            shared.found[place] = sum << (32 - BITS) | offset;
         } else {
             u32 at = atomicAdd(&states[r].count, 1);
             if (at < record.capacity) keys[record.keys + at] = (u64)sum << 32 | docid;
@@ -175,96 +177,86 @@ __device__ __forceinline__ void take(OrShared<BITS>& shared, const Record& recor
     atomicAdd(&shared.bins[sum >> (BITS - 8)], 1);
 }
 
+// Step 4. What was found in an item becomes candidates.
 template <u32 BITS, u32 BLOCK>
-__device__ __forceinline__ void or_windows(const u8* arena, const Term* terms, const Record* records, u32 first,
-                                           u32 records_len, u32 windows, u32 step, State* states, u32* bins, u64* keys,
-                                           u32* work) {
-    SHARED(OrShared<BITS>, shared);
+__device__ __forceinline__ void give(OrShared<BITS>& shared, const Record& record, State* states, u32* bins, u64* keys,
+                                     u32 r, u32 window, bool is_sample) {
     u32 tid = threadIdx.x;
-    bool is_sample = step > 1;
+    __syncthreads();
+    u32 found = shared.found_len;
+    if (found == 0) return;
+    u32 kept = found < FOUND ? found : FOUND;
+    if (tid == 0 && !is_sample) shared.base = atomicAdd(&states[r].count, kept);
+    __syncthreads();
+    for (u32 i = tid; i < kept && !is_sample; i += BLOCK) {
+        u32 at = shared.base + i, entry = shared.found[i];
+        u32 docid = (window << WINDOW_BITS) + (entry & (ALL >> BITS));
+        if (at < record.capacity) keys[record.keys + at] = (u64)(entry >> (32 - BITS)) << 32 | docid;
+    }
+    for (u32 i = tid; i < BINS; i += BLOCK) {
+        if (shared.bins[i] > 0) atomicAdd(&bins[r * BINS + i], shared.bins[i]);
+        shared.bins[i] = 0;
+    }
+    if (tid == 0) shared.found_len = 0;
+    __syncthreads();
+    // The second warp: the first looks up the next window meanwhile.
+    if (tid / 32 == 1) {
+        u32 bin = kth_bin(bins + r * BINS, record.k, tid % 32);
+        if (tid == 32 && bin > 0) atomicMax(&states[r].threshold, bin << (BITS - 8));
+    }
+}
+
+// A window of a query, by a block.
+template <u32 BITS, u32 BLOCK>
+__device__ __forceinline__ void one_window(OrShared<BITS>& shared, const u8* arena, const Term* terms,
+                                           const Record& record, State* states, u32* bins, u64* keys, u32 r,
+                                           u32 window, u32 windows, bool is_sample) {
     const u32 QUADS = WINDOW / 128 * BITS;
     uint4* quads = (uint4*)shared.sums;
-    for (u32 i = tid; i < QUADS; i += BLOCK) quads[i] = make_uint4(0, 0, 0, 0);
-    for (u32 i = tid; i < BINS; i += BLOCK) shared.bins[i] = 0;
-    if (tid == 0) shared.found_len = 0;
-    u32 items = records_len * ((windows + step - 1) / step);
-    u32 item = blockIdx.x;
-    while (item < items) {
-        u32 r = first + item % records_len;
-        u32 window = item / records_len * step;
-        // In the middle of the windows that it stands for, and no further than the last.
-        if (is_sample && window + step / 2 < windows) window += step / 2;
-        const Record& record = records[r];
-        if (tid < 32) look_up(shared, arena, terms, record, states, r, window, windows, is_sample);
-        if (tid == BLOCK - 1) shared.next = gridDim.x + atomicAdd(work, 1);
-        __syncthreads();
-        item = shared.next;
-        if (!shared.live) {
-            __syncthreads();
-            continue;
-        }
-        u32 chunks = shared.segments[record.terms - 1].chunks;
-        if (tid == 0) {
-            u32 threshold = __ldcg(&states[r].threshold);
-            u32 bar = threshold > record.slack ? threshold - record.slack : 1;
-            u32 least = is_sample && record.floor < record.bar ? record.bar : record.floor;
-            shared.bar = bar < least ? least : bar;
-        }
-        add_up(shared, chunks, BLOCK / 32);
-        __syncthreads();
-        u32 bar = shared.bar;
-        if (shared.postings < FEW(BITS)) {
-            for (u32 chunk = tid / 32, t = 0; chunk < chunks; chunk += BLOCK / 32) {
-                u32 at;
-                if (!locate(shared, chunk, t, at)) continue;
-                uint2 docids = *(const uint2*)(shared.segments[t].docids + at);
-                u32 offsets[4] = {docids.x & 0xffff, docids.x >> 16, docids.y & 0xffff, docids.y >> 16};
-                for (u32 i = 0; i < 4; i++) {
-                    u32 shift = Packed<BITS>::shift(offsets[i]), mask = Packed<BITS>::MASK << shift;
-                    // Whoever makes the sum zero has the document.
-                    u32 sum = (atomicAnd(Packed<BITS>::word(shared.sums, offsets[i]), ~mask) & mask) >> shift;
-                    if (sum >= bar) take(shared, record, states, keys, r, window, offsets[i], sum, is_sample);
-                }
-            }
-        } else {
-            u32 lift = Packed<BITS>::lift(bar), any = Packed<BITS>::any(bar);
-            for (u32 i = tid; i < QUADS; i += BLOCK) {
-                uint4 quad = quads[i];
-                quads[i] = make_uint4(0, 0, 0, 0);
-                u32 words[4] = {quad.x, quad.y, quad.z, quad.w}, enough = 0;
-                for (u32 w = 0; w < 4; w++) enough |= Packed<BITS>::at_least(words[w], lift, any);
-                if (!(enough & Packed<BITS>::TOP)) continue;
-                // Going through the top bits instead made the sweep slower.
-                for (u32 w = 0; w < 4; w++) {
-                    for (u32 p = 0; p < 32 / BITS; p++) {
-                        u32 sum = words[w] >> (p * BITS) & Packed<BITS>::MASK;
-                        u32 offset = (4 * i + w) * (32 / BITS) + p;
-                        if (sum >= bar) take(shared, record, states, keys, r, window, offset, sum, is_sample);
-                    }
-                }
+    u32 tid = threadIdx.x;
+    if (tid < 32) look_up(shared, arena, terms, record, states, r, window, windows, is_sample);
+    __syncthreads();
+    if (!shared.live) return;
+    u32 chunks = shared.segments[record.terms - 1].chunks;
+    if (tid == 0) {
+        u32 threshold = __ldcg(&states[r].threshold);
+        u32 bar = threshold > record.slack ? threshold - record.slack : 1;
+        u32 least = is_sample && record.floor < record.bar ? record.bar : record.floor;
+        shared.bar = bar < least ? least : bar;
+    }
+    add_up(shared, chunks, BLOCK / 32);
+    __syncthreads();
+    u32 bar = shared.bar;
+    if (shared.postings < FEW(BITS)) {
+        for (u32 chunk = tid / 32, t = 0; chunk < chunks; chunk += BLOCK / 32) {
+            u32 at;
+            if (!locate(shared, chunk, t, at)) continue;
+            uint2 docids = *(const uint2*)(shared.segments[t].docids + at);
+            u32 offsets[4] = {docids.x & 0xffff, docids.x >> 16, docids.y & 0xffff, docids.y >> 16};
+            for (u32 i = 0; i < 4; i++) {
+                u32 shift = Packed<BITS>::shift(offsets[i]), mask = Packed<BITS>::MASK << shift;
+                // Whoever makes the sum zero has the document.
+                u32 sum = (atomicAnd(Packed<BITS>::word(shared.sums, offsets[i]), ~mask) & mask) >> shift;
+                if (sum >= bar) take(shared, record, states, keys, r, window, offsets[i], sum, is_sample);
             }
         }
-        __syncthreads();
-        u32 found = shared.found_len;
-        if (found == 0) continue;
-        u32 kept = found < FOUND ? found : FOUND;
-        if (tid == 0 && !is_sample) shared.base = atomicAdd(&states[r].count, kept);
-        __syncthreads();
-        for (u32 i = tid; i < kept && !is_sample; i += BLOCK) {
-            u32 at = shared.base + i, entry = shared.found[i];
-            u32 docid = (window << WINDOW_BITS) + (entry & 0xffff);
-            if (at < record.capacity) keys[record.keys + at] = (u64)(entry >> 16) << 32 | docid;
-        }
-        for (u32 i = tid; i < BINS; i += BLOCK) {
-            if (shared.bins[i] > 0) atomicAdd(&bins[r * BINS + i], shared.bins[i]);
-            shared.bins[i] = 0;
-        }
-        if (tid == 0) shared.found_len = 0;
-        __syncthreads();
-        // The second warp: the first looks up the next window meanwhile.
-        if (tid / 32 == 1) {
-            u32 bin = kth_bin(bins + r * BINS, record.k, tid % 32);
-            if (tid == 32 && bin > 0) atomicMax(&states[r].threshold, bin << (BITS - 8));
+    } else {
+        u32 lift = Packed<BITS>::lift(bar), any = Packed<BITS>::any(bar);
+        for (u32 i = tid; i < QUADS; i += BLOCK) {
+            uint4 quad = quads[i];
+            quads[i] = make_uint4(0, 0, 0, 0);
+            u32 words[4] = {quad.x, quad.y, quad.z, quad.w}, enough = 0;
+            for (u32 w = 0; w < 4; w++) enough |= Packed<BITS>::at_least(words[w], lift, any);
+            if (!(enough & Packed<BITS>::TOP)) continue;
+            // Going through the top bits instead made the sweep slower.
+            for (u32 w = 0; w < 4; w++) {
+                for (u32 p = 0; p < 32 / BITS; p++) {
+                    u32 sum = words[w] >> (p * BITS) & Packed<BITS>::MASK;
+                    u32 offset = (4 * i + w) * (32 / BITS) + p;
+                    if (sum >= bar) take(shared, record, states, keys, r, window, offset, sum, is_sample);
+                }
+            }
         }
     }
+    give<BITS, BLOCK>(shared, record, states, bins, keys, r, window, is_sample);
 }

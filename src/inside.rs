@@ -111,6 +111,7 @@ pub mod index {
     pub use crate::index::{
         cache_plan::{CachePlan, CachePolicy, CachedLists, PlanOf},
         ciff::{self, import::Import},
+        documents::duplicates::SameName,
         files::storage::{Stop, filled::FilledFile},
         format::{generation_name, generation_number},
         generations::{

@@ -101,6 +101,7 @@ mod settings;
 mod shown;
 mod text;
 mod tune;
+mod update;
 
 pub use build::{
     build,
@@ -140,6 +141,7 @@ pub use query::{
 pub use score::{bm25::IdfKind, scoring::Scoring, static_scale::StaticScale};
 pub use settings::SettingError;
 pub use tune::{Goal, Grid, Topic, Tried, tune};
+pub use update::{Update, Updated, Writer};
 
 #[doc(hidden)]
 pub mod inside;

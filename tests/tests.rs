@@ -12,3 +12,4 @@ mod gpu;
 mod house;
 mod query;
 mod rebuild;
+mod update;

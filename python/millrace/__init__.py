@@ -16,6 +16,7 @@ from ._native import (
     Hits,
     Index,
     MillraceError,
+    Writer,
     build,
     check,
     compare,
@@ -25,6 +26,6 @@ from ._native import (
 )
 
 __all__ = [
-    "Answers", "Hit", "Hits", "Index", "MillraceError", "build", "check", "compare", "evaluate", "fuse", "merge",
+    "Answers", "Hit", "Hits", "Index", "MillraceError", "Writer", "build", "check", "compare", "evaluate", "fuse", "merge",
     "__version__",
 ]

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from ._hit import Hit
 
 __all__ = [
-    "VERSION", "Answers", "Column", "Hits", "Index", "MillraceError", "build", "check", "compare", "evaluate", "fuse",
-    "merge",
+    "VERSION", "Answers", "Column", "Hits", "Index", "MillraceError", "Writer", "build", "check", "compare", "evaluate",
+    "fuse", "merge",
 ]
 
 VERSION: str
@@ -175,6 +175,30 @@ class Index:
         progress: _Progress = None,
     ) -> dict[str, Any]: ...
 
+class Writer:
+    def __init__(
+        self,
+        index: _Path,
+        *,
+        memory: int | str | None = None,
+        workers: int | None = None,
+        wait: bool = True,
+        allow_shrink: bool = False,
+    ) -> None: ...
+    @property
+    def pending(self) -> int: ...
+    def update(self, name: str, text: str) -> None: ...
+    def delete(self, name: str) -> None: ...
+    def abort(self) -> None: ...
+    def commit(self, keep_point: bool = False) -> dict[str, Any]: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None = None,
+        value: BaseException | None = None,
+        traceback: Any | None = None,
+    ) -> bool: ...
+
 def build(
     index: _Path,
     documents: Iterable[_Document] | _Frame | None = None,
@@ -195,6 +219,7 @@ def build(
     block_size: int = 128,
     order: Literal["input", "url", "name", "length", "topic", "global"] | None = None,
     merge: bool = True,
+    duplicates: str = "all",
     strict: bool = False,
     allow_empty: bool = False,
     max_skipped: str | None = None,

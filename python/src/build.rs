@@ -58,6 +58,7 @@ use std::sync::{Arc, Mutex};
 ///     order: how documents are numbered: "input", "url", "name", "length", "topic", or
 ///         "global" for the score "wang".
 ///     merge: whether runs are merged to one at the end; queries are answered alike.
+///     duplicates: which documents of a name are indexed: "all", "first", "last", or "refuse".
 ///     strict: refuse duplicate names and everything that would be skipped.
 ///     allow_empty: take input without documents.
 ///     max_skipped, min_documents: fail if there are more broken records or fewer documents, in
@@ -77,7 +78,7 @@ use std::sync::{Arc, Mutex};
 #[pyfunction]
 #[pyo3(signature = (index, documents=None, *, files=None, memory=None, workers=None, format=None, id_field=None,
     text_field=None, encoding=None, tokenizer="words", fold=false, stemmer=None, stopwords=None, factor=None, codec="bp128", block_size=128,
-    order=None, merge=true, strict=false, allow_empty=false, max_skipped=None, min_documents=None, keep=1, progress=None))]
+    order=None, merge=true, duplicates="all", strict=false, allow_empty=false, max_skipped=None, min_documents=None, keep=1, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn build<'py>(
     py: Python<'py>,
@@ -99,6 +100,7 @@ pub(crate) fn build<'py>(
     #[pyo3(from_py_with = whole)] block_size: usize,
     order: Option<&str>,
     merge: bool,
+    duplicates: &str,
     strict: bool,
     allow_empty: bool,
     max_skipped: Option<&str>,
@@ -116,6 +118,7 @@ pub(crate) fn build<'py>(
     options.analysis = analysis(tokenizer, fold, stemmer, stopwords)?;
     options.form = form(codec, block_size)?;
     options.order = order.map(self::order).transpose()?;
+    options.duplicates = duplicates.parse().map_err(wrong)?;
     (options.merge, options.strict, options.command) =
         (merge, strict, "millrace.build".to_string());
     let limit = |text: Option<&str>| text.map(str::parse).transpose().map_err(wrong);

@@ -51,6 +51,7 @@ pub(crate) fn of_build(error: &BuildError) -> PyErr {
     match error {
         BuildError::Options(_) => wrong(chain(error)),
         BuildError::Input(_) => of_file(error),
+        BuildError::Index(error) => of_index(error),
         // Who of the build's threads found it says nothing here.
         BuildError::Job(JobError::Operator { source, .. }) => failed(&**source),
         _ => failed(error),

@@ -22,6 +22,7 @@ mod terms;
 mod texts;
 mod tune;
 mod upkeep;
+mod writer;
 
 use pyo3::prelude::*;
 
@@ -44,6 +45,8 @@ mod _native {
     use super::index::Index;
     #[pymodule_export]
     use super::upkeep::{check_index, merge};
+    #[pymodule_export]
+    use super::writer::Writer;
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 }

@@ -82,3 +82,41 @@ def test_an_index_that_was_opened_at_a_generation_follows_too(tmp_path):
     old = millrace.Index(path, generation=1, score="ql", mu=50)
     assert old.refresh() and (old.generation_number, old.score) == (2, "ql")
     assert not millrace.Index(path).refresh()
+
+
+def test_documents_are_added_replaced_and_deleted(tmp_path):
+    path = tmp_path / "index"
+    millrace.build(path, [("a", "water mill"), ("b", "old race"), ("c", "stone")])
+    index = millrace.Index(path)
+    writer = millrace.Writer(path, workers=1, memory="64M")
+    writer.update("b", "new mill race")
+    writer.update("d", "lost")
+    writer.delete("d")
+    writer.delete("a")
+    assert writer.pending == 3 and "3 pending" in repr(writer)
+    assert not index.refresh()
+    told = writer.commit()
+    assert {name: told[name] for name in ["added", "replaced", "deleted", "absent", "documents"]} == {
+        "added": 0, "replaced": 1, "deleted": 2, "absent": 1, "documents": 2,
+    }
+    assert told["generation"] == 2 and writer.pending == 0
+    assert [hit.name for hit in index.search("mill")] == ["a"]
+    assert index.refresh() and [hit.name for hit in index.search("mill")] == ["b"]
+    assert writer.commit()["generation"] is None
+    # A block commits, unless it ends by an exception.
+    with pytest.raises(KeyError), millrace.Writer(path) as broken:
+        broken.update("e", "mill")
+        raise KeyError
+    with millrace.Writer(path) as whole:
+        whole.update("e", "mill")
+    assert index.refresh() and {hit.name for hit in index.search("mill")} == {"b", "e"}
+    assert millrace.check(path)["documents"] == 3
+    with pytest.raises(ValueError, match="name"):
+        writer.update("", "text")
+    for name in ["b", "c", "e"]:
+        writer.delete(name)
+    with pytest.raises(millrace.MillraceError, match="0 of 3 documents"):
+        writer.commit()
+    assert writer.pending == 3
+    with pytest.raises(FileNotFoundError, match="nowhere"), millrace.Writer(tmp_path / "nowhere") as none:
+        none.update("a", "b")

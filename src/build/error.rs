@@ -69,7 +69,7 @@ pub enum BuildError {
         /// Those of the generation before, if there is one.
         before: Option<u64>,
     },
-    /// A document has the name of another one, and the build is strict.
+    /// A document has the name of another one, which the build refuses.
     #[error(
         "{count} documents have the name of an earlier one; the first is document {docid}, named as document {earlier}"
     )]
@@ -78,6 +78,22 @@ pub enum BuildError {
         count: u64,
         docid: u32,
         earlier: u32,
+    },
+    /// Documents are added and deleted by rebuilds alone.
+    #[error("{}: a job file keeps this index: change its sources, and rebuild it", index.display())]
+    KeptByJob {
+        /// The folder of the index.
+        index: std::path::PathBuf,
+    },
+    /// Too many documents would go.
+    #[error(
+        "{after} of {before} documents would be left: nothing was published, since that may be a mistake"
+    )]
+    Shrinks {
+        /// Documents before.
+        before: u64,
+        /// Documents behind the change.
+        after: u64,
     },
     #[error(transparent)]
     Index(#[from] IndexError),

@@ -19,7 +19,7 @@ use crate::dataflow::build::context::StartInverter;
 use crate::dataflow::build::context::{Build, BuildPlan, BuildWiring, InputRead, Progress};
 use crate::dataflow::build::flow::Flow;
 use crate::dataflow::build::handed::HandedLane;
-use crate::dataflow::rebuild::scanned::InputScan;
+use crate::dataflow::rebuild::seen::SeenWriter;
 use crate::dataflow::workers;
 use crate::dictionary::indexer::Indexing;
 #[cfg(feature = "gpu")]
@@ -71,7 +71,7 @@ pub(super) struct Which {
     /// All if there is none.
     pub(super) wanted: Option<WantedInput>,
     /// Notes all documents.
-    pub(super) scan: Option<InputScan>,
+    pub(super) seen: Option<SeenWriter>,
 }
 
 /// Builds generation `number` in its empty folder; publishes nothing.
@@ -184,7 +184,7 @@ pub(super) fn dataflow_of(
         first_run,
         wanted: which.wanted,
     };
-    let progress = Progress { scan: Mutex::new(which.scan), ..Progress::default() };
+    let progress = Progress { seen: Mutex::new(which.seen), ..Progress::default() };
     let (plan, wiring, progress) = (Arc::new(plan), Arc::new(wiring), Arc::new(progress));
     let build = Build { plan, wiring, progress };
     Ok(BuildJob { build, handed: handed.map(|wired| wired.lane), placement })

@@ -58,7 +58,7 @@ pub(crate) use note::Note;
 pub(crate) use note::Notes;
 pub(crate) use options::{BuildOptions, Input, OnProgress, Peers};
 #[cfg(feature = "rebuild")]
-pub(crate) use part::{build_part, links, scan};
+pub(crate) use part::{build_part, links};
 #[cfg(feature = "rebuild")]
 pub(crate) use prepare::accept_passed;
 pub(crate) use report::BuildReport;

@@ -3,7 +3,7 @@
 
 use super::error::BuildError;
 use crate::index::documents::RunDocuments;
-use crate::index::documents::duplicates::{Duplicates, HashedNames, count_duplicates};
+use crate::index::documents::duplicates::{Duplicates, HashedNames, SameName, find_duplicates};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardEntry;
 use bytemuck::{AnyBitPattern, NoUninit};
@@ -113,5 +113,5 @@ pub(super) fn count(
             sources.push(source);
         }
     }
-    count_duplicates(&mut sources)
+    find_duplicates(&mut sources, SameName::Refuse)
 }

@@ -3,6 +3,7 @@
 #![expect(missing_docs, reason = "the message of a variant says what it is about")]
 
 use super::placement::Placement;
+use crate::index::documents::duplicates::SameName;
 use crate::text::unspaced::Unspaced;
 use std::fmt;
 use std::path::PathBuf;
@@ -55,6 +56,13 @@ pub enum Note {
     NotUtf8 { count: u64, first: Vec<String> },
     /// Fields that could be text or names, and were not taken.
     Fields(String),
+    /// Documents share their names with the one that is indexed.
+    LeftOut {
+        /// Documents that are not the one that is wanted of their name.
+        count: u64,
+        /// Which one that is.
+        kept: SameName,
+    },
     /// More than one of a hundred documents has the name of an earlier one.
     NamesRepeat {
         count: u64,
@@ -144,6 +152,10 @@ impl fmt::Display for Note {
                         fields.join(", ")
                     ),
                 }
+            }
+            Self::LeftOut { count, kept } => {
+                let kept = kept.name();
+                write!(f, "{count} documents are left out: another one is the {kept} of their name")
             }
             Self::SkippedInAll(n) => write!(f, "{n} records were skipped in all"),
         }

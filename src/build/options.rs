@@ -12,6 +12,7 @@ use crate::crew::cores;
 use crate::dataflow::control::{Cause, Control};
 #[cfg(feature = "gpu")]
 use crate::gpu::invert::machine::MakeMachine;
+use crate::index::documents::duplicates::SameName;
 use crate::index::generations::manifest::Manifest;
 use crate::index::list::Form;
 use crate::index::order::DocumentOrder;
@@ -170,6 +171,8 @@ pub struct BuildOptions {
     pub order: Option<DocumentOrder>,
     /// A file with PageRanks ([`read_ranks`](crate::index::ranks::read_ranks)). Takes one run.
     pub ranks: Option<PathBuf>,
+    /// Which documents of a name are indexed; all by default.
+    pub duplicates: SameName,
     /// Refuses duplicate names and everything that would be skipped.
     pub strict: bool,
     /// What is refused although it could be built.
@@ -214,6 +217,7 @@ impl BuildOptions {
             merge: true,
             order: None,
             ranks: None,
+            duplicates: SameName::All,
             strict: false,
             guards: Guards::default(),
             workers: cores(),
@@ -245,6 +249,11 @@ impl BuildOptions {
         I::IntoIter: Send + 'static,
     {
         Self::new(index, Input::Documents(GivenDocuments::new(documents)))
+    }
+
+    /// Whether documents that share a name are an error.
+    pub(super) fn refuses_duplicates(&self) -> bool {
+        self.strict || self.duplicates == SameName::Refuse
     }
 
     /// Whether a device encodes the lists, as long as it has room for them.

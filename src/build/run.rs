@@ -8,6 +8,7 @@ use super::options::{BuildOptions, OnProgress};
 use super::prepare::Ready;
 use super::report::BuildReport;
 use super::shard;
+use crate::index::documents::duplicates::SameName;
 use crate::index::generations::folder::{IndexLock, current};
 use crate::settings::SettingError;
 use std::path::Path;
@@ -27,6 +28,12 @@ impl PreparedBuild {
     /// `Options`, `Input`, `Devices`, `Thread`. The other processes of the build are told.
     pub fn new(mut options: BuildOptions) -> Result<Self, BuildError> {
         let is_ordered = options.order.is_some() || options.ranks.is_some();
+        let is_one = matches!(options.duplicates, SameName::First | SameName::Last);
+        if is_one && options.peers.is_some() {
+            let why = "the first or last document of a name is found by one process only: build \
+                       with one, or take `refuse`";
+            return Err(SettingError::value("duplicates", why).into());
+        }
         if is_ordered && (options.peers.is_some() || !options.merge) {
             let why = "an order of documents and PageRanks are for an index of one run, built by one \
                        process: merge its runs, or leave them out";

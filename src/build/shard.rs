@@ -87,7 +87,7 @@ fn share(options: &mut BuildOptions, peers: &Peers) -> Result<Ready, BuildError>
     let words: Vec<_> = options.analysis.stop_words.words().collect();
     let stop_words = hash(words.join("\n").as_bytes());
     let format = options.format.map_or_else(|| "auto".into(), |format| format.to_string());
-    let rows: [(&str, String); 15] = [
+    let rows: [(&str, String); 16] = [
         ("an input with hash", format!("{:016x}", input.plan.digest())),
         ("the format", format),
         ("the indexer", options.indexer.name().to_string()),
@@ -103,6 +103,7 @@ fn share(options: &mut BuildOptions, peers: &Peers) -> Result<Ready, BuildError>
         ("merging of runs", options.merge.to_string()),
         ("guards", format!("{:?}", options.guards)),
         ("strictness", options.strict.to_string()),
+        ("documents of one name", options.duplicates.to_string()),
     ];
     input.settings = rows.map(|(name, value)| (name.to_string(), value)).into();
     input.plan = input.plan.share(peers.hosts.process(), peers.hosts.processes());
@@ -237,7 +238,7 @@ fn lead_locked(
         }
     };
     let duplicates = names::count(&whole.shards, ask)?;
-    accept_duplicates(options.strict, &duplicates)?;
+    accept_duplicates(options.refuses_duplicates(), &duplicates)?;
     whole.duplicate_names = duplicates.count;
     if let Some(failure) = options.control.take_failure() {
         return Err(failure.into());

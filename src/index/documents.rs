@@ -3,6 +3,8 @@
 
 pub(crate) mod duplicates;
 pub(crate) mod lookup;
+pub(crate) mod moves;
+pub(crate) mod names;
 pub(crate) mod pieces;
 mod placed;
 mod read;
@@ -21,6 +23,7 @@ use crate::index::files::storage::FileEntry;
 use crate::index::generations::manifest::RunEntry;
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::path::Path;
+use twox_hash::XxHash3_128;
 
 /// Where a document lies in the uncompressed input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, AnyBitPattern, NoUninit)]
@@ -30,6 +33,12 @@ pub(crate) struct Location {
     pub bytes: u32,
     /// Number among the manifest's inputs; in the files of a run, among the run's.
     pub input: u32,
+}
+
+/// A long hash of a name: XXH3 (128 bits, no seed). Among ten thousand million names two share one
+/// with a probability below 10^-18.
+pub(crate) fn name_hash(name: &[u8]) -> u128 {
+    XxHash3_128::oneshot(name)
 }
 
 /// What was written of a run's documents.

@@ -65,8 +65,12 @@ pub enum IndexError {
         /// The only version that can be read.
         supported: u32,
     },
-    #[error("{}: another build or merge holds this index: wait until it ends", .path.display())]
-    Locked { path: PathBuf },
+    #[error("{}: another job{} holds this index: wait until it ends", .path.display(), of_process(*.process))]
+    Locked {
+        path: PathBuf,
+        /// Its number, if it is known.
+        process: Option<u32>,
+    },
     /// The index has shards, and the job is one process.
     #[error("{}: this index has {shards} shards and this job runs in 1 process: start {shards} processes", .path.display())]
     Sharded { path: PathBuf, shards: usize },
@@ -159,6 +163,10 @@ fn not_here(elsewhere: &[String]) -> String {
         [] => String::new(),
         names => format!(" in the shards on this disk; not here: {}", names.join(", ")),
     }
+}
+
+fn of_process(process: Option<u32>) -> String {
+    process.map_or(String::new(), |process| format!(" (process {process})"))
 }
 
 fn shards_in_words(shards: usize) -> String {

@@ -25,6 +25,9 @@ pub(crate) const POSTINGS_SLACK: u64 = 64;
 /// The file that names the live generation.
 pub(crate) const CURRENT: &str = "CURRENT";
 /// The file that names the older generations that are kept.
+/// The folder of the history of the rebuilds of a job file, in that of its index.
+pub(crate) const HISTORY: &str = "rebuild";
+
 pub(crate) const KEPT: &str = "KEPT";
 /// The file of a rollback that holds.
 pub(crate) const HELD: &str = "HELD";
@@ -104,14 +107,20 @@ pub(crate) fn run_file(run: &str, kind: FileKind) -> String {
     format!("{RUNS}/{run}.{}", kind.extension())
 }
 
+/// `runs/000007.packed/lexicon`, a section of the file `runs/000007.packed`.
+pub(crate) fn packed_file(run: &str, kind: FileKind) -> String {
+    format!("{}/{}", run_file(run, FileKind::Packed), kind.extension())
+}
+
 /// Whether a file in the folder of runs is one that jobs write: `000000.lexicon`, or
-/// `000000-000007.locations` for one that generation 7 has written.
+/// `000000-000007.moves` for one that generation 7 has written.
 pub(crate) fn is_run_file(name: &str) -> bool {
     let Some((run, extension)) = name.split_once('.') else { return false };
     let (run, generation) = run.split_once('-').unwrap_or((run, "000000"));
     // A file that is being written may have others beside it.
     let kind = extension.split('.').next().unwrap_or_default();
-    let mut kinds = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
+    let kinds = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
+    let mut kinds = kinds.chain([FileKind::Packed]);
     is_run_name(run) && is_run_name(generation) && kinds.any(|known| known.extension() == kind)
 }
 
@@ -144,6 +153,8 @@ pub(crate) enum FileKind {
     Names,
     Ends,
     Locations,
+    /// Documents that lie elsewhere now.
+    Moves,
     Hashes,
     Lookup,
     Deletions,
@@ -151,6 +162,8 @@ pub(crate) enum FileKind {
     Scores,
     /// Bounds of blocks of documents.
     Bounds,
+    /// All files of a small run.
+    Packed,
     /// Positions of each posting. This version neither writes nor reads any.
     Positions,
     CachePlan,
@@ -169,7 +182,8 @@ impl FileKind {
     ];
 
     /// The files that a run may have.
-    pub(crate) const OPTIONAL: [Self; 3] = [Self::Scores, Self::Bounds, Self::Positions];
+    pub(crate) const OPTIONAL: [Self; 4] =
+        [Self::Moves, Self::Scores, Self::Bounds, Self::Positions];
 
     pub(crate) const OF_DOCUMENTS: [Self; 6] =
         [Self::Lengths, Self::Names, Self::Ends, Self::Locations, Self::Hashes, Self::Lookup];
@@ -182,12 +196,14 @@ impl FileKind {
             Self::Names => "names",
             Self::Ends => "ends",
             Self::Locations => "locations",
+            Self::Moves => "moves",
             Self::Hashes => "hashes",
             Self::Lookup => "lookup",
             Self::Deletions => DELETIONS,
             Self::Inputs => INPUTS,
             Self::Scores => "scores",
             Self::Bounds => "bounds",
+            Self::Packed => "packed",
             Self::Positions => "positions",
             Self::CachePlan => "plan",
         }

@@ -172,10 +172,22 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
             }
         }
         let name = document.name.or_empty();
+        if name.is_empty() && matches!(self.wanted, Some(WantedInput::Named)) {
+            let nameless = Skipped::nameless(self.batch.input, offset);
+            let nameless = Skipped { line: document.line, ..nameless };
+            self.batch.skipped.push(nameless.reason, || nameless);
+            return;
+        }
         let hash = || XxHash3_64::oneshot(document.content.bytes());
         let content = match self.wanted {
             Some(WantedInput::At(places)) if !places.contains(location.input, offset) => return,
-            None | Some(WantedInput::At(_)) => (!self.regroup.hashes_later()).then(hash),
+            None | Some(WantedInput::Named | WantedInput::At(_)) => {
+                (!self.regroup.hashes_later()).then(hash)
+            }
+            Some(WantedInput::None) => {
+                self.batch.see(name, document.line, location, hash());
+                return;
+            }
             Some(WantedInput::Unknown(known)) => {
                 let named = known.look_for(name.as_bytes());
                 let content = hash();

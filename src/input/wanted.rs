@@ -7,6 +7,10 @@ use twox_hash::XxHash3_64;
 #[derive(Clone, Debug)]
 pub(crate) enum WantedInput {
     At(WantedDocuments),
+    /// None; all are noted.
+    None,
+    /// Those that have a name; others are skipped.
+    Named,
     /// Those that are not known; all others are noted too
     /// ([`PieceDocuments::see`](crate::index::documents::pieces::PieceDocuments::see)).
     Unknown(KnownDocuments),

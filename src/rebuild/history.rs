@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// The folder below that of the index for what outlives a rebuild.
-pub(crate) const FOLDER: &str = "rebuild";
+pub(crate) use crate::index::format::HISTORY as FOLDER;
 
 pub(crate) const HISTORY: &str = "history.jsonl";
 

@@ -1,10 +1,10 @@
-//! The live generation of an index, and whether it is sound; the places of the documents that were
-//! read.
+//! The live generation of an index, and whether it is sound.
 
 use super::RebuildError;
 use crate::index::deletions::LiveRun;
-use crate::index::documents::{Location, RunDocuments};
+use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
+use crate::index::files::packed::on_disk;
 use crate::index::format::{FileKind, file_path};
 use crate::index::generations::folder::current;
 use crate::index::generations::manifest::Manifest;
@@ -14,9 +14,8 @@ use crate::index::merge::{self, Merging};
 use crate::rebuild::files::{read_json, replace_json};
 use crate::rebuild::history::FOLDER;
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -93,7 +92,8 @@ pub(super) fn verify(
     let mut due = Vec::new();
     for file in &live.manifest.files {
         let of_file = file_path(&live.path, &file.name);
-        let data = fs::metadata(&of_file).map_err(IndexError::storage("read", &of_file))?;
+        let data = fs::metadata(on_disk(&of_file));
+        let data = data.map_err(IndexError::storage("read", &of_file))?;
         let changed = format!("{}.{:09}", data.mtime(), data.mtime_nsec());
         let key = format!("{} {} {changed} {:08x}", data.ino(), data.len(), file.crc32);
         let at = before.get(&key).filter(is_recent);
@@ -105,41 +105,4 @@ pub(super) fn verify(
         replace_json(&path, &known)?;
     }
     Ok(())
-}
-
-pub(super) struct LivePlaces {
-    file: File,
-    path: PathBuf,
-    /// The last block read, and the number of its first: most are asked for in order.
-    held: Vec<Location>,
-    first: u32,
-}
-
-const PLACES: u32 = 4096;
-
-impl LivePlaces {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let (held, first) = Default::default();
-        Ok(Self { file: File::open(path)?, path: path.to_path_buf(), held, first })
-    }
-
-    /// Its input is a number among the files that changed.
-    pub(super) fn get(&mut self, number: u32) -> Result<Location, RebuildError> {
-        let first = number - number % PLACES;
-        if self.held.is_empty() || self.first != first {
-            let read = self.read(first);
-            read.map_err(RebuildError::io(&self.path))?;
-        }
-        self.held.get((number - first) as usize).copied().ok_or(RebuildError::Replaced)
-    }
-
-    fn read(&mut self, first: u32) -> io::Result<()> {
-        let place_bytes = size_of::<Location>() as u64;
-        let all = self.file.metadata()?.len() / place_bytes;
-        let count = all.saturating_sub(first.into()).min(PLACES.into());
-        self.first = first;
-        self.held = vec![Location::default(); count as usize];
-        let bytes = bytemuck::cast_slice_mut(&mut self.held);
-        self.file.read_exact_at(bytes, u64::from(first) * place_bytes)
-    }
 }

@@ -2,23 +2,21 @@
 
 mod held;
 
-use super::live::{Live, LivePlaces, OLDER, live, verify};
+use super::live::{Live, OLDER, live, verify};
 use super::{FILES, Rebuild, RebuildError, guards};
 use crate::build::guards::NewContent;
 use crate::build::{self, BuildError, Input};
 use crate::dataflow::build::context::InputRead;
-use crate::dataflow::rebuild::changed::Changes;
-use crate::dataflow::rebuild::changes::changes;
-use crate::dataflow::rebuild::scanned::{InputScan, Scanned};
-use crate::dataflow::rebuild::table::{Sorter, Table, TableEntry, name_hash};
-use crate::index::deletions::read_deletions;
-use crate::index::documents::{Location, RunDocuments};
+use crate::dataflow::rebuild::changes::{Changes, Sides, changes};
+use crate::dataflow::rebuild::seen::{SeenDocuments, SeenReader, SeenWriter};
+use crate::dataflow::rebuild::touched::TouchedDocuments;
+use crate::index::documents::Location;
 use crate::index::error::IndexError;
 use crate::index::files::storage;
 use crate::index::format::{RUNS, VERSION};
 use crate::index::generations::held::Hold;
 use crate::index::generations::manifest::LISTS_VERSION;
-use crate::index::generations::manifest::{Manifest, RunEntry, Settings, Statistics};
+use crate::index::generations::manifest::{Manifest, Settings, Statistics};
 use crate::index::inputs::InputEntry;
 use crate::input::list::InputReading;
 use crate::input::splits::InputPlan;
@@ -27,6 +25,7 @@ use crate::order::Budget;
 use crate::rebuild::files::{self, Known, read_json};
 use crate::rebuild::history::{DocumentCounts, FOLDER, HistoryRecord, InputCounts};
 use crate::rebuild::job_file::JobFile;
+use crate::settings::Gpus;
 use crate::text::tokenizer::Tokenizer;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -65,7 +64,8 @@ pub(super) struct Looked {
     pub(super) live: Option<Live>,
     /// By docids, and by numbers of the documents that were read.
     pub(super) changes: Changes,
-    places: Option<PathBuf>,
+    /// The documents of the files that changed, if a part is built.
+    seen: Option<SeenDocuments>,
     /// By the numbers of their plan.
     pub(super) read: Vec<InputEntry>,
     /// Runs of the documents whose names and contents are not in the live generation, or of all if
@@ -73,11 +73,12 @@ pub(super) struct Looked {
     pub(super) part: Option<(Manifest, PathBuf)>,
 }
 
-/// Sorting may take one part of so many of the memory.
-const SORT_SHARE: u64 = 8;
-
-/// The same for the table of known documents, by which new ones are indexed while they are found.
+/// The table of known documents, by which new ones are indexed while they are found, may take one
+/// part of so many of the memory.
 const KNOWN_SHARE: u64 = 4;
+
+/// The same for what is compared at a time.
+const COMPARED_SHARE: u64 = 2;
 
 /// What a table takes beyond a small part of the memory, which does not count, as that of a
 /// build's lists of inputs.
@@ -154,14 +155,16 @@ impl Rebuild<'_> {
         };
         let (skipped, read_bytes) = Default::default();
         let planned = PlannedRebuild { how, held, inputs, documents, skipped, read_bytes };
-        let (changes, places, read, part) = Default::default();
-        let mut looked =
-            Looked { planned, plan, touched, known, live, changes, places, read, part };
+        let (changes, seen, read, part) = Default::default();
+        let mut looked = Looked { planned, plan, touched, known, live, changes, seen, read, part };
         if how == RebuildKind::Part {
-            let (old, known) = record.time("compare", || self.old_table(&looked, gone, work))?;
-            let known = known.filter(|_| purpose == For::Build);
-            let scanned = record.time("read", || self.read(&mut looked, known, work))?;
-            record.time("compare", || self.compare(&mut looked, old, scanned))?;
+            let old = record.time("compare", || looked.old(gone))?;
+            let known = match purpose {
+                For::Build => record.time("compare", || self.known(&looked, &old))?,
+                For::Plan => None,
+            };
+            let new = record.time("read", || self.read(&mut looked, known, work))?;
+            record.time("compare", || self.compare(&mut looked, Sides { old, new }, work))?;
         }
         Ok(looked)
     }
@@ -207,111 +210,74 @@ impl Rebuild<'_> {
         })
     }
 
+    /// Reads the files that changed, and indexes what is not `known` among it, if that is said.
     fn read(
         &self,
         looked: &mut Looked,
         known: Option<KnownDocuments>,
         work: &Path,
-    ) -> Result<Scanned, RebuildError> {
+    ) -> Result<SeenDocuments, RebuildError> {
         let mut options = self.options()?;
         let plan = looked.touched_plan();
         looked.planned.read_bytes = plan.bytes();
         options.input = Input::Plan(Box::new(plan));
-        let scan = InputScan::new(work, self.job.build.memory / SORT_SHARE)?;
-        let scanned = match known {
-            None => {
-                let (scanned, read) = build::scan(options, scan, work)?;
-                looked.read = read;
-                scanned
-            }
-            Some(known) => {
-                options.memory -= beyond_small(known.memory_bytes(), options.memory);
-                let folder = part_folder(work)?;
-                let wanted = Some(WantedInput::Unknown(known));
-                let (manifest, read, scanned) =
-                    build::build_part(options, wanted, Some(scan), folder.clone())?;
-                looked.read = read;
-                looked.part = Some((manifest, folder));
-                scanned.ok_or(BuildError::NoTable)?
-            }
-        };
-        looked.planned.skipped = scanned.skipped.clone();
-        Ok(scanned)
+        let folder = part_folder(work)?;
+        let takes = known.as_ref().map_or(0, KnownDocuments::memory_bytes);
+        options.memory -= beyond_small(takes, options.memory);
+        let is_indexed = known.is_some();
+        if !is_indexed {
+            options.gpus = Gpus::None;
+            options.pipeline.sample = 0;
+        }
+        let wanted = Some(known.map_or(WantedInput::None, WantedInput::Unknown));
+        let writer = SeenWriter::new(work)?;
+        let (manifest, read, seen) =
+            build::build_part(options, wanted, Some(writer), folder.clone())?;
+        looked.read = read;
+        looked.part = is_indexed.then_some((manifest, folder));
+        let seen = seen.ok_or(BuildError::NoTable)?;
+        looked.planned.skipped = seen.skipped.clone();
+        Ok(seen)
     }
 
-    /// The documents of the live generation from files that changed or are `gone`, numbered by
-    /// docid; as a table in memory too, to look up while others are read, if there is room.
-    fn old_table(
+    /// A table of the documents that may stay, to look up while others are read, if there is room.
+    fn known(
         &self,
         looked: &Looked,
-        gone: HashSet<PathBuf>,
-        work: &Path,
-    ) -> Result<(Table, Option<KnownDocuments>), RebuildError> {
-        let Some(live) = &looked.live else { return Err(RebuildError::Replaced) };
-        let mut paths = gone;
-        let touched = looked.touched_plan();
-        for input in touched.inputs.iter() {
-            paths.extend(input.path);
-        }
-        let inputs = live.inputs.iter();
-        let of_these: Vec<bool> = inputs.map(|input| paths.contains(&input.path)).collect();
-        let is_of_these = |run: &RunEntry, place: &Location| {
-            let input = run.first_input.saturating_add(place.input);
-            of_these.get(input as usize).is_some_and(|is| *is)
-        };
-        // What is carried over was verified not long ago.
-        let open = |run| RunDocuments::open_mapped(&live.path, run);
-        let documents: Vec<_> = live.manifest.runs.iter().map(open).collect::<Result<_, _>>()?;
-        let runs = || live.manifest.runs.iter().zip(&documents);
-        let mut count = 0;
-        for (run, of_run) in runs() {
-            count += of_run.locations().iter().filter(|place| is_of_these(run, place)).count();
-        }
+        old: &TouchedDocuments,
+    ) -> Result<Option<KnownDocuments>, RebuildError> {
         let memory = self.job.build.memory;
-        let takes = KnownDocuments::bytes_of(count as u64);
+        let takes = KnownDocuments::bytes_of(old.len());
         // A build holds lists of its inputs too, and would be refused where one of all documents
         // is not.
+        let touched = looked.touched_plan();
         let lists = touched.memory() + (touched.inputs.len() * size_of::<InputRead>()) as u64;
         let left = memory - beyond_small(takes, memory);
-        let is_room =
-            takes <= memory / KNOWN_SHARE && Budget::beside(left, self.workers(), lists).is_ok();
-        let mut known = is_room.then(|| KnownDocuments::with_capacity(count));
-        let mut sorter = Sorter::new(work, memory / SORT_SHARE);
-        let deletions = read_deletions(&live.path, &live.manifest.runs, None)?;
-        for ((run, of_run), deleted) in runs().zip(deletions) {
-            let places = of_run.locations().iter().zip(of_run.hashes());
-            for (docid, (place, &content)) in (0..).zip(places) {
-                if !is_of_these(run, place) || deleted.contains(docid) {
-                    continue;
-                }
-                let name = of_run.name(docid).unwrap_or_default();
-                if let Some(known) = &mut known {
-                    known.insert(name, content);
-                }
-                let input = run.first_input.saturating_add(place.input);
-                let number = run.first_docid + docid;
-                sorter.push(TableEntry { name: name_hash(name), content, input, number })?;
-            }
+        if takes > memory / KNOWN_SHARE || Budget::beside(left, self.workers(), lists).is_err() {
+            return Ok(None);
         }
-        Ok((sorter.finish(&work.join("live"))?, known))
+        let mut known = KnownDocuments::with_capacity(old.len() as usize);
+        old.read::<IndexError>(0..old.len(), |_, name, content| {
+            known.insert(name, content);
+            Ok(())
+        })?;
+        Ok(Some(known))
     }
 
     /// Compares what was read with the live documents of the same files and of files that are gone.
-    fn compare(
-        &self,
-        looked: &mut Looked,
-        old: Table,
-        scanned: Scanned,
-    ) -> Result<(), RebuildError> {
-        let Scanned { table, places, .. } = scanned;
-        let found = changes(old, table, self.workers(), &self.control)?;
+    fn compare(&self, looked: &mut Looked, sides: Sides, work: &Path) -> Result<(), RebuildError> {
+        let live = looked.live.iter().flat_map(|live| &live.manifest.runs);
+        let documents = live.map(|run| run.documents).sum();
+        let memory = self.job.build.memory / COMPARED_SHARE;
+        let found = changes(&sides, documents, work, memory, self.workers(), &self.control)?;
         let documents = &mut looked.planned.documents;
-        documents.live = documents.live - found.deleted.len() + found.wanted.len();
+        documents.live =
+            documents.live - u64::from(found.deleted.len()) + u64::from(found.wanted.len());
         documents.added = found.added;
         documents.changed = found.changed;
         documents.removed = found.removed();
         looked.changes = found;
-        looked.places = Some(places);
+        looked.seen = Some(sides.new);
         Ok(())
     }
 
@@ -322,16 +288,14 @@ impl Rebuild<'_> {
     /// more. Where everything is built anew nothing was read before.
     pub(super) fn index_new(&self, looked: &mut Looked, work: &Path) -> Result<(), RebuildError> {
         let is_whole = matches!(looked.planned.how, RebuildKind::Whole(_));
-        let wanted = looked.changes.wanted.len();
+        let wanted = u64::from(looked.changes.wanted.len());
         if !is_whole && wanted == 0 {
             looked.part = None;
             return Ok(());
         }
-        if let Some((part, folder)) = &looked.part {
-            if part.statistics.documents == wanted {
-                return Ok(());
-            }
-            fs::remove_dir_all(folder).map_err(RebuildError::io(folder))?;
+        let part = looked.part.as_ref();
+        if part.is_some_and(|(part, _)| part.statistics.documents == wanted) {
+            return Ok(());
         }
         let (plan, wanted) = match is_whole {
             true => (looked.plan.only(|_| true), None),
@@ -355,8 +319,12 @@ impl Rebuild<'_> {
     }
 }
 
+/// An empty folder for a part; there may be one of an earlier pass over the files.
 fn part_folder(work: &Path) -> Result<PathBuf, RebuildError> {
     let folder = work.join("part");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).map_err(RebuildError::io(&folder))?;
+    }
     storage::create_dir(&folder)?;
     storage::create_dir(&folder.join(RUNS))?;
     Ok(folder)
@@ -403,18 +371,28 @@ impl Looked {
 
     /// By their places in the files that changed.
     fn wanted(&self) -> Result<WantedDocuments, RebuildError> {
-        let mut places = self.places()?;
         let mut wanted = WantedDocuments::new(self.touched_plan().inputs.len());
-        for number in self.changes.wanted.iter() {
-            let place = places.get(number)?;
-            wanted.push(place.input, place.offset);
+        let mut seen = self.seen()?;
+        for number in self.changes.wanted.docids() {
+            let Location { input, offset, .. } = seen.get(number)?.place;
+            wanted.push(input, offset);
         }
         Ok(wanted)
     }
 
-    pub(super) fn places(&self) -> Result<LivePlaces, RebuildError> {
-        let path = self.places.as_deref().ok_or(RebuildError::Replaced)?;
-        LivePlaces::open(path).map_err(RebuildError::io(path))
+    /// The documents of the files that changed.
+    pub(super) fn seen(&self) -> Result<SeenReader, RebuildError> {
+        Ok(self.seen.as_ref().ok_or(RebuildError::Replaced)?.reader()?)
+    }
+
+    /// The documents of the live generation from files that changed or are `gone`.
+    fn old(&self, gone: HashSet<PathBuf>) -> Result<TouchedDocuments, RebuildError> {
+        let Some(live) = &self.live else { return Err(RebuildError::Replaced) };
+        let mut paths = gone;
+        paths.extend(self.touched_plan().inputs.iter().filter_map(|input| input.path));
+        let touched = live.inputs.iter().map(|input| paths.contains(&input.path));
+        // What is carried over was verified not long ago.
+        Ok(TouchedDocuments::new(&live.path, &live.manifest, &touched.collect::<Vec<_>>())?)
     }
 }
 

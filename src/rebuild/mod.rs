@@ -13,7 +13,6 @@
 //! no index, or its settings are others, everything is built. Whatever fails, the live generation
 //! stays. A [`Daemon`] does that on a schedule.
 
-mod affected;
 pub(crate) mod daemon;
 pub(crate) mod error;
 pub(crate) mod files;
@@ -115,7 +114,7 @@ impl Rebuild<'_> {
             }
         }
         let _lock = IndexLock::acquire(&folder).map_err(|error| match error {
-            IndexError::Locked { path } => RebuildError::Busy { folder: path },
+            IndexError::Locked { path, .. } => RebuildError::Busy { folder: path },
             error => error.into(),
         })?;
         let mut record = HistoryRecord { started, attempt, ..HistoryRecord::default() };
@@ -217,7 +216,7 @@ impl Rebuild<'_> {
             None => {
                 let links = links.as_ref();
                 let published =
-                    Publishing { rebuild: self, looked: &looked, links, work }.publish(record)?;
+                    Publishing { rebuild: self, looked: &looked, links }.publish(record)?;
                 record.outcome = RebuildOutcome::Published;
                 record.incremental = !matches!(how, RebuildKind::Whole(_));
                 published

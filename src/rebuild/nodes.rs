@@ -6,8 +6,8 @@
 
 use crate::codec::prefetch::prefetch;
 use crate::crew::Crew;
-use crate::dataflow::rebuild::table::name_hash;
 use crate::dictionary::strings::hash::HashTable;
+use crate::index::documents::name_hash;
 use crate::input::streams::encoded::encoding_of;
 use crate::input::streams::unpacked::Unpacked;
 use crate::input::{Compression, MARK_BYTES};

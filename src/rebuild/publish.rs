@@ -6,29 +6,23 @@
 //! another file before. Where everything is built anew no run stays. Then runs are merged,
 //! documents get their PageRanks, and an order is made.
 
-use super::affected::affected;
 use super::links::FoundLinks;
-use super::live::{Live, for_each_name};
+use super::live::Live;
 use super::look::{Looked, RebuildKind};
 use super::rank::{self, RankedPages};
 use super::{Rebuild, RebuildError, guards};
 use crate::build::accept_duplicates;
-use crate::dataflow::rebuild::table::name_hash;
-use crate::index::deletions::live_runs;
 use crate::index::documents::duplicates::Duplicates;
+use crate::index::documents::moves::Move;
 use crate::index::documents::{Location, RunDocuments};
-use crate::index::error::IndexError;
-use crate::index::files::storage::{FileEntry, StorageFile};
-use crate::index::format::{FileHeader, FileKind, generation_name};
+use crate::index::format::generation_name;
 use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::IndexLock;
 use crate::index::generations::manifest::{Manifest, RunEntry, Statistics};
 use crate::index::inputs::InputEntry;
 use crate::index::order::DocumentOrder;
-use crate::index::scores::ranks_of;
 use crate::rebuild::history::HistoryRecord;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Whether the documents of a generation are in an order already: then all are in one run.
@@ -50,7 +44,6 @@ pub(super) struct Publishing<'a> {
     pub(super) looked: &'a Looked,
     /// The links by which documents are ranked, if any.
     pub(super) links: Option<&'a FoundLinks>,
-    pub(super) work: &'a Path,
 }
 
 impl Publishing<'_> {
@@ -105,11 +98,12 @@ impl Publishing<'_> {
         let mut lost = false;
         if how == RebuildKind::Part && order.is_none() {
             record.time("merge", || {
-                // The last first, so that the places of those before it stay.
-                for runs in affected(draft.runs(), &job.merge).into_iter().rev() {
-                    draft.verify(runs.clone(), &merging)?;
-                    lost |= draft.merge(runs, &merging)?;
-                }
+                let limits = &job.merge;
+                let is_worn = |run: &RunEntry| {
+                    let deleted = run.deleted.map_or(0, |deleted| deleted.documents);
+                    u64::from(deleted) > limits.deleted.most(u64::from(run.documents))
+                };
+                lost = draft.merge_some(limits.runs as usize, is_worn, &merging)?;
                 Ok::<_, RebuildError>(())
             })?;
         }
@@ -166,7 +160,13 @@ impl Publishing<'_> {
             }
             match live {
                 Some(live) if self.links.is_none() => {
-                    keep_ranks(rebuild, live, draft, first..draft.runs().len())?;
+                    let new = first..draft.runs().len();
+                    let unknown = draft.keep_ranks(&live.path, &live.manifest, new)?;
+                    if unknown > 0 {
+                        rebuild.note_of_ranks(format!(
+                            "{unknown} new documents have PageRank 0: the job file has no [pagerank]"
+                        ));
+                    }
                 }
                 Some(_) => {}
                 None => description.settings = part.settings.clone(),
@@ -181,13 +181,11 @@ impl Publishing<'_> {
 
     fn link(&self, live: &Live, draft: &mut Draft) -> Result<(), RebuildError> {
         let looked = self.looked;
-        let mut moved = Moved::new(live, looked, self.work)?;
+        let mut moved = Moved::new(live, looked)?;
         let deleted = |run: &RunEntry| {
-            let first = run.first_docid;
-            let end = run.first_docid + run.documents;
-            let deleted =
-                looked.changes.deleted.iter().filter(move |docid| (first..end).contains(docid));
-            deleted.map(|docid| docid - first).collect::<Vec<u32>>()
+            let docids = looked.changes.deleted.docids_from(run.first_docid);
+            let docids = docids.map(|docid| docid - run.first_docid);
+            docids.take_while(|docid| *docid < run.documents).collect::<Vec<u32>>()
         };
         let is_empty = |run: &RunEntry| {
             let before = run.deleted.map_or(0, |deleted| deleted.documents);
@@ -201,8 +199,8 @@ impl Publishing<'_> {
                 continue;
             }
             let place = draft.link(&live.path, &moved.manifest, number, first_input)?;
-            if let Some(places) = moved.places.remove(&number) {
-                draft.relocate(place, &self.work.join(&places.name), places)?;
+            if let Some((inputs, moves)) = moved.moves.remove(&number) {
+                draft.relocate(place, inputs, &moves)?;
             }
             let deleted = deleted(run);
             if !deleted.is_empty() {
@@ -213,64 +211,17 @@ impl Publishing<'_> {
     }
 }
 
-/// Gives the documents of `new` runs the PageRanks that their names have in the live generation, if
-/// it has any; unknown names get 0, as where a file of ranks does not name them.
-fn keep_ranks(
-    rebuild: &Rebuild<'_>,
-    live: &Live,
-    draft: &mut Draft,
-    new: Range<usize>,
-) -> Result<(), RebuildError> {
-    let ranks = match ranks_of(&live.path, &live.manifest) {
-        Ok(Some(ranks)) => ranks,
-        // Where only some runs have ranks there is nothing that could be kept whole.
-        Ok(None) | Err(IndexError::Lacks { .. }) => return Ok(()),
-        Err(error) => return Err(error.into()),
-    };
-    let mut of_name: HashMap<u128, f32> = HashMap::new();
-    let mut names = vec![Vec::new(); new.len()];
-    for_each_name(draft.folder(), &draft.live_runs()[new.clone()], |run, _, name| {
-        let name = name_hash(name);
-        of_name.insert(name, f32::NAN);
-        names[run].push(name);
-        Ok(())
-    })?;
-    let old = &live.manifest.runs;
-    for_each_name(&live.path, &live_runs(&live.path, old)?, |run, docid, name| {
-        // The first document of a name counts.
-        if let Some(rank) = of_name.get_mut(&name_hash(name)).filter(|rank| rank.is_nan()) {
-            *rank = ranks[(old[run].first_docid + docid) as usize];
-        }
-        Ok(())
-    })?;
-    let mut unknown = 0u64;
-    for (run, names) in new.zip(names) {
-        let rank = |name: u128| {
-            let rank = of_name[&name];
-            unknown += u64::from(rank.is_nan());
-            rank.max(0.0)
-        };
-        let ranks: Vec<f32> = names.into_iter().map(rank).collect();
-        draft.rank(run, &ranks)?;
-    }
-    if unknown > 0 {
-        rebuild.note_of_ranks(format!(
-            "{unknown} new documents have PageRank 0: the job file has no [pagerank]"
-        ));
-    }
-    Ok(())
-}
-
 /// The live generation with the inputs of now, and the places of its documents in them.
 struct Moved {
     manifest: Manifest,
     inputs: Vec<InputEntry>,
-    /// New files of places, by the number of the run.
-    places: BTreeMap<usize, FileEntry>,
+    /// By the number of the run: in how many inputs its documents lie, and the moves of those that
+    /// lie elsewhere than when it was written.
+    moves: BTreeMap<usize, (u32, Vec<Move>)>,
 }
 
 impl Moved {
-    fn new(live: &Live, looked: &Looked, work: &Path) -> Result<Self, RebuildError> {
+    fn new(live: &Live, looked: &Looked) -> Result<Self, RebuildError> {
         let manifest = live.manifest.clone();
         let mut inputs = live.inputs.clone();
         let now: HashMap<&Path, &InputEntry> =
@@ -285,25 +236,19 @@ impl Moved {
                 input.hash.clear();
             }
         }
-        let mut moved = Self { manifest, inputs, places: BTreeMap::new() };
+        let mut moved = Self { manifest, inputs, moves: BTreeMap::new() };
         if !looked.changes.kept.is_empty() {
-            moved.find_places(live, looked, work)?;
+            moved.find_places(live, looked)?;
         }
         Ok(moved)
     }
 
-    /// Writes new files of places for the runs whose documents moved to other files.
-    fn find_places(
-        &mut self,
-        live: &Live,
-        looked: &Looked,
-        work: &Path,
-    ) -> Result<(), RebuildError> {
-        let mut new = looked.places()?;
-        let mut kept = looked.changes.kept.clone();
-        kept.sort_unstable();
+    /// Finds out which documents lie elsewhere. A run whose documents came into files that it had
+    /// none in gets these as further inputs.
+    fn find_places(&mut self, live: &Live, looked: &Looked) -> Result<(), RebuildError> {
+        let mut seen = looked.seen()?;
         let mut inputs: Vec<InputEntry> = Vec::new();
-        let mut rest = &kept[..];
+        let mut rest = &looked.changes.kept[..];
         for (number, run) in self.manifest.runs.iter_mut().enumerate() {
             let end = run.first_docid + run.documents;
             let (mine, behind) = rest.split_at(rest.partition_point(|&(docid, _)| docid < end));
@@ -311,20 +256,21 @@ impl Moved {
             let own = run.first_input as usize..(run.first_input + run.inputs) as usize;
             let first_input = inputs.len() as u32;
             inputs.extend_from_slice(&self.inputs[own]);
+            run.first_input = first_input;
             if mine.is_empty() {
-                run.first_input = first_input;
                 continue;
             }
+            // The first input of a path is as good as the one that the run had.
             let mut at: HashMap<PathBuf, u32> = HashMap::new();
             for (place, input) in (0..).zip(&inputs[first_input as usize..]) {
                 at.entry(input.path.clone()).or_insert(place);
             }
             // The number that a file that was read has as an input of the run, once known.
             let mut of_read = vec![None; looked.read.len()];
-            let mut places = RunDocuments::open_mapped(&live.path, run)?.locations().to_vec();
-            let mut other = false;
-            for &(docid, place) in mine {
-                let now = new.get(place)?;
+            let documents = RunDocuments::open_mapped(&live.path, run)?;
+            let mut failed = None;
+            let now = mine.iter().map_while(|&(docid, number)| {
+                let now = seen.get(number).map_err(|error| failed = Some(error)).ok()?.place;
                 let input = *of_read[now.input as usize].get_or_insert_with(|| {
                     let entry = &looked.read[now.input as usize];
                     *at.entry(entry.path.clone()).or_insert_with(|| {
@@ -332,17 +278,14 @@ impl Moved {
                         inputs.len() as u32 - 1 - first_input
                     })
                 });
-                let now = Location { input, ..now };
-                let was = &mut places[(docid - run.first_docid) as usize];
-                // The first input of a path is as good as the one that the run had.
-                other |= *was != now;
-                *was = now;
+                Some((docid - run.first_docid, Location { input, ..now }))
+            });
+            let moves = documents.moved(now);
+            if let Some(error) = failed {
+                return Err(error.into());
             }
-            run.first_input = first_input;
-            // The last input has a document of the run; files without any lie behind.
-            run.inputs = places.iter().map(|place| place.input + 1).max().unwrap_or(0);
-            if other {
-                self.places.insert(number, write_places(work, number, run, &places)?);
+            if moves != documents.moves() {
+                self.moves.insert(number, (inputs.len() as u32 - first_input, moves));
             }
         }
         // Files without documents stay inputs, so that they are known.
@@ -352,16 +295,4 @@ impl Moved {
         self.inputs.extend(left);
         Ok(())
     }
-}
-
-fn write_places(
-    work: &Path,
-    number: usize,
-    run: &RunEntry,
-    places: &[Location],
-) -> Result<FileEntry, IndexError> {
-    let mut file = StorageFile::create(work, &format!("places-{number}"))?;
-    file.write(bytemuck::cast_slice(places))?;
-    let values = [u64::from(run.documents), 0, 0, 0, 0];
-    file.finish(FileHeader { kind: FileKind::Locations, values, last: 0 })
 }

@@ -11,9 +11,9 @@
 use super::links::FoundLinks;
 use super::live::{Live, for_each_name};
 use super::{Rebuild, RebuildError};
-use crate::dataflow::rebuild::table::name_hash;
 use crate::fault;
 use crate::index::deletions::live_runs;
+use crate::index::documents::name_hash;
 use crate::index::generations::draft::Draft;
 use crate::index::generations::manifest::RunEntry;
 use crate::rebuild::history::{FOLDER, RankHistory};

@@ -34,6 +34,46 @@ fn duplicate_names_are_counted_and_strict_refuses_them() {
     job.env("MILLRACE_RUN_LIMIT", "1").fails(1).says("document 8990, named as document 17");
 }
 
+/// The index is that of the input without the other documents.
+#[test]
+fn the_first_or_last_document_of_a_name_is_indexed_alone() {
+    let scratch = Scratch::new();
+    let mut docs = Collection::new(43, 3000, 30).docs;
+    for (at, doc) in docs.iter_mut().enumerate() {
+        // Some names are common and some are there twice.
+        let of = if at % 3 == 0 { at % 39 } else { at - at % 2 };
+        doc.name = Some(format!("name-{of}"));
+    }
+    let input = scratch.write("c.jsonl", jsonl(&docs));
+    for (which, kept) in [("first", 0), ("last", 1)] {
+        let is_kept = |at: &usize| {
+            let name = &docs[*at].name;
+            let others = if kept == 0 { 0..*at } else { at + 1..3000 };
+            others.into_iter().all(|other| docs[other].name != *name)
+        };
+        let left: Vec<Doc> = (0..3000).filter(is_kept).map(|at| docs[at].clone()).collect();
+        let expected = scratch.path(format!("{which}-expected"));
+        build(&expected, args![scratch.write(format!("{which}.jsonl"), jsonl(&left))]);
+        for (run, limit) in [("one", "1000000"), ("many", "40")] {
+            let index = scratch.path(format!("{which}-{run}"));
+            let job = build_job(&index).args(["--duplicates", which, "-w", "2"]).arg(&input);
+            let outcome = job.env("MILLRACE_RUN_LIMIT", limit).ok();
+            let gone = 3000 - left.len();
+            outcome.says(format!("{gone} documents are left out: another one is the {which}"));
+            let found = info(&index);
+            assert_eq!(found["documents"], left.len());
+            assert_eq!(found["duplicate_names"], 0);
+            for kind in ["lexicon", "postings", "names", "lengths", "hashes", "lookup"] {
+                let [found, expected] = [&index, &expected]
+                    .map(|index| std::fs::read(run_path(index, 0, kind)).unwrap());
+                assert!(found == expected, "{kind}, {which}, {run}");
+            }
+        }
+    }
+    let job = build_job(&scratch.path("refused")).args(["--duplicates", "refuse"]).arg(&input);
+    job.fails(1).says("have the name of an earlier one");
+}
+
 #[test]
 fn bad_records_are_skipped_counted_and_named() {
     let scratch = Scratch::new();

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The modules of the library and the jobs, by layer, the lowest first. A module may use itself and
 /// all layers below its own.
-const LAYERS: [&[&str]; 15] = [
+const LAYERS: [&[&str]; 16] = [
     &["settings"],
     &["cpu", "crew", "fault", "log", "order", "pages", "shown"],
     &["buffers", "cluster"],
@@ -23,6 +23,7 @@ const LAYERS: [&[&str]; 15] = [
     &["gpu", "tune"],
     &["dataflow"],
     &["build"],
+    &["update"],
     &["rebuild"],
     // Nothing below knows of a paper: the jobs hand it in.
     &["papers"],

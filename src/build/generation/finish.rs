@@ -11,7 +11,7 @@ use crate::crew::lock;
 use crate::dataflow::build::context::{Build, BuildDone};
 use crate::index::documents::duplicates::Duplicates;
 use crate::index::generations::draft::{Description, Draft, NewGeneration};
-use crate::index::generations::manifest;
+use crate::index::generations::manifest::{self, RunEntry};
 use crate::index::merge::Merging;
 use crate::index::order::DocumentOrder;
 use crate::index::ranks::{RanksFile, RanksFound};
@@ -44,26 +44,29 @@ pub(super) fn finish(
         *documents.skipped.entry((*reason).to_string()).or_default() += n;
     }
     let read_bytes = done.inputs.iter().map(|read| read.bytes).sum();
-    if whole {
-        options.guards.check_content(&NewContent {
-            plan: &build.plan.input,
-            read_bytes,
-            documents: documents.documents.into(),
-            tokens: Some(documents.tokens),
-            skipped: &documents.skipped,
-            first_skipped: &documents.first_skipped,
-        })?;
-    }
     let mut draft = Draft::at(number, build.plan.directory.clone(), build.plan.first_run)?;
     done.inputs.sort_unstable_by_key(|read| read.input);
     draft.add_inputs(done.inputs.iter().map(|read| describe(&build.plan.input, read)))?;
     for run in join(&build.plan.directory, done.runs, std::mem::take(&mut documents.runs))? {
         draft.add(run)?;
     }
-    let duplicates = draft.duplicates()?;
+    let duplicates = draft.duplicates(0..draft.runs().len(), options.duplicates)?;
+    let unwanted = duplicates.unwanted.len() as u64;
     if whole {
-        accept_duplicates(options.strict, &duplicates)?;
+        options.guards.check_content(&NewContent {
+            plan: &build.plan.input,
+            read_bytes,
+            documents: u64::from(documents.documents) - unwanted,
+            tokens: Some(documents.tokens),
+            skipped: &documents.skipped,
+            first_skipped: &documents.first_skipped,
+        })?;
+        accept_duplicates(options.refuses_duplicates(), &duplicates)?;
     }
+    let empty = match unwanted {
+        0 => documents.empty,
+        _ => draft.empty_documents()?,
+    };
     // What the build has not given back to the system counts too.
     let kept = memory::resident().saturating_sub(resident) + PROCESS_BYTES;
     let memory_bytes = build.plan.budget.memory.saturating_sub(kept);
@@ -71,13 +74,17 @@ pub(super) fn finish(
     let merging =
         Merging { memory_bytes, threads: build.plan.workers, form: build.plan.form, stop };
     unite(options, &mut draft, &merging)?;
-    let statistics = draft.statistics(documents.empty, duplicates.count);
+    let statistics = draft.statistics(empty, duplicates.count - unwanted);
+    if unwanted > 0 {
+        options.note(&Note::LeftOut { count: unwanted, kept: options.duplicates });
+    }
     tell(options, build, &statistics, &documents.skipped, &documents.first_skipped, whole);
     let description = Description {
         command: options.command.clone(),
         workers: build.plan.workers as u32,
         settings: settings(options),
         skipped: documents.skipped,
+        is_commit: false,
     };
     let new = draft.finish(description, statistics, memory_bytes)?;
     Ok(Finished { new, read_bytes, first_skipped: documents.first_skipped })
@@ -90,7 +97,7 @@ fn take_done(build: &Build) -> BuildDone {
         indexers: std::mem::take(&mut done.indexers),
         #[cfg(feature = "gpu")]
         inverted: done.inverted,
-        scanned: done.scanned.take(),
+        seen: done.seen.take(),
         ..BuildDone::default()
     };
     std::mem::replace(&mut *done, rest)
@@ -98,7 +105,8 @@ fn take_done(build: &Build) -> BuildDone {
 
 /// Merges the runs, unless they are to stay, and puts a single one in the order that is asked for.
 fn unite(options: &BuildOptions, draft: &mut Draft, merging: &Merging) -> Result<(), BuildError> {
-    if options.merge && draft.runs().len() > 1 {
+    let is_whole = matches!(draft.runs(), [] | [RunEntry { deleted: None, .. }]);
+    if options.merge && !is_whole {
         draft.merge(0..draft.runs().len(), merging)?;
     }
     if (options.order.is_some() || options.ranks.is_some()) && draft.runs().len() == 1 {
@@ -170,9 +178,9 @@ fn settings(options: &BuildOptions) -> manifest::Settings {
     }
 }
 
-pub(crate) fn accept_duplicates(strict: bool, duplicates: &Duplicates) -> Result<(), BuildError> {
+pub(crate) fn accept_duplicates(refused: bool, duplicates: &Duplicates) -> Result<(), BuildError> {
     match duplicates.first {
-        Some((docid, earlier)) if strict => {
+        Some((docid, earlier)) if refused => {
             Err(BuildError::DuplicateNames { count: duplicates.count, docid, earlier })
         }
         _ => Ok(()),

@@ -4,7 +4,7 @@
 use super::flow::Flow;
 use crate::buffers::TextBuffers;
 use crate::dataflow::control::{Cause, Control};
-use crate::dataflow::rebuild::scanned::{InputScan, Scanned};
+use crate::dataflow::rebuild::seen::{SeenDocuments, SeenWriter};
 use crate::dictionary::closed::{SHARE_BYTES, Wake};
 use crate::dictionary::indexer::{IndexerWork, Indexing};
 use crate::dictionary::lengths::RunLengths;
@@ -115,7 +115,7 @@ pub(crate) struct Progress {
     pub runs: AtomicU64,
     pub done: Mutex<BuildDone>,
     /// Notes all documents too, until the dataflow takes it.
-    pub scan: Mutex<Option<InputScan>>,
+    pub seen: Mutex<Option<SeenWriter>>,
 }
 
 #[derive(Default)]
@@ -127,7 +127,7 @@ pub(crate) struct BuildDone {
     #[cfg(feature = "gpu")]
     pub inverted: Option<InverterWork>,
     /// If they were to be noted.
-    pub scanned: Option<Scanned>,
+    pub seen: Option<SeenDocuments>,
 }
 
 #[derive(Clone, Copy, Debug)]

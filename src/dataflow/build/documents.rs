@@ -13,7 +13,7 @@ use crate::crew::lock;
 use crate::dataflow::build::context::{Build, BuildPlan, Progress};
 use crate::dataflow::control::{Cause, Control, OperatorGuard};
 use crate::dataflow::query::local::Local;
-use crate::dataflow::rebuild::scanned::InputScan;
+use crate::dataflow::rebuild::seen::SeenWriter;
 use crate::dataflow::sole_time::SoleTime;
 use crate::index::documents::pieces::PieceDocuments;
 use crate::index::documents::pieces::table::{DocumentsDone, DocumentsTable, PieceRows};
@@ -38,14 +38,14 @@ pub(crate) fn write_documents<'scope>(
     let tables = (batches.scope().index() == 0).then(|| {
         let table =
             DocumentsTable::new(&build.plan.directory, build.plan.first_run, &build.plan.budget);
-        Ok((table, lock(&build.progress.scan).take()))
+        Ok((table, lock(&build.progress.seen).take()))
     });
     let mut writer = 0;
     let (plan, wiring) = (build.plan.clone(), build.wiring.clone());
-    let place = move |(table, scan): &mut (DocumentsTable, Option<InputScan>),
+    let place = move |(table, seen): &mut (DocumentsTable, Option<SeenWriter>),
                       batch: PieceDocuments| {
-        if let Some(scan) = scan {
-            scan.take(&plan.input, &batch)?;
+        if let Some(seen) = seen {
+            seen.take(&plan.input, &batch)?;
         }
         let bytes = batch.bytes();
         let path = |input| plan.input.path(input);
@@ -57,8 +57,8 @@ pub(crate) fn write_documents<'scope>(
         Ok(Some(Local((writer, rows))))
     };
     let progress = build.progress.clone();
-    let finish = move |(table, scan): (DocumentsTable, Option<InputScan>)| {
-        lock(&progress.done).scanned = scan.map(InputScan::finish).transpose()?;
+    let finish = move |(table, seen): (DocumentsTable, Option<SeenWriter>)| {
+        lock(&progress.done).seen = seen.map(SeenWriter::finish).transpose()?;
         note(&progress, table.finish()?);
         Ok(())
     };

@@ -1,239 +1,298 @@
-//! Finds what changed between two tables of documents.
+//! Finds what changed between the documents that the live generation has of some files, and those
+//! that the files have now.
 //!
 //! ```text
-//! feed (old - 1, new + 1) -> consolidate -> (exchange by name) -> resolve
+//! cut by ranges of names -> for each range:
+//! feed (old, new) -> (exchange by name and content) -> reduce: who stays -> note
+//!                                                       -> (exchange by name) -> reduce: changed
 //! ```
 //!
-//! The documents of a table are a differential collection of pairs of name and content hash; the
-//! old one is subtracted from the new one, and what consolidation leaves is what changed. Both are
-//! fed in the order of names and in lock-step: a worker has a slice of all names, cuts it into
-//! chunks, and chunk number `t` of all slices has the time `t`. So an unchanged document meets
-//! itself at one time, and a chunk leaves the dataflow soon after it came in. The trace behind
-//! `consolidate` has no reader and keeps nothing.
+//! All documents are one differential collection, keyed by the hashes of name and content. Of the
+//! documents of a key as many stay as there are on both sides, the first ones by docid and by
+//! place; the others are gone or came. Of a name, one that is gone and one that came are a change.
 //!
-//! - In: two sorted tables. Out: [`Changes`], once the dataflow is complete.
-//! - Memory: the pairs of `AHEAD` chunks of about `CHUNK` entries for each worker, beside the
-//!   changes themselves. One table after the other would take all of it.
-//! - Work per activation: a chunk.
+//! - In: the documents of both sides. Out: [`Changes`], once the dataflows are complete.
+//! - Memory: what the caller allows: both sides are written to scratch files by ranges of names,
+//!   each of which has a dataflow of its own; but all documents of one name are held together.
+//!   Beside that 8 bytes for each document that stays, and 3 bits for each other.
+//! - Work per activation: `CHUNK` documents.
 
 use crate::crew::lock;
 use crate::dataflow::control::{Control, JobError, OperatorGuard};
-use crate::dataflow::rebuild::changed::{Changes, Pair};
-use crate::dataflow::rebuild::table::Table;
+use crate::dataflow::rebuild::seen::SeenDocuments;
+use crate::dataflow::rebuild::touched::TouchedDocuments;
 use crate::dataflow::workers;
+use crate::index::deletions::DocidSet;
+use crate::index::documents::name_hash;
 use crate::index::error::IndexError;
+use bytemuck::{AnyBitPattern, NoUninit, Zeroable};
 use differential_dataflow::AsCollection;
-use std::collections::BTreeMap;
-use std::ops::Range;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use timely::container::CapacityContainerBuilder;
-use timely::dataflow::channels::pact::Exchange;
-use timely::dataflow::operators::Probe;
-use timely::dataflow::operators::generic::operator::{Operator, source};
-use timely::dataflow::{ProbeHandle, Scope, StreamVec};
+use timely::dataflow::operators::generic::operator::source;
+use timely::dataflow::{Scope, StreamVec};
 
-/// Entries of both tables in a chunk, about.
-const CHUNK: u64 = 1 << 15;
+/// Documents that are fed at a time.
+const CHUNK: u64 = 1 << 14;
 
-/// Chunks of a worker that may be under way.
-const AHEAD: u64 = 2;
+/// Memory that a document takes in the dataflow, about (seen: 95 of a million on each side).
+const DOCUMENT_BYTES: u64 = 128;
 
-/// A pair, its time, and the change of its count.
-type PairUpdate = (Pair, u64, isize);
+/// The hashes of name and content.
+type Pair = (u128, u64);
 
-/// How the names of two tables are cut: by worker, then by chunk.
-struct NamesCut {
-    old: Table,
-    new: Table,
-    workers: u128,
-    chunks: u64,
+/// A docid, or the number of a new document and this bit.
+type Either = u64;
+
+const NEW: Either = 1 << 32;
+
+/// What becomes of a document: of an old one, a new one, or one that is both.
+type Fate = (Option<u32>, Option<u32>);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// The name is new, or more frequent than it was.
+    pub added: u64,
+    /// The name has another content.
+    pub changed: u64,
+    /// Docids of documents that are gone or have changed.
+    pub deleted: DocidSet,
+    /// Numbers of the documents that were read and are new or have changed.
+    pub wanted: DocidSet,
+    /// Docid and new number of each document that stays, rising: its place may be another.
+    pub kept: Vec<(u32, u32)>,
 }
 
-impl NamesCut {
-    fn new(old: Table, new: Table, workers: usize, chunk: u64) -> Self {
-        // Two at least, so that the width of a chunk is a u128.
-        let chunks = (old.len() + new.len()).div_ceil(chunk * workers as u64).max(2);
-        Self { old, new, workers: workers as u128, chunks }
-    }
-
-    /// Names are hashes, so that slices and chunks of equal width hold about as many.
-    fn width(&self) -> u128 {
-        u128::MAX / (self.workers * u128::from(self.chunks)) + 1
-    }
-
-    fn owner(&self, name: u128) -> u64 {
-        (name / self.width() / u128::from(self.chunks)) as u64
-    }
-
-    /// As numbers in the old table and in the new.
-    fn entries(&self, worker: usize, chunk: u64) -> Result<[Range<u64>; 2], IndexError> {
-        let number = worker as u128 * u128::from(self.chunks) + u128::from(chunk);
-        let range = |table: &Table| {
-            let border = |number: u128| match number.checked_mul(self.width()) {
-                Some(name) => table.first_from(name),
-                None => Ok(table.len()),
-            };
-            Ok::<_, IndexError>(border(number)?..border(number + 1)?)
-        };
-        Ok([range(&self.old)?, range(&self.new)?])
+impl Changes {
+    /// Documents that are gone, but for those whose name has another content.
+    pub(crate) fn removed(&self) -> u64 {
+        u64::from(self.deleted.len()) - self.changed
     }
 }
 
+/// What is compared.
+pub(crate) struct Sides {
+    pub old: TouchedDocuments,
+    pub new: SeenDocuments,
+}
+
+/// A document of either side as it lies in a scratch file.
+#[derive(Clone, Copy, AnyBitPattern, NoUninit)]
+#[repr(C)]
+struct PairRow {
+    name: [u64; 2],
+    content: u64,
+    side: Either,
+}
+
+const ROW_BYTES: usize = size_of::<PairRow>();
+
+/// The documents of both sides whose names are in a range of hashes.
+struct PairFile {
+    file: File,
+    path: PathBuf,
+    rows: u64,
+}
+
+/// Files of ranges that are open at a time, at most.
+const MOST_RANGES: u64 = 512;
+
+/// Bytes that are written to the file of a range at a time.
+const CUT_BYTES: usize = 32 << 10;
+
+/// What was found of a range of names.
+#[derive(Default)]
+struct Found {
+    changed: u64,
+    deleted: Vec<u32>,
+    wanted: Vec<u32>,
+    kept: Vec<(u32, u32)>,
+}
+
+/// Compares both sides; there are so many `documents` in the live generation. Scratch files come
+/// into `folder`.
 pub(crate) fn changes(
-    old: Table,
-    new: Table,
+    sides: &Sides,
+    documents: u32,
+    folder: &Path,
+    memory_bytes: u64,
     workers: usize,
     control: &Arc<Control>,
 ) -> Result<Changes, JobError> {
-    in_chunks(old, new, workers, CHUNK, control)
+    let bytes = (sides.old.len() + u64::from(sides.new.len())) * DOCUMENT_BYTES;
+    let ranges = bytes.div_ceil(memory_bytes.max(DOCUMENT_BYTES)).clamp(1, MOST_RANGES);
+    let cut = cut(sides, folder, ranges).map_err(|error| JobError::Operator {
+        operator: "CutDocuments",
+        worker: 0,
+        source: error.into(),
+    })?;
+    let mut all = Changes::default();
+    for range in cut {
+        let found = of_range(Arc::new(range), workers, control)?;
+        let Found { changed, deleted, wanted, kept } = found;
+        all.changed += changed;
+        all.added += wanted.len() as u64 - changed;
+        all.deleted = all.deleted.with(documents, deleted);
+        all.wanted = all.wanted.with(sides.new.len(), wanted);
+        all.kept.extend(kept);
+    }
+    all.kept.sort_unstable();
+    Ok(all)
 }
 
-fn in_chunks(
-    old: Table,
-    new: Table,
+/// Writes both sides to files by so many ranges of the hashes of names.
+fn cut(sides: &Sides, folder: &Path, ranges: u64) -> Result<Vec<PairFile>, IndexError> {
+    let mut files = Vec::new();
+    for number in 0..ranges {
+        let path = folder.join(format!("pairs-{number:03}"));
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
+        let file = file.map_err(IndexError::storage("write", &path))?;
+        files.push((BufWriter::with_capacity(CUT_BYTES, file), path, 0));
+    }
+    let mut put = |name: u128, content, side| {
+        let range = ((u128::from((name >> 64) as u64) * u128::from(ranges)) >> 64) as usize;
+        let (file, path, rows) = &mut files[range];
+        *rows += 1;
+        let row = PairRow { name: [name as u64, (name >> 64) as u64], content, side };
+        file.write_all(bytemuck::bytes_of(&row)).map_err(IndexError::storage("write", path))
+    };
+    sides.old.read(0..sides.old.len(), |docid, name, content| {
+        put(name_hash(name), content, docid.into())
+    })?;
+    let mut new = sides.new.reader()?;
+    for number in 0..sides.new.len() {
+        let document = new.get(number)?;
+        put(document.name(), document.content, NEW | u64::from(number))?;
+    }
+    let whole = |(file, path, rows): (BufWriter<File>, PathBuf, u64)| {
+        let file = file.into_inner();
+        let file = file.map_err(|error| IndexError::storage("write", &path)(error.into_error()))?;
+        Ok(PairFile { file, path, rows })
+    };
+    files.into_iter().map(whole).collect()
+}
+
+/// Compares what has names in a range.
+fn of_range(
+    pairs: Arc<PairFile>,
     workers: usize,
-    chunk: u64,
     control: &Arc<Control>,
-) -> Result<Changes, JobError> {
-    let cut = Arc::new(NamesCut::new(old, new, workers, chunk));
-    let found = Arc::new(Mutex::new(Changes::default()));
+) -> Result<Found, JobError> {
     let shared = control.clone();
+    let found = Arc::new(Mutex::new(Found::default()));
     let result = found.clone();
     workers::run(workers, control, move |worker| {
+        let count = worker.peers();
         worker.dataflow_named::<u64, _, _>("changes", |scope| {
-            let probe = ProbeHandle::new();
-            let updates = feed(scope, &cut, &shared, probe.clone()).as_collection().consolidate();
-            resolve_changes(updates.inner, &cut, &shared, &found).probe_with(&probe);
+            let documents = feed(scope, &pairs, count, &shared).as_collection();
+            let fates = documents.reduce(|_, sides, fates: &mut Vec<(Fate, isize)>| {
+                let (old, new) = sides.split_at(sides.partition_point(|(side, _)| **side < NEW));
+                let number = |side: Option<&(&Either, isize)>| side.map(|(side, _)| **side as u32);
+                let fate = |at| ((number(old.get(at)), number(new.get(at))), 1);
+                fates.extend((0..old.len().max(new.len())).map(fate));
+            });
+            let (of_fates, of_names) = (found.clone(), found.clone());
+            let others = fates.inspect_batch(move |_, fates| lock(&of_fates).note(fates));
+            let others = others.filter(|(_, fate)| !matches!(fate, (Some(_), Some(_))));
+            let others = others.map(|((name, _), (old, _))| (name, old.is_none()));
+            let changed = others.reduce(|_, sides, changed: &mut Vec<((), isize)>| {
+                if let [(_, gone), (_, came)] = sides {
+                    changed.push(((), *gone.min(came)));
+                }
+            });
+            changed.inspect_batch(move |_, changed| {
+                let changed = changed.iter().map(|(_, _, count)| *count as u64);
+                lock(&of_names).changed += changed.sum::<u64>();
+            });
         });
     })?;
     let mut found = lock(&result);
     Ok(std::mem::take(&mut *found))
 }
 
+impl Found {
+    fn note(&mut self, fates: &[((Pair, Fate), u64, isize)]) {
+        for ((_, fate), _, _) in fates {
+            match *fate {
+                (Some(old), Some(new)) => self.kept.push((old, new)),
+                (Some(old), None) => self.deleted.push(old),
+                (None, Some(new)) => self.wanted.push(new),
+                (None, None) => {}
+            }
+        }
+    }
+}
+
+/// Gives the share of this worker, of so many, of the documents of a range.
 fn feed<'scope>(
     scope: Scope<'scope, u64>,
-    cut: &Arc<NamesCut>,
+    pairs: &Arc<PairFile>,
+    workers: usize,
     control: &Arc<Control>,
-    probe: ProbeHandle<u64>,
-) -> StreamVec<'scope, u64, PairUpdate> {
-    let cut = cut.clone();
+) -> StreamVec<'scope, u64, ((Pair, Either), u64, isize)> {
+    let pairs = pairs.clone();
     let worker = scope.index();
     let guard = OperatorGuard::new(control, "FeedDocuments", worker);
     source(scope, "FeedDocuments", move |capability, info| {
         let activator = scope.activator_for(info.address);
         let mut capability = Some(capability);
-        let mut chunk = 0;
+        let border = |worker: usize| pairs.rows * worker as u64 / workers as u64;
+        let mut share = border(worker)..border(worker + 1);
+        let mut rows = Vec::new();
         move |output| {
-            let Some(cap) = capability.as_mut() else { return };
-            if chunk >= AHEAD && probe.less_than(&(chunk - AHEAD + 1)) {
-                return activator.activate();
-            }
-            let entries = guard.work(|| {
-                let [old, new] = cut.entries(worker, chunk)?;
-                Ok([cut.old.entries(old)?, cut.new.entries(new)?])
+            let Some(cap) = capability.as_ref() else { return };
+            let start = share.start;
+            share.start = share.end.min(start + CHUNK);
+            let read = guard.work(|| {
+                rows.resize((share.start - start) as usize, PairRow::zeroed());
+                let bytes = bytemuck::cast_slice_mut(&mut rows);
+                let read = pairs.file.read_exact_at(bytes, start * ROW_BYTES as u64);
+                Ok(read.map_err(IndexError::storage("read", &pairs.path))?)
             });
-            let Some([old, new]) = entries else {
-                capability = None;
-                return;
-            };
-            let mut session = output.session(&*cap);
-            let update = |more: isize| {
-                move |entry: &crate::dataflow::rebuild::table::TableEntry| {
-                    ((entry.name, entry.content), chunk, more)
-                }
-            };
-            session.give_iterator(old.iter().map(update(-1)).chain(new.iter().map(update(1))));
-            drop(session);
-            chunk += 1;
-            match chunk < cut.chunks {
-                true => {
-                    cap.downgrade(&chunk);
-                    activator.activate();
-                }
+            if read.is_some() {
+                let update = |row: &PairRow| {
+                    let name = u128::from(row.name[1]) << 64 | u128::from(row.name[0]);
+                    (((name, row.content), row.side), 0, 1)
+                };
+                output.session(cap).give_iterator(rows.iter().map(update));
+            }
+            match read.is_some() && !share.is_empty() {
+                true => activator.activate(),
                 false => capability = None,
             }
         }
     })
 }
 
-/// Resolves the changes of a chunk when the frontier has passed it.
-fn resolve_changes<'scope>(
-    stream: StreamVec<'scope, u64, PairUpdate>,
-    cut: &Arc<NamesCut>,
-    control: &Arc<Control>,
-    found: &Arc<Mutex<Changes>>,
-) -> StreamVec<'scope, u64, ()> {
-    let cut = cut.clone();
-    let found = found.clone();
-    let worker = stream.scope().index();
-    let guard = OperatorGuard::new(control, "ResolveChanges", worker);
-    let owner = cut.clone();
-    let by_name = Exchange::new(move |((name, _), _, _): &PairUpdate| owner.owner(*name));
-    stream.unary_frontier::<CapacityContainerBuilder<_>, _, _, _>(
-        by_name,
-        "ResolveChanges",
-        move |_, _| {
-            let mut open: BTreeMap<u64, Vec<(Pair, isize)>> = BTreeMap::new();
-            let mut next = 0;
-            let mut changes = Some(Changes::default());
-            move |(input, frontier), _output| {
-                input.for_each(|_, updates| {
-                    for (pair, time, more) in updates.drain(..) {
-                        open.entry(time).or_default().push((pair, more));
-                    }
-                });
-                let Some(mine) = changes.as_mut() else { return };
-                let held = open.values().map(Vec::len).sum();
-                mine.held_pairs = mine.held_pairs.max(held);
-                while next < cut.chunks && !frontier.less_equal(&next) {
-                    let mut counts = open.remove(&next).unwrap_or_default();
-                    counts.sort_unstable();
-                    let done = guard.work(|| {
-                        let [old, new] = cut.entries(worker, next)?;
-                        let old = cut.old.entries(old)?;
-                        let new = cut.new.entries(new)?;
-                        mine.resolve(&old, &new, &counts);
-                        Ok(())
-                    });
-                    if done.is_none() {
-                        return;
-                    }
-                    next += 1;
-                }
-                if next == cut.chunks {
-                    let mine = changes.take().expect("looked at above");
-                    lock(&found).unite(mine);
-                }
-            }
-        },
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataflow::rebuild::table::{Sorter, TableEntry, name_hash};
+    use crate::dataflow::rebuild::seen::SeenDocument;
+    use crate::index::documents::Location;
     use proptest::prelude::*;
     use std::collections::HashMap;
-    use std::path::Path;
 
-    fn table(folder: &Path, name: &str, documents: &[(u32, u64)]) -> Table {
-        let mut sorter = Sorter::new(folder, 0);
-        for (number, &(name, content)) in (0..).zip(documents) {
-            let name = name_hash(&name.to_le_bytes());
-            sorter.push(TableEntry { name, content, input: 0, number }).unwrap();
-        }
-        sorter.finish(&folder.join(name)).unwrap()
-    }
+    /// Names and contents.
+    type Documents = [(u32, u64)];
 
-    fn compare(old: &[(u32, u64)], new: &[(u32, u64)], workers: usize, chunk: u64) -> Changes {
+    fn compare(old: &Documents, new: &Documents, workers: usize, memory: u64) -> Changes {
         let folder = tempfile::tempdir().unwrap();
-        let tables = (table(folder.path(), "old", old), table(folder.path(), "new", new));
+        let name = |name: u32| format!("n{name}").into_bytes();
+        let old = old.iter().map(|&(of, content)| (name(of), content));
+        let old = TouchedDocuments::of_run(folder.path(), old.collect());
+        let place = Location::default();
+        let new = new.iter().map(|&(of, content)| SeenDocument::new(&name(of), content, place));
+        let new = SeenDocuments::of_rows(folder.path(), &new.collect::<Vec<_>>());
+        let documents = old.len() as u32;
+        let sides = Sides { old, new };
         let control = Arc::new(Control::default());
-        in_chunks(tables.0, tables.1, workers, chunk, &control).unwrap()
+        changes(&sides, documents, folder.path(), memory, workers, &control).unwrap()
     }
 
-    fn more(a: &[(u32, u64)], b: &[(u32, u64)]) -> Vec<(u32, u64)> {
+    fn more(a: &Documents, b: &Documents) -> Vec<(u32, u64)> {
         let mut counts: HashMap<(u32, u64), usize> = HashMap::new();
         for document in b {
             *counts.entry(*document).or_default() += 1;
@@ -249,8 +308,8 @@ mod tests {
         left
     }
 
-    fn of(numbers: impl Iterator<Item = u32>, documents: &[(u32, u64)]) -> Vec<(u32, u64)> {
-        let mut found: Vec<_> = numbers.map(|number| documents[number as usize]).collect();
+    fn of(numbers: &DocidSet, documents: &Documents) -> Vec<(u32, u64)> {
+        let mut found: Vec<_> = numbers.docids().map(|n| documents[n as usize]).collect();
         found.sort_unstable();
         found
     }
@@ -262,59 +321,50 @@ mod tests {
             old in prop::collection::vec((0u32..40, 0u64..3), 0..80),
             new in prop::collection::vec((0u32..40, 0u64..3), 0..80),
             workers in 1usize..=4,
-            chunk in 1u64..40,
+            memory in 1_000u64..40_000,
         ) {
-            let changes = compare(&old, &new, workers, chunk);
-            prop_assert_eq!(of(changes.deleted.iter(), &old), more(&old, &new));
-            prop_assert_eq!(of(changes.wanted.iter(), &new), more(&new, &old));
-            prop_assert_eq!(changes.kept.len() as u64 + changes.deleted.len(), old.len() as u64);
+            let changes = compare(&old, &new, workers, memory);
+            prop_assert_eq!(of(&changes.deleted, &old), more(&old, &new));
+            prop_assert_eq!(of(&changes.wanted, &new), more(&new, &old));
+            prop_assert_eq!(changes.kept.len() + changes.deleted.len() as usize, old.len());
             for &(before, after) in &changes.kept {
                 prop_assert_eq!(old[before as usize], new[after as usize]);
                 prop_assert!(!changes.deleted.contains(before));
                 prop_assert!(!changes.wanted.contains(after));
             }
-            prop_assert_eq!(changes.added + changes.changed, changes.wanted.len());
+            // Of a name as many have changed as are gone, if as many came.
+            let names = |documents: Vec<(u32, u64)>| {
+                let mut counts: HashMap<u32, u64> = HashMap::new();
+                documents.iter().for_each(|(name, _)| *counts.entry(*name).or_default() += 1);
+                counts
+            };
+            let (gone, came) = (names(more(&old, &new)), names(more(&new, &old)));
+            let of_name = |(name, gone): (&u32, &u64)| came.get(name).map_or(0, |came| *came.min(gone));
+            prop_assert_eq!(changes.changed, gone.iter().map(of_name).sum::<u64>());
+            prop_assert_eq!(changes.added + changes.changed, u64::from(changes.wanted.len()));
         }
     }
 
     #[test]
-    fn the_answer_is_the_same_for_any_workers_and_chunks() {
+    fn the_answer_is_the_same_for_any_workers_and_memory() {
         let old: Vec<(u32, u64)> = (0..600).map(|n| (n % 560, u64::from(n % 7))).collect();
         let new: Vec<(u32, u64)> = (20..620).map(|n| (n % 580, u64::from(n % 5))).collect();
         let expected = compare(&old, &new, 1, 1 << 20);
-        for (workers, chunk) in [(1, 20), (2, 14), (4, 200), (3, 5)] {
-            let mut found = compare(&old, &new, workers, chunk);
-            found.kept.sort_unstable();
-            let mut expected = expected.clone();
-            expected.kept.sort_unstable();
-            expected.held_pairs = found.held_pairs;
-            assert!(found == expected, "{workers} workers, chunks of {chunk}");
+        for (workers, memory) in [(1, 20_000), (2, 14_000), (4, 200_000), (3, 5_000)] {
+            let found = compare(&old, &new, workers, memory);
+            assert!(found == expected, "{workers} workers, {memory} bytes");
         }
     }
 
-    /// All of a large table changes, and yet only a few chunks of it are held at a time.
+    /// Of equal documents the first ones stay, in their order.
     #[test]
-    fn what_is_under_way_is_bounded() {
-        let old: Vec<(u32, u64)> = (0..20_000).map(|n| (n, 1)).collect();
-        let new: Vec<(u32, u64)> = (0..20_000).map(|n| (n, 2)).collect();
-        for workers in [1, 2] {
-            let changes = compare(&old, &new, workers, 500);
-            assert_eq!((changes.changed, changes.added, changes.removed()), (20_000, 0, 0));
-            let most = 500 * (AHEAD as usize + 1) * 3 / 2;
-            assert!(changes.held_pairs <= most, "{} pairs, {workers} workers", changes.held_pairs);
-        }
-    }
-
-    #[test]
-    fn a_table_that_cannot_be_read_ends_the_job() {
-        let folder = tempfile::tempdir().unwrap();
-        let old = table(folder.path(), "old", &[(1, 1), (2, 2)]);
-        let new = table(folder.path(), "new", &[(1, 1)]);
-        std::fs::write(folder.path().join("old"), "cut").unwrap();
-        let error = changes(old, new, 2, &Arc::new(Control::default())).unwrap_err();
-        assert!(matches!(
-            error,
-            JobError::Operator { operator: "FeedDocuments" | "ResolveChanges", .. }
-        ));
+    fn each_kind_of_change() {
+        let old = [(1, 5), (2, 5), (3, 5), (4, 5), (4, 5)];
+        let new = [(4, 7), (4, 5), (2, 6), (1, 5), (5, 1)];
+        let changes = compare(&old, &new, 1, 1 << 20);
+        assert_eq!((changes.added, changes.changed, changes.removed()), (1, 2, 1));
+        assert_eq!(changes.deleted.docids().collect::<Vec<_>>(), [1, 2, 4]);
+        assert_eq!(changes.wanted.docids().collect::<Vec<_>>(), [0, 2, 4]);
+        assert_eq!(changes.kept, [(0, 3), (3, 1)]);
     }
 }

@@ -1,15 +1,12 @@
 //! Operators of the rebuild job: what changed, how often it is asked for, what links to it; and the
-//! tables that they compare and fill.
+//! documents that they compare.
 
-#[cfg(feature = "rebuild")]
-pub(crate) mod changed;
 #[cfg(feature = "rebuild")]
 pub(crate) mod changes;
 #[cfg(feature = "rebuild")]
 pub(crate) mod frequencies;
 #[cfg(feature = "rebuild")]
 pub(crate) mod links;
+pub(crate) mod seen;
 #[cfg(feature = "rebuild")]
-pub(crate) mod scan;
-pub(crate) mod scanned;
-pub(crate) mod table;
+pub(crate) mod touched;

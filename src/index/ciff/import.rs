@@ -77,7 +77,7 @@ pub fn import(
         let workers = 1;
         let skipped = Default::default();
         let settings = Settings { indexer: IMPORTED.into(), ..settings };
-        let description = Description { command, workers, settings, skipped };
+        let description = Description { command, workers, settings, skipped, is_commit: false };
         draft.publish(&lock, description, memory_bytes)
     };
     let made = make();

@@ -1,25 +1,45 @@
-//! Counts documents whose name an earlier one has, exactly, from documents in order of the hashes
-//! of their names ([`lookup`](super::lookup)): only names of equal hashes are looked at.
+//! Finds documents that share a name, exactly, from documents in order of the hashes of their names
+//! ([`lookup`](super::lookup)): only names of equal hashes are looked at.
 
 use super::lookup::LookupStream;
 use crate::index::error::IndexError;
+use crate::settings::names;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+/// Which documents of a name are indexed, if there are several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SameName {
+    /// All of them.
+    #[default]
+    All,
+    /// The first one, in the order of the input.
+    First,
+    /// The last one.
+    Last,
+    /// None: the build fails.
+    Refuse,
+}
+
+names!(SameName { All = "all", First = "first", Last = "last", Refuse = "refuse" });
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Duplicates {
     /// Documents whose name an earlier document has.
     pub count: u64,
     /// The first of these documents and the earlier one with its name.
     pub first: Option<(u32, u32)>,
+    /// The documents that are not the one of their name that is wanted, if one is.
+    pub unwanted: Vec<u32>,
 }
 
 impl Duplicates {
     /// Adds those among names of other hashes.
-    pub(crate) fn unite(self, other: Self) -> Self {
-        let count = self.count + other.count;
-        let first = [self.first, other.first].into_iter().flatten().min();
-        Self { count, first }
+    pub(crate) fn unite(mut self, other: Self) -> Self {
+        self.count += other.count;
+        self.first = [self.first, other.first].into_iter().flatten().min();
+        self.unwanted.extend(other.unwanted);
+        self
     }
 }
 
@@ -60,10 +80,14 @@ impl HashedNames for LookupStream {
     }
 }
 
-/// Counts the duplicates among documents whose docids rise from one source to the next.
+/// Finds the duplicates among documents whose docids rise from one source to the next.
 ///
-/// Memory: 24 bytes for each different name of the most that share a hash.
-pub(crate) fn count_duplicates<S: HashedNames>(sources: &mut [S]) -> Result<Duplicates, S::Error> {
+/// Memory: 24 bytes for each different name of the most that share a hash, and 4 for each document
+/// that is not wanted.
+pub(crate) fn find_duplicates<S: HashedNames>(
+    sources: &mut [S],
+    wanted: SameName,
+) -> Result<Duplicates, S::Error> {
     let mut found = Duplicates::default();
     let mut seen: HashMap<u128, u32> = HashMap::new();
     while let Some(hash) = sources.iter().filter_map(S::hash).min() {
@@ -79,10 +103,15 @@ pub(crate) fn count_duplicates<S: HashedNames>(sources: &mut [S]) -> Result<Dupl
                 let (docid, name) = source.document()?;
                 match seen.entry(name) {
                     Entry::Vacant(free) => _ = free.insert(docid),
-                    Entry::Occupied(first) => {
+                    Entry::Occupied(mut before) => {
                         found.count += 1;
-                        let pair = Some((docid, *first.get()));
+                        let pair = Some((docid, *before.get()));
                         found.first = [found.first, pair].into_iter().flatten().min();
+                        match wanted {
+                            SameName::All | SameName::Refuse => {}
+                            SameName::First => found.unwanted.push(docid),
+                            SameName::Last => found.unwanted.push(before.insert(docid)),
+                        }
                     }
                 }
                 source.advance()?;

@@ -13,7 +13,7 @@ use crate::fault;
 use crate::index::deletions::{Deletions, LiveRun};
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
-use crate::index::files::plain;
+use crate::index::files::packed::{self, FilePlace};
 use crate::index::files::storage::{FileEntry, FilledFile, StorageFile};
 use crate::index::files::window::FileWindow;
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length};
@@ -43,7 +43,7 @@ const SORTERS: usize = 4;
 const AT_ONCE: usize = 1 << 14;
 
 /// The first half of XXH3 (64 bits, no seed).
-pub(crate) fn name_hash(name: &[u8]) -> u32 {
+pub(crate) fn short_hash(name: &[u8]) -> u32 {
     (XxHash3_64::oneshot(name) >> 32) as u32
 }
 
@@ -85,7 +85,7 @@ impl NameColumn {
         let mut start = 0;
         let hash = |&end: &u64| {
             let name = &names[std::mem::replace(&mut start, end as usize)..end as usize];
-            name_hash(name).to_le()
+            short_hash(name).to_le()
         };
         let hashes: Vec<u32> = ends.iter().map(hash).collect();
         let bytes = bytemuck::cast_slice(&hashes);
@@ -223,7 +223,7 @@ impl NameLookup {
 
     /// The docids whose names may be this one, rising.
     pub(super) fn of(&self, name: &[u8]) -> impl Iterator<Item = u32> {
-        let hash = name_hash(name);
+        let hash = short_hash(name);
         let pairs = self.pairs();
         let first = pairs.partition_point(|pair| pair[0] < hash);
         pairs[first..].iter().take_while(move |pair| pair[0] == hash).map(|pair| pair[1])
@@ -327,16 +327,17 @@ impl LookupStream {
 }
 
 struct OpenFile {
-    file: File,
+    place: FilePlace,
     path: PathBuf,
 }
 
 impl OpenFile {
     fn open(path: PathBuf) -> Result<Self, IndexError> {
-        Ok(Self { file: plain::open(&path)?, path })
+        Ok(Self { place: packed::open(&path)?, path })
     }
 
     fn read(&self, at: u64, bytes: &mut [u8]) -> Result<(), IndexError> {
-        self.file.read_exact_at(bytes, at).map_err(IndexError::storage("read", &self.path))
+        let FilePlace { file, start, .. } = &self.place;
+        file.read_exact_at(bytes, start + at).map_err(IndexError::storage("read", &self.path))
     }
 }

@@ -7,6 +7,7 @@ use crate::crew::lock;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{FilledFile, StorageFile};
 use crate::index::format::{FileHeader, FileKind, LONG, run_file, run_name};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -33,8 +34,7 @@ pub(crate) struct DocumentsPlace {
 /// The six files of a run's documents, written by any threads at places that leave no gaps.
 ///
 /// Memory: 2 bytes for each document while it is written, a write buffer for each thread, 8 bytes
-/// for each document of 65,535 tokens or more, and what is known of documents that were written
-/// before their turn.
+/// for each document of 65,535 tokens or more, and about 30 for each part that is written.
 #[derive(Debug)]
 pub(crate) struct PlacedDocuments {
     lengths: FilledFile,
@@ -55,6 +55,21 @@ struct PlacedSum {
     documents: u32,
     tokens: u64,
     inputs: u32,
+    /// By the first document of each part that was written: its first input and its last, but none
+    /// if inputs fall in it.
+    parts: BTreeMap<u32, Option<[u32; 2]>>,
+}
+
+impl PlacedSum {
+    /// Whether inputs never fall from document to document.
+    fn inputs_rise(&self) -> bool {
+        let mut least = 0;
+        self.parts.values().all(|part| {
+            let rises = part.is_some_and(|[first, _]| first >= least);
+            least = part.map_or(u32::MAX, |[_, last]| last);
+            rises
+        })
+    }
 }
 
 impl PlacedDocuments {
@@ -138,7 +153,12 @@ impl PlacedDocuments {
             file.fill(file.room_at(at, bytes.len() as u64), [bytes], &mut buffer);
             file.check()?;
         }
+        let ends = [locations.first(), locations.last()].map(|end| end.map_or(0, |end| end.input));
+        let rises = locations.is_sorted_by_key(|location| location.input);
         let mut sum = lock(&self.sum);
+        if documents > 0 {
+            sum.parts.insert(place.documents, rises.then_some(ends));
+        }
         sum.long.append(&mut long);
         sum.documents += documents;
         sum.tokens += tokens;
@@ -151,8 +171,9 @@ impl PlacedDocuments {
     /// # Panics
     /// If some documents are not written.
     pub(crate) fn finish(self) -> Result<DocumentsEntry, IndexError> {
-        let PlacedSum { mut long, documents, tokens, inputs } =
-            std::mem::take(&mut *lock(&self.sum));
+        let sum = std::mem::take(&mut *lock(&self.sum));
+        let rise = u64::from(sum.inputs_rise());
+        let PlacedSum { mut long, documents, tokens, inputs, .. } = sum;
         long.sort_unstable();
         let [mut lengths, mut names] = [self.lengths.end()?.0, self.names.end()?.0];
         let name_bytes = names.body_bytes();
@@ -168,7 +189,7 @@ impl PlacedDocuments {
             lengths.finish(FileHeader { kind: FileKind::Lengths, values, last: 0 })?,
             names.finish(header(FileKind::Names, name_bytes))?,
             self.ends.end()?.0.finish(header(FileKind::Ends, name_bytes))?,
-            self.locations.end()?.0.finish(header(FileKind::Locations, 0))?,
+            self.locations.end()?.0.finish(header(FileKind::Locations, rise))?,
             self.hashes.end()?.0.finish(header(FileKind::Hashes, 0))?,
             self.lookup.write(lookup, documents)?,
         ];

@@ -1,7 +1,8 @@
 //! Reads the documents of a run in place.
 
 use super::Location;
-use super::lookup::{NameLookup, name_hash};
+use super::lookup::{NameLookup, short_hash};
+use super::moves::{Move, Moves};
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
 use crate::crew::{Crew, cores};
 use crate::dictionary::strings::hash::hash;
@@ -10,6 +11,7 @@ use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, LONG, check_length, padding};
 use crate::index::generations::manifest::{RunEntry, find_file};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -35,6 +37,9 @@ pub(crate) struct RunDocuments {
     sums: Arc<Vec<u32>>,
     ends_crc32: u32,
     locations: Arc<Map>,
+    /// Inputs of places never fall from document to document.
+    inputs_rise: bool,
+    moves: Arc<Moves>,
     hashes: Arc<Map>,
     lookup: Arc<NameLookup>,
     documents: u32,
@@ -43,7 +48,7 @@ pub(crate) struct RunDocuments {
 }
 
 impl RunDocuments {
-    /// Maps the documents of a run, verifies the checksums of all six files, and checks the ends
+    /// Maps the documents of a run, verifies the checksums of all their files, and checks the ends
     /// of the names.
     pub(crate) fn open(
         generation: &Path,
@@ -59,7 +64,8 @@ impl RunDocuments {
             (&documents.hashes, FileKind::Hashes),
             (documents.lookup.map(), FileKind::Lookup),
         ];
-        for (map, kind) in maps {
+        let moves = documents.moves.map().map(|map| (map, FileKind::Moves));
+        for (map, kind) in maps.into_iter().chain(moves) {
             let entry = find_file(files, generation, &run.file(kind))?;
             map.verify(entry.bytes, entry.crc32)?;
         }
@@ -97,30 +103,35 @@ impl RunDocuments {
         Ok(documents)
     }
 
-    /// The documents where the places are others, which are verified.
-    pub(crate) fn moved(
+    /// The documents where some lie elsewhere now; what says so is verified.
+    pub(crate) fn relocated(
         &self,
         generation: &Path,
         run: &RunEntry,
         files: &[FileEntry],
     ) -> Result<Self, IndexError> {
-        let (locations, [count, ..]) = open_part(generation, run, FileKind::Locations, 1)?;
-        check_numbers(&[(&locations, 16, self.documents.into(), count)])?;
-        check_bytes(&locations, 16, count, 0)?;
-        let entry = find_file(files, generation, &run.file(FileKind::Locations))?;
-        locations.verify(entry.bytes, entry.crc32)?;
-        Ok(Self { locations, ..self.clone() })
+        let moves = Moves::open(generation, run)?;
+        if let Some(map) = moves.map() {
+            let entry = find_file(files, generation, &run.file(FileKind::Moves))?;
+            map.verify(entry.bytes, entry.crc32)?;
+        }
+        Ok(Self { moves: Arc::new(moves), ..self.clone() })
     }
 
     /// As [`open_unverified`](Self::open_unverified), but has no [`lengths`](Self::lengths).
     pub(crate) fn open_mapped(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
-        let open = |kind, used| open_part(generation, run, kind, used);
+        let open = |kind, used| {
+            let map = Map::open(&run.path(generation, kind))?;
+            let header = FileHeader::parse(map.path(), kind, map.bytes())?;
+            header.check_unused(map.path(), used)?;
+            Ok((Arc::new(map), header.values))
+        };
         let (lengths, [count, tokens, long, ..]) = open(FileKind::Lengths, 3)?;
         let (names, [names_count, name_bytes, ..]) = open(FileKind::Names, 2)?;
         let (ends, [ends_count, ends_bytes, ..]) = open(FileKind::Ends, 2)?;
-        let (locations, [locations_count, ..]) = open(FileKind::Locations, 1)?;
+        let (locations, [locations_count, rise, ..]) = open(FileKind::Locations, 2)?;
         let (hashes, [hashes_count, ..]) = open(FileKind::Hashes, 1)?;
-        check_numbers(&[
+        for (map, at, expected, found) in [
             (&lengths, 16, run.documents.into(), count),
             (&lengths, 24, run.tokens, tokens),
             (&names, 16, count, names_count),
@@ -128,11 +139,18 @@ impl RunDocuments {
             (&ends, 24, name_bytes, ends_bytes),
             (&locations, 16, count, locations_count),
             (&hashes, 16, count, hashes_count),
-        ])?;
-        check_bytes(&lengths, 2, count, long)?;
-        check_bytes(&ends, 8, count, 0)?;
-        check_bytes(&locations, 16, count, 0)?;
-        check_bytes(&hashes, 8, count, 0)?;
+        ] {
+            if expected != found {
+                return Err(IndexError::damaged(map.path(), at, expected, found));
+            }
+        }
+        for (map, size, more) in
+            [(&lengths, 2, long), (&ends, 8, 0), (&locations, 16, 0), (&hashes, 8, 0)]
+        {
+            let bytes = BODY + size * count + padding(size * count);
+            let expected = more.checked_mul(8).and_then(|more| more.checked_add(bytes));
+            check_length(map.path(), map.bytes().len() as u64, expected)?;
+        }
         let expected = name_bytes.checked_add(BODY + padding(name_bytes));
         check_length(names.path(), names.bytes().len() as u64, expected)?;
         let documents = run.documents;
@@ -146,6 +164,8 @@ impl RunDocuments {
             sums: Arc::default(),
             ends_crc32: 0,
             locations,
+            inputs_rise: rise == 1,
+            moves: Arc::new(Moves::open(generation, run)?),
             hashes,
             lookup,
             documents,
@@ -250,8 +270,72 @@ impl RunDocuments {
         prefetch_bytes(self.name(docid).unwrap_or_default(), MOST_AHEAD);
     }
 
-    pub(crate) fn locations(&self) -> &[Location] {
+    /// Whether inputs never fall from document to document, where the run was written.
+    pub(crate) fn inputs_rise(&self) -> bool {
+        self.inputs_rise
+    }
+
+    pub(crate) fn moves(&self) -> &[Move] {
+        self.moves.stretches()
+    }
+
+    /// Where all documents lay when the run was written.
+    pub(crate) fn first_locations(&self) -> &[Location] {
         self.locations.array(BODY, self.documents.into()).unwrap_or(&[])
+    }
+
+    pub(crate) fn location(&self, docid: u32) -> Option<Location> {
+        let was = self.first_locations().get(docid as usize)?;
+        Some(self.moves.of(docid, *was))
+    }
+
+    /// The moves of the documents, if some lie elsewhere now: by rising docid. See
+    /// [`Moves::with`].
+    pub(crate) fn moved(&self, now: impl IntoIterator<Item = (u32, Location)>) -> Vec<Move> {
+        let locations = self.first_locations();
+        self.moves.with(now, |docid| locations.get(docid as usize).copied().unwrap_or_default())
+    }
+
+    /// The documents that lie in some inputs of the run, as rising ranges of docids. Costs no more
+    /// than the inputs and the moves if inputs never fall from document to document, as they do
+    /// but where documents are in another order; else all places are looked at.
+    pub(crate) fn of_inputs(&self, is_one: impl Fn(u32) -> bool) -> Vec<Range<u32>> {
+        let locations = self.first_locations();
+        let mut found: Vec<Range<u32>> = Vec::new();
+        let mut next = 0;
+        while let Some(location) = locations.get(next as usize) {
+            let end = match self.inputs_rise {
+                true => locations.partition_point(|other| other.input <= location.input) as u32,
+                false => next + 1,
+            };
+            if is_one(location.input) {
+                extend(&mut found, next..end);
+            }
+            next = end.max(next + 1);
+        }
+        let stretches = self.moves.stretches();
+        if stretches.is_empty() {
+            return found;
+        }
+        let mut all: Vec<Range<u32>> = Vec::new();
+        for Range { mut start, end } in found {
+            let first = stretches.partition_point(|stretch| stretch.docids().end <= start);
+            for moved in stretches[first..].iter().map(Move::docids) {
+                if moved.start >= end {
+                    break;
+                }
+                all.push(start..moved.start.max(start));
+                start = moved.end.min(end);
+            }
+            all.push(start..end);
+        }
+        let moved = stretches.iter().filter(|stretch| is_one(stretch.input)).map(Move::docids);
+        all.extend(moved);
+        all.retain(|docids| !docids.is_empty());
+        all.sort_unstable_by_key(|docids| docids.start);
+        let mut joined = Vec::new();
+        all.into_iter().for_each(|docids| extend(&mut joined, docids));
+        joined
     }
 
     pub(crate) fn hashes(&self) -> &[u64] {
@@ -277,7 +361,7 @@ impl RunDocuments {
     pub(crate) fn check_lookup(&self) -> Result<(), IndexError> {
         let mut before = None;
         for (number, &[hash, docid]) in (0..).zip(self.lookup()) {
-            let is_right = self.name(docid).is_some_and(|name| name_hash(name) == hash);
+            let is_right = self.name(docid).is_some_and(|name| short_hash(name) == hash);
             // As many rising pairs as documents name each of these once.
             if !is_right || before.is_some_and(|before| before >= [hash, docid]) {
                 let expected = "a document with the hash of its name, behind those before";
@@ -300,34 +384,12 @@ impl RunDocuments {
     }
 }
 
-/// Maps a file, and returns the numbers of its header, of which so many are used.
-fn open_part(
-    generation: &Path,
-    run: &RunEntry,
-    kind: FileKind,
-    used: usize,
-) -> Result<(Arc<Map>, [u64; 5]), IndexError> {
-    let map = Map::open(&run.path(generation, kind))?;
-    let header = FileHeader::parse(map.path(), kind, map.bytes())?;
-    header.check_unused(map.path(), used)?;
-    Ok((Arc::new(map), header.values))
-}
-
-/// Of each number its file, its place, what it has to be and what it is.
-fn check_numbers(numbers: &[(&Arc<Map>, u64, u64, u64)]) -> Result<(), IndexError> {
-    match numbers.iter().find(|(.., expected, found)| expected != found) {
-        Some((map, at, expected, found)) => {
-            Err(IndexError::damaged(map.path(), *at, expected, found))
-        }
-        None => Ok(()),
+/// Adds a range behind others, or to the last if it begins where that ends.
+fn extend(ranges: &mut Vec<Range<u32>>, range: Range<u32>) {
+    match ranges.last_mut().filter(|last| last.end == range.start) {
+        Some(last) => last.end = range.end,
+        None => ranges.push(range),
     }
-}
-
-/// Checks the length of a file of `count` entries of a `size` and `more` of 8 bytes.
-fn check_bytes(map: &Map, size: u64, count: u64, more: u64) -> Result<(), IndexError> {
-    let bytes = BODY + size * count + padding(size * count);
-    let expected = more.checked_mul(8).and_then(|more| more.checked_add(bytes));
-    check_length(map.path(), map.bytes().len() as u64, expected)
 }
 
 /// Reads all lengths, of which `long` are 65,535 tokens or more.

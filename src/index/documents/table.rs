@@ -101,7 +101,7 @@ impl Documents {
     /// The input is numbered in the manifest.
     pub(crate) fn location(&self, docid: u32) -> Option<Location> {
         let (run, docid) = self.place(docid)?;
-        let location = *run.documents.locations().get(docid as usize)?;
+        let location = run.documents.location(docid)?;
         Some(Location { input: location.input.saturating_add(run.first_input), ..location })
     }
 

@@ -133,6 +133,51 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    /// Whether inputs rise from document to document or not, and whether documents have moved.
+    #[test]
+    fn oracle_documents_of_inputs_are_found_by_all_places(
+        mut inputs in prop::collection::vec(0u32..6, 1..50),
+        in_order in any::<bool>(),
+        wanted in 0u32..64,
+        moved in prop::collection::btree_map(0u32..50, (0u32..6, 0u64..3), 0..20),
+    ) {
+        if in_order {
+            inputs.sort_unstable();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let document = |(at, input): (u64, &u32)| {
+            let place = Location { offset: 10 * at, bytes: 9, input: *input };
+            (format!("d{at}"), 1, place, at)
+        };
+        let documents: Vec<Document> = (0..).zip(&inputs).map(document).collect();
+        let (mut run, _) = write(folder.path(), 0, 0, &documents);
+        let first = run.first_input;
+        let written = RunDocuments::open_mapped(folder.path(), &run).unwrap();
+        prop_assert_eq!(written.inputs_rise(), inputs.is_sorted());
+        let now = moved.iter().filter(|(docid, _)| **docid < run.documents);
+        let now: Vec<_> = now
+            .map(|(&docid, &(input, offset))| (docid, Location { offset, bytes: 9, input }))
+            .collect();
+        let moves = written.moved(now.iter().copied());
+        run.moves = Some(1);
+        moves::write_moves(folder.path(), &run, &moves).unwrap();
+        let documents = RunDocuments::open_mapped(folder.path(), &run).unwrap();
+        let is_wanted = |input: u32| wanted >> input & 1 == 1;
+        let mut expected = Vec::new();
+        for (docid, input) in (0..).zip(&inputs) {
+            let place = now.iter().find(|(moved, _)| *moved == docid);
+            let place = place.map_or(input - first, |(_, place)| place.input);
+            prop_assert_eq!(documents.location(docid).unwrap().input, place);
+            expected.extend(is_wanted(place).then_some(docid));
+        }
+        let found = documents.of_inputs(is_wanted);
+        prop_assert!(found.windows(2).all(|two| two[0].end < two[1].start), "{:?}", found);
+        prop_assert_eq!(found.into_iter().flatten().collect::<Vec<_>>(), expected);
+    }
+}
+
 #[test]
 fn a_document_of_another_run_is_refused() {
     let folder = tempfile::tempdir().unwrap();

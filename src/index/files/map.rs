@@ -10,8 +10,8 @@
 #![allow(unsafe_code)]
 
 use crate::index::error::IndexError;
-use crate::index::files::plain;
-use memmap2::Mmap;
+use crate::index::files::packed::{self, FilePlace};
+use memmap2::{Mmap, MmapOptions};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
@@ -22,10 +22,12 @@ pub(crate) struct Map {
 
 impl Map {
     pub(crate) fn open(path: &Path) -> Result<Self, IndexError> {
-        let file = plain::open(path)?;
+        let FilePlace { file, start, bytes, .. } = packed::open(path)?;
+        let length = usize::try_from(bytes).unwrap_or(usize::MAX);
         // SAFETY: files of a generation are never written again, and the module says what happens
         // when another program does it all the same: no caller relies on two reads being equal.
-        let map = unsafe { Mmap::map(&file) }.map_err(IndexError::storage("map", path))?;
+        let map = unsafe { MmapOptions::new().offset(start).len(length).map(&file) };
+        let map = map.map_err(IndexError::storage("map", path))?;
         Ok(Self { map, path: path.to_path_buf() })
     }
 

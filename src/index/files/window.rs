@@ -2,6 +2,7 @@
 //! pages of a map would count as resident memory.
 
 use crate::index::error::IndexError;
+use crate::index::files::packed::{self, FilePlace};
 use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
 use std::fs::File;
 use std::ops::Range;
@@ -17,6 +18,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct FileWindow {
     path: PathBuf,
+    /// The file that has it, or is it, and where it begins there.
+    file: PathBuf,
+    first: u64,
     /// Of the file.
     length: u64,
     start: u64,
@@ -66,10 +70,10 @@ impl PageSums {
 
 impl FileWindow {
     pub(crate) fn open(path: &Path, capacity: usize) -> Result<Self, IndexError> {
-        let metadata = std::fs::metadata(path).map_err(IndexError::storage("open", path))?;
+        let FilePlace { path: file, start: first, bytes: length, .. } = packed::open(path)?;
         let path = path.to_path_buf();
         let buffer = Vec::new();
-        Ok(Self { path, length: metadata.len(), start: 0, buffer, capacity, sums: None })
+        Ok(Self { path, file, first, length, start: 0, buffer, capacity, sums: None })
     }
 
     /// Verifies later reads by the checksums of pages, which begin at byte `start` of the file; up
@@ -129,10 +133,11 @@ impl FileWindow {
         // At most the capacity and two pages.
         self.start = from;
         self.buffer.resize((end - from) as usize, 0);
-        let read = File::open(&self.path)
+        let read = File::open(&self.file)
             .map_err(IndexError::storage("open", &self.path))
             .and_then(|file| {
-                file.read_exact_at(&mut self.buffer[held..], from + held as u64)
+                let at = self.first + from + held as u64;
+                file.read_exact_at(&mut self.buffer[held..], at)
                     .map_err(IndexError::storage("read", &self.path))
             });
         let read = read.and_then(|()| match &mut self.sums {

@@ -3,18 +3,21 @@
 //! and puts documents in order. What it has written is synced all together when it goes live.
 
 mod finish;
+mod ranks;
 mod recount;
 #[cfg(test)]
 #[path = "draft/tests/room.rs"]
 mod room;
 #[cfg(test)]
 mod tests;
+mod tiers;
 
 pub(crate) use finish::NewGeneration;
 
 use crate::index::deletions::{Deletions, LiveRun, read_deletions};
-use crate::index::documents::RunDocuments;
+use crate::index::documents::moves::{Move, write_moves};
 use crate::index::error::IndexError;
+use crate::index::files::packed::{on_disk, write_pack};
 use crate::index::files::storage::{self, FileEntry};
 use crate::index::format::{FileKind, MANIFEST, file_path, run_name};
 use crate::index::generations::folder::IndexLock;
@@ -23,14 +26,16 @@ use crate::index::generations::run_files::next_run;
 use crate::index::inputs::{InputEntry, InputsFile, InputsWriter};
 use crate::index::merge::{Merging, Reordered, merge_runs, reorder, verify};
 use crate::index::order::{DocumentOrder, OrderEntry};
-use crate::index::ranks::{RankCounts, RanksFile, RanksFound, read_ranks};
+use crate::index::ranks::RanksFound;
 use crate::index::run::{WrittenRun, delete};
-use crate::index::scores::{RunScores, write_scores};
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// A run of an update with so many bytes, at most, is packed.
+const PACKED_BYTES: u64 = 4 << 20;
 
 /// What the manifest says of the job.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +46,8 @@ pub struct Description {
     pub settings: Settings,
     /// Records of the input that are no documents, by reason.
     pub skipped: BTreeMap<String, u64>,
+    /// It is not a point to which one goes back.
+    pub is_commit: bool,
 }
 
 /// A generation that is not published yet. Docids follow the runs in the order in which they come.
@@ -175,7 +182,7 @@ impl Draft {
     }
 
     /// [`link`](Self::link) for a run of a generation that was never published, whose files become
-    /// those of this index.
+    /// those of this index; those of a small run behind others are packed.
     pub(crate) fn take(
         &mut self,
         from: &Path,
@@ -186,11 +193,26 @@ impl Draft {
         let old = nth_run(from, manifest, run)?;
         let name = run_name(self.next_run);
         let first_input = first_input.saturating_add(old.first_input);
-        let new = RunEntry { name, first_input, ..old.clone() };
-        for file in files_of(from, manifest, old)? {
+        let mut new = RunEntry { name, first_input, ..old.clone() };
+        let files = files_of(from, manifest, old)?.into_iter().map(|file| {
             let is = |kind: &FileKind| old.file(*kind) == file.name;
             let kind = kinds().find(is).expect("it is a file of the run");
-            storage::rename(&old.path(from, kind), &new.path(&self.folder, kind))?;
+            (kind, old.path(from, kind), file)
+        });
+        let (own, others): (Vec<_>, Vec<_>) =
+            files.partition(|(kind, ..)| FileKind::OF_RUN.contains(kind));
+        let bytes: u64 = own.iter().map(|(_, _, file)| file.bytes).sum();
+        // The first run of an index is one of a build.
+        let apart = match bytes > PACKED_BYTES || self.runs.is_empty() {
+            true => own,
+            false => {
+                self.files.extend(write_pack(&self.folder, &new.name, &own)?);
+                new.packed = true;
+                Vec::new()
+            }
+        };
+        for (kind, path, file) in apart.into_iter().chain(others) {
+            storage::rename(&path, &new.path(&self.folder, kind))?;
             self.files.push(FileEntry { name: new.file(kind), ..file });
         }
         self.runs.push(new);
@@ -226,36 +248,20 @@ impl Draft {
         Ok(())
     }
 
-    /// Replaces the PageRanks of the run at a place. `Refused` if there is no such run, or not as
-    /// many ranks as documents.
-    pub(crate) fn rank(&mut self, run: usize, ranks: &[f32]) -> Result<(), IndexError> {
-        let entry = self.runs.get(run).filter(|entry| entry.documents as usize == ranks.len());
-        let Some(entry) = entry else {
-            let reason = format!("there is no run {run} with {} documents", ranks.len());
-            return Err(IndexError::refused(&self.folder, reason));
-        };
-        let number = Some(self.number).filter(|_| self.shared.contains(&entry.name));
-        self.drop_file(run, FileKind::Scores)?;
-        let entry = &mut self.runs[run];
-        entry.scores = number;
-        self.files.push(write_scores(&self.folder, &entry.file(FileKind::Scores), ranks, None)?);
-        // Other ranks make another order.
-        self.order = self.order.take().filter(|order| order.global.is_none());
-        Ok(())
-    }
-
-    /// Gives the run at a place the locations in a file, whose entry is `file`.
+    /// Replaces the moves of the run at a place, whose documents lie in so many `inputs` now.
     pub(crate) fn relocate(
         &mut self,
         run: usize,
-        from: &Path,
-        file: FileEntry,
+        inputs: u32,
+        moves: &[Move],
     ) -> Result<(), IndexError> {
-        self.drop_file(run, FileKind::Locations)?;
+        self.drop_file(run, FileKind::Moves)?;
         let run = &mut self.runs[run];
-        run.locations = Some(self.number);
-        storage::rename(from, &run.path(&self.folder, FileKind::Locations))?;
-        self.files.push(FileEntry { name: run.file(FileKind::Locations), ..file });
+        run.inputs = inputs;
+        run.moves = Some(self.number).filter(|_| !moves.is_empty());
+        if run.moves.is_some() {
+            self.files.push(write_moves(&self.folder, run, moves)?);
+        }
         Ok(())
     }
 
@@ -300,7 +306,8 @@ impl Draft {
         let is_ordered = self.order.as_ref().is_some_and(|order| order.global.is_some());
         let (ranks, ranked) = if is_ordered { Default::default() } else { self.ranks_left(old)? };
         let lost = ranked > 0 && ranked < old.len();
-        let is_shared = |run: &RunEntry| self.shared.contains(&run.name);
+        // A merge removes file after file; a pack goes whole, behind it.
+        let is_shared = |run: &RunEntry| run.packed || self.shared.contains(&run.name);
         let number = self.next_run;
         let (run, files) = merge_runs(&self.folder, old, is_shared, &self.folder, number, merging)?;
         let ordered = old.iter().find(|_| is_ordered).map(|old| old.run.file(FileKind::Scores));
@@ -357,7 +364,7 @@ impl Draft {
             Some(_) => RanksFound::Kept,
         };
         let run = &self.runs[0];
-        let stays = self.shared.contains(&run.name);
+        let stays = run.packed || self.shared.contains(&run.name);
         let number = self.next_run;
         let ranks = ranks.as_deref();
         let ordered = reorder(&self.folder, run, stays, number, order, ranks, merging)?;
@@ -369,39 +376,6 @@ impl Draft {
         self.files = files;
         self.order = Some(order);
         Ok(found)
-    }
-
-    /// The PageRanks that a file has for the documents that are not deleted; `memory_bytes` as for
-    /// [`read_ranks`](crate::index::ranks::read_ranks).
-    pub(crate) fn read_ranks(
-        &self,
-        file: &RanksFile,
-        memory_bytes: u64,
-    ) -> Result<(Vec<f32>, RankCounts), IndexError> {
-        let mut tables = Vec::with_capacity(self.runs.len());
-        for (run, deletions) in self.runs.iter().zip(&self.deletions) {
-            tables.push((RunDocuments::open_unverified(&self.folder, run)?, deletions));
-        }
-        let documents = self.runs.iter().map(|run| run.live_documents() as usize).sum();
-        let names = tables.iter().flat_map(|(documents, deleted)| {
-            let left = (0..documents.len()).filter(|&docid| !deleted.contains(docid));
-            left.map(|docid| documents.name(docid).unwrap_or_default())
-        });
-        read_ranks(file, documents, names, memory_bytes)
-    }
-
-    /// The PageRanks of the documents of some runs that are not deleted, and how many of the runs
-    /// have any.
-    fn ranks_left(&self, runs: &[LiveRun<'_>]) -> Result<(Vec<f32>, usize), IndexError> {
-        let mut ranks = Vec::new();
-        let mut ranked = 0;
-        for LiveRun { run, deletions } in runs {
-            let Some(scores) = RunScores::open(&self.folder, run, &self.files)? else { continue };
-            ranked += 1;
-            let left = (0..).zip(scores.ranks()?).filter(|(docid, _)| !deletions.contains(*docid));
-            ranks.extend(left.map(|(_, rank)| *rank));
-        }
-        Ok((ranks, ranked))
     }
 
     fn number_documents(&mut self) -> Result<(), IndexError> {
@@ -424,12 +398,14 @@ impl Draft {
             let is_shared = self.shared.remove(&run.name);
             let merged = FileKind::OF_RUN.map(|kind| run.file(kind));
             let names = names_of(std::slice::from_ref(&run));
+            let mut left = HashSet::new();
             for file in self.files.extract_if(.., |file| names.contains(&file.name)) {
-                let is_gone = !is_shared && merged.contains(&file.name);
+                let is_gone = !is_shared && !run.packed && merged.contains(&file.name);
                 if !self.lasting.remove(&file.name) && !is_gone {
-                    storage::remove_file(&file_path(&self.folder, &file.name))?;
+                    left.insert(on_disk(&file_path(&self.folder, &file.name)).to_path_buf());
                 }
             }
+            left.iter().try_for_each(|path| storage::remove_file(path))?;
         }
         Ok(())
     }

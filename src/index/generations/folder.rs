@@ -5,9 +5,11 @@
 //! looks at `CURRENT` again.
 
 use crate::index::error::IndexError;
+use crate::index::files::storage::Stop;
 use crate::index::files::{plain, storage};
 use crate::index::format::{CURRENT, LOCK, RUNS, generation_name, generation_number};
 use std::fs::{self, File, TryLockError};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -35,7 +37,23 @@ pub(crate) fn is_being_written(index: &Path) -> bool {
 }
 
 impl IndexLock {
+    /// [`acquire`](Self::acquire), once nobody else holds it, or `stop` is set.
+    pub(crate) fn wait(index: &Path, stop: &Stop) -> Result<Self, IndexError> {
+        loop {
+            match Self::acquire(index) {
+                Err(IndexError::Locked { .. }) => {
+                    stop.check()?;
+                    std::thread::sleep(PAUSE);
+                }
+                locked => return locked,
+            }
+        }
+    }
+
     /// Locks the index in the folder `index`, which is created if it is not there.
+    ///
+    /// # Errors
+    /// `Locked` if another job holds it, with its process if that has written it down.
     pub fn acquire(index: &Path) -> Result<Self, IndexError> {
         storage::create_dirs(index)?;
         let path = index.join(LOCK);
@@ -44,6 +62,11 @@ impl IndexLock {
         loop {
             match lock.try_lock() {
                 Ok(()) => {
+                    // For messages of others alone.
+                    let process = format!("{}\n", std::process::id());
+                    let told =
+                        lock.set_len(0).and_then(|()| lock.write_all_at(process.as_bytes(), 0));
+                    told.map_err(IndexError::storage("write", &path))?;
                     let index = index.to_path_buf();
                     return Ok(Self { index, keep: None, heals: false, _lock: lock });
                 }
@@ -53,7 +76,9 @@ impl IndexLock {
                     std::thread::sleep(PAUSE);
                 }
                 Err(TryLockError::WouldBlock) => {
-                    return Err(IndexError::Locked { path: index.to_path_buf() });
+                    let process = fs::read_to_string(&path).ok();
+                    let process = process.and_then(|process| process.trim().parse().ok());
+                    return Err(IndexError::Locked { path: index.to_path_buf(), process });
                 }
                 Err(TryLockError::Error(source)) => {
                     return Err(IndexError::Storage { operation: "lock", path, source });

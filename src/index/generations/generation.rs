@@ -97,7 +97,10 @@ impl Generation {
     /// # Errors
     /// `Damaged`, with the first file whose bytes are not those that were written.
     pub fn verify(&self) -> Result<(), IndexError> {
-        self.runs.iter().try_for_each(|run| run.verify(&self.path, &self.manifest.files))?;
+        let Manifest { runs, files, .. } = &self.manifest;
+        for (run, entry) in self.runs.iter().zip(runs) {
+            run.verify(&self.path, entry, files)?;
+        }
         self.inputs().map(drop)
     }
 
@@ -225,7 +228,7 @@ impl Stays<'_> {
     ) -> Result<(Run, RunDocuments), IndexError> {
         let run = self.run.after(entry.first_docid, deletions);
         let documents = match self.moved {
-            true => self.documents.moved(path, entry, files)?,
+            true => self.documents.relocated(path, entry, files)?,
             false => self.documents.clone(),
         };
         Ok((if self.rescored { run.rescored() } else { run }, documents))
@@ -247,10 +250,10 @@ fn stay<'a>(manifest: &Manifest, before: Option<&'a Generation>) -> Vec<Option<S
         let &(was, (open, documents)) = open.get(&*run.name)?;
         let is_same = |kind| files[0].get(&*run.file(kind)) == files[1].get(&*was.file(kind));
         let mut kinds = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
-        let may_change = |kind| matches!(kind, FileKind::Locations | FileKind::Scores);
+        let may_change = |kind| matches!(kind, FileKind::Moves | FileKind::Scores);
         let are_same = kinds.all(|kind| may_change(kind) || is_same(kind));
         let numbers = |run: &RunEntry| (run.documents, run.terms, run.postings, run.tokens);
-        let [moved, rescored] = [FileKind::Locations, FileKind::Scores].map(|kind| !is_same(kind));
+        let [moved, rescored] = [FileKind::Moves, FileKind::Scores].map(|kind| !is_same(kind));
         let stays = Stays { run: open, documents, moved, rescored };
         (are_same && numbers(run) == numbers(was)).then_some(stays)
     };

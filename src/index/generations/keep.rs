@@ -168,6 +168,12 @@ impl IndexLock {
         };
         all.retain(|number| Some(*number) != live && *number != next);
         let replaced = live.filter(|_| self.keep.is_some_and(|keep| keep > 0));
+        // One does not go back to a commit, but to the point before it.
+        let is_point = |number: &u32| {
+            let summary = Summary::read(&self.index().join(generation_name(*number)));
+            summary.map_or(true, |summary| !summary.is_commit)
+        };
+        let replaced = replaced.filter(is_point);
         all.extend(replaced);
         Ok((heals || replaced.is_some()).then_some(all))
     }

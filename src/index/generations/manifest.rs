@@ -10,7 +10,8 @@ mod tests;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{FileEntry, write_whole};
 use crate::index::format::{
-    DELETIONS, FileKind, INPUTS, MANIFEST, VECTORS, VERSION, file_path, is_run_name, run_file,
+    DELETIONS, FileKind, INPUTS, MANIFEST, VECTORS, VERSION, file_path, is_run_name, packed_file,
+    run_file,
 };
 use crate::index::list::Form;
 use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
@@ -30,6 +31,9 @@ pub struct Manifest {
     /// Seconds since 1970 (UTC).
     pub created: u64,
     pub command: String,
+    /// It is no point to which one goes back: an update or a delete has published it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_commit: bool,
     pub workers: u32,
     pub settings: Settings,
     pub statistics: Statistics,
@@ -149,9 +153,12 @@ pub struct RunEntry {
     pub inputs: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted: Option<Deleted>,
-    /// The generation that wrote its locations, if documents have moved to other places.
+    /// Its own files are in a pack.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub packed: bool,
+    /// The generation that wrote its moves, if documents lie elsewhere than when it was written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub locations: Option<u32>,
+    pub moves: Option<u32>,
     /// The generation that gave it other static scores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<u32>,
@@ -174,11 +181,14 @@ impl RunEntry {
     /// The name of one of its files, as the manifest has it.
     pub(crate) fn file(&self, kind: FileKind) -> String {
         let revised = match kind {
-            FileKind::Locations => self.locations,
+            FileKind::Moves => self.moves,
             FileKind::Scores => self.scores,
             _ => None,
         };
         match revised {
+            None if self.packed && FileKind::OF_RUN.contains(&kind) => {
+                packed_file(&self.name, kind)
+            }
             None => run_file(&self.name, kind),
             Some(generation) => run_file(&format!("{}-{generation:06}", self.name), kind),
         }

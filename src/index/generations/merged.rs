@@ -124,7 +124,8 @@ fn merge_generation(
     settings.codec = merging.form.name().to_string();
     settings.block_size = merging.form.block_len() as u32;
     let command = command.to_string();
-    let description = Description { command, workers, settings, skipped };
+    let is_commit = old.is_commit;
+    let description = Description { command, workers, settings, skipped, is_commit };
     let statistics = draft.statistics(empty_documents, duplicate_names);
     let new = draft.finish(description, statistics, merging.memory_bytes)?;
     let manifest = Box::new(new.publish(lock)?);

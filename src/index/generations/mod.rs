@@ -6,6 +6,7 @@ pub(crate) mod generation;
 pub(crate) mod held;
 pub(crate) mod in_use;
 pub(crate) mod keep;
+pub(crate) mod live_names;
 pub(crate) mod manifest;
 pub(crate) mod merged;
 pub(crate) mod publish;

@@ -2,6 +2,7 @@
 //! goes when no generation names it.
 
 use crate::index::error::IndexError;
+use crate::index::files::packed::on_disk;
 use crate::index::format::{RUNS, is_run_file, runs_home};
 use crate::index::generations::folder::{entries, generations};
 use crate::index::generations::manifest::summary::Summary;
@@ -26,11 +27,12 @@ pub(crate) fn unnamed(home: &Path, gone: &[PathBuf]) -> Result<Vec<PathBuf>, Ind
     for (_, generation) in generations(home)? {
         if !gone.contains(&generation) {
             let Ok(summary) = Summary::read(&generation) else { return Ok(Vec::new()) };
-            named.extend(summary.files.into_iter().map(|file| file.name));
+            let files = summary.files.into_iter().map(|file| file.name);
+            named.extend(files.map(|name| on_disk(Path::new(&name)).to_path_buf()));
         }
     }
     let files = run_files(home)?.into_iter();
-    let unnamed = files.filter(|(name, _)| !named.contains(&format!("{RUNS}/{name}")));
+    let unnamed = files.filter(|(name, _)| !named.contains(&Path::new(RUNS).join(name)));
     Ok(unnamed.map(|(_, path)| path).collect())
 }
 

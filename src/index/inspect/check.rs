@@ -14,8 +14,11 @@ use crate::index::cache_plan::CachePlan;
 use crate::index::deletions::{LiveRun, live_runs};
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
+use crate::index::files::packed::check_pack;
 use crate::index::files::storage::{FileEntry, Stop};
-use crate::index::format::{CACHE_PLAN, FileKind, HEADER_BYTES, MANIFEST, file_path, padding};
+use crate::index::format::{
+    CACHE_PLAN, FileKind, HEADER_BYTES, MANIFEST, file_path, padding, run_file,
+};
 use crate::index::generations::folder::{current, entries, is_being_written};
 use crate::index::generations::generation::Generation;
 use crate::index::generations::held::held;
@@ -160,6 +163,7 @@ fn check_generation(
     let bytes_of = |file: &FileEntry| file.bytes;
     watched.expect(manifest.files.iter().chain(lists).map(bytes_of).fold(0, u64::saturating_add));
     let bytes = check.files();
+    check.packs();
     check.unknown_files();
     check.inputs();
     if let Err(problem) = manifest.analysis(generation) {
@@ -248,6 +252,13 @@ impl Check<'_> {
             bytes = bytes.saturating_add(entry.bytes);
         }
         bytes
+    }
+
+    fn packs(&mut self) {
+        for run in self.manifest.runs.iter().filter(|run| run.packed) {
+            let path = file_path(self.generation, &run_file(&run.name, FileKind::Packed));
+            self.note(check_pack(&path));
+        }
     }
 
     fn unknown_files(&mut self) {

@@ -5,6 +5,8 @@
 use super::lengths::{long_documents, no_long, of_long};
 use super::{MergeInput, Merging};
 use crate::crew::Crew;
+use crate::index::documents::moves::Moves;
+use crate::index::documents::names::{NamesWindow, end_before};
 use crate::index::documents::{
     DocumentsEntry, DocumentsPlace, DocumentsWriter, Location, PlacedDocuments,
 };
@@ -134,27 +136,18 @@ impl MergeInput {
         stop: &Stop,
     ) -> Result<(), IndexError> {
         let mut lengths = self.open(FileKind::Lengths, WINDOW_BYTES)?;
-        let mut names = self.open(FileKind::Names, NAMES_BYTES)?;
-        let mut ends = self.open(FileKind::Ends, WINDOW_BYTES)?;
+        let bytes = [NAMES_BYTES, WINDOW_BYTES];
+        let mut names = NamesWindow::open(&self.generation, &self.run, bytes)?;
         let mut locations = self.open(FileKind::Locations, WINDOW_BYTES)?;
         let mut hashes = self.open(FileKind::Hashes, WINDOW_BYTES)?;
+        let moves = Moves::open(&self.generation, &self.run)?;
         let mut writer = DocumentsWriter::at(table, stretch.place);
-        let mut long_name = Vec::new();
-        let mut start = end_before(&mut ends, stretch.documents.start)?;
         for docid in stretch.documents.clone() {
             if docid.is_multiple_of(AT_ONCE) {
                 stop.check()?;
             }
             let at = |size: u64| BODY + size * u64::from(docid);
-            let end = u64::from_le_bytes(fixed(ends.read(at(8), 8)?));
-            if end < start {
-                let path = self.path(FileKind::Ends);
-                let expected = format!("an end of at least {start}");
-                return Err(IndexError::damaged(&path, at(8), expected, end));
-            }
-            let place = BODY + start;
-            let bytes = end - start;
-            start = end;
+            let name = names.name(docid)?;
             if self.deletions.as_ref().is_some_and(|gone| gone.contains(docid)) {
                 continue;
             }
@@ -164,15 +157,10 @@ impl MergeInput {
                 length => length.into(),
             };
             let location: Location = bytemuck::pod_read_unaligned(locations.read(at(16), 16)?);
+            let location = moves.of(docid, location);
             let input = location.input.saturating_add(self.run.first_input);
             let location = Location { input, ..location };
             let hash = u64::from_le_bytes(fixed(hashes.read(at(8), 8)?));
-            let name = if bytes <= NAMES_BYTES as u64 {
-                names.read(place, bytes as usize)?
-            } else {
-                read_long(&mut names, place, bytes, &mut long_name)?;
-                &long_name
-            };
             let name = std::str::from_utf8(name).map_err(|_| {
                 IndexError::refused(&self.path(FileKind::Names), "a document's name is UTF-8")
             })?;
@@ -182,30 +170,8 @@ impl MergeInput {
     }
 }
 
-fn read_long(
-    names: &mut FileWindow,
-    place: u64,
-    bytes: u64,
-    name: &mut Vec<u8>,
-) -> Result<(), IndexError> {
-    name.clear();
-    while (name.len() as u64) < bytes {
-        let at = name.len() as u64;
-        let rest = usize::try_from(bytes - at).unwrap_or(usize::MAX);
-        name.extend_from_slice(names.read(place + at, rest)?);
-    }
-    Ok(())
-}
-
 fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
     *bytes.first_chunk().expect("so many bytes were read")
-}
-
-/// Where the name before that of a document ends.
-fn end_before(ends: &mut FileWindow, document: u32) -> Result<u64, IndexError> {
-    let Some(before) = document.checked_sub(1) else { return Ok(0) };
-    let bytes = ends.read(BODY + 8 * u64::from(before), 8)?;
-    Ok(u64::from_le_bytes(fixed(bytes)))
 }
 
 fn name_bytes(ends: &mut FileWindow, documents: Range<u32>) -> Result<u64, IndexError> {

@@ -137,7 +137,7 @@ fn write_documents(
         stop.check()?;
         for &docid in docids {
             let at = docid as usize;
-            let location = table.locations()[at];
+            let location = table.location(docid).unwrap_or_default();
             let input = location.input.saturating_add(run.first_input);
             let name = table.name(docid).unwrap_or_default();
             let name = std::str::from_utf8(name)

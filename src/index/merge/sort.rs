@@ -15,7 +15,7 @@ pub(super) fn sort(
     let name = |docid: u32| documents.name(docid).unwrap_or_default();
     match order {
         DocumentOrder::Input => docids.sort_by_key(|&docid| {
-            let place = documents.locations()[docid as usize];
+            let place = documents.location(docid).unwrap_or_default();
             (place.input, place.offset)
         }),
         DocumentOrder::Url => docids.sort_by(|&a, &b| compare_addresses(name(a), name(b))),

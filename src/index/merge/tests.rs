@@ -137,7 +137,7 @@ proptest! {
                 for (table, run) in runs.iter().map(|run| (table(run), run)) {
                     for docid in 0..table.len() {
                         let at = docid as usize;
-                        let Location { offset, bytes, input } = table.locations()[at];
+                        let Location { offset, bytes, input } = table.location(at as u32).unwrap();
                         let location = (offset, bytes, run.first_input + input);
                         let name = table.name(docid).unwrap().to_vec();
                         documents.push((name, location, table.lengths()[at], table.hashes()[at]));

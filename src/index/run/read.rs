@@ -9,7 +9,7 @@ use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{FileKind, HEADER_BYTES, RUNS};
+use crate::index::format::{FileKind, HEADER_BYTES};
 use crate::index::generations::manifest::{RunEntry, Settings, find_file};
 use crate::index::lexicon::{Lexicon, TermEntry};
 use crate::index::list::{ListLayout, ListView};
@@ -56,12 +56,16 @@ impl Run {
     }
 
     /// Verifies the checksum of the postings by the `files` of the generation's manifest, once.
-    pub(crate) fn verify(&self, generation: &Path, files: &[FileEntry]) -> Result<(), IndexError> {
+    pub(crate) fn verify(
+        &self,
+        generation: &Path,
+        entry: &RunEntry,
+        files: &[FileEntry],
+    ) -> Result<(), IndexError> {
         if self.pages.are_verified(&self.header) {
             return Ok(());
         }
-        let name = self.postings_path().file_name().unwrap_or_default().to_string_lossy();
-        let file = find_file(files, generation, &format!("{RUNS}/{name}"))?;
+        let file = find_file(files, generation, &entry.file(FileKind::Postings))?;
         self.postings.verify(file.bytes, file.crc32)?;
         self.pages.set_verified();
         Ok(())

@@ -107,7 +107,7 @@ fn a_flipped_bit_is_an_error_or_makes_no_difference() {
         fs::remove_file(&path).unwrap();
         fs::write(&path, &bytes).unwrap();
         let run = Run::open(folder.path(), &entry, &files);
-        let verified = run.as_ref().map(|run| run.verify(folder.path(), &files));
+        let verified = run.as_ref().map(|run| run.verify(folder.path(), &entry, &files));
         assert!(!matches!(verified, Ok(Ok(()))), "bit {bit}");
         let Ok(run) = run else { continue };
         if let Ok(found) = read(&run) {

@@ -4,7 +4,7 @@
 //! A log is one file, of one day, which its name tells. What is known of it is a file in the folder
 //! of the history, which can be removed at any time: it is found out again.
 
-use crate::index::format::{FileKind, run_file};
+use crate::index::format::FileKind;
 use crate::index::generations::manifest::{Manifest, find_file};
 use crate::query::reading::lines::Lines;
 use jiff::civil::Date;
@@ -48,7 +48,7 @@ pub(crate) const NEW_SHARE: u64 = 10;
 /// each 0 if the manifest lacks it, which its reader does not allow.
 pub(crate) fn run_key(manifest: &Manifest, folder: &Path, run: usize) -> u64 {
     let crc = |kind| {
-        let name = run_file(&manifest.runs[run].name, kind);
+        let name = manifest.runs[run].file(kind);
         find_file(&manifest.files, folder, &name).map_or(0, |file| file.crc32)
     };
     u64::from(crc(FileKind::Lexicon)) << 32 | u64::from(crc(FileKind::Postings))

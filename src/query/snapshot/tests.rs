@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::index::documents::Location;
-use crate::index::files::storage::{Stop, StorageFile};
-use crate::index::format::{FileHeader, FileKind};
+use crate::index::files::storage::Stop;
 use crate::index::generations::draft::{Description, Draft};
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::inputs::InputEntry;
@@ -65,15 +64,10 @@ fn go_on(index: &Path, noise: &mut Noise, step: u32) {
             draft.rank(run, &ranks).unwrap();
         }
         5 => {
+            let open = old.documents().runs().nth(run).unwrap();
             let place = |offset| Location { offset, bytes: noise.below(90), input: 0 };
-            let places: Vec<Location> = (0..u64::from(documents)).map(place).collect();
-            let mut file = StorageFile::create(draft.folder(), "places").unwrap();
-            file.write(bytemuck::cast_slice(&places)).unwrap();
-            file.pad().unwrap();
-            let values = [u64::from(documents), 0, 0, 0, 0];
-            let header = FileHeader { kind: FileKind::Locations, values, last: 0 };
-            let entry = file.finish(header).unwrap();
-            draft.relocate(run, &draft.folder().join("places"), entry).unwrap();
+            let now = (0..documents).zip((0..).step_by(100).map(place));
+            draft.relocate(run, 3, &open.moved(now)).unwrap();
         }
         _ => {}
     }

@@ -67,7 +67,7 @@ pub fn documents(data: &[u8]) {
     let good = documents.check_ends().is_ok();
     let count = documents.len();
     assert_eq!(
-        (documents.lengths().len(), documents.locations().len()),
+        (documents.lengths().len(), documents.first_locations().len()),
         (count as usize, count as usize)
     );
     for docid in 0..count {

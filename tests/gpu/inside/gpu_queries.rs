@@ -325,6 +325,27 @@ fn twin_batches_of_queries_are_answered_exactly() {
     }
 }
 
+/// Windows go by groups. Of rare terms beside frequent ones few documents matter, of which some
+/// groups have too many; of rare terms alone all do.
+#[test]
+fn twin_windows_go_by_groups() {
+    let Some(emulator) = emulator() else { return };
+    for seed in 7..11 {
+        let mut random = Random(seed);
+        let collection = Collection::new(7000, Kind::Mixed, Formula::Saturation, &mut random);
+        let mut queries: Vec<BatchQuery> = (0..24)
+            .map(|n| collection.query(2 + n % 7, [1, 2, 5, 20][n % 4], Mode::Or, &mut random))
+            .collect();
+        for query in &mut queries[16..] {
+            query.k = 100;
+            query.terms.retain(|term| term.df < 50);
+        }
+        queries.retain(|query| !query.terms.is_empty());
+        let overflown = check(&emulator, &collection, &queries, &room(1 << 15), seed);
+        assert_eq!(overflown, [0; 2], "{seed}");
+    }
+}
+
 #[test]
 fn twin_what_overflows_is_answered_later_or_left() {
     let Some(emulator) = emulator() else { return };

@@ -59,6 +59,7 @@ pub(crate) const QUERY: Kernels = Kernels {
         include_str!("../../../kernels/score.cuh"),
         include_str!("../../../kernels/query_list.cuh"),
         include_str!("../../../kernels/query_or.cuh"),
+        include_str!("../../../kernels/query_groups.cuh"),
         include_str!("../../../kernels/query_and.cuh"),
         include_str!("../../../kernels/query_select.cuh"),
         include_str!("../../../kernels/query_unpack.cuh"),

@@ -1,6 +1,6 @@
 use super::*;
 use crate::index::deletions::DocidSet;
-use crate::index::documents::duplicates::{Duplicates, count_duplicates};
+use crate::index::documents::duplicates::{Duplicates, SameName, find_duplicates};
 use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
 use crate::index::format::{RUNS, run_name};
 use proptest::prelude::*;
@@ -78,7 +78,7 @@ proptest! {
                 LookupStream::open(folder, &live, hashes.clone()).unwrap()
             };
             let mut streams: Vec<_> = streams.iter().map(open).collect();
-            found = found.unite(count_duplicates(&mut streams).unwrap());
+            found = found.unite(find_duplicates(&mut streams, SameName::All).unwrap());
         }
         prop_assert_eq!(found, expected);
         prop_assert_eq!(std::fs::read_dir(folder).unwrap().count(), 1, "no file is left");
@@ -96,7 +96,7 @@ fn one_name_of_all_documents_is_in_order_of_docids() {
     assert_eq!(documents.candidates(b"race").count(), 0);
     let live = LiveRun { run: &run, deletions: Arc::default() };
     let stream = LookupStream::open(folder.path(), &live, 0..=u32::MAX).unwrap();
-    let found = count_duplicates(&mut [stream]).unwrap();
+    let found = find_duplicates(&mut [stream], SameName::All).unwrap();
     assert_eq!((found.count, found.first), (u64::from(run.documents) - 1, Some((1, 0))));
 }
 

@@ -21,6 +21,14 @@ impl Skipped {
     }
 }
 
+impl Skipped {
+    /// A document that has to have a name.
+    pub(crate) fn nameless(input: u32, offset: u64) -> Self {
+        let detail = "a document that is added to an index has to have a name".to_string();
+        Self { input, offset, line: 0, reason: "document without a name", detail }
+    }
+}
+
 /// A document that the memory of the build cannot hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LargeDocument {

@@ -5,14 +5,16 @@ use crate::crew::{Crew, cores};
 use crate::index::block_bounds::write_missing_bounds;
 use crate::index::deletions::write_deletions;
 use crate::index::documents::RunDocuments;
-use crate::index::documents::duplicates::{Duplicates, count_duplicates};
+use crate::index::documents::duplicates::{Duplicates, SameName, find_duplicates};
 use crate::index::documents::lookup::LookupStream;
 use crate::index::error::IndexError;
+use crate::index::files::packed::on_disk;
 use crate::index::format::{MANIFEST, RUNS, VERSION, file_path};
 use crate::index::generations::folder::IndexLock;
-use crate::index::generations::manifest::{Manifest, Settings, Statistics};
+use crate::index::generations::manifest::{Manifest, RunEntry, Settings, Statistics};
 use crate::index::merge::count_distinct_terms;
 use crate::index::run::Run;
+use std::ops::Range;
 use std::path::PathBuf;
 
 /// Threads that count names, and runs that these look at together, at most.
@@ -41,20 +43,37 @@ impl Draft {
         all
     }
 
-    /// Counts documents whose name an earlier one has, by several threads.
-    pub(crate) fn duplicates(&mut self) -> Result<Duplicates, IndexError> {
+    /// Finds documents of some runs whose name an earlier one of these has, by several threads, and
+    /// deletes those that are not wanted.
+    pub(crate) fn duplicates(
+        &mut self,
+        runs: Range<usize>,
+        wanted: SameName,
+    ) -> Result<Duplicates, IndexError> {
         self.number_documents()?;
-        let live = self.live_runs();
+        let live = &self.live_runs()[runs.clone()];
         // A thread has a window and two files for each run.
         let threads = cores().min(MOST_COUNTERS).min(MOST_STREAMS / live.len().max(1)).max(1);
         let count = |(): &mut (), part: usize| {
             let border = |part: usize| ((part as u64) << 32) / threads as u64;
             let hashes = border(part) as u32..=(border(part + 1) - 1) as u32;
             let open = |live| LookupStream::open(&self.folder, live, hashes.clone());
-            count_duplicates(&mut live.iter().map(open).collect::<Result<Vec<_>, _>>()?)
+            find_duplicates(&mut live.iter().map(open).collect::<Result<Vec<_>, _>>()?, wanted)
         };
         let parts = Crew::new("names").in_order(threads, threads, count)?;
-        Ok(parts.into_iter().fold(Duplicates::default(), Duplicates::unite))
+        let mut found = parts.into_iter().fold(Duplicates::default(), Duplicates::unite);
+        found.unwanted.sort_unstable();
+        let mut unwanted = &found.unwanted[..];
+        for run in runs {
+            let RunEntry { first_docid, documents, .. } = self.runs[run];
+            let of_run = unwanted.partition_point(|docid| docid - first_docid < documents);
+            let docids: Vec<u32> = unwanted[..of_run].iter().map(|d| d - first_docid).collect();
+            unwanted = &unwanted[of_run..];
+            if !docids.is_empty() {
+                self.delete(run, &docids)?;
+            }
+        }
+        Ok(found)
     }
 
     /// Checks how the lists of all runs are coded.
@@ -64,7 +83,7 @@ impl Draft {
     }
 
     /// Counts documents without a token.
-    pub(super) fn empty_documents(&self) -> Result<u64, IndexError> {
+    pub(crate) fn empty_documents(&self) -> Result<u64, IndexError> {
         let mut empty = 0;
         for (run, deletions) in self.runs.iter().zip(&self.deletions) {
             let documents = RunDocuments::open_unverified(&self.folder, run)?;
@@ -105,8 +124,8 @@ impl Draft {
     ) -> Result<Manifest, E> {
         self.check_form(&description.settings)?;
         let (empty, duplicates) = match counted {
-            Some((empty, count)) => (empty, Duplicates { count, first: None }),
-            None => (self.empty_documents()?, self.duplicates()?),
+            Some((empty, count)) => (empty, Duplicates { count, ..Duplicates::default() }),
+            None => (self.empty_documents()?, self.duplicates(0..self.runs.len(), SameName::All)?),
         };
         let mut statistics = self.statistics(empty, duplicates.count);
         statistics.skipped.clone_from(&description.skipped);
@@ -131,7 +150,7 @@ impl Draft {
                 count_distinct_terms(&runs, memory_bytes, |_| Ok(true))?
             }
         };
-        let Description { command, workers, settings, skipped } = description;
+        let Description { command, workers, settings, skipped, is_commit } = description;
         let new = self.runs.iter().filter(|run| !self.shared.contains(&run.name));
         write_missing_bounds(&self.folder, new, &mut self.files, &settings, workers as usize)?;
         let inputs = u64::from(self.inputs.next());
@@ -141,12 +160,15 @@ impl Draft {
         let unsynced = self.files.iter().filter(|file| !self.lasting.contains(&file.name));
         let more = [MANIFEST, RUNS, ""];
         let unsynced = unsynced.map(|file| &*file.name).chain(more);
-        let unsynced = unsynced.map(|name| file_path(&self.folder, name)).collect();
+        let paths = unsynced.map(|name| file_path(&self.folder, name));
+        let mut unsynced: Vec<PathBuf> = paths.map(|path| on_disk(&path).to_path_buf()).collect();
+        unsynced.dedup();
         let manifest = Manifest {
             format: VERSION,
             generation: self.number,
             created: Manifest::now(),
             command,
+            is_commit,
             workers,
             settings,
             statistics: Statistics { terms, skipped, ..statistics },

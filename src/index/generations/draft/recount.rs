@@ -3,14 +3,14 @@
 
 use super::Draft;
 use crate::index::deletions::LiveRun;
-use crate::index::documents::RunDocuments;
+use crate::index::documents::name_hash;
 use crate::index::error::IndexError;
 use crate::index::format::FileKind;
+use crate::index::generations::live_names::LiveNames;
 use crate::index::generations::manifest::{Manifest, RunEntry};
 use crate::index::lexicon::Lexicon;
 use crate::index::merge::count_distinct_terms;
 use std::collections::HashMap;
-use twox_hash::XxHash3_128;
 
 /// Memory of a name that comes or goes.
 const NAME_BYTES: u64 = 96;
@@ -25,61 +25,60 @@ struct TouchedName {
 }
 
 impl Draft {
-    /// Documents without a token, and those whose name an earlier one has, when the draft has all
-    /// runs of a generation, less what was deleted since, and new ones; before any are merged. Also
-    /// notes how many terms there are. None if it has not, or the names that come and go do not fit
-    /// so much memory, about: then all are better counted.
+    /// Documents without a token, and those whose name an earlier one has, when the draft has runs
+    /// of the generation before, less what was deleted since, and new ones; before any are merged.
+    /// Also notes how many terms there are. None if the names that come and go do not fit so much
+    /// memory, about: then all are better counted.
     pub(crate) fn recount(
         &mut self,
         before: &Manifest,
         memory_bytes: u64,
     ) -> Result<Option<(u64, u64)>, IndexError> {
-        if before.runs.iter().any(|run| !self.shared.contains(&run.name)) {
-            return Ok(None);
-        }
-        self.terms = self.recount_terms(before, memory_bytes)?;
+        let Some(gone) = self.gone(before) else { return Ok(None) };
+        self.terms = self.recount_terms(before, &gone, memory_bytes)?;
         let before = &before.statistics;
-        let is_new = |run: &&RunEntry| !self.shared.contains(&run.name);
-        let new: u64 = self.runs.iter().filter(is_new).map(|run| u64::from(run.documents)).sum();
+        let is_new = |run: &RunEntry| !self.shared.contains(&run.name);
+        let new = self.runs.iter().filter(|run| is_new(run));
+        let new: u64 = new.map(|run| u64::from(run.documents)).sum();
         let deleted = self.deleted.values().map(Vec::len).sum::<usize>() as u64;
+        let deleted =
+            deleted + gone.iter().map(|gone| u64::from(gone.run.live_documents())).sum::<u64>();
         if (new + deleted).saturating_mul(NAME_BYTES) > memory_bytes {
             return Ok(None);
         }
-        let open = |run| RunDocuments::open_mapped(&self.folder, run);
-        let runs = self.runs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let all = self.live_runs().into_iter().chain(gone.iter().cloned());
+        let all = LiveNames::open(&self.folder, all.collect())?;
         let mut touched: HashMap<u128, TouchedName> = HashMap::new();
         let [mut more_empty, mut less_empty] = [0, 0];
-        for (at, (run, documents)) in self.runs.iter().zip(&runs).enumerate() {
-            let name = |docid| documents.name(docid).unwrap_or_default();
-            let is_empty =
-                |docid: u32| Ok::<_, IndexError>(u64::from(documents.length(docid)? == 0));
-            let mut touch = |docid, added, deleted| {
-                let name = touched.entry(XxHash3_128::oneshot(name(docid))).or_default();
-                name.added += added;
-                name.deleted += deleted;
+        for (at, (LiveRun { run, deletions }, documents)) in all.runs().iter().enumerate() {
+            let mut touch = |docid, is_added: bool| {
+                let name = documents.name(docid).unwrap_or_default();
+                let name = touched.entry(name_hash(name)).or_default();
                 name.example = (at, docid);
+                let is_empty = u64::from(documents.length(docid)? == 0);
+                let (count, empty) = match is_added {
+                    true => (&mut name.added, &mut more_empty),
+                    false => (&mut name.deleted, &mut less_empty),
+                };
+                *count += 1;
+                *empty += is_empty;
+                Ok::<_, IndexError>(())
             };
-            if is_new(&run) {
-                (0..run.documents).for_each(|docid| touch(docid, 1, 0));
-                for docid in 0..run.documents {
-                    more_empty += is_empty(docid)?;
-                }
+            if at >= self.runs.len() {
+                let mut docids = (0..run.documents).filter(|docid| !deletions.contains(*docid));
+                docids.try_for_each(|docid| touch(docid, false))?;
+                continue;
             }
-            for &docid in self.deleted.get(&run.name).into_iter().flatten() {
-                touch(docid, 0, 1);
-                less_empty += is_empty(docid)?;
+            if is_new(run) {
+                (0..run.documents).try_for_each(|docid| touch(docid, true))?;
             }
+            let mut deleted = self.deleted.get(&run.name).into_iter().flatten();
+            deleted.try_for_each(|&docid| touch(docid, false))?;
         }
         let mut duplicates = before.duplicate_names;
         for TouchedName { added, deleted, example: (at, docid) } in touched.values() {
-            let name = runs[*at].name(*docid).unwrap_or_default();
-            let of_run = runs.iter().zip(&self.deletions).map(|(documents, deletions)| {
-                let is_it = |docid: &u32| {
-                    documents.name(*docid) == Some(name) && !deletions.contains(*docid)
-                };
-                documents.candidates(name).filter(is_it).count() as u64
-            });
-            let now: u64 = of_run.sum();
+            let name = all.runs()[*at].1.name(*docid).unwrap_or_default();
+            let now = all.of(name).filter(|(run, _)| *run < self.runs.len()).count() as u64;
             let was = (now + deleted).saturating_sub(*added);
             duplicates = (duplicates + now.saturating_sub(1)).saturating_sub(was.saturating_sub(1));
         }
@@ -87,11 +86,21 @@ impl Draft {
         Ok(Some((empty, duplicates)))
     }
 
+    /// The runs of the generation before that this one does not have; none if it has no run of
+    /// that.
+    fn gone<'a>(&self, before: &'a Manifest) -> Option<Vec<LiveRun<'a>>> {
+        let (_, deletions) = self.linked_from.as_ref()?;
+        let all = before.runs.iter().zip(deletions);
+        let gone = all.filter(|(run, _)| !self.shared.contains(&run.name));
+        Some(gone.map(|(run, gone)| LiveRun { run, deletions: gone.clone() }).collect())
+    }
+
     /// Different terms, as of the deleted documents that are counted; none if more are counted than
     /// before.
     fn recount_terms(
         &self,
         before: &Manifest,
+        gone: &[LiveRun<'_>],
         memory_bytes: u64,
     ) -> Result<Option<u64>, IndexError> {
         let of_before = |run: &RunEntry| before.runs.iter().find(|old| old.name == run.name);
@@ -103,14 +112,27 @@ impl Draft {
         if !old.iter().all(is_as_before) {
             return Ok(None);
         }
+        // All = old and gone + new without those - gone without old and new.
+        let more = self.terms_beside(&new, &[&old, gone], memory_bytes)?;
+        let less = self.terms_beside(gone, &[&old, &new], memory_bytes)?;
+        Ok(Some((before.statistics.terms + more).saturating_sub(less)))
+    }
+
+    /// Different terms of some runs that no others have.
+    fn terms_beside(
+        &self,
+        runs: &[LiveRun<'_>],
+        others: &[&[LiveRun<'_>]],
+        memory_bytes: u64,
+    ) -> Result<u64, IndexError> {
         let open = |live: &LiveRun<'_>| {
             let lexicon = live.run.path(&self.folder, FileKind::Lexicon);
             Ok((Lexicon::open_unverified(&lexicon)?, live.deletions.clone()))
         };
-        let old = old.iter().map(open).collect::<Result<Vec<_>, IndexError>>()?;
-        let new: Vec<_> = new.into_iter().map(|live| (&*self.folder, live)).collect();
+        let others = others.iter().copied().flatten();
+        let others = others.map(open).collect::<Result<Vec<_>, IndexError>>()?;
         let is_unknown = |(collection, suffix): (u16, &[u8])| {
-            for (lexicon, deletions) in &old {
+            for (lexicon, deletions) in &others {
                 let found = lexicon.find(collection, suffix)?;
                 if found.is_some_and(|list| list.df > deletions.counted_in(&list)) {
                     return Ok(false);
@@ -118,7 +140,7 @@ impl Draft {
             }
             Ok(true)
         };
-        let more = count_distinct_terms(&new, memory_bytes, is_unknown)?;
-        Ok(Some(before.statistics.terms + more))
+        let runs: Vec<_> = runs.iter().map(|live| (&*self.folder, live.clone())).collect();
+        count_distinct_terms(&runs, memory_bytes, is_unknown)
     }
 }

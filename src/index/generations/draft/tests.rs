@@ -1,4 +1,5 @@
 use super::*;
+use crate::index::documents::duplicates::SameName;
 use crate::index::files::storage::Stop;
 use crate::index::generations::folder::current;
 use crate::index::generations::generation::Generation;
@@ -211,17 +212,20 @@ proptest! {
         cut in 0..60usize,
         gone in [prop::collection::vec(0..60u32, 0..30), prop::collection::vec(0..60u32, 0..30)],
         new in [(0..70u32, 0..20usize), (0..70u32, 0..20usize)],
+        left_out in [0..5usize, 0..5usize],
     ) {
         let folder = tempfile::tempdir().unwrap();
         let mut collection = collection(3, 60, 20);
         collection.iter_mut().step_by(7).for_each(|terms| terms.clear());
         let mut before = build(folder.path(), &collection, &[cut]);
-        for (gone, (first, count)) in gone.iter().zip(new) {
+        for ((gone, (first, count)), left_out) in gone.iter().zip(new).zip(left_out) {
             let lock = IndexLock::acquire(folder.path()).unwrap();
             let from = current(folder.path()).unwrap().unwrap();
             let mut draft = Draft::begin(&lock).unwrap();
-            draft.link_all(&from, &before).unwrap();
-            for (at, run) in before.runs.iter().enumerate() {
+            let inputs = draft.take_inputs(&from, &before).unwrap();
+            let runs = before.runs.iter().enumerate();
+            for (number, run) in runs.filter(|(number, _)| *number != left_out) {
+                let at = draft.link(&from, &before, number, inputs).unwrap();
                 let of_run = gone.iter().filter_map(|docid| docid.checked_sub(run.first_docid));
                 let of_run: Vec<u32> = of_run.filter(|docid| *docid < run.documents).collect();
                 draft.delete(at, &of_run).unwrap();
@@ -234,7 +238,7 @@ proptest! {
             let none = draft.recount(&before, 0).unwrap();
             prop_assert!(count == 0 || none.is_none());
             let counted = draft.recount(&before, 1 << 20).unwrap();
-            let all = (draft.empty_documents().unwrap(), draft.duplicates().unwrap().count);
+            let all = (draft.empty_documents().unwrap(), draft.duplicates(0..draft.runs().len(), SameName::All).unwrap().count);
             prop_assert_eq!(counted, Some(all));
             before = draft.publish(&lock, describe(&before), 1 << 20).unwrap();
             prop_assert_eq!((before.statistics.empty_documents, before.statistics.duplicate_names), all);

@@ -19,6 +19,8 @@ pub(crate) struct Summary {
     #[serde(default)]
     pub created: u64,
     #[serde(default)]
+    pub is_commit: bool,
+    #[serde(default)]
     pub settings: Settings,
     #[serde(default)]
     pub statistics: Statistics,

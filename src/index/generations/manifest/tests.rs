@@ -14,7 +14,8 @@ fn example() -> Manifest {
         first_input: 0,
         inputs: 1,
         deleted: None,
-        locations: None,
+        packed: false,
+        moves: None,
         scores: None,
     };
     let names = ["000000", "000001"].map(|run| FileKind::OF_RUN.map(|kind| run_file(run, kind)));

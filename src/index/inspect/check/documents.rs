@@ -43,18 +43,22 @@ impl Check<'_> {
             self.names(run, &documents);
             self.note(documents.check_lookup());
         }
-        let mut inputs = 0;
-        for (docid, location) in (0u64..).zip(documents.locations()) {
-            inputs = inputs.max(u64::from(location.input) + 1);
-            if location.input >= run.inputs && !self.full() {
-                let expected = format!("an input below {}", run.inputs);
+        let mut least = 0;
+        for (docid, location) in (0u64..).zip(documents.first_locations()) {
+            let range = least..run.inputs;
+            if !range.contains(&location.input) && !self.full() {
+                let expected = format!("an input from {} to below {}", range.start, range.end);
                 let at = BODY + 16 * docid + 12;
                 self.damaged(&name(FileKind::Locations), at, expected, location.input);
             }
+            least = if documents.inputs_rise() { location.input } else { 0 };
         }
-        if inputs < u64::from(run.inputs) {
-            let expected = format!("a document in input {}", run.inputs - 1);
-            self.damaged(&name(FileKind::Locations), BODY, expected, "none");
+        for (number, stretch) in (0u64..).zip(documents.moves()) {
+            if stretch.input >= run.inputs && !self.full() {
+                let expected = format!("an input below {}", run.inputs);
+                let at = BODY + 24 * number + 8;
+                self.damaged(&name(FileKind::Moves), at, expected, stretch.input);
+            }
         }
         Some(documents)
     }

@@ -191,7 +191,7 @@ fn files_that_nobody_knows_are_found() {
         assert!(problems[0].contains(name) && problems.len() == 1, "{problems:?}");
         fs::remove_file(generation.join(name)).unwrap();
     }
-    let left = ["000002.lexicon", "000003.lexicon.blocks", "000000-000007.locations"];
+    let left = ["000002.lexicon", "000003.lexicon.blocks", "000000-000007.moves"];
     for name in left.into_iter().chain(["000000.more"]) {
         fs::write(folder.path().join("runs").join(name), "").unwrap();
     }
@@ -291,7 +291,7 @@ fn documents_that_lie_are_found() {
     let (folder, generation) = tiny();
     let changes = [
         (FileKind::Names, BODY, 0xff, "a name in UTF-8"),
-        (FileKind::Locations, BODY + 12, 3, "an input below 3"),
+        (FileKind::Locations, BODY + 12, 3, "an input from 0 to below 3"),
         (FileKind::Lengths, 24, 0xff, "found"),
         (FileKind::Lengths, BODY + 20, 0xff, "tokens"),
         (FileKind::Ends, BODY, 0xff, "an end"),

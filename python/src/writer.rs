@@ -1,0 +1,124 @@
+//! The class `Writer`: documents are added, replaced and deleted in an index that is there.
+
+use crate::error::{of_build, wrong};
+use crate::evaluate::json;
+use crate::options::{Size, threads, whole_or_none};
+use millrace::Writer as NativeWriter;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use std::path::PathBuf;
+
+/// Notes documents to be added, replaced and deleted, and commits them together.
+///
+/// Nothing is seen before a commit. As a context manager it commits where its block ends, and drops
+/// everything if that ends by an exception. It may stay open for any number of commits; other jobs
+/// may change the index between them.
+///
+/// Args:
+///     index: folder of the index.
+///     memory: the most memory that a commit allocates, as in `build`.
+///     workers: threads of a commit; as many as cores if left out.
+///     wait: wait while another job writes to the index.
+///     allow_shrink: allow a commit that leaves less than half of the documents, or none.
+#[pyclass(module = "millrace")]
+pub(crate) struct Writer {
+    native: NativeWriter,
+}
+
+#[pymethods]
+impl Writer {
+    #[new]
+    #[pyo3(signature = (index, *, memory=None, workers=None, wait=true, allow_shrink=false))]
+    fn new(
+        index: PathBuf,
+        memory: Option<Size>,
+        #[pyo3(from_py_with = whole_or_none)] workers: Option<usize>,
+        wait: bool,
+        allow_shrink: bool,
+    ) -> PyResult<Self> {
+        let mut native = NativeWriter::new(index);
+        if let Some(memory) = memory {
+            native.memory = memory.bytes()?;
+        }
+        native.workers = threads(workers)?.get();
+        (native.wait, native.allow_shrink) = (wait, allow_shrink);
+        Ok(Self { native })
+    }
+
+    /// Adds a document; it replaces all that have its name.
+    ///
+    /// Args:
+    ///     name, text: those of the document.
+    ///
+    /// Raises:
+    ///     ValueError: the name is empty.
+    fn update(&mut self, name: String, text: String) -> PyResult<()> {
+        if name.is_empty() {
+            return Err(wrong("a document that is added to an index has to have a name"));
+        }
+        self.native.update(name, text);
+        Ok(())
+    }
+
+    /// Deletes all documents of a name.
+    ///
+    /// Args:
+    ///     name: the name.
+    fn delete(&mut self, name: String) {
+        self.native.delete(name);
+    }
+
+    /// Drops what is not committed.
+    fn abort(&mut self) {
+        self.native.abort();
+    }
+
+    /// How many names are to be changed by the next commit.
+    #[getter]
+    fn pending(&self) -> usize {
+        self.native.pending()
+    }
+
+    /// Publishes all changes together.
+    ///
+    /// Args:
+    ///     keep_point: whether a rollback goes back to this generation.
+    ///
+    /// Returns:
+    ///     How many documents were added, replaced, deleted, absent and more, and the generation.
+    ///
+    /// Raises:
+    ///     FileNotFoundError: there is no index.
+    ///     MillraceError: the commit failed; the index and what is noted are as they were.
+    #[pyo3(signature = (keep_point=false))]
+    fn commit<'py>(&mut self, py: Python<'py>, keep_point: bool) -> PyResult<Bound<'py, PyAny>> {
+        let native = &mut self.native;
+        let updated = py.detach(|| native.commit(keep_point)).map_err(|error| of_build(&error))?;
+        json(py, &serde_json::to_value(&updated).map_err(wrong)?)
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    #[pyo3(signature = (kind=None, value=None, traceback=None))]
+    fn __exit__(
+        &mut self,
+        py: Python<'_>,
+        kind: Option<Bound<'_, PyType>>,
+        value: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        _ = (value, traceback);
+        match kind {
+            Some(_) => self.native.abort(),
+            None => _ = self.commit(py, false)?,
+        }
+        Ok(false)
+    }
+
+    fn __repr__(&self) -> String {
+        let pending = self.native.pending();
+        format!("Writer({:?}, {pending} pending)", self.native.index().display().to_string())
+    }
+}

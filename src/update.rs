@@ -1,0 +1,324 @@
+//! Documents are added, replaced and deleted by call: one run of what is new, and deletions, in a
+//! new generation (`docs/update.md`).
+//!
+//! ```text
+//! lock -> build a part of the input -> who has these names -> delete -> take the part
+//! -> merge some runs -> publish
+//! ```
+//!
+//! An update is a [build](crate::build) of its input, whose runs come behind those of the live
+//! generation. A document whose name is there replaces it. Answers are those of an index that was
+//! built from nothing of what lives.
+
+mod writer;
+
+pub use writer::Writer;
+
+use crate::build::{BuildError, BuildOptions, Note, build_part};
+use crate::index::deletions::live_runs;
+use crate::index::documents::RunDocuments;
+use crate::index::documents::duplicates::{Duplicates, SameName};
+use crate::index::error::IndexError;
+use crate::index::files::storage;
+use crate::index::format::{HISTORY, RUNS};
+use crate::index::generations::draft::{Description, Draft};
+use crate::index::generations::folder::{IndexLock, current};
+use crate::index::generations::keep::kept;
+use crate::index::generations::live_names::LiveNames;
+use crate::index::generations::manifest::{Manifest, RunEntry, Settings, Statistics};
+use crate::index::inputs::InputEntry;
+use crate::index::merge::Merging;
+use crate::input::Format;
+use crate::input::wanted::WantedInput;
+use crate::settings::{Gpus, SettingError};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// Runs of an index that is updated, at most.
+const MOST_RUNS: usize = 12;
+
+/// A run of which more than one document in so many is deleted is written anew.
+const WORN_PART: u32 = 5;
+
+/// What is changed, and how.
+pub struct Update {
+    /// The index, the input of an update and how it is read, memory, workers and more. How text
+    /// becomes terms and lists are coded is the index's.
+    pub build: BuildOptions,
+    /// Waits until no other job holds the index.
+    pub wait: bool,
+    /// The new generation is one to which `rollback` goes back.
+    pub keep_point: bool,
+    /// Publishes nothing.
+    pub dry_run: bool,
+    /// The index may lose more than half of its documents, or all.
+    pub allow_shrink: bool,
+}
+
+/// What became of an update.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Updated {
+    /// Documents whose name was new.
+    pub added: u64,
+    /// Names whose documents were replaced by another one.
+    pub replaced: u64,
+    /// Documents that are gone, those that were replaced too.
+    pub deleted: u64,
+    /// Names to be deleted that no document has.
+    pub absent: u64,
+    /// Documents of the input of which a later one has the name.
+    pub repeated: u64,
+    /// Records of the input that are no documents.
+    pub skipped: u64,
+    /// Documents in the index behind that.
+    pub documents: u64,
+    /// Runs behind that.
+    pub runs: usize,
+    /// The new generation; none if nothing was published.
+    pub generation: Option<u32>,
+    /// From the beginning to the end.
+    pub seconds: f64,
+}
+
+/// The new documents, as runs that no index has yet.
+struct Part {
+    folder: PathBuf,
+    manifest: Manifest,
+    inputs: Vec<InputEntry>,
+}
+
+impl Update {
+    /// The defaults, for an index and documents that `build` names.
+    pub fn new(build: BuildOptions) -> Self {
+        Self { build, wait: false, keep_point: false, dry_run: false, allow_shrink: false }
+    }
+
+    /// Adds the documents of the input; one whose name is there replaces all of that name.
+    ///
+    /// # Errors
+    /// `Index` if there is none, or it cannot be updated; `KeptByJob`; `Shrinks`; as
+    /// [`build`](crate::build()). The index is as it was, unless only the last sync failed.
+    pub fn update(self) -> Result<Updated, BuildError> {
+        self.change(&[], true)
+    }
+
+    /// Deletes all documents of these names.
+    ///
+    /// # Errors
+    /// As [`update`](Self::update).
+    pub fn delete(self, names: &[Vec<u8>]) -> Result<Updated, BuildError> {
+        self.change(names, false)
+    }
+
+    /// Deletes all documents of `names`, and then adds those of the input if it `has_input`.
+    fn change(self, names: &[Vec<u8>], has_input: bool) -> Result<Updated, BuildError> {
+        let began = Instant::now();
+        let Self { build, wait, keep_point, dry_run, allow_shrink } = self;
+        let index = &build.index;
+        // Taking the lock creates the folder, so there has to be an index.
+        let none = || IndexError::NoIndex { path: index.clone() };
+        current(index)?.ok_or_else(none)?;
+        let lock = match wait {
+            true => IndexLock::wait(index, build.control.stop())?,
+            false => IndexLock::acquire(index)?,
+        };
+        let lock = lock.keeping(kept(index)?.len().max(1));
+        lock.remove_debris()?;
+        let from = current(index)?.ok_or_else(none)?;
+        let live = Manifest::read(&from)?;
+        accept(index, &live)?;
+        let description = Description {
+            command: build.command.clone(),
+            workers: build.workers as u32,
+            settings: Settings { memory_bytes: build.memory, ..live.settings.clone() },
+            skipped: live.statistics.skipped.clone(),
+            is_commit: !keep_point,
+        };
+        let control = build.control.clone();
+        let merging = Merging {
+            memory_bytes: build.memory,
+            threads: build.workers,
+            form: live.settings.form().unwrap_or_default(),
+            stop: control.stop().clone(),
+        };
+        let notes = build.notes.clone();
+        let change = Change { lock: &lock, from: &from, live: &live, dry_run, allow_shrink };
+        let build = Some(build).filter(|_| has_input);
+        let result = change.make(build, names, description, &merging);
+        if !matches!(result, Ok((Updated { generation: Some(_), .. }, _))) {
+            // What cannot be removed now is removed by the next job.
+            _ = lock.abandon(Some(&from));
+        }
+        let result = result.map_err(|error| control.take_failure().map_or(error, BuildError::from));
+        let (updated, unranked) = result?;
+        if let Some(notes) = notes.filter(|_| unranked > 0) {
+            notes(&Note::Ranks(format!("{unranked} new documents have PageRank 0")));
+        }
+        Ok(Updated { seconds: began.elapsed().as_secs_f64(), ..updated })
+    }
+}
+
+/// Refuses an index that cannot be updated.
+fn accept(index: &Path, live: &Manifest) -> Result<(), BuildError> {
+    if index.join(HISTORY).exists() {
+        return Err(BuildError::KeptByJob { index: index.to_path_buf() });
+    }
+    if live.order.as_ref().is_some_and(|order| order.global.is_some()) {
+        let why = "its documents are in global order, which holds for all of them together: build \
+                   it again, or put it in another order first";
+        return Err(IndexError::refused(index, why).into());
+    }
+    Ok(())
+}
+
+/// A change of the live generation in the folder `from`.
+struct Change<'a> {
+    lock: &'a IndexLock,
+    from: &'a Path,
+    live: &'a Manifest,
+    dry_run: bool,
+    allow_shrink: bool,
+}
+
+impl Change<'_> {
+    /// Makes and publishes the new generation. Returns also how many new documents have no
+    /// PageRank where others have one.
+    fn make(
+        &self,
+        build: Option<BuildOptions>,
+        names: &[Vec<u8>],
+        mut description: Description,
+        merging: &Merging,
+    ) -> Result<(Updated, u64), BuildError> {
+        let Self { lock, from, live, .. } = *self;
+        let mut draft = Draft::begin(lock)?;
+        let folder = draft.folder().join("part");
+        let part = build.map(|build| self.part(build, &folder)).transpose()?;
+        let mut updated = Updated::default();
+        let gone = self.gone(part.as_ref(), names, &mut updated)?;
+        let first = self.link(&mut draft, &gone)?;
+        let mut unranked = 0;
+        let mut added = 0;
+        if let Some(Part { folder, manifest, inputs }) = &part {
+            let first_input = draft.add_inputs(inputs)?;
+            for run in 0..manifest.runs.len() {
+                draft.take(folder, manifest, run, first_input)?;
+            }
+            storage::remove_tree(folder)?;
+            for (reason, count) in &manifest.statistics.skipped {
+                *description.skipped.entry(reason.clone()).or_default() += count;
+            }
+            updated.skipped = manifest.statistics.skipped.values().sum();
+            added = manifest.statistics.documents;
+            let new = first..draft.runs().len();
+            let Duplicates { unwanted, .. } = draft.duplicates(new.clone(), SameName::Last)?;
+            updated.repeated = unwanted.len() as u64;
+            unranked = draft.keep_ranks(from, live, new)?;
+        }
+        let before = live.statistics.documents;
+        updated.added = added - updated.repeated - updated.replaced;
+        updated.documents = before - updated.deleted + added - updated.repeated;
+        let is_small = updated.documents == 0 || 2 * updated.documents < before;
+        if updated.documents < before && is_small && !self.allow_shrink {
+            return Err(BuildError::Shrinks { before, after: updated.documents });
+        }
+        updated.runs = draft.runs().len();
+        if !self.dry_run && added + updated.deleted > 0 {
+            let counted = draft.recount(live, merging.memory_bytes / 4)?;
+            let is_worn = |run: &RunEntry| {
+                let deleted = run.deleted.map_or(0, |deleted| deleted.documents);
+                deleted > run.documents / WORN_PART
+            };
+            draft.merge_some(MOST_RUNS, is_worn, merging)?;
+            let all = |_: &Statistics, _: &Duplicates| Ok::<_, BuildError>(());
+            let memory = merging.memory_bytes / 4;
+            let manifest = draft.publish_if(lock, description, memory, counted, all)?;
+            updated.runs = manifest.runs.len();
+            updated.generation = Some(manifest.generation);
+        }
+        Ok((updated, unranked))
+    }
+
+    /// Builds the new documents as the index was built.
+    fn part(&self, mut build: BuildOptions, folder: &Path) -> Result<Part, BuildError> {
+        let settings = &self.live.settings;
+        build.analysis = self.live.analysis(self.from)?;
+        build.form = settings.form().unwrap_or_default();
+        build.max_document = settings.max_document_bytes;
+        build.factor = settings.impact_factor.as_ref().and_then(|factor| factor.parse().ok());
+        build.gpus = Gpus::None;
+        let is_of_vectors = build.format == Some(Format::Vectors);
+        if settings.has_impacts() && build.format.is_none() {
+            build.format = Some(Format::Vectors);
+        } else if settings.has_impacts() != is_of_vectors {
+            let why = "vectors are added to an index of vectors, and texts to others";
+            return Err(SettingError::value("format", why).into());
+        }
+        storage::create_dir(folder)?;
+        storage::create_dir(&folder.join(RUNS))?;
+        let wanted = Some(WantedInput::Named);
+        let (manifest, inputs, _) = build_part(build, wanted, None, folder.to_path_buf())?;
+        Ok(Part { folder: folder.to_path_buf(), manifest, inputs })
+    }
+
+    /// Finds the documents that go, by run: those that have the names of new ones or of `names`.
+    /// Counts them.
+    fn gone(
+        &self,
+        part: Option<&Part>,
+        names: &[Vec<u8>],
+        updated: &mut Updated,
+    ) -> Result<Vec<Vec<u32>>, IndexError> {
+        let runs = &self.live.runs;
+        let mut gone = vec![Vec::new(); runs.len()];
+        let all = LiveNames::open(self.from, live_runs(self.from, runs)?)?;
+        // Returns the first document of the name, if there is one.
+        let mut find = |name: &[u8]| {
+            let mut first = None;
+            for (run, docid) in all.of(name) {
+                gone[run].push(docid);
+                first.get_or_insert((run, docid));
+            }
+            first
+        };
+        for name in names {
+            updated.absent += u64::from(find(name).is_none());
+        }
+        let mut replaced = Vec::new();
+        if let Some(Part { folder, manifest, .. }) = part {
+            for run in &manifest.runs {
+                let documents = RunDocuments::open_mapped(folder, run)?;
+                let names = (0..documents.len()).map(|docid| documents.name(docid));
+                replaced.extend(names.filter_map(|name| find(name.unwrap_or_default())));
+            }
+        }
+        // A name may come twice.
+        replaced.sort_unstable();
+        replaced.dedup();
+        updated.replaced = replaced.len() as u64;
+        for docids in &mut gone {
+            docids.sort_unstable();
+            docids.dedup();
+            updated.deleted += docids.len() as u64;
+        }
+        Ok(gone)
+    }
+
+    /// Takes over the runs that are left when some documents are `gone`. Returns how many.
+    fn link(&self, draft: &mut Draft, gone: &[Vec<u32>]) -> Result<usize, IndexError> {
+        let first_input = draft.take_inputs(self.from, self.live)?;
+        let runs = || self.live.runs.iter().zip(gone);
+        let is_empty =
+            |(run, gone): &(&RunEntry, &Vec<u32>)| run.live_documents() as usize == gone.len();
+        // There is a run at least.
+        let all_empty = runs().all(|run| is_empty(&run));
+        for (number, run) in runs().enumerate() {
+            if all_empty || !is_empty(&run) {
+                let place = draft.link(self.from, self.live, number, first_input)?;
+                draft.delete(place, run.1)?;
+            }
+        }
+        Ok(draft.runs().len())
+    }
+}

@@ -1,0 +1,202 @@
+//! Documents added, replaced and deleted by call: answers are those of an index that was built from
+//! nothing of what lives.
+
+#[cfg(debug_assertions)]
+mod crash;
+
+use crate::support::sound::{ask, assert_sound, current};
+use crate::support::*;
+use millrace::inside::index::{Stop, merge_index, rollback};
+use millrace::{BuildOptions, OwnedDocument, Update, Writer};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// Names and texts in the order of docids.
+type Model = Vec<(String, String)>;
+
+fn lines(documents: &[(String, String)]) -> Vec<u8> {
+    let doc =
+        |(name, text): &(String, String)| Doc { name: Some(name.clone()), text: text.clone() };
+    jsonl(&documents.iter().map(doc).collect::<Vec<_>>())
+}
+
+/// The documents of these names go, and come behind the others as the call has them last.
+fn updated(model: &Model, new: &Model) -> Model {
+    let is_new = |name: &String| new.iter().any(|(other, _)| other == name);
+    let left = model.iter().filter(|(name, _)| !is_new(name)).cloned();
+    let last = |at: &usize| new[at + 1..].iter().all(|(other, _)| *other != new[*at].0);
+    left.chain((0..new.len()).filter(last).map(|at| new[at].clone())).collect()
+}
+
+fn generation(index: &Path) -> u32 {
+    let name = current(index).unwrap();
+    name.file_name().unwrap().to_str().unwrap()[4..].parse().unwrap()
+}
+
+/// Compares the index with one that is built from nothing of what lives.
+fn assert_as_built(index: &Path, model: &Model, queries: &[String], when: &str) {
+    assert_sound(index, when);
+    let found = info(index);
+    assert_eq!(found["documents"], model.len(), "{when}");
+    assert!(found["runs"].as_array().map_or(1, Vec::len) <= 12, "{when}");
+    let scratch = Scratch::new();
+    let expected = scratch.path("expected");
+    let input = scratch.write("all.jsonl", lines(model));
+    build(&expected, args!["--allow-empty", input]);
+    let ask = |index| ask(index, true, queries).unwrap();
+    assert_eq!(ask(index), ask(&expected), "{when}");
+}
+
+fn steps(count: usize, seed: u64) {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let mut random = Random::new(seed);
+    let words = Collection::new(seed, 1, 10).words;
+    let queries: Vec<String> = (0..10).map(|_| words.phrase(&mut random, 3)).collect();
+    let document = |random: &mut Random, names: usize| {
+        let length = 1 + random.below(20);
+        (format!("name-{}", random.below(names)), words.phrase(random, length))
+    };
+    let mut model: Model =
+        updated(&Vec::new(), &(0..300).map(|_| document(&mut random, 400)).collect());
+    build(&index, args![scratch.write("all.jsonl", lines(&model))]);
+    let mut models = HashMap::from([(1, model.clone())]);
+    let change = |documents: &Model| {
+        let owned = documents.clone().into_iter().map(|(name, text)| OwnedDocument { name, text });
+        let mut build = BuildOptions::of_documents(&index, owned);
+        (build.workers, build.memory) = (1, 64 << 20);
+        Update { allow_shrink: true, ..Update::new(build) }
+    };
+    for step in 0..count {
+        match random.below(20) {
+            0 => {
+                let stop = Stop::default();
+                merge_index(&index, 64 << 20, "test", 1, Default::default(), &stop).unwrap();
+            }
+            1 if step > 5 => {
+                // To the last point, if there is one.
+                if let Ok(back) = rollback(&index, None) {
+                    model = models[&back.to].clone();
+                }
+            }
+            2..6 => {
+                let names: Vec<Vec<u8>> =
+                    (0..3).map(|_| document(&mut random, 400).0.into_bytes()).collect();
+                let gone = |name: &String| names.iter().any(|gone| gone == name.as_bytes());
+                let count = model.len();
+                model.retain(|(name, _)| !gone(name));
+                let told = change(&Vec::new()).delete(&names).unwrap();
+                assert_eq!(told.deleted, (count - model.len()) as u64);
+            }
+            6..10 => {
+                let mut writer = Writer::new(&index);
+                (writer.workers, writer.memory) = (1, 64 << 20);
+                writer.update("name-1", "lost");
+                writer.abort();
+                let (gone, new) = (document(&mut random, 400), document(&mut random, 400));
+                writer.update(gone.0.clone(), gone.1);
+                writer.update(new.0.clone(), "replaced before it is seen");
+                writer.delete(gone.0.clone());
+                writer.update(new.0.clone(), new.1.clone());
+                model.retain(|(name, _)| *name != gone.0);
+                model = updated(&model, &vec![new]);
+                let told = writer.commit(random.below(10) == 0).unwrap();
+                assert_eq!((told.documents, writer.pending()), (model.len() as u64, 0));
+            }
+            _ => {
+                let new = (0..1 + random.below(5)).map(|_| document(&mut random, 400)).collect();
+                let mut update = change(&new);
+                update.keep_point = random.below(10) == 0;
+                let after = updated(&model, &new);
+                let told = update.update().unwrap();
+                assert_eq!(told.documents, after.len() as u64);
+                assert_eq!(told.added, (after.len() - model.len()) as u64);
+                model = after;
+            }
+        }
+        models.insert(generation(&index), model.clone());
+        if (step + 1) % 20 == 0 || step + 1 == count {
+            assert_as_built(&index, &model, &queries, &format!("step {step} of seed {seed}"));
+        }
+    }
+}
+
+#[test]
+fn oracle_random_steps() {
+    steps(100, 7);
+}
+
+#[test]
+#[ignore = "takes minutes; run by `make campaign`"]
+fn campaign_ten_thousand_random_steps() {
+    (0..20).for_each(|seed| steps(500, 100 + seed));
+}
+
+#[test]
+fn the_jobs_tell_what_they_did() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let document = |name: &str, text: &str| (name.to_string(), text.to_string());
+    let old = vec![document("a", "water mill"), document("b", "old race"), document("c", "stone")];
+    build(&index, args![scratch.write("a.jsonl", lines(&old))]);
+    let job = |job: &str, more: &[&str]| {
+        let mut words = vec![job, "--index", index.to_str().unwrap()];
+        words.extend(more);
+        millrace(words)
+    };
+    let new = [
+        &lines(&[document("b", "new race"), document("d", "x"), document("d", "mill")])[..],
+        b"{\"text\": \"nameless\"}\nno JSON\n",
+    ];
+    let new = scratch.write("new.jsonl", new.concat());
+    let said = "1 document added, 1 document replaced, 1 document left out, since a later one has \
+                the name, 2 records skipped";
+    let path = new.to_str().unwrap();
+    job("update", &["--dry-run", path]).ok().says(said).says("nothing was published");
+    assert_eq!(generation(&index), 1);
+    job("update", &[path])
+        .ok()
+        .says(said)
+        .says("generation 2 has 4 documents")
+        .says("has to have a name");
+    let model =
+        vec![old[0].clone(), old[2].clone(), document("b", "new race"), document("d", "mill")];
+    assert_as_built(&index, &model, &["mill race".to_string()], "updated");
+    job("delete", &["c", "zzz"]).ok().says("1 document deleted, 1 document not there");
+    job("delete", &["zzz"]).ok().says("1 document not there; nothing was published");
+    job("delete", &["a", "b"])
+        .fails(1)
+        .says("1 of 3 documents would be left")
+        .says("--allow-shrink");
+    job("delete", &["--allow-shrink", "-"]).stdin("a\r\nb\n").ok().says("has 1 document");
+    assert_as_built(&index, &vec![document("d", "mill")], &["mill".to_string()], "deleted");
+    // One goes back to the build, and not to a commit.
+    job("rollback", &[]).ok().says("generation 1 is live");
+    let other = scratch.path("other");
+    millrace(args!["update", "--index", other, new]).fails(1).says("other");
+    assert!(!other.exists());
+}
+
+#[test]
+fn an_index_that_a_job_file_keeps_or_another_job_holds_is_refused() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    scratch.write("docs/a.jsonl", b"{\"id\": \"a\", \"text\": \"mill\"}\n");
+    let job = scratch.write("job.toml", "index = \"index\"\n[[input]]\npaths = [\"docs/*\"]\n");
+    millrace(args!["rebuild", job, "--once"]).ok();
+    let input = scratch.write("b.jsonl", b"{\"id\": \"b\", \"text\": \"race\"}\n");
+    let update = || millrace(args!["update", "--index", index, input]);
+    update().fails(1).says("a job file keeps this index");
+    std::fs::remove_dir_all(index.join("rebuild")).unwrap();
+    let lock = std::fs::File::open(index.join("LOCK")).unwrap();
+    lock.lock().unwrap();
+    std::fs::write(index.join("LOCK"), "4711\n").unwrap();
+    update().fails(1).says("another job (process 4711) holds this index");
+    let mut waiting = update().arg("--wait");
+    let mut child = waiting.spawn();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert!(child.try_wait().unwrap().is_none(), "it waits");
+    drop(lock);
+    assert_eq!(wait(&mut child, "update"), Some(0));
+    assert_eq!(info(&index)["documents"], 2);
+}
