@@ -355,7 +355,7 @@ impl Args {
     }
 
     /// Lets the job follow its index, or report that it does not.
-    fn follow(&self, snapshot: &Snapshot, mover: Mover, renew: Renew) -> anyhow::Result<()> {
+    fn follow(&self, snapshot: &Arc<Snapshot>, mover: Mover, renew: Renew) -> anyhow::Result<()> {
         match self.expansion.is_asked() || self.candidates.is_asked() {
             true => follow::stay(&self.ranking, snapshot),
             false => follow::follow(&self.ranking, snapshot, mover, renew),

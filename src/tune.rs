@@ -25,6 +25,7 @@ use serde::{Serialize, Serializer};
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A judged query.
 #[derive(Clone, Debug)]
@@ -392,27 +393,27 @@ fn measure_all(
     goal: &Goal,
 ) -> Result<Vec<(Vec<f64>, usize)>, EvaluateError> {
     goal.progress.expect((settings.len() * topics.len()) as u64);
+    let generation = Arc::new(Generation::open_folder(generation)?);
     let measure = |searcher: &mut Searcher, at: usize| {
-        measure_one(generation, settings[at], topics, goal, searcher)
+        let snapshot = Snapshot::new(generation.clone(), settings[at])?;
+        measure_one(&snapshot, topics, goal, searcher)
     };
     Crew::new("tune").in_order(goal.threads, settings.len(), measure)
 }
 
 fn measure_one(
-    generation: &Path,
-    scoring: Scoring,
+    snapshot: &Arc<Snapshot>,
     topics: &[Topic<'_>],
     goal: &Goal,
     searcher: &mut Searcher,
 ) -> Result<(Vec<f64>, usize), EvaluateError> {
-    let snapshot = Snapshot::new(Generation::open_folder(generation)?, scoring)?;
     let documents = snapshot.generation().documents();
     let k = goal.k.saturating_add(usize::from(goal.remove_query));
     let wanted = Wanted { k, mode: goal.mode, ..Wanted::default() };
     let mut values = Vec::with_capacity(topics.len());
     let mut lost = 0;
     for Topic { qid, text, judged } in topics {
-        let (hits, _) = searcher.search(&snapshot, &wanted, text)?;
+        let (hits, _) = searcher.search(snapshot, &wanted, text)?;
         goal.progress.check()?;
         goal.progress.pass(1);
         let mut ranking = Rankings::new("tune");

@@ -14,14 +14,17 @@ pub(crate) type Renew = Box<dyn FnMut(&Arc<Snapshot>) + Send>;
 /// calls `renew` behind each move; SIGHUP lets it look at once.
 pub(crate) fn follow(
     ranking: &RankingArgs,
-    snapshot: &Snapshot,
+    snapshot: &Arc<Snapshot>,
     mover: Mover,
     mut renew: Renew,
 ) -> anyhow::Result<()> {
     let name = ranking.index.display().to_string();
-    let scoring = ranking.scoring()?;
     let own = ranking.clone();
-    let open = move || Snapshot::of_range(own.generation()?, scoring, own.docids.0.clone());
+    let mut open = snapshot.clone();
+    let open = move || {
+        open = own.verified(open.follow(&own.index)?)?;
+        Ok(open.clone())
+    };
     let manifest = snapshot.generation().manifest();
     let mut last = manifest.generation;
     let tell = move |found| match found {

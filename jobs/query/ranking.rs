@@ -55,19 +55,20 @@ impl RankingArgs {
         self.open_for_any()
     }
 
-    /// The live generation, with all postings verified if that is asked for.
-    pub(super) fn generation(&self) -> Result<Generation, IndexError> {
-        let generation = Generation::open(&self.index)?;
+    /// Verifies all postings if that is asked for.
+    pub(super) fn verified(&self, snapshot: Arc<Snapshot>) -> Result<Arc<Snapshot>, IndexError> {
         if self.verify {
-            generation.verify()?;
+            snapshot.generation().verify()?;
         }
-        Ok(generation)
+        Ok(snapshot)
     }
 
     /// To be searched by any processor.
     pub(crate) fn open_for_any(&self) -> anyhow::Result<Arc<Snapshot>> {
         let scoring = self.scoring()?;
-        let snapshot = Snapshot::of_range(self.generation()?, scoring, self.docids.0.clone())?;
+        let generation = Generation::open(&self.index)?;
+        let snapshot = Snapshot::of_range(generation, scoring, self.docids.0.clone())?;
+        let snapshot = self.verified(snapshot)?;
         if self.algorithm.on_cpu().is_for_global_order() {
             snapshot.check_global()?;
         }
@@ -111,9 +112,6 @@ impl RankingArgs {
         let docids = &self.docids.0;
         let index = &self.index;
         let (snapshot, shard) = Shard::open(index, &manifest, process, processes, scoring, docids)?;
-        if self.verify {
-            snapshot.generation().verify()?;
-        }
-        Ok((snapshot, shard))
+        Ok((self.verified(snapshot)?, shard))
     }
 }

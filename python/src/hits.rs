@@ -70,7 +70,7 @@ impl Found {
         let is_sound = hits.docids.len() == hits.scores.len()
             && ends == [Some(&0), Some(&(hits.docids.len() as u64))]
             && hits.offsets.is_sorted()
-            && hits.docids.iter().all(|&docid| (docid as usize) < documents.lengths().len());
+            && hits.docids.iter().all(|&docid| docid < documents.len());
         match is_sound {
             true => Ok(Arc::new(Self { snapshot, hits })),
             false => Err(wrong("these hits are not of this generation")),

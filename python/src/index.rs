@@ -2,7 +2,7 @@
 
 use crate::answers::Answers;
 use crate::build::lock;
-use crate::error::{failed, of_index, warn, wrong};
+use crate::error::{of_index, warn, wrong};
 use crate::evaluate::{json, measures};
 use crate::hits::Hits;
 use crate::options::{
@@ -17,7 +17,7 @@ use crate::tune::tuned;
 use millrace::inside::index::{DocumentKey, DocumentRow, Watch, find_in, generation_name};
 use millrace::inside::query::snippet;
 use millrace::inside::score::{Given, Score};
-use millrace::{Generation, Goal, IndexError, Snapshot, StaticScale, Tried, Wanted, explain};
+use millrace::{Generation, Goal, Snapshot, StaticScale, Tried, Wanted, explain};
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -71,14 +71,6 @@ impl Index {
             _ => return Err(wrong("give either docid or name")),
         };
         find_in(generation, &self.path, key).map_err(|error| of_index(&error))
-    }
-
-    /// Some calls know no deleted documents.
-    fn refuse_deleted(&self, generation: &Generation) -> PyResult<()> {
-        match generation.deleted().next() {
-            Some(_) => Err(failed(&IndexError::HasDeletions { path: self.path.clone() })),
-            None => Ok(()),
-        }
     }
 }
 
@@ -137,8 +129,7 @@ impl Index {
         let open = self.snapshot();
         let moved = py.detach(|| {
             let is_other = Watch::new(&self.path).is_other(open.generation().manifest(), true)?;
-            let opened = is_other.then(|| Generation::open(&self.path)).transpose()?;
-            opened.map(|opened| Snapshot::new(opened, open.scoring())).transpose()
+            is_other.then(|| open.follow(&self.path)).transpose()
         });
         let moved = moved.map_err(|error| of_index(&error))?;
         Ok(moved.map(|moved| *lock(&self.snapshot) = moved).is_some())
@@ -360,7 +351,6 @@ impl Index {
         #[pyo3(from_py_with = whole)] k: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
         let snapshot = self.snapshot();
-        self.refuse_deleted(snapshot.generation())?;
         let docid = self.docid(snapshot.generation(), docid, name)?;
         let query = Reading::of(&snapshot).one(query)?;
         let explained = py.detach(|| explain(&snapshot, &query, docid, k));
@@ -405,7 +395,6 @@ impl Index {
     ) -> PyResult<Bound<'py, PyAny>> {
         let told = Told::of(progress, None)?;
         let snapshot = self.snapshot();
-        self.refuse_deleted(snapshot.generation())?;
         let static_scale = self.given.static_scale;
         let tried = Tried { k1, b, alpha, mu, score_delta, static_scale };
         let asked = measure.map_or(Ok(Vec::new()), |measure| measures(Some(measure)))?;

@@ -24,10 +24,8 @@ fn lists(snapshot: &Snapshot, term: &str) -> PyResult<TermLists> {
 
 /// Documents that are not deleted.
 pub(crate) fn df(snapshot: &Snapshot, term: &str) -> PyResult<u32> {
-    let runs = snapshot.generation().runs();
-    let lists = lists(snapshot, term)?.lists;
-    let dfs = lists.iter().map(|(run, entry)| runs[*run].live_df(entry));
-    dfs.sum::<Result<u32, _>>().map_err(|error| of_index(&error))
+    let df = lists(snapshot, term)?.df(snapshot.generation());
+    df.map(|df| df as u32).map_err(|error| of_index(&error))
 }
 
 /// Docids and tfs, as arrays of numpy.
@@ -37,17 +35,11 @@ pub(crate) fn postings<'py>(
     term: &str,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let lists = lists(snapshot, term)?;
-    let norms = snapshot.norms();
     let columns = py.detach(|| {
         let mut columns = [Vec::new(), Vec::new()];
         lists.postings(snapshot.generation(), |docids, tfs| {
-            for (&docid, tf) in docids.iter().zip(tfs) {
-                // Deleted documents have no norm.
-                if norms.get(docid as usize).is_some_and(|norm| norm.is_finite()) {
-                    columns[0].extend(docid.to_le_bytes());
-                    columns[1].extend(tf.to_le_bytes());
-                }
-            }
+            docids.iter().for_each(|docid| columns[0].extend(docid.to_le_bytes()));
+            tfs.iter().for_each(|tf| columns[1].extend(tf.to_le_bytes()));
         })?;
         Ok::<_, IndexError>(columns)
     });

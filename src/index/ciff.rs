@@ -89,9 +89,10 @@ pub fn export_file(
 }
 
 /// Writes a generation as CIFF; `progress` counts lists. Every list is read twice, since its length
-/// stands before it.
+/// stands before it. Deleted documents are left out, and the others numbered as a merge does.
 ///
-/// Memory: the terms of the index and some bytes for each, since they are sorted.
+/// Memory: the terms of the index and some bytes for each, since they are sorted, and 4 bytes a
+/// document.
 pub fn export(
     generation: &Generation,
     description: &str,
@@ -102,7 +103,9 @@ pub fn export(
     let tokens = generation.manifest().statistics.tokens;
     let mut all: Vec<TermLists> = Vec::new();
     for_each_term::<io::Error>(generation, |lists| {
-        all.push(lists.clone());
+        if lists.df(generation)? > 0 {
+            all.push(lists.clone());
+        }
         Ok(())
     })?;
     all.sort_unstable_by(|a, b| a.term.cmp(&b.term));
@@ -115,7 +118,7 @@ pub fn export(
         }
     };
     let terms = most("terms", all.len() as u64)?;
-    let count = most("documents", documents.len().into())?;
+    let count = most("documents", generation.live_documents().into())?;
     let mean = if count == 0 { 0.0 } else { tokens as f64 / count as f64 };
     let mut message = Vec::new();
     for (field, value) in [(1, 1), (2, terms), (3, count), (4, terms), (5, count), (6, tokens)] {
@@ -126,40 +129,47 @@ pub fn export(
     bytes(&mut message, 8, description.as_bytes());
     put(out, &message)?;
     progress.expect(all.len() as u64);
+    let mut numbers = vec![0; documents.len() as usize];
+    (0..).zip(generation.live()).for_each(|(number, docid)| numbers[docid as usize] = number);
     for lists in &all {
-        list(generation, lists, &mut message, out)?;
+        list(generation, &numbers, lists, &mut message, out)?;
         progress.pass(1);
     }
-    for docid in 0..documents.len() {
+    for docid in generation.live() {
         message.clear();
-        number(&mut message, 1, docid.into());
+        number(&mut message, 1, numbers[docid as usize].into());
         bytes(&mut message, 2, documents.name(docid)?);
         number(&mut message, 3, documents.length(docid).unwrap_or_default().into());
         put(out, &message)?;
     }
-    Ok(Exported { terms, documents: documents.len() })
+    Ok(Exported { terms, documents: generation.live_documents() })
 }
 
+/// Documents have these numbers by docid.
 fn list(
     generation: &Generation,
+    numbers: &[u32],
     lists: &TermLists,
     message: &mut Vec<u8>,
     out: &mut impl Write,
 ) -> io::Result<()> {
+    let mut df = 0;
     let mut cf = 0;
     let mut length = 0;
     let mut last = 0;
     lists.postings(generation, |docids, tfs| {
         for (&docid, &tf) in docids.iter().zip(tfs) {
+            let docid = numbers[docid as usize];
             let posting = posting_bytes(docid - last, tf);
             length += 1 + vbyte::bytes(posting) as u64 + posting;
+            df += 1;
             cf += u64::from(tf);
             last = docid;
         }
     })?;
     message.clear();
     bytes(message, 1, &lists.term);
-    number(message, 2, lists.df());
+    number(message, 2, df);
     number(message, 3, cf);
     let mut head = Vec::new();
     vbyte::put(message.len() as u64 + length, &mut head);
@@ -170,6 +180,7 @@ fn list(
     lists.postings(generation, |docids, tfs| {
         message.clear();
         for (&docid, &tf) in docids.iter().zip(tfs) {
+            let docid = numbers[docid as usize];
             message.push(4 << 3 | 2);
             vbyte::put(posting_bytes(docid - last, tf), message);
             number(message, 1, (docid - last).into());

@@ -15,6 +15,8 @@ pub(crate) use set::DocidSet;
 use crate::index::error::IndexError;
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::TermEntry;
+use set::ones;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -44,7 +46,34 @@ impl Deletions {
 
     /// Rising.
     pub(crate) fn docids(&self) -> impl Iterator<Item = u32> {
-        self.counted.united(&self.since)
+        self.docids_in(0..u32::MAX)
+    }
+
+    /// Those in a range whose start is a multiple of 64, rising.
+    pub(crate) fn docids_in(&self, docids: Range<u32>) -> impl Iterator<Item = u32> {
+        let words = docids.start as usize / 64..self.words().min(docids.end.div_ceil(64) as usize);
+        words.flat_map(|at| ones(at, self.word(at))).take_while(move |docid| *docid < docids.end)
+    }
+
+    /// The documents that were not deleted `before`, rising; none if one was that is not now.
+    pub(crate) fn more_than(&self, before: &Self) -> Option<Vec<u32>> {
+        let mut more = Vec::new();
+        for at in 0..self.words().max(before.words()) {
+            let [now, then] = [self, before].map(|deletions| deletions.word(at));
+            if then & !now != 0 {
+                return None;
+            }
+            more.extend(ones(at, now & !then));
+        }
+        Some(more)
+    }
+
+    fn words(&self) -> usize {
+        self.counted.words().len().max(self.since.words().len())
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        self.counted.word(at) | self.since.word(at)
     }
 
     /// Deleted documents before `docid`.

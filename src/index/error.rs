@@ -94,8 +94,6 @@ pub enum IndexError {
     },
     #[error("{}: this index has {shards} shards; this works on an index of one", .path.display())]
     HasShards { path: PathBuf, shards: usize },
-    #[error("{}: this does not work on an index with deleted documents: merge it first", .path.display())]
-    HasDeletions { path: PathBuf },
     #[error("{}: there are {documents} documents, no docid {docid}", .path.display())]
     NoDocid { path: PathBuf, docid: u32, documents: u64 },
     #[error("{}: document {docid} is deleted", .path.display())]

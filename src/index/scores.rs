@@ -7,6 +7,7 @@ use crate::index::files::map::Map;
 use crate::index::files::storage::{FileEntry, StorageFile};
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, padding};
 use crate::index::generations::manifest::{Manifest, RunEntry, find_file};
+use std::borrow::Borrow;
 use std::path::Path;
 
 /// Documents of a block, which has one maximum.
@@ -162,13 +163,23 @@ impl RunScores {
 /// The PageRanks of all documents of a generation, deleted ones too; none if no run has any,
 /// `Lacks` if only some runs have them.
 pub fn ranks_of(generation: &Path, manifest: &Manifest) -> Result<Option<Vec<f32>>, IndexError> {
+    let open = |number: usize| RunScores::open(generation, &manifest.runs[number], &manifest.files);
+    join_ranks(generation, manifest, open)
+}
+
+/// The same by the `scores` of each run.
+pub(crate) fn join_ranks<S: Borrow<RunScores>>(
+    generation: &Path,
+    manifest: &Manifest,
+    scores: impl Fn(usize) -> Result<Option<S>, IndexError>,
+) -> Result<Option<Vec<f32>>, IndexError> {
     let mut ranks = Vec::new();
     let mut with = None;
     let mut without = None;
-    for run in &manifest.runs {
-        match RunScores::open(generation, run, &manifest.files)? {
+    for (number, run) in manifest.runs.iter().enumerate() {
+        match scores(number)? {
             Some(scores) => {
-                ranks.extend_from_slice(scores.ranks()?);
+                ranks.extend_from_slice(scores.borrow().ranks()?);
                 with = with.or(Some(&run.name));
             }
             None => without = without.or(Some(&run.name)),

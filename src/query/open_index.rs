@@ -33,7 +33,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// ```
 pub struct Index {
     folder: PathBuf,
-    scoring: Scoring,
     wanted: Wanted,
     state: Mutex<IndexState>,
 }
@@ -53,11 +52,10 @@ impl Index {
     /// As [`Generation::open`](crate::Generation::open).
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, IndexError> {
         let folder = folder.as_ref().to_path_buf();
-        let scoring = Scoring::default();
-        let snapshot = Snapshot::open(&folder, scoring)?;
+        let snapshot = Snapshot::open(&folder, Scoring::default())?;
         let watch = Watch::new(&folder);
         let state = Mutex::new(IndexState { snapshot, watch, idle: Vec::new() });
-        Ok(Self { folder, scoring, wanted: Wanted::default(), state })
+        Ok(Self { folder, wanted: Wanted::default(), state })
     }
 
     /// The same generation with another score.
@@ -70,7 +68,7 @@ impl Index {
             state.into_inner().unwrap_or_else(PoisonError::into_inner);
         let snapshot = snapshot.scored_by(scoring)?;
         let state = Mutex::new(IndexState { snapshot, watch, idle });
-        Ok(Self { folder, scoring, wanted, state })
+        Ok(Self { folder, wanted, state })
     }
 
     /// The same for documents that match otherwise.
@@ -108,7 +106,7 @@ impl Index {
         let open = state.snapshot.clone();
         let is_other = state.watch.is_other(open.generation().manifest(), false)?;
         if is_other {
-            state.snapshot = Snapshot::open(&self.folder, self.scoring)?;
+            state.snapshot = open.follow(&self.folder)?;
         }
         Ok(is_other)
     }

@@ -7,15 +7,21 @@
 
 #![warn(missing_docs)]
 
+#[cfg(test)]
+mod tests;
+
 use super::top_k::TopK;
+use crate::crew::{Crew, cores};
 use crate::index::error::IndexError;
-use crate::index::generations::generation::Generation;
+use crate::index::generations::generation::{Generation, with_live};
 use crate::index::lexicon::TermEntry;
-use crate::index::scores::{RunScores, ranks_of};
+use crate::index::scores::{RunScores, join_ranks};
+use crate::pages;
 use crate::query::engines::share::{ALL, share_of};
 use crate::score::bm25::IdfKind;
 use crate::score::bounds::BoundNorms;
 use crate::score::named::Score;
+use crate::score::scoring::NormsByLength;
 use crate::score::wang::{GlobalParameters, Wang};
 use crate::text::analysis::Analysis;
 use crate::text::unspaced::{LetterCounts, Unspaced};
@@ -42,17 +48,20 @@ impl Scoring {
 /// `score::weight`).
 const LEAST_SCORE: f32 = f32::from_bits(1);
 
+/// Documents whose norms a thread makes at a time: 1 MiB.
+const NORMS_PART: usize = 1 << 18;
+
 /// A generation that is ready for queries.
 #[derive(Debug)]
 pub struct Snapshot {
-    generation: Generation,
+    generation: Arc<Generation>,
     whole: WholeCollection,
     analysis: Analysis,
     scoring: Scoring,
     /// The documents that are searched.
     share: Range<u32>,
     /// The length norm of every document.
-    norms: Vec<f32>,
+    norms: Arc<Vec<f32>>,
     bounds: BoundNorms,
     /// Static parts by docid; empty if 0.
     statics: Vec<f32>,
@@ -67,7 +76,10 @@ impl Snapshot {
     ///
     /// # Errors
     /// If its recorded analysis is unknown.
-    pub fn new(generation: Generation, scoring: Scoring) -> Result<Arc<Self>, IndexError> {
+    pub fn new(
+        generation: impl Into<Arc<Generation>>,
+        scoring: Scoring,
+    ) -> Result<Arc<Self>, IndexError> {
         Self::of_range(generation, scoring, ALL)
     }
 
@@ -77,37 +89,63 @@ impl Snapshot {
     /// # Errors
     /// If its recorded analysis is unknown.
     pub fn of_range(
-        generation: Generation,
+        generation: impl Into<Arc<Generation>>,
         scoring: Scoring,
         docids: Range<u32>,
     ) -> Result<Arc<Self>, IndexError> {
-        let documents = generation.live_documents();
-        let tokens = generation.manifest().statistics.tokens;
-        Self::of_shard(generation, scoring, WholeCollection { documents, tokens }, docids)
+        let generation = generation.into();
+        let whole = whole_of(&generation);
+        Self::of_shard(generation, scoring, whole, docids, None)
+    }
+
+    /// The live generation of the index in the folder `index`, prepared as this one was. Runs that
+    /// both have are not opened again. If it is the same generation, this is returned.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn follow(self: &Arc<Self>, index: &Path) -> Result<Arc<Self>, IndexError> {
+        let next = with_live(index, |folder| self.generation.next(folder))?;
+        next.map_or(Ok(self.clone()), |next| self.after(next))
+    }
+
+    /// Prepares a generation that was opened after that of this snapshot, in the same way. Both are
+    /// of a whole index.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn after(
+        &self,
+        generation: impl Into<Arc<Generation>>,
+    ) -> Result<Arc<Self>, IndexError> {
+        let generation = generation.into();
+        let whole = whole_of(&generation);
+        let docids = self.share.clone();
+        Self::of_shard(generation, self.scoring, whole, docids, Some(self))
     }
 
     /// Prepares a generation that holds a shard of a collection, or all of it; documents outside of
     /// `docids`, which are docids of the generation, are left out of all answers, though scores are
     /// those of the whole collection. Takes 4 bytes of memory a document; 8 with a score that has
-    /// static parts.
+    /// static parts. Norms of a snapshot `before` are shared if they are the same.
     ///
     /// # Errors
     /// If its recorded analysis is unknown; `Lacks` if the score needs PageRanks and only some runs
     /// have them, or this is a shard; `Damaged`.
     pub(crate) fn of_shard(
-        generation: Generation,
+        generation: Arc<Generation>,
         scoring: Scoring,
         whole: WholeCollection,
         docids: Range<u32>,
+        before: Option<&Self>,
     ) -> Result<Arc<Self>, IndexError> {
         let analysis = generation.manifest().analysis(generation.path())?;
         let mean = whole.mean();
-        let mut norms = Vec::new();
-        scoring.norms(generation.documents().lengths(), mean, &mut norms);
-        // Each of its postings scores 0, and no other posting does.
-        for docid in generation.deleted() {
-            norms[docid as usize] = f32::INFINITY;
-        }
+        let same = before.filter(|before| {
+            let are_norms = before.scoring == scoring && before.whole.mean() == mean;
+            are_norms && before.generation.has_documents_of(&generation)
+        });
+        let norms = same.map(|before| before.norms.clone());
+        let norms = norms.unwrap_or_else(|| Arc::new(norms_of(&generation, &scoring, mean)));
         let bounds = scoring.bounds(mean);
         let (statics, has_ranks) = match scoring.score {
             Score::Wang(wang) if whole.documents == generation.live_documents() => {
@@ -138,10 +176,9 @@ impl Snapshot {
     /// Takes global scores, if documents are in the order of those of this score.
     fn with_globals(mut self) -> Result<Self, IndexError> {
         if self.check_global().is_ok() {
-            let manifest = self.generation.manifest();
-            for run in &manifest.runs {
-                let scores = RunScores::open(self.generation.path(), run, &manifest.files)?;
-                let globals = scores.as_ref().map(RunScores::globals).transpose()?.flatten();
+            for run in 0..self.generation.runs().len() {
+                let scores = self.generation.scores(run)?;
+                let globals = scores.map(RunScores::globals).transpose()?.flatten();
                 self.globals.extend_from_slice(globals.unwrap_or_default());
             }
         }
@@ -156,15 +193,9 @@ impl Snapshot {
         Self::new(Generation::open(index)?, scoring)
     }
 
-    /// The same documents with another score. Their generation is opened again only if others have
-    /// this snapshot too.
-    pub(super) fn scored_by(self: Arc<Self>, scoring: Scoring) -> Result<Arc<Self>, IndexError> {
-        let docids = self.share.clone();
-        let generation = match Arc::try_unwrap(self) {
-            Ok(own) => own.generation,
-            Err(shared) => Generation::open_folder(shared.generation.path())?,
-        };
-        Self::of_range(generation, scoring, docids)
+    /// The same documents with another score.
+    pub(super) fn scored_by(&self, scoring: Scoring) -> Result<Arc<Self>, IndexError> {
+        Self::of_range(self.generation.clone(), scoring, self.share.clone())
     }
 
     /// The generation that is searched.
@@ -292,13 +323,42 @@ impl Snapshot {
     }
 }
 
+/// The counts of an index that is not a shard.
+fn whole_of(generation: &Generation) -> WholeCollection {
+    let documents = generation.live_documents();
+    WholeCollection { documents, tokens: generation.manifest().statistics.tokens }
+}
+
+/// The norms of all documents, by all cores: the mean length moves with every document.
+fn norms_of(generation: &Generation, scoring: &Scoring, mean: f64) -> Vec<f32> {
+    let norms_by_length = NormsByLength::new(scoring, mean, generation.documents().len());
+    let mut norms = pages::zeroed(generation.documents().len() as usize);
+    let mut left = &mut norms[..];
+    let mut parts = Vec::new();
+    for (run, documents) in generation.runs().iter().zip(generation.documents().runs()) {
+        let own = left.split_off_mut(..run.documents() as usize).expect("each has one");
+        let lengths = documents.lengths().chunks(NORMS_PART);
+        parts.extend((0..).zip(lengths).zip(own.chunks_mut(NORMS_PART)).map(|of| (run, of)));
+    }
+    Crew::new("norms").share(cores() - 1, parts, |(run, ((number, lengths), norms))| {
+        norms_by_length.put(lengths, norms);
+        // Each of its postings scores 0, and no other posting does.
+        let first = number * NORMS_PART as u32;
+        for docid in run.deletions().docids_in(first..first + norms.len() as u32) {
+            norms[(docid - first) as usize] = f32::INFINITY;
+        }
+    });
+    norms
+}
+
 fn global_order(generation: &Generation) -> Option<GlobalParameters> {
     generation.manifest().order.as_ref()?.global.as_ref()?.parameters()
 }
 
 /// Static parts, minus infinity for deleted documents; and whether the index has PageRanks.
 fn static_parts(generation: &Generation, wang: &Wang) -> Result<(Vec<f32>, bool), IndexError> {
-    let ranks = ranks_of(generation.path(), generation.manifest())?;
+    let scores = |run| generation.scores(run);
+    let ranks = join_ranks(generation.path(), generation.manifest(), scores)?;
     let has_ranks = ranks.is_some();
     let mut parts = ranks.unwrap_or_else(|| vec![1.0; generation.documents().len() as usize]);
     for docid in generation.deleted() {

@@ -46,11 +46,11 @@ impl TermStatistics {
     ) -> Result<Self, IndexError> {
         let lists = TermLists::find(generation, term)?;
         let documents = generation.documents();
-        let mean =
-            generation.manifest().statistics.tokens as f64 / f64::from(documents.len().max(1));
-        let df = lists.df();
+        let count = generation.live_documents();
+        let mean = generation.manifest().statistics.tokens as f64 / f64::from(count.max(1));
+        let df = lists.df(generation)?;
         // An index has fewer than 2^32 documents.
-        let idf = if df == 0 { 0.0 } else { idf(documents.len(), df as u32, IdfKind::Lucene) };
+        let idf = if df == 0 { 0.0 } else { idf(count, df as u32, IdfKind::Lucene) };
         let weight = bm25.weight(idf, 1);
         let mut cf = 0;
         let mut most_tf = 0;
@@ -60,7 +60,7 @@ impl TermStatistics {
             for (&docid, &tf) in docids.iter().zip(tfs) {
                 cf += u64::from(tf);
                 most_tf = most_tf.max(tf);
-                let tokens = documents.lengths()[docid as usize];
+                let tokens = documents.length(docid).unwrap_or_default();
                 most_score = most_score.max(score(weight, tf, bm25.norm(tokens, mean)));
                 if first.len() < shown {
                     first.push(PostingRow { docid, tf, tokens, name: String::new() });
@@ -97,7 +97,8 @@ impl TermStatistics {
         let mut terms = Vec::new();
         let analysis = generation.manifest().analysis(generation.path())?;
         analysis.terms(word.as_bytes(), |term| terms.push(term.to_string()));
-        if !terms.iter().any(|term| term == word) && TermLists::find(generation, word)?.df() > 0 {
+        let is_among = terms.iter().any(|term| term == word);
+        if !is_among && !TermLists::find(generation, word)?.lists.is_empty() {
             terms.insert(0, word.to_string());
         }
         terms.iter().map(|term| Self::new(generation, term, bm25, shown)).collect()
@@ -111,10 +112,10 @@ impl TermStatistics {
     }
 
     fn write(&self, to: &mut String, generation: &Generation, bm25: &Bm25) -> fmt::Result {
-        let documents = generation.documents();
+        let documents = generation.live_documents();
         let Self { term, df, cf, most_tf, idf, bytes, runs, most_score, bound, first } = self;
         writeln!(to, "term      {term}")?;
-        writeln!(to, "df        {df} of {} documents", documents.len())?;
+        writeln!(to, "df        {df} of {documents} documents")?;
         if *df == 0 {
             return Ok(());
         }

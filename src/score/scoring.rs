@@ -48,6 +48,29 @@ pub(crate) struct TermCounts {
     pub cf: u64,
 }
 
+/// Norms of documents, those of short ones from a table: a norm may take a logarithm.
+pub(crate) struct NormsByLength<'a> {
+    scoring: &'a Scoring,
+    mean: f64,
+    of_short: Vec<f32>,
+}
+
+impl<'a> NormsByLength<'a> {
+    /// For so many documents.
+    pub(crate) fn new(scoring: &'a Scoring, mean: f64, documents: u32) -> Self {
+        let lengths = 0..documents.min(1 << 16);
+        Self { scoring, mean, of_short: lengths.map(|length| scoring.norm(length, mean)).collect() }
+    }
+
+    /// The norms of documents by their lengths; there are as many.
+    pub(crate) fn put(&self, lengths: &[u32], norms: &mut [f32]) {
+        for (norm, &length) in norms.iter_mut().zip(lengths) {
+            let known = self.of_short.get(length as usize).copied();
+            *norm = known.unwrap_or_else(|| self.scoring.norm(length, self.mean));
+        }
+    }
+}
+
 impl Scoring {
     pub(crate) fn parameters(&self) -> Vec<(&'static str, f64)> {
         let mut all = match self.score {
@@ -76,11 +99,6 @@ impl Scoring {
             }
             _ => self.bm25.norm(length, mean),
         }
-    }
-
-    pub(crate) fn norms(&self, lengths: &[u32], mean: f64, norms: &mut Vec<f32>) {
-        norms.clear();
-        norms.extend(lengths.iter().map(|&length| self.norm(length, mean)));
     }
 
     pub(crate) fn bounds(&self, mean: f64) -> BoundNorms {

@@ -7,6 +7,7 @@ use millrace::inside::index::{Description, Draft, IndexLock, current};
 use millrace::inside::papers::ALGORITHMS;
 use millrace::inside::score::Given;
 use millrace::{Algorithm, Generation, IdfKind, Mode, Searcher, Snapshot, Wanted};
+use serde_json::Value;
 use std::path::Path;
 
 /// Every second document of the first run, all of the second, and few of the others.
@@ -79,6 +80,62 @@ fn ask_all(index: &Path, queries: &[String]) -> Answers {
     answers
 }
 
+/// What jobs say of an index, without docids and without what lists have of deleted documents.
+fn told(set: &OldAndNew, index: &Path, names: &[String]) -> Vec<Value> {
+    let mut told = Vec::new();
+    let run = |words: &[&str]| millrace(args![words[0], "--index", index]).args(&words[1..]).ok();
+    let mut object = |text: &str| {
+        let mut object: Value = serde_json::from_str(text).unwrap();
+        let inner = object["terms"].as_array_mut();
+        for term in inner.into_iter().flatten().filter(|term| term.is_object()) {
+            ["bytes", "runs", "bound"].iter().for_each(|of_lists| _ = term[of_lists].take());
+            let first = term["first"].as_array_mut();
+            first.into_iter().flatten().for_each(|row| _ = row["docid"].take());
+        }
+        for other in ["docid", "index", "bytes", "input", "offset"] {
+            _ = object[other].take();
+        }
+        told.push(object);
+    };
+    let word = set.queries[0].split(' ').next().unwrap();
+    object(run(&["show", "--json", "--term", word]).text());
+    for (query, name) in set.queries.iter().zip(names) {
+        for score in ["bm25", "ql"] {
+            let explain = ["explain", "--json", "-k", "5", "--score", score, "--", name, query];
+            object(run(&explain).text());
+        }
+    }
+    let judged = (1..).zip(names).map(|(qid, name)| format!("{qid} 0 {name} 1\n"));
+    let qrels = set.scratch.write("qrels", judged.collect::<String>());
+    let queries = set.scratch.write("asked.txt", set.queries.join("\n"));
+    let tune = args!["tune", "--json", "--index", index, "--qrels", qrels, "--folds", "2"];
+    object(millrace(tune).args(["--k1", "0.5,2", "--b", "0.4"]).arg(queries).ok().text());
+    for what in ["terms", "documents"] {
+        run(&["dump", what]).text().lines().for_each(&mut object);
+    }
+    let documents = run(&["dump", "--format", "tsv", "documents"]).text().to_string();
+    let names: Vec<(&str, &str)> = documents
+        .lines()
+        .map(|line| line.split('\t'))
+        .map(|mut cells| (cells.next().unwrap(), cells.next().unwrap()))
+        .collect();
+    for line in run(&["dump", "--format", "tsv", "postings"]).text().lines() {
+        let cells: Vec<&str> = line.split('\t').collect();
+        let document = names.iter().find(|(docid, _)| *docid == cells[1]).expect("it lives");
+        told.push(serde_json::json!([cells[0], document.1, cells[2]]));
+    }
+    let postings = run(&["dump", "postings"]);
+    told.extend(postings.json_lines().iter().map(|line| line["df"].clone()));
+    let lengths = postings.json_lines();
+    assert!(
+        lengths.iter().all(|line| line["postings"].as_array().unwrap().len() as u64 == line["df"])
+    );
+    let file = set.scratch.path("exported.ciff");
+    millrace(args!["export", "--index", index, file]).ok();
+    told.push(std::fs::read(file).unwrap().into());
+    told
+}
+
 #[test]
 fn answers_are_those_of_an_index_without_the_documents() {
     let set = OldAndNew::new(600, 16, 4);
@@ -117,6 +174,19 @@ fn answers_are_those_of_an_index_without_the_documents() {
     let expected = ask_all(&without, &queries);
     assert!(expected.iter().any(|hits| hits.len() > 100));
     assert!(ask_all(&index, &queries) == expected);
+    // Documents of all ranks.
+    let names = expected.iter().zip(0..).filter_map(|(hits, at)| hits.get(at % hits.len().max(1)));
+    let names = names.map(|(name, _)| String::from_utf8(name.clone()).unwrap());
+    let names = names.take(set.queries.len()).collect::<Vec<_>>();
+    assert_eq!(names.len(), set.queries.len());
+    let expected_told = told(&set, &without, &names);
+    assert!(expected_told.len() > 1000);
+    let found_told = told(&set, &index, &names);
+    let all = found_told.iter().zip(&expected_told);
+    all.for_each(|(found, expected)| assert_eq!(found, expected));
+    assert_eq!(found_told.len(), expected_told.len());
+    let gone = deleted[0].to_string();
+    millrace(args!["show", "--index", index, "--docid", gone]).fails(1).says("is deleted");
 
     let lines = set.scratch.write("queries.txt", queries.join("\n"));
     let ask = |index: &Path, mode: &str, more: &[&str]| {
@@ -137,4 +207,5 @@ fn answers_are_those_of_an_index_without_the_documents() {
     assert_eq!(info(&index)["uncounted_documents"], 0);
     assert_sound(&index, "merged");
     assert!(ask_all(&index, &queries) == expected);
+    assert!(told(&set, &index, &names) == expected_told);
 }

@@ -41,7 +41,7 @@ impl DocidSet {
     }
 
     #[inline]
-    fn word(&self, at: usize) -> u64 {
+    pub(super) fn word(&self, at: usize) -> u64 {
         self.words.get(at).copied().unwrap_or(0)
     }
 
@@ -79,17 +79,11 @@ impl DocidSet {
         let behind = move |at: usize| if at == start { u64::MAX << (first % 64) } else { u64::MAX };
         (start..self.words.len()).flat_map(move |at| ones(at, self.words[at] & behind(at)))
     }
-
-    /// The documents of either set, rising.
-    pub(super) fn united<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = u32> + use<'a> {
-        let words = 0..self.words.len().max(other.words.len());
-        words.flat_map(|at| ones(at, self.word(at) | other.word(at)))
-    }
 }
 
 /// The documents of word `at`, rising.
 #[inline]
-fn ones(at: usize, mut word: u64) -> impl Iterator<Item = u32> {
+pub(super) fn ones(at: usize, mut word: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let docid = 64 * at as u32 + word.trailing_zeros();
         (word != 0).then(|| {

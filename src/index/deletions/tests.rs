@@ -39,6 +39,33 @@ proptest! {
         }
     }
 
+    #[test]
+    fn law_what_was_deleted_since_is_the_difference(
+        documents in 1..300u32,
+        before in prop::collection::btree_map(0..300u32, any::<bool>(), 0..60),
+        more in prop::collection::btree_map(0..300u32, any::<bool>(), 0..60),
+        is_more: bool,
+    ) {
+        let of = |docids: &BTreeMap<u32, bool>| {
+            let [counted, since] = [true, false].map(|counted| {
+                let of_these = docids.iter().filter(|of| *of.0 < documents && *of.1 == counted);
+                set(documents, of_these.map(|of| *of.0))
+            });
+            Deletions { counted, since, ..Deletions::default() }
+        };
+        let mut now = more.clone();
+        now.extend(before.iter().filter(|_| is_more));
+        let (old, new) = (of(&before), of(&now));
+        let all_stay = old.docids().all(|docid| new.contains(docid));
+        let expected = all_stay.then(|| new.docids().filter(|d| !old.contains(*d)).collect());
+        prop_assert_eq!(new.more_than(&old), expected);
+        for first in [0, 64, 128] {
+            let within: Vec<u32> = new.docids_in(first..first + 100).collect();
+            let all = new.docids().filter(|docid| (first..first + 100).contains(docid));
+            prop_assert_eq!(within, all.collect::<Vec<_>>());
+        }
+    }
+
     /// Sets of both forms, those at the border between them too.
     #[test]
     fn law_what_is_written_is_read(

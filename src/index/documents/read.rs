@@ -13,6 +13,7 @@ use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, LONG, check_lengt
 use crate::index::generations::manifest::{RunEntry, find_file};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Names that a thread hashes at a time.
 const SUMS_PART: usize = 1 << 16;
@@ -22,25 +23,25 @@ const MOST_AHEAD: usize = 64;
 
 pub(crate) const BODY: u64 = HEADER_BYTES as u64;
 
-/// The documents of one run, mapped, with docids and inputs from the run's first. Memory: 4 bytes a
-/// document, and 4 more once they are verified, beside what is mapped.
-#[derive(Debug)]
+/// The documents of one run, mapped, with docids and inputs from the run's first; clones share what
+/// is open. Memory: 4 bytes a document, and 4 more once they are verified, beside what is mapped.
+#[derive(Clone, Debug)]
 pub(crate) struct RunDocuments {
-    pub(super) lengths: Vec<u32>,
-    lengths_file: Map,
+    lengths: Arc<Vec<u32>>,
+    lengths_file: Arc<Map>,
     /// Documents of which the file has the length apart.
     long: u64,
-    names: Map,
-    ends: Map,
+    names: Arc<Map>,
+    ends: Arc<Map>,
     /// Hashes of the names, and the checksum of their ends, from when they were verified.
-    sums: Vec<u32>,
+    sums: Arc<Vec<u32>>,
     ends_crc32: u32,
-    locations: Map,
+    locations: Arc<Map>,
     /// Inputs of places never fall from document to document.
     inputs_rise: bool,
-    moves: Moves,
-    hashes: Map,
-    lookup: NameLookup,
+    moves: Arc<Moves>,
+    hashes: Arc<Map>,
+    lookup: Arc<NameLookup>,
     documents: u32,
     tokens: u64,
     name_bytes: u64,
@@ -55,23 +56,22 @@ impl RunDocuments {
         files: &[FileEntry],
     ) -> Result<Self, IndexError> {
         let mut documents = Self::open_unverified(generation, run)?;
-        for (map, kind) in [
+        let maps: [(&Map, _); 6] = [
             (&documents.lengths_file, FileKind::Lengths),
             (&documents.names, FileKind::Names),
             (&documents.ends, FileKind::Ends),
             (&documents.locations, FileKind::Locations),
             (&documents.hashes, FileKind::Hashes),
             (documents.lookup.map(), FileKind::Lookup),
-        ]
-        .into_iter()
-        .chain(documents.moves.map().map(|map| (map, FileKind::Moves)))
-        {
+        ];
+        let moves = documents.moves.map().map(|map| (map, FileKind::Moves));
+        for (map, kind) in maps.into_iter().chain(moves) {
             let entry = find_file(files, generation, &run.file(kind))?;
             map.verify(entry.bytes, entry.crc32)?;
         }
         documents.check_ends()?;
         documents.ends_crc32 = crc32fast::hash(documents.ends.bytes());
-        documents.sums = documents.name_sums()?;
+        documents.sums = Arc::new(documents.name_sums()?);
         Ok(documents)
     }
 
@@ -98,8 +98,24 @@ impl RunDocuments {
     /// As [`open`](Self::open), but reads no more than the headers and the lengths.
     pub(crate) fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
         let mut documents = Self::open_mapped(generation, run)?;
-        documents.lengths = read_lengths(&documents.lengths_file, run.documents, documents.long)?;
+        let lengths = read_lengths(&documents.lengths_file, run.documents, documents.long)?;
+        documents.lengths = Arc::new(lengths);
         Ok(documents)
+    }
+
+    /// The documents where some lie elsewhere now; what says so is verified.
+    pub(crate) fn relocated(
+        &self,
+        generation: &Path,
+        run: &RunEntry,
+        files: &[FileEntry],
+    ) -> Result<Self, IndexError> {
+        let moves = Moves::open(generation, run)?;
+        if let Some(map) = moves.map() {
+            let entry = find_file(files, generation, &run.file(FileKind::Moves))?;
+            map.verify(entry.bytes, entry.crc32)?;
+        }
+        Ok(Self { moves: Arc::new(moves), ..self.clone() })
     }
 
     /// As [`open_unverified`](Self::open_unverified), but has no [`lengths`](Self::lengths).
@@ -108,7 +124,7 @@ impl RunDocuments {
             let map = Map::open(&run.path(generation, kind))?;
             let header = FileHeader::parse(map.path(), kind, map.bytes())?;
             header.check_unused(map.path(), used)?;
-            Ok((map, header.values))
+            Ok((Arc::new(map), header.values))
         };
         let (lengths, [count, tokens, long, ..]) = open(FileKind::Lengths, 3)?;
         let (names, [names_count, name_bytes, ..]) = open(FileKind::Names, 2)?;
@@ -138,18 +154,18 @@ impl RunDocuments {
         let expected = name_bytes.checked_add(BODY + padding(name_bytes));
         check_length(names.path(), names.bytes().len() as u64, expected)?;
         let documents = run.documents;
-        let lookup = NameLookup::open_unverified(generation, run)?;
+        let lookup = Arc::new(NameLookup::open_unverified(generation, run)?);
         Ok(Self {
-            lengths: Vec::new(),
+            lengths: Arc::default(),
             lengths_file: lengths,
             long,
             names,
             ends,
-            sums: Vec::new(),
+            sums: Arc::default(),
             ends_crc32: 0,
             locations,
             inputs_rise: rise == 1,
-            moves: Moves::open(generation, run)?,
+            moves: Arc::new(Moves::open(generation, run)?),
             hashes,
             lookup,
             documents,

@@ -2,18 +2,14 @@
 
 use super::{Location, RunDocuments};
 use crate::index::error::IndexError;
-use crate::index::generations::manifest::{Manifest, RunEntry};
+use crate::index::generations::manifest::RunEntry;
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::path::Path;
 
-/// The documents of all runs, mapped. Memory: 4 bytes a document, or 8 if there are several runs,
-/// beside what is mapped.
+/// The documents of all runs.
 #[derive(Debug)]
 pub struct Documents {
     runs: Vec<PlacedRun>,
-    /// The tokens of all documents, if there is more than one run.
-    lengths: Vec<u32>,
     documents: u32,
 }
 
@@ -25,25 +21,20 @@ struct PlacedRun {
 }
 
 impl Documents {
-    /// Maps the documents of a generation and verifies their checksums.
-    pub(crate) fn open(generation: &Path, manifest: &Manifest) -> Result<Self, IndexError> {
-        let open = |run| RunDocuments::open(generation, run, &manifest.files);
-        let mut runs = Vec::with_capacity(manifest.runs.len());
-        for run in &manifest.runs {
+    /// Those of a generation, of each of its runs.
+    pub(crate) fn of<'r>(runs: impl IntoIterator<Item = (&'r RunEntry, RunDocuments)>) -> Self {
+        let place = |(run, documents): (&RunEntry, RunDocuments)| {
             let RunEntry { first_docid, first_input, .. } = *run;
-            runs.push(PlacedRun { first_docid, first_input, documents: open(run)? });
-        }
-        let lengths = match &runs[..] {
-            [] | [_] => Vec::new(),
-            runs => runs.iter().flat_map(|run| run.documents.lengths()).copied().collect(),
+            PlacedRun { first_docid, first_input, documents }
         };
+        let runs: Vec<PlacedRun> = runs.into_iter().map(place).collect();
         // The manifest's reader has compared the runs with the docids.
-        let documents = manifest.runs.iter().map(|run| run.documents).sum();
-        Ok(Self { runs, lengths, documents })
+        let documents = runs.iter().map(|run| run.documents.len()).sum();
+        Self { runs, documents }
     }
 
     /// Documents, deleted ones too: docids are below this.
-    pub(crate) fn len(&self) -> u32 {
+    pub fn len(&self) -> u32 {
         self.documents
     }
 
@@ -62,16 +53,9 @@ impl Documents {
     }
 
     #[inline]
-    pub fn lengths(&self) -> &[u32] {
-        match &self.runs[..] {
-            [run] => run.documents.lengths(),
-            _ => &self.lengths,
-        }
-    }
-
-    #[inline]
     pub(crate) fn length(&self, docid: u32) -> Option<u32> {
-        self.lengths().get(docid as usize).copied()
+        let (run, docid) = self.place(docid)?;
+        run.documents.lengths().get(docid as usize).copied()
     }
 
     /// The name of a document, in UTF-8; empty where there is no such document. All names that

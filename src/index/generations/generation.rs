@@ -2,20 +2,23 @@
 //! read, or verified whole when asked.
 
 #![warn(missing_docs)]
-use crate::index::deletions::read_deletions;
-use crate::index::documents::Documents;
+use crate::index::deletions::{Deletions, read_deletions};
+use crate::index::documents::{Documents, RunDocuments};
 use crate::index::error::IndexError;
-use crate::index::format::HEADER_BYTES;
+use crate::index::files::storage::FileEntry;
+use crate::index::format::{FileKind, HEADER_BYTES};
 use crate::index::generations::folder;
 use crate::index::generations::in_use::InUse;
-use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::read::read_manifest;
+use crate::index::generations::manifest::{Manifest, RunEntry};
 use crate::index::inputs::{InputEntry, InputsFile};
 use crate::index::lexicon::TermEntry;
 use crate::index::list::{ListError, ListView};
 use crate::index::run::Run;
+use crate::index::scores::RunScores;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use tracing::debug;
 
 const ATTEMPTS: usize = 16;
@@ -45,17 +48,44 @@ impl Generation {
     /// Opens the generation in the folder `path`, live or not. It is not removed until this is
     /// dropped.
     pub fn open_folder(path: &Path) -> Result<Self, IndexError> {
+        Self::open_with(path, read_manifest(path)?, None)
+    }
+
+    /// Opens the generation in the folder `path` after this one; none if it is this one. Of runs
+    /// that both have, what is open is shared, and neither mapped nor verified again.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub(crate) fn next(&self, path: &Path) -> Result<Option<Self>, IndexError> {
         let manifest = read_manifest(path)?;
+        let is_other = manifest != self.manifest;
+        is_other.then(|| Self::open_with(path, manifest, Some(self))).transpose()
+    }
+
+    fn open_with(
+        path: &Path,
+        manifest: Manifest,
+        before: Option<&Self>,
+    ) -> Result<Self, IndexError> {
         let in_use = InUse::of(path)?;
         let files = &manifest.files;
-        let documents = Documents::open(path, &manifest)?;
-        let open = |entry| Run::open(path, entry, files);
-        let mut runs: Vec<Run> = manifest.runs.iter().map(open).collect::<Result<_, _>>()?;
         let deletions = read_deletions(path, &manifest.runs, Some(files))?;
-        for (run, deletions) in runs.iter_mut().zip(deletions) {
+        let stay = stay(&manifest, before);
+        let mut runs = Vec::with_capacity(manifest.runs.len());
+        let mut documents = Vec::with_capacity(manifest.runs.len());
+        for ((entry, deletions), stays) in manifest.runs.iter().zip(deletions).zip(stay) {
+            let (run, of_run) = match stays {
+                Some(known) => known.after(path, entry, files, deletions)?,
+                None => {
+                    let run = Run::open(path, entry, files)?.without(deletions);
+                    (run, RunDocuments::open(path, entry, files)?)
+                }
+            };
             run.check_form(&manifest.settings)?;
-            run.leave_out(deletions);
+            runs.push(run);
+            documents.push((entry, of_run));
         }
+        let documents = Documents::of(documents);
         debug!(path = %path.display(), runs = runs.len(), documents = documents.len(), "opened");
         let path = path.to_path_buf();
         let inputs = OnceLock::new();
@@ -109,6 +139,11 @@ impl Generation {
         &self.runs
     }
 
+    /// The static scores of a run.
+    pub(crate) fn scores(&self, run: usize) -> Result<Option<&RunScores>, IndexError> {
+        self.runs[run].scores(&self.path, &self.manifest.runs[run], &self.manifest.files)
+    }
+
     /// Calls `take` with the list of a term in each run that has one. Panics if there are not as
     /// many entries as runs.
     pub(crate) fn for_each_list(
@@ -132,6 +167,12 @@ impl Generation {
         self.manifest.statistics.documents as u32
     }
 
+    /// Whether both have the same documents and leave out the same ones.
+    pub(crate) fn has_documents_of(&self, other: &Self) -> bool {
+        self.runs.len() == other.runs.len()
+            && self.runs.iter().zip(&other.runs).all(|(run, other)| run.is(other))
+    }
+
     pub(crate) fn has_deletions(&self) -> bool {
         self.runs.iter().any(|run| !run.deletions().is_empty())
     }
@@ -140,6 +181,11 @@ impl Generation {
         let after = self.runs.partition_point(|run| run.first_docid() <= docid);
         let run = after.checked_sub(1).map(|at| &self.runs[at]);
         run.is_some_and(|run| run.deletions().contains(docid - run.first_docid()))
+    }
+
+    /// All documents that are not deleted, rising.
+    pub(crate) fn live(&self) -> impl Iterator<Item = u32> {
+        (0..self.documents.len()).filter(|docid| !self.is_deleted(*docid))
     }
 
     /// All deleted documents, rising.
@@ -161,6 +207,57 @@ impl Generation {
         }
         Ok(None)
     }
+}
+
+/// A run that the generation before had too, and whether its documents have other places and static
+/// scores now.
+struct Stays<'a> {
+    run: &'a Run,
+    documents: &'a RunDocuments,
+    moved: bool,
+    rescored: bool,
+}
+
+impl Stays<'_> {
+    fn after(
+        &self,
+        path: &Path,
+        entry: &RunEntry,
+        files: &[FileEntry],
+        deletions: Arc<Deletions>,
+    ) -> Result<(Run, RunDocuments), IndexError> {
+        let run = self.run.after(entry.first_docid, deletions);
+        let documents = match self.moved {
+            true => self.documents.relocated(path, entry, files)?,
+            false => self.documents.clone(),
+        };
+        Ok((if self.rescored { run.rescored() } else { run }, documents))
+    }
+}
+
+/// Of each run of a manifest what is open already. A name is not enough: an index that was removed
+/// and built anew has the same ones.
+fn stay<'a>(manifest: &Manifest, before: Option<&'a Generation>) -> Vec<Option<Stays<'a>>> {
+    let Some(before) = before else { return manifest.runs.iter().map(|_| None).collect() };
+    let old = &before.manifest;
+    let files = [manifest, old].map(|manifest| {
+        let named = manifest.files.iter().map(|file| (&*file.name, file));
+        named.collect::<HashMap<_, _>>()
+    });
+    let open = before.runs.iter().zip(before.documents.runs());
+    let open: HashMap<_, _> = old.runs.iter().zip(open).map(|of| (&*of.0.name, of)).collect();
+    let stays = |run: &RunEntry| {
+        let &(was, (open, documents)) = open.get(&*run.name)?;
+        let is_same = |kind| files[0].get(&*run.file(kind)) == files[1].get(&*was.file(kind));
+        let mut kinds = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
+        let may_change = |kind| matches!(kind, FileKind::Moves | FileKind::Scores);
+        let are_same = kinds.all(|kind| may_change(kind) || is_same(kind));
+        let numbers = |run: &RunEntry| (run.documents, run.terms, run.postings, run.tokens);
+        let [moved, rescored] = [FileKind::Moves, FileKind::Scores].map(|kind| !is_same(kind));
+        let stays = Stays { run: open, documents, moved, rescored };
+        (are_same && numbers(run) == numbers(was)).then_some(stays)
+    };
+    manifest.runs.iter().map(stays).collect()
 }
 
 /// Calls `work` with the folder of the live generation, again if that was replaced and a file of it

@@ -11,26 +11,31 @@ const WINDOW_BYTES: usize = 64 << 10;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TermLists {
     pub term: Vec<u8>,
-    /// By rising number of the run.
+    /// By rising number of the run. A list may have postings of deleted documents.
     pub lists: Vec<(usize, TermEntry)>,
 }
 
 impl TermLists {
-    /// Without a list the term is not in the index.
+    /// Without a list the term is in no document. Lists of deleted documents alone are left out.
     pub fn find(generation: &Generation, term: &str) -> Result<Self, IndexError> {
         let collection = trie_collection(term);
         let suffix = &term.as_bytes()[implied_prefix_len(collection)..];
         let mut lists = Vec::new();
         for (number, run) in generation.runs().iter().enumerate() {
-            if let Some(entry) = run.lexicon().find(collection, suffix)? {
-                lists.push((number, entry));
+            match run.lexicon().find(collection, suffix)? {
+                Some(entry) if run.live_df(&entry)? > 0 => lists.push((number, entry)),
+                _ => {}
             }
         }
         Ok(Self { term: term.as_bytes().to_vec(), lists })
     }
 
-    pub(crate) fn df(&self) -> u64 {
-        self.lists.iter().map(|(_, entry)| u64::from(entry.df)).sum()
+    /// Documents with the term.
+    pub fn df(&self, generation: &Generation) -> Result<u64, IndexError> {
+        let df = |(number, entry): &(usize, TermEntry)| {
+            generation.runs()[*number].count_live(entry).map(u64::from)
+        };
+        self.lists.iter().map(df).sum()
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -38,22 +43,25 @@ impl TermLists {
     }
 
     /// Calls `each` with docids of the generation and term frequencies, a block at a time, by
-    /// docid.
+    /// docid. Deleted documents are left out.
     pub fn postings(
         &self,
         generation: &Generation,
         mut each: impl FnMut(&[u32], &[u32]),
     ) -> Result<(), IndexError> {
-        let mut whole = Vec::new();
+        let mut live = (Vec::new(), Vec::new());
         for &(number, entry) in &self.lists {
             let run = &generation.runs()[number];
             let first = run.first_docid();
             let start = HEADER_BYTES as u64 + entry.offset;
             run.list(entry)?
                 .check(run.documents(), None, |docids, tfs| {
-                    whole.clear();
-                    whole.extend(docids.iter().map(|docid| first + docid));
-                    each(&whole, tfs);
+                    let all = docids.iter().zip(tfs);
+                    let left = all.filter(|(docid, _)| !run.deletions().contains(**docid));
+                    live.0.clear();
+                    live.1.clear();
+                    live.extend(left.map(|(docid, tf)| (first + docid, *tf)));
+                    each(&live.0, &live.1);
                 })
                 .map_err(IndexError::list(run.postings_path(), start))?;
         }
@@ -61,7 +69,8 @@ impl TermLists {
     }
 }
 
-/// Calls `each` with every term, by trie collection, then by bytes, until it returns an error.
+/// Calls `each` with every term, by trie collection, then by bytes, until it returns an error. A
+/// term of deleted documents alone comes too, with a df of 0.
 /// Memory: 64 KiB for each run.
 pub(crate) fn for_each_term<E: From<IndexError>>(
     generation: &Generation,
@@ -127,7 +136,7 @@ mod tests {
                 lists.postings(&generation, |docids, tfs| {
                     postings.extend(docids.iter().copied().zip(tfs.iter().copied()));
                 })?;
-                assert_eq!(lists.df(), postings.len() as u64);
+                assert_eq!(lists.df(&generation)?, postings.len() as u64);
                 assert_eq!(&TermLists::find(&generation, &term)?, lists);
                 assert!(found.insert(term, postings).is_none(), "a term comes once");
                 Ok(())
@@ -140,7 +149,7 @@ mod tests {
                 }
             }
             assert!(found == expected);
-            assert_eq!(TermLists::find(&generation, "nowhere").unwrap().df(), 0);
+            assert!(TermLists::find(&generation, "nowhere").unwrap().lists.is_empty());
         }
     }
 }

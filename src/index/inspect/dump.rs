@@ -10,7 +10,8 @@ use serde_json::json;
 use std::io::{self, Write};
 
 /// Writes every term with df, cf and the bytes of its lists, or, with `postings`, with all of
-/// these; with `tsv` postings have a line each. `progress` counts terms. Returns their number.
+/// these; with `tsv` postings have a line each. Deleted documents do not count, but for the bytes
+/// of their postings. `progress` counts terms. Returns their number.
 pub fn terms(
     generation: &Generation,
     tsv: bool,
@@ -22,8 +23,11 @@ pub fn terms(
     progress.expect(generation.manifest().statistics.terms);
     for_each_term::<io::Error>(generation, |lists| {
         let term = String::from_utf8_lossy(&lists.term);
-        let df = lists.df();
+        let df = lists.df(generation)?;
         let bytes = lists.bytes();
+        if df == 0 {
+            return Ok(());
+        }
         rows += 1;
         progress.pass(1);
         if !postings {
@@ -66,16 +70,16 @@ pub fn terms(
     Ok(rows)
 }
 
-/// Writes what is known of every document, which `progress` counts. Returns their number.
+/// Writes what is known of every document that is not deleted, which `progress` counts. Returns
+/// their number.
 pub fn documents(
     generation: &Generation,
     tsv: bool,
     out: &mut impl Write,
     progress: &Stop,
 ) -> io::Result<u64> {
-    let documents = generation.documents().len();
-    progress.expect(documents.into());
-    for docid in 0..documents {
+    progress.expect(generation.live_documents().into());
+    for docid in generation.live() {
         progress.pass(1);
         let row = DocumentRow::of(generation, docid)?;
         if tsv {
@@ -87,5 +91,5 @@ pub fn documents(
             writeln!(out, "{}", serde_json::to_string(&row).map_err(io::Error::from)?)?;
         }
     }
-    Ok(documents.into())
+    Ok(generation.live_documents().into())
 }

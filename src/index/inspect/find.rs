@@ -102,18 +102,13 @@ pub fn find_in(
     }
 }
 
-/// Opens the live generation of an index for tools that know neither shards (`HasShards`) nor
-/// deleted documents (`HasDeletions`).
+/// Opens the live generation of an index for tools that know no shards (`HasShards`).
 pub fn open_plain(index: &Path) -> Result<Generation, IndexError> {
-    let path = || index.to_path_buf();
     if let Some(manifest) = ShardedManifest::live(index)? {
-        return Err(IndexError::HasShards { path: path(), shards: manifest.shards.len() });
+        let shards = manifest.shards.len();
+        return Err(IndexError::HasShards { path: index.to_path_buf(), shards });
     }
-    let generation = Generation::open(index)?;
-    match generation.has_deletions() {
-        true => Err(IndexError::HasDeletions { path: path() }),
-        false => Ok(generation),
-    }
+    Generation::open(index)
 }
 
 impl fmt::Display for DocumentRow {
@@ -163,7 +158,7 @@ mod tests {
             assert_eq!((found.first_docid, found.docid), (0, 17));
             let row = DocumentRow::of(&found.generation, 17).unwrap();
             assert_eq!((&*row.name, row.docid), ("doc-17", 17));
-            assert_eq!(row.tokens, found.generation.documents().lengths()[17]);
+            assert_eq!(row.tokens, found.generation.documents().length(17).unwrap());
         }
         let error = find_document(folder.path(), DocumentKey::Docid(40)).unwrap_err();
         assert!(matches!(error, IndexError::NoDocid { documents: 40, .. }), "{error}");

@@ -18,6 +18,16 @@ impl Pages {
         Self((0..words).map(|_| AtomicU64::new(0)).collect())
     }
 
+    pub(super) fn are_verified(&self, header: &PostingsHeader) -> bool {
+        let pages = list_pages(header.list_bytes);
+        let found = self.0.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones()));
+        pages > 0 && found.sum::<u64>() >= pages
+    }
+
+    pub(super) fn set_verified(&self) {
+        self.0.iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
+    }
+
     /// Verifies the pages of a list of at least one byte inside of the lists, at `start` in the
     /// file `postings`. Threads that come at the same time may both verify a page, which does no
     /// harm.

@@ -1,6 +1,6 @@
 //! Finds lists of a run and reads them in place.
 
-use super::live::FoundCounts;
+use super::live::RunCounts;
 use super::pages::Pages;
 use super::{PostingsHeader, check_agreement};
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
@@ -13,24 +13,26 @@ use crate::index::format::{FileKind, HEADER_BYTES};
 use crate::index::generations::manifest::{RunEntry, Settings, find_file};
 use crate::index::lexicon::{Lexicon, TermEntry};
 use crate::index::list::{ListLayout, ListView};
+use crate::index::scores::RunScores;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// So many bytes of a list, and as many of its arrays, are prefetched.
 const FETCHED: usize = 256;
 
-#[derive(Debug)]
+/// A run in a generation. What is open of it is shared with the other generations that have it.
+#[derive(Clone, Debug)]
 pub struct Run {
-    lexicon: Lexicon,
-    postings: Map,
+    lexicon: Arc<Lexicon>,
+    postings: Arc<Map>,
     header: PostingsHeader,
-    pages: Pages,
+    pages: Arc<Pages>,
     first_docid: u32,
     documents: u32,
     pub(super) deletions: Arc<Deletions>,
-    bounds: Option<RunBounds>,
-    pub(super) dfs: FoundCounts,
-    pub(super) cfs: FoundCounts,
+    bounds: Option<Arc<RunBounds>>,
+    pub(super) counts: RunCounts,
+    scores: Arc<OnceLock<Option<RunScores>>>,
 }
 
 impl Run {
@@ -48,20 +50,25 @@ impl Run {
         let mut run = Self::assemble(generation, entry, lexicon)?;
         let name = entry.file(FileKind::Bounds);
         if let Ok(file) = find_file(files, generation, &name) {
-            run.bounds = Some(RunBounds::open(generation, entry, file)?);
+            run.bounds = Some(Arc::new(RunBounds::open(generation, entry, file)?));
         }
         Ok(run)
     }
 
-    /// Verifies the checksum of the postings by the `files` of the generation's manifest.
+    /// Verifies the checksum of the postings by the `files` of the generation's manifest, once.
     pub(crate) fn verify(
         &self,
         generation: &Path,
         entry: &RunEntry,
         files: &[FileEntry],
     ) -> Result<(), IndexError> {
+        if self.pages.are_verified(&self.header) {
+            return Ok(());
+        }
         let file = find_file(files, generation, &entry.file(FileKind::Postings))?;
-        self.postings.verify(file.bytes, file.crc32)
+        self.postings.verify(file.bytes, file.crc32)?;
+        self.pages.set_verified();
+        Ok(())
     }
 
     /// Maps the lists of a run and reads only headers.
@@ -70,9 +77,40 @@ impl Run {
         Self::assemble(generation, entry, Lexicon::open_unverified(&path)?)
     }
 
-    /// Says what the generation leaves out of the run.
-    pub(crate) fn leave_out(&mut self, deletions: Arc<Deletions>) {
-        self.deletions = deletions;
+    /// The run in a generation that leaves out these documents.
+    pub(crate) fn without(self, deletions: Arc<Deletions>) -> Self {
+        Self { deletions, ..self }
+    }
+
+    /// The run in the generation after this one, which leaves out these documents.
+    pub(crate) fn after(&self, first_docid: u32, deletions: Arc<Deletions>) -> Self {
+        let counts = self.counts.after(&self.deletions, &deletions);
+        Self { first_docid, deletions, counts, ..self.clone() }
+    }
+
+    /// The same with other static scores.
+    pub(crate) fn rescored(self) -> Self {
+        Self { scores: Arc::default(), ..self }
+    }
+
+    /// The static scores of the run, which are verified when they are first asked for, by the entry
+    /// of the run and the `files` of the generation's manifest.
+    pub(crate) fn scores(
+        &self,
+        generation: &Path,
+        entry: &RunEntry,
+        files: &[FileEntry],
+    ) -> Result<Option<&RunScores>, IndexError> {
+        if self.scores.get().is_none() {
+            let opened = RunScores::open(generation, entry, files)?;
+            self.scores.get_or_init(|| opened);
+        }
+        Ok(self.scores.get().and_then(Option::as_ref))
+    }
+
+    /// Whether both are the same run without the same documents.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.counts.is(&other.counts)
     }
 
     fn assemble(generation: &Path, entry: &RunEntry, lexicon: Lexicon) -> Result<Self, IndexError> {
@@ -82,8 +120,9 @@ impl Run {
         check_agreement(entry, lexicon.path(), lexicon.header(), postings.path(), &header)?;
         let first_docid = entry.first_docid;
         let documents = entry.documents;
-        let pages = Pages::new(&header);
-        let (deletions, bounds, dfs, cfs) = Default::default();
+        let pages = Arc::new(Pages::new(&header));
+        let (lexicon, postings) = (Arc::new(lexicon), Arc::new(postings));
+        let (deletions, bounds, counts, scores) = Default::default();
         Ok(Self {
             lexicon,
             postings,
@@ -93,8 +132,8 @@ impl Run {
             documents,
             deletions,
             bounds,
-            dfs,
-            cfs,
+            counts,
+            scores,
         })
     }
 
@@ -189,7 +228,7 @@ impl Run {
 
     /// The bounds of blocks of documents; none of a run of an older program.
     pub(crate) fn bounds(&self) -> Option<&RunBounds> {
-        self.bounds.as_ref()
+        self.bounds.as_deref()
     }
 
     pub fn lexicon(&self) -> &Lexicon {

@@ -49,7 +49,7 @@ pub fn longest(generation: &Generation) -> Result<Vec<DevicePart>, IndexError> {
     let block_len = first.postings_header().form.block_len() as u64;
     let mut long = Vec::new();
     for_each_term::<IndexError>(generation, |term| {
-        let df = term.df();
+        let df: u64 = term.lists.iter().map(|(_, entry)| u64::from(entry.df)).sum();
         if df > block_len {
             let mut list = DevicePart::whole(runs.iter().map(|_| None));
             term.lists.iter().for_each(|&(run, entry)| list.entries[run] = Some(entry));

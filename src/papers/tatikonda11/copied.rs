@@ -27,8 +27,8 @@ impl Copied {
     /// # Errors
     /// If the index is damaged, or has been replaced and its files are gone.
     pub(super) fn new(generation: &Generation, docids: &Range<u32>) -> Result<Self, IndexError> {
-        let lengths = generation.documents().lengths();
-        let runs = generation.runs().iter().map(|run| CopiedRun::new(run, docids, lengths));
+        let all = generation.runs().iter().zip(generation.documents().runs());
+        let runs = all.map(|(run, documents)| CopiedRun::new(run, docids, documents.lengths()));
         Ok(Self { runs: runs.collect::<Result<_, _>>()? })
     }
 }
@@ -70,11 +70,12 @@ struct CopiedRun {
 }
 
 impl CopiedRun {
+    /// The run's documents have these lengths.
     fn new(run: &Run, docids: &Range<u32>, lengths: &[u32]) -> Result<Self, IndexError> {
         let wanted = local(docids, run);
         let first_docid = run.first_docid();
         let docids = first_docid + wanted.start..first_docid + wanted.end;
-        let lengths = &lengths[docids.start as usize..docids.end as usize];
+        let lengths = &lengths[wanted.start as usize..wanted.end as usize];
         let codes: Vec<u8> = lengths.iter().map(|&length| code_below(length)).collect();
         let mut lists = HashMap::new();
         let mut data = Vec::new();

@@ -222,7 +222,7 @@ pub fn explain(
     let has_all = has > 0 && has == all;
     Ok(Explanation {
         docid,
-        length: documents.lengths()[docid as usize],
+        length: documents.length(docid).unwrap_or_default(),
         mean_length: whole.mean(),
         norm,
         begins_with,

@@ -44,6 +44,7 @@ impl Shard {
         let documents = manifest.documents().try_into().unwrap_or(u32::MAX);
         let whole = WholeCollection { documents, tokens: manifest.tokens() };
         let docids = counted_from(docids, shard.first_docid);
-        Ok((Snapshot::of_shard(generation, scoring, whole, docids)?, shard))
+        let snapshot = Snapshot::of_shard(generation.into(), scoring, whole, docids, None)?;
+        Ok((snapshot, shard))
     }
 }

@@ -70,8 +70,8 @@ impl Check<'_> {
         if let (Some(documents), Some(deletions)) = (documents, deletions) {
             self.deleted_tokens(entry, documents, deletions);
         }
-        let Some(mut run) = self.note(Run::open_unverified(self.generation, entry)) else { return };
-        run.leave_out(deletions.cloned().unwrap_or_default());
+        let Some(run) = self.note(Run::open_unverified(self.generation, entry)) else { return };
+        let run = run.without(deletions.cloned().unwrap_or_default());
         self.problems.extend(run.check_form(&self.manifest.settings).err());
         let lexicon = entry.file(FileKind::Lexicon);
         let header = run.lexicon().header();
