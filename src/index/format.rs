@@ -24,10 +24,9 @@ pub(crate) const POSTINGS_SLACK: u64 = 64;
 
 /// The file that names the live generation.
 pub(crate) const CURRENT: &str = "CURRENT";
-/// The file that names the older generations that are kept.
 /// The folder of the history of the rebuilds of a job file, in that of its index.
 pub(crate) const HISTORY: &str = "rebuild";
-
+/// The file that names the older generations that are kept.
 pub(crate) const KEPT: &str = "KEPT";
 /// The file of a rollback that holds.
 pub(crate) const HELD: &str = "HELD";

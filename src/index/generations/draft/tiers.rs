@@ -95,8 +95,9 @@ mod tests {
         assert_eq!(of(&[(100, 21), (5, 1), (3, 1)], 3), [(0, 1), (2, 3)]);
         // Two neighbours of about one size; what was deleted of one of them goes on the way.
         assert_eq!(of(&[(1000, 0), (4, 0), (6, 2), (900, 0), (800, 0)], 4), [(1, 3)]);
-        // What is left of a run counts.
-        assert_eq!(of(&[(50, 0), (50, 0), (500, 490)], 2), [(0, 2)]);
+        // What is left of a run counts: all of these together cost the least for each that goes.
+        assert_eq!(of(&[(50, 0), (50, 0), (500, 490)], 2), [(0, 3)]);
+        assert_eq!(of(&[(50, 0), (50, 0), (500, 0)], 2), [(0, 2)]);
         assert_eq!(of(&[(9, 0), (9, 0), (9, 0)], 1), [(0, 3)]);
         // None doubles: the fewest documents.
         assert_eq!(of(&[(1000, 0), (100, 0), (10, 0)], 2), [(1, 3)]);
