@@ -126,7 +126,12 @@ impl Update {
         let lock = lock.keeping(kept(index)?.len().max(1));
         lock.remove_debris()?;
         let from = current(index)?.ok_or_else(none)?;
-        let live = Manifest::read(&from)?;
+        let live = Manifest::read(&from).map_err(|error| match error {
+            IndexError::Sharded { .. } => {
+                IndexError::refused(index, "an index of several shards is built again, not updated")
+            }
+            error => error,
+        })?;
         accept(index, &live)?;
         let description = Description {
             command: build.command.clone(),

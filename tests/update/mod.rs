@@ -200,3 +200,33 @@ fn an_index_that_a_job_file_keeps_or_another_job_holds_is_refused() {
     assert_eq!(wait(&mut child, "update"), Some(0));
     assert_eq!(info(&index)["documents"], 2);
 }
+
+/// What an update cannot do it refuses by name, and the index stays.
+#[test]
+fn indexes_that_cannot_be_updated_are_refused() {
+    let scratch = Scratch::new();
+    let document = |n: u32| (format!("http://a.org/{n}"), format!("mill number{n}"));
+    let input = scratch.write("a.jsonl", lines(&(0..30).map(document).collect::<Vec<_>>()));
+    let new = scratch.write("b.jsonl", lines(&[document(90)]));
+    let global = scratch.path("global");
+    build(&global, args!["--order", "global", input]);
+    millrace(args!["update", "--index", global, new]).fails(1).says("are in global order");
+    // Another order is given up, and PageRanks go with the names.
+    let ranks: String = (0..30).map(|n| format!("http://a.org/{n}\t0.{n:02}\n")).collect();
+    let ranks = scratch.write("ranks.tsv", ranks);
+    let ordered = scratch.path("ordered");
+    build(&ordered, args!["--order", "url", "--pagerank", ranks, input]);
+    millrace(args!["update", "--index", ordered, new]).ok().says("1 new documents have PageRank 0");
+    assert_sound(&ordered, "updated");
+    assert!(info(&ordered)["order"].is_null());
+    let vectors = scratch.path("vectors");
+    let vector = |n: u32| format!("{{\"id\": \"v{n}\", \"vector\": {{\"mill\": {}}}}}\n", n + 1);
+    let input = scratch.write("v.jsonl", (0..20).map(vector).collect::<String>());
+    build(&vectors, args!["--format", "vectors", "--factor", "1", input]);
+    let more = scratch.write("w.jsonl", vector(25));
+    millrace(args!["update", "--index", vectors, more]).ok().says("1 document added");
+    millrace(args!["update", "--index", vectors, "--format", "jsonl", new])
+        .fails(2)
+        .says("vectors");
+    millrace(args!["update", "--index", global, "--format", "vectors", more]).fails(1);
+}
