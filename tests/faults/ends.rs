@@ -126,9 +126,10 @@ fn two_jobs_do_not_write_one_index() {
     let set = OldAndNew::new(60, 20, 1);
     set.build(&set.old).ok();
     let mut child = build_from_stdin(&set, None);
-    fails_soon(set.build(&set.new)).says("another build or merge holds this index");
+    let said = format!("another job (process {}) holds this index", child.id());
+    fails_soon(set.build(&set.new)).says(&said);
     let merge = millrace(args!["merge", "--index", set.index()]);
-    fails_soon(merge).says("another build or merge holds this index");
+    fails_soon(merge).says(&said);
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"{\"id\":\"last\",\"text\":\"unmistakable\"}\n").unwrap();
     drop(stdin);

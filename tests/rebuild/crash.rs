@@ -150,7 +150,7 @@ fn rebuilds_and_builds_at_once_leave_a_whole_index() {
             // What a rebuild was looking at may be gone when a build has published.
             let others = [
                 "another rebuild is under way",
-                "another build or merge",
+                "another job",
                 "replaced the index",
                 "No such file",
             ];

@@ -62,11 +62,9 @@ impl IndexLock {
         loop {
             match lock.try_lock() {
                 Ok(()) => {
-                    // For messages of others alone.
+                    // For messages of others alone: a full disk may not have room for it.
                     let process = format!("{}\n", std::process::id());
-                    let told =
-                        lock.set_len(0).and_then(|()| lock.write_all_at(process.as_bytes(), 0));
-                    told.map_err(IndexError::storage("write", &path))?;
+                    _ = lock.set_len(0).and_then(|()| lock.write_all_at(process.as_bytes(), 0));
                     let index = index.to_path_buf();
                     return Ok(Self { index, keep: None, heals: false, _lock: lock });
                 }
