@@ -175,16 +175,17 @@ class Index:
         progress: _Progress = None,
     ) -> dict[str, Any]: ...
 
+@final
 class Writer:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         index: _Path,
         *,
         memory: int | str | None = None,
         workers: int | None = None,
         wait: bool = True,
         allow_shrink: bool = False,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def pending(self) -> int: ...
     def update(self, name: str, text: str) -> None: ...

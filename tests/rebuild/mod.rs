@@ -101,7 +101,8 @@ fn snapshot(index: &Path) -> Vec<(PathBuf, Vec<u8>)> {
                 if path.file_name().unwrap() != "rebuild" {
                     folders.push(path);
                 }
-            } else {
+            } else if path.file_name().unwrap() != "LOCK" {
+                // A lock names the process that had it last.
                 files.push((path.clone(), std::fs::read(path).unwrap()));
             }
         }
