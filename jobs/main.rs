@@ -46,7 +46,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Job {
     /// Build an index, or replace an index by a new generation.
-    Build(build::Args),
+    Build(Box<build::Args>),
     /// Answer ranked queries from a file or from standard input.
     Query(Box<query::Args>),
     /// Index a small collection, or your own files, and answer a few queries.

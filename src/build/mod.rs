@@ -39,7 +39,6 @@ pub(crate) mod memory;
 mod names;
 pub(crate) mod note;
 pub(crate) mod options;
-#[cfg(feature = "rebuild")]
 mod part;
 mod place;
 mod placement;
@@ -57,8 +56,9 @@ pub(crate) use guards::Guards;
 pub(crate) use note::Note;
 pub(crate) use note::Notes;
 pub(crate) use options::{BuildOptions, Input, OnProgress, Peers};
+pub(crate) use part::build_part;
 #[cfg(feature = "rebuild")]
-pub(crate) use part::{build_part, links};
+pub(crate) use part::links;
 #[cfg(feature = "rebuild")]
 pub(crate) use prepare::accept_passed;
 pub(crate) use report::BuildReport;

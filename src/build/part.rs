@@ -5,6 +5,7 @@ use super::generation::{BuildJob, Which, build_generation, dataflow_of};
 use super::options::BuildOptions;
 use super::prepare::Ready;
 use crate::crew::lock;
+#[cfg(feature = "rebuild")]
 use crate::dataflow::rebuild::links::{TakeLinks, links as links_of_pages};
 use crate::dataflow::rebuild::seen::{SeenDocuments, SeenWriter};
 use crate::index::generations::manifest::Manifest;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// Finds the links of the pages of the input of `options` and indexes nothing; `take` gets those of
 /// each page, whose file is the number of its input. `folder` is for what reading may leave.
+#[cfg(feature = "rebuild")]
 pub(crate) fn links(
     mut options: BuildOptions,
     folder: &Path,
