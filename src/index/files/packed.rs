@@ -4,7 +4,7 @@
 
 use crate::index::error::IndexError;
 use crate::index::files::plain;
-use crate::index::files::storage::{FileEntry, StorageFile, ZEROS};
+use crate::index::files::storage::{FileEntry, StorageFile};
 use crate::index::format::{
     FileHeader, FileKind, HEADER_BYTES, check_length, packed_file, run_file,
 };
@@ -104,9 +104,7 @@ fn read_sections(pack: &FilePlace) -> Result<Vec<PackEntry>, IndexError> {
 
 /// Checks what no checksum of a section is about: the bytes between sections are zero.
 pub(crate) fn check_pack(path: &Path) -> Result<(), IndexError> {
-    let file = plain::open(path)?;
-    let bytes = file.metadata().map_err(IndexError::storage("open", path))?.len();
-    let pack = FilePlace { path: path.to_path_buf(), file, start: 0, bytes };
+    let pack = open(path)?;
     let sections = read_sections(&pack)?;
     let mut end = (HEADER_BYTES + sections.len() * ENTRY_BYTES) as u64;
     for section in sections {
@@ -140,10 +138,7 @@ pub(crate) fn write_pack(
     pack.write(list)?;
     for ((_, path, file), section) in files.iter().zip(&sections) {
         let gap = section.start - (HEADER_BYTES as u64 + pack.body_bytes());
-        for _ in 0..gap / 8 {
-            pack.write(&ZEROS[..8])?;
-        }
-        pack.write(&ZEROS[..(gap % 8) as usize])?;
+        pack.write(&[0; SECTION_ALIGNMENT as usize][..gap as usize])?;
         let bytes = plain::read(path)?;
         check_length(path, bytes.len() as u64, Some(file.bytes))?;
         pack.write(&bytes)?;
