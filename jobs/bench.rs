@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 /// A query's latency is its median over the passes, with analysis and look-up.
 fn queries(args: &QueriesArgs) -> anyhow::Result<Value> {
     let snapshot = args.ranking.open()?;
-    let queries = args.file.all(snapshot.generation())?;
+    let queries = args.file.all(args.ranking.syntax, snapshot.generation())?;
     let wanted = args.ranking.wanted();
     let mut searcher = Searcher::new();
     let passes = args.passes.get();

@@ -1,9 +1,10 @@
 //! `millrace explain`.
 
 use crate::Usage;
+use crate::query::ranking::syntaxes;
 use crate::query::score::Scored;
 use millrace::inside::index::{DocumentKey, find_in, open_plain};
-use millrace::{Snapshot, explain};
+use millrace::{Snapshot, Syntax, Wanted, explain};
 use std::path::PathBuf;
 
 #[derive(clap::Args, Clone, Debug)]
@@ -17,6 +18,10 @@ pub(crate) struct Args {
     /// Number of hits that the document is compared with.
     #[arg(short, default_value = "10", value_name = "K", value_parser = crate::query::ranking::parse_k)]
     k: usize,
+    #[arg(long, default_value = "words", value_name = "words|operators")]
+    #[arg(help = "How the query is read, as in `millrace query`", value_parser = syntaxes())]
+    #[arg(hide_possible_values = true)]
+    syntax: Syntax,
     #[command(flatten)]
     scored: Scored,
     /// Print one JSON object.
@@ -42,7 +47,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let generation = open_plain(&args.index)?;
     let docid = find_in(&generation, &args.index, key)?;
     let snapshot = Snapshot::new(generation, scoring)?;
-    let found = explain(&snapshot, &query, docid, args.k)?;
+    let wanted = Wanted { k: args.k, syntax: args.syntax, ..Wanted::default() };
+    let found = explain(&snapshot, &wanted, &query, docid)?;
     let documents = snapshot.generation().documents();
     let name = String::from_utf8_lossy(documents.name(docid)?);
     let mut object = serde_json::to_value(&found)?;

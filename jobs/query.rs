@@ -184,6 +184,10 @@ impl<'a> QueryJob<'a> {
                 }
             }
         }
+        let counts = ["jsonl", "tsv", "text"].contains(&args.format.as_deref().unwrap_or("trec"));
+        if args.ranking.count && !counts {
+            return Err(Usage("--count goes with --format jsonl, tsv or text".into()).into());
+        }
         if args.snippets && args.format.as_deref() != Some("jsonl") {
             let why = "--snippets goes with --format jsonl; --format text has them always";
             return Err(Usage(why.into()).into());
@@ -363,7 +367,7 @@ impl Args {
     }
 
     fn open_queries(&self) -> anyhow::Result<Queries> {
-        self.input.open(self.qrels.is_some())
+        self.input.open(self.ranking.syntax, self.qrels.is_some())
     }
 
     /// For process 0, which writes the answers.
@@ -398,8 +402,11 @@ impl Args {
         model: Model,
         snapshot: &Snapshot,
     ) -> Option<Devices> {
-        let RankingArgs { mode, algorithm, .. } = self.ranking;
-        if self.candidates.is_asked() || !algorithm.has_score(snapshot.scoring().score, mode) {
+        let RankingArgs { mode, algorithm, count, .. } = self.ranking;
+        if count
+            || self.candidates.is_asked()
+            || !algorithm.has_score(snapshot.scoring().score, mode)
+        {
             return None;
         }
         if model != Model::Inter || algorithm.on_cpu() != Algorithm::Auto {
@@ -446,12 +453,14 @@ impl Args {
 
     /// The settings that all processes must share.
     fn alike(&self, workers: usize) -> Vec<SharedSetting> {
-        let RankingArgs { mode, algorithm, scored, docids, .. } = &self.ranking;
+        let RankingArgs { mode, syntax, count, algorithm, scored, docids, .. } = &self.ranking;
         let mut rows = vec![
             ("--workers", workers.to_string()),
             ("-k", self.ranking.k().to_string()),
             ("--remove-query", self.remove_query.to_string()),
             ("--mode", mode.name().to_string()),
+            ("--syntax", syntax.name().to_string()),
+            ("--count", count.to_string()),
             ("--algorithm", algorithm.name().to_string()),
             ("--docids", docids.to_string()),
         ];

@@ -11,7 +11,9 @@ use millrace::inside::input::STDIN;
 use millrace::inside::score::Score;
 use millrace::inside::shown::number_of;
 use millrace::inside::tune::judged;
-use millrace::{Goal, Grid, IdfKind, Measure, Mode, Qrels, Query, StaticScale, Topic, Tried, tune};
+use millrace::{
+    Goal, Grid, IdfKind, Measure, Mode, Qrels, Query, StaticScale, Syntax, Topic, Tried, tune,
+};
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -127,7 +129,7 @@ impl Args {
 /// In the order of the judgements.
 fn topics<'a>(args: &Args, qrels: &'a Qrels, are_words: bool) -> anyhow::Result<Vec<Topic<'a>>> {
     let mut texts = HashMap::new();
-    for read in telling(args.input.open(true)?, are_words) {
+    for read in telling(args.input.open(Syntax::Words, true)?, are_words) {
         let Query { qid, text, .. } = read.context("reading the queries")??;
         texts.insert(qid, text);
     }

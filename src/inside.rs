@@ -261,7 +261,7 @@ pub mod query {
             objects,
             refusals::{Refusals, Refused},
         },
-        rm3::{Expander, Rm3},
+        rm3::{Expander, Rm3, expanded},
         scratch::Scratch,
         searcher::tasks::{Begun, Cutting, QueryCut},
         term_statistics::TermStatistics,

@@ -136,7 +136,7 @@ pub use query::{
     searcher::Searcher,
     snapshot::Snapshot,
     top_k::{Hit, NamedHit},
-    wanted::{Algorithm, Mode, Wanted},
+    wanted::{Algorithm, Mode, Syntax, Wanted},
 };
 pub use score::{bm25::IdfKind, scoring::Scoring, static_scale::StaticScale};
 pub use settings::SettingError;

@@ -9,7 +9,7 @@ use anyhow::{Context as _, ensure};
 use millrace::inside::index::{CachePolicy, PlanOf};
 use millrace::inside::papers::Demand;
 use millrace::inside::shown::number_of;
-use millrace::{Generation, Scoring, Snapshot};
+use millrace::{Generation, Scoring, Snapshot, Syntax};
 use serde_json::json;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let of = PlanOf::generation(&generation)?;
     let scoring = Scoring::of_order(&generation);
     let snapshot = Snapshot::new(generation, scoring)?;
-    let log = args.log.all(snapshot.generation()).context("reading the log")?;
+    let log = args.log.all(Syntax::Words, snapshot.generation()).context("reading the log")?;
     let mut times: HashMap<&str, u32> = HashMap::new();
     log.iter().for_each(|query| *times.entry(&*query.text).or_default() += 1);
     let texts: Vec<(&str, u32)> = times.into_iter().collect();

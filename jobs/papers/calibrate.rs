@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let threads = workers_of(args.workers)?;
     let devices = place.chosen(ranking.k(), ranking.algorithm)?;
     let snapshot = ranking.open_for_any()?;
-    let queries = args.file.all(snapshot.generation())?;
+    let queries = args.file.all(args.ranking.syntax, snapshot.generation())?;
     let step = queries.len().div_ceil(args.sample.max(1)).max(1);
     let mut planner = Planner::default();
     let wanted = ranking.wanted();

@@ -10,7 +10,7 @@ pub(crate) struct CandidateArgs {
     /// Rank the documents that this run has for each query, and no others: those with a term of the
     /// query by score, then the others with score 0. All of them, if -k is left out. The CPU does
     /// it.
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["mode", "algorithm"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["mode", "algorithm", "count"])]
     candidates: Option<PathBuf>,
 }
 

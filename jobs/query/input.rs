@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow, bail};
 use millrace::inside::index::Stop;
 use millrace::inside::input::{COMPRESSED, STDIN, TextEncoding};
 use millrace::inside::query::{QueryForm, QueryReading, ReadQuery, Refusals};
-use millrace::{Generation, Lines, Query};
+use millrace::{Generation, Lines, Query, Syntax};
 use std::fs::Metadata;
 use std::io::{ErrorKind, IsTerminal, Read};
 use std::path::{Path, PathBuf};
@@ -39,7 +39,7 @@ pub(crate) struct QueryFile {
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct QueryInput {
     /// Ask for these words, as one query named 1.
-    #[arg(long, value_name = "TEXT", conflicts_with = "queries")]
+    #[arg(long, value_name = "TEXT", conflicts_with = "queries", allow_hyphen_values = true)]
     query: Option<String>,
     #[command(flatten)]
     file: QueryFile,
@@ -59,7 +59,7 @@ impl QueryFile {
         self.queries.as_deref()
     }
 
-    fn reading(&self, measured: bool) -> QueryReading {
+    fn reading(&self, syntax: Syntax, measured: bool) -> QueryReading {
         QueryReading {
             form: self.query_format,
             topic_fields: self.topic_fields.clone(),
@@ -68,19 +68,20 @@ impl QueryFile {
             quiet: is_quiet(),
             dashes: "--",
             algorithms: papers::ALGORITHMS,
+            syntax,
         }
     }
 
     /// Opens the queries. If the answers are measured, each has to have its own name.
-    pub(crate) fn open(&self, measured: bool) -> anyhow::Result<Queries> {
+    pub(crate) fn open(&self, syntax: Syntax, measured: bool) -> anyhow::Result<Queries> {
         let path = self.path().unwrap_or(Path::new(STDIN));
-        let opened = Lines::open_as(path, self.reading(measured));
+        let opened = Lines::open_as(path, self.reading(syntax, measured));
         opened.with_context(|| format!("reading the queries {}", path.display()))
     }
 
     /// All queries for an index; there is at least one.
-    pub(crate) fn all(&self, index: &Generation) -> anyhow::Result<Vec<Query>> {
-        let queries: Vec<Query> = telling(self.open(false)?, has_words(index))
+    pub(crate) fn all(&self, syntax: Syntax, index: &Generation) -> anyhow::Result<Vec<Query>> {
+        let queries: Vec<Query> = telling(self.open(syntax, false)?, has_words(index))
             .map(|query| Ok(query.context("reading the queries")??))
             .collect::<anyhow::Result<_>>()?;
         anyhow::ensure!(!queries.is_empty(), "there are no queries");
@@ -103,13 +104,13 @@ impl QueryInput {
         self.query.is_none() && self.path().is_none_or(|path| path == Path::new(STDIN))
     }
 
-    pub(crate) fn open(&self, measured: bool) -> anyhow::Result<Queries> {
+    pub(crate) fn open(&self, syntax: Syntax, measured: bool) -> anyhow::Result<Queries> {
         let Some(text) = &self.query else {
-            return self.file.open(measured).map_err(|error| self.hint(error));
+            return self.file.open(syntax, measured).map_err(|error| self.hint(error));
         };
         match self.file.query_format {
             None | Some(QueryForm::Words | QueryForm::Weights) => {
-                Ok(Lines::of_text(text, self.file.reading(measured)))
+                Ok(Lines::of_text(text, self.file.reading(syntax, measured)))
             }
             Some(_) => {
                 let why = "--query is one text: its --query-format is words or weights";

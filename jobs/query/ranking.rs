@@ -4,11 +4,12 @@ use super::score::Scored;
 use crate::Usage;
 use crate::cluster::Cluster;
 use crate::papers;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use millrace::inside::gpu::ChosenMethod;
 use millrace::inside::index::ShardedManifest;
 use millrace::inside::query::{Docids, Shard};
 use millrace::inside::score::Score;
-use millrace::{Generation, IndexError, Mode, Scoring, Snapshot, Wanted};
+use millrace::{Generation, IndexError, Mode, Scoring, Snapshot, Syntax, Wanted};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,12 +20,20 @@ pub(crate) struct RankingArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) index: PathBuf,
     /// Greatest number of hits for a query [default: 10; all, with --candidates].
-    #[arg(short, value_name = "K", value_parser = parse_k)]
+    #[arg(short, value_name = "K", value_parser = parse_hits)]
     pub(crate) k: Option<usize>,
+    /// Count all documents that match each query. -k 0 counts alone.
+    #[arg(long)]
+    pub(crate) count: bool,
     /// Which documents match. or: those with any term. and: those with all terms. and-or: as and,
     /// but as or if fewer than k documents have all terms.
     #[arg(long, default_value = "or", value_name = "or|and|and-or")]
     pub(crate) mode: Mode,
+    /// How queries are read. words: as words, whatever stands between them. operators: as words,
+    /// +needed, -excluded, AND, OR, NOT, (groups) and word^weight.
+    #[arg(long, default_value = "words", value_name = "words|operators")]
+    #[arg(value_parser = syntaxes(), hide_possible_values = true)]
+    pub(crate) syntax: Syntax,
     #[arg(long, default_value = "auto", value_parser = parse_algorithm, value_name = "NAME")]
     #[arg(help = papers::help_of_algorithms())]
     pub(crate) algorithm: ChosenMethod,
@@ -39,8 +48,17 @@ pub(crate) struct RankingArgs {
     pub(crate) docids: Docids,
 }
 
+/// How a text may be read; trees are objects in JSON.
+pub(crate) fn syntaxes() -> impl TypedValueParser<Value = Syntax> {
+    PossibleValuesParser::new(["words", "operators"]).try_map(|name| name.parse::<Syntax>())
+}
+
 pub(crate) fn parse_k(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&k| k > 0).ok_or_else(|| "give a whole number from 1 on".into())
+}
+
+fn parse_hits(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "give a whole number from 1 on, or 0 with --count".into())
 }
 
 fn parse_algorithm(text: &str) -> Result<ChosenMethod, String> {
@@ -82,11 +100,16 @@ impl RankingArgs {
 
     /// Defaults for what queries leave open.
     pub(crate) fn wanted(&self) -> Wanted {
-        Wanted { k: self.k(), mode: self.mode, algorithm: self.algorithm.on_cpu() }
+        let algorithm = self.algorithm.on_cpu();
+        let &Self { mode, syntax, count, .. } = self;
+        Wanted { k: self.k(), mode, algorithm, syntax, count }
     }
 
     pub(crate) fn scoring(&self) -> anyhow::Result<Scoring> {
         let scoring = self.scored.scoring()?;
+        if self.k == Some(0) && !self.count {
+            return Err(Usage("-k is a number from 1 on, or 0 with --count".into()).into());
+        }
         if self.algorithm.on_cpu().is_for_global_order()
             && (self.mode != Mode::And || !matches!(scoring.score, Score::Wang(_)))
         {

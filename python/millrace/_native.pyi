@@ -29,6 +29,7 @@ _Run: TypeAlias = Answers | _Path | dict[str, dict[str, float]] | Iterable[Seque
 _Measures: TypeAlias = str | Iterable[Any] | Any | None
 _Progress: TypeAlias = bool | Callable[[dict[str, Any]], object] | None
 _Mode: TypeAlias = Literal["or", "and", "and-or"]
+_Syntax: TypeAlias = Literal["words", "operators", "tree"]
 _Score: TypeAlias = Literal["bm25", "bm25-lucene", "bm25plus", "bm25l", "tfidf", "ql", "dph", "impact", "wang"]
 
 class MillraceError(Exception): ...
@@ -41,8 +42,18 @@ class Column:
 
 @final
 class Hits:
-    def __new__(cls, generation: _Path, docids: bytes, scores: bytes, query: str = "") -> Self: ...
-    def __getnewargs__(self) -> tuple[Path, bytes, bytes, str]: ...
+    def __new__(
+        cls,
+        generation: _Path,
+        docids: bytes,
+        scores: bytes,
+        query: str = "",
+        found: int | None = None,
+        syntax: str = "words",
+    ) -> Self: ...
+    def __getnewargs__(self) -> tuple[Path, bytes, bytes, str, int | None, str]: ...
+    @property
+    def found(self) -> int | None: ...
     @property
     def docids(self) -> NDArray[numpy.uint32]: ...
     @property
@@ -70,10 +81,16 @@ class Answers:
         offsets: Sequence[int],
         unknown: int,
         k: int = ...,
+        found: Sequence[int] = ...,
+        syntax: str = "words",
     ) -> Self: ...
     def __getnewargs__(
         self,
-    ) -> tuple[Path, bytes, bytes, list[tuple[str, str]], list[int], int, int]: ...
+    ) -> tuple[
+        Path, bytes, bytes, list[tuple[str, str]], list[int], int, int, list[int], str
+    ]: ...
+    @property
+    def found(self) -> list[int] | None: ...
     @property
     def qids(self) -> list[str]: ...
     @property
@@ -131,6 +148,8 @@ class Index:
         *,
         mode: _Mode | str = "or",
         algorithm: str = "auto",
+        syntax: _Syntax | str = "words",
+        count: bool = False,
         rm3: tuple[int, int, float] | None = None,
     ) -> Hits: ...
     def search_many(
@@ -140,6 +159,8 @@ class Index:
         *,
         mode: _Mode | str = "or",
         algorithm: str = "auto",
+        syntax: _Syntax | str = "words",
+        count: bool = False,
         workers: int | None = None,
         rm3: tuple[int, int, float] | None = None,
         remove_query: bool = False,
@@ -154,7 +175,13 @@ class Index:
     def document(self, name: str | None = None, *, docid: int | None = None) -> dict[str, Any]: ...
     def text(self, name: str | None = None, *, docid: int | None = None) -> str: ...
     def explain(
-        self, query: _Query, name: str | None = None, *, docid: int | None = None, k: int = 10
+        self,
+        query: _Query,
+        name: str | None = None,
+        *,
+        docid: int | None = None,
+        k: int = 10,
+        syntax: _Syntax | str = "words",
     ) -> dict[str, Any]: ...
     def tune(
         self,

@@ -4,7 +4,7 @@ use crate::error::wrong;
 use crate::frames::framed;
 use crate::hits::{Found, Hits, Kind, array, column, each, place};
 use millrace::inside::query::{AnswerForm, RunTag};
-use millrace::{Hit, ManyHits, Query, Snapshot};
+use millrace::{Hit, ManyHits, Query};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -40,13 +40,8 @@ pub(crate) struct Answers {
 }
 
 impl Answers {
-    pub(crate) fn new(
-        snapshot: Arc<Snapshot>,
-        queries: Vec<(String, String)>,
-        hits: ManyHits,
-        k: usize,
-    ) -> Self {
-        Self::of(Arc::new(Found { snapshot, hits }), queries, k)
+    pub(crate) fn new(found: Found, queries: Vec<(String, String)>, k: usize) -> Self {
+        Self::of(Arc::new(found), queries, k)
     }
 
     fn of(found: Arc<Found>, queries: Vec<(String, String)>, k: usize) -> Self {
@@ -97,7 +92,7 @@ impl Answers {
             hits.extend((start..end).map(|at| Hit { docid: docids[at], score: scores[at] }));
             let query = Query::new(qid.as_str(), query.as_str());
             self.found.with_names((start, end), |name| {
-                form.write(&query, &hits, Duration::ZERO, name, &mut text);
+                form.write(&query, &hits, None, Duration::ZERO, name, &mut text);
                 Ok(())
             })?;
             out.write_all(&text)?;
@@ -111,7 +106,9 @@ impl Answers {
 impl Answers {
     /// As hits, and with queries, where the hits of each begin, how many are unknown, and k.
     #[new]
-    #[pyo3(signature = (generation, docids, scores, queries, offsets, unknown, k=usize::MAX))]
+    #[pyo3(signature = (generation, docids, scores, queries, offsets, unknown, k=usize::MAX, found=Vec::new(),
+        syntax="words"))]
+    #[expect(clippy::too_many_arguments, reason = "they are what is pickled")]
     fn again(
         generation: PathBuf,
         docids: &[u8],
@@ -120,20 +117,26 @@ impl Answers {
         offsets: Vec<u64>,
         unknown: usize,
         k: usize,
+        found: Vec<u64>,
+        syntax: &str,
     ) -> PyResult<Self> {
-        if offsets.len() != queries.len() + 1 {
+        if offsets.len() != queries.len() + 1 || ![0, queries.len()].contains(&found.len()) {
             return Err(wrong("the number of answers is not that of the queries"));
         }
-        let hits = ManyHits { offsets, unknown, ..ManyHits::default() };
-        let found = Found::again(generation, hits, [docids, scores])?;
+        let hits = ManyHits { offsets, unknown, found, ..ManyHits::default() };
+        let found = Found::again(generation, hits, syntax, [docids, scores])?;
         Ok(Self::of(found, queries, k))
     }
 
     fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let ManyHits { docids, offsets, unknown, .. } = &self.found.hits;
+        let ManyHits { docids, offsets, unknown, found, .. } = &self.found.hits;
         let (folder, docids, scores) = self.found.pickled(py, (0, docids.len()))?;
         let offsets = offsets.clone();
-        (folder, docids, scores, self.queries.clone(), offsets, *unknown, self.k).into_pyobject(py)
+        let queries = self.queries.clone();
+        let found = found.clone();
+        let syntax = self.found.syntax.name();
+        (folder, docids, scores, queries, offsets, *unknown, self.k, found, syntax)
+            .into_pyobject(py)
     }
 
     /// The names of the queries, in their order.
@@ -170,6 +173,12 @@ impl Answers {
         Ok(names.bind(py).clone())
     }
 
+    /// How many documents match each query, if `count` was asked for; else None.
+    #[getter]
+    fn found(&self) -> Option<&[u64]> {
+        Some(&self.found.hits.found[..]).filter(|found| found.len() == self.queries.len())
+    }
+
     /// Queries of which no term is in the index.
     #[getter]
     fn unknown(&self) -> usize {
@@ -191,7 +200,8 @@ impl Answers {
         };
         let (start, end) = self.range(at);
         let query = self.queries[at].1.as_str().into();
-        Ok(Hits { found: self.found.clone(), query, start, end })
+        let matching = self.found.hits.found.get(at).copied();
+        Ok(Hits { found: self.found.clone(), query, matching, start, end })
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

@@ -3,10 +3,10 @@
 
 use crate::error::{of_index, wrong};
 use crate::frames::framed;
-use crate::options::whole;
+use crate::options::{self, whole};
 use crate::texts::texts;
 use millrace::inside::query::snippet;
-use millrace::{Generation, Hit, ManyHits, Scoring, Snapshot};
+use millrace::{Generation, ManyHits, Scoring, Searcher, Snapshot, Syntax, Wanted};
 use pyo3::exceptions::{PyFileNotFoundError, PyIndexError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -21,6 +21,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub(crate) struct Found {
     pub snapshot: Arc<Snapshot>,
     pub hits: ManyHits,
+    /// Of the queries.
+    pub syntax: Syntax,
 }
 
 /// Generations whose answers were unpickled, as long as some of these are left: each is opened
@@ -60,8 +62,10 @@ impl Found {
     pub(crate) fn again(
         generation: PathBuf,
         mut hits: ManyHits,
+        syntax: &str,
         columns: [&[u8]; 2],
     ) -> PyResult<Arc<Self>> {
+        let syntax = options::syntax(syntax)?;
         let snapshot = reopened(generation)?;
         hits.docids = unpacked(columns[0], u32::from_le_bytes);
         hits.scores = unpacked(columns[1], f32::from_le_bytes);
@@ -72,7 +76,7 @@ impl Found {
             && hits.offsets.is_sorted()
             && hits.docids.iter().all(|&docid| docid < documents.len());
         match is_sound {
-            true => Ok(Arc::new(Self { snapshot, hits })),
+            true => Ok(Arc::new(Self { snapshot, hits, syntax })),
             false => Err(wrong("these hits are not of this generation")),
         }
     }
@@ -183,21 +187,31 @@ pub(crate) fn array<'py>(py: Python<'py>, list: Bound<'py, PyList>) -> PyResult<
 pub(crate) struct Hits {
     pub found: Arc<Found>,
     pub query: Arc<str>,
+    /// Documents that match, if that was asked for.
+    pub matching: Option<u64>,
     /// Its hits among all that were found.
     pub start: usize,
     pub end: usize,
 }
 
 impl Hits {
-    pub(crate) fn new(snapshot: Arc<Snapshot>, query: &str, found: &[Hit]) -> Self {
+    pub(crate) fn new(
+        snapshot: Arc<Snapshot>,
+        syntax: Syntax,
+        query: &str,
+        searcher: &Searcher,
+    ) -> Self {
+        let found = searcher.hits();
         let end = found.len();
         let hits = ManyHits {
             offsets: vec![0, end as u64],
             docids: found.iter().map(|hit| hit.docid).collect(),
             scores: found.iter().map(|hit| hit.score).collect(),
+            found: searcher.found().into_iter().collect(),
             ..ManyHits::default()
         };
-        Self { found: Arc::new(Found { snapshot, hits }), query: query.into(), start: 0, end }
+        let found = Arc::new(Found { snapshot, hits, syntax });
+        Self { found, query: query.into(), matching: searcher.found(), start: 0, end }
     }
 
     fn slice<'py>(&self, py: Python<'py>, kind: Kind) -> PyResult<Bound<'py, PyAny>> {
@@ -217,24 +231,39 @@ impl Hits {
 impl Hits {
     /// Hits are pickled as the place of their generation, docids and scores, and the query.
     #[new]
-    #[pyo3(signature = (generation, docids, scores, query=""))]
-    fn again(generation: PathBuf, docids: &[u8], scores: &[u8], query: &str) -> PyResult<Self> {
+    #[pyo3(signature = (generation, docids, scores, query="", found=None, syntax="words"))]
+    fn again(
+        generation: PathBuf,
+        docids: &[u8],
+        scores: &[u8],
+        query: &str,
+        found: Option<u64>,
+        syntax: &str,
+    ) -> PyResult<Self> {
+        let matching = found;
         let end = docids.len() / size_of::<u32>();
         let hits = ManyHits { offsets: vec![0, end as u64], ..ManyHits::default() };
-        let found = Found::again(generation, hits, [docids, scores])?;
-        Ok(Self { found, query: query.into(), start: 0, end })
+        let found = Found::again(generation, hits, syntax, [docids, scores])?;
+        Ok(Self { found, query: query.into(), matching, start: 0, end })
     }
 
     fn __getnewargs__(
         &self,
         py: Python<'_>,
-    ) -> PyResult<(PathBuf, Py<PyBytes>, Py<PyBytes>, &str)> {
+    ) -> PyResult<(PathBuf, Py<PyBytes>, Py<PyBytes>, &str, Option<u64>, &str)> {
         let (generation, docids, scores) = self.found.pickled(py, (self.start, self.end))?;
-        Ok((generation, docids, scores, &self.query))
+        let syntax = self.found.syntax.name();
+        Ok((generation, docids, scores, &self.query, self.matching, syntax))
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         each(slf)
+    }
+
+    /// How many documents match, if `count` was asked for; else None.
+    #[getter]
+    fn found(&self) -> Option<u64> {
+        self.matching
     }
 
     /// The docids: `uint32[hits]`. A view of memory that may not be written.
@@ -275,7 +304,8 @@ impl Hits {
     ) -> PyResult<Bound<'py, PyAny>> {
         let part = |text: Bound<'py, PyAny>| {
             let text: String = text.extract()?;
-            Ok(snippet(&self.found.snapshot, &self.query, &text, length))
+            let wanted = Wanted { syntax: self.found.syntax, ..Wanted::default() };
+            Ok(snippet(&self.found.snapshot, wanted, &self.query, &text, length))
         };
         let texts = self.found.texts(py, (self.start, self.end))?;
         let parts: Vec<String> = texts.iter().map(part).collect::<PyResult<_>>()?;
@@ -309,7 +339,8 @@ impl Hits {
                 let start = self.start + start as usize;
                 let end = start + slicelength;
                 let (found, query) = (self.found.clone(), self.query.clone());
-                Ok(Bound::new(py, Self { found, query, start, end })?.into_any())
+                Ok(Bound::new(py, Self { found, query, matching: self.matching, start, end })?
+                    .into_any())
             }
         }
     }

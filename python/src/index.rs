@@ -6,7 +6,7 @@ use crate::error::{of_index, warn, wrong};
 use crate::evaluate::{json, measures};
 use crate::hits::Hits;
 use crate::options::{
-    hits, idf, idf_name, mode, rm3, static_scale, threads, wanted, whole, whole_or_none,
+    self, hits, idf, idf_name, mode, rm3, static_scale, threads, wanted, whole, whole_or_none,
 };
 use crate::progress::Told;
 use crate::queries::Reading;
@@ -204,10 +204,14 @@ impl Index {
     ///     mode: "or": any term; "and": all terms; "and-or": all, or any if that finds fewer than
     ///         k.
     ///     algorithm: how the best are found; all find the same.
+    ///     syntax: how a text is read: "words"; "operators": +needed, -excluded, AND, OR, NOT,
+    ///         groups in brackets and word^weight; "tree": as an object in JSON (docs/query.md).
+    ///     count: count all documents that match, as `found` of the hits; k may be 0 then.
     ///     rm3: (documents, terms, weight), such as (10, 10, 0.5), expands the query by terms of
     ///         its best documents, whose texts are read again from their files. docs/query.md has
     ///         the formula.
-    #[pyo3(signature = (query, k=10, *, mode="or", algorithm="auto", rm3=None))]
+    #[pyo3(signature = (query, k=10, *, mode="or", algorithm="auto", syntax="words", count=false, rm3=None))]
+    #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn search(
         &self,
         py: Python<'_>,
@@ -215,9 +219,11 @@ impl Index {
         #[pyo3(from_py_with = whole)] k: usize,
         mode: &str,
         algorithm: &str,
+        syntax: &str,
+        count: bool,
         #[pyo3(from_py_with = rm3)] rm3: Option<(usize, usize, f64)>,
     ) -> PyResult<Hits> {
-        let wanted = wanted(k, mode, algorithm)?;
+        let wanted = wanted(k, mode, algorithm, syntax, count)?;
         search_one(py, &self.snapshot(), &self.searchers, query, wanted, rm3)
     }
 
@@ -228,7 +234,7 @@ impl Index {
     ///         tuples with fields such as qid and query; a dictionary of texts by qid; a data frame
     ///         with the columns qid and query or query_toks; or the path of a file, as
     ///         `millrace query` reads it. A dictionary of weights by term may stand for a text.
-    ///     mode, algorithm, rm3: as in `search`, for all queries.
+    ///     mode, algorithm, syntax, count, rm3: as in `search`, for all queries.
     ///     workers: threads; as many as cores if left out.
     ///     k: 10 if left out; with candidates all of them.
     ///     remove_query: leave out the document that has the name of a query.
@@ -237,8 +243,8 @@ impl Index {
     ///     query_format: of a file, if it is not to be guessed: "words", "tsv", "json" and so on.
     ///     progress: as in `build`, with queries, total_queries and finished; with rm3 each query
     ///         counts twice, when it is expanded and when it is answered.
-    #[pyo3(signature = (queries, k=None, *, mode="or", algorithm="auto", workers=None, rm3=None, remove_query=false,
-        candidates=None, query_format=None, progress=None))]
+    #[pyo3(signature = (queries, k=None, *, mode="or", algorithm="auto", syntax="words", count=false, workers=None, rm3=None,
+        remove_query=false, candidates=None, query_format=None, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn search_many(
         &self,
@@ -247,6 +253,8 @@ impl Index {
         #[pyo3(from_py_with = whole_or_none)] k: Option<usize>,
         mode: &str,
         algorithm: &str,
+        syntax: &str,
+        count: bool,
         #[pyo3(from_py_with = whole_or_none)] workers: Option<usize>,
         #[pyo3(from_py_with = rm3)] rm3: Option<(usize, usize, f64)>,
         remove_query: bool,
@@ -255,7 +263,7 @@ impl Index {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Answers> {
         let usual = if candidates.is_some() { usize::MAX } else { Wanted::default().k };
-        let wanted = wanted(k.unwrap_or(usual), mode, algorithm)?;
+        let wanted = wanted(k.unwrap_or(usual), mode, algorithm, syntax, count)?;
         let threads = threads(workers)?;
         let many = Many { wanted, threads, rm3, remove_query, candidates, form: query_format };
         many.search(py, self.snapshot(), queries, &Told::of(progress, None)?)
@@ -296,7 +304,8 @@ impl Index {
         #[pyo3(from_py_with = whole)] length: usize,
     ) -> PyResult<String> {
         let snapshot = self.snapshot();
-        Ok(snippet(&snapshot, &Reading::of(&snapshot).one(query)?, text, length))
+        let query = Reading::of(&snapshot).one(query)?;
+        Ok(snippet(&snapshot, Wanted::default(), &query, text, length))
     }
 
     /// What the index knows of a document: docid, name, tokens, and where it was read from.
@@ -341,7 +350,7 @@ impl Index {
     ///     The document's length, norm, score and rank, the number of documents with any and with
     ///     all terms, the score of the last of the k best, and for each term df, idf, weight, tf
     ///     and score.
-    #[pyo3(signature = (query, name=None, *, docid=None, k=10))]
+    #[pyo3(signature = (query, name=None, *, docid=None, k=10, syntax="words"))]
     fn explain<'py>(
         &self,
         py: Python<'py>,
@@ -349,11 +358,14 @@ impl Index {
         name: Option<&str>,
         #[pyo3(from_py_with = whole_or_none)] docid: Option<u32>,
         #[pyo3(from_py_with = whole)] k: usize,
+        syntax: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let syntax = options::syntax(syntax)?;
         let snapshot = self.snapshot();
         let docid = self.docid(snapshot.generation(), docid, name)?;
-        let query = Reading::of(&snapshot).one(query)?;
-        let explained = py.detach(|| explain(&snapshot, &query, docid, k));
+        let query = Reading { syntax, ..Reading::of(&snapshot) }.one(query)?;
+        let wanted = Wanted { k, syntax, ..Wanted::default() };
+        let explained = py.detach(|| explain(&snapshot, &wanted, &query, docid));
         json(py, &explained.map_err(|error| of_index(&error))?)
     }
 

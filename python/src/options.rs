@@ -4,7 +4,7 @@ use crate::error::wrong;
 use millrace::IdfKind;
 use millrace::inside::papers;
 use millrace::inside::rebuild::size;
-use millrace::{Algorithm, Mode, StaticScale, Wanted};
+use millrace::{Algorithm, Mode, StaticScale, Syntax, Wanted};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyString};
@@ -148,11 +148,24 @@ pub(crate) fn hits(k: usize) -> PyResult<usize> {
     if k == 0 { Err(wrong("k is a whole number from 1 on, not 0")) } else { Ok(k) }
 }
 
-pub(crate) fn wanted(k: usize, mode: &str, algorithm: &str) -> PyResult<Wanted> {
+pub(crate) fn wanted(
+    k: usize,
+    mode: &str,
+    algorithm: &str,
+    syntax: &str,
+    count: bool,
+) -> PyResult<Wanted> {
     let mode = self::mode(mode)?;
     let algorithm = Algorithm::among(algorithm, papers::ALGORITHMS)
         .map_err(|names| wrong(format!("algorithm is one of {names}, not {algorithm}")))?;
-    Ok(Wanted { k: hits(k)?, mode, algorithm })
+    let syntax = self::syntax(syntax)?;
+    let k = if count && k == 0 { k } else { hits(k)? };
+    Ok(Wanted { k, mode, algorithm, syntax, count })
+}
+
+pub(crate) fn syntax(name: &str) -> PyResult<Syntax> {
+    let names = || Syntax::ALL.map(Syntax::name).join(", ");
+    Syntax::named(name).ok_or_else(|| wrong(format!("syntax is one of {}, not {name}", names())))
 }
 
 pub(crate) fn mode(name: &str) -> PyResult<Mode> {

@@ -7,7 +7,7 @@ use crate::options::{label, text};
 use millrace::inside::index::Stop;
 use millrace::inside::papers;
 use millrace::inside::query::{Expanded, Expander, QueryReading, Rm3, objects};
-use millrace::{Lines, Query, Snapshot, Wanted};
+use millrace::{Lines, Query, Snapshot, Syntax, Wanted};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use std::io::ErrorKind;
@@ -25,12 +25,13 @@ pub(crate) struct Reading<'a> {
     pub unique: bool,
     /// The form of a file, if it is named.
     pub form: Option<&'a str>,
+    pub syntax: Syntax,
 }
 
 impl<'a> Reading<'a> {
     /// As queries are read if nothing is said.
     pub(crate) fn of(snapshot: &'a Snapshot) -> Self {
-        Self { snapshot, unique: false, form: None }
+        Self { snapshot, unique: false, form: None, syntax: Syntax::Words }
     }
 
     fn options(&self) -> PyResult<QueryReading> {
@@ -39,6 +40,7 @@ impl<'a> Reading<'a> {
             form,
             unique: self.unique,
             algorithms: papers::ALGORITHMS,
+            syntax: self.syntax,
             ..QueryReading::default()
         })
     }
@@ -89,8 +91,10 @@ impl<'a> Reading<'a> {
                 ErrorKind::InvalidData => wrong(error),
                 _ => error.into(),
             })?;
-            let Query { qid, text, k, mode, algorithm, .. } = query.map_err(wrong)?;
-            if k.is_some() || mode.is_some() || algorithm.is_some() {
+            let Query { qid, text, k, mode, algorithm, syntax, count, .. } =
+                query.map_err(wrong)?;
+            let other = syntax.is_some_and(|syntax| syntax != self.syntax);
+            if k.is_some() || mode.is_some() || algorithm.is_some() || other || count.is_some() {
                 return Err(wrong(format!(
                     "query {qid} has wishes of its own: give them to the search"
                 )));

@@ -3,11 +3,11 @@
 use crate::answers::Answers;
 use crate::error::{of_index, warn};
 use crate::evaluate::run;
-use crate::hits::Hits;
+use crate::hits::{Found, Hits};
 use crate::progress::Told;
 use crate::queries::{Reading, expand};
-use millrace::inside::query::{CandidatesByQuery, GivenDocids, rank_many};
-use millrace::{IndexError, Mode, Searcher, Snapshot, Wanted, search_many};
+use millrace::inside::query::{CandidatesByQuery, GivenDocids, expanded, rank_many};
+use millrace::{IndexError, Searcher, Snapshot, Wanted, search_many};
 use pyo3::prelude::*;
 use std::cell::OnceCell;
 use std::num::NonZeroUsize;
@@ -41,22 +41,24 @@ pub(crate) fn search_one(
     mut wanted: Wanted,
     rm3: Option<Rm3>,
 ) -> PyResult<Hits> {
-    let asked = Reading::of(snapshot).one(query)?;
+    let usual = Reading::of(snapshot);
+    let asked = Reading { syntax: wanted.syntax, ..usual }.one(query)?;
+    let syntax = wanted.syntax;
     let mut text = asked.clone();
     if let Some(rm3) = rm3 {
         let queries = vec![("1".to_string(), text)];
         let told = Told::default();
         let one = NonZeroUsize::MIN;
         let expand = || expand(snapshot, queries, rm3, &wanted, one, &told.stop);
-        let expanded = told.counted(py, "queries", expand)?;
-        wanted.mode = Mode::Or;
-        text = expanded.into_iter().next().map(|query| query.1).unwrap_or_default();
+        let queries = told.counted(py, "queries", expand)?;
+        wanted = expanded(&wanted);
+        text = queries.into_iter().next().map(|query| query.1).unwrap_or_default();
     }
     let found = py.detach(|| {
         let kept = searchers.pool().and_then(|mut searchers| searchers.pop());
         let mut searcher = kept.unwrap_or_default();
         let (_, known) = searcher.search(snapshot, &wanted, &text)?;
-        let hits = Hits::new(snapshot.clone(), &asked, searcher.hits());
+        let hits = Hits::new(snapshot.clone(), syntax, &asked, &searcher);
         if let Some(mut searchers) = searchers.pool() {
             searchers.push(searcher);
         }
@@ -91,7 +93,8 @@ impl Many<'_, '_> {
         let Self { mut wanted, threads, rm3, remove_query, candidates, form } = self;
         let k = wanted.k;
         wanted.k = k.saturating_add(usize::from(remove_query));
-        let reading = Reading { form, ..Reading::of(&snapshot) };
+        let syntax = wanted.syntax;
+        let reading = Reading { form, syntax, ..Reading::of(&snapshot) };
         let queries = reading.read(queries)?;
         told.stop.expect((queries.len() * (1 + usize::from(rm3.is_some()))) as u64);
         let run = candidates.map(|candidates| run(candidates, "candidates")).transpose()?;
@@ -103,13 +106,13 @@ impl Many<'_, '_> {
         let given: Option<Vec<GivenDocids>> =
             given.map(|given| queries.iter().map(|(qid, _)| given.of(qid)).collect());
         let mut found = told.counted(py, "queries", || {
-            let mut expanded = None;
+            let mut more = None;
             if let Some(rm3) = rm3 {
                 let queries = queries.clone();
-                expanded = Some(expand(&snapshot, queries, rm3, &wanted, threads, &told.stop)?);
-                wanted.mode = Mode::Or;
+                more = Some(expand(&snapshot, queries, rm3, &wanted, threads, &told.stop)?);
+                wanted = expanded(&wanted);
             }
-            let asked = expanded.as_ref().unwrap_or(&queries);
+            let asked = more.as_ref().unwrap_or(&queries);
             let texts: Vec<&str> = asked.iter().map(|(_, text)| &**text).collect();
             let found = match &given {
                 None => search_many(&snapshot, &wanted, &texts, threads, &told.stop),
@@ -136,7 +139,7 @@ impl Many<'_, '_> {
             found.keep(k, is_other);
             failed.into_inner().map_or(Ok(()), |error| Err(of_index(&error)))?;
         }
-        Ok(Answers::new(snapshot, queries, found, k))
+        Ok(Answers::new(Found { snapshot, hits: found, syntax }, queries, k))
     }
 }
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import math
+import pickle
 import threading
 from collections import Counter
 
@@ -339,3 +340,28 @@ def test_names_that_rot_are_never_given(tmp_path):
     # Others are as they were.
     assert index.search("8", 1)[0][0] == "d008"
     assert index.search_many({"d008": "8"}, 3, remove_query=True)[0].names.size == 0
+
+
+def test_operators_and_counts(index, documents):
+    words = {name: set(text.split()) for name, text in documents.items()}
+    every = [word for own in words.values() for word in sorted(own)]
+    a, b, c = (word for word, _ in Counter(every).most_common(3))
+    expected = {name for name, own in words.items() if a in own and b not in own}
+    hits = index.search(f"+{a} -{b} {c}", 10000, syntax="operators", count=True)
+    assert set(hits.names) == expected and hits.found == len(expected) > 0
+    assert index.search(f"+{a} -{b}", 0, syntax="operators", count=True).found == hits.found
+    assert index.search(a, 3).found is None
+    tree = json.dumps({"all": [a], "none": [b], "any": [c]})
+    assert list(index.search(tree, 10000, syntax="tree")) == list(hits)
+    answers = index.search_many([f"+{a} -{b} {c}", a], 5, syntax="operators", count=True)
+    assert answers.found == [len(expected), index.df(a)]
+    assert answers[0].found == len(expected) and list(answers[0]) == list(hits)[:5]
+    again = pickle.loads(pickle.dumps(answers))
+    assert again.found == answers.found and again[1].found == answers.found[1]
+    assert pickle.loads(pickle.dumps(hits)).found == hits.found
+    explained = index.explain(f"+{a} -{b} {c}", hits.names[0], syntax="operators")
+    assert explained["score"] == pytest.approx(hits.scores[0]) and explained["rank"] == 1
+    with pytest.raises(ValueError, match="character 1"):
+        index.search(f"-{a}", syntax="operators")
+    with pytest.raises(ValueError, match="syntax is one of"):
+        index.search(a, syntax="lucene")

@@ -33,10 +33,9 @@ use crate::dataflow::query::gather::gather;
 use crate::dataflow::query::lay_out::LaidOutAnswer;
 use crate::dataflow::query::look_up::{PlansByNumber, look_up};
 use crate::dataflow::query::messages::ShardHits;
-use crate::dataflow::query::tell::tell;
+use crate::dataflow::query::tell::{FirstStage, tell};
 use crate::dataflow::query::weigh::weigh;
 use crate::query::engines::engine::{Engines, Wakers};
-use crate::query::top_k::NamedHit;
 use std::sync::Arc;
 use timely::dataflow::ProbeHandle;
 use timely::dataflow::operators::Probe;
@@ -51,7 +50,7 @@ pub(super) struct Wiring {
     /// The queries of a process that has all of the index.
     pub(super) whole: Arc<QueryDesk<(), LaidOutAnswer>>,
     /// The queries of a process that has a shard.
-    pub(super) shards: Arc<QueryDesk<Option<Vec<NamedHit>>, ShardHits>>,
+    pub(super) shards: Arc<QueryDesk<Option<FirstStage>, ShardHits>>,
     /// Plans of a shard that wait for the numbers of the others.
     pub(super) planned: Arc<PlansByNumber>,
 }

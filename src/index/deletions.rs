@@ -10,12 +10,11 @@ mod set;
 mod tests;
 
 pub(crate) use file::{read_deletions, write_deletions};
-pub(crate) use set::DocidSet;
+pub(crate) use set::{DocidSet, ones};
 
 use crate::index::error::IndexError;
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::TermEntry;
-use set::ones;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;

@@ -4,6 +4,7 @@
 
 mod chunks;
 mod delete;
+pub(crate) mod dense;
 pub(crate) mod lay;
 mod live;
 mod pages;

@@ -9,6 +9,7 @@ use crate::codec::prefetch::prefetch_bytes;
 use crate::cpu::Level;
 use crate::index::block_bounds::BlockCodes;
 use crate::index::list::{ListError, ListView, MAX_BLOCK, PackedBlock, SegmentColumns};
+use crate::index::run::dense::DenseList;
 use crate::score::block_codes::CODES;
 use crate::score::weight::Weight;
 
@@ -31,6 +32,8 @@ pub struct RunSearch<'a> {
     pub(crate) level: Level,
     /// The bounds of blocks of documents, if the run has any and the weights are linear.
     pub(crate) blocks: Option<BlockBounds<'a>>,
+    /// For each term the bitmap of its list, if there is one; empty if nobody asked for them.
+    pub(crate) dense: &'a [Option<DenseList>],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +108,7 @@ impl Default for Cursor {
 }
 
 impl Cursor {
-    pub(super) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self) {
         self.len = 0;
         self.at = 0;
         self.block = NONE;

@@ -20,4 +20,5 @@ pub(crate) mod term_statistics;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod top_k;
+pub(crate) mod tree;
 pub(crate) mod wanted;

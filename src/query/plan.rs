@@ -2,12 +2,14 @@
 //! the list of every term in every run, and what is wanted, and holds its snapshot.
 
 use super::reading::asked::GivenDocids;
+use super::reading::{syntax, trees};
 use super::snapshot::Snapshot;
-use super::wanted::{Mode, Stage, Wanted};
+use super::tree::{Builder, Group, Leaves};
+use super::wanted::{Mode, Stage, Syntax, Wanted};
 use crate::codec::prefetch::prefetch;
 use crate::index::error::IndexError;
 use crate::index::lexicon::{TermEntry, TermPlace};
-use crate::query::reading::weighted::{self, terms_of_query};
+use crate::query::reading::weighted::{self, terms_of_query, unmarked};
 use crate::score::named::Score;
 use crate::score::scoring::TermCounts;
 use crate::score::weight::Weight;
@@ -23,7 +25,7 @@ const FEW_TERMS: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlanTerm {
-    /// Occurrences in the query, or the weight that the query gives it.
+    /// Occurrences in the query, or the weight that the query gives it; 0 if it is excluded.
     pub times: f64,
     /// Documents with it in the whole collection.
     pub df: u32,
@@ -43,6 +45,8 @@ pub struct Plan {
     terms: Vec<PlanTerm>,
     lists: Vec<Option<TermEntry>>,
     given: Option<GivenDocids>,
+    /// `None` if the mode says all.
+    tree: Option<Arc<Group>>,
 }
 
 impl Plan {
@@ -52,7 +56,19 @@ impl Plan {
         let strings = String::new();
         let terms = Vec::new();
         let lists = Vec::new();
-        Self { snapshot, wanted, strings, terms, lists, given: None }
+        Self { snapshot, wanted, strings, terms, lists, given: None, tree: None }
+    }
+
+    /// A plan of a text's terms alone, without their lists; fails as [`check`].
+    pub(crate) fn of_text(
+        snapshot: &Arc<Snapshot>,
+        wanted: Wanted,
+        text: &str,
+    ) -> Result<Self, String> {
+        let mut plan = Self::empty(snapshot.clone());
+        plan.wanted = wanted;
+        plan.analyze(text)?;
+        Ok(plan)
     }
 
     pub(crate) fn snapshot(&self) -> &Arc<Snapshot> {
@@ -74,6 +90,16 @@ impl Plan {
 
     pub(crate) fn given(&self) -> Option<&[u32]> {
         self.given.as_deref()
+    }
+
+    /// What is asked for, if that is more than the mode says: then this is no matter.
+    pub(crate) fn tree(&self) -> Option<&Group> {
+        self.tree.as_deref()
+    }
+
+    /// Whether the hits of parts of it, or of a device, are no answer: it has a tree, or counts.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.tree.is_some() || self.wanted.count
     }
 
     /// Turns a plan of AND+OR into that of its first stage, for callers that decide on the second
@@ -114,19 +140,27 @@ impl Plan {
         strings_of(&self.strings, &self.terms)
     }
 
+    /// The terms that are not excluded, with their weights.
+    pub(crate) fn asked(&self) -> impl Iterator<Item = (&str, f64)> {
+        let all = self.term_strings().zip(&self.terms).map(|(term, of)| (term, of.times));
+        all.filter(|(_, times)| *times > 0.0)
+    }
+
     /// Brings terms and lists to the cache of this core.
     pub(crate) fn prefetch(&self) {
         self.terms.iter().for_each(prefetch);
         self.lists.iter().for_each(prefetch);
     }
 
+    /// Whether the index has any of the terms that are not excluded.
     pub fn known(&self) -> bool {
-        self.terms.iter().any(|term| term.df > 0)
+        self.terms.iter().any(|term| term.df > 0 && term.times > 0.0)
     }
 
     /// Whether a stage may find anything, by the dfs alone.
     pub(crate) fn may_find(&self, stage: Stage) -> bool {
         match stage {
+            _ if self.tree.is_some() => self.known(),
             Stage::Any => self.known(),
             Stage::All => !self.terms.is_empty() && self.terms.iter().all(|term| term.df > 0),
         }
@@ -142,11 +176,66 @@ impl Plan {
         weigh(&self.snapshot, &mut self.terms);
     }
 
-    /// Finds the distinct terms of a text, by first appearance; fails as [`check`].
+    /// Finds the terms of a text, by first appearance; fails as [`check`].
     fn analyze(&mut self, text: &str) -> Result<(), String> {
+        self.strings.clear();
+        self.terms.clear();
+        self.tree = None;
+        match self.wanted.syntax {
+            Syntax::Operators if unmarked(text).is_none() => {
+                let read = syntax::read(text)?;
+                self.plant(&read, None)
+            }
+            Syntax::Tree => {
+                let read = trees::read(text)?;
+                self.plant(&[read], None)
+            }
+            _ => self.analyze_words(text),
+        }
+    }
+
+    /// Takes the terms and the tree of a query that was read.
+    fn plant(
+        &mut self,
+        read: &[syntax::Clause<'_>],
+        at_least: Option<usize>,
+    ) -> Result<(), String> {
+        if self.snapshot.has_given_terms() {
+            return Err(
+                "has operators, and the index has learned vectors: give terms with weights".into(),
+            );
+        }
+        let mode = self.wanted.mode;
+        let analysis = self.snapshot.analysis();
+        let terms_of =
+            |text: &str, each: &mut dyn FnMut(&str)| analysis.terms(text.as_bytes(), each);
+        let strings = std::mem::take(&mut self.strings);
+        let leaves = Leaves { strings, terms: Vec::new() };
+        let mut builder = Builder { mode, terms_of: &terms_of, leaves };
+        let root = builder.tree(read, at_least);
+        let Leaves { strings, terms } = builder.leaves;
+        if terms.len() > MOST_TERMS {
+            return Err(too_many_terms());
+        }
+        self.strings = strings;
+        let weight = Weight::default();
+        let term = |(end, times)| PlanTerm { times, df: 0, cf: 0, weight, end };
+        self.terms.extend(terms.into_iter().map(term));
+        match root.mode() {
+            // Words alone follow the mode, whichever it is.
+            Some(Mode::Or) if mode == Mode::AndOr => {}
+            _ if mode == Mode::AndOr => {
+                return Err("has operators, which do not go together with the mode and-or".into());
+            }
+            Some(flat) => self.wanted.mode = flat,
+            None => self.tree = Some(Arc::new(root)),
+        }
+        Ok(())
+    }
+
+    /// Finds the distinct terms of a text of words.
+    fn analyze_words(&mut self, text: &str) -> Result<(), String> {
         let Self { snapshot, strings, terms, .. } = self;
-        strings.clear();
-        terms.clear();
         let mut numbers = HashMap::new();
         let mut too_many = false;
         let add = |term: &str, times: f64| {
@@ -179,10 +268,14 @@ impl Plan {
         };
         terms_of_query(snapshot, text, add)?;
         match too_many {
-            true => Err(format!("has more than {MOST_TERMS} different terms")),
+            true => Err(too_many_terms()),
             false => Ok(()),
         }
     }
+}
+
+fn too_many_terms() -> String {
+    format!("has more than {MOST_TERMS} different terms")
 }
 
 #[cfg(test)]
@@ -196,11 +289,11 @@ fn looked_at(_: &&str) {
     LOOKED_AT.set(LOOKED_AT.get() + 1);
 }
 
-/// Refuses a text that is no query: of more terms than there may be, each of a byte at least, or
-/// with a wrong weight.
-pub(crate) fn check(snapshot: &Arc<Snapshot>, text: &str) -> Result<(), String> {
-    match text.len() > MOST_TERMS {
-        true => Plan::empty(snapshot.clone()).analyze(text),
+/// Refuses a text that is no query: of more terms than there may be, each of a byte at least, with
+/// a wrong weight, or with wrong operators.
+pub(crate) fn check(snapshot: &Arc<Snapshot>, wanted: Wanted, text: &str) -> Result<(), String> {
+    match text.len() > MOST_TERMS || wanted.syntax != Syntax::Words {
+        true => Plan::of_text(snapshot, wanted, text).map(|_| ()),
         false => weighted::check(text, snapshot.has_given_terms()),
     }
 }
@@ -352,11 +445,11 @@ mod tests {
             assert!(text.starts_with(&first), "by first appearance");
             let most = (FEW_TERMS * (FEW_TERMS + 100)) as u64;
             assert!(LOOKED_AT.get() <= most, "{terms} terms: {}", LOOKED_AT.get());
-            assert_eq!(check(&snapshot, &text), Ok(()));
+            assert_eq!(check(&snapshot, Wanted::default(), &text), Ok(()));
         }
         let text = text(MOST_TERMS + 1);
         for text in [&text, "applypipeline:off w1x^-1"] {
-            let why = check(&snapshot, text).unwrap_err();
+            let why = check(&snapshot, Wanted::default(), text).unwrap_err();
             let refused = planner.plan(&snapshot, Wanted::default(), text).unwrap_err();
             assert_eq!(refused.to_string(), format!("a query {why}"));
         }

@@ -14,12 +14,16 @@
 
 use super::searcher::Searcher;
 use super::snapshot::Snapshot;
-use super::wanted::{Mode, Wanted};
+use super::tree::sign_of;
+use super::wanted::{Mode, Syntax, Wanted};
 use crate::crew::lock;
 use crate::index::error::IndexError;
 use crate::query::answers::texts::Reread;
+use crate::query::plan::Plan;
 use crate::query::reading::lines::Query;
-use crate::query::reading::weighted::{LEAST_WEIGHT, QueryVector, marked, terms_of_query, text_of};
+use crate::query::reading::syntax::{Clause, Part, Sign};
+use crate::query::reading::weighted::{LEAST_WEIGHT, QueryVector, marked, text_of};
+use crate::query::reading::{syntax, trees};
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex};
@@ -102,7 +106,8 @@ impl Expander {
         Ok(Self { kept, ..Self::new(self.snapshot.clone(), self.rm3, self.wanted)? })
     }
 
-    /// The query with terms and weights for a text, own terms first. Its mode is OR.
+    /// The query with terms and weights for a text, own terms first. A document has any of them,
+    /// and nothing that the query excludes as a whole.
     pub(crate) fn expand(&mut self, query: &Query) -> Result<Query, IndexError> {
         let wanted = Wanted { k: self.rm3.documents, ..query.wanted(&self.wanted) };
         let (hits, _) = self.searcher.search(&self.snapshot, &wanted, &query.text)?;
@@ -121,14 +126,25 @@ impl Expander {
             }
         }
         let mut own = QueryVector::default();
-        terms_of_query(&self.snapshot, &query.text, |term, weight| {
+        let refused = |why| IndexError::Query { why };
+        let plan = Plan::of_text(&self.snapshot, wanted, &query.text).map_err(refused)?;
+        for (term, weight) in plan.asked() {
             *own.entry(term.to_string()).or_default() += weight;
-        })
-        .map_err(|why| IndexError::Query { why })?;
+        }
         let mixed = mix(own, model, &self.rm3);
-        let text = text_of(mixed.iter().map(|(term, weight)| (&**term, *weight)));
-        let text = text.expect("terms have no white space, and weights are from 1e-9 to 1");
-        Ok(Query { text: marked(&text), mode: Some(Mode::Or), ..query.clone() })
+        let terms = mixed.iter().map(|(term, weight)| (&**term, *weight));
+        let text = match wanted.syntax {
+            Syntax::Words => {
+                let text = text_of(terms);
+                marked(&text.expect("terms have no white space, and weights are from 1e-9 to 1"))
+            }
+            syntax => {
+                let excluded = excluded(&query.text, syntax).map_err(refused)?;
+                trees::of_terms(terms, &excluded, sign_of(wanted.mode))
+            }
+        };
+        let Wanted { mode, syntax, .. } = expanded(&wanted);
+        Ok(Query { text, mode: Some(mode), syntax: Some(syntax), ..query.clone() })
     }
 
     fn terms_of(&mut self, docid: u32) -> Result<Arc<BTreeMap<String, u32>>, IndexError> {
@@ -143,6 +159,30 @@ impl Expander {
         kept.insert(docid, terms.clone());
         Ok(terms)
     }
+}
+
+/// What an expanded query asks for, whose terms are all optional.
+pub fn expanded(wanted: &Wanted) -> Wanted {
+    match wanted.syntax {
+        Syntax::Words => Wanted { mode: Mode::Or, ..*wanted },
+        // What is excluded may have words that follow the mode.
+        _ if wanted.mode == Mode::And => Wanted { syntax: Syntax::Tree, ..*wanted },
+        _ => Wanted { syntax: Syntax::Tree, mode: Mode::Or, ..*wanted },
+    }
+}
+
+/// What a query excludes, beside all else.
+fn excluded(text: &str, syntax: Syntax) -> Result<Vec<Clause<'_>>, String> {
+    let mut clauses = match syntax {
+        Syntax::Words => Vec::new(),
+        Syntax::Operators => syntax::read(text)?,
+        Syntax::Tree => match trees::read(text)?.part {
+            Part::Group { clauses, .. } => clauses,
+            _ => Vec::new(),
+        },
+    };
+    clauses.retain(|clause| clause.sign == Some(Sign::Excluded));
+    Ok(clauses)
 }
 
 /// Mixes the query's own terms and their counts with the best terms of the model.

@@ -9,6 +9,7 @@ use crate::index::list::MAX_BLOCK;
 use crate::query::algorithms::blocks::memory::BlockMemory;
 use crate::query::algorithms::max_score::asking::Asking;
 use crate::query::algorithms::ranges::DocidRanges;
+use crate::query::algorithms::trees::memory::TreeMemory;
 use std::ops::Range;
 
 /// The memory of a worker's queries. It grows to the largest query's need, so that in the long run
@@ -34,6 +35,7 @@ pub struct Scratch {
     /// Of each document of a run, the sum of its scores and its number of terms.
     pub(super) sums: Vec<(f32, u32)>,
     pub(super) blocks: BlockMemory,
+    pub(super) trees: TreeMemory,
 }
 
 #[derive(Debug, Default)]
@@ -97,7 +99,8 @@ impl Scratch {
         let known = norms.documents.len();
         assert!(known >= documents, "{known} norms of {documents} documents");
         let documents = documents as u32;
-        RunSearch { terms, first_docid, documents, norms, level: self.level, blocks: None }
+        let level = self.level;
+        RunSearch { terms, first_docid, documents, norms, level, blocks: None, dense: &[] }
     }
 
     /// Little memory yet.
@@ -126,6 +129,7 @@ impl Scratch {
             ahead: TopK::new(),
             sums: Vec::new(),
             blocks: BlockMemory::default(),
+            trees: TreeMemory::default(),
         }
     }
 

@@ -16,7 +16,8 @@ use super::reading::asked::GivenDocids;
 use super::scratch::Scratch;
 use super::snapshot::Snapshot;
 use super::top_k::{Hit, TopK};
-use super::wanted::{Algorithm, Stage, Wanted};
+use super::tree::Group;
+use super::wanted::{Algorithm, Mode, Stage, Syntax, Wanted};
 use crate::index::block_bounds::BlockCodes;
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
@@ -24,6 +25,7 @@ use crate::index::list::{ListError, ListView};
 use crate::index::run::Run;
 use crate::query::algorithms::handed::{LastSearcher, SearchAlgorithm};
 use crate::query::algorithms::scored::MANY_TERMS;
+use crate::query::algorithms::trees::{self, Wish};
 use crate::query::algorithms::{and, auto, blocks, exhaustive, max_score, scored};
 use crate::query::engines::share::SearchedLists;
 use crate::score::named::Score;
@@ -49,6 +51,8 @@ pub struct Searcher {
     handed: LastSearcher,
     top: TopK,
     hits: Vec<Hit>,
+    /// Documents that match, if that is asked for.
+    found: Option<u64>,
 }
 
 /// Offers the documents of a run that may be among the best.
@@ -187,6 +191,11 @@ impl Searcher {
         &self.hits
     }
 
+    /// How many documents match the last query, if it asks for that.
+    pub fn found(&self) -> Option<u64> {
+        self.found
+    }
+
     /// The documents that are looked at for a query.
     fn share_of(&self, plan: &Plan) -> Range<u32> {
         self.share.clone().unwrap_or_else(|| plan.snapshot().share().clone())
@@ -220,6 +229,7 @@ impl Searcher {
         stage: Stage,
     ) -> Result<(), IndexError> {
         self.hits.clear();
+        self.found = plan.wanted().count.then_some(0);
         if !plan.may_find(stage) {
             return Ok(());
         }
@@ -243,6 +253,11 @@ impl Searcher {
     ) -> Result<(), IndexError> {
         self.hits.clear();
         let mut without = Vec::new();
+        // Words match by any of them, and operators as they say.
+        let wanted = plan.wanted();
+        let flat = (wanted.syntax != Syntax::Words && wanted.mode == Mode::And)
+            .then(|| Group::of_terms(wanted.mode, plan.terms().len()));
+        let tree = plan.tree().or(flat.as_ref());
         for (number, run) in plan.snapshot().generation().runs().iter().enumerate() {
             let docids = share.place(run, number);
             let within = docids.start.max(share.start)..docids.end.min(share.end);
@@ -253,10 +268,24 @@ impl Searcher {
             let terms: Vec<RunTerm<'_>> =
                 of_run.map(|(term, &list)| RunTerm { weight: term.weight, list }).collect();
             let norms = norms_of(plan, &docids);
-            self.scratch
-                .run(&terms, docids, norms)
-                .score_given(given, &mut self.scratch)
-                .map_err(|e| blame(run, plan.split_terms(), e))?;
+            let search = self.scratch.run(&terms, docids.clone(), norms);
+            let failed = |error| blame(run, plan.split_terms(), error);
+            if let Some(tree) = tree {
+                let given: Vec<u32> = given.iter().map(|docid| docid - docids.start).collect();
+                let mut found = Vec::new();
+                let wish = Wish::Rank(&given, &mut found);
+                trees::search(&search, tree, false, wish, &mut self.scratch).map_err(failed)?;
+                let mut found = found.into_iter().peekable();
+                for place in given {
+                    let docid = docids.start + place;
+                    match found.next_if(|(matched, _)| *matched == place) {
+                        Some((_, score)) => self.hits.push(Hit { docid, score }),
+                        None => without.push(Hit { docid, score: 0.0 }),
+                    }
+                }
+                continue;
+            }
+            search.score_given(given, &mut self.scratch).map_err(failed)?;
             for (&docid, &(score, matched)) in given.iter().zip(&self.scratch.sums) {
                 match matched {
                     0 => without.push(Hit { docid, score: 0.0 }),
@@ -306,17 +335,71 @@ impl Searcher {
             }
         }
         let bounds = run.bounds().filter(|_| !codes.is_empty());
+        let docids_here = docids.len();
         let mut search_of_run = scratch.run(&terms, docids, norms);
         search_of_run.blocks =
             bounds.map(|bounds| BlockBounds { impacts: bounds.impacts(), lists: &codes });
-        let searched = match search_of(stage, wanted, has_statics, search_of_run.terms.len()) {
-            Ok(search) => search(&search_of_run, top, scratch),
-            Err(handed) => self.handed.of(handed).search(&search_of_run, top, scratch),
+        let mut dense = Vec::new();
+        if plan.is_whole() && docids_here == run.documents() as usize {
+            for entry in plan.lists_of(number) {
+                dense.push(entry.map(|entry| run.dense(&entry)).transpose()?.flatten());
+            }
+        }
+        search_of_run.dense = &dense;
+        let search = &search_of_run;
+        let deleted = plan.snapshot().generation().has_deletions();
+        let counts_alone = plan.wanted().k == 0;
+        let searched = match (plan.tree(), search_of(stage, wanted, has_statics, terms.len())) {
+            (Some(tree), _) => by_tree(search, tree, deleted, self.found.is_some(), top, scratch),
+            _ if counts_alone => Ok(0),
+            (None, Ok(of_run)) => of_run(search, top, scratch).map(|()| 0),
+            (None, Err(handed)) => self.handed.of(handed).search(search, top, scratch).map(|()| 0),
         };
+        let counted = searched.and_then(|found| match (self.found, plan.tree()) {
+            (Some(_), None) => count(search, stage, deleted, scratch),
+            _ => Ok(found),
+        });
         self.run_terms = recycle(terms);
         self.codes = recycle(codes);
-        searched.map_err(|source| blame(run, plan.split_terms(), source))
+        let counted = counted.map_err(|source| blame(run, plan.split_terms(), source))?;
+        self.found = self.found.map(|found| found + counted);
+        Ok(())
     }
+}
+
+/// Offers the documents of a run that match a tree, or the best of them; tells how many match if
+/// that is to be `counted`.
+fn by_tree(
+    search: &RunSearch<'_>,
+    tree: &Group,
+    deleted: bool,
+    counted: bool,
+    top: &mut TopK,
+    scratch: &mut Scratch,
+) -> Result<u64, ListError> {
+    if top.k() > 0 && !trees::best::search(search, tree, top, scratch)? {
+        return trees::search(search, tree, deleted, Wish::Offer(top), scratch);
+    }
+    if counted { trees::search(search, tree, deleted, Wish::Count, scratch) } else { Ok(0) }
+}
+
+/// How many documents of a run match a stage of a query without a tree.
+fn count(
+    search: &RunSearch<'_>,
+    stage: Stage,
+    deleted: bool,
+    scratch: &mut Scratch,
+) -> Result<u64, ListError> {
+    // A list whose postings are all of documents that are there and wanted.
+    if let [RunTerm { list: Some(list), .. }] = search.terms
+        && !deleted
+        && list.wanted() == (0..u32::MAX)
+    {
+        return Ok(list.df().into());
+    }
+    let mode = if stage == Stage::All { Mode::And } else { Mode::Or };
+    let tree = Group::of_terms(mode, search.terms.len());
+    trees::search(search, &tree, deleted, Wish::Count, scratch)
 }
 
 /// What a search knows of some documents.

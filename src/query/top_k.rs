@@ -108,9 +108,10 @@ impl TopK {
         }
     }
 
-    /// Begins as another one would go on: with its k, its threshold and the documents it lets in.
-    pub(super) fn begin_as(&mut self, other: &Self) {
-        self.reset(other.k);
+    /// Begins for the best `k` as another one would go on: with its threshold and the documents it
+    /// lets in.
+    pub(super) fn begin_as(&mut self, other: &Self, k: usize) {
+        self.reset(k);
         self.bar = other.bar;
         self.first = other.first;
         self.span = other.span;

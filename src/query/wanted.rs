@@ -17,6 +17,18 @@ pub enum Mode {
     AndOr,
 }
 
+/// How the text of a query is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Syntax {
+    /// As words.
+    #[default]
+    Words,
+    /// As words, signs, AND, OR, NOT, brackets and weights (`reading/syntax.rs`).
+    Operators,
+    /// As a tree in JSON (`reading/trees.rs`).
+    Tree,
+}
+
 /// How the best documents are found; all find the same. One for `Or` alone does not change the
 /// answering of `And`, nor the reverse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +50,7 @@ pub enum Algorithm {
 }
 
 names!(Mode { Or = "or", And = "and", AndOr = "and-or" });
+names!(Syntax { Words = "words", Operators = "operators", Tree = "tree" });
 
 impl Algorithm {
     /// All but those that are handed in.
@@ -88,11 +101,21 @@ pub struct Wanted {
     pub mode: Mode,
     /// How they are found.
     pub algorithm: Algorithm,
+    /// How the text is read.
+    pub syntax: Syntax,
+    /// Whether all documents that match are counted.
+    pub count: bool,
 }
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self { k: 10, mode: Mode::default(), algorithm: Algorithm::default() }
+        Self {
+            k: 10,
+            mode: Mode::default(),
+            algorithm: Algorithm::default(),
+            syntax: Syntax::default(),
+            count: false,
+        }
     }
 }
 

@@ -14,8 +14,19 @@ fn every_model_answers_as_one_process() {
     let mut lines = String::new();
     for (number, text) in std::fs::read_to_string(texts).unwrap().lines().enumerate() {
         let k = [10, 3, 1, 500][number % 4];
-        let mode = ["and-or", "or", "and"][number % 3];
-        let query = serde_json::json!({"qid": number, "query": text, "k": k, "mode": mode});
+        let mut mode = ["and-or", "or", "and"][number % 3];
+        let mut query = text.split('\t').next_back().unwrap().to_string();
+        let words: Vec<&str> = query.split_whitespace().collect();
+        let mut syntax = "words";
+        if let [first, .., last] = words[..]
+            && number % 5 < 2
+        {
+            syntax = "operators";
+            mode = ["or", "and"][number % 2];
+            query = format!("+{first} {} -(zzz AND {last})", words[1..].join(" "));
+        }
+        let query = serde_json::json!({"qid": number, "query": query, "k": k, "mode": mode,
+            "syntax": syntax, "count": number % 7 < 4});
         lines += &format!("{query}\n");
     }
     let queries = scratch.write("mixed", lines);

@@ -83,6 +83,22 @@ fn pretended_devices_answer_as_the_cpu_does() {
     };
     let found = job(&["--device", "gpu", "--gpu-memory", "16M"]);
     assert!(!found.is_empty() && found == job(&["--algorithm", "exhaustive"]), "{word}");
+    // Signs and counts are left to the CPU, and that is told.
+    let report = fixture.scratch.path("report");
+    let signed: Vec<String> =
+        fixture.queries(75, 24).iter().map(|query| format!("+{query} -zzz")).collect();
+    let of = |more: &[&str]| {
+        let asked = ["--syntax", "operators", "--count", "--format", "tsv"];
+        let job = fixture.query(&asked).args(more).stdin(signed.join("\n"));
+        let job = job.env("LD_LIBRARY_PATH", &folder).env("PRETENDED_GPUS", "3");
+        job.env("MILLRACE_CACHE", fixture.scratch.path("cache")).ok().text().to_owned()
+    };
+    let by_device =
+        ["--device", "gpu", "--gpu-memory", "16M", "--report", report.to_str().unwrap()];
+    assert_eq!(of(&by_device), of(&[]));
+    let report: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
+    assert_eq!(report["gpu"]["unsuited"], 24, "{report}");
 }
 
 /// Queries that a device leaves to the CPU are counted at the end, once, with the reasons.

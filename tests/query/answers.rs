@@ -1,5 +1,7 @@
 //! Queries are answered rightly, and in their order.
 
+mod operators;
+
 use crate::support::fixture::{Fixture, bits, hits};
 use crate::support::*;
 use millrace::inside::text::Analysis;

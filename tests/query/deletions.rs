@@ -66,7 +66,7 @@ fn ask_all(index: &Path, queries: &[String]) -> Answers {
             (5, "dph", usual),
             (5, "impact", usual),
         ] {
-            let wanted = Wanted { k, mode, algorithm };
+            let wanted = Wanted { k, mode, algorithm, ..Wanted::default() };
             let scoring = given.scoring(score).unwrap();
             let snapshot = Snapshot::open(index, scoring).unwrap();
             let mut searcher = Searcher::new();

@@ -19,7 +19,8 @@ pub(crate) type Answers = Vec<Vec<(Vec<u8>, u32)>>;
 /// The answers of an index to `queries`; opens it anew.
 pub(crate) fn ask(index: &Path, verify: bool, queries: &[String]) -> Result<Answers, IndexError> {
     let bm25 = Bm25::new(1.2, 0.75).unwrap();
-    let wanted = Wanted { k: 20, mode: Mode::Or, algorithm: Algorithm::MaxScore };
+    let wanted =
+        Wanted { k: 20, mode: Mode::Or, algorithm: Algorithm::MaxScore, ..Wanted::default() };
     let scoring = Scoring { bm25, ..Scoring::default() };
     let snapshot = Snapshot::new(Generation::open(index)?, scoring)?;
     if verify {

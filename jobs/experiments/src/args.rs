@@ -65,7 +65,12 @@ impl AskedRanking {
     }
 
     pub(crate) fn wanted(&self) -> Wanted {
-        Wanted { k: self.k, mode: self.mode, algorithm: self.algorithm.on_cpu() }
+        Wanted {
+            k: self.k,
+            mode: self.mode,
+            algorithm: self.algorithm.on_cpu(),
+            ..Wanted::default()
+        }
     }
 }
 

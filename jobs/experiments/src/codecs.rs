@@ -54,7 +54,7 @@ fn touched(args: &Args) -> anyhow::Result<Vec<ListColumns>> {
     let runs = snapshot.generation().runs();
     let order = |run: &Run| args.shuffle.map(|seed| permutation(seed, run.documents()));
     let orders: Vec<_> = runs.iter().map(order).collect();
-    let wanted = Wanted { k: 10, mode: Mode::Or, algorithm: Algorithm::Auto };
+    let wanted = Wanted { k: 10, mode: Mode::Or, algorithm: Algorithm::Auto, ..Wanted::default() };
     let mut planner = Planner::default();
     let mut seen = BTreeSet::new();
     let mut classes = vec![ListColumns::default(); 32];

@@ -8,6 +8,7 @@
 
 mod args;
 mod codecs;
+mod game;
 mod gpu_indexing;
 mod gpu_queries;
 mod numbers;
@@ -46,6 +47,8 @@ enum Experiment {
         #[arg(value_name = "FILE", required = true, requires = "report")]
         files: Vec<PathBuf>,
     },
+    /// The queries of the public "Search Benchmark, the Game": mean time by kind and command.
+    Game(game::Args),
     /// How fast a GPU turns text into postings lists, by kernel and as a whole.
     GpuIndexing(gpu_indexing::Args),
     /// Queries a second of a GPU and of the CPU. The answers are compared first.
@@ -72,6 +75,7 @@ impl Experiment {
         match self {
             Self::Codecs(args) => codecs::run(args),
             Self::Figures { files } => rows::take(files),
+            Self::Game(args) => game::run(args),
             Self::GpuIndexing(args) => gpu_indexing::run(args),
             Self::GpuQueries(args) => gpu_queries::run(args),
             Self::Parallelism(args) => parallelism::run(args),

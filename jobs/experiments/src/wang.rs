@@ -102,7 +102,7 @@ fn answered(
     queries: &[Query],
     least: usize,
 ) -> anyhow::Result<Vec<Option<Answered>>> {
-    let wanted = Wanted { k: 10, mode: Mode::And, algorithm: WANG };
+    let wanted = Wanted { k: 10, mode: Mode::And, algorithm: WANG, ..Wanted::default() };
     let counted = Wanted { k: least.max(10), ..wanted };
     let begin = || Ok((Planner::default(), Searcher::new()));
     in_turn(threads(), begin, |(planner, searcher), number| {
@@ -194,7 +194,9 @@ pub(crate) fn rate(
 ) -> anyhow::Result<Middle<f64>> {
     let step = plans.len().div_ceil(MOST_QUERIES * count);
     let mut plans: Vec<Plan> = plans.iter().step_by(step).cloned().collect();
-    plans.iter_mut().for_each(|plan| plan.want(Wanted { k, mode: Mode::And, algorithm }));
+    plans
+        .iter_mut()
+        .for_each(|plan| plan.want(Wanted { k, mode: Mode::And, algorithm, ..Wanted::default() }));
     middle(
         PASSES,
         |&rate| rate,

@@ -175,7 +175,8 @@ where
                 Ok(_) if self.context.shed.is_some_and(|most| numbered.came.elapsed() > most) => {
                     let number = numbered.number;
                     let asked = Some(Request::Text(numbered));
-                    let late = Answer { number, hits: Vec::new(), known: true, late: true };
+                    let hits = Vec::new();
+                    let late = Answer { number, hits, found: None, known: true, late: true };
                     self.finish(number, TakenQuery { batch, asked, before, began }, Some(late))?;
                     return Ok(());
                 }

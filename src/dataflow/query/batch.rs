@@ -318,9 +318,9 @@ pub(crate) fn batch<'scope>(
 }
 
 impl Context {
-    /// The query of this number, unless it has too many terms or a wrong weight.
+    /// The query of this number, unless it has too many terms, or a wrong weight or operator.
     fn checked(&self, query: Query, number: u64) -> Result<Query, Refused> {
-        match check(&self.snapshot(), &query.text) {
+        match check(&self.snapshot(), self.wanted_of(&query), &query.text) {
             Ok(()) => Ok(query),
             Err(why) => Err(query.refused(number + 1, &why)),
         }

@@ -118,16 +118,21 @@ fn answer(
 ) -> LaidOutAnswer {
     let wanted = query.query.as_ref().map_or(context.wanted, |query| context.wanted_of(query));
     let known = found.iter().any(|found| found.known);
-    let (hits, names) = put_together(found, &wanted);
+    let (hits, names, found) = put_together(found, &wanted);
     let name = |at: usize| {
         let name = names.get(&hits[at].docid).map(String::as_str);
         Cow::Borrowed(name.unwrap_or_default())
     };
-    context.lay_out(query, &hits, known, came.elapsed(), name)
+    let found = wanted.count.then_some(found);
+    context.lay_out(query, &hits, found, known, came.elapsed(), name)
 }
 
-/// The best k hits of all shards, best first, and the names of all that were found.
-fn put_together(found: Vec<ShardHits>, wanted: &Wanted) -> (Vec<Hit>, HashMap<u32, String>) {
+/// The best k hits of all shards, best first, the names of all hits, and how many documents match.
+fn put_together(found: Vec<ShardHits>, wanted: &Wanted) -> (Vec<Hit>, HashMap<u32, String>, u64) {
+    // Overflow is a wrong message.
+    let sum =
+        |stage: usize| found.iter().fold(0u64, |sum, part| sum.saturating_add(part.found[stage]));
+    let matching = [sum(0), sum(1)];
     let mut names = HashMap::new();
     let mut best = |parts: &mut dyn Iterator<Item = Vec<NamedHit>>| {
         let mut combined = Combined::new(wanted.k);
@@ -141,8 +146,9 @@ fn put_together(found: Vec<ShardHits>, wanted: &Wanted) -> (Vec<Hit>, HashMap<u3
     let (first, any): (Vec<_>, Vec<_>) =
         found.into_iter().map(|found| (found.hits, found.any)).unzip();
     let mut hits = best(&mut first.into_iter());
-    if Stage::first(wanted.mode).next(wanted, hits.len()).is_some() {
+    let again = Stage::first(wanted.mode).next(wanted, hits.len()).is_some();
+    if again {
         hits = best(&mut any.into_iter());
     }
-    (hits, names)
+    (hits, names, matching[usize::from(again)])
 }

@@ -24,6 +24,8 @@ pub struct QueryAnswer {
     pub query: Query,
     /// The best documents, best first.
     pub hits: Vec<NamedHit>,
+    /// How many documents match, if the query asks for that.
+    pub found: Option<u64>,
     /// Whether any of its terms is in the index.
     pub known: bool,
     /// Whether it was left unanswered since it had waited too long.
@@ -66,7 +68,7 @@ pub(crate) fn answer(
     let failed = OnceCell::new();
     let name = documents.names(|at| answer.hits.get(at).map(|hit: &Hit| hit.docid), &failed);
     let took = taken.began.elapsed();
-    let out = context.lay_out(numbered, &answer.hits, answer.known, took, name);
+    let out = context.lay_out(numbered, &answer.hits, answer.found, answer.known, took, name);
     failed.into_inner().map_or(Ok(DeskOutcome::Out(out)), |error| Err(error.into()))
 }
 
@@ -76,6 +78,7 @@ impl Context {
         &self,
         numbered: NumberedQuery,
         hits: &[Hit],
+        found: Option<u64>,
         known: bool,
         took: Duration,
         name: impl Fn(usize) -> Cow<'a, str>,
@@ -98,14 +101,15 @@ impl Context {
             (Err(refused), _) => return self.refused(place, refused),
             (Ok(query), AnswerLayout::Text(AnswerForm::Snippets)) => {
                 let mut text = Vec::new();
-                let snippets = Snippets::new(&snapshot, &query.text, snippet::CHARACTERS);
+                let wanted = query.wanted(&self.wanted);
+                let snippets = Snippets::new(&snapshot, wanted, &query.text, snippet::CHARACTERS);
                 let snippet = |at: usize| snippets.of(hits[at].docid);
-                write_json(&query, hits, took, name, snippet, &mut text);
+                write_json(&query, hits, found, took, name, snippet, &mut text);
                 AnswerOut::Text(text)
             }
             (Ok(query), AnswerLayout::Text(form)) => {
                 let mut text = Vec::new();
-                form.write(&query, hits, took, name, &mut text);
+                form.write(&query, hits, found, took, name, &mut text);
                 AnswerOut::Text(text)
             }
             (Ok(query), AnswerLayout::Values) => {
@@ -114,6 +118,7 @@ impl Context {
                 AnswerOut::Value(Box::new(Ok(QueryAnswer {
                     query,
                     hits,
+                    found,
                     known,
                     late: false,
                     took,
@@ -144,7 +149,7 @@ impl Context {
 
     /// For a line that is no query.
     pub(crate) fn lay_out_refused(&self, numbered: NumberedQuery) -> LaidOutAnswer {
-        self.lay_out(numbered, &[], true, Duration::ZERO, |_| Cow::Borrowed(""))
+        self.lay_out(numbered, &[], None, true, Duration::ZERO, |_| Cow::Borrowed(""))
     }
 
     /// For a query that has waited too long, which is counted.
@@ -159,9 +164,8 @@ impl Context {
             }
             (Ok(query), AnswerLayout::Values) => {
                 let hits = Vec::new();
-                let known = true;
-                let late = true;
-                AnswerOut::Value(Box::new(Ok(QueryAnswer { query, hits, known, late, took })))
+                let late = QueryAnswer { query, hits, found: None, known: true, late: true, took };
+                AnswerOut::Value(Box::new(Ok(late)))
             }
         };
         self.tally.late.fetch_add(1, Ordering::Relaxed);

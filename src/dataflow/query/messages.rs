@@ -4,7 +4,7 @@
 use crate::dataflow::crossing::{CrossingRecord, Words, put_numbers, put_text};
 use crate::query::algorithms::handed::HandedAlgorithms;
 use crate::query::top_k::NamedHit;
-use crate::query::wanted::{Algorithm, Mode, Wanted};
+use crate::query::wanted::{Algorithm, Mode, Syntax, Wanted};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
@@ -13,6 +13,8 @@ pub(crate) struct Question {
     pub number: u64,
     pub k: usize,
     pub mode: Mode,
+    pub syntax: Syntax,
+    pub count: bool,
     /// The name of one that the other process has, too.
     pub algorithm: String,
     pub text: String,
@@ -20,8 +22,9 @@ pub(crate) struct Question {
 
 impl Question {
     pub(crate) fn new(worker: u32, number: u64, wanted: Wanted, text: String) -> Self {
-        let algorithm = wanted.algorithm.name().to_string();
-        Self { worker, number, k: wanted.k, mode: wanted.mode, algorithm, text }
+        let Wanted { k, mode, algorithm, syntax, count } = wanted;
+        let algorithm = algorithm.name().to_string();
+        Self { worker, number, k, mode, syntax, count, algorithm, text }
     }
 
     /// What is asked for, by an algorithm of this program or one that was handed in.
@@ -29,7 +32,8 @@ impl Question {
         let name = &self.algorithm;
         let algorithm = Algorithm::among(name, handed)
             .map_err(|all| format!("process 0 asks for the algorithm {name}; here are {all}"))?;
-        Ok(Wanted { k: self.k, mode: self.mode, algorithm })
+        let &Self { k, mode, syntax, count, .. } = self;
+        Ok(Wanted { k, mode, algorithm, syntax, count })
     }
 }
 
@@ -51,6 +55,8 @@ pub(crate) struct ShardHits {
     pub hits: Vec<NamedHit>,
     /// Of AND+OR, hits with any term, if this shard has fewer than k with all.
     pub any: Vec<NamedHit>,
+    /// How many documents match, in the same order; 0 if that is not asked for.
+    pub found: [u64; 2],
 }
 
 fn place<T: PartialEq>(all: &[T], item: &T) -> u64 {
@@ -63,6 +69,8 @@ impl CrossingRecord for Question {
         put(self.number);
         put(self.k as u64);
         put(place(&Mode::ALL, &self.mode));
+        put(place(&Syntax::ALL, &self.syntax));
+        put(self.count.into());
         put_text(&self.algorithm, put);
         put_text(&self.text, put);
     }
@@ -72,7 +80,10 @@ impl CrossingRecord for Question {
         let number = words.word()?;
         let k = words.word()?.try_into().ok()?;
         let mode = *Mode::ALL.get(words.small()? as usize)?;
-        Some(Self { worker, number, k, mode, algorithm: words.text()?, text: words.text()? })
+        let syntax = *Syntax::ALL.get(words.small()? as usize)?;
+        let count = words.flag()?;
+        let [algorithm, text] = [words.text()?, words.text()?];
+        Some(Self { worker, number, k, mode, syntax, count, algorithm, text })
     }
 }
 
@@ -94,6 +105,7 @@ impl CrossingRecord for ShardHits {
     fn write(&self, put: &mut impl FnMut(u64)) {
         put(self.number);
         put(self.known.into());
+        self.found.iter().for_each(|found| put(*found));
         for hits in [&self.hits, &self.any] {
             put(hits.len() as u64);
             for NamedHit { name, docid, score } in hits {
@@ -106,6 +118,7 @@ impl CrossingRecord for ShardHits {
     fn read(words: &mut Words<'_>) -> Option<Self> {
         let number = words.word()?;
         let known = words.flag()?;
+        let found = [words.word()?, words.word()?];
         let mut hits = || {
             // The count may be wrong, so the room grows with what is there.
             let mut hits = Vec::new();
@@ -118,7 +131,7 @@ impl CrossingRecord for ShardHits {
             }
             Some(hits)
         };
-        Some(Self { number, known, hits: hits()?, any: hits()? })
+        Some(Self { number, known, hits: hits()?, any: hits()?, found })
     }
 }
 
@@ -160,17 +173,19 @@ mod tests {
             text in text(),
             (k, mode, algorithm) in (any::<usize>(), 0..3usize, 0..5usize),
             dfs in prop::collection::vec(any::<u64>(), 0..4),
-            (hits, any) in (hits(), hits()),
+            (hits, any, found) in (hits(), hits(), any::<[u64; 2]>()),
+            (syntax, count) in (0..3usize, any::<bool>()),
         ) {
             let mode = Mode::ALL[mode];
             let algorithm = Algorithm::ALL[algorithm];
-            let wanted = Wanted { k, mode, algorithm };
+            let syntax = Syntax::ALL[syntax];
+            let wanted = Wanted { k, mode, algorithm, syntax, count };
             let asked = Question::new(worker, number, wanted, text);
             prop_assert_eq!(asked.wanted(&[]), Ok(wanted));
             send(&[asked.clone(), asked]);
             let counted = CountedTerms { worker, number, dfs };
             send(&[counted.clone(), counted]);
-            let found = ShardHits { number, known, hits, any };
+            let found = ShardHits { number, known, hits, any, found };
             send(&[found.clone(), found]);
         }
     }

@@ -25,33 +25,38 @@ use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::{Stream, StreamVec};
 
+/// The hits of the first stage of AND+OR, and how many documents match it.
+pub(crate) type FirstStage = (Vec<NamedHit>, u64);
+
 /// Makes the message of an engine's answer, or asks the engine for the next stage.
 pub(crate) fn answer(
     context: &Context,
-    taken: TakenQuery<Option<Vec<NamedHit>>>,
+    taken: TakenQuery<Option<FirstStage>>,
     answer: Option<Answer>,
-) -> Result<DeskOutcome<Option<Vec<NamedHit>>, ShardHits>, Cause> {
-    let Answer { number, hits, known, .. } =
+) -> Result<DeskOutcome<Option<FirstStage>, ShardHits>, Cause> {
+    let Answer { number, hits, found, known, .. } =
         answer.ok_or("a shard was asked something that is not a query")?;
     let TakenQuery { batch, asked, before, began } = taken;
     let named = name(context, &hits)?;
-    let (hits, any) = match (before, asked) {
-        (Some(hits), _) => (hits, named),
+    let here = found.unwrap_or(0);
+    let (hits, any, found) = match (before, asked) {
+        (Some((hits, found)), _) => (hits, named, [found, here]),
         (None, Some(Request::Planned(_, mut plan)))
             if Stage::first(plan.wanted().mode).next(plan.wanted(), hits.len()).is_some() =>
         {
             let wanted = *plan.wanted();
             plan.want(Wanted { mode: Mode::Or, ..wanted });
-            let taken = TakenQuery { batch, asked: None, before: Some(named), began };
+            let before = Some((named, here));
+            let taken = TakenQuery { batch, asked: None, before, began };
             return Ok(DeskOutcome::Again(Box::new((taken, plan))));
         }
-        (None, _) => (named, Vec::new()),
+        (None, _) => (named, Vec::new(), [here, 0]),
     };
     if context.shard.process > 0 {
         context.tally.queries.fetch_add(1, Ordering::Relaxed);
         context.tally.hits.fetch_add((hits.len() + any.len()) as u64, Ordering::Relaxed);
     }
-    Ok(DeskOutcome::Out(ShardHits { number, known, hits, any }))
+    Ok(DeskOutcome::Out(ShardHits { number, known, hits, any, found }))
 }
 
 /// Gives hits of the shard their names and their docids in the whole index.

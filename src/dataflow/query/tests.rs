@@ -103,7 +103,8 @@ impl QueryEngine for Gate {
 
     fn take(&mut self, answers: &mut Vec<Answer>) {
         if self.open.load(Ordering::SeqCst) {
-            let answer = |number| Answer { number, hits: vec![], known: true, late: false };
+            let answer =
+                |number| Answer { number, hits: vec![], found: None, known: true, late: false };
             answers.extend(self.numbers.drain(..).rev().map(answer));
         }
     }
@@ -312,7 +313,8 @@ impl QueryEngine for HeldEngine {
             while !self.open.load(Ordering::SeqCst) && began.elapsed() < LIMIT {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            self.answer = Some(Answer { number, hits: vec![], known: true, late: false });
+            self.answer =
+                Some(Answer { number, hits: vec![], found: None, known: true, late: false });
         }
         Ok(Pace::Idle)
     }
@@ -413,7 +415,8 @@ fn a_service_moves_between_two_batches() {
                 for _ in 0..3 {
                     assert!(asker.ask(Ok(Ok(Query::new("q", term(7))))));
                     let answer = answers.recv_timeout(Duration::from_secs(20)).unwrap();
-                    let hits: Vec<_> = answer.hits.iter().map(NamedHit::hit).collect();
+                    let hits: Vec<_> =
+                        answer.hits.iter().map(crate::query::top_k::NamedHit::hit).collect();
                     assert!(hits == *expected && answer.hits.iter().all(|f| !f.name.is_empty()));
                     assert_eq!(answer.query.text, term(7));
                 }

@@ -217,10 +217,9 @@ impl GpuEngine {
             Next::Wait => {}
             Next::Again(plan) => self.send(number, &plan),
             Next::Hits(hits) => {
-                let known = gathering.plan.known();
+                self.ready.push(Answer::new(number, &gathering.plan, hits, None));
                 self.open.remove(&number);
                 self.counts.answered.fetch_add(1, Ordering::Relaxed);
-                self.ready.push(Answer { number, hits, known, late: false });
             }
             Next::Back(plan, why) => {
                 self.open.remove(&number);
@@ -248,11 +247,14 @@ impl GpuEngine {
 
 impl QueryEngine for GpuEngine {
     fn submit(&mut self, number: u64, plan: Plan) {
+        if plan.is_whole() {
+            return self.back(number, plan, Why::Unsuited);
+        }
         let k = plan.wanted().k;
         let any = plan.known() && k > 0;
         let lacks = plan.terms().iter().any(|term| term.df == 0);
         if !any || (lacks && plan.wanted().mode == Mode::And) {
-            self.ready.push(Answer { number, hits: Vec::new(), known: plan.known(), late: false });
+            self.ready.push(Answer::new(number, &plan, Vec::new(), None));
             return;
         }
         if !self.options.suits(&plan, &self.snapshot) {
@@ -276,7 +278,7 @@ impl QueryEngine for GpuEngine {
         }
         if let Some((number, plan, hits, from)) = self.begun.pop_front() {
             let hits = self.searcher.go_on(&plan, &hits, from)?.to_vec();
-            self.ready.push(Answer { number, hits, known: true, late: false });
+            self.ready.push(Answer::new(number, &plan, hits, None));
         }
         if !self.leaves_back
             && self.cpu.room()

@@ -96,7 +96,7 @@ mod tests {
         build(folder.path(), &collection(1, 40, 30), &[]);
         let generation = Generation::open(folder.path()).unwrap();
         let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
-        let wanted = Wanted { k: 3, mode, algorithm: Algorithm::Auto };
+        let wanted = Wanted { k: 3, mode, algorithm: Algorithm::Auto, ..Wanted::default() };
         Planner::default().plan(&snapshot, wanted, text).unwrap()
     }
 

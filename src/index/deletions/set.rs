@@ -83,7 +83,7 @@ impl DocidSet {
 
 /// The documents of word `at`, rising.
 #[inline]
-pub(super) fn ones(at: usize, mut word: u64) -> impl Iterator<Item = u32> {
+pub(crate) fn ones(at: usize, mut word: u64) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
         let docid = 64 * at as u32 + word.trailing_zeros();
         (word != 0).then(|| {

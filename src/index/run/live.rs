@@ -151,7 +151,7 @@ impl Run {
         of_list(&self.list(*term)?, self.documents(), set).map_err(self.wrong(term))
     }
 
-    fn wrong(&self, term: &TermEntry) -> impl FnOnce(ListError) -> IndexError {
+    pub(super) fn wrong(&self, term: &TermEntry) -> impl FnOnce(ListError) -> IndexError {
         IndexError::list(self.postings_path(), HEADER_BYTES as u64 + term.offset)
     }
 }

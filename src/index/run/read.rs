@@ -1,5 +1,6 @@
 //! Finds lists of a run and reads them in place.
 
+use super::dense::DenseLists;
 use super::live::RunCounts;
 use super::pages::Pages;
 use super::{PostingsHeader, check_agreement};
@@ -33,6 +34,7 @@ pub struct Run {
     bounds: Option<Arc<RunBounds>>,
     pub(super) counts: RunCounts,
     scores: Arc<OnceLock<Option<RunScores>>>,
+    pub(super) dense: Arc<DenseLists>,
 }
 
 impl Run {
@@ -122,7 +124,7 @@ impl Run {
         let documents = entry.documents;
         let pages = Arc::new(Pages::new(&header));
         let (lexicon, postings) = (Arc::new(lexicon), Arc::new(postings));
-        let (deletions, bounds, counts, scores) = Default::default();
+        let (deletions, bounds, counts, scores, dense) = Default::default();
         Ok(Self {
             lexicon,
             postings,
@@ -134,6 +136,7 @@ impl Run {
             bounds,
             counts,
             scores,
+            dense,
         })
     }
 

@@ -38,16 +38,26 @@ struct Round {
     number: u64,
     plan: Arc<Plan>,
     stage: Stage,
-    found: Mutex<(Combined, usize)>,
+    found: Mutex<Found>,
+}
+
+/// What some workers have found.
+struct Found {
+    combined: Combined,
+    workers: usize,
+    /// Documents that match, if the query asks for that.
+    matching: Option<u64>,
 }
 
 impl Round {
-    /// Adds a worker's hits; returns all hits to the last of `workers`.
-    fn add(&self, hits: &[Hit], workers: usize) -> Option<Vec<Hit>> {
-        let (combined, parts) = &mut *lock(&self.found);
-        combined.add(hits);
-        *parts += 1;
-        (*parts == workers).then(|| combined.take())
+    /// Adds what a worker's searcher has found; returns all hits, and how many documents match, to
+    /// the last of `workers`.
+    fn add(&self, searcher: &Searcher, workers: usize) -> Option<(Vec<Hit>, Option<u64>)> {
+        let found = &mut *lock(&self.found);
+        found.combined.add(searcher.hits());
+        found.matching = found.matching.zip(searcher.found()).map(|(all, own)| all + own);
+        found.workers += 1;
+        (found.workers == workers).then(|| (found.combined.take(), found.matching))
     }
 }
 
@@ -75,7 +85,9 @@ impl SharedDesks {
 
     /// Gives a stage of a query to all workers; worker `own` is awake.
     fn lay(&self, own: usize, number: u64, plan: Arc<Plan>, stage: Stage) {
-        let found = Mutex::new((Combined::new(plan.wanted().k), 0));
+        let matching = plan.wanted().count.then_some(0);
+        let combined = Combined::new(plan.wanted().k);
+        let found = Mutex::new(Found { combined, workers: 0, matching });
         let round = Arc::new(Round { number, plan, stage, found });
         let mut asleep = Vec::new();
         for (worker, desk) in self.desks.iter().enumerate() {
@@ -184,11 +196,12 @@ impl ShareEngine {
 
     fn work(&mut self, round: &Round) -> Result<(), IndexError> {
         self.prepare(round.plan.snapshot())?;
-        let hits = match &self.copied {
+        match &self.copied {
             None => self.searcher.answer_stage(&round.plan, round.stage)?,
             Some(copied) => self.searcher.find_in(&round.plan, copied, round.stage)?,
         };
-        let Some(hits) = round.add(hits, self.shared.desks.len()) else { return Ok(()) };
+        let workers = self.shared.desks.len();
+        let Some((hits, matching)) = round.add(&self.searcher, workers) else { return Ok(()) };
         let number = round.number;
         let plan = &round.plan;
         match round.stage.next(plan.wanted(), hits.len()) {
@@ -196,7 +209,7 @@ impl ShareEngine {
             None => {
                 self.let_go();
                 self.claimed = true;
-                self.answers.push(Answer { number, hits, known: plan.known(), late: false });
+                self.answers.push(Answer::new(number, plan, hits, matching));
             }
         }
         Ok(())

@@ -48,7 +48,7 @@ fn check_copies(case: &PartsCase) -> Result<(), TestCaseError> {
     for algorithm in [Algorithm::Auto, Algorithm::MaxScore, Algorithm::Handed(&SmallAdaptive)] {
         for mode in Mode::ALL {
             for k in [1, 10, 1000] {
-                let wanted = Wanted { k, mode, algorithm };
+                let wanted = Wanted { k, mode, algorithm, ..Wanted::default() };
                 for text in case.texts() {
                     let expected = bits(whole.search(&snapshot, &wanted, &text).unwrap().0);
                     let plan = plan(&snapshot, &wanted, &text);

@@ -82,7 +82,7 @@ impl Demand {
         progress: &Stop,
     ) -> Result<Self, IndexError> {
         progress.expect(log.len() as u64);
-        let wanted = Wanted { k, mode: Mode::And, algorithm: WANG };
+        let wanted = Wanted { k, mode: Mode::And, algorithm: WANG, ..Wanted::default() };
         let next = AtomicUsize::new(0);
         let block_len = snapshot.generation().manifest().settings.block_size as usize;
         let work = || -> Result<Self, IndexError> {

@@ -94,7 +94,7 @@ impl<'a> Search<'a> {
         if wanted.is_empty() || !self.add_bounds()? {
             return Ok(wanted.is_empty());
         }
-        ahead.begin_as(top);
+        ahead.begin_as(top, top.k());
         let all_ns = self.run.postings() as f64 * POSTING_NS;
         let level = self.run.level;
         let mut count = FIRST.max(2 * top.k() / BLOCK_DOCUMENTS as usize + 1);

@@ -10,4 +10,5 @@ pub(crate) mod handed;
 pub mod max_score;
 pub(crate) mod ranges;
 pub(crate) mod scored;
+pub(crate) mod trees;
 pub(crate) mod windows;

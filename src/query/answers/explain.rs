@@ -7,6 +7,7 @@
 use crate::index::error::IndexError;
 use crate::index::inspect::browse::TermLists;
 use crate::query::plan::Planner;
+use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
 use crate::query::wanted::Wanted;
 use crate::shown::{number_of, visible};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 pub struct ExplainedTerm {
     /// The term.
     pub term: String,
-    /// Occurrences in the query, or the weight that the query gives it.
+    /// Occurrences in the query, or the weight that the query gives it; 0 if it is excluded.
     pub times: f64,
     /// Documents with it.
     pub df: u32,
@@ -68,6 +69,9 @@ pub struct Explanation {
     pub with_all: u64,
     /// The score of the last of the k best documents with any term, if there are so many.
     pub threshold: Option<f32>,
+    /// Whether more is asked for than any or all terms: then the score is that of what matches, and
+    /// all that is said of any term is of the documents that match, and of all terms nothing.
+    pub has_tree: bool,
 }
 
 impl Explanation {
@@ -88,18 +92,17 @@ impl Explanation {
             writeln!(to, "          begins with {}", self.begins_with)?;
         }
         let place = |rank: Option<u64>, of: u64, which: &str| match rank {
-            Some(rank) => format!("{rank} of {of} documents with {which}"),
-            None if of == 0 => format!("no document has {which}"),
-            None => {
-                format!("not among the {} with {which}", number_of(of, "document", "documents"))
-            }
+            Some(rank) => format!("{rank} of {of} documents {which}"),
+            None if of == 0 => format!("no document {}", which.replacen("with", "has", 1)),
+            None => format!("not among the {} {which}", number_of(of, "document", "documents")),
         };
         if self.terms.is_empty() {
             return writeln!(to, "the query has no term: it has no words, or only stop words");
         }
-        writeln!(to, "place     {}", place(self.rank, self.with_any, "any term"))?;
-        if self.terms.len() > 1 {
-            writeln!(to, "          {}", place(self.rank_of_all, self.with_all, "all terms"))?;
+        let which = if self.has_tree { "that match the query" } else { "with any term" };
+        writeln!(to, "place     {}", place(self.rank, self.with_any, which))?;
+        if self.terms.len() > 1 && !self.has_tree {
+            writeln!(to, "          {}", place(self.rank_of_all, self.with_all, "with all terms"))?;
         }
         if let (Some(rank), Some(threshold)) = (self.rank, self.threshold)
             && rank > k as u64
@@ -110,8 +113,12 @@ impl Explanation {
                 "          not in the first {k}: the last of them has {threshold}, which is {missing:.4} more"
             )?;
         }
-        let absent: Vec<&str> =
-            self.terms.iter().filter(|term| term.tf == 0).map(|term| &*term.term).collect();
+        let absent: Vec<&str> = self
+            .terms
+            .iter()
+            .filter(|term| term.tf == 0 && term.times > 0.0)
+            .map(|term| &*term.term)
+            .collect();
         if !absent.is_empty() {
             writeln!(to, "lacks     {}", absent.join(", "))?;
         }
@@ -144,20 +151,22 @@ impl Explanation {
     }
 }
 
-/// Explains the score of a document. The snapshot must have all documents, not a shard of them.
-/// Takes the time of scoring all postings, and 8 bytes for each document.
+/// Explains the score of a document, which is compared with the k best. The snapshot must have all
+/// documents, not a shard of them. Takes the time of scoring all postings, and 8 bytes for each
+/// document.
 ///
 /// # Errors
-/// If the index is damaged, or its analysis is not known.
+/// If the index is damaged, its analysis is not known, or the text is no query.
 ///
 /// # Panics
 /// If there is no such document.
 pub fn explain(
     snapshot: &Arc<Snapshot>,
+    wanted: &Wanted,
     text: &str,
     docid: u32,
-    k: usize,
 ) -> Result<Explanation, IndexError> {
+    let k = wanted.k;
     let generation = snapshot.generation();
     let scoring = snapshot.scoring();
     let whole = snapshot.whole();
@@ -172,7 +181,7 @@ pub fn explain(
     let begins_with = scores[docid as usize];
     let mut matched = vec![0u32; count as usize];
     let mut terms = Vec::new();
-    let plan = Planner::default().plan(snapshot, Wanted::default(), text)?;
+    let plan = Planner::default().plan(snapshot, *wanted, text)?;
     for (term, of_plan) in plan.term_strings().zip(plan.terms()) {
         let lists = TermLists::find(generation, term)?;
         let weight = of_plan.weight;
@@ -220,7 +229,7 @@ pub fn explain(
     let has = matched[docid as usize];
     let has_any = has > 0;
     let has_all = has > 0 && has == all;
-    Ok(Explanation {
+    let explanation = Explanation {
         docid,
         length: documents.length(docid).unwrap_or_default(),
         mean_length: whole.mean(),
@@ -235,5 +244,35 @@ pub fn explain(
         with_any,
         with_all,
         threshold,
+        has_tree: plan.tree().is_some(),
+    };
+    among_matching(explanation, snapshot, wanted, text)
+}
+
+/// The explanation; of a query with a tree, with the score, the rank and the number of documents
+/// that match it.
+fn among_matching(
+    explanation: Explanation,
+    snapshot: &Arc<Snapshot>,
+    wanted: &Wanted,
+    text: &str,
+) -> Result<Explanation, IndexError> {
+    if !explanation.has_tree {
+        return Ok(explanation);
+    }
+    let all = Wanted { k: snapshot.generation().documents().len() as usize, ..*wanted };
+    let mut searcher = Searcher::new();
+    let (hits, _) = searcher.search(snapshot, &all, text)?;
+    let at = hits.iter().position(|hit| hit.docid == explanation.docid);
+    Ok(Explanation {
+        score: at.map_or(0.0, |at| hits[at].score),
+        has_any: at.is_some(),
+        has_all: false,
+        rank: at.map(|at| at as u64 + 1),
+        rank_of_all: None,
+        with_any: hits.len() as u64,
+        with_all: 0,
+        threshold: wanted.k.checked_sub(1).and_then(|last| hits.get(last)).map(|hit| hit.score),
+        ..explanation
     })
 }

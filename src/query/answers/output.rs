@@ -69,6 +69,9 @@ pub(crate) const BINARY_MARK: [u8; 4] = *b"MRA1";
 /// The name at rank 0 for a query that was left unanswered.
 pub(crate) const LATE: &str = "!late";
 
+/// The name at rank 0 of how many documents match.
+pub(crate) const COUNTED: &str = "!found";
+
 #[derive(Serialize)]
 struct JsonAnswer<'a> {
     qid: &'a str,
@@ -76,6 +79,8 @@ struct JsonAnswer<'a> {
     /// Of a query that is terms with weights, as one is read.
     #[serde(skip_serializing_if = "Option::is_none")]
     vector: Option<QueryVector>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    found: Option<u64>,
     hits: Vec<JsonHit<'a>>,
     us: f64,
 }
@@ -136,10 +141,12 @@ fn binary_head(qid: &str, hits: u32, out: &mut Vec<u8>) {
     out.resize(out.len() + (4 - qid.len() % 4) % 4, 0);
 }
 
-/// Appends the answer to `query` as an object; `name` and `snippet` take the place of a hit.
+/// Appends the answer to `query`, which `found` documents match, as an object; `name` and `snippet`
+/// take the place of a hit.
 pub(crate) fn write_json<'a>(
     query: &Query,
     hits: &[Hit],
+    found: Option<u64>,
     took: Duration,
     name: impl Fn(usize) -> Cow<'a, str>,
     snippet: impl Fn(usize) -> Option<String>,
@@ -156,6 +163,7 @@ pub(crate) fn write_json<'a>(
         qid: &query.qid,
         query: unmarked(&query.text).unwrap_or(&query.text),
         vector: unmarked(&query.text).map(vector_of),
+        found,
         hits: hits.collect(),
         us: took.as_nanos() as f64 / 1e3,
     };
@@ -165,17 +173,22 @@ pub(crate) fn write_json<'a>(
 
 impl AnswerForm {
     /// Appends the answer to `query`. Scores are the shortest decimals that read back as the same
-    /// `f32`. `name` gives the name of the hit at a place in `hits`.
+    /// `f32`. `name` gives the name of the hit at a place in `hits`. How many documents were
+    /// `found`, if that is known, is a field of an object, and a line of its own with the name
+    /// [`COUNTED`] at rank 0 and the number in place of a docid.
     pub fn write<'a>(
         self,
         query: &Query,
         hits: &[Hit],
+        found: Option<u64>,
         took: Duration,
         name: impl Fn(usize) -> Cow<'a, str>,
         out: &mut Vec<u8>,
     ) {
         match self {
-            Self::Jsonl | Self::Snippets => write_json(query, hits, took, name, |_| None, out),
+            Self::Jsonl | Self::Snippets => {
+                write_json(query, hits, found, took, name, |_| None, out);
+            }
             Self::Trec(tag) => {
                 let tag = tag.name();
                 for (hit, rank) in hits.iter().zip(1..) {
@@ -192,6 +205,10 @@ impl AnswerForm {
                 }
             }
             Self::Tsv => {
+                if let Some(found) = found {
+                    one_word(&query.qid, out);
+                    writeln!(out, "\t0\t{COUNTED}\t{found}\t0").expect("a vector takes all");
+                }
                 for (hit, rank) in hits.iter().zip(1..) {
                     one_word(&query.qid, out);
                     out.push(b'\t');
@@ -260,7 +277,7 @@ mod tests {
     fn written(form: AnswerForm, qid: &str, hits: &[Hit], name: &str) -> Vec<u8> {
         let query = Query::new(qid.to_string(), "x");
         let mut out = Vec::new();
-        form.write(&query, hits, Duration::ZERO, |_| Cow::Borrowed(name), &mut out);
+        form.write(&query, hits, None, Duration::ZERO, |_| Cow::Borrowed(name), &mut out);
         out
     }
 

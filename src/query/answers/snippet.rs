@@ -2,19 +2,21 @@
 
 use super::texts::Reread;
 use crate::input::Format;
-use crate::query::reading::weighted::terms_of_query;
+use crate::query::plan::Plan;
 use crate::query::snapshot::Snapshot;
+use crate::query::wanted::Wanted;
 use crate::shown::visible;
 use crate::text::analysis::Analysis;
 use crate::text::tokenizer::{Class, Tokenizer};
 use std::cell::RefCell;
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// Default length of a snippet.
 pub(crate) const CHARACTERS: usize = 160;
 
 pub(crate) struct Snippets<'a> {
-    snapshot: &'a Snapshot,
+    snapshot: &'a Arc<Snapshot>,
     /// None if its texts cannot be had.
     texts: RefCell<Option<Reread>>,
     terms: HashSet<String>,
@@ -22,10 +24,13 @@ pub(crate) struct Snippets<'a> {
 }
 
 impl<'a> Snippets<'a> {
-    pub(crate) fn new(snapshot: &'a Snapshot, text: &str, characters: usize) -> Self {
-        let mut terms = HashSet::new();
-        // What is answered was checked.
-        _ = terms_of_query(snapshot, text, |term, _| _ = terms.insert(term.to_string()));
+    pub(crate) fn new(
+        snapshot: &'a Arc<Snapshot>,
+        wanted: Wanted,
+        text: &str,
+        characters: usize,
+    ) -> Self {
+        let terms = terms_of(snapshot, wanted, text);
         let texts = RefCell::new(Reread::of(snapshot.generation()).ok());
         Self { snapshot, texts, terms, characters }
     }
@@ -41,6 +46,13 @@ impl<'a> Snippets<'a> {
         }
         Some(best_part(&text, self.snapshot.analysis(), &self.terms, self.characters))
     }
+}
+
+/// The terms that a document is to have.
+fn terms_of(snapshot: &Arc<Snapshot>, wanted: Wanted, text: &str) -> HashSet<String> {
+    let plan = Plan::of_text(snapshot, wanted, text);
+    // What is answered was checked.
+    plan.map_or_else(|_| HashSet::new(), |plan| plan.asked().map(|(term, _)| term.into()).collect())
 }
 
 /// A line of an article without the signs of a heading or of the items of a list.
@@ -69,10 +81,14 @@ fn parts(text: &str, tokenizer: Tokenizer) -> Vec<&str> {
 }
 
 /// The snippet of a text that is not of the index.
-pub fn snippet(snapshot: &Snapshot, query: &str, text: &str, characters: usize) -> String {
-    let mut terms = HashSet::new();
-    // What is answered was checked.
-    _ = terms_of_query(snapshot, query, |term, _| _ = terms.insert(term.to_string()));
+pub fn snippet(
+    snapshot: &Arc<Snapshot>,
+    wanted: Wanted,
+    query: &str,
+    text: &str,
+    characters: usize,
+) -> String {
+    let terms = terms_of(snapshot, wanted, query);
     best_part(text, snapshot.analysis(), &terms, characters)
 }
 
@@ -207,9 +223,12 @@ mod tests {
         let snapshot = Snapshot::open(folder.path(), Default::default()).unwrap();
         let text = format!("{}the q3 of it {}", "word ".repeat(50), "word ".repeat(50));
         for query in ["q3", "applypipeline:off q3^2 nowhere^1"] {
-            assert!(snippet(&snapshot, query, &text, 40).contains("the q3 of it"), "{query}");
+            assert!(
+                snippet(&snapshot, Wanted::default(), query, &text, 40).contains("the q3 of it"),
+                "{query}"
+            );
         }
-        assert!(!snippet(&snapshot, "nowhere", &text, 40).contains("q3"));
+        assert!(!snippet(&snapshot, Wanted::default(), "nowhere", &text, 40).contains("q3"));
     }
 
     #[test]

@@ -34,11 +34,12 @@ impl Talk {
         let wanted = query.wanted(&self.wanted);
         let (hits, known) = self.searcher.search(&self.snapshot, &wanted, &query.text)?;
         let hits = hits.to_vec();
+        let matching = self.searcher.found();
         let took = begun.elapsed();
         let mut text = String::new();
         let documents = self.snapshot.generation().documents();
         let snippets =
-            Snippets::new(&self.snapshot, &query.text, (2 * self.columns).min(CHARACTERS));
+            Snippets::new(&self.snapshot, wanted, &query.text, (2 * self.columns).min(CHARACTERS));
         for (hit, rank) in hits.iter().zip(1..) {
             let name = String::from_utf8_lossy(documents.name(hit.docid)?);
             let score = format!("{:.4}", hit.score);
@@ -58,7 +59,8 @@ impl Talk {
         let mut why = if known { "" } else { ": no term of the query is in the index" }.to_string();
         let unspaced = self.snapshot.unspaced(&query.text).filter(|_| !known);
         why.extend(unspaced.map(|letters| format!("; its letters are mostly {letters}")));
-        _ = writeln!(text, "{found} in {ms:.1} ms{why}");
+        let of = matching.map(|n| format!(" of {}", number_of(n, "document", "documents")));
+        _ = writeln!(text, "{found}{} in {ms:.1} ms{why}", of.unwrap_or_default());
         Ok(text)
     }
 

@@ -28,10 +28,19 @@ pub struct Answer {
     pub number: u64,
     /// Best first.
     pub hits: Vec<Hit>,
+    /// Documents that match, if the query asks how many there are.
+    pub found: Option<u64>,
     /// Whether any of its terms is in the index.
     pub known: bool,
     /// Whether it was left unanswered, without hits, since its deadline had passed.
     pub late: bool,
+}
+
+impl Answer {
+    /// The answer to a query of which this many documents match, if it asks for that.
+    pub fn new(number: u64, plan: &Plan, hits: Vec<Hit>, found: Option<u64>) -> Self {
+        Self { number, hits, found, known: plan.known(), late: false }
+    }
 }
 
 /// What an engine wants of its worker.

@@ -27,6 +27,8 @@ pub struct ManyHits {
     pub docids: Vec<u32>,
     /// `[hits]`.
     pub scores: Vec<f32>,
+    /// How many documents match each query, if that is asked for: `[queries]`, or nothing.
+    pub found: Vec<u64>,
     /// Queries of which no term is in the index.
     pub unknown: usize,
     /// The places of queries that are none, and have no hits, and why.
@@ -74,9 +76,10 @@ pub fn search_many<Q: AsRef<str> + Sync>(
     threads: NonZeroUsize,
     stop: &Stop,
 ) -> Result<ManyHits, IndexError> {
-    answer_many(queries.len(), threads, stop, |searcher, at, found| {
+    answer_many(queries.len(), wanted.count, threads, stop, |searcher, at, found| {
         let (hits, known) = searcher.search(snapshot, wanted, queries[at].as_ref())?;
         found.push(hits, known);
+        found.found.extend(searcher.found());
         Ok(())
     })
 }
@@ -97,7 +100,7 @@ pub fn rank_many<Q: AsRef<str> + Sync>(
     stop: &Stop,
 ) -> Result<ManyHits, IndexError> {
     assert_eq!(queries.len(), given.len());
-    answer_many(queries.len(), threads, stop, |searcher, at, found| {
+    answer_many(queries.len(), false, threads, stop, |searcher, at, found| {
         let text = queries[at].as_ref();
         let (hits, known) = searcher.rank_given(snapshot, wanted, text, &given[at])?;
         found.push(hits, known);
@@ -107,6 +110,7 @@ pub fn rank_many<Q: AsRef<str> + Sync>(
 
 fn answer_many(
     queries: usize,
+    counts: bool,
     threads: NonZeroUsize,
     stop: &Stop,
     answer: impl Fn(&mut Searcher, usize, &mut ManyHits) -> Result<(), IndexError> + Sync,
@@ -119,6 +123,7 @@ fn answer_many(
                 Err(IndexError::Query { why }) => {
                     found.refused.push((at, why));
                     found.push(&[], true);
+                    found.found.extend(counts.then_some(0));
                 }
                 answered => answered?,
             }
@@ -134,8 +139,7 @@ fn answer_many(
         offsets: Vec::with_capacity(queries + 1),
         docids: Vec::with_capacity(hits),
         scores: Vec::with_capacity(hits),
-        unknown: 0,
-        refused: Vec::new(),
+        ..ManyHits::default()
     };
     all.offsets.push(0);
     for found in found {
@@ -143,6 +147,7 @@ fn answer_many(
         all.offsets.extend(found.offsets.iter().map(|end| before + end));
         all.docids.extend(found.docids);
         all.scores.extend(found.scores);
+        all.found.extend(found.found);
         all.unknown += found.unknown;
         all.refused.extend(found.refused);
     }

@@ -3,7 +3,7 @@
 #![warn(missing_docs)]
 
 use super::refusals::Refused;
-use crate::query::wanted::{Algorithm, Mode, Wanted};
+use crate::query::wanted::{Algorithm, Mode, Syntax, Wanted};
 use std::sync::Arc;
 
 /// The docids of some documents, rising.
@@ -22,6 +22,10 @@ pub struct Query {
     pub mode: Option<Mode>,
     /// Its algorithm, if the query says it.
     pub algorithm: Option<Algorithm>,
+    /// How its text is read, if the query says it.
+    pub syntax: Option<Syntax>,
+    /// Whether what matches is counted, if the query says it.
+    pub count: Option<bool>,
     /// The documents that are ranked, if not all.
     pub candidates: Option<GivenDocids>,
     /// Its line, from 1, and its offset in the stream, if it was read.
@@ -32,7 +36,8 @@ pub struct Query {
 /// Wherever it stands, it is the same query.
 impl PartialEq for Query {
     fn eq(&self, other: &Self) -> bool {
-        let wishes = |query: &Self| (query.k, query.mode, query.algorithm);
+        let wishes =
+            |query: &Self| (query.k, query.mode, query.algorithm, query.syntax, query.count);
         let is_same = self.qid == other.qid && self.text == other.text;
         is_same && wishes(self) == wishes(other) && self.candidates == other.candidates
     }
@@ -75,6 +80,8 @@ impl Query {
             k: self.k.unwrap_or(usual.k),
             mode: self.mode.unwrap_or(usual.mode),
             algorithm: self.algorithm.unwrap_or(usual.algorithm),
+            syntax: self.syntax.unwrap_or(usual.syntax),
+            count: self.count.unwrap_or(usual.count),
         }
     }
 }

@@ -6,6 +6,7 @@ use super::csv::CsvColumns;
 use super::objects;
 use crate::input::streams::encoded::TextEncoding;
 use crate::query::algorithms::handed::HandedAlgorithms;
+use crate::query::wanted::Syntax;
 use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
@@ -125,6 +126,8 @@ pub struct QueryReading {
     pub dashes: &'static str,
     /// Algorithms that a query may name beside the usual ones.
     pub algorithms: HandedAlgorithms,
+    /// How texts are read that do not say it.
+    pub syntax: Syntax,
 }
 
 /// Names that are kept to tell those that come twice.

@@ -33,6 +33,7 @@ use crate::input::document::BYTE_ORDER_MARK;
 use crate::input::goes_on_over_lines;
 use crate::input::splits::STDIN;
 use crate::input::streams::unpacked::Unpacked;
+use crate::query::wanted::Syntax;
 use serde::de::IgnoredAny;
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -439,7 +440,8 @@ impl<R: Read> Lines<R> {
             );
             self.remarks.always(text);
         }
-        let of_words = self.are_words && unmarked(&query.text).is_none();
+        let syntax = query.syntax.unwrap_or(self.reading.syntax);
+        let of_words = self.are_words && syntax == Syntax::Words && unmarked(&query.text).is_none();
         if of_words
             && self.remarks.wants(Remark::Operator)
             && let Some((found, instead)) = operator(&query.text)

@@ -9,5 +9,7 @@ pub mod objects;
 mod operators;
 pub(crate) mod refusals;
 mod remarks;
+pub(crate) mod syntax;
 pub(crate) mod topics;
+pub(crate) mod trees;
 pub(crate) mod weighted;

@@ -4,7 +4,7 @@
 use super::asked::{Query, named};
 use super::weighted::{marked, text_of};
 use crate::query::algorithms::handed::HandedAlgorithms;
-use crate::query::wanted::{Algorithm, Mode};
+use crate::query::wanted::{Algorithm, Mode, Syntax};
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
@@ -16,7 +16,8 @@ pub const NAMES: [&str; 4] = ["qid", "_id", "id", "query_id"];
 /// Fields with its text.
 pub const TEXTS: [&str; 4] = ["query", "text", "question", "title"];
 /// Fields that say more, and those that are passed over.
-const OTHERS: [&str; 7] = ["vector", "k", "mode", "algorithm", "contents", "metadata", "tags"];
+const OTHERS: [&str; 9] =
+    ["vector", "k", "mode", "algorithm", "syntax", "count", "contents", "metadata", "tags"];
 
 /// The members of an object in a list, so that repeated ones are seen, and their order.
 struct Members<'a>(Vec<(String, &'a RawValue)>);
@@ -116,7 +117,7 @@ pub fn object(json: &str, number: u64, algorithms: HandedAlgorithms) -> Result<R
     let members: Members<'_> = serde_json::from_str(json).map_err(|error| {
         format!(
             "begins with {{ and is not an object with \"query\" and, if wanted, \"qid\", \"k\", \
-             \"mode\" and \"algorithm\": {error}"
+             \"mode\", \"algorithm\", \"syntax\" and \"count\": {error}"
         )
     })?;
     query(&members, number, algorithms)
@@ -137,9 +138,16 @@ fn query(
         Some((name, _)) => return Err(format!("has a `{name}` that is neither text nor number")),
         None => number.to_string(),
     };
+    let count = members.get("count").map(|count| match count {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        _ => Err("has a `count` that is neither true nor false"),
+    });
+    let count = count.transpose()?;
     let k = members.get("k").map(|k| match k.parse::<usize>() {
+        Ok(0) if count == Some(true) => Ok(0),
         Ok(k @ 1..) => Ok(k),
-        _ => Err("has a `k` that is no whole number from 1 on"),
+        _ => Err("has a `k` that is no whole number from 1 on, nor 0 with `count`"),
     });
     let wish = |field: &str| members.get(field).map(|value| text(value, field)).transpose();
     let unknown_name =
@@ -151,9 +159,18 @@ fn query(
     let algorithm = wish("algorithm")?.map(|name| {
         Algorithm::among(&name, algorithms).map_err(|all| unknown_name("algorithm", &name, &all))
     });
+    let syntax = wish("syntax")?.map(|name| match Syntax::named(&name) {
+        Some(syntax) if syntax != Syntax::Tree => Ok(syntax),
+        _ => Err(unknown_name("syntax", &name, "words, operators, or an object as query")),
+    });
+    let mut syntax = syntax.transpose()?;
     let given = TEXTS.iter().find_map(|field| Some((field, members.get(field)?)));
     let text = match (members.get("vector"), given) {
         (Some(vector), _) => weights(vector)?,
+        (None, Some((&"query", tree))) if tree.starts_with('{') => {
+            syntax = Some(Syntax::Tree);
+            tree.to_string()
+        }
         (None, Some((field, value))) => text(value, field)?,
         (None, None) => {
             return Err(format!("has neither {} nor vector", TEXTS.join(", ")));
@@ -165,6 +182,8 @@ fn query(
         k: k.transpose()?,
         mode: mode.transpose()?,
         algorithm: algorithm.transpose()?,
+        syntax,
+        count,
         ..Query::default()
     };
     Ok((query, unknown))

@@ -1,10 +1,11 @@
-//! Operators of other engines in queries, which have no meaning here.
+//! Operators of other engines in queries of words, where they have no meaning.
 
 /// What comes nearest to an operator; the name of a setting stands behind `@`.
 const ALL: &str = "`@mode and` finds only what has all words of a query";
 const ANY: &str = "`@mode or` finds what has any word of a query";
 const WEIGHTS: &str = "`@query-format weights` takes terms of the index with their weights";
-const NOTHING: &str = "quotes, signs and names of fields mean nothing here";
+const NOTHING: &str =
+    "signs, brackets, AND, OR and NOT are read with `@syntax operators`, and nothing else is";
 
 /// What looks like an operator, and what to do instead; the first, unless another helps more: a
 /// phrase in quotes, `+word`, `-word`, `!word`, `field:word`, `year>1900`, a weight behind `^`, a

@@ -45,7 +45,7 @@ impl Cutting {
     /// 0 if it stays whole.
     pub(crate) fn tasks_of(&self, plan: &Plan) -> usize {
         let terms = plan.terms().len();
-        if self.least_ns.is_infinite() || terms == 0 || terms > MANY_TERMS {
+        if self.least_ns.is_infinite() || terms == 0 || terms > MANY_TERMS || plan.is_whole() {
             return 0;
         }
         let stage = Stage::first(plan.wanted().mode);
@@ -170,6 +170,7 @@ impl Searcher {
             let mut stage = Some(stage);
             while let Some(now) = stage {
                 if plan.may_find(now)
+                    && !plan.is_whole()
                     && let Some(cut) = cut(plan, lists, now, cutting)
                 {
                     return Ok(Begun::Cut(cut));

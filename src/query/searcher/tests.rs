@@ -10,7 +10,7 @@ use crate::query::engines::pool::{BegunQuery, Pool, PoolWork, TasksDone};
 use crate::query::engines::share::{ALL as ALL_DOCIDS, share_of};
 use crate::query::snapshot::Scoring;
 use crate::query::top_k::Combined;
-use crate::query::wanted::Mode;
+use crate::query::wanted::{Mode, Syntax};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -72,7 +72,13 @@ pub(crate) fn plan(snapshot: &Arc<Snapshot>, wanted: &Wanted, text: &str) -> Arc
     Arc::new(Planner::default().plan(snapshot, *wanted, text).unwrap())
 }
 
-const AND: Wanted = Wanted { k: 10, mode: Mode::And, algorithm: Algorithm::Auto };
+const AND: Wanted = Wanted {
+    k: 10,
+    mode: Mode::And,
+    algorithm: Algorithm::Auto,
+    syntax: Syntax::Words,
+    count: false,
+};
 
 fn cut_of(snapshot: &Arc<Snapshot>, text: &str, cutting: &Cutting) -> Option<QueryCut> {
     match Searcher::new().begin(&plan(snapshot, &AND, text), Stage::All, cutting).unwrap() {
@@ -410,7 +416,7 @@ pub(crate) fn check_allocations(algorithms: &[Algorithm]) {
     for &algorithm in algorithms {
         for mode in [Mode::Or, Mode::And, Mode::AndOr] {
             for k in [1, 10, 1000] {
-                let wanted = Wanted { k, mode, algorithm };
+                let wanted = Wanted { k, mode, algorithm, ..Wanted::default() };
                 let mut searcher = Searcher::new();
                 let mut pass = || {
                     let hits =
@@ -459,7 +465,7 @@ pub(crate) fn check_many_terms(algorithms: &[Algorithm]) {
     let mut searcher = Searcher::new();
     for &algorithm in algorithms {
         for mode in Mode::ALL {
-            let wanted = Wanted { k: 40, mode, algorithm };
+            let wanted = Wanted { k: 40, mode, algorithm, ..Wanted::default() };
             // Terms of which there is no document are terms of the query, and change no score.
             let nowhere = terms(MANY_TERMS - 1) + "nowhere elsewhere";
             let few = terms(MANY_TERMS - 1);

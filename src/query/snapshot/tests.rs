@@ -104,7 +104,7 @@ fn hits(snapshot: &Arc<Snapshot>) -> Vec<Vec<(u32, u32)>> {
     for mode in [Mode::Or, Mode::And] {
         for terms in [&[0][..], &[1, 0], &[2, 0, 3], &[5, 1]] {
             let words: Vec<String> = terms.iter().copied().map(term).collect();
-            let wanted = Wanted { k: 20, mode, algorithm: Algorithm::Auto };
+            let wanted = Wanted { k: 20, mode, algorithm: Algorithm::Auto, ..Wanted::default() };
             let (hits, _) = searcher.search(snapshot, &wanted, &words.join(" ")).unwrap();
             all.push(hits.iter().map(|hit| (hit.docid, hit.score.to_bits())).collect());
         }

@@ -34,7 +34,8 @@ struct Index {
 fn search(folder: &Path) -> Result<Vec<Vec<Hit>>, IndexError> {
     let scoring = Scoring { score: Score::Impact, ..Scoring::default() };
     let snapshot = Snapshot::new(Generation::open(folder)?, scoring)?;
-    let wanted = Wanted { k: 10, mode: Mode::Or, algorithm: Algorithm::Blocks };
+    let wanted =
+        Wanted { k: 10, mode: Mode::Or, algorithm: Algorithm::Blocks, ..Wanted::default() };
     let mut searcher = Searcher::new();
     let answer = |query: &&str| {
         let (hits, _) = searcher.search(&snapshot, &wanted, query)?;

@@ -118,7 +118,7 @@ fn damage(take: &mut Take<'_>, sealed: bool) -> Damage {
 
 fn search(generation: Generation, mode: Mode) -> Result<(), IndexError> {
     let documents = generation.documents().len();
-    let wanted = Wanted { k: 20, mode, algorithm: Algorithm::MaxScore };
+    let wanted = Wanted { k: 20, mode, algorithm: Algorithm::MaxScore, ..Wanted::default() };
     let snapshot = Snapshot::new(generation, Scoring::default())?;
     let mut searcher = Searcher::new();
     for query in QUERIES {

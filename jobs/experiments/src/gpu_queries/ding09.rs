@@ -83,7 +83,7 @@ fn asked(term: &PlannedTerm) -> AskedPart {
 /// What the CPU does beside: every posting is scored where any term will do, as on the device.
 fn wanted(mode: Mode) -> Wanted {
     let algorithm = if mode == Mode::And { Algorithm::Galloping } else { Algorithm::Exhaustive };
-    Wanted { k: 10, mode, algorithm }
+    Wanted { k: 10, mode, algorithm, ..Wanted::default() }
 }
 
 /// The stages of table 3 that kernels belong to.

@@ -229,7 +229,8 @@ pub(super) fn expected(
     mode: Mode,
     k: u32,
 ) -> anyhow::Result<Vec<Vec<Hit>>> {
-    let wanted = Wanted { k: k as usize, mode, algorithm: Algorithm::Exhaustive };
+    let wanted =
+        Wanted { k: k as usize, mode, algorithm: Algorithm::Exhaustive, ..Wanted::default() };
     let plans = wanting(sample.iter().copied(), wanted);
     in_turn(
         threads(),

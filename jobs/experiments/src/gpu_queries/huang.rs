@@ -38,7 +38,7 @@ struct HuangWay {
 
 impl HuangWay {
     fn wanted(self, k: u32) -> Wanted {
-        Wanted { k: k as usize, mode: self.mode, algorithm: self.on_cpu }
+        Wanted { k: k as usize, mode: self.mode, algorithm: self.on_cpu, ..Wanted::default() }
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args, queries: &[Query]) -> anyhow::Result<()> {
 
 /// What the paper wants of queries.
 fn of_wang(k: usize) -> Wanted {
-    Wanted { k, mode: Mode::And, algorithm: WANG }
+    Wanted { k, mode: Mode::And, algorithm: WANG, ..Wanted::default() }
 }
 
 /// A model, what the training queries want of lists, and the queries that are answered.

@@ -174,7 +174,13 @@ fn gather_puts_shards_together_and_holds_queries_that_are_open() {
             let query = |number| Coming::Query(numbered(&snapshot, number, "mill").0);
             let hits = |number, docid, score| {
                 let hit = NamedHit { name: format!("d{docid}"), docid, score };
-                Coming::Hits(ShardHits { number, known: true, hits: vec![hit], any: vec![] })
+                Coming::Hits(ShardHits {
+                    number,
+                    known: true,
+                    hits: vec![hit],
+                    any: vec![],
+                    found: [0; 2],
+                })
             };
             // The second query lacks the hits of a shard.
             let coming =

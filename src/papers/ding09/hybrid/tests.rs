@@ -93,7 +93,7 @@ impl QueryEngine for MoodyEngine {
                 self.recalled.clear();
                 if let Some((number, plan, _)) = self.open.pop_front() {
                     let hits = self.searcher.answer(&plan)?.to_vec();
-                    self.answers.push(Answer { number, hits, known: plan.known(), late: false });
+                    self.answers.push(Answer::new(number, &plan, hits, None));
                 }
             }
             _ => self.back.extend(self.open.drain(..).map(|(number, plan, _)| (number, plan))),

@@ -89,7 +89,7 @@ fn answers_follow_the_formula() {
                     expected.truncate(k);
                     assert!(!expected.is_empty() || words.contains(&term(900)), "{words:?}");
                     for algorithm in Algorithm::ALL {
-                        let wanted = Wanted { k, mode, algorithm };
+                        let wanted = Wanted { k, mode, algorithm, ..Wanted::default() };
                         let text = words.join(" ");
                         let (hits, _) = searcher.search(&snapshot, &wanted, &text).unwrap();
                         let found: Vec<(u32, f32)> =
@@ -124,7 +124,7 @@ fn ranks_of_some_runs_alone_are_refused() {
 fn answers(index: &std::path::Path, scoring: Scoring, mode: Mode) -> Vec<Vec<(String, u32)>> {
     let snapshot = Snapshot::new(Generation::open(index).unwrap(), scoring).unwrap();
     let mut searcher = Searcher::new();
-    let wanted = Wanted { k: 1000, mode, algorithm: Algorithm::Auto };
+    let wanted = Wanted { k: 1000, mode, algorithm: Algorithm::Auto, ..Wanted::default() };
     let ask = |terms: &[u32]| {
         let words: Vec<String> = terms.iter().copied().map(term).collect();
         let (hits, _) = searcher.search(&snapshot, &wanted, &words.join(" ")).unwrap();

@@ -285,7 +285,7 @@ mod tests {
             let mut workers: Vec<_> =
                 (0..3).map(|worker| engines.engine(worker, &snapshots[0]).unwrap()).collect();
             prop_assert!(renewer.is_held());
-            let wanted = Wanted { k: 5, mode: Mode::Or, algorithm: Algorithm::Auto };
+            let wanted = Wanted { k: 5, mode: Mode::Or, algorithm: Algorithm::Auto, ..Wanted::default() };
             let mut live = 0;
             let mut number = 0;
             let mut expected = BTreeMap::new();

@@ -8,7 +8,6 @@ use crate::query::engines::pool::{BegunQuery, OpenQuery, Pool, PoolWork, TasksDo
 use crate::query::plan::Plan;
 use crate::query::searcher::{Begun, Cutting, Searcher};
 use crate::query::snapshot::Snapshot;
-use crate::query::top_k::Hit;
 use crate::query::wanted::Stage;
 use std::ops::Range;
 use std::sync::Arc;
@@ -97,7 +96,7 @@ impl TaskEngine {
             Begun::Answered => {
                 self.shared.pool.answered_whole(expected);
                 let hits = self.searcher.hits().to_vec();
-                self.answer(number, plan, hits);
+                self.answers.push(Answer::new(number, plan, hits, self.searcher.found()));
             }
             Begun::Cut(cut) => {
                 let woken = self.shared.pool.open((number, plan.clone()), cut, expected);
@@ -117,17 +116,14 @@ impl TaskEngine {
         let (number, plan) = &open.query;
         match open.done(tasks, start.elapsed(), self.searcher.hits()) {
             TasksDone::More => {}
-            TasksDone::Answered(hits) => self.answer(*number, plan, hits),
+            // What counts is not cut.
+            TasksDone::Answered(hits) => self.answers.push(Answer::new(*number, plan, hits, None)),
             TasksDone::Next(stage) => {
                 let cutting = self.shared.cutting;
                 self.begin(*number, plan, stage, &cutting, 0)?;
             }
         }
         Ok(())
-    }
-
-    fn answer(&mut self, number: u64, plan: &Plan, hits: Vec<Hit>) {
-        self.answers.push(Answer { number, hits, known: plan.known(), late: false });
     }
 }
 

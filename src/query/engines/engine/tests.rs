@@ -63,7 +63,7 @@ impl QueryEngine for Late {
             && let Some((number, plan)) = self.queries.pop_back()
         {
             let hits = self.searcher.answer(&plan)?.to_vec();
-            self.answers.push(Answer { number, hits, known: plan.known(), late: false });
+            self.answers.push(Answer::new(number, &plan, hits, None));
         }
         Ok(if self.queries.is_empty() { Pace::Idle } else { Pace::Soon })
     }
@@ -124,7 +124,10 @@ fn queries(seeds: &[u32], algorithms: &[Algorithm]) -> Vec<Query> {
         let words: Vec<String> = numbers.map(|n| term(if n % 4 == 0 { 7 } else { n })).collect();
         let algorithm = algorithms[seed as usize % algorithms.len()];
         let mode = Mode::ALL[number % 3];
-        (words.join(" "), Wanted { k: KS[seed as usize / 3 % KS.len()], mode, algorithm })
+        (
+            words.join(" "),
+            Wanted { k: KS[seed as usize / 3 % KS.len()], mode, algorithm, ..Wanted::default() },
+        )
     };
     seeds.iter().enumerate().map(query).collect()
 }
@@ -139,7 +142,8 @@ fn bits(known: bool, hits: &[Hit]) -> Bits {
 fn expected(snapshot: &Arc<Snapshot>, queries: &[Query]) -> Vec<Bits> {
     let mut searcher = Searcher::new();
     let mut search = |text: &str, mode| {
-        let wanted = Wanted { k: usize::MAX, mode, algorithm: Algorithm::Exhaustive };
+        let wanted =
+            Wanted { k: usize::MAX, mode, algorithm: Algorithm::Exhaustive, ..Wanted::default() };
         let (hits, known) = searcher.search(snapshot, &wanted, text).unwrap();
         bits(known, hits)
     };

@@ -42,7 +42,7 @@ impl QueryEngine for WholeEngine {
     fn advance(&mut self) -> Result<Pace, IndexError> {
         let Some((number, plan)) = self.query.take() else { return Ok(Pace::Idle) };
         let hits = self.searcher.answer(&plan)?.to_vec();
-        self.answer = Some(Answer { number, hits, known: plan.known(), late: false });
+        self.answer = Some(Answer::new(number, &plan, hits, self.searcher.found()));
         Ok(Pace::Idle)
     }
 

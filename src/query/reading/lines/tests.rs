@@ -21,7 +21,8 @@ fn lines_are_qid_and_text_or_text() {
 
 #[test]
 fn objects_say_what_they_want() {
-    let usual = Wanted { k: 3, mode: Mode::And, algorithm: Algorithm::MaxScore };
+    let usual =
+        Wanted { k: 3, mode: Mode::And, algorithm: Algorithm::MaxScore, ..Wanted::default() };
     let query = parse("{\"query\": \"a b\"}\r\n").unwrap();
     assert_eq!(query, Query::new("7", "a b"));
     assert_eq!(query.wanted(&usual), usual);
@@ -30,7 +31,8 @@ fn objects_say_what_they_want() {
     )
     .unwrap();
     assert_eq!((&*query.qid, &*query.text), ("x", "\u{e9}"));
-    let wanted = Wanted { k: 1, mode: Mode::AndOr, algorithm: Algorithm::Blocks };
+    let wanted =
+        Wanted { k: 1, mode: Mode::AndOr, algorithm: Algorithm::Blocks, ..Wanted::default() };
     assert_eq!(query.wanted(&usual), wanted);
     assert_eq!(parse("{\"qid\": -4, \"query\": \"\"}").unwrap(), Query::new("-4", ""));
     assert_eq!(parse("{\"qid\": \"\", \"query\": \"\"}").unwrap(), Query::new("7", ""));

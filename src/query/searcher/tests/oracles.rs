@@ -64,7 +64,12 @@ pub(crate) fn check_range(case: &PartsCase, algorithms: &[Algorithm]) -> Result<
     let bounds = case.bounds;
     let docids = at(bounds.0).min(at(bounds.1))..at(bounds.0).max(at(bounds.1));
     let left = |mode: Mode, text: &str| -> Vec<(u32, u32)> {
-        let wanted = Wanted { k: case.documents as usize, mode, algorithm: Algorithm::Exhaustive };
+        let wanted = Wanted {
+            k: case.documents as usize,
+            mode,
+            algorithm: Algorithm::Exhaustive,
+            ..Wanted::default()
+        };
         let mut searcher = Searcher::new();
         let mut hits = bits(searcher.search(&fixture.snapshot(), &wanted, text).unwrap().0);
         hits.retain(|(docid, _)| docids.contains(docid));
@@ -82,7 +87,7 @@ pub(crate) fn check_range(case: &PartsCase, algorithms: &[Algorithm]) -> Result<
                 };
                 let expected = &expected[..expected.len().min(k)];
                 let snapshot = fixture.snapshot_within(docids.clone());
-                let wanted = Wanted { k, mode, algorithm };
+                let wanted = Wanted { k, mode, algorithm, ..Wanted::default() };
                 let plan = plan(&snapshot, &wanted, &text);
                 let mut searcher = Searcher::new();
                 let found = bits(searcher.search(&snapshot, &wanted, &text).unwrap().0);
@@ -108,7 +113,7 @@ pub(crate) fn check_parts(case: &PartsCase, algorithms: &[Algorithm]) -> Result<
     for &algorithm in algorithms {
         for mode in Mode::ALL {
             for k in [1, 10, 1000] {
-                let wanted = Wanted { k, mode, algorithm };
+                let wanted = Wanted { k, mode, algorithm, ..Wanted::default() };
                 let mut whole = Searcher::new();
                 let mut in_place: Vec<Searcher> = ranges.iter().cloned().map(of_share).collect();
                 for text in case.texts() {

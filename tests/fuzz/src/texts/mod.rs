@@ -4,6 +4,7 @@ mod job_file;
 mod judged;
 mod queries;
 mod query_line;
+mod query_tree;
 mod stop_words;
 
 pub use job_file::job_file;

@@ -1,5 +1,6 @@
 //! Any line that is a query gets the hits of a plain search, in a form that can be read.
 
+use super::query_tree::query_tree;
 use crate::fuzzing::sample::{self, Collection};
 use millrace::index::generations::generation::Generation;
 use millrace::query::answers::output::{AnswerForm, RunTag};
@@ -30,7 +31,7 @@ thread_local! {
 }
 
 fn wanted(mode: Mode) -> Wanted {
-    Wanted { k: 10, mode, algorithm: Algorithm::MaxScore }
+    Wanted { k: 10, mode, algorithm: Algorithm::MaxScore, ..Wanted::default() }
 }
 
 fn open() -> Index {
@@ -107,7 +108,7 @@ fn check_forms(query: &Query, hits: &[Hit], snapshot: &Snapshot) {
         let mut out = Vec::new();
         let name =
             |at: usize| String::from_utf8_lossy(documents.name(hits[at].docid).unwrap_or_default());
-        form.write(query, hits, Duration::from_micros(5), name, &mut out);
+        form.write(query, hits, None, Duration::from_micros(5), name, &mut out);
         out
     };
     let json: serde_json::Value =
@@ -144,6 +145,7 @@ fn is_head(line: &str) -> bool {
 
 /// What is asked of an input.
 pub fn query_line(data: &[u8]) {
+    query_tree(data);
     let lines = String::from_utf8_lossy(data);
     INDEX.with_borrow_mut(|index| {
         for line in lines.split_inclusive('\n').take(8) {
@@ -166,8 +168,8 @@ pub fn query_line(data: &[u8]) {
 }
 
 fn check(Index { lists, snapshot, searcher }: &mut Index, query: &Query, line: &str) {
-    // The plain search knows no weights.
-    if unmarked(&query.text).is_some() {
+    // The plain search knows neither weights nor operators.
+    if unmarked(&query.text).is_some() || query.syntax.is_some() {
         return;
     }
     for mode in MODES {

@@ -1,0 +1,402 @@
+//! Searches and counts for any tree of terms, by bitmaps of a window of documents after the other.
+//!
+//! Each part of the tree is only looked at for the documents that may still match: where these are
+//! few against the postings of a list, the list is searched for each of them by skipping, and
+//! otherwise all of its blocks in the window become a bitmap. Only documents that match are scored:
+//! term by term in the order of the query.
+
+pub(crate) mod best;
+pub(crate) mod memory;
+#[cfg(test)]
+mod tests;
+
+use self::memory::{Bits, TreeMemory};
+use crate::index::deletions::ones as ones_of;
+use crate::index::list::{ListError, ListView};
+use crate::query::cursor::{Cursor, RunSearch};
+use crate::query::reading::syntax::Sign;
+use crate::query::scratch::Scratch;
+use crate::query::top_k::TopK;
+use crate::query::tree::{Group, QueryNode};
+use std::ops::Range;
+
+/// Documents of a window: the bitmaps of a tree and the sums stay in the cache.
+const WINDOW: u32 = if cfg!(test) { 192 } else { 1 << 16 };
+
+/// A document is looked for in the time in which so many postings become bits.
+const POSTINGS_A_SEARCH: u64 = 24;
+
+/// What is done with the documents that match.
+pub(crate) enum Wish<'w> {
+    Count,
+    /// All are scored and offered.
+    Offer(&'w mut TopK),
+    /// Of these docids of the run, which rise, those that match are appended with their scores.
+    Rank(&'w [u32], &'w mut Vec<(u32, f32)>),
+}
+
+/// Finds the documents of a run that match a tree, in their order; returns how many there are. If
+/// some are `deleted`, they have infinite norms, and do not count.
+pub(crate) fn search(
+    run: &RunSearch<'_>,
+    tree: &Group,
+    deleted: bool,
+    mut wish: Wish<'_>,
+    scratch: &mut Scratch,
+) -> Result<u64, ListError> {
+    let mut memory = std::mem::take(&mut scratch.trees);
+    scratch.reset_cursors(1);
+    let cursor = &mut scratch.cursors[0];
+    let mut matching = Matching { run, deleted, window: 0..0, cursor, memory: &mut memory };
+    let wanted = run.wanted();
+    let mut start = wanted.start;
+    let mut count = 0;
+    while start < wanted.end {
+        start = matching.next(tree, start).min(wanted.end);
+        // Bitmaps of lists have whole words.
+        let first = start / 64 * 64;
+        let end = wanted.end.min(first.saturating_add(WINDOW));
+        matching.window = first..end;
+        if start < end {
+            count += matching.window(tree, start, &mut wish)?;
+        }
+        start = end;
+    }
+    scratch.trees = memory;
+    Ok(count)
+}
+
+struct Matching<'m> {
+    run: &'m RunSearch<'m>,
+    deleted: bool,
+    window: Range<u32>,
+    /// For one list after the other.
+    cursor: &'m mut Cursor,
+    memory: &'m mut TreeMemory,
+}
+
+impl<'m> Matching<'m> {
+    /// The first document from `start` on that may match, by the blocks of required terms; the end
+    /// if there is none.
+    fn next(&self, tree: &Group, start: u32) -> u32 {
+        let mut next = start;
+        for (sign, node) in &tree.clauses {
+            let (Sign::Required, QueryNode::Leaf(term)) = (sign, node) else { continue };
+            let Some(list) = &self.run.terms[*term].list else { return self.run.documents };
+            let block = list.block_of(0, next);
+            if let Some(before) = block.checked_sub(1) {
+                next = next.max(list.last_docid(before).saturating_add(1));
+            }
+        }
+        next.min(self.run.documents)
+    }
+
+    /// Finds what matches in the window from document `from` on.
+    fn window(&mut self, tree: &Group, from: u32, wish: &mut Wish<'_>) -> Result<u64, ListError> {
+        let Range { start, end } = self.window;
+        let mut within = self.take();
+        match wish {
+            Wish::Rank(given, _) => {
+                part(given, &(from..end)).for_each(|docid| set(&mut within, docid - start));
+            }
+            _ => fill(&mut within, from - start, end - start),
+        }
+        let mut found = self.group(tree, within)?;
+        if self.deleted {
+            let norms = &self.run.norms.documents[start as usize..];
+            retain(&mut found, |offset| norms[offset as usize] < f32::INFINITY);
+        }
+        let count = ones_in(&found);
+        if count > 0 && !matches!(wish, Wish::Count) {
+            self.memory.sums.resize(WINDOW as usize, 0.0);
+            for offset in ones(&found) {
+                self.memory.sums[offset as usize] = self.run.norms.static_of(start + offset);
+            }
+            self.add(tree, &found)?;
+        }
+        let sums = &self.memory.sums;
+        match wish {
+            Wish::Count => {}
+            Wish::Offer(top) => {
+                let first = self.run.first_docid + start;
+                ones(&found).for_each(|offset| top.offer(first + offset, sums[offset as usize]));
+                top.tighten();
+            }
+            Wish::Rank(_, scores) => {
+                scores.extend(ones(&found).map(|at| (start + at, sums[at as usize])));
+            }
+        }
+        self.memory.spare.push(found);
+        Ok(count)
+    }
+
+    /// Without documents.
+    fn take(&mut self) -> Bits {
+        let mut bits = self.memory.spare.pop().unwrap_or_default();
+        bits.clear();
+        bits.resize(self.window.len().div_ceil(64), 0);
+        bits
+    }
+
+    fn copy(&mut self, of: &Bits) -> Bits {
+        let mut bits = self.memory.spare.pop().unwrap_or_default();
+        bits.clone_from(of);
+        bits
+    }
+
+    /// The postings of a part of the tree, at most.
+    fn postings(&self, node: &QueryNode) -> u64 {
+        match node {
+            QueryNode::Leaf(term) => self.run.terms[*term].list.map_or(0, |list| list.df().into()),
+            QueryNode::Group(group) => {
+                let parts = group.clauses.iter().map(|(_, node)| self.postings(node));
+                parts.fold(1, u64::saturating_add)
+            }
+        }
+    }
+
+    /// The documents of `within` that match a group.
+    fn group(&mut self, group: &Group, mut within: Bits) -> Result<Bits, ListError> {
+        let of = |sign| group.clauses.iter().filter(move |part| part.0 == sign).map(|part| &part.1);
+        if !group.has(Sign::Required) && !group.has(Sign::Optional) {
+            within.fill(0);
+        }
+        let mut required: Vec<&QueryNode> = of(Sign::Required).collect();
+        required.sort_by_key(|node| self.postings(node));
+        for node in required {
+            if is_empty(&within) {
+                return Ok(within);
+            }
+            let found = self.node(node, &within)?;
+            combine(&mut within, &found, |all, found| all & found);
+            self.memory.spare.push(found);
+        }
+        if group.at_least > 0 && !is_empty(&within) {
+            let found = self.optional(of(Sign::Optional), group.at_least, &within)?;
+            combine(&mut within, &found, |all, found| all & found);
+            self.memory.spare.push(found);
+        }
+        for node in of(Sign::Excluded) {
+            if is_empty(&within) {
+                break;
+            }
+            let found = self.node(node, &within)?;
+            combine(&mut within, &found, |all, found| all & !found);
+            self.memory.spare.push(found);
+        }
+        Ok(within)
+    }
+
+    /// The documents of `within` that match so many parts.
+    fn optional<'n>(
+        &mut self,
+        nodes: impl Iterator<Item = &'n QueryNode>,
+        at_least: usize,
+        within: &Bits,
+    ) -> Result<Bits, ListError> {
+        let mut any = self.take();
+        if at_least > 1 {
+            self.memory.matched.clear();
+            self.memory.matched.resize(64 * within.len(), 0);
+        }
+        // Groups below use the same counts.
+        let mut counts = std::mem::take(&mut self.memory.matched);
+        for node in nodes {
+            let found = self.node(node, within)?;
+            combine(&mut any, &found, |all, found| all | found);
+            if at_least > 1 {
+                ones(&found).for_each(|offset| counts[offset as usize] += 1);
+            }
+            self.memory.spare.push(found);
+        }
+        if at_least > 1 {
+            let least = u32::try_from(at_least).unwrap_or(u32::MAX);
+            retain(&mut any, |offset| counts[offset as usize] >= least);
+        }
+        self.memory.matched = counts;
+        Ok(any)
+    }
+
+    fn node(&mut self, node: &QueryNode, within: &Bits) -> Result<Bits, ListError> {
+        match node {
+            QueryNode::Leaf(term) => self.leaf(*term, within),
+            QueryNode::Group(group) => {
+                let within = self.copy(within);
+                self.group(group, within)
+            }
+        }
+    }
+
+    /// The bitmap of a list in the window.
+    fn dense(&self, term: usize) -> Option<&'m [u64]> {
+        let dense = self.run.dense.get(term)?.as_ref()?;
+        Some(&dense[self.window.start as usize / 64..][..self.window.len().div_ceil(64)])
+    }
+
+    /// The blocks of a list that reach into the window.
+    fn blocks(&self, list: &ListView<'_>) -> Range<usize> {
+        let first = list.block_of(0, self.window.start);
+        let last = list.block_of(first.min(list.full_blocks()), self.window.end - 1);
+        first..(last + 1).min(list.full_blocks() + 1)
+    }
+
+    /// Whether documents are looked for one by one.
+    fn is_sparse(&self, documents: &Bits, blocks: &Range<usize>, list: &ListView<'_>) -> bool {
+        let postings = (blocks.len() * list.block_len()) as u64;
+        ones_in(documents) * POSTINGS_A_SEARCH < postings
+    }
+
+    /// The documents of `within` that have a term; others may be among them.
+    fn leaf(&mut self, term: usize, within: &Bits) -> Result<Bits, ListError> {
+        let mut found = self.take();
+        let Some(list) = &self.run.terms[term].list else { return Ok(found) };
+        if let Some(dense) = self.dense(term) {
+            found.copy_from_slice(dense);
+            return Ok(found);
+        }
+        let blocks = self.blocks(list);
+        let is_sparse = self.is_sparse(within, &blocks, list);
+        let cursor = &mut *self.cursor;
+        cursor.reset();
+        let Range { start, end } = self.window;
+        if is_sparse {
+            for offset in ones(within) {
+                cursor.seek(list, self.run.documents, start + offset, self.run.level)?;
+                if cursor.next_docid() == Some(start + offset) {
+                    set(&mut found, offset);
+                }
+            }
+            return Ok(found);
+        }
+        for block in blocks {
+            cursor.load(list, block, self.run.documents)?;
+            let docids = &cursor.docids[..cursor.len];
+            if docids.first().is_some_and(|&first| first >= start)
+                && docids.last().is_some_and(|&last| last < end)
+            {
+                docids.iter().for_each(|docid| set(&mut found, docid - start));
+            } else {
+                let docids = docids.iter().filter(|docid| (start..end).contains(docid));
+                docids.for_each(|docid| set(&mut found, docid - start));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Adds the scores of what matches in documents that match the group.
+    fn add(&mut self, group: &Group, documents: &Bits) -> Result<(), ListError> {
+        for (sign, node) in &group.clauses {
+            match (sign, node) {
+                (Sign::Excluded, _) => {}
+                (_, QueryNode::Leaf(term)) => self.add_leaf(*term, documents)?,
+                (Sign::Required, QueryNode::Group(inner)) => self.add(inner, documents)?,
+                (Sign::Optional, QueryNode::Group(inner)) => {
+                    let within = self.copy(documents);
+                    let matched = self.group(inner, within)?;
+                    self.add(inner, &matched)?;
+                    self.memory.spare.push(matched);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_leaf(&mut self, term: usize, documents: &Bits) -> Result<(), ListError> {
+        let weight = self.run.terms[term].weight;
+        let Some(list) = &self.run.terms[term].list else { return Ok(()) };
+        let mut here = self.copy(documents);
+        if let Some(dense) = self.dense(term) {
+            combine(&mut here, dense, |all, dense| all & dense);
+        }
+        let blocks = self.blocks(list);
+        let norms = self.run.norms.documents;
+        let start = self.window.start;
+        let is_sparse = self.is_sparse(&here, &blocks, list);
+        let sums = &mut self.memory.sums;
+        self.cursor.reset();
+        if is_sparse {
+            for offset in ones(&here) {
+                let docid = start + offset;
+                self.cursor.seek(list, self.run.documents, docid, self.run.level)?;
+                if self.cursor.next_docid() == Some(docid) {
+                    let tf = self.cursor.tf(list)?;
+                    sums[offset as usize] += weight.score(tf, norms[docid as usize]);
+                }
+            }
+        } else {
+            for block in blocks {
+                self.cursor.load(list, block, self.run.documents)?;
+                if self.cursor.len == 0 {
+                    continue;
+                }
+                self.cursor.score(list, weight, norms, self.run.level)?;
+                let Cursor { docids, scores, len, .. } = &*self.cursor;
+                for (&docid, &score) in docids[..*len].iter().zip(scores) {
+                    let offset = docid.wrapping_sub(start);
+                    if (offset as usize) < 64 * here.len() && has(&here, offset) {
+                        sums[offset as usize] += score;
+                    }
+                }
+            }
+        }
+        self.memory.spare.push(here);
+        Ok(())
+    }
+}
+
+/// The docids of a window, of some that rise.
+fn part<'g>(given: &'g [u32], window: &Range<u32>) -> impl Iterator<Item = u32> + use<'g> {
+    let place = |docid: u32| given.partition_point(|&given| given < docid);
+    given[place(window.start)..place(window.end)].iter().copied()
+}
+
+#[inline]
+fn set(bits: &mut Bits, offset: u32) {
+    bits[offset as usize / 64] |= 1 << (offset % 64);
+}
+
+#[inline]
+fn has(bits: &Bits, offset: u32) -> bool {
+    bits[offset as usize / 64] >> (offset % 64) & 1 == 1
+}
+
+/// Sets the bits from `from`, which is in the first word, to `documents`.
+fn fill(bits: &mut Bits, from: u32, documents: u32) {
+    bits.fill(u64::MAX);
+    if documents % 64 > 0
+        && let Some(last) = bits.last_mut()
+    {
+        *last = (1 << (documents % 64)) - 1;
+    }
+    if let Some(first) = bits.first_mut() {
+        *first &= u64::MAX << from;
+    }
+}
+
+fn is_empty(bits: &Bits) -> bool {
+    bits.iter().all(|&word| word == 0)
+}
+
+fn ones_in(bits: &Bits) -> u64 {
+    bits.iter().map(|word| u64::from(word.count_ones())).sum()
+}
+
+fn combine(bits: &mut Bits, other: &[u64], by: impl Fn(u64, u64) -> u64) {
+    for (word, other) in bits.iter_mut().zip(other) {
+        *word = by(*word, *other);
+    }
+}
+
+/// Drops the documents at offsets that are not to be kept.
+fn retain(bits: &mut Bits, keep: impl Fn(u32) -> bool) {
+    for (at, word) in bits.iter_mut().enumerate() {
+        ones_of(at, *word)
+            .filter(|&offset| !keep(offset))
+            .for_each(|at| *word &= !(1 << (at % 64)));
+    }
+}
+
+/// The offsets of the documents, rising.
+fn ones(bits: &Bits) -> impl Iterator<Item = u32> {
+    bits.iter().enumerate().flat_map(|(at, &word)| ones_of(at, word))
+}

@@ -1,0 +1,365 @@
+//! Queries with operators: words, `"phrases"`, `+ -`, AND, OR, NOT, brackets and `^weight`.
+//!
+//! ```text
+//! query = either {either}                 what stands side by side follows the mode
+//! either = both {("OR" | "||") both}
+//! both = one {("AND" | "&&") one}
+//! one = ["NOT" | "!" | "+" | "-"] (word | phrase | "(" query ")") ["^" weight]
+//! ```
+//!
+//! AND binds closer than OR, and both closer than standing side by side. A `\` takes the meaning of
+//! the character behind it.
+
+use super::weighted::is_weight;
+use std::borrow::Cow;
+
+/// What a document that matches has to do with a part of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Sign {
+    /// It matches the part.
+    Required,
+    /// It may match the part, which adds to its score then.
+    Optional,
+    /// It does not match the part.
+    Excluded,
+}
+
+/// A part of a query with what is asked of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Clause<'q> {
+    /// `None` if the mode says it.
+    pub sign: Option<Sign>,
+    pub boost: f64,
+    pub part: Part<'q>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Part<'q> {
+    /// Words that are analysed.
+    Text(Cow<'q, str>),
+    /// A term of the index.
+    Term(Cow<'q, str>),
+    Group {
+        clauses: Vec<Clause<'q>>,
+        /// How many optional parts match at least, if the query says it.
+        at_least: Option<usize>,
+    },
+}
+
+/// Brackets within brackets, at most.
+const MOST_DEPTH: usize = 64;
+
+pub(super) const ONLY_EXCLUDED: &str = "excludes documents and names none that are to be found";
+
+/// Reads a query.
+///
+/// # Errors
+/// What is wrong, with its place in characters from 1.
+pub(crate) fn read(text: &str) -> Result<Vec<Clause<'_>>, String> {
+    let mut reader = Reader { text, at: 0, depth: 0 };
+    let clauses = reader.query()?;
+    match reader.rest().starts_with(')') {
+        true => Err(reader.wrong(reader.at, "has a `)` without a `(` before it")),
+        false => Ok(clauses),
+    }
+}
+
+/// Whether some are to be found, if there are any.
+pub(super) fn finds(clauses: &[Clause<'_>]) -> bool {
+    clauses.is_empty() || clauses.iter().any(|clause| clause.sign != Some(Sign::Excluded))
+}
+
+struct Reader<'q> {
+    text: &'q str,
+    at: usize,
+    depth: usize,
+}
+
+impl<'q> Reader<'q> {
+    fn rest(&self) -> &'q str {
+        &self.text[self.at..]
+    }
+
+    fn wrong(&self, at: usize, why: &str) -> String {
+        format!("{why} (character {})", self.text[..at].chars().count() + 1)
+    }
+
+    fn blanks(&mut self) {
+        self.at = self.text.len() - self.rest().trim_start().len();
+    }
+
+    /// Passes over one of these words, if it stands here by itself.
+    fn takes(&mut self, words: &[&str]) -> bool {
+        self.blanks();
+        let rest = self.rest();
+        let found = words.iter().find(|word| {
+            let ends = |c: char| c.is_whitespace() || matches!(c, '(' | '"');
+            rest.strip_prefix(**word).is_some_and(|behind| behind.starts_with(ends))
+        });
+        self.at += found.map_or(0, |word| word.len());
+        found.is_some()
+    }
+
+    fn query(&mut self) -> Result<Vec<Clause<'q>>, String> {
+        let start = self.at;
+        let mut clauses = Vec::new();
+        loop {
+            self.blanks();
+            if self.rest().is_empty() || self.rest().starts_with(')') {
+                break;
+            }
+            clauses.push(self.either()?);
+        }
+        match finds(&clauses) {
+            true => Ok(clauses),
+            false => Err(self.wrong(start, ONLY_EXCLUDED)),
+        }
+    }
+
+    fn either(&mut self) -> Result<Clause<'q>, String> {
+        let mut begins = Vec::new();
+        let mut all = Vec::new();
+        loop {
+            self.blanks();
+            begins.push(self.at);
+            all.push(self.both()?);
+            if !self.takes(&["OR", "||"]) {
+                break;
+            }
+        }
+        // A sign would say something else than OR.
+        let signed = all.iter().position(|clause: &Clause<'_>| clause.sign.is_some());
+        match signed.filter(|_| all.len() > 1) {
+            Some(at) => {
+                Err(self
+                    .wrong(begins[at], "has a sign or NOT beside OR, where brackets are needed"))
+            }
+            None => Ok(together(all, Sign::Optional)),
+        }
+    }
+
+    fn both(&mut self) -> Result<Clause<'q>, String> {
+        let start = self.at;
+        let mut all = vec![self.one()?];
+        while self.takes(&["AND", "&&"]) {
+            all.push(self.one()?);
+        }
+        match all.len() == 1 || finds(&all) {
+            true => Ok(together(all, Sign::Required)),
+            false => Err(self.wrong(start, ONLY_EXCLUDED)),
+        }
+    }
+
+    fn one(&mut self) -> Result<Clause<'q>, String> {
+        let excluded = self.takes(&["NOT", "!"]);
+        self.blanks();
+        let start = self.at;
+        let rest = self.rest();
+        // A sign that stands alone is none.
+        let signed = |sign: char| {
+            let behind = rest.strip_prefix(sign);
+            behind.is_some_and(|behind| !behind.is_empty() && !behind.starts_with([' ', '\t', ')']))
+        };
+        let sign = match () {
+            () if excluded => Some(Sign::Excluded),
+            () if signed('+') => Some(Sign::Required),
+            () if signed('-') || signed('!') => Some(Sign::Excluded),
+            () => None,
+        };
+        self.at += usize::from(sign.is_some() && !excluded);
+        let part = match self.rest().chars().next() {
+            Some('(') => self.group()?,
+            Some('"') => return Err(self.wrong(self.at, NO_POSITIONS)),
+            None | Some(')') => {
+                return Err(self.wrong(start, "has an operator with nothing behind it"));
+            }
+            Some(_) => return self.word(sign),
+        };
+        let boost = match self.rest().strip_prefix('^') {
+            Some(rest) => {
+                let end = rest.find(|c: char| c.is_whitespace() || c == ')');
+                let weight = &rest[..end.unwrap_or(rest.len())];
+                self.at += 1 + weight.len();
+                self.weight(weight, self.at - weight.len())?
+            }
+            None => 1.0,
+        };
+        Ok(Clause { sign, boost, part })
+    }
+
+    fn group(&mut self) -> Result<Part<'q>, String> {
+        let start = self.at;
+        if self.depth == MOST_DEPTH {
+            let why = format!("has more than {MOST_DEPTH} brackets within one another");
+            return Err(self.wrong(start, &why));
+        }
+        self.at += 1;
+        self.depth += 1;
+        let clauses = self.query()?;
+        self.depth -= 1;
+        if !self.rest().starts_with(')') {
+            return Err(self.wrong(start, "has a `(` without a `)` behind it"));
+        }
+        self.at += 1;
+        Ok(Part::Group { clauses, at_least: None })
+    }
+
+    /// A word, to the next blank, bracket or quote.
+    fn word(&mut self, sign: Option<Sign>) -> Result<Clause<'q>, String> {
+        let start = self.at;
+        let mut escaped = false;
+        let mut caret = None;
+        let mut bare = String::new();
+        let mut end = self.text.len();
+        for (at, c) in self.rest().char_indices() {
+            if !escaped && (c.is_whitespace() || matches!(c, '(' | ')' | '"')) {
+                end = start + at;
+                break;
+            }
+            match c {
+                '\\' if !escaped => {
+                    escaped = true;
+                    continue;
+                }
+                '^' if !escaped && at > 0 => caret = Some((start + at, bare.len())),
+                _ => {}
+            }
+            if !escaped && let Some(why) = unknown(self.text, start, start + at, c) {
+                return Err(self.wrong(start + at, why));
+            }
+            escaped = false;
+            bare.push(c);
+        }
+        self.at = end;
+        let boost = match caret {
+            Some((at, length)) => {
+                bare.truncate(length);
+                self.weight(&self.text[at + 1..end], at + 1)?
+            }
+            None => 1.0,
+        };
+        let whole = &self.text[start..start + bare.len()];
+        let text = if whole == bare { Cow::Borrowed(whole) } else { Cow::Owned(bare) };
+        Ok(Clause { sign, boost, part: Part::Text(text) })
+    }
+
+    fn weight(&self, weight: &str, at: usize) -> Result<f64, String> {
+        let number = weight.parse().ok().filter(|&number| is_weight(number));
+        number.ok_or_else(|| {
+            let why = format!("has `{weight}` behind `^`, which is no number from 1e-9 to 1e9");
+            self.wrong(at, &why)
+        })
+    }
+}
+
+pub(super) const NO_POSITIONS: &str = "has a phrase, and the index has no positions of words";
+
+/// Several parts as one, each with this sign unless it has another.
+fn together(mut all: Vec<Clause<'_>>, sign: Sign) -> Clause<'_> {
+    if let [_] = &all[..]
+        && let Some(one) = all.pop()
+    {
+        return one;
+    }
+    for clause in &mut all {
+        clause.sign.get_or_insert(sign);
+    }
+    Clause { sign: None, boost: 1.0, part: Part::Group { clauses: all, at_least: None } }
+}
+
+/// What other engines read in a word and this one does not, at its character `c`.
+fn unknown(text: &str, start: usize, at: usize, c: char) -> Option<&'static str> {
+    let before = &text[start..at];
+    let behind = &text[at + c.len_utf8()..];
+    let letter = |c: Option<char>| c.is_some_and(char::is_alphabetic);
+    match c {
+        '*' if letter(before.chars().last()) || letter(behind.chars().next()) => {
+            Some("has a `*`: words are not completed")
+        }
+        '~' if letter(before.chars().last()) => {
+            Some("has a `~`, which is for phrases: words that are spelt alike are not looked for")
+        }
+        ':' if is_field(before) && letter(behind.chars().next()) => {
+            Some("names a field before `:`, and the index has none; write `\\:` for the character")
+        }
+        '[' | '{' if before.is_empty() && behind.split_once(" TO ").is_some() => {
+            Some("has a range, which is not known")
+        }
+        '<' | '>'
+            if is_field(before) && behind.starts_with(|c: char| "=0123456789".contains(c)) =>
+        {
+            Some("compares a field, and the index has none")
+        }
+        _ => None,
+    }
+}
+
+fn is_field(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_has_its_place() {
+        for (text, why) in [
+            ("a (b", "has a `(` without a `)` behind it (character 3)"),
+            ("a) b", "has a `)` without a `(` before it (character 2)"),
+            (
+                "\u{e9} \"b c\"",
+                "has a phrase, and the index has no positions of words (character 3)",
+            ),
+            ("-a", "excludes documents and names none that are to be found (character 1)"),
+            ("a AND (-b)", "excludes documents and names none that are to be found (character 8)"),
+            (
+                "NOT a AND NOT b",
+                "excludes documents and names none that are to be found (character 1)",
+            ),
+            ("a OR -b", "has a sign or NOT beside OR, where brackets are needed (character 6)"),
+            ("+a OR b", "has a sign or NOT beside OR, where brackets are needed (character 1)"),
+            ("(a AND )", "has an operator with nothing behind it (character 8)"),
+            ("a^b", "has `b` behind `^`, which is no number from 1e-9 to 1e9 (character 3)"),
+            ("(a b)^-1", "has `-1` behind `^`, which is no number from 1e-9 to 1e9 (character 7)"),
+            ("mill*", "has a `*`: words are not completed (character 5)"),
+            (
+                "mill~2",
+                "has a `~`, which is for phrases: words that are spelt alike are not looked for \
+                 (character 5)",
+            ),
+            ("[a TO b]", "has a range, which is not known (character 1)"),
+            ("year>1900", "compares a field, and the index has none (character 5)"),
+        ] {
+            assert_eq!(read(text), Err(why.to_string()), "{text}");
+        }
+        assert!(read("title:a").unwrap_err().contains("(character 6)"));
+        let deep = "(".repeat(MOST_DEPTH + 1);
+        assert!(read(&deep).unwrap_err().ends_with("(character 65)"));
+        let right = format!("{}a{}", "(".repeat(MOST_DEPTH), ")".repeat(MOST_DEPTH));
+        assert!(read(&right).is_ok());
+    }
+
+    #[test]
+    fn plain_text_is_words() {
+        for text in ["a - b", "who? c++", "5*3", "a \\-b \\\"c\\:d", "OR AND", "http://x 3:4", "-"]
+        {
+            let clauses = read(text).unwrap_or_else(|why| panic!("{text}: {why}"));
+            let plain = clauses.iter().all(|clause| matches!(clause.part, Part::Text(_)));
+            assert!(plain && clauses.iter().all(|clause| clause.sign.is_none()), "{clauses:?}");
+        }
+        let read = read("a\\^2 b^2.5").unwrap();
+        assert_eq!(read[0].part, Part::Text("a^2".into()));
+        assert_eq!((read[1].boost, read[1].part.clone()), (2.5, Part::Text("b".into())));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn law_any_text_is_read_or_refused(text in "[ab ()\"+^~*:\\\\.0-9-]{0,24}|(AND|OR|NOT| |a|\\(|\\)|-){0,12}") {
+            if let Ok(clauses) = read(&text) {
+                proptest::prop_assert!(finds(&clauses));
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Queries with operators as trees in JSON.
+//!
+//! A node is a text, whose words follow the mode, or an object with one of `text`, `term` (of the
+//! index, not analysed), or lists of nodes: `all` has what a document must match, `any` what it may
+//! match (`at_least` so many), and `none` what it must not match. Every object may have a `boost`.
+
+use super::syntax::{Clause, NO_POSITIONS, ONLY_EXCLUDED, Part, Sign, finds};
+use super::weighted::is_weight;
+use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+/// The lists of an object, in the order in which their scores are added up.
+const LISTS: [(&str, Sign); 3] =
+    [("all", Sign::Required), ("any", Sign::Optional), ("none", Sign::Excluded)];
+
+/// Reads a tree.
+///
+/// # Errors
+/// What is wrong, with its path in the tree.
+pub(crate) fn read(json: &str) -> Result<Clause<'static>, String> {
+    let value = serde_json::from_str(json).map_err(|why| format!("is no tree in JSON: {why}"))?;
+    clause(&value, None, "query")
+}
+
+fn clause(value: &Value, sign: Option<Sign>, path: &str) -> Result<Clause<'static>, String> {
+    let wrong = |why: &str| Err(format!("{why} (at `{path}`)"));
+    let object = match value {
+        Value::String(text) => {
+            return Ok(Clause { sign, boost: 1.0, part: Part::Text(Cow::Owned(text.clone())) });
+        }
+        Value::Object(object) => object,
+        _ => return wrong("has a node that is neither a text nor an object"),
+    };
+    const KEYS: [&str; 7] = ["text", "term", "phrase", "all", "any", "none", "boost"];
+    let unknown = object.keys().find(|key| !KEYS.contains(&key.as_str()) && *key != "at_least");
+    if let Some(key) = unknown {
+        return wrong(&format!("has a node with `{key}`: give {}, or at_least", KEYS.join(", ")));
+    }
+    let boost = match object.get("boost").map(|boost| boost.as_f64().filter(|&b| is_weight(b))) {
+        None => 1.0,
+        Some(Some(boost)) => boost,
+        Some(None) => return wrong("has a `boost` that is no number from 1e-9 to 1e9"),
+    };
+    let text = |key: &str| match object.get(key) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(Cow::Owned(text.clone()))),
+        Some(_) => Err(format!("has a `{key}` that is no text (at `{path}`)")),
+    };
+    let lists = LISTS.iter().filter(|(key, _)| object.contains_key(*key)).count();
+    let [words, term, phrase] = [text("text")?, text("term")?, text("phrase")?];
+    let kinds = [&words, &term, &phrase].iter().filter(|kind| kind.is_some()).count();
+    if kinds + usize::from(lists > 0) != 1 {
+        return wrong("has a node that has not one of text, term, or lists all, any and none");
+    }
+    let part = match (words, term) {
+        (Some(words), _) => Part::Text(words),
+        (_, Some(term)) if term.is_empty() => return wrong("has an empty term"),
+        (_, Some(term)) => Part::Term(term),
+        _ if phrase.is_some() => return wrong(NO_POSITIONS),
+        _ => group(object, path)?,
+    };
+    Ok(Clause { sign, boost, part })
+}
+
+fn group(object: &Map<String, Value>, path: &str) -> Result<Part<'static>, String> {
+    let mut clauses = Vec::new();
+    for (key, sign) in LISTS {
+        let nodes = match object.get(key) {
+            None => continue,
+            Some(Value::Array(nodes)) => nodes,
+            Some(_) => return Err(format!("has a `{key}` that is no list (at `{path}`)")),
+        };
+        for (at, node) in nodes.iter().enumerate() {
+            let path = format!("{path}.{key}[{at}]");
+            clauses.push(clause(node, Some(sign), &path)?);
+        }
+    }
+    if !finds(&clauses) {
+        return Err(format!("{ONLY_EXCLUDED} (at `{path}`)"));
+    }
+    let at_least = match object.get("at_least") {
+        None => None,
+        Some(count) => match count.as_u64() {
+            Some(count @ 1..) => Some(usize::try_from(count).unwrap_or(usize::MAX)),
+            _ => return Err(format!("has an `at_least` that is no count from 1 (at `{path}`)")),
+        },
+    };
+    Ok(Part::Group { clauses, at_least })
+}
+
+/// A tree of terms with their weights, of which a document has any, and of what it must not match;
+/// `free` is the sign of parts without one.
+pub(crate) fn of_terms<'a>(
+    terms: impl Iterator<Item = (&'a str, f64)>,
+    excluded: &[Clause<'_>],
+    free: Sign,
+) -> String {
+    let terms: Vec<Value> =
+        terms.map(|(term, boost)| json!({"term": term, "boost": boost})).collect();
+    let excluded: Vec<Value> = excluded.iter().map(|clause| value_of(clause, free)).collect();
+    json!({"any": terms, "none": excluded}).to_string()
+}
+
+fn value_of(clause: &Clause<'_>, free: Sign) -> Value {
+    let mut object = match &clause.part {
+        Part::Text(text) => json!({"text": text}),
+        Part::Term(term) => json!({"term": term}),
+        Part::Group { clauses, at_least } => {
+            let mut object = json!({});
+            for (key, sign) in LISTS {
+                let of_sign = |clause: &&Clause<'_>| clause.sign.unwrap_or(free) == sign;
+                object[key] =
+                    clauses.iter().filter(of_sign).map(|part| value_of(part, free)).collect();
+            }
+            if let Some(at_least) = at_least {
+                object["at_least"] = json!(at_least);
+            }
+            object
+        }
+    };
+    object["boost"] = json!(clause.boost);
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_are_read() {
+        let text = |text: &str, sign, boost| Clause {
+            sign,
+            boost,
+            part: Part::Text(text.to_string().into()),
+        };
+        assert_eq!(read("\"a b\""), Ok(text("a b", None, 1.0)));
+        let json = r#"{"any": ["a", {"text": "b", "boost": 2}], "none": [{"term": "c"}], "at_least": 2, "boost": 0.5}"#;
+        let excluded =
+            Clause { sign: Some(Sign::Excluded), boost: 1.0, part: Part::Term("c".into()) };
+        let clauses = vec![
+            text("a", Some(Sign::Optional), 1.0),
+            text("b", Some(Sign::Optional), 2.0),
+            excluded,
+        ];
+        let part = Part::Group { clauses, at_least: Some(2) };
+        assert_eq!(read(json), Ok(Clause { sign: None, boost: 0.5, part: part.clone() }));
+        let Part::Group { clauses, .. } = &part else { panic!() };
+        let again =
+            read(&of_terms([("x", 0.25)].into_iter(), &clauses[2..], Sign::Optional)).unwrap();
+        let Part::Group { clauses: again, .. } = again.part else { panic!() };
+        assert_eq!(again[1], clauses[2]);
+        assert_eq!((again[0].boost, &again[0].part), (0.25, &Part::Term("x".into())));
+    }
+
+    #[test]
+    fn what_is_wrong_has_its_path() {
+        for (json, why) in [
+            ("{", "is no tree in JSON"),
+            ("7", "has a node that is neither a text nor an object (at `query`)"),
+            (
+                r#"{"any": [1]}"#,
+                "has a node that is neither a text nor an object (at `query.any[0]`)",
+            ),
+            (r#"{"any": "a"}"#, "has a `any` that is no list (at `query`)"),
+            (r#"{"all": [{"near": "a"}]}"#, "has a node with `near`: give text, term, phrase"),
+            (
+                r#"{"none": ["a"]}"#,
+                "excludes documents and names none that are to be found (at `query`)",
+            ),
+            (
+                r#"{"any": ["a"], "at_least": 0}"#,
+                "has an `at_least` that is no count from 1 (at `query`)",
+            ),
+            (
+                r#"{"text": "a", "boost": -1}"#,
+                "has a `boost` that is no number from 1e-9 to 1e9 (at `query`)",
+            ),
+            (r#"{"text": "a", "any": []}"#, "has a node that has not one of text, term, or lists"),
+            (r#"{}"#, "has a node that has not one of text, term, or lists"),
+            (
+                r#"{"phrase": "a b"}"#,
+                "has a phrase, and the index has no positions of words (at `query`)",
+            ),
+        ] {
+            let found = read(json).unwrap_err();
+            assert!(found.starts_with(why), "{json}: {found}");
+        }
+        let deep = format!("{}\"a\"{}", r#"{"any": ["#.repeat(70), "]}".repeat(70));
+        assert!(read(&deep).unwrap_err().contains("recursion limit"));
+    }
+}

@@ -1,0 +1,291 @@
+//! What a query of signs and groups asks for: a tree of its terms. A query of words alone has no
+//! tree, nor one all of whose terms are needed.
+
+use super::reading::syntax::{Clause, Part, Sign};
+use super::wanted::Mode;
+use std::collections::HashMap;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum QueryNode {
+    /// A term, by its number in the plan.
+    Leaf(usize),
+    Group(Group),
+}
+
+/// A document matches if it matches all required parts, no excluded one, and enough optional ones.
+/// A group without required and optional parts matches nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Group {
+    /// In the order of the query, which is that of the terms' numbers.
+    pub clauses: Vec<(Sign, QueryNode)>,
+    /// The least number of optional parts, which is 1 at least if none is required.
+    pub at_least: usize,
+}
+
+impl Group {
+    /// One whose parts are all terms and have the same sign: those of a query of words.
+    pub(crate) fn of_terms(mode: Mode, terms: usize) -> Self {
+        let sign = sign_of(mode);
+        let clauses = (0..terms).map(|term| (sign, QueryNode::Leaf(term))).collect();
+        Self { clauses, at_least: usize::from(sign == Sign::Optional) }
+    }
+
+    pub(crate) fn has(&self, sign: Sign) -> bool {
+        self.clauses.iter().any(|clause| clause.0 == sign)
+    }
+
+    /// Whether all parts have this sign, and nothing more is asked for.
+    fn is_all(&self, sign: Sign) -> bool {
+        self.counts_none() && self.clauses.iter().all(|clause| clause.0 == sign)
+    }
+
+    /// Whether no more optional parts have to match than where nobody says how many.
+    fn counts_none(&self) -> bool {
+        self.at_least <= usize::from(self.has(Sign::Optional))
+    }
+
+    /// The mode in which the terms alone ask for the same.
+    pub(crate) fn mode(&self) -> Option<Mode> {
+        let leaves = self.clauses.iter().all(|(_, node)| matches!(node, QueryNode::Leaf(_)));
+        let is = |sign| leaves && self.is_all(sign);
+        match () {
+            () if is(Sign::Optional) => Some(Mode::Or),
+            () if is(Sign::Required) => Some(Mode::And),
+            () => None,
+        }
+    }
+}
+
+/// The sign of a word without one.
+pub(crate) fn sign_of(mode: Mode) -> Sign {
+    if mode == Mode::And { Sign::Required } else { Sign::Optional }
+}
+
+/// Groups with fewer parts are searched for a repeated term one by one.
+const FEW: usize = 32;
+
+/// Makes trees of queries that were read.
+pub(crate) struct Builder<'b> {
+    /// That of words without a sign.
+    pub mode: Mode,
+    /// Gives the terms of a text.
+    pub terms_of: &'b dyn Fn(&str, &mut dyn FnMut(&str)),
+    /// Takes terms, their weights and whether they are excluded.
+    pub leaves: Leaves,
+}
+
+/// The terms of a tree, in the order of the query.
+#[derive(Debug, Default)]
+pub(crate) struct Leaves {
+    pub strings: String,
+    /// Of each the end of its bytes, and its weight; 0 if it is excluded.
+    pub terms: Vec<(usize, f64)>,
+}
+
+impl Leaves {
+    fn string(&self, number: usize) -> &str {
+        let start = number.checked_sub(1).map_or(0, |before| self.terms[before].0);
+        &self.strings[start..self.terms[number].0]
+    }
+}
+
+/// A group that is being made.
+#[derive(Default)]
+struct Open {
+    /// Whether it says how many optional parts match: then each of them counts.
+    counts: bool,
+    clauses: Vec<(Sign, QueryNode)>,
+    /// The numbers of its terms, if these are many.
+    known: HashMap<(Sign, String), usize>,
+}
+
+/// How the parts above one are asked for.
+#[derive(Clone, Copy)]
+struct Above {
+    boost: f64,
+    excluded: bool,
+}
+
+impl Builder<'_> {
+    /// The tree of a query.
+    pub(crate) fn tree(&mut self, clauses: &[Clause<'_>], at_least: Option<usize>) -> Group {
+        let above = Above { boost: 1.0, excluded: false };
+        let mut root = self.group(clauses, at_least, above);
+        // What stands in brackets alone needs none.
+        while let [(Sign::Required | Sign::Optional, QueryNode::Group(_))] = &root.clauses[..]
+            && root.counts_none()
+            && let Some((_, QueryNode::Group(inner))) = root.clauses.pop()
+        {
+            root = inner;
+        }
+        root
+    }
+
+    fn group(&mut self, clauses: &[Clause<'_>], at_least: Option<usize>, above: Above) -> Group {
+        let mut open = Open { counts: at_least.is_some(), ..Open::default() };
+        for Clause { sign, boost, part } in clauses {
+            let is_free = sign.is_none();
+            let sign = sign.unwrap_or(sign_of(self.mode));
+            let excluded = above.excluded || sign == Sign::Excluded;
+            let within = Above { boost: above.boost * boost, excluded };
+            let inner = match part {
+                Part::Term(term) => {
+                    self.leaf(&mut open, sign, term, within);
+                    continue;
+                }
+                Part::Text(text) => {
+                    let mut terms = Vec::new();
+                    (self.terms_of)(text, &mut |term| terms.push(term.to_string()));
+                    if is_free || terms.len() < 2 {
+                        terms.iter().for_each(|term| self.leaf(&mut open, sign, term, within));
+                        continue;
+                    }
+                    let mut inner = Open::default();
+                    let sign = sign_of(self.mode);
+                    terms.iter().for_each(|term| self.leaf(&mut inner, sign, term, within));
+                    closed(inner, None)
+                }
+                Part::Group { clauses, at_least } => self.group(clauses, *at_least, within),
+            };
+            put(&mut open, sign, inner);
+        }
+        closed(open, at_least)
+    }
+
+    /// Adds a term to a group, or its weight to that of the same one with the same sign.
+    fn leaf(&mut self, group: &mut Open, sign: Sign, term: &str, above: Above) {
+        let weight = if above.excluded { 0.0 } else { above.boost };
+        let Open { counts, clauses, known } = group;
+        let same = if *counts && sign == Sign::Optional {
+            None
+        } else if known.is_empty() {
+            clauses.iter().find_map(|(other, node)| match node {
+                QueryNode::Leaf(leaf) if *other == sign && self.leaves.string(*leaf) == term => {
+                    Some(*leaf)
+                }
+                _ => None,
+            })
+        } else {
+            known.get(&(sign, term.to_string())).copied()
+        };
+        if let Some(same) = same {
+            self.leaves.terms[same].1 += weight;
+            return;
+        }
+        let number = self.leaves.terms.len();
+        self.leaves.strings.push_str(term);
+        self.leaves.terms.push((self.leaves.strings.len(), weight));
+        clauses.push((sign, QueryNode::Leaf(number)));
+        if !known.is_empty() {
+            known.insert((sign, term.to_string()), number);
+        } else if clauses.len() > FEW {
+            known.extend(clauses.iter().filter_map(|(sign, node)| match node {
+                QueryNode::Leaf(leaf) => {
+                    Some(((*sign, self.leaves.string(*leaf).to_string()), *leaf))
+                }
+                QueryNode::Group(_) => None,
+            }));
+        }
+    }
+}
+
+/// Puts a group into another one, without brackets where these say nothing. The parts of a group
+/// that `counts` how many match stay together.
+fn put(open: &mut Open, sign: Sign, inner: Group) {
+    if inner.clauses.is_empty() {
+        return;
+    }
+    let splices = match sign {
+        Sign::Required => inner.is_all(Sign::Required),
+        Sign::Optional => inner.is_all(Sign::Optional) && !open.counts,
+        Sign::Excluded => inner.is_all(Sign::Optional),
+    };
+    let is_one = inner.clauses.len() == 1 && inner.counts_none() && !inner.has(Sign::Excluded);
+    if splices || is_one {
+        open.clauses.extend(inner.clauses.into_iter().map(|(_, node)| (sign, node)));
+    } else {
+        open.clauses.push((sign, QueryNode::Group(inner)));
+    }
+}
+
+fn closed(open: Open, at_least: Option<usize>) -> Group {
+    let clauses = open.clauses;
+    let mut group = Group { clauses, at_least: 0 };
+    let least = usize::from(!group.has(Sign::Required));
+    group.at_least = at_least.unwrap_or(0).max(least);
+    group
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::reading::syntax;
+
+    /// The tree of a text whose words are their own terms, and `the` is none.
+    fn shown(text: &str, mode: Mode) -> String {
+        let terms_of = |text: &str, each: &mut dyn FnMut(&str)| {
+            text.split(|c: char| !c.is_alphanumeric())
+                .filter(|word| !word.is_empty() && *word != "the")
+                .for_each(each);
+        };
+        let mut builder = Builder { mode, terms_of: &terms_of, leaves: Leaves::default() };
+        let root = builder.tree(&syntax::read(text).unwrap(), None);
+        show(&root, &builder.leaves)
+    }
+
+    fn show(group: &Group, leaves: &Leaves) -> String {
+        let parts = group.clauses.iter().map(|(sign, node)| {
+            let sign = ["+", "", "-"][*sign as usize];
+            match node {
+                QueryNode::Leaf(leaf) => {
+                    let weight = leaves.terms[*leaf].1;
+                    let weight = if weight == 1.0 { String::new() } else { format!("^{weight}") };
+                    format!("{sign}{}{weight}", leaves.string(*leaf))
+                }
+                QueryNode::Group(inner) => format!("{sign}({})", show(inner, leaves)),
+            }
+        });
+        parts.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn words_without_a_sign_follow_the_mode() {
+        for (text, or, and) in [
+            ("a b a", "a^2 b", "+a^2 +b"),
+            ("+a b", "+a b", "+a +b"),
+            ("a -b", "a -b^0", "+a -b^0"),
+            ("a AND b", "+a +b", "+a +b"),
+            ("a OR b", "a b", "a b"),
+            ("a b AND c", "a (+b +c)", "+a +b +c"),
+            ("a OR b AND c", "a (+b +c)", "a (+b +c)"),
+            ("+(a b) c", "+(a b) c", "+a +b +c"),
+            ("+(a OR b) c", "+(a b) c", "+(a b) +c"),
+            ("(a (b c))^2 d", "a^2 b^2 c^2 d", "+a^2 +b^2 +c^2 +d"),
+            ("a -(b c)", "a -b^0 -c^0", "+a -(+b^0 +c^0)"),
+            ("a NOT b c", "a -b^0 c", "+a -b^0 +c"),
+            ("a AND NOT b", "+a -b^0", "+a -b^0"),
+            ("+a a", "+a a", "+a^2"),
+            ("x-y +u-v", "x y +(u v)", "+x +y +u +v"),
+            ("-x-y z", "-x^0 -y^0 z", "-(+x^0 +y^0) +z"),
+            ("+the a", "a", "+a"),
+            ("the +the", "", ""),
+            ("-the", "", ""),
+            ("((a))", "a", "+a"),
+            ("(a -b) c", "(a -b^0) c", "+(+a -b^0) +c"),
+        ] {
+            if text == "-the" {
+                assert!(syntax::read(text).is_err());
+                continue;
+            }
+            assert_eq!(shown(text, Mode::Or), or, "{text}");
+            assert_eq!(shown(text, Mode::And), and, "{text}");
+        }
+    }
+
+    #[test]
+    fn many_words_are_told_apart() {
+        let text: String = (0..200).map(|i| format!("w{} ", i % 100)).collect();
+        let expected: Vec<String> = (0..100).map(|i| format!("w{i}^2")).collect();
+        assert_eq!(shown(&text, Mode::Or), expected.join(" "));
+    }
+}
