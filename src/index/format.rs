@@ -86,6 +86,24 @@ pub(crate) const LIST_ALIGNMENT: u64 = 16;
 /// Bytes of a page of the postings, the unit of their checksums.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
+/// Bytes of a block of other files, the unit of their checksums.
+pub(crate) const BLOCK_BYTES: u64 = 64 << 10;
+
+/// Whether the file at a path, of an index, ends with the checksums of its blocks.
+pub(crate) fn has_sums(path: &Path) -> bool {
+    let name = path.extension().or(path.file_name());
+    let kinds = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
+    let mut kinds = kinds.chain([FileKind::Deletions, FileKind::Inputs]);
+    kinds.any(|kind| kind != FileKind::Postings && name.is_some_and(|is| is == kind.extension()))
+}
+
+/// How many bytes of a file come before the checksums of its blocks.
+pub(crate) const fn before_sums(file_bytes: u64) -> u64 {
+    // Two checksums fill a multiple of the alignment.
+    let pairs = file_bytes.div_ceil(2 * BLOCK_BYTES + ALIGNMENT);
+    file_bytes.saturating_sub(pairs * ALIGNMENT)
+}
+
 /// Where a list of `df` postings begins if the one before it ends at byte `end` of the lists; none
 /// if that is beyond all files.
 #[inline]
@@ -385,6 +403,24 @@ mod tests {
         assert_eq!((shard_number("shard-12"), shard_number("shard-012")), (Some(12), None));
         assert!(is_run_name("000000"));
         assert!(!is_run_name("../000"));
+    }
+
+    #[test]
+    fn checksums_of_blocks_are_found_by_the_length_of_a_file() {
+        let borders = (1..5).flat_map(|blocks| [-8i64, 0, 8].map(|by| blocks * (64 << 10) + by));
+        for bytes in borders.chain([64, 72, 1 << 40]).map(|bytes| bytes as u64) {
+            let sums = 4 * bytes.div_ceil(BLOCK_BYTES);
+            let whole = bytes + sums + padding(sums);
+            assert_eq!(before_sums(whole), bytes);
+            // So no file that was cut short is taken for a whole one.
+            for cut in 1..300.min(whole) {
+                assert!(before_sums(whole - cut) < bytes, "{bytes} bytes, {cut} less");
+            }
+        }
+        let of = |name: &str| has_sums(Path::new(name));
+        assert!(of("i/runs/000007.names") && of("i/runs/000007.packed/names"));
+        assert!(of("i/gen-000001/inputs") && of("i/runs/000000-000007.moves"));
+        assert!(!of("i/runs/000007.postings") && !of("i/runs/000007.packed"));
     }
 
     #[test]

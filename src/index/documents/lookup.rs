@@ -19,7 +19,7 @@ use crate::index::files::window::FileWindow;
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length};
 use crate::index::generations::manifest::RunEntry;
 use std::fs::File;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -113,7 +113,7 @@ impl NameColumn {
         };
         Crew::new("names").in_order(cores().min(SORTERS), parts.len(), write)?;
         let values = [documents.into(), 0, 0, 0, 0];
-        file.end()?.0.finish(FileHeader { kind: FileKind::Lookup, values, last: 0 })
+        file.end()?.finish(FileHeader { kind: FileKind::Lookup, values, last: 0 })
     }
 
     /// Cuts a part by the first 16 bits of hashes or, if all of its have the same, by the others,
@@ -221,31 +221,52 @@ impl NameLookup {
         self.0.array(BODY, count).unwrap_or(&[])
     }
 
-    /// The docids whose names may be this one, rising.
-    pub(super) fn of(&self, name: &[u8]) -> impl Iterator<Item = u32> {
-        let hash = short_hash(name);
-        let pairs = self.pairs();
-        let first = first_from(pairs, hash);
-        pairs[first..].iter().take_while(move |pair| pair[0] == hash).map(|pair| pair[1])
+    /// The pairs of documents whose names may be this one, in blocks that are verified.
+    pub(super) fn of(&self, name: &[u8]) -> Result<&[LookupPair], IndexError> {
+        self.of_hash(short_hash(name))
+    }
+
+    fn of_hash(&self, hash: u32) -> Result<&[LookupPair], IndexError> {
+        let map = &self.0;
+        let pair = |at: usize| map.checked_array::<LookupPair>(BODY + PAIR_BYTES * at as u64, 1);
+        let count = self.pairs().len();
+        let is_before = |at: usize| Ok(pair(at)?[0][0] < hash);
+        // Hashes are spread evenly, so that it lies near where they say, which touches few pages
+        // of a large file.
+        let guess = ((u64::from(hash) * count as u64) >> 32) as usize;
+        let (mut low, mut high, mut step) = (guess, guess, 64);
+        while low > 0 && !is_before(low - 1)? {
+            low = low.saturating_sub(step);
+            step *= 2;
+        }
+        step = 64;
+        while high < count && is_before(high)? {
+            high = (high + step).min(count);
+            step *= 2;
+        }
+        let first = partition(low..high, is_before)?;
+        let mut end = first;
+        while end < count && pair(end)?[0][0] == hash {
+            end += 1;
+        }
+        Ok(&self.pairs()[first..end])
     }
 }
 
-/// The place of the first pair whose hash is this one or greater. Hashes are spread evenly, so that
-/// it lies near where they say, which touches few pages of a large file.
-fn first_from(pairs: &[LookupPair], hash: u32) -> usize {
-    let is_before = |pair: &LookupPair| pair[0] < hash;
-    let guess = ((u64::from(hash) * pairs.len() as u64) >> 32) as usize;
-    let (mut low, mut high, mut step) = (guess, guess, 64);
-    while low > 0 && !is_before(&pairs[low - 1]) {
-        low = low.saturating_sub(step);
-        step *= 2;
+/// The first place of a range of which something is not true, which is true before that and nowhere
+/// behind it; or the end.
+pub(super) fn partition(
+    mut range: Range<usize>,
+    is_before: impl Fn(usize) -> Result<bool, IndexError>,
+) -> Result<usize, IndexError> {
+    while !range.is_empty() {
+        let middle = range.start + range.len() / 2;
+        match is_before(middle)? {
+            true => range.start = middle + 1,
+            false => range.end = middle,
+        }
     }
-    step = 64;
-    while pairs.get(high).is_some_and(is_before) {
-        high = (high + step).min(pairs.len());
-        step *= 2;
-    }
-    low + pairs[low..high].partition_point(is_before)
+    Ok(range.start)
 }
 
 /// The documents of a run that are not deleted, in order of the hashes of their names, by

@@ -175,7 +175,7 @@ impl PlacedDocuments {
         let rise = u64::from(sum.inputs_rise());
         let PlacedSum { mut long, documents, tokens, inputs, .. } = sum;
         long.sort_unstable();
-        let [mut lengths, mut names] = [self.lengths.end()?.0, self.names.end()?.0];
+        let [mut lengths, mut names] = [self.lengths.end()?, self.names.end()?];
         let name_bytes = names.body_bytes();
         lengths.pad()?;
         lengths.write(bytemuck::cast_slice(&long))?;
@@ -188,9 +188,9 @@ impl PlacedDocuments {
         let files = vec![
             lengths.finish(FileHeader { kind: FileKind::Lengths, values, last: 0 })?,
             names.finish(header(FileKind::Names, name_bytes))?,
-            self.ends.end()?.0.finish(header(FileKind::Ends, name_bytes))?,
-            self.locations.end()?.0.finish(header(FileKind::Locations, rise))?,
-            self.hashes.end()?.0.finish(header(FileKind::Hashes, 0))?,
+            self.ends.end()?.finish(header(FileKind::Ends, name_bytes))?,
+            self.locations.end()?.finish(header(FileKind::Locations, rise))?,
+            self.hashes.end()?.finish(header(FileKind::Hashes, 0))?,
             self.lookup.write(lookup, documents)?,
         ];
         let first_input = if inputs == 0 { 0 } else { self.first_input };

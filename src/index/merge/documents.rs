@@ -137,7 +137,7 @@ impl MergeInput {
     ) -> Result<(), IndexError> {
         let mut lengths = self.open(FileKind::Lengths, WINDOW_BYTES)?;
         let bytes = [NAMES_BYTES, WINDOW_BYTES];
-        let mut names = NamesWindow::open(&self.generation, &self.run, bytes)?;
+        let mut names = NamesWindow::open(&self.generation, &self.run, bytes, FileWindow::open)?;
         let mut locations = self.open(FileKind::Locations, WINDOW_BYTES)?;
         let mut hashes = self.open(FileKind::Hashes, WINDOW_BYTES)?;
         let moves = Moves::open(&self.generation, &self.run)?;

@@ -28,7 +28,7 @@ pub(crate) fn verify<'a>(
             let reason = format!("this program cannot merge the {unknown} of runs");
             return Err(IndexError::refused(&path, reason));
         }
-        check_length(&path, FileWindow::open(&path, 0)?.length(), Some(file.bytes))?;
+        check_length(&path, FileWindow::open_whole(&path, 0)?.length(), Some(file.bytes))?;
         // An empty file has one, too.
         for start in (0..file.bytes.max(1)).step_by(PART_BYTES as usize) {
             parts.push((file, start..file.bytes.min(start + PART_BYTES)));
