@@ -129,6 +129,21 @@ pub(crate) fn packed_file(run: &str, kind: FileKind) -> String {
     format!("{}/{}", run_file(run, FileKind::Packed), kind.extension())
 }
 
+/// Files that runs of later programs may have, and what they are; this program refuses an index
+/// with any.
+pub(crate) const RESERVED: [(&str, &str); 4] = [
+    ("positions", "positions of terms"),
+    ("fields", "lengths of fields"),
+    ("texts", "stored texts"),
+    ("columns", "columns of values"),
+];
+
+/// What a reserved file is, by its name in a manifest; none of another.
+pub(crate) fn reserved(name: &str) -> Option<&'static str> {
+    let kind = name.rsplit(['.', '/']).next()?;
+    RESERVED.iter().find(|(known, _)| name.starts_with(RUNS) && *known == kind).map(|(_, is)| *is)
+}
+
 /// Whether a file in the folder of runs is one that jobs write: `000000.lexicon`, or
 /// `000000-000007.moves` for one that generation 7 has written.
 pub(crate) fn is_run_file(name: &str) -> bool {
@@ -138,7 +153,9 @@ pub(crate) fn is_run_file(name: &str) -> bool {
     let kind = extension.split('.').next().unwrap_or_default();
     let kinds = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
     let mut kinds = kinds.chain([FileKind::Packed]);
-    is_run_name(run) && is_run_name(generation) && kinds.any(|known| known.extension() == kind)
+    let is_known = kinds.any(|known| known.extension() == kind);
+    let is_reserved = RESERVED.iter().any(|(known, _)| *known == kind);
+    is_run_name(run) && is_run_name(generation) && (is_known || is_reserved)
 }
 
 /// Where a file lies that the manifest in the folder `generation` names: the runs of all
@@ -181,8 +198,6 @@ pub(crate) enum FileKind {
     Bounds,
     /// All files of a small run.
     Packed,
-    /// Positions of each posting. This version neither writes nor reads any.
-    Positions,
     CachePlan,
 }
 
@@ -199,8 +214,7 @@ impl FileKind {
     ];
 
     /// The files that a run may have.
-    pub(crate) const OPTIONAL: [Self; 4] =
-        [Self::Moves, Self::Scores, Self::Bounds, Self::Positions];
+    pub(crate) const OPTIONAL: [Self; 3] = [Self::Moves, Self::Scores, Self::Bounds];
 
     pub(crate) const OF_DOCUMENTS: [Self; 6] =
         [Self::Lengths, Self::Names, Self::Ends, Self::Locations, Self::Hashes, Self::Lookup];
@@ -221,7 +235,6 @@ impl FileKind {
             Self::Scores => "scores",
             Self::Bounds => "bounds",
             Self::Packed => "packed",
-            Self::Positions => "positions",
             Self::CachePlan => "plan",
         }
     }

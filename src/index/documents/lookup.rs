@@ -16,7 +16,7 @@ use crate::index::files::map::Map;
 use crate::index::files::packed::{self, FilePlace};
 use crate::index::files::storage::{FileEntry, FilledFile, StorageFile};
 use crate::index::files::window::FileWindow;
-use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
 use std::fs::File;
 use std::ops::{Range, RangeInclusive};
@@ -68,16 +68,18 @@ type PartRoom = (Vec<u64>, Vec<u8>);
 
 /// The hashes of the names of a run, until they are written in order.
 #[derive(Debug)]
-pub(super) struct NameColumn {
+pub(crate) struct NameColumn {
     file: File,
     folder: PathBuf,
+    run: u32,
 }
 
 impl NameColumn {
-    pub(super) fn create(folder: &Path) -> Result<Self, IndexError> {
+    /// Of run `run` of a generation.
+    pub(super) fn create(folder: &Path, run: u32) -> Result<Self, IndexError> {
         let error = IndexError::storage("keep hashes of names", folder);
         let file = fault::storage().and_then(|_| tempfile::tempfile_in(folder));
-        Ok(Self { file: file.map_err(error)?, folder: folder.to_path_buf() })
+        Ok(Self { file: file.map_err(error)?, folder: folder.to_path_buf(), run })
     }
 
     /// Notes the names of neighbouring documents from `first` on, which end at these places.
@@ -94,10 +96,15 @@ impl NameColumn {
         written.map_err(IndexError::storage("keep hashes of names", &self.folder))
     }
 
-    /// Writes the file of a run of so many `documents`. Memory: two bytes for each of them, or 2
-    /// MB.
-    pub(super) fn write(self, file: StorageFile, documents: u32) -> Result<FileEntry, IndexError> {
-        let file = FilledFile::of(file);
+    /// Bytes of memory that it takes to write the file of so many `documents`.
+    pub(crate) fn memory(documents: u32) -> u64 {
+        SORTERS as u64 * 8 * u64::from((documents / SORTED_PART).max(LEAST_SORTED))
+    }
+
+    /// Writes the file of the run, which has so many `documents`.
+    pub(crate) fn write(&self, documents: u32) -> Result<FileEntry, IndexError> {
+        let name = run_file(&run_name(self.run), FileKind::Lookup);
+        let file = FilledFile::of(StorageFile::create(&self.folder, &name)?);
         let most = (documents / SORTED_PART).max(LEAST_SORTED);
         let all = HashPart { first: 0, last: u32::MAX, place: 0, pairs: documents };
         let mut parts = Vec::new();
