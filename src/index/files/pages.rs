@@ -129,8 +129,8 @@ pub(crate) fn check_page(
     Err(IndexError::damaged(path, at, expected, format_args!("{found:08x}")))
 }
 
-/// Makes the checksums of the header and of the blocks of the file at `path` good again, as a faulty
-/// program would.
+/// Makes the checksums of the header and of the blocks of the file at `path` good again, as a
+/// faulty program would.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn seal(path: &Path, file: &mut [u8]) {
     use crate::index::format::{BLOCK_BYTES, before_sums, has_sums};

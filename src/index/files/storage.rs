@@ -113,7 +113,8 @@ pub(crate) mod hexadecimal {
 
 /// A binary file that is written from its first byte to its last, except for the header, which is
 /// known last. It is not synced: [`sync_all`] does that for all files of a generation together.
-/// Memory: [`WRITE_BUFFER_BYTES`], and 4 bytes for each 64 KiB of a file that has checksums of blocks.
+/// Memory: [`WRITE_BUFFER_BYTES`], and 4 bytes for each 64 KiB of a file whose blocks have
+/// checksums.
 #[derive(Debug)]
 pub(crate) struct StorageFile {
     file: File,
