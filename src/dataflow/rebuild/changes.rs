@@ -3,13 +3,13 @@
 //!
 //! ```text
 //! cut by ranges of names -> for each range:
-//! feed (old, new) -> (exchange by name and content) -> reduce: who stays -> note
-//!                                                       -> (exchange by name) -> reduce: changed
+//! feed (old, new) -> (exchange by name) -> reduce: who stays, and what changed -> note
 //! ```
 //!
-//! All documents are one differential collection, keyed by the hashes of name and content. Of the
-//! documents of a key as many stay as there are on both sides, the first ones by docid and by
-//! place; the others are gone or came. Of a name, one that is gone and one that came are a change.
+//! All documents are one differential collection, keyed by the hashes of their names. Of the
+//! documents of a name and a content as many stay as there are on both sides, the first ones by
+//! docid and by place; the others are gone or came. Of a name, one that is gone and one that came
+//! are a change.
 //!
 //! - In: the documents of both sides. Out: [`Changes`], once the dataflows are complete.
 //! - Memory: what the caller allows: both sides are written to scratch files by ranges of names,
@@ -41,16 +41,16 @@ const CHUNK: u64 = 1 << 14;
 /// Memory that a document takes in the dataflow, about (seen: 95 of a million on each side).
 const DOCUMENT_BYTES: u64 = 128;
 
-/// The hashes of name and content.
-type Pair = (u128, u64);
-
 /// A docid, or the number of a new document and this bit.
 type Either = u64;
 
 const NEW: Either = 1 << 32;
 
-/// What becomes of a document: of an old one, a new one, or one that is both.
-type Fate = (Option<u32>, Option<u32>);
+/// The hash of the content of a document, and which one it is.
+type Side = (u64, Either);
+
+/// An old document, a new one, or both: then either one that stays, or a change.
+type Fate = (Option<u32>, Option<u32>, bool);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
@@ -188,40 +188,41 @@ fn of_range(
         let count = worker.peers();
         worker.dataflow_named::<u64, _, _>("changes", |scope| {
             let documents = feed(scope, &pairs, count, &shared).as_collection();
-            let fates = documents.reduce(|_, sides, fates: &mut Vec<(Fate, isize)>| {
-                let (old, new) = sides.split_at(sides.partition_point(|(side, _)| **side < NEW));
-                let number = |side: Option<&(&Either, isize)>| side.map(|(side, _)| **side as u32);
-                let fate = |at| ((number(old.get(at)), number(new.get(at))), 1);
-                fates.extend((0..old.len().max(new.len())).map(fate));
-            });
-            let (of_fates, of_names) = (found.clone(), found.clone());
-            let others = fates.inspect_batch(move |_, fates| lock(&of_fates).note(fates));
-            let others = others.filter(|(_, fate)| !matches!(fate, (Some(_), Some(_))));
-            let others = others.map(|((name, _), (old, _))| (name, old.is_none()));
-            let changed = others.reduce(|_, sides, changed: &mut Vec<((), isize)>| {
-                if let [(_, gone), (_, came)] = sides {
-                    changed.push(((), *gone.min(came)));
-                }
-            });
-            changed.inspect_batch(move |_, changed| {
-                let changed = changed.iter().map(|(_, _, count)| *count as u64);
-                lock(&of_names).changed += changed.sum::<u64>();
-            });
+            let found = found.clone();
+            let fates = documents.reduce(|_, sides, fates| fates_of(sides, fates));
+            fates.inspect_batch(move |_, fates| lock(&found).note(fates));
         });
     })?;
     let mut found = lock(&result);
     Ok(std::mem::take(&mut *found))
 }
 
+/// What becomes of the documents of a name, by rising content.
+fn fates_of(sides: &[(&Side, isize)], fates: &mut Vec<(Fate, isize)>) {
+    let (mut gone, mut came) = (Vec::new(), Vec::new());
+    let number = |((_, side), _): &(&Side, isize)| *side as u32;
+    for same in sides.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
+        let (old, new) = same.split_at(same.partition_point(|((_, side), _)| *side < NEW));
+        let stay = old.iter().zip(new);
+        let fate = |(old, new)| ((Some(number(old)), Some(number(new)), true), 1);
+        fates.extend(stay.map(fate));
+        gone.extend(old.iter().skip(new.len()).map(number));
+        came.extend(new.iter().skip(old.len()).map(number));
+    }
+    let fate = |at| ((gone.get(at).copied(), came.get(at).copied(), false), 1);
+    fates.extend((0..gone.len().max(came.len())).map(fate));
+}
+
 impl Found {
-    fn note(&mut self, fates: &[((Pair, Fate), u64, isize)]) {
-        for ((_, fate), _, _) in fates {
-            match *fate {
-                (Some(old), Some(new)) => self.kept.push((old, new)),
-                (Some(old), None) => self.deleted.push(old),
-                (None, Some(new)) => self.wanted.push(new),
-                (None, None) => {}
+    fn note(&mut self, fates: &[((u128, Fate), u64, isize)]) {
+        for ((_, (old, new, stays)), _, _) in fates {
+            if let (Some(old), Some(new), true) = (*old, *new, *stays) {
+                self.kept.push((old, new));
+                continue;
             }
+            self.changed += u64::from(old.is_some() && new.is_some());
+            self.deleted.extend(old);
+            self.wanted.extend(new);
         }
     }
 }
@@ -232,7 +233,7 @@ fn feed<'scope>(
     pairs: &Arc<PairFile>,
     workers: usize,
     control: &Arc<Control>,
-) -> StreamVec<'scope, u64, ((Pair, Either), u64, isize)> {
+) -> StreamVec<'scope, u64, ((u128, Side), u64, isize)> {
     let pairs = pairs.clone();
     let worker = scope.index();
     let guard = OperatorGuard::new(control, "FeedDocuments", worker);
@@ -255,7 +256,7 @@ fn feed<'scope>(
             if read.is_some() {
                 let update = |row: &PairRow| {
                     let name = u128::from(row.name[1]) << 64 | u128::from(row.name[0]);
-                    (((name, row.content), row.side), 0, 1)
+                    ((name, (row.content, row.side)), 0, 1)
                 };
                 output.session(cap).give_iterator(rows.iter().map(update));
             }
