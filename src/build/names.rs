@@ -35,7 +35,7 @@ struct SentName {
 pub(super) fn piece(directory: &Path, part: NamesPart) -> Result<Vec<u8>, BuildError> {
     let manifest = Manifest::read(directory)?;
     let Some(run) = manifest.runs.get(part.run) else { return Ok(Vec::new()) };
-    let documents = RunDocuments::open_unverified(directory, run)?;
+    let documents = RunDocuments::open_mapped(directory, run)?;
     let pairs = documents.lookup().get(part.from as usize..).unwrap_or_default();
     let sent = pairs.iter().take(PIECE as usize).map(|&[hash, docid]| {
         let name = XxHash3_128::oneshot(documents.name(docid)?);

@@ -40,8 +40,7 @@ pub(crate) struct RunDocuments {
 }
 
 impl RunDocuments {
-    /// Maps the documents of a run, verifies the checksums of all their files, and checks the ends
-    /// of the names.
+    /// Maps the documents of a run, and verifies the checksums of all their files.
     pub(crate) fn open(
         generation: &Path,
         run: &RunEntry,
@@ -61,7 +60,6 @@ impl RunDocuments {
             let entry = find_file(files, generation, &run.file(kind))?;
             map.verify(entry.bytes, entry.crc32)?;
         }
-        documents.check_ends()?;
         Ok(Self { lengths: Arc::new(documents.read_lengths()?), ..documents })
     }
 

@@ -72,7 +72,7 @@ impl Draft {
     ) -> Result<(Vec<f32>, RankCounts), IndexError> {
         let mut tables = Vec::with_capacity(self.runs.len());
         for (run, deletions) in self.runs.iter().zip(&self.deletions) {
-            tables.push((RunDocuments::open_unverified(&self.folder, run)?, deletions));
+            tables.push((RunDocuments::open_mapped(&self.folder, run)?, deletions));
         }
         let documents = self.runs.iter().map(|run| run.live_documents() as usize).sum();
         let names = tables.iter().flat_map(|(documents, deleted)| {
