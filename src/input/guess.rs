@@ -156,12 +156,12 @@ pub(super) fn check_given(path: &Path, asked: Option<TextEncoding>) -> Result<()
 }
 
 /// What is named to be read.
-pub(super) enum Argument {
+pub(super) enum NamedInput {
     Folder,
     File(Format),
 }
 
-impl Argument {
+impl NamedInput {
     fn find(
         path: &Path,
         format: Option<Format>,
@@ -193,9 +193,9 @@ pub(super) fn look_at(
     format: Option<Format>,
     asked: Option<TextEncoding>,
     is_index: impl Fn(&Path, bool) -> bool + Sync,
-) -> Vec<Result<Argument, InputError>> {
+) -> Vec<Result<NamedInput, InputError>> {
     let find = |(): &mut (), at: usize| {
-        Ok::<_, Infallible>(Argument::find(&paths[at], format, asked, &is_index))
+        Ok::<_, Infallible>(NamedInput::find(&paths[at], format, asked, &is_index))
     };
     let threads = cores().min(paths.len() / LOOKED_AT + 1);
     let Ok(found) = Crew::new("lister").in_order(threads, paths.len(), find);

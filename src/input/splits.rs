@@ -20,7 +20,7 @@ use super::foreign::{ARCHIVE, way_to_text};
 use super::formats::jsonl::vector::ImpactFactor;
 use super::formats::noticed::{NotUtf8, SeenFields};
 use super::guess::{
-    Argument, check_given, content_format, ending, format_of_name, is_named_as_archive, look_at,
+    NamedInput, check_given, content_format, ending, format_of_name, is_named_as_archive, look_at,
     metadata, read_head,
 };
 use super::list::{InputFile, InputReading, Inputs};
@@ -175,7 +175,7 @@ impl InputPlan {
     fn add(
         &mut self,
         argument: &Path,
-        named: Result<Argument, InputError>,
+        named: Result<NamedInput, InputError>,
         format: Option<Format>,
         walk: &FolderWalk,
     ) -> Result<(), InputError> {
@@ -183,8 +183,8 @@ impl InputPlan {
             return self.add_stdin(format);
         }
         match named? {
-            Argument::Folder => self.add_folder(argument, format, walk),
-            Argument::File(format) => self.add_file(argument, None, format),
+            NamedInput::Folder => self.add_folder(argument, format, walk),
+            NamedInput::File(format) => self.add_file(argument, None, format),
         }
     }
 

@@ -41,8 +41,8 @@ use timely::dataflow::{Scope, StreamVec};
 /// Documents that are fed at a time.
 const CHUNK: u64 = 1 << 14;
 
-/// Memory that a document takes in the dataflow, about (seen: 95 of a million on each side).
-const DOCUMENT_BYTES: u64 = 128;
+/// Memory that a document takes in the dataflow, about (seen: 100, and 275 of one name).
+const DOCUMENT_BYTES: u64 = 256;
 
 /// A docid, or the number of a new document and this bit.
 type Either = u64;
@@ -130,21 +130,21 @@ pub(crate) fn changes(
     control: &Arc<Control>,
 ) -> Result<Changes, JobError> {
     let bytes = (sides.old.len() + u64::from(sides.new.len())) * DOCUMENT_BYTES;
-    let ranges = bytes.div_ceil(memory_bytes.max(DOCUMENT_BYTES)).clamp(1, MOST_RANGES);
     let error = |error: IndexError| JobError::Operator {
         operator: "CutDocuments",
         worker: 0,
         source: error.into(),
     };
     let mut all = Changes::default();
-    for range in sides.cut(folder, ranges).map_err(error)? {
+    for range in sides.cut(folder, ranges_of(bytes, memory_bytes)).map_err(error)? {
         // Names are spread evenly over the ranges, so some come very often if one is much larger.
-        let parts =
-            (range.rows * DOCUMENT_BYTES / memory_bytes.max(DOCUMENT_BYTES)).min(MOST_RANGES);
-        let is_whole = parts < 2;
+        let bytes = range.rows * DOCUMENT_BYTES;
+        let is_whole = bytes <= memory_bytes + memory_bytes / 4;
         let mut names = HashMap::new();
-        let parts =
-            if is_whole { vec![range] } else { range.cut(folder, parts + 1).map_err(error)? };
+        let parts = match is_whole {
+            true => vec![range],
+            false => range.cut(folder, ranges_of(bytes, memory_bytes)).map_err(error)?,
+        };
         for part in parts {
             let mut found = of_range(Arc::new(part), is_whole, names, workers, control)?;
             names = std::mem::take(&mut found.names);
@@ -158,6 +158,10 @@ pub(crate) fn changes(
     all.added = u64::from(all.wanted.len()) - all.changed;
     all.kept.sort_unstable();
     Ok(all)
+}
+
+fn ranges_of(bytes: u64, memory_bytes: u64) -> u64 {
+    bytes.div_ceil(memory_bytes.max(DOCUMENT_BYTES)).clamp(1, MOST_RANGES)
 }
 
 /// Takes a document into the file of a range, by a hash that tells the range.
