@@ -248,7 +248,7 @@ fn each_block_is_verified_when_it_is_read() {
         let name = format!("{length}.names");
         let file = FilledFile::of(StorageFile::create(folder.path(), &name).unwrap());
         let body: Vec<u8> = (0..length).map(|i| (i * 7 / 5) as u8).collect();
-        let half = length / 3 & !7;
+        let half = (length / 3) & !7;
         for part in [half..length / 16 * 16, 0..half] {
             let room = file.room_at(part.start as u64, part.len() as u64);
             file.fill(room, [&body[part]], &mut Vec::new());
