@@ -44,11 +44,11 @@
 //! answer that for the program that it is in. The binary handles the signal, names the file, and
 //! ends with status 1; a program of yours may do the same.
 //!
-//! If bytes change underfoot without that, names of documents are compared with what they were when
-//! the index was opened, each time they are given: one that has changed is an error. Lexicons are
-//! verified when an index is opened, and each page of postings when a list on it is first asked
-//! for. Later changes of these two are not seen as such: every access is checked, so that they end
-//! in an error or in other answers, never in a read outside of the files.
+//! If bytes change underfoot without that: names of documents are verified again, block by block,
+//! when the first one of a block is given, and each page of postings when a list on it is first
+//! asked for; all other files are verified when an index is opened. Later changes are not seen as
+//! such: every access is checked, so that they end in an error or in other answers, never in a read
+//! outside of the files.
 //!
 //! The modules are private. `inside` is hidden, is for the binary, the Python module and the
 //! experiments, and may change with any version. `docs/ARCHITECTURE.md` has their order.

@@ -280,22 +280,20 @@ impl Change<'_> {
         let all = LiveNames::open(self.from, live_runs(self.from, runs)?)?;
         // Returns the first document of the name, if there is one.
         let mut find = |name: &[u8]| {
-            let mut first = None;
-            for (run, docid) in all.of(name) {
-                gone[run].push(docid);
-                first.get_or_insert((run, docid));
-            }
-            first
+            let found = all.of(name)?;
+            found.iter().for_each(|&(run, docid)| gone[run].push(docid));
+            Ok::<_, IndexError>(found.first().copied())
         };
         for name in names {
-            updated.absent += u64::from(find(name).is_none());
+            updated.absent += u64::from(find(name)?.is_none());
         }
         let mut replaced = Vec::new();
         if let Some(Part { folder, manifest, .. }) = part {
             for run in &manifest.runs {
                 let documents = RunDocuments::open_mapped(folder, run)?;
-                let names = (0..documents.len()).map(|docid| documents.name(docid));
-                replaced.extend(names.filter_map(|name| find(name.unwrap_or_default())));
+                for docid in 0..documents.len() {
+                    replaced.extend(find(documents.name(docid)?)?);
+                }
             }
         }
         // A name may come twice.

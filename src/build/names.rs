@@ -4,6 +4,7 @@
 use super::error::BuildError;
 use crate::index::documents::RunDocuments;
 use crate::index::documents::duplicates::{Duplicates, HashedNames, SameName, find_duplicates};
+use crate::index::error::IndexError;
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardEntry;
 use bytemuck::{AnyBitPattern, NoUninit};
@@ -34,13 +35,15 @@ struct SentName {
 pub(super) fn piece(directory: &Path, part: NamesPart) -> Result<Vec<u8>, BuildError> {
     let manifest = Manifest::read(directory)?;
     let Some(run) = manifest.runs.get(part.run) else { return Ok(Vec::new()) };
-    let documents = RunDocuments::open_unverified(directory, run)?;
+    let documents = RunDocuments::open_mapped(directory, run)?;
     let pairs = documents.lookup().get(part.from as usize..).unwrap_or_default();
     let sent = pairs.iter().take(PIECE as usize).map(|&[hash, docid]| {
-        let name = XxHash3_128::oneshot(documents.name(docid).unwrap_or_default());
-        SentName { hash, docid: run.first_docid + docid, name: [name as u64, (name >> 64) as u64] }
+        let name = XxHash3_128::oneshot(documents.name(docid)?);
+        let name = [name as u64, (name >> 64) as u64];
+        Ok(SentName { hash, docid: run.first_docid + docid, name })
     });
-    Ok(bytemuck::cast_slice(&sent.collect::<Vec<_>>()).to_vec())
+    let sent = sent.collect::<Result<Vec<_>, IndexError>>()?;
+    Ok(bytemuck::cast_slice(&sent).to_vec())
 }
 
 /// The names of a run of a process, as they are asked for.

@@ -86,6 +86,24 @@ pub(crate) const LIST_ALIGNMENT: u64 = 16;
 /// Bytes of a page of the postings, the unit of their checksums.
 pub(crate) const PAGE_BYTES: u64 = 4096;
 
+/// Bytes of a block of other files, the unit of their checksums.
+pub(crate) const BLOCK_BYTES: u64 = 64 << 10;
+
+/// Whether the file at a path, of an index, ends with the checksums of its blocks.
+pub(crate) fn has_sums(path: &Path) -> bool {
+    let name = path.extension().or(path.file_name());
+    let kinds = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
+    let mut kinds = kinds.chain([FileKind::Deletions, FileKind::Inputs]);
+    kinds.any(|kind| kind != FileKind::Postings && name.is_some_and(|is| is == kind.extension()))
+}
+
+/// How many bytes of a file come before the checksums of its blocks.
+pub(crate) const fn before_sums(file_bytes: u64) -> u64 {
+    // Two checksums fill a multiple of the alignment.
+    let pairs = file_bytes.div_ceil(2 * BLOCK_BYTES + ALIGNMENT);
+    file_bytes.saturating_sub(pairs * ALIGNMENT)
+}
+
 /// Where a list of `df` postings begins if the one before it ends at byte `end` of the lists; none
 /// if that is beyond all files.
 #[inline]
@@ -111,6 +129,21 @@ pub(crate) fn packed_file(run: &str, kind: FileKind) -> String {
     format!("{}/{}", run_file(run, FileKind::Packed), kind.extension())
 }
 
+/// Files that runs of later programs may have, and what they are; this program refuses an index
+/// with any.
+pub(crate) const RESERVED: [(&str, &str); 4] = [
+    ("positions", "positions of terms"),
+    ("fields", "lengths of fields"),
+    ("texts", "stored texts"),
+    ("columns", "columns of values"),
+];
+
+/// What a reserved file is, by its name in a manifest; none of another.
+pub(crate) fn reserved(name: &str) -> Option<&'static str> {
+    let kind = name.rsplit(['.', '/']).next()?;
+    RESERVED.iter().find(|(known, _)| name.starts_with(RUNS) && *known == kind).map(|(_, is)| *is)
+}
+
 /// Whether a file in the folder of runs is one that jobs write: `000000.lexicon`, or
 /// `000000-000007.moves` for one that generation 7 has written.
 pub(crate) fn is_run_file(name: &str) -> bool {
@@ -120,7 +153,9 @@ pub(crate) fn is_run_file(name: &str) -> bool {
     let kind = extension.split('.').next().unwrap_or_default();
     let kinds = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
     let mut kinds = kinds.chain([FileKind::Packed]);
-    is_run_name(run) && is_run_name(generation) && kinds.any(|known| known.extension() == kind)
+    let is_known = kinds.any(|known| known.extension() == kind);
+    let is_reserved = RESERVED.iter().any(|(known, _)| *known == kind);
+    is_run_name(run) && is_run_name(generation) && (is_known || is_reserved)
 }
 
 /// Where a file lies that the manifest in the folder `generation` names: the runs of all
@@ -163,8 +198,6 @@ pub(crate) enum FileKind {
     Bounds,
     /// All files of a small run.
     Packed,
-    /// Positions of each posting. This version neither writes nor reads any.
-    Positions,
     CachePlan,
 }
 
@@ -181,8 +214,7 @@ impl FileKind {
     ];
 
     /// The files that a run may have.
-    pub(crate) const OPTIONAL: [Self; 4] =
-        [Self::Moves, Self::Scores, Self::Bounds, Self::Positions];
+    pub(crate) const OPTIONAL: [Self; 3] = [Self::Moves, Self::Scores, Self::Bounds];
 
     pub(crate) const OF_DOCUMENTS: [Self; 6] =
         [Self::Lengths, Self::Names, Self::Ends, Self::Locations, Self::Hashes, Self::Lookup];
@@ -203,7 +235,6 @@ impl FileKind {
             Self::Scores => "scores",
             Self::Bounds => "bounds",
             Self::Packed => "packed",
-            Self::Positions => "positions",
             Self::CachePlan => "plan",
         }
     }
@@ -385,6 +416,24 @@ mod tests {
         assert_eq!((shard_number("shard-12"), shard_number("shard-012")), (Some(12), None));
         assert!(is_run_name("000000"));
         assert!(!is_run_name("../000"));
+    }
+
+    #[test]
+    fn checksums_of_blocks_are_found_by_the_length_of_a_file() {
+        let borders = (1..5).flat_map(|blocks| [-8i64, 0, 8].map(|by| blocks * (64 << 10) + by));
+        for bytes in borders.chain([64, 72, 1 << 40]).map(|bytes| bytes as u64) {
+            let sums = 4 * bytes.div_ceil(BLOCK_BYTES);
+            let whole = bytes + sums + padding(sums);
+            assert_eq!(before_sums(whole), bytes);
+            // So no file that was cut short is taken for a whole one.
+            for cut in 1..300.min(whole) {
+                assert!(before_sums(whole - cut) < bytes, "{bytes} bytes, {cut} less");
+            }
+        }
+        let of = |name: &str| has_sums(Path::new(name));
+        assert!(of("i/runs/000007.names") && of("i/runs/000007.packed/names"));
+        assert!(of("i/gen-000001/inputs") && of("i/runs/000000-000007.moves"));
+        assert!(!of("i/runs/000007.postings") && !of("i/runs/000007.packed"));
     }
 
     #[test]

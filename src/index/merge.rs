@@ -34,6 +34,7 @@ pub(crate) use verify::verify;
 
 use crate::crew::beside;
 use crate::index::deletions::{Deletions, LiveRun};
+use crate::index::documents::lookup::NameColumn;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry, Stop};
 use crate::index::format::{FileKind, file_path, run_file, run_name};
@@ -170,7 +171,8 @@ fn check_order(inputs: &[MergeInput]) -> Result<(), IndexError> {
     Ok(())
 }
 
-/// Merges the documents, then the lists; threads remove what is merged.
+/// Merges the documents, then the lists; a thread removes the documents that are merged and writes
+/// the look-up of their names meanwhile.
 fn merge(
     inputs: Vec<MergeInput>,
     to: &Path,
@@ -179,15 +181,21 @@ fn merge(
 ) -> Result<(RunEntry, Vec<FileEntry>), IndexError> {
     check_order(&inputs)?;
     info!(runs = inputs.len(), generation = %to.display(), "merging");
-    let documents = documents::merge(&inputs, to, number, merging)?;
+    let (mut documents, names) = documents::merge(&inputs, to, number, merging)?;
     let gone = superfluous(&inputs, &FileKind::OF_DOCUMENTS);
+    let count = documents.documents;
+    let rest = || storage::remove_files(&gone, 1).and_then(|()| names.write(count));
+    let bytes = NameColumn::memory(count);
     let (mut run, mut files) = std::thread::scope(|scope| {
-        let removed = match merging.threads {
-            0 | 1 => storage::remove_files(&gone, 1).map(|()| None)?,
-            _ => Some(beside(scope, || storage::remove_files(&gone, 1))),
-        };
-        let merged = merge_lists(inputs, to, number, merging);
-        removed.map_or(Ok(()), |removed| removed()).and(merged)
+        if merging.threads < 2 || bytes > merging.memory_bytes / 4 {
+            documents.files.push(rest()?);
+            return merge_lists(inputs, to, number, merging);
+        }
+        let lookup = beside(scope, rest);
+        let lists = Merging { memory_bytes: merging.memory_bytes - bytes, ..merging.clone() };
+        let merged = merge_lists(inputs, to, number, &lists);
+        documents.files.push(lookup()?);
+        merged
     })?;
     documents.complete(to, &mut run, &mut files)?;
     Ok((run, files))

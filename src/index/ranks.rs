@@ -67,7 +67,7 @@ impl RanksFound {
 pub(crate) fn read_ranks<'a>(
     from: &RanksFile,
     documents: usize,
-    names: impl Iterator<Item = &'a [u8]>,
+    names: impl Iterator<Item = Result<&'a [u8], IndexError>>,
     memory_bytes: u64,
 ) -> Result<(Vec<f32>, RankCounts), IndexError> {
     let path = &*from.path;
@@ -88,7 +88,7 @@ pub(crate) fn read_ranks<'a>(
     for (docid, name) in (0..).zip(names) {
         plain_name.clear();
         let blank = |&byte: &u8| if matches!(byte, b'\t' | b'\n' | b'\r') { b' ' } else { byte };
-        plain_name.extend(name.iter().map(blank));
+        plain_name.extend(name?.iter().map(blank));
         same.push(*first.entry(XxHash3_128::oneshot(&plain_name)).or_insert(docid));
     }
     let mut counts = RankCounts::default();
@@ -165,7 +165,7 @@ mod tests {
         let path = folder.path().join("ranks");
         std::fs::write(&path, text).unwrap();
         let file = RanksFile { path, text: |file| Ok(Box::new(file)) };
-        read_ranks(&file, names.len(), names.iter().map(|name| name.as_bytes()), 1 << 20)
+        read_ranks(&file, names.len(), names.iter().map(|name| Ok(name.as_bytes())), 1 << 20)
     }
 
     #[test]

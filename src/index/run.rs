@@ -7,7 +7,6 @@ mod delete;
 pub(crate) mod dense;
 pub(crate) mod lay;
 mod live;
-mod pages;
 pub(crate) mod part;
 pub(crate) mod read;
 #[cfg(test)]
@@ -23,9 +22,11 @@ pub(crate) use write::{NewRun, RunWriter};
 
 use crate::index::documents::DocumentsEntry;
 use crate::index::error::IndexError;
+use crate::index::files::pages::Pages;
 use crate::index::files::storage::FileEntry;
 use crate::index::format::{
-    FileHeader, FileKind, HEADER_BYTES, POSTINGS_SLACK, check_length, list_pages, padding,
+    FileHeader, FileKind, HEADER_BYTES, PAGE_BYTES, POSTINGS_SLACK, check_length, list_pages,
+    padding,
 };
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconHeader;
@@ -57,6 +58,12 @@ impl PostingsHeader {
         });
         check_length(path, file_bytes, expected)?;
         Ok(header)
+    }
+
+    /// The pages of the lists, of which each has a checksum.
+    pub(crate) fn pages(&self) -> Pages {
+        let end = if self.list_bytes == 0 { 0 } else { HEADER_BYTES as u64 + self.list_bytes };
+        Pages::new(PAGE_BYTES, end, self.sums_start())
     }
 
     /// Where the checksums of the pages begin in the file.

@@ -10,7 +10,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 /// What is passed over on the way through folders.
 #[derive(Clone, Debug, Default)]
@@ -87,7 +87,7 @@ pub(super) fn is_beside_documents(path: &Path) -> bool {
 pub(crate) struct FolderWalk {
     /// The folder of the index that the job writes, which is no input even before it is an index.
     pub index: Option<PathBuf>,
-    pub excluded: Rc<HashSet<PathBuf>>,
+    pub excluded: Arc<HashSet<PathBuf>>,
 }
 
 impl FolderWalk {
@@ -101,8 +101,13 @@ impl FolderWalk {
         own.is_some() && path.canonicalize().ok() == own
     }
 
+    /// Whether what was named belongs to an index.
+    pub(super) fn is_of_index(&self, path: &Path, is_folder: bool) -> bool {
+        self.is_inside_own(path) || is_folder && self.is_index(path)
+    }
+
     /// Whether a file that was named by itself belongs to the index that the job writes.
-    pub(super) fn is_inside_own(&self, path: &Path) -> bool {
+    fn is_inside_own(&self, path: &Path) -> bool {
         let canonical = |path: &Path| path.canonicalize().ok();
         match (self.index.as_deref().and_then(canonical), canonical(path)) {
             (Some(index), Some(path)) => path.starts_with(index),

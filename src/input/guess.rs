@@ -3,11 +3,13 @@
 use super::error::{InputError, io_error};
 use super::foreign::{ARCHIVES, of_address};
 use super::{COMPRESSED, Compression, Format, Unknown};
+use crate::crew::{Crew, cores};
 use crate::input::streams::decoder::{DecodeError, Decoder, Output};
 use crate::input::streams::encoded::{TextDecoder, TextEncoding, Transcoder};
+use std::convert::Infallible;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Bytes that are read to find a format.
 const HEAD_BYTES: u64 = 64 << 10;
@@ -151,6 +153,53 @@ pub(super) fn check_given(path: &Path, asked: Option<TextEncoding>) -> Result<()
         }
         _ => Ok(()),
     }
+}
+
+/// What is named to be read.
+pub(super) enum NamedInput {
+    Folder,
+    File(Format),
+}
+
+impl NamedInput {
+    fn find(
+        path: &Path,
+        format: Option<Format>,
+        asked: Option<TextEncoding>,
+        is_index: impl Fn(&Path, bool) -> bool,
+    ) -> Result<Self, InputError> {
+        let is_folder = metadata(path)?.is_dir();
+        if is_index(path, is_folder) {
+            return Err(InputError::IsIndex { path: path.display().to_string() });
+        }
+        if is_folder {
+            return Ok(Self::Folder);
+        }
+        let named = match format {
+            Some(_) => check_given(path, asked).map(|()| format)?,
+            None => format_of_name(path, asked)?,
+        };
+        named.map_or_else(|| format_of_content(path, asked), Ok).map(Self::File)
+    }
+}
+
+/// Files for which another thread pays, whose beginnings are looked at.
+const LOOKED_AT: usize = 32;
+
+/// What each of some paths is, by several threads. `is_index` tells of a path, and whether it is a
+/// folder, if it is of an index.
+pub(super) fn look_at(
+    paths: &[PathBuf],
+    format: Option<Format>,
+    asked: Option<TextEncoding>,
+    is_index: impl Fn(&Path, bool) -> bool + Sync,
+) -> Vec<Result<NamedInput, InputError>> {
+    let find = |(): &mut (), at: usize| {
+        Ok::<_, Infallible>(NamedInput::find(&paths[at], format, asked, &is_index))
+    };
+    let threads = cores().min(paths.len() / LOOKED_AT + 1);
+    let Ok(found) = Crew::new("lister").in_order(threads, paths.len(), find);
+    found
 }
 
 /// Finds the format from the first bytes of a file, decompressed if need be.

@@ -11,8 +11,7 @@ use std::hash::Hasher as _;
 use std::io::{self, Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::borders::marks::Mark;
 use super::error::{InputError, io_error};
@@ -21,7 +20,7 @@ use super::foreign::{ARCHIVE, way_to_text};
 use super::formats::jsonl::vector::ImpactFactor;
 use super::formats::noticed::{NotUtf8, SeenFields};
 use super::guess::{
-    check_given, content_format, ending, format_of_content, format_of_name, is_named_as_archive,
+    NamedInput, check_given, content_format, ending, format_of_name, is_named_as_archive, look_at,
     metadata, read_head,
 };
 use super::list::{InputFile, InputReading, Inputs};
@@ -69,7 +68,7 @@ pub(crate) struct InputSource {
     /// Found out for each file if none is given.
     pub format: Option<Format>,
     pub reading: InputReading,
-    pub excluded: Rc<HashSet<PathBuf>>,
+    pub excluded: Arc<HashSet<PathBuf>>,
 }
 
 impl fmt::Debug for InputPlan {
@@ -121,8 +120,10 @@ impl InputPlan {
     ) -> Result<Self, InputError> {
         let mut plan = Self::default();
         plan.inputs.read_as(reading);
-        for argument in arguments {
-            plan.add(argument, format, walk)?;
+        let asked = plan.inputs.asked_encoding();
+        let named = look_at(arguments, format, asked, |path, is| walk.is_of_index(path, is));
+        for (argument, named) in arguments.iter().zip(named) {
+            plan.add(argument, named, format, walk)?;
         }
         plan.make_splits();
         Ok(plan)
@@ -140,11 +141,13 @@ impl InputPlan {
             plan.inputs.read_as(reading);
             let before = plan.inputs.len();
             let mut empty = None;
-            for path in paths {
+            let asked = plan.inputs.asked_encoding();
+            let named = look_at(&paths, format, asked, |path, is| walk.is_of_index(path, is));
+            for (path, named) in paths.into_iter().zip(named) {
                 if plan.passed.indexes.iter().any(|index| path.starts_with(index)) {
                     continue;
                 }
-                match plan.add(&path, format, &walk) {
+                match plan.add(&path, named, format, &walk) {
                     Err(InputError::IsIndex { .. }) => plan.passed.indexes.push(path),
                     Err(e @ InputError::EmptyFolder { .. }) if is_pattern => empty = Some(e),
                     added => added?,
@@ -172,26 +175,17 @@ impl InputPlan {
     fn add(
         &mut self,
         argument: &Path,
+        named: Result<NamedInput, InputError>,
         format: Option<Format>,
         walk: &FolderWalk,
     ) -> Result<(), InputError> {
         if argument.as_os_str() == STDIN {
             return self.add_stdin(format);
         }
-        let is_folder = metadata(argument)?.is_dir();
-        if walk.is_inside_own(argument) || is_folder && walk.is_index(argument) {
-            return Err(InputError::IsIndex { path: argument.display().to_string() });
+        match named? {
+            NamedInput::Folder => self.add_folder(argument, format, walk),
+            NamedInput::File(format) => self.add_file(argument, None, format),
         }
-        if is_folder {
-            return self.add_folder(argument, format, walk);
-        }
-        let asked = self.inputs.asked_encoding();
-        let named = match format {
-            Some(_) => check_given(argument, asked).map(|()| format)?,
-            None => format_of_name(argument, asked)?,
-        };
-        let format = named.map_or_else(|| format_of_content(argument, asked), Ok)?;
-        self.add_file(argument, None, format)
     }
 
     pub(crate) fn memory(&self) -> u64 {

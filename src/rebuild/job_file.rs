@@ -26,7 +26,7 @@ use serde::Deserialize;
 use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 use toml::Spanned;
 
 const GLOB: glob::MatchOptions = glob::MatchOptions {
@@ -296,7 +296,7 @@ impl JobFile {
         let keys = &self.inputs[input];
         let excluded = keys.exclude.iter().map(|pattern| self.found(pattern));
         let excluded = excluded.collect::<Result<Vec<_>, _>>()?.into_iter().flatten();
-        let excluded: Rc<HashSet<PathBuf>> = Rc::new(excluded.collect());
+        let excluded: Arc<HashSet<PathBuf>> = Arc::new(excluded.collect());
         let source = |pattern: &Spanned<String>| {
             let paths = self.matches(pattern, &excluded)?;
             let is_pattern = pattern.get_ref().contains(['*', '?', '[']);

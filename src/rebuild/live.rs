@@ -43,9 +43,9 @@ pub(super) fn for_each_name(
     mut take: impl FnMut(usize, u32, &[u8]) -> Result<(), RebuildError>,
 ) -> Result<(), RebuildError> {
     for (place, LiveRun { run, deletions }) in runs.iter().enumerate() {
-        let documents = RunDocuments::open_unverified(generation, run)?;
+        let documents = RunDocuments::open_mapped(generation, run)?;
         for docid in (0..documents.len()).filter(|&docid| !deletions.contains(docid)) {
-            take(place, docid, documents.name(docid).unwrap_or_default())?;
+            take(place, docid, documents.name(docid)?)?;
         }
     }
     Ok(())

@@ -280,7 +280,7 @@ impl Moved {
                 });
                 Some((docid - run.first_docid, Location { input, ..now }))
             });
-            let moves = documents.moved(now);
+            let moves = documents.moved(now)?;
             if let Some(error) = failed {
                 return Err(error.into());
             }

@@ -9,6 +9,7 @@ mod held;
 mod kills;
 mod links;
 mod logs;
+mod memory;
 mod notified;
 mod swap;
 mod vectors;

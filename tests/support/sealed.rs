@@ -10,6 +10,9 @@ pub(crate) const HEADER_BYTES: usize = 64;
 /// Bytes of a page of postings, of which each has a checksum.
 const PAGE_BYTES: u64 = 4096;
 
+/// Bytes of a block of other files, of which each has a checksum.
+const BLOCK_BYTES: usize = 64 << 10;
+
 /// Bytes between the lists of a run and the checksums of its pages.
 const POSTINGS_SLACK: u64 = 64;
 
@@ -45,12 +48,24 @@ impl Manifest {
     }
 }
 
-/// Makes the checksum of a header good again, and those of the pages of postings.
+/// Makes the checksum of a header good again, and those of the pages of postings, or of blocks.
 pub(crate) fn seal_file(name: &str, bytes: &mut [u8]) {
     let crc = crc32fast::hash(&bytes[..HEADER_BYTES - 4]);
     bytes[HEADER_BYTES - 4..HEADER_BYTES].copy_from_slice(&crc.to_le_bytes());
-    if name.ends_with(".postings") {
-        seal_pages(bytes);
+    match name.ends_with(".postings") {
+        true => seal_pages(bytes),
+        false => seal_blocks(bytes),
+    }
+}
+
+/// Makes the checksums of blocks good again.
+fn seal_blocks(file: &mut [u8]) {
+    let pairs = file.len().div_ceil(2 * BLOCK_BYTES + 8);
+    let (blocks, sums) = file.split_at_mut(file.len().saturating_sub(8 * pairs));
+    let mut header = HEADER_BYTES;
+    for (block, sum) in blocks.chunks(BLOCK_BYTES).zip(sums.chunks_mut(4)) {
+        let block = block.get(std::mem::take(&mut header)..).unwrap_or_default();
+        sum.copy_from_slice(&crc32fast::hash(block).to_le_bytes());
     }
 }
 

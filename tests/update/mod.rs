@@ -230,3 +230,35 @@ fn indexes_that_cannot_be_updated_are_refused() {
         .says("vectors");
     millrace(args!["update", "--index", global, "--format", "vectors", more]).fails(1);
 }
+
+/// A block of names or of who has one is verified before it is used, in packs too; others are not.
+#[test]
+fn a_damaged_block_of_names_ends_a_deletion() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let document = |n: u32| (format!("d{n:08}"), format!("mill {n}"));
+    let input = scratch.write("a.jsonl", lines(&(0..9000).map(document).collect::<Vec<_>>()));
+    build(&index, args![input]);
+    let new = scratch.write("b.jsonl", lines(&[document(9001)]));
+    millrace(args!["update", "--index", index, new]).ok();
+    let run = |name: &str| index.join("runs").join(name);
+    let pack = std::fs::read(run("000001.packed")).unwrap();
+    let at = pack.windows(9).position(|bytes| bytes == b"d00009001").unwrap();
+    let names = 64;
+    let cases = [
+        ("000000.names", names, "d00000007", "000000.names: byte 64: expected 65472 bytes"),
+        ("000001.packed", at, "d00009001", "000001.packed/names: byte 64: expected 16 bytes"),
+    ];
+    for (file, at, name, expected) in cases {
+        let good = std::fs::read(run(file)).unwrap();
+        let mut bad = good.clone();
+        bad[at] ^= 1;
+        std::fs::write(run(file), bad).unwrap();
+        let delete = |name: &str| millrace(args!["delete", "--index", index, "--dry-run", name]);
+        delete(name).fails(1).says(expected);
+        // The last one of the first run is in another block.
+        delete("d00008999").ok();
+        std::fs::write(run(file), good).unwrap();
+        delete(name).ok();
+    }
+}

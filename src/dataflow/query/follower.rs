@@ -11,13 +11,11 @@ use crate::index::error::IndexError;
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::watch::Watch;
 use crate::query::snapshot::Snapshot;
-use std::io;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::time::Duration;
-
-const EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub enum Followed {
@@ -33,7 +31,7 @@ pub(crate) type OpenSnapshot = Box<dyn FnMut() -> Result<Arc<Snapshot>, IndexErr
 /// A thread that follows an index until all copies of this are dropped.
 #[derive(Clone, Debug)]
 pub struct Follower {
-    look: Sender<()>,
+    look: Arc<UnixStream>,
 }
 
 impl Follower {
@@ -82,23 +80,25 @@ impl Follower {
         index: &Path,
         mut look: impl FnMut(&mut Watch, bool) + Send + 'static,
     ) -> io::Result<Self> {
-        let (sender, asked) = channel();
+        let (look_now, mut asked) = UnixStream::pair()?;
+        asked.set_nonblocking(true)?;
         let mut watch = Watch::new(index);
         spawn("follower", move || {
             loop {
-                match asked.recv_timeout(EVERY) {
-                    Ok(()) => look(&mut watch, true),
-                    Err(RecvTimeoutError::Timeout) => look(&mut watch, false),
-                    Err(RecvTimeoutError::Disconnected) => return,
+                watch.wait(asked.as_fd());
+                match asked.read(&mut [0; 64]) {
+                    // All copies are dropped.
+                    Ok(0) => return,
+                    read => look(&mut watch, read.is_ok()),
                 }
             }
         })?;
-        Ok(Self { look: sender })
+        Ok(Self { look: Arc::new(look_now) })
     }
 
     /// Looks at once, and tries again what could not be opened.
     pub fn look(&self) {
         // The thread ends after the last copy.
-        _ = self.look.send(());
+        _ = (&*self.look).write(&[1]);
     }
 }

@@ -40,7 +40,7 @@ const WINDOW_BYTES: usize = 32 << 10;
 
 impl TouchedDocuments {
     /// Those of the inputs that are `touched`, by their numbers in the generation in a folder.
-    /// What the generation has is not verified.
+    /// What is read is verified.
     pub(crate) fn new(
         generation: &Path,
         manifest: &Manifest,
@@ -55,7 +55,7 @@ impl TouchedDocuments {
                 let input = run.first_input.saturating_add(input);
                 touched.get(input as usize).is_some_and(|is| *is)
             };
-            for docids in documents.of_inputs(is_touched) {
+            for docids in documents.of_inputs(is_touched)? {
                 let before = all.count;
                 all.count += docids.len() as u64;
                 all.stretches.push(TouchedStretch { before, run: number, docids });
@@ -107,9 +107,10 @@ impl TouchedDocuments {
                 Some(open) if open.0 == *run => open,
                 open => {
                     let bytes = [NAMES_BYTES, WINDOW_BYTES];
-                    let names = NamesWindow::open(&self.generation, entry, bytes)?;
+                    let checked = FileWindow::checked;
+                    let names = NamesWindow::open(&self.generation, entry, bytes, checked)?;
                     let hashes = entry.path(&self.generation, FileKind::Hashes);
-                    open.insert((*run, names, FileWindow::open(&hashes, WINDOW_BYTES)?))
+                    open.insert((*run, names, checked(&hashes, WINDOW_BYTES)?))
                 }
             };
             let at = |number: u64| docids.start + (number - before) as u32;

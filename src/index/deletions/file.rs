@@ -58,7 +58,7 @@ pub(crate) fn write_deletions(
 }
 
 /// Reads what the generation in a folder leaves out of each of its `runs`; where the `files` of the
-/// manifest are given, the checksum is verified.
+/// manifest are given, it is compared with that.
 ///
 /// # Errors
 /// `Damaged` if it is not what the entries of the runs say, or does not agree with itself; `Newer`,
@@ -78,6 +78,7 @@ pub(crate) fn read_deletions(
         let file = find_file(files, generation, DELETIONS)?;
         map.verify(file.bytes, file.crc32)?;
     }
+    map.checked(0, map.bytes().len() as u64)?;
     let header = FileHeader::parse(map.path(), FileKind::Deletions, map.bytes())?;
     header.check_unused(map.path(), 1)?;
     let mut reader = DeletionsReader { map: &map, at: HEADER_BYTES as u64 };

@@ -16,10 +16,10 @@ use crate::index::files::map::Map;
 use crate::index::files::packed::{self, FilePlace};
 use crate::index::files::storage::{FileEntry, FilledFile, StorageFile};
 use crate::index::files::window::FileWindow;
-use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, run_file, run_name};
 use crate::index::generations::manifest::RunEntry;
 use std::fs::File;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,16 +68,18 @@ type PartRoom = (Vec<u64>, Vec<u8>);
 
 /// The hashes of the names of a run, until they are written in order.
 #[derive(Debug)]
-pub(super) struct NameColumn {
+pub(crate) struct NameColumn {
     file: File,
     folder: PathBuf,
+    run: u32,
 }
 
 impl NameColumn {
-    pub(super) fn create(folder: &Path) -> Result<Self, IndexError> {
+    /// Of run `run` of a generation.
+    pub(super) fn create(folder: &Path, run: u32) -> Result<Self, IndexError> {
         let error = IndexError::storage("keep hashes of names", folder);
         let file = fault::storage().and_then(|_| tempfile::tempfile_in(folder));
-        Ok(Self { file: file.map_err(error)?, folder: folder.to_path_buf() })
+        Ok(Self { file: file.map_err(error)?, folder: folder.to_path_buf(), run })
     }
 
     /// Notes the names of neighbouring documents from `first` on, which end at these places.
@@ -94,10 +96,15 @@ impl NameColumn {
         written.map_err(IndexError::storage("keep hashes of names", &self.folder))
     }
 
-    /// Writes the file of a run of so many `documents`. Memory: two bytes for each of them, or 2
-    /// MB.
-    pub(super) fn write(self, file: StorageFile, documents: u32) -> Result<FileEntry, IndexError> {
-        let file = FilledFile::of(file);
+    /// Bytes of memory that it takes to write the file of so many `documents`.
+    pub(crate) fn memory(documents: u32) -> u64 {
+        SORTERS as u64 * 8 * u64::from((documents / SORTED_PART).max(LEAST_SORTED))
+    }
+
+    /// Writes the file of the run, which has so many `documents`.
+    pub(crate) fn write(&self, documents: u32) -> Result<FileEntry, IndexError> {
+        let name = run_file(&run_name(self.run), FileKind::Lookup);
+        let file = FilledFile::of(StorageFile::create(&self.folder, &name)?);
         let most = (documents / SORTED_PART).max(LEAST_SORTED);
         let all = HashPart { first: 0, last: u32::MAX, place: 0, pairs: documents };
         let mut parts = Vec::new();
@@ -113,7 +120,7 @@ impl NameColumn {
         };
         Crew::new("names").in_order(cores().min(SORTERS), parts.len(), write)?;
         let values = [documents.into(), 0, 0, 0, 0];
-        file.end()?.0.finish(FileHeader { kind: FileKind::Lookup, values, last: 0 })
+        file.end()?.finish(FileHeader { kind: FileKind::Lookup, values, last: 0 })
     }
 
     /// Cuts a part by the first 16 bits of hashes or, if all of its have the same, by the others,
@@ -221,31 +228,52 @@ impl NameLookup {
         self.0.array(BODY, count).unwrap_or(&[])
     }
 
-    /// The docids whose names may be this one, rising.
-    pub(super) fn of(&self, name: &[u8]) -> impl Iterator<Item = u32> {
-        let hash = short_hash(name);
-        let pairs = self.pairs();
-        let first = first_from(pairs, hash);
-        pairs[first..].iter().take_while(move |pair| pair[0] == hash).map(|pair| pair[1])
+    /// The pairs of documents whose names may be this one, in blocks that are verified.
+    pub(super) fn of(&self, name: &[u8]) -> Result<&[LookupPair], IndexError> {
+        self.of_hash(short_hash(name))
+    }
+
+    fn of_hash(&self, hash: u32) -> Result<&[LookupPair], IndexError> {
+        let map = &self.0;
+        let pair = |at: usize| map.checked_array::<LookupPair>(BODY + PAIR_BYTES * at as u64, 1);
+        let count = self.pairs().len();
+        let is_before = |at: usize| Ok(pair(at)?[0][0] < hash);
+        // Hashes are spread evenly, so that it lies near where they say, which touches few pages
+        // of a large file.
+        let guess = ((u64::from(hash) * count as u64) >> 32) as usize;
+        let (mut low, mut high, mut step) = (guess, guess, 64);
+        while low > 0 && !is_before(low - 1)? {
+            low = low.saturating_sub(step);
+            step *= 2;
+        }
+        step = 64;
+        while high < count && is_before(high)? {
+            high = (high + step).min(count);
+            step *= 2;
+        }
+        let first = partition(low..high, is_before)?;
+        let mut end = first;
+        while end < count && pair(end)?[0][0] == hash {
+            end += 1;
+        }
+        Ok(&self.pairs()[first..end])
     }
 }
 
-/// The place of the first pair whose hash is this one or greater. Hashes are spread evenly, so that
-/// it lies near where they say, which touches few pages of a large file.
-fn first_from(pairs: &[LookupPair], hash: u32) -> usize {
-    let is_before = |pair: &LookupPair| pair[0] < hash;
-    let guess = ((u64::from(hash) * pairs.len() as u64) >> 32) as usize;
-    let (mut low, mut high, mut step) = (guess, guess, 64);
-    while low > 0 && !is_before(&pairs[low - 1]) {
-        low = low.saturating_sub(step);
-        step *= 2;
+/// The first place of a range of which something is not true, which is true before that and nowhere
+/// behind it; or the end.
+pub(super) fn partition(
+    mut range: Range<usize>,
+    is_before: impl Fn(usize) -> Result<bool, IndexError>,
+) -> Result<usize, IndexError> {
+    while !range.is_empty() {
+        let middle = range.start + range.len() / 2;
+        match is_before(middle)? {
+            true => range.start = middle + 1,
+            false => range.end = middle,
+        }
     }
-    step = 64;
-    while pairs.get(high).is_some_and(is_before) {
-        high = (high + step).min(pairs.len());
-        step *= 2;
-    }
-    low + pairs[low..high].partition_point(is_before)
+    Ok(range.start)
 }
 
 /// The documents of a run that are not deleted, in order of the hashes of their names, by

@@ -68,6 +68,7 @@ impl Moves {
         let bytes = header.values[0].checked_mul(size_of::<Move>() as u64);
         let expected = bytes.and_then(|bytes| bytes.checked_add(BODY));
         check_length(map.path(), map.bytes().len() as u64, expected)?;
+        map.checked(0, map.bytes().len() as u64)?;
         let moves = Self(Some(map));
         let mut free = 0;
         for (at, stretch) in moves.stretches().iter().enumerate() {
@@ -113,7 +114,7 @@ impl Moves {
     pub(crate) fn with(
         &self,
         now: impl IntoIterator<Item = (u32, Location)>,
-        was: impl Fn(u32) -> Location,
+        mut was: impl FnMut(u32) -> Location,
     ) -> Vec<Move> {
         let mut moves = Vec::new();
         let mut old = self.stretches().iter().copied().peekable();

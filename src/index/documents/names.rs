@@ -19,12 +19,14 @@ pub(crate) struct NamesWindow {
 }
 
 impl NamesWindow {
+    /// `open` is [`FileWindow::open`] or [`FileWindow::checked`].
     pub(crate) fn open(
         generation: &Path,
         run: &RunEntry,
         [names_bytes, ends_bytes]: [usize; 2],
+        open: impl Fn(&Path, usize) -> Result<FileWindow, IndexError>,
     ) -> Result<Self, IndexError> {
-        let open = |kind, bytes| FileWindow::open(&run.path(generation, kind), bytes);
+        let open = |kind, bytes| open(&run.path(generation, kind), bytes);
         let names = open(FileKind::Names, names_bytes)?;
         let ends = open(FileKind::Ends, ends_bytes)?;
         Ok(Self { names, ends, long: Vec::new(), next: (0, 0) })

@@ -8,7 +8,7 @@ use crate::index::error::IndexError;
 use crate::index::files::storage::{FilledFile, StorageFile};
 use crate::index::format::{FileHeader, FileKind, LONG, run_file, run_name};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
 /// Neighbouring documents as columns, each with an entry for each of them.
@@ -43,8 +43,6 @@ pub(crate) struct PlacedDocuments {
     locations: FilledFile,
     hashes: FilledFile,
     lookup: NameColumn,
-    folder: PathBuf,
-    number: u32,
     first_input: u32,
     sum: Mutex<PlacedSum>,
 }
@@ -90,9 +88,7 @@ impl PlacedDocuments {
             ends: create(FileKind::Ends)?,
             locations: create(FileKind::Locations)?,
             hashes: create(FileKind::Hashes)?,
-            lookup: NameColumn::create(generation)?,
-            folder: generation.to_path_buf(),
-            number,
+            lookup: NameColumn::create(generation, number)?,
             first_input,
             sum: Mutex::default(),
         })
@@ -166,16 +162,23 @@ impl PlacedDocuments {
         Ok(())
     }
 
-    /// Writes the headers, and syncs the files if they have to last.
+    /// Writes the headers and the look-up.
     ///
     /// # Panics
     /// If some documents are not written.
     pub(crate) fn finish(self) -> Result<DocumentsEntry, IndexError> {
+        let (mut entry, lookup) = self.finish_others()?;
+        entry.files.push(lookup.write(entry.documents)?);
+        Ok(entry)
+    }
+
+    /// As [`finish`](Self::finish), but leaves the look-up to be written.
+    pub(crate) fn finish_others(self) -> Result<(DocumentsEntry, NameColumn), IndexError> {
         let sum = std::mem::take(&mut *lock(&self.sum));
         let rise = u64::from(sum.inputs_rise());
         let PlacedSum { mut long, documents, tokens, inputs, .. } = sum;
         long.sort_unstable();
-        let [mut lengths, mut names] = [self.lengths.end()?.0, self.names.end()?.0];
+        let [mut lengths, mut names] = [self.lengths.end()?, self.names.end()?];
         let name_bytes = names.body_bytes();
         lengths.pad()?;
         lengths.write(bytemuck::cast_slice(&long))?;
@@ -183,17 +186,15 @@ impl PlacedDocuments {
         let count = u64::from(documents);
         let header = |kind, b| FileHeader { kind, values: [count, b, 0, 0, 0], last: 0 };
         let values = [count, tokens, long.len() as u64, 0, 0];
-        let name = run_file(&run_name(self.number), FileKind::Lookup);
-        let lookup = StorageFile::create(&self.folder, &name)?;
         let files = vec![
             lengths.finish(FileHeader { kind: FileKind::Lengths, values, last: 0 })?,
             names.finish(header(FileKind::Names, name_bytes))?,
-            self.ends.end()?.0.finish(header(FileKind::Ends, name_bytes))?,
-            self.locations.end()?.0.finish(header(FileKind::Locations, rise))?,
-            self.hashes.end()?.0.finish(header(FileKind::Hashes, 0))?,
-            self.lookup.write(lookup, documents)?,
+            self.ends.end()?.finish(header(FileKind::Ends, name_bytes))?,
+            self.locations.end()?.finish(header(FileKind::Locations, rise))?,
+            self.hashes.end()?.finish(header(FileKind::Hashes, 0))?,
         ];
         let first_input = if inputs == 0 { 0 } else { self.first_input };
-        Ok(DocumentsEntry { documents, tokens, first_input, inputs, files })
+        let entry = DocumentsEntry { documents, tokens, first_input, inputs, files };
+        Ok((entry, self.lookup))
     }
 }

@@ -1,11 +1,9 @@
 //! Reads the documents of a run in place.
 
 use super::Location;
-use super::lookup::{NameLookup, short_hash};
+use super::lookup::{NameLookup, partition, short_hash};
 use super::moves::{Move, Moves};
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
-use crate::crew::{Crew, cores};
-use crate::dictionary::strings::hash::hash;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::files::storage::FileEntry;
@@ -15,16 +13,13 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Names that a thread hashes at a time.
-const SUMS_PART: usize = 1 << 16;
-
 /// Bytes of a name that are prefetched.
 const MOST_AHEAD: usize = 64;
 
 pub(crate) const BODY: u64 = HEADER_BYTES as u64;
 
 /// The documents of one run, mapped, with docids and inputs from the run's first; clones share what
-/// is open. Memory: 4 bytes a document, and 4 more once they are verified, beside what is mapped.
+/// is open. Memory: 4 bytes a document, beside what is mapped.
 #[derive(Clone, Debug)]
 pub(crate) struct RunDocuments {
     lengths: Arc<Vec<u32>>,
@@ -33,9 +28,6 @@ pub(crate) struct RunDocuments {
     long: u64,
     names: Arc<Map>,
     ends: Arc<Map>,
-    /// Hashes of the names, and the checksum of their ends, from when they were verified.
-    sums: Arc<Vec<u32>>,
-    ends_crc32: u32,
     locations: Arc<Map>,
     /// Inputs of places never fall from document to document.
     inputs_rise: bool,
@@ -48,14 +40,13 @@ pub(crate) struct RunDocuments {
 }
 
 impl RunDocuments {
-    /// Maps the documents of a run, verifies the checksums of all their files, and checks the ends
-    /// of the names.
+    /// Maps the documents of a run, and verifies the checksums of all their files.
     pub(crate) fn open(
         generation: &Path,
         run: &RunEntry,
         files: &[FileEntry],
     ) -> Result<Self, IndexError> {
-        let mut documents = Self::open_unverified(generation, run)?;
+        let documents = Self::open_mapped(generation, run)?;
         let maps: [(&Map, _); 6] = [
             (&documents.lengths_file, FileKind::Lengths),
             (&documents.names, FileKind::Names),
@@ -69,38 +60,17 @@ impl RunDocuments {
             let entry = find_file(files, generation, &run.file(kind))?;
             map.verify(entry.bytes, entry.crc32)?;
         }
-        documents.check_ends()?;
-        documents.ends_crc32 = crc32fast::hash(documents.ends.bytes());
-        documents.sums = Arc::new(documents.name_sums()?);
-        Ok(documents)
-    }
-
-    /// A hash of each name, by all cores: an index is opened before the first query is answered.
-    fn name_sums(&self) -> Result<Vec<u32>, IndexError> {
-        let ends = self.ends();
-        let names = self.name_section();
-        let threads = cores();
-        let parts = ends.len().div_ceil(SUMS_PART);
-        let sums = Crew::new("names").in_order(threads, parts, |(): &mut (), part| {
-            let first = part * SUMS_PART;
-            let mut start = first.checked_sub(1).map_or(0, |before| ends[before]) as usize;
-            let sum = |&end: &u64| {
-                let name = names.get(start..end as usize).unwrap_or_default();
-                start = end as usize;
-                hash(name) as u32
-            };
-            let part = &ends[first..ends.len().min(first + SUMS_PART)];
-            Ok::<_, IndexError>(part.iter().map(sum).collect::<Vec<_>>())
-        })?;
-        Ok(sums.concat())
+        Ok(Self { lengths: Arc::new(documents.read_lengths()?), ..documents })
     }
 
     /// As [`open`](Self::open), but reads no more than the headers and the lengths.
     pub(crate) fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
-        let mut documents = Self::open_mapped(generation, run)?;
-        let lengths = read_lengths(&documents.lengths_file, run.documents, documents.long)?;
-        documents.lengths = Arc::new(lengths);
-        Ok(documents)
+        let documents = Self::open_mapped(generation, run)?;
+        Ok(Self { lengths: Arc::new(documents.read_lengths()?), ..documents })
+    }
+
+    fn read_lengths(&self) -> Result<Vec<u32>, IndexError> {
+        read_lengths(&self.lengths_file, self.documents, self.long)
     }
 
     /// The documents where some lie elsewhere now; what says so is verified.
@@ -161,8 +131,6 @@ impl RunDocuments {
             long,
             names,
             ends,
-            sums: Arc::default(),
-            ends_crc32: 0,
             locations,
             inputs_rise: rise == 1,
             moves: Arc::new(Moves::open(generation, run)?),
@@ -204,18 +172,15 @@ impl RunDocuments {
     /// The length of one document, from the file.
     pub(crate) fn length(&self, docid: u32) -> Result<u32, IndexError> {
         let documents = u64::from(self.documents);
-        let short: &[u16] = self.lengths_file.array(BODY, documents)?;
-        let none = || {
-            let expected = format!("a document before {documents}");
-            IndexError::damaged(self.lengths_file.path(), BODY, expected, docid)
-        };
-        let short = *short.get(docid as usize).ok_or_else(none)?;
+        let file = &self.lengths_file;
+        let short = file.checked_array::<u16>(BODY + 2 * u64::from(docid), 1)?[0];
         if short != LONG {
             return Ok(short.into());
         }
         let first = BODY + 2 * documents + padding(2 * documents);
-        let long: &[[u32; 2]] = self.lengths_file.array(first, self.long)?;
-        let at = long.binary_search_by_key(&docid, |entry| entry[0]).map_err(|_| none())?;
+        let long: &[[u32; 2]] = file.checked_array(first, self.long)?;
+        let none = |_| IndexError::damaged(file.path(), first, "its length", docid);
+        let at = long.binary_search_by_key(&docid, |entry| entry[0]).map_err(none)?;
         Ok(long[at][1])
     }
 
@@ -224,34 +189,24 @@ impl RunDocuments {
         &self.lengths
     }
 
-    /// UTF-8 unless the file was damaged after it was opened: for jobs that write the name again.
-    pub(crate) fn name(&self, docid: u32) -> Option<&[u8]> {
-        let ends = self.ends();
-        let docid = docid as usize;
-        let end = *ends.get(docid)?;
-        let start = docid.checked_sub(1).map_or(0, |before| ends[before]);
-        let start = usize::try_from(start).ok()?;
-        let end = usize::try_from(end).ok()?;
-        self.name_section().get(start..end)
-    }
-
-    /// [`name`](Self::name), which is compared with what it was when the documents were verified.
+    /// The name of a document, in UTF-8, by blocks that are verified.
     #[inline]
-    pub(crate) fn checked_name(&self, docid: u32) -> Result<&[u8], IndexError> {
-        let name = self.name(docid);
-        let is_old = |name: &&[u8]| {
-            self.sums.get(docid as usize).is_none_or(|sum| *sum == hash(name) as u32)
+    pub(crate) fn name(&self, docid: u32) -> Result<&[u8], IndexError> {
+        // The end of the name before, if there is one, and its own.
+        let first = docid.saturating_sub(1);
+        let at = BODY + 8 * u64::from(first);
+        let ends: &[u64] = self.ends.checked_array(at, u64::from(docid - first) + 1)?;
+        let (start, end) = match *ends {
+            [start, end] => (start, end),
+            [end] => (0, end),
+            _ => unreachable!("one or two were asked for"),
         };
-        name.filter(is_old).ok_or_else(|| {
-            let are_ends = crc32fast::hash(self.ends.bytes()) != self.ends_crc32;
-            let place = name.map(|name| name.as_ptr() as u64 - self.names.bytes().as_ptr() as u64);
-            let (map, at) = match place {
-                Some(place) if !are_ends => (&self.names, place),
-                _ => (&self.ends, BODY + 8 * u64::from(docid)),
-            };
-            let expected = format!("the name that document {docid} had when it was opened");
-            IndexError::damaged(map.path(), at, expected, "another one")
-        })
+        if start > end || end > self.name_bytes {
+            let expected = format!("an end from {start} to {}", self.name_bytes);
+            let at = BODY + 8 * u64::from(docid);
+            return Err(IndexError::damaged(self.ends.path(), at, expected, end));
+        }
+        self.names.checked(BODY + start, end - start)
     }
 
     /// Prefetches what gives the place of a document's name.
@@ -260,14 +215,14 @@ impl RunDocuments {
         if let Some(end) = self.ends().get((docid as usize).saturating_sub(1)) {
             prefetch(end);
         }
-        if let Some(sum) = self.sums.get(docid as usize) {
-            prefetch(sum);
-        }
     }
 
     #[inline]
     pub(super) fn prefetch_name(&self, docid: u32) {
-        prefetch_bytes(self.name(docid).unwrap_or_default(), MOST_AHEAD);
+        let ends = self.ends();
+        let start =
+            docid.checked_sub(1).map_or(Some(0), |before| ends.get(before as usize).copied());
+        prefetch_bytes(self.names.from(BODY + start.unwrap_or(0)), MOST_AHEAD);
     }
 
     /// Whether inputs never fall from document to document, where the run was written.
@@ -291,21 +246,41 @@ impl RunDocuments {
 
     /// The moves of the documents, if some lie elsewhere now: by rising docid. See
     /// [`Moves::with`].
-    pub(crate) fn moved(&self, now: impl IntoIterator<Item = (u32, Location)>) -> Vec<Move> {
-        let locations = self.first_locations();
-        self.moves.with(now, |docid| locations.get(docid as usize).copied().unwrap_or_default())
+    pub(crate) fn moved(
+        &self,
+        now: impl IntoIterator<Item = (u32, Location)>,
+    ) -> Result<Vec<Move>, IndexError> {
+        let mut failed = None;
+        let was = |docid| {
+            let was = self.first_location(docid);
+            was.unwrap_or_else(|error| {
+                failed = Some(error);
+                Location::default()
+            })
+        };
+        let moves = self.moves.with(now, was);
+        failed.map_or(Ok(moves), Err)
+    }
+
+    /// Where a document lay when the run was written, by a block that is verified.
+    fn first_location(&self, docid: u32) -> Result<Location, IndexError> {
+        Ok(self.locations.checked_array(BODY + 16 * u64::from(docid), 1)?[0])
     }
 
     /// The documents that lie in some inputs of the run, as rising ranges of docids. Costs no more
     /// than the inputs and the moves if inputs never fall from document to document, as they do
     /// but where documents are in another order; else all places are looked at.
-    pub(crate) fn of_inputs(&self, is_one: impl Fn(u32) -> bool) -> Vec<Range<u32>> {
-        let locations = self.first_locations();
+    pub(crate) fn of_inputs(
+        &self,
+        is_one: impl Fn(u32) -> bool,
+    ) -> Result<Vec<Range<u32>>, IndexError> {
         let mut found: Vec<Range<u32>> = Vec::new();
         let mut next = 0;
-        while let Some(location) = locations.get(next as usize) {
+        while next < self.documents {
+            let location = self.first_location(next)?;
+            let is_before = |docid| Ok(self.first_location(docid as u32)?.input <= location.input);
             let end = match self.inputs_rise {
-                true => locations.partition_point(|other| other.input <= location.input) as u32,
+                true => partition(next as usize..self.documents as usize, is_before)? as u32,
                 false => next + 1,
             };
             if is_one(location.input) {
@@ -315,7 +290,7 @@ impl RunDocuments {
         }
         let stretches = self.moves.stretches();
         if stretches.is_empty() {
-            return found;
+            return Ok(found);
         }
         let mut all: Vec<Range<u32>> = Vec::new();
         for Range { mut start, end } in found {
@@ -335,7 +310,7 @@ impl RunDocuments {
         all.sort_unstable_by_key(|docids| docids.start);
         let mut joined = Vec::new();
         all.into_iter().for_each(|docids| extend(&mut joined, docids));
-        joined
+        Ok(joined)
     }
 
     pub(crate) fn hashes(&self) -> &[u64] {
@@ -347,21 +322,22 @@ impl RunDocuments {
         self.lookup.pairs()
     }
 
-    /// The documents that may have this name, by docid.
-    pub(crate) fn candidates(&self, name: &[u8]) -> impl Iterator<Item = u32> {
-        self.lookup.of(name)
-    }
-
-    #[cfg(any(test, fuzzing))]
-    pub(crate) fn find_name(&self, name: &[u8]) -> Option<u32> {
-        self.candidates(name).find(|docid| self.name(*docid) == Some(name))
+    /// The documents of this name, rising.
+    pub(crate) fn of_name(&self, name: &[u8]) -> Result<Vec<u32>, IndexError> {
+        let mut found = Vec::new();
+        for &[_, docid] in self.lookup.of(name)? {
+            if self.name(docid)? == name {
+                found.push(docid);
+            }
+        }
+        Ok(found)
     }
 
     /// Checks that the look-up has all documents in order of their names' hashes.
     pub(crate) fn check_lookup(&self) -> Result<(), IndexError> {
         let mut before = None;
         for (number, &[hash, docid]) in (0..).zip(self.lookup()) {
-            let is_right = self.name(docid).is_some_and(|name| short_hash(name) == hash);
+            let is_right = docid < self.documents && short_hash(self.name(docid)?) == hash;
             // As many rising pairs as documents name each of these once.
             if !is_right || before.is_some_and(|before| before >= [hash, docid]) {
                 let expected = "a document with the hash of its name, behind those before";

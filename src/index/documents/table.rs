@@ -62,10 +62,10 @@ impl Documents {
     /// leave the index come from here.
     ///
     /// # Errors
-    /// `Damaged` if it is not what it was when the documents were opened.
+    /// `Damaged`.
     #[inline]
     pub fn name(&self, docid: u32) -> Result<&[u8], IndexError> {
-        self.place(docid).map_or(Ok(&[]), |(run, docid)| run.documents.checked_name(docid))
+        self.place(docid).map_or(Ok(&[]), |(run, docid)| run.documents.name(docid))
     }
 
     /// The names at the places of a list of docids, quick if asked for one place after the other: a
@@ -109,11 +109,5 @@ impl Documents {
     pub(crate) fn hash(&self, docid: u32) -> Option<u64> {
         let (run, docid) = self.place(docid)?;
         run.documents.hashes().get(docid as usize).copied()
-    }
-
-    #[cfg(test)]
-    pub(crate) fn find_name(&self, name: &[u8]) -> Option<u32> {
-        let found = |run: &PlacedRun| Some(run.first_docid + run.documents.find_name(name)?);
-        self.runs.iter().find_map(found)
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::index::error::IndexError;
+use crate::index::files::pages::seal;
 use crate::index::files::storage::FileEntry;
 use crate::index::format::FileKind;
 use crate::index::generations::manifest::{Manifest, RunEntry};
@@ -68,8 +69,6 @@ proptest! {
             prop_assert_eq!(table.length(docid), Some(*length));
             prop_assert_eq!(table.location(docid), Some(*location));
             prop_assert_eq!(table.hash(docid), Some(*hash));
-            let first = documents.iter().position(|d| d.0 == *name).map(|i| i as u32);
-            prop_assert_eq!(table.find_name(name.as_bytes()), first);
         }
         let behind = documents.len() as u32;
         for docid in [behind, u32::MAX] {
@@ -78,9 +77,14 @@ proptest! {
             prop_assert_eq!(table.location(docid), None);
             prop_assert_eq!(table.hash(docid), None);
         }
-        prop_assert_eq!(table.find_name(b"not there"), None);
-        for run in table.runs() {
+        for (run, entry) in table.runs().zip(&manifest.runs) {
             run.check_lookup().unwrap();
+            let own = &documents[entry.first_docid as usize..][..entry.documents as usize];
+            for name in own.iter().map(|document| &document.0) {
+                let expected = (0..).zip(own).filter(|(_, d)| d.0 == *name).map(|(docid, _)| docid);
+                prop_assert_eq!(run.of_name(name.as_bytes()).unwrap(), expected.collect::<Vec<u32>>());
+            }
+            prop_assert!(run.of_name(b"not there").unwrap().is_empty());
         }
     }
 }
@@ -160,7 +164,7 @@ proptest! {
         let now: Vec<_> = now
             .map(|(&docid, &(input, offset))| (docid, Location { offset, bytes: 9, input }))
             .collect();
-        let moves = written.moved(now.iter().copied());
+        let moves = written.moved(now.iter().copied()).unwrap();
         run.moves = Some(1);
         moves::write_moves(folder.path(), &run, &moves).unwrap();
         let documents = RunDocuments::open_mapped(folder.path(), &run).unwrap();
@@ -172,7 +176,7 @@ proptest! {
             prop_assert_eq!(documents.location(docid).unwrap().input, place);
             expected.extend(is_wanted(place).then_some(docid));
         }
-        let found = documents.of_inputs(is_wanted);
+        let found = documents.of_inputs(is_wanted).unwrap();
         prop_assert!(found.windows(2).all(|two| two[0].end < two[1].start), "{:?}", found);
         prop_assert_eq!(found.into_iter().flatten().collect::<Vec<_>>(), expected);
     }
@@ -216,7 +220,7 @@ fn every_flipped_bit_and_every_cut_is_an_error() {
                 for docid in 0..4 {
                     let _ = table.name(docid);
                 }
-                let _ = table.find_name(b"xyz");
+                let _ = table.of_name(b"xyz");
                 let _ = table.check_lookup();
             }
         }
@@ -240,6 +244,7 @@ fn ends_that_fall_or_leave_the_names_are_found() {
     for (entry, end) in [(0, 4u64), (0, u64::MAX), (1, 1), (2, 3), (2, 5)] {
         let mut bytes = good.clone();
         bytes[64 + 8 * entry..72 + 8 * entry].copy_from_slice(&end.to_le_bytes());
+        seal(&path, &mut bytes);
         fs::remove_file(&path).unwrap();
         fs::write(&path, bytes).unwrap();
         let table = RunDocuments::open_unverified(folder.path(), &run).unwrap();
@@ -248,4 +253,62 @@ fn ends_that_fall_or_leave_the_names_are_found() {
             let _ = table.name(docid);
         }
     }
+}
+
+/// What is looked up of documents whose files were not verified when they were opened.
+#[test]
+fn a_damaged_block_is_found_when_it_is_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let document = |docid: u64| {
+        let place = Location { offset: 10 * docid, bytes: 9, input: docid as u32 / 10_000 };
+        (format!("d{docid:05}"), 3, place, docid)
+    };
+    let documents: Vec<Document> = (0..40_000).map(document).collect();
+    let (run, _) = write(folder.path(), 0, 0, &documents);
+    let open = || RunDocuments::open_mapped(folder.path(), &run).unwrap();
+    // A byte of document 30,000, which is in the last blocks, and what finds it.
+    let of_name = |documents: &RunDocuments, docid: u32| {
+        documents.of_name(format!("d{docid:05}").as_bytes()).map(|found| assert_eq!(found, [docid]))
+    };
+    let length = |documents: &RunDocuments, docid| documents.length(docid).map(drop);
+    let moved =
+        |documents: &RunDocuments, docid| documents.moved([(docid, Location::default())]).map(drop);
+    let inputs = |documents: &RunDocuments, docid| match docid {
+        // The first places tell all of the first inputs.
+        0 => documents.length(0).map(drop),
+        _ => documents.of_inputs(|_| true).map(drop),
+    };
+    type Look<'a> = &'a dyn Fn(&RunDocuments, u32) -> Result<(), IndexError>;
+    let looks: [(FileKind, usize, Look<'_>); 5] = [
+        (FileKind::Names, 6, &of_name),
+        (FileKind::Ends, 8, &of_name),
+        (FileKind::Lengths, 2, &length),
+        (FileKind::Locations, 16, &moved),
+        (FileKind::Locations, 16, &inputs),
+    ];
+    for (kind, size, look) in looks {
+        let path = run.path(folder.path(), kind);
+        let good = fs::read(&path).unwrap();
+        let mut bytes = good.clone();
+        let at = 64 + size * 33_333;
+        bytes[at] ^= 1;
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, &bytes).unwrap();
+        look(&open(), 0).unwrap();
+        let docid = if kind == FileKind::Lengths { 33_333 } else { 33_334 };
+        let error = look(&open(), docid).unwrap_err().to_string();
+        let block = at / (64 << 10) * (64 << 10);
+        let expected = format!("{}: byte {}: expected ", path.display(), block.max(64));
+        assert!(error.starts_with(&expected), "{error}");
+        fs::write(&path, &good).unwrap();
+    }
+    let path = run.path(folder.path(), FileKind::Lookup);
+    let mut bytes = fs::read(&path).unwrap();
+    // Both halves of all hashes lie in it, so that some names are in the damaged block.
+    bytes[100_000] ^= 1;
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, &bytes).unwrap();
+    let found = (0..1000).map(|docid| of_name(&open(), docid).is_ok());
+    let found = found.filter(|is_ok| *is_ok).count();
+    assert!((700..900).contains(&found), "{found}");
 }

@@ -9,8 +9,11 @@
 
 #![allow(unsafe_code)]
 
+use crate::crew::{Crew, cores};
 use crate::index::error::IndexError;
 use crate::index::files::packed::{self, FilePlace};
+use crate::index::files::pages::Pages;
+use crate::index::format::{BLOCK_BYTES, check_length};
 use memmap2::{Mmap, MmapOptions};
 use std::path::{Path, PathBuf};
 
@@ -18,41 +21,53 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Map {
     map: Mmap,
     path: PathBuf,
+    /// Bytes before the checksums of blocks.
+    length: usize,
+    /// None if there are no such checksums.
+    blocks: Option<Pages>,
 }
+
+/// Blocks of 64 KiB that a thread verifies together, and bytes for which it pays to start one.
+const BLOCKS_AT_ONCE: u64 = 16;
+const THREAD_BYTES: usize = 4 << 20;
 
 impl Map {
     pub(crate) fn open(path: &Path) -> Result<Self, IndexError> {
-        let FilePlace { file, start, bytes, .. } = packed::open(path)?;
-        let length = usize::try_from(bytes).unwrap_or(usize::MAX);
+        let FilePlace { file, start, bytes, whole, .. } = packed::open(path)?;
+        let [length, whole_length] =
+            [bytes, whole].map(|n| usize::try_from(n).unwrap_or(usize::MAX));
         // SAFETY: files of a generation are never written again, and the module says what happens
         // when another program does it all the same: no caller relies on two reads being equal.
-        let map = unsafe { MmapOptions::new().offset(start).len(length).map(&file) };
+        let map = unsafe { MmapOptions::new().offset(start).len(whole_length).map(&file) };
         let map = map.map_err(IndexError::storage("map", path))?;
-        Ok(Self { map, path: path.to_path_buf() })
+        let blocks = (bytes < whole).then(|| Pages::new(BLOCK_BYTES, bytes, bytes));
+        Ok(Self { map, path: path.to_path_buf(), length, blocks })
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
+    /// Without the checksums of blocks.
+    #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.map
+        &self.map[..self.length]
     }
 
     /// The bytes from `start` to the end of the file; none behind the end.
     pub(crate) fn from(&self, start: u64) -> &[u8] {
-        usize::try_from(start).ok().and_then(|start| self.map.get(start..)).unwrap_or(&[])
+        usize::try_from(start).ok().and_then(|start| self.bytes().get(start..)).unwrap_or(&[])
     }
 
     pub(crate) fn slice(&self, start: u64, bytes: u64) -> Result<&[u8], IndexError> {
         let range = start.checked_add(bytes).and_then(|end| {
             let start = usize::try_from(start).ok()?;
             let end = usize::try_from(end).ok()?;
-            self.map.get(start..end)
+            self.bytes().get(start..end)
         });
         range.ok_or_else(|| {
             let expected = format_args!("{bytes} bytes from byte {start} on").to_string();
-            IndexError::damaged(&self.path, self.map.len() as u64, expected, "the end of the file")
+            IndexError::damaged(&self.path, self.length as u64, expected, "the end of the file")
         })
     }
 
@@ -63,26 +78,91 @@ impl Map {
         count: u64,
     ) -> Result<&[T], IndexError> {
         let bytes = count.saturating_mul(size_of::<T>() as u64);
+        self.cast(start, count, self.slice(start, bytes)?)
+    }
+
+    /// [`slice`](Self::slice) of a file whose blocks have checksums: those blocks are verified
+    /// unless they were.
+    #[inline]
+    pub(crate) fn checked(&self, start: u64, bytes: u64) -> Result<&[u8], IndexError> {
         let slice = self.slice(start, bytes)?;
+        if let Some(blocks) = self.blocks.as_ref().filter(|_| bytes > 0) {
+            blocks.verify(&self.path, &self.map, start, bytes)?;
+        }
+        Ok(slice)
+    }
+
+    /// [`array`](Self::array) of a file whose blocks have checksums; see
+    /// [`checked`](Self::checked).
+    #[inline]
+    pub(crate) fn checked_array<T: bytemuck::AnyBitPattern>(
+        &self,
+        start: u64,
+        count: u64,
+    ) -> Result<&[T], IndexError> {
+        let bytes = count.saturating_mul(size_of::<T>() as u64);
+        self.cast(start, count, self.checked(start, bytes)?)
+    }
+
+    fn cast<'a, T: bytemuck::AnyBitPattern>(
+        &self,
+        start: u64,
+        count: u64,
+        slice: &'a [u8],
+    ) -> Result<&'a [T], IndexError> {
         bytemuck::try_cast_slice(slice).map_err(|error| {
             let expected = format_args!("{count} aligned numbers").to_string();
             IndexError::damaged(&self.path, start, expected, error)
         })
     }
 
+    /// Compares the length and the checksum of the whole file, and the checksums of its blocks.
     pub(crate) fn verify(&self, bytes: u64, crc32: u32) -> Result<(), IndexError> {
-        self.verify_by(bytes, crc32, crc32fast::hash)
+        self.verify_by(cores(), bytes, crc32)
     }
 
-    /// [`verify`](Self::verify), where `sum` takes the checksum.
+    /// [`verify`](Self::verify) with so many threads, at most.
     pub(crate) fn verify_by(
         &self,
+        threads: usize,
         bytes: u64,
         crc32: u32,
-        sum: impl FnOnce(&[u8]) -> u32,
     ) -> Result<(), IndexError> {
-        crate::index::format::check_length(&self.path, self.map.len() as u64, Some(bytes))?;
-        check_crc(&self.path, crc32, sum(&self.map))
+        check_length(&self.path, self.map.len() as u64, Some(bytes))?;
+        let (summed, rest) = self.map.split_at(if self.blocks.is_some() { self.length } else { 0 });
+        let sum = |(): &mut (), number: usize| {
+            let first = BLOCKS_AT_ONCE * number as u64;
+            let blocks = first..first + BLOCKS_AT_ONCE;
+            if let Some(pages) = &self.blocks {
+                return pages.compare(&self.path, &self.map, blocks);
+            }
+            let [from, to] = [blocks.start, blocks.end].map(|block| block * BLOCK_BYTES);
+            let mut crc = crc32fast::Hasher::new();
+            crc.update(&rest[from as usize..rest.len().min(to as usize)]);
+            Ok(crc)
+        };
+        let all = if self.blocks.is_some() { summed } else { rest };
+        let parts = all.len().div_ceil((BLOCKS_AT_ONCE * BLOCK_BYTES) as usize);
+        let threads = threads.min(all.len() / THREAD_BYTES + 1);
+        let mut crc = crc32fast::Hasher::new();
+        for sum in Crew::new("verifier").in_order(threads, parts, sum)? {
+            crc.combine(&sum);
+        }
+        if self.blocks.is_some() {
+            crc.update(rest);
+            let sums = 4 * summed.len().div_ceil(BLOCK_BYTES as usize);
+            if let Some(at) = rest.iter().skip(sums).position(|byte| *byte != 0) {
+                let at = self.length + sums + at;
+                return Err(IndexError::damaged(&self.path, at as u64, 0, self.map[at]));
+            }
+        }
+        check_crc(&self.path, crc32, crc.finalize())
+    }
+
+    /// Takes what [`verify`](Self::verify) has found good for good: what is
+    /// [`checked`](Self::checked) costs no more.
+    pub(crate) fn trust(&self) {
+        self.blocks.iter().for_each(Pages::set_verified);
     }
 }
 

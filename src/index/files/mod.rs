@@ -2,6 +2,7 @@
 
 pub(crate) mod map;
 pub(crate) mod packed;
+pub(crate) mod pages;
 pub(crate) mod plain;
 pub(crate) mod storage;
 pub(crate) mod window;

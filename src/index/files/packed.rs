@@ -6,7 +6,7 @@ use crate::index::error::IndexError;
 use crate::index::files::plain;
 use crate::index::files::storage::{FileEntry, StorageFile};
 use crate::index::format::{
-    FileHeader, FileKind, HEADER_BYTES, check_length, packed_file, run_file,
+    FileHeader, FileKind, HEADER_BYTES, before_sums, check_length, has_sums, packed_file, run_file,
 };
 use bytemuck::{AnyBitPattern, NoUninit};
 use std::fs::File;
@@ -35,6 +35,8 @@ pub(crate) struct FilePlace {
     pub file: File,
     pub start: u64,
     pub bytes: u64,
+    /// With the checksums of its blocks.
+    pub whole: u64,
 }
 
 /// The file on the disk that is or has this file of an index.
@@ -48,9 +50,11 @@ pub(crate) fn open(path: &Path) -> Result<FilePlace, IndexError> {
     let pack = on_disk(path);
     let file = plain::open(pack)?;
     let length = file.metadata().map_err(IndexError::storage("open", pack))?.len();
-    let whole = FilePlace { path: pack.to_path_buf(), file, start: 0, bytes: length };
+    let bytes = |whole: u64| if has_sums(path) { before_sums(whole) } else { whole };
+    let whole =
+        FilePlace { path: pack.to_path_buf(), file, start: 0, bytes: length, whole: length };
     if pack == path {
-        return Ok(whole);
+        return Ok(FilePlace { bytes: bytes(length), ..whole });
     }
     let sections = read_sections(&whole)?;
     let is_it = |section: &&PackEntry| {
@@ -59,7 +63,8 @@ pub(crate) fn open(path: &Path) -> Result<FilePlace, IndexError> {
     };
     let missing = || IndexError::damaged(path, 0, "a section of its pack", "none");
     let section = sections.iter().find(is_it).ok_or_else(missing)?;
-    Ok(FilePlace { start: section.start, bytes: section.bytes, ..whole })
+    let (start, length) = (section.start, section.bytes);
+    Ok(FilePlace { start, bytes: bytes(length), whole: length, ..whole })
 }
 
 /// The sections of a pack, which lie behind one another to its end.
@@ -162,14 +167,14 @@ mod tests {
     fn sections_are_read_as_files_and_what_is_damaged_is_found() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("runs")).unwrap();
-        let kinds = [(FileKind::Lexicon, 100), (FileKind::Names, 0), (FileKind::Lookup, 64)];
+        let kinds = [(FileKind::Lexicon, 104), (FileKind::Names, 0), (FileKind::Lookup, 64)];
         let content = |bytes: u8| (1..=bytes).collect::<Vec<u8>>();
         let file = |&(kind, bytes): &(FileKind, u8)| {
-            let path = folder.path().join(kind.extension());
-            std::fs::write(&path, content(bytes)).unwrap();
-            let bytes = content(bytes);
-            let crc32 = crc32fast::hash(&bytes);
-            (kind, path, FileEntry { name: String::new(), bytes: bytes.len() as u64, crc32 })
+            let mut file = StorageFile::create(folder.path(), kind.extension()).unwrap();
+            file.write(&content(bytes)).unwrap();
+            let path = file.path().to_path_buf();
+            let header = FileHeader { kind, values: [0; 5], last: 0 };
+            (kind, path, file.finish(header).unwrap())
         };
         let files: Vec<_> = kinds.iter().map(file).collect();
         let entries = write_pack(folder.path(), "000007", &files).unwrap();
@@ -184,7 +189,8 @@ mod tests {
                 let length = window.length();
                 assert_eq!(window.read(0, length as usize)?, map.bytes());
                 window.read(length, 1).unwrap_err();
-                found.push(map.bytes().to_vec());
+                assert_eq!(map.checked(0, length)?, map.bytes());
+                found.push(map.bytes()[HEADER_BYTES..].to_vec());
             }
             check_pack(&pack).map(|()| found)
         };

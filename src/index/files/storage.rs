@@ -4,18 +4,20 @@
 pub(crate) mod filled;
 mod gathered;
 mod spill;
+mod sums;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use filled::{FileRoom, FilledFile};
 pub(crate) use gathered::{GatheredFile, SharedBytes};
 pub(crate) use spill::Spill;
+use sums::{FileSums, RoomSums};
 
 use crate::crew::Crew;
 use crate::fault::{self, Injected};
 use crate::index::error::IndexError;
 use crate::index::format::{
-    ALIGNMENT, FileHeader, HEADER_BYTES, LIST_ALIGNMENT, file_path, padding,
+    ALIGNMENT, FileHeader, HEADER_BYTES, LIST_ALIGNMENT, file_path, has_sums, padding,
 };
 use crate::shown::panicked;
 use serde::{Deserialize, Serialize};
@@ -111,15 +113,15 @@ pub(crate) mod hexadecimal {
 
 /// A binary file that is written from its first byte to its last, except for the header, which is
 /// known last. It is not synced: [`sync_all`] does that for all files of a generation together.
-/// Memory: [`WRITE_BUFFER_BYTES`].
+/// Memory: [`WRITE_BUFFER_BYTES`], and 4 bytes for each 64 KiB of a file whose blocks have
+/// checksums.
 #[derive(Debug)]
 pub(crate) struct StorageFile {
     file: File,
     path: PathBuf,
     name: String,
     buffer: Vec<u8>,
-    written: u64,
-    crc: crc32fast::Hasher,
+    sums: FileSums,
 }
 
 impl StorageFile {
@@ -127,14 +129,9 @@ impl StorageFile {
     pub(crate) fn create(generation: &Path, name: &str) -> Result<Self, IndexError> {
         let path = file_path(generation, name);
         let file = attempt("create", &path, || File::create_new(&path))?;
-        Ok(Self {
-            file,
-            path,
-            name: name.to_string(),
-            buffer: Vec::with_capacity(WRITE_BUFFER_BYTES),
-            written: 0,
-            crc: crc32fast::Hasher::new(),
-        })
+        let sums = if has_sums(&path) { FileSums::of_blocks() } else { FileSums::default() };
+        let buffer = Vec::with_capacity(WRITE_BUFFER_BYTES);
+        Ok(Self { file, path, name: name.to_string(), buffer, sums })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -143,7 +140,7 @@ impl StorageFile {
 
     /// Bytes behind the header so far.
     pub(crate) fn body_bytes(&self) -> u64 {
-        self.written + self.buffer.len() as u64
+        self.sums.at() - HEADER_BYTES as u64 + self.buffer.len() as u64
     }
 
     #[inline]
@@ -173,23 +170,37 @@ impl StorageFile {
         self.write(&zeros[..padding(self.body_bytes()) as usize])
     }
 
-    /// Writes the header and the rest of the body.
-    pub(crate) fn finish(mut self, header: FileHeader) -> Result<FileEntry, IndexError> {
+    /// The checksums of what was written, which are not taken any more; none if they were not.
+    pub(crate) fn take_sums(&mut self) -> Result<Option<Spill>, IndexError> {
         self.flush()?;
+        self.sums.take_units()
+    }
+
+    /// Writes the header, the rest of the body, and the checksums of blocks.
+    pub(crate) fn finish(mut self, header: FileHeader) -> Result<FileEntry, IndexError> {
+        if self.sums.has_units() {
+            self.pad()?;
+        }
+        if let Some(sums) = self.take_sums()? {
+            sums.pour(&mut self)?;
+            self.pad()?;
+            self.flush()?;
+        }
         let header = header.encode();
         write_at(&self.file, &self.path, &header, 0)?;
         let mut crc = crc32fast::Hasher::new();
         crc.update(&header);
-        crc.combine(&self.crc);
-        let bytes = HEADER_BYTES as u64 + self.written;
+        crc.combine(self.sums.crc());
+        let bytes = self.sums.at();
         Ok(FileEntry { name: self.name, bytes, crc32: crc.finalize() })
     }
 
     fn flush(&mut self) -> Result<(), IndexError> {
         if !self.buffer.is_empty() {
-            write_at(&self.file, &self.path, &self.buffer, HEADER_BYTES as u64 + self.written)?;
-            self.crc.update(&self.buffer);
-            self.written += self.buffer.len() as u64;
+            let mut sums = self.sums.room(self.sums.at());
+            write_at(&self.file, &self.path, &self.buffer, self.sums.at())?;
+            sums.add(&self.buffer);
+            self.sums.take(sums)?;
             self.buffer.clear();
         }
         Ok(())

@@ -3,7 +3,8 @@
 
 use crate::index::error::IndexError;
 use crate::index::files::packed::{self, FilePlace};
-use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
+use crate::index::files::pages::check_page;
+use crate::index::format::{BLOCK_BYTES, HEADER_BYTES};
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 /// The file is opened for every read, which costs little beside the window that it fills: a merge
 /// of very many runs would run out of open files otherwise.
 ///
-/// Memory: the capacity, and of a file with checksums two pages and a window on these.
+/// Memory: the capacity, and if it is verified two pages and a window on their checksums.
 #[derive(Debug)]
 pub(crate) struct FileWindow {
     path: PathBuf,
@@ -29,24 +30,10 @@ pub(crate) struct FileWindow {
     sums: Option<PageSums>,
 }
 
-/// Verifies what a page has of a file from byte `at` on.
-pub(crate) fn check_page(
-    path: &Path,
-    at: u64,
-    bytes: &[u8],
-    expected: u32,
-) -> Result<(), IndexError> {
-    let found = crc32fast::hash(bytes);
-    if found == expected {
-        return Ok(());
-    }
-    let expected = format!("{} bytes with checksum {expected:08x}", bytes.len());
-    Err(IndexError::damaged(path, at, expected, format_args!("{found:08x}")))
-}
-
 /// The checksums of the pages of a file, each a `u32`; the first one is without the header.
 #[derive(Debug)]
 struct PageSums {
+    page_bytes: u64,
     /// Where they begin in the file, and where the last page ends that has one.
     start: u64,
     end: u64,
@@ -57,11 +44,12 @@ impl PageSums {
     /// Verifies `bytes`, which begin with a page at `at`.
     fn verify(&mut self, at: u64, bytes: &[u8]) -> Result<(), IndexError> {
         let bytes = &bytes[..bytes.len().min(self.end.saturating_sub(at) as usize)];
-        for (page, bytes) in (at / PAGE_BYTES..).zip(bytes.chunks(PAGE_BYTES as usize)) {
+        let page_bytes = self.page_bytes;
+        for (page, bytes) in (at / page_bytes..).zip(bytes.chunks(page_bytes as usize)) {
             let sum = self.window.read(self.start + 4 * page, 4)?;
             let expected = u32::from_le_bytes(*sum.first_chunk().expect("four bytes were read"));
             let header = if page == 0 { HEADER_BYTES.min(bytes.len()) } else { 0 };
-            let at = page * PAGE_BYTES + header as u64;
+            let at = page * page_bytes + header as u64;
             check_page(self.window.path(), at, &bytes[header..], expected)?;
         }
         Ok(())
@@ -70,19 +58,42 @@ impl PageSums {
 
 impl FileWindow {
     pub(crate) fn open(path: &Path, capacity: usize) -> Result<Self, IndexError> {
-        let FilePlace { path: file, start: first, bytes: length, .. } = packed::open(path)?;
-        let path = path.to_path_buf();
-        let buffer = Vec::new();
-        Ok(Self { path, file, first, length, start: 0, buffer, capacity, sums: None })
+        let place = packed::open(path)?;
+        Ok(Self::of(path, place.bytes, place, capacity))
     }
 
-    /// Verifies later reads by the checksums of pages, which begin at byte `start` of the file; up
-    /// to `end` each page has one.
-    pub(crate) fn verifying(mut self, start: u64, end: u64) -> Result<Self, IndexError> {
-        let bytes = 4 * (self.capacity / PAGE_BYTES as usize + 2);
-        let window = Box::new(Self::open(&self.path, bytes)?);
+    /// On the checksums of blocks, too.
+    pub(crate) fn open_whole(path: &Path, capacity: usize) -> Result<Self, IndexError> {
+        let place = packed::open(path)?;
+        Ok(Self::of(path, place.whole, place, capacity))
+    }
+
+    fn of(path: &Path, length: u64, place: FilePlace, capacity: usize) -> Self {
+        let FilePlace { path: file, start: first, .. } = place;
+        let path = path.to_path_buf();
+        let buffer = Vec::new();
+        Self { path, file, first, length, start: 0, buffer, capacity, sums: None }
+    }
+
+    /// Verifies what is read by the checksums of the blocks of the file, which has them.
+    pub(crate) fn checked(path: &Path, capacity: usize) -> Result<Self, IndexError> {
+        let window = Self::open(path, capacity)?;
+        let end = window.length;
+        window.verifying(BLOCK_BYTES, end, end)
+    }
+
+    /// Verifies later reads by the checksums of pages of so many bytes, which begin at byte `start`
+    /// of the file; up to `end` each page has one.
+    pub(crate) fn verifying(
+        mut self,
+        page_bytes: u64,
+        start: u64,
+        end: u64,
+    ) -> Result<Self, IndexError> {
+        let bytes = 4 * (self.capacity / page_bytes as usize + 2);
+        let window = Box::new(Self::open_whole(&self.path, bytes)?);
         self.buffer.clear();
-        self.sums = Some(PageSums { start, end, window });
+        self.sums = Some(PageSums { page_bytes, start, end, window });
         Ok(self)
     }
 
@@ -118,9 +129,9 @@ impl FileWindow {
         }
         // Only whole pages can be verified.
         let (from, end) = match &self.sums {
-            Some(_) => {
-                let end = at.saturating_add(self.capacity as u64);
-                (at / PAGE_BYTES * PAGE_BYTES, end.next_multiple_of(PAGE_BYTES).min(self.length))
+            Some(PageSums { page_bytes, .. }) => {
+                let end = at.saturating_add(self.capacity as u64).next_multiple_of(*page_bytes);
+                (at / page_bytes * page_bytes, end.min(self.length))
             }
             None => (at, at.saturating_add(self.capacity as u64).min(self.length)),
         };
@@ -152,13 +163,13 @@ impl FileWindow {
     }
 }
 
-/// The CRC-32 of a part of a file, by reads of at most `capacity` bytes.
+/// The CRC-32 of a part of a whole file, by reads of at most `capacity` bytes.
 pub(crate) fn checksum(
     path: &Path,
     part: Range<u64>,
     capacity: usize,
 ) -> Result<crc32fast::Hasher, IndexError> {
-    let mut window = FileWindow::open(path, capacity)?;
+    let mut window = FileWindow::open_whole(path, capacity)?;
     let mut crc = crc32fast::Hasher::new();
     let mut at = part.start;
     while at < part.end {
@@ -173,6 +184,7 @@ pub(crate) fn checksum(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::format::PAGE_BYTES;
     use proptest::prelude::*;
 
     proptest! {
@@ -215,7 +227,7 @@ mod tests {
             let all = |bytes: &[u8]| {
                 std::fs::write(&path, bytes).unwrap();
                 let window = FileWindow::open(&path, capacity).unwrap();
-                let mut window = window.verifying(sums_start, end as u64).unwrap();
+                let mut window = window.verifying(PAGE_BYTES, sums_start, end as u64).unwrap();
                 (0..end as u64 + 7).step_by(capacity).try_for_each(|at| {
                     let here = capacity.min(end + 7 - at as usize);
                     let expected = &bytes[at as usize..][..here];

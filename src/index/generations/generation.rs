@@ -198,11 +198,9 @@ impl Generation {
     /// The first document of this name that is not deleted.
     pub(crate) fn find_name(&self, name: &[u8]) -> Result<Option<u32>, IndexError> {
         for (run, documents) in self.runs.iter().zip(self.documents.runs()) {
-            for docid in documents.candidates(name) {
-                let place = run.first_docid().saturating_add(docid);
-                if documents.checked_name(docid)? == name && !self.is_deleted(place) {
-                    return Ok(Some(place));
-                }
+            let mut of_name = documents.of_name(name)?.into_iter();
+            if let Some(docid) = of_name.find(|docid| !run.deletions().contains(*docid)) {
+                return Ok(Some(run.first_docid() + docid));
             }
         }
         Ok(None)

@@ -5,7 +5,7 @@ use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
 use std::path::Path;
 
-/// The documents of some runs, mapped and not verified.
+/// The documents of some runs, mapped; what is looked at is verified.
 pub(crate) struct LiveNames<'a> {
     runs: Vec<(LiveRun<'a>, RunDocuments)>,
 }
@@ -23,12 +23,13 @@ impl<'a> LiveNames<'a> {
     }
 
     /// The documents of a name: the places of their runs, and their docids there, rising.
-    pub(crate) fn of<'b>(&'b self, name: &'b [u8]) -> impl Iterator<Item = (usize, u32)> + 'b {
-        self.runs.iter().enumerate().flat_map(move |(at, (live, documents))| {
-            let is_it = move |docid: &u32| {
-                documents.name(*docid) == Some(name) && !live.deletions.contains(*docid)
-            };
-            documents.candidates(name).filter(is_it).map(move |docid| (at, docid))
-        })
+    pub(crate) fn of(&self, name: &[u8]) -> Result<Vec<(usize, u32)>, IndexError> {
+        let mut found = Vec::new();
+        for (at, (live, documents)) in self.runs.iter().enumerate() {
+            let of_name = documents.of_name(name)?.into_iter();
+            let left = of_name.filter(|docid| !live.deletions.contains(*docid));
+            found.extend(left.map(|docid| (at, docid)));
+        }
+        Ok(found)
     }
 }

@@ -11,7 +11,7 @@ use crate::index::error::IndexError;
 use crate::index::files::storage::{FileEntry, write_whole};
 use crate::index::format::{
     DELETIONS, FileKind, INPUTS, MANIFEST, VECTORS, VERSION, file_path, is_run_name, packed_file,
-    run_file,
+    reserved, run_file,
 };
 use crate::index::list::Form;
 use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
@@ -162,6 +162,9 @@ pub struct RunEntry {
     /// The generation that gave it other static scores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<u32>,
+    /// Reserved: the process that holds it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<u32>,
 }
 
 /// What a generation leaves out of a run.
@@ -247,6 +250,13 @@ impl Manifest {
             Some(wrong) => Err(IndexError::refused(&path, wrong)),
             None => write_whole(&path, sealed(self).as_bytes()),
         }
+    }
+
+    /// What a later program has put there and this one does not know.
+    fn unknown(&self) -> Option<&'static str> {
+        let held = self.runs.iter().any(|run| run.process.is_some());
+        let files = self.files.iter().find_map(|file| reserved(&file.name));
+        files.or(held.then_some("runs that other processes hold"))
     }
 
     fn wrong_order(&self) -> Option<String> {

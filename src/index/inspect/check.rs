@@ -8,7 +8,6 @@ mod shards;
 #[cfg(test)]
 mod tests;
 
-use crate::crew::Crew;
 use crate::index::block_bounds::check_bounds;
 use crate::index::cache_plan::CachePlan;
 use crate::index::deletions::{LiveRun, live_runs};
@@ -39,8 +38,6 @@ const MOST_PROBLEMS: usize = 1000;
 const ATTEMPTS: usize = 4;
 /// Memory to count the terms of several runs in.
 const COUNT_BYTES: u64 = 64 << 20;
-/// Bytes whose checksum a thread takes at a time.
-const SUM_BYTES: usize = 4 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -84,18 +81,6 @@ struct Share {
 impl Share {
     fn of(threads: usize) -> Self {
         Self { threads, least: 256 << 10 }
-    }
-
-    fn sum_of(self, bytes: &[u8]) -> u32 {
-        let mut sums = vec![0; bytes.len().div_ceil(SUM_BYTES)];
-        let pieces = bytes.chunks(SUM_BYTES).zip(&mut sums).collect();
-        let sum = |(bytes, sum): (&[u8], &mut u32)| *sum = crc32fast::hash(bytes);
-        Crew::new("checker").share(self.threads.saturating_sub(1), pieces, sum);
-        let mut all = crc32fast::Hasher::new();
-        for (bytes, sum) in bytes.chunks(SUM_BYTES).zip(sums) {
-            all.combine(&crc32fast::Hasher::new_with_initial_len(sum, bytes.len() as u64));
-        }
-        all.finalize()
     }
 }
 
@@ -243,9 +228,8 @@ impl Check<'_> {
         let manifest = fs::metadata(self.generation.join(MANIFEST)).map_or(0, |file| file.len());
         let mut bytes = manifest;
         for entry in &self.manifest.files {
-            let verified = Map::open(&file_path(self.generation, &entry.name)).and_then(|map| {
-                map.verify_by(entry.bytes, entry.crc32, |all| self.share.sum_of(all))
-            });
+            let verified = Map::open(&file_path(self.generation, &entry.name))
+                .and_then(|map| map.verify_by(self.share.threads, entry.bytes, entry.crc32));
             self.note(verified);
             self.watched.pass(entry.bytes);
             // The manifest may say anything.

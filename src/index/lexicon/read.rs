@@ -49,21 +49,27 @@ impl Lexicon {
     pub(crate) fn open(generation: &Path, entry: &FileEntry) -> Result<Self, IndexError> {
         let mut lexicon = Self::open_unverified(&file_path(generation, &entry.name))?;
         lexicon.map.verify(entry.bytes, entry.crc32)?;
+        lexicon.map.trust();
         let first = |block: &[u64; 2]| lexicon.first_term(block[0]).map(key);
         lexicon.keys = lexicon.blocks()?.iter().map(first).collect::<Result<_, _>>()?;
         Ok(lexicon)
     }
 
-    /// Maps a lexicon and reads no more than its header.
+    /// Maps a lexicon and reads no more than its header. What is read later is verified.
     pub(crate) fn open_unverified(path: &Path) -> Result<Self, IndexError> {
         let map = Map::open(path)?;
         let header = LexiconHeader::parse(path, map.bytes(), map.bytes().len() as u64)?;
         let mut sparse = Vec::new();
         if let Some(entries) = header.sparse {
-            sparse = map.array::<SparseEntry>(header.directory_start(), entries)?.to_vec();
+            sparse = map.checked_array::<SparseEntry>(header.directory_start(), entries)?.to_vec();
             header.check_sparse(path, &sparse)?;
         }
         Ok(Self { map, header, keys: Vec::new(), sparse })
+    }
+
+    /// Verifies all of it.
+    pub(crate) fn check(&self) -> Result<(), IndexError> {
+        self.map.checked(0, self.map.bytes().len() as u64).map(drop)
     }
 
     pub(crate) fn header(&self) -> &LexiconHeader {
@@ -105,6 +111,10 @@ impl Lexicon {
             let found = format_args!("{low} and {high}").to_string();
             return Err(IndexError::damaged(self.path(), offset, expected, found));
         };
+        // One more, where the last of them ends.
+        let entries = blocks.len().min(high + 1) - low;
+        let entries = (self.header.index_start() + 16 * low as u64, 16 * entries as u64);
+        self.map.checked(entries.0, entries.1)?;
         // The last block whose first term is not behind the one that is sought. Keys leave only
         // blocks that begin with the same bytes.
         let (mut at, mut behind) = match self.keys.get(low..high) {
@@ -139,9 +149,8 @@ impl Lexicon {
             return Ok(found.ok().and_then(|at| pair(self.sparse[at][1], self.sparse[at + 1][1])));
         }
         let start = self.header.directory_start();
-        let directory: &[u32] = self.map.array(start, DIRECTORY_ENTRIES as u64)?;
-        let collection = usize::from(collection);
-        Ok(pair(directory[collection], directory[collection + 1]))
+        let own: &[u32] = self.map.checked_array(start + 4 * u64::from(collection), 2)?;
+        Ok(pair(own[0], own[1]))
     }
 
     /// Where each block begins, and the first of its lists.
@@ -150,12 +159,11 @@ impl Lexicon {
     }
 
     fn first_term(&self, place: u64) -> Result<&[u8], IndexError> {
-        let bytes = self.block(place, self.header.block_bytes)?;
-        match bytes {
-            [0, length, rest @ ..] => rest.get(..usize::from(*length)),
-            _ => None,
+        let start = place.saturating_add(2);
+        match *self.block(place, start)? {
+            [0, length] => self.block(start, start.saturating_add(length.into())),
+            _ => Err(no_term(self.path(), place)),
         }
-        .ok_or_else(|| no_term(self.path(), place))
     }
 
     /// Looks for a term in the block that [`locate`](Self::locate) found for it.
@@ -223,6 +231,6 @@ impl Lexicon {
                 found,
             ));
         }
-        self.map.slice(HEADER_BYTES as u64 + place, end - place)
+        self.map.checked(HEADER_BYTES as u64 + place, end - place)
     }
 }

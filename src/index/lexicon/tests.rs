@@ -1,5 +1,7 @@
 use super::*;
+use crate::index::files::pages::seal;
 use crate::index::files::storage::FileEntry;
+use crate::index::format::before_sums;
 use crate::index::format::list_start;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -153,7 +155,8 @@ fn small(folder: &Path, sparse: bool) -> (FileEntry, Terms) {
 
 /// Where the directory of [`small`] begins.
 fn directory(bytes: &[u8], sparse: bool) -> usize {
-    bytes.len() - if sparse { 3 * SPARSE_BYTES as usize } else { DIRECTORY_BYTES as usize }
+    let end = before_sums(bytes.len() as u64) as usize;
+    end - if sparse { 3 * SPARSE_BYTES as usize } else { DIRECTORY_BYTES as usize }
 }
 
 /// Damage is tried bit by bit; in a directory that has all collections, and so most entries twice,
@@ -165,7 +168,7 @@ fn damaged_bits(bytes: &[u8], sparse: bool) -> Vec<usize> {
     }
     let directory = directory(bytes, sparse);
     let near = |entry: usize| directory + 4 * entry..directory + 4 * (entry + 2);
-    let end = bytes.len() - 8..bytes.len();
+    let end = before_sums(bytes.len() as u64) as usize - 8..bytes.len();
     near(0).chain(near(11)).chain(near(40)).chain(end).flat_map(of_byte).collect()
 }
 
@@ -230,11 +233,13 @@ fn lies_are_found(sparse: bool) {
     let first = directory + if sparse { 4 } else { 0 };
     // A block that the directory moves to another collection is for `check` to find: it knows the
     // collection of every term.
-    let all = [index, index + 8, index + 16, index + 24, index + 40, first, good.len() - 4];
+    let last = before_sums(good.len() as u64) as usize - 4;
+    let all = [index, index + 8, index + 16, index + 24, index + 40, first, last];
     for at in all {
         for change in [1, 3, 255] {
             let mut bytes = good.clone();
             bytes[at] ^= change;
+            seal(&path, &mut bytes);
             fs::write(&path, &bytes).unwrap();
             let error = stream_all(&path).unwrap_err();
             assert!(matches!(error, IndexError::Damaged { .. }), "{at}: {error}");
@@ -248,8 +253,7 @@ fn lies_are_found(sparse: bool) {
         bytes[place..place + 8].copy_from_slice(&more.to_le_bytes());
     }
     bytes.splice(HEADER_BYTES..HEADER_BYTES, [0; 8]);
-    let crc = crc32fast::hash(&bytes[..60]).to_le_bytes();
-    bytes[60..64].copy_from_slice(&crc);
+    seal(&path, &mut bytes);
     fs::write(&path, &bytes).unwrap();
     let error = stream_all(&path).unwrap_err().to_string();
     assert!(error.contains("expected 0, found 8"), "{error}");
@@ -263,12 +267,13 @@ proptest! {
         let (_, terms) = small(folder.path(), true);
         let path = folder.path().join("lexicon");
         let mut bytes = fs::read(&path).unwrap();
-        let behind_header = bytes.len() - HEADER_BYTES;
+        let behind_header = before_sums(bytes.len() as u64) as usize - HEADER_BYTES;
         for (at, value) in noise {
             // Half of it goes where it hurts most.
             let places = if value % 2 == 0 { behind_header } else { behind_header.min(300) };
             bytes[HEADER_BYTES + at.index(places)] = value;
         }
+        seal(&path, &mut bytes);
         fs::write(&path, &bytes).unwrap();
         if let Ok(lexicon) = Lexicon::open_unverified(&path) {
             for (collection, suffix) in terms.keys() {

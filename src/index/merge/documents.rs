@@ -5,6 +5,7 @@
 use super::lengths::{long_documents, no_long, of_long};
 use super::{MergeInput, Merging};
 use crate::crew::Crew;
+use crate::index::documents::lookup::NameColumn;
 use crate::index::documents::moves::Moves;
 use crate::index::documents::names::{NamesWindow, end_before};
 use crate::index::documents::{
@@ -38,8 +39,8 @@ struct DocumentStretch {
     place: DocumentsPlace,
 }
 
-/// Writes the documents of all runs as those of run `number` in the folder `to`. Every input is one
-/// of the generation's.
+/// Writes the documents of all runs as those of run `number` in the folder `to`, but for their
+/// look-up. Every input is one of the generation's.
 ///
 /// Memory: for each thread [`THREAD_BYTES`], and the longest name twice; 8 bytes for each document
 /// of 65,535 tokens or more.
@@ -48,7 +49,7 @@ pub(super) fn merge(
     to: &Path,
     number: u32,
     merging: &Merging,
-) -> Result<DocumentsEntry, IndexError> {
+) -> Result<(DocumentsEntry, NameColumn), IndexError> {
     // Runs that a rebuild has put together may have inputs in any order.
     let first_input = inputs.iter().filter(|input| input.run.inputs > 0);
     let first_input = first_input.map(|input| input.run.first_input).min().unwrap_or(0);
@@ -67,7 +68,7 @@ pub(super) fn merge(
     };
     let threads = merging.threads_of(THREAD_BYTES);
     Crew::new("documents").in_order(threads, stretches.len(), copy)?;
-    Arc::into_inner(table).expect("all have written").finish()
+    Arc::into_inner(table).expect("all have written").finish_others()
 }
 
 /// The documents of 65,535 tokens or more, and their lengths.
@@ -137,7 +138,7 @@ impl MergeInput {
     ) -> Result<(), IndexError> {
         let mut lengths = self.open(FileKind::Lengths, WINDOW_BYTES)?;
         let bytes = [NAMES_BYTES, WINDOW_BYTES];
-        let mut names = NamesWindow::open(&self.generation, &self.run, bytes)?;
+        let mut names = NamesWindow::open(&self.generation, &self.run, bytes, FileWindow::open)?;
         let mut locations = self.open(FileKind::Locations, WINDOW_BYTES)?;
         let mut hashes = self.open(FileKind::Hashes, WINDOW_BYTES)?;
         let moves = Moves::open(&self.generation, &self.run)?;

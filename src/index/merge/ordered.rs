@@ -139,8 +139,7 @@ fn write_documents(
             let at = docid as usize;
             let location = table.location(docid).unwrap_or_default();
             let input = location.input.saturating_add(run.first_input);
-            let name = table.name(docid).unwrap_or_default();
-            let name = std::str::from_utf8(name)
+            let name = std::str::from_utf8(table.name(docid)?)
                 .map_err(|_| IndexError::refused(generation, "a document's name is UTF-8"))?;
             let location = Location { input, ..location };
             writer.push(name, table.lengths()[at], location, table.hashes()[at])?;

@@ -8,7 +8,7 @@ use crate::dictionary::strings::short;
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::files::window::FileWindow;
-use crate::index::format::{FileKind, HEADER_BYTES, POSTINGS_SLACK};
+use crate::index::format::{FileKind, HEADER_BYTES, PAGE_BYTES, POSTINGS_SLACK};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{
@@ -145,7 +145,8 @@ impl Target for Renumbering<'_> {
 }
 
 fn verifying(window: FileWindow, header: &PostingsHeader) -> Result<FileWindow, IndexError> {
-    window.verifying(header.sums_start(), HEADER_BYTES as u64 + header.list_bytes)
+    let end = HEADER_BYTES as u64 + header.list_bytes;
+    window.verifying(PAGE_BYTES, header.sums_start(), end)
 }
 
 /// The lists of one run, read in their order.

@@ -6,15 +6,14 @@ use crate::index::error::IndexError;
 use crate::index::files::map::check_crc;
 use crate::index::files::storage::FileEntry;
 use crate::index::files::window::{FileWindow, checksum};
-use crate::index::format::{FileKind, check_length, file_path};
+use crate::index::format::{check_length, file_path};
 use std::path::Path;
 
 const CHECKSUM_WINDOW_BYTES: usize = 1 << 20;
 /// Bytes of a file that a thread claims.
 const PART_BYTES: u64 = 32 << 20;
 
-/// Verifies the files of runs that are to be merged or carried over, and that nothing of them would
-/// be lost.
+/// Verifies the files of runs that are to be merged or carried over.
 pub(crate) fn verify<'a>(
     generation: &Path,
     files: impl IntoIterator<Item = &'a FileEntry>,
@@ -23,12 +22,7 @@ pub(crate) fn verify<'a>(
     let mut parts = Vec::new();
     for file in files {
         let path = file_path(generation, &file.name);
-        let unknown = FileKind::Positions.extension();
-        if file.name.ends_with(unknown) {
-            let reason = format!("this program cannot merge the {unknown} of runs");
-            return Err(IndexError::refused(&path, reason));
-        }
-        check_length(&path, FileWindow::open(&path, 0)?.length(), Some(file.bytes))?;
+        check_length(&path, FileWindow::open_whole(&path, 0)?.length(), Some(file.bytes))?;
         // An empty file has one, too.
         for start in (0..file.bytes.max(1)).step_by(PART_BYTES as usize) {
             parts.push((file, start..file.bytes.min(start + PART_BYTES)));

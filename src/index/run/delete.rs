@@ -66,6 +66,7 @@ pub(crate) fn delete(
 
 fn count(generation: &Path, entry: &RunEntry, all: &mut Deletions) -> Result<(), IndexError> {
     let run = Run::open_unverified(generation, entry)?;
+    run.lexicon().check()?;
     let mut terms = LexiconStream::open(run.lexicon().path(), WINDOW_BYTES)?;
     while terms.advance()? {
         let list = terms.term().list;

@@ -2,13 +2,13 @@
 
 use super::dense::DenseLists;
 use super::live::RunCounts;
-use super::pages::Pages;
 use super::{PostingsHeader, check_agreement};
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
 use crate::index::block_bounds::RunBounds;
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
+use crate::index::files::pages::Pages;
 use crate::index::files::storage::FileEntry;
 use crate::index::format::{FileKind, HEADER_BYTES};
 use crate::index::generations::manifest::{RunEntry, Settings, find_file};
@@ -64,7 +64,7 @@ impl Run {
         entry: &RunEntry,
         files: &[FileEntry],
     ) -> Result<(), IndexError> {
-        if self.pages.are_verified(&self.header) {
+        if self.pages.are_verified() {
             return Ok(());
         }
         let file = find_file(files, generation, &entry.file(FileKind::Postings))?;
@@ -122,7 +122,7 @@ impl Run {
         check_agreement(entry, lexicon.path(), lexicon.header(), postings.path(), &header)?;
         let first_docid = entry.first_docid;
         let documents = entry.documents;
-        let pages = Arc::new(Pages::new(&header));
+        let pages = Arc::new(header.pages());
         let (lexicon, postings) = (Arc::new(lexicon), Arc::new(postings));
         let (deletions, bounds, counts, scores, dense) = Default::default();
         Ok(Self {
@@ -200,7 +200,8 @@ impl Run {
         }
         // A list of no bytes is refused below.
         if term.bytes > 0 {
-            self.pages.verify(&self.postings, &self.header, start, term.bytes)?;
+            let postings = &self.postings;
+            self.pages.verify(postings.path(), postings.bytes(), start, term.bytes)?;
         }
         // The view gets all that follows, so that wide loads stay inside the file.
         ListView::of_form(self.header.form, term.df, term.bytes, self.postings.from(start))

@@ -252,7 +252,8 @@ impl RunWriter {
     /// [`complete`](crate::index::documents::DocumentsEntry::complete) completes its entry.
     pub(crate) fn finish(self, first_docid: u32, documents: u32) -> Result<WrittenRun, IndexError> {
         let Self { number, form, lexicon, postings, .. } = self;
-        let (mut file, sums) = postings.end()?;
+        let mut file = postings.end()?;
+        let sums = file.take_sums()?;
         let list_bytes = file.body_bytes();
         let terms = lexicon.terms();
         let postings = lexicon.postings();

@@ -67,7 +67,7 @@ fn go_on(index: &Path, noise: &mut Noise, step: u32) {
             let open = old.documents().runs().nth(run).unwrap();
             let place = |offset| Location { offset, bytes: noise.below(90), input: 0 };
             let now = (0..documents).zip((0..).step_by(100).map(place));
-            draft.relocate(run, 3, &open.moved(now)).unwrap();
+            draft.relocate(run, 3, &open.moved(now).unwrap()).unwrap();
         }
         _ => {}
     }

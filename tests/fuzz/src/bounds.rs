@@ -1,9 +1,10 @@
 //! The bounds of blocks of learned vectors, damaged and sealed again, are searched by without a
 //! panic, and `check` accepts those alone that the lists have.
 
-use crate::fuzzing::damage::{edit, edit_header, seal_header};
+use crate::fuzzing::damage::{edit, edit_header};
 use crate::fuzzing::take::Take;
 use millrace::index::error::IndexError;
+use millrace::index::files::pages::seal;
 use millrace::index::format::{FileKind, MANIFEST, file_path};
 use millrace::index::generations::generation::Generation;
 use millrace::index::generations::manifest::Manifest;
@@ -84,7 +85,7 @@ pub(super) fn bounds(mut take: Take<'_>) {
             _ => edit(&mut bytes, &mut take),
         }
     }
-    seal_header(&mut bytes);
+    seal(&index.path, &mut bytes);
     fs::write(&index.path, &bytes).expect("the folder can be written");
     let mut manifest = index.manifest.clone();
     manifest.files[index.number].bytes = bytes.len() as u64;

@@ -1,10 +1,11 @@
 //! Any plan of a cache is either one that is the same when it is written again, or an error; one
 //! with lists that are not there is refused.
 
-use crate::fuzzing::damage::{edit, edit_header, seal_header};
+use crate::fuzzing::damage::{edit, edit_header};
 use crate::fuzzing::sample;
 use crate::fuzzing::take::Take;
 use millrace::index::cache_plan::{CachePlan, CachePolicy, CachedList, CachedLists, PlanOf};
+use millrace::index::files::pages::seal as seal_file;
 use millrace::index::generations::generation::Generation;
 use millrace::index::lexicon::TermEntry;
 use std::path::Path;
@@ -37,7 +38,7 @@ static GOOD: LazyLock<Vec<u8>> = LazyLock::new(|| {
 });
 
 fn seal(bytes: &mut Vec<u8>) {
-    seal_header(bytes);
+    seal_file(Path::new("cache.plan"), bytes);
     if let Some(end) = bytes.len().checked_sub(8) {
         let crc = u64::from(crc32fast::hash(&bytes[..end]));
         bytes.splice(end.., crc.to_le_bytes());

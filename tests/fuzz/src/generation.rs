@@ -2,11 +2,12 @@
 //! and checked without a panic, and what `check` accepts works.
 
 use super::bounds::bounds;
-use crate::fuzzing::damage::{edit, edit_header, manifest_tail, seal_header};
+use crate::fuzzing::damage::{edit, edit_header, manifest_tail};
 use crate::fuzzing::sample;
 use crate::fuzzing::take::Take;
 use millrace::index::deletions::live_runs;
 use millrace::index::error::IndexError;
+use millrace::index::files::pages::seal;
 use millrace::index::files::storage::Stop;
 use millrace::index::format::{CURRENT, MANIFEST, RUNS, file_path};
 use millrace::index::generations::generation::Generation;
@@ -84,7 +85,7 @@ fn damage(take: &mut Take<'_>, sealed: bool) -> Damage {
             _ => edit(bytes, take),
         }
         if sealed && file + 1 < files.len() {
-            seal_header(bytes);
+            seal(&files[file].0, bytes);
         }
     }
 

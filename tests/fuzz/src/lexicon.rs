@@ -1,9 +1,10 @@
 //! Any lexicon is either the one that the writer writes for its terms, or an error, and looking up
 //! ends.
 
-use crate::fuzzing::damage::{edit, edit_header, seal_header};
+use crate::fuzzing::damage::{edit, edit_header};
 use crate::fuzzing::take::Take;
 use millrace::index::error::IndexError;
+use millrace::index::files::pages::seal;
 use millrace::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, list_start, padding};
 use millrace::index::lexicon::{
     BlockStart, CodedTerms, Lexicon, LexiconStream, LexiconWriter, TermCoder, TermEntry,
@@ -98,7 +99,7 @@ fn damage(bytes: &mut Vec<u8>, header: [usize; 2], take: &mut Take<'_>) {
     }
     bytes.splice(start..end, part);
     if which & 0x80 == 0 {
-        seal_header(bytes);
+        seal(Path::new("lexicon"), bytes);
     }
 }
 

@@ -320,7 +320,7 @@ mod tests {
         entry.complete(folder.path(), &mut run, &mut files).unwrap();
         let read = RunDocuments::open(folder.path(), &run, &files).unwrap();
         for (docid, name) in (0..).zip(&expected) {
-            assert_eq!(read.name(docid), Some(name.as_bytes()));
+            assert_eq!(read.name(docid).unwrap(), name.as_bytes());
         }
     }
 }

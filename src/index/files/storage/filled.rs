@@ -3,10 +3,10 @@
 //! takes the checksums of the bytes and writes them. The checksums of the file and of its pages are
 //! put together in the order of the rooms.
 
-use super::{Spill, StorageFile, WRITE_BUFFER_BYTES, write_at};
+use super::{FileSums, RoomSums, StorageFile, WRITE_BUFFER_BYTES, write_at};
 use crate::crew::lock;
 use crate::index::error::IndexError;
-use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
+use crate::index::format::HEADER_BYTES;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
@@ -14,9 +14,6 @@ use std::sync::Mutex;
 
 /// Bytes that are gathered before their checksums are taken.
 const STEP_BYTES: usize = WRITE_BUFFER_BYTES;
-
-/// Bytes of the checksums of pages that stay in memory, of 64 MiB: they belong behind the pages.
-const SUMS_IN_MEMORY: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(crate) struct FileRoom {
@@ -30,49 +27,11 @@ impl FileRoom {
     }
 }
 
-/// The checksums of a room: of all its bytes, and of each page, or part of one, that lies there.
-#[derive(Debug)]
-struct RoomSums {
-    /// Where the room goes on in the file.
-    at: u64,
-    crc: crc32fast::Hasher,
-    pages: Vec<u32>,
-}
-
-impl RoomSums {
-    fn from(at: u64) -> Self {
-        Self { at, crc: crc32fast::Hasher::new(), pages: Vec::new() }
-    }
-
-    /// Adds the bytes that follow, which begin where a page does, or the room.
-    fn add(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            let (here, rest) = bytes.split_at(bytes.len().min(page_rest(self.at) as usize));
-            let crc = crc32fast::hash(here);
-            let len = here.len() as u64;
-            // For a whole page that is cheaper than reading it again.
-            self.crc.combine(&crc32fast::Hasher::new_with_initial_len(crc, len));
-            self.pages.push(crc);
-            self.at += len;
-            bytes = rest;
-        }
-    }
-}
-
-fn page_rest(at: u64) -> u64 {
-    PAGE_BYTES - at % PAGE_BYTES
-}
-
 #[derive(Debug, Default)]
 struct FilledOutcome {
     next: u64,
-    /// Where the full rooms end, up to the first that is not full.
-    at: u64,
-    /// The checksum of all bytes of these, and those of their whole pages, if they are wanted.
-    crc: crc32fast::Hasher,
-    pages: Option<Spill>,
-    /// The checksum of their part of their last page, if they end within one.
-    page: Option<crc32fast::Hasher>,
+    /// Up to the first room that is not full.
+    sums: FileSums,
     /// The checksums of full rooms behind these, by place.
     waiting: BTreeMap<u64, RoomSums>,
     failed: Option<IndexError>,
@@ -82,36 +41,8 @@ struct FilledOutcome {
 impl FilledOutcome {
     fn take(&mut self, place: u64, sums: RoomSums) -> Result<(), IndexError> {
         self.waiting.insert(place, sums);
-        while let Some(RoomSums { at: end, crc, pages }) = self.waiting.remove(&self.at) {
-            self.crc.combine(&crc);
-            if self.pages.is_none() {
-                self.at = end;
-            }
-            for crc in pages {
-                let bytes = page_rest(self.at).min(end - self.at);
-                self.at += bytes;
-                self.add_to_page(crc, bytes)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds so many bytes with this checksum, which end at `at`, to their page.
-    fn add_to_page(&mut self, crc: u32, bytes: u64) -> Result<(), IndexError> {
-        let Some(pages) = &mut self.pages else { return Ok(()) };
-        let is_whole = self.at.is_multiple_of(PAGE_BYTES);
-        let crc = match &mut self.page {
-            None if is_whole => crc,
-            page => {
-                let here = crc32fast::Hasher::new_with_initial_len(crc, bytes);
-                let page = page.get_or_insert_default();
-                page.combine(&here);
-                page.clone().finalize()
-            }
-        };
-        if is_whole {
-            self.page = None;
-            pages.push(&crc.to_le_bytes())?;
+        while let Some(sums) = self.waiting.remove(&self.sums.at()) {
+            self.sums.take(sums)?;
         }
         Ok(())
     }
@@ -143,16 +74,15 @@ impl FilledFile {
     }
 
     /// The file has no body yet.
-    pub(crate) fn of(file: StorageFile) -> Self {
-        let at = HEADER_BYTES as u64;
-        let outcome = Mutex::new(FilledOutcome { next: at, at, ..FilledOutcome::default() });
-        Self { file, outcome }
+    pub(crate) fn of(mut file: StorageFile) -> Self {
+        let sums = std::mem::take(&mut file.sums);
+        let outcome = FilledOutcome { next: sums.at(), sums, ..FilledOutcome::default() };
+        Self { file, outcome: Mutex::new(outcome) }
     }
 
     /// Also takes the checksum of each page of the file; the first one is without the header.
     pub(crate) fn with_sums(self) -> Self {
-        let path = self.file.path.with_extension("sums");
-        lock(&self.outcome).pages = Some(Spill::new(path, SUMS_IN_MEMORY));
+        lock(&self.outcome).sums = FileSums::of_pages(&self.file.path);
         self
     }
 
@@ -179,10 +109,12 @@ impl FilledFile {
         pieces: impl IntoIterator<Item = &'a [u8]>,
         buffer: &mut Vec<u8>,
     ) {
-        if room.bytes == 0 || lock(&self.outcome).is_over {
+        let outcome = lock(&self.outcome);
+        if room.bytes == 0 || outcome.is_over {
             return;
         }
-        let mut sums = RoomSums::from(room.at);
+        let mut sums = outcome.sums.room(room.at);
+        drop(outcome);
         let filled = self.write(pieces, &mut sums, buffer);
         let mut outcome = lock(&self.outcome);
         if filled.is_ok() {
@@ -253,21 +185,16 @@ impl FilledFile {
         &self.file.path
     }
 
-    /// Returns the file, all rooms of which are full, whose body goes on behind them, and the
-    /// checksums of its pages up to there, if there are any.
+    /// Returns the file, all rooms of which are full, whose body goes on behind them.
     ///
     /// # Panics
     /// If a room is not filled.
-    pub(crate) fn end(self) -> Result<(StorageFile, Option<Spill>), IndexError> {
+    pub(crate) fn end(self) -> Result<StorageFile, IndexError> {
         self.check()?;
         let outcome = self.outcome.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let FilledOutcome { next, at, crc, mut pages, page, .. } = outcome;
-        assert_eq!(next, at, "a part of a file was written by nobody");
-        if let (Some(pages), Some(page)) = (&mut pages, page) {
-            pages.push(&page.finalize().to_le_bytes())?;
-        }
-        let written = at - HEADER_BYTES as u64;
-        Ok((StorageFile { written, crc, ..self.file }, pages))
+        let FilledOutcome { next, sums, .. } = outcome;
+        assert_eq!(next, sums.at(), "a part of a file was written by nobody");
+        Ok(StorageFile { sums, ..self.file })
     }
 }
 

@@ -2,7 +2,7 @@
 //! the file, where threads, if any, put it together: most of the work of a large file.
 
 use super::filled::{FileRoom, FilledFile};
-use super::{Spill, StorageFile, WRITE_BUFFER_BYTES, ZEROS};
+use super::{StorageFile, WRITE_BUFFER_BYTES, ZEROS};
 use crate::crew::{lock, spawn};
 use crate::index::error::IndexError;
 use std::io;
@@ -140,12 +140,11 @@ impl GatheredFile {
         self.file.check()
     }
 
-    /// Waits until all is written. Returns the file, whose body goes on, and the checksums of the
-    /// pages so far.
+    /// Waits until all is written. Returns the file, whose body goes on.
     ///
     /// # Panics
     /// If the file is shared.
-    pub(crate) fn end(mut self) -> Result<(StorageFile, Option<Spill>), IndexError> {
+    pub(crate) fn end(mut self) -> Result<StorageFile, IndexError> {
         self.end_part()?;
         let Self { file, mut writers, .. } = self;
         writers.wait();

@@ -1,7 +1,9 @@
 //! Tests of the files of an index: one by one, in rooms, and gathered from parts.
 
 use super::*;
-use crate::index::format::{FileKind, PAGE_BYTES};
+use crate::index::files::map::Map;
+use crate::index::files::window::FileWindow;
+use crate::index::format::{BLOCK_BYTES, FileKind, PAGE_BYTES};
 use proptest::prelude::*;
 
 fn header() -> FileHeader {
@@ -56,7 +58,7 @@ fn parts_that_threads_write_are_the_file_of_one() {
         });
         let mut whole = create("whole");
         whole.write(&body).unwrap();
-        let entries = [placed.end().unwrap().0, whole].map(|mut file| {
+        let entries = [placed.end().unwrap(), whole].map(|mut file| {
             file.write(b"and what stands behind").unwrap();
             file.finish(header()).unwrap()
         });
@@ -181,8 +183,8 @@ proptest! {
                 });
             }
         });
-        let (mut file, sums) = filled.end().unwrap();
-        sums.unwrap().pour(&mut file).unwrap();
+        let mut file = filled.end().unwrap();
+        file.take_sums().unwrap().unwrap().pour(&mut file).unwrap();
         let entries = [whole, file].map(|file| file.finish(header()).unwrap());
         prop_assert_eq!((entries[0].bytes, entries[0].crc32), (entries[1].bytes, entries[1].crc32));
         let read = |name| fs::read(folder.path().join(name)).unwrap();
@@ -226,12 +228,69 @@ fn what_is_gathered_is_the_same_file() {
                     file.body_bytes().next_multiple_of(16) as usize - file.body_bytes() as usize;
             }
             file.append(zeros, &(Arc::new(Vec::new()) as SharedBytes), 0..0).unwrap();
-            let (file, sums) = file.end().unwrap();
+            let mut file = file.end().unwrap();
+            let sums = file.take_sums().unwrap();
             let sums = std::cell::RefCell::new(sums);
             let found = entry(&name, file, &|file| {
                 sums.take().into_iter().for_each(|s| s.pour(file).unwrap());
             });
             assert!(found == expected, "case {case}, {threads} threads");
+        }
+    }
+}
+
+/// Blocks of a file that threads wrote, read by a map and by a window: a damaged one is an error
+/// that names the file and the place, when it is touched and not before.
+#[test]
+fn each_block_is_verified_when_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for length in [8, 3 * 65_536 - 64, 3 * 65_536 - 56, 300_000] {
+        let name = format!("{length}.names");
+        let file = FilledFile::of(StorageFile::create(folder.path(), &name).unwrap());
+        let body: Vec<u8> = (0..length).map(|i| (i * 7 / 5) as u8).collect();
+        let half = (length / 3) & !7;
+        for part in [half..length / 16 * 16, 0..half] {
+            let room = file.room_at(part.start as u64, part.len() as u64);
+            file.fill(room, [&body[part]], &mut Vec::new());
+        }
+        let mut file = file.end().unwrap();
+        file.write(&body[length / 16 * 16..]).unwrap();
+        let entry = file.finish(header()).unwrap();
+        let path = folder.path().join(&name);
+        let good = fs::read(&path).unwrap();
+        let content = 64 + length as u64;
+        let blocks = content.div_ceil(BLOCK_BYTES);
+        assert_eq!(good.len() as u64, content + 8 * blocks.div_ceil(2));
+        let open = || (Map::open(&path).unwrap(), FileWindow::checked(&path, 1000).unwrap());
+        for threads in [1, 3] {
+            open().0.verify_by(threads, entry.bytes, entry.crc32).unwrap();
+        }
+        for block in 0..blocks {
+            let start = (block * BLOCK_BYTES).max(64);
+            let end = ((block + 1) * BLOCK_BYTES).min(content);
+            let sum = content + 4 * block;
+            for at in [start, end - 1, sum, sum + 3] {
+                let mut bad = good.clone();
+                bad[at as usize] ^= 16;
+                fs::remove_file(&path).unwrap();
+                fs::write(&path, &bad).unwrap();
+                let (map, mut window) = open();
+                let expected = format!("{}: byte {start}: expected", path.display());
+                for other in 0..blocks {
+                    let from = (other * BLOCK_BYTES).max(64);
+                    let bytes = 1000.min(((other + 1) * BLOCK_BYTES).min(content) - from);
+                    let read = map.checked(from, bytes).map(drop);
+                    let seen = window.read(from, bytes as usize).map(drop);
+                    for found in [read, seen] {
+                        let message = found.err().map(|error| error.to_string());
+                        let is_right = message.as_ref().is_none_or(|m| m.starts_with(&expected));
+                        assert!(is_right, "{at}: {message:?}");
+                        assert_eq!(message.is_some(), other == block, "{at}");
+                    }
+                }
+                let error = map.verify_by(2, entry.bytes, entry.crc32).unwrap_err().to_string();
+                assert!(error.starts_with(&expected), "{error}");
+            }
         }
     }
 }

@@ -52,12 +52,12 @@ impl Draft {
             let documents = RunDocuments::open_mapped(&self.folder, &self.runs[run])?;
             let rank = |docid| {
                 // The first document of a name counts.
-                let first = old.of(documents.name(docid).unwrap_or_default()).next();
+                let first = old.of(documents.name(docid)?)?.first().copied();
                 unknown += u64::from(first.is_none());
                 let docid = |(run, docid): (usize, u32)| manifest.runs[run].first_docid + docid;
-                first.map_or(0.0, |first| ranks[docid(first) as usize])
+                Ok::<_, IndexError>(first.map_or(0.0, |first| ranks[docid(first) as usize]))
             };
-            let ranks: Vec<f32> = (0..documents.len()).map(rank).collect();
+            let ranks = (0..documents.len()).map(rank).collect::<Result<Vec<f32>, _>>()?;
             self.rank(run, &ranks)?;
         }
         Ok(unknown)
@@ -72,12 +72,12 @@ impl Draft {
     ) -> Result<(Vec<f32>, RankCounts), IndexError> {
         let mut tables = Vec::with_capacity(self.runs.len());
         for (run, deletions) in self.runs.iter().zip(&self.deletions) {
-            tables.push((RunDocuments::open_unverified(&self.folder, run)?, deletions));
+            tables.push((RunDocuments::open_mapped(&self.folder, run)?, deletions));
         }
         let documents = self.runs.iter().map(|run| run.live_documents() as usize).sum();
         let names = tables.iter().flat_map(|(documents, deleted)| {
             let left = (0..documents.len()).filter(|&docid| !deleted.contains(docid));
-            left.map(|docid| documents.name(docid).unwrap_or_default())
+            left.map(|docid| documents.name(docid))
         });
         read_ranks(file, documents, names, memory_bytes)
     }

@@ -52,8 +52,7 @@ impl Draft {
         let [mut more_empty, mut less_empty] = [0, 0];
         for (at, (LiveRun { run, deletions }, documents)) in all.runs().iter().enumerate() {
             let mut touch = |docid, is_added: bool| {
-                let name = documents.name(docid).unwrap_or_default();
-                let name = touched.entry(name_hash(name)).or_default();
+                let name = touched.entry(name_hash(documents.name(docid)?)).or_default();
                 name.example = (at, docid);
                 let is_empty = u64::from(documents.length(docid)? == 0);
                 let (count, empty) = match is_added {
@@ -77,8 +76,8 @@ impl Draft {
         }
         let mut duplicates = before.duplicate_names;
         for TouchedName { added, deleted, example: (at, docid) } in touched.values() {
-            let name = all.runs()[*at].1.name(*docid).unwrap_or_default();
-            let now = all.of(name).filter(|(run, _)| *run < self.runs.len()).count() as u64;
+            let now = all.of(all.runs()[*at].1.name(*docid)?)?;
+            let now = now.iter().filter(|(run, _)| *run < self.runs.len()).count() as u64;
             let was = (now + deleted).saturating_sub(*added);
             duplicates = (duplicates + now.saturating_sub(1)).saturating_sub(was.saturating_sub(1));
         }

@@ -35,6 +35,10 @@ impl Manifest {
             return Err(IndexError::Sharded { path, shards: sealed.shards });
         }
         let manifest: Self = sealed.parse()?;
+        if let Some(unknown) = manifest.unknown() {
+            let reason = format!("the index has {unknown}, which this program does not know");
+            return Err(IndexError::refused(path, reason));
+        }
         match manifest.inconsistency() {
             Some(found) => Err(IndexError::damaged(path, 0, "parts that agree", found)),
             None => Ok(manifest),

@@ -13,10 +13,7 @@ fn example() -> Manifest {
         tokens: 2 * postings,
         first_input: 0,
         inputs: 1,
-        deleted: None,
-        packed: false,
-        moves: None,
-        scores: None,
+        ..RunEntry::default()
     };
     let names = ["000000", "000001"].map(|run| FileKind::OF_RUN.map(|kind| run_file(run, kind)));
     let file = |name: &String| FileEntry { name: name.clone(), bytes: 64, crc32: 0xabc };

@@ -1,5 +1,6 @@
 use super::*;
 use crate::index::documents::RunDocuments;
+use crate::index::files::pages::seal;
 use crate::index::format::{FileHeader, FileKind, run_file};
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::run::Run;
@@ -136,16 +137,6 @@ fn what_is_found_does_not_depend_on_the_threads() {
 }
 
 #[test]
-fn threads_take_the_checksum_of_one() {
-    let bytes: Vec<u8> = (0..3 * SUM_BYTES + 5).map(|i| (i * 7 / 5) as u8).collect();
-    for len in [0, 1, SUM_BYTES, SUM_BYTES + 1, bytes.len()] {
-        for threads in [1, 4] {
-            assert_eq!(Share::of(threads).sum_of(&bytes[..len]), crc32fast::hash(&bytes[..len]));
-        }
-    }
-}
-
-#[test]
 fn every_cut_is_found() {
     let (folder, generation) = tiny();
     for name in names(&generation) {
@@ -207,12 +198,11 @@ fn without_an_index_there_is_one_problem() {
     assert!(matches!(problems[..], [IndexError::NoIndex { .. }]), "{problems:?}");
 }
 
-/// Changes a file, as a faulty program might, under checksums that fit: that of the header, that in
-/// the manifest and that of the manifest.
+/// Changes a file, as a faulty program might, under checksums that fit: those of the header and of
+/// blocks, that in the manifest and that of the manifest.
 fn sealed(generation: &Path, name: &str, bytes: &[u8]) {
     let mut bytes = bytes.to_vec();
-    let crc = crc32fast::hash(&bytes[..60]).to_le_bytes();
-    bytes[60..64].copy_from_slice(&crc);
+    seal(&file_path(generation, name), &mut bytes);
     replace(&file_path(generation, name), &bytes);
     let mut manifest = read_manifest(generation).unwrap();
     let file = manifest.files.iter_mut().find(|file| file.name == name).unwrap();

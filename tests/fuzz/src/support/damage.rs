@@ -2,7 +2,6 @@
 //! checksums are put right afterwards where a target asks for it, as a faulty program would.
 
 use super::take::Take;
-use millrace::index::format::HEADER_BYTES;
 
 /// The longest file that edits make, in bytes.
 const MOST_BYTES: usize = 1 << 20;
@@ -47,14 +46,6 @@ pub(crate) fn edit_header(bytes: &mut [u8], take: &mut Take<'_>) {
     let at = 16 + 8 * usize::from(take.u8() % 5);
     let number = take.u64() >> (take.u8() % 64);
     overwrite(bytes, at, &number.to_le_bytes());
-}
-
-/// Puts the checksum of a header right, if `bytes` is long enough to have one.
-pub(crate) fn seal_header(bytes: &mut [u8]) {
-    if let Some(header) = bytes.first_chunk_mut::<HEADER_BYTES>() {
-        let crc = crc32fast::hash(&header[..HEADER_BYTES - 4]);
-        header[HEADER_BYTES - 4..].copy_from_slice(&crc.to_le_bytes());
-    }
 }
 
 /// The end of a manifest whose text before it is `text`.

@@ -1,21 +1,18 @@
-//! Tests of the files that a run may have beside those of every run: static scores, and positions,
-//! which this program neither writes nor uses (`docs/index-format.md`).
+//! Tests of the files that a run may have beside those of every run: static scores, and those that
+//! are reserved, which this program does not know (`docs/index-format.md`).
 
 use super::tests::describe;
 use super::*;
-use crate::codec::vbyte;
 use crate::index::files::storage::{Stop, StorageFile};
-use crate::index::format::{FileHeader, MANIFEST};
+use crate::index::format::{FileHeader, MANIFEST, RESERVED};
 use crate::index::generations::folder::current;
 use crate::index::generations::generation::Generation;
 use crate::index::generations::merged::{Recode, merge_index};
 use crate::index::inspect::check::check;
-use crate::index::lexicon::LexiconStream;
-use crate::index::run::Run;
 use crate::index::testing::{build, collection};
 use std::fs;
 
-/// Documents of a block of scores, and postings of a group of positions.
+/// Documents of a block of scores.
 const BLOCK: usize = 64;
 
 /// The score of document i is i / 2.
@@ -33,60 +30,16 @@ fn write_scores(folder: &Path, run: &RunEntry) -> FileEntry {
     file.finish(FileHeader { kind: FileKind::Scores, values, last: 0 }).unwrap()
 }
 
-/// Every posting has its term at positions 3, 5, 7 and so on.
-fn write_positions(folder: &Path, run: &RunEntry, files: &[FileEntry]) -> FileEntry {
-    let opened = Run::open(folder, run, files).unwrap();
-    let mut positions = Vec::new();
-    let mut groups = Vec::new();
-    let mut ordinal = 0usize;
-    let mut blocks = Vec::new();
-    let mut terms = LexiconStream::open(opened.lexicon().path(), 1 << 16).unwrap();
-    let mut collection = None;
-    let mut of_collection = 0;
-    while terms.advance().unwrap() {
-        let term = terms.term();
-        if collection != Some(term.collection) {
-            collection = Some(term.collection);
-            of_collection = 0;
-        }
-        if of_collection % 16 == 0 {
-            blocks.push(ordinal as u64);
-        }
-        of_collection += 1;
-        let list = opened.list(term.list).unwrap();
-        list.check(run.documents, None, |_, tfs| {
-            for &tf in tfs {
-                if ordinal.is_multiple_of(BLOCK) {
-                    groups.push(positions.len() as u64);
-                }
-                ordinal += 1;
-                vbyte::put(3, &mut positions);
-                (1..tf).for_each(|_| vbyte::put(1, &mut positions));
-            }
-        })
-        .unwrap();
-    }
-    let mut file = writer(folder, run, FileKind::Positions);
-    file.write(&positions).unwrap();
-    file.pad().unwrap();
-    for place in groups.iter().chain(&blocks) {
-        file.write(&place.to_le_bytes()).unwrap();
-    }
-    let values = [run.terms, run.postings, positions.len() as u64, BLOCK as u64, 0];
-    file.finish(FileHeader { kind: FileKind::Positions, values, last: 0 }).unwrap()
-}
-
 fn writer(folder: &Path, run: &RunEntry, kind: FileKind) -> StorageFile {
     StorageFile::create(folder, &run.file(kind)).unwrap()
 }
 
-/// An index of two runs, the second of which has both files.
+/// An index of two runs, the second of which has scores.
 fn with_room(index: &Path) -> Manifest {
     let mut manifest = build(index, &collection(7, 300, 60), &[130]);
     let folder = current(index).unwrap().unwrap();
     let run = manifest.runs[1].clone();
-    let more = [write_scores(&folder, &run), write_positions(&folder, &run, &manifest.files)];
-    manifest.files.extend(more);
+    manifest.files.push(write_scores(&folder, &run));
     manifest.files.sort_by(|a, b| a.name.cmp(&b.name));
     fs::remove_file(folder.join(MANIFEST)).unwrap();
     manifest.write(&folder).unwrap();
@@ -94,7 +47,7 @@ fn with_room(index: &Path) -> Manifest {
 }
 
 #[test]
-fn scores_and_positions_are_kept_and_not_used() {
+fn scores_are_kept() {
     let folder = tempfile::tempdir().unwrap();
     let index = folder.path();
     let manifest = with_room(index);
@@ -106,8 +59,7 @@ fn scores_and_positions_are_kept_and_not_used() {
 
     let lock = IndexLock::acquire(index).unwrap();
     let from = current(index).unwrap().unwrap();
-    let kinds = [FileKind::Scores, FileKind::Positions];
-    let old = kinds.map(|kind| fs::read(manifest.runs[1].path(&from, kind)).unwrap());
+    let old = fs::read(manifest.runs[1].path(&from, FileKind::Scores)).unwrap();
     let mut draft = Draft::begin(&lock).unwrap();
     let first = draft.take_inputs(&from, &manifest).unwrap();
     draft.link(&from, &manifest, 1, first).unwrap();
@@ -115,43 +67,61 @@ fn scores_and_positions_are_kept_and_not_used() {
     drop(lock);
     check(index).unwrap();
     let to = current(index).unwrap().unwrap();
-    for (kind, old) in kinds.into_iter().zip(old) {
-        let linked = next.files.iter().find(|file| file.name.ends_with(kind.extension())).unwrap();
-        assert!(fs::read(file_path(&to, &linked.name)).unwrap() == old, "{kind:?}");
+    let linked = next.files.iter().find(|file| file.name.ends_with("scores")).unwrap();
+    assert!(fs::read(file_path(&to, &linked.name)).unwrap() == old);
+}
+
+/// What later programs may write is refused by name, by whoever opens the index.
+#[test]
+fn what_is_reserved_is_refused_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = folder.path();
+    let good = with_room(index);
+    let generation = current(index).unwrap().unwrap();
+    let entry = |name: &str| FileEntry { name: name.into(), bytes: 64, crc32: 0 };
+    let mut reserved: Vec<(Manifest, &str)> = Vec::new();
+    for (kind, what) in RESERVED {
+        for name in [format!("runs/000001.{kind}"), format!("runs/000001.packed/{kind}")] {
+            let mut manifest = good.clone();
+            manifest.files.push(entry(&name));
+            reserved.push((manifest, what));
+        }
     }
+    let mut held = good.clone();
+    held.runs[0].process = Some(3);
+    reserved.push((held, "runs that other processes hold"));
+    for (manifest, what) in reserved {
+        fs::write(generation.join(MANIFEST), manifest.encode()).unwrap();
+        let expected = format!("the index has {what}, which this program does not know");
+        let merge = || merge_index(index, 8 << 20, "merge", 1, Recode::default(), &Stop::default());
+        let errors = [
+            Generation::open(index).map(drop).unwrap_err(),
+            merge().map(drop).unwrap_err(),
+            check(index).map(drop).unwrap_err().remove(0),
+        ];
+        for error in errors.map(|error| error.to_string()) {
+            assert!(error.contains(&expected) && error.contains(MANIFEST), "{error}");
+        }
+    }
+    fs::write(generation.join(MANIFEST), good.encode()).unwrap();
+    check(index).unwrap();
 }
 
 #[test]
-fn a_merge_refuses_to_lose_scores_and_positions() {
+fn a_check_finds_damage_in_scores_and_queries_do_not_look() {
     let folder = tempfile::tempdir().unwrap();
     let index = folder.path();
     let manifest = with_room(index);
-    let merge = || merge_index(index, 8 << 20, "merge", 1, Recode::default(), &Stop::default());
-    let error = merge().map(drop).unwrap_err().to_string();
-    assert!(error.contains("cannot merge the positions of runs"), "{error}");
-    check(index).unwrap();
-    assert_eq!(Generation::open(index).unwrap().manifest(), &manifest);
-}
-
-#[test]
-fn a_check_finds_damage_in_scores_and_positions_and_queries_do_not_look() {
-    for kind in [FileKind::Scores, FileKind::Positions] {
-        let folder = tempfile::tempdir().unwrap();
-        let index = folder.path();
-        let manifest = with_room(index);
-        let path = manifest.runs[1].path(&current(index).unwrap().unwrap(), kind);
-        let good = fs::read(&path).unwrap();
-        for at in [0, 70, good.len() / 2, good.len() - 1] {
-            let mut bytes = good.clone();
-            bytes[at] ^= 16;
-            fs::remove_file(&path).unwrap();
-            fs::write(&path, &bytes).unwrap();
-            let problems = check(index).map(drop).unwrap_err();
-            assert!(
-                problems.iter().any(|error| error.to_string().contains(kind.extension())),
-                "byte {at}: {problems:?}"
-            );
-            Generation::open(index).unwrap();
-        }
+    let path = manifest.runs[1].path(&current(index).unwrap().unwrap(), FileKind::Scores);
+    let good = fs::read(&path).unwrap();
+    for at in [0, 70, good.len() / 2, good.len() - 1] {
+        let mut bytes = good.clone();
+        bytes[at] ^= 16;
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, &bytes).unwrap();
+        let problems = check(index).map(drop).unwrap_err();
+        let named = problems.iter().any(|error| error.to_string().contains("scores"));
+        assert!(named, "byte {at}: {problems:?}");
+        Generation::open(index).unwrap();
     }
 }
