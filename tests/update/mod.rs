@@ -201,6 +201,110 @@ fn an_index_that_a_job_file_keeps_or_another_job_holds_is_refused() {
     assert_eq!(info(&index)["documents"], 2);
 }
 
+/// Who commits while another commit is under way waits, and one commit takes what all have noted.
+#[test]
+fn threads_share_a_writer_and_commits_are_joined() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let document = |n: u32| (format!("d{n}"), format!("mill number{n}"));
+    let mut model: Model = (0..4).map(document).collect();
+    build(&index, args![scratch.write("a.jsonl", lines(&model))]);
+    let open = millrace::Index::open(&index).unwrap();
+    let mut writer = Writer::new(&index);
+    (writer.workers, writer.memory) = (1, 64 << 20);
+    let note = |(name, text): (String, String)| writer.update(name, text);
+    let lock = std::fs::File::open(index.join("LOCK")).unwrap();
+    lock.lock().unwrap();
+    let commit = || {
+        let told = writer.commit(false).unwrap();
+        open.move_to(writer.generation().unwrap()).unwrap();
+        told
+    };
+    note(document(10));
+    let (first, others) = std::thread::scope(|scope| {
+        let first = scope.spawn(commit);
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        assert_eq!(writer.pending(), 0, "the first commit has taken what there was");
+        let others: Vec<_> = (11..18)
+            .map(|n| {
+                note(document(n));
+                scope.spawn(commit)
+            })
+            .collect();
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        drop(lock);
+        let others: Vec<_> = others.into_iter().map(|other| other.join().unwrap()).collect();
+        (first.join().unwrap(), others)
+    });
+    assert_eq!((first.added, first.generation), (1, Some(2)));
+    for told in others {
+        assert_eq!((told.added, told.documents, told.generation), (7, 12, Some(3)));
+    }
+    assert_eq!(open.search("number17", 1).unwrap()[0].name, "d17");
+    assert!(!open.refresh().unwrap(), "it has moved already");
+    model.extend((10..18).map(document));
+    // What a commit that failed had taken comes before what was noted since.
+    for (name, _) in &model {
+        writer.delete(name.clone());
+    }
+    let refused = writer.commit(false).unwrap_err();
+    assert!(refused.to_string().contains("0 of 12 documents"), "{refused}");
+    assert_eq!(writer.pending(), 12);
+    for n in 5..12 {
+        note(model[n].clone());
+    }
+    let told = writer.commit(true).unwrap();
+    assert_eq!((told.deleted, told.replaced, told.documents), (12, 7, 7));
+    model.drain(..5);
+    assert_as_built(&index, &model, &["mill number12".to_string()], "joined");
+    assert_eq!(writer.commit(false).unwrap().generation, None);
+}
+
+/// A rebuild leaves what came by call, and changes what came from its files.
+#[test]
+fn an_index_of_a_writable_job_file_takes_updates_beside_rebuilds() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let document = |name: &str, text: &str| (name.to_string(), text.to_string());
+    let queries = ["mill race".to_string(), "stone wheel".to_string()];
+    let source = |documents: &Model| scratch.write("docs/a.jsonl", lines(documents));
+    let old = vec![document("a", "mill"), document("b", "race")];
+    source(&old);
+    let text = "index = \"index\"\nwritable = true\n[[input]]\npaths = [\"docs/*\"]\n";
+    let job = scratch.write("job.toml", format!("{text}[guard]\nmin_documents = \"0\"\n"));
+    let rebuild = |job: &Path| millrace(args!["rebuild", job, "--once"]);
+    rebuild(&job).ok();
+    let (c, a) = (document("c", "stone"), document("a", "new mill"));
+    let new = scratch.write("new.jsonl", lines(&vec![c.clone(), a.clone()]));
+    millrace(args!["update", "--index", index, new]).ok().says("1 document replaced");
+    millrace(args!["delete", "--index", index, "b"]).ok();
+    rebuild(&job).ok();
+    let model = vec![c.clone(), a.clone()];
+    assert_as_built(&index, &model, &queries, "no source has changed");
+    // The file is read again: what was deleted of it comes back, and what was replaced does not.
+    let (b, d) = (old[1].clone(), document("d", "wheel"));
+    source(&vec![document("a", "other mill"), b.clone(), d.clone()]);
+    rebuild(&job).ok();
+    assert_as_built(&index, &vec![c.clone(), a.clone(), b, d], &queries, "a source has changed");
+    std::fs::remove_file(scratch.path("docs/a.jsonl")).unwrap();
+    let e = document("e", "stone mill");
+    scratch.write("docs/e.jsonl", lines(&vec![e.clone()]));
+    rebuild(&job).ok();
+    assert_as_built(&index, &vec![c.clone(), a, e.clone()], &queries, "a source is gone");
+    millrace(args!["delete", "--index", index, "a"]).ok();
+    assert_as_built(&index, &vec![c, e.clone()], &queries, "deleted");
+    // What came by call is in no source.
+    let other = format!("{text}[build]\nstemmer = \"none\"\n[guard]\nmin_documents = \"0\"\n");
+    let other = scratch.write("other.toml", other);
+    rebuild(&other).fails(1).says("1 documents came by call").says("the stemmer is another one");
+    millrace(args!["rebuild", other, "--from-nothing"]).ok();
+    assert_eq!(info(&index)["documents"], 1);
+    let closed = text.replace("writable = true\n", "");
+    let closed = scratch.write("closed.toml", format!("{closed}[build]\nstemmer = \"none\"\n"));
+    rebuild(&closed).ok();
+    millrace(args!["update", "--index", index, new]).fails(1).says("writable = true");
+}
+
 /// What an update cannot do it refuses by name, and the index stays.
 #[test]
 fn indexes_that_cannot_be_updated_are_refused() {

@@ -3,17 +3,31 @@
 use crate::index::deletions::LiveRun;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
+use std::collections::HashMap;
 use std::path::Path;
 
-/// The documents of some runs, mapped and not verified.
+/// Documents of runs that are open, by the name of the run.
+pub(crate) type KnownDocuments = HashMap<String, RunDocuments>;
+
+/// The documents of some runs, mapped; not verified unless they were known.
 pub(crate) struct LiveNames<'a> {
     runs: Vec<(LiveRun<'a>, RunDocuments)>,
 }
 
 impl<'a> LiveNames<'a> {
-    pub(crate) fn open(generation: &Path, runs: Vec<LiveRun<'a>>) -> Result<Self, IndexError> {
+    /// Opens those that are not known; they are known then.
+    pub(crate) fn open(
+        generation: &Path,
+        runs: Vec<LiveRun<'a>>,
+        known: &mut KnownDocuments,
+    ) -> Result<Self, IndexError> {
         let open = |live: LiveRun<'a>| {
-            Ok((live.clone(), RunDocuments::open_mapped(generation, live.run)?))
+            if let Some(documents) = known.get(&live.run.name) {
+                return Ok((live, documents.clone()));
+            }
+            let documents = RunDocuments::open_mapped(generation, live.run)?;
+            known.insert(live.run.name.clone(), documents.clone());
+            Ok((live, documents))
         };
         Ok(Self { runs: runs.into_iter().map(open).collect::<Result<_, IndexError>>()? })
     }
