@@ -9,7 +9,7 @@ use crate::support::*;
 use millrace::inside::index::{Stop, merge_index, rollback};
 use millrace::{BuildOptions, OwnedDocument, Update, Writer};
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Names and texts in the order of docids.
 type Model = Vec<(String, String)>;
@@ -303,6 +303,46 @@ fn an_index_of_a_writable_job_file_takes_updates_beside_rebuilds() {
     let closed = scratch.write("closed.toml", format!("{closed}[build]\nstemmer = \"none\"\n"));
     rebuild(&closed).ok();
     millrace(args!["update", "--index", index, new]).fails(1).says("writable = true");
+}
+
+fn entries(folder: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+/// Behind `merge --now` no file of the index has a deleted document's name or terms.
+#[test]
+fn deleted_documents_are_gone_for_good_by_a_merge_now() {
+    let scratch = Scratch::new();
+    let index = scratch.path("index");
+    let document = |n: char| (format!("name-{n}."), format!("mill {}", String::from_iter([n; 9])));
+    let input = scratch.write("a.jsonl", lines(&('a'..='z').map(document).collect::<Vec<_>>()));
+    build(&index, args![input]);
+    millrace(args!["delete", "--index", index, "--keep-point", "name-c."]).ok();
+    millrace(args!["delete", "--index", index, "name-d."]).ok();
+    let bytes = || {
+        let folders = std::iter::once(index.clone()).chain(entries(&index));
+        let files = folders.filter(|path| path.is_dir()).flat_map(|folder| entries(&folder));
+        files.filter(|path| path.is_file()).flat_map(|path| std::fs::read(path).unwrap()).collect()
+    };
+    let has = |text: &str| {
+        let bytes: Vec<u8> = bytes();
+        bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    };
+    let merge = || millrace(args!["merge", "--index", index, "--now"]);
+    // Who has an older generation open keeps it on the disk.
+    let open = millrace::Index::open(&index).unwrap();
+    merge().fails(1).says("generation 3 is open in another program");
+    drop(open);
+    assert!(["name-c.", "name-d.", "name-f."].map(has).iter().all(|has| *has));
+    merge().ok().says("no older generation is left");
+    assert!(!["name-c.", "ccccc", "name-d.", "ddddd"].map(has).contains(&true));
+    assert!(has("name-f.") && has("fffff"));
+    millrace(args!["rollback", "--index", index]).fails(1).says("is kept");
+    assert_sound(&index, "merged");
+    // Without a generation to go back to, and with one run, there is nothing left to do.
+    millrace(args!["delete", "--index", index, "name-f."]).ok();
+    merge().ok().says("merged into one");
+    assert!(!has("name-f."));
 }
 
 /// What an update cannot do it refuses by name, and the index stays.
