@@ -7,9 +7,10 @@ mod crash;
 use crate::support::sound::{ask, assert_sound, current};
 use crate::support::*;
 use millrace::inside::index::{Stop, merge_index, rollback};
-use millrace::{BuildOptions, OwnedDocument, Update, Writer};
+use millrace::{BuildOptions, Index, OwnedDocument, Update, Writer};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Names and texts in the order of docids.
 type Model = Vec<(String, String)>;
@@ -67,6 +68,10 @@ fn steps(count: usize, seed: u64) {
         (build.workers, build.memory) = (1, 64 << 20);
         Update { allow_shrink: true, ..Update::new(build) }
     };
+    // Both stay open while others write to the index too.
+    let reader = Index::open(&index).unwrap();
+    let mut writer = Writer::new(&index);
+    (writer.workers, writer.memory) = (1, 64 << 20);
     for step in 0..count {
         match random.below(20) {
             0 => {
@@ -89,8 +94,6 @@ fn steps(count: usize, seed: u64) {
                 assert_eq!(told.deleted, (count - model.len()) as u64);
             }
             6..10 => {
-                let mut writer = Writer::new(&index);
-                (writer.workers, writer.memory) = (1, 64 << 20);
                 writer.update("name-1", "lost");
                 writer.abort();
                 let (gone, new) = (document(&mut random, 400), document(&mut random, 400));
@@ -102,6 +105,22 @@ fn steps(count: usize, seed: u64) {
                 model = updated(&model, &vec![new]);
                 let told = writer.commit(random.below(10) == 0).unwrap();
                 assert_eq!((told.documents, writer.pending()), (model.len() as u64, 0));
+                reader.move_to(writer.generation().unwrap()).unwrap();
+                assert!(!reader.refresh().unwrap(), "it is there already");
+            }
+            10 => {
+                let new: Model =
+                    (0..1 + random.below(5)).map(|_| document(&mut random, 400)).collect();
+                let input = scratch.write("killed.jsonl", lines(&new));
+                let before = generation(&index);
+                let mut job = millrace(args!["update", "--index", index, "-w", "1", input]);
+                let mut child = job.spawn();
+                std::thread::sleep(Duration::from_millis(random.below(100) as u64));
+                _ = child.kill();
+                child.wait().unwrap();
+                if generation(&index) != before {
+                    model = updated(&model, &new);
+                }
             }
             _ => {
                 let new = (0..1 + random.below(5)).map(|_| document(&mut random, 400)).collect();
@@ -115,6 +134,11 @@ fn steps(count: usize, seed: u64) {
             }
         }
         models.insert(generation(&index), model.clone());
+        reader.refresh().unwrap();
+        let fresh = Index::open(&index).unwrap();
+        for query in &queries {
+            assert_eq!(reader.search(query, 20).unwrap(), fresh.search(query, 20).unwrap());
+        }
         if (step + 1) % 20 == 0 || step + 1 == count {
             assert_as_built(&index, &model, &queries, &format!("step {step} of seed {seed}"));
         }
@@ -194,7 +218,7 @@ fn an_index_that_a_job_file_keeps_or_another_job_holds_is_refused() {
     update().fails(1).says("another job (process 4711) holds this index");
     let mut waiting = update().arg("--wait");
     let mut child = waiting.spawn();
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    std::thread::sleep(Duration::from_millis(300));
     assert!(child.try_wait().unwrap().is_none(), "it waits");
     drop(lock);
     assert_eq!(wait(&mut child, "update"), Some(0));
@@ -209,7 +233,7 @@ fn threads_share_a_writer_and_commits_are_joined() {
     let document = |n: u32| (format!("d{n}"), format!("mill number{n}"));
     let mut model: Model = (0..4).map(document).collect();
     build(&index, args![scratch.write("a.jsonl", lines(&model))]);
-    let open = millrace::Index::open(&index).unwrap();
+    let open = Index::open(&index).unwrap();
     let mut writer = Writer::new(&index);
     (writer.workers, writer.memory) = (1, 64 << 20);
     let note = |(name, text): (String, String)| writer.update(name, text);
@@ -223,7 +247,7 @@ fn threads_share_a_writer_and_commits_are_joined() {
     note(document(10));
     let (first, others) = std::thread::scope(|scope| {
         let first = scope.spawn(commit);
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::thread::sleep(Duration::from_millis(300));
         assert_eq!(writer.pending(), 0, "the first commit has taken what there was");
         let others: Vec<_> = (11..18)
             .map(|n| {
@@ -231,7 +255,7 @@ fn threads_share_a_writer_and_commits_are_joined() {
                 scope.spawn(commit)
             })
             .collect();
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::thread::sleep(Duration::from_millis(300));
         drop(lock);
         let others: Vec<_> = others.into_iter().map(|other| other.join().unwrap()).collect();
         (first.join().unwrap(), others)
@@ -330,7 +354,7 @@ fn deleted_documents_are_gone_for_good_by_a_merge_now() {
     };
     let merge = || millrace(args!["merge", "--index", index, "--now"]);
     // Who has an older generation open keeps it on the disk.
-    let open = millrace::Index::open(&index).unwrap();
+    let open = Index::open(&index).unwrap();
     merge().fails(1).says("generation 3 is open in another program");
     drop(open);
     assert!(["name-c.", "name-d.", "name-f."].map(has).iter().all(|has| *has));
