@@ -26,7 +26,7 @@ use crate::index::generations::draft::{Description, Draft, LOST_RANKS};
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::generation::Generation;
 use crate::index::generations::keep::kept;
-use crate::index::generations::live_names::{KnownDocuments, LiveNames};
+use crate::index::generations::live_names::{LiveNames, MappedDocuments};
 use crate::index::generations::manifest::{Manifest, RunEntry, Settings, Statistics};
 use crate::index::inputs::{InputEntry, InputsFile};
 use crate::index::merge::Merging;
@@ -39,8 +39,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// Runs of an index that is updated, at most.
-const MOST_RUNS: usize = 12;
+/// Runs of an index that is updated, at most; and how many a merge leaves where there are more, so
+/// that few commits merge.
+const MOST_RUNS: usize = 16;
+const FEW_RUNS: usize = 10;
 
 /// Bytes of text for which a worker is worth starting.
 const WORKER_BYTES: usize = 1 << 20;
@@ -269,7 +271,9 @@ impl Change<'_> {
         if !self.dry_run && added + updated.deleted > 0 {
             let memory = merging.memory_bytes / 4;
             let counted = draft.recount(live, memory)?;
-            let lost = draft.merge_some(MOST_RUNS, |documents| documents / WORN_PART, merging)?;
+            let is_over = draft.runs().len() > MOST_RUNS;
+            let most = if is_over { FEW_RUNS } else { MOST_RUNS };
+            let lost = draft.merge_some(most, |documents| documents / WORN_PART, merging)?;
             remarks.extend(lost.then(|| LOST_RANKS.to_string()));
             draft.recount_terms(live, memory)?;
             let all = |_: &Statistics, _: &Duplicates| Ok::<_, BuildError>(());
@@ -331,7 +335,7 @@ impl Change<'_> {
         &self,
         part: Option<&Part>,
         names: &[Vec<u8>],
-        known: &mut KnownDocuments,
+        known: &mut MappedDocuments,
         updated: &mut Updated,
     ) -> Result<Vec<Vec<u32>>, IndexError> {
         let runs = &self.live.runs;

@@ -10,7 +10,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// Moves what was made for a generation to another, from which queries are answered already.
-pub(crate) type Renew = Box<dyn FnMut(&Arc<Snapshot>) + Send>;
+pub(crate) type Renew<T = Arc<Snapshot>> = Box<dyn FnMut(&T) + Send>;
 
 /// Devices are filled anew at once only if that was so long ago.
 pub(crate) const QUIET: Duration = Duration::from_secs(10);
@@ -21,7 +21,7 @@ pub(crate) fn when_quiet<T: Clone + Send + 'static>(
     quiet: Duration,
     mut renew: impl FnMut(&T) + Send + 'static,
     tell: impl Fn() + Send + 'static,
-) -> std::io::Result<Box<dyn FnMut(&T) + Send>> {
+) -> std::io::Result<Renew<T>> {
     let (sender, came) = channel::<T>();
     let work = move || {
         let mut before: Option<Instant> = None;

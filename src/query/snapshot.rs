@@ -108,8 +108,8 @@ impl Snapshot {
         next.map_or(Ok(self.clone()), |next| self.after(next))
     }
 
-    /// Prepares a generation in the same way that was made after that of this snapshot, such as that
-    /// of a [`Writer`](crate::Writer::generation). Both are of a whole index.
+    /// Prepares a generation in the same way that was made after that of this snapshot, such as the
+    /// one of a [`Writer`](crate::Writer::generation). Both are of a whole index.
     ///
     /// # Errors
     /// As [`new`](Self::new).

@@ -19,7 +19,7 @@ use crate::index::documents::{Location, RunDocuments};
 use crate::index::format::generation_name;
 use crate::index::generations::draft::{Description, Draft, LOST_RANKS};
 use crate::index::generations::folder::IndexLock;
-use crate::index::generations::live_names::{KnownDocuments, LiveNames};
+use crate::index::generations::live_names::{LiveNames, MappedDocuments};
 use crate::index::generations::manifest::{Manifest, RunEntry, Statistics};
 use crate::index::inputs::InputEntry;
 use crate::index::order::DocumentOrder;
@@ -189,7 +189,7 @@ impl Publishing<'_> {
         }
         let runs = &live.manifest.runs;
         let names = live_runs(&live.path, runs)?;
-        let names = LiveNames::open(&live.path, names, &mut KnownDocuments::new())?;
+        let names = LiveNames::open(&live.path, names, &mut MappedDocuments::new())?;
         let is_by_call = |(run, docid): (usize, u32)| {
             let place = names.runs()[run].1.location(docid);
             let input = place.map(|place| runs[run].first_input.saturating_add(place.input));

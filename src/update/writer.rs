@@ -8,7 +8,7 @@ use crate::index::generations::generation::{Generation, with_live};
 use crate::input::memory::OwnedDocument;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// Notes documents to be added, replaced and deleted, until they are committed. Nothing of them is
 /// seen before; what is not committed when it is dropped is lost. The index is locked only while a
@@ -32,8 +32,8 @@ pub struct Writer {
     /// Commits may leave less than half of the documents, or none. They may not by default.
     pub allow_shrink: bool,
     pending: Mutex<Pending>,
-    /// Locked while a commit is under way.
-    committed: Mutex<Committed>,
+    /// A commit has ended.
+    ended: Condvar,
 }
 
 /// What is noted and not committed.
@@ -48,15 +48,20 @@ struct Pending {
     /// Changes that were ever noted, and those of them that no commit has to take any more.
     noted: u64,
     settled: u64,
+    is_committing: bool,
+    /// What the last commit did, and what was live behind it.
+    updated: Updated,
+    open: Option<Arc<Generation>>,
 }
 
-#[derive(Debug, Default)]
-struct Committed {
-    /// The last commit, and how many changes were noted before it.
-    updated: Updated,
-    noted: u64,
-    /// What was live at its end.
-    open: Option<Arc<Generation>>,
+/// The turn to commit, until it is dropped.
+struct Turn<'a>(&'a Writer);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.pending).is_committing = false;
+        self.0.ended.notify_all();
+    }
 }
 
 impl Pending {
@@ -77,18 +82,25 @@ impl Pending {
 
     /// Leaves nothing to be committed.
     fn take(&mut self) -> Self {
-        let (noted, settled) = (self.noted, self.settled);
-        std::mem::replace(self, Self { noted, settled, ..Self::default() })
+        Self {
+            documents: std::mem::take(&mut self.documents),
+            last: std::mem::take(&mut self.last),
+            keep_point: std::mem::take(&mut self.keep_point),
+            noted: self.noted,
+            open: self.open.clone(),
+            ..Self::default()
+        }
     }
 
     /// Notes these changes again, before those that came since they were taken.
     fn put_before(&mut self, taken: Self) {
-        let newer = std::mem::replace(self, taken);
+        let (newer, noted) = (self.take(), self.noted);
+        (self.documents, self.last) = (taken.documents, taken.last);
         for (name, text) in newer.changes() {
             self.note(name.clone(), text.clone());
         }
-        self.keep_point |= newer.keep_point;
-        (self.noted, self.settled) = (newer.noted, newer.settled);
+        self.keep_point = taken.keep_point || newer.keep_point;
+        self.noted = noted;
     }
 }
 
@@ -97,8 +109,8 @@ impl Writer {
     pub fn new(index: impl Into<PathBuf>) -> Self {
         let BuildOptions { index, memory, workers, .. } =
             BuildOptions::of_paths(index, Vec::<PathBuf>::new());
-        let (pending, committed) = Default::default();
-        Self { index, memory, workers, wait: true, allow_shrink: false, pending, committed }
+        let (pending, ended) = Default::default();
+        Self { index, memory, workers, wait: true, allow_shrink: false, pending, ended }
     }
 
     /// The folder of the index.
@@ -129,7 +141,7 @@ impl Writer {
     /// The generation that the last commit has made, for [`Index::move_to`](crate::Index::move_to);
     /// none before the first.
     pub fn generation(&self) -> Option<Arc<Generation>> {
-        lock(&self.committed).open.clone()
+        lock(&self.pending).open.clone()
     }
 
     /// Publishes all changes together as a new generation: a point to which a rollback goes back if
@@ -140,32 +152,42 @@ impl Writer {
     /// As [`Update::update`]; then the changes are still there. If only opening the new generation
     /// failed, they are committed.
     pub fn commit(&self, keep_point: bool) -> Result<Updated, BuildError> {
-        let (noted, is_settled) = {
-            let mut pending = lock(&self.pending);
-            pending.keep_point |= keep_point;
-            (pending.noted, pending.noted == pending.settled)
-        };
-        let mut committed = lock(&self.committed);
-        // Another thread took what this one had noted, with its own.
-        if !is_settled && committed.noted >= noted {
-            return Ok(committed.updated.clone());
+        let mut pending = lock(&self.pending);
+        pending.keep_point |= keep_point;
+        let noted = pending.noted;
+        let has_changes = noted > pending.settled;
+        while pending.is_committing {
+            pending = self.ended.wait(pending).unwrap_or_else(PoisonError::into_inner);
+            // Another thread took what this one had noted, with its own.
+            if has_changes && pending.settled >= noted {
+                return Ok(pending.updated.clone());
+            }
         }
-        let taken = lock(&self.pending).take();
-        let updated = match self.publish(&taken, &mut committed.open) {
+        pending.is_committing = true;
+        let mut taken = pending.take();
+        drop(pending);
+        let _turn = Turn(self);
+        let mut open = taken.open.take();
+        let updated = match self.publish(&taken, &mut open) {
             Ok(updated) => updated,
             Err(error) => {
-                lock(&self.pending).put_before(taken);
+                let mut pending = lock(&self.pending);
+                pending.put_before(taken);
+                pending.open = open;
                 return Err(error);
             }
         };
-        (committed.noted, committed.updated) = (taken.noted, updated.clone());
-        lock(&self.pending).settled = taken.noted;
-        if let Some(number) = updated.generation {
-            let open = committed.open.as_ref().expect("it was opened to be changed");
-            let next = with_live(&self.index, |folder| next(Some(open), folder));
-            committed.open = Some(next.map_err(IndexError::live(number))?);
+        let mut failed = None;
+        if let (Some(number), Some(before)) = (updated.generation, &open) {
+            match with_live(&self.index, |folder| next(Some(before), folder)) {
+                Ok(next) => open = Some(next),
+                Err(error) => failed = Some(IndexError::live(number)(error)),
+            }
         }
-        Ok(updated)
+        let mut pending = lock(&self.pending);
+        (pending.settled, pending.updated, pending.open) = (taken.noted, updated.clone(), open);
+        drop(pending);
+        failed.map_or(Ok(updated), |error| Err(error.into()))
     }
 
     fn publish(

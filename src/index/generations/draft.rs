@@ -22,7 +22,7 @@ use crate::index::files::packed::{on_disk, write_pack};
 use crate::index::files::storage::{self, FileEntry};
 use crate::index::format::{FileKind, MANIFEST, file_path, run_name};
 use crate::index::generations::folder::IndexLock;
-use crate::index::generations::live_names::KnownDocuments;
+use crate::index::generations::live_names::MappedDocuments;
 use crate::index::generations::manifest::{Manifest, RunEntry, Settings, find_file};
 use crate::index::generations::run_files::next_run;
 use crate::index::inputs::{InputEntry, InputsFile, InputsWriter};
@@ -77,7 +77,7 @@ pub struct Draft {
     /// Different terms of all runs, if they are [counted](Self::recount_terms).
     terms: Option<u64>,
     /// Of runs of this index.
-    known: KnownDocuments,
+    known: MappedDocuments,
 }
 
 impl Draft {
@@ -116,7 +116,7 @@ impl Draft {
     }
 
     /// Documents of runs of this index that are open need not be opened again.
-    pub(crate) fn know(&mut self, known: KnownDocuments) {
+    pub(crate) fn know(&mut self, known: MappedDocuments) {
         self.known = known;
     }
 

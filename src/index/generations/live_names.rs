@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 /// Documents of runs that are open, by the name of the run.
-pub(crate) type KnownDocuments = HashMap<String, RunDocuments>;
+pub(crate) type MappedDocuments = HashMap<String, RunDocuments>;
 
 /// The documents of some runs, mapped; not verified unless they were known.
 pub(crate) struct LiveNames<'a> {
@@ -19,7 +19,7 @@ impl<'a> LiveNames<'a> {
     pub(crate) fn open(
         generation: &Path,
         runs: Vec<LiveRun<'a>>,
-        known: &mut KnownDocuments,
+        known: &mut MappedDocuments,
     ) -> Result<Self, IndexError> {
         let open = |live: LiveRun<'a>| {
             if let Some(documents) = known.get(&live.run.name) {

@@ -54,7 +54,8 @@ impl Recode {
 /// Memory: that of [`Merging`].
 ///
 /// # Errors
-/// `Refused` if a rollback holds, or an older generation is open, where none is to stay; `NoIndex`; `Locked`; `NoForm` if the codec has no blocks of that size; `Lacks` if only some runs
+/// `Refused` where no older generation is to stay, and one is open or a rollback holds; `NoIndex`;
+/// `Locked`; `NoForm` if the codec has no blocks of that size; `Lacks` if only some runs
 /// have PageRanks, or the memory does not suffice for an order; else as
 /// [`Draft::merge`].
 pub fn merge_index(
