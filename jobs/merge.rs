@@ -31,6 +31,10 @@ pub(crate) struct Args {
     /// Greatest memory of the job, such as 64M or 4G.
     #[arg(long, default_value = "1G", value_parser = size)]
     memory: u64,
+    /// Remove deleted documents from the disk at once: no older generation is kept, so that
+    /// `rollback` has none to go back to.
+    #[arg(long)]
+    now: bool,
     #[command(flatten)]
     order: OrderArgs,
     #[command(flatten)]
@@ -57,7 +61,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let before = told.then(|| totals(&args.index, None)).transpose()?.flatten();
     let order = args.order.order()?;
     let ranks = args.order.pagerank.clone().map(|path| RanksFile { path, text: text_of_file });
-    let recode = Recode { codec: args.codec, block_len: args.block_size, order, ranks };
+    let now = args.now;
+    let recode = Recode { codec: args.codec, block_len: args.block_size, order, ranks, now };
     let command = crate::cli::args::command();
     let stop = control.stop();
     let line = in_things("merging", "posting", "postings");
@@ -82,6 +87,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let index = args.index.display();
     match generation {
+        None if now => tell!("{index}: one run: nothing to merge; no older generation is left"),
         None => tell!("{index}: one run: nothing to merge"),
         Some(generation) => tell!(
             "{index}: {} merged into one in {seconds:.2} s, generation {generation}",

@@ -14,7 +14,7 @@ pub(crate) mod talk;
 use self::candidates::CandidateArgs;
 use self::engines::EngineMaker;
 use self::expanded::Expansion;
-use self::follow::Renew;
+use self::follow::{QUIET, Renew, when_quiet};
 use self::gpus::Where;
 use self::input::{Queries, QueryInput, end, has_words, telling};
 use self::measured::MeasuredAnswers;
@@ -287,7 +287,15 @@ impl<'a> QueryJob<'a> {
             tell!("millrace: {error:#}; the CPU answers");
         }
         let renew: Renew = match renewer {
-            Some(renewer) => Box::new(move |snapshot| maker.renew(&renewer, snapshot)),
+            Some(renewer) => when_quiet(
+                QUIET,
+                move |snapshot| maker.renew(&renewer, snapshot),
+                || {
+                    tell!(
+                        "millrace: generations come often: the CPU answers until none has come for 10 s"
+                    )
+                },
+            )?,
             None => Box::new(|_| {}),
         };
         args.follow(&snapshot, service.mover(), renew)?;

@@ -14,32 +14,41 @@ mod writer;
 
 pub use writer::Writer;
 
-use crate::build::{BuildError, BuildOptions, Note, build_part};
+use crate::build::{BuildError, BuildOptions, Note, Notes, build_part};
+use crate::crew;
 use crate::index::deletions::live_runs;
 use crate::index::documents::RunDocuments;
 use crate::index::documents::duplicates::{Duplicates, SameName};
 use crate::index::error::IndexError;
 use crate::index::files::storage;
-use crate::index::format::{HISTORY, RUNS};
-use crate::index::generations::draft::{Description, Draft};
+use crate::index::format::{HISTORY, RUNS, WRITABLE};
+use crate::index::generations::draft::{Description, Draft, LOST_RANKS};
 use crate::index::generations::folder::{IndexLock, current};
+use crate::index::generations::generation::Generation;
 use crate::index::generations::keep::kept;
-use crate::index::generations::live_names::LiveNames;
+use crate::index::generations::live_names::{LiveNames, MappedDocuments};
 use crate::index::generations::manifest::{Manifest, RunEntry, Settings, Statistics};
-use crate::index::inputs::InputEntry;
+use crate::index::inputs::{InputEntry, InputsFile};
 use crate::index::merge::Merging;
 use crate::input::Format;
+use crate::input::splits::{MEMORY, STDIN};
 use crate::input::wanted::WantedInput;
 use crate::settings::{Gpus, SettingError};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// Runs of an index that is updated, at most.
-const MOST_RUNS: usize = 12;
+/// Runs of an index that is updated, at most; and how many a merge leaves where there are more, so
+/// that few commits merge.
+const MOST_RUNS: usize = 16;
+const FEW_RUNS: usize = 10;
+
+/// Bytes of text for which a worker is worth starting.
+const WORKER_BYTES: usize = 1 << 20;
 
 /// A run of which more than one document in so many is deleted is written anew.
-const WORN_PART: u32 = 5;
+const WORN_PART: u64 = 5;
 
 /// What is changed, and how.
 pub struct Update {
@@ -77,6 +86,9 @@ pub struct Updated {
     pub runs: usize,
     /// The new generation; none if nothing was published.
     pub generation: Option<u32>,
+    /// What was noticed, in the input and of PageRanks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
     /// From the beginning to the end.
     pub seconds: f64,
 }
@@ -100,7 +112,7 @@ impl Update {
     /// `Index` if there is none, or it cannot be updated; `KeptByJob`; `Shrinks`; as
     /// [`build`](crate::build()). The index is as it was, unless only the last sync failed.
     pub fn update(self) -> Result<Updated, BuildError> {
-        self.change(&[], true)
+        self.change(&[], Some(usize::MAX), |_| Ok(None))
     }
 
     /// Deletes all documents of these names.
@@ -108,13 +120,19 @@ impl Update {
     /// # Errors
     /// As [`update`](Self::update).
     pub fn delete(self, names: &[Vec<u8>]) -> Result<Updated, BuildError> {
-        self.change(names, false)
+        self.change(names, None, |_| Ok(None))
     }
 
-    /// Deletes all documents of `names`, and then adds those of the input if it `has_input`.
-    fn change(self, names: &[Vec<u8>], has_input: bool) -> Result<Updated, BuildError> {
+    /// Deletes all documents of `names`, and then adds those of the input if it has any, of at most
+    /// so many bytes; `opened` may know the generation in the folder of the live one.
+    fn change(
+        self,
+        names: &[Vec<u8>],
+        input_bytes: Option<usize>,
+        opened: impl FnOnce(&Path) -> Result<Option<Arc<Generation>>, IndexError>,
+    ) -> Result<Updated, BuildError> {
         let began = Instant::now();
-        let Self { build, wait, keep_point, dry_run, allow_shrink } = self;
+        let Self { mut build, wait, keep_point, dry_run, allow_shrink } = self;
         let index = &build.index;
         // Taking the lock creates the folder, so there has to be an index.
         let none = || IndexError::NoIndex { path: index.clone() };
@@ -124,14 +142,18 @@ impl Update {
             false => IndexLock::acquire(index)?,
         };
         let lock = lock.keeping(kept(index)?.len().max(1));
-        lock.remove_debris()?;
         let from = current(index)?.ok_or_else(none)?;
-        let live = Manifest::read(&from).map_err(|error| match error {
+        let sharded = |error| match error {
             IndexError::Sharded { .. } => {
                 IndexError::refused(index, "an index of several shards is built again, not updated")
             }
             error => error,
-        })?;
+        };
+        let open = opened(&from).map_err(sharded)?;
+        let live = match &open {
+            Some(open) => open.manifest().clone(),
+            None => Manifest::read(&from).map_err(sharded)?,
+        };
         accept(index, &live)?;
         let description = Description {
             command: build.command.clone(),
@@ -147,26 +169,36 @@ impl Update {
             form: live.settings.form().unwrap_or_default(),
             stop: control.stop().clone(),
         };
-        let notes = build.notes.clone();
-        let change = Change { lock: &lock, from: &from, live: &live, dry_run, allow_shrink };
-        let build = Some(build).filter(|_| has_input);
-        let result = change.make(build, names, description, &merging);
+        let remarks = Arc::new(Mutex::new(Vec::new()));
+        let (told, others) = (remarks.clone(), build.notes.take());
+        let notes: Notes = Arc::new(move |note| {
+            crew::lock(&told).push(note.to_string());
+            others.iter().for_each(|notes| notes(note));
+        });
+        build.notes = Some(notes.clone());
+        let open = open.as_deref();
+        let change = Change { lock: &lock, from: &from, live: &live, open, dry_run, allow_shrink };
+        if let Some(bytes) = input_bytes {
+            build.workers = build.workers.min(1 + bytes / WORKER_BYTES);
+        }
+        let input = input_bytes.map(|_| build);
+        let result = change.make(input, names, description, &merging);
         if !matches!(result, Ok((Updated { generation: Some(_), .. }, _))) {
             // What cannot be removed now is removed by the next job.
             _ = lock.abandon(Some(&from));
         }
         let result = result.map_err(|error| control.take_failure().map_or(error, BuildError::from));
-        let (updated, unranked) = result?;
-        if let Some(notes) = notes.filter(|_| unranked > 0) {
-            notes(&Note::Ranks(format!("{unranked} new documents have PageRank 0")));
-        }
-        Ok(Updated { seconds: began.elapsed().as_secs_f64(), ..updated })
+        let (updated, of_ranks) = result?;
+        of_ranks.into_iter().for_each(|remark| notes(&Note::Ranks(remark)));
+        let remarks = std::mem::take(&mut *crew::lock(&remarks));
+        Ok(Updated { remarks, seconds: began.elapsed().as_secs_f64(), ..updated })
     }
 }
 
 /// Refuses an index that cannot be updated.
 fn accept(index: &Path, live: &Manifest) -> Result<(), BuildError> {
-    if index.join(HISTORY).exists() {
+    let keeper = index.join(HISTORY);
+    if keeper.exists() && !keeper.join(WRITABLE).exists() {
         return Err(BuildError::KeptByJob { index: index.to_path_buf() });
     }
     if live.order.as_ref().is_some_and(|order| order.global.is_some()) {
@@ -182,31 +214,36 @@ struct Change<'a> {
     lock: &'a IndexLock,
     from: &'a Path,
     live: &'a Manifest,
+    open: Option<&'a Generation>,
     dry_run: bool,
     allow_shrink: bool,
 }
 
 impl Change<'_> {
-    /// Makes and publishes the new generation. Returns also how many new documents have no
-    /// PageRank where others have one.
+    /// Makes and publishes the new generation. Returns also what is remarked of PageRanks.
     fn make(
         &self,
         build: Option<BuildOptions>,
         names: &[Vec<u8>],
         mut description: Description,
         merging: &Merging,
-    ) -> Result<(Updated, u64), BuildError> {
+    ) -> Result<(Updated, Vec<String>), BuildError> {
         let Self { lock, from, live, .. } = *self;
         let mut draft = Draft::begin(lock)?;
         let folder = draft.folder().join("part");
         let part = build.map(|build| self.part(build, &folder)).transpose()?;
         let mut updated = Updated::default();
-        let gone = self.gone(part.as_ref(), names, &mut updated)?;
+        let mut known = self.open.map(Generation::known).unwrap_or_default();
+        let gone = self.gone(part.as_ref(), names, &mut known, &mut updated)?;
+        draft.know(known);
         let first = self.link(&mut draft, &gone)?;
-        let mut unranked = 0;
+        let mut remarks = Vec::new();
         let mut added = 0;
         if let Some(Part { folder, manifest, inputs }) = &part {
-            let first_input = draft.add_inputs(inputs)?;
+            let first_input = match self.same_input(inputs)? {
+                Some(number) => number,
+                None => draft.add_inputs(inputs)?,
+            };
             for run in 0..manifest.runs.len() {
                 draft.take(folder, manifest, run, first_input)?;
             }
@@ -219,7 +256,9 @@ impl Change<'_> {
             let new = first..draft.runs().len();
             let Duplicates { unwanted, .. } = draft.duplicates(new.clone(), SameName::Last)?;
             updated.repeated = unwanted.len() as u64;
-            unranked = draft.keep_ranks(from, live, new)?;
+            let unranked = draft.keep_ranks(from, live, new)?;
+            let remark = || format!("{unranked} new documents have PageRank 0");
+            remarks.extend((unranked > 0).then(remark));
         }
         let before = live.statistics.documents;
         updated.added = added - updated.repeated - updated.replaced;
@@ -230,19 +269,19 @@ impl Change<'_> {
         }
         updated.runs = draft.runs().len();
         if !self.dry_run && added + updated.deleted > 0 {
-            let counted = draft.recount(live, merging.memory_bytes / 4)?;
-            let is_worn = |run: &RunEntry| {
-                let deleted = run.deleted.map_or(0, |deleted| deleted.documents);
-                deleted > run.documents / WORN_PART
-            };
-            draft.merge_some(MOST_RUNS, is_worn, merging)?;
-            let all = |_: &Statistics, _: &Duplicates| Ok::<_, BuildError>(());
             let memory = merging.memory_bytes / 4;
+            let counted = draft.recount(live, memory)?;
+            let is_over = draft.runs().len() > MOST_RUNS;
+            let most = if is_over { FEW_RUNS } else { MOST_RUNS };
+            let lost = draft.merge_some(most, |documents| documents / WORN_PART, merging)?;
+            remarks.extend(lost.then(|| LOST_RANKS.to_string()));
+            draft.recount_terms(live, memory)?;
+            let all = |_: &Statistics, _: &Duplicates| Ok::<_, BuildError>(());
             let manifest = draft.publish_if(lock, description, memory, counted, all)?;
             updated.runs = manifest.runs.len();
             updated.generation = Some(manifest.generation);
         }
-        Ok((updated, unranked))
+        Ok((updated, remarks))
     }
 
     /// Builds the new documents as the index was built.
@@ -263,8 +302,31 @@ impl Change<'_> {
         storage::create_dir(folder)?;
         storage::create_dir(&folder.join(RUNS))?;
         let wanted = Some(WantedInput::Named);
-        let (manifest, inputs, _) = build_part(build, wanted, None, folder.to_path_buf())?;
+        let is_kept = build.index.join(HISTORY).exists();
+        let (manifest, mut inputs, _) = build_part(build, wanted, None, folder.to_path_buf())?;
+        if is_kept {
+            // So that no rebuild takes it for a source.
+            inputs.iter_mut().for_each(|input| input.hash.clear());
+        }
         Ok(Part { folder: folder.to_path_buf(), manifest, inputs })
+    }
+
+    /// The number of an input of the live generation that is none but by name, as a program's
+    /// memory, and so stands for that of the part too; else one would come with each commit.
+    fn same_input(&self, inputs: &[InputEntry]) -> Result<Option<u32>, IndexError> {
+        let [input] = inputs else { return Ok(None) };
+        if ![MEMORY, STDIN].iter().any(|name| input.path == Path::new(name)) {
+            return Ok(None);
+        }
+        for (number, other) in (0..).zip(InputsFile::open(self.from, self.live)?.iter()) {
+            let other = other?;
+            let is_alike = other.is_by_call() == input.is_by_call();
+            let other = InputEntry { hash: input.hash.clone(), bytes: input.bytes, ..other };
+            if is_alike && other == *input {
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
     }
 
     /// Finds the documents that go, by run: those that have the names of new ones or of `names`.
@@ -273,11 +335,12 @@ impl Change<'_> {
         &self,
         part: Option<&Part>,
         names: &[Vec<u8>],
+        known: &mut MappedDocuments,
         updated: &mut Updated,
     ) -> Result<Vec<Vec<u32>>, IndexError> {
         let runs = &self.live.runs;
         let mut gone = vec![Vec::new(); runs.len()];
-        let all = LiveNames::open(self.from, live_runs(self.from, runs)?)?;
+        let all = LiveNames::open(self.from, live_runs(self.from, runs)?, known)?;
         // Returns the first document of the name, if there is one.
         let mut find = |name: &[u8]| {
             let found = all.of(name)?;

@@ -6,9 +6,45 @@ use millrace::Snapshot;
 use millrace::inside::dataflow::{Followed, Follower, Mover};
 use millrace::inside::shown::chain;
 use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 /// Moves what was made for a generation to another, from which queries are answered already.
-pub(crate) type Renew = Box<dyn FnMut(&Arc<Snapshot>) + Send>;
+pub(crate) type Renew<T = Arc<Snapshot>> = Box<dyn FnMut(&T) + Send>;
+
+/// Devices are filled anew at once only if that was so long ago.
+pub(crate) const QUIET: Duration = Duration::from_secs(10);
+
+/// `renew` in a thread of its own: at once if the time before was `quiet`; else it `tell`s, and
+/// renews for the last of what comes once nothing has come for so long.
+pub(crate) fn when_quiet<T: Clone + Send + 'static>(
+    quiet: Duration,
+    mut renew: impl FnMut(&T) + Send + 'static,
+    tell: impl Fn() + Send + 'static,
+) -> std::io::Result<Renew<T>> {
+    let (sender, came) = channel::<T>();
+    let work = move || {
+        let mut before: Option<Instant> = None;
+        while let Ok(first) = came.recv() {
+            // What came while devices were filled is passed over but for the last.
+            let mut last = came.try_iter().last().unwrap_or(first);
+            if before.is_some_and(|before| before.elapsed() < quiet) {
+                tell();
+                loop {
+                    match came.recv_timeout(quiet) {
+                        Ok(newer) => last = newer,
+                        Err(RecvTimeoutError::Timeout) => break,
+                        Err(RecvTimeoutError::Disconnected) => return,
+                    }
+                }
+            }
+            renew(&last);
+            before = Some(Instant::now());
+        }
+    };
+    std::thread::Builder::new().name("renewer".into()).spawn(work)?;
+    Ok(Box::new(move |next: &T| _ = sender.send(next.clone())))
+}
 
 /// Moves a service that answers from `snapshot` over to every generation that becomes live, and
 /// calls `renew` behind each move; SIGHUP lets it look at once.
@@ -54,4 +90,31 @@ pub(crate) fn stay(ranking: &RankingArgs, snapshot: &Snapshot) -> anyhow::Result
     };
     let follower = Follower::only_tell(&ranking.index, manifest, tell)?;
     signals::on_hangup(move || follower.look())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_filled_once_generations_have_stopped_to_come() {
+        let quiet = Duration::from_millis(300);
+        let (did, done) = channel();
+        let told = did.clone();
+        let renew = move |number: &u32| _ = did.send(*number);
+        let mut renew = when_quiet(quiet, renew, move || _ = told.send(0)).unwrap();
+        let next = || done.recv_timeout(Duration::from_secs(60)).unwrap();
+        renew(&1);
+        assert_eq!(next(), 1, "at once");
+        let began = Instant::now();
+        (2..12).for_each(|number| {
+            renew(&number);
+            std::thread::sleep(quiet / 10);
+        });
+        assert_eq!((next(), next()), (0, 11), "told, and the last alone");
+        assert!(began.elapsed() >= quiet, "not before it was quiet");
+        std::thread::sleep(2 * quiet);
+        renew(&12);
+        assert_eq!(next(), 12, "at once again");
+    }
 }

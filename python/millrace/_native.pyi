@@ -206,7 +206,7 @@ class Index:
 class Writer:
     def __new__(
         cls,
-        index: _Path,
+        index: _Path | Index,
         *,
         memory: int | str | None = None,
         workers: int | None = None,
@@ -275,6 +275,7 @@ def merge(
     block_size: int | None = None,
     order: Literal["input", "url", "name", "length", "topic", "global"] | str | None = None,
     pagerank: _Path | None = None,
+    now: bool = False,
     memory: int | str | None = None,
     workers: int | None = None,
     progress: _Progress = None,

@@ -227,6 +227,9 @@ impl Hits {
     }
 }
 
+/// What hits are made of again.
+type PickledHits<'a> = (PathBuf, Py<PyBytes>, Py<PyBytes>, &'a str, Option<u64>, &'a str);
+
 #[pymethods]
 impl Hits {
     /// Hits are pickled as the place of their generation, docids and scores, and the query.
@@ -247,10 +250,7 @@ impl Hits {
         Ok(Self { found, query: query.into(), matching, start: 0, end })
     }
 
-    fn __getnewargs__(
-        &self,
-        py: Python<'_>,
-    ) -> PyResult<(PathBuf, Py<PyBytes>, Py<PyBytes>, &str, Option<u64>, &str)> {
+    fn __getnewargs__(&self, py: Python<'_>) -> PyResult<PickledHits<'_>> {
         let (generation, docids, scores) = self.found.pickled(py, (self.start, self.end))?;
         let syntax = self.found.syntax.name();
         Ok((generation, docids, scores, &self.query, self.matching, syntax))

@@ -21,7 +21,7 @@ use millrace::{Generation, Goal, Snapshot, StaticScale, Tried, Wanted, explain};
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// The live generation of an index, open for searches.
@@ -56,6 +56,24 @@ pub(crate) struct Index {
 impl Index {
     fn snapshot(&self) -> Arc<Snapshot> {
         lock(&self.snapshot).clone()
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        &self.path
+    }
+
+    /// Moves to a generation that is open already, if it is newer.
+    pub(crate) fn move_to(&self, py: Python<'_>, generation: Arc<Generation>) -> PyResult<()> {
+        let number = |snapshot: &Snapshot| snapshot.generation().manifest().generation;
+        let open = self.snapshot();
+        if generation.manifest().generation > number(&open) {
+            let next = py.detach(|| open.after(generation)).map_err(|error| of_index(&error))?;
+            let mut snapshot = lock(&self.snapshot);
+            if number(&next) > number(&snapshot) {
+                *snapshot = next;
+            }
+        }
+        Ok(())
     }
 
     /// The docid that is asked for by one of both.

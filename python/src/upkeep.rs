@@ -62,6 +62,7 @@ pub(crate) fn check_index<'py>(
 ///     order: how documents are numbered, as in `build`; as they are if left out.
 ///     pagerank: a file with the PageRanks of documents, lines of name, tab and value, for the
 ///         score "wang".
+///     now: no older generation is kept, so that nothing of deleted documents is left on the disk.
 ///     memory: the most memory that the merge allocates, as in `build`.
 ///     workers: threads; as many as cores if left out.
 ///     progress: as in `build`, with postings, total_postings and finished.
@@ -74,8 +75,8 @@ pub(crate) fn check_index<'py>(
 ///     FileNotFoundError: there is no index, or no such file.
 ///     MillraceError: the merge failed; the index is as it was.
 #[pyfunction]
-#[pyo3(signature = (index, *, codec=None, block_size=None, order=None, pagerank=None, memory=None, workers=None,
-    progress=None))]
+#[pyo3(signature = (index, *, codec=None, block_size=None, order=None, pagerank=None, now=false, memory=None,
+    workers=None, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn merge<'py>(
     py: Python<'py>,
@@ -84,6 +85,7 @@ pub(crate) fn merge<'py>(
     #[pyo3(from_py_with = whole_or_none)] block_size: Option<usize>,
     order: Option<&str>,
     pagerank: Option<PathBuf>,
+    now: bool,
     memory: Option<Size>,
     #[pyo3(from_py_with = whole_or_none)] workers: Option<usize>,
     progress: Option<&Bound<'py, PyAny>>,
@@ -94,7 +96,7 @@ pub(crate) fn merge<'py>(
     let ranks = pagerank.map(|path| RanksFile { path, text: text_of_file });
     let order = order.map(self::order).transpose()?;
     let codec = codec.map(codec_of).transpose()?;
-    let recode = Recode { codec, block_len: block_size, order, ranks };
+    let recode = Recode { codec, block_len: block_size, order, ranks, now };
     let merged = told.counted(py, "postings", || {
         let merged = merge_index(&index, memory, "millrace.merge", workers, recode, &told.stop);
         merged.map_err(|error| match error {

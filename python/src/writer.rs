@@ -1,7 +1,8 @@
 //! The class `Writer`: documents are added, replaced and deleted in an index that is there.
 
-use crate::error::{of_build, wrong};
+use crate::error::{of_build, warn, wrong};
 use crate::evaluate::json;
+use crate::index::Index;
 use crate::options::{Size, threads, whole_or_none};
 use millrace::Writer as NativeWriter;
 use pyo3::prelude::*;
@@ -12,17 +13,28 @@ use std::path::PathBuf;
 ///
 /// Nothing is seen before a commit. As a context manager it commits where its block ends, and drops
 /// everything if that ends by an exception. It may stay open for any number of commits; other jobs
-/// may change the index between them.
+/// may change the index between them. Threads may share it: who commits while another commit is
+/// under way waits, and then one commit takes what all who wait have noted.
+///
+/// What was noticed in the documents, as by `build`, are warnings.
 ///
 /// Args:
-///     index: folder of the index.
+///     index: folder of the index; or an open `Index`, which sees a commit once it has returned.
 ///     memory: the most memory that a commit allocates, as in `build`.
 ///     workers: threads of a commit; as many as cores if left out.
 ///     wait: wait while another job writes to the index.
 ///     allow_shrink: allow a commit that leaves less than half of the documents, or none.
-#[pyclass(module = "millrace")]
+#[pyclass(frozen, module = "millrace")]
 pub(crate) struct Writer {
     native: NativeWriter,
+    searched: Option<Py<Index>>,
+}
+
+/// What a writer is made of.
+#[derive(FromPyObject)]
+enum WriterIndex {
+    Open(Py<Index>),
+    Folder(PathBuf),
 }
 
 #[pymethods]
@@ -30,19 +42,23 @@ impl Writer {
     #[new]
     #[pyo3(signature = (index, *, memory=None, workers=None, wait=true, allow_shrink=false))]
     fn new(
-        index: PathBuf,
+        index: WriterIndex,
         memory: Option<Size>,
         #[pyo3(from_py_with = whole_or_none)] workers: Option<usize>,
         wait: bool,
         allow_shrink: bool,
     ) -> PyResult<Self> {
-        let mut native = NativeWriter::new(index);
+        let (folder, searched) = match index {
+            WriterIndex::Open(index) => (index.get().folder().to_path_buf(), Some(index)),
+            WriterIndex::Folder(folder) => (folder, None),
+        };
+        let mut native = NativeWriter::new(folder);
         if let Some(memory) = memory {
             native.memory = memory.bytes()?;
         }
         native.workers = threads(workers)?.get();
         (native.wait, native.allow_shrink) = (wait, allow_shrink);
-        Ok(Self { native })
+        Ok(Self { native, searched })
     }
 
     /// Adds a document; it replaces all that have its name.
@@ -52,7 +68,7 @@ impl Writer {
     ///
     /// Raises:
     ///     ValueError: the name is empty.
-    fn update(&mut self, name: String, text: String) -> PyResult<()> {
+    fn update(&self, name: String, text: String) -> PyResult<()> {
         if name.is_empty() {
             return Err(wrong("a document that is added to an index has to have a name"));
         }
@@ -64,12 +80,12 @@ impl Writer {
     ///
     /// Args:
     ///     name: the name.
-    fn delete(&mut self, name: String) {
+    fn delete(&self, name: String) {
         self.native.delete(name);
     }
 
-    /// Drops what is not committed.
-    fn abort(&mut self) {
+    /// Drops what is not committed, of all threads.
+    fn abort(&self) {
         self.native.abort();
     }
 
@@ -79,7 +95,7 @@ impl Writer {
         self.native.pending()
     }
 
-    /// Publishes all changes together.
+    /// Publishes all changes together, and tells of the commit that took them.
     ///
     /// Args:
     ///     keep_point: whether a rollback goes back to this generation.
@@ -91,9 +107,13 @@ impl Writer {
     ///     FileNotFoundError: there is no index.
     ///     MillraceError: the commit failed; the index and what is noted are as they were.
     #[pyo3(signature = (keep_point=false))]
-    fn commit<'py>(&mut self, py: Python<'py>, keep_point: bool) -> PyResult<Bound<'py, PyAny>> {
-        let native = &mut self.native;
+    fn commit<'py>(&self, py: Python<'py>, keep_point: bool) -> PyResult<Bound<'py, PyAny>> {
+        let native = &self.native;
         let updated = py.detach(|| native.commit(keep_point)).map_err(|error| of_build(&error))?;
+        if let (Some(index), Some(generation)) = (&self.searched, native.generation()) {
+            index.get().move_to(py, generation)?;
+        }
+        updated.remarks.iter().try_for_each(|remark| warn(py, remark))?;
         json(py, &serde_json::to_value(&updated).map_err(wrong)?)
     }
 
@@ -103,7 +123,7 @@ impl Writer {
 
     #[pyo3(signature = (kind=None, value=None, traceback=None))]
     fn __exit__(
-        &mut self,
+        &self,
         py: Python<'_>,
         kind: Option<Bound<'_, PyType>>,
         value: Option<Bound<'_, PyAny>>,

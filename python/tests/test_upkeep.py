@@ -1,5 +1,7 @@
 """An index that is there: checked, merged, and followed to its next generation."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 import millrace
@@ -120,3 +122,19 @@ def test_documents_are_added_replaced_and_deleted(tmp_path):
     assert writer.pending == 3
     with pytest.raises(FileNotFoundError, match="nowhere"), millrace.Writer(tmp_path / "nowhere") as none:
         none.update("a", "b")
+
+
+def test_threads_share_a_writer_and_an_open_index_sees_their_commits(tmp_path):
+    path = tmp_path / "index"
+    millrace.build(path, [("a", "water mill")])
+    index = millrace.Index(path)
+    writer = millrace.Writer(index, workers=1, memory="64M")
+    def commit(number):
+        writer.update(f"d{number}", f"mill number{number}")
+        told = writer.commit()
+        assert [hit.name for hit in index.search(f"number{number}")] == [f"d{number}"]
+        return told["generation"]
+    with ThreadPoolExecutor(8) as threads:
+        generations = list(threads.map(commit, range(40)))
+    assert max(generations) == index.generation_number <= 41 and not index.refresh()
+    assert millrace.check(path)["documents"] == 41

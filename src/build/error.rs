@@ -80,7 +80,10 @@ pub enum BuildError {
         earlier: u32,
     },
     /// Documents are added and deleted by rebuilds alone.
-    #[error("{}: a job file keeps this index: change its sources, and rebuild it", index.display())]
+    #[error(
+        "{}: a job file keeps this index: change its sources and rebuild it, or give it `writable = true`",
+        index.display()
+    )]
     KeptByJob {
         /// The folder of the index.
         index: std::path::PathBuf,

@@ -26,6 +26,8 @@ pub(crate) const POSTINGS_SLACK: u64 = 64;
 pub(crate) const CURRENT: &str = "CURRENT";
 /// The folder of the history of the rebuilds of a job file, in that of its index.
 pub(crate) const HISTORY: &str = "rebuild";
+/// In that folder if documents may come by call too.
+pub(crate) const WRITABLE: &str = "writable";
 /// The file that names the older generations that are kept.
 pub(crate) const KEPT: &str = "KEPT";
 /// The file of a rollback that holds.

@@ -49,6 +49,12 @@ fn lossy<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
 }
 
 impl InputEntry {
+    /// Whether no job file has it as a source: its documents came by call, or all of them are
+    /// deleted since it is gone.
+    pub(crate) fn is_by_call(&self) -> bool {
+        self.hash.is_empty()
+    }
+
     fn encode(&self, to: &mut Vec<u8>) {
         fn put(text: &[u8], to: &mut Vec<u8>) {
             vbyte::put(text.len() as u64, to);

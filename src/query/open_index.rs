@@ -7,13 +7,14 @@
 
 use crate::crew::lock;
 use crate::index::error::IndexError;
+use crate::index::generations::generation::Generation;
 use crate::index::generations::watch::Watch;
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::{Scoring, Snapshot};
 use crate::query::top_k::{Hit, NamedHit};
 use crate::query::wanted::{Mode, Wanted};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// An open index. Searches answer from the generation that was live when it was opened or
 /// [refreshed](Self::refresh), whatever is published meanwhile.
@@ -35,11 +36,12 @@ pub struct Index {
     folder: PathBuf,
     wanted: Wanted,
     state: Mutex<IndexState>,
+    /// Locked while it moves to another generation; searches go on meanwhile.
+    watch: Mutex<Watch>,
 }
 
 struct IndexState {
     snapshot: Arc<Snapshot>,
-    watch: Watch,
     /// Of searches that have ended.
     idle: Vec<Searcher>,
 }
@@ -53,9 +55,9 @@ impl Index {
     pub fn open(folder: impl AsRef<Path>) -> Result<Self, IndexError> {
         let folder = folder.as_ref().to_path_buf();
         let snapshot = Snapshot::open(&folder, Scoring::default())?;
-        let watch = Watch::new(&folder);
-        let state = Mutex::new(IndexState { snapshot, watch, idle: Vec::new() });
-        Ok(Self { folder, wanted: Wanted::default(), state })
+        let watch = Mutex::new(Watch::new(&folder));
+        let state = Mutex::new(IndexState { snapshot, idle: Vec::new() });
+        Ok(Self { folder, wanted: Wanted::default(), state, watch })
     }
 
     /// The same generation with another score.
@@ -63,12 +65,9 @@ impl Index {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn with_scoring(self, scoring: Scoring) -> Result<Self, IndexError> {
-        let Self { folder, wanted, state, .. } = self;
-        let IndexState { snapshot, watch, idle } =
-            state.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let snapshot = snapshot.scored_by(scoring)?;
-        let state = Mutex::new(IndexState { snapshot, watch, idle });
-        Ok(Self { folder, wanted, state })
+        let snapshot = self.snapshot().scored_by(scoring)?;
+        lock(&self.state).snapshot = snapshot;
+        Ok(self)
     }
 
     /// The same for documents that match otherwise.
@@ -102,13 +101,30 @@ impl Index {
     /// # Errors
     /// As [`open`](Self::open). Searches go on with the old one then.
     pub fn refresh(&self) -> Result<bool, IndexError> {
-        let mut state = lock(&self.state);
-        let open = state.snapshot.clone();
-        let is_other = state.watch.is_other(open.generation().manifest(), false)?;
+        let mut watch = lock(&self.watch);
+        let open = self.snapshot();
+        let is_other = watch.is_other(open.generation().manifest(), false)?;
         if is_other {
-            state.snapshot = open.follow(&self.folder)?;
+            let next = open.follow(&self.folder)?;
+            lock(&self.state).snapshot = next;
         }
         Ok(is_other)
+    }
+
+    /// Moves to a generation of this index that is open, such as that of a
+    /// [`Writer`](crate::Writer::generation), if its number is greater than that of what is
+    /// searched.
+    ///
+    /// # Errors
+    /// As [`Snapshot::new`]. Searches go on with the old one then.
+    pub fn move_to(&self, generation: Arc<Generation>) -> Result<(), IndexError> {
+        let _moving = lock(&self.watch);
+        let open = self.snapshot();
+        if generation.manifest().generation > open.generation().manifest().generation {
+            let next = open.after(generation)?;
+            lock(&self.state).snapshot = next;
+        }
+        Ok(())
     }
 
     /// What is searched.

@@ -108,15 +108,12 @@ impl Snapshot {
         next.map_or(Ok(self.clone()), |next| self.after(next))
     }
 
-    /// Prepares a generation that was opened after that of this snapshot, in the same way. Both are
-    /// of a whole index.
+    /// Prepares a generation in the same way that was made after that of this snapshot, such as the
+    /// one of a [`Writer`](crate::Writer::generation). Both are of a whole index.
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub(crate) fn after(
-        &self,
-        generation: impl Into<Arc<Generation>>,
-    ) -> Result<Arc<Self>, IndexError> {
+    pub fn after(&self, generation: impl Into<Arc<Generation>>) -> Result<Arc<Self>, IndexError> {
         let generation = generation.into();
         let whole = whole_of(&generation);
         let docids = self.share.clone();

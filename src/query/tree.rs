@@ -64,12 +64,14 @@ pub(crate) fn sign_of(mode: Mode) -> Sign {
 /// Groups with fewer parts are searched for a repeated term one by one.
 const FEW: usize = 32;
 
+type TermsOf<'b> = dyn Fn(&str, &mut dyn FnMut(&str)) + 'b;
+
 /// Makes trees of queries that were read.
 pub(crate) struct Builder<'b> {
     /// That of words without a sign.
     pub mode: Mode,
     /// Gives the terms of a text.
-    pub terms_of: &'b dyn Fn(&str, &mut dyn FnMut(&str)),
+    pub terms_of: &'b TermsOf<'b>,
     /// Takes terms, their weights and whether they are excluded.
     pub leaves: Leaves,
 }

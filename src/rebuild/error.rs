@@ -38,6 +38,10 @@ pub enum RebuildError {
         "another job replaced the index meanwhile; the next rebuild compares with what it has published"
     )]
     Replaced,
+    #[error(
+        "{documents} documents came by call and would be lost, since everything is to be built anew ({reason}): undo that, or take --from-nothing and add them again"
+    )]
+    ByCall { documents: u64, reason: &'static str },
     #[error("the index has shards: as many processes rebuild it together as built it")]
     Shards,
     #[error(

@@ -48,6 +48,9 @@ pub struct JobFile {
     pub index: PathBuf,
     #[serde(rename = "input", default)]
     pub inputs: Vec<InputKeys>,
+    /// Documents may also come and go by call.
+    #[serde(default)]
+    pub writable: bool,
     #[serde(default)]
     pub build: BuildKeys,
     /// None: only when asked for.

@@ -1,6 +1,7 @@
 //! The live generation of an index, and whether it is sound.
 
 use super::RebuildError;
+use crate::dataflow::rebuild::touched::TouchedDocuments;
 use crate::index::deletions::LiveRun;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
@@ -29,6 +30,21 @@ pub struct Live {
 pub(super) const OLDER: &str = "the index is of an older format, which this program does not read";
 
 impl Live {
+    /// How many documents are there that came by call.
+    pub(super) fn documents_by_call(&self) -> Result<u64, RebuildError> {
+        let by_call: Vec<bool> = self.inputs.iter().map(InputEntry::is_by_call).collect();
+        if !by_call.contains(&true) {
+            return Ok(0);
+        }
+        let documents = TouchedDocuments::new(&self.path, &self.manifest, &by_call)?;
+        let mut count = 0;
+        documents.read(0..documents.len(), |_, _, _| {
+            count += 1;
+            Ok::<_, RebuildError>(())
+        })?;
+        Ok(count)
+    }
+
     pub(super) fn has_ranks(&self) -> bool {
         let extension = FileKind::Scores.extension();
         self.manifest.files.iter().any(|file| file.name.ends_with(extension))

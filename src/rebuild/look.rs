@@ -143,6 +143,11 @@ impl Rebuild<'_> {
             _ if touched.contains(&true) || !gone.is_empty() => RebuildKind::Part,
             _ => RebuildKind::Nothing,
         };
+        if let (Some(live), RebuildKind::Whole(reason), false) = (&live, how, from_nothing)
+            && let documents @ 1.. = live.documents_by_call()?
+        {
+            return Err(RebuildError::ByCall { documents, reason });
+        }
         let carries_over = purpose == For::Build && !matches!(how, RebuildKind::Whole(_));
         if let Some(live) = live.as_ref().filter(|_| carries_over) {
             let every = self.job.verify.every;
@@ -390,7 +395,8 @@ impl Looked {
         let Some(live) = &self.live else { return Err(RebuildError::Replaced) };
         let mut paths = gone;
         paths.extend(self.touched_plan().inputs.iter().filter_map(|input| input.path));
-        let touched = live.inputs.iter().map(|input| paths.contains(&input.path));
+        let is_touched = |input: &InputEntry| !input.is_by_call() && paths.contains(&input.path);
+        let touched = live.inputs.iter().map(is_touched);
         // What is carried over was verified not long ago.
         Ok(TouchedDocuments::new(&live.path, &live.manifest, &touched.collect::<Vec<_>>())?)
     }

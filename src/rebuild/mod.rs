@@ -39,6 +39,7 @@ use crate::crew::cores;
 use crate::dataflow::control::Control;
 use crate::index::error::IndexError;
 use crate::index::files::storage;
+use crate::index::format::WRITABLE;
 use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
@@ -161,6 +162,7 @@ impl Rebuild<'_> {
     fn attempt(&self, work: &Path, record: &mut HistoryRecord) -> Result<(), RebuildError> {
         // Missing logs are told before anything is built.
         self.job.log_files()?;
+        self.mark_writable()?;
         // A killed job may have left scratch, or one generation too many.
         match IndexLock::acquire(&self.job.index) {
             Ok(lock) => {
@@ -233,6 +235,16 @@ impl Rebuild<'_> {
             record.logs = planned?;
         }
         Ok(())
+    }
+
+    /// Lets updates by call know whether the job file allows them.
+    fn mark_writable(&self) -> Result<(), RebuildError> {
+        let mark = self.job.index.join(FOLDER).join(WRITABLE);
+        match (self.job.writable, mark.exists()) {
+            (true, false) => files::replace(&mark, b""),
+            (false, true) => fs::remove_file(&mark).map_err(RebuildError::io(&mark)),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the live generation, whose sources have not changed, has all that is asked for.

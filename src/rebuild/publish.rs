@@ -12,17 +12,20 @@ use super::look::{Looked, RebuildKind};
 use super::rank::{self, RankedPages};
 use super::{Rebuild, RebuildError, guards};
 use crate::build::accept_duplicates;
+use crate::index::deletions::live_runs;
 use crate::index::documents::duplicates::Duplicates;
 use crate::index::documents::moves::Move;
 use crate::index::documents::{Location, RunDocuments};
 use crate::index::format::generation_name;
-use crate::index::generations::draft::{Description, Draft};
+use crate::index::generations::draft::{Description, Draft, LOST_RANKS};
 use crate::index::generations::folder::IndexLock;
+use crate::index::generations::live_names::{LiveNames, MappedDocuments};
 use crate::index::generations::manifest::{Manifest, RunEntry, Statistics};
 use crate::index::inputs::InputEntry;
 use crate::index::order::DocumentOrder;
 use crate::rebuild::history::HistoryRecord;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// Whether the documents of a generation are in an order already: then all are in one run.
@@ -86,8 +89,8 @@ impl Publishing<'_> {
         let live = looked.live.as_ref().map(|live| &live.manifest);
         // The first of names that repeat is told to those who are strict.
         let is_counted = looked.planned.how == RebuildKind::Part && !job.build.strict;
-        let counted = live.filter(|_| is_counted);
-        let counted = counted.map(|before| draft.recount(before, memory_bytes / 4)).transpose()?;
+        let before = live.filter(|_| is_counted);
+        let counted = before.map(|before| draft.recount(before, memory_bytes / 4)).transpose()?;
         // Documents that stay keep their order, unless that rests on their ranks.
         let how = looked.planned.how;
         let kept = looked.live.as_ref().and_then(|live| live.manifest.order.clone());
@@ -98,14 +101,13 @@ impl Publishing<'_> {
         let mut lost = false;
         if how == RebuildKind::Part && order.is_none() {
             record.time("merge", || {
-                let limits = &job.merge;
-                let is_worn = |run: &RunEntry| {
-                    let deleted = run.deleted.map_or(0, |deleted| deleted.documents);
-                    u64::from(deleted) > limits.deleted.most(u64::from(run.documents))
-                };
-                lost = draft.merge_some(limits.runs as usize, is_worn, &merging)?;
+                let most_deleted = |documents| job.merge.deleted.most(documents);
+                lost = draft.merge_some(job.merge.runs as usize, most_deleted, &merging)?;
                 Ok::<_, RebuildError>(())
             })?;
+        }
+        if let Some(before) = before {
+            draft.recount_terms(before, memory_bytes / 4)?;
         }
         let mut rank = |links| record.time("rank", || rank::rank(rebuild, &mut draft, links));
         let ranked = self.links.map(&mut rank).transpose()?;
@@ -120,9 +122,7 @@ impl Publishing<'_> {
             None => draft.keep_order(kept),
         }
         if lost {
-            rebuild.note_of_ranks(
-                "PageRanks of runs that were merged are lost, since others had none: merge again and give those of all documents".into(),
-            );
+            rebuild.note_of_ranks(LOST_RANKS.into());
         }
         let accept = |statistics: &Statistics, duplicates: &Duplicates| {
             if how == RebuildKind::Part {
@@ -158,6 +158,9 @@ impl Publishing<'_> {
             for (reason, count) in &part.statistics.skipped {
                 *description.skipped.entry(reason.clone()).or_default() += count;
             }
+            if let Some(live) = live {
+                Self::give_way(live, draft, first..draft.runs().len())?;
+            }
             match live {
                 Some(live) if self.links.is_none() => {
                     let new = first..draft.runs().len();
@@ -177,6 +180,36 @@ impl Publishing<'_> {
             draft.add_inputs(&looked.read)?;
         }
         Ok(description)
+    }
+
+    /// Leaves out those of the `new` runs' documents whose name one has that came by call.
+    fn give_way(live: &Live, draft: &mut Draft, new: Range<usize>) -> Result<(), RebuildError> {
+        if !live.inputs.iter().any(InputEntry::is_by_call) {
+            return Ok(());
+        }
+        let runs = &live.manifest.runs;
+        let names = live_runs(&live.path, runs)?;
+        let names = LiveNames::open(&live.path, names, &mut MappedDocuments::new())?;
+        let is_by_call = |(run, docid): (usize, u32)| {
+            let place = names.runs()[run].1.location(docid);
+            let input = place.map(|place| runs[run].first_input.saturating_add(place.input));
+            input
+                .and_then(|input| live.inputs.get(input as usize))
+                .is_some_and(InputEntry::is_by_call)
+        };
+        for place in new {
+            let documents = RunDocuments::open_mapped(draft.folder(), &draft.runs()[place])?;
+            let mut docids = Vec::new();
+            for docid in 0..documents.len() {
+                if names.of(documents.name(docid)?)?.into_iter().any(is_by_call) {
+                    docids.push(docid);
+                }
+            }
+            if !docids.is_empty() {
+                draft.delete(place, &docids)?;
+            }
+        }
+        Ok(())
     }
 
     fn link(&self, live: &Live, draft: &mut Draft) -> Result<(), RebuildError> {
@@ -229,7 +262,9 @@ impl Moved {
         let paths = (0..looked.plan.inputs.len()).filter_map(|n| looked.plan.inputs.path(n));
         let there: HashSet<PathBuf> = paths.collect();
         for input in &mut inputs {
-            if let Some(&now) = now.get(input.path.as_path()) {
+            if input.is_by_call() {
+                continue;
+            } else if let Some(&now) = now.get(input.path.as_path()) {
                 *input = now.clone();
             } else if !there.contains(&input.path) {
                 // Its deleted documents lie in it, so that it stays, as one that is gone.
@@ -263,7 +298,9 @@ impl Moved {
             // The first input of a path is as good as the one that the run had.
             let mut at: HashMap<PathBuf, u32> = HashMap::new();
             for (place, input) in (0..).zip(&inputs[first_input as usize..]) {
-                at.entry(input.path.clone()).or_insert(place);
+                if !input.is_by_call() {
+                    at.entry(input.path.clone()).or_insert(place);
+                }
             }
             // The number that a file that was read has as an input of the run, once known.
             let mut of_read = vec![None; looked.read.len()];

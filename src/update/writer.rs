@@ -2,30 +2,106 @@
 
 use super::{Update, Updated};
 use crate::build::{BuildError, BuildOptions};
+use crate::crew::lock;
+use crate::index::error::IndexError;
+use crate::index::generations::generation::{Generation, with_live};
 use crate::input::memory::OwnedDocument;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// Notes documents to be added, replaced and deleted, until they are committed. Nothing of them is
 /// seen before; what is not committed when it is dropped is lost. The index is locked only while a
 /// commit is under way.
 ///
-/// Memory: that of the names and texts which are not committed.
+/// Threads that share a writer share its changes: who commits while another commit is under way
+/// waits for that, and then one commit takes what all who wait have noted.
+///
+/// What a commit has opened stays open for the next one: all documents of the index, which the
+/// first commit verifies as an open index does. Memory: 8 bytes for each of them, and the names and
+/// texts which are not committed.
 #[derive(Debug)]
 pub struct Writer {
     index: PathBuf,
     /// The most memory that a commit allocates, in bytes; 1 GiB by default.
     pub memory: u64,
-    /// Worker threads of a commit: as many as cores by default.
+    /// Worker threads of a commit, at most: as many as cores by default.
     pub workers: usize,
     /// Waits while another job holds the index. It does by default.
     pub wait: bool,
     /// Commits may leave less than half of the documents, or none. They may not by default.
     pub allow_shrink: bool,
+    pending: Mutex<Pending>,
+    /// A commit has ended.
+    ended: Condvar,
+}
+
+/// What is noted and not committed.
+#[derive(Debug, Default)]
+struct Pending {
     /// In the order in which they came; one that a later one replaces has no text.
     documents: Vec<(String, Option<String>)>,
     /// The place of a name's last change.
     last: HashMap<String, usize>,
+    /// One of those who wait for the next commit wants a point.
+    keep_point: bool,
+    /// Changes that were ever noted, and those of them that no commit has to take any more.
+    noted: u64,
+    settled: u64,
+    is_committing: bool,
+    /// What the last commit did, and what was live behind it.
+    updated: Updated,
+    open: Option<Arc<Generation>>,
+}
+
+/// The turn to commit, until it is dropped.
+struct Turn<'a>(&'a Writer);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.pending).is_committing = false;
+        self.0.ended.notify_all();
+    }
+}
+
+impl Pending {
+    fn note(&mut self, name: String, text: Option<String>) {
+        let place = self.documents.len();
+        if let Some(before) = self.last.insert(name.clone(), place) {
+            self.documents[before].1 = None;
+        }
+        self.documents.push((name, text));
+        self.noted += 1;
+    }
+
+    /// The last change of each name.
+    fn changes(&self) -> impl Iterator<Item = &(String, Option<String>)> {
+        let all = self.documents.iter().enumerate();
+        all.filter(|(at, (name, _))| self.last.get(name) == Some(at)).map(|(_, change)| change)
+    }
+
+    /// Leaves nothing to be committed.
+    fn take(&mut self) -> Self {
+        Self {
+            documents: std::mem::take(&mut self.documents),
+            last: std::mem::take(&mut self.last),
+            keep_point: std::mem::take(&mut self.keep_point),
+            noted: self.noted,
+            open: self.open.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Notes these changes again, before those that came since they were taken.
+    fn put_before(&mut self, taken: Self) {
+        let (newer, noted) = (self.take(), self.noted);
+        (self.documents, self.last) = (taken.documents, taken.last);
+        for (name, text) in newer.changes() {
+            self.note(name.clone(), text.clone());
+        }
+        self.keep_point = taken.keep_point || newer.keep_point;
+        self.noted = noted;
+    }
 }
 
 impl Writer {
@@ -33,8 +109,8 @@ impl Writer {
     pub fn new(index: impl Into<PathBuf>) -> Self {
         let BuildOptions { index, memory, workers, .. } =
             BuildOptions::of_paths(index, Vec::<PathBuf>::new());
-        let (documents, last) = Default::default();
-        Self { index, memory, workers, wait: true, allow_shrink: false, documents, last }
+        let (pending, ended) = Default::default();
+        Self { index, memory, workers, wait: true, allow_shrink: false, pending, ended }
     }
 
     /// The folder of the index.
@@ -43,58 +119,107 @@ impl Writer {
     }
 
     /// Adds a document; it replaces all that have its name.
-    pub fn update(&mut self, name: impl Into<String>, text: impl Into<String>) {
-        self.note(name.into(), Some(text.into()));
+    pub fn update(&self, name: impl Into<String>, text: impl Into<String>) {
+        lock(&self.pending).note(name.into(), Some(text.into()));
     }
 
     /// Deletes all documents of a name.
-    pub fn delete(&mut self, name: impl Into<String>) {
-        self.note(name.into(), None);
+    pub fn delete(&self, name: impl Into<String>) {
+        lock(&self.pending).note(name.into(), None);
     }
 
-    fn note(&mut self, name: String, text: Option<String>) {
-        let place = self.documents.len();
-        if let Some(before) = self.last.insert(name.clone(), place) {
-            self.documents[before].1 = None;
-        }
-        self.documents.push((name, text));
-    }
-
-    /// Drops what is not committed.
-    pub fn abort(&mut self) {
-        self.documents.clear();
-        self.last.clear();
+    /// Drops what is not committed and no commit has begun to take, of all threads.
+    pub fn abort(&self) {
+        lock(&self.pending).take();
     }
 
     /// How many names are to be changed.
     pub fn pending(&self) -> usize {
-        self.last.len()
+        lock(&self.pending).last.len()
+    }
+
+    /// The generation that the last commit has made, for [`Index::move_to`](crate::Index::move_to);
+    /// none before the first.
+    pub fn generation(&self) -> Option<Arc<Generation>> {
+        lock(&self.pending).open.clone()
     }
 
     /// Publishes all changes together as a new generation: a point to which a rollback goes back if
-    /// that is to be kept. Without any change nothing is published.
+    /// that is to be kept. Without any change nothing is published. What is told is that of the
+    /// commit which took the changes that this thread noted, with those of others.
     ///
     /// # Errors
-    /// As [`Update::update`]; then the changes are still there.
-    pub fn commit(&mut self, keep_point: bool) -> Result<Updated, BuildError> {
-        let is_last =
-            |(at, (name, _)): &(usize, &(String, Option<String>))| self.last.get(name) == Some(at);
+    /// As [`Update::update`]; then the changes are still there. If only opening the new generation
+    /// failed, they are committed.
+    pub fn commit(&self, keep_point: bool) -> Result<Updated, BuildError> {
+        let mut pending = lock(&self.pending);
+        pending.keep_point |= keep_point;
+        let noted = pending.noted;
+        let has_changes = noted > pending.settled;
+        while pending.is_committing {
+            pending = self.ended.wait(pending).unwrap_or_else(PoisonError::into_inner);
+            // Another thread took what this one had noted, with its own.
+            if has_changes && pending.settled >= noted {
+                return Ok(pending.updated.clone());
+            }
+        }
+        pending.is_committing = true;
+        let mut taken = pending.take();
+        drop(pending);
+        let _turn = Turn(self);
+        let mut open = taken.open.take();
+        let updated = match self.publish(&taken, &mut open) {
+            Ok(updated) => updated,
+            Err(error) => {
+                let mut pending = lock(&self.pending);
+                pending.put_before(taken);
+                pending.open = open;
+                return Err(error);
+            }
+        };
+        let mut failed = None;
+        if let (Some(number), Some(before)) = (updated.generation, &open) {
+            match with_live(&self.index, |folder| next(Some(before), folder)) {
+                Ok(next) => open = Some(next),
+                Err(error) => failed = Some(IndexError::live(number)(error)),
+            }
+        }
+        let mut pending = lock(&self.pending);
+        (pending.settled, pending.updated, pending.open) = (taken.noted, updated.clone(), open);
+        drop(pending);
+        failed.map_or(Ok(updated), |error| Err(error.into()))
+    }
+
+    fn publish(
+        &self,
+        taken: &Pending,
+        open: &mut Option<Arc<Generation>>,
+    ) -> Result<Updated, BuildError> {
         let mut names = Vec::new();
         let mut documents = Vec::new();
-        for (_, (name, text)) in self.documents.iter().enumerate().filter(is_last) {
+        for (name, text) in taken.changes() {
             match text.clone() {
                 Some(text) => documents.push(OwnedDocument { name: name.clone(), text }),
                 None => names.push(name.clone().into_bytes()),
             }
         }
-        let has_input = !documents.is_empty();
+        let bytes = documents.iter().map(|document| document.text.len()).sum();
+        let bytes = (!documents.is_empty()).then_some(bytes);
         let mut build = BuildOptions::of_documents(&self.index, documents);
         (build.memory, build.workers) = (self.memory, self.workers);
         build.command = "millrace::Writer".to_string();
         let (wait, allow_shrink) = (self.wait, self.allow_shrink);
+        let keep_point = taken.keep_point;
         let update = Update { wait, keep_point, allow_shrink, ..Update::new(build) };
-        let updated = update.change(&names, has_input)?;
-        self.abort();
-        Ok(updated)
+        update.change(&names, bytes, |folder| {
+            *open = Some(next(open.as_ref(), folder)?);
+            Ok(open.clone())
+        })
     }
+}
+
+/// The generation in a folder; what is `open` is not opened again.
+fn next(open: Option<&Arc<Generation>>, folder: &Path) -> Result<Arc<Generation>, IndexError> {
+    let Some(open) = open else { return Generation::open_folder(folder).map(Arc::new) };
+    Ok(open.next(folder)?.map_or_else(|| open.clone(), Arc::new))
 }

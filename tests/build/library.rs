@@ -324,8 +324,9 @@ fn example_live_updates() {
     let text = |n: u32| OwnedDocument::new(format!("d{n}"), format!("water mill {n}"));
     build(BuildOptions::of_documents(&index, (0..100).map(text))).unwrap();
     let mut printed = Vec::new();
-    live_updates::run(index.clone(), 20, 1, "mill", &mut printed).unwrap();
+    live_updates::run(index.clone(), (20, 1), "mill", 2, &mut printed).unwrap();
     let text = String::from_utf8(printed).unwrap();
-    assert!(text.starts_with("20 commits: p50 ") && text.contains(" searches: p50 "), "{text}");
+    assert!(text.starts_with("minute 1: 20 commits: p50 "), "{text}");
+    assert!(text.contains(" searches: p50 ") && text.ends_with(" bytes on disk\n"), "{text}");
     assert_eq!(Index::open(&index).unwrap().search("river", 50).unwrap().len(), 20);
 }

@@ -284,8 +284,6 @@ pub(crate) fn caught<T>(
     })
 }
 
-const TREE_REMOVERS: usize = 4;
-
 /// Removes a file or a folder with everything in it. Symbolic links are removed, not followed.
 pub(crate) fn remove_tree(path: &Path) -> Result<(), IndexError> {
     let metadata = fs::symlink_metadata(path).map_err(IndexError::storage("remove", path))?;
@@ -300,7 +298,7 @@ pub(crate) fn remove_tree(path: &Path) -> Result<(), IndexError> {
             false => files.push(path),
         }
     }
-    remove_files(&files, TREE_REMOVERS)?;
+    remove_files(&files, 1)?;
     attempt("remove the folder", path, || fs::remove_dir(path))
 }
 

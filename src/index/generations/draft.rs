@@ -13,6 +13,7 @@ mod tests;
 mod tiers;
 
 pub(crate) use finish::NewGeneration;
+pub(crate) use tiers::LOST_RANKS;
 
 use crate::index::deletions::{Deletions, LiveRun, read_deletions};
 use crate::index::documents::moves::{Move, write_moves};
@@ -21,6 +22,7 @@ use crate::index::files::packed::{on_disk, write_pack};
 use crate::index::files::storage::{self, FileEntry};
 use crate::index::format::{FileKind, MANIFEST, file_path, run_name};
 use crate::index::generations::folder::IndexLock;
+use crate::index::generations::live_names::MappedDocuments;
 use crate::index::generations::manifest::{Manifest, RunEntry, Settings, find_file};
 use crate::index::generations::run_files::next_run;
 use crate::index::inputs::{InputEntry, InputsFile, InputsWriter};
@@ -72,8 +74,10 @@ pub struct Draft {
     lasting: HashSet<String>,
     /// By the name of a run, documents that the generation before has and this one does not.
     deleted: BTreeMap<String, Vec<u32>>,
-    /// Different terms of all runs, if they are [counted](Self::recount).
+    /// Different terms of all runs, if they are [counted](Self::recount_terms).
     terms: Option<u64>,
+    /// Of runs of this index.
+    known: MappedDocuments,
 }
 
 impl Draft {
@@ -88,7 +92,7 @@ impl Draft {
     pub(crate) fn at(number: u32, folder: PathBuf, next_run: u32) -> Result<Self, IndexError> {
         let inputs = InputsWriter::create(&folder)?;
         let (runs, deletions, deleted, linked_from) = Default::default();
-        let (files, order, shared, lasting, terms) = Default::default();
+        let (files, order, shared, lasting, terms, known) = Default::default();
         Ok(Self {
             number,
             folder,
@@ -103,11 +107,17 @@ impl Draft {
             shared,
             lasting,
             terms,
+            known,
         })
     }
 
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Documents of runs of this index that are open need not be opened again.
+    pub(crate) fn know(&mut self, known: MappedDocuments) {
+        self.known = known;
     }
 
     /// New runs are written under this number.

@@ -9,6 +9,7 @@ use crate::index::files::storage::FileEntry;
 use crate::index::format::{FileKind, HEADER_BYTES};
 use crate::index::generations::folder;
 use crate::index::generations::in_use::InUse;
+use crate::index::generations::live_names::MappedDocuments;
 use crate::index::generations::manifest::read::read_manifest;
 use crate::index::generations::manifest::{Manifest, RunEntry};
 use crate::index::inputs::{InputEntry, InputsFile};
@@ -132,6 +133,12 @@ impl Generation {
     /// The documents of all runs.
     pub fn documents(&self) -> &Documents {
         &self.documents
+    }
+
+    /// The documents of its runs, which need not be opened again.
+    pub(crate) fn known(&self) -> MappedDocuments {
+        let names = self.manifest.runs.iter().map(|run| run.name.clone());
+        names.zip(self.documents.runs().cloned()).collect()
     }
 
     /// The runs, by docid.

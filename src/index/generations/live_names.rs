@@ -3,7 +3,11 @@
 use crate::index::deletions::LiveRun;
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
+use std::collections::HashMap;
 use std::path::Path;
+
+/// Documents of runs that are open, by the name of the run.
+pub(crate) type MappedDocuments = HashMap<String, RunDocuments>;
 
 /// The documents of some runs, mapped; what is looked at is verified.
 pub(crate) struct LiveNames<'a> {
@@ -11,9 +15,19 @@ pub(crate) struct LiveNames<'a> {
 }
 
 impl<'a> LiveNames<'a> {
-    pub(crate) fn open(generation: &Path, runs: Vec<LiveRun<'a>>) -> Result<Self, IndexError> {
+    /// Opens those that are not known; they are known then.
+    pub(crate) fn open(
+        generation: &Path,
+        runs: Vec<LiveRun<'a>>,
+        known: &mut MappedDocuments,
+    ) -> Result<Self, IndexError> {
         let open = |live: LiveRun<'a>| {
-            Ok((live.clone(), RunDocuments::open_mapped(generation, live.run)?))
+            if let Some(documents) = known.get(&live.run.name) {
+                return Ok((live, documents.clone()));
+            }
+            let documents = RunDocuments::open_mapped(generation, live.run)?;
+            known.insert(live.run.name.clone(), documents.clone());
+            Ok((live, documents))
         };
         Ok(Self { runs: runs.into_iter().map(open).collect::<Result<_, IndexError>>()? })
     }

@@ -3,7 +3,8 @@
 use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;
 use crate::index::generations::draft::{Description, Draft};
-use crate::index::generations::folder::{IndexLock, current};
+use crate::index::generations::folder::{IndexLock, current, generations};
+use crate::index::generations::held::held;
 use crate::index::generations::manifest::read::read_manifest;
 use crate::index::generations::manifest::{Manifest, Statistics};
 use crate::index::list::{Form, ListCodec};
@@ -34,6 +35,8 @@ pub struct Recode {
     pub order: Option<DocumentOrder>,
     /// A file of the PageRanks of documents; none: they keep theirs.
     pub ranks: Option<RanksFile>,
+    /// No older generation stays, so that no file of the index has anything of a deleted document.
+    pub now: bool,
 }
 
 impl Recode {
@@ -51,7 +54,8 @@ impl Recode {
 /// Memory: that of [`Merging`].
 ///
 /// # Errors
-/// `NoIndex`; `Locked`; `NoForm` if the codec has no blocks of that size; `Lacks` if only some runs
+/// `Refused` where no older generation is to stay, and one is open or a rollback holds; `NoIndex`;
+/// `Locked`; `NoForm` if the codec has no blocks of that size; `Lacks` if only some runs
 /// have PageRanks, or the memory does not suffice for an order; else as
 /// [`Draft::merge`].
 pub fn merge_index(
@@ -65,7 +69,14 @@ pub fn merge_index(
     // Taking the lock creates the folder, so it waits until there is an index.
     let none = || IndexError::NoIndex { path: index.to_path_buf() };
     current(index)?.ok_or_else(none)?;
-    let lock = IndexLock::acquire(index)?;
+    let mut lock = IndexLock::acquire(index)?;
+    if recode.now {
+        if held(index)?.is_some() {
+            let why = "a rollback holds: publish another generation, or go forward, first";
+            return Err(IndexError::refused(index, why));
+        }
+        lock = lock.keeping(0);
+    }
     let from = current(index)?.ok_or_else(none)?;
     lock.remove_debris()?;
     let old = read_manifest(&from)?;
@@ -74,6 +85,11 @@ pub fn merge_index(
     let keeps_documents = recode.order.is_none() && recode.ranks.is_none();
     let is_done = is_whole(&old) && is_coded_so && keeps_documents;
     if is_done || old.runs.is_empty() {
+        if recode.now {
+            lock.write_kept(&[])?;
+            lock.remove_debris()?;
+            check_alone(index)?;
+        }
         return Ok(Merged::Nothing);
     }
     let threads = workers.max(1) as usize;
@@ -83,8 +99,25 @@ pub fn merge_index(
     if merged.is_err() {
         // A full disk is the likely reason, and leftovers would keep it full.
         let _ = lock.abandon(Some(&from));
+    } else if recode.now {
+        check_alone(index)?;
     }
     merged
+}
+
+/// Whether all generations are gone but the live one.
+fn check_alone(index: &Path) -> Result<(), IndexError> {
+    let live = current(index)?;
+    match generations(index)?.into_iter().find(|(_, path)| live.as_deref() != Some(path)) {
+        None => Ok(()),
+        Some((number, _)) => {
+            let why = format!(
+                "generation {number} is open in another program, and may have deleted documents: \
+                 merge again when that has moved on"
+            );
+            Err(IndexError::refused(index, why))
+        }
+    }
 }
 
 fn merge_generation(

@@ -28,7 +28,10 @@ pub(crate) fn verify<'a>(
             parts.push((file, start..file.bytes.min(start + PART_BYTES)));
         }
     }
-    let threads = merging.threads_of(CHECKSUM_WINDOW_BYTES as u64);
+    // Small files are read before a thread has begun.
+    let bytes: u64 = parts.iter().map(|(_, part)| part.end - part.start).sum();
+    let most = 1 + bytes / CHECKSUM_WINDOW_BYTES as u64;
+    let threads = merging.threads_of(CHECKSUM_WINDOW_BYTES as u64).min(most as usize);
     let sums = Crew::new("verifier").in_order(threads, parts.len(), |(): &mut (), number| {
         let (file, part) = &parts[number];
         checksum(&file_path(generation, &file.name), part.clone(), CHECKSUM_WINDOW_BYTES)

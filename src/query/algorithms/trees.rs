@@ -363,10 +363,11 @@ fn has(bits: &Bits, offset: u32) -> bool {
 /// Sets the bits from `from`, which is in the first word, to `documents`.
 fn fill(bits: &mut Bits, from: u32, documents: u32) {
     bits.fill(u64::MAX);
-    if documents % 64 > 0
+    let rest = documents % 64;
+    if rest > 0
         && let Some(last) = bits.last_mut()
     {
-        *last = (1 << (documents % 64)) - 1;
+        *last = (1 << rest) - 1;
     }
     if let Some(first) = bits.first_mut() {
         *first &= u64::MAX << from;

@@ -20,6 +20,8 @@ use std::path::PathBuf;
 /// Threads that count names, and runs that these look at together, at most.
 const MOST_COUNTERS: usize = 8;
 const MOST_STREAMS: usize = 64;
+/// Names for which a thread is worth starting.
+const LEAST_NAMES: usize = 1 << 12;
 
 /// A generation whose manifest is written. It lasts once what is `unsynced` is synced, with the
 /// folder of the index.
@@ -53,7 +55,9 @@ impl Draft {
         self.number_documents()?;
         let live = &self.live_runs()[runs.clone()];
         // A thread has a window and two files for each run.
-        let threads = cores().min(MOST_COUNTERS).min(MOST_STREAMS / live.len().max(1)).max(1);
+        let names: usize = live.iter().map(|live| live.run.documents as usize).sum();
+        let most = MOST_COUNTERS.min(MOST_STREAMS / live.len().max(1)).min(names / LEAST_NAMES);
+        let threads = cores().min(most).max(1);
         let count = |(): &mut (), part: usize| {
             let border = |part: usize| ((part as u64) << 32) / threads as u64;
             let hashes = border(part) as u32..=(border(part + 1) - 1) as u32;

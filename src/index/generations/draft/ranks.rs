@@ -46,7 +46,8 @@ impl Draft {
             Ok(None) | Err(IndexError::Lacks { .. }) => return Ok(0),
             Err(error) => return Err(error),
         };
-        let old = LiveNames::open(from, live_runs(from, &manifest.runs)?)?;
+        let old = live_runs(from, &manifest.runs)?;
+        let old = LiveNames::open(from, old, &mut self.known)?;
         let mut unknown = 0;
         for run in new {
             let documents = RunDocuments::open_mapped(&self.folder, &self.runs[run])?;

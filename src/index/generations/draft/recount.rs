@@ -15,6 +15,10 @@ use std::collections::HashMap;
 /// Memory of a name that comes or goes.
 const NAME_BYTES: u64 = 96;
 
+/// To look a term up takes as long as to read so many in order, about; so few are always looked up.
+const LOOK_UP: u64 = 16;
+const FEW_TERMS: u64 = 1 << 12;
+
 /// A name that comes or goes.
 #[derive(Default)]
 struct TouchedName {
@@ -27,15 +31,15 @@ struct TouchedName {
 impl Draft {
     /// Documents without a token, and those whose name an earlier one has, when the draft has runs
     /// of the generation before, less what was deleted since, and new ones; before any are merged.
-    /// Also notes how many terms there are. None if the names that come and go do not fit so much
+    /// None if the names that come and go do not fit so much
     /// memory, about: then all are better counted.
     pub(crate) fn recount(
         &mut self,
         before: &Manifest,
         memory_bytes: u64,
     ) -> Result<Option<(u64, u64)>, IndexError> {
+        let mut known = std::mem::take(&mut self.known);
         let Some(gone) = self.gone(before) else { return Ok(None) };
-        self.terms = self.recount_terms(before, &gone, memory_bytes)?;
         let before = &before.statistics;
         let is_new = |run: &RunEntry| !self.shared.contains(&run.name);
         let new = self.runs.iter().filter(|run| is_new(run));
@@ -47,7 +51,7 @@ impl Draft {
             return Ok(None);
         }
         let all = self.live_runs().into_iter().chain(gone.iter().cloned());
-        let all = LiveNames::open(&self.folder, all.collect())?;
+        let all = LiveNames::open(&self.folder, all.collect(), &mut known)?;
         let mut touched: HashMap<u128, TouchedName> = HashMap::new();
         let [mut more_empty, mut less_empty] = [0, 0];
         for (at, (LiveRun { run, deletions }, documents)) in all.runs().iter().enumerate() {
@@ -94,27 +98,36 @@ impl Draft {
         Some(gone.map(|(run, gone)| LiveRun { run, deletions: gone.clone() }).collect())
     }
 
-    /// Different terms, as of the deleted documents that are counted; none if more are counted than
-    /// before.
-    fn recount_terms(
-        &self,
+    /// Notes how many different terms there are, as of the deleted documents that are counted, when
+    /// all runs are as they will be published; but not if so much came or went that counting all
+    /// takes no longer.
+    pub(crate) fn recount_terms(
+        &mut self,
         before: &Manifest,
-        gone: &[LiveRun<'_>],
         memory_bytes: u64,
-    ) -> Result<Option<u64>, IndexError> {
-        let of_before = |run: &RunEntry| before.runs.iter().find(|old| old.name == run.name);
-        let (old, new): (Vec<_>, Vec<_>) =
-            self.live_runs().into_iter().partition(|live| self.shared.contains(&live.run.name));
-        let is_as_before = |live: &LiveRun<'_>| {
-            of_before(live.run).is_some_and(|old| old.counted() == live.run.counted())
+    ) -> Result<(), IndexError> {
+        let Some((_, deletions)) = &self.linked_from else { return Ok(()) };
+        // A run of which more are counted now goes as it was, and comes as it is.
+        let is_in = |run: &RunEntry, others: &[RunEntry]| {
+            let other = others.iter().find(|other| other.name == run.name);
+            other.is_some_and(|other| other.counted() == run.counted())
         };
-        if !old.iter().all(is_as_before) {
-            return Ok(None);
+        let all = before.runs.iter().zip(deletions);
+        let gone = all.filter(|(run, _)| !is_in(run, &self.runs));
+        let gone = gone.map(|(run, deletions)| LiveRun { run, deletions: deletions.clone() });
+        let gone: Vec<_> = gone.collect();
+        let (old, new): (Vec<_>, Vec<_>) =
+            self.live_runs().into_iter().partition(|live| is_in(live.run, &before.runs));
+        let changed: u64 = new.iter().chain(&gone).map(|live| live.run.terms).sum();
+        let terms = before.statistics.terms;
+        if changed > FEW_TERMS && changed.saturating_mul(LOOK_UP) > terms {
+            return Ok(());
         }
         // All = old and gone + new without those - gone without old and new.
-        let more = self.terms_beside(&new, &[&old, gone], memory_bytes)?;
-        let less = self.terms_beside(gone, &[&old, &new], memory_bytes)?;
-        Ok(Some((before.statistics.terms + more).saturating_sub(less)))
+        let more = self.terms_beside(&new, &[&old, &gone], memory_bytes)?;
+        let less = self.terms_beside(&gone, &[&old, &new], memory_bytes)?;
+        self.terms = Some((terms + more).saturating_sub(less));
+        Ok(())
     }
 
     /// Different terms of some runs that no others have.

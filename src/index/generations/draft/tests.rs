@@ -213,6 +213,7 @@ proptest! {
         gone in [prop::collection::vec(0..60u32, 0..30), prop::collection::vec(0..60u32, 0..30)],
         new in [(0..70u32, 0..20usize), (0..70u32, 0..20usize)],
         left_out in [0..5usize, 0..5usize],
+        most in 1..4usize,
     ) {
         let folder = tempfile::tempdir().unwrap();
         let mut collection = collection(3, 60, 20);
@@ -224,7 +225,10 @@ proptest! {
             let mut draft = Draft::begin(&lock).unwrap();
             let inputs = draft.take_inputs(&from, &before).unwrap();
             let runs = before.runs.iter().enumerate();
-            for (number, run) in runs.filter(|(number, _)| *number != left_out) {
+            // One of them stays at least.
+            let left_out = left_out % (before.runs.len() + 1);
+            let stays = |number: usize| number != left_out || before.runs.len() == 1;
+            for (number, run) in runs.filter(|(number, _)| stays(*number)) {
                 let at = draft.link(&from, &before, number, inputs).unwrap();
                 let of_run = gone.iter().filter_map(|docid| docid.checked_sub(run.first_docid));
                 let of_run: Vec<u32> = of_run.filter(|docid| *docid < run.documents).collect();
@@ -240,6 +244,12 @@ proptest! {
             let counted = draft.recount(&before, 1 << 20).unwrap();
             let all = (draft.empty_documents().unwrap(), draft.duplicates(0..draft.runs().len(), SameName::All).unwrap().count);
             prop_assert_eq!(counted, Some(all));
+            let form = before.settings.form().unwrap();
+            let merging =
+                Merging { memory_bytes: 1 << 20, threads: 1, form, stop: Stop::default() };
+            draft.merge_some(most, |documents| documents / 5, &merging).unwrap();
+            draft.recount_terms(&before, 1 << 20).unwrap();
+            prop_assert!(draft.terms.is_some());
             before = draft.publish(&lock, describe(&before), 1 << 20).unwrap();
             prop_assert_eq!((before.statistics.empty_documents, before.statistics.duplicate_names), all);
             // It compares the number of terms too.
