@@ -5,7 +5,7 @@
 //! candidate and decodes no other. Term frequencies are read last, for full matches alone, and
 //! scores are added in the order of the query.
 
-use super::exhaustive::search_one;
+use super::auto;
 use crate::index::list::{ListError, ListView, MAX_BLOCK};
 use crate::query::cursor::{Cursor, RunSearch, RunTerm};
 use crate::query::kernels::{
@@ -15,7 +15,7 @@ use crate::query::scratch::{Candidates, Scratch};
 use crate::query::top_k::TopK;
 use std::ops::Range;
 
-/// Offers to `top` all documents of a run that have every term.
+/// Offers to `top` all documents of a run that have every term; of one term, the best of them.
 ///
 /// # Errors
 /// If a list is damaged. Some documents may have been offered.
@@ -26,7 +26,7 @@ pub fn search(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Res
     match run.terms {
         [] => Ok(()),
         [term] if !run.norms.statics.is_empty() => run.offer_all(term, top, scratch),
-        [term] => search_one(term, run, top, scratch),
+        [_] => auto::search(run, top, scratch),
         _ => run.intersect(top, scratch),
     }
 }
