@@ -184,10 +184,7 @@ impl<'a> QueryJob<'a> {
                 }
             }
         }
-        let counts = ["jsonl", "tsv", "text"].contains(&args.format.as_deref().unwrap_or("trec"));
-        if args.ranking.count && !counts {
-            return Err(Usage("--count goes with --format jsonl, tsv or text".into()).into());
-        }
+        args.ranking.check_count(args.format.as_deref())?;
         if args.snippets && args.format.as_deref() != Some("jsonl") {
             let why = "--snippets goes with --format jsonl; --format text has them always";
             return Err(Usage(why.into()).into());
@@ -461,14 +458,12 @@ impl Args {
 
     /// The settings that all processes must share.
     fn alike(&self, workers: usize) -> Vec<SharedSetting> {
-        let RankingArgs { mode, syntax, count, algorithm, scored, docids, .. } = &self.ranking;
+        let RankingArgs { mode, algorithm, scored, docids, .. } = &self.ranking;
         let mut rows = vec![
             ("--workers", workers.to_string()),
             ("-k", self.ranking.k().to_string()),
             ("--remove-query", self.remove_query.to_string()),
             ("--mode", mode.name().to_string()),
-            ("--syntax", syntax.name().to_string()),
-            ("--count", count.to_string()),
             ("--algorithm", algorithm.name().to_string()),
             ("--docids", docids.to_string()),
         ];

@@ -105,6 +105,15 @@ impl RankingArgs {
         Wanted { k: self.k(), mode, algorithm, syntax, count }
     }
 
+    /// Fails if counts are asked for in a form of answers that has no room for them.
+    pub(super) fn check_count(&self, format: Option<&str>) -> Result<(), Usage> {
+        let has_room = matches!(format, Some("jsonl" | "tsv" | "text"));
+        match self.count && !has_room {
+            true => Err(Usage("--count goes with --format jsonl, tsv or text".into())),
+            false => Ok(()),
+        }
+    }
+
     pub(crate) fn scoring(&self) -> anyhow::Result<Scoring> {
         let scoring = self.scored.scoring()?;
         if self.k == Some(0) && !self.count {

@@ -4,6 +4,7 @@ import contextlib
 import json
 import math
 import pickle
+import re
 import threading
 from collections import Counter
 
@@ -326,20 +327,17 @@ def test_names_that_rot_are_never_given(tmp_path):
     }
     for door in doors.values():
         door()
-    before = index.search_many(["mill", "7"], 300)
     [names] = path.glob("runs/*.names")
     with open(names, "r+b") as file:
         file.seek(64 + 4 * 7 + 3)
         assert file.read(1) == b"7"
         file.seek(64 + 4 * 7 + 3)
         file.write(b"8")
-    doors["answers of before"] = lambda: before.names
+    # A block of names is verified when the first of them is read.
+    index = millrace.Index(path)
     for name, door in doors.items():
-        with pytest.raises(millrace.MillraceError, match="the name that document 7 had"):
+        with pytest.raises(millrace.MillraceError, match=re.escape(f"{names}: byte 64: expected")):
             print(name, door())
-    # Others are as they were.
-    assert index.search("8", 1)[0][0] == "d008"
-    assert index.search_many({"d008": "8"}, 3, remove_query=True)[0].names.size == 0
 
 
 def test_operators_and_counts(index, documents):

@@ -31,10 +31,9 @@ pub(crate) fn ask(index: &Path, verify: bool, queries: &[String]) -> Result<Answ
     let mut answers = Answers::new();
     for query in queries {
         let (hits, _) = searcher.search(&snapshot, &wanted, query)?;
-        let row = |hit: &millrace::Hit| {
-            (documents.name(hit.docid).expect("a hit is a document").to_vec(), hit.score.to_bits())
-        };
-        answers.push(hits.iter().map(row).collect());
+        let row =
+            |hit: &millrace::Hit| Ok((documents.name(hit.docid)?.to_vec(), hit.score.to_bits()));
+        answers.push(hits.iter().map(row).collect::<Result<_, IndexError>>()?);
     }
     Ok(answers)
 }
