@@ -305,7 +305,7 @@ def test_the_document_of_the_query_can_be_left_out(index):
             search("w1x", 0)
 
 
-def test_names_that_rot_are_never_given(tmp_path):
+def test_names_are_had_by_any_door_and_rotten_ones_are_not_opened(tmp_path):
     texts = [(f"d{number:03}", f"mill {number}") for number in range(300)]
     path = tmp_path / "rots"
     millrace.build(path, texts)
@@ -333,11 +333,8 @@ def test_names_that_rot_are_never_given(tmp_path):
         assert file.read(1) == b"7"
         file.seek(64 + 4 * 7 + 3)
         file.write(b"8")
-    # A block of names is verified when the first of them is read.
-    index = millrace.Index(path)
-    for name, door in doors.items():
-        with pytest.raises(millrace.MillraceError, match=re.escape(f"{names}: byte 64: expected")):
-            print(name, door())
+    with pytest.raises(millrace.MillraceError, match=re.escape(f"{names}: byte 64: expected")):
+        millrace.Index(path)
 
 
 def test_operators_and_counts(index, documents):
