@@ -5,7 +5,7 @@ use crate::cli::args::workers_of;
 use crate::cli::progress::{DrawnProgress, in_things};
 use crate::query::input::{QueryFile, has_words, telling};
 use crate::query::score::parse_idf;
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use millrace::inside::index::open_plain;
 use millrace::inside::input::STDIN;
 use millrace::inside::score::Score;
@@ -130,7 +130,10 @@ impl Args {
 fn topics<'a>(args: &Args, qrels: &'a Qrels, are_words: bool) -> anyhow::Result<Vec<Topic<'a>>> {
     let mut texts = HashMap::new();
     for read in telling(args.input.open(Syntax::Words, true)?, are_words) {
-        let Query { qid, text, .. } = read.context("reading the queries")??;
+        let query = read.context("reading the queries")??;
+        let words = query.has_words();
+        let Query { qid, text, .. } = query;
+        ensure!(words, "query {qid} has operators, and parameters are tuned for words");
         texts.insert(qid, text);
     }
     let (topics, remarks) = judged(&mut texts, qrels);

@@ -64,6 +64,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let scoring = Scoring::of_order(&generation);
     let snapshot = Snapshot::new(generation, scoring)?;
     let log = args.log.all(Syntax::Words, snapshot.generation()).context("reading the log")?;
+    let other = log.iter().find(|query| !query.has_words());
+    ensure!(other.is_none(), "a query of the log has operators, and lists are cached for words");
     let mut times: HashMap<&str, u32> = HashMap::new();
     log.iter().for_each(|query| *times.entry(&*query.text).or_default() += 1);
     let texts: Vec<(&str, u32)> = times.into_iter().collect();

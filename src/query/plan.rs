@@ -184,22 +184,18 @@ impl Plan {
         match self.wanted.syntax {
             Syntax::Operators if unmarked(text).is_none() => {
                 let read = syntax::read(text)?;
-                self.plant(&read, None)
+                self.plant(&read)
             }
             Syntax::Tree => {
                 let read = trees::read(text)?;
-                self.plant(&[read], None)
+                self.plant(&[read])
             }
             _ => self.analyze_words(text),
         }
     }
 
     /// Takes the terms and the tree of a query that was read.
-    fn plant(
-        &mut self,
-        read: &[syntax::Clause<'_>],
-        at_least: Option<usize>,
-    ) -> Result<(), String> {
+    fn plant(&mut self, read: &[syntax::Clause<'_>]) -> Result<(), String> {
         if self.snapshot.has_given_terms() {
             return Err(
                 "has operators, and the index has learned vectors: give terms with weights".into(),
@@ -210,10 +206,15 @@ impl Plan {
         let terms_of =
             |text: &str, each: &mut dyn FnMut(&str)| analysis.terms(text.as_bytes(), each);
         let strings = std::mem::take(&mut self.strings);
-        let leaves = Leaves { strings, terms: Vec::new() };
+        let leaves = Leaves { strings, ..Leaves::default() };
         let mut builder = Builder { mode, terms_of: &terms_of, leaves };
-        let root = builder.tree(read, at_least);
-        let Leaves { strings, terms } = builder.leaves;
+        let root = builder.tree(read);
+        let Leaves { strings, terms, wrong_weight } = builder.leaves;
+        if wrong_weight {
+            return Err(
+                "has weights within one another whose product is not from 1e-9 to 1e9".into()
+            );
+        }
         if terms.len() > MOST_TERMS {
             return Err(too_many_terms());
         }

@@ -293,6 +293,7 @@ impl Searcher {
                 }
             }
         }
+        self.found = plan.wanted().count.then_some(self.hits.len() as u64);
         self.hits.sort_by(|a, b| b.score.total_cmp(&a.score));
         self.hits.append(&mut without);
         self.hits.truncate(plan.wanted().k);

@@ -2,6 +2,7 @@
 //! tree, nor one all of whose terms are needed.
 
 use super::reading::syntax::{Clause, Part, Sign};
+use super::reading::weighted::is_weight;
 use super::wanted::Mode;
 use std::collections::HashMap;
 
@@ -82,6 +83,8 @@ pub(crate) struct Leaves {
     pub strings: String,
     /// Of each the end of its bytes, and its weight; 0 if it is excluded.
     pub terms: Vec<(usize, f64)>,
+    /// Whether the weight of one of them is out of bounds.
+    pub wrong_weight: bool,
 }
 
 impl Leaves {
@@ -110,9 +113,9 @@ struct Above {
 
 impl Builder<'_> {
     /// The tree of a query.
-    pub(crate) fn tree(&mut self, clauses: &[Clause<'_>], at_least: Option<usize>) -> Group {
+    pub(crate) fn tree(&mut self, clauses: &[Clause<'_>]) -> Group {
         let above = Above { boost: 1.0, excluded: false };
-        let mut root = self.group(clauses, at_least, above);
+        let mut root = self.group(clauses, None, above);
         // What stands in brackets alone needs none.
         while let [(Sign::Required | Sign::Optional, QueryNode::Group(_))] = &root.clauses[..]
             && root.counts_none()
@@ -157,6 +160,7 @@ impl Builder<'_> {
     /// Adds a term to a group, or its weight to that of the same one with the same sign.
     fn leaf(&mut self, group: &mut Open, sign: Sign, term: &str, above: Above) {
         let weight = if above.excluded { 0.0 } else { above.boost };
+        self.leaves.wrong_weight |= !above.excluded && !is_weight(weight);
         let Open { counts, clauses, known } = group;
         let same = if *counts && sign == Sign::Optional {
             None
@@ -231,7 +235,7 @@ mod tests {
                 .for_each(each);
         };
         let mut builder = Builder { mode, terms_of: &terms_of, leaves: Leaves::default() };
-        let root = builder.tree(&syntax::read(text).unwrap(), None);
+        let root = builder.tree(&syntax::read(text).unwrap());
         show(&root, &builder.leaves)
     }
 

@@ -72,8 +72,8 @@ impl CountedLog {
         let mut refused = 0;
         for query in Lines::open(path)? {
             match query? {
-                Ok(query) => *times.entry(query.text).or_default() += 1,
-                Err(_) => refused += 1,
+                Ok(query) if query.has_words() => *times.entry(query.text).or_default() += 1,
+                _ => refused += 1,
             }
         }
         let mut queries: Vec<_> = times.into_iter().collect();

@@ -100,10 +100,11 @@ pub fn rank_many<Q: AsRef<str> + Sync>(
     stop: &Stop,
 ) -> Result<ManyHits, IndexError> {
     assert_eq!(queries.len(), given.len());
-    answer_many(queries.len(), false, threads, stop, |searcher, at, found| {
+    answer_many(queries.len(), wanted.count, threads, stop, |searcher, at, found| {
         let text = queries[at].as_ref();
         let (hits, known) = searcher.rank_given(snapshot, wanted, text, &given[at])?;
         found.push(hits, known);
+        found.found.extend(searcher.found());
         Ok(())
     })
 }

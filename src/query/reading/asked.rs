@@ -49,6 +49,12 @@ impl Query {
         Self { qid: qid.into(), text: text.into(), ..Self::default() }
     }
 
+    /// Whether it does not ask to be read as anything else than words.
+    #[doc(hidden)]
+    pub fn has_words(&self) -> bool {
+        self.syntax.is_none_or(|syntax| syntax == Syntax::Words)
+    }
+
     /// Bytes that it takes while it waits.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Self>() + self.qid.len() + self.text.len()

@@ -210,6 +210,8 @@ impl<'q> Reader<'q> {
         let mut escaped = false;
         let mut caret = None;
         let mut bare = String::new();
+        // Whether all before may be the name of a field: a look back at each character takes too long.
+        let mut is_name = false;
         let mut end = self.text.len();
         for (at, c) in self.rest().char_indices() {
             if !escaped && (c.is_whitespace() || matches!(c, '(' | ')' | '"')) {
@@ -224,10 +226,11 @@ impl<'q> Reader<'q> {
                 '^' if !escaped && at > 0 => caret = Some((start + at, bare.len())),
                 _ => {}
             }
-            if !escaped && let Some(why) = unknown(self.text, start, start + at, c) {
+            if !escaped && let Some(why) = unknown(self.text, start, start + at, is_name) {
                 return Err(self.wrong(start + at, why));
             }
             escaped = false;
+            is_name = if at == 0 { c.is_ascii_alphabetic() } else { is_name && in_name(c) };
             bare.push(c);
         }
         self.at = end;
@@ -267,8 +270,10 @@ fn together(mut all: Vec<Clause<'_>>, sign: Sign) -> Clause<'_> {
     Clause { sign: None, boost: 1.0, part: Part::Group { clauses: all, at_least: None } }
 }
 
-/// What other engines read in a word and this one does not, at its character `c`.
-fn unknown(text: &str, start: usize, at: usize, c: char) -> Option<&'static str> {
+/// What other engines read in a word and this one does not, at a character of it, behind what may
+/// be the name of a field or not.
+fn unknown(text: &str, start: usize, at: usize, is_name: bool) -> Option<&'static str> {
+    let c = text[at..].chars().next()?;
     let before = &text[start..at];
     let behind = &text[at + c.len_utf8()..];
     let letter = |c: Option<char>| c.is_some_and(char::is_alphabetic);
@@ -279,24 +284,21 @@ fn unknown(text: &str, start: usize, at: usize, c: char) -> Option<&'static str>
         '~' if letter(before.chars().last()) => {
             Some("has a `~`, which is for phrases: words that are spelt alike are not looked for")
         }
-        ':' if is_field(before) && letter(behind.chars().next()) => {
+        ':' if is_name && letter(behind.chars().next()) => {
             Some("names a field before `:`, and the index has none; write `\\:` for the character")
         }
         '[' | '{' if before.is_empty() && behind.split_once(" TO ").is_some() => {
             Some("has a range, which is not known")
         }
-        '<' | '>'
-            if is_field(before) && behind.starts_with(|c: char| "=0123456789".contains(c)) =>
-        {
+        '<' | '>' if is_name && behind.starts_with(|c: char| "=0123456789".contains(c)) => {
             Some("compares a field, and the index has none")
         }
         _ => None,
     }
 }
 
-fn is_field(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+fn in_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 #[cfg(test)]
