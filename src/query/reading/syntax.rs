@@ -210,7 +210,8 @@ impl<'q> Reader<'q> {
         let mut escaped = false;
         let mut caret = None;
         let mut bare = String::new();
-        // Whether all before may be the name of a field: a look back at each character takes too long.
+        // Whether all before may be the name of a field: looking back at each character takes
+        // time that grows with the square.
         let mut is_name = false;
         let mut end = self.text.len();
         for (at, c) in self.rest().char_indices() {
