@@ -113,6 +113,9 @@ struct BuildHow {
     /// Skip documents that are longer than this [default: 64M].
     #[arg(long, default_value_t = MAX_DOCUMENT_BYTES, hide_default_value = true, value_parser = size)]
     max_document: u64,
+    /// Index the positions of terms, which queries with phrases need.
+    #[arg(long)]
+    positions: bool,
     /// Do not merge the runs of the index. Queries give the same answers.
     #[arg(long)]
     no_merge: bool,
@@ -138,7 +141,7 @@ fn parse_format(text: &str) -> Result<AutoFormat, String> {
 
 impl BuildHow {
     fn fill(&self, options: &mut BuildOptions) -> anyhow::Result<()> {
-        options.form = self.index.form()?;
+        options.form = self.index.form()?.with_positions(self.positions);
         options.analysis = self.index.analysis()?;
         self.reading.fill(options);
         options.factor = self.factor;

@@ -245,6 +245,7 @@ def build(
     factor: float | None = None,
     codec: str = "bp128",
     block_size: int = 128,
+    positions: bool = False,
     order: Literal["input", "url", "name", "length", "topic", "global"] | None = None,
     merge: bool = True,
     duplicates: str = "all",

@@ -55,6 +55,7 @@ use std::sync::{Arc, Mutex};
 ///         tokenizer "whitespace" the default of both is "none".
 ///     factor: of the format "vectors": what weights are multiplied by before they are rounded.
 ///     codec, block_size: how postings are coded.
+///     positions: whether the positions of terms are indexed, which queries with phrases need.
 ///     order: how documents are numbered: "input", "url", "name", "length", "topic", or
 ///         "global" for the score "wang".
 ///     merge: whether runs are merged to one at the end; queries are answered alike.
@@ -78,7 +79,7 @@ use std::sync::{Arc, Mutex};
 #[pyfunction]
 #[pyo3(signature = (index, documents=None, *, files=None, memory=None, workers=None, format=None, id_field=None,
     text_field=None, encoding=None, tokenizer="words", fold=false, stemmer=None, stopwords=None, factor=None, codec="bp128", block_size=128,
-    order=None, merge=true, duplicates="all", strict=false, allow_empty=false, max_skipped=None, min_documents=None, keep=1, progress=None))]
+    positions=false, order=None, merge=true, duplicates="all", strict=false, allow_empty=false, max_skipped=None, min_documents=None, keep=1, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn build<'py>(
     py: Python<'py>,
@@ -98,6 +99,7 @@ pub(crate) fn build<'py>(
     factor: Option<f64>,
     codec: &str,
     #[pyo3(from_py_with = whole)] block_size: usize,
+    positions: bool,
     order: Option<&str>,
     merge: bool,
     duplicates: &str,
@@ -116,7 +118,7 @@ pub(crate) fn build<'py>(
     options.format =
         format.filter(|name| *name != "auto").map(str::parse).transpose().map_err(wrong)?;
     options.analysis = analysis(tokenizer, fold, stemmer, stopwords)?;
-    options.form = form(codec, block_size)?;
+    options.form = form(codec, block_size)?.with_positions(positions);
     options.order = order.map(self::order).transpose()?;
     options.duplicates = duplicates.parse().map_err(wrong)?;
     (options.merge, options.strict, options.command) =

@@ -61,6 +61,15 @@ impl Ready {
                 format!("documents of {got} bytes: the indexer {indexer} takes at most {most}");
             return Err(SettingError::value("max-document", why).into());
         }
+        if options.form.has_positions()
+            && let Indexer::Gpu | Indexer::Handed(_) = options.indexer
+        {
+            let why = format!(
+                "the indexer {} keeps no positions of terms: take auto or fast",
+                options.indexer
+            );
+            return Err(SettingError::value("positions", why).into());
+        }
         if options.pipeline.readers == Some(0) {
             return Err(SettingError::value("readers", "0 readers: nobody would read").into());
         }
@@ -76,6 +85,10 @@ impl Ready {
         };
         accept_passed(options, &plan)?;
         match plan.has_vectors()? {
+            true if options.form.has_positions() => {
+                let why = "the terms of vectors have no positions";
+                return Err(SettingError::value("positions", why).into());
+            }
             true => take_vectors(options, &mut plan)?,
             false if options.factor.is_some() && !plan.inputs.is_empty() => {
                 let why = "there are no vectors whose weights could be multiplied";

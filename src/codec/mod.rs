@@ -10,7 +10,7 @@
 //! | [`rice`] | a width a list, quotients in a bit vector | 128, 64, 512 | small |
 //! | [`vbyte`] | none | 128, 64, 512 | simple |
 //!
-//! [`bits`] and [`unary`] are their parts.
+//! [`bits`] and [`unary`] are their parts. [`positions`] codes what stands beside postings.
 
 pub(crate) mod bits;
 pub mod bp128;
@@ -20,6 +20,7 @@ pub(crate) mod folded;
 pub(crate) mod named;
 pub(crate) mod newpfd;
 pub(crate) mod pfor;
+pub(crate) mod positions;
 pub(crate) mod prefetch;
 pub(crate) mod rice;
 #[cfg(test)]

@@ -64,6 +64,24 @@ pub(crate) fn read(stream: &[u8], from: u64, out: &mut [u32]) -> Option<u64> {
     Some(start)
 }
 
+/// The bit behind so many values from the beginning of the stream; `None` if it ends before.
+#[inline]
+pub(crate) fn skip(stream: &[u8], values: usize) -> Option<u64> {
+    let mut left = values;
+    let mut word = 0;
+    while left > 0 {
+        let mut zeros = window(stream, word)?;
+        let here = zeros.count_ones() as usize;
+        if here >= left {
+            (1..left).for_each(|_| zeros &= zeros - 1);
+            return Some(word * 64 + u64::from(zeros.trailing_zeros()) + 1);
+        }
+        left -= here;
+        word += 1;
+    }
+    Some(word * 64)
+}
+
 /// The zeros of 64 bits of the stream, as ones; `None` behind its end.
 #[inline]
 pub(super) fn window(stream: &[u8], word: u64) -> Option<u64> {

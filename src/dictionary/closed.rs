@@ -27,6 +27,10 @@ pub trait ClosedTerms: Send {
     /// list's first gap counted from -1. Never waits.
     fn advance(&mut self, postings: &mut Vec<u8>) -> Result<bool, ClosedError>;
 
+    /// Replaces `positions` by those of the current term, if the run has them: of each posting the
+    /// first position, then the gaps between the others, as vbytes.
+    fn positions(&self, _positions: &mut Vec<u8>) {}
+
     /// The current term, as (trie collection, suffix). Panics unless the last answer of
     /// [`advance`](Self::advance) was true.
     fn term(&self) -> (u16, &[u8]);

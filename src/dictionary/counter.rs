@@ -36,6 +36,13 @@ pub(crate) trait TokenCounting: Default {
         unreachable!("vectors are tallied");
     }
 
+    /// Takes tokens that were counted in the order of the text, if that is kept.
+    #[inline(always)]
+    fn follow(&mut self, _tokens: &[u32]) {}
+
+    /// What follows of the document is another part of it.
+    fn end_part(&mut self) {}
+
     fn end_document(&mut self, terms: &mut [MemoTerm<Self::State>], now: Now);
 
     /// Begins the next piece. Returns true if the last one had more than `keep` postings or terms,
@@ -54,6 +61,8 @@ pub(crate) struct Counter<C: TokenCounting> {
     pub(crate) most_bytes: u64,
     /// What the last document would take, if that is more.
     pub(crate) needed: Option<u64>,
+    /// Where parts of the next document begin.
+    parts: Vec<usize>,
 }
 
 struct FormCounter<C: TokenCounting> {
@@ -66,6 +75,8 @@ struct FormCounter<C: TokenCounting> {
     tokens: u32,
     /// Terms that are known when the document takes too much memory.
     most_terms: usize,
+    /// Keys and stretches that the document may have, if their order is kept.
+    most_tokens: u64,
     /// Keys and stretches of the document, before that and after it; the latter are not counted.
     fitting: u64,
     over: u64,
@@ -75,7 +86,7 @@ impl<C: TokenCounting> FormCounter<C> {
     /// Whether the document has so many terms that no more are learned.
     #[inline(always)]
     fn is_over(&mut self, tokens: usize) -> bool {
-        let is_over = self.memo.len() > self.most_terms;
+        let is_over = self.memo.len() > self.most_terms || self.fitting > self.most_tokens;
         *(if is_over { &mut self.over } else { &mut self.fitting }) += tokens as u64;
         is_over
     }
@@ -83,6 +94,7 @@ impl<C: TokenCounting> FormCounter<C> {
     fn count(&mut self, term: u32) {
         self.tokens += u32::from(term != NO_TERM);
         self.counting.count(self.memo.terms_mut(), &[term], self.now);
+        self.counting.follow(&[term]);
     }
 }
 
@@ -153,6 +165,7 @@ impl<C: TokenCounting> Stretches for FormCounter<C> {
         } else {
             memo.learn_keys(keys, unknown, terms, count);
         }
+        counting.follow(terms);
     }
 
     fn long(&mut self, token: &[u8]) {
@@ -176,6 +189,9 @@ impl<C: TokenCounting> Stretches for FormCounter<C> {
         {
             if term != NO_TERM {
                 self.memo.see_form(hash, bytes as usize, term);
+                self.count(term);
+            } else if bytes > 0 {
+                // A stop word, which has its place.
                 self.count(term);
             }
             return;
@@ -214,6 +230,7 @@ impl<C: TokenCounting> Counter<C> {
             now: Now::default(),
             tokens: 0,
             most_terms: usize::MAX,
+            most_tokens: u64::MAX,
             fitting: 0,
             over: 0,
         };
@@ -221,20 +238,44 @@ impl<C: TokenCounting> Counter<C> {
         // document.
         let keep = (memo_bytes / 32).min(1 << 19);
         let most_bytes = u64::MAX;
-        Self { scanner: Scanner::new(), found, lengths: Vec::new(), keep, most_bytes, needed: None }
+        let (lengths, needed, parts) = Default::default();
+        Self { scanner: Scanner::new(), found, lengths, keep, most_bytes, needed, parts }
+    }
+
+    /// Whether tokens are counted in the order of the text.
+    pub(crate) fn keep_order(&mut self, in_order: bool) {
+        self.scanner = Scanner::new().in_order(in_order);
+    }
+
+    /// Where the parts of the next document begin, which matters only in order.
+    pub(crate) fn parts(&mut self, starts: &[usize]) {
+        self.parts.clear();
+        self.parts.extend_from_slice(starts);
     }
 
     /// Counts the next document of the piece; returns its indexed tokens. No more of one that
     /// takes too much.
     pub(crate) fn document(&mut self, text: &[u8]) -> u32 {
-        self.counted_document(text, |scanner, found, text| {
-            let text = found.memo.analysis().lowered(text);
-            match found.tokenizer {
-                // It is not cut where others are, and has no keys.
-                Tokenizer::Whitespace => found.mixed(&text),
-                _ => scanner.scan(&text, found),
+        let mut parts = std::mem::take(&mut self.parts);
+        if !self.scanner.is_in_order() {
+            parts.clear();
+        }
+        let length = self.counted_document(text, |scanner, found, text| {
+            let mut start = 0;
+            for end in parts.iter().copied().chain([text.len()]) {
+                let text = found.memo.analysis().lowered(&text[start..end]);
+                match found.tokenizer {
+                    // It is not cut where others are, and has no keys.
+                    Tokenizer::Whitespace => found.mixed(&text),
+                    _ => scanner.scan(&text, found),
+                }
+                found.counting.end_part();
+                start = end;
             }
-        })
+        });
+        parts.clear();
+        self.parts = parts;
+        length
     }
 
     /// Counts the next document of the piece, a vector; returns the sum of its impacts. As
@@ -281,6 +322,9 @@ impl<C: TokenCounting> Counter<C> {
         let is_long = text.len() > LONG_BYTES;
         let terms = (self.most_bytes.saturating_sub(of_text) / LONG_TERM_BYTES) as usize;
         self.found.most_terms = if is_long { before.saturating_add(terms) } else { usize::MAX };
+        let ordered = is_long && self.scanner.is_in_order();
+        let tokens = self.most_bytes.saturating_sub(of_text) / ORDERED_TOKEN_BYTES;
+        self.found.most_tokens = if ordered { tokens } else { u64::MAX };
         self.found.fitting = 0;
         self.found.over = 0;
         count(&mut self.scanner, &mut self.found, text);
@@ -289,7 +333,8 @@ impl<C: TokenCounting> Counter<C> {
         self.needed = (over > 0).then(|| {
             // The rest has no more new terms than what came before it.
             let more = (over as f64 / fitting.max(1) as f64 * terms as f64) as u64;
-            of_text + LONG_TERM_BYTES * (terms as u64 + more + 1)
+            let ordered = if ordered { ORDERED_TOKEN_BYTES * (fitting + over) } else { 0 };
+            of_text + ordered + LONG_TERM_BYTES * (terms as u64 + more + 1)
         });
         self.lengths.push(code_below(self.found.tokens));
         self.found.tokens
@@ -329,7 +374,7 @@ impl<C: TokenCounting> Counter<C> {
         }
         let large = self.found.counting.reset(self.keep);
         if large {
-            self.scanner = Scanner::new();
+            self.scanner = Scanner::new().in_order(self.scanner.is_in_order());
         }
         large
     }
@@ -337,6 +382,9 @@ impl<C: TokenCounting> Counter<C> {
 
 /// Bytes that a long document takes for each of its terms, until they are in the run.
 const LONG_TERM_BYTES: u64 = 300;
+
+/// The same for each token whose position is kept: its term, its place, and that as bytes.
+const ORDERED_TOKEN_BYTES: u64 = 12;
 
 /// Bytes that a term's first posting of a piece counts. The owner, who knows the gap, writes it: 4
 /// bytes do for nearly all, and the slack of the list's slices pays for more.

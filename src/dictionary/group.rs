@@ -37,4 +37,8 @@ pub struct TermGroup {
     /// The postings behind the first of each term, end to end, as in a run's tail:
     /// `docs/index-format.md`.
     pub lists: Vec<u8>,
+    /// The positions of each term, end to end, in a run that has them: of each posting the first
+    /// position, then the gaps between the others, as vbytes. And of each term how many bytes.
+    pub positions: Vec<u8>,
+    pub position_bytes: Vec<u32>,
 }

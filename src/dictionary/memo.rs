@@ -324,25 +324,25 @@ impl<S: Copy + Default> Memo<S> {
     pub(super) fn term_of_key(&mut self, key: TokenKey) -> u32 {
         let mut term = [NO_TERM];
         if self.terms_of_keys(&[key], &[spread(key)], &mut term, |_, _| {}) != 0 {
-            self.learn_keys(&[key], 1, &term.clone(), |_, learned| term[0] = learned[0]);
+            self.learn_keys(&[key], 1, &mut term, |_, _| ());
         }
         term[0]
     }
 
-    /// Learns those of the keys that are `unknown`, by their bits, and has all of them counted:
-    /// first the `terms` that are known already, then those that were learned. The table of terms
-    /// is out of the caches, and prefetched meanwhile.
+    /// Learns those of the keys that are `unknown`, by their bits, puts them among the `terms`, and
+    /// has all of them counted: first those that are known already, then those that were learned.
+    /// The table of terms is out of the caches, and prefetched meanwhile.
     #[cold]
     #[inline(never)]
     pub(super) fn learn_keys(
         &mut self,
         keys: &[TokenKey],
         mut unknown: u128,
-        terms: &[u32],
+        terms: &mut [u32],
         mut count: impl FnMut(&mut [MemoTerm<S>], &[u32]),
     ) {
         let analysis = Arc::clone(&self.analysis);
-        let mut known = Some(terms);
+        let mut are_counted = false;
         while unknown != 0 {
             let mut places = [0; AT_ONCE];
             let mut tokens = [([0; 16], 0); AT_ONCE];
@@ -362,8 +362,8 @@ impl<S: Copy + Default> Memo<S> {
                 self.terms.prefetch(hash);
                 *learned = (term, hash);
             }
-            if let Some(known) = known.take() {
-                count(&mut self.list, known);
+            if !std::mem::replace(&mut are_counted, true) {
+                count(&mut self.list, terms);
             }
             for (_, hash) in &learned[..found] {
                 let known = self.terms.guess(*hash).and_then(|n| self.list.get(n as usize));
@@ -371,9 +371,8 @@ impl<S: Copy + Default> Memo<S> {
                     prefetch(known);
                 }
             }
-            let mut terms = [NO_TERM; AT_ONCE];
-            for ((&place, (stem, hash)), term) in
-                places[..found].iter().zip(&learned).zip(&mut terms)
+            let mut new = [NO_TERM; AT_ONCE];
+            for ((&place, (stem, hash)), term) in places[..found].iter().zip(&learned).zip(&mut new)
             {
                 let key = keys[place];
                 // One before it may have been the same.
@@ -385,8 +384,9 @@ impl<S: Copy + Default> Memo<S> {
                         term
                     }
                 };
+                terms[place] = *term;
             }
-            count(&mut self.list, &terms[..found]);
+            count(&mut self.list, &new[..found]);
         }
     }
 

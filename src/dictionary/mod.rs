@@ -17,6 +17,7 @@ pub(crate) mod lengths;
 pub(crate) mod memo;
 pub(crate) mod owners;
 pub(crate) mod parsed;
+mod positions;
 pub(crate) mod run;
 pub(crate) mod slices;
 pub(crate) mod strings;

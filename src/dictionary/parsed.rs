@@ -20,6 +20,11 @@ pub trait Regroup {
     #[inline]
     fn page(&mut self, _input: u32, _page: &Page<'_>) {}
 
+    /// Where the parts of the text of the document that comes next begin, but for the first: bytes
+    /// of it, rising. A text that nothing is said of is one part.
+    #[inline]
+    fn parts(&mut self, _starts: &[usize]) {}
+
     /// Takes the next document of the piece, a text; returns its indexed tokens.
     fn document(&mut self, text: &[u8]) -> u32;
 
@@ -64,6 +69,8 @@ impl PieceGroup for TermGroup {
         self.terms.capacity() * size_of::<GroupTerm>()
             + self.suffixes.capacity()
             + self.lists.capacity()
+            + self.positions.capacity()
+            + self.position_bytes.capacity() * size_of::<u32>()
     }
 
     fn counts(&self) -> Arc<PieceCounts> {

@@ -31,6 +31,8 @@ pub struct RunDictionary {
     suffixes: Vec<u8>,
     slices: Slices,
     postings: u64,
+    /// Of each entry its positions, in a run that has them.
+    positions: Grown<Chain>,
 }
 
 /// Terms by which slots are prefetched ahead.
@@ -61,6 +63,7 @@ impl RunDictionary {
             numbers[i] = self.guess(term);
         }
         let mut lists = &group.lists[..];
+        let mut positions = &group.positions[..];
         for (i, term) in terms.iter().enumerate() {
             if let Some(ahead) = terms.get(i + AHEAD) {
                 self.table.prefetch(ahead.hash);
@@ -73,9 +76,17 @@ impl RunDictionary {
             if let Some(entry) = self.entries.get(ahead as usize) {
                 self.slices.prefetch(&entry.chain);
             }
+            if let Some(chain) = self.positions.get(ahead as usize) {
+                self.slices.prefetch(chain);
+            }
             let list;
             (list, lists) = lists.split_at(term.list_bytes as usize);
             let number = self.number(guessed, term, &group.suffixes);
+            if let Some(&bytes) = group.position_bytes.get(i) {
+                let own;
+                (own, positions) = positions.split_at(bytes as usize);
+                self.append_positions(number, own);
+            }
             let entry = &mut self.entries[number as usize];
             let gap = first + term.first - entry.next;
             entry.df += term.postings;
@@ -95,11 +106,20 @@ impl RunDictionary {
         }
     }
 
+    fn append_positions(&mut self, number: u32, bytes: &[u8]) {
+        while self.positions.len() <= number as usize {
+            let chain = self.slices.begin();
+            self.positions.push(chain);
+        }
+        self.slices.append(&mut self.positions[number as usize], bytes);
+    }
+
     /// The number that a term probably has, whose entry is prefetched.
     #[inline(always)]
     fn guess(&self, term: &GroupTerm) -> u32 {
         let Some(number) = self.table.guess(term.hash) else { return NO_NUMBER };
         prefetch_at(&self.entries, number as usize);
+        prefetch_at(&self.positions, number as usize);
         number
     }
 
@@ -184,6 +204,15 @@ impl ClosedTerms for SortedRun {
         let entry = &self.dictionary.entries[number as usize];
         self.dictionary.slices.read(&entry.chain, |slice| short::push(slice, postings));
         Ok(true)
+    }
+
+    fn positions(&self, positions: &mut Vec<u8>) {
+        positions.clear();
+        let order = self.order.as_ref().expect("a term was asked for");
+        let number = order[self.given - 1].1;
+        if let Some(chain) = self.dictionary.positions.get(number as usize) {
+            self.dictionary.slices.read(chain, |slice| short::push(slice, positions));
+        }
     }
 
     fn term(&self) -> (u16, &[u8]) {

@@ -11,6 +11,7 @@ use super::group::{GroupTerm, TermGroup};
 use super::memo::{MemoTerm, NO_TERM};
 use super::owners::Owners;
 use super::parsed::Regroup;
+use super::positions::TalliedPositions;
 use super::slices::{Chain, Slices};
 use super::vector::Vector;
 use crate::codec::folded;
@@ -167,6 +168,8 @@ struct TalliedPostings {
     /// Postings of the piece; those of [`NO_TERM`] may be among them.
     posted: usize,
     spilled: SpilledPostings,
+    /// If the index has positions.
+    positions: Option<TalliedPositions>,
 }
 
 impl TalliedPostings {
@@ -214,7 +217,23 @@ impl TokenCounting for TalliedPostings {
         self.seen[term as usize] = SeenCount::weighed(now.document, tf);
     }
 
+    #[inline(always)]
+    fn follow(&mut self, tokens: &[u32]) {
+        if let Some(positions) = &mut self.positions {
+            positions.add(tokens);
+        }
+    }
+
+    fn end_part(&mut self) {
+        if let Some(positions) = &mut self.positions {
+            positions.end_part();
+        }
+    }
+
     fn end_document(&mut self, terms: &mut [MemoTerm<LinePostings>], now: Now) {
+        if let Some(positions) = &mut self.positions {
+            positions.end_document();
+        }
         // As many as there are terms, so that bounds are checked once.
         self.make_room(terms.len());
         // Terms to be prefetched stand behind the document's.
@@ -244,10 +263,13 @@ impl TokenCounting for TalliedPostings {
 
     fn reset(&mut self, keep: usize) -> bool {
         let large = self.touched.len().max(self.document.len()) > keep
-            || self.spilled.slices.len() > keep * 4;
+            || self.spilled.slices.len() > keep * 4
+            || self.positions.as_ref().is_some_and(|positions| positions.tokens() > keep * 4);
+        let positions = self.positions.take().map(|positions| positions.next(large));
         if large {
             *self = Self::default();
         }
+        self.positions = positions;
         self.terms = 0;
         self.posted = 0;
         self.spilled.slices.clear();
@@ -263,6 +285,10 @@ pub struct Tally {
 
 impl Regroup for Tally {
     type Group = TermGroup;
+
+    fn parts(&mut self, starts: &[usize]) {
+        self.counter.parts(starts);
+    }
 
     fn document(&mut self, text: &[u8]) -> u32 {
         self.counter.document(text)
@@ -308,6 +334,14 @@ impl Tally {
         Self { owners, counter }
     }
 
+    /// With the positions of terms, or without.
+    #[must_use]
+    pub(crate) fn with_positions(mut self, positions: bool) -> Self {
+        self.counter.counted().0.positions = positions.then(TalliedPositions::default);
+        self.counter.keep_order(positions);
+        self
+    }
+
     /// Lays out what each owner gets.
     fn encode(&mut self, counts: &mut PieceCounts) -> Vec<TermGroup> {
         let owners = self.owners.len();
@@ -316,15 +350,22 @@ impl Tally {
             .collect();
         let (counted, memo, now) = self.counter.counted();
         let terms = &counted.touched[..counted.terms];
+        let mut positions = counted.positions.as_mut();
+        if let Some(positions) = &mut positions {
+            positions.sort(terms, counted.seen.len());
+        }
         for group in &mut groups {
             let share = terms.len() / owners;
             group.terms.reserve(share + share / 8);
             group.lists.reserve(counted.posted * 2 / owners);
         }
+        let mut from = 0;
         for (i, &number) in terms.iter().enumerate() {
             if let Some(&ahead) = terms.get(i + 2 * AHEAD) {
                 prefetch(memo.term(ahead));
             }
+            let own = from..positions.as_ref().map_or(0, |positions| positions.end_of(number));
+            from = own.end;
             if number == NO_TERM {
                 continue;
             }
@@ -336,6 +377,11 @@ impl Tally {
             let list_bytes = (group.lists.len() - before) as u32;
             counts.postings += u64::from(state.postings);
             counts.list_bytes += FIRST_POSTING_BYTES + u64::from(list_bytes);
+            if let Some(positions) = &positions {
+                let bytes = positions.lay(own, &mut group.positions);
+                group.position_bytes.push(bytes);
+                counts.list_bytes += u64::from(bytes);
+            }
             group.terms.push(GroupTerm {
                 hash: term.hash,
                 first,

@@ -182,8 +182,12 @@ impl CachePlan {
         for (number, record) in (1..).zip(records) {
             let record = PlanRecord(*record);
             let at = at + number * RECORD_BYTES as u64;
-            let entry =
-                TermEntry { df: record.u32(4), offset: record.u64(16), bytes: record.u64(24) };
+            let entry = TermEntry {
+                df: record.u32(4),
+                offset: record.u64(16),
+                bytes: record.u64(24),
+                ..TermEntry::default()
+            };
             let run = record.u32(0);
             let blocks = record.u32(8);
             let queries = record.u32(12);

@@ -94,9 +94,10 @@ pub(crate) const BLOCK_BYTES: u64 = 64 << 10;
 /// Whether the file at a path, of an index, ends with the checksums of its blocks.
 pub(crate) fn has_sums(path: &Path) -> bool {
     let name = path.extension().or(path.file_name());
-    let kinds = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
+    let kinds = FileKind::OWN.into_iter().chain(FileKind::OPTIONAL);
     let mut kinds = kinds.chain([FileKind::Deletions, FileKind::Inputs]);
-    kinds.any(|kind| kind != FileKind::Postings && name.is_some_and(|is| is == kind.extension()))
+    let has_pages = |kind| matches!(kind, FileKind::Postings | FileKind::Positions);
+    kinds.any(|kind| !has_pages(kind) && name.is_some_and(|is| is == kind.extension()))
 }
 
 /// How many bytes of a file come before the checksums of its blocks.
@@ -133,12 +134,8 @@ pub(crate) fn packed_file(run: &str, kind: FileKind) -> String {
 
 /// Files that runs of later programs may have, and what they are; this program refuses an index
 /// with any.
-pub(crate) const RESERVED: [(&str, &str); 4] = [
-    ("positions", "positions of terms"),
-    ("fields", "lengths of fields"),
-    ("texts", "stored texts"),
-    ("columns", "columns of values"),
-];
+pub(crate) const RESERVED: [(&str, &str); 3] =
+    [("fields", "lengths of fields"), ("texts", "stored texts"), ("columns", "columns of values")];
 
 /// What a reserved file is, by its name in a manifest; none of another.
 pub(crate) fn reserved(name: &str) -> Option<&'static str> {
@@ -153,7 +150,7 @@ pub(crate) fn is_run_file(name: &str) -> bool {
     let (run, generation) = run.split_once('-').unwrap_or((run, "000000"));
     // A file that is being written may have others beside it.
     let kind = extension.split('.').next().unwrap_or_default();
-    let kinds = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
+    let kinds = FileKind::OWN.into_iter().chain(FileKind::OPTIONAL);
     let mut kinds = kinds.chain([FileKind::Packed]);
     let is_known = kinds.any(|known| known.extension() == kind);
     let is_reserved = RESERVED.iter().any(|(known, _)| *known == kind);
@@ -195,6 +192,8 @@ pub(crate) enum FileKind {
     Lookup,
     Deletions,
     Inputs,
+    /// Where the terms of postings stand in their documents.
+    Positions,
     Scores,
     /// Bounds of blocks of documents.
     Bounds,
@@ -213,6 +212,19 @@ impl FileKind {
         Self::Locations,
         Self::Hashes,
         Self::Lookup,
+    ];
+
+    /// The same and the positions, which an index has of all runs or of none.
+    pub(crate) const OWN: [Self; 9] = [
+        Self::Lexicon,
+        Self::Postings,
+        Self::Lengths,
+        Self::Names,
+        Self::Ends,
+        Self::Locations,
+        Self::Hashes,
+        Self::Lookup,
+        Self::Positions,
     ];
 
     /// The files that a run may have.
@@ -234,6 +246,7 @@ impl FileKind {
             Self::Lookup => "lookup",
             Self::Deletions => DELETIONS,
             Self::Inputs => INPUTS,
+            Self::Positions => "positions",
             Self::Scores => "scores",
             Self::Bounds => "bounds",
             Self::Packed => "packed",

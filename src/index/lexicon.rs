@@ -28,13 +28,17 @@ use crate::index::list::MAX_BLOCK;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::path::Path;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TermEntry {
     /// Postings of the list, at least 1.
     pub df: u32,
     /// Bytes between the first list of the run and this one.
     pub offset: u64,
     pub bytes: u64,
+    /// Bytes between the first positions of the run and those of this list, and how many these are;
+    /// 0 in a run without positions.
+    pub positions: u64,
+    pub position_bytes: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,11 +51,15 @@ pub(crate) struct LexiconHeader {
     pub list_bytes: u64,
     /// Postings of a block: lists of as many or more begin at a multiple of 16 bytes.
     pub block_len: u32,
+    /// The run has positions, of which terms and blocks say where they are.
+    pub positions: bool,
     /// Entries of a sparse directory; none of one that has all collections.
     sparse: Option<u64>,
 }
 
-const BLOCK_ENTRY_BYTES: u64 = 16;
+/// Set in the number of postings of a block, which is less, if the run has positions.
+const POSITIONS: u32 = 1 << 16;
+
 const DIRECTORY_BYTES: u64 = 4 * DIRECTORY_ENTRIES as u64;
 /// A directory of at most so many collections is sparse: of those that have terms, in rising order,
 /// the number and the first block; and behind them how many collections and blocks there are.
@@ -62,19 +70,22 @@ type SparseEntry = [u32; 2];
 const SPARSE_BYTES: u64 = size_of::<SparseEntry>() as u64;
 
 /// The most bytes that a term takes in its block.
-const MAX_CODED_BYTES: usize = 2 + 255 + 2 * vbyte::MAX_BYTES;
+const MAX_CODED_BYTES: usize = 2 + 255 + 3 * vbyte::MAX_BYTES;
 
 impl LexiconHeader {
     fn parse(path: &Path, bytes: &[u8], file_bytes: u64) -> Result<Self, IndexError> {
         let FileHeader { values, last: block_len, .. } =
             FileHeader::parse(path, FileKind::Lexicon, bytes)?;
         let [terms, blocks, block_bytes, postings, list_bytes] = values;
+        let positions = block_len & POSITIONS != 0;
+        let block_len = block_len & !POSITIONS;
         if block_len == 0 || block_len as usize > MAX_BLOCK {
             let expected = format!("blocks of 1 to {MAX_BLOCK} postings");
             return Err(IndexError::damaged(path, 56, expected, block_len));
         }
         let sparse = None;
-        let header = Self { terms, blocks, block_bytes, postings, list_bytes, block_len, sparse };
+        let header =
+            Self { terms, blocks, block_bytes, postings, list_bytes, block_len, positions, sparse };
         let start = header.checked_directory();
         let sparse = start.and_then(|start| file_bytes.checked_sub(start)).filter(|bytes| {
             bytes % SPARSE_BYTES == 0 && (1..=MOST_SPARSE as u64 + 1).contains(&(bytes / 8))
@@ -105,9 +116,19 @@ impl LexiconHeader {
     }
 
     fn checked_directory(&self) -> Option<u64> {
-        let blocks = self.blocks.checked_mul(BLOCK_ENTRY_BYTES)?;
+        let blocks = self.blocks.checked_mul(self.entry_bytes())?;
         let first = self.block_bytes.checked_add(padding(self.block_bytes))?;
         first.checked_add(blocks)?.checked_add(HEADER_BYTES as u64)
+    }
+
+    /// Numbers of an entry of the block index: where the block begins, its first list and, if there
+    /// are any, their positions.
+    fn entry_words(&self) -> usize {
+        if self.positions { 3 } else { 2 }
+    }
+
+    fn entry_bytes(&self) -> u64 {
+        8 * self.entry_words() as u64
     }
 
     fn index_start(&self) -> u64 {
@@ -115,7 +136,7 @@ impl LexiconHeader {
     }
 
     fn directory_start(&self) -> u64 {
-        self.index_start() + BLOCK_ENTRY_BYTES * self.blocks
+        self.index_start() + self.entry_bytes() * self.blocks
     }
 }
 
@@ -126,20 +147,22 @@ struct CodedTerm<'a> {
     rest: &'a [u8],
     df: u32,
     list_bytes: u64,
+    position_bytes: u64,
 }
 
 impl<'a> CodedTerm<'a> {
     /// Reads the term at `bytes[*at]` and moves `at` behind it. `None` if it is cut short or cannot
     /// be a term.
     #[inline]
-    fn parse(bytes: &'a [u8], at: &mut usize) -> Option<Self> {
+    fn parse(bytes: &'a [u8], at: &mut usize, positions: bool) -> Option<Self> {
         let [shared, length, rest @ ..] = bytes.get(*at..)? else { return None };
         let rest = rest.get(..usize::from(*length))?;
         let mut end = *at + 2 + rest.len();
         let df = u32::try_from(vbyte::get(bytes, &mut end)?).ok().filter(|df| *df > 0)?;
         let list_bytes = vbyte::get(bytes, &mut end)?;
+        let position_bytes = if positions { vbyte::get(bytes, &mut end)? } else { 0 };
         *at = end;
-        Some(Self { shared: usize::from(*shared), rest, df, list_bytes })
+        Some(Self { shared: usize::from(*shared), rest, df, list_bytes, position_bytes })
     }
 }
 

@@ -21,6 +21,7 @@ mod documents;
 mod lengths;
 mod ordered;
 mod parts;
+mod renumbering;
 mod sort;
 mod source;
 mod terms;

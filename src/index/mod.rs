@@ -17,6 +17,7 @@ pub(crate) mod lexicon;
 pub(crate) mod list;
 pub(crate) mod merge;
 pub(crate) mod order;
+pub(crate) mod positions;
 pub(crate) mod ranks;
 pub(crate) mod run;
 pub(crate) mod scores;

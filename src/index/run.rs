@@ -44,7 +44,17 @@ pub struct PostingsHeader {
 impl PostingsHeader {
     /// Parses the first bytes of a file, and checks the file's length against them.
     pub(crate) fn parse(path: &Path, bytes: &[u8], file_bytes: u64) -> Result<Self, IndexError> {
-        let header = FileHeader::parse(path, FileKind::Postings, bytes)?;
+        Self::parse_as(FileKind::Postings, path, bytes, file_bytes)
+    }
+
+    /// The same of positions, whose bytes are those of the lists there.
+    pub(crate) fn parse_as(
+        kind: FileKind,
+        path: &Path,
+        bytes: &[u8],
+        file_bytes: u64,
+    ) -> Result<Self, IndexError> {
+        let header = FileHeader::parse(path, kind, bytes)?;
         let [lists, postings, list_bytes, codec, block_len] = header.values;
         let form = Form::of_numbers([codec, block_len]).ok_or_else(|| {
             let found = format!("{codec} and {block_len}");

@@ -334,6 +334,11 @@ pub trait DocumentSink {
     #[inline]
     fn page(&mut self, _page: &Page<'_>) {}
 
+    /// Where parts of the text of the document that comes next begin, but for the first: those of
+    /// its fields, and of the items of lists.
+    #[inline]
+    fn parts(&mut self, _starts: &[usize]) {}
+
     fn document(&mut self, document: Document<'_>);
 
     /// A document that begins at `offset` would have `bytes`, more than are held.

@@ -151,6 +151,11 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
     }
 
     #[inline]
+    fn parts(&mut self, starts: &[usize]) {
+        self.regroup.parts(starts);
+    }
+
+    #[inline]
     fn document(&mut self, document: Document<'_>) {
         if document.bytes as u64 > self.max_document {
             let bytes = document.bytes as u64;

@@ -9,7 +9,9 @@ use crate::codec::prefetch::prefetch_bytes;
 use crate::cpu::Level;
 use crate::index::block_bounds::BlockCodes;
 use crate::index::list::{ListError, ListView, MAX_BLOCK, PackedBlock, SegmentColumns};
+use crate::index::positions::ListPositions;
 use crate::index::run::dense::DenseList;
+use crate::query::tree::Phrase;
 use crate::score::block_codes::CODES;
 use crate::score::weight::Weight;
 
@@ -34,6 +36,10 @@ pub struct RunSearch<'a> {
     pub(crate) blocks: Option<BlockBounds<'a>>,
     /// For each term the bitmap of its list, if there is one; empty if nobody asked for them.
     pub(crate) dense: &'a [Option<DenseList>],
+    /// The phrases of the query, by their numbers, and for each term where it stands in documents,
+    /// if it is in a phrase and the run has that.
+    pub(crate) phrases: &'a [Phrase],
+    pub(crate) positions: &'a [Option<ListPositions<'a>>],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -293,6 +299,14 @@ impl Cursor {
         }
         self.load_tfs(list, self.block)?;
         Ok(self.tfs[self.at])
+    }
+
+    /// The term frequencies of all postings of the decoded block.
+    pub(crate) fn tfs_here(&mut self, list: &ListView<'_>) -> Result<&[u32], ListError> {
+        let is_full = self.load_own_tfs(list)?;
+        let (tfs, len) =
+            if is_full { (&self.tfs, list.block_len()) } else { (&self.tail_tfs, list.tail_len()) };
+        Ok(&tfs[..len])
     }
 
     /// Lets [`find`](Self::find) look for candidates from `docid` on, even backwards.

@@ -4,7 +4,7 @@
 use super::reading::asked::GivenDocids;
 use super::reading::{syntax, trees};
 use super::snapshot::Snapshot;
-use super::tree::{Builder, Group, Leaves};
+use super::tree::{Builder, Group, Leaves, Phrase};
 use super::wanted::{Mode, Stage, Syntax, Wanted};
 use crate::codec::prefetch::prefetch;
 use crate::index::error::IndexError;
@@ -47,6 +47,8 @@ pub struct Plan {
     given: Option<GivenDocids>,
     /// `None` if the mode says all.
     tree: Option<Arc<Group>>,
+    /// By the numbers that the tree has.
+    phrases: Vec<Phrase>,
 }
 
 impl Plan {
@@ -56,7 +58,8 @@ impl Plan {
         let strings = String::new();
         let terms = Vec::new();
         let lists = Vec::new();
-        Self { snapshot, wanted, strings, terms, lists, given: None, tree: None }
+        let (given, tree, phrases) = Default::default();
+        Self { snapshot, wanted, strings, terms, lists, given, tree, phrases }
     }
 
     /// A plan of a text's terms alone, without their lists; fails as [`check`].
@@ -95,6 +98,11 @@ impl Plan {
     /// What is asked for, if that is more than the mode says: then this is no matter.
     pub(crate) fn tree(&self) -> Option<&Group> {
         self.tree.as_deref()
+    }
+
+    /// The phrases of the tree.
+    pub(crate) fn phrases(&self) -> &[Phrase] {
+        &self.phrases
     }
 
     /// Whether the hits of parts of it, or of a device, are no answer: it has a tree, or counts.
@@ -174,6 +182,7 @@ impl Plan {
             term.df = df;
         }
         weigh(&self.snapshot, &mut self.terms);
+        weigh_phrases(&mut self.phrases, &self.terms);
     }
 
     /// Finds the terms of a text, by first appearance; fails as [`check`].
@@ -181,6 +190,7 @@ impl Plan {
         self.strings.clear();
         self.terms.clear();
         self.tree = None;
+        self.phrases.clear();
         match self.wanted.syntax {
             Syntax::Operators if unmarked(text).is_none() => {
                 let read = syntax::read(text)?;
@@ -203,18 +213,21 @@ impl Plan {
         }
         let mode = self.wanted.mode;
         let analysis = self.snapshot.analysis();
-        let terms_of =
-            |text: &str, each: &mut dyn FnMut(&str)| analysis.terms(text.as_bytes(), each);
+        let tokens_of = |text: &str, each: &mut dyn FnMut(Option<&str>)| {
+            analysis.places(text.as_bytes(), each);
+        };
         let strings = std::mem::take(&mut self.strings);
         let leaves = Leaves { strings, ..Leaves::default() };
-        let mut builder = Builder { mode, terms_of: &terms_of, leaves };
+        let mut builder = Builder { mode, tokens_of: &tokens_of, leaves };
         let root = builder.tree(read);
-        let Leaves { strings, terms, wrong_weight } = builder.leaves;
-        if wrong_weight {
-            return Err(
-                "has weights within one another whose product is not from 1e-9 to 1e9".into()
-            );
+        let Leaves { strings, terms, phrases, wrong } = builder.leaves;
+        if let Some(wrong) = wrong {
+            return Err(wrong.into());
         }
+        if !phrases.is_empty() {
+            self.accept_phrases()?;
+        }
+        self.phrases = phrases;
         if terms.len() > MOST_TERMS {
             return Err(too_many_terms());
         }
@@ -232,6 +245,18 @@ impl Plan {
             None => self.tree = Some(Arc::new(root)),
         }
         Ok(())
+    }
+
+    /// Refuses phrases where they cannot be found, or scored.
+    fn accept_phrases(&self) -> Result<(), String> {
+        if !self.snapshot.generation().manifest().settings.positions {
+            return Err("has a phrase, and the index was built without positions of words".into());
+        }
+        let score = &self.snapshot.scoring().score;
+        match score.has_cf() {
+            true => Err(format!("has a phrase, which the score {} does not weigh", score.name())),
+            false => Ok(()),
+        }
     }
 
     /// Finds the distinct terms of a text of words.
@@ -344,7 +369,7 @@ impl Planner {
         plan.wanted = wanted;
         plan.given = None;
         plan.analyze(text).map_err(|why| IndexError::Query { why })?;
-        let Plan { snapshot, strings, terms, lists, .. } = plan;
+        let Plan { snapshot, strings, terms, lists, phrases, .. } = plan;
         let generation = snapshot.generation();
         // A damaged index may claim more postings than there are documents.
         let most = generation.documents().len();
@@ -373,7 +398,16 @@ impl Planner {
             }
         }
         weigh(snapshot, terms);
+        weigh_phrases(phrases, terms);
         Ok(())
+    }
+}
+
+/// The idf of a phrase is the sum of those of its words.
+fn weigh_phrases(phrases: &mut [Phrase], terms: &[PlanTerm]) {
+    for Phrase { words, weight, .. } in phrases {
+        let weights = words.iter().map(|word| terms[word.1].weight);
+        *weight = weights.reduce(Weight::plus).unwrap_or_default();
     }
 }
 

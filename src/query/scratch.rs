@@ -100,7 +100,8 @@ impl Scratch {
         assert!(known >= documents, "{known} norms of {documents} documents");
         let documents = documents as u32;
         let level = self.level;
-        RunSearch { terms, first_docid, documents, norms, level, blocks: None, dense: &[] }
+        let (blocks, dense, phrases, positions) = Default::default();
+        RunSearch { terms, first_docid, documents, norms, level, blocks, dense, phrases, positions }
     }
 
     /// Little memory yet.

@@ -22,6 +22,7 @@ use crate::index::block_bounds::BlockCodes;
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::list::{ListError, ListView};
+use crate::index::positions::ListPositions;
 use crate::index::run::Run;
 use crate::query::algorithms::handed::{LastSearcher, SearchAlgorithm};
 use crate::query::algorithms::scored::MANY_TERMS;
@@ -268,7 +269,10 @@ impl Searcher {
             let terms: Vec<RunTerm<'_>> =
                 of_run.map(|(term, &list)| RunTerm { weight: term.weight, list }).collect();
             let norms = norms_of(plan, &docids);
-            let search = self.scratch.run(&terms, docids.clone(), norms);
+            let mut search = self.scratch.run(&terms, docids.clone(), norms);
+            let positions = positions_of(plan, number, run)?;
+            search.phrases = plan.phrases();
+            search.positions = &positions;
             let failed = |error| blame(run, plan.split_terms(), error);
             if let Some(tree) = tree {
                 let given: Vec<u32> = given.iter().map(|docid| docid - docids.start).collect();
@@ -347,6 +351,9 @@ impl Searcher {
             }
         }
         search_of_run.dense = &dense;
+        let positions = positions_of(plan, number, run)?;
+        search_of_run.phrases = plan.phrases();
+        search_of_run.positions = &positions;
         let search = &search_of_run;
         let deleted = plan.snapshot().generation().has_deletions();
         let counts_alone = plan.wanted().k == 0;
@@ -403,6 +410,22 @@ fn count(
     trees::search(search, &tree, deleted, Wish::Count, scratch)
 }
 
+/// Where the words of phrases stand in the documents of a run.
+fn positions_of<'r>(
+    plan: &Plan,
+    number: usize,
+    run: &'r Run,
+) -> Result<Vec<Option<ListPositions<'r>>>, IndexError> {
+    let mut positions = Vec::new();
+    for &(_, term) in plan.phrases().iter().flat_map(|phrase| &phrase.words) {
+        positions.resize(plan.terms().len(), None);
+        if let Some(entry) = &plan.lists_of(number)[term] {
+            positions[term] = run.positions(entry)?;
+        }
+    }
+    Ok(positions)
+}
+
 /// What a search knows of some documents.
 fn norms_of<'p>(plan: &'p Plan, docids: &Range<u32>) -> Norms<'p> {
     let snapshot = plan.snapshot();
@@ -426,6 +449,9 @@ fn blame<'t>(
     terms: impl Iterator<Item = (u16, &'t [u8])>,
     source: ListError,
 ) -> IndexError {
+    if let (ListError::Positions { .. }, Some(of_run)) = (&source, run.run_positions()) {
+        return IndexError::list(of_run.path(), HEADER_BYTES as u64)(source);
+    }
     let list_error = |offset: u64, source| {
         IndexError::list(run.postings_path(), HEADER_BYTES as u64 + offset)(source)
     };

@@ -4,14 +4,33 @@
 use super::reading::syntax::{Clause, Part, Sign};
 use super::reading::weighted::is_weight;
 use super::wanted::Mode;
+use crate::score::weight::Weight;
 use std::collections::HashMap;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum QueryNode {
     /// A term, by its number in the plan.
     Leaf(usize),
+    /// A phrase, by its number.
+    Phrase(usize),
     Group(Group),
 }
+
+/// Words that stand together. Its score is that of a term which documents have as often as they
+/// have the phrase, and whose idf is the sum of those of its words.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Phrase {
+    /// Of each word its place, from 0 on, and the number of its term in the plan; places between
+    /// are those of stop words, where any word may stand.
+    pub words: Vec<(u32, usize)>,
+    /// Further words that may stand between them, in all.
+    pub slop: u32,
+    pub ordered: bool,
+    pub weight: Weight,
+}
+
+/// Words of a phrase, at most: each takes memory.
+const MOST_WORDS: usize = 1024;
 
 /// A document matches if it matches all required parts, no excluded one, and enough optional ones.
 /// A group without required and optional parts matches nothing.
@@ -65,14 +84,14 @@ pub(crate) fn sign_of(mode: Mode) -> Sign {
 /// Groups with fewer parts are searched for a repeated term one by one.
 const FEW: usize = 32;
 
-type TermsOf<'b> = dyn Fn(&str, &mut dyn FnMut(&str)) + 'b;
+type TokensOf<'b> = dyn Fn(&str, &mut dyn FnMut(Option<&str>)) + 'b;
 
 /// Makes trees of queries that were read.
 pub(crate) struct Builder<'b> {
     /// That of words without a sign.
     pub mode: Mode,
-    /// Gives the terms of a text.
-    pub terms_of: &'b TermsOf<'b>,
+    /// Gives the terms of a text, and nothing in the places of stop words.
+    pub tokens_of: &'b TokensOf<'b>,
     /// Takes terms, their weights and whether they are excluded.
     pub leaves: Leaves,
 }
@@ -83,11 +102,18 @@ pub(crate) struct Leaves {
     pub strings: String,
     /// Of each the end of its bytes, and its weight; 0 if it is excluded.
     pub terms: Vec<(usize, f64)>,
-    /// Whether the weight of one of them is out of bounds.
-    pub wrong_weight: bool,
+    pub phrases: Vec<Phrase>,
+    /// What is wrong with one of them.
+    pub wrong: Option<&'static str>,
 }
 
 impl Leaves {
+    fn add(&mut self, term: &str, weight: f64) -> usize {
+        self.strings.push_str(term);
+        self.terms.push((self.strings.len(), weight));
+        self.terms.len() - 1
+    }
+
     fn string(&self, number: usize) -> &str {
         let start = number.checked_sub(1).map_or(0, |before| self.terms[before].0);
         &self.strings[start..self.terms[number].0]
@@ -140,7 +166,7 @@ impl Builder<'_> {
                 }
                 Part::Text(text) => {
                     let mut terms = Vec::new();
-                    (self.terms_of)(text, &mut |term| terms.push(term.to_string()));
+                    (self.tokens_of)(text, &mut |term| terms.extend(term.map(str::to_string)));
                     if is_free || terms.len() < 2 {
                         terms.iter().for_each(|term| self.leaf(&mut open, sign, term, within));
                         continue;
@@ -150,6 +176,10 @@ impl Builder<'_> {
                     terms.iter().for_each(|term| self.leaf(&mut inner, sign, term, within));
                     closed(inner, None)
                 }
+                Part::Phrase { text, slop, ordered } => {
+                    self.phrase(&mut open, sign, text, (*slop, *ordered), within);
+                    continue;
+                }
                 Part::Group { clauses, at_least } => self.group(clauses, *at_least, within),
             };
             put(&mut open, sign, inner);
@@ -157,10 +187,60 @@ impl Builder<'_> {
         closed(open, at_least)
     }
 
+    /// Adds a phrase to a group; one of a single term is this.
+    fn phrase(
+        &mut self,
+        group: &mut Open,
+        sign: Sign,
+        text: &str,
+        (slop, ordered): (u32, bool),
+        above: Above,
+    ) {
+        let mut terms: Vec<(u32, String)> = Vec::new();
+        let mut place = 0;
+        (self.tokens_of)(text, &mut |term| {
+            terms.extend(term.map(|term| (place, term.to_string())));
+            place += 1;
+        });
+        let first = match &terms[..] {
+            [] if place == 0 => return,
+            [] => {
+                self.leaves.wrong = Some("has a phrase of stop words alone");
+                return;
+            }
+            [(_, term)] => return self.leaf(group, sign, term, above),
+            [(first, _), ..] if terms.len() <= MOST_WORDS => *first,
+            _ => {
+                self.leaves.wrong = Some("has a phrase of more than 1,024 words");
+                return;
+            }
+        };
+        let weight = self.weight(above);
+        let mut words: Vec<(u32, usize)> = Vec::new();
+        for (place, term) in terms {
+            let known = words.iter().find(|(_, leaf)| self.leaves.string(*leaf) == term);
+            let leaf = known.map(|(_, leaf)| *leaf);
+            let leaf = leaf.unwrap_or_else(|| self.leaves.add(&term, weight));
+            words.push((place - first, leaf));
+        }
+        let weight = Weight::default();
+        group.clauses.push((sign, QueryNode::Phrase(self.leaves.phrases.len())));
+        self.leaves.phrases.push(Phrase { words, slop, ordered, weight });
+    }
+
+    /// The weight of what stands here; 0 if it is excluded.
+    fn weight(&mut self, above: Above) -> f64 {
+        let weight = if above.excluded { 0.0 } else { above.boost };
+        if !above.excluded && !is_weight(weight) {
+            self.leaves.wrong =
+                Some("has weights within one another whose product is not from 1e-9 to 1e9");
+        }
+        weight
+    }
+
     /// Adds a term to a group, or its weight to that of the same one with the same sign.
     fn leaf(&mut self, group: &mut Open, sign: Sign, term: &str, above: Above) {
-        let weight = if above.excluded { 0.0 } else { above.boost };
-        self.leaves.wrong_weight |= !above.excluded && !is_weight(weight);
+        let weight = self.weight(above);
         let Open { counts, clauses, known } = group;
         let same = if *counts && sign == Sign::Optional {
             None
@@ -178,9 +258,7 @@ impl Builder<'_> {
             self.leaves.terms[same].1 += weight;
             return;
         }
-        let number = self.leaves.terms.len();
-        self.leaves.strings.push_str(term);
-        self.leaves.terms.push((self.leaves.strings.len(), weight));
+        let number = self.leaves.add(term, weight);
         clauses.push((sign, QueryNode::Leaf(number)));
         if !known.is_empty() {
             known.insert((sign, term.to_string()), number);
@@ -189,7 +267,7 @@ impl Builder<'_> {
                 QueryNode::Leaf(leaf) => {
                     Some(((*sign, self.leaves.string(*leaf).to_string()), *leaf))
                 }
-                QueryNode::Group(_) => None,
+                QueryNode::Phrase(_) | QueryNode::Group(_) => None,
             }));
         }
     }
@@ -229,12 +307,13 @@ mod tests {
 
     /// The tree of a text whose words are their own terms, and `the` is none.
     fn shown(text: &str, mode: Mode) -> String {
-        let terms_of = |text: &str, each: &mut dyn FnMut(&str)| {
+        let tokens_of = |text: &str, each: &mut dyn FnMut(Option<&str>)| {
             text.split(|c: char| !c.is_alphanumeric())
-                .filter(|word| !word.is_empty() && *word != "the")
+                .filter(|word| !word.is_empty())
+                .map(|word| Some(word).filter(|word| *word != "the"))
                 .for_each(each);
         };
-        let mut builder = Builder { mode, terms_of: &terms_of, leaves: Leaves::default() };
+        let mut builder = Builder { mode, tokens_of: &tokens_of, leaves: Leaves::default() };
         let root = builder.tree(&syntax::read(text).unwrap());
         show(&root, &builder.leaves)
     }
@@ -247,6 +326,14 @@ mod tests {
                     let weight = leaves.terms[*leaf].1;
                     let weight = if weight == 1.0 { String::new() } else { format!("^{weight}") };
                     format!("{sign}{}{weight}", leaves.string(*leaf))
+                }
+                QueryNode::Phrase(number) => {
+                    let Phrase { words, slop, .. } = &leaves.phrases[*number];
+                    let word = |(place, leaf): &(u32, usize)| {
+                        format!("{}@{place}^{}", leaves.string(*leaf), leaves.terms[*leaf].1)
+                    };
+                    let words: Vec<String> = words.iter().map(word).collect();
+                    format!("{sign}\"{}\"~{slop}", words.join(" "))
                 }
                 QueryNode::Group(inner) => format!("{sign}({})", show(inner, leaves)),
             }
@@ -278,6 +365,10 @@ mod tests {
             ("-the", "", ""),
             ("((a))", "a", "+a"),
             ("(a -b) c", "(a -b^0) c", "+(+a -b^0) +c"),
+            ("\"a b\"", "\"a@0^1 b@1^1\"~0", "+\"a@0^1 b@1^1\"~0"),
+            ("\"the a-the b the\"~3^2", "\"a@0^2 b@2^2\"~3", "+\"a@0^2 b@2^2\"~3"),
+            ("-\"a b a\" +\"c\"", "-\"a@0^0 b@1^0 a@2^0\"~0 +c", "-\"a@0^0 b@1^0 a@2^0\"~0 +c"),
+            ("\"\" a", "a", "+a"),
         ] {
             if text == "-the" {
                 assert!(syntax::read(text).is_err());

@@ -144,14 +144,15 @@ impl JobFile {
     }
 
     fn form(&self) -> Result<Form, RebuildError> {
-        let BuildKeys { codec, block_size, .. } = &self.build;
+        let BuildKeys { codec, block_size, positions, .. } = &self.build;
         let size = block_size.as_ref().map_or(128, |size| *size.get_ref());
-        Form::new(*codec.get_ref(), size).ok_or_else(|| {
+        let form = Form::new(*codec.get_ref(), size).ok_or_else(|| {
             let span = block_size.as_ref().map_or(codec.span(), Spanned::span);
             let name = codec.get_ref().name();
             let sizes = codec.get_ref().block_lens();
             self.wrong(span, format!("blocks of {name} have {sizes:?} postings"))
-        })
+        })?;
+        Ok(form.with_positions(*positions))
     }
 
     fn find_links(&mut self, folder: &Path) -> Result<(), RebuildError> {

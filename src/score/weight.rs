@@ -80,6 +80,12 @@ impl Weight {
         self.formula == Formula::Linear
     }
 
+    /// The weight of both together, of the same formula, where its factor and what is added to it
+    /// are sums.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self { factor: self.factor + other.factor, more: self.more + other.more, ..self }
+    }
+
     /// The weight where no document is deleted.
     pub(crate) fn of_whole(self) -> Self {
         Self { without_norms: self.is_linear(), ..self }

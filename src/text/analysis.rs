@@ -108,10 +108,13 @@ impl Analysis {
 
     /// Calls `f` with each term of `text` in order; their number is the length of a document.
     pub fn terms(&self, text: &[u8], mut f: impl FnMut(&str)) {
+        self.places(text, |term| term.into_iter().for_each(&mut f));
+    }
+
+    /// The same, and with nothing in the places of stop words.
+    pub(crate) fn places(&self, text: &[u8], mut f: impl FnMut(Option<&str>)) {
         self.for_each_token(&self.lowered(text), |token| {
-            if let Some(term) = self.analyze_token(token) {
-                f(&term);
-            }
+            f(self.analyze_token(token).as_deref());
         });
     }
 

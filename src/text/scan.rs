@@ -29,7 +29,8 @@ pub(crate) const KEY_BYTES: usize = 16;
 pub(crate) const TOGETHER: usize = 128;
 
 /// The receiver of a text's stretches: those with keys come in order, and so do the others, but a
-/// few keys may come behind others that follow them in the text.
+/// few keys may come behind others that follow them in the text unless all are to be
+/// [in order](Scanner::in_order).
 pub trait Stretches {
     /// Called with each key that the next call of [`keys`](Self::keys) will have.
     #[inline(always)]
@@ -56,6 +57,7 @@ fn is_word(byte: u8) -> bool {
 
 pub struct Scanner {
     level: Level,
+    in_order: bool,
     /// The begin and end of each stretch.
     edges: Vec<u32>,
     /// A bit for each byte of the text: whether it is 0x80 or more.
@@ -70,7 +72,17 @@ impl Default for Scanner {
 
 impl Scanner {
     pub fn new() -> Self {
-        Self { level: level(), edges: Vec::new(), high: Vec::new() }
+        Self { level: level(), in_order: false, edges: Vec::new(), high: Vec::new() }
+    }
+
+    /// Whether all stretches come in the order of the text, which takes longer.
+    #[must_use]
+    pub(crate) fn in_order(self, in_order: bool) -> Self {
+        Self { in_order, ..self }
+    }
+
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.in_order
     }
 
     /// # Panics
@@ -102,6 +114,10 @@ impl Scanner {
             loop {
                 let taken = batch.take(text, pairs, high, out.ahead());
                 let Some((&[start, end], behind)) = pairs[taken..].split_first() else { break };
+                if self.in_order && batch.found > 0 {
+                    out.keys(&batch.keys[..batch.found], &batch.ahead[..batch.found]);
+                    batch.found = 0;
+                }
                 let stretch = &text[start as usize..end as usize];
                 let end = end as usize;
                 // A byte from 0x80 on is a word byte, so no stretch before this one had it.

@@ -4,7 +4,7 @@ use crate::index::testing::{build, collection};
 use proptest::prelude::*;
 
 fn list(run: u32, offset: u64, df: u32, blocks: u32) -> CachedList {
-    let entry = TermEntry { df, offset, bytes: u64::from(df) };
+    let entry = TermEntry { df, offset, bytes: u64::from(df), ..TermEntry::default() };
     CachedList { run, entry, blocks, queries: df / 2 }
 }
 

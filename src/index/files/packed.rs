@@ -58,7 +58,7 @@ pub(crate) fn open(path: &Path) -> Result<FilePlace, IndexError> {
     }
     let sections = read_sections(&whole)?;
     let is_it = |section: &&PackEntry| {
-        let kind = FileKind::OF_RUN.into_iter().find(|kind| kind.code() == section.code);
+        let kind = FileKind::OWN.into_iter().find(|kind| kind.code() == section.code);
         kind.is_some_and(|kind| path.file_name().is_some_and(|name| name == kind.extension()))
     };
     let missing = || IndexError::damaged(path, 0, "a section of its pack", "none");
@@ -79,7 +79,7 @@ fn read_sections(pack: &FilePlace) -> Result<Vec<PackEntry>, IndexError> {
     let header = FileHeader::parse(path, FileKind::Packed, &header[..there])?;
     header.check_unused(path, 2)?;
     let [count, crc32, ..] = header.values;
-    let most = FileKind::OF_RUN.len() as u64;
+    let most = FileKind::OWN.len() as u64;
     if count > most {
         return Err(IndexError::damaged(path, 16, format!("{most} sections at most"), count));
     }

@@ -210,7 +210,7 @@ impl Draft {
             (kind, old.path(from, kind), file)
         });
         let (own, others): (Vec<_>, Vec<_>) =
-            files.partition(|(kind, ..)| FileKind::OF_RUN.contains(kind));
+            files.partition(|(kind, ..)| FileKind::OWN.contains(kind));
         let bytes: u64 = own.iter().map(|(_, _, file)| file.bytes).sum();
         // The first run of an index is one of a build.
         let apart = match bytes > PACKED_BYTES || self.runs.is_empty() {
@@ -406,7 +406,7 @@ impl Draft {
         self.deletions.drain(runs.clone());
         for run in self.runs.drain(runs) {
             let is_shared = self.shared.remove(&run.name);
-            let merged = FileKind::OF_RUN.map(|kind| run.file(kind));
+            let merged = FileKind::OWN.map(|kind| run.file(kind));
             let names = names_of(std::slice::from_ref(&run));
             let mut left = HashSet::new();
             for file in self.files.extract_if(.., |file| names.contains(&file.name)) {
@@ -422,7 +422,7 @@ impl Draft {
 }
 
 fn kinds() -> impl Iterator<Item = FileKind> {
-    FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL)
+    FileKind::OWN.into_iter().chain(FileKind::OPTIONAL)
 }
 
 fn nth_run<'a>(
@@ -447,6 +447,7 @@ fn files_of(
     for kind in kinds() {
         match find_file(&manifest.files, from, &run.file(kind)) {
             Err(_) if FileKind::OPTIONAL.contains(&kind) => {}
+            Err(_) if kind == FileKind::Positions && !manifest.settings.positions => {}
             found => files.push(found?.clone()),
         }
     }

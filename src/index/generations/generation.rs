@@ -254,7 +254,7 @@ fn stay<'a>(manifest: &Manifest, before: Option<&'a Generation>) -> Vec<Option<S
     let stays = |run: &RunEntry| {
         let &(was, (open, documents)) = open.get(&*run.name)?;
         let is_same = |kind| files[0].get(&*run.file(kind)) == files[1].get(&*was.file(kind));
-        let mut kinds = FileKind::OF_RUN.into_iter().chain(FileKind::OPTIONAL);
+        let mut kinds = FileKind::OWN.into_iter().chain(FileKind::OPTIONAL);
         let may_change = |kind| matches!(kind, FileKind::Moves | FileKind::Scores);
         let are_same = kinds.all(|kind| may_change(kind) || is_same(kind));
         let numbers = |run: &RunEntry| (run.documents, run.terms, run.postings, run.tokens);

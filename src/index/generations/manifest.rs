@@ -69,6 +69,9 @@ pub struct Settings {
     pub stop_words: StopWordsEntry,
     pub codec: String,
     pub block_size: u32,
+    /// Runs have the positions of terms.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub positions: bool,
     pub indexer: String,
     pub memory_bytes: u64,
     /// Longer documents were skipped.
@@ -97,6 +100,7 @@ impl Settings {
             },
             codec: form.name().to_string(),
             block_size: form.block_len() as u32,
+            positions: form.has_positions(),
             ..Self::default()
         }
     }
@@ -108,7 +112,8 @@ impl Settings {
 
     /// A manifest that was read or written has a form that is known.
     pub(crate) fn form(&self) -> Option<Form> {
-        Form::named(&self.codec, self.block_size as usize)
+        let form = Form::named(&self.codec, self.block_size as usize)?;
+        Some(form.with_positions(self.positions))
     }
 }
 
@@ -189,9 +194,7 @@ impl RunEntry {
             _ => None,
         };
         match revised {
-            None if self.packed && FileKind::OF_RUN.contains(&kind) => {
-                packed_file(&self.name, kind)
-            }
+            None if self.packed && FileKind::OWN.contains(&kind) => packed_file(&self.name, kind),
             None => run_file(&self.name, kind),
             Some(generation) => run_file(&format!("{}-{generation:06}", self.name), kind),
         }
@@ -331,6 +334,7 @@ impl Manifest {
                 return Some(format!("run {} lies in {end} inputs of {}", run.name, self.inputs));
             }
             expected.extend(FileKind::OF_RUN.map(|kind| run.file(kind)));
+            expected.extend(self.settings.positions.then(|| run.file(FileKind::Positions)));
             optional.extend(FileKind::OPTIONAL.map(|kind| run.file(kind)));
         }
         if self.runs.iter().any(|run| run.deleted.is_some()) {

@@ -43,7 +43,8 @@ impl Recode {
     fn form(&self, old: Form) -> Result<Form, IndexError> {
         let codec = self.codec.unwrap_or(old.list_codec());
         let block_len = self.block_len.unwrap_or(old.block_len());
-        Form::new(codec, block_len).ok_or(IndexError::NoForm { codec, block_len })
+        let form = Form::new(codec, block_len).ok_or(IndexError::NoForm { codec, block_len })?;
+        Ok(form.with_positions(old.has_positions()))
     }
 }
 

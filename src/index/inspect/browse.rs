@@ -4,6 +4,7 @@ use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::generations::generation::Generation;
 use crate::index::lexicon::{LexiconStream, TermEntry};
+use crate::index::positions::PositionsCheck;
 use crate::text::trie_collection::{implied_prefix, implied_prefix_len, trie_collection};
 
 const WINDOW_BYTES: usize = 64 << 10;
@@ -49,21 +50,62 @@ impl TermLists {
         generation: &Generation,
         mut each: impl FnMut(&[u32], &[u32]),
     ) -> Result<(), IndexError> {
-        let mut live = (Vec::new(), Vec::new());
+        self.read(generation, false, |docids, tfs, _| each(docids, tfs))
+    }
+
+    /// The same, and behind docids and term frequencies the positions of all, posting after posting;
+    /// none in an index without positions.
+    pub(crate) fn positions(
+        &self,
+        generation: &Generation,
+        each: impl FnMut(&[u32], &[u32], &[u32]),
+    ) -> Result<(), IndexError> {
+        self.read(generation, true, each)
+    }
+
+    fn read(
+        &self,
+        generation: &Generation,
+        with_positions: bool,
+        mut each: impl FnMut(&[u32], &[u32], &[u32]),
+    ) -> Result<(), IndexError> {
+        let mut live = (Vec::new(), Vec::new(), Vec::new());
         for &(number, entry) in &self.lists {
             let run = &generation.runs()[number];
             let first = run.first_docid();
             let start = HEADER_BYTES as u64 + entry.offset;
+            let of_list = if with_positions { run.positions(&entry)? } else { None };
+            let block_len = run.postings_header().form.block_len();
+            let mut checked = of_list.map(|list| PositionsCheck::new(list, block_len));
+            let mut wrong = Ok(());
             run.list(entry)?
                 .check(run.documents(), None, |docids, tfs| {
-                    let all = docids.iter().zip(tfs);
-                    let left = all.filter(|(docid, _)| !run.deletions().contains(**docid));
                     live.0.clear();
                     live.1.clear();
-                    live.extend(left.map(|(docid, tf)| (first + docid, *tf)));
-                    each(&live.0, &live.1);
+                    live.2.clear();
+                    let values = checked.as_mut().map_or(Ok(&[][..]), |list| list.block(tfs));
+                    let mut values = values.unwrap_or_else(|error| {
+                        wrong = Err(error);
+                        &[]
+                    });
+                    for (docid, tf) in docids.iter().zip(tfs) {
+                        let own = values.split_off(..*tf as usize).unwrap_or(&[]);
+                        if !run.deletions().contains(*docid) {
+                            live.0.push(first + docid);
+                            live.1.push(*tf);
+                            live.2.extend(own.iter().scan(0, |sum, value| {
+                                *sum += value;
+                                Some(*sum)
+                            }));
+                        }
+                    }
+                    each(&live.0, &live.1, &live.2);
                 })
                 .map_err(IndexError::list(run.postings_path(), start))?;
+            if let Some(of_run) = run.run_positions() {
+                let start = HEADER_BYTES as u64 + entry.positions;
+                wrong.map_err(IndexError::list(of_run.path(), start))?;
+            }
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use serde_json::json;
 use std::io::{self, Write};
 
 /// Writes every term with df, cf and the bytes of its lists, or, with `postings`, with all of
-/// these; with `tsv` postings have a line each. Deleted documents do not count, but for the bytes
+/// these, and their positions if the index has them; with `tsv` postings have a line each. Deleted documents do not count, but for the bytes
 /// of their postings. `progress` counts terms. Returns their number.
 pub fn terms(
     generation: &Generation,
@@ -49,12 +49,18 @@ pub fn terms(
         if !tsv {
             write!(out, "{{\"term\":{},\"df\":{df},\"postings\":[", json!(term))?;
         }
-        lists.postings(generation, |docids, tfs| {
+        let has_positions = generation.manifest().settings.positions;
+        lists.positions(generation, |docids, tfs, mut positions| {
             for (docid, tf) in docids.iter().zip(tfs) {
                 let comma = if std::mem::take(&mut first) { "" } else { "," };
-                let written = match tsv {
-                    true => writeln!(out, "{term}\t{docid}\t{tf}"),
-                    false => write!(out, "{comma}[{docid},{tf}]"),
+                let own = positions.split_off(..*tf as usize).unwrap_or(&[]);
+                let own: Vec<String> = own.iter().map(u32::to_string).collect();
+                let own = own.join(",");
+                let written = match (tsv, has_positions) {
+                    (true, true) => writeln!(out, "{term}\t{docid}\t{tf}\t{own}"),
+                    (true, false) => writeln!(out, "{term}\t{docid}\t{tf}"),
+                    (false, true) => write!(out, "{comma}[{docid},{tf},[{own}]]"),
+                    (false, false) => write!(out, "{comma}[{docid},{tf}]"),
                 };
                 if failed.is_ok() {
                     failed = written;

@@ -32,8 +32,8 @@ impl TermCoder {
         self.in_block.is_multiple_of(LEXICON_BLOCK) || collection != self.collection
     }
 
-    /// Appends the next term to `out`, which has a list of `df` postings in `bytes` bytes. Terms
-    /// rise by collection, then by the suffix's bytes; an error says why this cannot be a term.
+    /// Appends the next term to `out`, which has a list of `df` postings in `bytes` bytes, and, in a
+    /// run with positions, so many bytes of these. Terms rise by collection, then by the suffix's bytes; an error says why this cannot be a term.
     #[inline]
     pub(crate) fn code(
         &mut self,
@@ -41,6 +41,7 @@ impl TermCoder {
         suffix: &[u8],
         df: u32,
         bytes: u64,
+        positions: Option<u64>,
         out: &mut Vec<u8>,
     ) -> Result<(), &'static str> {
         if usize::from(collection) >= DIRECTORY_ENTRIES - 1 {
@@ -68,6 +69,7 @@ impl TermCoder {
         out.extend_from_slice(rest);
         vbyte::put(u64::from(df), out);
         vbyte::put(bytes, out);
+        positions.into_iter().for_each(|bytes| vbyte::put(bytes, out));
         self.suffix.truncate(shared);
         self.suffix.extend_from_slice(rest);
         self.in_block += 1;
@@ -75,12 +77,13 @@ impl TermCoder {
     }
 }
 
-/// The end of the terms before a block, and of the lists before its first one, among those that
-/// were laid out together.
+/// The end of the terms before a block, and of the lists and positions before its first ones, among
+/// those that were laid out together.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockStart {
     pub terms: usize,
     pub lists: usize,
+    pub positions: usize,
 }
 
 /// Terms of a collection as a [`TermCoder`] lays them out.

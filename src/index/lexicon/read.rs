@@ -30,8 +30,9 @@ pub(crate) struct TermPlace {
     /// Where the block begins and ends among the blocks.
     place: u64,
     end: u64,
-    /// Where the list before the first of its lists ends.
+    /// Where the list before the first of its lists ends, and its positions.
     first_list: u64,
+    first_positions: u64,
 }
 
 /// The first bytes of a suffix as a number: of two suffixes with different keys, the one of the
@@ -50,8 +51,10 @@ impl Lexicon {
         let mut lexicon = Self::open_unverified(&file_path(generation, &entry.name))?;
         lexicon.map.verify(entry.bytes, entry.crc32)?;
         lexicon.map.trust();
-        let first = |block: &[u64; 2]| lexicon.first_term(block[0]).map(key);
-        lexicon.keys = lexicon.blocks()?.iter().map(first).collect::<Result<_, _>>()?;
+        let first = |block: &[u64]| lexicon.first_term(block[0]).map(key);
+        let words = lexicon.header.entry_words();
+        let blocks = lexicon.blocks()?.chunks_exact(words);
+        lexicon.keys = blocks.map(first).collect::<Result<_, _>>()?;
         Ok(lexicon)
     }
 
@@ -105,16 +108,18 @@ impl Lexicon {
         }
         let blocks = self.blocks()?;
         let Some((low, high)) = self.blocks_of(collection)? else { return Ok(None) };
-        let Some(own) = blocks.get(low..high) else {
+        let words = self.header.entry_words();
+        let Some(own) = blocks.get(words * low..words * high) else {
             let offset = self.header.directory_start() + 4 * u64::from(collection);
             let expected = "rising blocks";
             let found = format_args!("{low} and {high}").to_string();
             return Err(IndexError::damaged(self.path(), offset, expected, found));
         };
         // One more, where the last of them ends.
-        let entries = blocks.len().min(high + 1) - low;
-        let entries = (self.header.index_start() + 16 * low as u64, 16 * entries as u64);
-        self.map.checked(entries.0, entries.1)?;
+        let entries = (blocks.len() / words).min(high + 1) - low;
+        let entry = self.header.entry_bytes();
+        let start = self.header.index_start() + entry * low as u64;
+        self.map.checked(start, entry * entries as u64)?;
         // The last block whose first term is not behind the one that is sought. Keys leave only
         // blocks that begin with the same bytes.
         let (mut at, mut behind) = match self.keys.get(low..high) {
@@ -123,19 +128,21 @@ impl Lexicon {
                 let at = keys.partition_point(|&key| key < wanted);
                 (at, at + keys[at..].partition_point(|&key| key == wanted))
             }
-            None => (0, own.len()),
+            None => (0, high - low),
         };
         while at < behind {
             let middle = at + (behind - at) / 2;
-            match self.first_term(own[middle][0])?.cmp(suffix) {
+            match self.first_term(own[words * middle])?.cmp(suffix) {
                 Ordering::Greater => behind = middle,
                 _ => at = middle + 1,
             }
         }
         let Some(block) = at.checked_sub(1) else { return Ok(None) };
-        let [place, first_list] = own[block];
-        let end = blocks.get(low + block + 1).map_or(self.header.block_bytes, |next| next[0]);
-        let place = TermPlace { place, end, first_list };
+        let own = &own[words * block..][..words];
+        let next = blocks.get(words * (low + block + 1));
+        let end = next.copied().unwrap_or(self.header.block_bytes);
+        let first_positions = own.get(2).copied().unwrap_or(0);
+        let place = TermPlace { place: own[0], end, first_list: own[1], first_positions };
         prefetch_bytes(self.block(place.place, end)?, FETCHED);
         Ok(Some(place))
     }
@@ -153,9 +160,10 @@ impl Lexicon {
         Ok(pair(own[0], own[1]))
     }
 
-    /// Where each block begins, and the first of its lists.
-    fn blocks(&self) -> Result<&[[u64; 2]], IndexError> {
-        self.map.array(self.header.index_start(), self.header.blocks)
+    /// The entries of the block index, end to end.
+    fn blocks(&self) -> Result<&[u64], IndexError> {
+        let words = self.header.blocks * self.header.entry_words() as u64;
+        self.map.array(self.header.index_start(), words)
     }
 
     fn first_term(&self, place: u64) -> Result<&[u8], IndexError> {
@@ -169,18 +177,19 @@ impl Lexicon {
     /// Looks for a term in the block that [`locate`](Self::locate) found for it.
     pub(crate) fn scan(
         &self,
-        TermPlace { place, end, first_list }: TermPlace,
+        TermPlace { place, end, first_list, first_positions }: TermPlace,
         suffix: &[u8],
     ) -> Result<Option<TermEntry>, IndexError> {
         let bytes = self.block(place, end)?;
         let mut length = 0;
         let mut lists_end = first_list;
+        let mut positions = first_positions;
         let mut at = 0;
         // The term before is less than the one sought, and begins with so many bytes of it.
         let mut common = 0;
         while at < bytes.len() {
             let start = place + at as u64;
-            let coded = CodedTerm::parse(bytes, &mut at)
+            let coded = CodedTerm::parse(bytes, &mut at, self.header.positions)
                 .filter(|coded| coded.shared <= length)
                 .ok_or_else(|| no_term(self.path(), start))?;
             // At most 255 each.
@@ -208,13 +217,14 @@ impl Lexicon {
             match order {
                 Ordering::Less => {}
                 Ordering::Equal => {
-                    let df = coded.df;
-                    let bytes = coded.list_bytes;
-                    return Ok(Some(TermEntry { df, offset, bytes }));
+                    let CodedTerm { df, list_bytes: bytes, position_bytes, .. } = coded;
+                    let entry = TermEntry { df, offset, bytes, positions, position_bytes };
+                    return Ok(Some(entry));
                 }
                 Ordering::Greater => return Ok(None),
             }
             lists_end = end;
+            positions = positions.saturating_add(coded.position_bytes);
         }
         Ok(None)
     }

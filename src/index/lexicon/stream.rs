@@ -1,8 +1,7 @@
 //! Reads all terms of a run in order with little memory.
 
 use super::{
-    BLOCK_ENTRY_BYTES, CodedTerm, LexiconHeader, MAX_CODED_BYTES, SPARSE_BYTES, SparseEntry,
-    TermEntry, no_term,
+    CodedTerm, LexiconHeader, MAX_CODED_BYTES, SPARSE_BYTES, SparseEntry, TermEntry, no_term,
 };
 use crate::index::error::IndexError;
 use crate::index::files::window::FileWindow;
@@ -55,6 +54,7 @@ pub struct LexiconStream {
     list: TermEntry,
     terms: u64,
     postings: u64,
+    position_bytes: u64,
 }
 
 impl LexiconStream {
@@ -99,9 +99,10 @@ impl LexiconStream {
             at: 0,
             block_end: 0,
             suffix: Vec::with_capacity(MAX_TERM_BYTES),
-            list: TermEntry { df: 0, offset: 0, bytes: 0 },
+            list: TermEntry::default(),
             terms: 0,
             postings: 0,
+            position_bytes: 0,
         };
         stream.read_sparse()?;
         let first = stream.directory_entry(0)?;
@@ -109,7 +110,7 @@ impl LexiconStream {
         let collection = stream.collection;
         stream.begun = stream.directory_entry(collection)?;
         stream.collection_end = stream.directory_entry(collection + 1)?;
-        let [place, first_list] = stream.block_start(stream.begun)?;
+        let [place, first_list, positions] = stream.block_start(stream.begun)?;
         stream.block_start(stream.collection_end)?;
         if stream.collection_end < stream.begun {
             let offset = stream.header.directory_start() + 4 * (collection + 1);
@@ -121,10 +122,12 @@ impl LexiconStream {
             let entry = stream.header.index_start();
             stream.expect(entry, 0, place)?;
             stream.expect(entry + 8, 0, first_list)?;
+            stream.expect(entry + 16, 0, positions)?;
         }
         stream.at = place;
         stream.block_end = place;
         stream.list.offset = first_list;
+        stream.list.positions = positions;
         Ok(stream)
     }
 
@@ -137,7 +140,8 @@ impl LexiconStream {
         let mut block = 0;
         for entry in 0..DIRECTORY_ENTRIES as u64 {
             block = stream.directory_entry(entry)?;
-            starts.push(stream.block_start(block)?);
+            let [place, first_list, _] = stream.block_start(block)?;
+            starts.push([place, first_list]);
         }
         let last = stream.header.directory_start() + 4 * (DIRECTORY_ENTRIES as u64 - 1);
         stream.expect(last, stream.header.blocks, block)?;
@@ -147,6 +151,11 @@ impl LexiconStream {
     /// The terms and the postings that were streamed.
     pub(crate) fn seen(&self) -> (u64, u64) {
         (self.terms, self.postings)
+    }
+
+    /// The bytes of their positions.
+    pub(crate) fn position_bytes(&self) -> u64 {
+        self.position_bytes
     }
 
     pub(crate) fn header(&self) -> &LexiconHeader {
@@ -194,7 +203,8 @@ impl LexiconStream {
                     coded.shared <= self.suffix.len() && rises
                 }
         };
-        let Some(coded) = CodedTerm::parse(bytes, &mut end).filter(fits) else {
+        let positions = self.header.positions;
+        let Some(coded) = CodedTerm::parse(bytes, &mut end, positions).filter(fits) else {
             return Err(no_term(self.path(), start));
         };
         // The first term of a block is compared with the last of the block before, if that is of
@@ -210,11 +220,14 @@ impl LexiconStream {
         let (Some(offset), Some(_)) = (offset, list_end) else {
             return Err(no_term(self.blocks.path(), start));
         };
-        self.list = TermEntry { df: coded.df, offset, bytes: coded.list_bytes };
+        let CodedTerm { df, list_bytes: bytes, position_bytes, .. } = coded;
+        let positions = self.list.positions.saturating_add(self.list.position_bytes);
+        self.list = TermEntry { df, offset, bytes, positions, position_bytes };
         self.at += end as u64;
         self.in_block += 1;
         self.terms += 1;
-        self.postings = self.postings.saturating_add(u64::from(coded.df));
+        self.postings = self.postings.saturating_add(u64::from(df));
+        self.position_bytes = self.position_bytes.saturating_add(position_bytes);
         Ok(true)
     }
 
@@ -223,6 +236,7 @@ impl LexiconStream {
         let header = self.header;
         let block = self.begun;
         let lists_end = self.list.offset + self.list.bytes;
+        let positions_end = self.list.positions.saturating_add(self.list.position_bytes);
         let mut same_collection = true;
         while self.collection_end == block && self.collection + 1 < self.last {
             self.collection += 1;
@@ -236,10 +250,14 @@ impl LexiconStream {
             self.collection_end = end;
         }
         if self.collection_end == block && !self.whole {
-            let [place, first_list] = self.block_start(block)?;
-            let entry = header.index_start() + BLOCK_ENTRY_BYTES * block;
+            // Where all positions end only their file says.
+            let [place, first_list, positions] = self.block_start(block)?;
+            let entry = header.index_start() + header.entry_bytes() * block;
             self.expect(entry, self.at, place)?;
             self.expect(entry + 8, lists_end, first_list)?;
+            if block < header.blocks {
+                self.expect(entry + 16, positions_end, positions)?;
+            }
             return Ok(false);
         }
         if block == header.blocks {
@@ -263,17 +281,19 @@ impl LexiconStream {
             let expected = format!("a full block of {LEXICON_BLOCK} terms");
             return Err(IndexError::damaged(self.path(), self.position(), expected, found));
         }
-        let entry = header.index_start() + BLOCK_ENTRY_BYTES * block;
-        let [place, first_list] = self.index_entry(entry)?;
+        let entry = header.index_start() + header.entry_bytes() * block;
+        let [place, first_list, positions] = self.index_entry(entry)?;
         self.expect(entry, self.at, place)?;
         self.expect(entry + 8, lists_end, first_list)?;
+        self.expect(entry + 16, positions_end, positions)?;
         let end = match block + 1 < header.blocks {
-            true => self.index_entry(entry + BLOCK_ENTRY_BYTES)?[0],
+            true => self.index_entry(entry + header.entry_bytes())?[0],
             false => header.block_bytes,
         };
         if end <= place || end > header.block_bytes {
             let expected = format!("a place from {} to {}", place + 1, header.block_bytes);
-            return Err(IndexError::damaged(self.path(), entry + BLOCK_ENTRY_BYTES, expected, end));
+            let next = entry + header.entry_bytes();
+            return Err(IndexError::damaged(self.path(), next, expected, end));
         }
         self.block_end = end;
         self.begun += 1;
@@ -308,8 +328,9 @@ impl LexiconStream {
         Ok(u64::from(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])))
     }
 
-    /// Where a block and its first list begin; behind the last block, where they end.
-    fn block_start(&mut self, block: u64) -> Result<[u64; 2], IndexError> {
+    /// Where a block, its first list and the positions of this begin; behind the last block, where
+    /// the first two end.
+    fn block_start(&mut self, block: u64) -> Result<[u64; 3], IndexError> {
         let header = self.header;
         if block > header.blocks {
             let at = header.directory_start();
@@ -317,14 +338,15 @@ impl LexiconStream {
             return Err(IndexError::damaged(self.path(), at, format!("at most {most}"), block));
         }
         match block == header.blocks {
-            true => Ok([header.block_bytes, header.list_bytes]),
-            false => self.index_entry(header.index_start() + BLOCK_ENTRY_BYTES * block),
+            true => Ok([header.block_bytes, header.list_bytes, 0]),
+            false => self.index_entry(header.index_start() + header.entry_bytes() * block),
         }
     }
 
-    fn index_entry(&mut self, at: u64) -> Result<[u64; 2], IndexError> {
-        let bytes = self.index.read(at, BLOCK_ENTRY_BYTES as usize)?;
+    fn index_entry(&mut self, at: u64) -> Result<[u64; 3], IndexError> {
+        let bytes = self.index.read(at, self.header.entry_bytes() as usize)?;
         let (words, _) = bytes.as_chunks::<8>();
-        Ok([u64::from_le_bytes(words[0]), u64::from_le_bytes(words[1])])
+        let word = |number: usize| words.get(number).map_or(0, |word| u64::from_le_bytes(*word));
+        Ok([word(0), word(1), word(2)])
     }
 }

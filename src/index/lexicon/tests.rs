@@ -3,15 +3,21 @@ use crate::index::files::pages::seal;
 use crate::index::files::storage::FileEntry;
 use crate::index::format::before_sums;
 use crate::index::format::list_start;
+use crate::index::list::Form;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::fs;
 
 type Terms = BTreeMap<(u16, Vec<u8>), (u32, u64)>;
 
-fn write(folder: &Path, terms: &Terms) -> FileEntry {
+fn write(folder: &Path, terms: &Terms, positions: bool) -> FileEntry {
     let terms: Vec<_> = terms.iter().map(|((c, suffix), list)| (*c, &suffix[..], *list)).collect();
-    write_terms(folder, "lexicon", &terms)
+    write_terms(folder, "lexicon", &terms, positions)
+}
+
+/// The bytes of the positions of a list, in a test.
+fn position_bytes(positions: bool, bytes: u64) -> u64 {
+    if positions { bytes % 1000 } else { 0 }
 }
 
 /// Writes terms, each with the postings and bytes of its list, one by one.
@@ -19,30 +25,38 @@ pub(crate) fn write_terms(
     folder: &Path,
     name: &str,
     terms: &[(u16, &[u8], (u32, u64))],
+    positions: bool,
 ) -> FileEntry {
-    let mut writer = LexiconWriter::create(folder, name, 128).unwrap();
+    let form = Form::BP128.with_positions(positions);
+    let mut writer = LexiconWriter::create(folder, name, form).unwrap();
     let mut coder = TermCoder::default();
-    let mut end = 0;
+    let (mut end, mut positions_end) = (0, 0);
     for &(collection, suffix, (df, bytes)) in terms {
-        let begins = [BlockStart { terms: 0, lists: 0 }];
+        let begins = [BlockStart { terms: 0, lists: 0, positions: 0 }];
         let blocks = if coder.begins_block(collection) { &begins[..] } else { &[] };
         let mut coded = Vec::new();
-        coder.code(collection, suffix, df, bytes, &mut coded).unwrap();
+        let own = position_bytes(positions, bytes);
+        let coded_positions = positions.then_some(own);
+        coder.code(collection, suffix, df, bytes, coded_positions, &mut coded).unwrap();
         let term = CodedTerms { collection, terms: 1, postings: df.into(), bytes: &coded, blocks };
         let start = list_start(end, df, 128).unwrap() + bytes;
-        writer.coded_terms(&term, end, start).unwrap();
+        writer.coded_terms(&term, end, start, positions_end).unwrap();
         end = start;
+        positions_end += own;
     }
     assert_eq!(writer.terms(), terms.len() as u64);
     writer.finish().unwrap()
 }
 
-fn expected(terms: &Terms) -> Vec<(u16, Vec<u8>, TermEntry)> {
-    let mut offset = 0;
+fn expected(terms: &Terms, positions: bool) -> Vec<(u16, Vec<u8>, TermEntry)> {
+    let (mut offset, mut at) = (0, 0);
     let with_offset = terms.iter().map(|((collection, suffix), (df, bytes))| {
         offset = list_start(offset, *df, 128).unwrap();
-        let entry = TermEntry { df: *df, offset, bytes: *bytes };
+        let position_bytes = position_bytes(positions, *bytes);
+        let (df, bytes) = (*df, *bytes);
+        let entry = TermEntry { df, offset, bytes, positions: at, position_bytes };
         offset += bytes;
+        at += position_bytes;
         (*collection, suffix.clone(), entry)
     });
     with_offset.collect()
@@ -71,11 +85,11 @@ fn terms() -> impl Strategy<Value = Terms> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
     #[test]
-    fn law_every_term_is_found_and_streamed(terms in terms()) {
+    fn law_every_term_is_found_and_streamed(terms in terms(), positions: bool) {
         let folder = tempfile::tempdir().unwrap();
-        let entry = write(folder.path(), &terms);
+        let entry = write(folder.path(), &terms, positions);
         let lexicon = Lexicon::open(folder.path(), &entry).unwrap();
-        let expected = expected(&terms);
+        let expected = expected(&terms, positions);
         for (collection, suffix, list) in &expected {
             prop_assert_eq!(lexicon.find(*collection, suffix).unwrap(), Some(*list));
             for (other, longer) in [(collection ^ 1, 0), (*collection, 1), (u16::MAX, 0)] {
@@ -99,13 +113,14 @@ fn blocks_of_every_length() {
             terms.insert((0, format!("x{i:03}").into_bytes()), (i + 1, 3));
             terms.insert((500, format!("y{i:03}").into_bytes()), (1, u64::from(i)));
         }
-        let entry = write(folder.path(), &terms);
+        let positions = count % 2 == 0;
+        let entry = write(folder.path(), &terms, positions);
         let lexicon = Lexicon::open(folder.path(), &entry).unwrap();
         assert_eq!(lexicon.header().blocks, 2 * u64::from(count.div_ceil(16)));
-        for (collection, suffix, list) in expected(&terms) {
+        for (collection, suffix, list) in expected(&terms, positions) {
             assert_eq!(lexicon.find(collection, &suffix).unwrap(), Some(list));
         }
-        assert_eq!(stream_all(lexicon.path()).unwrap(), expected(&terms));
+        assert_eq!(stream_all(lexicon.path()).unwrap(), expected(&terms, positions));
     }
 }
 
@@ -113,7 +128,7 @@ fn blocks_of_every_length() {
 fn what_breaks_the_rules_is_not_written() {
     let mut coder = TermCoder::default();
     let mut coded = Vec::new();
-    coder.code(5, b"b", 1, 1, &mut coded).unwrap();
+    coder.code(5, b"b", 1, 1, None, &mut coded).unwrap();
     let wrong: [(u16, &[u8], u32); 6] = [
         (5, b"b", 1),
         (5, b"a", 1),
@@ -123,25 +138,25 @@ fn what_breaks_the_rules_is_not_written() {
         (6, &[1; 256], 1),
     ];
     for (collection, suffix, df) in wrong {
-        coder.code(collection, suffix, df, 1, &mut coded).unwrap_err();
+        coder.code(collection, suffix, df, 1, None, &mut coded).unwrap_err();
     }
-    coder.code(6, b"", 1, 1, &mut coded).unwrap();
+    coder.code(6, b"", 1, 1, None, &mut coded).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let mut writer = LexiconWriter::create(folder.path(), "l", 128).unwrap();
+    let mut writer = LexiconWriter::create(folder.path(), "l", Form::BP128).unwrap();
     let terms = |collection| CodedTerms {
         collection,
         terms: 1,
         postings: 1,
         bytes: &[],
-        blocks: &[BlockStart { terms: 0, lists: 0 }],
+        blocks: &[BlockStart { terms: 0, lists: 0, positions: 0 }],
     };
-    writer.coded_terms(&terms(5), 0, 1).unwrap();
-    let error = writer.coded_terms(&terms(4), 1, 2).unwrap_err();
+    writer.coded_terms(&terms(5), 0, 1, 0).unwrap();
+    let error = writer.coded_terms(&terms(4), 1, 2, 0).unwrap_err();
     assert!(matches!(error, IndexError::Refused { .. }), "{error}");
 }
 
-/// A small lexicon with two blocks in a collection and one in another; and in many more, if its
-/// directory is not to be sparse.
+/// A small lexicon with positions, of two blocks in a collection and one in another; or without
+/// them and with many more collections, if its directory is not to be sparse.
 fn small(folder: &Path, sparse: bool) -> (FileEntry, Terms) {
     let mut terms = Terms::new();
     for i in 0..20u8 {
@@ -150,7 +165,7 @@ fn small(folder: &Path, sparse: bool) -> (FileEntry, Terms) {
     terms.insert((40, b"zz".to_vec()), (300, 70_000));
     let more = if sparse { 0 } else { MOST_SPARSE as u16 };
     terms.extend((0..more).map(|i| ((1000 + i, b"x".to_vec()), (1, 2))));
-    (write(folder, &terms), terms)
+    (write(folder, &terms, sparse), terms)
 }
 
 /// Where the directory of [`small`] begins.
@@ -182,7 +197,7 @@ fn damage_is_found(sparse: bool) {
     let (entry, terms) = small(folder.path(), sparse);
     let path = folder.path().join("lexicon");
     let good = fs::read(&path).unwrap();
-    let found = expected(&terms);
+    let found = expected(&terms, sparse);
     for bit in damaged_bits(&good, sparse) {
         let mut bytes = good.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
@@ -225,10 +240,11 @@ fn lies_are_found(sparse: bool) {
     let (_, terms) = small(folder.path(), sparse);
     let path = folder.path().join("lexicon");
     let good = fs::read(&path).unwrap();
-    assert_eq!(stream_all(&path).unwrap(), expected(&terms));
+    assert_eq!(stream_all(&path).unwrap(), expected(&terms, sparse));
+    let entry_bytes = if sparse { 24 } else { 16 };
     let directory = directory(&good, sparse);
     let blocks = u64::from_le_bytes(*good[24..].first_chunk().unwrap());
-    let index = directory - (blocks * BLOCK_ENTRY_BYTES) as usize;
+    let index = directory - blocks as usize * entry_bytes;
     // Of a sparse one the first number is a collection.
     let first = directory + if sparse { 4 } else { 0 };
     // A block that the directory moves to another collection is for `check` to find: it knows the
@@ -247,7 +263,7 @@ fn lies_are_found(sparse: bool) {
     }
     // Found by fuzzing: bytes before the first block, with tables and a header that agree.
     let mut bytes = good.clone();
-    let places = (0..blocks as usize).map(|entry| index + entry * BLOCK_ENTRY_BYTES as usize);
+    let places = (0..blocks as usize).map(|entry| index + entry * entry_bytes);
     for place in places.chain([32]) {
         let more = u64::from_le_bytes(*bytes[place..].first_chunk().unwrap()) + 8;
         bytes[place..place + 8].copy_from_slice(&more.to_le_bytes());

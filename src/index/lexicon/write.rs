@@ -1,10 +1,11 @@
 //! Writes a lexicon in one go.
 
 use super::code::CodedTerms;
-use super::{MOST_SPARSE, SparseEntry};
+use super::{MOST_SPARSE, POSITIONS, SparseEntry};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{FileEntry, Spill, StorageFile};
 use crate::index::format::{DIRECTORY_ENTRIES, FileHeader, FileKind};
+use crate::index::list::Form;
 use std::path::Path;
 
 /// Bytes of the block index that stay in memory; that of more than a million terms goes through a
@@ -24,17 +25,12 @@ pub(crate) struct LexiconWriter {
     terms: u64,
     postings: u64,
     list_bytes: u64,
-    block_len: u32,
+    form: Form,
 }
 
 impl LexiconWriter {
-    /// Creates the file `name` in the folder of a generation, for lists in blocks of so many
-    /// postings.
-    pub(crate) fn create(
-        generation: &Path,
-        name: &str,
-        block_len: usize,
-    ) -> Result<Self, IndexError> {
+    /// Creates the file `name` in the folder of a generation, for lists of a form.
+    pub(crate) fn create(generation: &Path, name: &str, form: Form) -> Result<Self, IndexError> {
         let file = StorageFile::create(generation, name)?;
         let index = Spill::new(file.path().with_extension("blocks"), INDEX_IN_MEMORY);
         Ok(Self {
@@ -46,19 +42,20 @@ impl LexiconWriter {
             terms: 0,
             postings: 0,
             list_bytes: 0,
-            // At most 512.
-            block_len: block_len as u32,
+            form,
         })
     }
 
     /// Adds terms that were laid out and begin a block, or follow the last ones in theirs.
     /// Their lists begin at byte `at` of the lists, and the last of them ends, or goes on, at byte
-    /// `end`. `Refused` if the collection is an earlier one.
+    /// `end`; their positions begin at byte `positions` of these. `Refused` if the collection is an
+    /// earlier one.
     pub(crate) fn coded_terms(
         &mut self,
         coded: &CodedTerms<'_>,
         at: u64,
         end: u64,
+        positions: u64,
     ) -> Result<(), IndexError> {
         if coded.collection < self.collection {
             return Err(IndexError::refused(self.file.path(), "terms come in rising order"));
@@ -67,7 +64,8 @@ impl LexiconWriter {
         for block in coded.blocks {
             let terms = begin + block.terms as u64;
             let lists = at + block.lists as u64;
-            self.begin_block(coded.collection, terms, lists)?;
+            let positions = positions + block.positions as u64;
+            self.begin_block(coded.collection, [terms, lists, positions])?;
         }
         self.file.write(coded.bytes)?;
         self.terms += coded.terms;
@@ -76,9 +74,8 @@ impl LexiconWriter {
         Ok(())
     }
 
-    /// Begins a block at byte `at` of the terms, in front of whose first list the lists have
-    /// `lists` bytes.
-    fn begin_block(&mut self, collection: u16, at: u64, lists: u64) -> Result<(), IndexError> {
+    /// Begins a block of terms; the entry says where it, its lists and their positions begin.
+    fn begin_block(&mut self, collection: u16, entry: [u64; 3]) -> Result<(), IndexError> {
         self.directory.resize(
             self.directory.len().max(usize::from(collection) + 1),
             // Collections without terms begin where the next one does.
@@ -90,8 +87,10 @@ impl LexiconWriter {
                 "a run has below 2^32 blocks of terms",
             ));
         };
-        self.index.push(&at.to_le_bytes())?;
-        self.index.push(&lists.to_le_bytes())?;
+        let words = if self.form.has_positions() { 3 } else { 2 };
+        for number in &entry[..words] {
+            self.index.push(&number.to_le_bytes())?;
+        }
         self.blocks = blocks;
         self.collection = collection;
         Ok(())
@@ -124,7 +123,9 @@ impl LexiconWriter {
         self.file.finish(FileHeader {
             kind: FileKind::Lexicon,
             values: [self.terms, blocks, block_bytes, self.postings, self.list_bytes],
-            last: self.block_len,
+            // At most 512.
+            last: self.form.block_len() as u32
+                | if self.form.has_positions() { POSITIONS } else { 0 },
         })
     }
 }

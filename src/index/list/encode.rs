@@ -141,9 +141,10 @@ impl ListEncoder {
         }
     }
 
-    /// Adds the postings that [`folded`] has from `bytes[*at]` on, until they end or `enough` bytes
-    /// are ready, and moves `at` behind them; `None` if the bytes are no postings. `lengths` are
-    /// the codes of all documents. The list is of such postings alone, and
+    /// Adds the postings that [`folded`] has from `bytes[*at]` on, a block at a time, and moves `at`
+    /// behind them, until they end or `enough` says so, which gets the term frequencies of each
+    /// block less one and how many bytes are ready; `None` if the bytes are no postings, or `enough`
+    /// says that. `lengths` are the codes of all documents. The list is of such postings alone, and
     /// [`finish_folded`](Self::finish_folded) ends it.
     ///
     /// Lengths are looked up a block at a time, for each may be out of the caches, and only where a
@@ -153,9 +154,9 @@ impl ListEncoder {
         bytes: &[u8],
         at: &mut usize,
         lengths: &[u8],
-        enough: usize,
+        mut enough: impl FnMut(&[u32], usize) -> Option<bool>,
     ) -> Option<()> {
-        while *at < bytes.len() && self.payload.len() < enough {
+        while *at < bytes.len() {
             let gaps = &mut self.gaps[..self.block_len];
             let tfs = &mut self.tfs;
             self.filled = folded::get_many(bytes, at, gaps, tfs)?;
@@ -174,6 +175,10 @@ impl ListEncoder {
             if is_whole {
                 self.close_block();
                 self.tail_at = *at;
+            }
+            let tfs = if is_whole { self.block_len } else { self.filled };
+            if enough(&self.tfs[..tfs], self.payload.len())? {
+                break;
             }
         }
         Some(())

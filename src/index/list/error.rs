@@ -57,6 +57,9 @@ pub enum ListError {
     /// A posting of the tail that is cut short or not in its shortest form.
     #[error("byte {offset} of the list: expected a vbyte integer in its shortest form")]
     Integer { offset: u64 },
+    /// A block of positions that is cut short, or that does not fit its postings.
+    #[error("byte {offset} of the positions: expected a block as it is written")]
+    Positions { offset: u64 },
     #[error("byte {offset} of the list: expected the end of the tail, found {found} bytes more")]
     Rest {
         /// The end of the tail's last posting.

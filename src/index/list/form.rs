@@ -20,11 +20,13 @@ pub(super) const HEAD_BYTES: usize = 2;
 /// For codecs without segments.
 pub(super) static NOTHING: OpenedColumn = OpenedColumn::NOTHING;
 
-/// A codec, and the postings of its blocks: 64, 128 or 512, as far as the codec has them.
+/// A codec, and the postings of its blocks: 64, 128 or 512, as far as the codec has them; and
+/// whether the run has the positions of its terms beside the lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
     codec: ListCodec,
     shift: u8,
+    positions: bool,
 }
 
 impl Default for Form {
@@ -41,12 +43,23 @@ impl fmt::Display for Form {
 
 impl Form {
     /// [`bp128`](crate::codec::bp128) in blocks of 128, the default.
-    pub(crate) const BP128: Self = Self { codec: ListCodec::Bp128, shift: BLOCK.ilog2() as u8 };
+    pub(crate) const BP128: Self =
+        Self { codec: ListCodec::Bp128, shift: BLOCK.ilog2() as u8, positions: false };
 
     /// None if the codec has no such blocks.
     pub fn new(codec: ListCodec, block_len: usize) -> Option<Self> {
         let has_them = codec.codec().block_lens().contains(&block_len) && block_len <= MAX_BLOCK;
-        has_them.then(|| Self { codec, shift: block_len.ilog2() as u8 })
+        has_them.then(|| Self { codec, shift: block_len.ilog2() as u8, positions: false })
+    }
+
+    /// The same with positions, or without.
+    pub fn with_positions(self, positions: bool) -> Self {
+        Self { positions, ..self }
+    }
+
+    #[inline(always)]
+    pub fn has_positions(self) -> bool {
+        self.positions
     }
 
     pub fn all() -> impl Iterator<Item = Self> {

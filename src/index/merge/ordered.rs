@@ -8,9 +8,10 @@
 mod tests;
 
 use super::lengths::Lengths;
-use super::parts::{Joint, LIST_BYTES};
+use super::parts::Joint;
+use super::renumbering::{LIST_BYTES, POSITIONS_BYTES};
 use super::sort::sort;
-use super::source::{Base, ListSource, Target};
+use super::source::{Base, BlockPostings, ListSource, Target};
 use super::topics::{self, DocumentTerms};
 use super::{MergeInput, Merging, WRITER_BYTES};
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location, RunDocuments};
@@ -106,7 +107,9 @@ fn threads_for(
     merging: &Merging,
 ) -> Result<usize, IndexError> {
     let count = u64::from(run.documents);
-    let mut least = WRITER_BYTES + (1 << 20) + (DOCUMENT_BYTES + LIST_BYTES) * count;
+    let has_positions = merging.form.has_positions();
+    let of_list = LIST_BYTES + if has_positions { POSITIONS_BYTES } else { 0 };
+    let mut least = WRITER_BYTES + (1 << 20) + (DOCUMENT_BYTES + of_list) * count;
     let of_thread = topics::TERM_BYTES * run.terms;
     let threads = merging.threads_of(of_thread.max(1));
     if *order == DocumentOrder::Topic {
@@ -247,7 +250,7 @@ fn each_postings(
     let lexicon = run.path(generation, FileKind::Lexicon);
     let mut terms = LexiconStream::open(&lexicon, WINDOW_BYTES)?;
     let base = Base::new(0, 0, None);
-    let mut lists = ListSource::open(generation, run, &terms, base, WINDOW_BYTES)?;
+    let mut lists = ListSource::open(generation, run, &terms, base, WINDOW_BYTES, false)?;
     let mut taken = EachPosting { take, list: 0 };
     while terms.advance()? {
         stop.check()?;
@@ -267,8 +270,7 @@ impl<F: FnMut(u32, &[u32], &[u32])> Target for EachPosting<F> {
         &mut self,
         _: u32,
         _: u32,
-        docids: &[u32],
-        tfs: &[u32],
+        BlockPostings { docids, tfs, .. }: BlockPostings<'_>,
         _: &mut [u8; MAX_BLOCK],
     ) -> Result<(), IndexError> {
         (self.take)(self.list, docids, tfs);

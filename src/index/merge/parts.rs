@@ -4,7 +4,8 @@
 //! unwritten part waits for nobody, since all that it makes is placed at once.
 
 use super::lengths::Lengths;
-use super::source::{Base, ListEncoding, ListSource, Renumbering};
+use super::renumbering::{LIST_BYTES, POSITIONS_BYTES, Renumbering};
+use super::source::{Base, Encoders, ListEncoding, ListSource};
 use super::terms::TermMerge;
 use super::{
     LEAST_RUN_BYTES, LEXICON_SHARE, MOST_RUN_BYTES, MergeInput, Merging, RUN_OVERHEAD_BYTES,
@@ -15,7 +16,8 @@ use crate::index::files::storage::{self, FileEntry};
 use crate::index::format::{FileKind, POSTINGS_SLACK};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry, cut, expect_totals};
-use crate::index::list::{BEFORE_FIRST, ListEncoder};
+use crate::index::list::BEFORE_FIRST;
+use crate::index::positions::RunPositions;
 use crate::index::run::{LaidChunk, ListChunks, MakerGuard, NewRun, RunWriter};
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::cell::Cell;
@@ -46,9 +48,6 @@ const MOST_CHUNKS_BYTES: u64 = 64 << 20;
 const LEAST_THREAD_BYTES: u64 = 4 * LEAST_RUN_BYTES;
 /// Threads that merge for each that writes.
 const MERGERS: usize = 4;
-
-/// Bytes that a thread may need for each document: the longest list has a posting of each.
-pub(super) const LIST_BYTES: u64 = 8;
 
 pub(super) struct Joint<'a> {
     /// Of the documents of all runs that are merged in the end.
@@ -111,7 +110,9 @@ impl Joint<'_> {
         self.merging.stop.expect(self.inputs.iter().map(|input| input.run.postings).sum());
         let runs = self.inputs.len().max(1) as u64;
         // Beside its windows a thread sorts a list in memory.
-        let list = self.numbers.map_or(0, |numbers| LIST_BYTES * numbers.len() as u64);
+        let has_positions = self.merging.form.has_positions();
+        let of_posting = LIST_BYTES + if has_positions { POSITIONS_BYTES } else { 0 };
+        let list = self.numbers.map_or(0, |numbers| of_posting * numbers.len() as u64);
         let affordable = self.memory_bytes / (runs * LEAST_THREAD_BYTES + list);
         let affordable = usize::try_from(affordable).unwrap_or(usize::MAX);
         let threads = self.merging.threads.min(affordable).max(1);
@@ -125,7 +126,10 @@ impl Joint<'_> {
         };
         let run = self.merge_parts(threads, memory, run)?;
         let merged = run.finish(first_docid, documents)?;
-        let gone = superfluous(self.inputs, &[FileKind::Lexicon, FileKind::Postings]);
+        let kinds = [FileKind::Lexicon, FileKind::Postings, FileKind::Positions];
+        let has_positions = self.merging.form.has_positions();
+        let kinds = if has_positions { &kinds[..] } else { &kinds[..2] };
+        let gone = superfluous(self.inputs, kinds);
         storage::remove_files(&gone, self.merging.threads)?;
         Ok(merged)
     }
@@ -248,10 +252,20 @@ impl Joint<'_> {
             let collections = part.collections.clone();
             let stream = LexiconStream::open_part(&path, lexicon_window, collections)?;
             let base = Base::new(first, base - first, deletions.clone());
-            lists.push(ListSource::open(generation, run, &stream, base, postings_window as usize)?);
+            let positions = self.numbers.is_none() && self.merging.form.has_positions();
+            let window = postings_window as usize;
+            lists.push(ListSource::open(generation, run, &stream, base, window, positions)?);
             streams.push(stream);
         }
         Ok((streams, lists))
+    }
+
+    /// The positions of the only run, if documents are numbered anew and it has any.
+    fn old_positions(&self) -> Result<Option<RunPositions>, IndexError> {
+        let [input] = self.inputs else { return Ok(None) };
+        let is_read = self.numbers.is_some() && self.merging.form.has_positions();
+        let open = || RunPositions::of_run(&input.generation, &input.run);
+        is_read.then(open).transpose()
     }
 
     /// Merges some collections of all runs with `memory_bytes` for the windows, to chunks of about
@@ -265,8 +279,11 @@ impl Joint<'_> {
     ) -> Result<Vec<(u64, u64)>, IndexError> {
         let (streams, mut lists) = self.open_part(part, memory_bytes)?;
         let mut terms = TermMerge::new(streams)?;
-        let mut renumbering = self.numbers.map(Renumbering::new);
-        let mut encoder = ListEncoder::of_form(self.merging.form);
+        let old = self.old_positions()?;
+        let block_len = self.merging.form.block_len();
+        let renumbering = |numbers| Renumbering::new(numbers, old.as_ref(), block_len);
+        let mut renumbering = self.numbers.map(renumbering);
+        let mut encoders = Encoders::new(self.merging.form);
         // Read since the last chunk.
         let postings = Cell::new(0);
         let give = |chunk| {
@@ -276,7 +293,6 @@ impl Joint<'_> {
         };
         let mut laying = ListChunks::new(self.merging.form, self.to, chunk_bytes, give);
         let mut entries = Vec::new();
-        let block_len = self.merging.form.block_len() as u64;
         while terms.take_term() {
             let collection = terms.taken().0;
             entries.clear();
@@ -287,8 +303,8 @@ impl Joint<'_> {
             let df = entries.iter().map(|(_, list)| u64::from(list.df)).sum::<u64>();
             postings.set(postings.get() + df);
             let is_tail = |(source, list): &(usize, TermEntry)| lists[*source].is_tail(list);
-            if df < block_len && renumbering.is_none() && entries.iter().all(is_tail) {
-                let payload = encoder.payload();
+            if df < block_len as u64 && renumbering.is_none() && entries.iter().all(is_tail) {
+                let payload = encoders.lists.payload();
                 let before = payload.len();
                 let mut last = BEFORE_FIRST;
                 for &(source, list) in &entries {
@@ -298,30 +314,39 @@ impl Joint<'_> {
                 laying.end(terms.taken(), df as u32, bytes, payload)?;
                 continue;
             }
-            let mut drain = |payload: &mut Vec<u8>| laying.go_on(collection, payload);
+            let mut drain = |encoders: &mut Encoders| {
+                if let Some(positions) = &mut encoders.positions {
+                    laying.positions.append(&mut positions.payload);
+                }
+                laying.go_on(collection, encoders.lists.payload())
+            };
             for &(source, list) in &entries {
                 if let Some(collected) = &mut renumbering {
+                    collected.begin(list);
                     lists[source].append(list, collected, |_| Ok(()))?;
                 } else {
                     let encoding =
-                        &mut ListEncoding { lengths: self.lengths, encoder: &mut encoder };
+                        &mut ListEncoding { lengths: self.lengths, encoders: &mut encoders };
                     lists[source].append(list, encoding, &mut drain)?;
-                    drain(encoder.payload())?;
+                    drain(&mut encoders)?;
                 }
             }
             if let Some(collected) = &mut renumbering {
-                collected.pour(
-                    ListEncoding { lengths: self.lengths, encoder: &mut encoder },
-                    &mut drain,
-                )?;
+                let encoding = ListEncoding { lengths: self.lengths, encoders: &mut encoders };
+                collected.pour(encoding, &mut drain)?;
             }
             // All of its documents may have been left out.
-            if encoder.df() > 0 {
-                let (df, bytes) = encoder.finish();
-                laying.end(terms.taken(), df, bytes, encoder.payload())?;
+            if encoders.lists.df() > 0 {
+                let (df, bytes) = encoders.lists.finish();
+                if let Some(positions) = &mut encoders.positions {
+                    let ended = positions.finish();
+                    ended.map_err(|why| IndexError::refused(self.to, why))?;
+                    laying.positions.append(&mut positions.payload);
+                }
+                laying.end(terms.taken(), df, bytes, encoders.lists.payload())?;
             }
         }
-        laying.finish(encoder.payload())?;
+        laying.finish(encoders.lists.payload())?;
         Ok(terms.seen())
     }
 }

@@ -12,9 +12,10 @@ use crate::index::format::{FileKind, HEADER_BYTES, PAGE_BYTES, POSTINGS_SLACK};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{
-    BEFORE_FIRST, ListEncoder, ListError, ListView, MAX_BLOCK, SegmentColumns, WholeBlock,
+    BEFORE_FIRST, Form, ListEncoder, ListError, ListView, MAX_BLOCK, SegmentColumns, WholeBlock,
     decode_tail,
 };
+use crate::index::positions::{PositionsEncoder, PositionsSource};
 use crate::index::run::{PostingsHeader, check_agreement};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,15 +29,15 @@ const SLACK: usize = POSTINGS_SLACK as usize;
 
 /// Takes the postings of lists.
 pub(super) trait Target {
-    /// Takes postings in the order of docids. `first` is the place of the merged run's
+    /// Takes postings in the order of docids, with their `values` if the run has positions, of each
+    /// its first position and the gaps between the others. `first` is the place of the merged run's
     /// first document among the lengths, and so many of its `documents` come before docid 0.
     /// `codes` is scratch.
     fn take(
         &mut self,
         first: u32,
         documents: u32,
-        docids: &[u32],
-        tfs: &[u32],
+        postings: BlockPostings<'_>,
         codes: &mut [u8; MAX_BLOCK],
     ) -> Result<(), IndexError>;
 
@@ -46,18 +47,39 @@ pub(super) trait Target {
         false
     }
 
-    /// Calls `drain` with the bytes of lists so far, if there are any.
+    /// Calls `drain` with the lists so far, if there are any.
     fn drain(
         &mut self,
-        _drain: &mut impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
+        _drain: &mut impl FnMut(&mut Encoders) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
         Ok(())
     }
 }
 
+/// Some postings of a list.
+#[derive(Clone, Copy)]
+pub(super) struct BlockPostings<'a> {
+    pub(super) docids: &'a [u32],
+    pub(super) tfs: &'a [u32],
+    pub(super) values: &'a [u32],
+}
+
+/// What writes the merged lists, and their positions.
+pub(super) struct Encoders {
+    pub(super) lists: ListEncoder,
+    pub(super) positions: Option<PositionsEncoder>,
+}
+
+impl Encoders {
+    pub(super) fn new(form: Form) -> Self {
+        let positions = form.has_positions().then(|| PositionsEncoder::new(form.block_len()));
+        Self { lists: ListEncoder::of_form(form), positions }
+    }
+}
+
 pub(super) struct ListEncoding<'a> {
     pub(super) lengths: &'a Lengths,
-    pub(super) encoder: &'a mut ListEncoder,
+    pub(super) encoders: &'a mut Encoders,
 }
 
 impl Target for ListEncoding<'_> {
@@ -66,81 +88,28 @@ impl Target for ListEncoding<'_> {
         &mut self,
         first: u32,
         documents: u32,
-        docids: &[u32],
-        tfs: &[u32],
+        BlockPostings { docids, tfs, values }: BlockPostings<'_>,
         codes: &mut [u8; MAX_BLOCK],
     ) -> Result<(), IndexError> {
         self.lengths.of(u64::from(first) + u64::from(documents), docids, codes)?;
         // Sums are below the documents of all runs together, which fit a u32.
-        self.encoder.push_all(documents, docids, tfs, &codes[..docids.len()]);
+        self.encoders.lists.push_all(documents, docids, tfs, &codes[..docids.len()]);
+        if let Some(positions) = &mut self.encoders.positions {
+            positions.push(tfs, values);
+        }
         Ok(())
     }
 
     #[inline]
     fn take_whole(&mut self, documents: u32, block: &WholeBlock<'_>) -> bool {
-        self.encoder.push_block(documents, block)
+        self.encoders.lists.push_block(documents, block)
     }
 
     fn drain(
         &mut self,
-        drain: &mut impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
+        drain: &mut impl FnMut(&mut Encoders) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
-        drain(self.encoder.payload())
-    }
-}
-
-pub(super) struct Renumbering<'a> {
-    /// By old docid.
-    numbers: &'a [u32],
-    /// Docids and term frequencies, in one number each.
-    postings: Vec<u64>,
-}
-
-impl<'a> Renumbering<'a> {
-    pub(super) fn new(numbers: &'a [u32]) -> Self {
-        Self { numbers, postings: Vec::new() }
-    }
-
-    /// Encodes the collected postings in the order of the docids, and clears them.
-    pub(super) fn pour(
-        &mut self,
-        mut target: ListEncoding<'_>,
-        mut drain: impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
-    ) -> Result<(), IndexError> {
-        self.postings.sort_unstable();
-        let mut docids = [0; MAX_BLOCK];
-        let mut tfs = [0; MAX_BLOCK];
-        let mut codes = [0; MAX_BLOCK];
-        for postings in self.postings.chunks(MAX_BLOCK) {
-            let count = postings.len();
-            for ((docid, tf), &posting) in docids.iter_mut().zip(&mut tfs).zip(postings) {
-                *docid = (posting >> 32) as u32;
-                *tf = posting as u32;
-            }
-            target.take(0, 0, &docids[..count], &tfs[..count], &mut codes)?;
-            target.drain(&mut drain)?;
-        }
-        self.postings.clear();
-        Ok(())
-    }
-}
-
-impl Target for Renumbering<'_> {
-    fn take(
-        &mut self,
-        _: u32,
-        _: u32,
-        docids: &[u32],
-        tfs: &[u32],
-        _: &mut [u8; MAX_BLOCK],
-    ) -> Result<(), IndexError> {
-        let postings = docids.iter().zip(tfs);
-        // The list's reader has compared docids with the number of documents.
-        let posting = |(&docid, &tf): (&u32, &u32)| {
-            u64::from(self.numbers[docid as usize]) << 32 | u64::from(tf)
-        };
-        self.postings.extend(postings.map(posting));
-        Ok(())
+        drain(self.encoders)
     }
 }
 
@@ -157,6 +126,9 @@ pub(super) struct ListSource {
     header: PostingsHeader,
     documents: u32,
     base: Base,
+    /// Of a run with positions those of its lists, and the values of a block.
+    positions: Option<PositionsSource>,
+    values: Vec<u32>,
     columns: SegmentColumns,
     docids: [u32; MAX_BLOCK],
     tfs: [u32; MAX_BLOCK],
@@ -169,8 +141,11 @@ impl ListSource {
         lexicon: &LexiconStream,
         base: Base,
         window_bytes: usize,
+        with_positions: bool,
     ) -> Result<Self, IndexError> {
         let path = run.path(generation, FileKind::Postings);
+        let window_bytes = if with_positions { window_bytes / 2 } else { window_bytes };
+        let positions_bytes = window_bytes;
         let window_bytes = window_bytes.max(TAIL_BYTES as usize).max(BLOCK_BYTES);
         let mut payload = FileWindow::open(&path, window_bytes)?;
         let length = payload.length();
@@ -183,7 +158,11 @@ impl ListSource {
         let columns = SegmentColumns::default();
         let docids = [0; MAX_BLOCK];
         let tfs = [0; MAX_BLOCK];
-        Ok(Self { path, payload, header, documents, base, columns, docids, tfs })
+        let positions = with_positions
+            .then(|| PositionsSource::open(generation, run, &header, positions_bytes))
+            .transpose()?;
+        let values = Vec::new();
+        Ok(Self { path, payload, header, documents, base, positions, values, columns, docids, tfs })
     }
 
     /// Hands on all postings of a list, and calls `drain` with the output now and then.
@@ -191,10 +170,13 @@ impl ListSource {
         &mut self,
         list: TermEntry,
         target: &mut impl Target,
-        drain: impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
+        drain: impl FnMut(&mut Encoders) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
         let start = self.start(&list)?;
         self.columns.close();
+        if let Some(positions) = &mut self.positions {
+            positions.begin(&list, self.header.form.block_len())?;
+        }
         if list.bytes + POSTINGS_SLACK <= self.payload.capacity() as u64 {
             self.append_short(start, list, target)
         } else {
@@ -216,7 +198,9 @@ impl ListSource {
     /// Whether a list is nothing but a tail.
     #[inline]
     pub(super) fn is_tail(&self, list: &TermEntry) -> bool {
-        self.base.deletions.is_none() && (list.df as usize) < self.header.form.block_len()
+        self.base.deletions.is_none()
+            && self.positions.is_none()
+            && (list.df as usize) < self.header.form.block_len()
     }
 
     /// Appends a list that [is a tail](Self::is_tail) to another one whose last docid is `last`, or
@@ -257,7 +241,18 @@ impl ListSource {
         list: TermEntry,
         target: &mut impl Target,
     ) -> Result<(), IndexError> {
-        let Self { path, payload, header, documents, base, columns, docids, tfs } = self;
+        let Self {
+            path,
+            payload,
+            header,
+            documents,
+            base,
+            positions,
+            values,
+            columns,
+            docids,
+            tfs,
+        } = self;
         let wrong = |error| IndexError::list(path, start)(error);
         let bytes = payload.read(start, list.bytes as usize + SLACK)?;
         let view = ListView::of_form(header.form, list.df, list.bytes, bytes).map_err(wrong)?;
@@ -268,15 +263,32 @@ impl ListSource {
             let line = view.block(block).map_err(wrong)?;
             view.docids_of(&line, columns, *documents, docids).map_err(wrong)?;
             if view.form().has_segments()
+                || positions.is_some()
                 || !base.push_whole(&view.whole_block(block, line), target)
             {
                 view.tfs_of(&line, columns, tfs).map_err(wrong)?;
-                base.push(docids, tfs, target)?;
+                base.push(block_of(positions, docids, tfs, values)?, target)?;
             }
         }
         let count = view.decode_tail(*documents, docids, tfs).map_err(wrong)?;
-        base.push(&docids[..count], &tfs[..count], target)
+        let (docids, tfs) = (&docids[..count], &tfs[..count]);
+        base.push(block_of(positions, docids, tfs, values)?, target)
     }
+}
+
+/// Some postings, the next block of their list or its tail, with their values.
+fn block_of<'a>(
+    positions: &mut Option<PositionsSource>,
+    docids: &'a [u32],
+    tfs: &'a [u32],
+    values: &'a mut Vec<u32>,
+) -> Result<BlockPostings<'a>, IndexError> {
+    if let Some(positions) = positions
+        && !tfs.is_empty()
+    {
+        positions.next(tfs, values)?;
+    }
+    Ok(BlockPostings { docids, tfs, values })
 }
 
 #[derive(Debug)]
@@ -290,13 +302,15 @@ pub(super) struct Base {
     codes: [u8; MAX_BLOCK],
     docids: [u32; MAX_BLOCK],
     tfs: [u32; MAX_BLOCK],
+    values: Vec<u32>,
 }
 
 impl Base {
     pub(super) fn new(first: u32, documents: u32, deletions: Option<Arc<Deletions>>) -> Self {
         let docids = [0; MAX_BLOCK];
         let tfs = [0; MAX_BLOCK];
-        Self { first, documents, deletions, codes: [0; MAX_BLOCK], docids, tfs }
+        let values = Vec::new();
+        Self { first, documents, deletions, codes: [0; MAX_BLOCK], docids, tfs, values }
     }
 
     /// Hands on a block as it is, if possible.
@@ -308,21 +322,26 @@ impl Base {
     #[inline]
     fn push(
         &mut self,
-        docids: &[u32],
-        tfs: &[u32],
+        postings: BlockPostings<'_>,
         target: &mut impl Target,
     ) -> Result<(), IndexError> {
-        let mut docids = docids;
-        let mut tfs = tfs;
+        let mut kept = postings;
         if let Some(deletions) = &self.deletions {
             let mut count = 0;
-            for (&docid, &tf) in docids.iter().zip(tfs).filter(|of| !deletions.contains(*of.0)) {
-                (self.docids[count], self.tfs[count]) = (docid - deletions.before(docid), tf);
-                count += 1;
+            let mut start = 0;
+            self.values.clear();
+            for (&docid, &tf) in postings.docids.iter().zip(postings.tfs) {
+                let end = start + tf as usize;
+                if !deletions.contains(docid) {
+                    (self.docids[count], self.tfs[count]) = (docid - deletions.before(docid), tf);
+                    self.values.extend_from_slice(postings.values.get(start..end).unwrap_or(&[]));
+                    count += 1;
+                }
+                start = end;
             }
-            docids = &self.docids[..count];
-            tfs = &self.tfs[..count];
+            let (docids, tfs) = (&self.docids[..count], &self.tfs[..count]);
+            kept = BlockPostings { docids, tfs, values: &self.values };
         }
-        target.take(self.first, self.documents, docids, tfs, &mut self.codes)
+        target.take(self.first, self.documents, kept, &mut self.codes)
     }
 }

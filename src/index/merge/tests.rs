@@ -1,7 +1,7 @@
 //! Tests of merging: many runs give the bytes of one.
 
 use super::lengths::Lengths;
-use super::source::{Base, ListEncoding, ListSource};
+use super::source::{Base, Encoders, ListEncoding, ListSource};
 use super::terms::TermMerge;
 use super::*;
 use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
@@ -170,7 +170,7 @@ proptest! {
         for (source, terms) in runs.iter().enumerate() {
             let name = format!("lexicon-{source}");
             let all: Vec<_> = terms.iter().map(|(c, suffix)| (*c, &suffix[..], (1, 1))).collect();
-            write_terms(folder.path(), &name, &all);
+            write_terms(folder.path(), &name, &all, false);
             for (collection, suffix) in terms {
                 expected.entry((*collection, suffix.clone())).or_default().push(source);
             }
@@ -234,16 +234,17 @@ proptest! {
 
         let path = run.path(folder.path(), FileKind::Lexicon);
         let mut lexicon = LexiconStream::open(&path, 0).unwrap();
-        let mut source = ListSource::open(folder.path(), &run, &lexicon, Base::new(7, base, None), 0).unwrap();
+        let mut source = ListSource::open(folder.path(), &run, &lexicon, Base::new(7, base, None), 0, false).unwrap();
         prop_assert!(lexicon.advance().unwrap());
         let mut found = Vec::new();
-        let mut encoding = ListEncoding { lengths: &lengths, encoder: &mut encoder };
-        source.append(lexicon.term().list, &mut encoding, |payload| {
-            found.append(payload);
+        let mut encoders = Encoders::new(Form::BP128);
+        let mut encoding = ListEncoding { lengths: &lengths, encoders: &mut encoders };
+        source.append(lexicon.term().list, &mut encoding, |encoders| {
+            found.append(encoders.lists.payload());
             Ok(())
         }).unwrap();
-        encoder.finish();
-        found.append(encoder.payload());
+        encoders.lists.finish();
+        found.append(encoders.lists.payload());
         prop_assert!(found == expected);
     }
 }

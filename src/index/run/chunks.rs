@@ -5,9 +5,11 @@ use crate::index::error::IndexError;
 use crate::index::list::Form;
 use std::path::Path;
 
-/// Encoded lists in a payload, on their way.
+/// Encoded lists in a payload, on their way, and their positions, if there are any.
 pub(crate) struct ListChunks<'a, G> {
     layout: ChunkLayout,
+    /// Those of the chunk, which come before what they belong to.
+    pub(crate) positions: Vec<u8>,
     chunk_bytes: usize,
     /// The generation's, for messages.
     folder: &'a Path,
@@ -17,7 +19,8 @@ pub(crate) struct ListChunks<'a, G> {
 impl<'a, G: FnMut(LaidChunk) -> Result<(), IndexError>> ListChunks<'a, G> {
     /// Gives chunks of about so many bytes to `give`.
     pub(crate) fn new(form: Form, folder: &'a Path, chunk_bytes: usize, give: G) -> Self {
-        Self { layout: ChunkLayout::new(form), chunk_bytes, folder, give }
+        let positions = Vec::new();
+        Self { layout: ChunkLayout::new(form), positions, chunk_bytes, folder, give }
     }
 
     /// The payload has another part of the list of a term of this collection at its end: hands the
@@ -27,10 +30,10 @@ impl<'a, G: FnMut(LaidChunk) -> Result<(), IndexError>> ListChunks<'a, G> {
         collection: u16,
         payload: &mut Vec<u8>,
     ) -> Result<(), IndexError> {
-        if payload.len() < self.chunk_bytes {
+        if payload.len() + self.positions.len() < self.chunk_bytes {
             return Ok(());
         }
-        self.layout.part(collection, payload.len());
+        self.layout.with_positions(self.positions.len()).part(collection, payload.len());
         self.give(payload, false)
     }
 
@@ -45,11 +48,13 @@ impl<'a, G: FnMut(LaidChunk) -> Result<(), IndexError>> ListChunks<'a, G> {
         bytes: u64,
         payload: &mut Vec<u8>,
     ) -> Result<(), IndexError> {
-        let laid = self.layout.list(term, df, bytes, payload.len());
+        let layout = self.layout.with_positions(self.positions.len());
+        let laid = layout.list(term, df, bytes, payload.len());
         laid.map_err(|reason| IndexError::refused(self.folder, reason))?;
         let LaidChunk { stretches, terms, .. } = self.layout.chunk();
         let tables = terms.len() + stretches.len() * size_of::<ListStretch>();
-        if payload.len() + tables < self.chunk_bytes { Ok(()) } else { self.give(payload, false) }
+        let bytes = payload.len() + self.positions.len() + tables;
+        if bytes < self.chunk_bytes { Ok(()) } else { self.give(payload, false) }
     }
 
     pub(crate) fn finish(mut self, payload: &mut Vec<u8>) -> Result<(), IndexError> {
@@ -59,6 +64,7 @@ impl<'a, G: FnMut(LaidChunk) -> Result<(), IndexError>> ListChunks<'a, G> {
     fn give(&mut self, payload: &mut Vec<u8>, ends: bool) -> Result<(), IndexError> {
         let room = if ends { 0 } else { self.chunk_bytes + self.chunk_bytes / 4 };
         let payload = std::mem::replace(payload, Vec::with_capacity(room));
-        (self.give)(LaidChunk { ends, ..self.layout.take(payload) })
+        let positions = std::mem::take(&mut self.positions);
+        (self.give)(LaidChunk { ends, positions, ..self.layout.take(payload) })
     }
 }

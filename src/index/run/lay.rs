@@ -30,6 +30,8 @@ pub struct ListStretch {
     /// Begins at a multiple of 16 bytes; others follow directly on the stretch before.
     pub is_aligned: bool,
     pub payload_bytes: usize,
+    /// Of the positions of the lists.
+    pub position_bytes: usize,
     pub term_bytes: usize,
     /// Blocks of terms that begin here.
     pub blocks: usize,
@@ -59,6 +61,8 @@ pub struct LaidChunk {
     /// One behind another.
     pub stretches: Vec<ListStretch>,
     pub payload: Vec<u8>,
+    /// The positions of the lists likewise, in a run that has them.
+    pub positions: Vec<u8>,
     /// The file of the lists of the run, if their bytes are in place there; then there is no
     /// payload.
     pub placed: Option<Arc<FilledFile>>,
@@ -98,6 +102,11 @@ pub(crate) struct ChunkLayout {
     chunk: LaidChunk,
     /// Bytes of the payload of the chunk that are laid out.
     at: usize,
+    /// Bytes of the positions of the chunk, and how many of them are laid out.
+    positions: usize,
+    positions_at: usize,
+    /// Those of the list so far.
+    positions_came: u64,
 }
 
 impl ChunkLayout {
@@ -107,7 +116,15 @@ impl ChunkLayout {
 
     /// For lists that follow others, whose terms were coded up to there.
     pub(crate) fn behind(form: Form, coder: TermCoder) -> Self {
-        Self { form, coder, in_list: false, came: 0, chunk: LaidChunk::default(), at: 0 }
+        let (in_list, came, chunk, at, positions) = Default::default();
+        let (positions_at, positions_came) = Default::default();
+        Self { form, coder, in_list, came, chunk, at, positions, positions_at, positions_came }
+    }
+
+    /// The chunk has so many bytes of positions with those of what is laid out next.
+    pub(crate) fn with_positions(&mut self, bytes: usize) -> &mut Self {
+        self.positions = bytes;
+        self
     }
 
     /// Lays out a part, which is not the last, of the list of the next term, of this collection;
@@ -139,7 +156,9 @@ impl ChunkLayout {
             return Err("a list came with other bytes than it has");
         }
         let before = self.chunk.terms.len();
-        self.coder.code(collection, suffix, df, bytes, &mut self.chunk.terms)?;
+        let positions = std::mem::take(&mut self.positions_came);
+        let positions = self.form.has_positions().then_some(positions);
+        self.coder.code(collection, suffix, df, bytes, positions, &mut self.chunk.terms)?;
         self.chunk.suffix_bytes += suffix.len() as u64;
         let last = self.chunk.stretches.last_mut().expect("there is one");
         last.term_bytes += self.chunk.terms.len() - before;
@@ -157,7 +176,11 @@ impl ChunkLayout {
         if !self.in_list {
             let last = stretches.last_mut().expect("there is one");
             if self.coder.begins_block(collection) {
-                blocks.push(BlockStart { terms: last.term_bytes, lists: last.payload_bytes });
+                blocks.push(BlockStart {
+                    terms: last.term_bytes,
+                    lists: last.payload_bytes,
+                    positions: last.position_bytes,
+                });
                 last.blocks += 1;
             }
             if is_long {
@@ -165,8 +188,12 @@ impl ChunkLayout {
             }
         }
         let here = payload_bytes - std::mem::replace(&mut self.at, payload_bytes);
-        stretches.last_mut().expect("there is one").payload_bytes += here;
+        let positions = self.positions - std::mem::replace(&mut self.positions_at, self.positions);
+        let last = stretches.last_mut().expect("there is one");
+        last.payload_bytes += here;
+        last.position_bytes += positions;
         self.came += here as u64;
+        self.positions_came += positions as u64;
     }
 
     pub(crate) fn chunk(&self) -> &LaidChunk {
@@ -176,6 +203,8 @@ impl ChunkLayout {
     /// Ends the chunk, which has this payload; the next one begins.
     pub(crate) fn take(&mut self, payload: Vec<u8>) -> LaidChunk {
         self.at = 0;
+        self.positions = 0;
+        self.positions_at = 0;
         LaidChunk { payload, ..std::mem::take(&mut self.chunk) }
     }
 }

@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn a_number_is_found_once_for_all_threads() {
         let counts = FoundCounts::default();
-        let list = |offset| TermEntry { df: 1, bytes: 1, offset };
+        let list = |offset| TermEntry { df: 1, bytes: 1, offset, ..TermEntry::default() };
         let none = |_| panic!("nothing is deleted meanwhile");
         std::thread::scope(|scope| {
             for _ in 0..4 {

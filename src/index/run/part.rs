@@ -8,6 +8,7 @@
 use super::lay::{ChunkLayout, LaidChunk, RunPart};
 use crate::dictionary::closed::{ClosedError, ClosedTerms};
 use crate::index::list::{Form, ListEncoder};
+use crate::index::positions::PositionsEncoder;
 use std::sync::Arc;
 
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
@@ -23,6 +24,15 @@ pub(crate) struct PartEncoder {
     bytes: Vec<u8>,
     /// Where the current list goes on in `bytes`.
     at: usize,
+    positions: Option<PartPositions>,
+}
+
+/// The positions of the lists, in a run that has them.
+struct PartPositions {
+    encoder: PositionsEncoder,
+    /// As `bytes` and `at`.
+    bytes: Vec<u8>,
+    at: usize,
 }
 
 impl PartEncoder {
@@ -35,8 +45,13 @@ impl PartEncoder {
     ) -> Self {
         let encoder = ListEncoder::of_form(form);
         let layout = ChunkLayout::new(form);
-        let bytes = Vec::new();
-        Self { part, terms, in_list: false, encoder, layout, lengths, bytes, at: 0 }
+        let positions = form.has_positions().then(|| PartPositions {
+            encoder: PositionsEncoder::new(form.block_len()),
+            bytes: Vec::new(),
+            at: 0,
+        });
+        let (in_list, bytes, at) = Default::default();
+        Self { part, terms, in_list, encoder, layout, lengths, bytes, at, positions }
     }
 
     /// The next chunk. The last one says that it is, and none may be asked for behind it.
@@ -46,19 +61,41 @@ impl PartEncoder {
     pub(crate) fn chunk(&mut self) -> Result<LaidChunk, ClosedError> {
         let mut ends = false;
         self.encoder.payload().reserve(CHUNK_BYTES + (CHUNK_BYTES >> 2));
-        while self.encoder.payload().len() < CHUNK_BYTES {
+        let payload_of = |positions: &Option<PartPositions>| {
+            positions.as_ref().map_or(0, |positions| positions.encoder.payload.len())
+        };
+        while self.encoder.payload().len() + payload_of(&self.positions) < CHUNK_BYTES {
             if !self.in_list {
                 if !self.terms.advance(&mut self.bytes)? {
                     ends = true;
                     break;
                 }
                 (self.at, self.in_list) = (0, true);
+                if let Some(positions) = &mut self.positions {
+                    self.terms.positions(&mut positions.bytes);
+                    positions.at = 0;
+                }
             }
             let term = self.terms.term();
+            let positions = &mut self.positions;
+            let enough = |payload: usize, positions: &Option<PartPositions>| {
+                payload + payload_of(positions) >= CHUNK_BYTES
+            };
             self.encoder
-                .push_folded(&self.bytes, &mut self.at, &self.lengths, CHUNK_BYTES)
+                .push_folded(&self.bytes, &mut self.at, &self.lengths, |tfs, payload| {
+                    if let Some(PartPositions { encoder, bytes, at }) = positions {
+                        encoder.push_folded(tfs, bytes, at)?;
+                    }
+                    Some(enough(payload, positions))
+                })
                 .ok_or("postings of an open run do not decode: this is a bug")?;
             self.in_list = self.at < self.bytes.len();
+            if let Some(positions) = &mut self.positions {
+                if !self.in_list {
+                    positions.encoder.finish()?;
+                }
+                self.layout.with_positions(positions.encoder.payload.len());
+            }
             if self.in_list {
                 self.layout.part(term.0, self.encoder.payload().len());
             } else {
@@ -67,6 +104,9 @@ impl PartEncoder {
             }
         }
         let payload = std::mem::take(self.encoder.payload());
-        Ok(LaidChunk { part: self.part, ends, ..self.layout.take(payload) })
+        let positions = self.positions.as_mut();
+        let positions = positions.map(|positions| std::mem::take(&mut positions.encoder.payload));
+        let positions = positions.unwrap_or_default();
+        Ok(LaidChunk { part: self.part, ends, positions, ..self.layout.take(payload) })
     }
 }

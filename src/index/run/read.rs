@@ -14,6 +14,7 @@ use crate::index::format::{FileKind, HEADER_BYTES};
 use crate::index::generations::manifest::{RunEntry, Settings, find_file};
 use crate::index::lexicon::{Lexicon, TermEntry};
 use crate::index::list::{ListLayout, ListView};
+use crate::index::positions::{ListPositions, RunPositions};
 use crate::index::scores::RunScores;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -26,6 +27,7 @@ const FETCHED: usize = 256;
 pub struct Run {
     lexicon: Arc<Lexicon>,
     postings: Arc<Map>,
+    positions: Option<Arc<RunPositions>>,
     header: PostingsHeader,
     pages: Arc<Pages>,
     first_docid: u32,
@@ -69,6 +71,9 @@ impl Run {
         }
         let file = find_file(files, generation, &entry.file(FileKind::Postings))?;
         self.postings.verify(file.bytes, file.crc32)?;
+        if let Some(positions) = &self.positions {
+            positions.verify(generation, entry, files)?;
+        }
         self.pages.set_verified();
         Ok(())
     }
@@ -118,8 +123,12 @@ impl Run {
     fn assemble(generation: &Path, entry: &RunEntry, lexicon: Lexicon) -> Result<Self, IndexError> {
         let postings = Map::open(&entry.path(generation, FileKind::Postings))?;
         let bytes = postings.bytes();
-        let header = PostingsHeader::parse(postings.path(), bytes, bytes.len() as u64)?;
+        let mut header = PostingsHeader::parse(postings.path(), bytes, bytes.len() as u64)?;
         check_agreement(entry, lexicon.path(), lexicon.header(), postings.path(), &header)?;
+        header.form = header.form.with_positions(lexicon.header().positions);
+        let positions = header.form.has_positions();
+        let positions = positions.then(|| RunPositions::open(generation, entry, &header));
+        let positions = positions.transpose()?.map(Arc::new);
         let first_docid = entry.first_docid;
         let documents = entry.documents;
         let pages = Arc::new(header.pages());
@@ -128,6 +137,7 @@ impl Run {
         Ok(Self {
             lexicon,
             postings,
+            positions,
             header,
             pages,
             first_docid,
@@ -206,6 +216,22 @@ impl Run {
         // The view gets all that follows, so that wide loads stay inside the file.
         ListView::of_form(self.header.form, term.df, term.bytes, self.postings.from(start))
             .map_err(IndexError::list(self.postings_path(), start))
+    }
+
+    pub(crate) fn run_positions(&self) -> Option<&RunPositions> {
+        self.positions.as_deref()
+    }
+
+    /// Where the term of a list stands in its documents, if the run has that.
+    ///
+    /// # Errors
+    /// `Damaged`, `List`.
+    pub(crate) fn positions(
+        &self,
+        term: &TermEntry,
+    ) -> Result<Option<ListPositions<'_>>, IndexError> {
+        let block_len = self.header.form.block_len();
+        self.positions.as_ref().map(|positions| positions.of(term, block_len)).transpose()
     }
 
     /// Places count from the first list.

@@ -1,4 +1,4 @@
-//! Writes the two files of a run from the chunks of its *sources*, each of which has all lists of
+//! Writes the lexicon, the lists and the positions of a run from the chunks of its *sources*, each of which has all lists of
 //! some trie collections: the owners of a build, the parts that threads of a merge claim, a device,
 //! or a caller that has all lists one after the other.
 //!
@@ -64,6 +64,7 @@ struct ChunkHead {
     blocks: Vec<BlockStart>,
     /// None if the lists are in place already.
     payload: Option<SharedBytes>,
+    positions: SharedBytes,
     ends: bool,
     placed: PlacedCounts,
     _guard: Option<MakerGuard>,
@@ -75,16 +76,20 @@ struct PlacedCounts {
     terms: usize,
     blocks: usize,
     payload: usize,
+    positions: usize,
 }
 
 impl ChunkHead {
     fn new(chunk: LaidChunk) -> Self {
-        let LaidChunk { stretches, terms, blocks, payload, placed, ends, guard, .. } = chunk;
+        let LaidChunk { stretches, terms, blocks, payload, positions, placed, ends, guard, .. } =
+            chunk;
         let is_large = payload.len() >= LARGE;
         let (of_payload, _guard) = if is_large { (guard, None) } else { (None, guard) };
         let payload = Payload { bytes: payload, _guard: of_payload };
         let payload = placed.is_none().then(|| Arc::new(payload) as SharedBytes);
-        Self { stretches, terms, blocks, payload, ends, placed: PlacedCounts::default(), _guard }
+        let placed = PlacedCounts::default();
+        let positions = Arc::new(positions);
+        Self { stretches, terms, blocks, payload, positions, ends, placed, _guard }
     }
 
     fn next(&self) -> Option<&ListStretch> {
@@ -144,6 +149,7 @@ pub(crate) struct RunWriter {
     form: Form,
     lexicon: LexiconWriter,
     postings: GatheredFile,
+    positions: Option<GatheredFile>,
     sources: Vec<ChunkQueue>,
     /// The [turn](ChunkQueue::turn) of each source that has not ended, and its number. A collection
     /// has one source: of two with the same, one awaits another.
@@ -157,18 +163,21 @@ impl RunWriter {
         let NewRun { folder, number, form, lists, threads } = run;
         let name = run_name(number);
         let lexicon = run_file(&name, FileKind::Lexicon);
-        let lexicon = LexiconWriter::create(folder, &lexicon, form.block_len())?;
+        let lexicon = LexiconWriter::create(folder, &lexicon, form)?;
+        let gathered = |kind, threads| {
+            let name = run_file(&name, kind);
+            GatheredFile::new(StorageFile::create(folder, &name)?, threads)
+        };
         let postings = match lists {
             Some(file) => GatheredFile::by_others(file)?,
-            None => {
-                let name = run_file(&name, FileKind::Postings);
-                GatheredFile::new(StorageFile::create(folder, &name)?, threads)?
-            }
+            None => gathered(FileKind::Postings, threads)?,
         };
+        let positions = form.has_positions().then(|| gathered(FileKind::Positions, threads));
+        let positions = positions.transpose()?;
         let turns = (0..).zip(&sources).map(|(source, &last)| ((last, false), source)).collect();
         let sources =
             sources.into_iter().map(|last| ChunkQueue { last, ..ChunkQueue::default() }).collect();
-        Ok(Self { number, form, lexicon, postings, sources, turns })
+        Ok(Self { number, form, lexicon, postings, positions, sources, turns })
     }
 
     /// # Panics
@@ -222,6 +231,7 @@ impl RunWriter {
             let end = at + stretch.payload_bytes as u64;
             let placed = &mut head.placed;
             let payload = placed.payload..placed.payload + stretch.payload_bytes;
+            let positions = placed.positions..placed.positions + stretch.position_bytes;
             let terms = placed.terms..placed.terms + stretch.term_bytes;
             let blocks = placed.blocks..placed.blocks + stretch.blocks;
             let coded = CodedTerms {
@@ -231,7 +241,8 @@ impl RunWriter {
                 bytes: &head.terms[terms.clone()],
                 blocks: &head.blocks[blocks.clone()],
             };
-            self.lexicon.coded_terms(&coded, at, end)?;
+            let before = self.positions.as_ref().map_or(0, GatheredFile::body_bytes);
+            self.lexicon.coded_terms(&coded, at, end, before)?;
             match &head.payload {
                 Some(source) => {
                     let zeros = at - self.postings.body_bytes();
@@ -239,11 +250,16 @@ impl RunWriter {
                 }
                 None => self.postings.pass(end),
             }
+            if let Some(file) = &mut self.positions {
+                file.append(0, &head.positions, positions.clone())?;
+            }
             placed.stretches += 1;
             placed.payload = payload.end;
+            placed.positions = positions.end;
             placed.terms = terms.end;
             placed.blocks = blocks.end;
         }
+        self.positions.as_ref().map_or(Ok(()), GatheredFile::check)?;
         self.postings.check()
     }
 
@@ -251,22 +267,25 @@ impl RunWriter {
     /// on, and syncs the files if they have to last.
     /// [`complete`](crate::index::documents::DocumentsEntry::complete) completes its entry.
     pub(crate) fn finish(self, first_docid: u32, documents: u32) -> Result<WrittenRun, IndexError> {
-        let Self { number, form, lexicon, postings, .. } = self;
-        let mut file = postings.end()?;
-        let sums = file.take_sums()?;
-        let list_bytes = file.body_bytes();
-        let terms = lexicon.terms();
-        let postings = lexicon.postings();
-        file.pad()?;
-        file.write(&[0; POSTINGS_SLACK as usize])?;
-        sums.map_or(Ok(()), |sums| sums.pour(&mut file))?;
-        file.pad()?;
-        let [codec, block_len] = form.numbers();
-        let values = [terms, postings, list_bytes, codec, block_len];
-        let header = FileHeader { kind: FileKind::Postings, values, last: 0 };
-        let files = vec![lexicon.finish()?, file.finish(header)?];
+        let Self { number, form, lexicon, postings, positions, .. } = self;
+        let (terms, count) = (lexicon.terms(), lexicon.postings());
+        let numbers = form.numbers();
+        let finish = |gathered: GatheredFile, kind| {
+            let mut file = gathered.end()?;
+            let sums = file.take_sums()?;
+            let bytes = file.body_bytes();
+            file.pad()?;
+            file.write(&[0; POSTINGS_SLACK as usize])?;
+            sums.map_or(Ok(()), |sums| sums.pour(&mut file))?;
+            file.pad()?;
+            let values = [terms, count, bytes, numbers[0], numbers[1]];
+            file.finish(FileHeader { kind, values, last: 0 })
+        };
+        let mut files = vec![lexicon.finish()?, finish(postings, FileKind::Postings)?];
+        let positions = positions.map(|positions| finish(positions, FileKind::Positions));
+        files.extend(positions.transpose()?);
         let name = run_name(number);
-        let run = RunEntry { name, first_docid, documents, terms, postings, ..RunEntry::default() };
-        Ok((run, files))
+        let run = RunEntry { name, first_docid, documents, terms, ..RunEntry::default() };
+        Ok((RunEntry { postings: count, ..run }, files))
     }
 }

@@ -31,6 +31,8 @@ pub(crate) struct CsvParser {
     values: Vec<u8>,
     ends: Vec<usize>,
     text: Vec<u8>,
+    /// Where the values in it begin, but for the first.
+    parts: Vec<usize>,
     /// A name that was made valid.
     name: String,
 }
@@ -117,6 +119,7 @@ impl CsvParser {
             return sink.skipped(offset, line, bytes, Skip::TooManyFields { expected, found });
         }
         self.text.clear();
+        self.parts.clear();
         let value = |column: usize| {
             let start = if column == 0 { 0 } else { *self.ends.get(column - 1)? };
             Some(&self.values[start..*self.ends.get(column)?])
@@ -124,6 +127,7 @@ impl CsvParser {
         for text in columns.texts.iter().filter_map(|&column| value(column)) {
             if !self.text.is_empty() {
                 self.text.push(b'\n');
+                self.parts.push(self.text.len());
             }
             self.text.extend_from_slice(text);
         }
@@ -139,6 +143,7 @@ impl CsvParser {
                 }
             }
         }
+        sink.parts(&self.parts);
         let name = Name::from_raw(name, &mut self.name);
         sink.document(Document { name, content: Content::Text(&self.text), offset, bytes, line });
     }

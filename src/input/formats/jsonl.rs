@@ -49,6 +49,8 @@ pub struct JsonlParser {
 #[derive(Default)]
 struct Buffers {
     text: TextBuffer,
+    /// Where the strings in it begin, but for the first.
+    parts: Vec<usize>,
     /// A key or a name without its escapes.
     short: TextBuffer,
     /// A name that was made valid.
@@ -160,6 +162,9 @@ impl JsonlParser {
                 self.buffers.seen.taken |= record.taken;
                 if SeenFields::is_looked_at(line) && self.buffers.vectors.is_none() {
                     self.buffers.look(&JsonCursor { at: offset, ..*cursor }, &record);
+                }
+                if record.texts > 1 {
+                    sink.parts(&self.buffers.parts);
                 }
                 let (name, content) = self.buffers.resolve(cursor, &record);
                 sink.document(Document { name, content, offset, bytes, line });
@@ -458,8 +463,14 @@ impl Buffers {
     #[inline(always)]
     fn text(&mut self, cursor: &mut JsonCursor<'_>, record: &mut JsonRecord) -> Result<(), Bad> {
         match record.texts {
-            0 => self.text.truncate(0),
-            _ => self.text.extend([b"\n"]),
+            0 => {
+                self.text.truncate(0);
+                self.parts.clear();
+            }
+            _ => {
+                self.text.extend([b"\n"]);
+                self.parts.push(self.text.len());
+            }
         }
         record.texts += 1;
         cursor.unescape(&mut self.text)?;

@@ -64,6 +64,8 @@ impl MediawikiParser {
             }
             self.page(page);
             let text = self.html.text(&self.text, Markup::Sgml { hidden: &[] }, Some(b"utf-8"));
+            // A title is one line.
+            sink.parts(memchr::memchr(b'\n', text).as_slice());
             let name = Name::from_raw(self.title.trim_ascii(), &mut self.name);
             sink.document(Document {
                 name,

@@ -197,7 +197,12 @@ mod tests {
 
     /// The list of a number, which is its place in a run.
     fn part(offset: u8) -> DevicePart {
-        DevicePart::whole([Some(TermEntry { df: 1, offset: offset.into(), bytes: 1 })])
+        DevicePart::whole([Some(TermEntry {
+            df: 1,
+            offset: offset.into(),
+            bytes: 1,
+            ..TermEntry::default()
+        })])
     }
 
     /// The list of a number has as many bytes.

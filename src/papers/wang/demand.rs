@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     fn entry(offset: u64, df: u32) -> TermEntry {
-        TermEntry { df, bytes: u64::from(df), offset }
+        TermEntry { df, bytes: u64::from(df), offset, ..TermEntry::default() }
     }
 
     /// Lists of 10, 4 and 4 blocks, of 1,280, 512 and 500 postings of a byte each.

@@ -271,7 +271,7 @@ impl DayWindow {
             let (key, offset, df, bytes, blocks, units) = visit;
             // The run is gone from the index.
             let Some(&run) = places.get(&key) else { continue };
-            let entry = TermEntry { df, bytes, offset };
+            let entry = TermEntry { df, bytes, offset, ..TermEntry::default() };
             let queries = u32::try_from(queries).unwrap_or(u32::MAX);
             demand.add_units(run, entry, blocks as usize, units as usize, queries);
         }

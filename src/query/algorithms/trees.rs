@@ -7,6 +7,7 @@
 
 pub(crate) mod best;
 pub(crate) mod memory;
+mod phrases;
 #[cfg(test)]
 mod tests;
 
@@ -45,9 +46,11 @@ pub(crate) fn search(
     scratch: &mut Scratch,
 ) -> Result<u64, ListError> {
     let mut memory = std::mem::take(&mut scratch.trees);
-    scratch.reset_cursors(1);
-    let cursor = &mut scratch.cursors[0];
-    let mut matching = Matching { run, deleted, window: 0..0, cursor, memory: &mut memory };
+    let words = run.phrases.iter().map(|phrase| phrase.words.len()).max().unwrap_or(0);
+    scratch.reset_cursors(1 + words);
+    let Some((cursor, cursors)) = scratch.cursors.split_first_mut() else { return Ok(0) };
+    let mut matching =
+        Matching { run, deleted, window: 0..0, cursor, cursors, memory: &mut memory };
     let wanted = run.wanted();
     let mut start = wanted.start;
     let mut count = 0;
@@ -70,8 +73,9 @@ struct Matching<'m> {
     run: &'m RunSearch<'m>,
     deleted: bool,
     window: Range<u32>,
-    /// For one list after the other.
+    /// For one list after the other, and for those of a phrase.
     cursor: &'m mut Cursor,
+    cursors: &'m mut [Cursor],
     memory: &'m mut TreeMemory,
 }
 
@@ -81,11 +85,22 @@ impl<'m> Matching<'m> {
     fn next(&self, tree: &Group, start: u32) -> u32 {
         let mut next = start;
         for (sign, node) in &tree.clauses {
-            let (Sign::Required, QueryNode::Leaf(term)) = (sign, node) else { continue };
-            let Some(list) = &self.run.terms[*term].list else { return self.run.documents };
-            let block = list.block_of(0, next);
-            if let Some(before) = block.checked_sub(1) {
-                next = next.max(list.last_docid(before).saturating_add(1));
+            let one;
+            let words = match node {
+                _ if *sign != Sign::Required && tree.clauses.len() > 1 => continue,
+                QueryNode::Leaf(term) => {
+                    one = [(0, *term)];
+                    &one[..]
+                }
+                QueryNode::Phrase(number) => &self.run.phrases[*number].words,
+                QueryNode::Group(_) => continue,
+            };
+            for (_, term) in words {
+                let Some(list) = &self.run.terms[*term].list else { return self.run.documents };
+                let block = list.block_of(0, next);
+                if let Some(before) = block.checked_sub(1) {
+                    next = next.max(list.last_docid(before).saturating_add(1));
+                }
             }
         }
         next.min(self.run.documents)
@@ -148,6 +163,10 @@ impl<'m> Matching<'m> {
     fn postings(&self, node: &QueryNode) -> u64 {
         match node {
             QueryNode::Leaf(term) => self.run.terms[*term].list.map_or(0, |list| list.df().into()),
+            QueryNode::Phrase(number) => {
+                let words = self.run.phrases[*number].words.iter();
+                words.map(|word| self.postings(&QueryNode::Leaf(word.1))).min().unwrap_or(0)
+            }
             QueryNode::Group(group) => {
                 let parts = group.clauses.iter().map(|(_, node)| self.postings(node));
                 parts.fold(1, u64::saturating_add)
@@ -220,6 +239,7 @@ impl<'m> Matching<'m> {
     fn node(&mut self, node: &QueryNode, within: &Bits) -> Result<Bits, ListError> {
         match node {
             QueryNode::Leaf(term) => self.leaf(*term, within),
+            QueryNode::Phrase(number) => self.phrase(*number, within),
             QueryNode::Group(group) => {
                 let within = self.copy(within);
                 self.group(group, within)
@@ -289,6 +309,14 @@ impl<'m> Matching<'m> {
             match (sign, node) {
                 (Sign::Excluded, _) => {}
                 (_, QueryNode::Leaf(term)) => self.add_leaf(*term, documents)?,
+                (sign, QueryNode::Phrase(number)) => {
+                    // Nobody has looked for it.
+                    if *sign == Sign::Optional && group.at_least == 0 {
+                        let found = self.phrase(*number, documents)?;
+                        self.memory.spare.push(found);
+                    }
+                    self.add_phrase(*number, documents);
+                }
                 (Sign::Required, QueryNode::Group(inner)) => self.add(inner, documents)?,
                 (Sign::Optional, QueryNode::Group(inner)) => {
                     let within = self.copy(documents);
@@ -299,6 +327,16 @@ impl<'m> Matching<'m> {
             }
         }
         Ok(())
+    }
+
+    fn add_phrase(&mut self, number: usize, documents: &Bits) {
+        let weight = self.run.phrases[number].weight;
+        let norms = &self.run.norms.documents[self.window.start as usize..];
+        let found = std::mem::take(self.memory.phrase(number));
+        for &(offset, tf) in found.iter().filter(|(offset, _)| has(documents, *offset)) {
+            self.memory.sums[offset as usize] += weight.score(tf, norms[offset as usize]);
+        }
+        *self.memory.phrase(number) = found;
     }
 
     fn add_leaf(&mut self, term: usize, documents: &Bits) -> Result<(), ListError> {

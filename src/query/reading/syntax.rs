@@ -4,13 +4,14 @@
 //! query = either {either}                 what stands side by side follows the mode
 //! either = both {("OR" | "||") both}
 //! both = one {("AND" | "&&") one}
-//! one = ["NOT" | "!" | "+" | "-"] (word | phrase | "(" query ")") ["^" weight]
+//! one = ["NOT" | "!" | "+" | "-"] (word | phrase ["~" slop] | "(" query ")") ["^" weight]
 //! ```
 //!
 //! AND binds closer than OR, and both closer than standing side by side. A `\` takes the meaning of
 //! the character behind it.
 
 use super::weighted::is_weight;
+use crate::index::positions::PART_GAP;
 use std::borrow::Cow;
 
 /// What a document that matches has to do with a part of a query.
@@ -39,6 +40,8 @@ pub(crate) enum Part<'q> {
     Text(Cow<'q, str>),
     /// A term of the index.
     Term(Cow<'q, str>),
+    /// Words that stand together, with so many further ones between them at most.
+    Phrase { text: Cow<'q, str>, slop: u32, ordered: bool },
     Group {
         clauses: Vec<Clause<'q>>,
         /// How many optional parts match at least, if the query says it.
@@ -169,7 +172,7 @@ impl<'q> Reader<'q> {
         self.at += usize::from(sign.is_some() && !excluded);
         let part = match self.rest().chars().next() {
             Some('(') => self.group()?,
-            Some('"') => return Err(self.wrong(self.at, NO_POSITIONS)),
+            Some('"') => self.phrase()?,
             None | Some(')') => {
                 return Err(self.wrong(start, "has an operator with nothing behind it"));
             }
@@ -185,6 +188,39 @@ impl<'q> Reader<'q> {
             None => 1.0,
         };
         Ok(Clause { sign, boost, part })
+    }
+
+    /// What stands between quotes, and its slop.
+    fn phrase(&mut self) -> Result<Part<'q>, String> {
+        let start = self.at;
+        let mut escaped = false;
+        let end = self.rest().char_indices().skip(1).find(|(_, c)| {
+            let ends = *c == '"' && !escaped;
+            escaped = *c == '\\' && !escaped;
+            ends
+        });
+        let Some((length, _)) = end else {
+            return Err(self.wrong(start, "has a `\"` without another one behind it"));
+        };
+        let text = &self.text[start + 1..start + length];
+        self.at = start + length + 1;
+        let mut slop = 0;
+        if let Some(rest) = self.rest().strip_prefix('~') {
+            let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            let number = rest[..end].parse().ok().filter(|slop| *slop <= MOST_SLOP);
+            let why = format!("has a `~` without a count from 0 to {MOST_SLOP} behind it");
+            slop = number.ok_or_else(|| self.wrong(self.at, &why))?;
+            self.at += 1 + end;
+        }
+        let ends = |c: char| c.is_whitespace() || matches!(c, ')' | '^');
+        if !self.rest().is_empty() && !self.rest().starts_with(ends) {
+            return Err(self.wrong(self.at, "has no blank behind a phrase"));
+        }
+        let text = match text.contains('\\') {
+            true => Cow::Owned(text.replace("\\\"", "\"").replace("\\\\", "\\")),
+            false => Cow::Borrowed(text),
+        };
+        Ok(Part::Phrase { text, slop, ordered: true })
     }
 
     fn group(&mut self) -> Result<Part<'q>, String> {
@@ -256,7 +292,8 @@ impl<'q> Reader<'q> {
     }
 }
 
-pub(super) const NO_POSITIONS: &str = "has a phrase, and the index has no positions of words";
+/// Further words between those of a phrase, at most.
+pub(super) const MOST_SLOP: u32 = PART_GAP - 1;
 
 /// Several parts as one, each with this sign unless it has another.
 fn together(mut all: Vec<Clause<'_>>, sign: Sign) -> Clause<'_> {
@@ -311,10 +348,10 @@ mod tests {
         for (text, why) in [
             ("a (b", "has a `(` without a `)` behind it (character 3)"),
             ("a) b", "has a `)` without a `(` before it (character 2)"),
-            (
-                "\u{e9} \"b c\"",
-                "has a phrase, and the index has no positions of words (character 3)",
-            ),
+            ("\u{e9} \"b c", "has a `\"` without another one behind it (character 3)"),
+            ("\"b c\"~x", "has a `~` without a count from 0 to 99 behind it (character 6)"),
+            ("\"b c\"~100", "has a `~` without a count from 0 to 99 behind it (character 6)"),
+            ("\"b c\"d", "has no blank behind a phrase (character 6)"),
             ("-a", "excludes documents and names none that are to be found (character 1)"),
             ("a AND (-b)", "excludes documents and names none that are to be found (character 8)"),
             (

@@ -1,10 +1,11 @@
 //! Queries with operators as trees in JSON.
 //!
 //! A node is a text, whose words follow the mode, or an object with one of `text`, `term` (of the
-//! index, not analysed), or lists of nodes: `all` has what a document must match, `any` what it may
+//! index, not analysed), `phrase` (words that stand together, with `slop` further ones between them at
+//! most; in any order unless `ordered`), or lists of nodes: `all` has what a document must match, `any` what it may
 //! match (`at_least` so many), and `none` what it must not match. Every object may have a `boost`.
 
-use super::syntax::{Clause, NO_POSITIONS, ONLY_EXCLUDED, Part, Sign, finds};
+use super::syntax::{Clause, MOST_SLOP, ONLY_EXCLUDED, Part, Sign, finds};
 use super::weighted::is_weight;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
@@ -32,9 +33,12 @@ fn clause(value: &Value, sign: Option<Sign>, path: &str) -> Result<Clause<'stati
         _ => return wrong("has a node that is neither a text nor an object"),
     };
     const KEYS: [&str; 7] = ["text", "term", "phrase", "all", "any", "none", "boost"];
-    let unknown = object.keys().find(|key| !KEYS.contains(&key.as_str()) && *key != "at_least");
+    const BESIDE: [&str; 3] = ["at_least", "slop", "ordered"];
+    let is_known = |key: &str| KEYS.contains(&key) || BESIDE.contains(&key);
+    let unknown = object.keys().find(|key| !is_known(key));
     if let Some(key) = unknown {
-        return wrong(&format!("has a node with `{key}`: give {}, or at_least", KEYS.join(", ")));
+        let known = [&KEYS[..], &BESIDE].concat().join(", ");
+        return wrong(&format!("has a node with `{key}`: give {known}"));
     }
     let boost = match object.get("boost").map(|boost| boost.as_f64().filter(|&b| is_weight(b))) {
         None => 1.0,
@@ -52,14 +56,27 @@ fn clause(value: &Value, sign: Option<Sign>, path: &str) -> Result<Clause<'stati
     if kinds + usize::from(lists > 0) != 1 {
         return wrong("has a node that has not one of text, term, or lists all, any and none");
     }
-    let part = match (words, term) {
-        (Some(words), _) => Part::Text(words),
-        (_, Some(term)) if term.is_empty() => return wrong("has an empty term"),
-        (_, Some(term)) => Part::Term(term),
-        _ if phrase.is_some() => return wrong(NO_POSITIONS),
+    let part = match (words, term, phrase) {
+        (Some(words), ..) => Part::Text(words),
+        (_, Some(term), _) if term.is_empty() => return wrong("has an empty term"),
+        (_, Some(term), _) => Part::Term(term),
+        (.., Some(text)) => {
+            self::phrase(object, text).map_err(|why| format!("{why} (at `{path}`)"))?
+        }
         _ => group(object, path)?,
     };
     Ok(Clause { sign, boost, part })
+}
+
+fn phrase(object: &Map<String, Value>, text: Cow<'static, str>) -> Result<Part<'static>, String> {
+    let slop = match object.get("slop").map(|slop| slop.as_u64().map(u32::try_from)) {
+        None => 0,
+        Some(Some(Ok(slop))) if slop <= MOST_SLOP => slop,
+        Some(_) => return Err(format!("has a `slop` that is no count from 0 to {MOST_SLOP}")),
+    };
+    let ordered = object.get("ordered").map_or(Some(true), Value::as_bool);
+    let ordered = ordered.ok_or("has an `ordered` that is neither true nor false")?;
+    Ok(Part::Phrase { text, slop, ordered })
 }
 
 fn group(object: &Map<String, Value>, path: &str) -> Result<Part<'static>, String> {
@@ -105,6 +122,9 @@ fn value_of(clause: &Clause<'_>, free: Sign) -> Value {
     let mut object = match &clause.part {
         Part::Text(text) => json!({"text": text}),
         Part::Term(term) => json!({"term": term}),
+        Part::Phrase { text, slop, ordered } => {
+            json!({"phrase": text, "slop": slop, "ordered": ordered})
+        }
         Part::Group { clauses, at_least } => {
             let mut object = json!({});
             for (key, sign) in LISTS {
@@ -178,8 +198,12 @@ mod tests {
             (r#"{"text": "a", "any": []}"#, "has a node that has not one of text, term, or lists"),
             (r#"{}"#, "has a node that has not one of text, term, or lists"),
             (
-                r#"{"phrase": "a b"}"#,
-                "has a phrase, and the index has no positions of words (at `query`)",
+                r#"{"any": [{"phrase": "a b", "slop": -1}]}"#,
+                "has a `slop` that is no count from 0 to 99 (at `query.any[0]`)",
+            ),
+            (
+                r#"{"phrase": "a b", "ordered": 1}"#,
+                "has an `ordered` that is neither true nor false (at `query`)",
             ),
         ] {
             let found = read(json).unwrap_err();

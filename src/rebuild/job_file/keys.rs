@@ -76,6 +76,8 @@ pub struct BuildKeys {
     pub(super) codec: Spanned<ListCodec>,
     #[serde(alias = "block_size")]
     pub(super) block_size: Option<Spanned<usize>>,
+    /// Whether terms have positions.
+    pub(super) positions: bool,
     #[serde(skip)]
     pub form: Form,
     /// Bytes.
@@ -111,6 +113,7 @@ impl Default for BuildKeys {
             stopwords: None,
             codec: Spanned::new(0..0, ListCodec::Bp128),
             block_size: None,
+            positions: false,
             form: Form::default(),
             memory: 1 << 30,
             factor: None,

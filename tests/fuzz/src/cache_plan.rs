@@ -20,7 +20,7 @@ static GENERATION: LazyLock<Generation> = LazyLock::new(|| {
 /// A good plan of two lists.
 static GOOD: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let list = |run, offset, df| {
-        let entry = TermEntry { df, offset, bytes: 1 };
+        let entry = TermEntry { df, offset, bytes: 1, ..TermEntry::default() };
         CachedList { run, entry, blocks: 1, queries: 9 }
     };
     let plan = CachePlan {

@@ -9,6 +9,7 @@ use millrace::index::format::{DIRECTORY_ENTRIES, HEADER_BYTES, list_start, paddi
 use millrace::index::lexicon::{
     BlockStart, CodedTerms, Lexicon, LexiconStream, LexiconWriter, TermCoder, TermEntry,
 };
+use millrace::index::list::Form;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -17,27 +18,29 @@ static FOLDER: LazyLock<PathBuf> = LazyLock::new(crate::fuzzing::folder);
 
 type Terms = Vec<(u16, Vec<u8>, TermEntry)>;
 
-fn write(name: &str, terms: &Terms) -> Result<(), IndexError> {
+fn write(name: &str, terms: &Terms, positions: bool) -> Result<(), IndexError> {
     // Writers refuse to replace a file.
     let _ = std::fs::remove_file(FOLDER.join(name));
-    let mut writer = LexiconWriter::create(&FOLDER, name, 128)?;
+    let mut writer = LexiconWriter::create(&FOLDER, name, Form::BP128.with_positions(positions))?;
     let (mut coder, mut end) = (TermCoder::default(), 0);
-    for (collection, suffix, TermEntry { df, offset, bytes }) in terms {
-        let begins = [BlockStart { terms: 0, lists: 0 }];
+    for (collection, suffix, entry) in terms {
+        let TermEntry { df, offset, bytes, position_bytes, positions: at } = entry;
+        let begins = [BlockStart { terms: 0, lists: 0, positions: 0 }];
         let blocks = if coder.begins_block(*collection) { &begins[..] } else { &[] };
         let mut coded = Vec::new();
-        let laid = coder.code(*collection, suffix, *df, *bytes, &mut coded);
+        let own = positions.then_some(*position_bytes);
+        let laid = coder.code(*collection, suffix, *df, *bytes, own, &mut coded);
         laid.map_err(|reason| IndexError::refused(&FOLDER, reason))?;
         let (collection, postings) = (*collection, u64::from(*df));
         let term = CodedTerms { collection, terms: 1, postings, bytes: &coded, blocks };
-        writer.coded_terms(&term, end, offset + bytes)?;
+        writer.coded_terms(&term, end, offset + bytes, *at)?;
         end = offset + bytes;
     }
     writer.finish().map(drop)
 }
 
 /// Terms of a few collections, many of which share what they begin with.
-fn terms(take: &mut Take<'_>) -> Terms {
+fn terms(take: &mut Take<'_>, positions: bool) -> Terms {
     let mut terms = BTreeMap::new();
     let (mut collection, mut suffix) = (0u16, Vec::new());
     for _ in 0..take.u8() % 100 {
@@ -51,11 +54,13 @@ fn terms(take: &mut Take<'_>) -> Terms {
         let (df, bytes) = (u32::from(take.u8()) + 1, u64::from(take.u8()));
         terms.insert((collection, suffix.clone()), (df, bytes));
     }
-    let mut offset = 0;
+    let (mut offset, mut at) = (0, 0);
     let with_offset = |((collection, suffix), (df, bytes))| {
         offset = list_start(offset, df, 128).expect("lists are short");
-        let entry = TermEntry { df, offset, bytes };
+        let position_bytes = if positions { bytes / 2 } else { 0 };
+        let entry = TermEntry { df, offset, bytes, positions: at, position_bytes };
         offset += bytes;
+        at += position_bytes;
         (collection, suffix, entry)
     };
     terms.into_iter().map(with_offset).collect()
@@ -106,8 +111,9 @@ fn damage(bytes: &mut Vec<u8>, header: [usize; 2], take: &mut Take<'_>) {
 /// What is asked of an input.
 pub fn lexicon(data: &[u8]) {
     let mut take = Take(data);
-    let written = terms(&mut take);
-    write("a.lexicon", &written).expect("the terms rise");
+    let positions = take.u8() & 1 == 1;
+    let written = terms(&mut take, positions);
+    write("a.lexicon", &written, positions).expect("the terms rise");
     let path = FOLDER.join("a.lexicon");
     assert_eq!(stream(&path, 300).ok().as_ref(), Some(&written));
     let mut bytes = std::fs::read(&path).expect("it was written");
@@ -116,7 +122,7 @@ pub fn lexicon(data: &[u8]) {
     };
     let (blocks, block_bytes) = (number(24), number(32));
     let index = HEADER_BYTES + block_bytes + padding(block_bytes as u64) as usize;
-    let parts = [index, index + 16 * blocks];
+    let parts = [index, index + if positions { 24 } else { 16 } * blocks];
     while !take.is_empty() {
         damage(&mut bytes, parts, &mut take);
     }
@@ -142,7 +148,8 @@ pub fn lexicon(data: &[u8]) {
             assert_eq!(lexicon.find(*collection, suffix).ok().flatten(), Some(*entry));
         }
         // The padding is left to `check`.
-        write("b.lexicon", &terms).expect("what is streamed can be written");
+        let positions = lexicon.header().positions;
+        write("b.lexicon", &terms, positions).expect("what is streamed can be written");
         let mut again = std::fs::read(FOLDER.join("b.lexicon")).expect("it was written");
         let zeros = index_of_padding(&again);
         again.splice(zeros.clone(), bytes[zeros].iter().copied());

@@ -16,6 +16,7 @@ use crate::index::format::{
 };
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, parts_of};
+use crate::index::positions::PositionsCheck;
 use crate::index::run::Run;
 use crate::text::trie_collection::{implied_prefix, trie_collection};
 use std::ops::Range;
@@ -82,6 +83,13 @@ impl Check<'_> {
         self.zero_bytes(&postings, lists_end, slack);
         let sums = 4 * list_pages(header.list_bytes);
         self.zeros(&postings, run.postings_header().sums_start() + sums);
+        if let Some(of_run) = run.run_positions() {
+            let positions = entry.file(FileKind::Positions);
+            let header = of_run.header();
+            let end = BODY + header.list_bytes;
+            self.zero_bytes(&positions, end, padding(end) + POSTINGS_SLACK);
+            self.zeros(&positions, header.sums_start() + 4 * list_pages(header.list_bytes));
+        }
 
         let lengths = documents.map(RunDocuments::lengths);
         if lengths.is_some_and(|lengths| self.lists_are_whole(entry, &run, lengths)) {
@@ -92,7 +100,13 @@ impl Check<'_> {
         let terms = LexiconStream::open(run.lexicon().path(), WINDOW_BYTES);
         let all_read = self.note(terms).is_some_and(|mut terms| {
             let take = |docids: &[u32], tfs: &[u32]| tokens.take(docids, tfs);
-            self.lists(entry, &run, &mut terms, lengths, take)
+            let all_read = self.lists(entry, &run, &mut terms, lengths, take);
+            let positions = run.run_positions().map_or(0, |all| all.header().list_bytes);
+            if all_read && terms.position_bytes() != positions {
+                let file = entry.file(FileKind::Positions);
+                self.damaged(&file, 32, terms.position_bytes().to_string(), positions);
+            }
+            all_read
         });
         // What a damaged list lacks would be missed in every document.
         if let Some(lengths) = lengths
@@ -120,7 +134,7 @@ impl Check<'_> {
         let parts = parts_of(lexicon.path(), least, threads * PARTS, weight);
         let Some(parts) = parts.ok().filter(|parts| parts.len() > 1) else { return false };
         let is_wrong = AtomicBool::new(false);
-        let sums = [const { AtomicU64::new(0) }; 3];
+        let sums = [const { AtomicU64::new(0) }; 4];
         let read = |collections: Range<u16>| {
             let mut part = Check { problems: Vec::new(), ..*self };
             let mut terms = LexiconStream::open_part(lexicon.path(), WINDOW_BYTES, collections)?;
@@ -129,8 +143,8 @@ impl Check<'_> {
                 tokens = tokens.wrapping_add(weighted(docids.iter().copied().zip(tfs)));
             };
             let all_read = part.lists(entry, run, &mut terms, Some(lengths), take);
-            let (terms, postings) = terms.seen();
-            for (sum, here) in sums.iter().zip([terms, postings, tokens]) {
+            let (positions, (terms, postings)) = (terms.position_bytes(), terms.seen());
+            for (sum, here) in sums.iter().zip([terms, postings, tokens, positions]) {
                 // The sums of tokens wrap around.
                 sum.fetch_add(here, Relaxed);
             }
@@ -142,9 +156,10 @@ impl Check<'_> {
             }
         });
         let header = lexicon.header();
-        let [terms, postings, tokens] = sums.map(AtomicU64::into_inner);
+        let [terms, postings, tokens, positions] = sums.map(AtomicU64::into_inner);
+        let all_positions = run.run_positions().map_or(0, |all| all.header().list_bytes);
         !is_wrong.into_inner()
-            && (terms, postings) == (header.terms, header.postings)
+            && (terms, postings, positions) == (header.terms, header.postings, all_positions)
             && (!self.has_tokens() || tokens == weighted((0..).zip(lengths)))
     }
 
@@ -189,9 +204,16 @@ impl Check<'_> {
             let start = BODY + term.list.offset;
             let mut deleted = 0;
             let list = term.list;
+            let mut wrong = None;
+            let of_list = self.note(run.positions(&list)).flatten();
+            let block_len = run.postings_header().form.block_len();
+            let mut positions = of_list.map(|list| PositionsCheck::new(list, block_len));
             let read = run.list(list).and_then(|list| {
                 let each = |docids: &[u32], tfs: &[u32]| {
                     take(docids, tfs);
+                    if let (Some(positions), None) = (&mut positions, &wrong) {
+                        wrong = positions.block(tfs).err();
+                    }
                     if counted.len() > 0 {
                         deleted += docids.iter().filter(|id| counted.contains(**id)).count();
                     }
@@ -200,6 +222,12 @@ impl Check<'_> {
                     .map_err(IndexError::list(run.postings_path(), start))
             });
             let is_read = self.note(read).is_some();
+            if is_read && let Some(of_run) = run.run_positions() {
+                let wrong = wrong.or_else(|| positions?.end().err());
+                let start = BODY + list.positions;
+                let wrong = wrong.map_or(Ok(()), Err);
+                self.note(wrong.map_err(IndexError::list(of_run.path(), start)));
+            }
             all_read &= is_read;
             let noted = run.deletions().counted_in(&list);
             if is_read && deleted != noted as usize {

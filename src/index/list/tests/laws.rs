@@ -25,7 +25,7 @@ proptest! {
             let mut at = 0;
             let mut bytes = Vec::new();
             while at < folded.len() {
-                encoder.push_folded(&folded, &mut at, &codes, enough).unwrap();
+                encoder.push_folded(&folded, &mut at, &codes, |_, ready| Some(ready >= enough)).unwrap();
                 bytes.append(encoder.payload());
             }
             let (df, size) = encoder.finish_folded(&folded);

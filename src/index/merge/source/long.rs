@@ -1,7 +1,10 @@
 //! Lists that are longer than a window are read block by block: a window goes over the blocks, and
 //! one over each of the arrays that describe them.
 
-use super::{ARRAY_WINDOW_BYTES, BLOCK_BYTES, ListSource, SLACK, TAIL_BYTES, Target, verifying};
+use super::{
+    ARRAY_WINDOW_BYTES, BLOCK_BYTES, Encoders, ListSource, SLACK, TAIL_BYTES, Target, block_of,
+    verifying,
+};
 use crate::index::error::IndexError;
 use crate::index::files::window::FileWindow;
 use crate::index::lexicon::TermEntry;
@@ -17,7 +20,7 @@ impl ListSource {
         start: u64,
         list: TermEntry,
         target: &mut impl Target,
-        mut drain: impl FnMut(&mut Vec<u8>) -> Result<(), IndexError>,
+        mut drain: impl FnMut(&mut Encoders) -> Result<(), IndexError>,
     ) -> Result<(), IndexError> {
         let path = self.path.clone();
         let wrong = |error| IndexError::list(&path, start)(error);
@@ -46,7 +49,7 @@ impl ListSource {
             }
             let docids = &mut self.docids[..block_len];
             line.docids(source, self.documents, docids).map_err(wrong)?;
-            let is_taken = !form.has_segments() && {
+            let is_taken = !form.has_segments() && self.positions.is_none() && {
                 let at = start + layout.heads + form.head_bytes() as u64 * block;
                 let head = notes.read(at, form.head_bytes())?;
                 let at = start + layout.bounds + BOUND_BYTES as u64 * block;
@@ -58,7 +61,8 @@ impl ListSource {
             if !is_taken {
                 let tfs = &mut self.tfs[..block_len];
                 line.tfs(source, tfs).map_err(wrong)?;
-                self.base.push(docids, tfs, target)?;
+                let postings = block_of(&mut self.positions, docids, tfs, &mut self.values)?;
+                self.base.push(postings, target)?;
             }
             target.drain(&mut drain)?;
             long.skip(form, block, bytes, last);
@@ -73,7 +77,9 @@ impl ListSource {
         let docids = &mut self.docids;
         let tfs = &mut self.tfs;
         decode_tail(bytes, offset, count, previous, self.documents, docids, tfs).map_err(wrong)?;
-        self.base.push(&docids[..count], &tfs[..count], target)?;
+        let (docids, tfs) = (&docids[..count], &tfs[..count]);
+        let postings = block_of(&mut self.positions, docids, tfs, &mut self.values)?;
+        self.base.push(postings, target)?;
         target.drain(&mut drain)
     }
 }

@@ -11,4 +11,34 @@ pub(crate) struct TreeMemory {
     pub(super) sums: Vec<f32>,
     /// Of each document, the number of optional parts that match, where two at least have to.
     pub(super) matched: Vec<u32>,
+    /// By the number of the phrase.
+    phrases: Vec<FoundPhrase>,
+    pub(super) positions: Vec<PositionsMemory>,
+    pub(super) starts: Vec<u32>,
+}
+
+/// Offsets in the window of the documents that have a phrase, rising, and how often each has it.
+pub(super) type FoundPhrase = Vec<(u32, u32)>;
+
+impl TreeMemory {
+    pub(super) fn phrase(&mut self, number: usize) -> &mut FoundPhrase {
+        if self.phrases.len() <= number {
+            self.phrases.resize(number + 1, Vec::new());
+        }
+        &mut self.phrases[number]
+    }
+}
+
+/// The positions of one term of a phrase.
+#[derive(Debug, Default)]
+pub(crate) struct PositionsMemory {
+    /// The block that is open, and how many of its postings were asked for.
+    pub(super) block: Option<usize>,
+    pub(super) asked: u32,
+    /// Where the positions of each of its postings begin among those of the block, and end.
+    pub(super) starts: Vec<u32>,
+    /// The sum of all values of the block up to each, modulo 2^32, if it was read whole.
+    pub(super) sums: Vec<u32>,
+    /// The positions of the posting.
+    pub(super) found: Vec<u32>,
 }
