@@ -10,6 +10,7 @@ mod cluster;
 mod faults;
 mod gpu;
 mod house;
+mod phrases;
 mod query;
 mod rebuild;
 mod update;

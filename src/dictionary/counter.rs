@@ -45,6 +45,12 @@ pub(crate) trait TokenCounting: Default {
 
     fn end_document(&mut self, terms: &mut [MemoTerm<Self::State>], now: Now);
 
+    /// The same without what it knows of terms.
+    #[must_use]
+    fn anew(self) -> Self {
+        Self::default()
+    }
+
     /// Begins the next piece. Returns true if the last one had more than `keep` postings or terms,
     /// so that its scratch is freed.
     fn reset(&mut self, keep: usize) -> bool;
@@ -365,7 +371,7 @@ impl<C: TokenCounting> Counter<C> {
         const FEW_LEFT: u32 = u32::MAX / 2;
         if now.document > FEW_LEFT {
             *now = Now::default();
-            self.found.counting = C::default();
+            self.found.counting = std::mem::take(&mut self.found.counting).anew();
             self.found.memo.forget();
             self.found.mixed.forget();
         }

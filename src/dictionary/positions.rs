@@ -2,6 +2,7 @@
 //! when it ends the positions of each term together. They are sorted by counting, which takes two
 //! looks at each token, and no memory but theirs.
 
+use super::memo::NO_TERM;
 use crate::codec::vbyte;
 use crate::index::positions::PART_GAP;
 use crate::pages::Grown;
@@ -108,13 +109,15 @@ impl TalliedPositions {
         (lists.len() - before) as u32
     }
 
-    /// For the next piece; a `large` one leaves no memory behind.
-    pub(super) fn next(self, large: bool) -> Self {
-        if large {
-            return Self::default();
-        }
+    /// For the next piece.
+    pub(super) fn next(self) -> Self {
         let Self { mut tokens, mut borders, mut places, sorted } = self;
-        tokens.iter().for_each(|&term| places[term as usize] = TermPlaces::default());
+        // No token need be a stop word, though one may have been counted ahead of others.
+        for &term in tokens.iter().chain(&[NO_TERM]) {
+            if let Some(place) = places.get_mut(term as usize) {
+                *place = TermPlaces::default();
+            }
+        }
         tokens.clear();
         borders.clear();
         Self { tokens, borders, places, sorted }

@@ -261,15 +261,19 @@ impl TokenCounting for TalliedPostings {
         self.here = 0;
     }
 
+    fn anew(self) -> Self {
+        let positions = self.positions.map(|_| TalliedPositions::default());
+        Self { positions, ..Self::default() }
+    }
+
     fn reset(&mut self, keep: usize) -> bool {
         let large = self.touched.len().max(self.document.len()) > keep
             || self.spilled.slices.len() > keep * 4
             || self.positions.as_ref().is_some_and(|positions| positions.tokens() > keep * 4);
-        let positions = self.positions.take().map(|positions| positions.next(large));
         if large {
-            *self = Self::default();
+            *self = std::mem::take(self).anew();
         }
-        self.positions = positions;
+        self.positions = self.positions.take().map(TalliedPositions::next);
         self.terms = 0;
         self.posted = 0;
         self.spilled.slices.clear();

@@ -386,7 +386,8 @@ fn by_tree(
     scratch: &mut Scratch,
 ) -> Result<u64, ListError> {
     if top.k() > 0 && !trees::best::search(search, tree, top, scratch)? {
-        return trees::search(search, tree, deleted, Wish::Offer(top), scratch);
+        let wish = if counted { Wish::Offer(top) } else { Wish::Best(top) };
+        return trees::search(search, tree, deleted, wish, scratch);
     }
     if counted { trees::search(search, tree, deleted, Wish::Count, scratch) } else { Ok(0) }
 }

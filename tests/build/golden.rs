@@ -34,6 +34,26 @@ fn an_old_index_is_read_and_written_as_it_was() {
     assert!(generation(&old).ends_with("gen-000001"));
 }
 
+/// `tests/build/golden/positions` was written by
+/// `millrace build --positions --index positions - <input.jsonl`, without its `LOCK`.
+#[test]
+fn positions_are_read_and_written_as_they_were() {
+    let old = golden("positions");
+    assert_sound(&old, "positions");
+    let scratch = Scratch::new();
+    let new = scratch.path("index");
+    let job = millrace(args!["build", "--quiet", "--positions", "--index", new, "-"]);
+    job.stdin(std::fs::read(golden("input.jsonl")).unwrap()).ok();
+    let found = crate::support::files(&new);
+    let expected = crate::support::files(&old);
+    assert!(expected.contains_key("runs/000000.positions"));
+    assert!(found == expected, "{:?}", found.keys());
+    let phrases = ["\"mill water\"~9".to_string(), "\"北京 runs\"~9".to_string()];
+    let answers = ask(&old, true, &phrases).unwrap();
+    assert!(answers.iter().any(|hits| hits.len() > 1), "{answers:?}");
+    assert!(ask(&new, true, &phrases).unwrap() == answers);
+}
+
 /// `tests/build/golden/vectors` was written by
 /// `millrace build --format vectors --factor 1 --index vectors -`, without its `LOCK`.
 #[test]

@@ -30,7 +30,12 @@ struct Case {
 impl Case {
     fn new(kind: Kind) -> Self {
         let set = OldAndNew::new(48, 12, RUNS);
-        let (new, old) = set.both_answers();
+        let answers = |of| {
+            set.build(of).arg("--positions").ok();
+            set.answers()
+        };
+        let (new, old) = (answers(&set.new), answers(&set.old));
+        assert!(old != new && old.iter().all(|hits| !hits.is_empty()));
         let new = if kind == Kind::Merge { old.clone() } else { new };
         Self { set, kind, old, new }
     }
@@ -38,6 +43,7 @@ impl Case {
     /// Makes the old generation live.
     fn reset(&self, when: &str) {
         let build = self.set.build(&self.set.old).env("MILLRACE_RUN_LIMIT", "1");
+        let build = build.arg("--positions");
         let build = if self.kind == Kind::Merge { build.arg("--no-merge") } else { build };
         build.run().expect_status(0);
         self.set.assert_tidy(when);
@@ -46,7 +52,10 @@ impl Case {
 
     fn job(&self) -> Job {
         match self.kind {
-            Kind::Build => self.set.build(&self.set.new).env("MILLRACE_RUN_LIMIT", "1"),
+            Kind::Build => {
+                let build = self.set.build(&self.set.new).env("MILLRACE_RUN_LIMIT", "1");
+                build.arg("--positions")
+            }
             // So little memory that there are several passes.
             Kind::Merge => {
                 millrace(args!["merge", "--quiet", "--memory", "1M", "--index", self.set.index()])

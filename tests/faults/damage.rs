@@ -56,7 +56,7 @@ impl Victim {
     fn new((codec, block_size): Form) -> Self {
         let set = OldAndNew::new(360, 16, 2);
         let job = set.build(&set.old).args(["--codec", codec, "--block-size", block_size]);
-        job.env("MILLRACE_RUN_LIMIT", "1").arg("--no-merge").ok();
+        job.env("MILLRACE_RUN_LIMIT", "1").args(["--no-merge", "--positions"]).ok();
         assert_eq!(delete_those(&set.index(), |run, docid| docid % 60 == run as u32).len(), 7);
         assert_eq!(delete_those(&set.index(), |run, docid| run == 0 && docid == 7).len(), 1);
         let answers = set.answers();
@@ -64,7 +64,7 @@ impl Victim {
         let generation = crate::support::generation(&set.index());
         let names = crate::support::files(&set.index()).into_keys();
         let mut files: Vec<_> = names.map(|name| file_path(&generation, &name)).collect();
-        assert_eq!(files.len(), 17, "{files:?}");
+        assert_eq!(files.len(), 19, "{files:?}");
         files.extend([generation.join("manifest.json"), set.index().join("CURRENT")]);
         Self { set, answers, files }
     }

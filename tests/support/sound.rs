@@ -3,7 +3,9 @@
 use super::{Collection, Job, Outcome, Scratch, args, cut_lines, millrace};
 use millrace::inside::index::{Stop, check_watched};
 use millrace::inside::score::Bm25;
-use millrace::{Algorithm, Generation, IndexError, Mode, Scoring, Searcher, Snapshot, Wanted};
+use millrace::{
+    Algorithm, Generation, IndexError, Mode, Scoring, Searcher, Snapshot, Syntax, Wanted,
+};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -29,8 +31,14 @@ pub(crate) fn ask(index: &Path, verify: bool, queries: &[String]) -> Result<Answ
     let mut searcher = Searcher::new();
     let documents = snapshot.generation().documents();
     let mut answers = Answers::new();
+    let has_positions = snapshot.generation().manifest().settings.positions;
     for query in queries {
-        let (hits, _) = searcher.search(&snapshot, &wanted, query)?;
+        let syntax = match query.starts_with('"') {
+            true if !has_positions => continue,
+            true => Syntax::Operators,
+            false => Syntax::Words,
+        };
+        let (hits, _) = searcher.search(&snapshot, &Wanted { syntax, ..wanted }, query)?;
         let row =
             |hit: &millrace::Hit| Ok((documents.name(hit.docid)?.to_vec(), hit.score.to_bits()));
         answers.push(hits.iter().map(row).collect::<Result<_, IndexError>>()?);
@@ -57,7 +65,13 @@ impl OldAndNew {
         let collections = [11, 12].map(|seed| Collection::new(seed, documents, mean));
         let mut random = crate::support::Random::new(13);
         let phrase = |_| collections[0].words.phrase(&mut random, 3);
-        let queries = (0..12).map(phrase).collect();
+        let queries: Vec<String> = (0..12).map(phrase).collect();
+        // Of an index with positions, phrases of frequent words, too.
+        let words = |number: usize| {
+            let words = &collections[0].words;
+            format!("\"{} {}\"~2", words.nth(5 + number), words.nth(6 + number / 2))
+        };
+        let queries = queries.into_iter().chain((0..4).map(words)).collect();
         for (name, collection) in ["old", "new"].iter().zip(&collections) {
             for (number, part) in cut_lines(&collection.jsonl(), files).into_iter().enumerate() {
                 scratch.write(format!("{name}/{number:03}.jsonl"), part);

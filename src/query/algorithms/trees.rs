@@ -32,6 +32,8 @@ pub(crate) enum Wish<'w> {
     Count,
     /// All are scored and offered.
     Offer(&'w mut TopK),
+    /// The best are; nobody asks how many match.
+    Best(&'w mut TopK),
     /// Of these docids of the run, which rise, those that match are appended with their scores.
     Rank(&'w [u32], &'w mut Vec<(u32, f32)>),
 }
@@ -61,7 +63,10 @@ pub(crate) fn search(
         let end = wanted.end.min(first.saturating_add(WINDOW));
         matching.window = first..end;
         if start < end {
-            count += matching.window(tree, start, &mut wish)?;
+            count += match (&mut wish, phrase_alone(tree)) {
+                (Wish::Best(top), Some(phrase)) => matching.best_of_phrase(phrase, start, top)?,
+                (wish, _) => matching.window(tree, start, wish)?,
+            };
         }
         start = end;
     }
@@ -132,7 +137,7 @@ impl<'m> Matching<'m> {
         let sums = &self.memory.sums;
         match wish {
             Wish::Count => {}
-            Wish::Offer(top) => {
+            Wish::Offer(top) | Wish::Best(top) => {
                 let first = self.run.first_docid + start;
                 ones(&found).for_each(|offset| top.offer(first + offset, sums[offset as usize]));
                 top.tighten();
@@ -379,6 +384,14 @@ impl<'m> Matching<'m> {
         }
         self.memory.spare.push(here);
         Ok(())
+    }
+}
+
+/// The phrase that is all of a query.
+fn phrase_alone(tree: &Group) -> Option<usize> {
+    match tree.clauses[..] {
+        [(Sign::Required | Sign::Optional, QueryNode::Phrase(number))] => Some(number),
+        _ => None,
     }
 }
 

@@ -1,89 +1,139 @@
 //! Finds phrases in documents that have all of their words: where these stand is read posting by
 //! posting, or a block at a time where several of its postings are asked for.
 
-use super::memory::{Bits, FoundPhrase, PositionsMemory};
-use super::{Matching, combine, is_empty, ones, set};
-use crate::index::list::ListError;
+use super::memory::{Bits, FoundPhrase, PositionsMemory, TreeMemory};
+use super::{Matching, combine, fill, is_empty, ones, set};
+use crate::index::list::{ListError, ListView};
 use crate::index::positions::ListPositions;
 use crate::query::cursor::Cursor;
+use crate::query::top_k::TopK;
 use crate::query::tree::Phrase;
+use crate::score::weight::ROUNDING;
 
 /// From this many postings on a block is read whole: they take about as long as all of it.
 const FEW_POSTINGS: u32 = 3;
+
+/// What is done with the documents that have a phrase.
+enum Found<'f> {
+    /// They are noted, and how often each has it.
+    Noted(&'f mut Bits, &'f mut FoundPhrase),
+    /// The best are offered.
+    Best(&'f mut TopK),
+}
 
 impl Matching<'_> {
     /// The documents of `within` that have a phrase; how often each has it is kept until the next
     /// call for the same phrase.
     pub(super) fn phrase(&mut self, number: usize, within: &Bits) -> Result<Bits, ListError> {
-        let run = self.run;
-        let phrase = &run.phrases[number];
-        let mut found = self.copy(within);
-        let mut terms: Vec<usize> = phrase.words.iter().map(|word| word.1).collect();
-        terms.sort_unstable();
-        terms.dedup();
-        let df = |term: usize| run.terms[term].list.map_or(0, |list| list.df());
-        terms.sort_by_key(|&term| df(term));
-        for &term in &terms {
-            if is_empty(&found) {
-                break;
-            }
-            let has = self.leaf(term, &found)?;
-            combine(&mut found, &has, |all, has| all & has);
-            self.memory.spare.push(has);
-        }
         let mut of_phrase = std::mem::take(self.memory.phrase(number));
         of_phrase.clear();
-        if !is_empty(&found) {
-            let mut matches = self.take();
-            self.verify(phrase, &terms, &found, &mut matches, &mut of_phrase)?;
-            self.memory.spare.push(std::mem::replace(&mut found, matches));
+        let (terms, candidates) = self.candidates(number, within)?;
+        let mut matches = self.take();
+        if !is_empty(&candidates) {
+            let found = Found::Noted(&mut matches, &mut of_phrase);
+            self.verify(number, &terms, &candidates, found)?;
         }
+        self.memory.spare.push(candidates);
         *self.memory.phrase(number) = of_phrase;
-        Ok(found)
+        Ok(matches)
     }
 
-    /// Looks for the phrase in documents that have all of its terms, which come with the rarest
-    /// first.
+    /// Offers the best documents of the window, from one on, that have a phrase. As no document has
+    /// it more often than any of its words, the positions of most need not be read.
+    pub(super) fn best_of_phrase(
+        &mut self,
+        number: usize,
+        from: u32,
+        top: &mut TopK,
+    ) -> Result<u64, ListError> {
+        let mut within = self.take();
+        fill(&mut within, from - self.window.start, self.window.end - self.window.start);
+        let (terms, candidates) = self.candidates(number, &within)?;
+        if !is_empty(&candidates) {
+            self.verify(number, &terms, &candidates, Found::Best(top))?;
+            top.tighten();
+        }
+        self.memory.spare.extend([within, candidates]);
+        Ok(0)
+    }
+
+    /// The terms of a phrase, the rarest first, and the documents of `within` that have all.
+    fn candidates(
+        &mut self,
+        number: usize,
+        within: &Bits,
+    ) -> Result<(Vec<usize>, Bits), ListError> {
+        let run = self.run;
+        let mut terms: Vec<usize> = run.phrases[number].words.iter().map(|word| word.1).collect();
+        terms.sort_unstable();
+        terms.dedup();
+        terms.sort_by_key(|&term| run.terms[term].list.map_or(0, |list| list.df()));
+        let mut all = self.copy(within);
+        for &term in &terms {
+            if is_empty(&all) {
+                break;
+            }
+            let has = self.leaf(term, &all)?;
+            combine(&mut all, &has, |all, has| all & has);
+            self.memory.spare.push(has);
+        }
+        Ok((terms, all))
+    }
+
+    /// Looks for a phrase in documents that have all of its terms.
     fn verify(
         &mut self,
-        phrase: &Phrase,
+        number: usize,
         terms: &[usize],
         candidates: &Bits,
-        matches: &mut Bits,
-        found: &mut FoundPhrase,
+        mut found: Found<'_>,
     ) -> Result<(), ListError> {
-        let run = self.run;
-        let start = self.window.start;
-        self.memory
-            .positions
-            .resize_with(terms.len().max(self.memory.positions.len()), Default::default);
-        let mut positions = std::mem::take(&mut self.memory.positions);
-        let mut starts = std::mem::take(&mut self.memory.starts);
-        for (cursor, memory) in self.cursors.iter_mut().zip(&mut positions).take(terms.len()) {
-            cursor.reset();
-            memory.reset();
+        let Self { run, cursors, memory, window, .. } = self;
+        let TreeMemory { positions, starts, .. } = &mut **memory;
+        let phrase = &run.phrases[number];
+        let mut words = Vec::new();
+        for &term in terms {
+            let lists = (run.terms[term].list, run.positions.get(term).copied().flatten());
+            // All of the candidates have it.
+            let (Some(list), Some(places)) = lists else { return Ok(()) };
+            words.push((term, list, places));
         }
+        if positions.len() < words.len() {
+            positions.resize_with(words.len(), PositionsMemory::default);
+        }
+        cursors[..words.len()].iter_mut().for_each(Cursor::reset);
+        positions.iter_mut().for_each(|memory| memory.block = None);
         let is_exact = phrase.slop == 0 && phrase.ordered;
-        let mut failed = Ok(());
+        let score = |offset: u32, tf: u32| {
+            let docid = window.start + offset;
+            let norm = run.norms.documents[docid as usize];
+            // Deleted documents have infinite norms.
+            (norm < f32::INFINITY)
+                .then(|| run.norms.static_of(docid) + phrase.weight.score(tf, norm))
+        };
         'documents: for offset in ones(candidates) {
-            let docid = start + offset;
-            starts.clear();
-            for (number, &term) in terms.iter().enumerate() {
-                let lists = (run.terms[term].list, run.positions.get(term).copied().flatten());
-                let (Some(list), Some(places)) = lists else { continue 'documents };
-                let cursor = &mut self.cursors[number];
-                let memory = &mut positions[number];
-                let read = cursor
-                    .seek(&list, run.documents, docid, run.level)
-                    .and_then(|()| memory.read(&places, cursor, &list));
-                if let Err(error) = read {
-                    failed = Err(error);
-                    break 'documents;
+            let docid = window.start + offset;
+            let mut most = u32::MAX;
+            for ((_, list, _), cursor) in words.iter().zip(&mut **cursors) {
+                cursor.seek(list, run.documents, docid, run.level)?;
+                if let Found::Best(_) = found {
+                    most = most.min(cursor.tf(list)?);
                 }
+            }
+            if let Found::Best(top) = &found {
+                match score(offset, most) {
+                    Some(most) if most * ROUNDING > top.threshold() => {}
+                    _ => continue,
+                }
+            }
+            starts.clear();
+            for (at, ((term, list, places), cursor)) in words.iter().zip(&mut **cursors).enumerate()
+            {
+                let here = positions[at].read(places, cursor, list)?;
                 if is_exact {
-                    for &(place, of) in phrase.words.iter().filter(|word| word.1 == term) {
-                        let is_first = number == 0 && Some(&(place, of)) == first_of(phrase, term);
-                        keep_starts(&mut starts, is_first, place, &memory.found);
+                    let of_term = phrase.words.iter().filter(|word| word.1 == *term);
+                    for (nth, &(place, _)) in of_term.enumerate() {
+                        keep_starts(starts, at + nth == 0, place, here);
                     }
                     if starts.is_empty() {
                         continue 'documents;
@@ -91,27 +141,30 @@ impl Matching<'_> {
                 }
             }
             let of = |term: usize| {
-                let number = terms.iter().position(|&of| of == term).unwrap_or(0);
-                &positions[number].found[..]
+                let at = words.iter().position(|of| of.0 == term);
+                at.map_or(&[][..], |at| &positions[at].found[..])
             };
             let tf = match (is_exact, phrase.ordered) {
                 (true, _) => starts.len() as u32,
                 (_, true) => in_order(phrase, of),
                 (_, false) => in_any_order(phrase, of),
             };
-            if tf > 0 {
-                set(matches, offset);
-                found.push((offset, tf));
+            if tf == 0 {
+                continue;
+            }
+            match &mut found {
+                Found::Noted(matches, tfs) => {
+                    set(matches, offset);
+                    tfs.push((offset, tf));
+                }
+                Found::Best(top) => {
+                    let score = score(offset, tf);
+                    score.into_iter().for_each(|score| top.offer(run.first_docid + docid, score));
+                }
             }
         }
-        self.memory.positions = positions;
-        self.memory.starts = starts;
-        failed
+        Ok(())
     }
-}
-
-fn first_of(phrase: &Phrase, term: usize) -> Option<&(u32, usize)> {
-    phrase.words.iter().find(|word| word.1 == term)
 }
 
 /// Keeps the starts of a phrase from which a word stands at its `place`; all of the word's, if it
@@ -192,17 +245,13 @@ fn in_any_order<'p>(phrase: &Phrase, of: impl Fn(usize) -> &'p [u32]) -> u32 {
 }
 
 impl PositionsMemory {
-    fn reset(&mut self) {
-        self.block = None;
-    }
-
     /// Reads the positions of the posting of a cursor.
     fn read(
         &mut self,
         list: &ListPositions<'_>,
         cursor: &mut Cursor,
-        postings: &crate::index::list::ListView<'_>,
-    ) -> Result<(), ListError> {
+        postings: &ListView<'_>,
+    ) -> Result<&[u32], ListError> {
         let Cursor { block, at, .. } = *cursor;
         if self.block != Some(block) {
             let tfs = cursor.tfs_here(postings)?;
@@ -234,7 +283,7 @@ impl PositionsMemory {
             let before = start.checked_sub(1).map_or(0, |before| self.sums[before]);
             let own = &self.sums[start..end];
             self.found.extend(own.iter().map(|sum| sum.wrapping_sub(before)));
-            return Ok(());
+            return Ok(&self.found);
         }
         self.found.resize(end - start, 0);
         list.decode_from(block, all, start, &mut self.found)?;
@@ -243,7 +292,7 @@ impl PositionsMemory {
             sum = sum.wrapping_add(*value);
             *value = sum;
         }
-        Ok(())
+        Ok(&self.found)
     }
 }
 
