@@ -2,9 +2,10 @@
 //! the list of every term in every run, and what is wanted, and holds its snapshot.
 
 use super::reading::asked::GivenDocids;
+use super::reading::syntax::Sign;
 use super::reading::{syntax, trees};
 use super::snapshot::Snapshot;
-use super::tree::{Builder, Group, Leaves, Phrase};
+use super::tree::{Builder, Group, Leaves, Phrase, QueryNode};
 use super::wanted::{Mode, Stage, Syntax, Wanted};
 use crate::codec::prefetch::prefetch;
 use crate::index::error::IndexError;
@@ -12,7 +13,7 @@ use crate::index::lexicon::{TermEntry, TermPlace};
 use crate::query::reading::weighted::{self, terms_of_query, unmarked};
 use crate::score::named::Score;
 use crate::score::scoring::TermCounts;
-use crate::score::weight::Weight;
+use crate::score::weight::{Formula, Weight};
 use crate::text::trie_collection::{implied_prefix_len, trie_collection};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -103,6 +104,15 @@ impl Plan {
     /// The phrases of the tree.
     pub(crate) fn phrases(&self) -> &[Phrase] {
         &self.phrases
+    }
+
+    /// A plan of one of the phrases alone, for which a document scores how often it has it.
+    pub(crate) fn of_phrase(&self, number: usize) -> Self {
+        let mut plan = self.clone();
+        plan.phrases[number].weight = Weight::new(Formula::Linear, 1.0, 0.0);
+        let clauses = vec![(Sign::Required, QueryNode::Phrase(number))];
+        plan.tree = Some(Arc::new(Group { clauses, at_least: 0 }));
+        plan
     }
 
     /// Whether the hits of parts of it, or of a device, are no answer: it has a tree, or counts.

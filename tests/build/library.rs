@@ -1,7 +1,7 @@
 //! The library serves a program of its own: builds from memory and query services, several of both
 //! at once, one of them cancelled, and remarks, figures and errors that are typed.
 
-use crate::support::{Scratch, files};
+use crate::support::{Scratch, args, files, millrace};
 use millrace::inside::index::DocumentRow;
 use millrace::inside::papers::MODELS;
 use millrace::inside::query::Model;
@@ -255,6 +255,10 @@ fn wrong_options_are_typed_and_name_no_command_line() {
 mod build_with_progress;
 
 #[allow(dead_code, unreachable_pub)]
+#[path = "../../examples/game/do_query.rs"]
+mod game;
+
+#[allow(dead_code, unreachable_pub)]
 #[path = "../../examples/index_and_search.rs"]
 mod index_and_search;
 
@@ -278,6 +282,19 @@ impl std::io::Write for Printed {
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
     }
+}
+
+#[test]
+fn example_game() {
+    let scratch = Scratch::new();
+    let line = "{\"id\":\"1\",\"text\":\"the wind mill\"}\n{\"id\":\"2\",\"text\":\"mill wind\"}\n";
+    let index = scratch.path("index");
+    let job = args!["build", "--index", index, "--positions", "--stopwords", "none", "-"];
+    millrace(job).stdin(line).ok();
+    let queries = "COUNT\t\"wind mill\"\nTOP_10\t+wind mill\nTOP_10_COUNT\twind -the\nUNLOCK\tx\nCOUNT\ta:b\n";
+    let mut out = Vec::new();
+    game::run(index.to_str().unwrap(), queries.as_bytes(), &mut out).unwrap();
+    assert_eq!(String::from_utf8(out).unwrap(), "1\n1\n1\nUNSUPPORTED\nUNSUPPORTED\n");
 }
 
 #[test]

@@ -318,6 +318,12 @@ fn a_phrase_weighs_as_its_words_together() {
         let norm = 1.2 * (1.0 - 0.75 + 0.75 * length / mean);
         boost * 2.0 * idf(3.0) * 2.2 * tf / (tf + norm)
     };
+    let job = millrace(args!["explain", "--index", index, "--syntax", "operators"]);
+    let told = job.args(["1", "\"wind mill\""]).ok();
+    let row = told.text().lines().find(|line| line.starts_with("\"wind mill\"")).unwrap();
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    // times, df, idf, weight, tf, score
+    assert_eq!((cells[2], cells[3], cells[6]), ("1", "2", "2"), "{row}");
     for (query, boost) in [("\"wind mill\"", 1.0), ("\"wind mill\"^2.5", 2.5)] {
         let hits = ask(query);
         let found: Vec<&str> =

@@ -6,16 +6,17 @@
 
 use crate::index::error::IndexError;
 use crate::index::inspect::browse::TermLists;
-use crate::query::plan::Planner;
+use crate::query::plan::{Plan, Planner};
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
+use crate::query::tree::Phrase;
 use crate::query::wanted::Wanted;
 use crate::shown::{number_of, visible};
 use serde::Serialize;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
-/// A term of the query and its part in the document's score.
+/// A term or a phrase of the query, and its part in the document's score.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExplainedTerm {
     /// The term.
@@ -207,7 +208,8 @@ pub fn explain(
             score: if tf_here == 0 { 0.0 } else { weight.score(tf_here, norm) },
         });
     }
-    let all = terms.len() as u32;
+    explain_phrases(&plan, docid, &mut terms)?;
+    let all = plan.terms().len() as u32;
     let own = (scores[docid as usize], docid);
     let before = |at: usize| scores[at] > own.0 || (scores[at] == own.0 && (at as u32) < own.1);
     let mut with_any = 0;
@@ -247,6 +249,42 @@ pub fn explain(
         has_tree: plan.tree().is_some(),
     };
     among_matching(explanation, snapshot, wanted, text)
+}
+
+/// Puts each phrase behind the terms. Its words score nothing by themselves.
+fn explain_phrases(
+    plan: &Plan,
+    docid: u32,
+    terms: &mut Vec<ExplainedTerm>,
+) -> Result<(), IndexError> {
+    let norm = plan.snapshot().norms()[docid as usize];
+    let mut searcher = Searcher::new();
+    for (number, Phrase { words, weight, .. }) in plan.phrases().iter().enumerate() {
+        let mut alone = plan.of_phrase(number);
+        alone.want(Wanted { k: 1, count: true, ..*plan.wanted() });
+        searcher.answer(&alone)?;
+        let df = searcher.found().unwrap_or_default() as u32;
+        alone.give(Some([docid].into()));
+        let tf = searcher.answer(&alone)?.first().map_or(0, |hit| hit.score as u32);
+        let mut strings = Vec::new();
+        for &(_, word) in words {
+            strings.push(terms[word].term.clone());
+            terms[word].score = 0.0;
+        }
+        let idf = words.iter().map(|word| terms[word.1].idf).sum();
+        terms.push(ExplainedTerm {
+            term: format!("\"{}\"", strings.join(" ")),
+            times: terms[words[0].1].times,
+            df,
+            cf: None,
+            idf,
+            weight: weight.factor(),
+            more: weight.more(),
+            tf,
+            score: if tf == 0 { 0.0 } else { weight.score(tf, norm) },
+        });
+    }
+    Ok(())
 }
 
 /// The explanation; of a query with a tree, with the score, the rank and the number of documents

@@ -1,4 +1,5 @@
-//! Any list is either read as rising docids below the bound, or an error, by every way to read it.
+//! Any list is either read as rising docids below the bound, or an error, by every way to read it;
+//! and so are its positions.
 
 use crate::fuzzing::damage::edit;
 use crate::fuzzing::take::Take;
@@ -156,6 +157,7 @@ fn search(all: bool, terms: &[RunTerm<'_>], documents: u32, k: usize) -> Option<
 
 /// What is asked of an input.
 pub fn list(data: &[u8]) {
+    super::positions::positions(data);
     let mut take = Take(data);
     let forms: Vec<Form> = Form::all().collect();
     let form = forms[usize::from(take.u8()) % forms.len()];

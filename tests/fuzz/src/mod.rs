@@ -16,6 +16,7 @@ mod jsonl;
 mod lexicon;
 mod list;
 mod manifest;
+mod positions;
 mod records;
 mod support;
 mod texts;
