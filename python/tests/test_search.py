@@ -337,6 +337,24 @@ def test_names_are_had_by_any_door_and_rotten_ones_are_not_opened(tmp_path):
         millrace.Index(path)
 
 
+def test_phrases(tmp_path):
+    texts = ["wind mill by the river", "mill of wind", "the wind mill wind mill"]
+    millrace.build(tmp_path / "i", [(f"d{n}", text) for n, text in enumerate(texts)], positions=True)
+    index = millrace.Index(tmp_path / "i")
+    hits = index.search('"wind mill"', syntax="operators", count=True)
+    assert hits.names == ["d2", "d0"] and hits.found == 2
+    assert index.search('"mill wind"', syntax="operators").names == ["d2"]
+    tree = json.dumps({"phrase": "wind mill", "slop": 1, "ordered": False})
+    assert set(index.search(tree, syntax="tree").names) == {"d0", "d1", "d2"}
+    # A document that is added later has positions, too.
+    with millrace.Writer(index) as writer:
+        writer.add("d3", "far wind mill")
+    assert index.search('"wind mill"', 0, syntax="operators", count=True).found == 3
+    millrace.build(tmp_path / "j", [("d", texts[0])])
+    with pytest.raises(ValueError, match="without positions"):
+        millrace.Index(tmp_path / "j").search('"wind mill"', syntax="operators")
+
+
 def test_operators_and_counts(index, documents):
     words = {name: set(text.split()) for name, text in documents.items()}
     every = [word for own in words.values() for word in sorted(own)]

@@ -12,6 +12,10 @@
 //! So a block is read whole, or any of its values alone: how many there are follows from the term
 //! frequencies.
 
+mod sums;
+
+pub(crate) use sums::decode_sums;
+
 use super::unary::{self, UnaryWriter};
 use super::{bits, vbyte};
 
@@ -27,14 +31,19 @@ pub(crate) fn encode(values: &[u32], unary: &mut UnaryWriter, out: &mut Vec<u8>)
         return vbyte::put(u64::from(*value), out);
     }
     let count = values.len() as u64;
-    let sum: u64 = values.iter().map(|&value| u64::from(value)).sum();
-    let top = bits::width_of((sum / count.max(1)) as u32);
     let plain = bits::width(values);
+    // In half the bits, if no sum is greater.
+    let is_small = count << plain <= 1 << 32;
+    let sum_of = |shift: u8| match is_small {
+        true => values.iter().map(|value| value >> shift).sum::<u32>().into(),
+        false => values.iter().map(|value| u64::from(value >> shift)).sum::<u64>(),
+    };
+    let sum = sum_of(0);
+    let top = bits::width_of((sum / count.max(1)) as u32);
     let (mut width, mut least) = (plain, count * u64::from(plain));
     let mut has_high = false;
     for tried in top.saturating_sub(TRIED)..=top.min(plain) {
-        let high: u64 = values.iter().map(|&value| u64::from(value >> tried)).sum();
-        let cost = count * (u64::from(tried) + 1) + high;
+        let cost = count * (u64::from(tried) + 1) + sum_of(tried);
         if cost < least {
             (width, least, has_high) = (tried, cost, true);
         }

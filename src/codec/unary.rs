@@ -14,6 +14,7 @@ impl UnaryWriter {
         self.bytes.len() as u64 * 8 + u64::from(self.filled)
     }
 
+    #[inline]
     pub(crate) fn put(&mut self, mut q: u32) {
         while q >= 32 {
             self.push(u64::from(u32::MAX), 32);
@@ -23,6 +24,7 @@ impl UnaryWriter {
     }
 
     /// Appends the low `count` bits, 32 at most.
+    #[inline]
     fn push(&mut self, bits: u64, count: u32) {
         self.held |= bits << self.filled;
         self.filled += count;
@@ -84,7 +86,7 @@ pub(crate) fn skip(stream: &[u8], values: usize) -> Option<u64> {
 
 /// The zeros of 64 bits of the stream, as ones; `None` behind its end.
 #[inline]
-pub(super) fn window(stream: &[u8], word: u64) -> Option<u64> {
+pub(crate) fn window(stream: &[u8], word: u64) -> Option<u64> {
     let rest = stream.get(usize::try_from(word).ok()?.checked_mul(8)?..)?;
     match rest.first_chunk::<8>() {
         Some(bytes) => Some(!u64::from_le_bytes(*bytes)),

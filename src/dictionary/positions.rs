@@ -94,16 +94,22 @@ impl TalliedPositions {
     /// bytes they have.
     pub(super) fn lay(&self, own: Range<usize>, lists: &mut Vec<u8>) -> u32 {
         let before = lists.len();
+        // Of each at most five bytes, of which two are written at once.
+        lists.reserve(2 * own.len() + 1);
         let mut last = 0;
         for &position in &self.sorted[own] {
             let is_first = position & FIRST != 0;
             let position = position & !FIRST;
             let value = if is_first { position } else { position - last };
             last = position;
-            match value {
-                0..128 => lists.push(value as u8),
-                128..16384 => lists.extend_from_slice(&[value as u8 | 128, (value >> 7) as u8]),
-                _ => vbyte::put(value.into(), lists),
+            if value < 1 << 14 {
+                let is_long = value > 127;
+                let end = lists.len() + 1 + usize::from(is_long);
+                let low = (value & 127) as u8 | u8::from(is_long) << 7;
+                lists.extend_from_slice(&[low, (value >> 7) as u8]);
+                lists.truncate(end);
+            } else {
+                vbyte::put(value.into(), lists);
             }
         }
         (lists.len() - before) as u32

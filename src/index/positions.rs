@@ -26,6 +26,7 @@ use super::lexicon::TermEntry;
 use super::list::ListError;
 use super::run::{PostingsHeader, Run};
 use crate::codec::positions as codec;
+use crate::cpu::Level;
 use std::path::Path;
 
 /// Places that lie between the parts of a document, such as the items of a list: more than any
@@ -101,6 +102,20 @@ impl<'a> ListPositions<'a> {
     pub(crate) fn decode(&self, block: usize, values: &mut [u32]) -> Result<(), ListError> {
         let (start, end) = self.place(block)?;
         codec::decode(&self.data[start..end], values)
+            .ok_or(ListError::Positions { offset: start as u64 })
+    }
+
+    /// Reads all values of a block as the sums up to each ([`codec::decode_sums`]).
+    pub(crate) fn decode_sums(
+        &self,
+        level: Level,
+        block: usize,
+        count: usize,
+        sums: &mut Vec<u32>,
+        ends: &mut Vec<u32>,
+    ) -> Result<(), ListError> {
+        let (start, end) = self.place(block)?;
+        codec::decode_sums(level, &self.data[start..end], count, sums, ends)
             .ok_or(ListError::Positions { offset: start as u64 })
     }
 

@@ -7,6 +7,7 @@
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod best;
+pub(super) mod places;
 mod portable;
 #[cfg(test)]
 mod tests;

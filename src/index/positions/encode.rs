@@ -6,6 +6,19 @@ use crate::codec::unary::UnaryWriter;
 use crate::codec::vbyte;
 use crate::index::list::MAX_BLOCK;
 
+/// Reads a vbyte of one or two bytes, as nearly all are, without a branch on how many.
+#[inline(always)]
+fn short_value(bytes: &[u8], at: &mut usize) -> Option<u32> {
+    if let Some(&[first, second]) = bytes.get(*at..).and_then(|rest| rest.first_chunk())
+        && first & second < 128
+    {
+        let is_long = u32::from(first >> 7);
+        *at += 1 + is_long as usize;
+        return Some(u32::from(first & 127) | (u32::from(second) << 7) * is_long);
+    }
+    u32::try_from(vbyte::get(bytes, at)?).ok()
+}
+
 /// Writes positions, list after list. Between calls the caller may take any number of bytes from
 /// the front of [`payload`](Self::payload). Until a list ends 4 bytes for each block stay here, and
 /// the positions of one block.
@@ -54,9 +67,10 @@ impl PositionsEncoder {
         at: &mut usize,
     ) -> Option<()> {
         let count: usize = less_one.iter().map(|&less| less as usize + 1).sum();
-        self.values.reserve(count);
-        for _ in 0..count {
-            self.values.push(u32::try_from(vbyte::get(bytes, at)?).ok()?);
+        let before = self.values.len();
+        self.values.resize(before + count, 0);
+        for value in &mut self.values[before..] {
+            *value = short_value(bytes, at)?;
         }
         self.filled += less_one.len();
         debug_assert!(self.filled <= self.block_len && self.block_len <= MAX_BLOCK);

@@ -48,6 +48,7 @@ pub(crate) fn search(
     scratch: &mut Scratch,
 ) -> Result<u64, ListError> {
     let mut memory = std::mem::take(&mut scratch.trees);
+    memory.ranks.clear();
     let words = run.phrases.iter().map(|phrase| phrase.words.len()).max().unwrap_or(0);
     scratch.reset_cursors(1 + words);
     let Some((cursor, cursors)) = scratch.cursors.split_first_mut() else { return Ok(0) };

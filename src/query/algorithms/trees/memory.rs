@@ -1,5 +1,7 @@
 //! The memory of searches by trees.
 
+use std::ops::Range;
+
 /// The documents of a window, a bit each.
 pub(super) type Bits = Vec<u64>;
 
@@ -14,6 +16,8 @@ pub(crate) struct TreeMemory {
     /// By the number of the phrase.
     phrases: Vec<FoundPhrase>,
     pub(super) positions: Vec<PositionsMemory>,
+    /// Of each term with a bitmap, 64s of documents, and its postings before these.
+    pub(super) ranks: Vec<(usize, u32)>,
     pub(super) starts: Vec<u32>,
 }
 
@@ -37,8 +41,15 @@ pub(crate) struct PositionsMemory {
     pub(super) asked: u32,
     /// Where the positions of each of its postings begin among those of the block, and end.
     pub(super) starts: Vec<u32>,
-    /// The sum of all values of the block up to each, modulo 2^32, if it was read whole.
+    /// The positions of the block.
+    pub(super) all: usize,
+    /// The sums of all values of the block up to each, if it was read whole, and scratch.
     pub(super) sums: Vec<u32>,
-    /// The positions of the posting.
+    pub(super) ends: Vec<u32>,
+    /// Those of the posting if it was read alone; then room.
+    pub(super) alone: Vec<u32>,
+    /// Where those of the posting are in the sums.
+    pub(super) of_posting: Range<usize>,
+    /// The positions of the posting, where they are asked for one by one.
     pub(super) found: Vec<u32>,
 }

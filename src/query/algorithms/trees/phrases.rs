@@ -1,17 +1,22 @@
 //! Finds phrases in documents that have all of their words: where these stand is read posting by
 //! posting, or a block at a time where several of its postings are asked for.
 
+#![allow(unsafe_code)]
+
 use super::memory::{Bits, FoundPhrase, PositionsMemory, TreeMemory};
-use super::{Matching, combine, fill, is_empty, ones, set};
-use crate::index::list::{ListError, ListView};
+use super::{Matching, combine, fill, is_empty, ones_of, set};
+use crate::cpu::Level;
+use crate::index::list::{ListError, ListView, MAX_BLOCK};
 use crate::index::positions::ListPositions;
-use crate::query::cursor::Cursor;
+use crate::query::cursor::{Cursor, RunSearch};
+use crate::query::kernels::places::{LANES, Places, at_distance};
 use crate::query::top_k::TopK;
 use crate::query::tree::Phrase;
 use crate::score::weight::ROUNDING;
+use std::ops::Range;
 
 /// From this many postings on a block is read whole: they take about as long as all of it.
-const FEW_POSTINGS: u32 = 3;
+const FEW_POSTINGS: u32 = 2;
 
 /// What is done with the documents that have a phrase.
 enum Found<'f> {
@@ -21,7 +26,7 @@ enum Found<'f> {
     Best(&'f mut TopK),
 }
 
-impl Matching<'_> {
+impl<'m> Matching<'m> {
     /// The documents of `within` that have a phrase; how often each has it is kept until the next
     /// call for the same phrase.
     pub(super) fn phrase(&mut self, number: usize, within: &Bits) -> Result<Bits, ListError> {
@@ -86,84 +91,216 @@ impl Matching<'_> {
         number: usize,
         terms: &[usize],
         candidates: &Bits,
+        found: Found<'_>,
+    ) -> Result<(), ListError> {
+        match self.run.level {
+            Level::Portable => self.verify_each(number, terms, candidates, found),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the level was detected on this processor.
+            _ => unsafe { self.verify_by_popcnt(number, terms, candidates, found) },
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,popcnt")]
+    fn verify_by_popcnt(
+        &mut self,
+        number: usize,
+        terms: &[usize],
+        candidates: &Bits,
+        found: Found<'_>,
+    ) -> Result<(), ListError> {
+        self.verify_each(number, terms, candidates, found)
+    }
+
+    #[inline(always)]
+    fn verify_each(
+        &mut self,
+        number: usize,
+        terms: &[usize],
+        candidates: &Bits,
         mut found: Found<'_>,
     ) -> Result<(), ListError> {
-        let Self { run, cursors, memory, window, .. } = self;
-        let TreeMemory { positions, starts, .. } = &mut **memory;
+        let run = self.run;
+        let first = self.window.start;
         let phrase = &run.phrases[number];
-        let mut words = Vec::new();
-        for &term in terms {
-            let lists = (run.terms[term].list, run.positions.get(term).copied().flatten());
-            // All of the candidates have it.
-            let (Some(list), Some(places)) = lists else { return Ok(()) };
-            words.push((term, list, places));
-        }
-        if positions.len() < words.len() {
-            positions.resize_with(words.len(), PositionsMemory::default);
-        }
-        cursors[..words.len()].iter_mut().for_each(Cursor::reset);
+        // All of the candidates have all.
+        let Some(mut words) = self.words(terms) else { return Ok(()) };
+        let cursors = &mut self.cursors[..words.len()];
+        cursors.iter_mut().for_each(Cursor::reset);
+        let TreeMemory { positions, starts, .. } = &mut *self.memory;
+        positions.resize_with(words.len().max(positions.len()), PositionsMemory::default);
         positions.iter_mut().for_each(|memory| memory.block = None);
-        let is_exact = phrase.slop == 0 && phrase.ordered;
-        let score = |offset: u32, tf: u32| {
-            let docid = window.start + offset;
+        let check = Check::new(phrase, &words, run.level);
+        let score = |docid: u32, tf: u32| {
             let norm = run.norms.documents[docid as usize];
             // Deleted documents have infinite norms.
             (norm < f32::INFINITY)
                 .then(|| run.norms.static_of(docid) + phrase.weight.score(tf, norm))
         };
-        'documents: for offset in ones(candidates) {
-            let docid = window.start + offset;
-            let mut most = u32::MAX;
-            for ((_, list, _), cursor) in words.iter().zip(&mut **cursors) {
-                cursor.seek(list, run.documents, docid, run.level)?;
-                if let Found::Best(_) = found {
-                    most = most.min(cursor.tf(list)?);
-                }
-            }
-            if let Found::Best(top) = &found {
-                match score(offset, most) {
-                    Some(most) if most * ROUNDING > top.threshold() => {}
-                    _ => continue,
-                }
-            }
-            starts.clear();
-            for (at, ((term, list, places), cursor)) in words.iter().zip(&mut **cursors).enumerate()
-            {
-                let here = positions[at].read(places, cursor, list)?;
-                if is_exact {
-                    let of_term = phrase.words.iter().filter(|word| word.1 == *term);
-                    for (nth, &(place, _)) in of_term.enumerate() {
-                        keep_starts(starts, at + nth == 0, place, here);
-                    }
-                    if starts.is_empty() {
-                        continue 'documents;
+        for (at, &documents) in candidates.iter().enumerate() {
+            for offset in ones_of(at, documents) {
+                let docid = first + offset;
+                let mut most = u32::MAX;
+                for (word, cursor) in words.iter().zip(&mut *cursors) {
+                    word.go_to(cursor, run, docid, offset)?;
+                    if let Found::Best(_) = found {
+                        most = most.min(cursor.tf(&word.list)?);
                     }
                 }
-            }
-            let of = |term: usize| {
-                let at = words.iter().position(|of| of.0 == term);
-                at.map_or(&[][..], |at| &positions[at].found[..])
-            };
-            let tf = match (is_exact, phrase.ordered) {
-                (true, _) => starts.len() as u32,
-                (_, true) => in_order(phrase, of),
-                (_, false) => in_any_order(phrase, of),
-            };
-            if tf == 0 {
-                continue;
-            }
-            match &mut found {
-                Found::Noted(matches, tfs) => {
-                    set(matches, offset);
-                    tfs.push((offset, tf));
+                if let Found::Best(top) = &found {
+                    match score(docid, most) {
+                        Some(most) if most * ROUNDING > top.threshold() => {}
+                        _ => continue,
+                    }
                 }
-                Found::Best(top) => {
-                    let score = score(offset, tf);
-                    score.into_iter().for_each(|score| top.offer(run.first_docid + docid, score));
+                let tf = check.count(&words, cursors, positions, starts)?;
+                match &mut found {
+                    _ if tf == 0 => {}
+                    Found::Noted(matches, tfs) => {
+                        set(matches, offset);
+                        tfs.push((offset, tf));
+                    }
+                    Found::Best(top) => {
+                        let score = score(docid, tf);
+                        score.into_iter().for_each(|of| top.offer(run.first_docid + docid, of));
+                    }
                 }
+            }
+            for word in &mut words {
+                word.before += word.dense.map_or(0, |dense| dense[at].count_ones());
             }
         }
         Ok(())
+    }
+
+    /// What is known of terms in the window; none if one of them has no list.
+    fn words(&mut self, terms: &[usize]) -> Option<Vec<PhraseWord<'m>>> {
+        let run = self.run;
+        let start = self.window.start as usize / 64;
+        let word = |&term: &usize| {
+            let list = run.terms[term].list?;
+            let places = run.positions.get(term).copied().flatten()?;
+            let dense = self.dense(term);
+            Some(PhraseWord { term, list, places, dense, before: 0 })
+        };
+        let mut words: Vec<PhraseWord<'m>> = terms.iter().map(word).collect::<Option<_>>()?;
+        let ranks = &mut self.memory.ranks;
+        for word in words.iter_mut().filter(|word| word.dense.is_some()) {
+            ranks.resize(run.terms.len().max(ranks.len()), (0, 0));
+            let (upto, before) = &mut ranks[word.term];
+            let Some(Some(all)) = run.dense.get(word.term) else { continue };
+            *before += all[*upto..start].iter().map(|bits| bits.count_ones()).sum::<u32>();
+            *upto = start;
+            word.before = *before;
+        }
+        Some(words)
+    }
+}
+
+/// A term of a phrase in a run.
+struct PhraseWord<'l> {
+    term: usize,
+    list: ListView<'l>,
+    places: ListPositions<'l>,
+    /// The bitmap of the list in the window, if there is one, and how many of its documents come
+    /// before the 64 that are looked at.
+    dense: Option<&'l [u64]>,
+    before: u32,
+}
+
+impl PhraseWord<'_> {
+    /// Goes to the posting of a document that has the term, at an offset in the window.
+    #[inline(always)]
+    fn go_to(
+        &self,
+        cursor: &mut Cursor,
+        run: &RunSearch<'_>,
+        docid: u32,
+        offset: u32,
+    ) -> Result<(), ListError> {
+        let Some(dense) = self.dense else {
+            return cursor.seek(&self.list, run.documents, docid, run.level);
+        };
+        let earlier = dense[offset as usize / 64] & ((1 << (offset % 64)) - 1);
+        let posting = (self.before + earlier.count_ones()) as usize;
+        let block = posting / self.list.block_len();
+        if cursor.block != block {
+            cursor.load(&self.list, block, run.documents)?;
+        }
+        cursor.at = posting % self.list.block_len();
+        Ok(())
+    }
+}
+
+/// How a phrase is looked for in a document.
+struct Check<'p> {
+    phrase: &'p Phrase,
+    level: Level,
+    is_exact: bool,
+    /// From the first place of the rarest word to that of the next.
+    distance: u32,
+}
+
+impl<'p> Check<'p> {
+    fn new(phrase: &'p Phrase, words: &[PhraseWord<'_>], level: Level) -> Self {
+        let is_exact = phrase.slop == 0 && phrase.ordered;
+        let place = |at: usize| {
+            let term = words.get(at).map(|word| word.term);
+            phrase.words.iter().find(|word| Some(word.1) == term).map_or(0, |word| word.0)
+        };
+        Self { phrase, level, is_exact, distance: place(1).wrapping_sub(place(0)) }
+    }
+
+    /// How often the document of the cursors has the phrase.
+    #[inline(always)]
+    fn count(
+        &self,
+        words: &[PhraseWord<'_>],
+        cursors: &mut [Cursor],
+        positions: &mut [PositionsMemory],
+        starts: &mut Vec<u32>,
+    ) -> Result<u32, ListError> {
+        let Self { phrase, level, is_exact, distance } = *self;
+        let mut read = |positions: &mut [PositionsMemory], some: Range<usize>| {
+            let lists = words[some.clone()].iter().zip(&mut cursors[some.clone()]);
+            lists.zip(&mut positions[some]).try_for_each(|((word, cursor), memory)| {
+                memory.read(level, &word.places, cursor, &word.list)
+            })
+        };
+        let all = words.len();
+        if !is_exact {
+            read(positions, 0..all)?;
+            positions[..all].iter_mut().for_each(PositionsMemory::note);
+            let of = |term: usize| {
+                let at = words.iter().position(|of| of.term == term);
+                at.map_or(&[][..], |at| &positions[at].found[..])
+            };
+            return Ok(if phrase.ordered {
+                in_order(phrase, of)
+            } else {
+                in_any_order(phrase, of)
+            });
+        }
+        // Most candidates fail by the two rarest words.
+        let two = all.min(2);
+        read(positions, 0..two)?;
+        if let [first, second] = &positions[..two] {
+            let tf = at_distance(level, first.places(), second.places(), distance);
+            if tf == 0 || phrase.words.len() == two {
+                return Ok(tf);
+            }
+        }
+        read(positions, two..all)?;
+        starts.clear();
+        for (at, word) in words.iter().enumerate() {
+            positions[at].note();
+            let of_term = phrase.words.iter().filter(|of| of.1 == word.term);
+            for (nth, &(place, _)) in of_term.enumerate() {
+                keep_starts(starts, at + nth == 0, place, &positions[at].found);
+            }
+        }
+        Ok(starts.len() as u32)
     }
 }
 
@@ -198,16 +335,18 @@ fn in_order<'p>(phrase: &Phrase, of: impl Fn(usize) -> &'p [u32]) -> u32 {
         }
         let (mut at, mut place) = (start, *first_place);
         for &(next, term) in rest {
-            let positions = of(term);
             let least = at + (next - place);
-            let found = positions.partition_point(|&position| position < least);
-            let Some(&position) = positions.get(found) else { break 'starts };
+            // A document has few.
+            let Some(&position) = of(term).iter().find(|&&position| position >= least) else {
+                break 'starts;
+            };
+            if position - start - (next - first_place) > phrase.slop {
+                continue 'starts;
+            }
             (at, place) = (position, next);
         }
-        if at - start - (place - first_place) <= phrase.slop {
-            count += 1;
-            after = at + 1;
-        }
+        count += 1;
+        after = at + 1;
     }
     count
 }
@@ -248,51 +387,58 @@ impl PositionsMemory {
     /// Reads the positions of the posting of a cursor.
     fn read(
         &mut self,
+        level: Level,
         list: &ListPositions<'_>,
         cursor: &mut Cursor,
         postings: &ListView<'_>,
-    ) -> Result<&[u32], ListError> {
+    ) -> Result<(), ListError> {
         let Cursor { block, at, .. } = *cursor;
         if self.block != Some(block) {
             let tfs = cursor.tfs_here(postings)?;
-            self.starts.clear();
-            self.starts.push(0);
+            self.starts.resize(MAX_BLOCK + 1, 0);
             let mut sum = 0u64;
-            for &tf in tfs {
+            for (start, &tf) in self.starts[1..].iter_mut().zip(tfs) {
                 sum += u64::from(tf);
-                self.starts.push(sum as u32);
+                *start = sum as u32;
             }
             list.expect_count(block, sum, tfs.len())?;
+            self.all = sum as usize;
             self.block = Some(block);
             self.asked = 0;
         }
         let [start, end] = [self.starts[at], self.starts[at + 1]].map(|at| at as usize);
         self.asked += 1;
-        let all = *self.starts.last().expect("the first is there") as usize;
         if self.asked == FEW_POSTINGS {
-            self.sums.resize(all, 0);
-            list.decode(block, &mut self.sums)?;
-            let mut sum = 0u32;
-            for value in &mut self.sums {
-                sum = sum.wrapping_add(*value);
-                *value = sum;
-            }
+            list.decode_sums(level, block, self.all, &mut self.sums, &mut self.ends)?;
         }
-        self.found.clear();
         if self.asked >= FEW_POSTINGS {
-            let before = start.checked_sub(1).map_or(0, |before| self.sums[before]);
-            let own = &self.sums[start..end];
-            self.found.extend(own.iter().map(|sum| sum.wrapping_sub(before)));
-            return Ok(&self.found);
+            self.of_posting = start..end;
+            return Ok(());
         }
-        self.found.resize(end - start, 0);
-        list.decode_from(block, all, start, &mut self.found)?;
+        let tf = end - start;
+        self.of_posting = 0..tf;
+        self.alone.resize((tf + LANES).max(self.alone.len()), 0);
+        let alone = &mut self.alone[..tf];
+        list.decode_from(block, self.all, start, alone)?;
         let mut sum = 0u32;
-        for value in &mut self.found {
+        for value in alone {
             sum = sum.wrapping_add(*value);
             *value = sum;
         }
-        Ok(&self.found)
+        Ok(())
+    }
+
+    fn places(&self) -> Places<'_> {
+        let Range { start, end } = self.of_posting;
+        let sums = if self.asked >= FEW_POSTINGS { &self.sums } else { &self.alone };
+        Places::of(sums, start, end)
+    }
+
+    fn note(&mut self) {
+        let mut found = std::mem::take(&mut self.found);
+        found.clear();
+        found.extend(self.places().iter());
+        self.found = found;
     }
 }
 
