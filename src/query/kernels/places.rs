@@ -30,62 +30,122 @@ impl<'p> Places<'p> {
     }
 }
 
-/// How many of the `first` have one of the `second` at a distance behind them, modulo 2^32. Both
-/// rise strictly.
-#[inline]
-pub(crate) fn at_distance(
+/// How many pairs of the `first` and the `second` there are of which the second stands behind the
+/// first by `least`, or by up to `span` more, modulo 2^32. Both rise strictly.
+#[inline(always)]
+pub(crate) fn pairs_within(
     level: Level,
     first: Places<'_>,
     second: Places<'_>,
-    distance: u32,
+    least: u32,
+    span: u32,
 ) -> u32 {
-    // What is added to a number of the shorter list to have that of the longer one.
-    let more = second.base.wrapping_add(distance).wrapping_sub(first.base);
+    // What is added to a number of the shorter list to have the least of the longer one.
+    let more = second.base.wrapping_add(least).wrapping_sub(first.base);
     let (few, many, more) = match first.len <= second.len {
         true => (first, second, more),
-        false => (second, first, more.wrapping_neg()),
+        false => (second, first, more.wrapping_add(span).wrapping_neg()),
     };
     match level {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the level was detected on this processor.
-        Level::Avx512 => unsafe { common_avx512(few, many, more) },
+        Level::Avx512 => unsafe { pairs_avx512(few, many, more, span) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
-        Level::Avx2 => unsafe { common_avx2(few, many, more) },
-        Level::Portable => common(few, many, more),
+        Level::Avx2 => unsafe { pairs_avx2(few, many, more, span) },
+        Level::Portable => pairs(few, many, more, span),
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,popcnt")]
-fn common_avx512(few: Places<'_>, many: Places<'_>, more: u32) -> u32 {
-    common(few, many, more)
+#[target_feature(enable = "avx512f,avx512vl,popcnt")]
+#[inline]
+fn pairs_avx512(few: Places<'_>, many: Places<'_>, more: u32, span: u32) -> u32 {
+    use std::arch::x86_64::*;
+    let span = _mm512_set1_epi32(span as i32);
+    if few.len > 4 || many.len > 8 {
+        return walk(few, many, more, span_of(span), |part, least| {
+            // SAFETY: a part has 16 numbers.
+            let part = unsafe { _mm512_loadu_si512(part.as_ptr().cast()) };
+            let behind = _mm512_sub_epi32(part, _mm512_set1_epi32(least as i32));
+            _mm512_cmple_epu32_mask(behind, span).into()
+        });
+    }
+    // Each of up to 4 beside up to 8.
+    const TWO: [i32; 16] = [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1];
+    let [own, others] = [few, many].map(|list| {
+        let part: &[u32; LANES] = list.sums.first_chunk().expect("there is room behind the sums");
+        // SAFETY: a part has 16 numbers.
+        unsafe { _mm512_loadu_si512(part.as_ptr().cast()) }
+    });
+    // SAFETY: the array has 16 numbers.
+    let two = unsafe { _mm512_loadu_si512(TWO.as_ptr().cast()) };
+    let others = _mm512_broadcast_i64x4(_mm512_castsi512_si256(others));
+    let least = _mm512_add_epi32(own, _mm512_set1_epi32(more as i32));
+    let pairs = |lanes: __m512i| {
+        let behind = _mm512_sub_epi32(others, _mm512_permutexvar_epi32(lanes, least));
+        u32::from(_mm512_cmple_epu32_mask(behind, span))
+    };
+    let found = pairs(two) | pairs(_mm512_add_epi32(two, _mm512_set1_epi32(2))) << 16;
+    let of_one = (1u32 << many.len) - 1;
+    let of_all = ((1u64 << (8 * few.len)) - 1) as u32;
+    (found & of_one.wrapping_mul(0x0101_0101) & of_all).count_ones()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn span_of(span: std::arch::x86_64::__m512i) -> u32 {
+    use std::arch::x86_64::*;
+    _mm_cvtsi128_si32(_mm512_castsi512_si128(span)) as u32
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,popcnt")]
-fn common_avx2(few: Places<'_>, many: Places<'_>, more: u32) -> u32 {
-    common(few, many, more)
+#[inline]
+fn pairs_avx2(few: Places<'_>, many: Places<'_>, more: u32, span: u32) -> u32 {
+    pairs(few, many, more, span)
 }
 
-/// Compares each of few numbers with 16 of the many at once, as far as these may be the same.
 #[inline(always)]
-fn common(few: Places<'_>, many: Places<'_>, more: u32) -> u32 {
+fn pairs(few: Places<'_>, many: Places<'_>, more: u32, span: u32) -> u32 {
+    walk(few, many, more, span, |part, least| {
+        let is_near =
+            |(lane, value): (u32, &u32)| u32::from(value.wrapping_sub(least) <= span) << lane;
+        (0..).zip(part).map(is_near).sum()
+    })
+}
+
+/// Compares each of few numbers with the parts of the many that may be near, of which `near` gives
+/// a bit for each that is.
+#[inline(always)]
+fn walk(
+    few: Places<'_>,
+    many: Places<'_>,
+    more: u32,
+    span: u32,
+    near: impl Fn(&[u32; LANES], u32) -> u32,
+) -> u32 {
     let mut count = 0;
     let mut at = 0;
+    // Positions, which rise, and are negative where there is none.
+    let position = |sum: u32| sum.wrapping_sub(many.base) as i32;
     for sum in &few.sums[..few.len] {
-        let wanted = sum.wrapping_add(more);
-        // Behind a part whose last one is less nothing is lost: both rise.
-        while at + LANES < many.len
-            && many.sums[at + LANES - 1].wrapping_sub(many.base) < wanted.wrapping_sub(many.base)
-            && (wanted.wrapping_sub(many.base) as i32) >= 0
-        {
+        let least = sum.wrapping_add(more);
+        while at + LANES < many.len && position(many.sums[at + LANES - 1]) < position(least) {
             at += LANES;
         }
-        let part = many.sums[at..].first_chunk::<LANES>().expect("there is room behind the sums");
-        let left = (many.len - at).min(LANES) as u32;
-        let same = |(lane, value): (u32, &u32)| u32::from(*value == wanted && lane < left);
-        count += (0..).zip(part).map(same).sum::<u32>();
+        let mut from = at;
+        loop {
+            let part = many.sums[from..].first_chunk().expect("there is room behind the sums");
+            let left = (many.len - from).min(LANES);
+            count += (near(part, least) & ((1 << left) - 1)).count_ones();
+            from += LANES;
+            let most = position(least).saturating_add(span as i32);
+            if from >= many.len || position(many.sums[from]) > most {
+                break;
+            }
+        }
     }
     count
 }
@@ -102,9 +162,11 @@ mod tests {
         fn oracle_distances_are_those_of_sets(
             lists in prop::array::uniform2(prop::collection::btree_set(0u32..300, 1..90)),
             bases in prop::array::uniform2(any::<u32>()),
-            distance in 0u32..20,
+            least in -20i32..20,
+            span in 0u32..30,
         ) {
-            let expected = lists[0].iter().filter(|at| lists[1].contains(&(*at + distance))).count();
+            let pairs = lists[0].iter().flat_map(|a| lists[1].iter().map(move |b| b.wrapping_sub(*a) as i32));
+            let expected = pairs.filter(|by| (least..=least + span as i32).contains(by)).count();
             let sums = [0, 1].map(|which: usize| -> Vec<u32> {
                 let places: &BTreeSet<u32> = &lists[which];
                 let own = places.iter().map(|at| at.wrapping_add(bases[which]));
@@ -114,7 +176,8 @@ mod tests {
                 [0, 1].map(|which: usize| Places::of(&sums[which], 1, 1 + lists[which].len()));
             prop_assert!(first.iter().eq(lists[0].iter().copied()));
             for level in [Level::Portable, level()] {
-                prop_assert_eq!(at_distance(level, first, second, distance), expected as u32);
+                let found = pairs_within(level, first, second, least as u32, span);
+                prop_assert_eq!(found, expected as u32);
             }
         }
     }

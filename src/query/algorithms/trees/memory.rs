@@ -43,6 +43,7 @@ pub(crate) struct PositionsMemory {
     pub(super) starts: Vec<u32>,
     /// The positions of the block.
     pub(super) all: usize,
+    pub(super) is_whole: bool,
     /// The sums of all values of the block up to each, if it was read whole, and scratch.
     pub(super) sums: Vec<u32>,
     pub(super) ends: Vec<u32>,

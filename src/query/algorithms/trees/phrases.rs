@@ -9,14 +9,14 @@ use crate::cpu::Level;
 use crate::index::list::{ListError, ListView, MAX_BLOCK};
 use crate::index::positions::ListPositions;
 use crate::query::cursor::{Cursor, RunSearch};
-use crate::query::kernels::places::{LANES, Places, at_distance};
+use crate::query::kernels::places::{LANES, Places, pairs_within};
 use crate::query::top_k::TopK;
 use crate::query::tree::Phrase;
 use crate::score::weight::ROUNDING;
 use std::ops::Range;
 
-/// From this many postings on a block is read whole: they take about as long as all of it.
-const FEW_POSTINGS: u32 = 2;
+/// So many postings of a block are read alone; they take about as long as all of it.
+const FEW_POSTINGS: u32 = 1;
 
 /// What is done with the documents that have a phrase.
 enum Found<'f> {
@@ -97,13 +97,28 @@ impl<'m> Matching<'m> {
             Level::Portable => self.verify_each(number, terms, candidates, found),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the level was detected on this processor.
-            _ => unsafe { self.verify_by_popcnt(number, terms, candidates, found) },
+            Level::Avx2 => unsafe { self.verify_avx2(number, terms, candidates, found) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Level::Avx512 => unsafe { self.verify_avx512(number, terms, candidates, found) },
         }
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,popcnt")]
-    fn verify_by_popcnt(
+    fn verify_avx2(
+        &mut self,
+        number: usize,
+        terms: &[usize],
+        candidates: &Bits,
+        found: Found<'_>,
+    ) -> Result<(), ListError> {
+        self.verify_each(number, terms, candidates, found)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512vl,avx2,bmi1,popcnt")]
+    fn verify_avx512(
         &mut self,
         number: usize,
         terms: &[usize],
@@ -238,8 +253,10 @@ struct Check<'p> {
     phrase: &'p Phrase,
     level: Level,
     is_exact: bool,
-    /// From the first place of the rarest word to that of the next.
-    distance: u32,
+    /// How far the first place of the second rarest word is behind that of the rarest at least, in
+    /// documents with the phrase, and how much more it may be.
+    least: u32,
+    span: u32,
 }
 
 impl<'p> Check<'p> {
@@ -249,7 +266,17 @@ impl<'p> Check<'p> {
             let term = words.get(at).map(|word| word.term);
             phrase.words.iter().find(|word| Some(word.1) == term).map_or(0, |word| word.0)
         };
-        Self { phrase, level, is_exact, distance: place(1).wrapping_sub(place(0)) }
+        let distance = place(1).wrapping_sub(place(0));
+        let slop = phrase.slop;
+        let (least, span) = match phrase.ordered {
+            true if distance as i32 >= 0 => (distance, slop),
+            true => (distance.wrapping_sub(slop), slop),
+            false => {
+                let all = phrase.words.last().map_or(0, |last| last.0) + slop;
+                (all.wrapping_neg(), 2 * all)
+            }
+        };
+        Self { phrase, level, is_exact, least, span }
     }
 
     /// How often the document of the cursors has the phrase.
@@ -261,16 +288,25 @@ impl<'p> Check<'p> {
         positions: &mut [PositionsMemory],
         starts: &mut Vec<u32>,
     ) -> Result<u32, ListError> {
-        let Self { phrase, level, is_exact, distance } = *self;
+        let Self { phrase, level, is_exact, least, span } = *self;
         let mut read = |positions: &mut [PositionsMemory], some: Range<usize>| {
             let lists = words[some.clone()].iter().zip(&mut cursors[some.clone()]);
-            lists.zip(&mut positions[some]).try_for_each(|((word, cursor), memory)| {
-                memory.read(level, &word.places, cursor, &word.list)
-            })
+            lists
+                .zip(&mut positions[some])
+                .try_for_each(|((word, cursor), memory)| memory.read(level, word, cursor))
         };
         let all = words.len();
+        // Most candidates fail by the two rarest words.
+        let two = all.min(2);
+        read(positions, 0..two)?;
+        if let [first, second] = &positions[..two] {
+            let pairs = pairs_within(level, first.places(), second.places(), least, span);
+            if pairs == 0 || is_exact && phrase.words.len() == two {
+                return Ok(pairs);
+            }
+        }
+        read(positions, two..all)?;
         if !is_exact {
-            read(positions, 0..all)?;
             positions[..all].iter_mut().for_each(PositionsMemory::note);
             let of = |term: usize| {
                 let at = words.iter().position(|of| of.term == term);
@@ -282,16 +318,6 @@ impl<'p> Check<'p> {
                 in_any_order(phrase, of)
             });
         }
-        // Most candidates fail by the two rarest words.
-        let two = all.min(2);
-        read(positions, 0..two)?;
-        if let [first, second] = &positions[..two] {
-            let tf = at_distance(level, first.places(), second.places(), distance);
-            if tf == 0 || phrase.words.len() == two {
-                return Ok(tf);
-            }
-        }
-        read(positions, two..all)?;
         starts.clear();
         for (at, word) in words.iter().enumerate() {
             positions[at].note();
@@ -385,41 +411,75 @@ fn in_any_order<'p>(phrase: &Phrase, of: impl Fn(usize) -> &'p [u32]) -> u32 {
 
 impl PositionsMemory {
     /// Reads the positions of the posting of a cursor.
+    #[inline(always)]
     fn read(
         &mut self,
         level: Level,
-        list: &ListPositions<'_>,
+        word: &PhraseWord<'_>,
         cursor: &mut Cursor,
-        postings: &ListView<'_>,
     ) -> Result<(), ListError> {
         let Cursor { block, at, .. } = *cursor;
         if self.block != Some(block) {
-            let tfs = cursor.tfs_here(postings)?;
-            self.starts.resize(MAX_BLOCK + 1, 0);
-            let mut sum = 0u64;
-            for (start, &tf) in self.starts[1..].iter_mut().zip(tfs) {
-                sum += u64::from(tf);
-                *start = sum as u32;
-            }
-            list.expect_count(block, sum, tfs.len())?;
-            self.all = sum as usize;
-            self.block = Some(block);
-            self.asked = 0;
+            self.open(level, word, cursor)?;
         }
         let [start, end] = [self.starts[at], self.starts[at + 1]].map(|at| at as usize);
-        self.asked += 1;
-        if self.asked == FEW_POSTINGS {
-            list.decode_sums(level, block, self.all, &mut self.sums, &mut self.ends)?;
+        if !self.is_whole && self.asked == FEW_POSTINGS {
+            self.read_whole(level, word, block)?;
         }
-        if self.asked >= FEW_POSTINGS {
+        self.asked += 1;
+        if self.is_whole {
             self.of_posting = start..end;
             return Ok(());
         }
-        let tf = end - start;
+        self.read_alone(word, block, start, end - start)
+    }
+
+    /// Opens the block of a cursor. All of it is read at once if one document in a few has the
+    /// term.
+    #[inline(never)]
+    fn open(
+        &mut self,
+        level: Level,
+        word: &PhraseWord<'_>,
+        cursor: &mut Cursor,
+    ) -> Result<(), ListError> {
+        let tfs = cursor.tfs_here(&word.list)?;
+        self.starts.resize(MAX_BLOCK + 1, 0);
+        let mut sum = 0u64;
+        for (start, &tf) in self.starts[1..].iter_mut().zip(tfs) {
+            sum += u64::from(tf);
+            *start = sum as u32;
+        }
+        let postings = tfs.len();
+        word.places.expect_count(cursor.block, sum, postings)?;
+        self.all = sum as usize;
+        self.block = Some(cursor.block);
+        self.asked = 0;
+        self.is_whole = false;
+        if word.dense.is_some() { self.read_whole(level, word, cursor.block) } else { Ok(()) }
+    }
+
+    fn read_whole(
+        &mut self,
+        level: Level,
+        word: &PhraseWord<'_>,
+        block: usize,
+    ) -> Result<(), ListError> {
+        self.is_whole = true;
+        word.places.decode_sums(level, block, self.all, &mut self.sums, &mut self.ends)
+    }
+
+    fn read_alone(
+        &mut self,
+        word: &PhraseWord<'_>,
+        block: usize,
+        start: usize,
+        tf: usize,
+    ) -> Result<(), ListError> {
         self.of_posting = 0..tf;
         self.alone.resize((tf + LANES).max(self.alone.len()), 0);
         let alone = &mut self.alone[..tf];
-        list.decode_from(block, self.all, start, alone)?;
+        word.places.decode_from(block, self.all, start, alone)?;
         let mut sum = 0u32;
         for value in alone {
             sum = sum.wrapping_add(*value);
@@ -428,9 +488,10 @@ impl PositionsMemory {
         Ok(())
     }
 
+    #[inline(always)]
     fn places(&self) -> Places<'_> {
         let Range { start, end } = self.of_posting;
-        let sums = if self.asked >= FEW_POSTINGS { &self.sums } else { &self.alone };
+        let sums = if self.is_whole { &self.sums } else { &self.alone };
         Places::of(sums, start, end)
     }
 
