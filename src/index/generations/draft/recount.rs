@@ -124,8 +124,9 @@ impl Draft {
             return Ok(());
         }
         // All = old and gone + new without those - gone without old and new.
-        let more = self.terms_beside(&new, &[&old, &gone], memory_bytes)?;
-        let less = self.terms_beside(&gone, &[&old, &new], memory_bytes)?;
+        // Nearly all terms of a merged run are in those of which it came: they are looked at first.
+        let more = self.terms_beside(&new, &[&gone, &old], memory_bytes)?;
+        let less = self.terms_beside(&gone, &[&new, &old], memory_bytes)?;
         self.terms = Some((terms + more).saturating_sub(less));
         Ok(())
     }
