@@ -365,6 +365,9 @@ impl Change<'_> {
         let runs = &self.live.runs;
         let mut gone = vec![Vec::new(); runs.len()];
         let all = LiveNames::open(self.from, live_runs(self.from, runs)?, known)?;
+        all.expect(
+            names.len() + part.map_or(0, |part| part.manifest.statistics.documents as usize),
+        )?;
         // Returns the first document of the name, if there is one.
         let mut find = |name: &[u8]| {
             let found = all.of(name)?;

@@ -78,6 +78,7 @@ impl Draft {
             let mut deleted = self.deleted.get(&run.name).into_iter().flatten();
             deleted.try_for_each(|&docid| touch(docid, false))?;
         }
+        all.expect(touched.len())?;
         let mut duplicates = before.duplicate_names;
         for TouchedName { added, deleted, example: (at, docid) } in touched.values() {
             let now = all.of(all.runs()[*at].1.name(*docid)?)?;
