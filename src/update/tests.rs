@@ -15,9 +15,9 @@ use std::path::Path;
 /// Names and texts in the order of docids.
 type Model = Vec<(String, String)>;
 
-fn options(index: &Path, model: &[(String, String)]) -> BuildOptions {
+fn options(index: &Path, model: &Model) -> BuildOptions {
     let owned = |(name, text)| OwnedDocument::new(name, text);
-    let mut build = BuildOptions::of_documents(index, model.to_vec().into_iter().map(owned));
+    let mut build = BuildOptions::of_documents(index, model.clone().into_iter().map(owned));
     (build.workers, build.memory) = (1, 64 << 20);
     build
 }
@@ -90,7 +90,7 @@ fn oracle_commits_beside_merges() {
                 let other = document(&mut noise, 25);
                 model.retain(|(name, _)| *name != other.0);
                 model.push(other.clone());
-                let update = Update::new(options(index, &[other]));
+                let update = Update::new(options(index, &vec![other]));
                 update.update().unwrap();
             }
             if step == 40 {
