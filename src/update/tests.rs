@@ -140,7 +140,8 @@ fn a_merge_beside_commits_may_fail() {
         assert!(told.remarks[0].contains("000000.locations"), "{told:?}");
     }
     fs::write(&places, good).unwrap();
-    assert_eq!(commit(&mut model).remarks.len(), 1);
+    // The merge that is under way may have read the file, or may read it now.
+    commit(&mut model);
     assert!(commit(&mut model).remarks.is_empty());
     let live = Generation::open(index).unwrap();
     assert_ne!(live.manifest().runs[0].name, "000000", "it is merged");

@@ -121,17 +121,7 @@ impl Map {
 
     /// Compares the length and the checksum of the whole file, and the checksums of its blocks.
     pub(crate) fn verify(&self, bytes: u64, crc32: u32) -> Result<(), IndexError> {
-        self.verify_by(cores(), bytes, crc32)
-    }
-
-    /// [`verify`](Self::verify) with so many threads, at most.
-    pub(crate) fn verify_by(
-        &self,
-        threads: usize,
-        bytes: u64,
-        crc32: u32,
-    ) -> Result<(), IndexError> {
-        verify_all(threads, &[(self, bytes, crc32)])
+        verify_all(cores(), &[(self, bytes, crc32)])
     }
 
     /// So many reads of any places will come: if these need most blocks of a large file, all are
@@ -178,8 +168,8 @@ impl Map {
     }
 }
 
-/// [`verify`](Map::verify) of several files, of so many bytes and with these checksums, by the same
-/// threads.
+/// [`verify`](Map::verify) of several files, of so many bytes and with these checksums, by so many
+/// threads, at most.
 pub(crate) fn verify_all(threads: usize, files: &[(&Map, u64, u32)]) -> Result<(), IndexError> {
     let mut parts = Vec::new();
     let mut all = 0;
