@@ -233,6 +233,10 @@ impl<T: Send + 'static> Awaited<T> {
         Ok(Self(Some(spawn(name, make)?)))
     }
 
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     /// Waits until it is made. Panics as the thread did.
     pub(crate) fn made(self) -> T {
         self.ended().unwrap_or_else(|cause| resume_unwind(cause))

@@ -10,6 +10,9 @@
 //! generation. A document whose name is there replaces it. Answers are those of an index that was
 //! built from nothing of what lives.
 
+mod side;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 pub use writer::Writer;
@@ -35,6 +38,7 @@ use crate::input::splits::{MEMORY, STDIN};
 use crate::input::wanted::WantedInput;
 use crate::settings::{Gpus, SettingError};
 use serde::Serialize;
+use side::Held;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -112,7 +116,7 @@ impl Update {
     /// `Index` if there is none, or it cannot be updated; `KeptByJob`; `Shrinks`; as
     /// [`build`](crate::build()). The index is as it was, unless only the last sync failed.
     pub fn update(self) -> Result<Updated, BuildError> {
-        self.change(&[], Some(usize::MAX), |_| Ok(None))
+        self.change(&[], Some(usize::MAX), None)
     }
 
     /// Deletes all documents of these names.
@@ -120,16 +124,16 @@ impl Update {
     /// # Errors
     /// As [`update`](Self::update).
     pub fn delete(self, names: &[Vec<u8>]) -> Result<Updated, BuildError> {
-        self.change(names, None, |_| Ok(None))
+        self.change(names, None, None)
     }
 
     /// Deletes all documents of `names`, and then adds those of the input if it has any, of at most
-    /// so many bytes; `opened` may know the generation in the folder of the live one.
+    /// so many bytes. A writer holds what is open, and merges beside.
     fn change(
         self,
         names: &[Vec<u8>],
         input_bytes: Option<usize>,
-        opened: impl FnOnce(&Path) -> Result<Option<Arc<Generation>>, IndexError>,
+        mut held: Option<&mut Held>,
     ) -> Result<Updated, BuildError> {
         let began = Instant::now();
         let Self { mut build, wait, keep_point, dry_run, allow_shrink } = self;
@@ -149,7 +153,7 @@ impl Update {
             }
             error => error,
         };
-        let open = opened(&from).map_err(sharded)?;
+        let open = held.as_mut().map(|held| held.follow(&from)).transpose().map_err(sharded)?;
         let live = match &open {
             Some(open) => open.manifest().clone(),
             None => Manifest::read(&from).map_err(sharded)?,
@@ -177,7 +181,8 @@ impl Update {
         });
         build.notes = Some(notes.clone());
         let open = open.as_deref();
-        let change = Change { lock: &lock, from: &from, live: &live, open, dry_run, allow_shrink };
+        let mut change =
+            Change { lock: &lock, from: &from, live: &live, open, held, dry_run, allow_shrink };
         if let Some(bytes) = input_bytes {
             build.workers = build.workers.min(1 + bytes / WORKER_BYTES);
         }
@@ -215,6 +220,7 @@ struct Change<'a> {
     from: &'a Path,
     live: &'a Manifest,
     open: Option<&'a Generation>,
+    held: Option<&'a mut Held>,
     dry_run: bool,
     allow_shrink: bool,
 }
@@ -222,13 +228,13 @@ struct Change<'a> {
 impl Change<'_> {
     /// Makes and publishes the new generation. Returns also what is remarked of PageRanks.
     fn make(
-        &self,
+        &mut self,
         build: Option<BuildOptions>,
         names: &[Vec<u8>],
         mut description: Description,
         merging: &Merging,
     ) -> Result<(Updated, Vec<String>), BuildError> {
-        let Self { lock, from, live, .. } = *self;
+        let (lock, from, live) = (self.lock, self.from, self.live);
         let mut draft = Draft::begin(lock)?;
         let folder = draft.folder().join("part");
         let part = build.map(|build| self.part(build, &folder)).transpose()?;
@@ -271,10 +277,7 @@ impl Change<'_> {
         if !self.dry_run && added + updated.deleted > 0 {
             let memory = merging.memory_bytes / 4;
             let counted = draft.recount(live, memory)?;
-            let is_over = draft.runs().len() > MOST_RUNS;
-            let most = if is_over { FEW_RUNS } else { MOST_RUNS };
-            let lost = draft.merge_some(most, |documents| documents / WORN_PART, merging)?;
-            remarks.extend(lost.then(|| LOST_RANKS.to_string()));
+            remarks.extend(self.merge(&mut draft, merging)?);
             draft.recount_terms(live, memory)?;
             let all = |_: &Statistics, _: &Duplicates| Ok::<_, BuildError>(());
             let manifest = draft.publish_if(lock, description, memory, counted, all)?;
@@ -282,6 +285,27 @@ impl Change<'_> {
             updated.generation = Some(manifest.generation);
         }
         Ok((updated, remarks))
+    }
+
+    /// Puts what was merged beside in its place, and merges what has to be merged now: all that is
+    /// due, or where a writer merges beside, only what is too much, behind the runs that are being
+    /// merged. Returns what is to be told.
+    fn merge(&mut self, draft: &mut Draft, merging: &Merging) -> Result<Vec<String>, IndexError> {
+        let mut remarks = Vec::new();
+        let mut from = 0;
+        let held = self.held.as_mut().filter(|held| held.merges_beside);
+        let is_beside = held.is_some();
+        if let Some(held) = held {
+            remarks.extend(held.put(draft)?);
+            from = draft.runs().iter().rposition(|run| held.merges(run)).map_or(0, |at| at + 1);
+        }
+        let is_over = draft.runs().len() > MOST_RUNS;
+        if is_over || !is_beside {
+            let most = if is_over { FEW_RUNS } else { MOST_RUNS };
+            let lost = draft.merge_some(from, most, |documents| documents / WORN_PART, merging)?;
+            remarks.extend(lost.then(|| LOST_RANKS.to_string()));
+        }
+        Ok(remarks)
     }
 
     /// Builds the new documents as the index was built.
@@ -341,6 +365,9 @@ impl Change<'_> {
         let runs = &self.live.runs;
         let mut gone = vec![Vec::new(); runs.len()];
         let all = LiveNames::open(self.from, live_runs(self.from, runs)?, known)?;
+        all.expect(
+            names.len() + part.map_or(0, |part| part.manifest.statistics.documents as usize),
+        )?;
         // Returns the first document of the name, if there is one.
         let mut find = |name: &[u8]| {
             let found = all.of(name)?;
@@ -380,7 +407,9 @@ impl Change<'_> {
         // There is a run at least.
         let all_empty = runs().all(|run| is_empty(&run));
         for (number, run) in runs().enumerate() {
-            if all_empty || !is_empty(&run) {
+            // What is being merged has to stay until what comes of that takes its place.
+            let is_held = self.held.as_ref().is_some_and(|held| held.merges(run.0));
+            if all_empty || is_held || !is_empty(&run) {
                 let place = draft.link(self.from, self.live, number, first_input)?;
                 draft.delete(place, run.1)?;
             }

@@ -102,7 +102,7 @@ impl Publishing<'_> {
         if how == RebuildKind::Part && order.is_none() {
             record.time("merge", || {
                 let most_deleted = |documents| job.merge.deleted.most(documents);
-                lost = draft.merge_some(job.merge.runs as usize, most_deleted, &merging)?;
+                lost = draft.merge_some(0, job.merge.runs as usize, most_deleted, &merging)?;
                 Ok::<_, RebuildError>(())
             })?;
         }

@@ -1,11 +1,14 @@
 //! Changes of an index that a program makes one by one and commits together.
 
+use super::side::Held;
 use super::{Update, Updated};
 use crate::build::{BuildError, BuildOptions};
 use crate::crew::lock;
 use crate::index::error::IndexError;
+use crate::index::generations::folder::{IndexLock, current};
 use crate::index::generations::generation::{Generation, with_live};
 use crate::input::memory::OwnedDocument;
+use crate::shown::chain;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -20,10 +23,15 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 /// What a commit has opened stays open for the next one: all documents of the index, which the
 /// first commit verifies as an open index does. Memory: 8 bytes for each of them, and the names and
 /// texts which are not committed.
+///
+/// From the second commit on runs are merged by a thread, beside commits and queries: what comes of
+/// it is a part of the first commit behind its end. Dropping the writer ends a merge that is under
+/// way, and waits for the thread; then the runs stay as they are.
 #[derive(Debug)]
 pub struct Writer {
     index: PathBuf,
-    /// The most memory that a commit allocates, in bytes; 1 GiB by default.
+    /// The most memory that a commit allocates, in bytes; 1 GiB by default. A merge beside commits
+    /// takes up to a quarter of it besides.
     pub memory: u64,
     /// Worker threads of a commit, at most: as many as cores by default.
     pub workers: usize,
@@ -32,6 +40,8 @@ pub struct Writer {
     /// Commits may leave less than half of the documents, or none. They may not by default.
     pub allow_shrink: bool,
     pending: Mutex<Pending>,
+    /// Of whoever commits.
+    pub(super) held: Mutex<Held>,
     /// A commit has ended.
     ended: Condvar,
 }
@@ -87,7 +97,6 @@ impl Pending {
             last: std::mem::take(&mut self.last),
             keep_point: std::mem::take(&mut self.keep_point),
             noted: self.noted,
-            open: self.open.clone(),
             ..Self::default()
         }
     }
@@ -109,8 +118,8 @@ impl Writer {
     pub fn new(index: impl Into<PathBuf>) -> Self {
         let BuildOptions { index, memory, workers, .. } =
             BuildOptions::of_paths(index, Vec::<PathBuf>::new());
-        let (pending, ended) = Default::default();
-        Self { index, memory, workers, wait: true, allow_shrink: false, pending, ended }
+        let (pending, held, ended) = Default::default();
+        Self { index, memory, workers, wait: true, allow_shrink: false, pending, held, ended }
     }
 
     /// The folder of the index.
@@ -164,37 +173,39 @@ impl Writer {
             }
         }
         pending.is_committing = true;
-        let mut taken = pending.take();
+        let taken = pending.take();
         drop(pending);
         let _turn = Turn(self);
-        let mut open = taken.open.take();
-        let updated = match self.publish(&taken, &mut open) {
+        let held = &mut *lock(&self.held);
+        let mut updated = match self.publish(&taken, held) {
             Ok(updated) => updated,
             Err(error) => {
-                let mut pending = lock(&self.pending);
-                pending.put_before(taken);
-                pending.open = open;
+                lock(&self.pending).put_before(taken);
                 return Err(error);
             }
         };
         let mut failed = None;
-        if let (Some(number), Some(before)) = (updated.generation, &open) {
-            match with_live(&self.index, |folder| next(Some(before), folder)) {
-                Ok(next) => open = Some(next),
+        if let Some(number) = updated.generation {
+            let begins = held.merges_beside;
+            match with_live(&self.index, |folder| held.follow(folder)) {
+                Ok(_) if begins => {
+                    let begun = held.begin(&self.index, self.memory, self.workers);
+                    let remark =
+                        |error| format!("no merge began beside commits: {}", chain(&error));
+                    updated.remarks.extend(begun.err().map(remark));
+                }
+                Ok(_) => {}
                 Err(error) => failed = Some(IndexError::live(number)(error)),
             }
         }
         let mut pending = lock(&self.pending);
-        (pending.settled, pending.updated, pending.open) = (taken.noted, updated.clone(), open);
+        (pending.settled, pending.updated) = (taken.noted, updated.clone());
+        pending.open.clone_from(&held.open);
         drop(pending);
         failed.map_or(Ok(updated), |error| Err(error.into()))
     }
 
-    fn publish(
-        &self,
-        taken: &Pending,
-        open: &mut Option<Arc<Generation>>,
-    ) -> Result<Updated, BuildError> {
+    fn publish(&self, taken: &Pending, held: &mut Held) -> Result<Updated, BuildError> {
         let mut names = Vec::new();
         let mut documents = Vec::new();
         for (name, text) in taken.changes() {
@@ -211,15 +222,16 @@ impl Writer {
         let (wait, allow_shrink) = (self.wait, self.allow_shrink);
         let keep_point = taken.keep_point;
         let update = Update { wait, keep_point, allow_shrink, ..Update::new(build) };
-        update.change(&names, bytes, |folder| {
-            *open = Some(next(open.as_ref(), folder)?);
-            Ok(open.clone())
-        })
+        update.change(&names, bytes, Some(held))
     }
 }
 
-/// The generation in a folder; what is `open` is not opened again.
-fn next(open: Option<&Arc<Generation>>, folder: &Path) -> Result<Arc<Generation>, IndexError> {
-    let Some(open) = open else { return Generation::open_folder(folder).map(Arc::new) };
-    Ok(open.next(folder)?.map_or_else(|| open.clone(), Arc::new))
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let held = self.held.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // What the merge has written is removed by the next job, if another one writes now.
+        if held.end() && matches!(current(&self.index), Ok(Some(_))) {
+            _ = IndexLock::acquire(&self.index).and_then(|lock| lock.remove_debris());
+        }
+    }
 }

@@ -10,7 +10,7 @@ use millrace::inside::index::{Stop, merge_index, rollback};
 use millrace::{BuildOptions, Index, OwnedDocument, Update, Writer};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Names and texts in the order of docids.
 type Model = Vec<(String, String)>;
@@ -49,6 +49,7 @@ fn assert_as_built(index: &Path, model: &Model, queries: &[String], when: &str) 
 }
 
 fn steps(count: usize, seed: u64) {
+    let began = Instant::now();
     let scratch = Scratch::new();
     let index = scratch.path("index");
     let mut random = Random::new(seed);
@@ -93,7 +94,8 @@ fn steps(count: usize, seed: u64) {
                 let told = change(&Vec::new()).delete(&names).unwrap();
                 assert_eq!(told.deleted, (count - model.len()) as u64);
             }
-            6..10 => {
+            // Several, so that merges beside commits come to their end.
+            6..10 => (0..1 + random.below(6)).for_each(|_| {
                 writer.update("name-1", "lost");
                 writer.abort();
                 let (gone, new) = (document(&mut random, 400), document(&mut random, 400));
@@ -105,9 +107,10 @@ fn steps(count: usize, seed: u64) {
                 model = updated(&model, &vec![new]);
                 let told = writer.commit(random.below(10) == 0).unwrap();
                 assert_eq!((told.documents, writer.pending()), (model.len() as u64, 0));
+                models.insert(generation(&index), model.clone());
                 reader.move_to(writer.generation().unwrap()).unwrap();
                 assert!(!reader.refresh().unwrap(), "it is there already");
-            }
+            }),
             10 => {
                 let new: Model =
                     (0..1 + random.below(5)).map(|_| document(&mut random, 400)).collect();
@@ -141,6 +144,7 @@ fn steps(count: usize, seed: u64) {
         }
         if (step + 1) % 20 == 0 || step + 1 == count {
             assert_as_built(&index, &model, &queries, &format!("step {step} of seed {seed}"));
+            println!("seed {seed}: {} of {count} steps, {:.0?}", step + 1, began.elapsed());
         }
     }
 }

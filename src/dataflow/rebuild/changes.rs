@@ -14,26 +14,26 @@
 //! - In: the documents of both sides. Out: [`Changes`], once the dataflows are complete.
 //! - Memory: what the caller allows: both sides are written to scratch files by ranges of names,
 //!   each of which has a dataflow of its own, or several by ranges of contents where many documents
-//!   have one name; but all of one name and one content are held together. Beside that 8 bytes for
-//!   each document that stays, and 3 bits for each other.
+//!   have one name. Documents that follow one another with one name and one content are one row;
+//!   what else has one name and one content is held together. Beside that 8 bytes for each document
+//!   that stays, and 3 bits for each other.
 //! - Work per activation: `CHUNK` documents.
 
 use crate::crew::lock;
 use crate::dataflow::control::{Control, JobError, OperatorGuard};
+use crate::dataflow::rebuild::pairs::{
+    COUNT_BITS, MOST_RANGES, NEW, PairFile, PairRow, Stretch, cut, numbers,
+};
 use crate::dataflow::rebuild::seen::SeenDocuments;
 use crate::dataflow::rebuild::touched::TouchedDocuments;
 use crate::dataflow::workers;
 use crate::index::deletions::DocidSet;
 use crate::index::documents::name_hash;
 use crate::index::error::IndexError;
-use bytemuck::{AnyBitPattern, NoUninit, Zeroable};
 use differential_dataflow::AsCollection;
-use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use timely::dataflow::operators::generic::operator::source;
 use timely::dataflow::{Scope, StreamVec};
@@ -44,16 +44,12 @@ const CHUNK: u64 = 1 << 14;
 /// Memory that a document takes in the dataflow, about (seen: 100, and 275 of one name).
 const DOCUMENT_BYTES: u64 = 256;
 
-/// A docid, or the number of a new document and this bit.
-type Either = u64;
+/// The hash of the content of some documents, and which ones they are.
+type Side = (u64, Stretch);
 
-const NEW: Either = 1 << 32;
-
-/// The hash of the content of a document, and which one it is.
-type Side = (u64, Either);
-
-/// An old document, a new one, or both: then either one that stays, or a change.
-type Fate = (Option<u32>, Option<u32>, bool);
+/// The first of so many old documents, of as many new ones, or both: then either such that stay, or
+/// changes.
+type Fate = (Option<u32>, Option<u32>, u32, bool);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
@@ -82,36 +78,12 @@ pub(crate) struct Sides {
     pub new: SeenDocuments,
 }
 
-/// A document of either side as it lies in a scratch file.
-#[derive(Clone, Copy, AnyBitPattern, NoUninit)]
-#[repr(C)]
-struct PairRow {
-    name: [u64; 2],
-    content: u64,
-    side: Either,
-}
-
-const ROW_BYTES: usize = size_of::<PairRow>();
-
-/// The documents of both sides whose names are in a range of hashes.
-struct PairFile {
-    file: File,
-    path: PathBuf,
-    rows: u64,
-}
-
-/// Files of ranges that are open at a time, at most.
-const MOST_RANGES: u64 = 512;
-
-/// Bytes that are written to the file of a range at a time.
-const CUT_BYTES: usize = 32 << 10;
-
 /// What was found of a range of names.
 #[derive(Default)]
 struct Found {
     changed: u64,
-    deleted: Vec<u32>,
-    wanted: Vec<u32>,
+    deleted: Vec<Range<u32>>,
+    wanted: Vec<Range<u32>>,
     kept: Vec<(u32, u32)>,
     /// All documents of each of the names are in the range. Otherwise, how many are gone and have
     /// come of each name, in this range and those before.
@@ -149,8 +121,8 @@ pub(crate) fn changes(
             let mut found = of_range(Arc::new(part), is_whole, names, workers, control)?;
             names = std::mem::take(&mut found.names);
             all.changed += found.changed;
-            all.deleted = all.deleted.with(documents, found.deleted);
-            all.wanted = all.wanted.with(sides.new.len(), found.wanted);
+            all.deleted = all.deleted.with(documents, found.deleted.into_iter().flatten());
+            all.wanted = all.wanted.with(sides.new.len(), found.wanted.into_iter().flatten());
             all.kept.extend(found.kept);
         }
         all.changed += names.values().map(|[gone, came]| gone.min(came)).sum::<u64>();
@@ -164,77 +136,25 @@ fn ranges_of(bytes: u64, memory_bytes: u64) -> u64 {
     bytes.div_ceil(memory_bytes.max(DOCUMENT_BYTES)).clamp(1, MOST_RANGES)
 }
 
-/// Takes a document into the file of a range, by a hash that tells the range.
-type PutRow<'a> = &'a mut dyn FnMut(u64, PairRow) -> Result<(), IndexError>;
-
-/// Writes documents to files by so many ranges of hashes.
-fn cut(
-    folder: &Path,
-    name: &str,
-    ranges: u64,
-    each: impl FnOnce(PutRow<'_>) -> Result<(), IndexError>,
-) -> Result<Vec<PairFile>, IndexError> {
-    let mut files = Vec::new();
-    for number in 0..ranges {
-        let path = folder.join(format!("{name}-{number:03}"));
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
-        let file = file.map_err(IndexError::storage("write", &path))?;
-        files.push((BufWriter::with_capacity(CUT_BYTES, file), path, 0));
-    }
-    each(&mut |hash, row| {
-        let range = ((u128::from(hash) * u128::from(ranges)) >> 64) as usize;
-        let (file, path, rows) = &mut files[range];
-        *rows += 1;
-        file.write_all(bytemuck::bytes_of(&row)).map_err(IndexError::storage("write", path))
-    })?;
-    let whole = |(file, path, rows): (BufWriter<File>, PathBuf, u64)| {
-        let file = file.into_inner();
-        let file = file.map_err(|error| IndexError::storage("write", &path)(error.into_error()))?;
-        Ok(PairFile { file, path, rows })
-    };
-    files.into_iter().map(whole).collect()
-}
-
 impl Sides {
     /// By so many ranges of the hashes of names.
     fn cut(&self, folder: &Path, ranges: u64) -> Result<Vec<PairFile>, IndexError> {
         cut(folder, "pairs", ranges, |put| {
-            let mut put = |name: u128, content, side| {
+            let mut put = |name: u128, content, side, number| {
                 let name = [name as u64, (name >> 64) as u64];
+                let side = side | u64::from(number) << COUNT_BITS | 1;
                 put(name[1], PairRow { name, content, side })
             };
             self.old.read(0..self.old.len(), |docid, name, content| {
-                put(name_hash(name), content, docid.into())
+                put(name_hash(name), content, 0, docid)
             })?;
             let mut new = self.new.reader()?;
             for number in 0..self.new.len() {
                 let document = new.get(number)?;
-                put(document.name(), document.content, NEW | u64::from(number))?;
+                put(document.name(), document.content, NEW, number)?;
             }
             Ok(())
         })
-    }
-}
-
-impl PairFile {
-    /// By so many ranges of contents.
-    fn cut(&self, folder: &Path, ranges: u64) -> Result<Vec<Self>, IndexError> {
-        cut(folder, "contents", ranges, |put| {
-            let mut rows = Vec::new();
-            for start in (0..self.rows).step_by(CHUNK as usize) {
-                self.read(start..self.rows.min(start + CHUNK), &mut rows)?;
-                rows.iter().try_for_each(|row| put(row.content, *row))?;
-            }
-            Ok(())
-        })
-    }
-
-    fn read(&self, wanted: Range<u64>, rows: &mut Vec<PairRow>) -> Result<(), IndexError> {
-        rows.resize((wanted.end - wanted.start) as usize, PairRow::zeroed());
-        let read = self
-            .file
-            .read_exact_at(bytemuck::cast_slice_mut(rows), wanted.start * ROW_BYTES as u64);
-        read.map_err(IndexError::storage("read", &self.path))
     }
 }
 
@@ -254,7 +174,8 @@ fn of_range(
         worker.dataflow_named::<u64, _, _>("changes", |scope| {
             let documents = feed(scope, &pairs, count, &shared).as_collection();
             let found = found.clone();
-            let fates = documents.reduce(|_, sides, fates| fates_of(sides, fates));
+            let mut queues = FateQueues::default();
+            let fates = documents.reduce(move |_, sides, fates| queues.fates_of(sides, fates));
             fates.inspect_batch(move |_, fates| lock(&found).note(fates));
         });
     })?;
@@ -262,35 +183,71 @@ fn of_range(
     Ok(std::mem::take(&mut *found))
 }
 
-/// What becomes of the documents of a name, by rising content.
-fn fates_of(sides: &[(&Side, isize)], fates: &mut Vec<(Fate, isize)>) {
-    let (mut gone, mut came) = (Vec::new(), Vec::new());
-    let number = |((_, side), _): &(&Side, isize)| *side as u32;
-    for same in sides.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
-        let (old, new) = same.split_at(same.partition_point(|((_, side), _)| *side < NEW));
-        let stay = old.iter().zip(new);
-        let fate = |(old, new)| ((Some(number(old)), Some(number(new)), true), 1);
-        fates.extend(stay.map(fate));
-        gone.extend(old.iter().skip(new.len()).map(number));
-        came.extend(new.iter().skip(old.len()).map(number));
+/// Documents of one name that have no fate yet.
+#[derive(Default)]
+struct FateQueues {
+    /// Of one content.
+    old: VecDeque<Range<u32>>,
+    new: VecDeque<Range<u32>>,
+    gone: VecDeque<Range<u32>>,
+    came: VecDeque<Range<u32>>,
+}
+
+impl FateQueues {
+    /// What becomes of the documents of a name, by rising content.
+    fn fates_of(&mut self, sides: &[(&Side, isize)], fates: &mut Vec<(Fate, isize)>) {
+        for same in sides.chunk_by(|((a, _), _), ((b, _), _)| a == b) {
+            for ((_, side), _) in same {
+                if *side < NEW { &mut self.old } else { &mut self.new }.push_back(numbers(*side));
+            }
+            pair(&mut self.old, &mut self.new, true, fates);
+            self.gone.append(&mut self.old);
+            self.came.append(&mut self.new);
+        }
+        pair(&mut self.gone, &mut self.came, false, fates);
+        let gone = self.gone.drain(..).map(|gone| (Some(gone.start), None, gone.len()));
+        let came = self.came.drain(..).map(|came| (None, Some(came.start), came.len()));
+        let fate = |(old, new, count)| ((old, new, count as u32, false), 1);
+        fates.extend(gone.chain(came).map(fate));
     }
-    let fate = |at| ((gone.get(at).copied(), came.get(at).copied(), false), 1);
-    fates.extend((0..gone.len().max(came.len())).map(fate));
+}
+
+/// Takes the first documents of both sides together, as long as both have some.
+fn pair(
+    old: &mut VecDeque<Range<u32>>,
+    new: &mut VecDeque<Range<u32>>,
+    stay: bool,
+    fates: &mut Vec<(Fate, isize)>,
+) {
+    while let (Some(a), Some(b)) = (old.front_mut(), new.front_mut()) {
+        let count = a.len().min(b.len()) as u32;
+        fates.push(((Some(a.start), Some(b.start), count, stay), 1));
+        a.start += count;
+        b.start += count;
+        for side in [&mut *old, &mut *new] {
+            if side.front().is_some_and(Range::is_empty) {
+                side.pop_front();
+            }
+        }
+    }
 }
 
 impl Found {
     fn note(&mut self, fates: &[((u128, Fate), u64, isize)]) {
-        for ((name, (old, new, stays)), _, _) in fates {
-            if let (Some(old), Some(new), true) = (*old, *new, *stays) {
-                self.kept.push((old, new));
+        for ((name, (old, new, count, stays)), _, _) in fates {
+            let range = |first: u32| first..first + count;
+            let (old, new) = (old.map(range), new.map(range));
+            if let (Some(old), Some(new), true) = (&old, &new, *stays) {
+                self.kept.extend(old.clone().zip(new.clone()));
                 continue;
             }
+            let [gone, came] =
+                [&old, &new].map(|side| u64::from(*count) * u64::from(side.is_some()));
             match self.is_whole {
-                true => self.changed += u64::from(old.is_some() && new.is_some()),
+                true => self.changed += gone.min(came),
                 false => {
-                    let [gone, came] = self.names.entry(*name).or_default();
-                    *gone += u64::from(old.is_some());
-                    *came += u64::from(new.is_some());
+                    let all = self.names.entry(*name).or_default();
+                    *all = [all[0] + gone, all[1] + came];
                 }
             }
             self.deleted.extend(old);
@@ -384,13 +341,20 @@ mod tests {
         found
     }
 
+    /// Some names come often, and have many contents; some documents come several times.
+    fn documents() -> impl Strategy<Value = Vec<(u32, u64)>> {
+        let document = (prop_oneof![0u32..40, 0u32..2], 0u64..6);
+        let some = (document, prop_oneof![3 => Just(1), 1 => 2usize..9]);
+        prop::collection::vec(some, 0..60)
+            .prop_map(|all| all.into_iter().flat_map(|(one, times)| vec![one; times]).collect())
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
         #[test]
         fn oracle_counting(
-            // Some names come often, and have many contents.
-            old in prop::collection::vec((prop_oneof![0u32..40, 0u32..2], 0u64..6), 0..80),
-            new in prop::collection::vec((prop_oneof![0u32..40, 0u32..2], 0u64..6), 0..80),
+            old in documents(),
+            new in documents(),
             workers in 1usize..=4,
             memory in 1_000u64..40_000,
         ) {

@@ -7,6 +7,8 @@ pub(crate) mod changes;
 pub(crate) mod frequencies;
 #[cfg(feature = "rebuild")]
 pub(crate) mod links;
+#[cfg(feature = "rebuild")]
+mod pairs;
 pub(crate) mod seen;
 #[cfg(feature = "rebuild")]
 pub(crate) mod touched;

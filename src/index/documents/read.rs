@@ -4,8 +4,9 @@ use super::Location;
 use super::lookup::{NameLookup, partition, short_hash};
 use super::moves::{Move, Moves};
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
+use crate::crew::cores;
 use crate::index::error::IndexError;
-use crate::index::files::map::Map;
+use crate::index::files::map::{Map, verify_all};
 use crate::index::files::storage::FileEntry;
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, LONG, check_length, padding};
 use crate::index::generations::manifest::{RunEntry, find_file};
@@ -56,10 +57,12 @@ impl RunDocuments {
             (documents.lookup.map(), FileKind::Lookup),
         ];
         let moves = documents.moves.map().map(|map| (map, FileKind::Moves));
-        for (map, kind) in maps.into_iter().chain(moves) {
+        let expected = |(map, kind)| {
             let entry = find_file(files, generation, &run.file(kind))?;
-            map.verify(entry.bytes, entry.crc32)?;
-        }
+            Ok((map, entry.bytes, entry.crc32))
+        };
+        let all = maps.into_iter().chain(moves).map(expected);
+        verify_all(cores(), &all.collect::<Result<Vec<_>, IndexError>>()?)?;
         Ok(Self { lengths: Arc::new(documents.read_lengths()?), ..documents })
     }
 
@@ -331,6 +334,11 @@ impl RunDocuments {
             }
         }
         Ok(found)
+    }
+
+    /// So many names will be looked up, of which this run may have none.
+    pub(crate) fn expect(&self, names: u64) -> Result<(), IndexError> {
+        self.lookup.map().expect(names)
     }
 
     /// Checks that the look-up has all documents in order of their names' hashes.

@@ -12,7 +12,7 @@
 use crate::crew::{Crew, cores};
 use crate::index::error::IndexError;
 use crate::index::files::packed::{self, FilePlace};
-use crate::index::files::pages::Pages;
+use crate::index::files::pages::{PageLayout, Pages};
 use crate::index::format::{BLOCK_BYTES, check_length};
 use memmap2::{Mmap, MmapOptions};
 use std::path::{Path, PathBuf};
@@ -27,9 +27,11 @@ pub(crate) struct Map {
     blocks: Option<Pages>,
 }
 
-/// Blocks of 64 KiB that a thread verifies together, and bytes for which it pays to start one.
+/// Blocks of 64 KiB that a thread verifies together, and bytes for which it pays to start one: some
+/// 10 GB are summed in a second, and a thread takes 50 us to begin.
 const BLOCKS_AT_ONCE: u64 = 16;
-const THREAD_BYTES: usize = 4 << 20;
+const PART_BYTES: usize = (BLOCKS_AT_ONCE * BLOCK_BYTES) as usize;
+const THREAD_BYTES: usize = 8 << 20;
 
 impl Map {
     pub(crate) fn open(path: &Path) -> Result<Self, IndexError> {
@@ -40,7 +42,8 @@ impl Map {
         // when another program does it all the same: no caller relies on two reads being equal.
         let map = unsafe { MmapOptions::new().offset(start).len(whole_length).map(&file) };
         let map = map.map_err(IndexError::storage("map", path))?;
-        let blocks = (bytes < whole).then(|| Pages::new(BLOCK_BYTES, bytes, bytes));
+        let layout = PageLayout { page_bytes: BLOCK_BYTES, end: bytes, sums: bytes };
+        let blocks = (bytes < whole).then(|| Pages::new(layout));
         Ok(Self { map, path: path.to_path_buf(), length, blocks })
     }
 
@@ -118,45 +121,44 @@ impl Map {
 
     /// Compares the length and the checksum of the whole file, and the checksums of its blocks.
     pub(crate) fn verify(&self, bytes: u64, crc32: u32) -> Result<(), IndexError> {
-        self.verify_by(cores(), bytes, crc32)
+        verify_all(cores(), &[(self, bytes, crc32)])
     }
 
-    /// [`verify`](Self::verify) with so many threads, at most.
-    pub(crate) fn verify_by(
-        &self,
-        threads: usize,
-        bytes: u64,
-        crc32: u32,
-    ) -> Result<(), IndexError> {
-        check_length(&self.path, self.map.len() as u64, Some(bytes))?;
-        let (summed, rest) = self.map.split_at(if self.blocks.is_some() { self.length } else { 0 });
-        let sum = |(): &mut (), number: usize| {
-            let first = BLOCKS_AT_ONCE * number as u64;
-            let blocks = first..first + BLOCKS_AT_ONCE;
-            if let Some(pages) = &self.blocks {
-                return pages.compare(&self.path, &self.map, blocks);
-            }
-            let [from, to] = [blocks.start, blocks.end].map(|block| block * BLOCK_BYTES);
-            let mut crc = crc32fast::Hasher::new();
-            crc.update(&rest[from as usize..rest.len().min(to as usize)]);
-            Ok(crc)
+    /// So many reads of any places will come: if these need most blocks of a large file, all are
+    /// verified, by several threads.
+    pub(crate) fn expect(&self, reads: u64) -> Result<(), IndexError> {
+        let is_much = self.length > THREAD_BYTES && reads * BLOCK_BYTES > self.length as u64;
+        if is_much { self.check_all() } else { Ok(()) }
+    }
+
+    /// Verifies all blocks that were not, by several threads.
+    pub(crate) fn check_all(&self) -> Result<(), IndexError> {
+        let Some(blocks) = &self.blocks else { return Ok(()) };
+        let check = |(): &mut (), part: usize| {
+            let start = part * PART_BYTES;
+            let bytes = PART_BYTES.min(self.length - start);
+            blocks.verify(&self.path, &self.map, start as u64, bytes as u64)
         };
-        let all = if self.blocks.is_some() { summed } else { rest };
-        let parts = all.len().div_ceil((BLOCKS_AT_ONCE * BLOCK_BYTES) as usize);
-        let threads = threads.min(all.len() / THREAD_BYTES + 1);
+        let threads = cores().min(self.length / THREAD_BYTES + 1);
+        let parts = self.length.div_ceil(PART_BYTES);
+        Crew::new("verifier").in_order(threads, parts, check).map(drop)
+    }
+
+    /// What has checksums of blocks if there are such, and else all; and the rest.
+    fn summed(&self) -> (&[u8], &[u8]) {
+        self.map.split_at(if self.blocks.is_some() { self.length } else { self.map.len() })
+    }
+
+    /// The checksum of a part of what is summed. Blocks are compared with theirs.
+    fn sum(&self, part: usize) -> Result<crc32fast::Hasher, IndexError> {
+        let first = BLOCKS_AT_ONCE * part as u64;
+        if let Some(blocks) = &self.blocks {
+            return blocks.compare(&self.path, &self.map, first..first + BLOCKS_AT_ONCE);
+        }
         let mut crc = crc32fast::Hasher::new();
-        for sum in Crew::new("verifier").in_order(threads, parts, sum)? {
-            crc.combine(&sum);
-        }
-        if self.blocks.is_some() {
-            crc.update(rest);
-            let sums = 4 * summed.len().div_ceil(BLOCK_BYTES as usize);
-            if let Some(at) = rest.iter().skip(sums).position(|byte| *byte != 0) {
-                let at = self.length + sums + at;
-                return Err(IndexError::damaged(&self.path, at as u64, 0, self.map[at]));
-            }
-        }
-        check_crc(&self.path, crc32, crc.finalize())
+        let bytes = self.map[part * PART_BYTES..].chunks(PART_BYTES).next();
+        crc.update(bytes.unwrap_or_default());
+        Ok(crc)
     }
 
     /// Takes what [`verify`](Self::verify) has found good for good: what is
@@ -164,6 +166,35 @@ impl Map {
     pub(crate) fn trust(&mut self) {
         self.blocks = None;
     }
+}
+
+/// [`verify`](Map::verify) of several files, of so many bytes and with these checksums, by so many
+/// threads, at most.
+pub(crate) fn verify_all(threads: usize, files: &[(&Map, u64, u32)]) -> Result<(), IndexError> {
+    let mut parts = Vec::new();
+    let mut all = 0;
+    for (map, bytes, _) in files {
+        check_length(&map.path, map.map.len() as u64, Some(*bytes))?;
+        let (summed, _) = map.summed();
+        parts.extend((0..summed.len().div_ceil(PART_BYTES)).map(|part| (*map, part)));
+        all += summed.len();
+    }
+    let sum = |(): &mut (), number: usize| parts[number].0.sum(parts[number].1);
+    let threads = threads.min(all / THREAD_BYTES + 1);
+    let mut sums = Crew::new("verifier").in_order(threads, parts.len(), sum)?.into_iter();
+    for (map, _, crc32) in files {
+        let (summed, rest) = map.summed();
+        let mut crc = crc32fast::Hasher::new();
+        sums.by_ref().take(summed.len().div_ceil(PART_BYTES)).for_each(|sum| crc.combine(&sum));
+        crc.update(rest);
+        let sums = 4 * summed.len().div_ceil(BLOCK_BYTES as usize);
+        if let Some(at) = rest.iter().skip(sums).position(|byte| *byte != 0) {
+            let at = map.length + sums + at;
+            return Err(IndexError::damaged(&map.path, at as u64, 0, map.map[at]));
+        }
+        check_crc(&map.path, *crc32, crc.finalize())?;
+    }
+    Ok(())
 }
 
 /// # Errors

@@ -7,34 +7,65 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// The pages of a file that have a checksum each, a `u32`; that of the first is without the header.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PageLayout {
+    /// A power of two.
+    pub page_bytes: u64,
+    /// Where the last page ends in the file, and where the checksums begin.
+    pub end: u64,
+    pub sums: u64,
+}
+
+impl PageLayout {
+    fn count(&self) -> u64 {
+        self.end.div_ceil(self.page_bytes)
+    }
+
+    /// Where the checksum of a page lies.
+    pub(crate) fn place_of(&self, page: u64) -> u64 {
+        self.sums + 4 * page
+    }
+
+    /// Verifies the `bytes` of a page of the file at `path` by the four bytes of its checksum.
+    /// Returns how many of them are not summed, and the checksum of the others.
+    pub(crate) fn check(
+        &self,
+        path: &Path,
+        page: u64,
+        bytes: &[u8],
+        sum: [u8; 4],
+    ) -> Result<(usize, u32), IndexError> {
+        let header = if page == 0 { HEADER_BYTES.min(bytes.len()) } else { 0 };
+        let [found, expected] = [crc32fast::hash(&bytes[header..]), u32::from_le_bytes(sum)];
+        if found == expected {
+            return Ok((header, found));
+        }
+        let at = page * self.page_bytes + header as u64;
+        let expected = format!("{} bytes with checksum {expected:08x}", bytes.len() - header);
+        Err(IndexError::damaged(path, at, expected, format_args!("{found:08x}")))
+    }
+}
+
 /// The pages of a file that this process has verified: a bit for each of them.
 #[derive(Debug)]
 pub(crate) struct Pages {
-    verified: Vec<AtomicU64>,
+    layout: PageLayout,
     /// A page has two to the power of this bytes.
     bits: u32,
-    /// Where the last page ends in the file, and where the checksums begin.
-    end: u64,
-    sums: u64,
+    verified: Vec<AtomicU64>,
 }
 
 impl Pages {
-    /// Pages of so many bytes, a power of two, up to byte `end`, whose checksums begin at byte
-    /// `sums`.
-    pub(crate) fn new(page_bytes: u64, end: u64, sums: u64) -> Self {
-        let words = end.div_ceil(page_bytes).div_ceil(64);
-        let verified = (0..words).map(|_| AtomicU64::new(0)).collect();
-        Self { verified, bits: page_bytes.trailing_zeros(), end, sums }
-    }
-
-    fn count(&self) -> u64 {
-        self.end.div_ceil(1 << self.bits)
+    pub(crate) fn new(layout: PageLayout) -> Self {
+        let verified = (0..layout.count().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        Self { layout, bits: layout.page_bytes.trailing_zeros(), verified }
     }
 
     pub(crate) fn are_verified(&self) -> bool {
         let words = self.verified.iter();
         let found = words.map(|word| u64::from(word.load(Ordering::Relaxed).count_ones()));
-        self.count() > 0 && found.sum::<u64>() >= self.count()
+        self.layout.count() > 0 && found.sum::<u64>() >= self.layout.count()
     }
 
     pub(crate) fn set_verified(&self) {
@@ -93,40 +124,24 @@ impl Pages {
         pages: Range<u64>,
     ) -> Result<crc32fast::Hasher, IndexError> {
         let mut all = crc32fast::Hasher::new();
-        for page in pages.start..pages.end.min(self.count()) {
-            let [start, to] = [page, page + 1].map(|page| (page << self.bits).min(self.end));
-            let from = start.max((HEADER_BYTES as u64).min(to));
+        for page in pages.start..pages.end.min(self.layout.count()) {
+            let [from, to] = [page, page + 1].map(|page| (page << self.bits).min(self.layout.end));
             let at = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-            let sum = file.get(at(self.sums + 4 * page)..).and_then(|sums| sums.first_chunk());
-            let (Some(header), Some(bytes), Some(sum)) =
-                (file.get(at(start)..at(from)), file.get(at(from)..at(to)), sum)
+            let sums = file.get(at(self.layout.place_of(page))..);
+            let (Some(bytes), Some(sum)) =
+                (file.get(at(from)..at(to)), sums.and_then(|sums| sums.first_chunk()))
             else {
                 let expected = format!("a page up to byte {to}, and its checksum");
                 let found = "the end of the file";
                 return Err(IndexError::damaged(path, file.len() as u64, expected, found));
             };
-            let sum = u32::from_le_bytes(*sum);
-            check_page(path, from, bytes, sum)?;
-            all.update(header);
-            all.combine(&crc32fast::Hasher::new_with_initial_len(sum, to - from));
+            let (header, sum) = self.layout.check(path, page, bytes, *sum)?;
+            all.update(&bytes[..header]);
+            let summed = (bytes.len() - header) as u64;
+            all.combine(&crc32fast::Hasher::new_with_initial_len(sum, summed));
         }
         Ok(all)
     }
-}
-
-/// Verifies what a page has of a file from byte `at` on.
-pub(crate) fn check_page(
-    path: &Path,
-    at: u64,
-    bytes: &[u8],
-    expected: u32,
-) -> Result<(), IndexError> {
-    let found = crc32fast::hash(bytes);
-    if found == expected {
-        return Ok(());
-    }
-    let expected = format!("{} bytes with checksum {expected:08x}", bytes.len());
-    Err(IndexError::damaged(path, at, expected, format_args!("{found:08x}")))
 }
 
 /// Makes the checksums of the header and of the blocks of the file at `path` good again, as a

@@ -3,8 +3,8 @@
 
 use crate::index::error::IndexError;
 use crate::index::files::packed::{self, FilePlace};
-use crate::index::files::pages::check_page;
-use crate::index::format::{BLOCK_BYTES, HEADER_BYTES};
+use crate::index::files::pages::PageLayout;
+use crate::index::format::BLOCK_BYTES;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -30,27 +30,22 @@ pub(crate) struct FileWindow {
     sums: Option<PageSums>,
 }
 
-/// The checksums of the pages of a file, each a `u32`; the first one is without the header.
+/// Verifies pages, whose checksums are read through a window of their own.
 #[derive(Debug)]
 struct PageSums {
-    page_bytes: u64,
-    /// Where they begin in the file, and where the last page ends that has one.
-    start: u64,
-    end: u64,
+    layout: PageLayout,
     window: Box<FileWindow>,
 }
 
 impl PageSums {
     /// Verifies `bytes`, which begin with a page at `at`.
     fn verify(&mut self, at: u64, bytes: &[u8]) -> Result<(), IndexError> {
-        let bytes = &bytes[..bytes.len().min(self.end.saturating_sub(at) as usize)];
-        let page_bytes = self.page_bytes;
+        let PageLayout { page_bytes, end, .. } = self.layout;
+        let bytes = &bytes[..bytes.len().min(end.saturating_sub(at) as usize)];
         for (page, bytes) in (at / page_bytes..).zip(bytes.chunks(page_bytes as usize)) {
-            let sum = self.window.read(self.start + 4 * page, 4)?;
-            let expected = u32::from_le_bytes(*sum.first_chunk().expect("four bytes were read"));
-            let header = if page == 0 { HEADER_BYTES.min(bytes.len()) } else { 0 };
-            let at = page * page_bytes + header as u64;
-            check_page(self.window.path(), at, &bytes[header..], expected)?;
+            let sum = self.window.read(self.layout.place_of(page), 4)?;
+            let sum = *sum.first_chunk().expect("four bytes were read");
+            self.layout.check(self.window.path(), page, bytes, sum)?;
         }
         Ok(())
     }
@@ -79,21 +74,15 @@ impl FileWindow {
     pub(crate) fn checked(path: &Path, capacity: usize) -> Result<Self, IndexError> {
         let window = Self::open(path, capacity)?;
         let end = window.length;
-        window.verifying(BLOCK_BYTES, end, end)
+        window.verifying(PageLayout { page_bytes: BLOCK_BYTES, end, sums: end })
     }
 
-    /// Verifies later reads by the checksums of pages of so many bytes, which begin at byte `start`
-    /// of the file; up to `end` each page has one.
-    pub(crate) fn verifying(
-        mut self,
-        page_bytes: u64,
-        start: u64,
-        end: u64,
-    ) -> Result<Self, IndexError> {
-        let bytes = 4 * (self.capacity / page_bytes as usize + 2);
+    /// Verifies later reads by the checksums of pages.
+    pub(crate) fn verifying(mut self, layout: PageLayout) -> Result<Self, IndexError> {
+        let bytes = 4 * (self.capacity / layout.page_bytes as usize + 2);
         let window = Box::new(Self::open_whole(&self.path, bytes)?);
         self.buffer.clear();
-        self.sums = Some(PageSums { page_bytes, start, end, window });
+        self.sums = Some(PageSums { layout, window });
         Ok(self)
     }
 
@@ -129,7 +118,7 @@ impl FileWindow {
         }
         // Only whole pages can be verified.
         let (from, end) = match &self.sums {
-            Some(PageSums { page_bytes, .. }) => {
+            Some(PageSums { layout: PageLayout { page_bytes, .. }, .. }) => {
                 let end = at.saturating_add(self.capacity as u64).next_multiple_of(*page_bytes);
                 (at / page_bytes * page_bytes, end.min(self.length))
             }
@@ -184,7 +173,7 @@ pub(crate) fn checksum(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::format::PAGE_BYTES;
+    use crate::index::format::{HEADER_BYTES, PAGE_BYTES};
     use proptest::prelude::*;
 
     proptest! {
@@ -227,7 +216,9 @@ mod tests {
             let all = |bytes: &[u8]| {
                 std::fs::write(&path, bytes).unwrap();
                 let window = FileWindow::open(&path, capacity).unwrap();
-                let mut window = window.verifying(PAGE_BYTES, sums_start, end as u64).unwrap();
+                let layout =
+                    PageLayout { page_bytes: PAGE_BYTES, end: end as u64, sums: sums_start };
+                let mut window = window.verifying(layout).unwrap();
                 (0..end as u64 + 7).step_by(capacity).try_for_each(|at| {
                     let here = capacity.min(end + 7 - at as usize);
                     let expected = &bytes[at as usize..][..here];

@@ -2,6 +2,7 @@
 //! A [`Draft`] takes new runs and those of older generations, notes deleted documents, merges runs
 //! and puts documents in order. What it has written is synced all together when it goes live.
 
+mod aside;
 mod finish;
 mod ranks;
 mod recount;
@@ -12,8 +13,9 @@ mod room;
 mod tests;
 mod tiers;
 
+pub(crate) use aside::{MergedAside, merge_aside};
 pub(crate) use finish::NewGeneration;
-pub(crate) use tiers::LOST_RANKS;
+pub(crate) use tiers::{LOST_RANKS, due};
 
 use crate::index::deletions::{Deletions, LiveRun, read_deletions};
 use crate::index::documents::moves::{Move, write_moves};
@@ -30,6 +32,7 @@ use crate::index::merge::{Merging, Reordered, merge_runs, reorder, verify};
 use crate::index::order::{DocumentOrder, OrderEntry};
 use crate::index::ranks::RanksFound;
 use crate::index::run::{WrittenRun, delete};
+use ranks::ranks_left;
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -201,10 +204,22 @@ impl Draft {
         first_input: u32,
     ) -> Result<usize, IndexError> {
         let old = nth_run(from, manifest, run)?;
-        let name = run_name(self.next_run);
-        let first_input = first_input.saturating_add(old.first_input);
-        let mut new = RunEntry { name, first_input, ..old.clone() };
-        let files = files_of(from, manifest, old)?.into_iter().map(|file| {
+        let mut new = self.adopt(from, old, files_of(from, manifest, old)?)?;
+        new.first_input = first_input.saturating_add(old.first_input);
+        self.runs.push(new);
+        self.deletions.push(Arc::default());
+        Ok(self.runs.len() - 1)
+    }
+
+    /// Makes files of a run in a folder that no index has those of a new run here.
+    fn adopt(
+        &mut self,
+        from: &Path,
+        old: &RunEntry,
+        files: Vec<FileEntry>,
+    ) -> Result<RunEntry, IndexError> {
+        let mut new = RunEntry { name: run_name(self.next_run), ..old.clone() };
+        let files = files.into_iter().map(|file| {
             let is = |kind: &FileKind| old.file(*kind) == file.name;
             let kind = kinds().find(is).expect("it is a file of the run");
             (kind, old.path(from, kind), file)
@@ -225,10 +240,8 @@ impl Draft {
             storage::rename(&path, &new.path(&self.folder, kind))?;
             self.files.push(FileEntry { name: new.file(kind), ..file });
         }
-        self.runs.push(new);
-        self.deletions.push(Arc::default());
         self.next_run += 1;
-        Ok(self.runs.len() - 1)
+        Ok(new)
     }
 
     /// Takes a run that was written in the folder under the number [`next_run`](Self::next_run)
@@ -314,7 +327,10 @@ impl Draft {
         };
         // A run of a global order has those scores too.
         let is_ordered = self.order.as_ref().is_some_and(|order| order.global.is_some());
-        let (ranks, ranked) = if is_ordered { Default::default() } else { self.ranks_left(old)? };
+        let (ranks, ranked) = match is_ordered {
+            true => Default::default(),
+            false => ranks_left(&self.folder, &self.files, old)?,
+        };
         let lost = ranked > 0 && ranked < old.len();
         // A merge removes file after file; a pack goes whole, behind it.
         let is_shared = |run: &RunEntry| run.packed || self.shared.contains(&run.name);
@@ -363,7 +379,7 @@ impl Draft {
         let ranks = match given {
             Some(ranks) => Some(ranks),
             None => {
-                let (ranks, ranked) = self.ranks_left(&self.live_runs())?;
+                let (ranks, ranked) = ranks_left(&self.folder, &self.files, &self.live_runs())?;
                 (ranked > 0).then_some(ranks)
             }
         };

@@ -159,10 +159,13 @@ impl IndexLock {
         let listed = listed(self.index());
         let heals = self.heals && matches!(listed, Err(IndexError::Damaged { .. }));
         let mut all = match heals {
-            // Whatever is whole may have been kept.
+            // Whatever is whole and no commit may have been kept.
             true => {
                 let there = generations(self.index())?.into_iter();
-                there.filter(|(_, path)| Summary::read(path).is_ok()).map(|(n, _)| n).collect()
+                there
+                    .filter(|(_, path)| Summary::read(path).is_ok_and(|summary| !summary.is_commit))
+                    .map(|(number, _)| number)
+                    .collect()
             }
             false => listed?,
         };

@@ -36,6 +36,11 @@ impl<'a> LiveNames<'a> {
         &self.runs
     }
 
+    /// So many names will be looked up, at least.
+    pub(crate) fn expect(&self, names: usize) -> Result<(), IndexError> {
+        self.runs.iter().try_for_each(|(_, documents)| documents.expect(names as u64))
+    }
+
     /// The documents of a name: the places of their runs, and their docids there, rising.
     pub(crate) fn of(&self, name: &[u8]) -> Result<Vec<(usize, u32)>, IndexError> {
         let mut found = Vec::new();

@@ -12,7 +12,7 @@ use crate::index::block_bounds::check_bounds;
 use crate::index::cache_plan::CachePlan;
 use crate::index::deletions::{LiveRun, live_runs};
 use crate::index::error::IndexError;
-use crate::index::files::map::Map;
+use crate::index::files::map::{Map, verify_all};
 use crate::index::files::packed::check_pack;
 use crate::index::files::storage::{FileEntry, Stop};
 use crate::index::format::{
@@ -228,8 +228,9 @@ impl Check<'_> {
         let manifest = fs::metadata(self.generation.join(MANIFEST)).map_or(0, |file| file.len());
         let mut bytes = manifest;
         for entry in &self.manifest.files {
-            let verified = Map::open(&file_path(self.generation, &entry.name))
-                .and_then(|map| map.verify_by(self.share.threads, entry.bytes, entry.crc32));
+            let verified = Map::open(&file_path(self.generation, &entry.name)).and_then(|map| {
+                verify_all(self.share.threads, &[(&map, entry.bytes, entry.crc32)])
+            });
             self.note(verified);
             self.watched.pass(entry.bytes);
             // The manifest may say anything.

@@ -72,7 +72,7 @@ impl Lexicon {
 
     /// Verifies all of it.
     pub(crate) fn check(&self) -> Result<(), IndexError> {
-        self.map.checked(0, self.map.bytes().len() as u64).map(drop)
+        self.map.check_all()
     }
 
     pub(crate) fn header(&self) -> &LexiconHeader {

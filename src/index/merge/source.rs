@@ -7,6 +7,7 @@ use crate::codec::folded;
 use crate::dictionary::strings::short;
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
+use crate::index::files::pages::PageLayout;
 use crate::index::files::window::FileWindow;
 use crate::index::format::{FileKind, HEADER_BYTES, PAGE_BYTES, POSTINGS_SLACK};
 use crate::index::generations::manifest::RunEntry;
@@ -115,7 +116,7 @@ impl Target for ListEncoding<'_> {
 
 fn verifying(window: FileWindow, header: &PostingsHeader) -> Result<FileWindow, IndexError> {
     let end = HEADER_BYTES as u64 + header.list_bytes;
-    window.verifying(PAGE_BYTES, header.sums_start(), end)
+    window.verifying(PageLayout { page_bytes: PAGE_BYTES, end, sums: header.sums_start() })
 }
 
 /// The lists of one run, read in their order.

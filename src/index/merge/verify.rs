@@ -33,6 +33,7 @@ pub(crate) fn verify<'a>(
     let most = 1 + bytes / CHECKSUM_WINDOW_BYTES as u64;
     let threads = merging.threads_of(CHECKSUM_WINDOW_BYTES as u64).min(most as usize);
     let sums = Crew::new("verifier").in_order(threads, parts.len(), |(): &mut (), number| {
+        merging.stop.check()?;
         let (file, part) = &parts[number];
         checksum(&file_path(generation, &file.name), part.clone(), CHECKSUM_WINDOW_BYTES)
     })?;

@@ -1,7 +1,7 @@
 //! Tests of the files of an index: one by one, in rooms, and gathered from parts.
 
 use super::*;
-use crate::index::files::map::Map;
+use crate::index::files::map::{Map, verify_all};
 use crate::index::files::window::FileWindow;
 use crate::index::format::{BLOCK_BYTES, FileKind, PAGE_BYTES};
 use proptest::prelude::*;
@@ -263,8 +263,9 @@ fn each_block_is_verified_when_it_is_read() {
         assert_eq!(good.len() as u64, content + 8 * blocks.div_ceil(2));
         let open = || (Map::open(&path).unwrap(), FileWindow::checked(&path, 1000).unwrap());
         for threads in [1, 3] {
-            open().0.verify_by(threads, entry.bytes, entry.crc32).unwrap();
+            verify_all(threads, &[(&open().0, entry.bytes, entry.crc32)]).unwrap();
         }
+        open().0.check_all().unwrap();
         for block in 0..blocks {
             let start = (block * BLOCK_BYTES).max(64);
             let end = ((block + 1) * BLOCK_BYTES).min(content);
@@ -288,7 +289,10 @@ fn each_block_is_verified_when_it_is_read() {
                         assert_eq!(message.is_some(), other == block, "{at}");
                     }
                 }
-                let error = map.verify_by(2, entry.bytes, entry.crc32).unwrap_err().to_string();
+                let error =
+                    verify_all(2, &[(&map, entry.bytes, entry.crc32)]).unwrap_err().to_string();
+                assert!(error.starts_with(&expected), "{error}");
+                let error = map.check_all().unwrap_err().to_string();
                 assert!(error.starts_with(&expected), "{error}");
             }
         }

@@ -4,6 +4,7 @@ use super::Draft;
 use crate::index::deletions::{LiveRun, live_runs};
 use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
+use crate::index::files::storage::FileEntry;
 use crate::index::format::FileKind;
 use crate::index::generations::live_names::LiveNames;
 use crate::index::generations::manifest::Manifest;
@@ -82,18 +83,22 @@ impl Draft {
         });
         read_ranks(file, documents, names, memory_bytes)
     }
+}
 
-    /// The PageRanks of the documents of some runs that are not deleted, and how many of the runs
-    /// have any.
-    pub(super) fn ranks_left(&self, runs: &[LiveRun<'_>]) -> Result<(Vec<f32>, usize), IndexError> {
-        let mut ranks = Vec::new();
-        let mut ranked = 0;
-        for LiveRun { run, deletions } in runs {
-            let Some(scores) = RunScores::open(&self.folder, run, &self.files)? else { continue };
-            ranked += 1;
-            let left = (0..).zip(scores.ranks()?).filter(|(docid, _)| !deletions.contains(*docid));
-            ranks.extend(left.map(|(_, rank)| *rank));
-        }
-        Ok((ranks, ranked))
+/// The PageRanks of the documents of some runs of a generation that are not deleted, and how many
+/// of the runs have any.
+pub(super) fn ranks_left(
+    generation: &Path,
+    files: &[FileEntry],
+    runs: &[LiveRun<'_>],
+) -> Result<(Vec<f32>, usize), IndexError> {
+    let mut ranks = Vec::new();
+    let mut ranked = 0;
+    for LiveRun { run, deletions } in runs {
+        let Some(scores) = RunScores::open(generation, run, files)? else { continue };
+        ranked += 1;
+        let left = (0..).zip(scores.ranks()?).filter(|(docid, _)| !deletions.contains(*docid));
+        ranks.extend(left.map(|(_, rank)| *rank));
     }
+    Ok((ranks, ranked))
 }

@@ -78,6 +78,7 @@ impl Draft {
             let mut deleted = self.deleted.get(&run.name).into_iter().flatten();
             deleted.try_for_each(|&docid| touch(docid, false))?;
         }
+        all.expect(touched.len())?;
         let mut duplicates = before.duplicate_names;
         for TouchedName { added, deleted, example: (at, docid) } in touched.values() {
             let now = all.of(all.runs()[*at].1.name(*docid)?)?;
@@ -124,8 +125,9 @@ impl Draft {
             return Ok(());
         }
         // All = old and gone + new without those - gone without old and new.
-        let more = self.terms_beside(&new, &[&old, &gone], memory_bytes)?;
-        let less = self.terms_beside(&gone, &[&old, &new], memory_bytes)?;
+        // Nearly all terms of a merged run are in those of which it came: they are looked at first.
+        let more = self.terms_beside(&new, &[&gone, &old], memory_bytes)?;
+        let less = self.terms_beside(&gone, &[&new, &old], memory_bytes)?;
         self.terms = Some((terms + more).saturating_sub(less));
         Ok(())
     }

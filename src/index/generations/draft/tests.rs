@@ -247,7 +247,7 @@ proptest! {
             let form = before.settings.form().unwrap();
             let merging =
                 Merging { memory_bytes: 1 << 20, threads: 1, form, stop: Stop::default() };
-            draft.merge_some(most, |documents| documents / 5, &merging).unwrap();
+            draft.merge_some(0, most, |documents| documents / 5, &merging).unwrap();
             draft.recount_terms(&before, 1 << 20).unwrap();
             prop_assert!(draft.terms.is_some());
             before = draft.publish(&lock, describe(&before), 1 << 20).unwrap();

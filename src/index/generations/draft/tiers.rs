@@ -17,22 +17,21 @@ pub(crate) const LOST_RANKS: &str = "PageRanks of runs that were merged are lost
      none: merge again and give those of all documents";
 
 impl Draft {
-    /// Merges runs so that at most so many are left, and those of which more is deleted than
-    /// `most_deleted` says for so many documents. Returns whether PageRanks were lost
-    /// ([`merge`](Self::merge)).
+    /// Merges runs from a place on so that at most so many are left in all, and those of which more
+    /// is deleted than `most_deleted` says for so many documents. Returns whether PageRanks were
+    /// lost ([`merge`](Self::merge)).
     pub(crate) fn merge_some(
         &mut self,
+        from: usize,
         most: usize,
         most_deleted: impl Fn(u64) -> u64,
         merging: &Merging,
     ) -> Result<bool, IndexError> {
-        let is_worn = |run: &RunEntry| {
-            let deleted = run.deleted.map_or(0, |deleted| deleted.documents);
-            u64::from(deleted) > most_deleted(run.documents.into())
-        };
         let mut lost = false;
+        let most = most.saturating_sub(from).max(1);
         // The last first, so that the places of those before it stay.
-        for runs in some(&self.runs, most, is_worn).into_iter().rev() {
+        for runs in due(&self.runs[from..], most, most_deleted).into_iter().rev() {
+            let runs = from + runs.start..from + runs.end;
             self.verify(runs.clone(), merging)?;
             lost |= self.merge(runs, merging)?;
         }
@@ -42,7 +41,15 @@ impl Draft {
 
 /// The places of the runs that are merged to one each, rising; a run that is written anew by itself
 /// is a range of one.
-fn some(runs: &[RunEntry], most: usize, is_worn: impl Fn(&RunEntry) -> bool) -> Vec<Range<usize>> {
+pub(crate) fn due(
+    runs: &[RunEntry],
+    most: usize,
+    most_deleted: impl Fn(u64) -> u64,
+) -> Vec<Range<usize>> {
+    let is_worn = |run: &RunEntry| {
+        let deleted = run.deleted.map_or(0, |deleted| deleted.documents);
+        u64::from(deleted) > most_deleted(run.documents.into())
+    };
     let live = runs.iter().map(|run| u64::from(run.live_documents()));
     let joined = too_many(&live.collect::<Vec<_>>(), most);
     let worn = (0..runs.len()).filter(|place| !joined.contains(place) && is_worn(&runs[*place]));
@@ -91,10 +98,7 @@ mod tests {
     /// At most so many runs, with a fifth deleted each.
     fn of(runs: &[(u32, u32)], most: usize) -> Vec<(usize, usize)> {
         let runs: Vec<_> = runs.iter().map(run).collect();
-        let is_worn = |run: &RunEntry| {
-            run.deleted.is_some_and(|deleted| 5 * deleted.documents > run.documents)
-        };
-        let groups = some(&runs, most, is_worn);
+        let groups = due(&runs, most, |documents| documents / 5);
         groups.into_iter().map(|group| (group.start, group.end)).collect()
     }
 
