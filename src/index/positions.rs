@@ -156,7 +156,7 @@ impl RunPositions {
         let map = Map::open(&entry.path(generation, FileKind::Positions))?;
         let length = map.bytes().len() as u64;
         let header = parse(map.path(), map.bytes(), length, lists)?;
-        let pages = header.pages();
+        let pages = Pages::new(header.layout());
         Ok(Self { map, header, pages })
     }
 

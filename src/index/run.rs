@@ -22,7 +22,7 @@ pub(crate) use write::{NewRun, RunWriter};
 
 use crate::index::documents::DocumentsEntry;
 use crate::index::error::IndexError;
-use crate::index::files::pages::{PageLayout, Pages};
+use crate::index::files::pages::PageLayout;
 use crate::index::files::storage::FileEntry;
 use crate::index::format::{
     FileHeader, FileKind, HEADER_BYTES, PAGE_BYTES, POSTINGS_SLACK, check_length, list_pages,
@@ -71,9 +71,9 @@ impl PostingsHeader {
     }
 
     /// The pages of the lists, of which each has a checksum.
-    pub(crate) fn pages(&self) -> Pages {
+    pub(crate) fn layout(&self) -> PageLayout {
         let end = if self.list_bytes == 0 { 0 } else { HEADER_BYTES as u64 + self.list_bytes };
-        Pages::new(PageLayout { page_bytes: PAGE_BYTES, end, sums: self.sums_start() })
+        PageLayout { page_bytes: PAGE_BYTES, end, sums: self.sums_start() }
     }
 
     /// Where the checksums of the pages begin in the file.

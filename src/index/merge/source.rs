@@ -7,9 +7,8 @@ use crate::codec::folded;
 use crate::dictionary::strings::short;
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
-use crate::index::files::pages::PageLayout;
 use crate::index::files::window::FileWindow;
-use crate::index::format::{FileKind, HEADER_BYTES, PAGE_BYTES, POSTINGS_SLACK};
+use crate::index::format::{FileKind, HEADER_BYTES, POSTINGS_SLACK};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::list::{
@@ -114,11 +113,6 @@ impl Target for ListEncoding<'_> {
     }
 }
 
-fn verifying(window: FileWindow, header: &PostingsHeader) -> Result<FileWindow, IndexError> {
-    let end = HEADER_BYTES as u64 + header.list_bytes;
-    window.verifying(PageLayout { page_bytes: PAGE_BYTES, end, sums: header.sums_start() })
-}
-
 /// The lists of one run, read in their order.
 #[derive(Debug)]
 pub(super) struct ListSource {
@@ -154,7 +148,7 @@ impl ListSource {
         let header = PostingsHeader::parse(&path, payload.read(0, first)?, length)?;
         check_agreement(run, lexicon.path(), lexicon.header(), &path, &header)?;
         // Blocks are copied with bounds that are not checked.
-        let payload = verifying(payload, &header)?;
+        let payload = payload.verifying(header.layout())?;
         let documents = run.documents;
         let columns = SegmentColumns::default();
         let docids = [0; MAX_BLOCK];

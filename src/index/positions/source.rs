@@ -4,7 +4,7 @@ use super::{START_BYTES, check_place, parse};
 use crate::codec::positions as codec;
 use crate::index::error::IndexError;
 use crate::index::files::window::FileWindow;
-use crate::index::format::{FileKind, HEADER_BYTES, PAGE_BYTES};
+use crate::index::format::{FileKind, HEADER_BYTES};
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::TermEntry;
 use crate::index::list::ListError;
@@ -42,10 +42,8 @@ impl PositionsSource {
         let length = payload.length();
         let first = usize::try_from(length).map_or(HEADER_BYTES, |length| length.min(HEADER_BYTES));
         let header = parse(&path, payload.read(0, first)?, length, lists)?;
-        let end = HEADER_BYTES as u64 + header.list_bytes;
-        let verifying = |window: FileWindow| window.verifying(PAGE_BYTES, header.sums_start(), end);
-        let payload = verifying(payload)?;
-        let starts = verifying(FileWindow::open(&path, ARRAY_WINDOW_BYTES)?)?;
+        let payload = payload.verifying(header.layout())?;
+        let starts = FileWindow::open(&path, ARRAY_WINDOW_BYTES)?.verifying(header.layout())?;
         let (start, blocks, blocks_end, block, long) = Default::default();
         Ok(Self { path, payload, starts, header, start, blocks, blocks_end, block, long })
     }

@@ -131,7 +131,7 @@ impl Run {
         let positions = positions.transpose()?.map(Arc::new);
         let first_docid = entry.first_docid;
         let documents = entry.documents;
-        let pages = Arc::new(header.pages());
+        let pages = Arc::new(Pages::new(header.layout()));
         let (lexicon, postings) = (Arc::new(lexicon), Arc::new(postings));
         let (deletions, bounds, counts, scores, dense) = Default::default();
         Ok(Self {

@@ -3,7 +3,6 @@
 
 use super::{
     ARRAY_WINDOW_BYTES, BLOCK_BYTES, Encoders, ListSource, SLACK, TAIL_BYTES, Target, block_of,
-    verifying,
 };
 use crate::index::error::IndexError;
 use crate::index::files::window::FileWindow;
@@ -105,7 +104,7 @@ impl LongList {
 
     /// On one of the arrays of the list.
     fn window(source: &ListSource) -> Result<FileWindow, IndexError> {
-        verifying(FileWindow::open(&source.path, ARRAY_WINDOW_BYTES)?, &source.header)
+        FileWindow::open(&source.path, ARRAY_WINDOW_BYTES)?.verifying(source.header.layout())
     }
 
     /// What the arrays say of a block, and its last docid; opens the segment that begins there.
