@@ -62,9 +62,11 @@ pub(crate) fn may_hold(bytes: usize, count: u64, postings: usize) -> bool {
     count <= 8 * bytes as u64 || count <= postings as u64 && bytes > 0
 }
 
-/// The parts of a block of `count` values, more than one: the width, the low parts, and the high
-/// parts, if there are any.
-fn parts(bytes: &[u8], count: usize) -> Option<(u8, &[u8], Option<&[u8]>)> {
+/// The width of a block, its low parts, and its high parts, if there are any.
+type BlockParts<'b> = (u8, &'b [u8], Option<&'b [u8]>);
+
+/// The parts of a block of `count` values, more than one.
+fn parts(bytes: &[u8], count: usize) -> Option<BlockParts<'_>> {
     let (&head, rest) = bytes.split_first()?;
     let width = head & !HAS_HIGH;
     let low = (width <= 32).then(|| bits::bytes(count, width))?;

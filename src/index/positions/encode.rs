@@ -14,7 +14,7 @@ fn short_value(bytes: &[u8], at: &mut usize) -> Option<u32> {
     {
         let is_long = u32::from(first >> 7);
         *at += 1 + is_long as usize;
-        return Some(u32::from(first & 127) | (u32::from(second) << 7) * is_long);
+        return Some(u32::from(first & 127) | ((u32::from(second) << 7) * is_long));
     }
     u32::try_from(vbyte::get(bytes, at)?).ok()
 }

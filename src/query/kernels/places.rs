@@ -64,6 +64,9 @@ fn pairs_avx512(few: Places<'_>, many: Places<'_>, more: u32, span: u32) -> u32 
     use std::arch::x86_64::*;
     let span = _mm512_set1_epi32(span as i32);
     if few.len > 4 || many.len > 8 {
+        if many.len <= LANES {
+            return beside_one_part(few, many, more, span);
+        }
         return walk(few, many, more, span_of(span), |part, least| {
             // SAFETY: a part has 16 numbers.
             let part = unsafe { _mm512_loadu_si512(part.as_ptr().cast()) };
@@ -90,6 +93,29 @@ fn pairs_avx512(few: Places<'_>, many: Places<'_>, more: u32, span: u32) -> u32 
     let of_one = (1u32 << many.len) - 1;
     let of_all = ((1u64 << (8 * few.len)) - 1) as u32;
     (found & of_one.wrapping_mul(0x0101_0101) & of_all).count_ones()
+}
+
+/// Each of the few beside all of at most 16.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,popcnt")]
+#[inline]
+fn beside_one_part(
+    few: Places<'_>,
+    many: Places<'_>,
+    more: u32,
+    span: std::arch::x86_64::__m512i,
+) -> u32 {
+    use std::arch::x86_64::*;
+    let part: &[u32; LANES] = many.sums.first_chunk().expect("there is room behind the sums");
+    // SAFETY: a part has 16 numbers.
+    let part = unsafe { _mm512_loadu_si512(part.as_ptr().cast()) };
+    let part = _mm512_sub_epi32(part, _mm512_set1_epi32(more as i32));
+    let there = ((1u32 << many.len) - 1) as u16;
+    let near = |sum: &u32| {
+        let behind = _mm512_sub_epi32(part, _mm512_set1_epi32(*sum as i32));
+        (_mm512_cmple_epu32_mask(behind, span) & there).count_ones()
+    };
+    few.sums[..few.len].iter().map(near).sum()
 }
 
 #[cfg(target_arch = "x86_64")]

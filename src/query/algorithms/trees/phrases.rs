@@ -394,13 +394,13 @@ fn in_any_order<'p>(phrase: &Phrase, of: impl Fn(usize) -> &'p [u32]) -> u32 {
     let mut after = 0;
     for end in ends {
         // The latest places of all words up to here, behind the window before.
-        let latest = words.iter().map(|&(term, times)| {
+        let mut latest = words.iter().map(|&(term, times)| {
             let positions = of(term);
             let upto = positions.partition_point(|&position| position <= end);
             let start = *positions.get(upto.checked_sub(times)?)?;
             (start >= after).then_some(start)
         });
-        let start = latest.fold(Some(u32::MAX), |least, start| Some(least?.min(start?)));
+        let start = latest.try_fold(u32::MAX, |least, start| Some(least.min(start?)));
         if start.is_some_and(|start| end - start <= span) {
             count += 1;
             after = end + 1;
