@@ -61,15 +61,7 @@ impl Ready {
                 format!("documents of {got} bytes: the indexer {indexer} takes at most {most}");
             return Err(SettingError::value("max-document", why).into());
         }
-        if options.form.has_positions()
-            && let Indexer::Gpu | Indexer::Handed(_) = options.indexer
-        {
-            let why = format!(
-                "the indexer {} keeps no positions of terms: take auto or fast",
-                options.indexer
-            );
-            return Err(SettingError::value("positions", why).into());
-        }
+        accept_positions(options)?;
         if options.pipeline.readers == Some(0) {
             return Err(SettingError::value("readers", "0 readers: nobody would read").into());
         }
@@ -128,6 +120,17 @@ impl Ready {
         let roles = gpus.roles(options, &budget)?;
         let settings = Vec::new();
         Ok(Self { began, resident, gpus, roles, budget, plan, sample, whole, settings })
+    }
+}
+
+fn accept_positions(options: &BuildOptions) -> Result<(), BuildError> {
+    match options.indexer {
+        Indexer::Gpu | Indexer::Handed(_) if options.form.has_positions() => {
+            let name = options.indexer;
+            let why = format!("the indexer {name} keeps no positions of terms: take auto or fast");
+            Err(SettingError::value("positions", why).into())
+        }
+        _ => Ok(()),
     }
 }
 

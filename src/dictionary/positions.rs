@@ -4,8 +4,8 @@
 
 use super::memo::NO_TERM;
 use crate::codec::vbyte;
-use crate::index::positions::PART_GAP;
 use crate::pages::Grown;
+use crate::text::analysis::PART_GAP;
 use std::ops::Range;
 
 /// Set in the first position of a term in a document.

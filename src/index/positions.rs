@@ -3,8 +3,8 @@
 //!
 //! The positions of a list are in blocks, one for each block of its postings and for the tail, and
 //! behind more than one block stands where each but the first begins. [`PositionsEncoder`] writes
-//! them, [`ListPositions`] reads those of a list in place, [`RunPositions`] finds them in a run, and
-//! [`PositionsSource`] reads those of many lists in their order where memory counts.
+//! them, [`ListPositions`] reads those of a list in place, [`RunPositions`] finds them in a run,
+//! and [`PositionsSource`] reads those of many lists in their order where memory counts.
 
 mod check;
 mod encode;
@@ -28,10 +28,6 @@ use super::run::{PostingsHeader, Run};
 use crate::codec::positions as codec;
 use crate::cpu::Level;
 use std::path::Path;
-
-/// Places that lie between the parts of a document, such as the items of a list: more than any
-/// slop.
-pub(crate) const PART_GAP: u32 = 100;
 
 const START_BYTES: usize = 4;
 
@@ -166,15 +162,19 @@ impl RunPositions {
         Self::open(generation, entry, run.postings_header())
     }
 
-    /// Verifies the checksum of the file by the `files` of the generation's manifest.
+    /// Verifies the checksum of the file by the `files` of the generation's manifest, once.
     pub(crate) fn verify(
         &self,
         generation: &Path,
         entry: &RunEntry,
         files: &[FileEntry],
     ) -> Result<(), IndexError> {
-        let file = find_file(files, generation, &entry.file(FileKind::Positions))?;
-        self.map.verify(file.bytes, file.crc32)
+        if !self.pages.are_verified() {
+            let file = find_file(files, generation, &entry.file(FileKind::Positions))?;
+            self.map.verify(file.bytes, file.crc32)?;
+            self.pages.set_verified();
+        }
+        Ok(())
     }
 
     pub(crate) fn header(&self) -> &PostingsHeader {
@@ -191,8 +191,8 @@ impl RunPositions {
         term: &TermEntry,
         block_len: usize,
     ) -> Result<ListPositions<'_>, IndexError> {
-        let start = HEADER_BYTES as u64 + term.positions;
         check_place(self.path(), &self.header, term)?;
+        let start = HEADER_BYTES as u64 + term.positions;
         if term.position_bytes > 0 {
             self.pages.verify(self.path(), self.map.bytes(), start, term.position_bytes)?;
         }

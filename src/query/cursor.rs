@@ -11,7 +11,7 @@ use crate::index::block_bounds::BlockCodes;
 use crate::index::list::{ListError, ListView, MAX_BLOCK, PackedBlock, SegmentColumns};
 use crate::index::positions::ListPositions;
 use crate::index::run::dense::DenseList;
-use crate::query::tree::Phrase;
+use crate::query::phrase::Phrase;
 use crate::score::block_codes::CODES;
 use crate::score::weight::Weight;
 

@@ -10,6 +10,7 @@ pub(crate) mod expanding;
 pub(crate) mod kernels;
 pub(crate) mod norms;
 pub(crate) mod open_index;
+pub(crate) mod phrase;
 pub(crate) mod plan;
 pub(crate) mod reading;
 pub(crate) mod rm3;

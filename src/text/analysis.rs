@@ -12,6 +12,10 @@ use std::borrow::Cow;
 /// The longest term; a longer stem is cut at the last border of a character before.
 pub(crate) const MAX_TERM_BYTES: usize = 255;
 
+/// Places that lie between the parts of a document, such as the items of a list: more than any
+/// slop.
+pub(crate) const PART_GAP: u32 = 100;
+
 /// The default is English.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Analysis {

@@ -48,9 +48,9 @@ fn positions_are_read_and_written_as_they_were() {
     let expected = crate::support::files(&old);
     assert!(expected.contains_key("runs/000000.positions"));
     assert!(found == expected, "{:?}", found.keys());
-    let phrases = ["\"mill water\"~9".to_string(), "\"北京 runs\"~9".to_string()];
+    let phrases = ["mill water".to_string(), "the race".to_string()];
     let answers = ask(&old, true, &phrases).unwrap();
-    assert!(answers.iter().any(|hits| hits.len() > 1), "{answers:?}");
+    assert!(answers.iter().all(|hits| hits.len() > 1), "{answers:?}");
     assert!(ask(&new, true, &phrases).unwrap() == answers);
 }
 

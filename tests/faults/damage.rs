@@ -85,9 +85,10 @@ impl Victim {
         let problems = self.check(what).expect_err(what);
         let name = path.file_name().unwrap().to_str().unwrap();
         assert!(!problems.is_empty() && !problems[0].to_string().is_empty(), "{what}");
-        // Without --verify only the postings are not looked at whole, but what is read of them is.
+        // Without --verify only postings and positions are not looked at whole, but what is read of
+        // them is.
         let asked = self.ask(false, what);
-        let error = match name.ends_with(".postings") {
+        let error = match name.ends_with(".postings") || name.ends_with(".positions") {
             true => {
                 assert!(asked.is_err() || asked.is_ok_and(|found| found == self.answers), "{what}");
                 self.ask(true, what).expect_err(what)

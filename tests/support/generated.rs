@@ -70,11 +70,6 @@ impl Words {
         Self(words)
     }
 
-    /// The n-th most frequent word.
-    pub(crate) fn nth(&self, n: usize) -> &str {
-        &self.0[n]
-    }
-
     pub(crate) fn draw<'a>(&'a self, random: &mut Random) -> &'a str {
         let rank = (self.0.len() as f64 + 1.0).powf(random.share()) as usize - 1;
         &self.0[rank.min(self.0.len() - 1)]

@@ -31,14 +31,16 @@ pub(crate) fn ask(index: &Path, verify: bool, queries: &[String]) -> Result<Answ
     let mut searcher = Searcher::new();
     let documents = snapshot.generation().documents();
     let mut answers = Answers::new();
+    // Where words stand is asked for, too, if that is known.
     let has_positions = snapshot.generation().manifest().settings.positions;
-    for query in queries {
-        let syntax = match query.starts_with('"') {
-            true if !has_positions => continue,
-            true => Syntax::Operators,
-            false => Syntax::Words,
-        };
-        let (hits, _) = searcher.search(&snapshot, &Wanted { syntax, ..wanted }, query)?;
+    let phrase = |query: &String| {
+        let words: Vec<&str> = query.split(' ').take(2).collect();
+        (format!("\"{}\"~99", words.join(" ")), Syntax::Operators)
+    };
+    let phrases = queries.iter().filter(|_| has_positions).map(phrase);
+    let words = queries.iter().map(|query| (query.clone(), Syntax::Words));
+    for (query, syntax) in words.chain(phrases) {
+        let (hits, _) = searcher.search(&snapshot, &Wanted { syntax, ..wanted }, &query)?;
         let row =
             |hit: &millrace::Hit| Ok((documents.name(hit.docid)?.to_vec(), hit.score.to_bits()));
         answers.push(hits.iter().map(row).collect::<Result<_, IndexError>>()?);
@@ -65,13 +67,7 @@ impl OldAndNew {
         let collections = [11, 12].map(|seed| Collection::new(seed, documents, mean));
         let mut random = crate::support::Random::new(13);
         let phrase = |_| collections[0].words.phrase(&mut random, 3);
-        let queries: Vec<String> = (0..12).map(phrase).collect();
-        // Of an index with positions, phrases of frequent words, too.
-        let words = |number: usize| {
-            let words = &collections[0].words;
-            format!("\"{} {}\"~2", words.nth(5 + number), words.nth(6 + number / 2))
-        };
-        let queries = queries.into_iter().chain((0..4).map(words)).collect();
+        let queries = (0..12).map(phrase).collect();
         for (name, collection) in ["old", "new"].iter().zip(&collections) {
             for (number, part) in cut_lines(&collection.jsonl(), files).into_iter().enumerate() {
                 scratch.write(format!("{name}/{number:03}.jsonl"), part);

@@ -53,8 +53,8 @@ impl TermLists {
         self.read(generation, false, |docids, tfs, _| each(docids, tfs))
     }
 
-    /// The same, and behind docids and term frequencies the positions of all, posting after posting;
-    /// none in an index without positions.
+    /// The same, and behind docids and term frequencies the positions of all, posting after
+    /// posting; none in an index without positions.
     pub(crate) fn positions(
         &self,
         generation: &Generation,
@@ -103,7 +103,7 @@ impl TermLists {
                 })
                 .map_err(IndexError::list(run.postings_path(), start))?;
             if let Some(of_run) = run.run_positions() {
-                let start = HEADER_BYTES as u64 + entry.positions;
+                let start = (HEADER_BYTES as u64).saturating_add(entry.positions);
                 wrong.map_err(IndexError::list(of_run.path(), start))?;
             }
         }

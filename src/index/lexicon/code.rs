@@ -32,8 +32,9 @@ impl TermCoder {
         self.in_block.is_multiple_of(LEXICON_BLOCK) || collection != self.collection
     }
 
-    /// Appends the next term to `out`, which has a list of `df` postings in `bytes` bytes, and, in a
-    /// run with positions, so many bytes of these. Terms rise by collection, then by the suffix's bytes; an error says why this cannot be a term.
+    /// Appends the next term to `out`, which has a list of `df` postings in `bytes` bytes, and, in
+    /// a run with positions, so many bytes of these. Terms rise by collection, then by the suffix's
+    /// bytes; an error says why this cannot be a term.
     #[inline]
     pub(crate) fn code(
         &mut self,

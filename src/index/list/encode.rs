@@ -141,11 +141,11 @@ impl ListEncoder {
         }
     }
 
-    /// Adds the postings that [`folded`] has from `bytes[*at]` on, a block at a time, and moves `at`
-    /// behind them, until they end or `enough` says so, which gets the term frequencies of each
-    /// block less one and how many bytes are ready; `None` if the bytes are no postings, or `enough`
-    /// says that. `lengths` are the codes of all documents. The list is of such postings alone, and
-    /// [`finish_folded`](Self::finish_folded) ends it.
+    /// Adds the postings that [`folded`] has from `bytes[*at]` on, a block at a time, and moves
+    /// `at` behind them, until they end or `enough` says so, which gets the term frequencies of
+    /// each block less one and how many bytes are ready; `None` if the bytes are no postings, or
+    /// `enough` says that. `lengths` are the codes of all documents. The list is of such postings
+    /// alone, and [`finish_folded`](Self::finish_folded) ends it.
     ///
     /// Lengths are looked up a block at a time, for each may be out of the caches, and only where a
     /// bound is made of them: not of a list without a full block.

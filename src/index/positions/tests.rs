@@ -31,8 +31,8 @@ fn encode(block_len: usize, lists: &[(Vec<u32>, Vec<u32>)], step: usize) -> Vec<
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Lists come back by blocks and by postings, whatever the steps in which they were written, and
-    /// pass the check; with any bit changed they are wrong or others, and no read panics.
+    /// Lists come back by blocks and by postings, whatever the steps in which they were written,
+    /// and pass the check; with any bit changed they are wrong or others, and no read panics.
     #[test]
     fn law_positions_come_back(
         lists in prop::collection::vec((prop::collection::vec(1u32..5, 1..700), any::<u32>()), 1..4),

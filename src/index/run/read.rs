@@ -59,21 +59,22 @@ impl Run {
         Ok(run)
     }
 
-    /// Verifies the checksum of the postings by the `files` of the generation's manifest, once.
+    /// Verifies the checksums of the postings and positions by the `files` of the generation's
+    /// manifest, once.
     pub(crate) fn verify(
         &self,
         generation: &Path,
         entry: &RunEntry,
         files: &[FileEntry],
     ) -> Result<(), IndexError> {
+        if let Some(positions) = &self.positions {
+            positions.verify(generation, entry, files)?;
+        }
         if self.pages.are_verified() {
             return Ok(());
         }
         let file = find_file(files, generation, &entry.file(FileKind::Postings))?;
         self.postings.verify(file.bytes, file.crc32)?;
-        if let Some(positions) = &self.positions {
-            positions.verify(generation, entry, files)?;
-        }
         self.pages.set_verified();
         Ok(())
     }
@@ -172,7 +173,7 @@ impl Run {
 
     /// Prefetches what [`list`](Self::list) reads of a list, and its first block.
     pub(crate) fn prefetch(&self, term: &TermEntry) {
-        let bytes = self.postings.from(HEADER_BYTES as u64 + term.offset);
+        let bytes = self.postings.from((HEADER_BYTES as u64).saturating_add(term.offset));
         let Ok(layout) = ListLayout::new(self.header.form, term.df, term.bytes) else { return };
         // The arrays follow one another; the rest of long ones is fetched as it is read.
         for at in [0, layout.last_docids] {

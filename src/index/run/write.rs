@@ -1,6 +1,6 @@
-//! Writes the lexicon, the lists and the positions of a run from the chunks of its *sources*, each of which has all lists of
-//! some trie collections: the owners of a build, the parts that threads of a merge claim, a device,
-//! or a caller that has all lists one after the other.
+//! Writes the lexicon, the lists and the positions of a run from the chunks of its *sources*, each
+//! of which has all lists of some trie collections: the owners of a build, the parts that threads
+//! of a merge claim, a device, or a caller that has all lists one after the other.
 //!
 //! Chunks of a source, or of each of its shares, come in the order of the lexicon, so that the next
 //! lists are always those of the least collection at the head of a source's queue. Chunks have a

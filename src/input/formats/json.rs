@@ -290,6 +290,23 @@ impl OpenValues {
     }
 }
 
+/// What a string stands for; `scratch` keeps it if it has escapes.
+#[inline]
+pub(super) fn unfolded<'a>(
+    cursor: &JsonCursor<'a>,
+    string: &Span,
+    scratch: &'a mut TextBuffer,
+) -> &'a [u8] {
+    if !string.escapes {
+        return &cursor.bytes[string.range.clone()];
+    }
+    scratch.truncate(0);
+    let mut again = JsonCursor { bytes: cursor.bytes, at: string.range.start, scan: cursor.scan };
+    let unfolded = again.unescape(scratch);
+    debug_assert!(unfolded.is_ok(), "the span of a string was checked when it was made");
+    scratch
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -26,7 +26,7 @@ pub(crate) mod vector;
 
 use super::KEPT_BUFFER_BYTES;
 use super::fields::{Fields, TEXTS, WHOLE};
-use super::json::{Bad, JsonCursor, Span};
+use super::json::{Bad, JsonCursor, Span, unfolded};
 use super::noticed::SeenFields;
 use super::scan::{Scan, Scanning};
 use crate::buffers::TextBuffer;
@@ -49,7 +49,7 @@ pub struct JsonlParser {
 #[derive(Default)]
 struct Buffers {
     text: TextBuffer,
-    /// Where the strings in it begin, but for the first.
+    /// Where the strings in it begin.
     parts: Vec<usize>,
     /// A key or a name without its escapes.
     short: TextBuffer,
@@ -163,9 +163,7 @@ impl JsonlParser {
                 if SeenFields::is_looked_at(line) && self.buffers.vectors.is_none() {
                     self.buffers.look(&JsonCursor { at: offset, ..*cursor }, &record);
                 }
-                if record.texts > 1 {
-                    sink.parts(&self.buffers.parts);
-                }
+                sink.parts(self.buffers.parts.get(1..record.texts as usize).unwrap_or(&[]));
                 let (name, content) = self.buffers.resolve(cursor, &record);
                 sink.document(Document { name, content, offset, bytes, line });
             }
@@ -463,15 +461,11 @@ impl Buffers {
     #[inline(always)]
     fn text(&mut self, cursor: &mut JsonCursor<'_>, record: &mut JsonRecord) -> Result<(), Bad> {
         match record.texts {
-            0 => {
-                self.text.truncate(0);
-                self.parts.clear();
-            }
-            _ => {
-                self.text.extend([b"\n"]);
-                self.parts.push(self.text.len());
-            }
+            0 => self.text.truncate(0),
+            _ => self.text.extend([b"\n"]),
         }
+        self.parts.truncate(record.texts as usize);
+        self.parts.push(self.text.len());
         record.texts += 1;
         cursor.unescape(&mut self.text)?;
         Ok(())
@@ -491,19 +485,6 @@ impl Buffers {
         };
         (Name::from_raw(name, &mut self.name), content)
     }
-}
-
-/// What a string stands for; `scratch` keeps it if it has escapes.
-#[inline]
-fn unfolded<'a>(cursor: &JsonCursor<'a>, string: &Span, scratch: &'a mut TextBuffer) -> &'a [u8] {
-    if !string.escapes {
-        return &cursor.bytes[string.range.clone()];
-    }
-    scratch.truncate(0);
-    let mut again = JsonCursor { bytes: cursor.bytes, at: string.range.start, scan: cursor.scan };
-    let unfolded = again.unescape(scratch);
-    debug_assert!(unfolded.is_ok(), "the span of a string was checked when it was made");
-    scratch
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub(crate) mod memory;
 mod phrases;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 use self::memory::{Bits, TreeMemory};
 use crate::index::deletions::ones as ones_of;

@@ -6,10 +6,10 @@
 
 use crate::index::error::IndexError;
 use crate::index::inspect::browse::TermLists;
+use crate::query::phrase::Phrase;
 use crate::query::plan::{Plan, Planner};
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
-use crate::query::tree::Phrase;
 use crate::query::wanted::Wanted;
 use crate::shown::{number_of, visible};
 use serde::Serialize;

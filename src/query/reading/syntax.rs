@@ -11,7 +11,7 @@
 //! the character behind it.
 
 use super::weighted::is_weight;
-use crate::index::positions::PART_GAP;
+use crate::text::analysis::PART_GAP;
 use std::borrow::Cow;
 
 /// What a document that matches has to do with a part of a query.

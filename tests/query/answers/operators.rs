@@ -129,7 +129,7 @@ fn what_is_wrong_is_refused() {
     let query = |more: &[&str]| millrace(args!["query", "--index", index]).args(more);
     for (text, why) in [
         ("mill (river", "has a `(` without a `)` behind it (character 6)"),
-        ("\"water mill\"", "has a phrase, and the index has no positions of words (character 1)"),
+        ("\"water mill\"", "has a phrase, and the index was built without positions of words"),
         ("-mill", "excludes documents and names none that are to be found (character 1)"),
         ("mil*", "has a `*`: words are not completed (character 4)"),
         ("title:mill", "names a field before `:`, and the index has none"),

@@ -201,7 +201,7 @@ impl Check<'_> {
             }
             lists_end = term.list.offset.saturating_add(term.list.bytes);
             self.watched.pass(term.list.bytes);
-            let start = BODY + term.list.offset;
+            let start = BODY.saturating_add(term.list.offset);
             let mut deleted = 0;
             let list = term.list;
             let mut wrong = None;
@@ -224,7 +224,7 @@ impl Check<'_> {
             let is_read = self.note(read).is_some();
             if is_read && let Some(of_run) = run.run_positions() {
                 let wrong = wrong.or_else(|| positions?.end().err());
-                let start = BODY + list.positions;
+                let start = BODY.saturating_add(list.positions);
                 let wrong = wrong.map_or(Ok(()), Err);
                 self.note(wrong.map_err(IndexError::list(of_run.path(), start)));
             }

@@ -5,11 +5,12 @@
 //! factor, rounded to the nearest whole number, is the *impact* that takes the place of a term
 //! frequency.
 
-use super::{Failure, JsonCursor, KEPT_BUFFER_BYTES, unfolded};
+use super::{Failure, JsonCursor, KEPT_BUFFER_BYTES};
 use crate::buffers::TextBuffer;
 use crate::dictionary::strings::hash::{FoundOrNew, HashTable, hash};
 use crate::dictionary::vector;
 use crate::input::document::Skip;
+use crate::input::formats::json::unfolded;
 use crate::text::analysis::MAX_TERM_BYTES;
 
 /// The field of a record that has it.
