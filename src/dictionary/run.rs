@@ -54,13 +54,20 @@ impl RunDictionary {
     /// out of the cache. Each is prefetched when what leads to it has arrived. No term is in a
     /// group twice, so a number that was found before is still the term's.
     pub fn append(&mut self, group: &TermGroup, first: u32) {
+        match group.position_bytes.is_empty() {
+            true => self.append_all::<false>(group, first),
+            false => self.append_all::<true>(group, first),
+        }
+    }
+
+    fn append_all<const POSITIONS: bool>(&mut self, group: &TermGroup, first: u32) {
         let terms = &group.terms[..];
         for term in terms.iter().take(AHEAD) {
             self.table.prefetch(term.hash);
         }
         let mut numbers = [NO_NUMBER; NUMBERS_AHEAD];
         for (i, term) in terms.iter().take(NUMBERS_AHEAD).enumerate() {
-            numbers[i] = self.guess(term);
+            numbers[i] = self.guess::<POSITIONS>(term);
         }
         let mut lists = &group.lists[..];
         let mut positions = &group.positions[..];
@@ -70,21 +77,21 @@ impl RunDictionary {
             }
             let guessed = numbers[i % NUMBERS_AHEAD];
             if let Some(ahead) = terms.get(i + NUMBERS_AHEAD) {
-                numbers[i % NUMBERS_AHEAD] = self.guess(ahead);
+                numbers[i % NUMBERS_AHEAD] = self.guess::<POSITIONS>(ahead);
             }
             let ahead = numbers[(i + SLICES_AHEAD) % NUMBERS_AHEAD];
             if let Some(entry) = self.entries.get(ahead as usize) {
                 self.slices.prefetch(&entry.chain);
             }
-            if let Some(chain) = self.positions.get(ahead as usize) {
+            if POSITIONS && let Some(chain) = self.positions.get(ahead as usize) {
                 self.slices.prefetch(chain);
             }
             let list;
             (list, lists) = lists.split_at(term.list_bytes as usize);
             let number = self.number(guessed, term, &group.suffixes);
-            if let Some(&bytes) = group.position_bytes.get(i) {
+            if POSITIONS {
                 let own;
-                (own, positions) = positions.split_at(bytes as usize);
+                (own, positions) = positions.split_at(group.position_bytes[i] as usize);
                 self.append_positions(number, own);
             }
             let entry = &mut self.entries[number as usize];
@@ -116,10 +123,12 @@ impl RunDictionary {
 
     /// The number that a term probably has, whose entry is prefetched.
     #[inline(always)]
-    fn guess(&self, term: &GroupTerm) -> u32 {
+    fn guess<const POSITIONS: bool>(&self, term: &GroupTerm) -> u32 {
         let Some(number) = self.table.guess(term.hash) else { return NO_NUMBER };
         prefetch_at(&self.entries, number as usize);
-        prefetch_at(&self.positions, number as usize);
+        if POSITIONS {
+            prefetch_at(&self.positions, number as usize);
+        }
         number
     }
 
