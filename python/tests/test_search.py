@@ -348,7 +348,7 @@ def test_phrases(tmp_path):
     assert set(index.search(tree, syntax="tree").names) == {"d0", "d1", "d2"}
     # A document that is added later has positions, too.
     with millrace.Writer(index) as writer:
-        writer.add("d3", "far wind mill")
+        writer.update("d3", "far wind mill")
     assert index.search('"wind mill"', 0, syntax="operators", count=True).found == 3
     millrace.build(tmp_path / "j", [("d", texts[0])])
     with pytest.raises(ValueError, match="without positions"):
