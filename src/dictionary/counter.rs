@@ -365,6 +365,8 @@ impl<C: TokenCounting> Counter<C> {
     /// Begins the next piece. Returns true if the last one was so large that its scratch is freed.
     pub(crate) fn reset(&mut self) -> bool {
         self.lengths.clear();
+        // Those of a document that was left out are not of the next one.
+        self.parts.clear();
         let now = &mut self.found.now;
         now.before = now.document;
         // Long before documents can no longer be counted.

@@ -337,6 +337,24 @@ fn a_phrase_weighs_as_its_words_together() {
     }
 }
 
+/// Where the parts of a document that is too long begin says nothing of the next one, which another
+/// file has.
+#[test]
+fn parts_of_a_document_that_is_left_out_are_forgotten() {
+    let scratch = Scratch::new();
+    let long = json!({"id": "1", "title": "x ".repeat(200), "text": "y ".repeat(200)});
+    let long = scratch.write("a.jsonl", format!("{long}\n"));
+    let short = scratch.write("b.tsv", "d2\twind mill\nd3\tmill\n");
+    let index = scratch.path("i");
+    let job = millrace(args!["build", "--index", index, "--positions", long, short]);
+    job.args(["-w", "1", "--max-document", "100"]).ok();
+    let job = millrace(args!["query", "--index", index, "--query", "\"wind mill\""]);
+    assert_eq!(
+        job.args(["--syntax", "operators", "--format", "tsv"]).ok().text().lines().count(),
+        1
+    );
+}
+
 #[test]
 fn what_has_no_positions_says_so() {
     let scratch = Scratch::new();
