@@ -215,17 +215,11 @@ impl FileKind {
     ];
 
     /// The same and the positions, which an index has of all runs or of none.
-    pub(crate) const OWN: [Self; 9] = [
-        Self::Lexicon,
-        Self::Postings,
-        Self::Lengths,
-        Self::Names,
-        Self::Ends,
-        Self::Locations,
-        Self::Hashes,
-        Self::Lookup,
-        Self::Positions,
-    ];
+    pub(crate) const OWN: [Self; 9] = {
+        let mut own = [Self::Positions; 9];
+        own.split_at_mut(Self::OF_RUN.len()).0.copy_from_slice(&Self::OF_RUN);
+        own
+    };
 
     /// The files that a run may have.
     pub(crate) const OPTIONAL: [Self; 3] = [Self::Moves, Self::Scores, Self::Bounds];

@@ -6,7 +6,7 @@ use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::lexicon::TermEntry;
 use crate::index::list::MAX_BLOCK;
-use crate::index::positions::RunPositions;
+use crate::index::positions::{ListPositions, RunPositions};
 
 /// Bytes that a list may take for each document: docid and term frequency, and in a run with
 /// positions where they begin, and the order.
@@ -66,6 +66,8 @@ impl<'a> Renumbering<'a> {
         let [mut docids, mut tfs] = [[0; MAX_BLOCK]; 2];
         let mut codes = [0; MAX_BLOCK];
         let mut values = Vec::new();
+        let positions = self.positions.as_ref();
+        let list = positions.map(|of| of.of_run.of(&of.list, of.block_len)).transpose()?;
         for first in (0..self.postings.len()).step_by(MAX_BLOCK) {
             let count = MAX_BLOCK.min(self.postings.len() - first);
             values.clear();
@@ -73,8 +75,8 @@ impl<'a> Renumbering<'a> {
                 let place = order.as_ref().map_or(place, |order| order[place] as usize);
                 let posting = self.postings[place];
                 (docids[at], tfs[at]) = ((posting >> 32) as u32, posting as u32);
-                if let Some(positions) = &self.positions {
-                    positions.read(place, tfs[at], &mut values)?;
+                if let (Some(positions), Some(list)) = (&self.positions, &list) {
+                    positions.read(list, place, tfs[at], &mut values)?;
                 }
             }
             let (docids, tfs) = (&docids[..count], &tfs[..count]);
@@ -109,13 +111,18 @@ impl OldPositions<'_> {
         }
     }
 
-    /// Appends the values of a posting.
-    fn read(&self, place: usize, tf: u32, values: &mut Vec<u32>) -> Result<(), IndexError> {
+    /// Appends the values of a posting, of the positions of the list.
+    fn read(
+        &self,
+        list: &ListPositions<'_>,
+        place: usize,
+        tf: u32,
+        values: &mut Vec<u32>,
+    ) -> Result<(), IndexError> {
         let wrong = |error| {
             let start = HEADER_BYTES as u64 + self.list.positions;
             IndexError::list(self.of_run.path(), start)(error)
         };
-        let list = self.of_run.of(&self.list, self.block_len)?;
         let block = place / self.block_len;
         let count = self.counts[block] as usize;
         let before = values.len();
