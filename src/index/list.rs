@@ -184,6 +184,13 @@ impl<'a> ListView<'a> {
         self.form.block_len()
     }
 
+    /// The block and the place in it of a posting.
+    #[inline]
+    pub(crate) fn place_of(&self, posting: u32) -> (usize, usize) {
+        let (block, at) = self.form.divide(posting);
+        (block as usize, at as usize)
+    }
+
     #[inline]
     pub(crate) fn full_blocks(&self) -> usize {
         self.form.divide(self.df).0 as usize

@@ -301,12 +301,54 @@ impl Cursor {
         Ok(self.tfs[self.at])
     }
 
-    /// The term frequencies of all postings of the decoded block.
-    pub(crate) fn tfs_here(&mut self, list: &ListView<'_>) -> Result<&[u32], ListError> {
-        let is_full = self.load_own_tfs(list)?;
-        let (tfs, len) =
-            if is_full { (&self.tfs, list.block_len()) } else { (&self.tail_tfs, list.tail_len()) };
-        Ok(&tfs[..len])
+    /// The term frequencies of a block; of the tail, if that was loaded.
+    pub(super) fn tfs_at(
+        &mut self,
+        list: &ListView<'_>,
+        block: usize,
+    ) -> Result<&[u32], ListError> {
+        if block == list.full_blocks() {
+            return Ok(&self.tail_tfs[..list.tail_len()]);
+        }
+        self.load_tfs(list, block)?;
+        Ok(&self.tfs[..list.block_len()])
+    }
+
+    /// Reads the term frequencies of a block, or of the tail, and returns their number. Panics if
+    /// there is no room for them.
+    pub(super) fn tfs_of_block(
+        &mut self,
+        list: &ListView<'_>,
+        block: usize,
+        documents: u32,
+        tfs: &mut [u32],
+    ) -> Result<usize, ListError> {
+        if block == list.full_blocks() {
+            return list.decode_tail(documents, &mut self.docids, tfs);
+        }
+        let len = list.block_len();
+        list.decode_tfs(block, &mut self.columns, &mut tfs[..len])?;
+        Ok(len)
+    }
+
+    /// Makes postings the candidates, given by their numbers from number `first` on.
+    #[inline]
+    pub(super) fn go_to_positions(
+        &mut self,
+        list: &ListView<'_>,
+        documents: u32,
+        first: u32,
+        numbers: &[u32],
+    ) -> Result<(), ListError> {
+        for (position, &number) in self.positions.iter_mut().zip(numbers) {
+            *position = first + number;
+        }
+        let last = numbers.last().map_or(0, |last| first + last);
+        let tail = list.full_blocks();
+        if list.place_of(last).0 == tail && self.block != tail {
+            self.load(list, tail, documents)?;
+        }
+        Ok(())
     }
 
     /// Lets [`find`](Self::find) look for candidates from `docid` on, even backwards.

@@ -7,14 +7,15 @@
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod best;
+mod bitmaps;
 pub(super) mod places;
 mod portable;
 #[cfg(test)]
 mod tests;
 
 pub(super) use best::{
-    add_codes, add_documents, collect_sums, first_posting, match_block, narrow, offer_block,
-    share_out, sweep,
+    add_codes, add_documents, collect_sums, count_bits, first_posting, match_block, narrow,
+    number_bits, offer_block, pick_common, rank_bits, share_out, sweep, test_bits,
 };
 pub(super) use portable::first_block;
 
@@ -23,6 +24,7 @@ use std::ops::Range;
 use super::top_k::TopK;
 use crate::cpu::Level;
 use crate::index::list::MAX_BLOCK as BLOCK;
+use crate::index::run::dense::LINE_WORDS;
 use crate::score::block_codes::CODES;
 use crate::score::bounds::{Bound, BoundNorms};
 use crate::score::weight::Weight;
@@ -58,6 +60,9 @@ pub(super) struct DocidBlock<'a> {
     /// Position of the first in the list.
     pub(super) first: u32,
 }
+
+/// The bits of 512 documents.
+pub(super) type Line = [u64; LINE_WORDS];
 
 // Candidates by the block of a list in which they lie: a share for each block.
 #[derive(Clone, Debug)]
@@ -185,7 +190,7 @@ fn other_scores(
 pub(super) fn add_scores(
     level: Level,
     weight: Weight,
-    tfs: &[u32; BLOCK],
+    tfs: &BlockRoom,
     norms: &[f32; BLOCK],
     count: usize,
     sums: &mut [f32; BLOCK],
@@ -202,7 +207,7 @@ pub(super) fn add_scores(
 fn add_other_scores(
     level: Level,
     weight: Weight,
-    tfs: &[u32; BLOCK],
+    tfs: &BlockRoom,
     norms: &[f32; BLOCK],
     count: usize,
     sums: &mut [f32; BLOCK],

@@ -7,6 +7,7 @@ use super::top_k::TopK;
 use crate::cpu::{Level, level};
 use crate::index::list::MAX_BLOCK;
 use crate::query::algorithms::blocks::memory::BlockMemory;
+use crate::query::algorithms::dense::memory::DecodedTfs;
 use crate::query::algorithms::max_score::asking::Asking;
 use crate::query::algorithms::ranges::DocidRanges;
 use crate::query::algorithms::trees::memory::TreeMemory;
@@ -23,6 +24,8 @@ pub struct Scratch {
     pub(crate) order: Vec<usize>,
     pub(super) windows: WindowMemory,
     pub(crate) candidates: Candidates,
+    /// By the number of the term.
+    pub(super) decoded: Vec<DecodedTfs>,
     /// Bounds of a list's blocks.
     pub(super) of_blocks: Vec<f32>,
     /// Documents of needed lists, by the number of the other lists.
@@ -70,9 +73,17 @@ pub(crate) struct Candidates {
     pub(super) norms: [f32; MAX_BLOCK],
     apart_too: [u8; 576],
     /// Of full matches in one list.
-    pub(super) tfs: [u32; MAX_BLOCK],
-    apart_as_well: [u8; 640 + 4 * MAX_BLOCK],
+    pub(super) tfs: BlockRoom,
+    apart_as_well: [u8; 576 + 4 * MAX_BLOCK],
     pub(super) sums: [f32; MAX_BLOCK],
+}
+
+impl Candidates {
+    /// Where the docids of full matches of so many terms are.
+    pub(super) fn matches(&mut self, terms: usize) -> &mut BlockRoom {
+        // Each of the terms but the first has changed the room.
+        &mut self.docids[(terms - 1) % 2]
+    }
 }
 
 impl Default for Scratch {
@@ -112,14 +123,15 @@ impl Scratch {
             kept: [0; MAX_BLOCK + 16],
             norms: [0.0; MAX_BLOCK],
             apart_too: [0; 576],
-            tfs: [1; MAX_BLOCK],
-            apart_as_well: [0; 640 + 4 * MAX_BLOCK],
+            tfs: [1; MAX_BLOCK + 16],
+            apart_as_well: [0; 576 + 4 * MAX_BLOCK],
             sums: [0.0; MAX_BLOCK],
         };
         Scratch {
             level: level(),
             cursors: Vec::new(),
             order: Vec::new(),
+            decoded: Vec::new(),
             windows: WindowMemory::default(),
             candidates,
             of_blocks: Vec::new(),

@@ -345,7 +345,8 @@ impl Searcher {
         search_of_run.blocks =
             bounds.map(|bounds| BlockBounds { impacts: bounds.impacts(), lists: &codes });
         let mut dense = Vec::new();
-        if plan.is_whole() && docids_here == run.documents() as usize {
+        let is_and = stage == Stage::All && terms.len() > 1;
+        if (plan.is_whole() || is_and) && docids_here == run.documents() as usize {
             for entry in plan.lists_of(number) {
                 dense.push(entry.map(|entry| run.dense(&entry)).transpose()?.flatten());
             }
@@ -357,14 +358,22 @@ impl Searcher {
         let search = &search_of_run;
         let deleted = plan.snapshot().generation().has_deletions();
         let counts_alone = plan.wanted().k == 0;
-        let searched = match (plan.tree(), search_of(stage, wanted, has_statics, terms.len())) {
-            (Some(tree), _) => by_tree(search, tree, deleted, self.found.is_some(), top, scratch),
+        let counted = self.found.is_some();
+        let of_stage = search_of(stage, wanted, has_statics, terms.len());
+        // AND goes through all that match.
+        let counts_too = counted && is_and && !deleted && search.wants_all();
+        let counts_too = counts_too && terms.len() <= MANY_TERMS && of_stage.is_ok();
+        let searched = match (plan.tree(), of_stage) {
+            (None, _) if counts_too => {
+                and::search_counted(search, (!counts_alone).then_some(top), scratch)
+            }
+            (Some(tree), _) => by_tree(search, tree, deleted, counted, top, scratch),
             _ if counts_alone => Ok(0),
             (None, Ok(of_run)) => of_run(search, top, scratch).map(|()| 0),
             (None, Err(handed)) => self.handed.of(handed).search(search, top, scratch).map(|()| 0),
         };
         let counted = searched.and_then(|found| match (self.found, plan.tree()) {
-            (Some(_), None) => count(search, stage, deleted, scratch),
+            (Some(_), None) if !counts_too => count(search, stage, deleted, scratch),
             _ => Ok(found),
         });
         self.run_terms = recycle(terms);
@@ -402,7 +411,7 @@ fn count(
     // A list whose postings are all of documents that are there and wanted.
     if let [RunTerm { list: Some(list), .. }] = search.terms
         && !deleted
-        && list.wanted() == (0..u32::MAX)
+        && search.wants_all()
     {
         return Ok(list.df().into());
     }

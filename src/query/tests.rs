@@ -14,6 +14,7 @@ use super::top_k::{Hit, TopK};
 use crate::cpu::Level;
 use crate::index::block_bounds::{BlockCoder, BlockCodes};
 use crate::index::list::{Form, ListEncoder, ListError, ListView};
+use crate::index::run::dense::{Bitmap, DenseList, LINE_DOCUMENTS, LINE_WORDS};
 use crate::query::algorithms::handed::{HandedAlgorithms, LastSearcher, SearchAlgorithm};
 use crate::query::algorithms::{and, auto, blocks, exhaustive, max_score, scored};
 use crate::score::block_codes::ImpactCodes;
@@ -58,6 +59,8 @@ pub(crate) struct Case {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Algorithm {
     And,
+    /// The lists of one document in so many or more have bitmaps.
+    AndByBitmaps(u32),
     Auto,
     Exhaustive,
     MaxScore,
@@ -67,8 +70,10 @@ enum Algorithm {
     Handed(&'static dyn SearchAlgorithm),
 }
 
-const ALGORITHMS: [Algorithm; 7] = [
+const ALGORITHMS: [Algorithm; 9] = [
     Algorithm::And,
+    Algorithm::AndByBitmaps(16),
+    Algorithm::AndByBitmaps(u32::MAX),
     Algorithm::Auto,
     Algorithm::Exhaustive,
     Algorithm::MaxScore,
@@ -82,10 +87,10 @@ type Room = (Scratch, LastSearcher);
 
 impl Algorithm {
     fn is_and(self) -> bool {
-        use Algorithm::{And, Handed, ScoredAll};
+        use Algorithm::{And, AndByBitmaps, Handed, ScoredAll};
         match self {
             Handed(algorithm) => algorithm.finds_all(),
-            _ => matches!(self, And | ScoredAll),
+            _ => matches!(self, And | AndByBitmaps(_) | ScoredAll),
         }
     }
 
@@ -170,7 +175,7 @@ fn search(
             top.take(&mut hits);
             return Ok(hits);
         }
-        Algorithm::And => and::search,
+        Algorithm::And | Algorithm::AndByBitmaps(_) => and::search,
         Algorithm::Auto => auto::search,
         Algorithm::Exhaustive => exhaustive::search,
         Algorithm::MaxScore => max_score::search,
@@ -178,6 +183,12 @@ fn search(
         Algorithm::ScoredAny => scored::search_any,
         Algorithm::ScoredAll => scored::search_all,
     };
+    let mut dense = Vec::new();
+    if let Algorithm::AndByBitmaps(share) = algorithm {
+        let lists = case.terms.iter().map(|(_, list)| list.as_ref());
+        dense.extend(lists.map(|list| bitmap(list?, share, case.documents)));
+    }
+    run.dense = &dense;
     let is_linear = case.scoring.score == Score::Impact;
     if is_linear && matches!(algorithm, Algorithm::Auto | Algorithm::Blocks) {
         let (impacts, data) = codes_of(case);
@@ -190,6 +201,14 @@ fn search(
     }
     top.take(&mut hits);
     Ok(hits)
+}
+
+/// The bitmap of a list if one document in so many has its term.
+fn bitmap(list: &Postings, share: u32, documents: u32) -> Option<DenseList> {
+    let mut bits = vec![0; documents.div_ceil(LINE_DOCUMENTS) as usize * LINE_WORDS];
+    list.iter().for_each(|(docid, _)| bits[*docid as usize / 64] |= 1 << (docid % 64));
+    let is_long = list.len() as u64 * u64::from(share) >= u64::from(documents);
+    is_long.then(|| Bitmap::new(bits).into())
 }
 
 /// The bounds of blocks of documents that a run of the case would have.

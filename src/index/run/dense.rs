@@ -1,6 +1,6 @@
-//! Bitmaps of the longest lists of a run: made when a query first wants one, and kept for all
-//! generations that have the run. They are what a query of signs and counts reads in place of lists
-//! whose postings take as many bytes.
+//! Bitmaps of the longest lists of a run: made when a query wants one for the second time, and kept
+//! for all generations that have the run. They are what a query of signs and counts, or of all of
+//! its terms, reads in place of lists whose postings take as many bytes.
 
 use super::Run;
 use crate::index::error::IndexError;
@@ -16,32 +16,76 @@ const LEAST_SHARE: u32 = 16;
 const MOST_BYTES_A_DOCUMENT: usize = 16;
 const MOST_BYTES: usize = 256 << 20;
 
-/// The documents of a run that have a term: bit `docid % 64` of word `docid / 64`.
-pub(crate) type DenseList = Arc<[u64]>;
+/// Words of a line.
+pub(crate) const LINE_WORDS: usize = 8;
 
-/// By the offset of the list; `None` while there is no room.
+/// Documents of a line.
+pub(crate) const LINE_DOCUMENTS: u32 = 64 * LINE_WORDS as u32;
+
+pub(crate) type DenseList = Arc<Bitmap>;
+
+/// The documents of a run that have a term.
+#[derive(Debug)]
+pub(crate) struct Bitmap {
+    /// Bit `docid % 64` of word `docid / 64`; whole lines.
+    pub(crate) bits: Box<[u64]>,
+    /// How many postings come before each line, and in all.
+    pub(crate) before: Box<[u32]>,
+}
+
+impl Bitmap {
+    /// Of whole lines.
+    pub(crate) fn new(bits: Vec<u64>) -> Self {
+        let mut sum = 0;
+        let lines = bits.chunks(LINE_WORDS);
+        let ends = lines.map(|line| {
+            sum += line.iter().map(|word| word.count_ones()).sum::<u32>();
+            sum
+        });
+        let before = std::iter::once(0).chain(ends).collect();
+        Self { bits: bits.into(), before }
+    }
+
+    /// The words of a line.
+    pub(crate) fn line(&self, line: usize) -> Option<&[u64; LINE_WORDS]> {
+        self.bits.as_chunks().0.get(line)
+    }
+}
+
 #[derive(Debug, Default)]
-pub(super) struct DenseLists(Mutex<HashMap<u64, DenseList>>);
+pub(super) struct DenseLists(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    /// By the offset of the list; `None` if it was wanted once.
+    lists: HashMap<u64, Option<DenseList>>,
+    made: usize,
+}
 
 impl Run {
-    /// The bitmap of a list, if it is long and there is room. Deleted documents are among them. The
-    /// first time the list is read.
+    /// The bitmap of a list, if it is long, was wanted before, and there is room. Deleted documents
+    /// are among them. The second time the list is read.
     ///
     /// # Errors
     /// `List`, and whatever is wrong with the list's place.
     pub(crate) fn dense(&self, term: &TermEntry) -> Result<Option<DenseList>, IndexError> {
-        let words = self.documents().div_ceil(64).max(1) as usize;
         if u64::from(term.df) * u64::from(LEAST_SHARE) < u64::from(self.documents()) {
             return Ok(None);
         }
-        let lists = || self.dense.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let most = MOST_BYTES.min(MOST_BYTES_A_DOCUMENT * self.documents() as usize) / (8 * words);
+        let words = (self.documents().div_ceil(LINE_DOCUMENTS).max(1) as usize) * LINE_WORDS;
+        let known = || self.dense.0.lock().unwrap_or_else(PoisonError::into_inner);
         {
-            let lists = lists();
-            if let Some(known) = lists.get(&term.offset) {
-                return Ok(Some(known.clone()));
+            let Known { lists, made } = &mut *known();
+            match lists.get(&term.offset) {
+                Some(Some(list)) => return Ok(Some(list.clone())),
+                Some(None) => {}
+                None => {
+                    lists.insert(term.offset, None);
+                    return Ok(None);
+                }
             }
-            if lists.len() >= most {
+            let bytes = MOST_BYTES.min(MOST_BYTES_A_DOCUMENT * self.documents() as usize);
+            if *made >= bytes / (8 * words) {
                 return Ok(None);
             }
         }
@@ -50,8 +94,12 @@ impl Run {
             docids.iter().for_each(|&docid| bits[docid as usize / 64] |= 1 << (docid % 64));
         };
         self.list(*term)?.check(self.documents(), None, set).map_err(self.wrong(term))?;
+        let list = Arc::new(Bitmap::new(bits));
+        let Known { lists, made } = &mut *known();
         // Another thread may have made it meanwhile: it is the same.
-        Ok(Some(lists().entry(term.offset).or_insert(bits.into()).clone()))
+        let place = lists.entry(term.offset).or_default();
+        *made += usize::from(place.is_none());
+        Ok(Some(place.get_or_insert(list).clone()))
     }
 }
 
@@ -77,16 +125,22 @@ mod tests {
             let suffix = &term.as_bytes()[implied_prefix_len(place)..];
             let entry = run.lexicon().find(place, suffix).unwrap().unwrap();
             let has = |docid: u32| collection[docid as usize].contains_key(term);
+            assert!(run.dense(&entry).unwrap().is_none(), "{term} is wanted for the first time");
             match run.dense(&entry).unwrap() {
-                Some(bits) => {
+                Some(bitmap) => {
+                    let bits = &bitmap.bits;
                     made += 1;
                     assert!(entry.df * LEAST_SHARE >= 700);
                     let bit = |docid: u32| bits[docid as usize / 64] >> (docid % 64) & 1 == 1;
                     assert!((0..700).all(|docid| bit(docid) == has(docid)), "{term}");
                     assert_eq!(bits.iter().map(|word| word.count_ones()).sum::<u32>(), entry.df);
-                    assert!(Arc::ptr_eq(&bits, &run.dense(&entry).unwrap().unwrap()));
+                    assert!(Arc::ptr_eq(&bitmap, &run.dense(&entry).unwrap().unwrap()));
+                    let before = |line: usize| {
+                        (0..512 * line as u32).filter(|&docid| docid < 700 && has(docid)).count()
+                    };
+                    assert!((0..=2).all(|line| bitmap.before[line] as usize == before(line)));
                 }
-                None => assert!(entry.df * LEAST_SHARE < 700 || made == 127, "{term}"),
+                None => assert!(entry.df * LEAST_SHARE < 700 || made == 87, "{term}"),
             }
         }
         assert!(made > 3);

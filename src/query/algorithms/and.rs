@@ -9,7 +9,7 @@ use super::auto;
 use crate::index::list::{ListError, ListView, MAX_BLOCK};
 use crate::query::cursor::{Cursor, RunSearch, RunTerm};
 use crate::query::kernels::{
-    BlockRoom, FoundDocids, NO_DOCID, SoughtDocids, add_scores, offer_block,
+    BlockRoom, FoundDocids, NO_DOCID, SoughtDocids, add_scores, offer_block, rank_bits, test_bits,
 };
 use crate::query::scratch::{Candidates, Scratch};
 use crate::query::top_k::TopK;
@@ -27,13 +27,58 @@ pub fn search(run: &RunSearch<'_>, top: &mut TopK, scratch: &mut Scratch) -> Res
         [] => Ok(()),
         [term] if !run.norms.statics.is_empty() => run.offer_all(term, top, scratch),
         [_] => auto::search(run, top, scratch),
-        _ => run.intersect(top, scratch),
+        _ => run.intersect(top, scratch).map(|_| ()),
     }
+}
+
+/// Offers all documents of a run that have each of two terms or more to `top`, if it is given, and
+/// returns their number. None may be deleted, and all of the lists wanted.
+pub(crate) fn search_counted(
+    run: &RunSearch<'_>,
+    top: Option<&mut TopK>,
+    scratch: &mut Scratch,
+) -> Result<u64, ListError> {
+    if run.terms.iter().any(|term| term.list.is_none()) {
+        return Ok(0);
+    }
+    if let Some(top) = top {
+        return run.intersect(top, scratch);
+    }
+    if let Some(bitmaps) = run.bitmaps() {
+        return Ok(run.count_bitmaps(&bitmaps));
+    }
+    let mut all = 0;
+    run.each_match(scratch, |_, count, _| {
+        all += count as u64;
+        Ok(())
+    })?;
+    Ok(all)
 }
 
 impl RunSearch<'_> {
     /// Of two terms or more, all of which have a list.
-    fn intersect(&self, top: &mut TopK, scratch: &mut Scratch) -> Result<(), ListError> {
+    fn intersect(&self, top: &mut TopK, scratch: &mut Scratch) -> Result<u64, ListError> {
+        if let Some(bitmaps) = self.bitmaps() {
+            return self.offer_bitmaps(&bitmaps, top, scratch);
+        }
+        let mut all = 0;
+        self.each_match(scratch, |cursors, count, candidates| {
+            all += count as u64;
+            self.offer(cursors, count, candidates, top)
+        })?;
+        Ok(all)
+    }
+
+    /// Passes on all documents that have every term, some at a time: the cursors of the terms,
+    /// where the places of the documents in their lists are, how many, and their docids.
+    pub(crate) fn each_match(
+        &self,
+        scratch: &mut Scratch,
+        mut each: impl FnMut(&mut [Cursor], usize, &mut Candidates) -> Result<(), ListError>,
+    ) -> Result<(), ListError> {
+        if let Some(bitmaps) = self.bitmaps() {
+            return self.each_of_bitmaps(&bitmaps, scratch, each);
+        }
         let terms = self.terms;
         scratch.reset_cursors(terms.len());
         let Scratch { cursors, order, candidates, .. } = scratch;
@@ -51,15 +96,30 @@ impl RunSearch<'_> {
                 break;
             }
             let find = |cursor: &mut Cursor,
-                        _: usize,
+                        term: usize,
                         list: &ListView<'_>,
                         sought: SoughtDocids<'_>,
                         found: FoundDocids<'_>| {
-                cursor.find(list, self.documents, sought, found, self.level)
+                let Some(bitmap) = self.bitmap(term) else {
+                    return cursor.find(list, self.documents, sought, found, self.level);
+                };
+                let FoundDocids { docids, kept } = found;
+                let into = FoundDocids { docids: &mut *docids, kept };
+                let count = test_bits(self.level, &bitmap.bits, sought, into);
+                docids[count..count + 16].fill(NO_DOCID);
+                Ok((count, true))
             };
-            let (count, more) = self.thin_out(cursors, order, block, count, candidates, find)?;
+            let (count, more) = if terms.len() == 1 {
+                let all = (0..).zip(&mut candidates.kept);
+                all.for_each(|(number, kept)| *kept = number);
+                cursors[0].number_positions(block, &candidates.kept[..count]);
+                (count, true)
+            } else {
+                self.thin_out(cursors, order, block, count, candidates, find)?
+            };
             if count > 0 {
-                self.offer(cursors, count, candidates, top)?;
+                self.place(&order[1..], cursors, count, candidates)?;
+                each(cursors, count, candidates)?;
             }
             if !more {
                 break;
@@ -171,6 +231,26 @@ impl RunSearch<'_> {
         Ok((count, more))
     }
 
+    /// Sets the places of full matches in the lists of those terms that have bitmaps.
+    fn place(
+        &self,
+        terms: &[usize],
+        cursors: &mut [Cursor],
+        count: usize,
+        candidates: &mut Candidates,
+    ) -> Result<(), ListError> {
+        let Candidates { docids, kept, .. } = candidates;
+        let docids = &docids[(self.terms.len() - 1) % 2];
+        for &term in terms {
+            if let (Some(bitmap), Some(list)) = (self.bitmap(term), self.terms[term].list) {
+                rank_bits(self.level, &bitmap.bits, &bitmap.before, &docids[..count], kept);
+                cursors[term].go_to_positions(&list, self.documents, 0, &kept[..count])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Scores full matches, whose places are in the cursors.
     pub(crate) fn offer(
         &self,
         cursors: &mut [Cursor],
@@ -178,8 +258,20 @@ impl RunSearch<'_> {
         candidates: &mut Candidates,
         top: &mut TopK,
     ) -> Result<(), ListError> {
+        self.offer_by(count, candidates, top, |term, list, tfs| {
+            cursors[term].tfs_of_positions(list, &mut tfs[..count])
+        })
+    }
+
+    /// Scores full matches; `tfs_of` gives their term frequencies in a list.
+    pub(super) fn offer_by(
+        &self,
+        count: usize,
+        candidates: &mut Candidates,
+        top: &mut TopK,
+        mut tfs_of: impl FnMut(usize, &ListView<'_>, &mut BlockRoom) -> Result<(), ListError>,
+    ) -> Result<(), ListError> {
         let Candidates { docids, norms, tfs, sums, .. } = candidates;
-        // Each of the others has changed the room.
         let docids = &docids[(self.terms.len() - 1) % 2];
         for (norm, &docid) in norms.iter_mut().zip(&docids[..count]) {
             *norm = self.norms.documents[docid as usize];
@@ -190,9 +282,9 @@ impl RunSearch<'_> {
                 *sum = self.norms.static_of(docid);
             }
         }
-        for (term, cursor) in self.terms.iter().zip(cursors) {
+        for (number, term) in self.terms.iter().enumerate() {
             let Some(list) = term.list else { continue };
-            cursor.tfs_of_positions(&list, &mut tfs[..count])?;
+            tfs_of(number, &list, tfs)?;
             add_scores(self.level, term.weight, tfs, norms, count, sums);
         }
         offer_block(self.level, docids, sums, 0..count, self.first_docid, top);

@@ -4,6 +4,7 @@ pub mod and;
 pub(crate) mod auto;
 pub(crate) mod blocks;
 pub(crate) mod daat;
+pub(crate) mod dense;
 pub mod exhaustive;
 mod given;
 pub(crate) mod handed;

@@ -16,8 +16,9 @@ use self::memory::{Bits, TreeMemory};
 use crate::index::deletions::ones as ones_of;
 use crate::index::list::{ListError, ListView};
 use crate::query::cursor::{Cursor, RunSearch};
+use crate::query::kernels::count_bits;
 use crate::query::reading::syntax::Sign;
-use crate::query::scratch::Scratch;
+use crate::query::scratch::{Candidates, Scratch};
 use crate::query::top_k::TopK;
 use crate::query::tree::{Group, QueryNode};
 use std::ops::Range;
@@ -48,13 +49,17 @@ pub(crate) fn search(
     mut wish: Wish<'_>,
     scratch: &mut Scratch,
 ) -> Result<u64, ListError> {
+    if let (Some(phrase), false) = (phrase_alone(tree), matches!(wish, Wish::Rank(..))) {
+        return phrases::search(run, phrase, &mut wish, scratch);
+    }
     let mut memory = std::mem::take(&mut scratch.trees);
-    memory.ranks.clear();
     let words = run.phrases.iter().map(|phrase| phrase.words.len()).max().unwrap_or(0);
     scratch.reset_cursors(1 + words);
-    let Some((cursor, cursors)) = scratch.cursors.split_first_mut() else { return Ok(0) };
+    let Scratch { cursors, candidates, .. } = &mut *scratch;
+    let Some((cursor, cursors)) = cursors.split_first_mut() else { return Ok(0) };
+    let memory_of = &mut memory;
     let mut matching =
-        Matching { run, deleted, window: 0..0, cursor, cursors, memory: &mut memory };
+        Matching { run, deleted, window: 0..0, cursor, cursors, candidates, memory: memory_of };
     let wanted = run.wanted();
     let mut start = wanted.start;
     let mut count = 0;
@@ -65,10 +70,7 @@ pub(crate) fn search(
         let end = wanted.end.min(first.saturating_add(WINDOW));
         matching.window = first..end;
         if start < end {
-            count += match (&mut wish, phrase_alone(tree)) {
-                (Wish::Best(top), Some(phrase)) => matching.best_of_phrase(phrase, start, top)?,
-                (wish, _) => matching.window(tree, start, wish)?,
-            };
+            count += matching.window(tree, start, &mut wish)?;
         }
         start = end;
     }
@@ -83,6 +85,7 @@ struct Matching<'m> {
     /// For one list after the other, and for those of a phrase.
     cursor: &'m mut Cursor,
     cursors: &'m mut [Cursor],
+    candidates: &'m mut Candidates,
     memory: &'m mut TreeMemory,
 }
 
@@ -128,7 +131,7 @@ impl<'m> Matching<'m> {
             let norms = &self.run.norms.documents[start as usize..];
             retain(&mut found, |offset| norms[offset as usize] < f32::INFINITY);
         }
-        let count = ones_in(&found);
+        let count = u64::from(count_bits(self.run.level, &found));
         if count > 0 && !matches!(wish, Wish::Count) {
             self.memory.sums.resize(WINDOW as usize, 0.0);
             for offset in ones(&found) {
@@ -181,26 +184,54 @@ impl<'m> Matching<'m> {
         }
     }
 
+    /// Drops documents that were not found.
+    fn keep(&mut self, within: &mut Bits, found: Bits) {
+        combine(within, &found, |all, found| all & found);
+        self.memory.spare.push(found);
+    }
+
     /// The documents of `within` that match a group.
     fn group(&mut self, group: &Group, mut within: Bits) -> Result<Bits, ListError> {
         let of = |sign| group.clauses.iter().filter(move |part| part.0 == sign).map(|part| &part.1);
         if !group.has(Sign::Required) && !group.has(Sign::Optional) {
             within.fill(0);
         }
-        let mut required: Vec<&QueryNode> = of(Sign::Required).collect();
-        required.sort_by_key(|node| self.postings(node));
-        for node in required {
+        // Terms lead, those of phrases too, and where these stand is looked at last.
+        let mut terms: Vec<usize> = Vec::new();
+        for node in of(Sign::Required) {
+            match node {
+                QueryNode::Leaf(term) => terms.push(*term),
+                QueryNode::Phrase(number) => {
+                    terms.extend(self.run.phrases[*number].words.iter().map(|word| word.1));
+                }
+                QueryNode::Group(_) => {}
+            }
+        }
+        terms.sort_by_key(|&term| (self.postings(&QueryNode::Leaf(term)), term));
+        terms.dedup();
+        let is_leaf = |node: &&QueryNode| matches!(node, QueryNode::Leaf(_));
+        let mut nodes: Vec<&QueryNode> = of(Sign::Required).filter(|node| !is_leaf(node)).collect();
+        nodes.sort_by_key(|node| (matches!(node, QueryNode::Phrase(_)), self.postings(node)));
+        for term in terms {
             if is_empty(&within) {
                 return Ok(within);
             }
-            let found = self.node(node, &within)?;
-            combine(&mut within, &found, |all, found| all & found);
-            self.memory.spare.push(found);
+            let found = self.leaf(term, &within)?;
+            self.keep(&mut within, found);
+        }
+        for node in nodes {
+            if is_empty(&within) {
+                return Ok(within);
+            }
+            let found = match node {
+                QueryNode::Phrase(number) => self.phrase_with_words(*number, &within)?,
+                node => self.node(node, &within)?,
+            };
+            self.keep(&mut within, found);
         }
         if group.at_least > 0 && !is_empty(&within) {
             let found = self.optional(of(Sign::Optional), group.at_least, &within)?;
-            combine(&mut within, &found, |all, found| all & found);
-            self.memory.spare.push(found);
+            self.keep(&mut within, found);
         }
         for node in of(Sign::Excluded) {
             if is_empty(&within) {
@@ -257,7 +288,7 @@ impl<'m> Matching<'m> {
     /// The bitmap of a list in the window.
     fn dense(&self, term: usize) -> Option<&'m [u64]> {
         let dense = self.run.dense.get(term)?.as_ref()?;
-        Some(&dense[self.window.start as usize / 64..][..self.window.len().div_ceil(64)])
+        Some(&dense.bits[self.window.start as usize / 64..][..self.window.len().div_ceil(64)])
     }
 
     /// The blocks of a list that reach into the window.
@@ -270,7 +301,7 @@ impl<'m> Matching<'m> {
     /// Whether documents are looked for one by one.
     fn is_sparse(&self, documents: &Bits, blocks: &Range<usize>, list: &ListView<'_>) -> bool {
         let postings = (blocks.len() * list.block_len()) as u64;
-        ones_in(documents) * POSTINGS_A_SEARCH < postings
+        u64::from(count_bits(self.run.level, documents)) * POSTINGS_A_SEARCH < postings
     }
 
     /// The documents of `within` that have a term; others may be among them.
@@ -429,10 +460,6 @@ fn fill(bits: &mut Bits, from: u32, documents: u32) {
 
 fn is_empty(bits: &Bits) -> bool {
     bits.iter().all(|&word| word == 0)
-}
-
-fn ones_in(bits: &Bits) -> u64 {
-    bits.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
 fn combine(bits: &mut Bits, other: &[u64], by: impl Fn(u64, u64) -> u64) {

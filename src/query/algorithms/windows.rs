@@ -60,6 +60,11 @@ impl<'a> RunSearch<'a> {
         wanted.map_or(0..self.documents, |wanted| wanted.start..wanted.end.min(self.documents))
     }
 
+    /// Whether no document is left out.
+    pub(crate) fn wants_all(&self) -> bool {
+        self.lists().all(|list| list.wanted() == (0..u32::MAX))
+    }
+
     pub(crate) fn span(&self) -> u32 {
         self.wanted().len() as u32
     }

@@ -1,5 +1,6 @@
 //! The inner loops, sixteen lanes wide.
 
+mod bitmaps;
 mod bounds;
 mod codes;
 mod collect;
@@ -8,6 +9,7 @@ mod find;
 use std::arch::x86_64::*;
 use std::ops::Range;
 
+pub(super) use bitmaps::{count_bits, number_bits, pick_common, rank_bits, test_bits};
 pub(super) use bounds::mosts;
 pub(super) use codes::{add_codes, add_documents, collect_sums, greatest_sums, scale_up};
 pub(super) use collect::{collect, collect_block, narrow};
@@ -121,7 +123,7 @@ fn score(weight: __m512, tfs: __m512i, norms: __m512) -> __m512 {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(super) fn add_scores(
     weight: f32,
-    tfs: &[u32; BLOCK],
+    tfs: &BlockRoom,
     norms: &[f32; BLOCK],
     count: usize,
     sums: &mut [f32; BLOCK],

@@ -5,8 +5,8 @@ use std::ops::Range;
 #[cfg(target_arch = "x86_64")]
 use super::avx512;
 use super::{
-    BLOCK, BlockRoom, CandidateShares, CodeSums, DocidBlock, Left, Matches, Rest, ScoredDocuments,
-    ScoredPostings, SoughtDocids, SumSink, portable,
+    BLOCK, BlockRoom, CandidateShares, CodeSums, DocidBlock, FoundDocids, Left, Line, Matches,
+    Rest, ScoredDocuments, ScoredPostings, SoughtDocids, SumSink, portable,
 };
 use crate::cpu::Level;
 use crate::index::block_bounds::BlockCodes;
@@ -76,6 +76,23 @@ kernels! {
     /// docids, which rise; `len` or more if there is none.
     fn first_posting(docids: &BlockRoom, from: usize, len: usize, docid: u32) -> usize;
 
+    /// Looks for candidates in a bitmap, bit `docid % 64` of word `docid / 64`; returns how many
+    /// were found. All are of its documents.
+    fn test_bits(bits: &[u64], sought: SoughtDocids<'_>, found: FoundDocids<'_>) -> usize;
+
+    fn count_bits(words: &[u64]) -> u32;
+
+    /// Writes how many bits come before each of some documents that rise; `before` has how many
+    /// come before each line.
+    fn rank_bits(bits: &[u64], before: &[u32], docids: &[u32], ranks: &mut BlockRoom);
+
+    /// Writes the docids of a line's bits; returns how many there are.
+    fn number_bits(line: &Line, first: u32, docids: &mut BlockRoom) -> usize;
+
+    /// Writes the numbers of those postings of a line's documents whose documents are common too.
+    /// `numbers` are of all of its postings, with 16 more behind them.
+    fn pick_common(common: &Line, line: &Line, numbers: &[u32], picked: &mut BlockRoom);
+
     /// Adds the scores of the postings of 64 documents, the first of which is `first`, to their
     /// sums.
     fn add_documents(
@@ -113,7 +130,7 @@ kernels! {
     fn scores(weight: f32, docids: &BlockRoom, tfs: &[u32; BLOCK], len: usize, norms: &[f32],
         scores: &mut [f32; BLOCK]
     );
-    fn add_scores(weight: f32, tfs: &[u32; BLOCK], norms: &[f32; BLOCK], count: usize,
+    fn add_scores(weight: f32, tfs: &BlockRoom, norms: &[f32; BLOCK], count: usize,
         sums: &mut [f32; BLOCK]
     );
     fn score_all(weight: Weight, tfs: &[u32], norms: &mut [f32]);

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+pub(super) use super::bitmaps::{count_bits, number_bits, pick_common, rank_bits, test_bits};
 use super::{
     BLOCK, BlockRoom, CandidateShares, CodeSums, DocidBlock, LINE, Left, Matches, NO_DOCID, Rest,
     ScoredDocuments, ScoredPostings, SoughtDocids, SumSink, UNMATCHED, bits_to_exceed,
@@ -114,7 +115,7 @@ pub(super) fn scores(
 #[inline(always)]
 pub(super) fn add_scores(
     weight: f32,
-    tfs: &[u32; BLOCK],
+    tfs: &BlockRoom,
     norms: &[f32; BLOCK],
     count: usize,
     sums: &mut [f32; BLOCK],

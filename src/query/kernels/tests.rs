@@ -3,6 +3,7 @@ use proptest::test_runner::FileFailurePersistence;
 
 use super::*;
 use crate::cpu::level;
+use crate::index::run::dense::Bitmap;
 use crate::query::top_k::Hit;
 use crate::score::bm25::Bm25;
 
@@ -132,6 +133,47 @@ proptest! {
     }
 
     #[test]
+    fn twin_bitmaps(
+        docids in (1..=BLOCK, 1..4u32).prop_flat_map(|(count, spread)| rising(count, spread)),
+        others in (1..=2 * BLOCK, 1..4u32).prop_flat_map(|(count, spread)| rising(count, spread)),
+    ) {
+        let mut bits = vec![0u64; 64];
+        others.iter().for_each(|docid| bits[*docid as usize / 64] |= 1 << (docid % 64));
+        let bitmap = Bitmap::new(bits);
+        let both: Vec<(u32, u32)> = (0..)
+            .zip(&docids)
+            .filter(|(_, docid)| others.binary_search(docid).is_ok())
+            .map(|(number, &docid)| (number, docid))
+            .collect();
+        let mut common = [0u64; LINE_WORDS];
+        let of_line = others.iter().filter(|&&docid| (512..1024).contains(&docid));
+        let kept: Vec<u32> = of_line.copied().filter(|docid| docid % 3 == 0).collect();
+        kept.iter().for_each(|docid| common[*docid as usize / 64 - 8] |= 1 << (docid % 64));
+        let line = bitmap.line(1).unwrap();
+        let first = bitmap.before[1] as usize;
+        let mut numbers = others[first..bitmap.before[2] as usize].to_vec();
+        numbers.extend([NO_DOCID; 16]);
+        for level in levels() {
+            let mut rooms: [BlockRoom; 2] = [array(&[]), array(&[])];
+            let [met, numbered] = &mut rooms;
+            let sought = SoughtDocids { docids: &array(&docids), count: docids.len() };
+            let found = FoundDocids { docids: met, kept: numbered };
+            let count = test_bits(level, &bitmap.bits, sought, found);
+            let found: Vec<_> = numbered.iter().copied().zip(*met).take(count).collect();
+            prop_assert_eq!(&found, &both, "{:?}", level);
+            rank_bits(level, &bitmap.bits, &bitmap.before, &docids, met);
+            for (rank, docid) in met.iter().zip(&docids) {
+                let expected = others.partition_point(|other| other < docid);
+                prop_assert_eq!(*rank as usize, expected, "{:?}", level);
+            }
+            let count = number_bits(level, &common, 512, met);
+            prop_assert_eq!(&met[..count], &kept[..], "{:?}", level);
+            pick_common(level, &common, line, &numbers, numbered);
+            prop_assert_eq!(&numbered[..count], &kept[..], "{:?}", level);
+        }
+    }
+
+    #[test]
     fn twin_intersections(
         a in (1..=16usize, 1..4u32).prop_flat_map(|(count, spread)| rising(count, spread)),
         b in (1..=16usize, 1..4u32).prop_flat_map(|(count, spread)| rising(count, spread)),
@@ -150,6 +192,7 @@ proptest! {
     ) {
         let block = array(&docids);
         let len = docids.len();
+        let room: BlockRoom = array(&tfs);
         let tfs = array(&tfs);
         let expected = docids.iter().zip(&tfs).map(|(&docid, &tf)| {
             crate::score::bm25::score(weight, tf, norms[docid as usize]).to_bits()
@@ -161,7 +204,7 @@ proptest! {
             scores(level, weight.into(), &block, &tfs, len, &norms, &mut found);
             prop_assert_eq!(found.map(f32::to_bits)[..len].to_vec(), expected.clone(), "{:?}", level);
             let mut sums: [f32; BLOCK] = std::array::from_fn(|i| i as f32);
-            add_scores(level, weight.into(), &tfs, &of_documents, count, &mut sums);
+            add_scores(level, weight.into(), &room, &of_documents, count, &mut sums);
             for i in 0..count {
                 let more = crate::score::bm25::score(weight, tfs[i], of_documents[i]);
                 prop_assert_eq!(sums[i].to_bits(), (i as f32 + more).to_bits(), "{:?}", level);

@@ -53,7 +53,7 @@ pub(crate) fn search(
     let wanted = HITS_A_HIT * (top.k() + 1);
     let mut any = TopK::new();
     any.begin_as(top, wanted);
-    auto::search(&RunSearch { terms: &positive, ..*run }, &mut any, scratch)?;
+    auto::search(&RunSearch { terms: &positive, dense: &[], ..*run }, &mut any, scratch)?;
     let mut hits: Vec<Hit> = Vec::new();
     any.take(&mut hits);
     let are_all = hits.len() < wanted;

@@ -15,10 +15,23 @@ pub(crate) struct TreeMemory {
     pub(super) matched: Vec<u32>,
     /// By the number of the phrase.
     phrases: Vec<FoundPhrase>,
+    pub(super) searched: PhraseMemory,
+}
+
+/// Room for one phrase after the other.
+#[derive(Debug, Default)]
+pub(super) struct PhraseMemory {
+    /// By the number of the word.
     pub(super) positions: Vec<PositionsMemory>,
-    /// Of each term with a bitmap, 64s of documents, and its postings before these.
-    pub(super) ranks: Vec<(usize, u32)>,
     pub(super) starts: Vec<u32>,
+}
+
+impl PhraseMemory {
+    /// Begins a phrase of so many words.
+    pub(super) fn begin(&mut self, words: usize) {
+        self.positions.resize_with(words.max(self.positions.len()), PositionsMemory::default);
+        self.positions.iter_mut().for_each(|memory| memory.block = None);
+    }
 }
 
 /// Offsets in the window of the documents that have a phrase, rising, and how often each has it.
@@ -36,9 +49,8 @@ impl TreeMemory {
 /// The positions of one term of a phrase.
 #[derive(Debug, Default)]
 pub(crate) struct PositionsMemory {
-    /// The block that is open, and how many of its postings were asked for.
+    /// The block that is open.
     pub(super) block: Option<usize>,
-    pub(super) asked: u32,
     /// Where the positions of each of its postings begin among those of the block, and end.
     pub(super) starts: Vec<u32>,
     /// The positions of the block.

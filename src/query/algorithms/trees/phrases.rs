@@ -3,214 +3,129 @@
 
 #![allow(unsafe_code)]
 
-use super::memory::{Bits, FoundPhrase, PositionsMemory, TreeMemory};
+use super::memory::{Bits, PhraseMemory, PositionsMemory};
 use super::windows::{in_any_order, in_order, keep_starts};
-use super::{Matching, combine, fill, is_empty, ones_of, set};
+use super::{Matching, Wish, is_empty, ones, set};
 use crate::cpu::Level;
 use crate::index::list::{ListError, ListView, MAX_BLOCK};
 use crate::index::positions::ListPositions;
-use crate::query::cursor::{Cursor, RunSearch};
+use crate::query::cursor::{Cursor, RunSearch, RunTerm};
 use crate::query::kernels::places::{LANES, Places, pairs_within};
+use crate::query::kernels::{
+    BlockRoom, FoundDocids, NO_DOCID, SoughtDocids, add_scores, rank_bits,
+};
 use crate::query::phrase::Phrase;
+use crate::query::scratch::{Candidates, Scratch};
 use crate::query::top_k::TopK;
 use crate::score::weight::ROUNDING;
 use std::ops::Range;
 
-/// So many postings of a block are read alone; they take about as long as all of it.
-const FEW_POSTINGS: u32 = 1;
-
 /// What is done with the documents that have a phrase.
 enum Found<'f> {
-    /// They are noted, and how often each has it.
-    Noted(&'f mut Bits, &'f mut FoundPhrase),
-    /// The best are offered.
+    /// Each is passed on by its place among the candidates, and how often it has the phrase.
+    Each(&'f mut dyn FnMut(usize, u32)),
+    /// The best are offered. As no document has a phrase more often than any of its words, the
+    /// positions of most need not be read.
     Best(&'f mut TopK),
 }
 
-impl<'m> Matching<'m> {
+/// Finds the documents of a run that have a phrase, which is all of a query, and does with them
+/// what is wished; returns how many there are, unless only the best are wished. None are given.
+pub(super) fn search(
+    run: &RunSearch<'_>,
+    number: usize,
+    wish: &mut Wish<'_>,
+    scratch: &mut Scratch,
+) -> Result<u64, ListError> {
+    let Some(phrase) = PhraseSearch::new(run, number) else { return Ok(0) };
+    let of_words = |word: &PhraseWord<'_>| run.terms[word.term];
+    let terms: Vec<RunTerm<'_>> = phrase.words.iter().map(of_words).collect();
+    let dense = phrase.words.iter().map(|word| run.dense.get(word.term).cloned().flatten());
+    let dense: Vec<_> = dense.collect();
+    let of_words = RunSearch { terms: &terms, dense: &dense, ..*run };
+    let mut memory = std::mem::take(&mut scratch.trees.searched);
+    memory.begin(phrase.words.len());
+    let wanted = run.wanted();
+    let mut all = 0;
+    let searched = of_words.each_match(scratch, |cursors, count, candidates| {
+        if let Wish::Best(top) = wish {
+            phrase.verify(count, cursors, candidates, &mut memory, Found::Best(top))?;
+            top.tighten();
+            return Ok(());
+        }
+        let docids = *candidates.matches(phrase.words.len());
+        let mut found = |place: usize, tf: u32| {
+            let docid = docids[place];
+            let norm = run.norms.documents[docid as usize];
+            // Deleted documents have infinite norms, and blocks reach beyond the wanted ones.
+            if norm < f32::INFINITY && wanted.contains(&docid) {
+                all += 1;
+                if let Wish::Offer(top) = wish {
+                    let score = run.norms.static_of(docid) + phrase.phrase.weight.score(tf, norm);
+                    top.offer(run.first_docid + docid, score);
+                }
+            }
+        };
+        phrase.verify(count, cursors, candidates, &mut memory, Found::Each(&mut found))
+    });
+    scratch.trees.searched = memory;
+    searched.map(|()| all)
+}
+
+impl Matching<'_> {
     /// The documents of `within` that have a phrase; how often each has it is kept until the next
     /// call for the same phrase.
     pub(super) fn phrase(&mut self, number: usize, within: &Bits) -> Result<Bits, ListError> {
-        let mut of_phrase = std::mem::take(self.memory.phrase(number));
-        of_phrase.clear();
-        let (terms, candidates) = self.candidates(number, within)?;
-        let mut matches = self.take();
-        if !is_empty(&candidates) {
-            let found = Found::Noted(&mut matches, &mut of_phrase);
-            self.verify(number, &terms, &candidates, found)?;
-        }
-        self.memory.spare.push(candidates);
-        *self.memory.phrase(number) = of_phrase;
-        Ok(matches)
-    }
-
-    /// Offers the best documents of the window, from one on, that have a phrase. As no document has
-    /// it more often than any of its words, the positions of most need not be read.
-    pub(super) fn best_of_phrase(
-        &mut self,
-        number: usize,
-        from: u32,
-        top: &mut TopK,
-    ) -> Result<u64, ListError> {
-        let mut within = self.take();
-        fill(&mut within, from - self.window.start, self.window.end - self.window.start);
-        let (terms, candidates) = self.candidates(number, &within)?;
-        if !is_empty(&candidates) {
-            self.verify(number, &terms, &candidates, Found::Best(top))?;
-            top.tighten();
-        }
-        self.memory.spare.extend([within, candidates]);
-        Ok(0)
-    }
-
-    /// The terms of a phrase, the rarest first, and the documents of `within` that have all.
-    fn candidates(
-        &mut self,
-        number: usize,
-        within: &Bits,
-    ) -> Result<(Vec<usize>, Bits), ListError> {
-        let run = self.run;
-        let mut terms: Vec<usize> = run.phrases[number].words.iter().map(|word| word.1).collect();
-        terms.sort_unstable();
-        terms.dedup();
-        terms.sort_by_key(|&term| run.terms[term].list.map_or(0, |list| list.df()));
         let mut all = self.copy(within);
-        for &term in &terms {
+        for (_, term) in &self.run.phrases[number].words {
             if is_empty(&all) {
                 break;
             }
-            let has = self.leaf(term, &all)?;
-            combine(&mut all, &has, |all, has| all & has);
-            self.memory.spare.push(has);
+            let has = self.leaf(*term, &all)?;
+            self.keep(&mut all, has);
         }
-        Ok((terms, all))
+        let matches = self.phrase_with_words(number, &all);
+        self.memory.spare.push(all);
+        matches
     }
 
-    /// Looks for a phrase in documents that have all of its terms.
-    fn verify(
+    /// The same of documents that have all of its words.
+    pub(super) fn phrase_with_words(
         &mut self,
         number: usize,
-        terms: &[usize],
         candidates: &Bits,
-        found: Found<'_>,
-    ) -> Result<(), ListError> {
-        match self.run.level {
-            Level::Portable => self.verify_each(number, terms, candidates, found),
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: the level was detected on this processor.
-            Level::Avx2 => unsafe { self.verify_avx2(number, terms, candidates, found) },
-            #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
-            Level::Avx512 => unsafe { self.verify_avx512(number, terms, candidates, found) },
-        }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2,bmi1,popcnt")]
-    fn verify_avx2(
-        &mut self,
-        number: usize,
-        terms: &[usize],
-        candidates: &Bits,
-        found: Found<'_>,
-    ) -> Result<(), ListError> {
-        self.verify_each(number, terms, candidates, found)
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512vl,avx2,bmi1,popcnt")]
-    fn verify_avx512(
-        &mut self,
-        number: usize,
-        terms: &[usize],
-        candidates: &Bits,
-        found: Found<'_>,
-    ) -> Result<(), ListError> {
-        self.verify_each(number, terms, candidates, found)
-    }
-
-    #[inline(always)]
-    fn verify_each(
-        &mut self,
-        number: usize,
-        terms: &[usize],
-        candidates: &Bits,
-        mut found: Found<'_>,
-    ) -> Result<(), ListError> {
-        let run = self.run;
-        let first = self.window.start;
-        let phrase = &run.phrases[number];
-        // All of the candidates have all.
-        let Some(mut words) = self.words(terms) else { return Ok(()) };
-        let cursors = &mut self.cursors[..words.len()];
-        cursors.iter_mut().for_each(Cursor::reset);
-        let TreeMemory { positions, starts, .. } = &mut *self.memory;
-        positions.resize_with(words.len().max(positions.len()), PositionsMemory::default);
-        positions.iter_mut().for_each(|memory| memory.block = None);
-        let check = Check::new(phrase, &words, run.level);
-        let score = |docid: u32, tf: u32| {
-            let norm = run.norms.documents[docid as usize];
-            // Deleted documents have infinite norms.
-            (norm < f32::INFINITY)
-                .then(|| run.norms.static_of(docid) + phrase.weight.score(tf, norm))
-        };
-        for (at, &documents) in candidates.iter().enumerate() {
-            for offset in ones_of(at, documents) {
-                let docid = first + offset;
-                let mut most = u32::MAX;
-                for (word, cursor) in words.iter().zip(&mut *cursors) {
-                    word.go_to(cursor, run, docid, offset)?;
-                    if let Found::Best(_) = found {
-                        most = most.min(cursor.tf(&word.list)?);
-                    }
+    ) -> Result<Bits, ListError> {
+        let mut of_phrase = std::mem::take(self.memory.phrase(number));
+        of_phrase.clear();
+        let mut matches = self.take();
+        if let Some(phrase) = PhraseSearch::new(self.run, number) {
+            let first = self.window.start;
+            let mut memory = std::mem::take(&mut self.memory.searched);
+            memory.begin(phrase.words.len());
+            self.cursors.iter_mut().for_each(Cursor::reset);
+            let mut of_window = ones(candidates).peekable();
+            while of_window.peek().is_some() {
+                let docids = self.candidates.matches(phrase.words.len());
+                let mut count = 0;
+                for (docid, offset) in docids[..MAX_BLOCK].iter_mut().zip(&mut of_window) {
+                    *docid = first + offset;
+                    count += 1;
                 }
-                if let Found::Best(top) = &found {
-                    match score(docid, most) {
-                        Some(most) if most * ROUNDING > top.threshold() => {}
-                        _ => continue,
-                    }
-                }
-                let tf = check.count(&words, cursors, positions, starts)?;
-                match &mut found {
-                    _ if tf == 0 => {}
-                    Found::Noted(matches, tfs) => {
-                        set(matches, offset);
-                        tfs.push((offset, tf));
-                    }
-                    Found::Best(top) => {
-                        let score = score(docid, tf);
-                        score.into_iter().for_each(|of| top.offer(run.first_docid + docid, of));
-                    }
-                }
+                docids[count..count + 16].fill(NO_DOCID);
+                let docids = *docids;
+                phrase.place(count, self.cursors, self.candidates)?;
+                let mut found = |place: usize, tf: u32| {
+                    let offset = docids[place] - first;
+                    set(&mut matches, offset);
+                    of_phrase.push((offset, tf));
+                };
+                let found = Found::Each(&mut found);
+                phrase.verify(count, self.cursors, self.candidates, &mut memory, found)?;
             }
-            for word in &mut words {
-                word.before += word.dense.map_or(0, |dense| dense[at].count_ones());
-            }
+            self.memory.searched = memory;
         }
-        Ok(())
-    }
-
-    /// What is known of terms in the window; none if one of them has no list.
-    fn words(&mut self, terms: &[usize]) -> Option<Vec<PhraseWord<'m>>> {
-        let run = self.run;
-        let start = self.window.start as usize / 64;
-        let word = |&term: &usize| {
-            let list = run.terms[term].list?;
-            let places = run.positions.get(term).copied().flatten()?;
-            let dense = self.dense(term);
-            Some(PhraseWord { term, list, places, dense, before: 0 })
-        };
-        let mut words: Vec<PhraseWord<'m>> = terms.iter().map(word).collect::<Option<_>>()?;
-        let ranks = &mut self.memory.ranks;
-        for word in words.iter_mut().filter(|word| word.dense.is_some()) {
-            ranks.resize(run.terms.len().max(ranks.len()), (0, 0));
-            let (upto, before) = &mut ranks[word.term];
-            let Some(Some(all)) = run.dense.get(word.term) else { continue };
-            *before += all[*upto..start].iter().map(|bits| bits.count_ones()).sum::<u32>();
-            *upto = start;
-            word.before = *before;
-        }
-        Some(words)
+        *self.memory.phrase(number) = of_phrase;
+        Ok(matches)
     }
 }
 
@@ -219,40 +134,195 @@ struct PhraseWord<'l> {
     term: usize,
     list: ListView<'l>,
     places: ListPositions<'l>,
-    /// The bitmap of the list in the window, if there is one, and how many of its documents come
-    /// before the 64 that are looked at.
-    dense: Option<&'l [u64]>,
-    before: u32,
 }
 
-impl PhraseWord<'_> {
-    /// Goes to the posting of a document that has the term, at an offset in the window.
-    #[inline(always)]
-    fn go_to(
-        &self,
-        cursor: &mut Cursor,
-        run: &RunSearch<'_>,
-        docid: u32,
-        offset: u32,
-    ) -> Result<(), ListError> {
-        let Some(dense) = self.dense else {
-            return cursor.seek(&self.list, run.documents, docid, run.level);
+/// A phrase that is looked for in a run.
+struct PhraseSearch<'p> {
+    run: &'p RunSearch<'p>,
+    phrase: &'p Phrase,
+    /// Its terms, the rarest first.
+    words: Vec<PhraseWord<'p>>,
+    check: Check<'p>,
+}
+
+impl<'p> PhraseSearch<'p> {
+    /// `None` if no document of the run has one of its words.
+    fn new(run: &'p RunSearch<'p>, number: usize) -> Option<Self> {
+        let phrase = &run.phrases[number];
+        let mut terms: Vec<usize> = phrase.words.iter().map(|word| word.1).collect();
+        terms.sort_unstable();
+        terms.dedup();
+        terms.sort_by_key(|&term| run.terms[term].list.map_or(0, |list| list.df()));
+        let word = |&term: &usize| {
+            let list = run.terms[term].list?;
+            let places = run.positions.get(term).copied().flatten()?;
+            Some(PhraseWord { term, list, places })
         };
-        let earlier = dense[offset as usize / 64] & ((1 << (offset % 64)) - 1);
-        let posting = (self.before + earlier.count_ones()) as usize;
-        let block = posting / self.list.block_len();
-        if cursor.block != block {
-            cursor.load(&self.list, block, run.documents)?;
+        let words: Vec<PhraseWord<'_>> = terms.iter().map(word).collect::<Option<_>>()?;
+        let check = Check::new(phrase, &words);
+        Some(Self { run, phrase, words, check })
+    }
+
+    /// Sets the places of documents, which have all words, in the lists.
+    fn place(
+        &self,
+        count: usize,
+        cursors: &mut [Cursor],
+        candidates: &mut Candidates,
+    ) -> Result<(), ListError> {
+        let Self { run, words, .. } = self;
+        let Candidates { docids: [first, second], kept, .. } = candidates;
+        let (docids, met) = if words.len() % 2 == 1 { (first, second) } else { (second, first) };
+        for (word, cursor) in words.iter().zip(cursors) {
+            if let Some(bitmap) = run.bitmap(word.term) {
+                rank_bits(run.level, &bitmap.bits, &bitmap.before, &docids[..count], kept);
+                cursor.go_to_positions(&word.list, run.documents, 0, &kept[..count])?;
+                continue;
+            }
+            let sought = SoughtDocids { docids, count };
+            let into = FoundDocids { docids: met, kept };
+            let (found, _) = cursor.find(&word.list, run.documents, sought, into, run.level)?;
+            // The list had all of them before.
+            if found < count {
+                let (expected, found) = (docids[count - 1], met[found]);
+                return Err(ListError::Order { offset: 0, expected, found });
+            }
         }
-        cursor.at = posting % self.list.block_len();
         Ok(())
     }
+
+    /// Looks for the phrase in the matches among the candidates, whose places are in the cursors.
+    fn verify(
+        &self,
+        count: usize,
+        cursors: &mut [Cursor],
+        candidates: &mut Candidates,
+        memory: &mut PhraseMemory,
+        found: Found<'_>,
+    ) -> Result<(), ListError> {
+        match self.run.level {
+            Level::Portable => {
+                self.verify_each(Level::Portable, count, cursors, candidates, memory, found)
+            }
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the level was detected on this processor.
+            Level::Avx2 => unsafe { self.verify_avx2(count, cursors, candidates, memory, found) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Level::Avx512 => unsafe {
+                self.verify_avx512(count, cursors, candidates, memory, found)
+            },
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2,bmi1,popcnt")]
+    fn verify_avx2(
+        &self,
+        count: usize,
+        cursors: &mut [Cursor],
+        candidates: &mut Candidates,
+        memory: &mut PhraseMemory,
+        found: Found<'_>,
+    ) -> Result<(), ListError> {
+        self.verify_each(Level::Avx2, count, cursors, candidates, memory, found)
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512vl,avx2,bmi1,popcnt")]
+    fn verify_avx512(
+        &self,
+        count: usize,
+        cursors: &mut [Cursor],
+        candidates: &mut Candidates,
+        memory: &mut PhraseMemory,
+        found: Found<'_>,
+    ) -> Result<(), ListError> {
+        self.verify_each(Level::Avx512, count, cursors, candidates, memory, found)
+    }
+
+    #[inline(always)]
+    fn verify_each(
+        &self,
+        level: Level,
+        count: usize,
+        cursors: &mut [Cursor],
+        candidates: &mut Candidates,
+        memory: &mut PhraseMemory,
+        mut found: Found<'_>,
+    ) -> Result<(), ListError> {
+        let left = match &found {
+            Found::Each(_) => {
+                (0..).zip(&mut candidates.kept[..count]).for_each(|(at, kept)| *kept = at);
+                count
+            }
+            Found::Best(top) => self.keep_best(count, cursors, candidates, top.threshold())?,
+        };
+        let first_docid = self.run.first_docid;
+        let weight = self.phrase.weight;
+        let Candidates { docids, kept, norms, sums, .. } = candidates;
+        let docids = &docids[(self.words.len() - 1) % 2];
+        let kept = &kept[..left];
+        for (at, &place) in kept.iter().enumerate() {
+            let place = place as usize;
+            if let Found::Best(top) = &found
+                && sums[place] * ROUNDING <= top.threshold()
+            {
+                continue;
+            }
+            let later = kept.get(at + FEW_POSTINGS).map(|&place| place as usize);
+            let tf = self.check.count(level, &self.words, cursors, memory, place, later)?;
+            match &mut found {
+                _ if tf == 0 => {}
+                Found::Each(found) => found(place, tf),
+                Found::Best(top) => {
+                    let docid = docids[place];
+                    let score = self.run.norms.static_of(docid) + weight.score(tf, norms[place]);
+                    top.offer(first_docid + docid, score);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the matches that may be among the best: as often as a document has the word that it
+    /// has least often is a bound. Their bounds are in the sums.
+    fn keep_best(
+        &self,
+        count: usize,
+        cursors: &mut [Cursor],
+        candidates: &mut Candidates,
+        threshold: f32,
+    ) -> Result<usize, ListError> {
+        let Candidates { docids, kept, norms, tfs, sums, .. } = candidates;
+        let docids = &docids[(self.words.len() - 1) % 2][..count];
+        let mut least: BlockRoom = [u32::MAX; _];
+        for (word, cursor) in self.words.iter().zip(cursors) {
+            cursor.tfs_of_positions(&word.list, &mut tfs[..count])?;
+            least.iter_mut().zip(&tfs[..count]).for_each(|(least, tf)| *least = (*least).min(*tf));
+        }
+        for ((norm, sum), &docid) in norms.iter_mut().zip(&mut *sums).zip(docids) {
+            *norm = self.run.norms.documents[docid as usize];
+            *sum = self.run.norms.static_of(docid);
+        }
+        add_scores(self.run.level, self.phrase.weight, &least, norms, count, sums);
+        let mut left = 0;
+        for place in 0..count {
+            kept[left] = place as u32;
+            // Deleted documents have infinite norms.
+            let may = sums[place] * ROUNDING > threshold && norms[place] < f32::INFINITY;
+            left += usize::from(may);
+        }
+        Ok(left)
+    }
 }
+
+/// So many postings of a block are read alone; more take about as long as all of it.
+const FEW_POSTINGS: usize = 2;
 
 /// How a phrase is looked for in a document.
 struct Check<'p> {
     phrase: &'p Phrase,
-    level: Level,
     is_exact: bool,
     /// How far the first place of the second rarest word is behind that of the rarest at least, in
     /// documents with the phrase, and how much more it may be.
@@ -261,7 +331,7 @@ struct Check<'p> {
 }
 
 impl<'p> Check<'p> {
-    fn new(phrase: &'p Phrase, words: &[PhraseWord<'_>], level: Level) -> Self {
+    fn new(phrase: &'p Phrase, words: &[PhraseWord<'_>]) -> Self {
         let is_exact = phrase.slop == 0 && phrase.ordered;
         let place = |at: usize| {
             let term = words.get(at).map(|word| word.term);
@@ -277,24 +347,27 @@ impl<'p> Check<'p> {
                 (all.wrapping_neg(), 2 * all)
             }
         };
-        Self { phrase, level, is_exact, least, span }
+        Self { phrase, is_exact, least, span }
     }
 
-    /// How often the document of the cursors has the phrase.
+    /// How often the match at a place has the phrase; `later` is the place of one that comes soon.
     #[inline(always)]
     fn count(
         &self,
+        level: Level,
         words: &[PhraseWord<'_>],
         cursors: &mut [Cursor],
-        positions: &mut [PositionsMemory],
-        starts: &mut Vec<u32>,
+        memory: &mut PhraseMemory,
+        place: usize,
+        later: Option<usize>,
     ) -> Result<u32, ListError> {
-        let Self { phrase, level, is_exact, least, span } = *self;
+        let Self { phrase, is_exact, least, span } = *self;
+        let PhraseMemory { positions, starts } = memory;
         let mut read = |positions: &mut [PositionsMemory], some: Range<usize>| {
             let lists = words[some.clone()].iter().zip(&mut cursors[some.clone()]);
-            lists
-                .zip(&mut positions[some])
-                .try_for_each(|((word, cursor), memory)| memory.read(level, word, cursor))
+            lists.zip(&mut positions[some]).try_for_each(|((word, cursor), memory)| {
+                memory.read(level, word, cursor, place, later)
+            })
         };
         let all = words.len();
         // Most candidates fail by the two rarest words.
@@ -332,53 +405,52 @@ impl<'p> Check<'p> {
 }
 
 impl PositionsMemory {
-    /// Reads the positions of the posting of a cursor.
+    /// Reads the positions of the match at a place; all of the block if the posting of `later` is
+    /// in it too.
     #[inline(always)]
     fn read(
         &mut self,
         level: Level,
         word: &PhraseWord<'_>,
         cursor: &mut Cursor,
+        place: usize,
+        later: Option<usize>,
     ) -> Result<(), ListError> {
-        let Cursor { block, at, .. } = *cursor;
+        let (block, at) = word.list.place_of(cursor.positions[place]);
         if self.block != Some(block) {
-            self.open(level, word, cursor)?;
+            self.open(word, block, cursor)?;
         }
         let [start, end] = [self.starts[at], self.starts[at + 1]].map(|at| at as usize);
-        if !self.is_whole && self.asked == FEW_POSTINGS {
+        if !self.is_whole {
+            let is_here = |place: usize| word.list.place_of(cursor.positions[place]).0 == block;
+            if !later.is_some_and(is_here) {
+                return self.read_alone(word, block, start, end - start);
+            }
             self.read_whole(level, word, block)?;
         }
-        self.asked += 1;
-        if self.is_whole {
-            self.of_posting = start..end;
-            return Ok(());
-        }
-        self.read_alone(word, block, start, end - start)
+        self.of_posting = start..end;
+        Ok(())
     }
 
-    /// Opens the block of a cursor. All of it is read at once if one document in a few has the
-    /// term.
     #[inline(never)]
     fn open(
         &mut self,
-        level: Level,
         word: &PhraseWord<'_>,
+        block: usize,
         cursor: &mut Cursor,
     ) -> Result<(), ListError> {
-        let tfs = cursor.tfs_here(&word.list)?;
+        let tfs = cursor.tfs_at(&word.list, block)?;
         self.starts.resize(MAX_BLOCK + 1, 0);
         let mut sum = 0u64;
         for (start, &tf) in self.starts[1..].iter_mut().zip(tfs) {
             sum += u64::from(tf);
             *start = sum as u32;
         }
-        let postings = tfs.len();
-        word.places.expect_count(cursor.block, sum, postings)?;
+        word.places.expect_count(block, sum, tfs.len())?;
         self.all = sum as usize;
-        self.block = Some(cursor.block);
-        self.asked = 0;
+        self.block = Some(block);
         self.is_whole = false;
-        if word.dense.is_some() { self.read_whole(level, word, cursor.block) } else { Ok(()) }
+        Ok(())
     }
 
     fn read_whole(

@@ -1,0 +1,113 @@
+//! AND of lists that have bitmaps: the bitmap of a list tells whether it has a document, and how
+//! many of its postings come before, so that no docid of it is decoded.
+
+pub(crate) mod memory;
+
+use self::memory::DecodedTfs;
+use crate::index::list::ListError;
+use crate::index::run::dense::{Bitmap, LINE_DOCUMENTS};
+use crate::query::cursor::{Cursor, RunSearch};
+use crate::query::kernels::{BlockRoom, Line, count_bits, number_bits, pick_common};
+use crate::query::scratch::{Candidates, Scratch};
+use crate::query::top_k::TopK;
+
+/// The numbers of the postings of a line.
+static NUMBERS: BlockRoom = {
+    let mut numbers = [0; _];
+    let mut at = 0;
+    while at < numbers.len() {
+        numbers[at] = at as u32;
+        at += 1;
+    }
+    numbers
+};
+
+/// The documents of a line that have all terms.
+fn common(bitmaps: &[&Bitmap], line: usize) -> Line {
+    let mut common = [u64::MAX; _];
+    for bits in bitmaps.iter().filter_map(|bitmap| bitmap.line(line)) {
+        common.iter_mut().zip(bits).for_each(|(common, bits)| *common &= bits);
+    }
+    common
+}
+
+impl RunSearch<'_> {
+    /// The bitmap of a term's list, if it has one and somebody asked for it.
+    pub(crate) fn bitmap(&self, term: usize) -> Option<&Bitmap> {
+        self.dense.get(term)?.as_deref()
+    }
+
+    /// Those of all terms, if each has one.
+    pub(super) fn bitmaps(&self) -> Option<Vec<&Bitmap>> {
+        // Most searches have none at all.
+        self.bitmap(0)?;
+        (0..self.terms.len()).map(|term| self.bitmap(term)).collect()
+    }
+
+    /// The lines that have documents with every term, and these.
+    fn lines(&self, bitmaps: &[&Bitmap]) -> impl Iterator<Item = (usize, Line)> {
+        let lines = 0..self.documents.div_ceil(LINE_DOCUMENTS) as usize;
+        let of_lines = lines.map(|line| (line, common(bitmaps, line)));
+        of_lines.filter(|(_, common)| common.iter().any(|&word| word != 0))
+    }
+
+    /// How many documents have every term.
+    pub(super) fn count_bitmaps(&self, bitmaps: &[&Bitmap]) -> u64 {
+        let of_lines = self.lines(bitmaps).map(|(_, common)| count_bits(self.level, &common));
+        of_lines.map(u64::from).sum()
+    }
+
+    /// Offers all documents that have every term, and returns their number.
+    pub(super) fn offer_bitmaps(
+        &self,
+        bitmaps: &[&Bitmap],
+        top: &mut TopK,
+        scratch: &mut Scratch,
+    ) -> Result<u64, ListError> {
+        scratch.reset_cursors(self.terms.len());
+        let Scratch { cursors, candidates, decoded, .. } = scratch;
+        decoded.resize_with(self.terms.len().max(decoded.len()), DecodedTfs::default);
+        decoded.iter_mut().for_each(DecodedTfs::clear);
+        let mut all = 0;
+        for (line, common) in self.lines(bitmaps) {
+            let first = line as u32 * LINE_DOCUMENTS;
+            let docids = candidates.matches(self.terms.len());
+            let count = number_bits(self.level, &common, first, docids);
+            all += count as u64;
+            self.offer_by(count, candidates, top, |term, list, tfs| {
+                let (bitmap, cursor) = (bitmaps[term], &mut cursors[term]);
+                let Some(bits) = bitmap.line(line) else { return Ok(()) };
+                let postings = bitmap.before[line] as usize..bitmap.before[line + 1] as usize;
+                let of_line = decoded[term].of(list, postings, self.documents, cursor)?;
+                pick_common(self.level, &common, bits, of_line, tfs);
+                Ok(())
+            })?;
+        }
+        Ok(all)
+    }
+
+    /// [`each_match`](Self::each_match) of lists that all have bitmaps.
+    pub(super) fn each_of_bitmaps(
+        &self,
+        bitmaps: &[&Bitmap],
+        scratch: &mut Scratch,
+        mut each: impl FnMut(&mut [Cursor], usize, &mut Candidates) -> Result<(), ListError>,
+    ) -> Result<(), ListError> {
+        scratch.reset_cursors(self.terms.len());
+        let Scratch { cursors, candidates, .. } = scratch;
+        for (line, common) in self.lines(bitmaps) {
+            let first = line as u32 * LINE_DOCUMENTS;
+            let docids = candidates.matches(self.terms.len());
+            let count = number_bits(self.level, &common, first, docids);
+            for ((term, bitmap), cursor) in self.terms.iter().zip(bitmaps).zip(&mut *cursors) {
+                let (Some(list), Some(bits)) = (term.list, bitmap.line(line)) else { continue };
+                let numbers = &mut candidates.kept;
+                pick_common(self.level, &common, bits, &NUMBERS, numbers);
+                let before = bitmap.before[line];
+                cursor.go_to_positions(&list, self.documents, before, &numbers[..count])?;
+            }
+            each(cursors, count, candidates)?;
+        }
+        Ok(())
+    }
+}
