@@ -32,9 +32,11 @@ fn common(bitmaps: &[&Bitmap], line: usize) -> Line {
 }
 
 impl RunSearch<'_> {
-    /// The bitmap of a term's list, if it has one and somebody asked for it.
+    /// The bitmap of a term's list, if it has one and somebody asked for it. A part of a list has
+    /// none, as its postings are numbered from its own first one.
     pub(crate) fn bitmap(&self, term: usize) -> Option<&Bitmap> {
-        self.dense.get(term)?.as_deref()
+        let bitmap = self.dense.get(term)?.as_deref();
+        bitmap.filter(|_| self.terms[term].list.is_some_and(|list| list.wanted() == (0..u32::MAX)))
     }
 
     /// Those of all terms, if each has one.

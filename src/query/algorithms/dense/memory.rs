@@ -44,7 +44,10 @@ impl DecodedTfs {
         while self.postings.end < wanted.end {
             let block = self.postings.end / len;
             let room = &mut self.tfs[self.postings.end - first..];
-            self.postings.end += cursor.tfs_of_block(list, block, documents, room)?;
+            match cursor.tfs_of_block(list, block, documents, room)? {
+                0 => break,
+                count => self.postings.end += count,
+            }
         }
         Ok(&self.tfs[wanted.start - first..])
     }
