@@ -10,7 +10,7 @@ use millrace::inside::dataflow::ProgressLog;
 use millrace::inside::index::{SameName, totals};
 use millrace::inside::input::{Fields, Format, InputError, TextEncoding, Unknown};
 use millrace::inside::order::MAX_DOCUMENT_BYTES;
-use millrace::{BuildError, BuildOptions, Guards, Limit, give_back_large_buffers};
+use millrace::{BuildError, BuildOptions, Guards, IndexFields, Limit, give_back_large_buffers};
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -116,6 +116,11 @@ struct BuildHow {
     /// Index the positions of terms, which queries with phrases need.
     #[arg(long)]
     positions: bool,
+    /// Index the text of this field once more by itself: a key of JSON, a column of CSV, an element
+    /// of TREC documents, title, headings or body of HTML, title or text of a wiki. May be given
+    /// several times, at most 31.
+    #[arg(long = "field", value_name = "NAME")]
+    fields: Vec<String>,
     /// Do not merge the runs of the index. Queries give the same answers.
     #[arg(long)]
     no_merge: bool,
@@ -143,6 +148,8 @@ impl BuildHow {
     fn fill(&self, options: &mut BuildOptions) -> anyhow::Result<()> {
         options.form = self.index.form()?.with_positions(self.positions);
         options.analysis = self.index.analysis()?;
+        let fields = IndexFields::new(&self.fields);
+        options.index_fields = fields.map_err(|error| anyhow::anyhow!(error.on_command_line()))?;
         self.reading.fill(options);
         options.factor = self.factor;
         options.max_document = self.max_document;

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     };
     let generation = open_plain(&args.index)?;
     let docid = find_in(&generation, &args.index, key)?;
-    let snapshot = Snapshot::new(generation, scoring)?;
+    let snapshot = Snapshot::new(generation, scoring.clone())?;
     let wanted = Wanted { k: args.k, syntax: args.syntax, ..Wanted::default() };
     let found = explain(&snapshot, &wanted, &query, docid)?;
     let documents = snapshot.generation().documents();

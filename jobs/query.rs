@@ -410,6 +410,7 @@ impl Args {
         let RankingArgs { mode, algorithm, count, .. } = self.ranking;
         if count
             || self.candidates.is_asked()
+            || snapshot.scoring().is_of_fields()
             || !algorithm.has_score(snapshot.scoring().score, mode)
         {
             return None;

@@ -28,17 +28,23 @@ pub(crate) struct Args {
     /// Judged queries that are not asked do not count; `evaluate` counts them as 0.
     #[arg(long, value_name = "FILE")]
     qrels: PathBuf,
-    /// Scoring function whose parameters are tried: bm25, bm25-lucene, bm25plus, bm25l, tfidf, ql
-    /// or wang.
+    /// Scoring function whose parameters are tried: bm25, bm25-lucene, bm25f, bm25plus, bm25l,
+    /// tfidf, ql or wang.
     #[arg(long, default_value = Score::NAMES[0], value_parser = Score::NAMES, value_name = "NAME")]
     #[arg(hide_possible_values = true)]
     score: String,
     /// Values of k1 to try, separated by commas [default: 0.3,0.6,0.9,1.2,1.5,1.8,2.1,2.5,3].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     k1: Option<Vec<f64>>,
-    /// Values of b to try [default: 0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.75,0.8,0.9,1].
+    /// Values of b to try [default: 0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.75,0.8,0.9,1; with bm25f 0.75].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     b: Option<Vec<f64>>,
+    /// Weights of a field to try, as title=1,2,5; once for each field that words are looked for in.
+    #[arg(long, value_name = "FIELD=LIST", value_parser = Tried::of_field)]
+    boost: Vec<(String, Vec<f64>)>,
+    /// Values of b of a field to try, as title=0.3,0.75.
+    #[arg(long, value_name = "FIELD=LIST", value_parser = Tried::of_field)]
+    field_b: Vec<(String, Vec<f64>)>,
     /// With bm25plus and bm25l: values of delta to try [default: 0,0.25,0.5,1,1.5].
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     score_delta: Option<Vec<f64>>,
@@ -85,9 +91,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
     let queries = args.input.path().map(Path::to_path_buf).unwrap_or_else(|| STDIN.into());
     crate::cli::args::stdin_once([&queries, &args.qrels])?;
-    let grid = args.grid()?;
     let qrels = Qrels::open(&args.qrels)?;
     let generation = open_plain(&args.index)?;
+    let grid = args.grid(&generation.manifest().settings.fields)?;
     let topics = topics(args, &qrels, has_words(&generation))?;
     if !(2..=topics.len()).contains(&args.folds) {
         let message = format!(
@@ -118,10 +124,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 impl Args {
-    fn grid(&self) -> Result<Grid, Usage> {
-        let Self { k1, b, alpha, mu, score_delta, .. } = self.clone();
+    fn grid(&self, fields: &[String]) -> Result<Grid, Usage> {
+        let Self { k1, b, alpha, mu, score_delta, boost, field_b, .. } = self.clone();
         let static_scale = self.static_scale.as_deref().and_then(StaticScale::named);
-        let tried = Tried { k1, b, alpha, mu, score_delta, static_scale };
+        let tried = Tried { k1, b, alpha, mu, score_delta, boost, field_b, static_scale };
+        let tried = tried.with_fields(&self.score, fields);
         Grid::new(&self.score, self.idf, &tried).map_err(Usage::from)
     }
 }

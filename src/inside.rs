@@ -291,6 +291,7 @@ pub mod score {
     pub use crate::score::{
         bm25::{Bm25, idf, score},
         bounds::{BoundNorms, code_below},
+        fields::{ByField, FieldScoring},
         named::Score,
         parameters::Given,
         wang::Wang,

@@ -138,8 +138,9 @@ pub use query::{
     top_k::{Hit, NamedHit},
     wanted::{Algorithm, Mode, Syntax, Wanted},
 };
-pub use score::{bm25::IdfKind, scoring::Scoring, static_scale::StaticScale};
+pub use score::{bm25::IdfKind, fields::FieldScoring, scoring::Scoring, static_scale::StaticScale};
 pub use settings::SettingError;
+pub use text::fields::IndexFields;
 pub use tune::{Goal, Grid, Topic, Tried, tune};
 pub use update::{Update, Updated, Writer};
 

@@ -16,6 +16,7 @@ use crate::query::searcher::Searcher;
 use crate::query::snapshot::{Scoring, Snapshot};
 use crate::query::wanted::{Mode, Wanted};
 use crate::score::bm25::IdfKind;
+use crate::score::named::Score;
 use crate::score::parameters::Given;
 use crate::score::static_scale::StaticScale;
 use crate::settings::SettingError;
@@ -100,6 +101,10 @@ pub struct Tried {
     pub mu: Option<Vec<f64>>,
     /// delta of BM25+ and BM25L.
     pub score_delta: Option<Vec<f64>>,
+    /// Weights of fields ([`FieldScoring`](crate::FieldScoring)).
+    pub boost: Vec<(String, Vec<f64>)>,
+    /// b of fields.
+    pub field_b: Vec<(String, Vec<f64>)>,
     /// What stands for PageRank, the same for all.
     pub static_scale: Option<StaticScale>,
 }
@@ -108,6 +113,37 @@ pub struct Tried {
 type Values<'a> = (&'static str, Option<&'a Vec<f64>>, &'static [f64]);
 
 impl Tried {
+    /// Reads the values of a field, as `title=1,2,5`.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn of_field(text: &str) -> Result<(String, Vec<f64>), String> {
+        let wrong = || format!("give a field and values, as title=1,2,5, not `{text}`");
+        let (field, values) = text.split_once('=').ok_or_else(wrong)?;
+        let values = values.split(',').map(|value| value.trim().parse());
+        Ok((field.trim().to_string(), values.collect::<Result<_, _>>().map_err(|_| wrong())?))
+    }
+
+    /// The same with usual weights of each of these fields but the last, which has 1, if the score
+    /// needs fields and none are given; and with usual values of b if there are two fields at most.
+    #[must_use]
+    pub fn with_fields(mut self, score: &str, fields: &[String]) -> Self {
+        if score != Score::Bm25F.name() || !self.boost.is_empty() {
+            return self;
+        }
+        for (at, field) in fields.iter().enumerate() {
+            let is_last = at + 1 == fields.len();
+            let weights = if is_last { &[1.0][..] } else { &[0.5, 1.0, 2.0, 4.0, 8.0] };
+            self.boost.push((field.clone(), weights.to_vec()));
+            if fields.len() <= 2 && self.b.is_none() && self.field_b.len() == at {
+                self.field_b.push((field.clone(), vec![0.25, 0.5, 0.75, 1.0]));
+            }
+        }
+        self.k1.get_or_insert_with(|| vec![0.6, 1.2, 2.1, 3.0]);
+        self.b.get_or_insert_with(|| vec![0.75]);
+        self
+    }
+
     /// In the order of a grid.
     fn of(&self) -> [Values<'_>; 5] {
         [
@@ -126,11 +162,11 @@ impl Tried {
 
 /// Parameters and their values, in order.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parameters(pub Vec<(&'static str, f64)>);
+pub struct Parameters(pub Vec<(String, f64)>);
 
 impl Serialize for Parameters {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().copied())
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
@@ -147,7 +183,7 @@ impl fmt::Display for Parameters {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
     score: &'static str,
-    axes: Vec<(&'static str, Vec<f64>)>,
+    axes: Vec<(String, Vec<f64>)>,
     settings: Vec<Scoring>,
     default: usize,
 }
@@ -161,14 +197,21 @@ impl Grid {
         let own = usual.parameters();
         let mut axes = Vec::new();
         for (name, given, values) in tried.of() {
-            match (own.iter().any(|(own, _)| *own == name), given) {
+            match (own.iter().any(|(own, _)| own == name), given) {
                 (false, Some(_)) => return Err(Given::foreign(name, &usual.score)),
                 (false, None) => {}
                 (true, Some(given)) if given.is_empty() => {
                     return Err(SettingError::value(name, "expected a value, found none"));
                 }
-                (true, given) => axes.push((name, given.map_or(values.to_vec(), Vec::clone))),
+                (true, given) => {
+                    axes.push((name.to_string(), given.map_or(values.to_vec(), Vec::clone)));
+                }
             }
+        }
+        for (of, fields) in [("boost", &tried.boost), ("b", &tried.field_b)] {
+            let axis =
+                |(field, values): &(String, Vec<f64>)| (format!("{of}:{field}"), values.clone());
+            axes.extend(fields.iter().map(axis));
         }
         let score = usual.score.name();
         if axes.is_empty() {
@@ -176,8 +219,9 @@ impl Grid {
         }
         let mut combined = vec![same];
         for (name, values) in &axes {
-            let with =
-                |given: &Given| values.iter().map(|&v| given.with(name, v)).collect::<Vec<_>>();
+            let with = |given: &Given| {
+                values.iter().map(|&v| given.clone().with(name, v)).collect::<Vec<_>>()
+            };
             combined = combined.iter().flat_map(with).collect();
         }
         let settings = combined.iter().map(|given| given.scoring(score));
@@ -203,7 +247,7 @@ impl Grid {
 
     /// The names of the parameters, with `and` before the last.
     pub fn names(&self) -> String {
-        let names: Vec<&str> = self.axes.iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> = self.axes.iter().map(|(name, _)| &**name).collect();
         match &names[..] {
             [rest @ .., last] if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
             names => names.join(""),
@@ -265,20 +309,25 @@ pub struct Tuned {
 }
 
 impl Tuned {
-    /// Tables of means, the last parameter across, the one before it down, and a table for each
-    /// value of another; then the results.
-    pub fn text(&self, grid: &Grid, goal: &Goal) -> String {
+    /// The means of all settings; those of the best where they make no tables.
+    fn table(&self, grid: &Grid, measure: &Measure) -> String {
         let mut text = String::new();
-        let measure = &goal.measure;
-        let held_out = &self.cross_validated;
-        let one = [(" ", vec![f64::NAN])];
+        if grid.axes.len() > 3 || grid.axes.iter().any(|(name, _)| name.contains(':')) {
+            let mut all: Vec<&Setting> = self.grid.iter().collect();
+            all.sort_by(|a, b| b.mean.total_cmp(&a.mean));
+            for Setting { parameters, mean } in all.into_iter().take(10) {
+                text += &format!("{mean:.4} with {parameters}\n");
+            }
+            return text;
+        }
+        let one = [(" ".to_string(), vec![f64::NAN])];
         let (tables, [down, across]) = match &grid.axes[..] {
             [axis] => (&one[..], [axis, &one[0]]),
             [down, across] => (&one[..], [down, across]),
             [others @ .., down, across] => (others, [down, across]),
             [] => unreachable!("a grid has a parameter"),
         };
-        let corner = match across.0 {
+        let corner = match &*across.0 {
             " " => down.0.to_string(),
             name => format!("{} \\ {name}", down.0),
         };
@@ -299,6 +348,15 @@ impl Tuned {
             }
             text += "\n";
         }
+        text
+    }
+
+    /// Tables of means, the last parameter across, the one before it down, and a table for each
+    /// value of another; then the results.
+    pub fn text(&self, grid: &Grid, goal: &Goal) -> String {
+        let measure = &goal.measure;
+        let held_out = &self.cross_validated;
+        let mut text = self.table(grid, measure);
         let row = |name: &str, Setting { parameters, mean }: &Setting| {
             format!("{name:<9} {measure} {mean:.4} with {parameters}\n")
         };
@@ -395,7 +453,7 @@ fn measure_all(
     goal.progress.expect((settings.len() * topics.len()) as u64);
     let generation = Arc::new(Generation::open_folder(generation)?);
     let measure = |searcher: &mut Searcher, at: usize| {
-        let snapshot = Snapshot::new(generation.clone(), settings[at])?;
+        let snapshot = Snapshot::new(generation.clone(), settings[at].clone())?;
         measure_one(&snapshot, topics, goal, searcher)
     };
     Crew::new("tune").in_order(goal.threads, settings.len(), measure)

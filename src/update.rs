@@ -313,6 +313,7 @@ impl Change<'_> {
         let settings = &self.live.settings;
         build.analysis = self.live.analysis(self.from)?;
         build.form = settings.form().unwrap_or_default();
+        build.index_fields = settings.index_fields();
         build.max_document = settings.max_document_bytes;
         build.factor = settings.impact_factor.as_ref().and_then(|factor| factor.parse().ok());
         build.gpus = Gpus::None;

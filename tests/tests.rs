@@ -3,6 +3,7 @@
 
 mod support;
 
+mod boosts;
 mod build;
 mod cluster;
 // Only debug builds have what makes jobs fail.

@@ -36,6 +36,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             .with_context(|| format!("writing {}", args.file.display()))?
     };
     drop(drawn);
+    let fields = &generation.manifest().settings.fields;
+    if !fields.is_empty() {
+        say!("CIFF knows no fields: it has all text, and {} left out", fields.join(", "));
+    }
     let seconds = start.elapsed().as_secs_f64();
     tell!(
         "{}: {} and {} in {seconds:.2} s",

@@ -1,23 +1,28 @@
 //! Options of the score.
 
 use crate::Usage;
-use millrace::inside::score::{Given, Score, Wang};
+use millrace::inside::score::{ByField, FieldScoring, Given, Score, Wang};
 use millrace::{IdfKind, Scoring, Snapshot, StaticScale};
 
 /// What documents are worth.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Scored {
-    /// Scoring function: bm25, bm25-lucene, bm25plus, bm25l, tfidf, ql, dph, impact, or wang (BM25
-    /// and PageRank). docs/query.md has the formulas.
+    /// Scoring function: bm25, bm25-lucene, bm25f, bm25plus, bm25l, tfidf, ql, dph, impact, or wang
+    /// (BM25 and PageRank). docs/query.md has the formulas.
     #[arg(long, default_value = Score::NAMES[0], value_parser = Score::NAMES, value_name = "NAME")]
     #[arg(hide_possible_values = true)]
     score: String,
     /// Term frequency saturation of BM25 and its variants, 0 or more [default: 1.2].
     #[arg(long)]
     k1: Option<f64>,
-    /// Length normalisation of BM25 and its variants, from 0 to 1 [default: 0.75].
-    #[arg(long)]
-    b: Option<f64>,
+    /// Length normalisation of BM25 and its variants, from 0 to 1 [default: 0.75]; of fields too,
+    /// as 0.75,title=0.5.
+    #[arg(long, value_parser = FieldScoring::read_b)]
+    b: Option<(Option<f64>, ByField)>,
+    /// Fields that words are looked for in, with the weights of what they score, such as
+    /// title=3,body=1; `*` is all text [default: *=1; for bm25f all fields, with 1].
+    #[arg(long, value_parser = FieldScoring::read, value_name = "FIELD=F,...")]
+    boost: Option<ByField>,
     /// Formula for the weight of rare terms [default: lucene]. The papers use robertson.
     #[arg(long, value_parser = parse_idf, value_name = "lucene|robertson")]
     idf: Option<IdfKind>,
@@ -46,9 +51,11 @@ pub(crate) fn parse_idf(text: &str) -> Result<IdfKind, String> {
 
 impl Scored {
     pub(crate) fn scoring(&self) -> Result<Scoring, Usage> {
-        let Self { k1, b, idf, alpha, mu, score_delta, .. } = *self;
+        let Self { k1, idf, alpha, mu, score_delta, .. } = *self;
+        let (b, of_fields) = self.b.clone().unwrap_or_default();
+        let fields = FieldScoring { boost: self.boost.clone().unwrap_or_default(), b: of_fields };
         let static_scale = self.static_scale.as_deref().and_then(StaticScale::named);
-        let given = Given { k1, b, idf, alpha, static_scale, mu, score_delta };
+        let given = Given { k1, b, idf, alpha, static_scale, mu, score_delta, fields };
         Ok(given.scoring(&self.score)?)
     }
 
@@ -64,12 +71,13 @@ impl Scored {
     }
 
     /// The settings that all processes must share.
-    pub(crate) fn settings(&self) -> [(&'static str, String); 5] {
-        let Self { score, k1, b, idf, score_delta, .. } = self;
+    pub(crate) fn settings(&self) -> [(&'static str, String); 6] {
+        let Self { score, k1, b, idf, score_delta, boost, .. } = self;
         [
             ("--score", score.clone()),
             ("--k1", format!("{k1:?}")),
             ("--b", format!("{b:?}")),
+            ("--boost", format!("{boost:?}")),
             ("--idf", format!("{idf:?}")),
             ("--score-delta", format!("{score_delta:?}")),
         ]

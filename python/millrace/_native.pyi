@@ -30,7 +30,7 @@ _Measures: TypeAlias = str | Iterable[Any] | Any | None
 _Progress: TypeAlias = bool | Callable[[dict[str, Any]], object] | None
 _Mode: TypeAlias = Literal["or", "and", "and-or"]
 _Syntax: TypeAlias = Literal["words", "operators", "tree"]
-_Score: TypeAlias = Literal["bm25", "bm25-lucene", "bm25plus", "bm25l", "tfidf", "ql", "dph", "impact", "wang"]
+_Score: TypeAlias = Literal["bm25", "bm25-lucene", "bm25f", "bm25plus", "bm25l", "tfidf", "ql", "dph", "impact", "wang"]
 
 class MillraceError(Exception): ...
 
@@ -122,7 +122,8 @@ class Index:
         *,
         score: _Score | str = "bm25",
         k1: float | None = None,
-        b: float | None = None,
+        b: float | Mapping[str, float] | None = None,
+        boost: Mapping[str, float] | None = None,
         idf: Literal["lucene", "robertson"] | None = None,
         mu: float | None = None,
         score_delta: float | None = None,
@@ -190,6 +191,8 @@ class Index:
         *,
         k1: Sequence[float] | None = None,
         b: Sequence[float] | None = None,
+        boost: Mapping[str, Sequence[float]] | None = None,
+        field_b: Mapping[str, Sequence[float]] | None = None,
         mu: Sequence[float] | None = None,
         score_delta: Sequence[float] | None = None,
         alpha: Sequence[float] | None = None,
@@ -215,7 +218,12 @@ class Writer:
     ) -> Self: ...
     @property
     def pending(self) -> int: ...
-    def update(self, name: str, text: str) -> None: ...
+    def update(
+        self,
+        name: str,
+        text: str,
+        fields: dict[str, str | list[str]] | None = None,
+    ) -> None: ...
     def delete(self, name: str) -> None: ...
     def abort(self) -> None: ...
     def commit(self, keep_point: bool = False) -> dict[str, Any]: ...
@@ -237,6 +245,7 @@ def build(
     format: str | None = None,
     id_field: str | Sequence[str] | None = None,
     text_field: str | Sequence[str] | None = None,
+    field: str | Sequence[str] | None = None,
     encoding: str | None = None,
     tokenizer: Literal["words", "cjk-bigram", "whitespace"] = "words",
     fold: bool = False,

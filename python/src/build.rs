@@ -15,7 +15,7 @@ use millrace::inside::shown::chain;
 use millrace::inside::text::Analysis;
 use millrace::inside::text::StopList;
 use millrace::inside::text::Tokenizer;
-use millrace::{BuildOptions, Input, Note};
+use millrace::{BuildOptions, IndexFields, Input, Note};
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use serde_json::json;
@@ -46,6 +46,8 @@ use std::sync::{Arc, Mutex};
 ///     encoding: that of text in files which does not tell another, such as latin1.
 ///     id_field, text_field: fields of JSON, columns of CSV or keys of dictionaries, one or
 ///         several.
+///     field: a field or several that are indexed by themselves too: fields of JSON, columns of
+///         CSV, keys of dictionaries, parts of pages.
 ///     tokenizer: "words", "cjk-bigram" for Chinese, Japanese and Korean in pairs of letters, or
 ///         "whitespace" for text that is cut already.
 ///     fold: whether spellings of a word are one: letters without accents and points, compatible
@@ -78,7 +80,7 @@ use std::sync::{Arc, Mutex};
 ///     MillraceError: the build failed.
 #[pyfunction]
 #[pyo3(signature = (index, documents=None, *, files=None, memory=None, workers=None, format=None, id_field=None,
-    text_field=None, encoding=None, tokenizer="words", fold=false, stemmer=None, stopwords=None, factor=None, codec="bp128", block_size=128,
+    text_field=None, field=None, encoding=None, tokenizer="words", fold=false, stemmer=None, stopwords=None, factor=None, codec="bp128", block_size=128,
     positions=false, order=None, merge=true, duplicates="all", strict=false, allow_empty=false, max_skipped=None, min_documents=None, keep=1, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn build<'py>(
@@ -91,6 +93,7 @@ pub(crate) fn build<'py>(
     format: Option<&str>,
     id_field: Option<OneOrMore<String>>,
     text_field: Option<OneOrMore<String>>,
+    field: Option<OneOrMore<String>>,
     encoding: Option<&str>,
     tokenizer: &str,
     fold: bool,
@@ -130,6 +133,8 @@ pub(crate) fn build<'py>(
     options.guards.keep = keep;
     let several = |given: Option<OneOrMore<String>>| given.map_or(Vec::new(), OneOrMore::into_vec);
     let fields = Fields { names: several(id_field), texts: several(text_field) };
+    options.index_fields = IndexFields::new(several(field)).map_err(wrong)?;
+    let index_fields = options.index_fields.clone();
     let told = Told::of(progress, documents)?;
     let last = Arc::new(Mutex::new(BuildProgress::default()));
     let told_to = last.clone();
@@ -142,7 +147,8 @@ pub(crate) fn build<'py>(
             return Err(wrong("vectors are read from files"));
         }
         (Some(documents), None) => {
-            let (asked, documents) = PythonDocuments::new(documents, fields, turns.0.clone())?;
+            let (asked, documents) =
+                PythonDocuments::new(documents, fields, index_fields, turns.0.clone())?;
             given = Some(asked);
             options.input = BuildOptions::of_documents("", documents).input;
         }

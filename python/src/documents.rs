@@ -6,8 +6,8 @@ use crate::error::{warn, wrong};
 use crate::frames::Frame;
 use crate::interrupt::{PAUSE, Turn};
 use crate::options::{name, text};
-use millrace::OwnedDocument;
 use millrace::inside::input::{Fields, SeenFields, remarks};
+use millrace::{IndexFields, OwnedDocument};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyIterator, PyList, PyString, PyTuple};
@@ -45,6 +45,7 @@ impl Iterator for FetchedDocuments {
 pub(crate) struct PythonDocuments {
     rest: Option<(Py<PyIterator>, Sender<VecDeque<OwnedDocument>>)>,
     fields: Fields,
+    index_fields: IndexFields,
     number: u64,
     /// Rows of frames have only what is taken; what else there is was seen before.
     is_frame: bool,
@@ -56,16 +57,17 @@ impl PythonDocuments {
     pub(crate) fn new(
         iterable: &Bound<'_, PyAny>,
         fields: Fields,
+        index_fields: IndexFields,
         wake: Sender<Turn>,
     ) -> PyResult<(Self, FetchedDocuments)> {
         let frame = Frame::of(iterable)?;
         let mut seen = SeenFields::default();
         let iterator = match &frame {
             Some(frame) => {
-                let rows = frame.documents(&fields)?.try_iter()?;
+                let rows = frame.documents(&fields, &index_fields)?.try_iter()?;
                 for row in frame.first_rows()? {
                     // What is wrong with it is found when it is fetched.
-                    _ = document(&row?, &fields, &mut seen, true);
+                    _ = document(&row?, (&fields, &index_fields), &mut seen, true);
                 }
                 rows
             }
@@ -78,7 +80,7 @@ impl PythonDocuments {
         let rest = Some((iterator.unbind(), sender));
         let is_frame = frame.is_some();
         Ok((
-            Self { rest, fields, number: 0, is_frame, seen },
+            Self { rest, fields, index_fields, number: 0, is_frame, seen },
             FetchedDocuments { batches, wake, batch: VecDeque::new() },
         ))
     }
@@ -98,7 +100,8 @@ impl PythonDocuments {
             let item = item?;
             let looked_at = !self.is_frame && SeenFields::is_looked_at(self.number);
             self.number += 1;
-            let read = document(&item, &self.fields, &mut self.seen, looked_at);
+            let fields = (&self.fields, &self.index_fields);
+            let read = document(&item, fields, &mut self.seen, looked_at);
             let document = read.map_err(|error| {
                 let said = error.value(py).to_string();
                 PyErr::from_type(error.get_type(py), (format!("document {}: {said}", self.number),))
@@ -136,13 +139,14 @@ impl PythonDocuments {
 /// dictionary or a named tuple. Notes what else there is if it is looked at.
 fn document(
     item: &Bound<'_, PyAny>,
-    fields: &Fields,
+    asked: (&Fields, &IndexFields),
     seen: &mut SeenFields,
     looked_at: bool,
 ) -> PyResult<OwnedDocument> {
     if let Ok(record) = item.cast::<PyDict>() {
-        return of_fields(record, fields, seen, looked_at);
+        return of_fields(record, asked, seen, looked_at);
     }
+    let (fields, _) = asked;
     let Ok(tuple) = item.cast::<PyTuple>() else { return Err(wrong_type(item)) };
     if !tuple.is_exact_instance_of::<PyTuple>() && tuple.hasattr("_fields")? {
         let names: Vec<String> = tuple.getattr("_fields")?.extract()?;
@@ -152,7 +156,7 @@ fn document(
         // One of two fields that do not say otherwise is a pair.
         if is_asked || names.len() != 2 || is_text(&names[0]) || is_name(&names[1]) {
             let record: Vec<_> = names.iter().zip(tuple).collect();
-            return of_fields(&record.into_py_dict(item.py())?, fields, seen, looked_at);
+            return of_fields(&record.into_py_dict(item.py())?, asked, seen, looked_at);
         }
     }
     let Ok((name, text)) = tuple.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() else {
@@ -165,14 +169,19 @@ fn document(
 
 fn of_fields(
     record: &Bound<'_, PyDict>,
-    fields: &Fields,
+    (fields, index_fields): (&Fields, &IndexFields),
     seen: &mut SeenFields,
     looked_at: bool,
 ) -> PyResult<OwnedDocument> {
     let mut named: Option<(usize, String)> = None;
     let mut texts: Vec<(usize, String, String)> = Vec::new();
+    let mut of_index: Vec<(String, String)> = Vec::new();
     for (key, value) in record {
         let key = text(&key, "the name of a field")?;
+        let is_of_index = index_fields.number(&key).is_some();
+        if is_of_index {
+            of_index.extend(strings(&value).into_iter().map(|text| (key.clone(), text)));
+        }
         let name_rank = fields.name_rank(key.as_bytes());
         if let Some(rank) = name_rank
             && named.as_ref().is_none_or(|(best, _)| rank < *best)
@@ -197,7 +206,7 @@ fn of_fields(
                 Err(_) if fields.is_spare(number) => {}
                 parts => texts.push((number, key, parts?.join("\n"))),
             }
-        } else if looked_at && name_rank.is_none() {
+        } else if looked_at && name_rank.is_none() && !is_of_index {
             seen.has_vectors |= key == "vector" && value.is_instance_of::<PyDict>();
             seen.other(key.as_bytes(), bytes_of_strings(&value, 0), None);
         }
@@ -226,7 +235,17 @@ fn of_fields(
         seen.record(true);
         seen.text(text.len());
     }
-    Ok(OwnedDocument::new(name, text))
+    let document = OwnedDocument::new(name, text);
+    Ok(of_index.iter().fold(document, |document, (field, text)| document.with_field(field, text)))
+}
+
+/// A text, or those of a list; none of anything else.
+pub(crate) fn strings(value: &Bound<'_, PyAny>) -> Vec<String> {
+    let text = |value: &Bound<'_, PyAny>| text(value, "").ok();
+    match value.cast::<PyList>() {
+        Ok(list) => list.iter().filter_map(|part| text(&part)).collect(),
+        Err(_) => text(value).into_iter().collect(),
+    }
 }
 
 /// Bytes of all strings in a value, as deep as records are.

@@ -2,6 +2,7 @@
 //! written in Python, in `millrace/_frames.py`.
 
 use crate::error::wrong;
+use millrace::IndexFields;
 use millrace::inside::input::Fields;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyTuple};
@@ -20,8 +21,13 @@ impl<'py> Frame<'py> {
         Ok((!table.is_none()).then_some(Self(table)))
     }
 
-    /// Its rows as documents: dictionaries of those columns that are names or texts.
-    pub(crate) fn documents(&self, fields: &Fields) -> PyResult<Bound<'py, PyAny>> {
+    /// Its rows as documents: dictionaries of those columns that are names, texts or fields of the
+    /// index.
+    pub(crate) fn documents(
+        &self,
+        fields: &Fields,
+        index_fields: &IndexFields,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let columns: Vec<Bound<'py, PyAny>> = self.0.getattr("columns")?.extract()?;
         let columns: Vec<String> =
             columns.iter().filter_map(|column| column.extract().ok()).collect();
@@ -40,8 +46,10 @@ impl<'py> Frame<'py> {
         if !columns.iter().any(|column| is_text(&column)) {
             return Err(missing("with their texts", fields.texts().collect()));
         }
-        let wanted: Vec<&String> =
-            columns.iter().filter(|column| is_name(column) || is_text(column)).collect();
+        let is_wanted = |column: &&String| {
+            is_name(column) || is_text(column) || index_fields.number(column).is_some()
+        };
+        let wanted: Vec<&String> = columns.iter().filter(is_wanted).collect();
         self.0.call_method1("records", (wanted,))
     }
 

@@ -6,7 +6,8 @@ use crate::error::{of_index, warn, wrong};
 use crate::evaluate::{json, measures};
 use crate::hits::Hits;
 use crate::options::{
-    self, hits, idf, idf_name, mode, rm3, static_scale, threads, wanted, whole, whole_or_none,
+    self, NumberByField, hits, idf, idf_name, mode, rm3, static_scale, threads, wanted, whole,
+    whole_or_none,
 };
 use crate::progress::Told;
 use crate::queries::Reading;
@@ -16,11 +17,12 @@ use crate::texts::texts;
 use crate::tune::tuned;
 use millrace::inside::index::{DocumentKey, DocumentRow, Watch, find_in, generation_name};
 use millrace::inside::query::snippet;
-use millrace::inside::score::{Given, Score};
-use millrace::{Generation, Goal, Snapshot, StaticScale, Tried, Wanted, explain};
+use millrace::inside::score::{ByField, Given, Score};
+use millrace::{FieldScoring, Generation, Goal, Snapshot, StaticScale, Tried, Wanted, explain};
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -31,11 +33,14 @@ use std::sync::{Arc, Mutex};
 ///
 /// Args:
 ///     path: the folder of the index.
-///     score: "bm25", "bm25-lucene", "bm25plus", "bm25l", "tfidf", "ql", "dph", "impact" or "wang";
+///     score: "bm25", "bm25-lucene", "bm25f", "bm25plus", "bm25l", "tfidf", "ql", "dph", "impact" or "wang";
 ///         docs/query.md has their formulas.
 ///     k1, b, idf, mu, score_delta, alpha, static_scale: parameters of the score; those that it
 ///         does not have are refused. idf is "lucene", or "robertson" as in the papers;
-///         static_scale is "greatest", "log" or "rank".
+///         static_scale is "greatest", "log" or "rank". b may be a dictionary by field, where "*"
+///         is all text.
+///     boost: weights of the fields that words are looked for in, such as {"title": 3, "body": 1};
+///         "*" is all text (docs/fields.md).
 ///     verify: verify the checksums of all postings first.
 ///     generation: the number of a generation that was kept; the live one if left out.
 ///
@@ -95,7 +100,7 @@ impl Index {
 #[pymethods]
 impl Index {
     #[new]
-    #[pyo3(signature = (path, *, score="bm25", k1=None, b=None, idf=None, mu=None, score_delta=None, alpha=None,
+    #[pyo3(signature = (path, *, score="bm25", k1=None, b=None, boost=None, idf=None, mu=None, score_delta=None, alpha=None,
         static_scale=None, verify=false, generation=None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
@@ -103,7 +108,8 @@ impl Index {
         path: PathBuf,
         score: &str,
         k1: Option<f64>,
-        b: Option<f64>,
+        b: Option<NumberByField>,
+        boost: Option<BTreeMap<String, f64>>,
         idf: Option<&str>,
         mu: Option<f64>,
         score_delta: Option<f64>,
@@ -114,8 +120,12 @@ impl Index {
     ) -> PyResult<Self> {
         let idf = idf.map(self::idf).transpose()?;
         let static_scale = static_scale.map(self::static_scale).transpose()?;
-        let given = Given { k1, b, idf, alpha, static_scale, mu, score_delta };
+        let (b, of_fields) = b.map(NumberByField::parts).unwrap_or_default();
+        let boost = boost.unwrap_or_default().into_iter().collect();
+        let fields = FieldScoring { boost, b: of_fields };
+        let given = Given { k1, b, idf, alpha, static_scale, mu, score_delta, fields };
         let scoring = given.scoring(score).map_err(wrong)?;
+        let is_wang = matches!(scoring.score, Score::Wang(_));
         let folder = generation.map(|number| path.join(generation_name(number)));
         if let Some(folder) = folder.as_ref().filter(|folder| !folder.is_dir()) {
             let gone = format!("{}: this generation is not there any more", folder.display());
@@ -132,7 +142,7 @@ impl Index {
             Snapshot::new(generation, scoring)
         });
         let snapshot = opened.map_err(|error| of_index(&error))?;
-        if matches!(scoring.score, Score::Wang(_)) && !snapshot.has_ranks() {
+        if is_wang && !snapshot.has_ranks() {
             let place = path.display();
             warn(py, &format!("{place}: no PageRanks: all documents have the same (merge)"))?;
         }
@@ -158,16 +168,21 @@ impl Index {
         &self,
         py: Python<'py>,
     ) -> PyResult<((PathBuf,), Bound<'py, PyDict>)> {
-        let Given { k1, b, idf, alpha, static_scale, mu, score_delta } = self.given;
+        let Given { k1, b, idf, alpha, static_scale, mu, score_delta, ref fields } = self.given;
         let named = PyDict::new(py);
         named.set_item("score", self.score())?;
         named.set_item("idf", idf.map(idf_name))?;
         named.set_item("static_scale", static_scale.map(StaticScale::name))?;
         for (name, value) in
-            [("k1", k1), ("b", b), ("alpha", alpha), ("mu", mu), ("score_delta", score_delta)]
+            [("k1", k1), ("alpha", alpha), ("mu", mu), ("score_delta", score_delta)]
         {
             named.set_item(name, value)?;
         }
+        let by_field = |all: &ByField| all.iter().cloned().collect::<BTreeMap<_, _>>();
+        named.set_item("boost", by_field(&fields.boost))?;
+        let mut of_fields = by_field(&fields.b);
+        of_fields.extend(b.map(|b| ("*".to_string(), b)));
+        named.set_item("b", of_fields)?;
         named.set_item("generation", self.generation_number())?;
         Ok(((std::path::absolute(&self.path)?,), named))
     }
@@ -394,6 +409,7 @@ impl Index {
     ///     qrels: as in `evaluate`; queries without judgements do not count.
     ///     k1, b, mu, score_delta, alpha: the values to try, of each parameter that the score has;
     ///         usual ones of those that are left out.
+    ///     boost, field_b: dictionaries of values to try, by field: of weights, and of b.
     ///     measure: what is to be as high as it gets; nDCG@10 if left out.
     ///     folds: parts that queries are dealt out to; each is measured by what the others choose.
     ///     k, mode, workers, remove_query: as in `search_many`. A k below what the measure needs is
@@ -402,7 +418,7 @@ impl Index {
     ///
     /// Returns:
     ///     "best", "default", "cross_validated", and "grid" with the mean of each setting.
-    #[pyo3(signature = (queries, qrels, *, k1=None, b=None, mu=None, score_delta=None, alpha=None, measure=None, folds=5,
+    #[pyo3(signature = (queries, qrels, *, k1=None, b=None, boost=None, field_b=None, mu=None, score_delta=None, alpha=None, measure=None, folds=5,
         k=1000, mode="or", workers=None, remove_query=false, progress=None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn tune<'py>(
@@ -412,6 +428,8 @@ impl Index {
         qrels: &Bound<'py, PyAny>,
         k1: Option<Vec<f64>>,
         b: Option<Vec<f64>>,
+        boost: Option<BTreeMap<String, Vec<f64>>>,
+        field_b: Option<BTreeMap<String, Vec<f64>>>,
         mu: Option<Vec<f64>>,
         score_delta: Option<Vec<f64>>,
         alpha: Option<Vec<f64>>,
@@ -426,7 +444,10 @@ impl Index {
         let told = Told::of(progress, None)?;
         let snapshot = self.snapshot();
         let static_scale = self.given.static_scale;
-        let tried = Tried { k1, b, alpha, mu, score_delta, static_scale };
+        let [boost, field_b] = [boost, field_b].map(|of| of.into_iter().flatten().collect());
+        let tried = Tried { k1, b, alpha, mu, score_delta, boost, field_b, static_scale };
+        let tried = tried
+            .with_fields(self.score(), snapshot.generation().manifest().settings.fields.as_slice());
         let asked = measure.map_or(Ok(Vec::new()), |measure| measures(Some(measure)))?;
         let measure = match &asked[..] {
             [] if measure.is_none() => "nDCG@10".parse().map_err(wrong)?,

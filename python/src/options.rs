@@ -4,10 +4,12 @@ use crate::error::wrong;
 use millrace::IdfKind;
 use millrace::inside::papers;
 use millrace::inside::rebuild::size;
+use millrace::inside::score::ByField;
 use millrace::{Algorithm, Mode, StaticScale, Syntax, Wanted};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyString};
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
 /// Bytes, or a text such as `4G`.
@@ -22,6 +24,23 @@ impl Size {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
             Self::Text(text) => size(&text).map_err(wrong),
+        }
+    }
+}
+
+/// A number for all text, or numbers by field, where that of all text has the name `*`.
+#[derive(FromPyObject)]
+pub(crate) enum NumberByField {
+    All(f64),
+    Fields(BTreeMap<String, f64>),
+}
+
+impl NumberByField {
+    /// That of all text, and those of fields.
+    pub(crate) fn parts(self) -> (Option<f64>, ByField) {
+        match self {
+            Self::All(number) => (Some(number), Vec::new()),
+            Self::Fields(mut fields) => (fields.remove("*"), fields.into_iter().collect()),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The class `Writer`: documents are added, replaced and deleted in an index that is there.
 
+use crate::documents::strings;
 use crate::error::{of_build, warn, wrong};
 use crate::evaluate::json;
 use crate::index::Index;
 use crate::options::{Size, threads, whole_or_none};
-use millrace::Writer as NativeWriter;
+use millrace::{OwnedDocument, Writer as NativeWriter};
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyDict, PyType};
 use std::path::PathBuf;
 
 /// Notes documents to be added, replaced and deleted, and commits them together.
@@ -65,14 +66,28 @@ impl Writer {
     ///
     /// Args:
     ///     name, text: those of the document.
+    ///     fields: texts of fields of the index, by their names: of each one or a list.
     ///
     /// Raises:
     ///     ValueError: the name is empty.
-    fn update(&self, name: String, text: String) -> PyResult<()> {
+    #[pyo3(signature = (name, text, fields=None))]
+    fn update(
+        &self,
+        name: String,
+        text: String,
+        fields: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
         if name.is_empty() {
             return Err(wrong("a document that is added to an index has to have a name"));
         }
-        self.native.update(name, text);
+        let mut document = OwnedDocument::new(name, text);
+        for (field, value) in fields.into_iter().flatten() {
+            let field: String = field.extract()?;
+            for text in strings(&value) {
+                document = document.with_field(&field, text);
+            }
+        }
+        self.native.update_document(document);
         Ok(())
     }
 

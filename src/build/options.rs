@@ -26,6 +26,7 @@ use crate::order::MAX_DOCUMENT_BYTES;
 use crate::schedule::placement::Rates;
 use crate::settings::Gpus;
 use crate::text::analysis::Analysis;
+use crate::text::fields::IndexFields;
 use crate::text::tokenizer::Tokenizer;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -148,6 +149,8 @@ pub struct BuildOptions {
     pub format: Option<Format>,
     /// Which fields of JSON and columns of CSV in files are names and text.
     pub fields: Fields,
+    /// Fields that are indexed beside all text: fields of JSON, columns of CSV, parts of pages.
+    pub index_fields: IndexFields,
     /// The encoding of texts that do not tell another.
     pub encoding: Option<TextEncoding>,
     /// What the weights of vectors are multiplied by; if none is given, 1 where the first of them
@@ -207,6 +210,7 @@ impl BuildOptions {
             input,
             format: None,
             fields: Fields::default(),
+            index_fields: IndexFields::default(),
             encoding: None,
             factor: None,
             analysis: Analysis::default(),
@@ -275,6 +279,7 @@ impl BuildOptions {
         let is_fit = matches!(self.input, Input::Paths(_))
             && self.analysis.tokenizer != Tokenizer::Whitespace
             && self.form == Form::BP128
+            && self.index_fields.is_empty()
             && self.max_document <= MOST_DEVICE_DOCUMENT;
         let is_plain = self.peers.is_none() && cpu_indexers.or(*gpu_indexers).is_none();
         self.indexer == Indexer::Auto && pays && is_fit && is_plain

@@ -61,7 +61,7 @@ impl Ready {
                 format!("documents of {got} bytes: the indexer {indexer} takes at most {most}");
             return Err(SettingError::value("max-document", why).into());
         }
-        accept_positions(options)?;
+        accept_positions(options).and_then(|()| accept_fields(options))?;
         if options.pipeline.readers == Some(0) {
             return Err(SettingError::value("readers", "0 readers: nobody would read").into());
         }
@@ -75,6 +75,7 @@ impl Ready {
             Input::Documents(documents) => InputPlan::of_documents(std::mem::take(documents))?,
             Input::Plan(plan) => plan.only(|_| true),
         };
+        plan.index_fields = options.index_fields.clone();
         accept_passed(options, &plan)?;
         match plan.has_vectors()? {
             true if options.form.has_positions() => {
@@ -134,11 +135,36 @@ fn accept_positions(options: &BuildOptions) -> Result<(), BuildError> {
     }
 }
 
+/// Refuses fields where no indexer or no format has any, and has their terms told from others.
+fn accept_fields(options: &mut BuildOptions) -> Result<(), BuildError> {
+    if options.index_fields.is_empty() {
+        return Ok(());
+    }
+    let why = match (options.indexer, options.format) {
+        (Indexer::Gpu | Indexer::Handed(_), _) => {
+            let name = options.indexer;
+            format!("the indexer {name} knows no fields: take auto or fast")
+        }
+        (_, Some(format @ (Format::Text | Format::Tsv | Format::Plaintext | Format::Vectors))) => {
+            format!("input of the format {format} has no fields")
+        }
+        _ => {
+            let tokenizer = options.analysis.tokenizer;
+            options.analysis.parts_at_controls = tokenizer == Tokenizer::Whitespace;
+            return Ok(());
+        }
+    };
+    Err(SettingError::value("field", why).into())
+}
+
 /// Has the vectors of a plan indexed, whose terms are given.
 fn take_vectors(options: &mut BuildOptions, plan: &mut InputPlan) -> Result<(), BuildError> {
     if let Some(factor) = options.factor.filter(|factor| !(1e-9..=1e9).contains(factor)) {
         let why = format!("{factor}: it must be from 1e-9 to 1e9");
         return Err(SettingError::value("factor", why).into());
+    }
+    if !options.index_fields.is_empty() {
+        return Err(SettingError::value("field", "learned vectors have no fields").into());
     }
     match options.indexer {
         Indexer::Handed(indexer) => {

@@ -59,7 +59,8 @@ pub(crate) fn assemble(build: &Build, handed: Option<&Arc<dyn HandedLane>>, work
         let (runs, indexed, batches, encoded) = match wiring.indexing {
             Indexing::Postings => {
                 let tally = Tally::new(analysis, plan.owners.clone(), memo_bytes)
-                    .with_positions(plan.form.has_positions());
+                    .with_positions(plan.form.has_positions())
+                    .with_fields(plan.input.index_fields.len());
                 let (groups, batches) = parse_input(scope, build, &absorbed, tally);
                 let (runs, indexed) = index(groups, plan, wiring);
                 (runs, indexed, batches, None)

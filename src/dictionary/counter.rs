@@ -1,6 +1,8 @@
 //! Finds the terms of a piece and hands them on in batches. The layouts count them:
 //! [`tally`](super::tally) makes postings, [`regroup`](super::regroup) tokens.
 
+mod fields;
+
 use super::memo::{Memo, MemoTerm, NO_TERM};
 use super::vector::{self, Vector};
 use crate::dictionary::device::members::hash_of_token;
@@ -8,6 +10,7 @@ use crate::dictionary::strings::mixed::{Mixed, StretchMeaning};
 use crate::order::{DOCUMENT_TIMES, LONG_BYTES, PieceCounts};
 use crate::score::bounds::code_below;
 use crate::text::analysis::Analysis;
+use crate::text::fields::FieldTexts;
 use crate::text::scan::{Scanner, Stretches, TOGETHER, TokenKey, key_of, plain_key};
 use crate::text::tokenizer::Tokenizer;
 
@@ -43,6 +46,9 @@ pub(crate) trait TokenCounting: Default {
     /// What follows of the document is another part of it.
     fn end_part(&mut self) {}
 
+    /// What follows is text of another field than what came before.
+    fn begin_field(&mut self) {}
+
     fn end_document(&mut self, terms: &mut [MemoTerm<Self::State>], now: Now);
 
     /// The same without what it knows of terms.
@@ -61,6 +67,8 @@ pub(crate) struct Counter<C: TokenCounting> {
     found: FormCounter<C>,
     /// Codes of the lengths of the piece's documents.
     pub(crate) lengths: Vec<u8>,
+    /// Likewise of the lengths of each field of the index.
+    field_lengths: Vec<Vec<u8>>,
     /// A piece with more postings or terms leaves buffers that are not kept.
     keep: usize,
     /// What a long document may take.
@@ -79,6 +87,8 @@ struct FormCounter<C: TokenCounting> {
     now: Now,
     /// Indexed tokens of the current document so far.
     tokens: u32,
+    /// Of each field of the index.
+    field_tokens: Vec<u32>,
     /// Terms that are known when the document takes too much memory.
     most_terms: usize,
     /// Keys and stretches that the document may have, if their order is kept.
@@ -145,6 +155,59 @@ impl<C: TokenCounting> FormCounter<C> {
     }
 }
 
+impl<C: TokenCounting> FormCounter<C> {
+    /// A whole token without a key.
+    fn long_by(&mut self, token: &[u8], count: impl Fn(&mut Self, u32) + Copy) {
+        if self.is_over(1) {
+            return;
+        }
+        let mut lower = [0u8; 255];
+        if let Some(lower) = lower.get_mut(..token.len()) {
+            lower.copy_from_slice(token);
+            lower.make_ascii_lowercase();
+            let term = self.memo.term_of_long(lower);
+            count(self, term);
+        } else {
+            self.mixed_by(token, count);
+        }
+    }
+
+    fn mixed_by(&mut self, bytes: &[u8], count: impl Fn(&mut Self, u32) + Copy) {
+        let key = plain_key(bytes);
+        if let Some(StretchMeaning { term, bytes, hash }) = key.and_then(|key| self.mixed.get(key))
+        {
+            if term != NO_TERM {
+                self.memo.see_form(hash, bytes as usize, term);
+                count(self, term);
+            } else if bytes > 0 {
+                // A stop word, which has its place.
+                count(self, term);
+            }
+            return;
+        }
+        let mut meaning = StretchMeaning::NOTHING;
+        let mut tokens = 0;
+        let bytes = self.memo.analysis().folded(bytes);
+        self.tokenizer.for_each_token(&bytes, |token| {
+            if self.is_over(1) {
+                return;
+            }
+            let term = self.memo.term_of_token(token);
+            count(self, term);
+            tokens += 1;
+            if key.is_some() {
+                let (hash, bytes) = hash_of_token(token);
+                meaning = StretchMeaning { term, bytes: bytes as u32, hash };
+            }
+        });
+        if let Some(key) = key
+            && tokens <= 1
+        {
+            self.mixed.put(key, meaning);
+        }
+    }
+}
+
 impl<C: TokenCounting> Stretches for FormCounter<C> {
     /// The cache misses of one overlap those of the others.
     #[inline(always)]
@@ -175,53 +238,11 @@ impl<C: TokenCounting> Stretches for FormCounter<C> {
     }
 
     fn long(&mut self, token: &[u8]) {
-        if self.is_over(1) {
-            return;
-        }
-        let mut lower = [0u8; 255];
-        if let Some(lower) = lower.get_mut(..token.len()) {
-            lower.copy_from_slice(token);
-            lower.make_ascii_lowercase();
-            let term = self.memo.term_of_long(lower);
-            self.count(term);
-        } else {
-            self.mixed(token);
-        }
+        self.long_by(token, Self::count);
     }
 
     fn mixed(&mut self, bytes: &[u8]) {
-        let key = plain_key(bytes);
-        if let Some(StretchMeaning { term, bytes, hash }) = key.and_then(|key| self.mixed.get(key))
-        {
-            if term != NO_TERM {
-                self.memo.see_form(hash, bytes as usize, term);
-                self.count(term);
-            } else if bytes > 0 {
-                // A stop word, which has its place.
-                self.count(term);
-            }
-            return;
-        }
-        let mut meaning = StretchMeaning::NOTHING;
-        let mut tokens = 0;
-        let bytes = self.memo.analysis().folded(bytes);
-        self.tokenizer.for_each_token(&bytes, |token| {
-            if self.is_over(1) {
-                return;
-            }
-            let term = self.memo.term_of_token(token);
-            self.count(term);
-            tokens += 1;
-            if key.is_some() {
-                let (hash, bytes) = hash_of_token(token);
-                meaning = StretchMeaning { term, bytes: bytes as u32, hash };
-            }
-        });
-        if let Some(key) = key
-            && tokens <= 1
-        {
-            self.mixed.put(key, meaning);
-        }
+        self.mixed_by(bytes, Self::count);
     }
 }
 
@@ -235,6 +256,7 @@ impl<C: TokenCounting> Counter<C> {
             counting: C::default(),
             now: Now::default(),
             tokens: 0,
+            field_tokens: Vec::new(),
             most_terms: usize::MAX,
             most_tokens: u64::MAX,
             fitting: 0,
@@ -244,8 +266,27 @@ impl<C: TokenCounting> Counter<C> {
         // document.
         let keep = (memo_bytes / 32).min(1 << 19);
         let most_bytes = u64::MAX;
-        let (lengths, needed, parts) = Default::default();
-        Self { scanner: Scanner::new(), found, lengths, keep, most_bytes, needed, parts }
+        let (lengths, field_lengths, needed, parts) = Default::default();
+        let scanner = Scanner::new();
+        Self { scanner, found, lengths, field_lengths, keep, most_bytes, needed, parts }
+    }
+
+    /// The index has so many fields.
+    pub(crate) fn with_fields(&mut self, fields: usize) {
+        self.found.memo.with_fields(fields);
+        self.found.field_tokens.resize(fields, 0);
+        self.field_lengths.resize_with(fields, Vec::new);
+    }
+
+    /// Indexed tokens of each field in the last document.
+    pub(crate) fn field_tokens(&self) -> &[u32] {
+        &self.found.field_tokens
+    }
+
+    /// The codes of the lengths of the piece's documents, and behind them those of each field.
+    pub(crate) fn all_lengths(&self) -> Vec<u8> {
+        let fields = self.field_lengths.iter().flatten();
+        self.lengths.iter().chain(fields).copied().collect()
     }
 
     /// Whether tokens are counted in the order of the text.
@@ -261,12 +302,13 @@ impl<C: TokenCounting> Counter<C> {
 
     /// Counts the next document of the piece; returns its indexed tokens. No more of one that
     /// takes too much.
-    pub(crate) fn document(&mut self, text: &[u8]) -> u32 {
+    pub(crate) fn document(&mut self, text: &[u8], fields: &FieldTexts) -> u32 {
         let mut parts = std::mem::take(&mut self.parts);
         if !self.scanner.is_in_order() {
             parts.clear();
         }
-        let length = self.counted_document(text, |scanner, found, text| {
+        let field_bytes = fields.text.len();
+        let length = self.counted_document(text, field_bytes, |scanner, found, text| {
             let mut start = 0;
             for end in parts.iter().copied().chain([text.len()]) {
                 let text = found.memo.analysis().lowered(&text[start..end]);
@@ -278,7 +320,14 @@ impl<C: TokenCounting> Counter<C> {
                 found.counting.end_part();
                 start = end;
             }
+            // What only samples the input knows none.
+            if !fields.is_empty() && found.memo.fields() > 0 {
+                found.fields(scanner, fields);
+            }
         });
+        for (codes, &tokens) in self.field_lengths.iter_mut().zip(&self.found.field_tokens) {
+            codes.push(code_below(tokens));
+        }
         parts.clear();
         self.parts = parts;
         length
@@ -287,7 +336,7 @@ impl<C: TokenCounting> Counter<C> {
     /// Counts the next document of the piece, a vector; returns the sum of its impacts. As
     /// [`document`](Self::document) for the rest.
     pub(crate) fn vector(&mut self, vector: Vector<'_>) -> u32 {
-        self.counted_document(vector.bytes(), |_, found, pairs| {
+        self.counted_document(vector.bytes(), 0, |_, found, pairs| {
             let mut pairs = str::from_utf8(pairs).expect("a vector is UTF-8");
             let mut batch = PairsBatch::default();
             while !pairs.is_empty() {
@@ -319,13 +368,15 @@ impl<C: TokenCounting> Counter<C> {
     fn counted_document(
         &mut self,
         text: &[u8],
+        field_bytes: usize,
         count: impl FnOnce(&mut Scanner, &mut FormCounter<C>, &[u8]),
     ) -> u32 {
         self.found.now.document += 1;
         self.found.tokens = 0;
-        let of_text = DOCUMENT_TIMES * text.len() as u64;
+        self.found.field_tokens.fill(0);
+        let of_text = DOCUMENT_TIMES * (text.len() + field_bytes) as u64;
         let before = self.found.memo.len();
-        let is_long = text.len() > LONG_BYTES;
+        let is_long = text.len() + field_bytes > LONG_BYTES;
         let terms = (self.most_bytes.saturating_sub(of_text) / LONG_TERM_BYTES) as usize;
         self.found.most_terms = if is_long { before.saturating_add(terms) } else { usize::MAX };
         let ordered = is_long && self.scanner.is_in_order();
@@ -365,6 +416,7 @@ impl<C: TokenCounting> Counter<C> {
     /// Begins the next piece. Returns true if the last one was so large that its scratch is freed.
     pub(crate) fn reset(&mut self) -> bool {
         self.lengths.clear();
+        self.field_lengths.iter_mut().for_each(Vec::clear);
         // Those of a document that was left out are not of the next one.
         self.parts.clear();
         let now = &mut self.found.now;

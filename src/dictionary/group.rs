@@ -29,7 +29,7 @@ pub struct TermGroup {
     pub owner: u32,
     /// For the owner's sequencer.
     pub counts: Arc<PieceCounts>,
-    /// The codes of its documents' lengths (`score::bounds`).
+    /// The codes of its documents' lengths (`score::bounds`), and behind them those of each field.
     pub lengths: Arc<[u8]>,
     pub terms: Vec<GroupTerm>,
     /// Of the terms with long ones.

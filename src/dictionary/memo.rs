@@ -1,6 +1,8 @@
 //! The memo of surface forms: each form is lower-cased, looked up among the stop words and stemmed
 //! once; after that its term is one look-up of a 16-byte key.
 
+mod fields;
+
 use crate::codec::prefetch::{prefetch, prefetch_at};
 use crate::dictionary::device::members::{for_each_unit, hash_of_key};
 use crate::dictionary::strings::doubled::double;
@@ -57,6 +59,8 @@ pub(crate) struct Memo<S: Copy> {
     terms: HashTable,
     /// Number 0 stands for all stop words.
     list: Grown<MemoTerm<S>>,
+    /// By field and number of a term, the number of the term of the field, or [`NO_TERM`].
+    of_fields: Vec<Vec<u32>>,
     strings: Vec<u8>,
     most_bytes: usize,
     is_full: bool,
@@ -155,6 +159,7 @@ impl<S: Copy + Default> Memo<S> {
             other_forms: Vec::new(),
             terms: HashTable::default(),
             list: no_terms(),
+            of_fields: Vec::new(),
             strings: Vec::new(),
             most_bytes,
             is_full: false,
@@ -249,6 +254,7 @@ impl<S: Copy + Default> Memo<S> {
             + self.terms.bytes()
             + self.other_forms.len() * size_of::<OtherForm>()
             + self.list.len() * size_of::<MemoTerm<S>>()
+            + self.of_fields.iter().map(|of| of.len() * size_of::<u32>()).sum::<usize>()
             + self.strings.len()
     }
 
@@ -266,6 +272,10 @@ impl<S: Copy + Default> Memo<S> {
     /// again: the system would have to clear new memory, some times a second.
     pub(super) fn forget(&mut self) {
         self.forget_forms();
+        self.of_fields.iter_mut().for_each(|of| match self.is_kept {
+            true => of.clear(),
+            false => *of = Vec::new(),
+        });
         if self.is_kept {
             self.list.truncate(1);
             self.list[0] = MemoTerm::default();
@@ -460,9 +470,12 @@ impl<S: Copy + Default> Memo<S> {
     }
 
     /// The number of a term, new if it has none.
-    #[inline]
     fn number(&mut self, term: &str, hash: u64) -> u32 {
-        let collection = trie_collection(term);
+        self.number_in(trie_collection(term), term, hash)
+    }
+
+    #[inline]
+    fn number_in(&mut self, collection: u16, term: &str, hash: u64) -> u32 {
         let bytes = &term.as_bytes()[implied_prefix_len(collection)..];
         let suffix = Suffix::new(collection, bytes);
         let next = self.list.len() as u32;

@@ -4,6 +4,7 @@
 use super::group::{GroupTerm, TermGroup};
 use super::vector::Vector;
 use crate::order::PieceCounts;
+use crate::text::fields::FieldTexts;
 use crate::text::html::Page;
 use std::sync::Arc;
 
@@ -27,6 +28,18 @@ pub trait Regroup {
 
     /// Takes the next document of the piece, a text; returns its indexed tokens.
     fn document(&mut self, text: &[u8]) -> u32;
+
+    /// The same of an index with fields, with the texts of these.
+    #[inline]
+    fn document_in_fields(&mut self, text: &[u8], _fields: &FieldTexts) -> u32 {
+        self.document(text)
+    }
+
+    /// Indexed tokens of each field in the last document.
+    #[inline]
+    fn field_lengths(&self) -> &[u32] {
+        &[]
+    }
 
     /// Takes the next document of the piece, a learned vector; returns the sum of its impacts.
     fn vector(&mut self, _: Vector<'_>) -> u32 {

@@ -22,6 +22,8 @@ struct TermPlaces {
 #[derive(Clone, Copy)]
 enum Border {
     Part,
+    /// Before the text of a field, in which positions count anew.
+    Field,
     Document,
 }
 
@@ -44,6 +46,10 @@ impl TalliedPositions {
 
     pub(super) fn end_part(&mut self) {
         self.borders.push((self.tokens.len() as u32, Border::Part));
+    }
+
+    pub(super) fn begin_field(&mut self) {
+        self.borders.push((self.tokens.len() as u32, Border::Field));
     }
 
     pub(super) fn end_document(&mut self) {
@@ -76,6 +82,7 @@ impl TalliedPositions {
             start = end as usize;
             match border {
                 Border::Part => position += PART_GAP,
+                Border::Field => position = 0,
                 Border::Document => (document, position) = (document + 1, 0),
             }
         }

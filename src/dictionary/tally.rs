@@ -16,9 +16,11 @@ use super::slices::{Chain, Slices};
 use super::vector::Vector;
 use crate::codec::folded;
 use crate::codec::prefetch::{prefetch, prefetch_at};
+use crate::dictionary::device::members::for_each_unit;
 use crate::order::PieceCounts;
 use crate::pages::Grown;
 use crate::text::analysis::Analysis;
+use crate::text::fields::{FieldTexts, split};
 use crate::text::scan::TOGETHER;
 use std::hint::select_unpredictable;
 use std::sync::Arc;
@@ -230,6 +232,12 @@ impl TokenCounting for TalliedPostings {
         }
     }
 
+    fn begin_field(&mut self) {
+        if let Some(positions) = &mut self.positions {
+            positions.begin_field();
+        }
+    }
+
     fn end_document(&mut self, terms: &mut [MemoTerm<LinePostings>], now: Now) {
         if let Some(positions) = &mut self.positions {
             positions.end_document();
@@ -295,7 +303,15 @@ impl Regroup for Tally {
     }
 
     fn document(&mut self, text: &[u8]) -> u32 {
-        self.counter.document(text)
+        self.counter.document(text, FieldTexts::NONE)
+    }
+
+    fn document_in_fields(&mut self, text: &[u8], fields: &FieldTexts) -> u32 {
+        self.counter.document(text, fields)
+    }
+
+    fn field_lengths(&self) -> &[u32] {
+        self.counter.field_tokens()
     }
 
     fn vector(&mut self, vector: Vector<'_>) -> u32 {
@@ -317,8 +333,9 @@ impl Regroup for Tally {
     fn finish(&mut self) -> Vec<TermGroup> {
         let mut counts = self.counter.piece_counts();
         let mut parts = self.encode(&mut counts);
+        self.count_fields(&mut counts);
         let counts = Arc::new(counts);
-        let lengths = Arc::from(&*self.counter.lengths);
+        let lengths = Arc::from(self.counter.all_lengths());
         for part in &mut parts {
             part.counts = counts.clone();
             part.lengths = Arc::clone(&lengths);
@@ -327,6 +344,9 @@ impl Regroup for Tally {
         parts
     }
 }
+
+/// Bytes of a length of a field as those of postings count, which cost twice as much.
+const FIELD_LENGTH_BYTES: u64 = 2;
 
 /// Terms whose data is prefetched.
 const AHEAD: usize = 16;
@@ -344,6 +364,30 @@ impl Tally {
         self.counter.counted().0.positions = positions.then(TalliedPositions::default);
         self.counter.keep_order(positions);
         self
+    }
+
+    /// For an index with so many fields.
+    #[must_use]
+    pub(crate) fn with_fields(mut self, fields: usize) -> Self {
+        self.counter.with_fields(fields);
+        self
+    }
+
+    /// Counts the terms of fields among the forms, and what their lengths take.
+    fn count_fields(&mut self, counts: &mut PieceCounts) {
+        let (counted, memo, _) = self.counter.counted();
+        let fields = memo.fields();
+        if fields == 0 {
+            return;
+        }
+        for &number in &counted.touched[..counted.terms] {
+            let term = memo.term(number);
+            let suffix = memo.suffix(term);
+            if split(fields, suffix).1.is_some() {
+                for_each_unit(term.hash, suffix.len(), |hash| counts.forms.add(hash));
+            }
+        }
+        counts.list_bytes += u64::from(counts.documents) * fields as u64 * FIELD_LENGTH_BYTES;
     }
 
     /// Lays out what each owner gets.

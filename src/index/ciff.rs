@@ -26,6 +26,7 @@ use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;
 use crate::index::generations::generation::Generation;
 use crate::index::inspect::browse::{TermLists, for_each_term};
+use crate::text::fields::split;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, BufWriter, Write};
@@ -102,8 +103,10 @@ pub fn export(
     let documents = generation.documents();
     let tokens = generation.manifest().statistics.tokens;
     let mut all: Vec<TermLists> = Vec::new();
+    let fields = generation.manifest().settings.fields.len();
     for_each_term::<io::Error>(generation, |lists| {
-        if lists.df(generation)? > 0 {
+        // CIFF knows no fields.
+        if split(fields, &lists.term).1.is_none() && lists.df(generation)? > 0 {
             all.push(lists.clone());
         }
         Ok(())

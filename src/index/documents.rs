@@ -2,6 +2,7 @@
 //! has a name, in six arrays with an entry for each document (`docs/index-format.md`, Documents).
 
 pub(crate) mod duplicates;
+pub(crate) mod fields;
 pub(crate) mod lookup;
 pub(crate) mod moves;
 pub(crate) mod names;
@@ -46,6 +47,8 @@ pub(crate) fn name_hash(name: &[u8]) -> u128 {
 pub(crate) struct DocumentsEntry {
     pub documents: u32,
     pub tokens: u64,
+    /// Of each field of the index.
+    pub field_tokens: Vec<u64>,
     /// The first of the generation's inputs that they lie in, and how many inputs there are from
     /// that one to the last.
     pub first_input: u32,
@@ -69,6 +72,7 @@ impl DocumentsEntry {
             return Err(IndexError::refused(generation, reason));
         }
         run.tokens = self.tokens;
+        run.field_tokens = self.field_tokens;
         run.first_input = self.first_input;
         run.inputs = self.inputs;
         files.extend(self.files);

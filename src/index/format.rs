@@ -134,8 +134,8 @@ pub(crate) fn packed_file(run: &str, kind: FileKind) -> String {
 
 /// Files that runs of later programs may have, and what they are; this program refuses an index
 /// with any.
-pub(crate) const RESERVED: [(&str, &str); 3] =
-    [("fields", "lengths of fields"), ("texts", "stored texts"), ("columns", "columns of values")];
+pub(crate) const RESERVED: [(&str, &str); 2] =
+    [("texts", "stored texts"), ("columns", "columns of values")];
 
 /// What a reserved file is, by its name in a manifest; none of another.
 pub(crate) fn reserved(name: &str) -> Option<&'static str> {
@@ -194,6 +194,8 @@ pub(crate) enum FileKind {
     Inputs,
     /// Where the terms of postings stand in their documents.
     Positions,
+    /// The lengths of documents' fields.
+    Fields,
     Scores,
     /// Bounds of blocks of documents.
     Bounds,
@@ -214,10 +216,12 @@ impl FileKind {
         Self::Lookup,
     ];
 
-    /// The same and the positions, which an index has of all runs or of none.
-    pub(crate) const OWN: [Self; 9] = {
-        let mut own = [Self::Positions; 9];
+    /// The same, the positions, and the lengths of fields; an index has each of these of all runs
+    /// or of none.
+    pub(crate) const OWN: [Self; 10] = {
+        let mut own = [Self::Positions; 10];
         own.split_at_mut(Self::OF_RUN.len()).0.copy_from_slice(&Self::OF_RUN);
+        own[9] = Self::Fields;
         own
     };
 
@@ -241,6 +245,7 @@ impl FileKind {
             Self::Deletions => DELETIONS,
             Self::Inputs => INPUTS,
             Self::Positions => "positions",
+            Self::Fields => "fields",
             Self::Scores => "scores",
             Self::Bounds => "bounds",
             Self::Packed => "packed",

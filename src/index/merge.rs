@@ -38,7 +38,7 @@ use crate::index::deletions::{Deletions, LiveRun};
 use crate::index::documents::lookup::NameColumn;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry, Stop};
-use crate::index::format::{FileKind, file_path, run_file, run_name};
+use crate::index::format::FileKind;
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::Form;
@@ -183,7 +183,10 @@ fn merge(
     check_order(&inputs)?;
     info!(runs = inputs.len(), generation = %to.display(), "merging");
     let (mut documents, names) = documents::merge(&inputs, to, number, merging)?;
-    let gone = superfluous(&inputs, &FileKind::OF_DOCUMENTS);
+    let mut kinds = FileKind::OF_DOCUMENTS.to_vec();
+    let has_fields = !documents.field_tokens.is_empty();
+    kinds.extend(has_fields.then_some(FileKind::Fields));
+    let gone = superfluous(&inputs, &kinds);
     let count = documents.documents;
     let rest = || storage::remove_files(&gone, 1).and_then(|()| names.write(count));
     let bytes = NameColumn::memory(count);
@@ -218,9 +221,10 @@ fn merge_lists(
     // The allocator rounds the windows up.
     let memory_bytes = merging.memory_bytes - merging.memory_bytes / 16;
     let memory_bytes = memory_bytes.saturating_sub(WRITER_BYTES);
-    let lengths = file_path(to, &run_file(&run_name(number), FileKind::Lengths));
-    let lengths = &Lengths::read(&lengths, memory_bytes, merging.threads)?;
-    let memory_bytes = lengths.memory_behind(memory_bytes);
+    let fields = inputs.first().map_or(0, |input| input.run.field_tokens.len());
+    let (lengths, memory_bytes) =
+        Lengths::of_run(to, number, fields, memory_bytes, merging.threads)?;
+    let lengths = &lengths[..];
     let joint = |inputs: &[MergeInput], number| {
         let numbers = None;
         Joint { lengths, inputs, to, number, memory_bytes, merging, numbers }.merge()

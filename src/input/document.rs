@@ -5,6 +5,7 @@
 //! and nothing is allocated for it.
 
 use crate::dictionary::vector::Vector;
+use crate::text::fields::FieldTexts;
 use crate::text::html::Page;
 use crate::text::readable::readable;
 use std::fmt;
@@ -70,6 +71,8 @@ impl<'a> Name<'a> {
 pub struct Document<'a> {
     pub name: Name<'a>,
     pub content: Content<'a>,
+    /// What of it, or beside it, is text of fields of the index.
+    pub fields: &'a FieldTexts,
     /// Where its record begins, in bytes from the begin of the piece.
     pub offset: usize,
     /// Length of the record without its line end, in bytes.

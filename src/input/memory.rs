@@ -6,7 +6,9 @@ use super::Format;
 use super::error::InputError;
 use super::splits::{GIVEN, InputPlan};
 use crate::input::streams::pipe::Pipe;
+use crate::text::fields::IndexFields;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Read};
 
@@ -22,12 +24,28 @@ pub struct OwnedDocument {
     /// Its text, plain.
     #[serde(rename = "contents")]
     pub text: String,
+    /// Texts of fields of the index, by names that no member of a line has.
+    #[serde(flatten)]
+    fields: BTreeMap<String, Vec<String>>,
 }
 
 impl OwnedDocument {
     /// Makes a document.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { name: name.into(), text: text.into() }
+        Self { name: name.into(), text: text.into(), fields: BTreeMap::new() }
+    }
+
+    /// Of all its texts.
+    pub(crate) fn bytes(&self) -> usize {
+        self.text.len() + self.fields.values().flatten().map(String::len).sum::<usize>()
+    }
+
+    /// Adds a text of a field of the index. It is not added to the text of the document, which has
+    /// that of all fields, as far as it is to be found without naming one.
+    #[must_use]
+    pub fn with_field(mut self, field: &str, text: impl Into<String>) -> Self {
+        self.fields.entry(IndexFields::in_memory(field)).or_default().push(text.into());
+        self
     }
 }
 

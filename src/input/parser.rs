@@ -65,6 +65,7 @@ impl<R: Regroup> PieceParser<R> {
         if let Some(factor) = plan.factor {
             self.parsers.weigh_by(factor);
         }
+        self.parsers.find_fields(&plan.index_fields, plan.memory);
         self.turn.begin();
         // A WARC record is mostly passed over, or inflated, for which the decoder takes its turn.
         if piece.format != Format::Warc {
@@ -183,7 +184,10 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
             self.batch.skipped.push(nameless.reason, || nameless);
             return;
         }
-        let hash = || XxHash3_64::oneshot(document.content.bytes());
+        let hash = || match XxHash3_64::oneshot(document.content.bytes()) {
+            hash if document.fields.is_empty() => hash,
+            hash => document.fields.hashed_with(hash),
+        };
         let content = match self.wanted {
             Some(WantedInput::At(places)) if !places.contains(location.input, offset) => return,
             None | Some(WantedInput::Named | WantedInput::At(_)) => {
@@ -204,7 +208,7 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
             }
         };
         let length = match document.content {
-            Content::Text(text) => self.regroup.document(text),
+            Content::Text(text) => self.regroup.document_in_fields(text, document.fields),
             Content::Vector(vector) => self.regroup.vector(vector),
         };
         if let Some(takes) = self.regroup.over() {
@@ -214,6 +218,7 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
             self.batch.skipped.refuse(large);
         }
         self.batch.push(name, document.line, location, content.map(|content| (length, content)));
+        self.batch.push_fields(self.regroup.field_lengths());
     }
 
     fn large(&mut self, offset: usize, bytes: u64, name: &str) {

@@ -28,6 +28,7 @@ use crate::input::streams::encoded::{TextEncoding, XML_HEAD_BYTES, encoding_of};
 use crate::input::streams::pipe::Pipe;
 use crate::input::streams::shared_file::{CHANGED, SharedFile};
 use crate::order::PIECE_BYTES;
+use crate::text::fields::IndexFields;
 use crate::text::unspaced::LetterCounts;
 use tracing::debug;
 
@@ -51,6 +52,8 @@ pub struct InputPlan {
     pub(crate) letters: Mutex<LetterCounts>,
     /// That of the weights of vectors, if inputs are such.
     pub(crate) factor: Option<ImpactFactor>,
+    /// The fields that are indexed beside all text.
+    pub(crate) index_fields: IndexFields,
     /// Files of folders that no format claims.
     pub ignored: u64,
     pub passed: Passed,

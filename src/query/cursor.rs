@@ -31,6 +31,8 @@ pub struct RunSearch<'a> {
     pub(crate) documents: u32,
     /// Of the run's documents.
     pub(crate) norms: Norms<'a>,
+    /// The norms of fields, by their numbers; empty if no weight names one.
+    pub(crate) fields: &'a [Norms<'a>],
     pub(crate) level: Level,
     /// The bounds of blocks of documents, if the run has any and the weights are linear.
     pub(crate) blocks: Option<BlockBounds<'a>>,
@@ -48,6 +50,15 @@ pub(crate) struct BlockBounds<'a> {
     pub(crate) impacts: &'a [u32; CODES],
     /// For each term those of its list, if it has any.
     pub(crate) lists: &'a [Option<BlockCodes<'a>>],
+}
+
+impl<'a> RunSearch<'a> {
+    /// The norms that go with a weight.
+    #[inline]
+    pub(crate) fn norms_for(&self, weight: Weight) -> &Norms<'a> {
+        // A weight of the query's norms has number 0, and there may be no fields.
+        if weight.field() == 0 { &self.norms } else { &self.fields[weight.field()] }
+    }
 }
 
 /// No block; the one after it is block 0.

@@ -1,6 +1,9 @@
 //! Plans: owned queries that any engine can answer. A [`Plan`] has the terms with their weights,
 //! the list of every term in every run, and what is wanted, and holds its snapshot.
 
+mod fields;
+
+pub(crate) use self::fields::FieldSpan;
 use super::phrase::Phrase;
 use super::reading::asked::GivenDocids;
 use super::reading::syntax::Sign;
@@ -15,7 +18,8 @@ use crate::query::reading::weighted::{self, terms_of_query, unmarked};
 use crate::score::named::Score;
 use crate::score::scoring::TermCounts;
 use crate::score::weight::{Formula, Weight};
-use crate::text::trie_collection::{implied_prefix_len, trie_collection};
+use crate::text::fields::collection_of;
+use crate::text::trie_collection::implied_prefix_len;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -36,6 +40,16 @@ pub struct PlanTerm {
     pub weight: Weight,
     /// The end of its bytes in the plan's strings.
     end: usize,
+    /// The number of its field; 0 for all text.
+    field: u8,
+    /// The number of the term whose df its idf is made of, if that is not its own.
+    idf_of: Option<usize>,
+}
+
+impl PlanTerm {
+    fn new(times: f64, end: usize) -> Self {
+        Self { times, df: 0, cf: 0, weight: Weight::default(), end, field: 0, idf_of: None }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -49,8 +63,13 @@ pub struct Plan {
     given: Option<GivenDocids>,
     /// `None` if the mode says all.
     tree: Option<Arc<Group>>,
-    /// By the numbers that the tree has.
+    /// What is asked for in the second stage, or of given documents, if words of several fields
+    /// are needed in the first one and any of their terms would not do.
+    any: Option<Arc<Group>>,
+    /// By the numbers that the trees have.
     phrases: Vec<Phrase>,
+    /// Which fields its terms are of.
+    span: FieldSpan,
 }
 
 impl Plan {
@@ -60,11 +79,12 @@ impl Plan {
         let strings = String::new();
         let terms = Vec::new();
         let lists = Vec::new();
-        let (given, tree, phrases) = Default::default();
-        Self { snapshot, wanted, strings, terms, lists, given, tree, phrases }
+        let (given, tree, any, phrases, span) = Default::default();
+        Self { snapshot, wanted, strings, terms, lists, given, tree, any, phrases, span }
     }
 
-    /// A plan of a text's terms alone, without their lists; fails as [`check`].
+    /// A plan of a text's terms alone, without their lists, as the text has them; fails as
+    /// [`check`].
     pub(crate) fn of_text(
         snapshot: &Arc<Snapshot>,
         wanted: Wanted,
@@ -116,9 +136,10 @@ impl Plan {
         plan
     }
 
-    /// Whether the hits of parts of it, or of a device, are no answer: it has a tree, or counts.
+    /// Whether the hits of parts of it, or of a device, are no answer: it has a tree or terms of
+    /// fields, or counts.
     pub(crate) fn is_whole(&self) -> bool {
-        self.tree.is_some() || self.wanted.count
+        self.tree.is_some() || self.wanted.count || self.span != FieldSpan::AllText
     }
 
     /// Turns a plan of AND+OR into that of its first stage, for callers that decide on the second
@@ -152,7 +173,7 @@ impl Plan {
 
     /// The trie collection and the suffix of each term.
     pub(crate) fn split_terms(&self) -> impl Iterator<Item = (u16, &[u8])> {
-        split_terms(&self.strings, &self.terms)
+        split_terms(self.snapshot.fields().len(), &self.strings, &self.terms)
     }
 
     pub(crate) fn term_strings(&self) -> impl Iterator<Item = &str> {
@@ -192,7 +213,7 @@ impl Plan {
         for (term, df) in self.terms.iter_mut().zip(dfs) {
             term.df = df;
         }
-        weigh(&self.snapshot, &mut self.terms);
+        weigh(&self.snapshot, &mut self.terms, self.span);
         weigh_phrases(&mut self.phrases, &self.terms);
     }
 
@@ -201,14 +222,16 @@ impl Plan {
         self.strings.clear();
         self.terms.clear();
         self.tree = None;
+        self.any = None;
+        self.span = FieldSpan::AllText;
         self.phrases.clear();
         match self.wanted.syntax {
             Syntax::Operators if unmarked(text).is_none() => {
-                let read = syntax::read(text)?;
-                self.plant(&read)
+                let snapshot = self.snapshot.clone();
+                self.plant(&syntax::read(text, snapshot.fields())?)
             }
             Syntax::Tree => {
-                let read = trees::read(text)?;
+                let read = trees::read(text, self.snapshot.fields())?;
                 self.plant(&[read])
             }
             _ => self.analyze_words(text),
@@ -243,9 +266,7 @@ impl Plan {
             return Err(too_many_terms());
         }
         self.strings = strings;
-        let weight = Weight::default();
-        let term = |(end, times)| PlanTerm { times, df: 0, cf: 0, weight, end };
-        self.terms.extend(terms.into_iter().map(term));
+        self.terms.extend(terms.into_iter().map(|(end, times)| PlanTerm::new(times, end)));
         match root.mode() {
             // Words alone follow the mode, whichever it is.
             Some(Mode::Or) if mode == Mode::AndOr => {}
@@ -300,8 +321,7 @@ impl Plan {
                 numbers.insert(term.to_string(), terms.len());
             }
             strings.push_str(term);
-            let weight = Weight::default();
-            terms.push(PlanTerm { times, df: 0, cf: 0, weight, end: strings.len() });
+            terms.push(PlanTerm::new(times, strings.len()));
         };
         terms_of_query(snapshot, text, add)?;
         match too_many {
@@ -341,11 +361,12 @@ fn strings_of<'a>(strings: &'a str, terms: &'a [PlanTerm]) -> impl Iterator<Item
 }
 
 fn split_terms<'a>(
+    fields: usize,
     strings: &'a str,
     terms: &'a [PlanTerm],
 ) -> impl Iterator<Item = (u16, &'a [u8])> {
-    strings_of(strings, terms).map(|term| {
-        let collection = trie_collection(term);
+    strings_of(strings, terms).map(move |term| {
+        let collection = collection_of(fields, term);
         (collection, &term.as_bytes()[implied_prefix_len(collection)..])
     })
 }
@@ -379,8 +400,14 @@ impl Planner {
     ) -> Result<(), IndexError> {
         plan.wanted = wanted;
         plan.given = None;
-        plan.analyze(text).map_err(|why| IndexError::Query { why })?;
-        let Plan { snapshot, strings, terms, lists, phrases, .. } = plan;
+        let refused = |why| IndexError::Query { why };
+        plan.analyze(text).map_err(refused)?;
+        let fields = plan.snapshot.fields().len();
+        if fields > 0 {
+            plan.spread().map_err(refused)?;
+            plan.terms.iter().try_for_each(|term| plan.snapshot.load_field(term.field))?;
+        }
+        let Plan { snapshot, strings, terms, lists, phrases, span, .. } = plan;
         let generation = snapshot.generation();
         // A damaged index may claim more postings than there are documents.
         let most = generation.documents().len();
@@ -389,11 +416,12 @@ impl Planner {
             // Each step prefetches what the next one reads, for all terms before it is read for
             // one.
             self.places.clear();
-            for (collection, suffix) in split_terms(strings, terms) {
+            for (collection, suffix) in split_terms(fields, strings, terms) {
                 self.places.push(run.lexicon().locate(collection, suffix)?);
             }
             let before = lists.len();
-            for (place, (_, suffix)) in self.places.iter().zip(split_terms(strings, terms)) {
+            for (place, (_, suffix)) in self.places.iter().zip(split_terms(fields, strings, terms))
+            {
                 let list = place.map(|place| run.lexicon().scan(place, suffix)).transpose()?;
                 lists.push(list.flatten().inspect(|list| run.prefetch(list)));
             }
@@ -408,7 +436,7 @@ impl Planner {
                 term.cf = snapshot.cf(lists.iter().skip(number).step_by(count))?;
             }
         }
-        weigh(snapshot, terms);
+        weigh(snapshot, terms, *span);
         weigh_phrases(phrases, terms);
         Ok(())
     }
@@ -422,7 +450,7 @@ fn weigh_phrases(phrases: &mut [Phrase], terms: &[PlanTerm]) {
     }
 }
 
-fn weigh(snapshot: &Snapshot, terms: &mut [PlanTerm]) {
+fn weigh(snapshot: &Snapshot, terms: &mut [PlanTerm], span: FieldSpan) {
     let scoring = snapshot.scoring();
     let whole = snapshot.whole();
     let counts = |term: &PlanTerm| TermCounts { times: term.times, df: term.df, cf: term.cf };
@@ -435,9 +463,18 @@ fn weigh(snapshot: &Snapshot, terms: &mut [PlanTerm]) {
         return;
     }
     let is_whole = !snapshot.generation().has_deletions();
-    for term in terms {
-        let weight = scoring.weight(whole, &counts(term));
-        term.weight = if is_whole { weight.of_whole() } else { weight };
+    for at in 0..terms.len() {
+        let term = &terms[at];
+        let mut counts = counts(term);
+        let mut whole = whole;
+        if span != FieldSpan::AllText {
+            counts.df = terms[term.idf_of.unwrap_or(at)].df;
+            whole.tokens = snapshot.tokens_of(term.field);
+        }
+        let weight = scoring.weight(whole, &counts);
+        let weight = if is_whole { weight.of_whole() } else { weight };
+        let in_field = span == FieldSpan::Several;
+        terms[at].weight = if in_field { weight.in_field(term.field) } else { weight };
     }
 }
 

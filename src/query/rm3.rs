@@ -24,6 +24,7 @@ use crate::query::reading::lines::Query;
 use crate::query::reading::syntax::{Clause, Part, Sign};
 use crate::query::reading::weighted::{LEAST_WEIGHT, QueryVector, marked, text_of};
 use crate::query::reading::{syntax, trees};
+use crate::text::fields::IndexFields;
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex};
@@ -139,8 +140,9 @@ impl Expander {
                 marked(&text.expect("terms have no white space, and weights are from 1e-9 to 1"))
             }
             syntax => {
-                let excluded = excluded(&query.text, syntax).map_err(refused)?;
-                trees::of_terms(terms, &excluded, sign_of(wanted.mode))
+                let fields = self.snapshot.fields();
+                let excluded = excluded(&query.text, syntax, fields).map_err(refused)?;
+                trees::of_terms(terms, &excluded, sign_of(wanted.mode), fields)
             }
         };
         let Wanted { mode, syntax, .. } = expanded(&wanted);
@@ -172,11 +174,15 @@ pub fn expanded(wanted: &Wanted) -> Wanted {
 }
 
 /// What a query excludes, beside all else.
-fn excluded(text: &str, syntax: Syntax) -> Result<Vec<Clause<'_>>, String> {
+fn excluded<'q>(
+    text: &'q str,
+    syntax: Syntax,
+    fields: &IndexFields,
+) -> Result<Vec<Clause<'q>>, String> {
     let mut clauses = match syntax {
         Syntax::Words => Vec::new(),
-        Syntax::Operators => syntax::read(text)?,
-        Syntax::Tree => match trees::read(text)?.part {
+        Syntax::Operators => syntax::read(text, fields)?,
+        Syntax::Tree => match trees::read(text, fields)?.part {
             Part::Group { clauses, .. } => clauses,
             _ => Vec::new(),
         },

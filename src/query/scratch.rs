@@ -111,8 +111,19 @@ impl Scratch {
         assert!(known >= documents, "{known} norms of {documents} documents");
         let documents = documents as u32;
         let level = self.level;
-        let (blocks, dense, phrases, positions) = Default::default();
-        RunSearch { terms, first_docid, documents, norms, level, blocks, dense, phrases, positions }
+        let (fields, blocks, dense, phrases, positions) = Default::default();
+        RunSearch {
+            terms,
+            first_docid,
+            documents,
+            norms,
+            fields,
+            level,
+            blocks,
+            dense,
+            phrases,
+            positions,
+        }
     }
 
     /// Little memory yet.

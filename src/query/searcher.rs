@@ -11,7 +11,7 @@ pub(crate) mod tests;
 pub(crate) use tasks::{Begun, Cutting, QueryCut};
 
 use super::cursor::{BlockBounds, Norms, RunSearch, RunTerm};
-use super::plan::{Plan, Planner};
+use super::plan::{FieldSpan, Plan, Planner};
 use super::reading::asked::GivenDocids;
 use super::scratch::Scratch;
 use super::snapshot::Snapshot;
@@ -258,7 +258,7 @@ impl Searcher {
         let wanted = plan.wanted();
         let flat = (wanted.syntax != Syntax::Words && wanted.mode == Mode::And)
             .then(|| Group::of_terms(wanted.mode, plan.terms().len()));
-        let tree = plan.tree().or(flat.as_ref());
+        let tree = plan.tree_of_given().or(flat.as_ref());
         for (number, run) in plan.snapshot().generation().runs().iter().enumerate() {
             let docids = share.place(run, number);
             let within = docids.start.max(share.start)..docids.end.min(share.end);
@@ -269,7 +269,9 @@ impl Searcher {
             let terms: Vec<RunTerm<'_>> =
                 of_run.map(|(term, &list)| RunTerm { weight: term.weight, list }).collect();
             let norms = norms_of(plan, &docids);
+            let fields = fields_of(plan, &docids);
             let mut search = self.scratch.run(&terms, docids.clone(), norms);
+            search.fields = &fields;
             let positions = positions_of(plan, number, run)?;
             search.phrases = plan.phrases();
             search.positions = &positions;
@@ -322,7 +324,11 @@ impl Searcher {
         let has_statics = !norms.statics.is_empty();
         let top = &mut self.top;
         let scratch = &mut self.scratch;
-        let wanted = plan.wanted().algorithm;
+        // What is handed in knows no fields.
+        let wanted = match plan.wanted().algorithm {
+            Algorithm::Handed(_) if plan.span() != FieldSpan::AllText => Algorithm::Auto,
+            algorithm => algorithm,
+        };
         let mut codes = recycle(std::mem::take(&mut self.codes));
         // Bounds are of blocks of all documents of the run, and of impacts.
         if stage == Stage::Any
@@ -341,7 +347,9 @@ impl Searcher {
         }
         let bounds = run.bounds().filter(|_| !codes.is_empty());
         let docids_here = docids.len();
+        let fields = fields_of(plan, &docids);
         let mut search_of_run = scratch.run(&terms, docids, norms);
+        search_of_run.fields = &fields;
         search_of_run.blocks =
             bounds.map(|bounds| BlockBounds { impacts: bounds.impacts(), lists: &codes });
         let mut dense = Vec::new();
@@ -359,11 +367,12 @@ impl Searcher {
         let deleted = plan.snapshot().generation().has_deletions();
         let counts_alone = plan.wanted().k == 0;
         let counted = self.found.is_some();
+        let tree = plan.tree_of(stage);
         let of_stage = search_of(stage, wanted, has_statics, terms.len());
         // AND goes through all that match.
         let counts_too = counted && is_and && !deleted && search.wants_all();
         let counts_too = counts_too && terms.len() <= MANY_TERMS && of_stage.is_ok();
-        let searched = match (plan.tree(), of_stage) {
+        let searched = match (tree, of_stage) {
             (None, _) if counts_too => {
                 and::search_counted(search, (!counts_alone).then_some(top), scratch)
             }
@@ -372,7 +381,7 @@ impl Searcher {
             (None, Ok(of_run)) => of_run(search, top, scratch).map(|()| 0),
             (None, Err(handed)) => self.handed.of(handed).search(search, top, scratch).map(|()| 0),
         };
-        let counted = searched.and_then(|found| match (self.found, plan.tree()) {
+        let counted = searched.and_then(|found| match (self.found, tree) {
             (Some(_), None) if !counts_too => count(search, stage, deleted, scratch),
             _ => Ok(found),
         });
@@ -394,7 +403,10 @@ fn by_tree(
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<u64, ListError> {
-    if top.k() > 0 && !trees::best::search(search, tree, top, scratch)? {
+    let found = top.k() == 0
+        || trees::best::search(search, tree, top, scratch)?
+        || trees::blends::search(search, tree, top, scratch)?;
+    if !found {
         let wish = if counted { Wish::Offer(top) } else { Wish::Best(top) };
         return trees::search(search, tree, deleted, wish, scratch);
     }
@@ -438,18 +450,16 @@ fn positions_of<'r>(
 
 /// What a search knows of some documents.
 fn norms_of<'p>(plan: &'p Plan, docids: &Range<u32>) -> Norms<'p> {
-    let snapshot = plan.snapshot();
-    Norms {
-        documents: part(snapshot.norms(), docids),
-        bounds: snapshot.bounds(),
-        statics: part(snapshot.statics(), docids),
-        globals: part(snapshot.globals(), docids),
-    }
+    let field = if let FieldSpan::One(field) = plan.span() { field } else { 0 };
+    plan.snapshot().norms_for(field, docids)
 }
 
-/// What belongs to some documents; nothing if there is nothing for any document.
-fn part<'p>(all: &'p [f32], docids: &Range<u32>) -> &'p [f32] {
-    if all.is_empty() { &[] } else { &all[docids.start as usize..docids.end as usize] }
+/// The same in each field, by number, where terms are of several.
+fn fields_of<'p>(plan: &'p Plan, docids: &Range<u32>) -> Vec<Norms<'p>> {
+    let snapshot = plan.snapshot();
+    let fields = 0..=snapshot.fields().len() as u8;
+    let several = plan.span() == FieldSpan::Several;
+    fields.filter(|_| several).map(|field| snapshot.norms_for(field, docids)).collect()
 }
 
 /// Finds which of some terms' lists is damaged, after an algorithm has met `source` in one of them.

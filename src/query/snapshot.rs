@@ -7,27 +7,28 @@
 
 #![warn(missing_docs)]
 
+mod fields;
 #[cfg(test)]
 mod tests;
 
+use self::fields::FieldNorms;
 use super::top_k::TopK;
-use crate::crew::{Crew, cores};
 use crate::index::error::IndexError;
 use crate::index::generations::generation::{Generation, with_live};
 use crate::index::lexicon::TermEntry;
 use crate::index::scores::{RunScores, join_ranks};
-use crate::pages;
 use crate::query::engines::share::{ALL, share_of};
 use crate::score::bm25::IdfKind;
 use crate::score::bounds::BoundNorms;
+use crate::score::fields::{ALL_TEXT, FieldScoring};
 use crate::score::named::Score;
-use crate::score::scoring::NormsByLength;
 use crate::score::wang::{GlobalParameters, Wang};
 use crate::text::analysis::Analysis;
+use crate::text::fields::IndexFields;
 use crate::text::unspaced::{LetterCounts, Unspaced};
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub(crate) use crate::score::scoring::{Scoring, WholeCollection};
 
@@ -39,6 +40,7 @@ impl Scoring {
             bm25,
             idf: IdfKind::Robertson,
             score: Score::Wang(wang),
+            fields: FieldScoring::default(),
         };
         global_order(generation).map(of).unwrap_or_default()
     }
@@ -47,9 +49,6 @@ impl Scoring {
 /// The least score above 0: that of every document with a term is greater (`score::bm25`,
 /// `score::weight`).
 const LEAST_SCORE: f32 = f32::from_bits(1);
-
-/// Documents whose norms a thread makes at a time: 1 MiB.
-const NORMS_PART: usize = 1 << 18;
 
 /// A generation that is ready for queries.
 #[derive(Debug)]
@@ -63,6 +62,14 @@ pub struct Snapshot {
     /// The length norm of every document.
     norms: Arc<Vec<f32>>,
     bounds: BoundNorms,
+    fields: IndexFields,
+    /// By number from 1, those that a query has asked for.
+    field_norms: Vec<OnceLock<FieldNorms>>,
+    /// Tokens of the whole collection, by number from 1.
+    field_tokens: Vec<u64>,
+    /// The fields that words are looked for in if the query names none, by number, with their
+    /// weights; 0 is all text.
+    boosted: Vec<(u8, f64)>,
     /// Static parts by docid; empty if 0.
     statics: Vec<f32>,
     /// Global scores by docid, if the index is in the order of them for the score; else empty.
@@ -95,7 +102,8 @@ impl Snapshot {
     ) -> Result<Arc<Self>, IndexError> {
         let generation = generation.into();
         let whole = whole_of(&generation);
-        Self::of_shard(generation, scoring, whole, docids, None)
+        let fields = generation.manifest().statistics.field_tokens.clone();
+        Self::of_shard(generation, scoring, (whole, fields), docids, None)
     }
 
     /// The live generation of the index in the folder `index`, prepared as this one was. Runs that
@@ -117,7 +125,8 @@ impl Snapshot {
         let generation = generation.into();
         let whole = whole_of(&generation);
         let docids = self.share.clone();
-        Self::of_shard(generation, self.scoring, whole, docids, Some(self))
+        let fields = generation.manifest().statistics.field_tokens.clone();
+        Self::of_shard(generation, self.scoring.clone(), (whole, fields), docids, Some(self))
     }
 
     /// Prepares a generation that holds a shard of a collection, or all of it; documents outside of
@@ -131,18 +140,24 @@ impl Snapshot {
     pub(crate) fn of_shard(
         generation: Arc<Generation>,
         scoring: Scoring,
-        whole: WholeCollection,
+        (whole, field_tokens): (WholeCollection, Vec<u64>),
         docids: Range<u32>,
         before: Option<&Self>,
     ) -> Result<Arc<Self>, IndexError> {
         let analysis = generation.manifest().analysis(generation.path())?;
         let mean = whole.mean();
+        let fields = generation.manifest().settings.index_fields();
+        let boosted = fields::boosted(&generation, &scoring, &fields)?;
         let same = before.filter(|before| {
             let are_norms = before.scoring == scoring && before.whole.mean() == mean;
             are_norms && before.generation.has_documents_of(&generation)
         });
         let norms = same.map(|before| before.norms.clone());
-        let norms = norms.unwrap_or_else(|| Arc::new(norms_of(&generation, &scoring, mean)));
+        let of_text = || {
+            let lengths = generation.documents().runs().map(|run| run.lengths());
+            fields::norms_of(&generation, &scoring, ALL_TEXT, mean, lengths)
+        };
+        let norms = norms.unwrap_or_else(|| Arc::new(of_text()));
         let bounds = scoring.bounds(mean);
         let (statics, has_ranks) = match scoring.score {
             Score::Wang(wang) if whole.documents == generation.live_documents() => {
@@ -163,6 +178,10 @@ impl Snapshot {
             share: docids,
             norms,
             bounds,
+            field_norms: fields.names().iter().map(|_| OnceLock::new()).collect(),
+            fields,
+            field_tokens,
+            boosted,
             statics,
             globals,
             has_ranks,
@@ -219,8 +238,8 @@ impl Snapshot {
     }
 
     /// The scoring function.
-    pub fn scoring(&self) -> Scoring {
-        self.scoring
+    pub fn scoring(&self) -> &Scoring {
+        &self.scoring
     }
 
     /// Norms by docid.
@@ -324,28 +343,6 @@ impl Snapshot {
 fn whole_of(generation: &Generation) -> WholeCollection {
     let documents = generation.live_documents();
     WholeCollection { documents, tokens: generation.manifest().statistics.tokens }
-}
-
-/// The norms of all documents, by all cores: the mean length moves with every document.
-fn norms_of(generation: &Generation, scoring: &Scoring, mean: f64) -> Vec<f32> {
-    let norms_by_length = NormsByLength::new(scoring, mean, generation.documents().len());
-    let mut norms = pages::zeroed(generation.documents().len() as usize);
-    let mut left = &mut norms[..];
-    let mut parts = Vec::new();
-    for (run, documents) in generation.runs().iter().zip(generation.documents().runs()) {
-        let own = left.split_off_mut(..run.documents() as usize).expect("each has one");
-        let lengths = documents.lengths().chunks(NORMS_PART);
-        parts.extend((0..).zip(lengths).zip(own.chunks_mut(NORMS_PART)).map(|of| (run, of)));
-    }
-    Crew::new("norms").share(cores() - 1, parts, |(run, ((number, lengths), norms))| {
-        norms_by_length.put(lengths, norms);
-        // Each of its postings scores 0, and no other posting does.
-        let first = number * NORMS_PART as u32;
-        for docid in run.deletions().docids_in(first..first + norms.len() as u32) {
-            norms[(docid - first) as usize] = f32::INFINITY;
-        }
-    });
-    norms
 }
 
 fn global_order(generation: &Generation) -> Option<GlobalParameters> {

@@ -6,6 +6,7 @@ use crate::index::inspect::browse::TermLists;
 use crate::score::bm25::{Bm25, IdfKind, idf, score};
 use crate::score::bounds::BoundNorms;
 use crate::shown::visible;
+use crate::text::fields::field_term;
 use serde::Serialize;
 use std::fmt::{self, Write};
 
@@ -47,7 +48,15 @@ impl TermStatistics {
         let lists = TermLists::find(generation, term)?;
         let documents = generation.documents();
         let count = generation.live_documents();
-        let mean = generation.manifest().statistics.tokens as f64 / f64::from(count.max(1));
+        let fields = generation.manifest().settings.index_fields();
+        let (_, field) = fields.split(term.as_bytes());
+        let statistics = &generation.manifest().statistics;
+        let all_tokens = match field {
+            Some(field) => statistics.field_tokens[usize::from(field) - 1],
+            None => statistics.tokens,
+        };
+        let of_field = field.map(|field| generation.field_lengths(field)).transpose()?;
+        let mean = all_tokens as f64 / f64::from(count.max(1));
         let df = lists.df(generation)?;
         // An index has fewer than 2^32 documents.
         let idf = if df == 0 { 0.0 } else { idf(count, df as u32, IdfKind::Lucene) };
@@ -60,7 +69,11 @@ impl TermStatistics {
             for (&docid, &tf) in docids.iter().zip(tfs) {
                 cf += u64::from(tf);
                 most_tf = most_tf.max(tf);
-                let tokens = documents.length(docid).unwrap_or_default();
+                let tokens = match &of_field {
+                    Some(lengths) => lengths.get(docid as usize).copied(),
+                    None => documents.length(docid),
+                };
+                let tokens = tokens.unwrap_or_default();
                 most_score = most_score.max(score(weight, tf, bm25.norm(tokens, mean)));
                 if first.len() < shown {
                     first.push(PostingRow { docid, tf, tokens, name: String::new() });
@@ -79,12 +92,13 @@ impl TermStatistics {
         }
         let bytes = lists.bytes();
         let runs = lists.lists.len();
-        let term = term.to_string();
+        let term = fields.shown(term);
         Ok(Self { term, df, cf, most_tf, idf, bytes, runs, most_score, bound, first })
     }
 
     /// The statistics of each term of a word, preceded by those of the word itself if that is a
     /// term: one copied from elsewhere may be the term of no word. Empty if the word makes no term.
+    /// Of a word behind the name of a field and a colon those of the terms of the field.
     ///
     /// # Errors
     /// If the index is damaged, or its analysis is unknown.
@@ -96,6 +110,11 @@ impl TermStatistics {
     ) -> Result<Vec<Self>, IndexError> {
         let mut terms = Vec::new();
         let analysis = generation.manifest().analysis(generation.path())?;
+        let fields = generation.manifest().settings.index_fields();
+        if let Some((number, word)) = fields.of_shown(word) {
+            analysis.terms(word.as_bytes(), |term| terms.push(field_term(term, number)));
+            return terms.iter().map(|term| Self::new(generation, term, bm25, shown)).collect();
+        }
         analysis.terms(word.as_bytes(), |term| terms.push(term.to_string()));
         let is_among = terms.iter().any(|term| term == word);
         if !is_among && !TermLists::find(generation, word)?.lists.is_empty() {

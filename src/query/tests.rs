@@ -113,6 +113,7 @@ fn score_of(formula: Formula) -> Score {
         Formula::Lifted => Score::Bm25L(Delta::new(0.5).unwrap()),
         Formula::Dirichlet => Score::Ql(Mu::new(300.0).unwrap()),
         Formula::Dph => Score::Dph,
+        Formula::Ratio => unreachable!("it is no score"),
         Formula::Linear => Score::Impact,
     }
 }

@@ -6,6 +6,8 @@ use super::reading::weighted::is_weight;
 use super::wanted::Mode;
 use crate::query::phrase::Phrase;
 use crate::score::weight::Weight;
+use crate::text::fields::field_term;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +17,9 @@ pub(crate) enum QueryNode {
     /// A phrase, by its number.
     Phrase(usize),
     Group(Group),
+    /// A word or a phrase in each of several fields, whose frequencies are added up: a document
+    /// matches if it matches any of these nodes.
+    Blend(Vec<QueryNode>),
 }
 
 /// Words of a phrase, at most: each takes memory.
@@ -43,12 +48,12 @@ impl Group {
     }
 
     /// Whether all parts have this sign, and nothing more is asked for.
-    fn is_all(&self, sign: Sign) -> bool {
+    pub(super) fn is_all(&self, sign: Sign) -> bool {
         self.counts_none() && self.clauses.iter().all(|clause| clause.0 == sign)
     }
 
     /// Whether no more optional parts have to match than where nobody says how many.
-    fn counts_none(&self) -> bool {
+    pub(super) fn counts_none(&self) -> bool {
         self.at_least <= usize::from(self.has(Sign::Optional))
     }
 
@@ -62,6 +67,17 @@ impl Group {
             () => None,
         }
     }
+}
+
+/// A group without brackets around all of it, which say nothing.
+pub(super) fn without_brackets(mut root: Group) -> Group {
+    while let [(Sign::Required | Sign::Optional, QueryNode::Group(_))] = &root.clauses[..]
+        && root.counts_none()
+        && let Some((_, QueryNode::Group(inner))) = root.clauses.pop()
+    {
+        root = inner;
+    }
+    root
 }
 
 /// The sign of a word without one.
@@ -123,30 +139,31 @@ struct Open {
 struct Above {
     boost: f64,
     excluded: bool,
+    field: Option<u8>,
+}
+
+impl Above {
+    /// The term that stands for one of the analysis.
+    fn term<'t>(&self, term: &'t str) -> Cow<'t, str> {
+        self.field.map_or(term.into(), |field| field_term(term, field).into())
+    }
 }
 
 impl Builder<'_> {
     /// The tree of a query.
     pub(crate) fn tree(&mut self, clauses: &[Clause<'_>]) -> Group {
-        let above = Above { boost: 1.0, excluded: false };
-        let mut root = self.group(clauses, None, above);
-        // What stands in brackets alone needs none.
-        while let [(Sign::Required | Sign::Optional, QueryNode::Group(_))] = &root.clauses[..]
-            && root.counts_none()
-            && let Some((_, QueryNode::Group(inner))) = root.clauses.pop()
-        {
-            root = inner;
-        }
-        root
+        let above = Above { boost: 1.0, excluded: false, field: None };
+        without_brackets(self.group(clauses, None, above))
     }
 
     fn group(&mut self, clauses: &[Clause<'_>], at_least: Option<usize>, above: Above) -> Group {
         let mut open = Open { counts: at_least.is_some(), ..Open::default() };
-        for Clause { sign, boost, part } in clauses {
+        for Clause { sign, boost, field, part } in clauses {
             let is_free = sign.is_none();
             let sign = sign.unwrap_or(sign_of(self.mode));
             let excluded = above.excluded || sign == Sign::Excluded;
-            let within = Above { boost: above.boost * boost, excluded };
+            let field = field.or(above.field);
+            let within = Above { boost: above.boost * boost, excluded, field };
             let inner = match part {
                 Part::Term(term) => {
                     self.leaf(&mut open, sign, term, within);
@@ -170,7 +187,7 @@ impl Builder<'_> {
                 }
                 Part::Group { clauses, at_least } => self.group(clauses, *at_least, within),
             };
-            put(&mut open, sign, inner);
+            put(&mut open.clauses, open.counts, sign, inner);
         }
         closed(open, at_least)
     }
@@ -187,7 +204,7 @@ impl Builder<'_> {
         let mut terms: Vec<(u32, String)> = Vec::new();
         let mut place = 0;
         (self.tokens_of)(text, &mut |term| {
-            terms.extend(term.map(|term| (place, term.to_string())));
+            terms.extend(term.map(|term| (place, above.term(term).into_owned())));
             place += 1;
         });
         let first = match &terms[..] {
@@ -196,7 +213,9 @@ impl Builder<'_> {
                 self.leaves.wrong = Some("has a phrase of stop words alone");
                 return;
             }
-            [(_, term)] => return self.leaf(group, sign, term, above),
+            [(_, term)] => {
+                return self.leaf(group, sign, term, Above { field: None, ..above });
+            }
             [(first, _), ..] if terms.len() <= MOST_WORDS => *first,
             _ => {
                 self.leaves.wrong = Some("has a phrase of more than 1,024 words");
@@ -229,6 +248,7 @@ impl Builder<'_> {
     /// Adds a term to a group, or its weight to that of the same one with the same sign.
     fn leaf(&mut self, group: &mut Open, sign: Sign, term: &str, above: Above) {
         let weight = self.weight(above);
+        let term = &*above.term(term);
         let Open { counts, clauses, known } = group;
         let same = if *counts && sign == Sign::Optional {
             None
@@ -255,7 +275,7 @@ impl Builder<'_> {
                 QueryNode::Leaf(leaf) => {
                     Some(((*sign, self.leaves.string(*leaf).to_string()), *leaf))
                 }
-                QueryNode::Phrase(_) | QueryNode::Group(_) => None,
+                _ => None,
             }));
         }
     }
@@ -263,20 +283,20 @@ impl Builder<'_> {
 
 /// Puts a group into another one, without brackets where these say nothing. The parts of a group
 /// that `counts` how many match stay together.
-fn put(open: &mut Open, sign: Sign, inner: Group) {
+pub(super) fn put(clauses: &mut Vec<(Sign, QueryNode)>, counts: bool, sign: Sign, inner: Group) {
     if inner.clauses.is_empty() {
         return;
     }
     let splices = match sign {
         Sign::Required => inner.is_all(Sign::Required),
-        Sign::Optional => inner.is_all(Sign::Optional) && !open.counts,
+        Sign::Optional => inner.is_all(Sign::Optional) && !counts,
         Sign::Excluded => inner.is_all(Sign::Optional),
     };
     let is_one = inner.clauses.len() == 1 && inner.counts_none() && !inner.has(Sign::Excluded);
     if splices || is_one {
-        open.clauses.extend(inner.clauses.into_iter().map(|(_, node)| (sign, node)));
+        clauses.extend(inner.clauses.into_iter().map(|(_, node)| (sign, node)));
     } else {
-        open.clauses.push((sign, QueryNode::Group(inner)));
+        clauses.push((sign, QueryNode::Group(inner)));
     }
 }
 
@@ -292,6 +312,11 @@ fn closed(open: Open, at_least: Option<usize>) -> Group {
 mod tests {
     use super::*;
     use crate::query::reading::syntax;
+    use crate::text::fields::IndexFields;
+
+    fn read(text: &str) -> Result<Vec<Clause<'_>>, String> {
+        syntax::read(text, &IndexFields::new(["f"]).unwrap())
+    }
 
     /// The tree of a text whose words are their own terms, and `the` is none.
     fn shown(text: &str, mode: Mode) -> String {
@@ -302,7 +327,7 @@ mod tests {
                 .for_each(each);
         };
         let mut builder = Builder { mode, tokens_of: &tokens_of, leaves: Leaves::default() };
-        let root = builder.tree(&syntax::read(text).unwrap());
+        let root = builder.tree(&read(text).unwrap());
         show(&root, &builder.leaves)
     }
 
@@ -324,6 +349,7 @@ mod tests {
                     format!("{sign}\"{}\"~{slop}", words.join(" "))
                 }
                 QueryNode::Group(inner) => format!("{sign}({})", show(inner, leaves)),
+                QueryNode::Blend(_) => unreachable!("a builder makes none"),
             }
         });
         parts.collect::<Vec<_>>().join(" ")
@@ -357,9 +383,15 @@ mod tests {
             ("\"the a-the b the\"~3^2", "\"a@0^2 b@2^2\"~3", "+\"a@0^2 b@2^2\"~3"),
             ("-\"a b a\" +\"c\"", "-\"a@0^0 b@1^0 a@2^0\"~0 +c", "-\"a@0^0 b@1^0 a@2^0\"~0 +c"),
             ("\"\" a", "a", "+a"),
+            ("f:a a f:a", "a\u{1}^2 a", "+a\u{1}^2 +a"),
+            (
+                "f:(a +\"b c\" \"d\")",
+                "a\u{1} +\"b\u{1}@0^1 c\u{1}@1^1\"~0 d\u{1}",
+                "+a\u{1} +\"b\u{1}@0^1 c\u{1}@1^1\"~0 +d\u{1}",
+            ),
         ] {
             if text == "-the" {
-                assert!(syntax::read(text).is_err());
+                assert!(read(text).is_err());
                 continue;
             }
             assert_eq!(shown(text, Mode::Or), or, "{text}");

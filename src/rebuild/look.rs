@@ -208,6 +208,8 @@ impl Rebuild<'_> {
             Some("the stop words are others")
         } else if was.form() != Some(options.form) {
             Some("the lists are coded in another way")
+        } else if was.fields != options.index_fields.names() {
+            Some("the fields that are indexed are others")
         } else if was.max_document_bytes != options.max_document {
             Some("the longest document is another one")
         } else {

@@ -270,6 +270,7 @@ impl Rebuild<'_> {
         let stop_words = stop_words.map(|words| StopList::Named(words, whole_text));
         options.analysis = Analysis::of(keys.tokenizer, keys.fold, keys.stemmer, stop_words)?;
         options.form = keys.form;
+        options.index_fields = keys.index_fields.clone();
         options.indexer = keys.indexer;
         options.pipeline.handed = keys.handed;
         options.memory = keys.memory;

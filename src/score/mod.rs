@@ -3,6 +3,7 @@
 pub(crate) mod block_codes;
 pub(crate) mod bm25;
 pub(crate) mod bounds;
+pub(crate) mod fields;
 pub(crate) mod graph;
 pub(crate) mod named;
 pub(crate) mod pagerank;

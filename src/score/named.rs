@@ -56,6 +56,9 @@ pub enum Score {
     Bm25,
     /// BM25 without the factor k1 + 1, as Lucene has it from version 8 on.
     Bm25Lucene,
+    /// BM25F (Robertson and Zaragoza: The Probabilistic Relevance Framework, 2009): the frequencies
+    /// of a word in all fields are added up before they saturate.
+    Bm25F,
     /// BM25+ (Lv and Zhai: Lower-bounding term frequency normalization, 2011).
     Bm25Plus(Delta),
     /// BM25L (Lv and Zhai: When documents are very long, BM25 fails!, 2011).
@@ -75,6 +78,7 @@ pub enum Score {
 names!(Score with fields {
     Bm25 = "bm25",
     Bm25Lucene = "bm25-lucene",
+    Bm25F = "bm25f",
     Bm25Plus(Self::DELTA_OF_BM25_PLUS) = "bm25plus",
     Bm25L(Self::DELTA_OF_BM25_L) = "bm25l",
     TfIdf = "tfidf",
@@ -98,7 +102,12 @@ impl Score {
 
     /// Whether it takes either form of the idf; others have their own or none.
     pub fn has_idf_kinds(&self) -> bool {
-        matches!(self, Self::Bm25 | Self::Bm25Lucene | Self::Wang(_))
+        matches!(self, Self::Bm25 | Self::Bm25Lucene | Self::Bm25F | Self::Wang(_))
+    }
+
+    /// Whether it weighs words of fields.
+    pub(crate) fn has_fields(&self) -> bool {
+        !matches!(self, Self::Impact | Self::Wang(_))
     }
 
     /// Whether it needs the frequency of a term in the whole collection.

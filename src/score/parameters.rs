@@ -1,6 +1,7 @@
 //! Parameters of a score as users write them. A parameter that the score does not have is refused.
 
 use super::bm25::{Bm25, IdfKind};
+use super::fields::FieldScoring;
 use super::named::{Delta, Mu, Score};
 use super::scoring::Scoring;
 use super::static_scale::StaticScale;
@@ -8,7 +9,7 @@ use super::wang::Wang;
 use crate::settings::SettingError;
 
 /// The parameters; those left out have their defaults.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Given {
     pub k1: Option<f64>,
     pub b: Option<f64>,
@@ -18,15 +19,19 @@ pub struct Given {
     pub mu: Option<f64>,
     /// delta of BM25+ and BM25L.
     pub score_delta: Option<f64>,
+    pub fields: FieldScoring,
 }
 
 impl Given {
-    /// Sets the parameter of this name.
+    /// Sets the parameter of this name; `boost:title` and `b:title` are those of a field.
     ///
     /// # Panics
     /// If there is no such parameter.
     #[must_use]
     pub(crate) fn with(self, name: &str, value: f64) -> Self {
+        if let Some((of, field)) = name.split_once(':') {
+            return Self { fields: self.fields.with(of == "b", field, value), ..self };
+        }
         let value = Some(value);
         match name {
             "k1" => Self { k1: value, ..self },
@@ -58,6 +63,8 @@ impl Given {
             ("static-scale", self.static_scale.is_some(), matches!(score, Score::Wang(_))),
             ("mu", self.mu.is_some(), matches!(score, Score::Ql(_))),
             ("score-delta", self.score_delta.is_some(), has_delta),
+            ("boost", !self.fields.boost.is_empty(), score.has_fields()),
+            ("b", !self.fields.b.is_empty(), score.has_k1() && score.has_fields()),
         ] {
             if is_given && !is_its_own {
                 return Err(Self::foreign(parameter, &score));
@@ -76,12 +83,14 @@ impl Given {
         }
         let usual = Bm25::default();
         let bm25 = Bm25::new(self.k1.unwrap_or(usual.k1()), self.b.unwrap_or(usual.b()))?;
-        if score == Score::TfIdf && bm25.k1() == 0.0 {
-            // Every document would have score 0.
-            let why = "expected a number above 0 for the score tfidf";
+        if matches!(score, Score::TfIdf | Score::Bm25F) && bm25.k1() == 0.0 {
+            // Every document would have score 0, or fields no norms.
+            let why = format!("expected a number above 0 for the score {}", score.name());
             return Err(SettingError::value("k1", why));
         }
-        Ok(Scoring { bm25, idf: self.idf.unwrap_or_default(), score })
+        self.fields.check()?;
+        let fields = self.fields.clone();
+        Ok(Scoring { bm25, idf: self.idf.unwrap_or_default(), score, fields })
     }
 }
 
@@ -117,7 +126,7 @@ mod tests {
                 })
                 .collect();
             let expected = match name {
-                "bm25" | "bm25-lucene" => "111----",
+                "bm25" | "bm25-lucene" | "bm25f" => "111----",
                 "wang" => "11111--",
                 "bm25plus" | "bm25l" => "11----1",
                 "tfidf" => "11-----",
@@ -133,8 +142,9 @@ mod tests {
         for name in Score::NAMES {
             for (parameter, usual) in Given::default().scoring(name).unwrap().parameters() {
                 let other = usual * 0.5;
-                let scoring = Given::default().with(parameter, other).scoring(name).unwrap();
-                assert!(scoring.parameters().contains(&(parameter, other)), "{name} {parameter}");
+                let scoring = Given::default().with(&parameter, other).scoring(name).unwrap();
+                let found = scoring.parameters();
+                assert!(found.contains(&(parameter.clone(), other)), "{name} {parameter}");
             }
         }
     }

@@ -4,12 +4,13 @@
 
 use super::bm25::{Bm25, IdfKind, idf};
 use super::bounds::BoundNorms;
+use super::fields::{FieldScoring, number};
 use super::named::Score;
 use super::weight::{Formula, Weight};
 use libm::log;
 
 /// The scoring function.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scoring {
     /// The parameters k1 and b.
     pub bm25: Bm25,
@@ -17,6 +18,8 @@ pub struct Scoring {
     pub idf: IdfKind,
     /// The score.
     pub score: Score,
+    /// What fields count; all text is scored if nothing is said.
+    pub fields: FieldScoring,
 }
 
 /// The collection's counts.
@@ -72,7 +75,25 @@ impl<'a> NormsByLength<'a> {
 }
 
 impl Scoring {
-    pub(crate) fn parameters(&self) -> Vec<(&'static str, f64)> {
+    /// Whether words that name no field are looked for in fields.
+    pub fn is_of_fields(&self) -> bool {
+        self.score == Score::Bm25F || !self.fields.boost.is_empty()
+    }
+
+    /// What gives the norms of a field: the same with its b.
+    pub(crate) fn of_field(&self, field: &str) -> Self {
+        let b = number(&self.fields.b, field);
+        let own = b.and_then(|b| Bm25::new(self.bm25.k1(), b).ok());
+        Self { bm25: own.unwrap_or(self.bm25), ..self.clone() }
+    }
+
+    /// What norms of a field are [`divided`] by in BM25F: its weight.
+    pub(crate) fn divisor(&self, field: &str) -> Option<f32> {
+        (self.score == Score::Bm25F).then(|| self.fields.weight(field) as f32)
+    }
+
+    /// The parameters with their values, those of a field as `boost:title` and `b:title`.
+    pub(crate) fn parameters(&self) -> Vec<(String, f64)> {
         let mut all = match self.score {
             Score::Wang(wang) => vec![("alpha", wang.alpha())],
             Score::Ql(mu) => vec![("mu", mu.get())],
@@ -81,6 +102,11 @@ impl Scoring {
         };
         if self.score.has_k1() {
             all.extend([("k1", self.bm25.k1()), ("b", self.bm25.b())]);
+        }
+        let mut all: Vec<(String, f64)> =
+            all.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+        for (of, fields) in [("boost", &self.fields.boost), ("b", &self.fields.b)] {
+            all.extend(fields.iter().map(|(field, value)| (format!("{of}:{field}"), *value)));
         }
         all
     }
@@ -111,7 +137,9 @@ impl Scoring {
         let n = f64::from(documents.max(df));
         let df_or_one = f64::from(df.max(1));
         match self.score {
-            Score::Bm25 | Score::Bm25Lucene | Score::Wang(_) => Some(idf(documents, df, self.idf)),
+            Score::Bm25 | Score::Bm25Lucene | Score::Bm25F | Score::Wang(_) => {
+                Some(idf(documents, df, self.idf))
+            }
             Score::Bm25Plus(_) => Some(log((n + 1.0) / df_or_one)),
             Score::Bm25L(_) => Some(log((n + 1.0) / (f64::from(df) + 0.5))),
             Score::TfIdf => Some(libm::log2(n / df_or_one + 1.0)),
@@ -136,7 +164,7 @@ impl Scoring {
         // A term that occurs nowhere has no postings either.
         let inverse = if cf == 0 { 0.0 } else { whole.tokens as f64 / cf as f64 };
         match self.score {
-            Score::Bm25 => saturation(part * (k1 + 1.0)),
+            Score::Bm25 | Score::Bm25F => saturation(part * (k1 + 1.0)),
             Score::Bm25Lucene | Score::Wang(_) => saturation(part),
             Score::TfIdf => saturation(part * k1),
             Score::Bm25Plus(delta) => lifted(k1 + 1.0, delta.get()),

@@ -8,6 +8,7 @@
 //! | [`Dirichlet`](Formula::Dirichlet) | `factor * (ln(1 + tf * more) + norm)` | `ql` |
 //! | [`Dph`](Formula::Dph) | see `dph` | `dph` |
 //! | [`Linear`](Formula::Linear) | `factor * tf` | `impact` |
+//! | [`Ratio`](Formula::Ratio) | `tf / norm` | a field in `bm25f` |
 //!
 //! `named` says what `factor`, `more` and the norms are. The loops over postings are made for
 //! saturation; other formulas are computed a block at a time, beside them (`Weight::score_all`).
@@ -47,6 +48,8 @@ pub(crate) enum Formula {
     Dph,
     /// `factor * tf`; norms are 0.
     Linear,
+    /// `tf / norm`: what a field adds to the frequency of a word ([`Weight::blend`]).
+    Ratio,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -56,6 +59,8 @@ pub struct Weight {
     formula: Formula,
     /// No document is deleted, and the norms of others do not count.
     without_norms: bool,
+    /// The number of the field whose norms count; 0 for those of the query.
+    field: u8,
 }
 
 impl From<f32> for Weight {
@@ -68,7 +73,7 @@ impl From<f32> for Weight {
 impl Weight {
     /// Both numbers are 0 or more.
     pub(crate) fn new(formula: Formula, factor: f32, more: f32) -> Self {
-        Self { factor, more, formula, without_norms: false }
+        Self { factor, more, formula, without_norms: false, field: 0 }
     }
 
     #[inline(always)]
@@ -84,6 +89,25 @@ impl Weight {
     /// are sums.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self { factor: self.factor + other.factor, more: self.more + other.more, ..self }
+    }
+
+    pub(crate) fn in_field(self, field: u8) -> Self {
+        Self { field, ..self }
+    }
+
+    #[inline(always)]
+    pub(crate) fn field(self) -> usize {
+        usize::from(self.field)
+    }
+
+    /// The weight by which a field adds to the frequency of a word.
+    pub(crate) fn ratio(self) -> Self {
+        Self { formula: Formula::Ratio, ..self }
+    }
+
+    /// The score of a word by its frequency, which is the sum of what its fields add.
+    pub(crate) fn blend(self, frequency: f32) -> f32 {
+        at_least(self.factor * (frequency / (frequency + 1.0)))
     }
 
     /// The weight where no document is deleted.
@@ -151,6 +175,7 @@ impl Weight {
             Formula::Linear => postings.for_each(|(norm, &tf)| {
                 *norm = live(*norm, factor * tf as f32);
             }),
+            Formula::Ratio => postings.for_each(|(norm, &tf)| *norm = tf as f32 / *norm),
         }
     }
 
@@ -170,6 +195,7 @@ impl Weight {
             }
             Formula::Dph => factor * dph_most(more, tf, norm) * ROUNDING,
             Formula::Linear => factor * tf as f32,
+            Formula::Ratio => tf as f32 / norm * ROUNDING,
         }
     }
 }
@@ -299,7 +325,7 @@ mod tests {
                 Formula::Saturation | Formula::Lifted => (f64::from(length) / scale) as f32,
                 Formula::Dirichlet => -((f64::from(length) + scale) / scale).ln() as f32,
                 Formula::Dph => length as f32,
-                Formula::Linear => 0.0,
+                Formula::Linear | Formula::Ratio => 0.0,
             };
             let tf = (tf >> tf_shift).max(1);
             let length = length >> length_shift;

@@ -24,6 +24,8 @@ pub struct Analysis {
     pub fold: bool,
     pub stemmer: Stemmer,
     pub stop_words: StopWords,
+    /// Bytes from 1 to 31 part tokens that stand between white space: they are numbers of fields.
+    pub parts_at_controls: bool,
 }
 
 impl Analysis {
@@ -41,7 +43,8 @@ impl Analysis {
         }
         let usual = if is_cut { Stemmer::NONE } else { Stemmer::default() };
         let stemmer = stemmer.unwrap_or(usual);
-        let mut analysis = Self { tokenizer, fold, stemmer, stop_words: StopWords::none() };
+        let none = StopWords::none();
+        let mut analysis = Self { tokenizer, fold, stemmer, stop_words: none, ..Self::default() };
         let usual = if is_cut { StopWords::none() } else { StopWords::english() };
         let read = |list: StopList<'_>| list.read(tokenizer, |word| analysis.cut(word));
         analysis.stop_words = stop_words.map_or(Ok(usual), read)?;
@@ -59,11 +62,15 @@ impl Analysis {
     }
 
     /// The text as it is cut into tokens, which lower-case all letters but those that are lower
-    /// case already: the same text but for Turkish.
+    /// case already: the same text but for Turkish, and for the numbers of fields.
     #[inline]
     pub(crate) fn lowered<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
         match self.is_turkish() {
             true => characters::with_turkish_i(text),
+            false if self.parts_at_controls => {
+                let part = |&byte: &u8| if (1..32).contains(&byte) { b' ' } else { byte };
+                Cow::Owned(text.iter().map(part).collect())
+            }
             false => Cow::Borrowed(text),
         }
     }
@@ -136,11 +143,17 @@ impl Analysis {
 
 #[inline]
 fn term_len(stem: &str) -> usize {
-    if stem.len() <= MAX_TERM_BYTES {
+    cut_to(MAX_TERM_BYTES, stem)
+}
+
+/// Bytes of a stem that is cut to so many, which are more than three, at a border of a character.
+#[inline]
+pub(crate) fn cut_to(most: usize, stem: &str) -> usize {
+    if stem.len() <= most {
         return stem.len();
     }
     // A character has at most four bytes.
-    (MAX_TERM_BYTES - 3..=MAX_TERM_BYTES).rfind(|&end| stem.is_char_boundary(end)).unwrap_or(0)
+    (most - 3..=most).rfind(|&end| stem.is_char_boundary(end)).unwrap_or(0)
 }
 
 #[cfg(test)]

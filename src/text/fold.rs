@@ -117,7 +117,7 @@ mod tests {
 
     fn analysis(tokenizer: Tokenizer, fold: bool) -> Analysis {
         let stop_words = StopWords::none();
-        Analysis { tokenizer, fold, stemmer: Stemmer::NONE, stop_words }
+        Analysis { tokenizer, fold, stemmer: Stemmer::NONE, stop_words, ..Analysis::default() }
     }
 
     fn tokens(tokenizer: Tokenizer, text: &str) -> String {

@@ -11,6 +11,7 @@
 //!
 //! Measured in `jobs/experiments/benches/html.rs`.
 
+use super::fields::{FieldTexts, IndexFields};
 use encoding_rs::{CoderResult, Encoding, UTF_8};
 
 pub(crate) use anchors::{Anchor, Page};
@@ -19,6 +20,7 @@ pub(crate) use markup::attributes;
 
 mod anchors;
 mod charset;
+mod elements;
 mod markup;
 mod raw;
 mod references;
@@ -43,6 +45,9 @@ pub enum Markup {
 pub struct HtmlText {
     decoded: String,
     text: Vec<u8>,
+    /// The fields of the index, and what of the last page is text of them.
+    fields: IndexFields,
+    field_texts: FieldTexts,
     /// The encoding of what names none; UTF-8 if it is not given.
     otherwise: Option<&'static Encoding>,
 }
@@ -55,6 +60,22 @@ impl HtmlText {
     /// Takes what names no encoding to be in this one, from now on.
     pub(crate) fn expect(&mut self, encoding: Option<&'static Encoding>) {
         self.otherwise = encoding;
+    }
+
+    /// Pages have the texts of these fields from now on.
+    pub(crate) fn find_fields(&mut self, fields: &IndexFields) {
+        self.fields.clone_from(fields);
+    }
+
+    /// As [`text`](Self::text), with the texts of fields.
+    pub(crate) fn page(
+        &mut self,
+        page: &[u8],
+        markup: Markup,
+        charset: Option<&[u8]>,
+    ) -> (&[u8], &FieldTexts) {
+        self.text(page, markup, charset);
+        (&self.text, &self.field_texts)
     }
 
     pub(crate) fn label(&self) -> &'static [u8] {
@@ -71,6 +92,11 @@ impl HtmlText {
         self.text.clear();
         let page = in_utf8(&page[mark..], encoding, &mut self.decoded);
         markup::extract(page, markup, &mut self.text);
+        self.field_texts.clear();
+        if !self.fields.is_empty() {
+            let (text, fields) = (&self.text, &self.fields);
+            elements::find(page, markup, text, fields, &mut self.field_texts);
+        }
         &self.text
     }
 
@@ -94,6 +120,7 @@ impl HtmlText {
         self.decoded.shrink_to(KEPT_BUFFER_BYTES);
         self.text.clear();
         self.text.shrink_to(KEPT_BUFFER_BYTES);
+        self.field_texts.shrink(KEPT_BUFFER_BYTES);
     }
 }
 

@@ -17,6 +17,7 @@
 pub(crate) mod analysis;
 mod characters;
 pub(crate) mod english;
+pub(crate) mod fields;
 mod fold;
 pub(crate) mod html;
 mod marks;

@@ -49,8 +49,8 @@ pub struct Writer {
 /// What is noted and not committed.
 #[derive(Debug, Default)]
 struct Pending {
-    /// In the order in which they came; one that a later one replaces has no text.
-    documents: Vec<(String, Option<String>)>,
+    /// In the order in which they came; one that a later one replaces is none.
+    documents: Vec<(String, Option<OwnedDocument>)>,
     /// The place of a name's last change.
     last: HashMap<String, usize>,
     /// One of those who wait for the next commit wants a point.
@@ -75,17 +75,17 @@ impl Drop for Turn<'_> {
 }
 
 impl Pending {
-    fn note(&mut self, name: String, text: Option<String>) {
+    fn note(&mut self, name: String, document: Option<OwnedDocument>) {
         let place = self.documents.len();
         if let Some(before) = self.last.insert(name.clone(), place) {
             self.documents[before].1 = None;
         }
-        self.documents.push((name, text));
+        self.documents.push((name, document));
         self.noted += 1;
     }
 
     /// The last change of each name.
-    fn changes(&self) -> impl Iterator<Item = &(String, Option<String>)> {
+    fn changes(&self) -> impl Iterator<Item = &(String, Option<OwnedDocument>)> {
         let all = self.documents.iter().enumerate();
         all.filter(|(at, (name, _))| self.last.get(name) == Some(at)).map(|(_, change)| change)
     }
@@ -105,8 +105,8 @@ impl Pending {
     fn put_before(&mut self, taken: Self) {
         let (newer, noted) = (self.take(), self.noted);
         (self.documents, self.last) = (taken.documents, taken.last);
-        for (name, text) in newer.changes() {
-            self.note(name.clone(), text.clone());
+        for (name, document) in newer.changes() {
+            self.note(name.clone(), document.clone());
         }
         self.keep_point = taken.keep_point || newer.keep_point;
         self.noted = noted;
@@ -129,7 +129,12 @@ impl Writer {
 
     /// Adds a document; it replaces all that have its name.
     pub fn update(&self, name: impl Into<String>, text: impl Into<String>) {
-        lock(&self.pending).note(name.into(), Some(text.into()));
+        self.update_document(OwnedDocument::new(name, text));
+    }
+
+    /// The same for a document that has texts of fields of the index.
+    pub fn update_document(&self, document: OwnedDocument) {
+        lock(&self.pending).note(document.name.clone(), Some(document));
     }
 
     /// Deletes all documents of a name.
@@ -208,13 +213,13 @@ impl Writer {
     fn publish(&self, taken: &Pending, held: &mut Held) -> Result<Updated, BuildError> {
         let mut names = Vec::new();
         let mut documents = Vec::new();
-        for (name, text) in taken.changes() {
-            match text.clone() {
-                Some(text) => documents.push(OwnedDocument { name: name.clone(), text }),
+        for (name, document) in taken.changes() {
+            match document.clone() {
+                Some(document) => documents.push(document),
                 None => names.push(name.clone().into_bytes()),
             }
         }
-        let bytes = documents.iter().map(|document| document.text.len()).sum();
+        let bytes = documents.iter().map(OwnedDocument::bytes).sum();
         let bytes = (!documents.is_empty()).then_some(bytes);
         let mut build = BuildOptions::of_documents(&self.index, documents);
         (build.memory, build.workers) = (self.memory, self.workers);

@@ -54,6 +54,28 @@ fn positions_are_read_and_written_as_they_were() {
     assert!(ask(&new, true, &phrases).unwrap() == answers);
 }
 
+/// `tests/build/golden/fields` was written by
+/// `millrace build --positions --field text --field id --index fields - <input.jsonl`, without its
+/// `LOCK`.
+#[test]
+fn fields_are_read_and_written_as_they_were() {
+    let old = golden("fields");
+    assert_sound(&old, "fields");
+    let scratch = Scratch::new();
+    let new = scratch.path("index");
+    let fields = ["--field", "text", "--field", "id"];
+    let job = millrace(args!["build", "--quiet", "--positions", "--index", new, "-"]).args(fields);
+    job.stdin(std::fs::read(golden("input.jsonl")).unwrap()).ok();
+    let found = crate::support::files(&new);
+    let expected = crate::support::files(&old);
+    assert!(expected.contains_key("runs/000000.fields"));
+    assert!(found == expected, "{:?}", found.keys());
+    let dump = |index: &Path| {
+        millrace(args!["dump", "--index", index, "postings"]).ok().text().to_string()
+    };
+    assert!(dump(&old).contains(r#"{"term":"id:doc","#) && dump(&old) == dump(&new));
+}
+
 /// `tests/build/golden/vectors` was written by
 /// `millrace build --format vectors --factor 1 --index vectors -`, without its `LOCK`.
 #[test]

@@ -5,6 +5,7 @@ mod codecs;
 mod collections;
 mod encodings;
 mod equality;
+mod fields;
 mod generate;
 // Only debug builds have what it checks an index with.
 #[cfg(debug_assertions)]

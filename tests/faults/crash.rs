@@ -19,6 +19,9 @@ enum Kind {
     Merge,
 }
 
+/// So that there are all files that a run may have of its own.
+const MORE: [&str; 3] = ["--positions", "--field", "text"];
+
 /// What a job begins with and what it makes.
 struct Case {
     set: OldAndNew,
@@ -31,7 +34,7 @@ impl Case {
     fn new(kind: Kind) -> Self {
         let set = OldAndNew::new(48, 12, RUNS);
         let answers = |of| {
-            set.build(of).arg("--positions").ok();
+            set.build(of).args(MORE).ok();
             set.answers()
         };
         let (new, old) = (answers(&set.new), answers(&set.old));
@@ -43,7 +46,7 @@ impl Case {
     /// Makes the old generation live.
     fn reset(&self, when: &str) {
         let build = self.set.build(&self.set.old).env("MILLRACE_RUN_LIMIT", "1");
-        let build = build.arg("--positions");
+        let build = build.args(MORE);
         let build = if self.kind == Kind::Merge { build.arg("--no-merge") } else { build };
         build.run().expect_status(0);
         self.set.assert_tidy(when);
@@ -54,7 +57,7 @@ impl Case {
         match self.kind {
             Kind::Build => {
                 let build = self.set.build(&self.set.new).env("MILLRACE_RUN_LIMIT", "1");
-                build.arg("--positions")
+                build.args(MORE)
             }
             // So little memory that there are several passes.
             Kind::Merge => {

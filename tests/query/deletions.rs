@@ -59,12 +59,12 @@ fn ask_all(index: &Path, queries: &[String]) -> Answers {
         let robertson = Given { idf: Some(IdfKind::Robertson), ..Given::default() };
         let usual = Given::default();
         for (k, score, given) in [
-            (3, "bm25", usual),
+            (3, "bm25", usual.clone()),
             (1000, "bm25", robertson),
-            (5, "bm25plus", usual),
-            (1000, "ql", Given { mu: Some(3.0), ..usual }),
-            (5, "dph", usual),
-            (5, "impact", usual),
+            (5, "bm25plus", usual.clone()),
+            (1000, "ql", Given { mu: Some(3.0), ..usual.clone() }),
+            (5, "dph", usual.clone()),
+            (5, "impact", usual.clone()),
         ] {
             let wanted = Wanted { k, mode, algorithm, ..Wanted::default() };
             let scoring = given.scoring(score).unwrap();

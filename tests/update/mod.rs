@@ -64,7 +64,8 @@ fn steps(count: usize, seed: u64) {
     build(&index, args![scratch.write("all.jsonl", lines(&model))]);
     let mut models = HashMap::from([(1, model.clone())]);
     let change = |documents: &Model| {
-        let owned = documents.clone().into_iter().map(|(name, text)| OwnedDocument { name, text });
+        let owned =
+            documents.clone().into_iter().map(|(name, text)| OwnedDocument::new(name, text));
         let mut build = BuildOptions::of_documents(&index, owned);
         (build.workers, build.memory) = (1, 64 << 20);
         Update { allow_shrink: true, ..Update::new(build) }

@@ -145,6 +145,10 @@ fn tell(
     for remark in build.plan.input.remarks_on_fields() {
         options.note(&Note::Fields(remark));
     }
+    let fields = options.index_fields.names().iter().zip(&statistics.field_tokens);
+    for (field, _) in fields.filter(|(_, tokens)| whole && **tokens == 0) {
+        options.note(&Note::Fields(format!("no document has text of the field `{field}`")));
+    }
     let (count, first) = build.plan.input.documents_not_utf8();
     if count > 0 {
         options.note(&Note::NotUtf8 { count, first });
@@ -173,6 +177,7 @@ fn settings(options: &BuildOptions) -> manifest::Settings {
         memory_bytes: options.memory,
         max_document_bytes: options.max_document,
         format,
+        fields: options.index_fields.names().to_vec(),
         impact_factor: options.factor.map(|factor| factor.to_string()),
         ..manifest::Settings::of(&options.analysis, options.form)
     }

@@ -37,7 +37,8 @@ pub(crate) fn write_documents<'scope>(
 ) -> StreamVec<'scope, u64, ()> {
     let tables = (batches.scope().index() == 0).then(|| {
         let table =
-            DocumentsTable::new(&build.plan.directory, build.plan.first_run, &build.plan.budget);
+            DocumentsTable::new(&build.plan.directory, build.plan.first_run, &build.plan.budget)
+                .with_fields(build.plan.input.index_fields.len());
         Ok((table, lock(&build.progress.seen).take()))
     });
     let mut writer = 0;

@@ -118,6 +118,8 @@ pub(crate) struct FeedHead<G> {
     waiting: BTreeMap<u64, (Capability<u64>, Capability<u64>, G)>,
     sequencer: Sequencer,
     lengths: Vec<Arc<[u8]>>,
+    /// Fields of the index.
+    fields: usize,
     closing: Option<ClosingRun>,
     /// Of the last piece; the last run goes out with it.
     last: Option<Capability<u64>>,
@@ -139,6 +141,7 @@ impl<G: OwnedGroup> FeedHead<G> {
             waiting,
             sequencer,
             lengths,
+            fields: plan.input.index_fields.len(),
             closing,
             last,
             busy,
@@ -216,7 +219,8 @@ impl<G: OwnedGroup> FeedHead<G> {
         let Some(share) = next()? else { return Ok(None) };
         let placement = closing.placement;
         let lengths = closing.lengths.get_or_insert_with(|| {
-            self.wiring.lengths.of_run(placement.run, std::mem::take(&mut self.lengths))
+            let pieces = std::mem::take(&mut self.lengths);
+            self.wiring.lengths.of_run(placement.run, pieces, self.fields)
         });
         let run = RunShare {
             part: RunPart {

@@ -30,6 +30,8 @@ struct Rows {
     is_nameless: bool,
     lines: Vec<u64>,
     lengths: Vec<u32>,
+    /// Of each field of the index, document by document.
+    field_lengths: Vec<u32>,
     locations: Vec<Location>,
     contents: Vec<u64>,
 }
@@ -70,7 +72,8 @@ impl Rows {
 
     fn bytes(&self) -> usize {
         const ROW: usize = 3 * size_of::<u64>() + size_of::<u32>() + size_of::<Location>();
-        self.names.capacity() + self.ends.capacity() * ROW
+        let fields = self.field_lengths.capacity() * size_of::<u32>();
+        self.names.capacity() + self.ends.capacity() * ROW + fields
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
@@ -120,6 +123,11 @@ impl PieceDocuments {
         counted: Option<(u32, u64)>,
     ) {
         self.rows.push(name, line, location, counted);
+    }
+
+    /// Adds the lengths of the fields of the document that was added last.
+    pub(crate) fn push_fields(&mut self, lengths: &[u32]) {
+        self.rows.field_lengths.extend_from_slice(lengths);
     }
 
     /// Notes a document, whether it is indexed or not; all are noted, or none.

@@ -1,12 +1,13 @@
 //! Several threads write the documents of one run: once it is known how many documents and bytes of
 //! names come before some neighbouring ones, these have their places in the files.
 
+use super::fields::PlacedLengths;
 use super::lookup::NameColumn;
 use super::{DocumentsEntry, Location};
 use crate::crew::lock;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{FilledFile, StorageFile};
-use crate::index::format::{FileHeader, FileKind, LONG, run_file, run_name};
+use crate::index::format::{FileHeader, FileKind, run_file, run_name};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
@@ -37,21 +38,21 @@ pub(crate) struct DocumentsPlace {
 /// for each document of 65,535 tokens or more, and about 30 for each part that is written.
 #[derive(Debug)]
 pub(crate) struct PlacedDocuments {
-    lengths: FilledFile,
+    lengths: PlacedLengths,
     names: FilledFile,
     ends: FilledFile,
     locations: FilledFile,
     hashes: FilledFile,
     lookup: NameColumn,
+    /// If the index has fields.
+    fields: Option<PlacedLengths>,
     first_input: u32,
     sum: Mutex<PlacedSum>,
 }
 
 #[derive(Debug, Default)]
 struct PlacedSum {
-    long: Vec<[u32; 2]>,
     documents: u32,
-    tokens: u64,
     inputs: u32,
     /// By the first document of each part that was written: its first input and its last, but none
     /// if inputs fall in it.
@@ -83,15 +84,38 @@ impl PlacedDocuments {
             Ok(FilledFile::of(file))
         };
         Ok(Self {
-            lengths: create(FileKind::Lengths)?,
+            lengths: PlacedLengths::create(generation, number, FileKind::Lengths, 1)?,
             names: create(FileKind::Names)?,
             ends: create(FileKind::Ends)?,
             locations: create(FileKind::Locations)?,
             hashes: create(FileKind::Hashes)?,
             lookup: NameColumn::create(generation, number)?,
+            fields: None,
             first_input,
             sum: Mutex::default(),
         })
+    }
+
+    /// Creates a file of the lengths of so many fields, if there are any.
+    pub(crate) fn with_fields(
+        self,
+        generation: &Path,
+        number: u32,
+        fields: usize,
+    ) -> Result<Self, IndexError> {
+        let create = || PlacedLengths::create(generation, number, FileKind::Fields, fields);
+        let fields = (fields > 0).then(create);
+        Ok(Self { fields: fields.transpose()?, ..self })
+    }
+
+    /// Writes the lengths of the fields of neighbouring documents, document by document. `Refused`
+    /// if there are too many.
+    pub(crate) fn write_fields(
+        &self,
+        place: DocumentsPlace,
+        lengths: &[u32],
+    ) -> Result<(), IndexError> {
+        self.fields.as_ref().map_or(Ok(()), |fields| fields.write(place.documents, lengths))
     }
 
     /// # Errors
@@ -121,24 +145,13 @@ impl PlacedDocuments {
             location.input = input;
             inputs = inputs.max(input.saturating_add(1));
         }
-        let mut long = Vec::new();
-        let mut tokens = 0;
-        let shorts = (place.documents..).zip(lengths).map(|(docid, &length)| {
-            tokens += u64::from(length);
-            let short = u16::try_from(length).unwrap_or(LONG);
-            if short == LONG {
-                long.push([docid, length]);
-            }
-            short.to_le()
-        });
-        let shorts: Vec<u16> = shorts.collect();
         self.lookup.put(place.documents, names.as_bytes(), ends)?;
         for end in &mut *ends {
             *end = (*end + place.name_bytes).to_le();
         }
         let at = |bytes: usize| u64::from(place.documents) * bytes as u64;
-        let writes: [(&FilledFile, u64, &[u8]); 5] = [
-            (&self.lengths, at(size_of::<u16>()), bytemuck::cast_slice(&shorts)),
+        self.lengths.write(place.documents, lengths)?;
+        let writes: [(&FilledFile, u64, &[u8]); 4] = [
             (&self.names, place.name_bytes, names.as_bytes()),
             (&self.ends, at(size_of::<u64>()), bytemuck::cast_slice(ends)),
             (&self.locations, at(size_of::<Location>()), bytemuck::cast_slice(locations)),
@@ -155,9 +168,7 @@ impl PlacedDocuments {
         if documents > 0 {
             sum.parts.insert(place.documents, rises.then_some(ends));
         }
-        sum.long.append(&mut long);
         sum.documents += documents;
-        sum.tokens += tokens;
         sum.inputs = sum.inputs.max(inputs);
         Ok(())
     }
@@ -176,25 +187,27 @@ impl PlacedDocuments {
     pub(crate) fn finish_others(self) -> Result<(DocumentsEntry, NameColumn), IndexError> {
         let sum = std::mem::take(&mut *lock(&self.sum));
         let rise = u64::from(sum.inputs_rise());
-        let PlacedSum { mut long, documents, tokens, inputs, .. } = sum;
-        long.sort_unstable();
-        let [mut lengths, mut names] = [self.lengths.end()?, self.names.end()?];
+        let PlacedSum { documents, inputs, .. } = sum;
+        let (lengths, tokens) = self.lengths.finish(documents)?;
+        let mut names = self.names.end()?;
         let name_bytes = names.body_bytes();
-        lengths.pad()?;
-        lengths.write(bytemuck::cast_slice(&long))?;
         names.pad()?;
         let count = u64::from(documents);
         let header = |kind, b| FileHeader { kind, values: [count, b, 0, 0, 0], last: 0 };
-        let values = [count, tokens, long.len() as u64, 0, 0];
-        let files = vec![
-            lengths.finish(FileHeader { kind: FileKind::Lengths, values, last: 0 })?,
+        let fields = self.fields.map(|fields| fields.finish(documents)).transpose()?;
+        let (fields, field_tokens) = fields.unzip();
+        let mut files = vec![
+            lengths,
             names.finish(header(FileKind::Names, name_bytes))?,
             self.ends.end()?.finish(header(FileKind::Ends, name_bytes))?,
             self.locations.end()?.finish(header(FileKind::Locations, rise))?,
             self.hashes.end()?.finish(header(FileKind::Hashes, 0))?,
         ];
+        files.extend(fields);
         let first_input = if inputs == 0 { 0 } else { self.first_input };
-        let entry = DocumentsEntry { documents, tokens, first_input, inputs, files };
+        let field_tokens = field_tokens.unwrap_or_default();
+        let tokens = tokens[0];
+        let entry = DocumentsEntry { documents, tokens, field_tokens, first_input, inputs, files };
         Ok((entry, self.lookup))
     }
 }

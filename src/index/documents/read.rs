@@ -1,6 +1,7 @@
 //! Reads the documents of a run in place.
 
 use super::Location;
+use super::fields::FieldLengths;
 use super::lookup::{NameLookup, partition, short_hash};
 use super::moves::{Move, Moves};
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
@@ -8,7 +9,7 @@ use crate::crew::cores;
 use crate::index::error::IndexError;
 use crate::index::files::map::{Map, verify_all};
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, LONG, check_length, padding};
+use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, padding};
 use crate::index::generations::manifest::{RunEntry, find_file};
 use std::ops::Range;
 use std::path::Path;
@@ -24,9 +25,7 @@ pub(crate) const BODY: u64 = HEADER_BYTES as u64;
 #[derive(Clone, Debug)]
 pub(crate) struct RunDocuments {
     lengths: Arc<Vec<u32>>,
-    lengths_file: Arc<Map>,
-    /// Documents of which the file has the length apart.
-    long: u64,
+    lengths_file: Arc<FieldLengths>,
     names: Arc<Map>,
     ends: Arc<Map>,
     locations: Arc<Map>,
@@ -49,7 +48,7 @@ impl RunDocuments {
     ) -> Result<Self, IndexError> {
         let documents = Self::open_mapped(generation, run)?;
         let maps: [(&Map, _); 6] = [
-            (&documents.lengths_file, FileKind::Lengths),
+            (documents.lengths_file.map(), FileKind::Lengths),
             (&documents.names, FileKind::Names),
             (&documents.ends, FileKind::Ends),
             (&documents.locations, FileKind::Locations),
@@ -63,17 +62,13 @@ impl RunDocuments {
         };
         let all = maps.into_iter().chain(moves).map(expected);
         verify_all(cores(), &all.collect::<Result<Vec<_>, IndexError>>()?)?;
-        Ok(Self { lengths: Arc::new(documents.read_lengths()?), ..documents })
+        Ok(Self { lengths: Arc::new(documents.lengths_file.column(0)?), ..documents })
     }
 
     /// As [`open`](Self::open), but reads no more than the headers and the lengths.
     pub(crate) fn open_unverified(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
         let documents = Self::open_mapped(generation, run)?;
-        Ok(Self { lengths: Arc::new(documents.read_lengths()?), ..documents })
-    }
-
-    fn read_lengths(&self) -> Result<Vec<u32>, IndexError> {
-        read_lengths(&self.lengths_file, self.documents, self.long)
+        Ok(Self { lengths: Arc::new(documents.lengths_file.column(0)?), ..documents })
     }
 
     /// The documents where some lie elsewhere now; what says so is verified.
@@ -99,14 +94,13 @@ impl RunDocuments {
             header.check_unused(map.path(), used)?;
             Ok((Arc::new(map), header.values))
         };
-        let (lengths, [count, tokens, long, ..]) = open(FileKind::Lengths, 3)?;
+        let lengths = FieldLengths::of_text(generation, run)?;
+        let (count, tokens) = (u64::from(run.documents), run.tokens);
         let (names, [names_count, name_bytes, ..]) = open(FileKind::Names, 2)?;
         let (ends, [ends_count, ends_bytes, ..]) = open(FileKind::Ends, 2)?;
         let (locations, [locations_count, rise, ..]) = open(FileKind::Locations, 2)?;
         let (hashes, [hashes_count, ..]) = open(FileKind::Hashes, 1)?;
         for (map, at, expected, found) in [
-            (&lengths, 16, run.documents.into(), count),
-            (&lengths, 24, run.tokens, tokens),
             (&names, 16, count, names_count),
             (&ends, 16, count, ends_count),
             (&ends, 24, name_bytes, ends_bytes),
@@ -117,12 +111,9 @@ impl RunDocuments {
                 return Err(IndexError::damaged(map.path(), at, expected, found));
             }
         }
-        for (map, size, more) in
-            [(&lengths, 2, long), (&ends, 8, 0), (&locations, 16, 0), (&hashes, 8, 0)]
-        {
+        for (map, size) in [(&ends, 8), (&locations, 16), (&hashes, 8)] {
             let bytes = BODY + size * count + padding(size * count);
-            let expected = more.checked_mul(8).and_then(|more| more.checked_add(bytes));
-            check_length(map.path(), map.bytes().len() as u64, expected)?;
+            check_length(map.path(), map.bytes().len() as u64, Some(bytes))?;
         }
         let expected = name_bytes.checked_add(BODY + padding(name_bytes));
         check_length(names.path(), names.bytes().len() as u64, expected)?;
@@ -130,8 +121,7 @@ impl RunDocuments {
         let lookup = Arc::new(NameLookup::open_unverified(generation, run)?);
         Ok(Self {
             lengths: Arc::default(),
-            lengths_file: lengths,
-            long,
+            lengths_file: Arc::new(lengths),
             names,
             ends,
             locations,
@@ -174,17 +164,7 @@ impl RunDocuments {
 
     /// The length of one document, from the file.
     pub(crate) fn length(&self, docid: u32) -> Result<u32, IndexError> {
-        let documents = u64::from(self.documents);
-        let file = &self.lengths_file;
-        let short = file.checked_array::<u16>(BODY + 2 * u64::from(docid), 1)?[0];
-        if short != LONG {
-            return Ok(short.into());
-        }
-        let first = BODY + 2 * documents + padding(2 * documents);
-        let long: &[[u32; 2]] = file.checked_array(first, self.long)?;
-        let none = |_| IndexError::damaged(file.path(), first, "its length", docid);
-        let at = long.binary_search_by_key(&docid, |entry| entry[0]).map_err(none)?;
-        Ok(long[at][1])
+        Ok(self.lengths_file.of_document(docid)?[0])
     }
 
     #[inline]
@@ -373,37 +353,5 @@ fn extend(ranges: &mut Vec<Range<u32>>, range: Range<u32>) {
     match ranges.last_mut().filter(|last| last.end == range.start) {
         Some(last) => last.end = range.end,
         None => ranges.push(range),
-    }
-}
-
-/// Reads all lengths, of which `long` are 65,535 tokens or more.
-fn read_lengths(map: &Map, documents: u32, long: u64) -> Result<Vec<u32>, IndexError> {
-    let short: &[u16] = map.array(BODY, documents.into())?;
-    let mut lengths: Vec<u32> = short.iter().map(|&tokens| tokens.into()).collect();
-    let first = BODY + 2 * u64::from(documents) + padding(2 * u64::from(documents));
-    let mut left = short.iter().zip(&mut lengths).enumerate().filter(|(_, (s, _))| **s == LONG);
-    for (number, &[docid, tokens]) in (0..).zip(map.array::<[u32; 2]>(first, long)?) {
-        let offset = first + 8 * number;
-        match left.next() {
-            Some((next, (_, length))) if next == docid as usize && tokens >= LONG.into() => {
-                *length = tokens;
-            }
-            next => {
-                let expected = match next {
-                    Some((next, _)) => format!("at least {LONG} tokens of document {next}"),
-                    None => "no more long documents".to_owned(),
-                };
-                let found = format!("{tokens} of {docid}");
-                return Err(IndexError::damaged(map.path(), offset, expected, found));
-            }
-        }
-    }
-    match left.next() {
-        None => Ok(lengths),
-        Some((docid, _)) => {
-            let expected = format!("{long} long documents");
-            let found = format!("one more, document {docid}");
-            Err(IndexError::damaged(map.path(), BODY + 2 * docid as u64, expected, found))
-        }
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct DocumentsWriter {
     names: String,
     ends: Vec<u64>,
     lengths: Vec<u32>,
+    /// Those of the fields of each document.
+    fields: Vec<u32>,
     locations: Vec<Location>,
     hashes: Vec<u64>,
 }
@@ -38,11 +40,23 @@ impl DocumentsWriter {
         Ok(Self::at(&Arc::new(files), DocumentsPlace::default()))
     }
 
+    /// Documents have lengths of so many fields.
+    pub(crate) fn with_fields(
+        mut self,
+        generation: &Path,
+        number: u32,
+        fields: usize,
+    ) -> Result<Self, IndexError> {
+        let files = Arc::into_inner(self.files).expect("nobody else writes");
+        self.files = Arc::new(files.with_fields(generation, number, fields)?);
+        Ok(self)
+    }
+
     /// Writes some neighbouring documents, while others write others.
     pub(crate) fn at(files: &Arc<PlacedDocuments>, place: DocumentsPlace) -> Self {
         let (names, ends) = Default::default();
-        let (lengths, locations, hashes) = Default::default();
-        Self { files: files.clone(), place, names, ends, lengths, locations, hashes }
+        let (lengths, fields, locations, hashes) = Default::default();
+        Self { files: files.clone(), place, names, ends, lengths, fields, locations, hashes }
     }
 
     /// Adds the next document: its name, its length in tokens, its place, whose input is one of the
@@ -66,8 +80,15 @@ impl DocumentsWriter {
         if is_enough { self.write() } else { Ok(()) }
     }
 
+    /// Adds the length of a field of the next document, whose [`push`](Self::push) follows those
+    /// of all fields.
+    pub(crate) fn push_field(&mut self, length: u32) {
+        self.fields.push(length);
+    }
+
     pub(crate) fn write(&mut self) -> Result<(), IndexError> {
-        let Self { files, place, names, ends, lengths, locations, hashes } = self;
+        let Self { files, place, names, ends, lengths, fields, locations, hashes } = self;
+        files.write_fields(*place, fields)?;
         let columns = DocumentColumns { names, ends, lengths, locations, hashes };
         files.write(*place, columns)?;
         place.documents += ends.len() as u32;
@@ -75,6 +96,7 @@ impl DocumentsWriter {
         names.clear();
         ends.clear();
         lengths.clear();
+        fields.clear();
         locations.clear();
         hashes.clear();
         Ok(())

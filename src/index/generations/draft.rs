@@ -464,6 +464,7 @@ fn files_of(
         match find_file(&manifest.files, from, &run.file(kind)) {
             Err(_) if FileKind::OPTIONAL.contains(&kind) => {}
             Err(_) if kind == FileKind::Positions && !manifest.settings.positions => {}
+            Err(_) if kind == FileKind::Fields && manifest.settings.fields.is_empty() => {}
             found => files.push(found?.clone()),
         }
     }

@@ -3,6 +3,7 @@
 
 #![warn(missing_docs)]
 use crate::index::deletions::{Deletions, read_deletions};
+use crate::index::documents::fields::FieldLengths;
 use crate::index::documents::{Documents, RunDocuments};
 use crate::index::error::IndexError;
 use crate::index::files::storage::FileEntry;
@@ -101,6 +102,9 @@ impl Generation {
         let Manifest { runs, files, .. } = &self.manifest;
         for (run, entry) in self.runs.iter().zip(runs) {
             run.verify(&self.path, entry, files)?;
+            if let Some(fields) = FieldLengths::open(&self.path, entry)? {
+                fields.verify(&self.path, entry, files)?;
+            }
         }
         self.inputs().map(drop)
     }
@@ -166,6 +170,18 @@ impl Generation {
             take(run, &list).map_err(IndexError::list(run.postings_path(), start))?;
         }
         Ok(())
+    }
+
+    /// The lengths of all documents in a field, by its number from 1. `Refused` if there is none.
+    pub(crate) fn field_lengths(&self, field: u8) -> Result<Vec<u32>, IndexError> {
+        let mut all = Vec::new();
+        for run in &self.manifest.runs {
+            let fields = FieldLengths::open(&self.path, run)?;
+            let none = || IndexError::refused(&self.path, format!("there is no field {field}"));
+            let fields = fields.filter(|_| usize::from(field) <= run.field_tokens.len());
+            all.append(&mut fields.ok_or_else(none)?.of(field)?);
+        }
+        Ok(all)
     }
 
     /// Documents that are not deleted. Scores are about these.

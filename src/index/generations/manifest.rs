@@ -16,6 +16,7 @@ use crate::index::format::{
 use crate::index::list::Form;
 use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
 use crate::text::analysis::Analysis;
+use crate::text::fields::IndexFields;
 use crate::text::stop_words::StopWords;
 use crate::text::tokenizer::Tokenizer;
 use serde::{Deserialize, Serialize};
@@ -72,6 +73,9 @@ pub struct Settings {
     /// Runs have the positions of terms.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub positions: bool,
+    /// The names of fields that are indexed beside all text, by their numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
     pub indexer: String,
     pub memory_bytes: u64,
     /// Longer documents were skipped.
@@ -86,7 +90,7 @@ pub struct Settings {
 impl Settings {
     /// For an index with such terms and lists; all else is left open.
     pub fn of(analysis: &Analysis, form: Form) -> Self {
-        let &Analysis { tokenizer, fold, stemmer, ref stop_words } = analysis;
+        let &Analysis { tokenizer, fold, stemmer, ref stop_words, .. } = analysis;
         let (tokenizer, analysis) = tokenizer.recorded();
         Self {
             tokenizer,
@@ -103,6 +107,11 @@ impl Settings {
             positions: form.has_positions(),
             ..Self::default()
         }
+    }
+
+    /// What was written is accepted, and the names of what was read were.
+    pub(crate) fn index_fields(&self) -> IndexFields {
+        IndexFields::new(self.fields.iter().map(String::as_str)).unwrap_or_default()
     }
 
     /// Whether terms have impacts of learned vectors in the place of frequencies, and are given.
@@ -134,6 +143,9 @@ pub struct Statistics {
     /// See `terms`.
     pub postings: u64,
     pub tokens: u64,
+    /// Tokens of each field of the index.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub field_tokens: Vec<u64>,
     /// Documents without an indexed token.
     pub empty_documents: u64,
     /// Documents whose name an earlier one has.
@@ -152,6 +164,9 @@ pub struct RunEntry {
     pub terms: u64,
     pub postings: u64,
     pub tokens: u64,
+    /// Tokens of each field of the index, in documents that are not deleted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub field_tokens: Vec<u64>,
     /// The first of the manifest's inputs that its documents lie in: number 0 of its own.
     pub first_input: u32,
     /// How many inputs there are from that one to the last.
@@ -233,6 +248,8 @@ impl Manifest {
             stemmer: stemmer.parse().map_err(|e| unknown("a stemmer", format!("{e}")))?,
             stop_words: StopWords::from_words(&stop_words.words, tokenizer)
                 .map_err(|e| unknown("stop words", e.to_string()))?,
+            parts_at_controls: tokenizer == Tokenizer::Whitespace
+                && !self.settings.fields.is_empty(),
         })
     }
 
@@ -282,6 +299,24 @@ impl Manifest {
         }
     }
 
+    fn wrong_fields(&self) -> Option<String> {
+        let Settings { fields, .. } = &self.settings;
+        if let Err(error) = IndexFields::new(fields.iter().map(String::as_str)) {
+            return Some(error.to_string());
+        }
+        let mut sums = vec![0u64; fields.len()];
+        for run in &self.runs {
+            if run.field_tokens.len() != fields.len() {
+                let found = run.field_tokens.len();
+                return Some(format!("run {} has {found} fields of {}", run.name, fields.len()));
+            }
+            let fields = sums.iter_mut().zip(&run.field_tokens);
+            fields.for_each(|(sum, tokens)| *sum = sum.saturating_add(*tokens));
+        }
+        let found = &self.statistics.field_tokens;
+        (sums != *found).then(|| format!("fields of runs have {sums:?} tokens, of all {found:?}"))
+    }
+
     /// What is wrong when the parts are looked at together.
     fn inconsistency(&self) -> Option<String> {
         if self.format != VERSION {
@@ -291,7 +326,7 @@ impl Manifest {
             let Settings { codec, block_size, .. } = &self.settings;
             return Some(format!("codec `{codec}` with blocks of {block_size} is not known"));
         }
-        if let Some(wrong) = self.wrong_order() {
+        if let Some(wrong) = self.wrong_order().or_else(|| self.wrong_fields()) {
             return Some(wrong);
         }
         let mut next = 0u64;
@@ -335,6 +370,8 @@ impl Manifest {
             }
             expected.extend(FileKind::OF_RUN.map(|kind| run.file(kind)));
             expected.extend(self.settings.positions.then(|| run.file(FileKind::Positions)));
+            let has_fields = !self.settings.fields.is_empty();
+            expected.extend(has_fields.then(|| run.file(FileKind::Fields)));
             optional.extend(FileKind::OPTIONAL.map(|kind| run.file(kind)));
         }
         if self.runs.iter().any(|run| run.deleted.is_some()) {

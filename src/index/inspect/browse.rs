@@ -5,7 +5,8 @@ use crate::index::format::HEADER_BYTES;
 use crate::index::generations::generation::Generation;
 use crate::index::lexicon::{LexiconStream, TermEntry};
 use crate::index::positions::PositionsCheck;
-use crate::text::trie_collection::{implied_prefix, implied_prefix_len, trie_collection};
+use crate::text::fields::collection_of;
+use crate::text::trie_collection::{implied_prefix, implied_prefix_len};
 
 const WINDOW_BYTES: usize = 64 << 10;
 
@@ -19,7 +20,7 @@ pub struct TermLists {
 impl TermLists {
     /// Without a list the term is in no document. Lists of deleted documents alone are left out.
     pub fn find(generation: &Generation, term: &str) -> Result<Self, IndexError> {
-        let collection = trie_collection(term);
+        let collection = collection_of(generation.manifest().settings.fields.len(), term);
         let suffix = &term.as_bytes()[implied_prefix_len(collection)..];
         let mut lists = Vec::new();
         for (number, run) in generation.runs().iter().enumerate() {

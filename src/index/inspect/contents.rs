@@ -29,6 +29,9 @@ pub struct Contents {
     pub terms: Option<u64>,
     pub postings: u64,
     pub tokens: u64,
+    /// Of each field of the index.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub field_tokens: Vec<u64>,
     pub codec: String,
     pub block_size: u32,
     pub runs: u64,
@@ -114,6 +117,7 @@ impl Contents {
             terms,
             postings,
             tokens,
+            field_tokens,
             empty_documents,
             duplicate_names,
             skipped,
@@ -123,6 +127,7 @@ impl Contents {
             terms: Some(terms),
             postings,
             tokens,
+            field_tokens,
             codec: manifest.settings.codec.clone(),
             block_size: manifest.settings.block_size,
             runs: manifest.runs.len() as u64,
@@ -159,6 +164,7 @@ impl Contents {
             terms: distinct_terms(index, &manifest)?,
             postings: manifest.sum(|s| s.postings),
             tokens: manifest.tokens(),
+            field_tokens: manifest.field_tokens(),
             codec: manifest.settings.codec.clone(),
             block_size: manifest.settings.block_size,
             runs: all(|shard| shard.runs),
@@ -215,6 +221,9 @@ impl fmt::Display for Contents {
         row("terms", self.terms.map_or("unknown: some shards are not here".into(), count))?;
         row("postings", count(self.postings))?;
         row("tokens", count(self.tokens))?;
+        for (field, tokens) in self.settings.fields.iter().zip(&self.field_tokens) {
+            row("field", format!("{field}: {}", number_of(*tokens, "token", "tokens")))?;
+        }
         row("empty documents", count(self.empty_documents))?;
         row("duplicate names", count(self.duplicate_names))?;
         if self.deleted_documents > 0 {

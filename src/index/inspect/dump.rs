@@ -22,8 +22,9 @@ pub fn terms(
 ) -> io::Result<u64> {
     let mut rows = 0;
     progress.expect(generation.manifest().statistics.terms);
+    let fields = generation.manifest().settings.index_fields();
     for_each_term::<io::Error>(generation, |lists| {
-        let term = String::from_utf8_lossy(&lists.term);
+        let term = fields.shown(&String::from_utf8_lossy(&lists.term));
         let df = lists.df(generation)?;
         let bytes = lists.bytes();
         if df == 0 {

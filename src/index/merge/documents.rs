@@ -56,11 +56,14 @@ pub(super) fn merge(
     let mut place = DocumentsPlace::default();
     let mut stretches = Vec::new();
     let mut longs = Vec::new();
+    let fields = inputs.first().map_or(0, |input| input.run.field_tokens.len());
     for (number, input) in inputs.iter().enumerate() {
-        longs.push(input.long_documents()?);
+        let of_fields = (fields > 0).then(|| input.long_of(FileKind::Fields, fields as u64));
+        longs.push([input.long_documents()?, of_fields.transpose()?.unwrap_or_default()]);
         input.cut(number, &mut place, &mut stretches)?;
     }
-    let table = PlacedDocuments::create(to, number, first_input)?;
+    let table =
+        PlacedDocuments::create(to, number, first_input)?.with_fields(to, number, fields)?;
     let table = Arc::new(table);
     let copy = |(): &mut (), number: usize| {
         let stretch = &stretches[number];
@@ -71,8 +74,8 @@ pub(super) fn merge(
     Arc::into_inner(table).expect("all have written").finish_others()
 }
 
-/// The documents of 65,535 tokens or more, and their lengths.
-type LongDocuments = Vec<(u32, u32)>;
+/// The documents of 65,535 tokens or more, and their lengths; and likewise lengths of fields.
+type LongDocuments = [Vec<(u32, u32)>; 2];
 
 impl MergeInput {
     fn path(&self, kind: FileKind) -> PathBuf {
@@ -83,26 +86,45 @@ impl MergeInput {
         FileWindow::open(&self.path(kind), bytes)
     }
 
-    /// Also checks the headers of all files.
-    fn long_documents(&self) -> Result<LongDocuments, IndexError> {
-        let mut count = 0;
+    /// Also checks the headers of all files but that of fields.
+    fn long_documents(&self) -> Result<Vec<(u32, u32)>, IndexError> {
         for kind in FileKind::OF_DOCUMENTS {
-            let mut window = self.open(kind, HEADER_BYTES)?;
-            let first = window.length().min(BODY) as usize;
-            let header = FileHeader::parse(&self.path(kind), kind, window.read(0, first)?)?;
-            let documents = u64::from(self.run.documents);
-            let found = header.values[0];
-            if found != documents {
-                return Err(IndexError::damaged(window.path(), 16, documents, found));
-            }
-            if kind == FileKind::Lengths {
-                count = header.values[2];
-            }
+            self.header(kind)?;
         }
-        let mut window = self.open(FileKind::Lengths, BORDER_BYTES)?;
-        let bytes = 2 * u64::from(self.run.documents);
-        let first = BODY + bytes + padding(bytes);
-        long_documents(&mut window, first, count)
+        self.long_of(FileKind::Lengths, 1)
+    }
+
+    fn header(&self, kind: FileKind) -> Result<FileHeader, IndexError> {
+        let mut window = self.open(kind, HEADER_BYTES)?;
+        let first = window.length().min(BODY) as usize;
+        let header = FileHeader::parse(&self.path(kind), kind, window.read(0, first)?)?;
+        let documents = u64::from(self.run.documents);
+        match header.values[0] {
+            found if found == documents => Ok(header),
+            found => Err(IndexError::damaged(window.path(), 16, documents, found)),
+        }
+    }
+
+    /// Those of a file that has so many lengths of each document.
+    fn long_of(&self, kind: FileKind, lengths: u64) -> Result<Vec<(u32, u32)>, IndexError> {
+        let count = self.header(kind)?.values[2];
+        let bytes = 2 * lengths * u64::from(self.run.documents);
+        let mut window = self.open(kind, BORDER_BYTES)?;
+        long_documents(&mut window, BODY + bytes + padding(bytes), count)
+    }
+
+    /// The length at a place of such a file.
+    fn length(
+        &self,
+        kind: FileKind,
+        window: &mut FileWindow,
+        long: &[(u32, u32)],
+        at: u64,
+    ) -> Result<u32, IndexError> {
+        match u16::from_le_bytes(fixed(window.read(BODY + 2 * at, 2)?)) {
+            LONG => of_long(long, at).ok_or_else(|| no_long(&self.path(kind), at)),
+            length => Ok(length.into()),
+        }
     }
 
     fn cut(
@@ -132,7 +154,7 @@ impl MergeInput {
     fn copy(
         &self,
         stretch: &DocumentStretch,
-        long: &LongDocuments,
+        [long, long_fields]: &LongDocuments,
         table: &Arc<PlacedDocuments>,
         stop: &Stop,
     ) -> Result<(), IndexError> {
@@ -142,6 +164,9 @@ impl MergeInput {
         let mut locations = self.open(FileKind::Locations, WINDOW_BYTES)?;
         let mut hashes = self.open(FileKind::Hashes, WINDOW_BYTES)?;
         let moves = Moves::open(&self.generation, &self.run)?;
+        let fields = self.run.field_tokens.len() as u64;
+        let mut field_lengths =
+            (fields > 0).then(|| self.open(FileKind::Fields, WINDOW_BYTES)).transpose()?;
         let mut writer = DocumentsWriter::at(table, stretch.place);
         for docid in stretch.documents.clone() {
             if docid.is_multiple_of(AT_ONCE) {
@@ -152,11 +177,7 @@ impl MergeInput {
             if self.deletions.as_ref().is_some_and(|gone| gone.contains(docid)) {
                 continue;
             }
-            let length = match u16::from_le_bytes(fixed(lengths.read(at(2), 2)?)) {
-                LONG => of_long(long, docid.into())
-                    .ok_or_else(|| no_long(&self.path(FileKind::Lengths), docid.into()))?,
-                length => length.into(),
-            };
+            let length = self.length(FileKind::Lengths, &mut lengths, long, docid.into())?;
             let location: Location = bytemuck::pod_read_unaligned(locations.read(at(16), 16)?);
             let location = moves.of(docid, location);
             let input = location.input.saturating_add(self.run.first_input);
@@ -165,6 +186,12 @@ impl MergeInput {
             let name = std::str::from_utf8(name).map_err(|_| {
                 IndexError::refused(&self.path(FileKind::Names), "a document's name is UTF-8")
             })?;
+            if let Some(window) = &mut field_lengths {
+                for at in fields * u64::from(docid)..fields * (u64::from(docid) + 1) {
+                    let length = self.length(FileKind::Fields, window, long_fields, at)?;
+                    writer.push_field(length);
+                }
+            }
             writer.push(name, length, location, hash)?;
         }
         writer.write()

@@ -4,7 +4,9 @@
 use crate::crew::{Crew, lock};
 use crate::index::error::IndexError;
 use crate::index::files::window::FileWindow;
-use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, LONG, padding};
+use crate::index::format::{
+    FileHeader, FileKind, HEADER_BYTES, LONG, file_path, padding, run_file, run_name,
+};
 use crate::index::list::MAX_BLOCK;
 use crate::score::bounds::code_below;
 use std::path::{Path, PathBuf};
@@ -25,6 +27,13 @@ pub(super) struct Lengths {
     codes: Codes,
 }
 
+/// Which lengths of a file are those of documents: every so many, from one on.
+#[derive(Clone, Copy, Debug)]
+struct Column {
+    step: u64,
+    first: u64,
+}
+
 #[derive(Debug)]
 enum Codes {
     All(Vec<u8>),
@@ -35,6 +44,7 @@ enum Codes {
 #[derive(Debug)]
 struct LengthPage {
     window: FileWindow,
+    column: Column,
     long: Vec<(u32, u32)>,
     first: u64,
     codes: Vec<u8>,
@@ -70,20 +80,48 @@ pub(super) fn no_long(path: &Path, docid: u64) -> IndexError {
 }
 
 impl Lengths {
-    pub(super) fn read(path: &Path, memory_bytes: u64, threads: usize) -> Result<Self, IndexError> {
+    /// Those of run `number` of a generation, and behind them those of each of its fields. Also
+    /// returns what they leave of so many bytes of memory.
+    pub(super) fn of_run(
+        generation: &Path,
+        number: u32,
+        fields: usize,
+        mut memory_bytes: u64,
+        threads: usize,
+    ) -> Result<(Vec<Self>, u64), IndexError> {
+        let mut all = Vec::with_capacity(fields + 1);
+        for field in 0..=fields as u64 {
+            let (kind, column) = match field.checked_sub(1) {
+                None => (FileKind::Lengths, Column { step: 1, first: 0 }),
+                Some(first) => (FileKind::Fields, Column { step: fields as u64, first }),
+            };
+            let path = file_path(generation, &run_file(&run_name(number), kind));
+            all.push(Self::read(&path, kind, column, memory_bytes, threads)?);
+            memory_bytes = all[all.len() - 1].memory_behind(memory_bytes);
+        }
+        Ok((all, memory_bytes))
+    }
+
+    fn read(
+        path: &Path,
+        kind: FileKind,
+        column: Column,
+        memory_bytes: u64,
+        threads: usize,
+    ) -> Result<Self, IndexError> {
         let mut window = FileWindow::open(path, 2 * AT_ONCE)?;
         let first = window.length().min(HEADER_BYTES as u64) as usize;
-        let header = FileHeader::parse(path, FileKind::Lengths, window.read(0, first)?)?;
+        let header = FileHeader::parse(path, kind, window.read(0, first)?)?;
         let [documents, _, long, ..] = header.values;
         // A file of another length is found when a read meets its end.
-        let bytes = documents.saturating_mul(2).min(window.length());
+        let bytes = documents.saturating_mul(2 * column.step).min(window.length());
         let behind = HEADER_BYTES as u64 + bytes + padding(bytes);
         let long = long_documents(&mut window, behind, long)?;
-        let documents = bytes / 2;
+        let documents = bytes / 2 / column.step;
         let codes = if documents > memory_bytes / 4 * 3 {
-            Codes::Page(Mutex::new(LengthPage { window, long, first: 0, codes: Vec::new() }))
+            Codes::Page(Mutex::new(LengthPage { window, column, long, first: 0, codes: vec![] }))
         } else {
-            Codes::All(read_all(path, documents, &long, threads)?)
+            Codes::All(read_all(path, column, documents, &long, threads)?)
         };
         Ok(Self { path: path.to_path_buf(), documents, codes })
     }
@@ -144,7 +182,8 @@ impl LengthPage {
                 self.first = docid / AT_ONCE as u64 * AT_ONCE as u64;
                 let count = (documents - self.first).min(AT_ONCE as u64) as usize;
                 self.codes.resize(count, 0);
-                read_codes(&mut self.window, &self.long, self.first, &mut self.codes)
+                let (column, codes) = (self.column, &mut self.codes);
+                read_codes(&mut self.window, column, &self.long, self.first, codes)
                     .inspect_err(|_| self.codes.clear())?;
                 (docid - self.first) as usize
             }
@@ -155,6 +194,7 @@ impl LengthPage {
 
 fn read_all(
     path: &Path,
+    column: Column,
     documents: u64,
     long: &[(u32, u32)],
     threads: usize,
@@ -165,7 +205,7 @@ fn read_all(
         let mut window = FileWindow::open(path, 2 * AT_ONCE)?;
         let first = (number * each) as u64;
         let mut parts = (first..).step_by(AT_ONCE).zip(part.chunks_mut(AT_ONCE));
-        parts.try_for_each(|(docid, codes)| read_codes(&mut window, long, docid, codes))
+        parts.try_for_each(|(docid, codes)| read_codes(&mut window, column, long, docid, codes))
     };
     let parts = codes.chunks_mut(each).enumerate();
     let read = parts.map(|part| move || read(part)).collect();
@@ -175,15 +215,19 @@ fn read_all(
 
 fn read_codes(
     window: &mut FileWindow,
+    Column { step, first }: Column,
     long: &[(u32, u32)],
     docid: u64,
     codes: &mut [u8],
 ) -> Result<(), IndexError> {
     let path = window.path().to_path_buf();
-    let lengths = window.read(HEADER_BYTES as u64 + 2 * docid, 2 * codes.len())?.as_chunks().0;
-    for (docid, (code, &length)) in (docid..).zip(codes.iter_mut().zip(lengths)) {
+    let at = HEADER_BYTES as u64 + 2 * step * docid;
+    let lengths = window.read(at, 2 * step as usize * codes.len())?.as_chunks().0;
+    let numbers = (step * docid + first..).step_by(step as usize);
+    let own = lengths.iter().skip(first as usize).step_by(step as usize);
+    for (number, (code, &length)) in numbers.zip(codes.iter_mut().zip(own)) {
         *code = code_below(match u16::from_le_bytes(length) {
-            LONG => of_long(long, docid).ok_or_else(|| no_long(&path, docid))?,
+            LONG => of_long(long, number).ok_or_else(|| no_long(&path, number))?,
             length => length.into(),
         });
     }
@@ -208,10 +252,10 @@ mod tests {
         table.finish().unwrap();
         let most = 1 << 40;
         for (threads, memory) in [(0, most), (1, most), (3, most), (3, u64::from(documents))] {
-            let path = folder.path().join("runs/000000.lengths");
-            let lengths = Lengths::read(&path, memory, threads).unwrap();
+            let (lengths, left) = Lengths::of_run(folder.path(), 0, 0, memory, threads).unwrap();
             let taken = if memory == most { u64::from(documents) } else { 0 };
-            assert_eq!(lengths.memory_behind(memory), memory - taken);
+            assert_eq!(left, memory - taken);
+            let lengths = &lengths[0];
             let mut codes = [0; MAX_BLOCK];
             for step in [1usize, 1000, AT_ONCE + 1] {
                 for base in [0, 5, AT_ONCE as u32] {

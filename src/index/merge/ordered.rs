@@ -14,16 +14,18 @@ use super::sort::sort;
 use super::source::{Base, BlockPostings, ListSource, Target};
 use super::topics::{self, DocumentTerms};
 use super::{MergeInput, Merging, WRITER_BYTES};
+use crate::index::documents::fields::FieldLengths;
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location, RunDocuments};
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry, Stop};
-use crate::index::format::{FileKind, file_path, run_file, run_name};
+use crate::index::format::FileKind;
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::MAX_BLOCK;
 use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
 use crate::index::scores::write_scores;
 use crate::score::wang::GlobalParameters;
+use crate::text::fields::split;
 use std::mem;
 use std::path::Path;
 
@@ -91,7 +93,8 @@ pub(in crate::index) fn reorder(
         let name = entry.file(FileKind::Scores);
         files.push(write_scores(generation, &name, &ranks, globals)?);
     }
-    for kind in FileKind::OF_DOCUMENTS.into_iter().filter(|_| !stays) {
+    let fields = (!run.field_tokens.is_empty()).then_some(FileKind::Fields);
+    for kind in FileKind::OF_DOCUMENTS.into_iter().chain(fields).filter(|_| !stays) {
         storage::remove_file(&run.path(generation, kind))?;
     }
     let global = of_globals.as_ref().map(GlobalEntry::new);
@@ -136,6 +139,10 @@ fn write_documents(
     stop: &Stop,
 ) -> Result<DocumentsEntry, IndexError> {
     let mut writer = DocumentsWriter::create(generation, number, run.first_input)?;
+    let fields = FieldLengths::open(generation, run)?;
+    if fields.is_some() {
+        writer = writer.with_fields(generation, number, run.field_tokens.len())?;
+    }
     for docids in docids.chunks(AT_ONCE) {
         stop.check()?;
         for &docid in docids {
@@ -145,6 +152,10 @@ fn write_documents(
             let name = std::str::from_utf8(table.name(docid)?)
                 .map_err(|_| IndexError::refused(generation, "a document's name is UTF-8"))?;
             let location = Location { input, ..location };
+            if let Some(fields) = &fields {
+                let lengths = fields.of_document(docid)?;
+                lengths.into_iter().for_each(|length| writer.push_field(length));
+            }
             writer.push(name, table.lengths()[at], location, table.hashes()[at])?;
         }
     }
@@ -173,14 +184,15 @@ fn write_lists(
     };
     let of_documents = DOCUMENT_BYTES * u64::from(run.documents);
     let memory_bytes = merging.memory_bytes - WRITER_BYTES - of_documents;
-    let lengths = file_path(generation, &run_file(&run_name(number), FileKind::Lengths));
-    let lengths = Lengths::read(&lengths, memory_bytes, merging.threads)?;
+    let fields = run.field_tokens.len();
+    let (lengths, memory_bytes) =
+        Lengths::of_run(generation, number, fields, memory_bytes, merging.threads)?;
     let joint = Joint {
         lengths: &lengths,
         inputs: &[input],
         to: generation,
         number,
-        memory_bytes: lengths.memory_behind(memory_bytes),
+        memory_bytes,
         merging,
         numbers: Some(&numbers),
     };
@@ -239,8 +251,8 @@ fn by_topics(
     DocumentTerms { starts, terms }.order(run.terms as usize, threads, stop)
 }
 
-/// Gives `take` all postings of a run, list by list: the list's number, docids, frequencies. The
-/// list's reader has compared docids with the number of documents.
+/// Gives `take` all postings of a run, but for those of fields, list by list: the list's number,
+/// docids, frequencies. The list's reader has compared docids with the number of documents.
 fn each_postings(
     generation: &Path,
     run: &RunEntry,
@@ -252,8 +264,13 @@ fn each_postings(
     let base = Base::new(0, 0, None);
     let mut lists = ListSource::open(generation, run, &terms, base, WINDOW_BYTES, false)?;
     let mut taken = EachPosting { take, list: 0 };
+    let fields = run.field_tokens.len();
     while terms.advance()? {
         stop.check()?;
+        // Fields do not change the order.
+        if split(fields, terms.term().suffix).1.is_some() {
+            continue;
+        }
         lists.append(terms.term().list, &mut taken, |_| Ok(()))?;
         taken.list += 1;
     }

@@ -19,6 +19,7 @@ use crate::index::lexicon::{LexiconStream, TermEntry, cut, expect_totals};
 use crate::index::list::BEFORE_FIRST;
 use crate::index::positions::RunPositions;
 use crate::index::run::{LaidChunk, ListChunks, MakerGuard, NewRun, RunWriter};
+use crate::text::fields::split;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::cell::Cell;
 use std::io;
@@ -50,8 +51,8 @@ const LEAST_THREAD_BYTES: u64 = 4 * LEAST_RUN_BYTES;
 const MERGERS: usize = 4;
 
 pub(super) struct Joint<'a> {
-    /// Of the documents of all runs that are merged in the end.
-    pub(super) lengths: &'a Lengths,
+    /// Of the documents of all runs that are merged in the end, and of each of their fields.
+    pub(super) lengths: &'a [Lengths],
     pub(super) inputs: &'a [MergeInput],
     /// The generation of the merged run, and its number there.
     pub(super) to: &'a Path,
@@ -294,7 +295,9 @@ impl Joint<'_> {
         let mut laying = ListChunks::new(self.merging.form, self.to, chunk_bytes, give);
         let mut entries = Vec::new();
         while terms.take_term() {
-            let collection = terms.taken().0;
+            let (collection, suffix) = terms.taken();
+            let (_, field) = split(self.lengths.len() - 1, suffix);
+            let lengths = &self.lengths[field.map_or(0, usize::from)];
             entries.clear();
             while let Some((source, list)) = terms.source_of_term() {
                 entries.push((source, list));
@@ -325,14 +328,13 @@ impl Joint<'_> {
                     collected.begin(list);
                     lists[source].append(list, collected, |_| Ok(()))?;
                 } else {
-                    let encoding =
-                        &mut ListEncoding { lengths: self.lengths, encoders: &mut encoders };
+                    let encoding = &mut ListEncoding { lengths, encoders: &mut encoders };
                     lists[source].append(list, encoding, &mut drain)?;
                     drain(&mut encoders)?;
                 }
             }
             if let Some(collected) = &mut renumbering {
-                let encoding = ListEncoding { lengths: self.lengths, encoders: &mut encoders };
+                let encoding = ListEncoding { lengths, encoders: &mut encoders };
                 collected.pour(encoding, &mut drain)?;
             }
             // All of its documents may have been left out.

@@ -5,6 +5,7 @@ use super::source::{Base, Encoders, ListEncoding, ListSource};
 use super::terms::TermMerge;
 use super::*;
 use crate::index::documents::{DocumentsWriter, Location, RunDocuments};
+use crate::index::format::{run_file, run_name};
 use crate::index::generations::folder::current;
 use crate::index::generations::generation::Generation;
 use crate::index::generations::manifest::Manifest;
@@ -229,8 +230,8 @@ proptest! {
             table.push("", length(docid), Location::default(), 0).unwrap();
         }
         table.finish().unwrap();
-        let path = run.path(folder.path(), FileKind::Lengths);
-        let lengths = Lengths::read(&path, 1 << 20, 1).unwrap();
+        let (lengths, _) = Lengths::of_run(folder.path(), 0, 0, 1 << 20, 1).unwrap();
+        let lengths = &lengths[0];
 
         let path = run.path(folder.path(), FileKind::Lexicon);
         let mut lexicon = LexiconStream::open(&path, 0).unwrap();

@@ -4,6 +4,7 @@
 use super::Run;
 use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
+use crate::index::documents::fields::FieldLengths;
 use crate::index::error::IndexError;
 use crate::index::format::FileKind;
 use crate::index::generations::manifest::RunEntry;
@@ -47,6 +48,13 @@ pub(crate) fn delete(
     deleted.documents += docids.len() as u32;
     for &docid in &docids {
         deleted.tokens += u64::from(documents.length(docid)?);
+    }
+    if let Some(fields) = FieldLengths::open(generation, run)? {
+        for &docid in &docids {
+            for (sum, length) in run.field_tokens.iter_mut().zip(fields.of_document(docid)?) {
+                *sum = sum.saturating_sub(length.into());
+            }
+        }
     }
     let Deletions { counted, since, .. } = &**deletions;
     let since = since.with(run.documents, docids.iter().copied());

@@ -9,6 +9,7 @@ use super::lay::{ChunkLayout, LaidChunk, RunPart};
 use crate::dictionary::closed::{ClosedError, ClosedTerms};
 use crate::index::list::{Form, ListEncoder};
 use crate::index::positions::PositionsEncoder;
+use crate::text::fields::split;
 use std::sync::Arc;
 
 pub(crate) const CHUNK_BYTES: usize = 256 << 10;
@@ -21,6 +22,9 @@ pub(crate) struct PartEncoder {
     encoder: ListEncoder,
     layout: ChunkLayout,
     lengths: Arc<Vec<u8>>,
+    /// Fields of which there are lengths, and where those of the current list begin.
+    fields: usize,
+    column: usize,
     bytes: Vec<u8>,
     /// Where the current list goes on in `bytes`.
     at: usize,
@@ -36,7 +40,8 @@ struct PartPositions {
 }
 
 impl PartEncoder {
-    /// `lengths` are the codes of the lengths of all documents of the run (`score::bounds`).
+    /// `lengths` are the codes of the lengths of all documents of the run (`score::bounds`), and
+    /// behind them those of each field.
     pub(crate) fn new(
         part: RunPart,
         terms: Box<dyn ClosedTerms>,
@@ -50,8 +55,21 @@ impl PartEncoder {
             bytes: Vec::new(),
             at: 0,
         });
-        let (in_list, bytes, at) = Default::default();
-        Self { part, terms, in_list, encoder, layout, lengths, bytes, at, positions }
+        let fields = (lengths.len() / part.documents.max(1) as usize).saturating_sub(1);
+        let (in_list, column, bytes, at) = Default::default();
+        Self {
+            part,
+            terms,
+            in_list,
+            encoder,
+            layout,
+            lengths,
+            fields,
+            column,
+            bytes,
+            at,
+            positions,
+        }
     }
 
     /// The next chunk. The last one says that it is, and none may be asked for behind it.
@@ -71,6 +89,8 @@ impl PartEncoder {
                     break;
                 }
                 (self.at, self.in_list) = (0, true);
+                let (_, field) = split(self.fields, self.terms.term().1);
+                self.column = field.map_or(0, usize::from) * self.part.documents as usize;
                 if let Some(positions) = &mut self.positions {
                     self.terms.positions(&mut positions.bytes);
                     positions.at = 0;
@@ -82,12 +102,17 @@ impl PartEncoder {
                 payload + payload_of(positions) >= CHUNK_BYTES
             };
             self.encoder
-                .push_folded(&self.bytes, &mut self.at, &self.lengths, |tfs, payload| {
-                    if let Some(PartPositions { encoder, bytes, at }) = positions {
-                        encoder.push_folded(tfs, bytes, at)?;
-                    }
-                    Some(enough(payload, positions))
-                })
+                .push_folded(
+                    &self.bytes,
+                    &mut self.at,
+                    &self.lengths[self.column..],
+                    |tfs, payload| {
+                        if let Some(PartPositions { encoder, bytes, at }) = positions {
+                            encoder.push_folded(tfs, bytes, at)?;
+                        }
+                        Some(enough(payload, positions))
+                    },
+                )
                 .ok_or("postings of an open run do not decode: this is a bug")?;
             self.in_list = self.at < self.bytes.len();
             if let Some(positions) = &mut self.positions {

@@ -18,12 +18,15 @@ use crate::input::borders::over_lines::{BorderMachine, Csv};
 use crate::input::document::{
     BYTE_ORDER_MARK, Content, Document, DocumentSink, Name, PieceView, Skip,
 };
+use crate::text::fields::{FieldTexts, IndexFields};
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 
 /// It keeps nothing from piece to piece but its buffers.
 #[derive(Debug, Default)]
 pub(crate) struct CsvParser {
     fields: Fields,
+    index_fields: IndexFields,
+    field_texts: FieldTexts,
     seen: SeenFields,
     /// That for a delimiter: its automaton is made once.
     reader: Option<(u8, Reader)>,
@@ -50,6 +53,8 @@ struct CsvColumns {
     texts: Vec<usize>,
     /// The fields of these, a bit each.
     taken: u64,
+    /// The columns that are fields of the index, in any case, and their numbers.
+    of_fields: Vec<(usize, u8)>,
     heads: Vec<Vec<u8>>,
 }
 
@@ -61,6 +66,11 @@ impl CsvParser {
 
     pub(crate) fn take_fields(&mut self, fields: &Fields) {
         self.fields = fields.clone();
+    }
+
+    /// Columns of these names are fields of the index.
+    pub(super) fn find_fields(&mut self, fields: &IndexFields) {
+        self.index_fields.clone_from(fields);
     }
 
     /// Gives all records but the head, the first of the file, to `sink`, in order, in linear time.
@@ -91,6 +101,7 @@ impl CsvParser {
         for buffer in [&mut self.values, &mut self.text] {
             buffer.shrink_to(KEPT_BUFFER_BYTES);
         }
+        self.field_texts.shrink(KEPT_BUFFER_BYTES);
         self.name.shrink_to(1 << 10);
         record
     }
@@ -131,13 +142,19 @@ impl CsvParser {
             }
             self.text.extend_from_slice(text);
         }
+        self.field_texts.clear();
+        for &(column, field) in &columns.of_fields {
+            self.field_texts.add(field, value(column).unwrap_or_default());
+        }
         let name = columns.name.and_then(value).unwrap_or_default().trim_ascii();
         self.seen.taken |= columns.taken;
         if SeenFields::is_looked_at(line) {
             self.seen.record(!name.is_empty());
             self.seen.text(self.text.len());
             for (column, field) in columns.heads.iter().enumerate() {
-                let is_other = Some(column) != columns.name && !columns.texts.contains(&column);
+                let is_field = columns.of_fields.iter().any(|(of_field, _)| *of_field == column);
+                let is_text = is_field || columns.texts.contains(&column);
+                let is_other = Some(column) != columns.name && !is_text;
                 if let Some(value) = value(column).filter(|_| is_other) {
                     self.seen.other(field, value.len(), Some(value));
                 }
@@ -145,7 +162,8 @@ impl CsvParser {
         }
         sink.parts(&self.parts);
         let name = Name::from_raw(name, &mut self.name);
-        sink.document(Document { name, content: Content::Text(&self.text), offset, bytes, line });
+        let (content, fields) = (Content::Text(&self.text), &self.field_texts);
+        sink.document(Document { name, content, fields, offset, bytes, line });
     }
 
     fn read(&mut self, mut raw: &[u8], delimiter: u8) {
@@ -202,6 +220,8 @@ impl CsvParser {
             let given = self.values[start..end].trim_ascii();
             let lower = given.to_ascii_lowercase();
             columns.heads.push(given.to_vec());
+            let field = self.index_fields.number_of(given, false);
+            columns.of_fields.extend(field.map(|field| (column, field)));
             let known = |asked: bool| if asked { given } else { &lower[..] };
             if let Some(rank) = self.fields.name_rank(known(!self.fields.names.is_empty()))
                 && rank < best

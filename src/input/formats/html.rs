@@ -7,11 +7,12 @@ pub(crate) fn parse<S: DocumentSink>(html: &mut HtmlText, name: &str, file: &[u8
     let path = name.as_bytes();
     let markup = Markup::Html;
     sink.page(&Page { name: path, url: path, bytes: file, markup, charset: None });
-    let text = html.text(file, markup, None);
+    let (text, fields) = html.page(file, markup, None);
     let name = Name::new(name);
     sink.document(Document {
         name,
         content: Content::Text(text),
+        fields,
         offset: 0,
         bytes: file.len(),
         line: 1,

@@ -22,6 +22,7 @@
 
 mod look;
 mod roles;
+mod strings;
 pub(crate) mod vector;
 
 use super::KEPT_BUFFER_BYTES;
@@ -34,6 +35,7 @@ use crate::dictionary::vector::Vector;
 use crate::input::document::{
     BYTE_ORDER_MARK, Content, Document, DocumentSink, Name, PieceView, Skip, length_without_return,
 };
+use crate::text::fields::{FieldTexts, IndexFields};
 use roles::KeyRole;
 use vector::{FIELD, ImpactFactor, VectorReader};
 
@@ -56,6 +58,10 @@ struct Buffers {
     /// A name that was made valid.
     name: String,
     fields: Option<Fields>,
+    /// The fields of the index, that of the last key, and the texts of a record.
+    index_fields: IndexFields,
+    field: Option<u8>,
+    field_texts: FieldTexts,
     seen: SeenFields,
     /// Records have vectors in the place of texts.
     vectors: Option<VectorReader>,
@@ -112,6 +118,11 @@ impl JsonlParser {
         self.buffers.fields = asked.then(|| fields.clone());
     }
 
+    /// Values of members of these names are texts of fields of the index.
+    pub(super) fn find_fields(&mut self, fields: &IndexFields) {
+        self.buffers.index_fields.clone_from(fields);
+    }
+
     /// Of vectors, whose weights become impacts by this factor.
     pub(crate) fn of_vectors(factor: ImpactFactor) -> Self {
         let mut parser = Self::new();
@@ -164,8 +175,8 @@ impl JsonlParser {
                     self.buffers.look(&JsonCursor { at: offset, ..*cursor }, &record);
                 }
                 sink.parts(self.buffers.parts.get(1..record.texts as usize).unwrap_or(&[]));
-                let (name, content) = self.buffers.resolve(cursor, &record);
-                sink.document(Document { name, content, offset, bytes, line });
+                let (name, content, fields) = self.buffers.resolve(cursor, &record);
+                sink.document(Document { name, content, fields, offset, bytes, line });
             }
             Err(Failure::Bad(bad)) => {
                 let Bad { offset: at, expected } = bad;
@@ -205,6 +216,7 @@ impl<S: DocumentSink> Scanning for JsonLines<'_, '_, S> {
         }
         parser.buffers.text.shrink(KEPT_BUFFER_BYTES);
         parser.buffers.short.shrink(KEPT_BUFFER_BYTES);
+        parser.buffers.field_texts.shrink(KEPT_BUFFER_BYTES);
         parser.buffers.name.shrink_to(KEPT_BUFFER_BYTES);
         parser.buffers.vectors.iter_mut().for_each(VectorReader::shrink);
         piece.line_feeds(line, cursor.at)
@@ -263,6 +275,7 @@ impl Buffers {
         cursor: &mut JsonCursor<'_>,
         record: &mut JsonRecord,
     ) -> Result<(), Failure> {
+        self.field_texts.clear();
         match cursor.peek() {
             Some(b'{') => cursor.at += 1,
             Some(b'[' | b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n') => {
@@ -303,9 +316,11 @@ impl Buffers {
     #[inline(always)]
     fn key(&mut self, cursor: &mut JsonCursor<'_>) -> Result<KeyRole, Bad> {
         cursor.begin_key()?;
+        let start = cursor.at;
         if self.fields.is_some() {
             let key = cursor.string()?;
             let role = self.asked_role(cursor, &key);
+            self.find_field(cursor, start);
             cursor.colon()?;
             return Ok(role);
         }
@@ -319,6 +334,7 @@ impl Buffers {
                 if key.escapes { self.escaped_role(cursor, &key) } else { KeyRole::Other }
             }
         };
+        self.find_field(cursor, start);
         cursor.colon()?;
         Ok(role)
     }
@@ -362,7 +378,11 @@ impl Buffers {
         record: &mut JsonRecord,
     ) -> Result<(), Failure> {
         record.members += 1;
-        match self.key(cursor)? {
+        let role = self.key(cursor)?;
+        if let Some(field) = self.field {
+            self.take_field(cursor, field)?;
+        }
+        match role {
             KeyRole::Name(rank) if rank < record.name_rank => {
                 let name = match cursor.peek() {
                     Some(b'"') => {
@@ -422,41 +442,6 @@ impl Buffers {
         TEXTS[number]
     }
 
-    /// Adds the strings of the list here to the text.
-    #[cold]
-    fn texts(
-        &mut self,
-        cursor: &mut JsonCursor<'_>,
-        record: &mut JsonRecord,
-        number: usize,
-    ) -> Result<(), Failure> {
-        let mut ahead = JsonCursor { ..*cursor };
-        ahead.skip_value()?;
-        let before = record.texts;
-        let mut has_others = false;
-        cursor.at += 1;
-        while cursor.at < ahead.at {
-            match cursor.peek() {
-                Some(b'"') => {
-                    cursor.at += 1;
-                    self.text(cursor, record)?;
-                }
-                Some(b'n') => cursor.word("null")?,
-                Some(b',' | b']' | b' ' | b'\t' | b'\r') => cursor.at += 1,
-                _ => {
-                    has_others = true;
-                    cursor.skip_value()?;
-                }
-            }
-        }
-        if record.texts > before {
-            record.taken |= bit(number);
-        } else if has_others && !record.takes_spare {
-            record.odd.get_or_insert(self.shown(number));
-        }
-        Ok(())
-    }
-
     /// Adds the string here, from behind its opening quote, to the text.
     #[inline(always)]
     fn text(&mut self, cursor: &mut JsonCursor<'_>, record: &mut JsonRecord) -> Result<(), Bad> {
@@ -476,14 +461,14 @@ impl Buffers {
         &'a mut self,
         cursor: &JsonCursor<'a>,
         record: &JsonRecord,
-    ) -> (Name<'a>, Content<'a>) {
+    ) -> (Name<'a>, Content<'a>, &'a FieldTexts) {
         let name = unfolded(cursor, &record.name, &mut self.short);
         let content = match &self.vectors {
             Some(vectors) => Content::Vector(Vector::new(&vectors.pairs)),
             None if record.texts == 0 => Content::Text(&[]),
             None => Content::Text(&self.text),
         };
-        (Name::from_raw(name, &mut self.name), content)
+        (Name::from_raw(name, &mut self.name), content, &self.field_texts)
     }
 }
 

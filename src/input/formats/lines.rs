@@ -16,6 +16,7 @@ use crate::input::document::{
     BYTE_ORDER_MARK, Content, Document, DocumentSink, Name, PieceView, Skip, length_without_return,
 };
 use crate::input::unquoted;
+use crate::text::fields::FieldTexts;
 
 #[derive(Clone, Copy, Debug)]
 pub enum Between {
@@ -90,6 +91,7 @@ impl LinesParser {
                     sink.document(Document {
                         name,
                         content: Content::Text(text),
+                        fields: FieldTexts::NONE,
                         offset,
                         bytes,
                         line,

@@ -7,6 +7,7 @@
 use super::KEPT_BUFFER_BYTES;
 use crate::input::borders::marks::Mark;
 use crate::input::document::{Content, Document, DocumentSink, Name, PieceView, Skip};
+use crate::text::fields::{FieldTexts, IndexFields};
 use crate::text::html::{HtmlText, Markup};
 use crate::text::wikitext;
 use memchr::memmem::{find, rfind};
@@ -30,9 +31,16 @@ pub(crate) struct MediawikiParser {
     text: Vec<u8>,
     title: Vec<u8>,
     name: String,
+    fields: IndexFields,
+    field_texts: FieldTexts,
 }
 
 impl MediawikiParser {
+    /// Of these fields `title`, and `text` or `body`, are found.
+    pub(super) fn find_fields(&mut self, fields: &IndexFields) {
+        self.fields.clone_from(fields);
+    }
+
     /// Gives all articles of `piece` to `sink`, in their order, in time linear in the piece's
     /// length. Returns how many pages there are; they count in the place of lines.
     pub(crate) fn parse<S: DocumentSink>(&mut self, piece: PieceView<'_>, sink: &mut S) -> u64 {
@@ -65,17 +73,27 @@ impl MediawikiParser {
             self.page(page);
             let text = self.html.text(&self.text, Markup::Sgml { hidden: &[] }, Some(b"utf-8"));
             // A title is one line.
-            sink.parts(memchr::memchr(b'\n', text).as_slice());
+            let title = memchr::memchr(b'\n', text);
+            sink.parts(title.as_slice());
+            self.field_texts.clear();
+            let (title, body) = text.split_at(title.unwrap_or(text.len()));
+            for (name, text) in [("title", title), ("text", body), ("body", body)] {
+                if let Some(field) = self.fields.number(name) {
+                    self.field_texts.add(field, text);
+                }
+            }
             let name = Name::from_raw(self.title.trim_ascii(), &mut self.name);
             sink.document(Document {
                 name,
                 content: Content::Text(text),
+                fields: &self.field_texts,
                 offset,
                 bytes: length,
                 line,
             });
         }
         self.html.shrink();
+        self.field_texts.shrink(KEPT_BUFFER_BYTES);
         for buffer in [&mut self.source, &mut self.text] {
             buffer.shrink_to(KEPT_BUFFER_BYTES);
         }

@@ -14,6 +14,7 @@ use crate::input::formats::{html, plain};
 use crate::input::list::InputReading;
 use crate::input::streams::encoded::TextEncoding;
 use crate::input::turns::Turn;
+use crate::text::fields::IndexFields;
 use crate::text::html::HtmlText;
 
 pub(crate) struct Parsers {
@@ -26,6 +27,7 @@ pub(crate) struct Parsers {
     csv: CsvParser,
     plaintext: LinesParser,
     mediawiki: MediawikiParser,
+    index_fields: IndexFields,
 }
 
 impl Parsers {
@@ -41,6 +43,7 @@ impl Parsers {
             csv: CsvParser::default(),
             plaintext: LinesParser::new(Between::Space),
             mediawiki: MediawikiParser::default(),
+            index_fields: IndexFields::default(),
         }
     }
 
@@ -100,6 +103,21 @@ impl Parsers {
     /// Weights of vectors become impacts by this factor from now on.
     pub(crate) fn weigh_by(&mut self, factor: ImpactFactor) {
         self.vectors.weigh_by(factor);
+    }
+
+    /// Documents have the texts of these fields from now on, those in `memory` by other names.
+    pub(crate) fn find_fields(&mut self, fields: &IndexFields, memory: bool) {
+        if self.index_fields == *fields {
+            return;
+        }
+        self.index_fields = fields.clone();
+        let of_memory = memory.then(|| fields.of_memory());
+        for html in [&mut self.html, &mut self.warc.html, &mut self.trec.html] {
+            html.find_fields(fields);
+        }
+        self.jsonl.find_fields(of_memory.as_ref().unwrap_or(fields));
+        self.csv.find_fields(fields);
+        self.mediawiki.find_fields(fields);
     }
 
     /// What was seen of the fields of records since it was last asked.

@@ -3,6 +3,7 @@
 //! The byte order mark of UTF-8 is dropped; NUL bytes are text like others.
 
 use crate::input::document::{BYTE_ORDER_MARK, Content, Document, DocumentSink, Name};
+use crate::text::fields::FieldTexts;
 
 pub(crate) fn parse<S: DocumentSink>(name: &str, file: &[u8], sink: &mut S) {
     let text = file.strip_prefix(BYTE_ORDER_MARK).unwrap_or(file);
@@ -10,6 +11,7 @@ pub(crate) fn parse<S: DocumentSink>(name: &str, file: &[u8], sink: &mut S) {
     sink.document(Document {
         name,
         content: Content::Text(text),
+        fields: FieldTexts::NONE,
         offset: 0,
         bytes: file.len(),
         line: 1,

@@ -75,7 +75,7 @@ impl TrecParser {
                 sink.skipped(offset, 0, length, Skip::NoDocno);
                 continue;
             }
-            let text = match parts.header {
+            let (text, fields) = match parts.header {
                 Some(header) => {
                     let page = &bytes[header.end..parts.end];
                     let charset = charset_parameter(&bytes[header.clone()]);
@@ -84,7 +84,7 @@ impl TrecParser {
                     let url = words.into_iter().find(|word| !word.is_empty()).unwrap_or_default();
                     let markup = Markup::Html;
                     sink.page(&Page { name, url, bytes: page, markup, charset });
-                    self.html.text(page, markup, charset)
+                    self.html.page(page, markup, charset)
                 }
                 None => {
                     let text = &bytes[parts.start..parts.end];
@@ -93,13 +93,14 @@ impl TrecParser {
                         Ok(_) => b"utf-8",
                         Err(_) => self.html.label(),
                     };
-                    self.html.text(text, Markup::Sgml { hidden: HIDDEN }, Some(label))
+                    self.html.page(text, Markup::Sgml { hidden: HIDDEN }, Some(label))
                 }
             };
             let name = Name::from_raw(name, &mut self.name);
             sink.document(Document {
                 name,
                 content: Content::Text(text),
+                fields,
                 offset,
                 bytes: length,
                 line: 0,

@@ -17,6 +17,7 @@ use crate::input::document::{
     Content, Document, DocumentSink, MediaType, Name, PieceView, Skip, WarcFault,
 };
 use crate::input::turns::Turn;
+use crate::text::fields::FieldTexts;
 use crate::text::html::{HtmlText, Markup, Page, charset_parameter};
 use body::{BodyDecoder, BodyError};
 use borders::{After, after, search};
@@ -100,7 +101,7 @@ impl WarcParser {
             return;
         }
         let page = |page: &Page<'_>| sink.page(page);
-        let text = match text(&mut self.body, &mut self.html, record, conversion, page) {
+        let (text, fields) = match text(&mut self.body, &mut self.html, record, conversion, page) {
             Ok(text) => text,
             Err(Skip::TooLarge { bytes }) => {
                 let name = Name::from_raw(head.name(), &mut self.name);
@@ -112,7 +113,8 @@ impl WarcParser {
         };
         let name = Name::from_raw(head.name(), &mut self.name);
         let WarcRecord { offset, bytes, number: line, .. } = *record;
-        sink.document(Document { name, content: Content::Text(text), offset, bytes, line });
+        let content = Content::Text(text);
+        sink.document(Document { name, content, fields, offset, bytes, line });
     }
 }
 
@@ -123,7 +125,7 @@ fn text<'a>(
     record: &WarcRecord<'a>,
     conversion: bool,
     take: impl FnOnce(&Page<'_>),
-) -> Result<&'a [u8], Skip> {
+) -> Result<(&'a [u8], &'a FieldTexts), Skip> {
     let (response, kind) = response_of(&record.head, record.content, conversion)?;
     let charset = charset_parameter(response.typed_charset);
     let most = decoder.most;
@@ -137,9 +139,9 @@ fn text<'a>(
             let name = record.head.name();
             let url = record.head.target_uri;
             take(&Page { name, url, bytes: body, markup, charset });
-            html.text(body, markup, charset)
+            html.page(body, markup, charset)
         }
-        WarcContent::Plain => html.plain(body, charset),
+        WarcContent::Plain => (html.plain(body, charset), FieldTexts::NONE),
     })
 }
 

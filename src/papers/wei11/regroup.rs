@@ -16,6 +16,7 @@ use crate::dictionary::parsed::Regroup;
 use crate::dictionary::strings::short;
 use crate::order::PieceCounts;
 use crate::text::analysis::Analysis;
+use crate::text::fields::FieldTexts;
 use crate::text::scan::TOGETHER;
 use crate::text::trie_collection::TRIE_COLLECTIONS;
 use std::hint::select_unpredictable;
@@ -291,7 +292,7 @@ impl Regroup for TokenTally {
 
     fn document(&mut self, text: &[u8]) -> u32 {
         self.text_bytes += text.len() as u64;
-        self.counter.document(text)
+        self.counter.document(text, FieldTexts::NONE)
     }
 
     fn hold(&mut self, bytes: u64) {

@@ -29,7 +29,7 @@ impl RunSearch<'_> {
         docid: u32,
     ) -> Result<f32, ListError> {
         let RunTerm { weight, list: Some(list) } = &self.terms[term] else { return Ok(0.0) };
-        Ok(weight.score(cursor.tf(list)?, self.norms.documents[docid as usize]))
+        Ok(weight.score(cursor.tf(list)?, self.norms_for(*weight).documents[docid as usize]))
     }
 }
 

@@ -23,12 +23,13 @@ impl RunSearch<'_> {
         scratch.sums.extend(places().map(|place| (self.norms.static_of(place), 0)));
         for RunTerm { weight, list } in self.terms {
             let Some(list) = list else { continue };
+            let norms = self.norms_for(*weight).documents;
             scratch.reset_cursors(1);
             let cursor = &mut scratch.cursors[0];
             for (place, (sum, matched)) in places().zip(&mut scratch.sums) {
                 cursor.seek(list, self.documents, place, self.level)?;
                 if cursor.docids[..cursor.len].get(cursor.at) == Some(&place) {
-                    *sum += weight.score(cursor.tf(list)?, self.norms.documents[place as usize]);
+                    *sum += weight.score(cursor.tf(list)?, norms[place as usize]);
                     *matched += 1;
                 }
             }

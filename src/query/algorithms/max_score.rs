@@ -148,7 +148,7 @@ impl Search<'_> {
         let terms = self.run.terms;
         let most = |term: usize| {
             let RunTerm { weight, list } = &terms[term];
-            list.as_ref().map_or(0.0, |list| list_most(list, *weight, &self.run.norms))
+            list.as_ref().map_or(0.0, |list| list_most(list, *weight, self.run.norms_for(*weight)))
         };
         let df = |term: usize| terms[term].list.map_or(0, |list| list.df());
         self.order.clear();
@@ -193,7 +193,7 @@ impl Search<'_> {
         windows: &mut WindowMemory,
         top: &mut TopK,
     ) -> Result<(), ListError> {
-        while ranges.advance(&self.run, self.run.norms.bounds, self.order, self.needed)? {
+        while ranges.advance(&self.run, self.order, self.needed)? {
             self.take_best(ranges, best, windows, top)?;
             let mut from = 0;
             while let Some(range) = ranges.next_above(from, self.bar(top) as f32) {

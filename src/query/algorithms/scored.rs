@@ -73,11 +73,12 @@ fn add_all(
     window: Range<u32>,
     sums: &mut [(f32, u32)],
 ) -> Result<(), ListError> {
-    let RunSearch { terms, documents, norms, .. } = *run;
+    let RunSearch { terms, documents, .. } = *run;
     let mut docids = [0; MAX_BLOCK];
     let mut tfs = [0; MAX_BLOCK];
     let mut columns = SegmentColumns::default();
     for RunTerm { weight, list } in terms {
+        let norms = run.norms_for(*weight);
         for list in list.iter() {
             columns.close();
             for block in list.block_of(0, window.start)..list.blocks() {

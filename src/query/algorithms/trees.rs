@@ -6,6 +6,7 @@
 //! term by term in the order of the query.
 
 pub(crate) mod best;
+pub(crate) mod blends;
 pub(crate) mod memory;
 mod phrases;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use crate::query::reading::syntax::Sign;
 use crate::query::scratch::{Candidates, Scratch};
 use crate::query::top_k::TopK;
 use crate::query::tree::{Group, QueryNode};
+use crate::score::weight::Weight;
 use std::ops::Range;
 
 /// Documents of a window: the bitmaps of a tree and the sums stay in the cache.
@@ -103,7 +105,7 @@ impl<'m> Matching<'m> {
                     &one[..]
                 }
                 QueryNode::Phrase(number) => &self.run.phrases[*number].words,
-                QueryNode::Group(_) => continue,
+                QueryNode::Group(_) | QueryNode::Blend(_) => continue,
             };
             for (_, term) in words {
                 let Some(list) = &self.run.terms[*term].list else { return self.run.documents };
@@ -181,6 +183,9 @@ impl<'m> Matching<'m> {
                 let parts = group.clauses.iter().map(|(_, node)| self.postings(node));
                 parts.fold(1, u64::saturating_add)
             }
+            QueryNode::Blend(parts) => {
+                parts.iter().map(|node| self.postings(node)).fold(1, u64::saturating_add)
+            }
         }
     }
 
@@ -204,7 +209,7 @@ impl<'m> Matching<'m> {
                 QueryNode::Phrase(number) => {
                     terms.extend(self.run.phrases[*number].words.iter().map(|word| word.1));
                 }
-                QueryNode::Group(_) => {}
+                QueryNode::Group(_) | QueryNode::Blend(_) => {}
             }
         }
         terms.sort_by_key(|&term| (self.postings(&QueryNode::Leaf(term)), term));
@@ -282,6 +287,7 @@ impl<'m> Matching<'m> {
                 let within = self.copy(within);
                 self.group(group, within)
             }
+            QueryNode::Blend(parts) => self.optional(parts.iter(), 1, within),
         }
     }
 
@@ -346,15 +352,18 @@ impl<'m> Matching<'m> {
         for (sign, node) in &group.clauses {
             match (sign, node) {
                 (Sign::Excluded, _) => {}
-                (_, QueryNode::Leaf(term)) => self.add_leaf(*term, documents)?,
+                (_, QueryNode::Leaf(term)) => {
+                    self.add_leaf(*term, self.run.terms[*term].weight, documents)?;
+                }
                 (sign, QueryNode::Phrase(number)) => {
                     // Nobody has looked for it.
                     if *sign == Sign::Optional && group.at_least == 0 {
                         let found = self.phrase(*number, documents)?;
                         self.memory.spare.push(found);
                     }
-                    self.add_phrase(*number, documents);
+                    self.add_phrase(*number, self.run.phrases[*number].weight, documents);
                 }
+                (_, QueryNode::Blend(parts)) => self.add_blend(parts, documents)?,
                 (Sign::Required, QueryNode::Group(inner)) => self.add(inner, documents)?,
                 (Sign::Optional, QueryNode::Group(inner)) => {
                     let within = self.copy(documents);
@@ -367,9 +376,8 @@ impl<'m> Matching<'m> {
         Ok(())
     }
 
-    fn add_phrase(&mut self, number: usize, documents: &Bits) {
-        let weight = self.run.phrases[number].weight;
-        let norms = &self.run.norms.documents[self.window.start as usize..];
+    fn add_phrase(&mut self, number: usize, weight: Weight, documents: &Bits) {
+        let norms = &self.run.norms_for(weight).documents[self.window.start as usize..];
         let found = std::mem::take(self.memory.phrase(number));
         for &(offset, tf) in found.iter().filter(|(offset, _)| has(documents, *offset)) {
             self.memory.sums[offset as usize] += weight.score(tf, norms[offset as usize]);
@@ -377,15 +385,14 @@ impl<'m> Matching<'m> {
         *self.memory.phrase(number) = found;
     }
 
-    fn add_leaf(&mut self, term: usize, documents: &Bits) -> Result<(), ListError> {
-        let weight = self.run.terms[term].weight;
+    fn add_leaf(&mut self, term: usize, weight: Weight, documents: &Bits) -> Result<(), ListError> {
         let Some(list) = &self.run.terms[term].list else { return Ok(()) };
         let mut here = self.copy(documents);
         if let Some(dense) = self.dense(term) {
             combine(&mut here, dense, |all, dense| all & dense);
         }
         let blocks = self.blocks(list);
-        let norms = self.run.norms.documents;
+        let norms = self.run.norms_for(weight).documents;
         let start = self.window.start;
         let is_sparse = self.is_sparse(&here, &blocks, list);
         let sums = &mut self.memory.sums;

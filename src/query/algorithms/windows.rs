@@ -232,7 +232,7 @@ impl<'a> RunSearch<'a> {
     ) -> Result<bool, ListError> {
         let more = cursor.load_next(list, self.documents)?;
         if more {
-            cursor.score(list, weight, self.norms.documents, self.level)?;
+            cursor.score(list, weight, self.norms_for(weight).documents, self.level)?;
         }
         Ok(more)
     }

@@ -7,10 +7,12 @@
 use crate::index::error::IndexError;
 use crate::index::inspect::browse::TermLists;
 use crate::query::phrase::Phrase;
-use crate::query::plan::{Plan, Planner};
+use crate::query::plan::{FieldSpan, Plan, Planner};
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
+use crate::query::tree::{Group, QueryNode};
 use crate::query::wanted::Wanted;
+use crate::score::weight::Weight;
 use crate::shown::{number_of, visible};
 use serde::Serialize;
 use std::fmt::{self, Write};
@@ -35,7 +37,11 @@ pub struct ExplainedTerm {
     pub more: f32,
     /// Occurrences in the document.
     pub tf: u32,
-    /// Its score in the document: for BM25, weight * tf / (tf + norm).
+    /// The document's norm in the field of the term, or in all text, if terms are of fields.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub norm: Option<f32>,
+    /// Its score in the document: for BM25, weight * tf / (tf + norm). For BM25F what the field has
+    /// of the word's score by its share of the frequency.
     pub score: f32,
 }
 
@@ -126,6 +132,8 @@ impl Explanation {
         let width =
             self.terms.iter().map(|term| term.term.chars().count()).max().unwrap_or(0).max(4);
         let [mut columns, mut rows] = [String::new(), String::new()];
+        let has_norms = self.terms.iter().any(|term| term.norm.is_some());
+        let decimals = |norm: f32| format!("{norm:.4}");
         let has_more = self.terms.iter().any(|term| term.more != 0.0);
         for (number, term) in self.terms.iter().enumerate() {
             // Columns without values are left out.
@@ -137,6 +145,7 @@ impl Explanation {
                 ("weight", Some(format!("{:.4}", term.weight)), 9),
                 ("more", has_more.then(|| format!("{:.4}", term.more)), 9),
                 ("tf", Some(term.tf.to_string()), 6),
+                ("norm", has_norms.then(|| term.norm.map_or("-".into(), decimals)), 9),
                 ("score", Some(format!("{:.4}", term.score)), 9),
             ];
             write!(rows, "\n{:<width$}", term.term)?;
@@ -173,8 +182,7 @@ pub fn explain(
     let whole = snapshot.whole();
     let documents = generation.documents();
     let count = documents.len();
-    let norms = snapshot.norms();
-    let norm = norms[docid as usize];
+    let norm = snapshot.norms()[docid as usize];
     let mut scores = match snapshot.statics() {
         [] => vec![0f32; count as usize],
         statics => statics.to_vec(),
@@ -183,9 +191,12 @@ pub fn explain(
     let mut matched = vec![0u32; count as usize];
     let mut terms = Vec::new();
     let plan = Planner::default().plan(snapshot, *wanted, text)?;
-    for (term, of_plan) in plan.term_strings().zip(plan.terms()) {
+    let has_fields = plan.span() != FieldSpan::AllText;
+    for (at, (term, of_plan)) in plan.term_strings().zip(plan.terms()).enumerate() {
         let lists = TermLists::find(generation, term)?;
         let weight = of_plan.weight;
+        let norms = plan.norms_of(weight);
+        let norm = norms[docid as usize];
         let mut tf_here = 0;
         lists.postings(generation, |docids, tfs| {
             for (&at, &tf) in docids.iter().zip(tfs) {
@@ -197,25 +208,24 @@ pub fn explain(
             }
         })?;
         terms.push(ExplainedTerm {
-            term: term.to_string(),
+            term: snapshot.fields().shown(term),
             times: of_plan.times,
             df: of_plan.df,
             cf: scoring.score.has_cf().then_some(of_plan.cf),
-            idf: scoring.idf(whole.documents, of_plan.df),
+            idf: scoring.idf(whole.documents, plan.df_of_idf(at)),
             weight: weight.factor(),
             more: weight.more(),
             tf: tf_here,
+            norm: has_fields.then_some(norm),
             score: if tf_here == 0 { 0.0 } else { weight.score(tf_here, norm) },
         });
     }
     explain_phrases(&plan, docid, &mut terms)?;
+    plan.tree().iter().for_each(|tree| share_blends(&plan, tree, &mut terms));
     let all = plan.terms().len() as u32;
     let own = (scores[docid as usize], docid);
     let before = |at: usize| scores[at] > own.0 || (scores[at] == own.0 && (at as u32) < own.1);
-    let mut with_any = 0;
-    let mut with_all = 0;
-    let mut before_any = 0;
-    let mut before_all = 0;
+    let [mut with_any, mut with_all, mut before_any, mut before_all] = [0u64; 4];
     let mut found = Vec::new();
     for at in (0..matched.len()).filter(|&at| matched[at] > 0) {
         with_any += 1;
@@ -246,7 +256,7 @@ pub fn explain(
         with_any,
         with_all,
         threshold,
-        has_tree: plan.tree().is_some(),
+        has_tree: plan.tree().is_some() || has_fields,
     };
     among_matching(explanation, snapshot, wanted, text)
 }
@@ -257,7 +267,6 @@ fn explain_phrases(
     docid: u32,
     terms: &mut Vec<ExplainedTerm>,
 ) -> Result<(), IndexError> {
-    let norm = plan.snapshot().norms()[docid as usize];
     let mut searcher = Searcher::new();
     for (number, Phrase { words, weight, .. }) in plan.phrases().iter().enumerate() {
         let mut alone = plan.of_phrase(number);
@@ -266,14 +275,18 @@ fn explain_phrases(
         let df = searcher.found().unwrap_or_default() as u32;
         alone.give(Some([docid].into()));
         let tf = searcher.answer(&alone)?.first().map_or(0, |hit| hit.score as u32);
+        let norm = plan.norms_of(*weight)[docid as usize];
+        let fields = plan.snapshot().fields();
+        let field = plan.field_of(words[0].1);
+        let before = fields.name(field).map_or(String::new(), |name| format!("{name}:"));
         let mut strings = Vec::new();
         for &(_, word) in words {
-            strings.push(terms[word].term.clone());
+            strings.push(terms[word].term[before.len()..].to_string());
             terms[word].score = 0.0;
         }
         let idf = words.iter().map(|word| terms[word.1].idf).sum();
         terms.push(ExplainedTerm {
-            term: format!("\"{}\"", strings.join(" ")),
+            term: format!("{before}\"{}\"", strings.join(" ")),
             times: terms[words[0].1].times,
             df,
             cf: None,
@@ -281,10 +294,43 @@ fn explain_phrases(
             weight: weight.factor(),
             more: weight.more(),
             tf,
+            norm: (plan.span() != FieldSpan::AllText).then_some(norm),
             score: if tf == 0 { 0.0 } else { weight.score(tf, norm) },
         });
     }
     Ok(())
+}
+
+/// Gives each field of a word what it has of its score, where the frequencies are added up. Phrases
+/// stand behind the terms.
+fn share_blends(plan: &Plan, group: &Group, terms: &mut [ExplainedTerm]) {
+    for (_, node) in &group.clauses {
+        let parts = match node {
+            QueryNode::Group(inner) => {
+                share_blends(plan, inner, terms);
+                continue;
+            }
+            QueryNode::Blend(parts) => parts,
+            QueryNode::Leaf(_) | QueryNode::Phrase(_) => continue,
+        };
+        let of_part = |part: &QueryNode| match *part {
+            QueryNode::Leaf(term) => (term, plan.terms()[term].weight),
+            QueryNode::Phrase(number) => {
+                (plan.terms().len() + number, plan.phrases()[number].weight)
+            }
+            _ => unreachable!("a blend has words or phrases"),
+        };
+        let parts: Vec<_> = parts.iter().map(of_part).collect();
+        let frequency = |terms: &[ExplainedTerm], at: usize, weight: Weight| {
+            let ExplainedTerm { tf, norm, .. } = terms[at];
+            norm.filter(|_| tf > 0).map_or(0.0, |norm| weight.ratio().score(tf, norm))
+        };
+        let all: f32 = parts.iter().map(|&(at, weight)| frequency(terms, at, weight)).sum();
+        for &(at, weight) in &parts {
+            let own = frequency(terms, at, weight);
+            terms[at].score = if all > 0.0 { weight.blend(all) * (own / all) } else { 0.0 };
+        }
+    }
 }
 
 /// The explanation; of a query with a tree, with the score, the rank and the number of documents

@@ -52,7 +52,12 @@ impl<'a> Snippets<'a> {
 fn terms_of(snapshot: &Arc<Snapshot>, wanted: Wanted, text: &str) -> HashSet<String> {
     let plan = Plan::of_text(snapshot, wanted, text);
     // What is answered was checked.
-    plan.map_or_else(|_| HashSet::new(), |plan| plan.asked().map(|(term, _)| term.into()).collect())
+    // A word of a field stands in the text without its number.
+    let bare = |(term, _): (&str, f64)| {
+        let (bare, _) = snapshot.fields().split(term.as_bytes());
+        term[..bare.len()].to_string()
+    };
+    plan.map_or_else(|_| HashSet::new(), |plan| plan.asked().map(bare).collect())
 }
 
 /// A line of an article without the signs of a heading or of the items of a list.

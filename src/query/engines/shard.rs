@@ -43,6 +43,7 @@ impl Shard {
         // The manifest has at most as many documents as there are docids.
         let documents = manifest.documents().try_into().unwrap_or(u32::MAX);
         let whole = WholeCollection { documents, tokens: manifest.tokens() };
+        let whole = (whole, manifest.field_tokens());
         let docids = counted_from(docids, shard.first_docid);
         let snapshot = Snapshot::of_shard(generation.into(), scoring, whole, docids, None)?;
         Ok((snapshot, shard))

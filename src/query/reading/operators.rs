@@ -4,8 +4,7 @@
 const ALL: &str = "`@mode and` finds only what has all words of a query";
 const ANY: &str = "`@mode or` finds what has any word of a query";
 const WEIGHTS: &str = "`@query-format weights` takes terms of the index with their weights";
-const NOTHING: &str =
-    "signs, brackets, AND, OR and NOT are read with `@syntax operators`, and nothing else is";
+const NOTHING: &str = "signs, brackets, fields, AND, OR and NOT are read with `@syntax operators`, and nothing else is";
 
 /// What looks like an operator, and what to do instead; the first, unless another helps more: a
 /// phrase in quotes, `+word`, `-word`, `!word`, `field:word`, `year>1900`, a weight behind `^`, a

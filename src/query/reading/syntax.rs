@@ -1,10 +1,11 @@
-//! Queries with operators: words, `"phrases"`, `+ -`, AND, OR, NOT, brackets and `^weight`.
+//! Queries with operators: words, `"phrases"`, `+ -`, AND, OR, NOT, brackets, fields and `^weight`.
 //!
 //! ```text
 //! query = either {either}                 what stands side by side follows the mode
 //! either = both {("OR" | "||") both}
 //! both = one {("AND" | "&&") one}
-//! one = ["NOT" | "!" | "+" | "-"] (word | phrase ["~" slop] | "(" query ")") ["^" weight]
+//! one = ["NOT" | "!" | "+" | "-"] [field ":"] part ["^" weight]
+//! part = word | phrase ["~" slop] | "(" query ")"
 //! ```
 //!
 //! AND binds closer than OR, and both closer than standing side by side. A `\` takes the meaning of
@@ -12,6 +13,7 @@
 
 use super::weighted::is_weight;
 use crate::text::analysis::PART_GAP;
+use crate::text::fields::IndexFields;
 use std::borrow::Cow;
 
 /// What a document that matches has to do with a part of a query.
@@ -31,6 +33,8 @@ pub(crate) struct Clause<'q> {
     /// `None` if the mode says it.
     pub sign: Option<Sign>,
     pub boost: f64,
+    /// The number of the field that it is looked for in, if the query names one.
+    pub field: Option<u8>,
     pub part: Part<'q>,
 }
 
@@ -54,12 +58,12 @@ const MOST_DEPTH: usize = 64;
 
 pub(super) const ONLY_EXCLUDED: &str = "excludes documents and names none that are to be found";
 
-/// Reads a query.
+/// Reads a query of an index with these fields.
 ///
 /// # Errors
 /// What is wrong, with its place in characters from 1.
-pub(crate) fn read(text: &str) -> Result<Vec<Clause<'_>>, String> {
-    let mut reader = Reader { text, at: 0, depth: 0 };
+pub(crate) fn read<'q>(text: &'q str, fields: &IndexFields) -> Result<Vec<Clause<'q>>, String> {
+    let mut reader = Reader { text, fields, at: 0, depth: 0 };
     let clauses = reader.query()?;
     match reader.rest().starts_with(')') {
         true => Err(reader.wrong(reader.at, "has a `)` without a `(` before it")),
@@ -72,13 +76,22 @@ pub(super) fn finds(clauses: &[Clause<'_>]) -> bool {
     clauses.is_empty() || clauses.iter().any(|clause| clause.sign != Some(Sign::Excluded))
 }
 
-struct Reader<'q> {
+/// What is said of a field that is not there.
+pub(super) fn no_field(name: &str, fields: &IndexFields) -> String {
+    match fields.names() {
+        [] => format!("names the field `{name}`, and the index has none"),
+        names => format!("names the field `{name}`, and the index has {}", names.join(", ")),
+    }
+}
+
+struct Reader<'q, 'f> {
     text: &'q str,
+    fields: &'f IndexFields,
     at: usize,
     depth: usize,
 }
 
-impl<'q> Reader<'q> {
+impl<'q> Reader<'q, '_> {
     fn rest(&self) -> &'q str {
         &self.text[self.at..]
     }
@@ -170,13 +183,14 @@ impl<'q> Reader<'q> {
             () => None,
         };
         self.at += usize::from(sign.is_some() && !excluded);
+        let field = self.field()?;
         let part = match self.rest().chars().next() {
             Some('(') => self.group()?,
             Some('"') => self.phrase()?,
             None | Some(')') => {
                 return Err(self.wrong(start, "has an operator with nothing behind it"));
             }
-            Some(_) => return self.word(sign),
+            Some(_) => return self.word(sign, field),
         };
         let boost = match self.rest().strip_prefix('^') {
             Some(rest) => {
@@ -187,7 +201,30 @@ impl<'q> Reader<'q> {
             }
             None => 1.0,
         };
-        Ok(Clause { sign, boost, part })
+        Ok(Clause { sign, boost, field, part })
+    }
+
+    /// Passes over the name of a field and the colon behind it.
+    fn field(&mut self) -> Result<Option<u8>, String> {
+        let rest = self.rest();
+        let ends = |c: char| c.is_whitespace() || matches!(c, ':' | '(' | ')' | '"' | '\\' | '^');
+        let name = &rest[..rest.find(ends).unwrap_or(rest.len())];
+        let Some(behind) = rest[name.len()..].strip_prefix(':') else { return Ok(None) };
+        let next = behind.chars().next().filter(|c| !c.is_whitespace() && *c != ')');
+        let is_name =
+            name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(in_name);
+        match (self.fields.number(name), next) {
+            (Some(number), Some(_)) => {
+                self.at += name.len() + 1;
+                Ok(Some(number))
+            }
+            (None, Some(c)) if is_name && (c.is_alphabetic() || matches!(c, '"' | '(')) => {
+                let why = no_field(name, self.fields);
+                let why = format!("{why}; write `\\:` for the character");
+                Err(self.wrong(self.at + name.len(), &why))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// What stands between quotes, and its slop.
@@ -241,7 +278,7 @@ impl<'q> Reader<'q> {
     }
 
     /// A word, to the next blank, bracket or quote.
-    fn word(&mut self, sign: Option<Sign>) -> Result<Clause<'q>, String> {
+    fn word(&mut self, sign: Option<Sign>, field: Option<u8>) -> Result<Clause<'q>, String> {
         let start = self.at;
         let mut escaped = false;
         let mut caret = None;
@@ -280,7 +317,7 @@ impl<'q> Reader<'q> {
         };
         let whole = &self.text[start..start + bare.len()];
         let text = if whole == bare { Cow::Borrowed(whole) } else { Cow::Owned(bare) };
-        Ok(Clause { sign, boost, part: Part::Text(text) })
+        Ok(Clause { sign, boost, field, part: Part::Text(text) })
     }
 
     fn weight(&self, weight: &str, at: usize) -> Result<f64, String> {
@@ -305,7 +342,8 @@ fn together(mut all: Vec<Clause<'_>>, sign: Sign) -> Clause<'_> {
     for clause in &mut all {
         clause.sign.get_or_insert(sign);
     }
-    Clause { sign: None, boost: 1.0, part: Part::Group { clauses: all, at_least: None } }
+    let part = Part::Group { clauses: all, at_least: None };
+    Clause { sign: None, boost: 1.0, field: None, part }
 }
 
 /// What other engines read in a word and this one does not, at a character of it, behind what may
@@ -322,14 +360,11 @@ fn unknown(text: &str, start: usize, at: usize, is_name: bool) -> Option<&'stati
         '~' if letter(before.chars().last()) => {
             Some("has a `~`, which is for phrases: words that are spelt alike are not looked for")
         }
-        ':' if is_name && letter(behind.chars().next()) => {
-            Some("names a field before `:`, and the index has none; write `\\:` for the character")
-        }
         '[' | '{' if before.is_empty() && behind.split_once(" TO ").is_some() => {
             Some("has a range, which is not known")
         }
         '<' | '>' if is_name && behind.starts_with(|c: char| "=0123456789".contains(c)) => {
-            Some("compares a field, and the index has none")
+            Some("compares a field, which is not known")
         }
         _ => None,
     }
@@ -342,6 +377,32 @@ fn in_name(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn read(text: &str) -> Result<Vec<Clause<'_>>, String> {
+        super::read(text, &IndexFields::new(["title", "dc.date"]).unwrap())
+    }
+
+    #[test]
+    fn fields_are_named() {
+        let clause = |text| read(text).unwrap().remove(0);
+        assert_eq!(clause("title:a").field, Some(1));
+        assert_eq!(clause("-dc.date:1999 x").field, Some(2));
+        assert_eq!(clause("+title:\"a b\"~2^3").field, Some(1));
+        for (text, inner) in [("title:(a b)", None), ("title:(dc.date:5 b)", Some(2))] {
+            let Clause { field, part: Part::Group { clauses, .. }, .. } = clause(text) else {
+                panic!()
+            };
+            assert_eq!((field, clauses[0].field), (Some(1), inner), "{text}");
+        }
+        for text in ["title", "title\\:a", "title: a", "x:4", "(title:)", "http://title"] {
+            assert_eq!(clause(text).field, None, "{text}");
+        }
+        let why = "names the field `body`, and the index has title, dc.date; write `\\:` for the \
+                   character (character 5)";
+        assert_eq!(read("body:(a b)"), Err(why.to_string()));
+        let none = super::read("-a:b", &IndexFields::default()).unwrap_err();
+        assert!(none.starts_with("names the field `a`, and the index has none"), "{none}");
+    }
 
     #[test]
     fn what_is_wrong_has_its_place() {
@@ -370,11 +431,10 @@ mod tests {
                  (character 5)",
             ),
             ("[a TO b]", "has a range, which is not known (character 1)"),
-            ("year>1900", "compares a field, and the index has none (character 5)"),
+            ("year>1900", "compares a field, which is not known (character 5)"),
         ] {
             assert_eq!(read(text), Err(why.to_string()), "{text}");
         }
-        assert!(read("title:a").unwrap_err().contains("(character 6)"));
         let deep = "(".repeat(MOST_DEPTH + 1);
         assert!(read(&deep).unwrap_err().ends_with("(character 65)"));
         let right = format!("{}a{}", "(".repeat(MOST_DEPTH), ")".repeat(MOST_DEPTH));

@@ -4,10 +4,11 @@
 //! index, not analysed), `phrase` (words that stand together, with `slop` further ones between
 //! them at most; in any order unless `ordered`), or lists of nodes: `all` has what a document must
 //! match, `any` what it may match (`at_least` so many), and `none` what it must not match. Every
-//! object may have a `boost`.
+//! object may have a `boost` and a `field`.
 
-use super::syntax::{Clause, MOST_SLOP, ONLY_EXCLUDED, Part, Sign, finds};
+use super::syntax::{Clause, MOST_SLOP, ONLY_EXCLUDED, Part, Sign, finds, no_field};
 use super::weighted::is_weight;
+use crate::text::fields::IndexFields;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
@@ -15,26 +16,32 @@ use std::borrow::Cow;
 const LISTS: [(&str, Sign); 3] =
     [("all", Sign::Required), ("any", Sign::Optional), ("none", Sign::Excluded)];
 
-/// Reads a tree.
+/// Reads a tree for an index with these fields.
 ///
 /// # Errors
 /// What is wrong, with its path in the tree.
-pub(crate) fn read(json: &str) -> Result<Clause<'static>, String> {
+pub(crate) fn read(json: &str, fields: &IndexFields) -> Result<Clause<'static>, String> {
     let value = serde_json::from_str(json).map_err(|why| format!("is no tree in JSON: {why}"))?;
-    clause(&value, None, "query")
+    clause(&value, None, "query", fields)
 }
 
-fn clause(value: &Value, sign: Option<Sign>, path: &str) -> Result<Clause<'static>, String> {
+fn clause(
+    value: &Value,
+    sign: Option<Sign>,
+    path: &str,
+    fields: &IndexFields,
+) -> Result<Clause<'static>, String> {
     let wrong = |why: &str| Err(format!("{why} (at `{path}`)"));
     let object = match value {
         Value::String(text) => {
-            return Ok(Clause { sign, boost: 1.0, part: Part::Text(Cow::Owned(text.clone())) });
+            let part = Part::Text(Cow::Owned(text.clone()));
+            return Ok(Clause { sign, boost: 1.0, field: None, part });
         }
         Value::Object(object) => object,
         _ => return wrong("has a node that is neither a text nor an object"),
     };
     const KEYS: [&str; 7] = ["text", "term", "phrase", "all", "any", "none", "boost"];
-    const BESIDE: [&str; 3] = ["at_least", "slop", "ordered"];
+    const BESIDE: [&str; 4] = ["at_least", "slop", "ordered", "field"];
     let is_known = |key: &str| KEYS.contains(&key) || BESIDE.contains(&key);
     let unknown = object.keys().find(|key| !is_known(key));
     if let Some(key) = unknown {
@@ -51,6 +58,13 @@ fn clause(value: &Value, sign: Option<Sign>, path: &str) -> Result<Clause<'stati
         Some(Value::String(text)) => Ok(Some(Cow::Owned(text.clone()))),
         Some(_) => Err(format!("has a `{key}` that is no text (at `{path}`)")),
     };
+    let field = match text("field")? {
+        None => None,
+        Some(name) => match fields.number(&name) {
+            None => return wrong(&no_field(&name, fields)),
+            known => known,
+        },
+    };
     let lists = LISTS.iter().filter(|(key, _)| object.contains_key(*key)).count();
     let [words, term, phrase] = [text("text")?, text("term")?, text("phrase")?];
     let kinds = [&words, &term, &phrase].iter().filter(|kind| kind.is_some()).count();
@@ -64,9 +78,9 @@ fn clause(value: &Value, sign: Option<Sign>, path: &str) -> Result<Clause<'stati
         (.., Some(text)) => {
             self::phrase(object, text).map_err(|why| format!("{why} (at `{path}`)"))?
         }
-        _ => group(object, path)?,
+        _ => group(object, path, fields)?,
     };
-    Ok(Clause { sign, boost, part })
+    Ok(Clause { sign, boost, field, part })
 }
 
 fn phrase(object: &Map<String, Value>, text: Cow<'static, str>) -> Result<Part<'static>, String> {
@@ -80,7 +94,11 @@ fn phrase(object: &Map<String, Value>, text: Cow<'static, str>) -> Result<Part<'
     Ok(Part::Phrase { text, slop, ordered })
 }
 
-fn group(object: &Map<String, Value>, path: &str) -> Result<Part<'static>, String> {
+fn group(
+    object: &Map<String, Value>,
+    path: &str,
+    fields: &IndexFields,
+) -> Result<Part<'static>, String> {
     let mut clauses = Vec::new();
     for (key, sign) in LISTS {
         let nodes = match object.get(key) {
@@ -90,7 +108,7 @@ fn group(object: &Map<String, Value>, path: &str) -> Result<Part<'static>, Strin
         };
         for (at, node) in nodes.iter().enumerate() {
             let path = format!("{path}.{key}[{at}]");
-            clauses.push(clause(node, Some(sign), &path)?);
+            clauses.push(clause(node, Some(sign), &path, fields)?);
         }
     }
     if !finds(&clauses) {
@@ -112,14 +130,16 @@ pub(crate) fn of_terms<'a>(
     terms: impl Iterator<Item = (&'a str, f64)>,
     excluded: &[Clause<'_>],
     free: Sign,
+    fields: &IndexFields,
 ) -> String {
     let terms: Vec<Value> =
         terms.map(|(term, boost)| json!({"term": term, "boost": boost})).collect();
-    let excluded: Vec<Value> = excluded.iter().map(|clause| value_of(clause, free)).collect();
+    let excluded: Vec<Value> =
+        excluded.iter().map(|clause| value_of(clause, free, fields)).collect();
     json!({"any": terms, "none": excluded}).to_string()
 }
 
-fn value_of(clause: &Clause<'_>, free: Sign) -> Value {
+fn value_of(clause: &Clause<'_>, free: Sign, fields: &IndexFields) -> Value {
     let mut object = match &clause.part {
         Part::Text(text) => json!({"text": text}),
         Part::Term(term) => json!({"term": term}),
@@ -130,8 +150,8 @@ fn value_of(clause: &Clause<'_>, free: Sign) -> Value {
             let mut object = json!({});
             for (key, sign) in LISTS {
                 let of_sign = |clause: &&Clause<'_>| clause.sign.unwrap_or(free) == sign;
-                object[key] =
-                    clauses.iter().filter(of_sign).map(|part| value_of(part, free)).collect();
+                let of_sign = clauses.iter().filter(of_sign);
+                object[key] = of_sign.map(|part| value_of(part, free, fields)).collect();
             }
             if let Some(at_least) = at_least {
                 object["at_least"] = json!(at_least);
@@ -140,6 +160,9 @@ fn value_of(clause: &Clause<'_>, free: Sign) -> Value {
         }
     };
     object["boost"] = json!(clause.boost);
+    if let Some(name) = clause.field.and_then(|field| fields.name(field)) {
+        object["field"] = json!(name);
+    }
     object
 }
 
@@ -147,27 +170,39 @@ fn value_of(clause: &Clause<'_>, free: Sign) -> Value {
 mod tests {
     use super::*;
 
+    fn fields() -> IndexFields {
+        IndexFields::new(["title", "body"]).unwrap()
+    }
+
+    fn read(json: &str) -> Result<Clause<'static>, String> {
+        super::read(json, &fields())
+    }
+
     #[test]
     fn trees_are_read() {
         let text = |text: &str, sign, boost| Clause {
             sign,
             boost,
+            field: None,
             part: Part::Text(text.to_string().into()),
         };
         assert_eq!(read("\"a b\""), Ok(text("a b", None, 1.0)));
-        let json = r#"{"any": ["a", {"text": "b", "boost": 2}], "none": [{"term": "c"}], "at_least": 2, "boost": 0.5}"#;
-        let excluded =
-            Clause { sign: Some(Sign::Excluded), boost: 1.0, part: Part::Term("c".into()) };
+        let json = r#"{"any": ["a", {"text": "b", "boost": 2}], "none": [{"term": "c", "field": "body"}], "at_least": 2, "boost": 0.5}"#;
+        let part = Part::Term("c".into());
+        let excluded = Clause { sign: Some(Sign::Excluded), boost: 1.0, field: Some(2), part };
         let clauses = vec![
             text("a", Some(Sign::Optional), 1.0),
             text("b", Some(Sign::Optional), 2.0),
             excluded,
         ];
         let part = Part::Group { clauses, at_least: Some(2) };
-        assert_eq!(read(json), Ok(Clause { sign: None, boost: 0.5, part: part.clone() }));
+        assert_eq!(
+            read(json),
+            Ok(Clause { sign: None, boost: 0.5, field: None, part: part.clone() })
+        );
         let Part::Group { clauses, .. } = &part else { panic!() };
-        let again =
-            read(&of_terms([("x", 0.25)].into_iter(), &clauses[2..], Sign::Optional)).unwrap();
+        let terms = [("x", 0.25)].into_iter();
+        let again = read(&of_terms(terms, &clauses[2..], Sign::Optional, &fields())).unwrap();
         let Part::Group { clauses: again, .. } = again.part else { panic!() };
         assert_eq!(again[1], clauses[2]);
         assert_eq!((again[0].boost, &again[0].part), (0.25, &Part::Term("x".into())));
@@ -195,6 +230,10 @@ mod tests {
             (
                 r#"{"text": "a", "boost": -1}"#,
                 "has a `boost` that is no number from 1e-9 to 1e9 (at `query`)",
+            ),
+            (
+                r#"{"any": [{"text": "a", "field": "x"}]}"#,
+                "names the field `x`, and the index has title, body (at `query.any[0]`)",
             ),
             (r#"{"text": "a", "any": []}"#, "has a node that has not one of text, term, or lists"),
             (r#"{}"#, "has a node that has not one of text, term, or lists"),

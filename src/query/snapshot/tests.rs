@@ -22,7 +22,7 @@ fn scorings() -> [Scoring; 4] {
     let of = |score| Scoring { score, ..Scoring::default() };
     let bm25 = Bm25::new(2.0, 0.3).unwrap();
     let [a, b, c] = scores.map(of);
-    [a, b, c, Scoring { bm25, ..a }]
+    [a.clone(), b, c, Scoring { bm25, ..a }]
 }
 
 /// The next generation: without some documents, with one more run, with runs merged, with other
@@ -149,7 +149,7 @@ fn what_follows_is_what_is_opened_afresh() {
             let step = if number < 7 { number } else { noise.below(7) };
             go_on(index, &mut noise, step);
             for snapshot in &mut followed {
-                let fresh = Snapshot::open(index, snapshot.scoring()).unwrap();
+                let fresh = Snapshot::open(index, snapshot.scoring().clone()).unwrap();
                 let before = std::mem::replace(snapshot, snapshot.follow(index).unwrap());
                 assert_is(snapshot, &fresh);
                 let live = |generation| counts(generation, None);

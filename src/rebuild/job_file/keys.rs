@@ -12,6 +12,7 @@ use crate::input::list::InputReading;
 use crate::input::streams::encoded::TextEncoding;
 use crate::rebuild::values::{self, text};
 use crate::settings::Gpus;
+use crate::text::fields::IndexFields;
 use crate::text::stemmer::Stemmer;
 use crate::text::tokenizer::Tokenizer;
 use serde::de::Error;
@@ -78,6 +79,9 @@ pub struct BuildKeys {
     pub(super) block_size: Option<Spanned<usize>>,
     /// Whether terms have positions.
     pub(super) positions: bool,
+    /// Names of fields that are indexed beside all text.
+    #[serde(rename = "field", alias = "fields", deserialize_with = "index_fields")]
+    pub index_fields: IndexFields,
     #[serde(skip)]
     pub form: Form,
     /// Bytes.
@@ -114,6 +118,7 @@ impl Default for BuildKeys {
             codec: Spanned::new(0..0, ListCodec::Bp128),
             block_size: None,
             positions: false,
+            index_fields: IndexFields::default(),
             form: Form::default(),
             memory: 1 << 30,
             factor: None,
@@ -330,6 +335,10 @@ fn codec<'de, D: Deserializer<'de>>(from: D) -> Result<Spanned<ListCodec>, D::Er
     let names = || format!("the codecs are {}", ListCodec::ALL.map(ListCodec::name).join(", "));
     let codec = ListCodec::named(name.get_ref()).ok_or_else(|| D::Error::custom(names()))?;
     Ok(Spanned::new(name.span(), codec))
+}
+
+fn index_fields<'de, D: Deserializer<'de>>(from: D) -> Result<IndexFields, D::Error> {
+    IndexFields::new(values::names(from)?).map_err(D::Error::custom)
 }
 
 fn max_document<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {

@@ -1,13 +1,17 @@
-//! Any table of documents is either read inside of its bounds, or an error.
+//! Any table of documents is either read inside of its bounds, or an error, and so are the lengths
+//! of their fields.
 
 use crate::fuzzing::damage::{edit, edit_header};
 use crate::fuzzing::take::Take;
+use millrace::index::documents::fields::FieldLengths;
 use millrace::index::documents::{DocumentsWriter, Location, RunDocuments};
 use millrace::index::files::pages::seal;
 use millrace::index::format::{FileKind, RUNS, run_file, run_name};
 use millrace::index::generations::manifest::RunEntry;
 use std::path::PathBuf;
 use std::sync::LazyLock;
+
+const FIELDS: usize = 2;
 
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     let folder = crate::fuzzing::folder();
@@ -22,15 +26,18 @@ fn path(kind: FileKind) -> PathBuf {
 
 fn write(take: &mut Take<'_>) -> RunEntry {
     // Writers refuse to replace a file.
-    for kind in FileKind::OF_DOCUMENTS {
+    for kind in FileKind::OF_DOCUMENTS.into_iter().chain([FileKind::Fields]) {
         let _ = std::fs::remove_file(path(kind));
     }
     let writer = DocumentsWriter::create(&FOLDER, 0, 0);
+    let writer = writer.and_then(|writer| writer.with_fields(&FOLDER, 0, FIELDS));
     let mut writer = writer.expect("the folder can be written");
     let documents = take.u8() % 40;
     for i in 0..documents {
         let name = format!("{i:0width$}", width = usize::from(take.u8() % 20));
         let location = Location { offset: u64::from(i), bytes: 7, input: 0 };
+        let long = u32::from(take.u8() % 2) << 16;
+        (0..FIELDS).for_each(|_| writer.push_field(long + u32::from(i)));
         writer.push(&name, u32::from(take.u8()), location, 7).expect("it is written");
     }
     let documents = documents.into();
@@ -46,7 +53,8 @@ pub fn documents(data: &[u8]) {
     let run = write(&mut take);
     while !take.is_empty() {
         let which = take.u8();
-        let path = path(FileKind::OF_DOCUMENTS[usize::from(which % 5)]);
+        let kind = FileKind::OF_DOCUMENTS[..5].get(usize::from(which % 6));
+        let path = path(kind.copied().unwrap_or(FileKind::Fields));
         let mut bytes = std::fs::read(&path).expect("it was written");
         match which >> 3 & 3 {
             0 => edit_header(&mut bytes, &mut take),
@@ -58,6 +66,7 @@ pub fn documents(data: &[u8]) {
         std::fs::write(&path, bytes).expect("the folder can be written");
     }
 
+    read_fields(&run);
     let documents = match RunDocuments::open_unverified(&FOLDER, &run) {
         Ok(documents) => documents,
         Err(error) => {
@@ -80,4 +89,19 @@ pub fn documents(data: &[u8]) {
     for docid in [count, u32::MAX] {
         documents.name(docid).unwrap_err();
     }
+}
+
+fn read_fields(run: &RunEntry) {
+    let Ok(fields) = FieldLengths::open(&FOLDER, run) else { return };
+    let fields = fields.expect("the run has fields");
+    let all: Vec<_> = (1..=FIELDS as u8).map(|field| fields.of(field)).collect();
+    for docid in 0..run.documents {
+        let lengths = fields.of_document(docid);
+        for (at, of_field) in all.iter().enumerate() {
+            if let (Ok(lengths), Ok(of_field)) = (&lengths, of_field) {
+                assert_eq!(lengths[at], of_field[docid as usize]);
+            }
+        }
+    }
+    fields.of_document(run.documents).unwrap_err();
 }

@@ -20,7 +20,7 @@ struct Kept(Vec<Record>);
 
 impl DocumentSink for Kept {
     fn document(&mut self, document: Document<'_>) {
-        let Document { name, content, offset, bytes, line } = document;
+        let Document { name, content, offset, bytes, line, .. } = document;
         let name = match name {
             Name::Given(name) => Some(name.to_owned()),
             Name::Missing => None,

@@ -29,6 +29,8 @@ pub(crate) struct DocumentsDone {
 /// ends the table.
 pub(crate) struct DocumentsTable {
     sequencer: Sequencer,
+    /// Fields of the index.
+    fields: usize,
     /// The open run, once it has a document, and what of it is placed.
     run: Option<(Arc<TableRun>, DocumentsPlace)>,
     shared: Arc<SharedTable>,
@@ -73,8 +75,14 @@ impl DocumentsTable {
         let sum = Mutex::default();
         let shared = SharedTable { directory, sum }.into();
         let sequencer = Sequencer::new(first_run, budget.run_limit);
-        let (run, input, lines) = Default::default();
-        Self { sequencer, run, shared, input, lines }
+        let (fields, run, input, lines) = Default::default();
+        Self { sequencer, fields, run, shared, input, lines }
+    }
+
+    /// For an index with so many fields.
+    #[must_use]
+    pub(crate) fn with_fields(self, fields: usize) -> Self {
+        Self { fields, ..self }
     }
 
     /// Places the documents of the next piece, if it has any. Skipped records, which lie in
@@ -108,7 +116,11 @@ impl DocumentsTable {
                 none => {
                     let number = placement.run;
                     let folder = &self.shared.directory;
-                    let files = PlacedDocuments::create(folder, number, first_input)?;
+                    let files = PlacedDocuments::create(folder, number, first_input)?.with_fields(
+                        folder,
+                        number,
+                        self.fields,
+                    )?;
                     none.insert((Arc::new(TableRun { number, files }), DocumentsPlace::default()))
                 }
             };
@@ -188,6 +200,7 @@ impl PieceRows {
             hashes: &rows.contents,
         };
         run.files.write(place, columns)?;
+        run.files.write_fields(place, &rows.field_lengths)?;
         let empty = rows.lengths.iter().filter(|&&length| length == 0).count();
         lock(&shared.sum).empty += empty as u64;
         shared.leave(run)?;

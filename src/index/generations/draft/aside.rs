@@ -98,7 +98,8 @@ impl Draft {
         // The same but for what is deleted of it.
         let is = |(run, old): (&RunEntry, &RunEntry)| {
             let RunEntry { first_docid, deleted, .. } = *run;
-            RunEntry { first_docid, deleted, ..old.clone() } == *run
+            let field_tokens = run.field_tokens.clone();
+            RunEntry { first_docid, deleted, field_tokens, ..old.clone() } == *run
         };
         let here = self.runs.get(place..place + old.len())?;
         let names = names_of(old);

@@ -38,6 +38,9 @@ impl Draft {
         let mut all = Statistics { empty_documents, duplicate_names, ..Statistics::default() };
         for run in &self.runs {
             let deleted = run.deleted.unwrap_or_default();
+            all.field_tokens.resize(run.field_tokens.len(), 0);
+            let fields = all.field_tokens.iter_mut().zip(&run.field_tokens);
+            fields.for_each(|(sum, tokens)| *sum += tokens);
             all.documents += u64::from(run.live_documents());
             all.tokens += run.tokens.saturating_sub(deleted.tokens);
             all.postings += run.postings.saturating_sub(deleted.postings);
@@ -141,7 +144,7 @@ impl Draft {
     pub(crate) fn finish(
         mut self,
         description: Description,
-        statistics: Statistics,
+        mut statistics: Statistics,
         memory_bytes: u64,
     ) -> Result<NewGeneration, IndexError> {
         self.number_documents()?;
@@ -155,6 +158,8 @@ impl Draft {
             }
         };
         let Description { command, workers, settings, skipped, is_commit } = description;
+        // There may be no run.
+        statistics.field_tokens.resize(settings.fields.len(), 0);
         let new = self.runs.iter().filter(|run| !self.shared.contains(&run.name));
         write_missing_bounds(&self.folder, new, &mut self.files, &settings, workers as usize)?;
         let inputs = u64::from(self.inputs.next());

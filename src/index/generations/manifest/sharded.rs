@@ -110,6 +110,12 @@ impl ShardedManifest {
         self.sum(|s| s.tokens)
     }
 
+    /// Of each field of the index, in all shards.
+    pub(crate) fn field_tokens(&self) -> Vec<u64> {
+        let of = |at: usize| self.sum(|s| s.field_tokens.get(at).copied().unwrap_or_default());
+        (0..self.settings.fields.len()).map(of).collect()
+    }
+
     /// Saturates, since a manifest may say anything.
     pub(crate) fn sum(&self, number: impl Fn(&Statistics) -> u64) -> u64 {
         self.shards.iter().fold(0, |sum, shard| sum.saturating_add(number(&shard.statistics)))

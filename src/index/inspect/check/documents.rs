@@ -38,6 +38,10 @@ impl Check<'_> {
             self.damaged(&name(FileKind::Lengths), 24, tokens, documents.tokens());
         }
         self.zeros(&name(FileKind::Lengths), BODY + 2 * u64::from(documents.len()));
+        if !run.field_tokens.is_empty() {
+            let end = BODY + 2 * run.field_tokens.len() as u64 * u64::from(documents.len());
+            self.zeros(&name(FileKind::Fields), end);
+        }
         self.zeros(&name(FileKind::Names), BODY + documents.name_section().len() as u64);
         if ends.is_some() {
             self.names(run, &documents);

@@ -10,15 +10,17 @@ use super::{BODY, Check, Share};
 use crate::crew::Crew;
 use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
+use crate::index::documents::fields::FieldLengths;
 use crate::index::error::IndexError;
 use crate::index::format::{
-    DELETIONS, FileKind, IMPORTED, MAX_TERM_BYTES, POSTINGS_SLACK, list_pages, padding,
+    DELETIONS, FileKind, IMPORTED, MANIFEST, MAX_TERM_BYTES, POSTINGS_SLACK, list_pages, padding,
 };
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, parts_of};
 use crate::index::positions::PositionsCheck;
 use crate::index::run::Run;
-use crate::text::trie_collection::{implied_prefix, trie_collection};
+use crate::text::fields::{collection_of, split};
+use crate::text::trie_collection::implied_prefix;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,17 +35,19 @@ const TERM_COST: u64 = 6;
 
 /// The documents' lengths less the term frequencies that were read.
 struct TokensLeft {
-    left: Vec<u32>,
-    /// The first document that has more tokens in the lists than its length.
-    overdrawn: Option<u32>,
+    /// Of the whole text, then of each field.
+    left: Vec<Vec<u32>>,
+    /// The first document that has more tokens in the lists than its length, and of which.
+    overdrawn: Option<(usize, u32)>,
 }
 
 impl TokensLeft {
-    fn take(&mut self, docids: &[u32], tfs: &[u32]) {
+    fn take(&mut self, of: usize, docids: &[u32], tfs: &[u32]) {
+        let Some(left) = self.left.get_mut(of) else { return };
         for (docid, tf) in docids.iter().zip(tfs) {
-            match self.left.get_mut(*docid as usize) {
+            match left.get_mut(*docid as usize) {
                 Some(left) if *tf <= *left => *left -= tf,
-                _ => self.overdrawn = self.overdrawn.or(Some(*docid)),
+                _ => self.overdrawn = self.overdrawn.or(Some((of, *docid))),
             }
         }
     }
@@ -52,9 +56,11 @@ impl TokensLeft {
 /// Sums numbers of documents, modulo 2^64, each with a weight of its document, independent of the
 /// others: numbers that are not the same for every document have the same sum once in 2^32 times or
 /// less. The weights are splitmix64's (Steele, Lea and Flood, OOPSLA 2014).
-fn weighted<'a>(numbers: impl Iterator<Item = (u32, &'a u32)>) -> u64 {
+fn weighted<'a>(of: usize, numbers: impl Iterator<Item = (u32, &'a u32)>) -> u64 {
     numbers.fold(0, |sum, (docid, &number)| {
-        let bits = (u64::from(docid) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let bits = ((of as u64) << 32 | u64::from(docid))
+            .wrapping_add(1)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         sum.wrapping_add((bits ^ (bits >> 31)).wrapping_mul(number.into()))
@@ -91,15 +97,20 @@ impl Check<'_> {
             self.zeros(&positions, header.sums_start() + 4 * list_pages(header.list_bytes));
         }
 
-        let lengths = documents.map(RunDocuments::lengths);
+        let of_fields = self.field_lengths(entry, deletions);
+        let lengths = documents.map(|documents| {
+            let of_fields = of_fields.iter().map(Vec::as_slice);
+            std::iter::once(documents.lengths()).chain(of_fields).collect::<Vec<_>>()
+        });
+        let lengths = lengths.as_deref();
         if lengths.is_some_and(|lengths| self.lists_are_whole(entry, &run, lengths)) {
             return;
         }
-        let left = lengths.map_or_else(Vec::new, <[u32]>::to_vec);
+        let left = lengths.map_or(Vec::new(), |of| of.iter().map(|of| of.to_vec()).collect());
         let mut tokens = TokensLeft { left, overdrawn: None };
         let terms = LexiconStream::open(run.lexicon().path(), WINDOW_BYTES);
         let all_read = self.note(terms).is_some_and(|mut terms| {
-            let take = |docids: &[u32], tfs: &[u32]| tokens.take(docids, tfs);
+            let take = |of: usize, docids: &[u32], tfs: &[u32]| tokens.take(of, docids, tfs);
             let all_read = self.lists(entry, &run, &mut terms, lengths, take);
             let positions = run.run_positions().map_or(0, |all| all.header().list_bytes);
             if all_read && terms.position_bytes() != positions {
@@ -117,6 +128,33 @@ impl Check<'_> {
         }
     }
 
+    /// The lengths of each field of a run, whose sums are compared with what the manifest has.
+    fn field_lengths(
+        &mut self,
+        entry: &RunEntry,
+        deletions: Option<&Arc<Deletions>>,
+    ) -> Vec<Vec<u32>> {
+        let fields = self.note(FieldLengths::open(self.generation, entry)).flatten();
+        let Some(fields) = fields else { return Vec::new() };
+        let mut all = Vec::new();
+        for (field, &found) in (1..).zip(&entry.field_tokens) {
+            let Some(lengths) = self.note(fields.of(field)) else { return all };
+            let is_live = |docid| deletions.is_none_or(|deletions| !deletions.contains(docid));
+            let live = (0..).zip(&lengths).filter(|(docid, _)| is_live(*docid));
+            let tokens: u64 = live.map(|(_, tokens)| u64::from(*tokens)).sum();
+            if tokens != found {
+                let expected = format!("{tokens} tokens of field {field} of run {}", entry.name);
+                self.damaged(MANIFEST, 0, expected, found);
+            }
+            all.push(lengths);
+        }
+        let tokens: u64 = all.iter().flatten().map(|tokens| u64::from(*tokens)).sum();
+        if tokens != fields.tokens() {
+            self.damaged(&entry.file(FileKind::Fields), 24, tokens, fields.tokens());
+        }
+        all
+    }
+
     /// Whether the lengths of documents are the numbers of their tokens.
     fn has_tokens(&self) -> bool {
         self.manifest.settings.indexer != IMPORTED
@@ -124,7 +162,7 @@ impl Check<'_> {
 
     /// Whether threads find nothing wrong with the terms, the lists and the lengths of their
     /// documents. Also false if there is only one thread, or little to read.
-    pub(crate) fn lists_are_whole(&self, entry: &RunEntry, run: &Run, lengths: &[u32]) -> bool {
+    pub(crate) fn lists_are_whole(&self, entry: &RunEntry, run: &Run, lengths: &[&[u32]]) -> bool {
         let lexicon = run.lexicon();
         let Share { threads, least } = self.share;
         if threads < 2 {
@@ -139,8 +177,8 @@ impl Check<'_> {
             let mut part = Check { problems: Vec::new(), ..*self };
             let mut terms = LexiconStream::open_part(lexicon.path(), WINDOW_BYTES, collections)?;
             let mut tokens = 0u64;
-            let take = |docids: &[u32], tfs: &[u32]| {
-                tokens = tokens.wrapping_add(weighted(docids.iter().copied().zip(tfs)));
+            let take = |of: usize, docids: &[u32], tfs: &[u32]| {
+                tokens = tokens.wrapping_add(weighted(of, docids.iter().copied().zip(tfs)));
             };
             let all_read = part.lists(entry, run, &mut terms, Some(lengths), take);
             let (positions, (terms, postings)) = (terms.position_bytes(), terms.seen());
@@ -158,9 +196,11 @@ impl Check<'_> {
         let header = lexicon.header();
         let [terms, postings, tokens, positions] = sums.map(AtomicU64::into_inner);
         let all_positions = run.run_positions().map_or(0, |all| all.header().list_bytes);
+        let sum = |(of, lengths): (usize, &&[u32])| weighted(of, (0..).zip(*lengths));
+        let all_tokens = lengths.iter().enumerate().map(sum).fold(0, u64::wrapping_add);
         !is_wrong.into_inner()
             && (terms, postings, positions) == (header.terms, header.postings, all_positions)
-            && (!self.has_tokens() || tokens == weighted((0..).zip(lengths)))
+            && (!self.has_tokens() || tokens == all_tokens)
     }
 
     /// Reads terms and their lists; false if that was not possible.
@@ -169,8 +209,8 @@ impl Check<'_> {
         entry: &RunEntry,
         run: &Run,
         terms: &mut LexiconStream,
-        lengths: Option<&[u32]>,
-        mut take: impl FnMut(&[u32], &[u32]),
+        lengths: Option<&[&[u32]]>,
+        mut take: impl FnMut(usize, &[u32], &[u32]),
     ) -> bool {
         let path = run.lexicon().path();
         let counted = &run.deletions().counted;
@@ -185,7 +225,10 @@ impl Check<'_> {
                 Some(true) => {}
             }
             let term = terms.term();
-            if let Some(wrong) = wrong_term(term.collection, term.suffix) {
+            let fields = entry.field_tokens.len();
+            let (_, field) = split(fields, term.suffix);
+            let of = field.map_or(0, usize::from);
+            if let Some(wrong) = wrong_term(fields, term.collection, term.suffix) {
                 let expected = format!("a term of trie collection {}", term.collection);
                 let error = IndexError::damaged(path, place, expected, wrong);
                 self.note(Err::<(), _>(error));
@@ -210,7 +253,7 @@ impl Check<'_> {
             let mut positions = of_list.map(|list| PositionsCheck::new(list, block_len));
             let read = run.list(list).and_then(|list| {
                 let each = |docids: &[u32], tfs: &[u32]| {
-                    take(docids, tfs);
+                    take(of, docids, tfs);
                     if let (Some(positions), None) = (&mut positions, &wrong) {
                         wrong = positions.block(tfs).err();
                     }
@@ -218,6 +261,7 @@ impl Check<'_> {
                         deleted += docids.iter().filter(|id| counted.contains(**id)).count();
                     }
                 };
+                let lengths = lengths.and_then(|lengths| lengths.get(of).copied());
                 list.check(run.documents(), lengths, each)
                     .map_err(IndexError::list(run.postings_path(), start))
             });
@@ -241,23 +285,32 @@ impl Check<'_> {
         }
     }
 
-    fn lengths(&mut self, entry: &RunEntry, lengths: &[u32], tokens: &TokensLeft) {
-        let place = |docid: usize| BODY + 2 * docid as u64;
-        let file = entry.file(FileKind::Lengths);
-        if let Some(docid) = tokens.overdrawn {
-            let found = lengths.get(docid as usize).copied().unwrap_or(0);
+    fn lengths(&mut self, entry: &RunEntry, lengths: &[&[u32]], tokens: &TokensLeft) {
+        let fields = entry.field_tokens.len();
+        // Those of fields lie side by side.
+        let place = |of: usize, docid: usize| match of.checked_sub(1) {
+            None => (entry.file(FileKind::Lengths), BODY + 2 * docid as u64),
+            Some(at) => (entry.file(FileKind::Fields), BODY + 2 * (docid * fields + at) as u64),
+        };
+        if let Some((of, docid)) = tokens.overdrawn {
+            let found = lengths[of].get(docid as usize).copied().unwrap_or(0);
             let expected = format!("more tokens, as run {} has them", entry.name);
-            return self.damaged(&file, place(docid as usize), expected, found);
+            let (file, at) = place(of, docid as usize);
+            return self.damaged(&file, at, expected, found);
         }
-        let wrong = tokens.left.iter().enumerate().find(|(_, left)| **left != 0);
-        if let Some((docid, left)) = wrong {
-            let expected = format!("{} tokens, as run {} has", lengths[docid] - left, entry.name);
-            self.damaged(&file, place(docid), expected, lengths[docid]);
+        for (of, left) in tokens.left.iter().enumerate() {
+            let wrong = left.iter().enumerate().find(|(_, left)| **left != 0);
+            if let Some((docid, left)) = wrong {
+                let found = lengths[of][docid];
+                let expected = format!("{} tokens, as run {} has", found - left, entry.name);
+                let (file, at) = place(of, docid);
+                self.damaged(&file, at, expected, found);
+            }
         }
     }
 }
 
-pub(crate) fn wrong_term(collection: u16, suffix: &[u8]) -> Option<String> {
+pub(crate) fn wrong_term(fields: usize, collection: u16, suffix: &[u8]) -> Option<String> {
     let (prefix, length) = implied_prefix(collection);
     let bytes = [&prefix[..length], suffix].concat();
     let shown = bytes.escape_ascii();
@@ -267,7 +320,7 @@ pub(crate) fn wrong_term(collection: u16, suffix: &[u8]) -> Option<String> {
     if term.is_empty() || term.len() > MAX_TERM_BYTES {
         return Some(format!("a term of {} bytes", term.len()));
     }
-    match trie_collection(term) {
+    match collection_of(fields, term) {
         own if own == collection => None,
         own => Some(format!("`{shown}`, which belongs to {own}")),
     }

@@ -118,7 +118,7 @@ fn what_is_found_does_not_depend_on_the_threads() {
             watched,
             problems: vec![],
         };
-        check.lists_are_whole(entry, &run, documents.lengths())
+        check.lists_are_whole(entry, &run, &[documents.lengths()])
     };
     assert!(is_whole(2) && is_whole(3) && !is_whole(1), "one thread need not read twice");
     let kinds = [FileKind::Lexicon, FileKind::Postings, FileKind::Lengths]
@@ -337,10 +337,10 @@ fn terms_know_their_collections() {
         (11, b"bcd", "belongs to 65"),
         (12, &[b'1'; 255], "256 bytes"),
     ] {
-        let found = run::wrong_term(collection, suffix).unwrap();
+        let found = run::wrong_term(0, collection, suffix).unwrap();
         assert!(found.contains(wrong), "{found}");
     }
     for (collection, suffix) in [(0, "é"), (11, "bc"), (65, "d"), (12, "1")] {
-        assert_eq!(run::wrong_term(collection, suffix.as_bytes()), None);
+        assert_eq!(run::wrong_term(0, collection, suffix.as_bytes()), None);
     }
 }

@@ -30,6 +30,8 @@ impl Buffers {
             KeyRole::Spare(_) => record.takes_spare,
             KeyRole::Vector | KeyRole::Revision | KeyRole::Other => false,
         };
+        // Text of a field of the index is indexed.
+        let is_text = is_text || self.field.is_some();
         let key = &cursor.bytes[key.range];
         self.seen.has_vectors |= key == FIELD.as_bytes() && first == b'{' && inside == 0;
         if is_text && matches!(first, b'"' | b'[') {

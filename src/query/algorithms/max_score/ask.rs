@@ -94,7 +94,8 @@ impl Search<'_> {
             return Ok(());
         }
         cursor.tfs_of_positions(&list, &mut tfs[..found])?;
-        scores(level, weight, met, tfs, found, self.run.norms.documents, worth);
+        let norms = self.run.norms_for(weight).documents;
+        scores(level, weight, met, tfs, found, norms, worth);
         let scores = &mut all[term];
         for (&number, &score) in kept[..found].iter().zip(&*worth) {
             left.sums[number as usize] += score;

@@ -17,7 +17,6 @@ impl DocidRanges {
     pub(crate) fn advance(
         &mut self,
         run: &RunSearch<'_>,
-        bounds: &BoundNorms,
         order: &[usize],
         cursors: &mut [Cursor],
     ) -> Result<bool, ListError> {
@@ -47,7 +46,7 @@ impl DocidRanges {
                     }
                 }
             } else {
-                let mosts = Mosts::new(run.level, weight, bounds);
+                let mosts = Mosts::new(run.level, weight, run.norms_for(weight).bounds);
                 let span = RangeSpan { first: self.first, end: self.end, shift: self.shift };
                 spread(list, mosts, &mut self.blocks[number], span, of_list);
             }

@@ -24,7 +24,8 @@ pub(crate) fn search(
     let Scratch { cursors, of_blocks: mosts, best, .. } = scratch;
     let cursor = &mut cursors[0];
     mosts.clear();
-    mosts.extend(list.bounds().iter().map(|bound| run.norms.bounds.most(weight, bound)));
+    let norms = run.norms_for(weight).bounds;
+    mosts.extend(list.bounds().iter().map(|bound| norms.most(weight, bound)));
     let mut take = |block: u32, most: &mut f32, top: &mut TopK| {
         if *most > top.threshold().next_down() {
             cursor.skip_to(block as usize);

@@ -67,7 +67,7 @@ fn answers_follow_the_formula() {
             let generation = Generation::open(folder.path()).unwrap();
             let bm25 = Bm25::new(k1, b).unwrap();
             let score = Score::Wang(Wang::new(alpha).unwrap());
-            let scoring = Scoring { bm25, idf: IdfKind::Robertson, score };
+            let scoring = Scoring { bm25, idf: IdfKind::Robertson, score, ..Scoring::default() };
             let snapshot = Snapshot::new(generation, scoring).unwrap();
             assert_eq!(snapshot.has_ranks(), ranked);
             for (number, terms) in [vec![0], vec![0, 1], vec![2, 0, 3], vec![1, 900], vec![4, 1, 1]]
@@ -153,7 +153,9 @@ fn an_order_leaves_scores_as_they_were() {
     let wang = Scoring { score: Score::Wang(Wang::new(0.6).unwrap()), ..Scoring::default() };
     let ask = || {
         let modes = [Mode::Or, Mode::And];
-        modes.map(|mode| [Scoring::default(), wang].map(|scoring| answers(index, scoring, mode)))
+        modes.map(|mode| {
+            [Scoring::default(), wang.clone()].map(|scoring| answers(index, scoring, mode))
+        })
     };
     let before = ask();
     assert!(before.iter().flatten().flatten().all(|answer| answer.len() > 10));

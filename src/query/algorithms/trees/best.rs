@@ -14,10 +14,15 @@ use crate::query::tree::{Group, QueryNode};
 const HITS_A_HIT: usize = 4;
 
 /// More hits than this are found as soon by all that match.
-const MOST_HITS: usize = 1000;
+pub(super) const MOST_HITS: usize = 1000;
 
 /// Fewer postings are.
-const FEW_POSTINGS: u64 = 8192;
+pub(super) const FEW_POSTINGS: u64 = 8192;
+
+/// Those of a term.
+pub(super) fn postings(term: &RunTerm<'_>) -> u64 {
+    term.list.map_or(0, |list| list.df().into())
+}
 
 /// Offers the best documents of a run to `top`, if this way finds them; tells whether it did. Each
 /// document with a term scores what it scores in the tree, so that those of a search for any term
@@ -41,7 +46,6 @@ pub(crate) fn search(
             tested.push((*sign == Sign::Required, term));
         }
     }
-    let postings = |term: &RunTerm<'_>| term.list.map_or(0, |list| u64::from(list.df()));
     let suits = tree.at_least <= usize::from(required == 0)
         && required <= 1
         && top.k() <= MOST_HITS

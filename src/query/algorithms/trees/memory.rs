@@ -11,6 +11,8 @@ pub(crate) struct TreeMemory {
     pub(super) spare: Vec<Bits>,
     /// By document of the window; arbitrary where none matches.
     pub(super) sums: Vec<f32>,
+    /// The same for the frequencies of a word in several fields.
+    pub(super) frequencies: Vec<f32>,
     /// Of each document, the number of optional parts that match, where two at least have to.
     pub(super) matched: Vec<u32>,
     /// By the number of the phrase.

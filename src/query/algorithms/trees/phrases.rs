@@ -56,7 +56,7 @@ pub(super) fn search(
         let docids = *candidates.matches(phrase.words.len());
         let mut found = |place: usize, tf: u32| {
             let docid = docids[place];
-            let norm = run.norms.documents[docid as usize];
+            let norm = run.norms_for(phrase.phrase.weight).documents[docid as usize];
             // Deleted documents have infinite norms, and blocks reach beyond the wanted ones.
             if norm < f32::INFINITY && wanted.contains(&docid) {
                 all += 1;
@@ -301,8 +301,9 @@ impl<'p> PhraseSearch<'p> {
             cursor.tfs_of_positions(&word.list, &mut tfs[..count])?;
             least.iter_mut().zip(&tfs[..count]).for_each(|(least, tf)| *least = (*least).min(*tf));
         }
+        let documents = self.run.norms_for(self.phrase.weight).documents;
         for ((norm, sum), &docid) in norms.iter_mut().zip(&mut *sums).zip(docids) {
-            *norm = self.run.norms.documents[docid as usize];
+            *norm = documents[docid as usize];
             *sum = self.run.norms.static_of(docid);
         }
         add_scores(self.run.level, self.phrase.weight, &least, norms, count, sums);

@@ -107,7 +107,7 @@ fn check(seed: u64, documents: u32, cuts: &[usize], deleted: bool) -> Result<(),
                     Some((docid, evaluate(&asked, mode, document, &score)?))
                 })
                 .collect();
-            prop_assert_eq!(scoring, Scoring::default());
+            prop_assert_eq!(scoring, &Scoring::default());
             let mut by_docid = all.clone();
             by_docid.sort_by_key(|hit| hit.docid);
             let docids = |hits: &[Hit]| hits.iter().map(|hit| hit.docid).collect::<Vec<_>>();
