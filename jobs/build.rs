@@ -10,7 +10,9 @@ use millrace::inside::dataflow::ProgressLog;
 use millrace::inside::index::{SameName, totals};
 use millrace::inside::input::{Fields, Format, InputError, TextEncoding, Unknown};
 use millrace::inside::order::MAX_DOCUMENT_BYTES;
-use millrace::{BuildError, BuildOptions, Guards, IndexFields, Limit, give_back_large_buffers};
+use millrace::{
+    BuildError, BuildOptions, Column, Guards, IndexFields, Limit, give_back_large_buffers,
+};
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -121,6 +123,13 @@ struct BuildHow {
     /// several times, at most 31.
     #[arg(long = "field", value_name = "NAME")]
     fields: Vec<String>,
+    /// Keep values of each document in a column, from the field of its record of that name: int,
+    /// float, date or word, with [] for several [default kind: word]. For several columns, repeat.
+    #[arg(long, value_name = "NAME:KIND")]
+    column: Vec<Column>,
+    /// Keep the texts of documents in the index, as they are indexed.
+    #[arg(long)]
+    store: bool,
     /// Do not merge the runs of the index. Queries give the same answers.
     #[arg(long)]
     no_merge: bool,
@@ -147,6 +156,8 @@ fn parse_format(text: &str) -> Result<AutoFormat, String> {
 impl BuildHow {
     fn fill(&self, options: &mut BuildOptions) -> anyhow::Result<()> {
         options.form = self.index.form()?.with_positions(self.positions);
+        options.columns = self.column.clone();
+        options.store = self.store;
         options.analysis = self.index.analysis()?;
         let fields = IndexFields::new(&self.fields);
         options.index_fields = fields.map_err(|error| anyhow::anyhow!(error.on_command_line()))?;

@@ -1,6 +1,7 @@
 //! `millrace query`.
 
 mod candidates;
+mod columns;
 mod engines;
 pub(crate) mod expanded;
 mod follow;
@@ -9,9 +10,11 @@ pub(crate) mod input;
 mod measured;
 pub(crate) mod ranking;
 pub(crate) mod score;
+mod spread;
 pub(crate) mod talk;
 
 use self::candidates::CandidateArgs;
+use self::columns::ColumnArgs;
 use self::engines::EngineMaker;
 use self::expanded::Expansion;
 use self::follow::{QUIET, Renew, when_quiet};
@@ -19,20 +22,19 @@ use self::gpus::Where;
 use self::input::{Queries, QueryInput, end, has_words, telling};
 use self::measured::MeasuredAnswers;
 use self::ranking::RankingArgs;
+use self::spread::SpreadingArgs;
 use crate::Usage;
 use crate::cli::args::Workers;
 use crate::cli::index_args::with_option;
 use crate::cli::{report, signals};
 use crate::cluster::{SharedSetting, meeting, refuse, together};
-use crate::papers::{self, DocpArgs};
-use clap::builder::PossibleValuesParser;
+use crate::papers;
 use millrace::inside::cluster::Hosts;
 use millrace::inside::dataflow::{AnsweredBy, Hooks, Mover};
 use millrace::inside::gpu::{CpuWork, Devices};
 use millrace::inside::index::ShardedManifest;
 use millrace::inside::query::{
     AnswerForm, Engines, Model, ReadQuery, Refusals, RenewedEngines, RunTag, Shard, Wakers,
-    spreading,
 };
 use millrace::inside::score::Score;
 use millrace::{
@@ -90,42 +92,13 @@ pub(crate) struct Args {
     #[command(flatten)]
     candidates: CandidateArgs,
     #[command(flatten)]
+    columns: ColumnArgs,
+    #[command(flatten)]
     workers: Workers,
     #[command(flatten)]
     spreading: SpreadingArgs,
     #[command(flatten)]
     place: Where,
-}
-
-/// How queries are spread over workers.
-#[derive(clap::Args, Clone, Debug)]
-struct SpreadingArgs {
-    #[arg(long, default_value = "inter", value_name = papers::names_of_models())]
-    #[arg(help = papers::help_of_models(), value_parser = PossibleValuesParser::new(papers::models()))]
-    parallelism: String,
-    /// With fgqp: cut the next query into tasks when N tasks or fewer are left to do [default: 5].
-    /// 5 gives low latency, 150 high throughput.
-    #[arg(long, value_name = "N")]
-    delta: Option<usize>,
-    /// With fgqp: do not cut queries that are expected to take fewer microseconds than this
-    /// [default: 100]. 0 cuts every query.
-    #[arg(long, value_name = "US")]
-    cut_us: Option<u32>,
-    /// With fgqp: microseconds that a worker without work keeps looking for some before it sleeps
-    /// [default: 200]. Waking a worker takes longer than finding it awake.
-    #[arg(long, value_name = "US")]
-    spin_us: Option<u32>,
-    #[command(flatten)]
-    docp: DocpArgs,
-}
-
-impl SpreadingArgs {
-    fn model(&self) -> Result<Model, Usage> {
-        let Self { delta, cut_us, spin_us, ref docp, .. } = *self;
-        let barrier = docp.has_barrier();
-        let given = spreading::Spreading { delta, cut_us, spin_us, barrier };
-        Ok(given.model(&self.parallelism, papers::MODELS)?)
-    }
 }
 
 pub(crate) fn parse_tag(text: &str) -> Result<RunTag, String> {
@@ -178,6 +151,7 @@ impl<'a> QueryJob<'a> {
                 ("candidates", args.candidates.is_asked()),
                 ("shed", args.shed),
                 ("snippets", args.snippets),
+                ("return", !args.columns.returned.is_empty()),
             ] {
                 if is_given {
                     return Err(Usage(format!("--{name} works in one process")).into());
@@ -185,6 +159,7 @@ impl<'a> QueryJob<'a> {
             }
         }
         args.ranking.check_count(args.format.as_deref())?;
+        args.columns.check_format(args.format.as_deref())?;
         if args.snippets && args.format.as_deref() != Some("jsonl") {
             let why = "--snippets goes with --format jsonl; --format text has them always";
             return Err(Usage(why.into()).into());
@@ -221,7 +196,9 @@ impl<'a> QueryJob<'a> {
         let queries = args.open_queries()?;
         let snapshot = args.ranking.open_for_any()?;
         args.ranking.scored.remark(&snapshot);
+        args.columns.check(&snapshot)?;
         let queries = telling(queries, has_words(snapshot.generation()));
+        let queries = args.columns.give(queries);
         let queries = args.expansion.prepare(&args.ranking, &snapshot, queries, self.workers)?;
         let queries = args.candidates.prepare(&args.ranking, &snapshot, queries)?;
         match devices.or_else(|| args.devices_for_work(self.workers, self.model, &snapshot)) {
@@ -344,10 +321,11 @@ impl<'a> QueryJob<'a> {
             cluster.agree(&args.alike(*workers))?;
             let (snapshot, shard) = args.ranking.open_shard(cluster)?;
             let options = args.options(*workers, *model, &self.refused, false);
+            args.columns.check(&snapshot)?;
             let words = has_words(snapshot.generation());
             let (service, asker) = QueryService::of_shard(snapshot, shard, options);
             if let Some(queries) = queries {
-                asker.ask_in_background(telling(queries, words))?;
+                asker.ask_in_background(args.columns.give(telling(queries, words)))?;
             }
             let service = service.with_control(control.clone());
             let sockets = std::mem::take(sockets);
@@ -411,6 +389,7 @@ impl Args {
         if count
             || self.candidates.is_asked()
             || snapshot.scoring().is_of_fields()
+            || self.columns.has_filter()
             || !algorithm.has_score(snapshot.scoring().score, mode)
         {
             return None;
@@ -436,6 +415,7 @@ impl Args {
             wanted: self.ranking.wanted(),
             algorithms: papers::ALGORITHMS,
             remove_query: self.remove_query,
+            returned: self.columns.returned.clone(),
             model,
             workers: NonZeroUsize::new(workers).unwrap_or(NonZeroUsize::MIN),
             batch: self.batch.unwrap_or(match on_devices {

@@ -111,6 +111,7 @@ pub mod index {
     pub use crate::index::{
         cache_plan::{CachePlan, CachePolicy, CachedLists, PlanOf},
         ciff::{self, import::Import},
+        columns::{ColumnKind, ColumnValue},
         documents::duplicates::SameName,
         files::storage::{Stop, filled::FilledFile},
         format::{generation_name, generation_number},
@@ -235,6 +236,7 @@ pub mod query {
         },
         answers::{
             output::{AnswerForm, RunTag},
+            returned::ReturnedValues,
             snippet::snippet,
             talk::{COLUMNS, Talk},
             texts::{Reread, record_of},
@@ -252,6 +254,7 @@ pub mod query {
             spreading::{self, patience},
         },
         expanding::{Expanded, ReadQuery},
+        filter::{check as check_filter, column_of},
         norms::Norms,
         plan::{Plan, Planner},
         reading::{

@@ -126,7 +126,7 @@ pub use evaluate::{
     Evaluation, compare::Comparison, error::EvaluateError, measure::Measure, qrels::Qrels,
     run::Rankings,
 };
-pub use index::{error::IndexError, generations::generation::Generation};
+pub use index::{columns::Column, error::IndexError, generations::generation::Generation};
 pub use input::memory::OwnedDocument;
 pub use query::{
     answers::explain::explain,

@@ -171,6 +171,8 @@ impl Update {
             memory_bytes: build.memory,
             threads: build.workers,
             form: live.settings.form().unwrap_or_default(),
+            columns: live.settings.columns.clone(),
+            texts: live.settings.texts,
             stop: control.stop().clone(),
         };
         let remarks = Arc::new(Mutex::new(Vec::new()));
@@ -314,6 +316,8 @@ impl Change<'_> {
         build.analysis = self.live.analysis(self.from)?;
         build.form = settings.form().unwrap_or_default();
         build.index_fields = settings.index_fields();
+        build.columns = settings.columns.clone();
+        build.store = settings.texts;
         build.max_document = settings.max_document_bytes;
         build.factor = settings.impact_factor.as_ref().and_then(|factor| factor.parse().ok());
         build.gpus = Gpus::None;

@@ -6,6 +6,7 @@ mod support;
 mod boosts;
 mod build;
 mod cluster;
+mod columns;
 // Only debug builds have what makes jobs fail.
 #[cfg(debug_assertions)]
 mod faults;

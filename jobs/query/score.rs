@@ -15,12 +15,12 @@ pub(crate) struct Scored {
     /// Term frequency saturation of BM25 and its variants, 0 or more [default: 1.2].
     #[arg(long)]
     k1: Option<f64>,
-    /// Length normalisation of BM25 and its variants, from 0 to 1 [default: 0.75]; of fields too,
-    /// as 0.75,title=0.5.
+    /// Length normalisation of BM25 and its variants, from 0 to 1 [default: 0.75]. Fields may have
+    /// others, as 0.75,title=0.5.
     #[arg(long, value_parser = FieldScoring::read_b)]
     b: Option<(Option<f64>, ByField)>,
-    /// Fields that words are looked for in, with the weights of what they score, such as
-    /// title=3,body=1; `*` is all text [default: *=1; for bm25f all fields, with 1].
+    /// Fields that words are looked for in, and their weights, such as title=3,body=1. `*` is all
+    /// text [default: *=1; for bm25f all fields, with 1].
     #[arg(long, value_parser = FieldScoring::read, value_name = "FIELD=F,...")]
     boost: Option<ByField>,
     /// Formula for the weight of rare terms [default: lucene]. The papers use robertson.

@@ -43,7 +43,10 @@ impl Args {
         if is_typed {
             tell!("Type a query and press Enter; Ctrl-D ends. --format trec prints a run.");
         }
+        self.columns.check_format(Some("text"))?;
+        self.columns.check(&snapshot)?;
         let queries = telling(self.open_queries()?, has_words(snapshot.generation()));
+        let queries = self.columns.give(queries);
         let queries = self.expansion.prepare(&self.ranking, &snapshot, queries, 1)?;
         let mut talk = Talk::new(snapshot, self.ranking.wanted(), columns());
         Ok(talk.answer_all(queries, is_typed.then_some(PROMPT), io::stdout())?)

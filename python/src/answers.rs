@@ -237,6 +237,11 @@ impl Answers {
         )
     }
 
+    /// The values of the documents in a column, as those of hits: `object[hits]`.
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.found.values(py, (0, self.found.hits.docids.len()), name)
+    }
+
     /// The texts of the documents, as those of hits: `str[hits]`. A document is read once.
     fn texts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         array(py, self.found.texts(py, (0, self.found.hits.docids.len()))?)

@@ -3,6 +3,7 @@
 use crate::documents::PythonDocuments;
 use crate::error::{failed, of_build, warn, wrong};
 use crate::evaluate::from_json;
+use crate::frames::Asked;
 use crate::options::{OneOrMore, Size, threads, whole, whole_or_none};
 use crate::progress::Told;
 use millrace::IndexError;
@@ -58,6 +59,9 @@ use std::sync::{Arc, Mutex};
 ///     factor: of the format "vectors": what weights are multiplied by before they are rounded.
 ///     codec, block_size: how postings are coded.
 ///     positions: whether the positions of terms are indexed, which queries with phrases need.
+///     columns: values that documents have, such as "year:int" or ["year:int", "tags:word[]"]:
+///         fields of the records in files, keys of dictionaries, columns of data frames.
+///     store: whether the index keeps the texts of documents, as they are indexed.
 ///     order: how documents are numbered: "input", "url", "name", "length", "topic", or
 ///         "global" for the score "wang".
 ///     merge: whether runs are merged to one at the end; queries are answered alike.
@@ -81,7 +85,7 @@ use std::sync::{Arc, Mutex};
 #[pyfunction]
 #[pyo3(signature = (index, documents=None, *, files=None, memory=None, workers=None, format=None, id_field=None,
     text_field=None, field=None, encoding=None, tokenizer="words", fold=false, stemmer=None, stopwords=None, factor=None, codec="bp128", block_size=128,
-    positions=false, order=None, merge=true, duplicates="all", strict=false, allow_empty=false, max_skipped=None, min_documents=None, keep=1, progress=None))]
+    positions=false, columns=None, store=false, order=None, merge=true, duplicates="all", strict=false, allow_empty=false, max_skipped=None, min_documents=None, keep=1, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn build<'py>(
     py: Python<'py>,
@@ -103,6 +107,8 @@ pub(crate) fn build<'py>(
     codec: &str,
     #[pyo3(from_py_with = whole)] block_size: usize,
     positions: bool,
+    columns: Option<OneOrMore<String>>,
+    store: bool,
     order: Option<&str>,
     merge: bool,
     duplicates: &str,
@@ -122,6 +128,10 @@ pub(crate) fn build<'py>(
         format.filter(|name| *name != "auto").map(str::parse).transpose().map_err(wrong)?;
     options.analysis = analysis(tokenizer, fold, stemmer, stopwords)?;
     options.form = form(codec, block_size)?.with_positions(positions);
+    let columns = columns.map_or(Vec::new(), OneOrMore::into_vec);
+    let columns = columns.iter().map(|column| column.parse().map_err(wrong));
+    options.columns = columns.collect::<PyResult<_>>()?;
+    options.store = store;
     options.order = order.map(self::order).transpose()?;
     options.duplicates = duplicates.parse().map_err(wrong)?;
     (options.merge, options.strict, options.command) =
@@ -147,8 +157,9 @@ pub(crate) fn build<'py>(
             return Err(wrong("vectors are read from files"));
         }
         (Some(documents), None) => {
-            let (asked, documents) =
-                PythonDocuments::new(documents, fields, index_fields, turns.0.clone())?;
+            let columns = options.columns.iter().map(|column| column.name.clone()).collect();
+            let asked = Asked { fields, index_fields, columns };
+            let (asked, documents) = PythonDocuments::new(documents, asked, turns.0.clone())?;
             given = Some(asked);
             options.input = BuildOptions::of_documents("", documents).input;
         }

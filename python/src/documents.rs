@@ -3,14 +3,15 @@
 //! iterable, and no other thread is left in the interpreter when it ends.
 
 use crate::error::{warn, wrong};
-use crate::frames::Frame;
+use crate::frames::{Asked, Frame};
 use crate::interrupt::{PAUSE, Turn};
 use crate::options::{name, text};
-use millrace::inside::input::{Fields, SeenFields, remarks};
-use millrace::{IndexFields, OwnedDocument};
+use millrace::OwnedDocument;
+use millrace::inside::input::{SeenFields, remarks};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyIterator, PyList, PyString, PyTuple};
+use serde_json::{Map, Value};
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
@@ -44,8 +45,7 @@ impl Iterator for FetchedDocuments {
 /// An iterable of documents, as long as there are more.
 pub(crate) struct PythonDocuments {
     rest: Option<(Py<PyIterator>, Sender<VecDeque<OwnedDocument>>)>,
-    fields: Fields,
-    index_fields: IndexFields,
+    asked: Asked,
     number: u64,
     /// Rows of frames have only what is taken; what else there is was seen before.
     is_frame: bool,
@@ -56,18 +56,17 @@ impl PythonDocuments {
     /// The iterable, and its documents, which wake the thread that is to [fetch](Self::fetch) more.
     pub(crate) fn new(
         iterable: &Bound<'_, PyAny>,
-        fields: Fields,
-        index_fields: IndexFields,
+        asked: Asked,
         wake: Sender<Turn>,
     ) -> PyResult<(Self, FetchedDocuments)> {
         let frame = Frame::of(iterable)?;
         let mut seen = SeenFields::default();
         let iterator = match &frame {
             Some(frame) => {
-                let rows = frame.documents(&fields, &index_fields)?.try_iter()?;
+                let rows = frame.documents(&asked)?.try_iter()?;
                 for row in frame.first_rows()? {
                     // What is wrong with it is found when it is fetched.
-                    _ = document(&row?, (&fields, &index_fields), &mut seen, true);
+                    _ = document(&row?, &asked, &mut seen, true);
                 }
                 rows
             }
@@ -80,7 +79,7 @@ impl PythonDocuments {
         let rest = Some((iterator.unbind(), sender));
         let is_frame = frame.is_some();
         Ok((
-            Self { rest, fields, index_fields, number: 0, is_frame, seen },
+            Self { rest, asked, number: 0, is_frame, seen },
             FetchedDocuments { batches, wake, batch: VecDeque::new() },
         ))
     }
@@ -100,8 +99,7 @@ impl PythonDocuments {
             let item = item?;
             let looked_at = !self.is_frame && SeenFields::is_looked_at(self.number);
             self.number += 1;
-            let fields = (&self.fields, &self.index_fields);
-            let read = document(&item, fields, &mut self.seen, looked_at);
+            let read = document(&item, &self.asked, &mut self.seen, looked_at);
             let document = read.map_err(|error| {
                 let said = error.value(py).to_string();
                 PyErr::from_type(error.get_type(py), (format!("document {}: {said}", self.number),))
@@ -120,10 +118,10 @@ impl PythonDocuments {
     /// Warns of what was not taken.
     pub(crate) fn remark(&self, py: Python<'_>) -> PyResult<()> {
         let mut said = Vec::new();
-        let asked = self.fields.texts.iter().enumerate();
+        let asked = self.asked.fields.texts.iter().enumerate();
         let lacking = asked.filter(|(number, _)| self.seen.taken >> number.min(&63) & 1 == 0);
         let lacking: Vec<&str> = lacking.map(|(_, name)| &**name).collect();
-        if self.fields.texts.is_empty() {
+        if self.asked.fields.texts.is_empty() {
             said = remarks(&[("this collection".to_string(), &self.seen)]);
         } else if self.number > 0 && !lacking.is_empty() {
             let lacking = lacking.join(", ");
@@ -139,20 +137,21 @@ impl PythonDocuments {
 /// dictionary or a named tuple. Notes what else there is if it is looked at.
 fn document(
     item: &Bound<'_, PyAny>,
-    asked: (&Fields, &IndexFields),
+    asked: &Asked,
     seen: &mut SeenFields,
     looked_at: bool,
 ) -> PyResult<OwnedDocument> {
     if let Ok(record) = item.cast::<PyDict>() {
         return of_fields(record, asked, seen, looked_at);
     }
-    let (fields, _) = asked;
+    let fields = &asked.fields;
     let Ok(tuple) = item.cast::<PyTuple>() else { return Err(wrong_type(item)) };
     if !tuple.is_exact_instance_of::<PyTuple>() && tuple.hasattr("_fields")? {
         let names: Vec<String> = tuple.getattr("_fields")?.extract()?;
         let is_name = |name: &String| fields.name_rank(name.as_bytes()).is_some();
         let is_text = |name: &String| fields.text_number(name.as_bytes()).is_some();
-        let is_asked = !(fields.names.is_empty() && fields.texts.is_empty());
+        let is_asked =
+            !(fields.names.is_empty() && fields.texts.is_empty() && asked.columns.is_empty());
         // One of two fields that do not say otherwise is a pair.
         if is_asked || names.len() != 2 || is_text(&names[0]) || is_name(&names[1]) {
             let record: Vec<_> = names.iter().zip(tuple).collect();
@@ -169,18 +168,23 @@ fn document(
 
 fn of_fields(
     record: &Bound<'_, PyDict>,
-    (fields, index_fields): (&Fields, &IndexFields),
+    Asked { fields, index_fields, columns }: &Asked,
     seen: &mut SeenFields,
     looked_at: bool,
 ) -> PyResult<OwnedDocument> {
     let mut named: Option<(usize, String)> = None;
     let mut texts: Vec<(usize, String, String)> = Vec::new();
     let mut of_index: Vec<(String, String)> = Vec::new();
+    let mut values = Map::new();
     for (key, value) in record {
         let key = text(&key, "the name of a field")?;
-        let is_of_index = index_fields.number(&key).is_some();
-        if is_of_index {
+        let number = index_fields.number(&key);
+        let is_of_index = number.is_some() || columns.contains(&key);
+        if number.is_some() {
             of_index.extend(strings(&value).into_iter().map(|text| (key.clone(), text)));
+        }
+        if columns.contains(&key) {
+            values.insert(key.clone(), value_of(&value)?);
         }
         let name_rank = fields.name_rank(key.as_bytes());
         if let Some(rank) = name_rank
@@ -235,7 +239,8 @@ fn of_fields(
         seen.record(true);
         seen.text(text.len());
     }
-    let document = OwnedDocument::new(name, text);
+    let mut document = OwnedDocument::new(name, text);
+    document.values = values;
     Ok(of_index.iter().fold(document, |document, (field, text)| document.with_field(field, text)))
 }
 
@@ -245,6 +250,36 @@ pub(crate) fn strings(value: &Bound<'_, PyAny>) -> Vec<String> {
     match value.cast::<PyList>() {
         Ok(list) => list.iter().filter_map(|part| text(&part)).collect(),
         Err(_) => text(value).into_iter().collect(),
+    }
+}
+
+/// A value of a column as JSON has it: numbers, texts, dates as texts, lists of these; nothing for
+/// None and NaN.
+pub(crate) fn value_of(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if value.is_none() {
+        return Ok(Value::Null);
+    }
+    if value.is_instance_of::<PyString>() {
+        return Ok(value.extract::<String>()?.into());
+    }
+    if let Ok(number) = value.extract::<bool>() {
+        return Ok(number.into());
+    }
+    if let Ok(number) = value.extract::<i64>() {
+        return Ok(number.into());
+    }
+    if let Ok(number) = value.extract::<f64>() {
+        // JSON has no NaN: that is a null.
+        return Ok(number.into());
+    }
+    if value.hasattr("isoformat")? {
+        let text = value.call_method0("isoformat")?.extract::<String>()?;
+        // Of pandas, which has it for no time too.
+        return Ok(if text == "NaT" { Value::Null } else { text.into() });
+    }
+    match value.try_iter() {
+        Ok(parts) => parts.map(|part| value_of(&part?)).collect(),
+        Err(_) => Ok(value.str()?.extract::<String>()?.into()),
     }
 }
 

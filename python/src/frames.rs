@@ -7,6 +7,14 @@ use millrace::inside::input::Fields;
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyTuple};
 
+/// What is taken of a record.
+pub(crate) struct Asked {
+    pub(crate) fields: Fields,
+    pub(crate) index_fields: IndexFields,
+    /// Names of columns.
+    pub(crate) columns: Vec<String>,
+}
+
 /// A data frame of any kind.
 pub(crate) struct Frame<'py>(Bound<'py, PyAny>);
 
@@ -22,11 +30,10 @@ impl<'py> Frame<'py> {
     }
 
     /// Its rows as documents: dictionaries of those columns that are names, texts or fields of the
-    /// index.
+    /// index, or have `values`.
     pub(crate) fn documents(
         &self,
-        fields: &Fields,
-        index_fields: &IndexFields,
+        Asked { fields, index_fields, columns: values }: &Asked,
     ) -> PyResult<Bound<'py, PyAny>> {
         let columns: Vec<Bound<'py, PyAny>> = self.0.getattr("columns")?.extract()?;
         let columns: Vec<String> =
@@ -47,7 +54,8 @@ impl<'py> Frame<'py> {
             return Err(missing("with their texts", fields.texts().collect()));
         }
         let is_wanted = |column: &&String| {
-            is_name(column) || is_text(column) || index_fields.number(column).is_some()
+            let is_of_index = index_fields.number(column).is_some() || values.contains(*column);
+            is_name(column) || is_text(column) || is_of_index
         };
         let wanted: Vec<&String> = columns.iter().filter(is_wanted).collect();
         self.0.call_method1("records", (wanted,))

@@ -2,11 +2,12 @@
 //! the names, which are looked up when they are asked for. Here are those of one query.
 
 use crate::error::{of_index, wrong};
+use crate::evaluate::json;
 use crate::frames::framed;
 use crate::options::{self, whole};
 use crate::texts::texts;
-use millrace::inside::query::snippet;
-use millrace::{Generation, ManyHits, Scoring, Searcher, Snapshot, Syntax, Wanted};
+use millrace::inside::query::{ReturnedValues, snippet};
+use millrace::{Generation, IndexError, ManyHits, Scoring, Searcher, Snapshot, Syntax, Wanted};
 use pyo3::exceptions::{PyFileNotFoundError, PyIndexError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -109,6 +110,27 @@ impl Found {
         let documents = self.snapshot.generation().documents();
         let made = make(&documents.names(|at| docids.get(at).copied(), &failed));
         failed.into_inner().map_or(made, |error| Err(of_index(&error)))
+    }
+
+    /// The values of documents in a column, as [`json`] makes them.
+    pub(crate) fn values<'py>(
+        &self,
+        py: Python<'py>,
+        (start, end): (usize, usize),
+        column: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let docids = self.hits.docids[start..end].iter().copied();
+        let names = [column.to_string()];
+        let found = ReturnedValues::of(self.snapshot.generation(), &names, docids);
+        let found = found.map_err(|error| match error {
+            IndexError::Lacks { .. } => wrong(error),
+            error => of_index(&error),
+        })?;
+        let list = PyList::empty(py);
+        for values in &found {
+            list.append(json(py, values)?.get_item(column)?)?;
+        }
+        array(py, list)
     }
 
     pub(crate) fn texts<'py>(
@@ -292,6 +314,15 @@ impl Hits {
     ///     MillraceError: a file has changed, or the documents came from the memory of a program.
     fn texts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         array(py, self.found.texts(py, (self.start, self.end))?)
+    }
+
+    /// The values of the documents in a column of the index: `object[hits]`. None where there is
+    /// none, lists where there may be several, dates as texts.
+    ///
+    /// Raises:
+    ///     ValueError: the index has no such column.
+    fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.found.values(py, (self.start, self.end), name)
     }
 
     /// The part of each text that has the most words of the query, of so many characters at most:

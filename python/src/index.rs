@@ -18,7 +18,9 @@ use crate::tune::tuned;
 use millrace::inside::index::{DocumentKey, DocumentRow, Watch, find_in, generation_name};
 use millrace::inside::query::snippet;
 use millrace::inside::score::{ByField, Given, Score};
-use millrace::{FieldScoring, Generation, Goal, Snapshot, StaticScale, Tried, Wanted, explain};
+use millrace::{
+    FieldScoring, Generation, Goal, IndexError, Snapshot, StaticScale, Tried, Wanted, explain,
+};
 use pyo3::exceptions::PyFileNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -33,8 +35,8 @@ use std::sync::{Arc, Mutex};
 ///
 /// Args:
 ///     path: the folder of the index.
-///     score: "bm25", "bm25-lucene", "bm25f", "bm25plus", "bm25l", "tfidf", "ql", "dph", "impact" or "wang";
-///         docs/query.md has their formulas.
+///     score: "bm25", "bm25-lucene", "bm25f", "bm25plus", "bm25l", "tfidf", "ql", "dph",
+///         "impact" or "wang"; docs/query.md has their formulas.
 ///     k1, b, idf, mu, score_delta, alpha, static_scale: parameters of the score; those that it
 ///         does not have are refused. idf is "lucene", or "robertson" as in the papers;
 ///         static_scale is "greatest", "log" or "rank". b may be a dictionary by field, where "*"
@@ -61,6 +63,16 @@ pub(crate) struct Index {
 impl Index {
     fn snapshot(&self) -> Arc<Snapshot> {
         lock(&self.snapshot).clone()
+    }
+
+    /// The same under a filter, if there is one.
+    fn under(&self, filter: Option<&str>) -> PyResult<Arc<Snapshot>> {
+        let snapshot = self.snapshot();
+        let Some(filter) = filter else { return Ok(snapshot) };
+        snapshot.filtered(filter).map_err(|error| match error {
+            IndexError::Query { .. } => wrong(error),
+            error => of_index(&error),
+        })
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -243,7 +255,9 @@ impl Index {
     ///     rm3: (documents, terms, weight), such as (10, 10, 0.5), expands the query by terms of
     ///         its best documents, whose texts are read again from their files. docs/query.md has
     ///         the formula.
-    #[pyo3(signature = (query, k=10, *, mode="or", algorithm="auto", syntax="words", count=false, rm3=None))]
+    ///     filter: finds only documents whose values in the columns of the index pass, such as
+    ///         'year >= 2010 and tags = "x"' (docs/query.md). Scores stay.
+    #[pyo3(signature = (query, k=10, *, mode="or", algorithm="auto", syntax="words", count=false, rm3=None, filter=None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn search(
         &self,
@@ -255,9 +269,10 @@ impl Index {
         syntax: &str,
         count: bool,
         #[pyo3(from_py_with = rm3)] rm3: Option<(usize, usize, f64)>,
+        filter: Option<&str>,
     ) -> PyResult<Hits> {
         let wanted = wanted(k, mode, algorithm, syntax, count)?;
-        search_one(py, &self.snapshot(), &self.searchers, query, wanted, rm3)
+        search_one(py, &self.under(filter)?, &self.searchers, query, wanted, rm3)
     }
 
     /// Finds the best documents for each of many queries, with several threads.
@@ -276,8 +291,9 @@ impl Index {
     ///     query_format: of a file, if it is not to be guessed: "words", "tsv", "json" and so on.
     ///     progress: as in `build`, with queries, total_queries and finished; with rm3 each query
     ///         counts twice, when it is expanded and when it is answered.
+    ///     filter: as in `search`.
     #[pyo3(signature = (queries, k=None, *, mode="or", algorithm="auto", syntax="words", count=false, workers=None, rm3=None,
-        remove_query=false, candidates=None, query_format=None, progress=None))]
+        remove_query=false, candidates=None, query_format=None, progress=None, filter=None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn search_many(
         &self,
@@ -294,12 +310,13 @@ impl Index {
         candidates: Option<&Bound<'_, PyAny>>,
         query_format: Option<&str>,
         progress: Option<&Bound<'_, PyAny>>,
+        filter: Option<&str>,
     ) -> PyResult<Answers> {
         let usual = if candidates.is_some() { usize::MAX } else { Wanted::default().k };
         let wanted = wanted(k.unwrap_or(usual), mode, algorithm, syntax, count)?;
         let threads = threads(workers)?;
         let many = Many { wanted, threads, rm3, remove_query, candidates, form: query_format };
-        many.search(py, self.snapshot(), queries, &Told::of(progress, None)?)
+        many.search(py, self.under(filter)?, queries, &Told::of(progress, None)?)
     }
 
     /// The terms of a text, as they are looked up for a query.

@@ -1,6 +1,6 @@
 //! The class `Writer`: documents are added, replaced and deleted in an index that is there.
 
-use crate::documents::strings;
+use crate::documents::{strings, value_of};
 use crate::error::{of_build, warn, wrong};
 use crate::evaluate::json;
 use crate::index::Index;
@@ -67,15 +67,17 @@ impl Writer {
     /// Args:
     ///     name, text: those of the document.
     ///     fields: texts of fields of the index, by their names: of each one or a list.
+    ///     values: its values, a dictionary by the names of columns.
     ///
     /// Raises:
     ///     ValueError: the name is empty.
-    #[pyo3(signature = (name, text, fields=None))]
+    #[pyo3(signature = (name, text, fields=None, values=None))]
     fn update(
         &self,
         name: String,
         text: String,
         fields: Option<&Bound<'_, PyDict>>,
+        values: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         if name.is_empty() {
             return Err(wrong("a document that is added to an index has to have a name"));
@@ -86,6 +88,9 @@ impl Writer {
             for text in strings(&value) {
                 document = document.with_field(&field, text);
             }
+        }
+        for (column, value) in values.into_iter().flatten() {
+            document.values.insert(column.extract()?, value_of(&value)?);
         }
         self.native.update_document(document);
         Ok(())

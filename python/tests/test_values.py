@@ -1,6 +1,7 @@
 """Values that are none, what is missing, pickles, forks and threads."""
 
 import copy
+import datetime
 import math
 import multiprocessing
 import pickle
@@ -269,3 +270,39 @@ def test_a_query_with_too_many_terms_is_refused_alone(index):
     assert list(answers["short"]) == list(answers["last"]) == list(index.search("w1x", 3))
     with pytest.raises(ValueError, match="different terms"):
         index.search(long, 3)
+
+
+def test_columns_come_from_dictionaries_frames_and_calls(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    rows = [
+        {"id": "a", "text": "water mill", "year": 1999, "tags": ["x", "y"], "day": datetime.date(2021, 5, 3)},
+        {"id": "b", "text": "water", "year": None, "tags": [], "day": None},
+        {"id": "c", "text": "mill water wheel", "year": 2001.0, "tags": "z", "day": "2022"},
+    ]
+    columns = ["year:int", "tags:word[]", "day:date", "title"]
+    for name, documents in [("dicts", rows), ("frame", pandas.DataFrame(rows))]:
+        folder = tmp_path / name
+        millrace.build(folder, documents, columns=columns)
+        index = millrace.Index(folder)
+        hits = index.search("water", 10)
+        found = dict(zip(hits.names, hits.column("year")))
+        assert found == {"a": 1999, "b": None, "c": 2001}
+        assert dict(zip(hits.names, hits.column("tags"))) == {"a": ["x", "y"], "b": [], "c": ["z"]}
+        assert dict(zip(hits.names, hits.column("day"))) == {"a": "2021-05-03", "b": None, "c": "2022-01-01"}
+        assert set(hits.column("title")) == {None}
+        assert list(index.search("water", filter="year > 2000 or tags = y").names) == ["a", "c"]
+        scores = {name: score for name, _, score in hits}
+        answers = index.search_many({"1": "water mill", "2": "wheel"}, filter="exists year")
+        assert set(answers.column("year")) == {1999, 2001}
+        for name, _, score in index.search("water", filter="day >= 2022"):
+            assert score == scores[name]
+        assert index.document("a")["values"]["tags"] == ["x", "y"]
+        with pytest.raises(ValueError, match="there are year"):
+            index.search("water", filter="yaer = 1")
+        with pytest.raises(ValueError, match="there are year"):
+            hits.column("yaer")
+        with millrace.Writer(folder) as writer:
+            writer.update("d", "water", values={"year": 2010, "tags": ["x"]})
+            writer.update("a", "water", values={"year": 2011})
+        index.refresh()
+        assert sorted(index.search("water", filter="year >= 2010").names) == ["a", "d"]

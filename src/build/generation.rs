@@ -119,7 +119,9 @@ pub(super) fn dataflow_of(
     directory: PathBuf,
     which: Which,
 ) -> Result<BuildJob, BuildError> {
-    let Ready { gpus, roles, budget, plan, sample, .. } = input;
+    let Ready { gpus, roles, budget, mut plan, sample, .. } = input;
+    plan.columns = options.columns.as_slice().into();
+    plan.store = options.store;
     let (owners, placement) = place(options, &plan, &gpus, &roles, sample)?;
     let workers = options.workers;
     let first_run = next_run(&directory)?;

@@ -52,6 +52,8 @@ pub enum Note {
     UnreadableInAll(u64),
     /// More records were skipped than were named.
     SkippedInAll(u64),
+    /// Values that their columns cannot take, the first ones at these places.
+    Misfits { count: u64, first: Vec<String> },
     /// Documents have bytes that are no UTF-8, the first ones at these places.
     NotUtf8 { count: u64, first: Vec<String> },
     /// Fields that could be text or names, and were not taken.
@@ -158,6 +160,10 @@ impl fmt::Display for Note {
                 write!(f, "{count} documents are left out: another one is the {kept} of their name")
             }
             Self::SkippedInAll(n) => write!(f, "{n} records were skipped in all"),
+            Self::Misfits { count, first } => {
+                let first = first.join("; ");
+                write!(f, "{count} values do not fit their columns and are left out: {first}")
+            }
         }
     }
 }

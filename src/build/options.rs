@@ -12,6 +12,7 @@ use crate::crew::cores;
 use crate::dataflow::control::{Cause, Control};
 #[cfg(feature = "gpu")]
 use crate::gpu::invert::machine::MakeMachine;
+use crate::index::columns::Column;
 use crate::index::documents::duplicates::SameName;
 use crate::index::generations::manifest::Manifest;
 use crate::index::list::Form;
@@ -160,6 +161,10 @@ pub struct BuildOptions {
     pub analysis: Analysis,
     /// How postings are coded.
     pub form: Form,
+    /// The values of records that documents have; none by default.
+    pub columns: Vec<Column>,
+    /// Whether the index keeps texts as they are indexed; not by default.
+    pub store: bool,
     /// Who finds terms and postings.
     pub indexer: Indexer,
     /// The most memory that the build allocates, in bytes: 1 GiB by default. For resident memory
@@ -215,6 +220,8 @@ impl BuildOptions {
             factor: None,
             analysis: Analysis::default(),
             form: Form::default(),
+            columns: Vec::new(),
+            store: false,
             indexer: Indexer::default(),
             memory: 1 << 30,
             max_document: MAX_DOCUMENT_BYTES,

@@ -8,6 +8,7 @@ use super::options::{BuildOptions, Input, MOST_DEVICE_DOCUMENT};
 use super::{memory, place};
 use crate::dataflow::build::context::InputRead;
 use crate::dataflow::together::SharedSetting;
+use crate::index::columns::Column;
 use crate::input::Format;
 use crate::input::folder::FolderWalk;
 use crate::input::list::InputReading;
@@ -62,6 +63,7 @@ impl Ready {
             return Err(SettingError::value("max-document", why).into());
         }
         accept_positions(options).and_then(|()| accept_fields(options))?;
+        Column::accept(&options.columns)?;
         if options.pipeline.readers == Some(0) {
             return Err(SettingError::value("readers", "0 readers: nobody would read").into());
         }
@@ -81,6 +83,10 @@ impl Ready {
             true if options.form.has_positions() => {
                 let why = "the terms of vectors have no positions";
                 return Err(SettingError::value("positions", why).into());
+            }
+            true if options.store => {
+                let why = "vectors have no texts";
+                return Err(SettingError::value("store", why).into());
             }
             true => take_vectors(options, &mut plan)?,
             false if options.factor.is_some() && !plan.inputs.is_empty() => {

@@ -87,7 +87,8 @@ fn share(options: &mut BuildOptions, peers: &Peers) -> Result<Ready, BuildError>
     let words: Vec<_> = options.analysis.stop_words.words().collect();
     let stop_words = hash(words.join("\n").as_bytes());
     let format = options.format.map_or_else(|| "auto".into(), |format| format.to_string());
-    let rows: [(&str, String); 18] = [
+    let columns: Vec<_> = options.columns.iter().map(ToString::to_string).collect();
+    let rows: [(&str, String); 20] = [
         ("an input with hash", format!("{:016x}", input.plan.digest())),
         ("the format", format),
         ("the indexer", options.indexer.name().to_string()),
@@ -100,6 +101,8 @@ fn share(options: &mut BuildOptions, peers: &Peers) -> Result<Ready, BuildError>
         ("a block size of", options.form.block_len().to_string()),
         ("positions of terms", options.form.has_positions().to_string()),
         ("the fields", options.index_fields.names().join(", ")),
+        ("as columns", columns.join(" ")),
+        ("keeping of texts", options.store.to_string()),
         ("a longest document of", options.max_document.to_string()),
         ("a factor of weights of", format!("{:?}", options.factor)),
         ("merging of runs", options.merge.to_string()),

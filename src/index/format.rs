@@ -132,17 +132,6 @@ pub(crate) fn packed_file(run: &str, kind: FileKind) -> String {
     format!("{}/{}", run_file(run, FileKind::Packed), kind.extension())
 }
 
-/// Files that runs of later programs may have, and what they are; this program refuses an index
-/// with any.
-pub(crate) const RESERVED: [(&str, &str); 2] =
-    [("texts", "stored texts"), ("columns", "columns of values")];
-
-/// What a reserved file is, by its name in a manifest; none of another.
-pub(crate) fn reserved(name: &str) -> Option<&'static str> {
-    let kind = name.rsplit(['.', '/']).next()?;
-    RESERVED.iter().find(|(known, _)| name.starts_with(RUNS) && *known == kind).map(|(_, is)| *is)
-}
-
 /// Whether a file in the folder of runs is one that jobs write: `000000.lexicon`, or
 /// `000000-000007.moves` for one that generation 7 has written.
 pub(crate) fn is_run_file(name: &str) -> bool {
@@ -153,8 +142,7 @@ pub(crate) fn is_run_file(name: &str) -> bool {
     let kinds = FileKind::OWN.into_iter().chain(FileKind::OPTIONAL);
     let mut kinds = kinds.chain([FileKind::Packed]);
     let is_known = kinds.any(|known| known.extension() == kind);
-    let is_reserved = RESERVED.iter().any(|(known, _)| *known == kind);
-    is_run_name(run) && is_run_name(generation) && (is_known || is_reserved)
+    is_run_name(run) && is_run_name(generation) && is_known
 }
 
 /// Where a file lies that the manifest in the folder `generation` names: the runs of all
@@ -196,6 +184,9 @@ pub(crate) enum FileKind {
     Positions,
     /// The lengths of documents' fields.
     Fields,
+    /// Values of documents.
+    Columns,
+    Texts,
     Scores,
     /// Bounds of blocks of documents.
     Bounds,
@@ -216,12 +207,12 @@ impl FileKind {
         Self::Lookup,
     ];
 
-    /// The same, the positions, and the lengths of fields; an index has each of these of all runs
-    /// or of none.
-    pub(crate) const OWN: [Self; 10] = {
-        let mut own = [Self::Positions; 10];
+    /// The same, the positions, lengths of fields, columns and texts, which an index has of all
+    /// runs or of none.
+    pub(crate) const OWN: [Self; 12] = {
+        let mut own = [Self::Positions; 12];
+        (own[9], own[10], own[11]) = (Self::Fields, Self::Columns, Self::Texts);
         own.split_at_mut(Self::OF_RUN.len()).0.copy_from_slice(&Self::OF_RUN);
-        own[9] = Self::Fields;
         own
     };
 
@@ -246,6 +237,8 @@ impl FileKind {
             Self::Inputs => INPUTS,
             Self::Positions => "positions",
             Self::Fields => "fields",
+            Self::Columns => "columns",
+            Self::Texts => "texts",
             Self::Scores => "scores",
             Self::Bounds => "bounds",
             Self::Packed => "packed",

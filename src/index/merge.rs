@@ -34,6 +34,7 @@ pub(super) use ordered::{Reordered, reorder};
 pub(crate) use verify::verify;
 
 use crate::crew::beside;
+use crate::index::columns::{Column, ColumnsSource, carry};
 use crate::index::deletions::{Deletions, LiveRun};
 use crate::index::documents::lookup::NameColumn;
 use crate::index::error::IndexError;
@@ -42,6 +43,7 @@ use crate::index::format::FileKind;
 use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::LexiconStream;
 use crate::index::list::Form;
+use crate::index::texts::carry_texts;
 use lengths::Lengths;
 use parts::Joint;
 use std::path::{Path, PathBuf};
@@ -70,10 +72,34 @@ pub(crate) struct Merging {
     pub threads: usize,
     /// How the merged lists are coded, whatever forms those of the runs have.
     pub form: Form,
+    /// Those that all runs have. Memory: besides, the values of one.
+    pub columns: Vec<Column>,
+    /// All runs have texts.
+    pub texts: bool,
     pub stop: Stop,
 }
 
 impl Merging {
+    /// Writes columns and texts of run `number` in the folder `to`, as far as there are any, of
+    /// those of other runs. Returns the files and their kinds.
+    fn carry(
+        &self,
+        sources: &[ColumnsSource<'_>],
+        to: (&Path, u32),
+        documents: u32,
+    ) -> Result<(Vec<FileEntry>, Vec<FileKind>), IndexError> {
+        let (mut files, mut kinds) = (Vec::new(), Vec::new());
+        if !self.columns.is_empty() {
+            files.push(carry(sources, &self.columns, to, documents, &self.stop)?);
+            kinds.push(FileKind::Columns);
+        }
+        if self.texts {
+            files.push(carry_texts(sources, to, documents, &self.stop)?);
+            kinds.push(FileKind::Texts);
+        }
+        Ok((files, kinds))
+    }
+
     /// Threads that may work if each takes so many bytes, at most a quarter of the memory in all.
     fn threads_of(&self, bytes: u64) -> usize {
         let affordable = usize::try_from(self.memory_bytes / 4 / bytes).unwrap_or(usize::MAX);
@@ -183,10 +209,14 @@ fn merge(
     check_order(&inputs)?;
     info!(runs = inputs.len(), generation = %to.display(), "merging");
     let (mut documents, names) = documents::merge(&inputs, to, number, merging)?;
-    let mut kinds = FileKind::OF_DOCUMENTS.to_vec();
-    let has_fields = !documents.field_tokens.is_empty();
-    kinds.extend(has_fields.then_some(FileKind::Fields));
-    let gone = superfluous(&inputs, &kinds);
+    let fields = (!documents.field_tokens.is_empty()).then_some(FileKind::Fields);
+    let of_documents: Vec<_> = FileKind::OF_DOCUMENTS.into_iter().chain(fields).collect();
+    let mut gone = superfluous(&inputs, &of_documents);
+    let sources: Vec<_> = inputs.iter().map(MergeInput::columns).collect();
+    let (files, kinds) = merging.carry(&sources, (to, number), documents.documents)?;
+    drop(sources);
+    documents.files.extend(files);
+    gone.extend(superfluous(&inputs, &kinds));
     let count = documents.documents;
     let rest = || storage::remove_files(&gone, 1).and_then(|()| names.write(count));
     let bytes = NameColumn::memory(count);
@@ -203,6 +233,18 @@ fn merge(
     })?;
     documents.complete(to, &mut run, &mut files)?;
     Ok((run, files))
+}
+
+impl MergeInput {
+    /// Its columns, without those of deleted documents.
+    fn columns(&self) -> ColumnsSource<'_> {
+        let documents = self.run.documents;
+        let deletions = self.deletions.as_deref();
+        let is_left = move |docid: &u32| deletions.is_none_or(|gone| !gone.contains(*docid));
+        let docids =
+            move || Box::new((0..documents).filter(is_left)) as Box<dyn Iterator<Item = u32>>;
+        ColumnsSource { generation: &self.generation, run: &self.run, docids: Box::new(docids) }
+    }
 }
 
 fn superfluous(inputs: &[MergeInput], kinds: &[FileKind]) -> Vec<PathBuf> {

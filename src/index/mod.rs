@@ -5,6 +5,7 @@
 pub(crate) mod block_bounds;
 pub(crate) mod cache_plan;
 pub mod ciff;
+pub(crate) mod columns;
 pub(crate) mod deletions;
 pub(crate) mod documents;
 pub(crate) mod error;
@@ -24,3 +25,4 @@ pub(crate) mod scores;
 #[cfg(test)]
 #[path = "tests/testing.rs"]
 pub(crate) mod testing;
+pub(crate) mod texts;

@@ -27,12 +27,15 @@ pub struct OwnedDocument {
     /// Texts of fields of the index, by names that no member of a line has.
     #[serde(flatten)]
     fields: BTreeMap<String, Vec<String>>,
+    /// Its values, by the names of columns; others are passed over.
+    #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
+    pub values: serde_json::Map<String, serde_json::Value>,
 }
 
 impl OwnedDocument {
     /// Makes a document.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { name: name.into(), text: text.into(), fields: BTreeMap::new() }
+        Self { name: name.into(), text: text.into(), ..Self::default() }
     }
 
     /// Of all its texts.

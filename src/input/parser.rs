@@ -8,12 +8,15 @@ use super::turns::{Turn, Turns};
 use super::wanted::WantedInput;
 use crate::crew::lock;
 use crate::dictionary::parsed::{PieceGroup, Regroup};
+use crate::index::columns::PieceColumns;
 use crate::index::documents::Location;
 use crate::index::documents::pieces::{DocumentsRoom, LargeDocument, PieceDocuments, Skipped};
+use crate::index::texts::PieceTexts;
 use crate::input::Format;
 use crate::input::formats::json_values;
 use crate::input::formats::noticed::{NotUtf8, SeenFields};
 use crate::input::formats::parsers::Parsers;
+use crate::input::formats::values::ValuesParser;
 use crate::input::list::InputReading;
 use crate::order::DOCUMENT_TIMES;
 use crate::text::html::Page;
@@ -35,6 +38,8 @@ pub(crate) struct PieceParser<R> {
     /// How the last piece's input was read.
     reading: InputReading,
     not_utf8: NotUtf8,
+    /// Once a piece was parsed, if documents have values.
+    values: Option<Option<Box<ValuesParser>>>,
     /// What the next piece may need: about as much as the last one.
     room: DocumentsRoom,
 }
@@ -45,8 +50,8 @@ impl<R: Regroup> PieceParser<R> {
         regroup.hold(turns.document_bytes());
         let turn = Turn::new(turns.clone());
         let parsers = Parsers::new(max_document, Turn::new(turns));
-        let (reading, not_utf8, room) = Default::default();
-        Self { max_document, regroup, turn, parsers, reading, not_utf8, room }
+        let (reading, not_utf8, values, room) = Default::default();
+        Self { max_document, regroup, turn, parsers, reading, not_utf8, values, room }
     }
 
     /// Indexes the documents of a piece that are `wanted`, or all. What is left of the piece is its
@@ -73,6 +78,11 @@ impl<R: Regroup> PieceParser<R> {
         }
         let mut batch = PieceDocuments::new(piece.input, std::mem::take(&mut piece.skipped));
         batch.reserve(self.room);
+        let values = self.values.get_or_insert_with(|| {
+            ValuesParser::new(plan.columns.clone(), plan.memory).map(Box::new)
+        });
+        batch.columns = values.as_ref().map(|_| PieceColumns::new(plan.columns.len()));
+        batch.texts = plan.store.then(PieceTexts::default);
         let mut sink = PieceSink {
             regroup: &mut self.regroup,
             batch: &mut batch,
@@ -82,6 +92,12 @@ impl<R: Regroup> PieceParser<R> {
             not_utf8: &mut self.not_utf8,
             letters: &plan.letters,
             unsampled: SAMPLED_TEXTS,
+            values: values.as_deref_mut().map(|parser| PieceValues {
+                parser,
+                format: piece.format,
+                head: &piece.head,
+                bytes: &[],
+            }),
         };
         if piece.format == Format::Json {
             json_values::to_lines(&mut piece.bytes);
@@ -92,7 +108,9 @@ impl<R: Regroup> PieceParser<R> {
             for &(input, end) in &piece.files {
                 sink.batch.input = input;
                 let name = &*plan.inputs.name(input as usize);
-                self.parsers.file(piece.format, name, &piece.bytes[start..end], &mut sink);
+                let file = &piece.bytes[start..end];
+                sink.values.iter_mut().for_each(|values| values.bytes = file);
+                self.parsers.file(piece.format, name, file, &mut sink);
                 start = end;
             }
         } else {
@@ -100,6 +118,7 @@ impl<R: Regroup> PieceParser<R> {
                 document::PieceView { bytes: &piece.bytes, offset: piece.offset, line: 1 };
             let head = &*piece.head;
             let ends = piece.ends_input;
+            sink.values.iter_mut().for_each(|values| values.bytes = &piece.bytes);
             let lines = self.parsers.records(piece.format, records, head, ends, &mut sink);
             batch.lines = lines;
         }
@@ -135,6 +154,16 @@ struct PieceSink<'a, R> {
     letters: &'a Mutex<LetterCounts>,
     /// Texts that the sample may still have of this piece.
     unsampled: usize,
+    /// Of documents that have values.
+    values: Option<PieceValues<'a>>,
+}
+
+/// What reads the values of the documents of a piece, and where their records are.
+struct PieceValues<'a> {
+    parser: &'a mut ValuesParser,
+    format: Format,
+    head: &'a [u8],
+    bytes: &'a [u8],
 }
 
 impl<R> PieceSink<'_, R> {
@@ -219,6 +248,14 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
         }
         self.batch.push(name, document.line, location, content.map(|content| (length, content)));
         self.batch.push_fields(self.regroup.field_lengths());
+        if let (Some(of), Some(values)) = (&mut self.values, &mut self.batch.columns) {
+            let record = of.bytes.get(document.offset..document.offset + document.bytes);
+            let record = record.unwrap_or_default();
+            of.parser.read(of.format, of.head, record, &location, values);
+        }
+        if let Some(texts) = &mut self.batch.texts {
+            texts.push(document.content.bytes());
+        }
     }
 
     fn large(&mut self, offset: usize, bytes: u64, name: &str) {

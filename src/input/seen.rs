@@ -8,6 +8,7 @@ use super::splits::InputPlan;
 use crate::crew::lock;
 use crate::input::Format;
 use crate::input::formats::json_values;
+use crate::input::formats::values::GIVEN_VALUES;
 use std::collections::BTreeSet;
 
 impl InputPlan {
@@ -31,8 +32,14 @@ impl InputPlan {
 
     /// Adds what was seen of the fields of a piece. Of very many files it is not kept which other
     /// fields they have.
-    pub(crate) fn add_seen(&self, input: u32, seen: SeenFields) {
+    pub(crate) fn add_seen(&self, input: u32, mut seen: SeenFields) {
         const DETAILED: usize = 1000;
+        let given = Some(GIVEN_VALUES).filter(|_| self.memory);
+        self.columns
+            .iter()
+            .map(|column| &*column.name)
+            .chain(given)
+            .for_each(|name| seen.forget(name));
         let mut all = lock(&self.seen);
         let detailed =
             all.len() < DETAILED || all.contains_key(&input) && (input as usize) < DETAILED;

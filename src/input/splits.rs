@@ -24,6 +24,7 @@ use super::guess::{
     metadata, read_head,
 };
 use super::list::{InputFile, InputReading, Inputs};
+use crate::index::columns::Column;
 use crate::input::streams::encoded::{TextEncoding, XML_HEAD_BYTES, encoding_of};
 use crate::input::streams::pipe::Pipe;
 use crate::input::streams::shared_file::{CHANGED, SharedFile};
@@ -54,13 +55,17 @@ pub struct InputPlan {
     pub(crate) factor: Option<ImpactFactor>,
     /// The fields that are indexed beside all text.
     pub(crate) index_fields: IndexFields,
+    /// Values that documents have.
+    pub(crate) columns: Arc<[Column]>,
+    /// Whether texts are kept.
+    pub(crate) store: bool,
     /// Files of folders that no format claims.
     pub ignored: u64,
     pub passed: Passed,
     /// Inputs that can be read only once and are open already, by number.
     pipes: Mutex<BTreeMap<u32, Pipe>>,
     /// What has no path is documents in memory, not standard input.
-    pub(super) memory: bool,
+    pub(crate) memory: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -7,6 +7,7 @@ pub(crate) mod candidates;
 pub(crate) mod cursor;
 pub(crate) mod engines;
 pub(crate) mod expanding;
+pub(crate) mod filter;
 pub(crate) mod kernels;
 pub(crate) mod norms;
 pub(crate) mod open_index;

@@ -462,7 +462,7 @@ fn weigh(snapshot: &Snapshot, terms: &mut [PlanTerm], span: FieldSpan) {
         }
         return;
     }
-    let is_whole = !snapshot.generation().has_deletions();
+    let is_whole = !snapshot.leaves_out();
     for at in 0..terms.len() {
         let term = &terms[at];
         let mut counts = counts(term);

@@ -111,7 +111,11 @@ impl Expander {
     /// and nothing that the query excludes as a whole.
     pub(crate) fn expand(&mut self, query: &Query) -> Result<Query, IndexError> {
         let wanted = Wanted { k: self.rm3.documents, ..query.wanted(&self.wanted) };
-        let (hits, _) = self.searcher.search(&self.snapshot, &wanted, &query.text)?;
+        // A filter that is refused is told where the query is answered.
+        let Ok(snapshot) = self.snapshot.under(query.filter.as_ref()) else {
+            return Ok(query.clone());
+        };
+        let (hits, _) = self.searcher.search(&snapshot, &wanted, &query.text)?;
         let hits = hits.to_vec();
         let mut model: HashMap<String, f64> = HashMap::new();
         for hit in hits {

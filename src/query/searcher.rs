@@ -3,6 +3,7 @@
 
 #![warn(missing_docs)]
 
+mod known;
 mod runs;
 pub(crate) mod tasks;
 #[cfg(test)]
@@ -10,7 +11,8 @@ pub(crate) mod tests;
 
 pub(crate) use tasks::{Begun, Cutting, QueryCut};
 
-use super::cursor::{BlockBounds, Norms, RunSearch, RunTerm};
+use self::known::{fields_of, norms_of, positions_of};
+use super::cursor::{BlockBounds, RunSearch, RunTerm};
 use super::plan::{FieldSpan, Plan, Planner};
 use super::reading::asked::GivenDocids;
 use super::scratch::Scratch;
@@ -22,8 +24,8 @@ use crate::index::block_bounds::BlockCodes;
 use crate::index::error::IndexError;
 use crate::index::format::HEADER_BYTES;
 use crate::index::list::{ListError, ListView};
-use crate::index::positions::ListPositions;
 use crate::index::run::Run;
+use crate::index::run::dense::DenseList;
 use crate::query::algorithms::handed::{LastSearcher, SearchAlgorithm};
 use crate::query::algorithms::scored::MANY_TERMS;
 use crate::query::algorithms::trees::{self, Wish};
@@ -47,6 +49,7 @@ pub struct Searcher {
     run_terms: Vec<RunTerm<'static>>,
     codes: Vec<Option<BlockCodes<'static>>>,
     numbers: Vec<Option<usize>>,
+    dense: Vec<Option<DenseList>>,
     scratch: Scratch,
     /// Of an algorithm that was handed in.
     handed: LastSearcher,
@@ -81,6 +84,9 @@ fn search_of(
         _ => auto::search,
     })
 }
+
+/// Documents of a shorter list than this are looked for as soon without bitmaps.
+const LEAST_LONG: u32 = 128;
 
 /// Reuses the buffer of a vector, emptied, for items of another lifetime.
 fn recycle<A, B>(mut items: Vec<A>) -> Vec<B> {
@@ -158,11 +164,15 @@ impl Searcher {
         let share = self.share_of(plan);
         self.with_lists(plan, &share, |searcher, lists| {
             if let Some(given) = plan.given() {
-                return searcher.rank(plan, &share, lists, given);
+                return searcher.rank(plan, &share, lists, given, None);
             }
+            let few = plan.snapshot().few();
             let mut stage = Some(Stage::first(plan.wanted().mode));
             while let Some(now) = stage {
-                searcher.find(plan, &share, lists, now)?;
+                match few {
+                    Some(few) => searcher.rank(plan, &share, lists, few, Some(now))?,
+                    None => searcher.find(plan, &share, lists, now)?,
+                }
                 stage = now.next(plan.wanted(), searcher.hits.len());
             }
             Ok(())
@@ -244,19 +254,25 @@ impl Searcher {
         Ok(())
     }
 
-    /// Ranks the given documents that the share has: those with any term by score, then the others.
+    /// Ranks the given documents that the share has: those with any term by score, then the others,
+    /// or those alone that a stage finds.
     fn rank<'a>(
         &mut self,
         plan: &Plan,
         share: &Range<u32>,
         lists: &[Option<ListView<'a>>],
         given: &[u32],
+        stage: Option<Stage>,
     ) -> Result<(), IndexError> {
         self.hits.clear();
         let mut without = Vec::new();
+        self.found = plan.wanted().count.then_some(0);
+        if stage.is_some_and(|stage| !plan.may_find(stage)) {
+            return Ok(());
+        }
         // Words match by any of them, and operators as they say.
         let wanted = plan.wanted();
-        let flat = (wanted.syntax != Syntax::Words && wanted.mode == Mode::And)
+        let flat = (stage.is_none() && wanted.syntax != Syntax::Words && wanted.mode == Mode::And)
             .then(|| Group::of_terms(wanted.mode, plan.terms().len()));
         let tree = plan.tree_of_given().or(flat.as_ref());
         for (number, run) in plan.snapshot().generation().runs().iter().enumerate() {
@@ -292,16 +308,19 @@ impl Searcher {
                 continue;
             }
             search.score_given(given, &mut self.scratch).map_err(failed)?;
+            let least = if stage == Some(Stage::All) { terms.len() as u32 } else { 1 };
             for (&docid, &(score, matched)) in given.iter().zip(&self.scratch.sums) {
                 match matched {
-                    0 => without.push(Hit { docid, score: 0.0 }),
+                    _ if matched < least => without.push(Hit { docid, score: 0.0 }),
                     _ => self.hits.push(Hit { docid, score }),
                 }
             }
         }
         self.found = plan.wanted().count.then_some(self.hits.len() as u64);
         self.hits.sort_by(|a, b| b.score.total_cmp(&a.score));
-        self.hits.append(&mut without);
+        if stage.is_none() {
+            self.hits.append(&mut without);
+        }
         self.hits.truncate(plan.wanted().k);
         Ok(())
     }
@@ -352,9 +371,11 @@ impl Searcher {
         search_of_run.fields = &fields;
         search_of_run.blocks =
             bounds.map(|bounds| BlockBounds { impacts: bounds.impacts(), lists: &codes });
-        let mut dense = Vec::new();
+        let mut dense = std::mem::take(&mut self.dense);
         let is_and = stage == Stage::All && terms.len() > 1;
-        if (plan.is_whole() || is_and) && docids_here == run.documents() as usize {
+        let is_long = |term: &RunTerm<'_>| term.list.is_some_and(|list| list.df() >= LEAST_LONG);
+        let by_bitmaps = plan.is_whole() || is_and && terms.iter().all(is_long);
+        if by_bitmaps && docids_here == run.documents() as usize {
             for entry in plan.lists_of(number) {
                 dense.push(entry.map(|entry| run.dense(&entry)).transpose()?.flatten());
             }
@@ -364,7 +385,7 @@ impl Searcher {
         search_of_run.phrases = plan.phrases();
         search_of_run.positions = &positions;
         let search = &search_of_run;
-        let deleted = plan.snapshot().generation().has_deletions();
+        let deleted = plan.snapshot().leaves_out();
         let counts_alone = plan.wanted().k == 0;
         let counted = self.found.is_some();
         let tree = plan.tree_of(stage);
@@ -387,6 +408,8 @@ impl Searcher {
         });
         self.run_terms = recycle(terms);
         self.codes = recycle(codes);
+        dense.clear();
+        self.dense = dense;
         let counted = counted.map_err(|source| blame(run, plan.split_terms(), source))?;
         self.found = self.found.map(|found| found + counted);
         Ok(())
@@ -430,36 +453,6 @@ fn count(
     let mode = if stage == Stage::All { Mode::And } else { Mode::Or };
     let tree = Group::of_terms(mode, search.terms.len());
     trees::search(search, &tree, deleted, Wish::Count, scratch)
-}
-
-/// Where the words of phrases stand in the documents of a run.
-fn positions_of<'r>(
-    plan: &Plan,
-    number: usize,
-    run: &'r Run,
-) -> Result<Vec<Option<ListPositions<'r>>>, IndexError> {
-    let mut positions = Vec::new();
-    for &(_, term) in plan.phrases().iter().flat_map(|phrase| &phrase.words) {
-        positions.resize(plan.terms().len(), None);
-        if let Some(entry) = &plan.lists_of(number)[term] {
-            positions[term] = run.positions(entry)?;
-        }
-    }
-    Ok(positions)
-}
-
-/// What a search knows of some documents.
-fn norms_of<'p>(plan: &'p Plan, docids: &Range<u32>) -> Norms<'p> {
-    let field = if let FieldSpan::One(field) = plan.span() { field } else { 0 };
-    plan.snapshot().norms_for(field, docids)
-}
-
-/// The same in each field, by number, where terms are of several.
-fn fields_of<'p>(plan: &'p Plan, docids: &Range<u32>) -> Vec<Norms<'p>> {
-    let snapshot = plan.snapshot();
-    let fields = 0..=snapshot.fields().len() as u8;
-    let several = plan.span() == FieldSpan::Several;
-    fields.filter(|_| several).map(|field| snapshot.norms_for(field, docids)).collect()
 }
 
 /// Finds which of some terms' lists is damaged, after an algorithm has met `source` in one of them.

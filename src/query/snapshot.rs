@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 mod fields;
+mod filtered;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +27,7 @@ use crate::score::wang::{GlobalParameters, Wang};
 use crate::text::analysis::Analysis;
 use crate::text::fields::IndexFields;
 use crate::text::unspaced::{LetterCounts, Unspaced};
+use filtered::{Filtered, KnownFilters};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -76,6 +78,9 @@ pub struct Snapshot {
     globals: Vec<f32>,
     /// Whether the runs have PageRanks; false if the score does not need them.
     has_ranks: bool,
+    filters: KnownFilters,
+    /// If it is one under a filter.
+    filtered: Option<Filtered>,
 }
 
 impl Snapshot {
@@ -149,7 +154,8 @@ impl Snapshot {
         let fields = generation.manifest().settings.index_fields();
         let boosted = fields::boosted(&generation, &scoring, &fields)?;
         let same = before.filter(|before| {
-            let are_norms = before.scoring == scoring && before.whole.mean() == mean;
+            let are_norms =
+                !before.is_filtered() && before.scoring == scoring && before.whole.mean() == mean;
             are_norms && before.generation.has_documents_of(&generation)
         });
         let norms = same.map(|before| before.norms.clone());
@@ -185,6 +191,8 @@ impl Snapshot {
             statics,
             globals,
             has_ranks,
+            filters: KnownFilters::default(),
+            filtered: None,
         };
         Ok(Arc::new(snapshot.with_globals()?))
     }
@@ -319,10 +327,11 @@ impl Snapshot {
         self.has_ranks
     }
 
-    /// Begins a search. Deleted documents have score 0, or minus infinity with static parts.
+    /// Begins a search. Documents that are left out have score 0, or minus infinity with static
+    /// parts.
     pub(super) fn begin(&self, top: &mut TopK, k: usize) {
         top.reset(k);
-        if self.generation.has_deletions() {
+        if self.leaves_out() {
             top.raise(if self.statics.is_empty() { LEAST_SCORE } else { f32::MIN });
         }
     }

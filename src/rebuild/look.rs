@@ -151,7 +151,7 @@ impl Rebuild<'_> {
         let carries_over = purpose == For::Build && !matches!(how, RebuildKind::Whole(_));
         if let Some(live) = live.as_ref().filter(|_| carries_over) {
             let every = self.job.verify.every;
-            let merging = self.merging(live.manifest.settings.form().unwrap_or_default());
+            let merging = self.merging(&live.manifest.settings);
             record.time("verify", || verify(index, live, every, &merging))?;
         }
         let documents = DocumentCounts {
@@ -210,6 +210,10 @@ impl Rebuild<'_> {
             Some("the lists are coded in another way")
         } else if was.fields != options.index_fields.names() {
             Some("the fields that are indexed are others")
+        } else if was.columns != options.columns {
+            Some("the columns are others")
+        } else if was.texts != options.store {
+            Some("texts are to be kept, or no longer")
         } else if was.max_document_bytes != options.max_document {
             Some("the longest document is another one")
         } else {

@@ -41,10 +41,9 @@ use crate::index::error::IndexError;
 use crate::index::files::storage;
 use crate::index::format::WRITABLE;
 use crate::index::generations::folder::{IndexLock, current};
-use crate::index::generations::manifest::Manifest;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::summary::Summary;
-use crate::index::list::Form;
+use crate::index::generations::manifest::{Manifest, Settings};
 use crate::index::merge::Merging;
 use crate::input::streams::unpacked::whole_text;
 use crate::rebuild::history::{FOLDER, HistoryRecord, RebuildOutcome};
@@ -271,6 +270,8 @@ impl Rebuild<'_> {
         options.analysis = Analysis::of(keys.tokenizer, keys.fold, keys.stemmer, stop_words)?;
         options.form = keys.form;
         options.index_fields = keys.index_fields.clone();
+        options.columns = keys.column.clone();
+        options.store = keys.store;
         options.indexer = keys.indexer;
         options.pipeline.handed = keys.handed;
         options.memory = keys.memory;
@@ -299,10 +300,12 @@ impl Rebuild<'_> {
         live.settings.impact_factor?.parse().ok()
     }
 
-    fn merging(&self, form: Form) -> Merging {
+    fn merging(&self, of: &Settings) -> Merging {
+        let form = of.form().unwrap_or_default();
+        let (columns, texts) = (of.columns.clone(), of.texts);
         let threads = self.workers();
         let stop = self.control.stop().clone();
-        Merging { memory_bytes: self.job.build.memory, threads, form, stop }
+        Merging { memory_bytes: self.job.build.memory, threads, form, columns, texts, stop }
     }
 
     pub(crate) fn workers(&self) -> usize {

@@ -85,7 +85,7 @@ impl Publishing<'_> {
         let mut draft = Draft::begin(lock)?;
         let mut description = self.runs(&mut draft)?;
         description.settings.memory_bytes = memory_bytes;
-        let merging = rebuild.merging(description.settings.form().unwrap_or_default());
+        let merging = rebuild.merging(&description.settings);
         let live = looked.live.as_ref().map(|live| &live.manifest);
         // The first of names that repeat is told to those who are strict.
         let is_counted = looked.planned.how == RebuildKind::Part && !job.build.strict;

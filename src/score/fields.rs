@@ -58,7 +58,7 @@ impl FieldScoring {
     /// Refuses numbers that are out of their range, and fields that stand here twice.
     pub(super) fn check(&self) -> Result<(), SettingError> {
         for (setting, all, least, most) in
-            [("boost", &self.boost, 1e-9, 1e9), ("b", &self.b, 0.0, 1.0)]
+            [("boost", &self.boost, 1e-6, 1e9), ("b", &self.b, 0.0, 1.0)]
         {
             for (at, (name, number)) in all.iter().enumerate() {
                 SettingError::within(setting, least, most, *number)?;
@@ -124,7 +124,7 @@ mod tests {
         };
         assert_eq!(
             refused("title=0", "", "bm25"),
-            "boost: expected a number from 1e-9 to 1e9, found 0"
+            "boost: expected a number from 0.000001 to 1e9, found 0"
         );
         assert_eq!(refused("a=1,a=2", "", "bm25f"), "boost: names `a` twice");
         assert_eq!(refused("", "a=2", "bm25f"), "b: expected a number from 0 to 1, found 2");

@@ -96,6 +96,8 @@ impl Held {
             memory_bytes: memory / BESIDE,
             threads: workers.div_ceil(BESIDE as usize),
             form: manifest.settings.form().unwrap_or_default(),
+            columns: manifest.settings.columns.clone(),
+            texts: manifest.settings.texts,
             stop: stop.clone(),
         };
         let (of, places, to) = (generation.clone(), runs.clone(), folder.join("part"));

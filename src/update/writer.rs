@@ -49,7 +49,7 @@ pub struct Writer {
 /// What is noted and not committed.
 #[derive(Debug, Default)]
 struct Pending {
-    /// In the order in which they came; one that a later one replaces is none.
+    /// In the order in which they came; one that a later one replaces has nothing.
     documents: Vec<(String, Option<OwnedDocument>)>,
     /// The place of a name's last change.
     last: HashMap<String, usize>,
@@ -132,7 +132,7 @@ impl Writer {
         self.update_document(OwnedDocument::new(name, text));
     }
 
-    /// The same for a document that has texts of fields of the index.
+    /// The same for a document that has texts of fields of the index, or values.
     pub fn update_document(&self, document: OwnedDocument) {
         lock(&self.pending).note(document.name.clone(), Some(document));
     }

@@ -76,6 +76,30 @@ fn fields_are_read_and_written_as_they_were() {
     assert!(dump(&old).contains(r#"{"term":"id:doc","#) && dump(&old) == dump(&new));
 }
 
+/// `tests/build/golden/columns` was written by `millrace build --index columns --column year:int
+/// --column tags:word[] --column rate:float --column day:date --column host - <columns.jsonl`,
+/// without its `LOCK`.
+#[test]
+fn columns_are_read_and_written_as_they_were() {
+    let old = golden("columns");
+    assert_sound(&old, "columns");
+    let scratch = Scratch::new();
+    let new = scratch.path("index");
+    let columns = ["year:int", "tags:word[]", "rate:float", "day:date", "host"];
+    let job = millrace(args!["build", "--quiet", "--index", new, "-"]);
+    let job = job.args(columns.iter().flat_map(|column| ["--column", column]));
+    job.stdin(std::fs::read(golden("columns.jsonl")).unwrap()).ok();
+    let found = crate::support::files(&new);
+    let expected = crate::support::files(&old);
+    assert!(expected.contains_key("runs/000000.columns"));
+    assert!(found == expected, "{:?}", found.keys());
+    let job = millrace(args!["query", "--index", old, "--query", "mill", "--format", "tsv"]);
+    let more = ["--filter", "year > 1950 and tags = 'water wheel'", "--return", "day,rate,host"];
+    let answers = job.args(more).ok();
+    let first = answers.text().lines().next().unwrap();
+    assert_eq!(first.split('\t').count(), 8, "{first}");
+}
+
 /// `tests/build/golden/vectors` was written by
 /// `millrace build --format vectors --factor 1 --index vectors -`, without its `LOCK`.
 #[test]

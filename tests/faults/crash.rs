@@ -20,7 +20,7 @@ enum Kind {
 }
 
 /// So that there are all files that a run may have of its own.
-const MORE: [&str; 3] = ["--positions", "--field", "text"];
+const MORE: [&str; 6] = ["--positions", "--field", "text", "--column", "id", "--store"];
 
 /// What a job begins with and what it makes.
 struct Case {

@@ -46,14 +46,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         for _ in 0..PASSES {
             let [fresh, fresh_first, fresh_second, next, next_first, next_second, same] =
                 &mut times;
-            let before = Snapshot::new(Generation::open_folder(&kept)?, scoring)?;
+            let before = Snapshot::new(Generation::open_folder(&kept)?, scoring.clone())?;
             ask(&before, &queries)?;
             let snapshot = milliseconds(next, || before.follow(index))?;
             milliseconds(next_first, || ask(&snapshot, &queries))?;
             milliseconds(next_second, || ask(&snapshot, &queries))?;
             milliseconds(same, || snapshot.follow(index))?;
             drop((before, snapshot));
-            let snapshot = milliseconds(fresh, || Snapshot::open(index, scoring))?;
+            let snapshot = milliseconds(fresh, || Snapshot::open(index, scoring.clone()))?;
             milliseconds(fresh_first, || ask(&snapshot, &queries))?;
             milliseconds(fresh_second, || ask(&snapshot, &queries))?;
         }

@@ -71,12 +71,24 @@ pub(super) fn finish(
     let kept = memory::resident().saturating_sub(resident) + PROCESS_BYTES;
     let memory_bytes = build.plan.budget.memory.saturating_sub(kept);
     let stop = options.control.stop().clone();
-    let merging =
-        Merging { memory_bytes, threads: build.plan.workers, form: build.plan.form, stop };
+    let threads = build.plan.workers;
+    let columns = options.columns.clone();
+    let merging = Merging {
+        memory_bytes,
+        threads,
+        form: build.plan.form,
+        columns,
+        texts: options.store,
+        stop,
+    };
     unite(options, &mut draft, &merging)?;
     let statistics = draft.statistics(empty, duplicates.count - unwanted);
     if unwanted > 0 {
         options.note(&Note::LeftOut { count: unwanted, kept: options.duplicates });
+    }
+    if documents.misfits > 0 {
+        let (count, first) = (documents.misfits, std::mem::take(&mut documents.first_misfits));
+        options.note(&Note::Misfits { count, first });
     }
     tell(options, build, &statistics, &documents.skipped, &documents.first_skipped, whole);
     let description = Description {
@@ -179,6 +191,8 @@ fn settings(options: &BuildOptions) -> manifest::Settings {
         format,
         fields: options.index_fields.names().to_vec(),
         impact_factor: options.factor.map(|factor| factor.to_string()),
+        columns: options.columns.clone(),
+        texts: options.store,
         ..manifest::Settings::of(&options.analysis, options.form)
     }
 }

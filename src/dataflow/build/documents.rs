@@ -36,9 +36,9 @@ pub(crate) fn write_documents<'scope>(
     build: &Build,
 ) -> StreamVec<'scope, u64, ()> {
     let tables = (batches.scope().index() == 0).then(|| {
-        let table =
-            DocumentsTable::new(&build.plan.directory, build.plan.first_run, &build.plan.budget)
-                .with_fields(build.plan.input.index_fields.len());
+        let BuildPlan { directory, first_run, budget, input, .. } = &*build.plan;
+        let table = DocumentsTable::new(directory, *first_run, budget, input.columns.clone())
+            .with_fields(input.index_fields.len());
         Ok((table, lock(&build.progress.seen).take()))
     });
     let mut writer = 0;

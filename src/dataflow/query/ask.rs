@@ -32,8 +32,7 @@ pub(crate) fn ask<'scope>(
                         let wanted = context.wanted_of(&query);
                         for process in 0..context.shard.processes {
                             let worker = context.worker_of(process, number);
-                            let text = query.text.clone();
-                            session.give(Question::new(worker, number, wanted, text));
+                            session.give(Question::new(worker, number, wanted, &query));
                         }
                     }
                     Ok(())

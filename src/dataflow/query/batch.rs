@@ -17,10 +17,13 @@ use super::context::Context;
 use super::local::Local;
 use crate::crew::{lock, spawn};
 use crate::dataflow::control::{Cause, OperatorGuard};
+use crate::index::error::IndexError;
+use crate::query::filter::FilterError;
 use crate::query::plan::check;
 use crate::query::reading::asked::MOST_LINE_BYTES;
 use crate::query::reading::lines::{Query, Refused};
 use crate::query::snapshot::Snapshot;
+use crate::shown::chain;
 use std::collections::VecDeque;
 use std::io;
 use std::iter::{once, repeat_with};
@@ -208,7 +211,7 @@ impl Unanswered {
     fn fill(&mut self, queries: &Receiver<ArrivedQuery>, bell: &Bell, room: usize) -> bool {
         let mut ended = self.failed.is_some();
         let mut rings = false;
-        while !self.is_full(room) && !ended {
+        while !self.is_full(room) && !ended && self.failed.is_none() {
             match queries.try_recv() {
                 Ok(None) => {}
                 Ok(Some((came, Ok(query)))) => self.take(came, query),
@@ -226,7 +229,7 @@ impl Unanswered {
                 Err(TryRecvError::Disconnected) => ended = true,
             }
         }
-        ended
+        ended || self.failed.is_some()
     }
 
     fn is_full(&self, room: usize) -> bool {
@@ -238,7 +241,11 @@ impl Unanswered {
             self.first_came = Instant::now();
         }
         let place = self.number + self.batch.len() as u64;
-        let query = query.and_then(|query| self.context.checked(query, place));
+        let query = match query.map(|query| self.context.checked(query, place)) {
+            Ok(Ok(query)) => query,
+            Ok(Err(error)) => return self.failed = Some(error.into()),
+            Err(refused) => Err(refused),
+        };
         let bytes = query.as_ref().map_or(0, Query::bytes);
         self.bytes += bytes;
         self.batch_bytes += bytes;
@@ -253,14 +260,22 @@ impl Unanswered {
         if self.batches == 0 {
             self.context.tally.answering();
         }
-        let snapshot = self.context.snapshot();
+        let whole = self.context.snapshot();
         let first = self.number;
         self.number += self.batch.len() as u64;
         self.under_way.push_back((self.batches, self.number, take(&mut self.batch_bytes)));
         self.batches += 1;
         (0u32..).zip(self.batch.drain(..)).map(move |(place, (came, query))| {
             let number = first + u64::from(place);
-            Local(NumberedQuery { place, number, query, snapshot: snapshot.clone(), came })
+            let mut snapshot = whole.clone();
+            let query = query.and_then(|query| {
+                snapshot = whole.under(query.filter.as_ref()).map_err(|error| match error {
+                    FilterError::Refused(why) => query.refused(number + 1, &why),
+                    FilterError::Index(error) => query.refused(number + 1, &chain(&error)),
+                })?;
+                Ok(query)
+            });
+            Local(NumberedQuery { place, number, query, snapshot, came })
         })
     }
 }
@@ -318,12 +333,19 @@ pub(crate) fn batch<'scope>(
 }
 
 impl Context {
-    /// The query of this number, unless it has too many terms, or a wrong weight or operator.
-    fn checked(&self, query: Query, number: u64) -> Result<Query, Refused> {
-        match check(&self.snapshot(), self.wanted_of(&query), &query.text) {
+    /// The query of this number, unless it has too many terms, or a wrong weight, operator or
+    /// filter; fails if columns cannot be read.
+    fn checked(&self, query: Query, number: u64) -> Result<Result<Query, Refused>, IndexError> {
+        let snapshot = self.snapshot();
+        let why = match snapshot.under(query.filter.as_ref()) {
+            Err(FilterError::Index(error)) => return Err(error),
+            Err(FilterError::Refused(why)) => Err(format!("has a filter that {why}")),
+            Ok(_) => check(&snapshot, self.wanted_of(&query), &query.text),
+        };
+        Ok(match why {
             Ok(()) => Ok(query),
             Err(why) => Err(query.refused(number + 1, &why)),
-        }
+        })
     }
 
     /// Counts and reports a line that is no query.

@@ -39,6 +39,8 @@ pub(crate) struct Context {
     pub(crate) layout: AnswerLayout,
     /// Whether the document that has a query's name is no hit of it.
     pub(crate) remove_query: bool,
+    /// Columns whose values come with hits.
+    pub(crate) returned: Vec<String>,
     pub(crate) hooks: Hooks,
     pub(crate) tally: QueryTally,
     pub(crate) control: Arc<Control>,

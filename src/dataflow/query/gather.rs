@@ -124,7 +124,7 @@ fn answer(
         Cow::Borrowed(name.unwrap_or_default())
     };
     let found = wanted.count.then_some(found);
-    context.lay_out(query, &hits, found, known, came.elapsed(), name)
+    context.lay_out(query, &hits, &[], (found, known), came.elapsed(), name)
 }
 
 /// The best k hits of all shards, best first, the names of all hits, and how many documents match.

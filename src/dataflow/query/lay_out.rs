@@ -8,6 +8,7 @@ use super::context::{AnswerLayout, Context};
 use super::desk::{DeskOutcome, Request, TakenQuery};
 use crate::dataflow::control::Cause;
 use crate::query::answers::output::{AnswerForm, write_json};
+use crate::query::answers::returned::ReturnedValues;
 use crate::query::answers::snippet::{self, Snippets};
 use crate::query::engines::engine::Answer;
 use crate::query::reading::lines::{Query, Refused};
@@ -68,18 +69,23 @@ pub(crate) fn answer(
     let failed = OnceCell::new();
     let name = documents.names(|at| answer.hits.get(at).map(|hit: &Hit| hit.docid), &failed);
     let took = taken.began.elapsed();
-    let out = context.lay_out(numbered, &answer.hits, answer.found, answer.known, took, name);
+    let docids = answer.hits.iter().map(|hit| hit.docid).filter(|_| !context.returned.is_empty());
+    let values = ReturnedValues::of(snapshot.generation(), &context.returned, docids)?;
+    let found = (answer.found, answer.known);
+    let out = context.lay_out(numbered, &answer.hits, &values, found, took, name);
     failed.into_inner().map_or(Ok(DeskOutcome::Out(out)), |error| Err(error.into()))
 }
 
 impl Context {
-    /// Lays an answer out and counts it. `name` gives the name of the hit at a place.
+    /// Lays an answer out and counts it. `values` are those of the hits, or none, `name` gives the
+    /// name of the hit at a place, and `found` is how many documents match and whether any term is
+    /// known.
     pub(crate) fn lay_out<'a>(
         &self,
         numbered: NumberedQuery,
         hits: &[Hit],
-        found: Option<u64>,
-        known: bool,
+        values: &[ReturnedValues],
+        (found, known): (Option<u64>, bool),
         took: Duration,
         name: impl Fn(usize) -> Cow<'a, str>,
     ) -> LaidOutAnswer {
@@ -88,7 +94,9 @@ impl Context {
         let left: Option<Vec<Hit>> =
             kept.as_ref().map(|kept| kept.iter().map(|&at| hits[at]).collect());
         let hits = left.as_deref().unwrap_or(hits);
-        let name = |at: usize| name(kept.as_ref().map_or(at, |kept| kept[at]));
+        let among = |at: usize| kept.as_ref().map_or(at, |kept| kept[at]);
+        let name = |at: usize| name(among(at));
+        let values = |at: usize| values.get(among(at));
         if let (Some(latencies), Ok(query)) = (&self.tally.latencies, &query) {
             latencies.add(took, query);
         }
@@ -104,12 +112,12 @@ impl Context {
                 let wanted = query.wanted(&self.wanted);
                 let snippets = Snippets::new(&snapshot, wanted, &query.text, snippet::CHARACTERS);
                 let snippet = |at: usize| snippets.of(hits[at].docid);
-                write_json(&query, hits, found, took, name, snippet, &mut text);
+                write_json(&query, hits, found, took, name, snippet, values, &mut text);
                 AnswerOut::Text(text)
             }
             (Ok(query), AnswerLayout::Text(form)) => {
                 let mut text = Vec::new();
-                form.write(&query, hits, found, took, name, &mut text);
+                form.write_with(&query, hits, found, took, name, values, &mut text);
                 AnswerOut::Text(text)
             }
             (Ok(query), AnswerLayout::Values) => {
@@ -149,7 +157,7 @@ impl Context {
 
     /// For a line that is no query.
     pub(crate) fn lay_out_refused(&self, numbered: NumberedQuery) -> LaidOutAnswer {
-        self.lay_out(numbered, &[], None, true, Duration::ZERO, |_| Cow::Borrowed(""))
+        self.lay_out(numbered, &[], &[], (None, true), Duration::ZERO, |_| Cow::Borrowed(""))
     }
 
     /// For a query that has waited too long, which is counted.

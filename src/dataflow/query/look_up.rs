@@ -50,8 +50,10 @@ pub(crate) fn look_up<'scope>(
                 let looked = guard.work(|| {
                     let asked = asked?;
                     let wanted = asked.wanted(context.algorithms)?;
-                    let Question { number, text, .. } = asked;
-                    let plan = planner.plan(&context.snapshot(), wanted, &text)?;
+                    let Question { number, text, filter, .. } = asked;
+                    let filter = (!filter.is_empty()).then(|| filter.into());
+                    let snapshot = context.snapshot().under(filter.as_ref())?;
+                    let plan = planner.plan(&snapshot, wanted, &text)?;
                     let dfs: Vec<u64> = plan.terms().iter().map(|term| term.df.into()).collect();
                     // It is there before the counts that ask for it.
                     lock(&planned).insert(number, plan);

@@ -3,6 +3,7 @@
 
 use crate::dataflow::crossing::{CrossingRecord, Words, put_numbers, put_text};
 use crate::query::algorithms::handed::HandedAlgorithms;
+use crate::query::reading::asked::Query;
 use crate::query::top_k::NamedHit;
 use crate::query::wanted::{Algorithm, Mode, Syntax, Wanted};
 
@@ -18,13 +19,17 @@ pub(crate) struct Question {
     /// The name of one that the other process has, too.
     pub algorithm: String,
     pub text: String,
+    /// Empty if there is none.
+    pub filter: String,
 }
 
 impl Question {
-    pub(crate) fn new(worker: u32, number: u64, wanted: Wanted, text: String) -> Self {
+    pub(crate) fn new(worker: u32, number: u64, wanted: Wanted, query: &Query) -> Self {
         let Wanted { k, mode, algorithm, syntax, count } = wanted;
         let algorithm = algorithm.name().to_string();
-        Self { worker, number, k, mode, syntax, count, algorithm, text }
+        let text = query.text.clone();
+        let filter = query.filter.as_deref().unwrap_or_default().to_string();
+        Self { worker, number, k, mode, syntax, count, algorithm, text, filter }
     }
 
     /// What is asked for, by an algorithm of this program or one that was handed in.
@@ -73,6 +78,7 @@ impl CrossingRecord for Question {
         put(self.count.into());
         put_text(&self.algorithm, put);
         put_text(&self.text, put);
+        put_text(&self.filter, put);
     }
 
     fn read(words: &mut Words<'_>) -> Option<Self> {
@@ -82,8 +88,8 @@ impl CrossingRecord for Question {
         let mode = *Mode::ALL.get(words.small()? as usize)?;
         let syntax = *Syntax::ALL.get(words.small()? as usize)?;
         let count = words.flag()?;
-        let [algorithm, text] = [words.text()?, words.text()?];
-        Some(Self { worker, number, k, mode, syntax, count, algorithm, text })
+        let [algorithm, text, filter] = [words.text()?, words.text()?, words.text()?];
+        Some(Self { worker, number, k, mode, syntax, count, algorithm, text, filter })
     }
 }
 
@@ -180,7 +186,9 @@ mod tests {
             let algorithm = Algorithm::ALL[algorithm];
             let syntax = Syntax::ALL[syntax];
             let wanted = Wanted { k, mode, algorithm, syntax, count };
-            let asked = Question::new(worker, number, wanted, text);
+            let mut query = Query::new("", text);
+            query.filter = Some("year = 1".into());
+            let asked = Question::new(worker, number, wanted, &query);
             prop_assert_eq!(asked.wanted(&[]), Ok(wanted));
             send(&[asked.clone(), asked]);
             let counted = CountedTerms { worker, number, dfs };

@@ -48,6 +48,7 @@ pub(super) fn context(snapshot: &Arc<Snapshot>, workers: usize) -> Arc<Context> 
         wanted: Wanted::default(),
         algorithms: &[],
         remove_query: false,
+        returned: Vec::new(),
         batch: 2,
         delay: Duration::ZERO,
         workers,

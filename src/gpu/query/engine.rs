@@ -247,7 +247,7 @@ impl GpuEngine {
 
 impl QueryEngine for GpuEngine {
     fn submit(&mut self, number: u64, plan: Plan) {
-        if plan.is_whole() {
+        if plan.is_whole() || plan.snapshot().is_filtered() {
             return self.back(number, plan, Why::Unsuited);
         }
         let k = plan.wanted().k;

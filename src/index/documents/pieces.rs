@@ -5,6 +5,8 @@ mod skipped;
 pub(crate) mod table;
 
 use super::Location;
+use crate::index::columns::PieceColumns;
+use crate::index::texts::PieceTexts;
 use crate::order::PieceCounts;
 pub(crate) use skipped::{LargeDocument, Skipped, SkippedRecords};
 use std::sync::Arc;
@@ -15,6 +17,10 @@ pub(crate) struct PieceDocuments {
     pub skipped: SkippedRecords,
     pub lines: u64,
     pub counts: Arc<PieceCounts>,
+    /// The values of the documents, if the index has columns.
+    pub columns: Option<PieceColumns>,
+    /// Their texts, if the index keeps them.
+    pub texts: Option<PieceTexts>,
     rows: Rows,
     /// All documents, where only some are indexed and all are looked at.
     seen: Option<Rows>,
@@ -95,8 +101,8 @@ pub(crate) struct NotedDocument<'a> {
 
 impl PieceDocuments {
     pub(crate) fn new(input: u32, skipped: SkippedRecords) -> Self {
-        let (lines, counts, rows, seen) = Default::default();
-        Self { input, skipped, lines, counts, rows, seen }
+        let (lines, counts, columns, texts, rows, seen) = Default::default();
+        Self { input, skipped, lines, counts, columns, texts, rows, seen }
     }
 
     pub(crate) fn reserve(&mut self, room: DocumentsRoom) {
@@ -157,7 +163,9 @@ impl PieceDocuments {
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.rows.bytes() + self.seen.as_ref().map_or(0, Rows::bytes)
+        let columns = self.columns.as_ref().map_or(0, PieceColumns::bytes);
+        let texts = self.texts.as_ref().map_or(0, PieceTexts::bytes);
+        self.rows.bytes() + self.seen.as_ref().map_or(0, Rows::bytes) + columns + texts
     }
 
     /// All documents, also those that are not indexed.

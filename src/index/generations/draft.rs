@@ -465,6 +465,8 @@ fn files_of(
             Err(_) if FileKind::OPTIONAL.contains(&kind) => {}
             Err(_) if kind == FileKind::Positions && !manifest.settings.positions => {}
             Err(_) if kind == FileKind::Fields && manifest.settings.fields.is_empty() => {}
+            Err(_) if kind == FileKind::Columns && manifest.settings.columns.is_empty() => {}
+            Err(_) if kind == FileKind::Texts && !manifest.settings.texts => {}
             found => files.push(found?.clone()),
         }
     }

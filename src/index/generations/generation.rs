@@ -2,6 +2,7 @@
 //! read, or verified whole when asked.
 
 #![warn(missing_docs)]
+use crate::index::columns::{ColumnValue, RunColumns};
 use crate::index::deletions::{Deletions, read_deletions};
 use crate::index::documents::fields::FieldLengths;
 use crate::index::documents::{Documents, RunDocuments};
@@ -12,12 +13,13 @@ use crate::index::generations::folder;
 use crate::index::generations::in_use::InUse;
 use crate::index::generations::live_names::MappedDocuments;
 use crate::index::generations::manifest::read::read_manifest;
-use crate::index::generations::manifest::{Manifest, RunEntry};
+use crate::index::generations::manifest::{Manifest, RunEntry, find_file};
 use crate::index::inputs::{InputEntry, InputsFile};
 use crate::index::lexicon::TermEntry;
 use crate::index::list::{ListError, ListView};
 use crate::index::run::Run;
 use crate::index::scores::RunScores;
+use crate::index::texts::LastTexts;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -84,6 +86,9 @@ impl Generation {
                 }
             };
             run.check_form(&manifest.settings)?;
+            run.open_values(path, entry, &manifest.settings)?;
+            // Queries read it when they ask for a field.
+            FieldLengths::open(path, entry)?;
             runs.push(run);
             documents.push((entry, of_run));
         }
@@ -100,10 +105,18 @@ impl Generation {
     /// `Damaged`, with the first file whose bytes are not those that were written.
     pub fn verify(&self) -> Result<(), IndexError> {
         let Manifest { runs, files, .. } = &self.manifest;
-        for (run, entry) in self.runs.iter().zip(runs) {
+        for (number, (run, entry)) in self.runs.iter().zip(runs).enumerate() {
             run.verify(&self.path, entry, files)?;
             if let Some(fields) = FieldLengths::open(&self.path, entry)? {
                 fields.verify(&self.path, entry, files)?;
+            }
+            if let Some(columns) = self.columns(number)? {
+                let file = find_file(files, &self.path, &entry.file(FileKind::Columns))?;
+                columns.verify(file.bytes, file.crc32)?;
+            }
+            if self.manifest.settings.texts {
+                let file = find_file(files, &self.path, &entry.file(FileKind::Texts))?;
+                run.texts(&self.path, entry)?.verify(file.bytes, file.crc32)?;
             }
         }
         self.inputs().map(drop)
@@ -153,6 +166,40 @@ impl Generation {
     /// The static scores of a run.
     pub(crate) fn scores(&self, run: usize) -> Result<Option<&RunScores>, IndexError> {
         self.runs[run].scores(&self.path, &self.manifest.runs[run], &self.manifest.files)
+    }
+
+    /// The columns of a run, if the index has any.
+    pub(crate) fn columns(&self, run: usize) -> Result<Option<&RunColumns>, IndexError> {
+        let columns = &self.manifest.settings.columns;
+        let open = || self.runs[run].columns(&self.path, &self.manifest.runs[run], columns);
+        (!columns.is_empty()).then(open).transpose()
+    }
+
+    /// The number of the run that has a document, and its docid there.
+    fn place(&self, docid: u32) -> Option<(usize, u32)> {
+        let after = self.runs.partition_point(|run| run.first_docid() <= docid);
+        let number = after.checked_sub(1)?;
+        Some((number, docid - self.runs[number].first_docid()))
+    }
+
+    /// The text of a document, if the index keeps texts; `last` has the block that was read last.
+    pub(crate) fn text<'a>(
+        &self,
+        docid: u32,
+        last: &'a mut LastTexts,
+    ) -> Result<Option<&'a [u8]>, IndexError> {
+        let Some((run, own)) = self.place(docid).filter(|_| self.manifest.settings.texts) else {
+            return Ok(None);
+        };
+        let texts = self.runs[run].texts(&self.path, &self.manifest.runs[run])?;
+        texts.text(run, own, last).map(Some)
+    }
+
+    /// The values of a document in a column of the index, in the order of its record.
+    pub(crate) fn values(&self, column: usize, docid: u32) -> Result<Vec<ColumnValue>, IndexError> {
+        let Some((number, own)) = self.place(docid) else { return Ok(Vec::new()) };
+        let columns = self.columns(number)?;
+        columns.map_or(Ok(Vec::new()), |columns| columns.values(column, own))
     }
 
     /// Calls `take` with the list of a term in each run that has one. Panics if there are not as

@@ -7,11 +7,12 @@ pub(crate) mod summary;
 #[cfg(test)]
 mod tests;
 
+use crate::index::columns::Column;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{FileEntry, write_whole};
 use crate::index::format::{
     DELETIONS, FileKind, INPUTS, MANIFEST, VECTORS, VERSION, file_path, is_run_name, packed_file,
-    reserved, run_file,
+    run_file,
 };
 use crate::index::list::Form;
 use crate::index::order::{DocumentOrder, GlobalEntry, OrderEntry};
@@ -76,6 +77,12 @@ pub struct Settings {
     /// The names of fields that are indexed beside all text, by their numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
+    /// The values that documents have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<Column>,
+    /// Runs have the texts of documents.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub texts: bool,
     pub indexer: String,
     pub memory_bytes: u64,
     /// Longer documents were skipped.
@@ -275,8 +282,7 @@ impl Manifest {
     /// What a later program has put there and this one does not know.
     fn unknown(&self) -> Option<&'static str> {
         let held = self.runs.iter().any(|run| run.process.is_some());
-        let files = self.files.iter().find_map(|file| reserved(&file.name));
-        files.or(held.then_some("runs that other processes hold"))
+        held.then_some("runs that other processes hold")
     }
 
     fn wrong_order(&self) -> Option<String> {
@@ -372,6 +378,9 @@ impl Manifest {
             expected.extend(self.settings.positions.then(|| run.file(FileKind::Positions)));
             let has_fields = !self.settings.fields.is_empty();
             expected.extend(has_fields.then(|| run.file(FileKind::Fields)));
+            let has_columns = !self.settings.columns.is_empty();
+            expected.extend(has_columns.then(|| run.file(FileKind::Columns)));
+            expected.extend(self.settings.texts.then(|| run.file(FileKind::Texts)));
             optional.extend(FileKind::OPTIONAL.map(|kind| run.file(kind)));
         }
         if self.runs.iter().any(|run| run.deleted.is_some()) {

@@ -247,8 +247,10 @@ impl fmt::Display for Contents {
             format!("{} ({})", words.name, number_of(words.words.len() as u64, "word", "words")),
         )?;
         row("codec", format!("{}, blocks of {}", self.codec, self.block_size))?;
-        if self.settings.positions {
-            row("positions", "of all terms".to_string())?;
+        self.settings.positions.then(|| row("positions", "of all terms".into())).transpose()?;
+        self.settings.texts.then(|| row("texts", "kept".to_string())).transpose()?;
+        for column in &self.settings.columns {
+            row("column", column.to_string())?;
         }
         if let Some(order) = &self.order {
             row("order", order.to_string())?;

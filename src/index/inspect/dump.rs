@@ -91,7 +91,7 @@ pub fn documents(
         progress.pass(1);
         let row = DocumentRow::of(generation, docid)?;
         if tsv {
-            let DocumentRow { docid, name, tokens, input, offset, bytes } = row;
+            let DocumentRow { docid, name, tokens, input, offset, bytes, .. } = row;
             let name = visible(&name.replace(['\t', '\n', '\r'], " "));
             let input = visible(&input);
             writeln!(out, "{docid}\t{name}\t{tokens}\t{input}\t{offset}\t{bytes}")?;

@@ -1,12 +1,14 @@
 //! Finds the document of a docid or a name, and the generation or shard that has it, for tools that
 //! look into an index.
 
+use crate::index::columns::ColumnValue;
 use crate::index::error::IndexError;
 use crate::index::format::shard_name;
 use crate::index::generations::generation::Generation;
 use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::shown::visible;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
@@ -28,7 +30,7 @@ pub struct FoundDocument {
     pub docid: u32,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DocumentRow {
     /// In its generation.
     pub docid: u32,
@@ -40,6 +42,9 @@ pub struct DocumentRow {
     /// Its first byte in that, uncompressed.
     pub offset: u64,
     pub bytes: u32,
+    /// Of each column.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub values: BTreeMap<String, Vec<ColumnValue>>,
 }
 
 /// Finds a document of the live generation; a name may need a look at all names. Shards that are
@@ -114,12 +119,17 @@ pub fn open_plain(index: &Path) -> Result<Generation, IndexError> {
 impl fmt::Display for DocumentRow {
     /// A row for each field but the docid, which in a shard is not that of the whole index.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, tokens, input, offset, bytes, .. } = self;
+        let Self { name, tokens, input, offset, bytes, values, .. } = self;
         writeln!(f, "name      {}", visible(name))?;
         writeln!(f, "tokens    {tokens}")?;
         writeln!(f, "input     {}", visible(input))?;
         writeln!(f, "offset    {offset}")?;
-        writeln!(f, "bytes     {bytes}")
+        writeln!(f, "bytes     {bytes}")?;
+        for (column, values) in values {
+            let values: Vec<String> = values.iter().map(ToString::to_string).collect();
+            writeln!(f, "value     {}: {}", visible(column), visible(&values.join(", ")))?;
+        }
+        Ok(())
     }
 }
 
@@ -133,6 +143,10 @@ impl DocumentRow {
         };
         let name = documents.name(docid)?;
         let place = documents.location(docid).ok_or_else(|| lacks("a place"))?;
+        let columns = generation.manifest().settings.columns.iter().enumerate();
+        let values = columns
+            .map(|(number, column)| Ok((column.name.clone(), generation.values(number, docid)?)));
+        let values = values.collect::<Result<_, IndexError>>()?;
         Ok(Self {
             docid,
             name: String::from_utf8_lossy(name).into_owned(),
@@ -140,6 +154,7 @@ impl DocumentRow {
             input: generation.input_of(docid)?.path.display().to_string(),
             offset: place.offset,
             bytes: place.bytes,
+            values,
         })
     }
 }

@@ -14,6 +14,7 @@ use super::sort::sort;
 use super::source::{Base, BlockPostings, ListSource, Target};
 use super::topics::{self, DocumentTerms};
 use super::{MergeInput, Merging, WRITER_BYTES};
+use crate::index::columns::ColumnsSource;
 use crate::index::documents::fields::FieldLengths;
 use crate::index::documents::{DocumentsEntry, DocumentsWriter, Location, RunDocuments};
 use crate::index::error::IndexError;
@@ -80,8 +81,12 @@ pub(in crate::index) fn reorder(
         _ => (0..run.documents).collect(),
     };
     sort(order, &mut docids, &table, globals.as_deref().unwrap_or_default());
-    let written = write_documents((generation, run), &table, &docids, number, &merging.stop)?;
+    let mut written = write_documents((generation, run), &table, &docids, number, &merging.stop)?;
     drop(table);
+    let of_all = || Box::new(docids.iter().copied()) as Box<dyn Iterator<Item = u32>>;
+    let sources = [ColumnsSource { generation, run, docids: Box::new(of_all) }];
+    let (carried, kinds) = merging.carry(&sources, (generation, number), run.documents)?;
+    written.files.extend(carried);
     let (mut entry, mut files) = write_lists(generation, run, stays, &docids, number, merging)?;
     written.complete(generation, &mut entry, &mut files)?;
     if let Some(ranks) = ranks {
@@ -94,7 +99,8 @@ pub(in crate::index) fn reorder(
         files.push(write_scores(generation, &name, &ranks, globals)?);
     }
     let fields = (!run.field_tokens.is_empty()).then_some(FileKind::Fields);
-    for kind in FileKind::OF_DOCUMENTS.into_iter().chain(fields).filter(|_| !stays) {
+    let own = FileKind::OF_DOCUMENTS.into_iter().chain(fields).chain(kinds);
+    for kind in own.filter(|_| !stays) {
         storage::remove_file(&run.path(generation, kind))?;
     }
     let global = of_globals.as_ref().map(GlobalEntry::new);

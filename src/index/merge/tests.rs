@@ -24,7 +24,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 fn merging(memory_bytes: u64, threads: usize) -> Merging {
-    Merging { memory_bytes, threads, form: Form::default(), stop: Stop::default() }
+    Merging {
+        memory_bytes,
+        threads,
+        form: Form::default(),
+        columns: Vec::new(),
+        texts: false,
+        stop: Stop::default(),
+    }
 }
 
 /// Runs of which nothing is deleted.
@@ -239,7 +246,7 @@ proptest! {
         prop_assert!(lexicon.advance().unwrap());
         let mut found = Vec::new();
         let mut encoders = Encoders::new(Form::BP128);
-        let mut encoding = ListEncoding { lengths: &lengths, encoders: &mut encoders };
+        let mut encoding = ListEncoding { lengths, encoders: &mut encoders };
         source.append(lexicon.term().list, &mut encoding, |encoders| {
             found.append(encoders.lists.payload());
             Ok(())

@@ -5,6 +5,7 @@ use super::live::RunCounts;
 use super::{PostingsHeader, check_agreement};
 use crate::codec::prefetch::{prefetch, prefetch_bytes};
 use crate::index::block_bounds::RunBounds;
+use crate::index::columns::{Column, RunColumns};
 use crate::index::deletions::Deletions;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
@@ -16,6 +17,7 @@ use crate::index::lexicon::{Lexicon, TermEntry};
 use crate::index::list::{ListLayout, ListView};
 use crate::index::positions::{ListPositions, RunPositions};
 use crate::index::scores::RunScores;
+use crate::index::texts::RunTexts;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -36,6 +38,8 @@ pub struct Run {
     bounds: Option<Arc<RunBounds>>,
     pub(super) counts: RunCounts,
     scores: Arc<OnceLock<Option<RunScores>>>,
+    columns: Arc<OnceLock<RunColumns>>,
+    texts: Arc<OnceLock<RunTexts>>,
     pub(super) dense: Arc<DenseLists>,
 }
 
@@ -116,6 +120,46 @@ impl Run {
         Ok(self.scores.get().and_then(Option::as_ref))
     }
 
+    /// The values of documents in these `columns`, which are those of the run's index.
+    pub(crate) fn columns(
+        &self,
+        generation: &Path,
+        entry: &RunEntry,
+        columns: &[Column],
+    ) -> Result<&RunColumns, IndexError> {
+        if let Some(opened) = self.columns.get() {
+            return Ok(opened);
+        }
+        let opened = RunColumns::open(generation, entry, columns)?;
+        Ok(self.columns.get_or_init(|| opened))
+    }
+
+    /// Maps the columns and texts that an index of these settings has, unless they are mapped.
+    pub(crate) fn open_values(
+        &self,
+        generation: &Path,
+        entry: &RunEntry,
+        settings: &Settings,
+    ) -> Result<(), IndexError> {
+        if !settings.columns.is_empty() {
+            self.columns(generation, entry, &settings.columns)?;
+        }
+        settings.texts.then(|| self.texts(generation, entry)).transpose().map(drop)
+    }
+
+    /// The texts of documents, which the run has.
+    pub(crate) fn texts(
+        &self,
+        generation: &Path,
+        entry: &RunEntry,
+    ) -> Result<&RunTexts, IndexError> {
+        if let Some(opened) = self.texts.get() {
+            return Ok(opened);
+        }
+        let opened = RunTexts::open(generation, entry)?;
+        Ok(self.texts.get_or_init(|| opened))
+    }
+
     /// Whether both are the same run without the same documents.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.counts.is(&other.counts)
@@ -134,7 +178,8 @@ impl Run {
         let documents = entry.documents;
         let pages = Arc::new(Pages::new(header.layout()));
         let (lexicon, postings) = (Arc::new(lexicon), Arc::new(postings));
-        let (deletions, bounds, counts, scores, dense) = Default::default();
+        let (deletions, bounds, counts, scores, columns, dense) = Default::default();
+        let texts = Default::default();
         Ok(Self {
             lexicon,
             postings,
@@ -147,6 +192,8 @@ impl Run {
             bounds,
             counts,
             scores,
+            columns,
+            texts,
             dense,
         })
     }

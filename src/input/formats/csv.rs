@@ -45,9 +45,15 @@ pub(crate) fn first_record(file: &[u8]) -> &[u8] {
     &file[..Csv::default().next(file, 0).unwrap_or(file.len())]
 }
 
+/// The field of a column in the values of a record, each of which ends there.
+fn field<'a>(values: &'a [u8], ends: &[usize], column: usize) -> Option<&'a [u8]> {
+    let start = if column == 0 { 0 } else { *ends.get(column - 1)? };
+    Some(&values[start..*ends.get(column)?])
+}
+
 #[derive(Default)]
-struct CsvColumns {
-    delimiter: u8,
+pub(super) struct CsvHead {
+    pub(super) delimiter: u8,
     count: usize,
     name: Option<usize>,
     texts: Vec<usize>,
@@ -55,7 +61,7 @@ struct CsvColumns {
     taken: u64,
     /// The columns that are fields of the index, in any case, and their numbers.
     of_fields: Vec<(usize, u8)>,
-    heads: Vec<Vec<u8>>,
+    pub(super) heads: Vec<Vec<u8>>,
 }
 
 impl CsvParser {
@@ -109,7 +115,7 @@ impl CsvParser {
     fn record<S: DocumentSink>(
         &mut self,
         raw: &[u8],
-        columns: &CsvColumns,
+        columns: &CsvHead,
         offset: usize,
         bytes: usize,
         line: u64,
@@ -131,10 +137,8 @@ impl CsvParser {
         }
         self.text.clear();
         self.parts.clear();
-        let value = |column: usize| {
-            let start = if column == 0 { 0 } else { *self.ends.get(column - 1)? };
-            Some(&self.values[start..*self.ends.get(column)?])
-        };
+        let (values, ends) = (&self.values, &self.ends);
+        let value = |column: usize| field(values, ends, column);
         for text in columns.texts.iter().filter_map(|&column| value(column)) {
             if !self.text.is_empty() {
                 self.text.push(b'\n');
@@ -166,7 +170,12 @@ impl CsvParser {
         sink.document(Document { name, content, fields, offset, bytes, line });
     }
 
-    fn read(&mut self, mut raw: &[u8], delimiter: u8) {
+    /// A field of the record that was read last.
+    pub(super) fn value(&self, column: usize) -> Option<&[u8]> {
+        field(&self.values, &self.ends, column)
+    }
+
+    pub(super) fn read(&mut self, mut raw: &[u8], delimiter: u8) {
         if self.reader.as_ref().is_none_or(|(of, _)| *of != delimiter) {
             let mut reader = ReaderBuilder::new();
             reader.delimiter(delimiter).terminator(Terminator::Any(b'\n'));
@@ -204,7 +213,7 @@ impl CsvParser {
         }
     }
 
-    fn columns(&mut self, head: &[u8]) -> CsvColumns {
+    pub(super) fn columns(&mut self, head: &[u8]) -> CsvHead {
         let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
         let count = |byte: u8| head.iter().filter(|&&other| other == byte).count();
         // Of equal counts the last is the greatest.
@@ -212,7 +221,7 @@ impl CsvParser {
         let delimiter = delimiter.unwrap_or(b',');
         self.read(head, delimiter);
         let mut columns =
-            CsvColumns { delimiter, count: self.ends.len(), name: None, ..CsvColumns::default() };
+            CsvHead { delimiter, count: self.ends.len(), name: None, ..CsvHead::default() };
         let mut texts = Vec::new();
         let mut start = 0;
         let mut best = usize::MAX;

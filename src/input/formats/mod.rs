@@ -13,6 +13,7 @@ pub(crate) mod parsers;
 pub(crate) mod plain;
 pub(crate) mod scan;
 pub(crate) mod trec;
+pub(crate) mod values;
 pub(crate) mod warc;
 
 /// A buffer that grew beyond this many bytes for one long record is given back after the piece.

@@ -66,6 +66,12 @@ impl SeenFields {
 
     /// A field that is neither name nor text has so many `bytes` of strings; `value` is its only
     /// one, or its number.
+    /// A field is no text that is left out.
+    pub(crate) fn forget(&mut self, field: &str) {
+        let other = self.others.remove(field);
+        self.other_bytes -= other.map_or(0, |other| other.bytes);
+    }
+
     pub fn other(&mut self, field: &[u8], bytes: usize, value: Option<&[u8]>) {
         self.other_bytes += bytes as u64;
         let Some(other) = self.field(String::from_utf8_lossy(field).into_owned()) else { return };

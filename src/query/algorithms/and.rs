@@ -44,8 +44,8 @@ pub(crate) fn search_counted(
     if let Some(top) = top {
         return run.intersect(top, scratch);
     }
-    if let Some(bitmaps) = run.bitmaps() {
-        return Ok(run.count_bitmaps(&bitmaps));
+    if run.has_bitmaps() {
+        return Ok(run.count_bitmaps());
     }
     let mut all = 0;
     run.each_match(scratch, |_, count, _| {
@@ -58,8 +58,8 @@ pub(crate) fn search_counted(
 impl RunSearch<'_> {
     /// Of two terms or more, all of which have a list.
     fn intersect(&self, top: &mut TopK, scratch: &mut Scratch) -> Result<u64, ListError> {
-        if let Some(bitmaps) = self.bitmaps() {
-            return self.offer_bitmaps(&bitmaps, top, scratch);
+        if self.has_bitmaps() {
+            return self.offer_bitmaps(top, scratch);
         }
         let mut all = 0;
         self.each_match(scratch, |cursors, count, candidates| {
@@ -76,8 +76,8 @@ impl RunSearch<'_> {
         scratch: &mut Scratch,
         mut each: impl FnMut(&mut [Cursor], usize, &mut Candidates) -> Result<(), ListError>,
     ) -> Result<(), ListError> {
-        if let Some(bitmaps) = self.bitmaps() {
-            return self.each_of_bitmaps(&bitmaps, scratch, each);
+        if self.has_bitmaps() {
+            return self.each_of_bitmaps(scratch, each);
         }
         let terms = self.terms;
         scratch.reset_cursors(terms.len());

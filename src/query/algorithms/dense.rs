@@ -22,15 +22,6 @@ static NUMBERS: BlockRoom = {
     numbers
 };
 
-/// The documents of a line that have all terms.
-fn common(bitmaps: &[&Bitmap], line: usize) -> Line {
-    let mut common = [u64::MAX; _];
-    for bits in bitmaps.iter().filter_map(|bitmap| bitmap.line(line)) {
-        common.iter_mut().zip(bits).for_each(|(common, bits)| *common &= bits);
-    }
-    common
-}
-
 impl RunSearch<'_> {
     /// The bitmap of a term's list, if it has one and somebody asked for it. A part of a list has
     /// none, as its postings are numbered from its own first one.
@@ -39,30 +30,37 @@ impl RunSearch<'_> {
         bitmap.filter(|_| self.terms[term].list.is_some_and(|list| list.wanted() == (0..u32::MAX)))
     }
 
-    /// Those of all terms, if each has one.
-    pub(super) fn bitmaps(&self) -> Option<Vec<&Bitmap>> {
-        // Most searches have none at all.
-        self.bitmap(0)?;
-        (0..self.terms.len()).map(|term| self.bitmap(term)).collect()
+    /// Whether all terms have one.
+    pub(super) fn has_bitmaps(&self) -> bool {
+        (0..self.terms.len()).all(|term| self.bitmap(term).is_some())
+    }
+
+    /// The documents of a line that have every term.
+    fn common(&self, line: usize) -> Line {
+        let mut common = [u64::MAX; _];
+        let lines = (0..self.terms.len()).filter_map(|term| self.bitmap(term)?.line(line));
+        for bits in lines {
+            common.iter_mut().zip(bits).for_each(|(common, bits)| *common &= bits);
+        }
+        common
     }
 
     /// The lines that have documents with every term, and these.
-    fn lines(&self, bitmaps: &[&Bitmap]) -> impl Iterator<Item = (usize, Line)> {
+    fn lines(&self) -> impl Iterator<Item = (usize, Line)> {
         let lines = 0..self.documents.div_ceil(LINE_DOCUMENTS) as usize;
-        let of_lines = lines.map(|line| (line, common(bitmaps, line)));
+        let of_lines = lines.map(|line| (line, self.common(line)));
         of_lines.filter(|(_, common)| common.iter().any(|&word| word != 0))
     }
 
     /// How many documents have every term.
-    pub(super) fn count_bitmaps(&self, bitmaps: &[&Bitmap]) -> u64 {
-        let of_lines = self.lines(bitmaps).map(|(_, common)| count_bits(self.level, &common));
+    pub(super) fn count_bitmaps(&self) -> u64 {
+        let of_lines = self.lines().map(|(_, common)| count_bits(self.level, &common));
         of_lines.map(u64::from).sum()
     }
 
     /// Offers all documents that have every term, and returns their number.
     pub(super) fn offer_bitmaps(
         &self,
-        bitmaps: &[&Bitmap],
         top: &mut TopK,
         scratch: &mut Scratch,
     ) -> Result<u64, ListError> {
@@ -71,16 +69,17 @@ impl RunSearch<'_> {
         decoded.resize_with(self.terms.len().max(decoded.len()), DecodedTfs::default);
         decoded.iter_mut().for_each(DecodedTfs::clear);
         let mut all = 0;
-        for (line, common) in self.lines(bitmaps) {
+        for (line, common) in self.lines() {
             let first = line as u32 * LINE_DOCUMENTS;
             let docids = candidates.matches(self.terms.len());
             let count = number_bits(self.level, &common, first, docids);
             all += count as u64;
             self.offer_by(count, candidates, top, |term, list, tfs| {
-                let (bitmap, cursor) = (bitmaps[term], &mut cursors[term]);
+                let Some(bitmap) = self.bitmap(term) else { return Ok(()) };
                 let Some(bits) = bitmap.line(line) else { return Ok(()) };
                 let postings = bitmap.before[line] as usize..bitmap.before[line + 1] as usize;
-                let of_line = decoded[term].of(list, postings, self.documents, cursor)?;
+                let of_line =
+                    decoded[term].of(list, postings, self.documents, &mut cursors[term])?;
                 pick_common(self.level, &common, bits, of_line, tfs);
                 Ok(())
             })?;
@@ -91,18 +90,20 @@ impl RunSearch<'_> {
     /// [`each_match`](Self::each_match) of lists that all have bitmaps.
     pub(super) fn each_of_bitmaps(
         &self,
-        bitmaps: &[&Bitmap],
         scratch: &mut Scratch,
         mut each: impl FnMut(&mut [Cursor], usize, &mut Candidates) -> Result<(), ListError>,
     ) -> Result<(), ListError> {
         scratch.reset_cursors(self.terms.len());
         let Scratch { cursors, candidates, .. } = scratch;
-        for (line, common) in self.lines(bitmaps) {
+        for (line, common) in self.lines() {
             let first = line as u32 * LINE_DOCUMENTS;
             let docids = candidates.matches(self.terms.len());
             let count = number_bits(self.level, &common, first, docids);
-            for ((term, bitmap), cursor) in self.terms.iter().zip(bitmaps).zip(&mut *cursors) {
-                let (Some(list), Some(bits)) = (term.list, bitmap.line(line)) else { continue };
+            for (term, cursor) in (0..self.terms.len()).zip(&mut *cursors) {
+                let (Some(list), Some(bitmap)) = (self.terms[term].list, self.bitmap(term)) else {
+                    continue;
+                };
+                let Some(bits) = bitmap.line(line) else { continue };
                 let numbers = &mut candidates.kept;
                 pick_common(self.level, &common, bits, &NUMBERS, numbers);
                 let before = bitmap.before[line];

@@ -3,6 +3,7 @@
 pub(crate) mod explain;
 pub(crate) mod latencies;
 pub(crate) mod output;
+pub(crate) mod returned;
 pub(crate) mod snippet;
 pub(crate) mod talk;
 pub(crate) mod texts;

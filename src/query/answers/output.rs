@@ -10,6 +10,7 @@
 //! +--------+-------------+------+------------------------------+-------------------+
 //! ```
 
+use crate::query::answers::returned::ReturnedValues;
 use crate::query::reading::lines::{Query, Refused};
 use crate::query::reading::weighted::{QueryVector, unmarked, vector_of};
 use crate::query::top_k::Hit;
@@ -73,7 +74,7 @@ pub(crate) const LATE: &str = "!late";
 pub(crate) const COUNTED: &str = "!found";
 
 #[derive(Serialize)]
-struct JsonAnswer<'a> {
+struct JsonAnswer<'a, 'v> {
     qid: &'a str,
     query: &'a str,
     /// Of a query that is terms with weights, as one is read.
@@ -81,7 +82,7 @@ struct JsonAnswer<'a> {
     vector: Option<QueryVector>,
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<u64>,
-    hits: Vec<JsonHit<'a>>,
+    hits: Vec<JsonHit<'a, 'v>>,
     us: f64,
 }
 
@@ -100,13 +101,15 @@ struct JsonRefused {
 }
 
 #[derive(Serialize)]
-struct JsonHit<'a> {
+struct JsonHit<'a, 'v> {
     rank: usize,
     name: Cow<'a, str>,
     docid: u32,
     score: f32,
     #[serde(skip_serializing_if = "Option::is_none")]
     snippet: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    values: Option<&'v ReturnedValues>,
 }
 
 fn one_word(text: &str, out: &mut Vec<u8>) {
@@ -141,15 +144,17 @@ fn binary_head(qid: &str, hits: u32, out: &mut Vec<u8>) {
     out.resize(out.len() + (4 - qid.len() % 4) % 4, 0);
 }
 
-/// Appends the answer to `query`, which `found` documents match, as an object; `name` and `snippet`
-/// take the place of a hit.
-pub(crate) fn write_json<'a>(
+/// Appends the answer to `query`, which `found` documents match, as an object; `name`, `snippet`
+/// and `values` take the place of a hit.
+#[expect(clippy::too_many_arguments, reason = "the parts of an answer")]
+pub(crate) fn write_json<'a, 'v>(
     query: &Query,
     hits: &[Hit],
     found: Option<u64>,
     took: Duration,
     name: impl Fn(usize) -> Cow<'a, str>,
     snippet: impl Fn(usize) -> Option<String>,
+    values: impl Fn(usize) -> Option<&'v ReturnedValues>,
     out: &mut Vec<u8>,
 ) {
     let hits = hits.iter().enumerate().map(|(at, hit)| JsonHit {
@@ -158,6 +163,7 @@ pub(crate) fn write_json<'a>(
         docid: hit.docid,
         score: hit.score,
         snippet: snippet(at),
+        values: values(at),
     });
     let answer = JsonAnswer {
         qid: &query.qid,
@@ -185,9 +191,24 @@ impl AnswerForm {
         name: impl Fn(usize) -> Cow<'a, str>,
         out: &mut Vec<u8>,
     ) {
+        self.write_with(query, hits, found, took, name, |_| None, out);
+    }
+
+    /// The same with the `values` of hits, in the forms that have room for them.
+    #[expect(clippy::too_many_arguments, reason = "the parts of an answer")]
+    pub(crate) fn write_with<'a, 'v>(
+        self,
+        query: &Query,
+        hits: &[Hit],
+        found: Option<u64>,
+        took: Duration,
+        name: impl Fn(usize) -> Cow<'a, str>,
+        values: impl Fn(usize) -> Option<&'v ReturnedValues>,
+        out: &mut Vec<u8>,
+    ) {
         match self {
             Self::Jsonl | Self::Snippets => {
-                write_json(query, hits, found, took, name, |_| None, out);
+                write_json(query, hits, found, took, name, |_| None, values, out);
             }
             Self::Trec(tag) => {
                 let tag = tag.name();
@@ -219,6 +240,9 @@ impl AnswerForm {
                     decimal(hit.docid, out);
                     out.push(b'\t');
                     shortest(hit.score, out);
+                    if let Some(values) = values(rank as usize - 1) {
+                        values.write_tsv(out);
+                    }
                     out.push(b'\n');
                 }
             }

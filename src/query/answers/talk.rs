@@ -3,6 +3,7 @@
 
 use super::snippet::{CHARACTERS, Snippets};
 use crate::index::error::IndexError;
+use crate::query::filter::FilterError;
 use crate::query::reading::lines::{Query, Refused};
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
@@ -32,7 +33,14 @@ impl Talk {
     pub fn answer(&mut self, query: &Query) -> Result<String, IndexError> {
         let begun = Instant::now();
         let wanted = query.wanted(&self.wanted);
-        let (hits, known) = self.searcher.search(&self.snapshot, &wanted, &query.text)?;
+        let snapshot = match self.snapshot.under(query.filter.as_ref()) {
+            Ok(snapshot) => snapshot,
+            Err(FilterError::Index(error)) => return Err(error),
+            Err(FilterError::Refused(why)) => {
+                return Ok(format!("query {} has a filter that {why}\n", query.qid));
+            }
+        };
+        let (hits, known) = self.searcher.search(&snapshot, &wanted, &query.text)?;
         let hits = hits.to_vec();
         let matching = self.searcher.found();
         let took = begun.elapsed();

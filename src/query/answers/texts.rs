@@ -7,6 +7,7 @@ use crate::index::generations::generation::Generation;
 use crate::index::generations::manifest::LISTS_VERSION;
 use crate::index::inputs::InputEntry;
 use crate::index::inspect::find::DocumentRow;
+use crate::index::texts::LastTexts;
 use crate::input::Format;
 use crate::input::formats::fields::Fields;
 use crate::input::list::InputReading;
@@ -25,6 +26,9 @@ const IMPORTED_TEXTS: &str = "the index was imported, without the texts of its d
 /// # Errors
 /// `NoText`; `Io`, both also if the file has changed.
 pub fn record_of(generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, IndexError> {
+    if let Some(text) = generation.text(row.docid, &mut LastTexts::default())? {
+        return Ok(text.to_vec());
+    }
     let settings = &generation.manifest().settings;
     if settings.indexer == IMPORTED && !settings.has_impacts() {
         return Err(IndexError::NoText(IMPORTED_TEXTS.into()));
@@ -87,6 +91,7 @@ pub struct Reread {
     has_vectors: bool,
     analysis: Analysis,
     texts: record::DocumentTexts,
+    stored: LastTexts,
 }
 
 impl Reread {
@@ -100,7 +105,8 @@ impl Reread {
             let why = "the index has learned vectors, and no texts";
             return Err(IndexError::NoText(why.into()));
         }
-        for input in generation.inputs()?.iter() {
+        let is_read = |_: &_| !manifest.settings.texts;
+        for input in generation.inputs()?.iter().filter(is_read) {
             file_of(&input?.path)?;
         }
         Self::of(generation)
@@ -119,7 +125,8 @@ impl Reread {
         }
         let analysis = manifest.analysis(generation.path())?;
         let longest = if has_vectors { u64::MAX } else { settings.max_document_bytes };
-        Ok(Self { has_vectors, analysis, texts: record::DocumentTexts::new(longest) })
+        let texts = record::DocumentTexts::new(longest);
+        Ok(Self { has_vectors, analysis, texts, stored: LastTexts::default() })
     }
 
     /// The terms of a document and their tfs. A compressed file is inflated up to the document.
@@ -132,7 +139,7 @@ impl Reread {
         docid: u32,
     ) -> Result<BTreeMap<String, u32>, IndexError> {
         let row = DocumentRow::of(generation, docid)?;
-        let text = self.parsed(generation, &row, fetched(generation, &row)?)?;
+        let text = self.whole(generation, &row)?;
         let mut terms = BTreeMap::new();
         self.check(&row, &text, |term| match terms.get_mut(term) {
             Some(times) => *times += 1,
@@ -147,11 +154,19 @@ impl Reread {
     /// As [`terms`](Self::terms).
     pub fn text(&mut self, generation: &Generation, docid: u32) -> Result<Vec<u8>, IndexError> {
         let row = DocumentRow::of(generation, docid)?;
-        let text = self.parsed(generation, &row, fetched(generation, &row)?)?;
+        let text = self.whole(generation, &row)?;
         if !self.has_vectors {
             self.check(&row, &text, |_| {})?;
         }
         Ok(text)
+    }
+
+    /// The text of a document, from the index if that keeps it.
+    fn whole(&mut self, generation: &Generation, row: &DocumentRow) -> Result<Vec<u8>, IndexError> {
+        match generation.text(row.docid, &mut self.stored)? {
+            Some(text) => Ok(text.to_vec()),
+            None => self.parsed(generation, row, fetched(generation, row)?),
+        }
     }
 
     /// The text in a document's record.

@@ -26,6 +26,8 @@ pub struct Query {
     pub syntax: Option<Syntax>,
     /// Whether what matches is counted, if the query says it.
     pub count: Option<bool>,
+    /// Which documents may be answers, if not all.
+    pub filter: Option<Arc<str>>,
     /// The documents that are ranked, if not all.
     pub candidates: Option<GivenDocids>,
     /// Its line, from 1, and its offset in the stream, if it was read.
@@ -39,7 +41,9 @@ impl PartialEq for Query {
         let wishes =
             |query: &Self| (query.k, query.mode, query.algorithm, query.syntax, query.count);
         let is_same = self.qid == other.qid && self.text == other.text;
-        is_same && wishes(self) == wishes(other) && self.candidates == other.candidates
+        is_same
+            && wishes(self) == wishes(other)
+            && (&self.candidates, &self.filter) == (&other.candidates, &other.filter)
     }
 }
 
@@ -57,7 +61,8 @@ impl Query {
 
     /// Bytes that it takes while it waits.
     pub(crate) fn bytes(&self) -> usize {
-        size_of::<Self>() + self.qid.len() + self.text.len()
+        let filter = self.filter.as_ref().map_or(0, |filter| filter.len());
+        size_of::<Self>() + self.qid.len() + self.text.len() + filter
     }
 
     /// The refusal of this query, which has this number in the stream, from 1.

@@ -16,8 +16,18 @@ pub const NAMES: [&str; 4] = ["qid", "_id", "id", "query_id"];
 /// Fields with its text.
 pub const TEXTS: [&str; 4] = ["query", "text", "question", "title"];
 /// Fields that say more, and those that are passed over.
-const OTHERS: [&str; 9] =
-    ["vector", "k", "mode", "algorithm", "syntax", "count", "contents", "metadata", "tags"];
+const OTHERS: [&str; 10] = [
+    "vector",
+    "k",
+    "mode",
+    "algorithm",
+    "syntax",
+    "count",
+    "filter",
+    "contents",
+    "metadata",
+    "tags",
+];
 
 /// The members of an object in a list, so that repeated ones are seen, and their order.
 struct Members<'a>(Vec<(String, &'a RawValue)>);
@@ -117,7 +127,7 @@ pub fn object(json: &str, number: u64, algorithms: HandedAlgorithms) -> Result<R
     let members: Members<'_> = serde_json::from_str(json).map_err(|error| {
         format!(
             "begins with {{ and is not an object with \"query\" and, if wanted, \"qid\", \"k\", \
-             \"mode\", \"algorithm\", \"syntax\" and \"count\": {error}"
+             \"mode\", \"algorithm\", \"syntax\", \"count\" and \"filter\": {error}"
         )
     })?;
     query(&members, number, algorithms)
@@ -184,6 +194,7 @@ fn query(
         algorithm: algorithm.transpose()?,
         syntax,
         count,
+        filter: wish("filter")?.map(Into::into),
         ..Query::default()
     };
     Ok((query, unknown))

@@ -1,6 +1,7 @@
 //! Searches that go run by run: the rest of a query that a device has begun, and what papers count.
 
-use super::{Searcher, blame, norms_of, recycle};
+use super::known::norms_of;
+use super::{Searcher, blame, recycle};
 use crate::index::error::IndexError;
 use crate::index::list::ListError;
 use crate::query::algorithms::and;

@@ -67,7 +67,11 @@ impl Snapshot {
         }
         let mean = WholeCollection { tokens: self.tokens_of(field), ..self.whole }.mean();
         let lengths = lengths.iter().map(|of_run| &of_run[..]);
-        let norms = norms_of(generation, &self.scoring, name, mean, lengths);
+        let mut norms = norms_of(generation, &self.scoring, name, mean, lengths);
+        // No document that a filter leaves out is found by a field.
+        let left_out = self.norms.iter().map(|norm| norm.is_infinite());
+        let left_out = norms.iter_mut().zip(left_out).filter(|(_, is_out)| *is_out);
+        left_out.for_each(|(norm, _)| *norm = f32::INFINITY);
         let scoring = self.scoring.of_field(name);
         let divisor = scoring.divisor(name);
         // Lists of a field have bounds by its lengths.

@@ -56,7 +56,14 @@ fn go_on(index: &Path, noise: &mut Noise, step: u32) {
         3 if manifest.runs.len() > 1 => {
             let first = noise.below(manifest.runs.len() as u32 - 1) as usize;
             let (memory_bytes, stop) = (8 << 20, Stop::default());
-            let merging = Merging { memory_bytes, threads: 2, form: Form::BP128, stop };
+            let merging = Merging {
+                memory_bytes,
+                threads: 2,
+                form: Form::BP128,
+                columns: Vec::new(),
+                texts: false,
+                stop,
+            };
             draft.merge(first..first + 2, &merging).unwrap();
         }
         4 => {

@@ -4,6 +4,7 @@ use crate::build::guards::limit::Limit;
 use crate::build::handed::HandedIndexers;
 use crate::build::indexer::Indexer;
 use crate::index::cache_plan::CachePolicy;
+use crate::index::columns::Column;
 use crate::index::list::{Form, ListCodec};
 use crate::index::order::DocumentOrder;
 use crate::input::Format;
@@ -82,6 +83,10 @@ pub struct BuildKeys {
     /// Names of fields that are indexed beside all text.
     #[serde(rename = "field", alias = "fields", deserialize_with = "index_fields")]
     pub index_fields: IndexFields,
+    /// Values that documents have, such as `year:int`.
+    pub column: Vec<Column>,
+    /// Whether texts are kept.
+    pub store: bool,
     #[serde(skip)]
     pub form: Form,
     /// Bytes.
@@ -119,6 +124,8 @@ impl Default for BuildKeys {
             block_size: None,
             positions: false,
             index_fields: IndexFields::default(),
+            column: Vec::new(),
+            store: false,
             form: Form::default(),
             memory: 1 << 30,
             factor: None,

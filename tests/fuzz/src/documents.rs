@@ -49,6 +49,7 @@ fn write(take: &mut Take<'_>) -> RunEntry {
 
 /// What is asked of an input.
 pub fn documents(data: &[u8]) {
+    super::columns::columns(data);
     let mut take = Take(data);
     let run = write(&mut take);
     while !take.is_empty() {

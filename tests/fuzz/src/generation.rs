@@ -138,7 +138,14 @@ fn merge(index: &Path, to: &Path) -> Result<(), IndexError> {
     let generation = index.join("gen-000001");
     let runs = Manifest::read(&generation)?.runs;
     let (threads, form, stop) = (1, Form::default(), Stop::default());
-    let merging = Merging { memory_bytes: MERGE_BYTES, threads, form, stop };
+    let merging = Merging {
+        memory_bytes: MERGE_BYTES,
+        threads,
+        form,
+        columns: Vec::new(),
+        texts: false,
+        stop,
+    };
     merge_runs(&generation, &live_runs(&generation, &runs)?, |_| true, to, 0, &merging).map(drop)
 }
 

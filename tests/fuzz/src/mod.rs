@@ -5,6 +5,7 @@ mod bounds;
 mod cache_plan;
 mod ciff;
 mod codec;
+mod columns;
 #[cfg(test)]
 mod corpus;
 mod cutter;

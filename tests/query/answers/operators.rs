@@ -132,7 +132,7 @@ fn what_is_wrong_is_refused() {
         ("\"water mill\"", "has a phrase, and the index was built without positions of words"),
         ("-mill", "excludes documents and names none that are to be found (character 1)"),
         ("mil*", "has a `*`: words are not completed (character 4)"),
-        ("title:mill", "names a field before `:`, and the index has none"),
+        ("title:mill", "names the field `title`, and the index has none"),
     ] {
         query(&["--syntax", "operators", "--query", text]).fails(1).says(why);
     }

@@ -101,7 +101,7 @@ impl ListColumns {
 
 /// Sums over the columns of some lists.
 #[derive(Default)]
-pub(super) struct Column {
+pub(super) struct MeasuredColumn {
     pub(super) values: u64,
     pub(super) bytes: u64,
     /// Bytes of these by which blocks and bits are found.
@@ -112,7 +112,7 @@ pub(super) struct Column {
     pub(super) docids_s: f64,
 }
 
-impl Column {
+impl MeasuredColumn {
     fn add(&mut self, other: &Self) {
         self.values += other.values;
         self.bytes += other.bytes;
@@ -126,8 +126,8 @@ impl Column {
 #[derive(Default)]
 pub(super) struct ListFigures {
     pub(super) lists: usize,
-    pub(super) gaps: Column,
-    pub(super) tfs: Column,
+    pub(super) gaps: MeasuredColumn,
+    pub(super) tfs: MeasuredColumn,
 }
 
 impl ListFigures {
@@ -174,7 +174,7 @@ struct CodedPart {
 
 impl CodedColumn {
     /// Encodes a column, which is counted.
-    fn new(setting: &CodecSetting, values: &[u32], sums: &mut Column) -> Self {
+    fn new(setting: &CodecSetting, values: &[u32], sums: &mut MeasuredColumn) -> Self {
         let started = Instant::now();
         let mut encoder = setting.codec.encoder(setting.block_len);
         let mut parts = Vec::new();

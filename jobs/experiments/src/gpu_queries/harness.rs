@@ -78,7 +78,7 @@ impl<'a> PreparedBench<'a> {
         wanted: Wanted,
         most_terms: usize,
     ) -> anyhow::Result<Self> {
-        let snapshot = Snapshot::new(Generation::open(&args.index)?, scoring)?;
+        let snapshot = Snapshot::new(Generation::open(&args.index)?, scoring.clone())?;
         if wanted.algorithm.is_for_global_order() {
             snapshot.check_global()?;
         }

@@ -20,6 +20,7 @@ use crate::dataflow::query::weigh::weigh;
 use crate::index::testing::term;
 use crate::query::answers::output::AnswerForm;
 use crate::query::engines::shard::Shard;
+use crate::query::reading::asked::Query;
 use crate::query::top_k::NamedHit;
 use crate::query::wanted::Wanted;
 use std::io;
@@ -103,7 +104,7 @@ fn look_counts_terms_for_every_process_and_keeps_the_plan() {
     let passed = pass(
         || {
             let text = format!("{} nowhere", term(7));
-            let question = Question::new(0, 5, Wanted::default(), text);
+            let question = Question::new(0, 5, Wanted::default(), &Query::new("", text));
             vec![step(2, vec![question], Some(3))]
         },
         move |stream| arrive(look_up(cross(stream), &given, &plans)),
@@ -128,7 +129,7 @@ fn weigh_counts(dfs: [Vec<u64>; 2]) -> (Vec<(u64, u32)>, Option<Failure>) {
     pass(
         || {
             let text = format!("{} {}", term(7), term(8));
-            vec![step(0, vec![Question::new(0, 5, Wanted::default(), text)], None)]
+            vec![step(0, vec![Question::new(0, 5, Wanted::default(), &Query::new("", text))], None)]
         },
         move |stream| arrive(look_up(cross(stream), &given, &plans)),
         |_: CountedTerms| (),

@@ -3,7 +3,9 @@
 
 use super::{PieceDocuments, Rows, Skipped, SkippedRecords};
 use crate::crew::lock;
+use crate::index::columns::{Column, ColumnParts, ColumnsWriter, MisfitValue, PieceColumns};
 use crate::index::documents::{DocumentColumns, DocumentsEntry, DocumentsPlace, PlacedDocuments};
+use crate::index::texts::TextsFile;
 use crate::order::{Budget, Sequencer};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,6 +25,9 @@ pub(crate) struct DocumentsDone {
     pub skipped: BTreeMap<String, u64>,
     /// Messages of the first of them.
     pub first_skipped: Vec<String>,
+    /// Values that their columns cannot take, and messages of the first.
+    pub misfits: u64,
+    pub first_misfits: Vec<String>,
 }
 
 /// Says where the documents of a build stand. The last of it and of the [`PieceRows`] that it gave
@@ -43,11 +48,14 @@ pub(crate) struct DocumentsTable {
 struct TableRun {
     number: u32,
     files: PlacedDocuments,
+    columns: Mutex<ColumnParts>,
+    texts: Option<TextsFile>,
 }
 
 /// What all writers share; the last owner ends the table.
 struct SharedTable {
     directory: PathBuf,
+    columns: Arc<[Column]>,
     sum: Mutex<TableSum>,
 }
 
@@ -57,6 +65,8 @@ struct TableSum {
     empty: u64,
     skipped: BTreeMap<String, u64>,
     first_skipped: Vec<String>,
+    misfits: u64,
+    first_misfits: Vec<String>,
 }
 
 /// The documents of a piece, and where they stand.
@@ -69,11 +79,17 @@ pub(crate) struct PieceRows {
 }
 
 impl DocumentsTable {
-    /// A table of a generation in a folder, from run `first_run` on.
-    pub(crate) fn new(directory: &Path, first_run: u32, budget: &Budget) -> Self {
+    /// A table of a generation in a folder, from run `first_run` on, whose documents have values
+    /// in these `columns`.
+    pub(crate) fn new(
+        directory: &Path,
+        first_run: u32,
+        budget: &Budget,
+        columns: Arc<[Column]>,
+    ) -> Self {
         let directory = directory.to_path_buf();
         let sum = Mutex::default();
-        let shared = SharedTable { directory, sum }.into();
+        let shared = SharedTable { directory, columns, sum }.into();
         let sequencer = Sequencer::new(first_run, budget.run_limit);
         let (fields, run, input, lines) = Default::default();
         Self { sequencer, fields, run, shared, input, lines }
@@ -104,26 +120,30 @@ impl DocumentsTable {
             self.lines = 0;
         }
         let placement = self.sequencer.place(&piece.counts)?;
-        self.note_skipped(strict, std::mem::take(&mut piece.skipped), input_path)?;
+        self.note_skipped(strict, std::mem::take(&mut piece.skipped), &input_path)?;
+        if let Some(columns) = &mut piece.columns {
+            self.note_misfits(strict, columns, &input_path)?;
+        }
         let lines = self.lines;
         self.lines += piece.lines;
         let mut placed = None;
         if let Some(first) = piece.rows.locations.first() {
             let first_input = first.input;
             let name_bytes = piece.rows.name_bytes(input_name, lines);
-            let (run, place) = match &mut self.run {
-                Some(open) => open,
-                none => {
-                    let number = placement.run;
-                    let folder = &self.shared.directory;
-                    let files = PlacedDocuments::create(folder, number, first_input)?.with_fields(
-                        folder,
-                        number,
-                        self.fields,
-                    )?;
-                    none.insert((Arc::new(TableRun { number, files }), DocumentsPlace::default()))
-                }
-            };
+            let (run, place) =
+                match &mut self.run {
+                    Some(open) => open,
+                    none => {
+                        let number = placement.run;
+                        let folder = &self.shared.directory;
+                        let files = PlacedDocuments::create(folder, number, first_input)?
+                            .with_fields(folder, number, self.fields)?;
+                        let texts = piece.texts.as_ref().map(|_| TextsFile::create(folder, number));
+                        let (columns, texts) = (Mutex::default(), texts.transpose()?);
+                        let run = TableRun { number, files, columns, texts };
+                        none.insert((Arc::new(run), DocumentsPlace::default()))
+                    }
+                };
             let documents = piece.documents();
             let run = run.clone();
             let shared = self.shared.clone();
@@ -166,6 +186,27 @@ impl DocumentsTable {
         Ok(())
     }
 
+    /// Counts the values of a piece that do not fit; the first is an error of a strict build.
+    fn note_misfits(
+        &self,
+        strict: bool,
+        columns: &mut PieceColumns,
+        input_path: impl Fn(u32) -> String,
+    ) -> Result<(), TableCause> {
+        let mut sum = lock(&self.shared.sum);
+        sum.misfits += columns.misfits;
+        for MisfitValue { input, offset, detail } in columns.first_misfits.drain(..) {
+            let message = format!("{}: byte {offset}: {detail}", input_path(input));
+            if strict {
+                return Err(message.into());
+            }
+            if sum.first_misfits.len() < PieceColumns::NAMED {
+                sum.first_misfits.push(message);
+            }
+        }
+        Ok(())
+    }
+
     fn end_run(&mut self) -> Result<(), TableCause> {
         self.run.take().map_or(Ok(()), |(run, _)| self.shared.leave(run))
     }
@@ -188,7 +229,7 @@ impl PieceRows {
         input_name: impl Fn(u32) -> Cow<'a, str>,
     ) -> Result<Option<DocumentsDone>, TableCause> {
         let Self { piece, place, lines, run, shared } = self;
-        let PieceDocuments { mut rows, .. } = piece;
+        let PieceDocuments { mut rows, columns: values, texts, .. } = piece;
         if rows.is_nameless {
             rows.make_names(input_name, lines);
         }
@@ -201,6 +242,12 @@ impl PieceRows {
         };
         run.files.write(place, columns)?;
         run.files.write_fields(place, &rows.field_lengths)?;
+        if let Some(values) = values {
+            lock(&run.columns).put(place.documents, values);
+        }
+        if let (Some(texts), Some(file)) = (texts, &run.texts) {
+            file.put(place.documents, texts)?;
+        }
         let empty = rows.lengths.iter().filter(|&&length| length == 0).count();
         lock(&shared.sum).empty += empty as u64;
         shared.leave(run)?;
@@ -211,8 +258,18 @@ impl PieceRows {
 impl SharedTable {
     /// Ends a run if this is its last owner.
     fn leave(&self, run: Arc<TableRun>) -> Result<(), TableCause> {
-        if let Some(TableRun { number, files }) = Arc::into_inner(run) {
-            let entry = files.finish()?;
+        if let Some(TableRun { number, files, columns: parts, texts }) = Arc::into_inner(run) {
+            let mut entry = files.finish()?;
+            let Self { directory, columns, .. } = self;
+            if !columns.is_empty() {
+                let parts = std::mem::take(&mut *lock(&parts));
+                let documents = entry.documents;
+                let write = ColumnsWriter::write_all;
+                entry.files.push(write(directory, number, documents, columns, parts)?);
+            }
+            if let Some(texts) = texts {
+                entry.files.push(texts.finish(entry.documents)?);
+            }
             lock(&self.sum).runs.insert(number, entry);
         }
         Ok(())
@@ -224,7 +281,7 @@ impl SharedTable {
             return Ok(None);
         };
         let sum = sum.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let TableSum { runs, empty, skipped, first_skipped } = sum;
+        let TableSum { runs, empty, skipped, first_skipped, misfits, first_misfits } = sum;
         let runs: Vec<DocumentsEntry> = runs.into_values().collect();
         Ok(Some(DocumentsDone {
             documents: runs.iter().map(|run| run.documents).sum(),
@@ -233,6 +290,8 @@ impl SharedTable {
             empty,
             skipped,
             first_skipped,
+            misfits,
+            first_misfits,
         }))
     }
 }
@@ -299,7 +358,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("runs")).unwrap();
         let file = "a.jsonl";
         let budget = Budget { memory: 64 << 20, run_limit: u64::MAX, worker: 0, open_files: 0 };
-        let mut table = DocumentsTable::new(folder.path(), 0, &budget);
+        let mut table = DocumentsTable::new(folder.path(), 0, &budget, Arc::default());
         let mut expected = Vec::new();
         let mut placed = Vec::new();
         let mut lines = 0;

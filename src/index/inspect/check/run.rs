@@ -8,6 +8,7 @@
 
 use super::{BODY, Check, Share};
 use crate::crew::Crew;
+use crate::index::columns::RunColumns;
 use crate::index::deletions::Deletions;
 use crate::index::documents::RunDocuments;
 use crate::index::documents::fields::FieldLengths;
@@ -19,6 +20,7 @@ use crate::index::generations::manifest::RunEntry;
 use crate::index::lexicon::{LexiconStream, parts_of};
 use crate::index::positions::PositionsCheck;
 use crate::index::run::Run;
+use crate::index::texts::check_texts;
 use crate::text::fields::{collection_of, split};
 use crate::text::trie_collection::implied_prefix;
 use std::ops::Range;
@@ -97,6 +99,14 @@ impl Check<'_> {
             self.zeros(&positions, header.sums_start() + 4 * list_pages(header.list_bytes));
         }
 
+        let columns = &self.manifest.settings.columns;
+        if !columns.is_empty() {
+            let opened = RunColumns::open(self.generation, entry, columns);
+            self.problems.extend(opened.and_then(|columns| columns.check()).err());
+        }
+        if self.manifest.settings.texts {
+            self.problems.extend(check_texts(self.generation, entry, documents).err());
+        }
         let of_fields = self.field_lengths(entry, deletions);
         let lengths = documents.map(|documents| {
             let of_fields = of_fields.iter().map(Vec::as_slice);

@@ -224,7 +224,8 @@ fn draft(index: &Path, order: &DocumentOrder) -> (RanksFound, Manifest) {
     draft.link_all(&live, &manifest).unwrap();
     let form = manifest.settings.form().unwrap();
     let stop = Stop::default();
-    let merging = Merging { memory_bytes: MEMORY, threads: 2, form, stop };
+    let merging =
+        Merging { memory_bytes: MEMORY, threads: 2, form, columns: Vec::new(), texts: false, stop };
     let found = draft.order(order, None, &merging).unwrap();
     let settings = manifest.settings.clone();
     let description = Description { settings, workers: 1, ..Description::default() };

@@ -187,7 +187,7 @@ impl QueryEngine for Renewed {
         self.slot.open.fetch_add(1, Ordering::SeqCst);
         let current = self.is_current();
         match &mut self.inner {
-            Some((inner, snapshot)) if current && Arc::ptr_eq(snapshot, plan.snapshot()) => {
+            Some((inner, snapshot)) if current && plan.snapshot().is_of(snapshot) => {
                 inner.submit_of(number, plan, came);
             }
             _ => {

@@ -1,5 +1,6 @@
 //! Targets for files that people write.
 
+mod filter;
 mod job_file;
 mod judged;
 mod queries;

@@ -1,5 +1,6 @@
 //! Any line that is a query gets the hits of a plain search, in a form that can be read.
 
+use super::filter::filter;
 use super::query_tree::query_tree;
 use crate::fuzzing::sample::{self, Collection};
 use millrace::index::generations::generation::Generation;
@@ -146,6 +147,7 @@ fn is_head(line: &str) -> bool {
 /// What is asked of an input.
 pub fn query_line(data: &[u8]) {
     query_tree(data);
+    filter(data);
     let lines = String::from_utf8_lossy(data);
     INDEX.with_borrow_mut(|index| {
         for line in lines.split_inclusive('\n').take(8) {
