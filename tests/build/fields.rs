@@ -1,5 +1,6 @@
 //! Fields of documents, against a look at each text.
 
+use crate::phrases::dumped;
 use crate::support::{Random, Scratch, args, assert_same_index, cut_lines, info, millrace};
 use millrace::{BuildOptions, IndexFields, OwnedDocument, Writer, build};
 use serde_json::{Value, json};
@@ -107,26 +108,6 @@ fn places(parts: &[String], field: Option<&str>) -> BTreeMap<String, Vec<u32>> {
         at += GAP;
     }
     places
-}
-
-/// The same as an index has them, without positions if it has none.
-fn dumped(index: &Path) -> BTreeMap<String, Postings> {
-    let dump = |what: &str| millrace(args!["dump", "--index", index, what]).ok().json_lines();
-    let names: BTreeMap<u64, String> = dump("documents")
-        .iter()
-        .map(|row| (row["docid"].as_u64().unwrap(), row["name"].as_str().unwrap().to_string()))
-        .collect();
-    let of_term = |row: &Value| {
-        let posting = |posting: &Value| {
-            let [docid, tf, places] = [0, 1, 2].map(|at| posting[at].clone());
-            let places: Vec<u32> = serde_json::from_value(places).unwrap();
-            assert_eq!(places.len() as u64, tf.as_u64().unwrap());
-            (names[&docid.as_u64().unwrap()].clone(), places)
-        };
-        let postings = row["postings"].as_array().unwrap().iter().map(posting).collect();
-        (row["term"].as_str().unwrap().to_string(), postings)
-    };
-    dump("postings").iter().map(of_term).collect()
 }
 
 /// What an index holds is what the texts say, and it is sound.

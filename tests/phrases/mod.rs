@@ -79,7 +79,7 @@ impl Collection {
 }
 
 /// The same as an index has them.
-fn dumped(index: &Path) -> BTreeMap<String, BTreeMap<String, Vec<u32>>> {
+pub(crate) fn dumped(index: &Path) -> BTreeMap<String, BTreeMap<String, Vec<u32>>> {
     let dump = |what: &str| millrace(args!["dump", "--index", index, what]).ok().json_lines();
     let names: BTreeMap<u64, String> = dump("documents")
         .iter()

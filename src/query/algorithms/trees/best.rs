@@ -14,14 +14,18 @@ use crate::query::tree::{Group, QueryNode};
 const HITS_A_HIT: usize = 4;
 
 /// More hits than this are found as soon by all that match.
-pub(super) const MOST_HITS: usize = 1000;
+const MOST_HITS: usize = 1000;
 
 /// Fewer postings are.
-pub(super) const FEW_POSTINGS: u64 = 8192;
+const FEW_POSTINGS: u64 = 8192;
 
-/// Those of a term.
-pub(super) fn postings(term: &RunTerm<'_>) -> u64 {
-    term.list.map_or(0, |list| list.df().into())
+/// Whether a search for any of some terms pays, and has their scores.
+pub(super) fn suits(run: &RunSearch<'_>, terms: &[RunTerm<'_>], top: &TopK) -> bool {
+    let postings = terms.iter().map(|term| term.list.map_or(0, |list| u64::from(list.df())));
+    top.k() <= MOST_HITS
+        && terms.len() <= MANY_TERMS
+        && run.norms.statics.is_empty()
+        && postings.sum::<u64>() >= FEW_POSTINGS
 }
 
 /// Offers the best documents of a run to `top`, if this way finds them; tells whether it did. Each
@@ -46,12 +50,8 @@ pub(crate) fn search(
             tested.push((*sign == Sign::Required, term));
         }
     }
-    let suits = tree.at_least <= usize::from(required == 0)
-        && required <= 1
-        && top.k() <= MOST_HITS
-        && positive.len() <= MANY_TERMS
-        && run.norms.statics.is_empty();
-    if !suits || positive.iter().map(postings).sum::<u64>() < FEW_POSTINGS {
+    let tests_few = tree.at_least <= usize::from(required == 0) && required <= 1;
+    if !tests_few || !suits(run, &positive, top) {
         return Ok(false);
     }
     let wanted = HITS_A_HIT * (top.k() + 1);

@@ -4,7 +4,7 @@
 //! term with the norms of its field. So a search for any of these terms gives bounds. The documents
 //! of the greatest bounds are scored first; then all whose bounds reach the k-th of these scores.
 
-use super::best::{FEW_POSTINGS, MOST_HITS, postings};
+use super::best::suits;
 use super::memory::{Bits, TreeMemory};
 use super::{Matching, WINDOW, ones};
 use crate::index::list::ListError;
@@ -33,11 +33,10 @@ pub(crate) fn search(
     let Some(words) = words_of(tree) else { return Ok(false) };
     let terms: Vec<RunTerm<'_>> =
         words.iter().flat_map(|(_, terms)| terms.iter().map(|&term| run.terms[term])).collect();
-    let suits = top.k() <= MOST_HITS && terms.len() <= MANY_TERMS && run.norms.statics.is_empty();
-    if !suits || terms.iter().map(postings).sum::<u64>() < FEW_POSTINGS {
+    if !suits(run, &terms, top) {
         return Ok(false);
     }
-    let bounds = RunSearch { terms: &terms, ..*run };
+    let bounds = RunSearch { terms: &terms, dense: &[], ..*run };
     let mut hits: Vec<Hit> = Vec::new();
     let first = 2 * top.k() + 32;
     // Documents whose bounds reach the threshold may be too many to score them one by one.

@@ -22,8 +22,8 @@ use std::ops::Range;
 
 /// What is done with the documents that have a phrase.
 enum Found<'f> {
-    /// Each is passed on by its place among the candidates, and how often it has the phrase.
-    Each(&'f mut dyn FnMut(usize, u32)),
+    /// The docid of each in the run is passed on, and how often it has the phrase.
+    Each(&'f mut dyn FnMut(u32, u32)),
     /// The best are offered. As no document has a phrase more often than any of its words, the
     /// positions of most need not be read.
     Best(&'f mut TopK),
@@ -53,9 +53,7 @@ pub(super) fn search(
             top.tighten();
             return Ok(());
         }
-        let docids = *candidates.matches(phrase.words.len());
-        let mut found = |place: usize, tf: u32| {
-            let docid = docids[place];
+        let mut found = |docid: u32, tf: u32| {
             let norm = run.norms_for(phrase.phrase.weight).documents[docid as usize];
             // Deleted documents have infinite norms, and blocks reach beyond the wanted ones.
             if norm < f32::INFINITY && wanted.contains(&docid) {
@@ -112,12 +110,10 @@ impl Matching<'_> {
                     count += 1;
                 }
                 docids[count..count + 16].fill(NO_DOCID);
-                let docids = *docids;
                 phrase.place(count, self.cursors, self.candidates)?;
-                let mut found = |place: usize, tf: u32| {
-                    let offset = docids[place] - first;
-                    set(&mut matches, offset);
-                    of_phrase.push((offset, tf));
+                let mut found = |docid: u32, tf: u32| {
+                    set(&mut matches, docid - first);
+                    of_phrase.push((docid - first, tf));
                 };
                 let found = Found::Each(&mut found);
                 phrase.verify(count, self.cursors, self.candidates, &mut memory, found)?;
@@ -274,7 +270,7 @@ impl<'p> PhraseSearch<'p> {
             let tf = self.check.count(level, &self.words, cursors, memory, place, later)?;
             match &mut found {
                 _ if tf == 0 => {}
-                Found::Each(found) => found(place, tf),
+                Found::Each(found) => found(docids[place], tf),
                 Found::Best(top) => {
                     let docid = docids[place];
                     let score = self.run.norms.static_of(docid) + weight.score(tf, norms[place]);
