@@ -130,6 +130,10 @@ struct BuildHow {
     /// Keep the texts of documents in the index, as they are indexed.
     #[arg(long)]
     store: bool,
+    /// Keep the values of these fields of records in the index, parted by commas: keys of JSON,
+    /// columns of CSV, elements of TREC, wikis and HTML, fields of the head of a WARC record.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    store_fields: Vec<String>,
     /// Do not merge the runs of the index. Queries give the same answers.
     #[arg(long)]
     no_merge: bool,
@@ -158,6 +162,7 @@ impl BuildHow {
         options.form = self.index.form()?.with_positions(self.positions);
         options.columns = self.column.clone();
         options.store = self.store;
+        options.store_fields = self.store_fields.clone();
         options.analysis = self.index.analysis()?;
         let fields = IndexFields::new(&self.fields);
         options.index_fields = fields.map_err(|error| anyhow::anyhow!(error.on_command_line()))?;

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     )?;
     let snapshot = Snapshot::open(&index, Scoring::default())?;
     let wanted = Wanted { k: SHOWN, ..Wanted::default() };
-    let mut talk = Talk::new(snapshot, wanted, columns());
+    let mut talk = Talk::new(snapshot, wanted, columns()).bold(std::io::stdout().is_terminal());
     if args.path.is_none() {
         for query in Lines::new(QUERIES.as_bytes()) {
             let query = query.context("reading the queries")??;

@@ -2,7 +2,9 @@
 
 use crate::cli::report;
 use anyhow::bail;
-use millrace::inside::index::{DocumentKey, DocumentRow, find_document, open_plain};
+use millrace::inside::index::{
+    DocumentKey, DocumentRow, DocumentVector, find_document, open_plain,
+};
 use millrace::inside::query::{TermStatistics, record_of};
 use millrace::inside::score::Bm25;
 use serde_json::{Value, json};
@@ -26,6 +28,10 @@ pub(crate) struct Args {
     /// Print the term that each token of a text becomes.
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["docid", "name"])]
     analyze: Option<String>,
+    /// Print the terms of the document and how often it has each, in the order of `dump`; they are
+    /// looked for in all lists of its run.
+    #[arg(long, conflicts_with_all = ["term", "analyze"])]
+    vector: bool,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -41,8 +47,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // The command line has a name when it has no docid.
     let name = DocumentKey::Name(args.name.as_deref().unwrap_or_default());
     let found = find_document(&args.index, args.docid.map_or(name, DocumentKey::Docid))?;
-    let row = DocumentRow::of(&found.generation, found.docid)?;
+    let row = DocumentRow::of(&found.generation, found.docid)?.with_stored(&found.generation)?;
     let docid = found.first_docid + row.docid;
+    if args.vector {
+        let vector = DocumentVector::of(&found.generation, found.docid)?;
+        let text = match args.json {
+            true => {
+                let terms = serde_json::to_string(&vector)?;
+                let name = json!(row.name);
+                format!("{{\"docid\":{docid},\"name\":{name},\"vector\":{terms}}}\n")
+            }
+            false => vector.lines(),
+        };
+        std::io::stdout().write_all(text.as_bytes())?;
+        return report::write(json!({"job": "show", "docid": docid}), 1);
+    }
     let record = record_of(&found.generation, &row);
     let mut out = std::io::stdout().lock();
     if args.json {

@@ -131,6 +131,7 @@ pub mod index {
             dump::{documents, terms},
             find::{DocumentKey, DocumentRow, find_document, find_in, open_plain},
             totals::{Totals, totals},
+            vector::DocumentVector,
         },
         lexicon::{TermEntry, stream::LexiconStream},
         list::{ListView, encode::ListEncoder, error::ListError, form::Form},
@@ -236,8 +237,8 @@ pub mod query {
         },
         answers::{
             output::{AnswerForm, RunTag},
-            returned::ReturnedValues,
-            snippet::snippet,
+            returned::{ReturnedValues, check_returned},
+            snippet::{Snippet, Snippets, snippet},
             talk::{COLUMNS, Talk},
             texts::{Reread, record_of},
         },
@@ -254,7 +255,7 @@ pub mod query {
             spreading::{self, patience},
         },
         expanding::{Expanded, ReadQuery},
-        filter::{check as check_filter, column_of},
+        filter::check as check_filter,
         norms::Norms,
         plan::{Plan, Planner},
         reading::{

@@ -172,7 +172,7 @@ impl Update {
             threads: build.workers,
             form: live.settings.form().unwrap_or_default(),
             columns: live.settings.columns.clone(),
-            texts: live.settings.texts,
+            record_parts: live.settings.record_parts(),
             stop: control.stop().clone(),
         };
         let remarks = Arc::new(Mutex::new(Vec::new()));
@@ -318,6 +318,7 @@ impl Change<'_> {
         build.index_fields = settings.index_fields();
         build.columns = settings.columns.clone();
         build.store = settings.texts;
+        build.store_fields = settings.stored.clone();
         build.max_document = settings.max_document_bytes;
         build.factor = settings.impact_factor.as_ref().and_then(|factor| factor.parse().ok());
         build.gpus = Gpus::None;

@@ -2,7 +2,7 @@
 
 use crate::Usage;
 use millrace::Snapshot;
-use millrace::inside::query::{ReadQuery, check_filter, column_of};
+use millrace::inside::query::{ReadQuery, check_filter, check_returned};
 use std::sync::Arc;
 
 #[derive(clap::Args, Clone, Debug)]
@@ -12,7 +12,8 @@ pub(crate) struct ColumnArgs {
     /// may have a filter of its own.
     #[arg(long, value_name = "EXPRESSION", conflicts_with = "candidates")]
     filter: Option<String>,
-    /// Columns whose values come with hits, parted by commas, with --format jsonl or tsv.
+    /// Columns and stored fields whose values come with hits, parted by commas, with --format jsonl
+    /// or tsv.
     #[arg(long = "return", value_name = "COLUMNS", value_delimiter = ',')]
     pub(crate) returned: Vec<String>,
 }
@@ -32,11 +33,12 @@ impl ColumnArgs {
 
     /// Fails if the index does not have the columns.
     pub(crate) fn check(&self, snapshot: &Snapshot) -> Result<(), Usage> {
-        let columns = &snapshot.generation().manifest().settings.columns;
+        let settings = &snapshot.generation().manifest().settings;
         if let Some(filter) = &self.filter {
-            check_filter(filter, columns).map_err(|why| Usage(format!("--filter {why}")))?;
+            check_filter(filter, &settings.columns)
+                .map_err(|why| Usage(format!("--filter {why}")))?;
         }
-        let known = |name: &String| column_of(name, columns).map(drop);
+        let known = |name: &String| check_returned(name, settings);
         let all = self.returned.iter().try_for_each(known);
         all.map_err(|why| Usage(format!("--return {why}")))
     }

@@ -48,7 +48,8 @@ impl Args {
         let queries = telling(self.open_queries()?, has_words(snapshot.generation()));
         let queries = self.columns.give(queries);
         let queries = self.expansion.prepare(&self.ranking, &snapshot, queries, 1)?;
-        let mut talk = Talk::new(snapshot, self.ranking.wanted(), columns());
+        let mut talk =
+            Talk::new(snapshot, self.ranking.wanted(), columns()).bold(io::stdout().is_terminal());
         Ok(talk.answer_all(queries, is_typed.then_some(PROMPT), io::stdout())?)
     }
 }

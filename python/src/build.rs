@@ -62,6 +62,8 @@ use std::sync::{Arc, Mutex};
 ///     columns: values that documents have, such as "year:int" or ["year:int", "tags:word[]"]:
 ///         fields of the records in files, keys of dictionaries, columns of data frames.
 ///     store: whether the index keeps the texts of documents, as they are indexed.
+///     store_fields: a field or several whose values the index keeps as they are: fields of the
+///         records in files, keys of dictionaries, columns of data frames.
 ///     order: how documents are numbered: "input", "url", "name", "length", "topic", or
 ///         "global" for the score "wang".
 ///     merge: whether runs are merged to one at the end; queries are answered alike.
@@ -85,7 +87,7 @@ use std::sync::{Arc, Mutex};
 #[pyfunction]
 #[pyo3(signature = (index, documents=None, *, files=None, memory=None, workers=None, format=None, id_field=None,
     text_field=None, field=None, encoding=None, tokenizer="words", fold=false, stemmer=None, stopwords=None, factor=None, codec="bp128", block_size=128,
-    positions=false, columns=None, store=false, order=None, merge=true, duplicates="all", strict=false, allow_empty=false, max_skipped=None, min_documents=None, keep=1, progress=None))]
+    positions=false, columns=None, store=false, store_fields=None, order=None, merge=true, duplicates="all", strict=false, allow_empty=false, max_skipped=None, min_documents=None, keep=1, progress=None))]
 #[expect(clippy::too_many_arguments, reason = "Python names them")]
 pub(crate) fn build<'py>(
     py: Python<'py>,
@@ -109,6 +111,7 @@ pub(crate) fn build<'py>(
     positions: bool,
     columns: Option<OneOrMore<String>>,
     store: bool,
+    store_fields: Option<OneOrMore<String>>,
     order: Option<&str>,
     merge: bool,
     duplicates: &str,
@@ -132,6 +135,7 @@ pub(crate) fn build<'py>(
     let columns = columns.iter().map(|column| column.parse().map_err(wrong));
     options.columns = columns.collect::<PyResult<_>>()?;
     options.store = store;
+    options.store_fields = store_fields.map_or(Vec::new(), OneOrMore::into_vec);
     options.order = order.map(self::order).transpose()?;
     options.duplicates = duplicates.parse().map_err(wrong)?;
     (options.merge, options.strict, options.command) =
@@ -157,7 +161,8 @@ pub(crate) fn build<'py>(
             return Err(wrong("vectors are read from files"));
         }
         (Some(documents), None) => {
-            let columns = options.columns.iter().map(|column| column.name.clone()).collect();
+            let columns = options.columns.iter().map(|column| &column.name);
+            let columns = columns.chain(&options.store_fields).cloned().collect();
             let asked = Asked { fields, index_fields, columns };
             let (asked, documents) = PythonDocuments::new(documents, asked, turns.0.clone())?;
             given = Some(asked);

@@ -253,8 +253,8 @@ pub(crate) fn strings(value: &Bound<'_, PyAny>) -> Vec<String> {
     }
 }
 
-/// A value of a column as JSON has it: numbers, texts, dates as texts, lists of these; nothing for
-/// None and NaN.
+/// A value of a column or a field as JSON has it: numbers, texts, dates as texts, lists and
+/// dictionaries of these; nothing for None and NaN.
 pub(crate) fn value_of(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if value.is_none() {
         return Ok(Value::Null);
@@ -276,6 +276,12 @@ pub(crate) fn value_of(value: &Bound<'_, PyAny>) -> PyResult<Value> {
         let text = value.call_method0("isoformat")?.extract::<String>()?;
         // Of pandas, which has it for no time too.
         return Ok(if text == "NaT" { Value::Null } else { text.into() });
+    }
+    if let Ok(members) = value.cast::<PyDict>() {
+        let member = |(key, value): (Bound<'_, PyAny>, _)| {
+            Ok((text(&key, "the name of a field")?, value_of(&value)?))
+        };
+        return members.iter().map(member).collect::<PyResult<Map<_, _>>>().map(Value::from);
     }
     match value.try_iter() {
         Ok(parts) => parts.map(|part| value_of(&part?)).collect(),

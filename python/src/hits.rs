@@ -6,7 +6,7 @@ use crate::evaluate::json;
 use crate::frames::framed;
 use crate::options::{self, whole};
 use crate::texts::texts;
-use millrace::inside::query::{ReturnedValues, snippet};
+use millrace::inside::query::{ReturnedValues, Snippet, snippet};
 use millrace::{Generation, IndexError, ManyHits, Scoring, Searcher, Snapshot, Syntax, Wanted};
 use pyo3::exceptions::{PyFileNotFoundError, PyIndexError};
 use pyo3::prelude::*;
@@ -130,7 +130,8 @@ impl Found {
         for values in &found {
             list.append(json(py, values)?.get_item(column)?)?;
         }
-        array(py, list)
+        // Lists of one length would make an array of two dimensions.
+        py.import("numpy")?.call_method1("fromiter", (list, "object"))
     }
 
     pub(crate) fn texts<'py>(
@@ -241,6 +242,15 @@ impl Hits {
         column(py, &self.found, kind)?.get_item(part)
     }
 
+    fn parts(&self, py: Python<'_>, length: usize) -> PyResult<Vec<Snippet>> {
+        let part = |text: Bound<'_, PyAny>| {
+            let text: String = text.extract()?;
+            let wanted = Wanted { syntax: self.found.syntax, ..Wanted::default() };
+            Ok(snippet(&self.found.snapshot, wanted, &self.query, &text, length))
+        };
+        self.found.texts(py, (self.start, self.end))?.iter().map(part).collect()
+    }
+
     fn hit<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Bound<'py, PyAny>> {
         static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         let ManyHits { docids, scores, .. } = &self.found.hits;
@@ -316,11 +326,12 @@ impl Hits {
         array(py, self.found.texts(py, (self.start, self.end))?)
     }
 
-    /// The values of the documents in a column of the index: `object[hits]`. None where there is
-    /// none, lists where there may be several, dates as texts.
+    /// The values of the documents in a column of the index, or in a field that it keeps:
+    /// `object[hits]`. None where there is none, lists where there may be several, dates as texts;
+    /// of fields what JSON says.
     ///
     /// Raises:
-    ///     ValueError: the index has no such column.
+    ///     ValueError: the index has neither a column nor a field of this name.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         self.found.values(py, (self.start, self.end), name)
     }
@@ -333,14 +344,24 @@ impl Hits {
         py: Python<'py>,
         #[pyo3(from_py_with = whole)] length: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let part = |text: Bound<'py, PyAny>| {
-            let text: String = text.extract()?;
-            let wanted = Wanted { syntax: self.found.syntax, ..Wanted::default() };
-            Ok(snippet(&self.found.snapshot, wanted, &self.query, &text, length))
+        let parts = self.parts(py, length)?;
+        array(py, PyList::new(py, parts.into_iter().map(|part| part.text))?)
+    }
+
+    /// Where words of the query stand in each of the snippets of that length: lists of begin and
+    /// end, such that `snippet[begin:end]` is a word, as it is written there.
+    #[pyo3(signature = (length=160))]
+    fn highlights(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = whole)] length: usize,
+    ) -> PyResult<Vec<Vec<(usize, usize)>>> {
+        let places = |Snippet { text, highlights }: Snippet| {
+            // Of Python's characters, not of bytes.
+            let place = |byte: usize| text[..byte].chars().count();
+            highlights.iter().map(|&[begin, end]| (place(begin), place(end))).collect()
         };
-        let texts = self.found.texts(py, (self.start, self.end))?;
-        let parts: Vec<String> = texts.iter().map(part).collect::<PyResult<_>>()?;
-        array(py, PyList::new(py, parts)?)
+        Ok(self.parts(py, length)?.into_iter().map(places).collect())
     }
 
     /// A data frame with the columns docno, docid, score and rank, which counts from 0.

@@ -355,7 +355,7 @@ impl Index {
     ) -> PyResult<String> {
         let snapshot = self.snapshot();
         let query = Reading::of(&snapshot).one(query)?;
-        Ok(snippet(&snapshot, Wanted::default(), &query, text, length))
+        Ok(snippet(&snapshot, Wanted::default(), &query, text, length).text)
     }
 
     /// What the index knows of a document: docid, name, tokens, and where it was read from.
@@ -371,9 +371,9 @@ impl Index {
     ) -> PyResult<Bound<'py, PyAny>> {
         let snapshot = self.snapshot();
         let docid = self.docid(snapshot.generation(), docid, name)?;
-        let row =
-            DocumentRow::of(snapshot.generation(), docid).map_err(|error| of_index(&error))?;
-        json(py, &row)
+        let row = DocumentRow::of(snapshot.generation(), docid)
+            .and_then(|row| row.with_stored(snapshot.generation()));
+        json(py, &row.map_err(|error| of_index(&error))?)
     }
 
     /// The text of a document, as it was indexed: read again from its file.

@@ -67,7 +67,7 @@ impl Writer {
     /// Args:
     ///     name, text: those of the document.
     ///     fields: texts of fields of the index, by their names: of each one or a list.
-    ///     values: its values, a dictionary by the names of columns.
+    ///     values: its values, a dictionary by the names of columns and of fields that are kept.
     ///
     /// Raises:
     ///     ValueError: the name is empty.

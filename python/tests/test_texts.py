@@ -115,3 +115,29 @@ def test_texts_that_are_none(stored):
     for wrong in [False, 7]:
         with pytest.raises(TypeError, match="text is True, a mapping or a function, not"):
             Retriever(index, text=wrong)
+
+
+def test_fields_of_records_are_kept(tmp_path):
+    rows = [
+        {"id": "a", "text": "water mill", "author": "Ada", "meta": {"n": [1, None]}, "list": [1, 2]},
+        {"id": "b", "text": "water wheel water", "author": None, "list": [3, 4]},
+    ]
+    kept = ["author", "meta", "list"]
+    millrace.build(tmp_path / "index", rows, store=True, store_fields=kept, stemmer="none")
+    index = millrace.Index(tmp_path / "index")
+    hits = index.search("water mill")
+    assert hits.names.tolist() == ["a", "b"]
+    assert hits.column("author").tolist() == ["Ada", None]
+    assert hits.column("meta").tolist() == [{"n": [1, None]}, None]
+    assert hits.column("list").tolist() == [[1, 2], [3, 4]]
+    assert index.document("b")["stored"] == {"list": [3, 4]}
+    assert hits.texts().tolist() == ["water mill", "water wheel water"]
+    with pytest.raises(ValueError, match="there are author"):
+        hits.column("authors")
+    with millrace.Writer(tmp_path / "index") as writer:
+        writer.update("c", "mühlen Wasser mühlen", values={"author": ["x"]})
+        writer.commit()
+    hits = millrace.Index(tmp_path / "index").search("mühlen")
+    assert hits.column("author").tolist() == [["x"]]
+    places = hits.highlights()
+    assert [snippet[begin:end] for begin, end in places[0] for snippet in hits.snippets()] == ["mühlen", "mühlen"]

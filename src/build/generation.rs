@@ -122,6 +122,7 @@ pub(super) fn dataflow_of(
     let Ready { gpus, roles, budget, mut plan, sample, .. } = input;
     plan.columns = options.columns.as_slice().into();
     plan.store = options.store;
+    plan.store_fields = options.store_fields.as_slice().into();
     let (owners, placement) = place(options, &plan, &gpus, &roles, sample)?;
     let workers = options.workers;
     let first_run = next_run(&directory)?;

@@ -165,6 +165,8 @@ pub struct BuildOptions {
     pub columns: Vec<Column>,
     /// Whether the index keeps texts as they are indexed; not by default.
     pub store: bool,
+    /// The fields of records that the index keeps; none by default.
+    pub store_fields: Vec<String>,
     /// Who finds terms and postings.
     pub indexer: Indexer,
     /// The most memory that the build allocates, in bytes: 1 GiB by default. For resident memory
@@ -222,6 +224,7 @@ impl BuildOptions {
             form: Form::default(),
             columns: Vec::new(),
             store: false,
+            store_fields: Vec::new(),
             indexer: Indexer::default(),
             memory: 1 << 30,
             max_document: MAX_DOCUMENT_BYTES,

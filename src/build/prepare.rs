@@ -64,6 +64,7 @@ impl Ready {
         }
         accept_positions(options).and_then(|()| accept_fields(options))?;
         Column::accept(&options.columns)?;
+        accept_stored(&options.store_fields)?;
         if options.pipeline.readers == Some(0) {
             return Err(SettingError::value("readers", "0 readers: nobody would read").into());
         }
@@ -128,6 +129,21 @@ impl Ready {
         let settings = Vec::new();
         Ok(Self { began, resident, gpus, roles, budget, plan, sample, whole, settings })
     }
+}
+
+/// Refuses names of fields that are there twice, or are none.
+fn accept_stored(fields: &[String]) -> Result<(), BuildError> {
+    for (at, field) in fields.iter().enumerate() {
+        let why = match field {
+            _ if fields[..at].contains(field) => format!("the field {field} is there twice"),
+            _ if field.is_empty() || field.chars().any(char::is_control) => {
+                format!("`{}` is no name of a field", field.escape_debug())
+            }
+            _ => continue,
+        };
+        return Err(SettingError::value("store-fields", why).into());
+    }
+    Ok(())
 }
 
 fn accept_positions(options: &BuildOptions) -> Result<(), BuildError> {

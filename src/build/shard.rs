@@ -88,7 +88,7 @@ fn share(options: &mut BuildOptions, peers: &Peers) -> Result<Ready, BuildError>
     let stop_words = hash(words.join("\n").as_bytes());
     let format = options.format.map_or_else(|| "auto".into(), |format| format.to_string());
     let columns: Vec<_> = options.columns.iter().map(ToString::to_string).collect();
-    let rows: [(&str, String); 20] = [
+    let rows: [(&str, String); 21] = [
         ("an input with hash", format!("{:016x}", input.plan.digest())),
         ("the format", format),
         ("the indexer", options.indexer.name().to_string()),
@@ -103,6 +103,7 @@ fn share(options: &mut BuildOptions, peers: &Peers) -> Result<Ready, BuildError>
         ("the fields", options.index_fields.names().join(", ")),
         ("as columns", columns.join(" ")),
         ("keeping of texts", options.store.to_string()),
+        ("as stored fields", options.store_fields.join(", ")),
         ("a longest document of", options.max_document.to_string()),
         ("a factor of weights of", format!("{:?}", options.factor)),
         ("merging of runs", options.merge.to_string()),

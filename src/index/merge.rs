@@ -74,8 +74,8 @@ pub(crate) struct Merging {
     pub form: Form,
     /// Those that all runs have. Memory: besides, the values of one.
     pub columns: Vec<Column>,
-    /// All runs have texts.
-    pub texts: bool,
+    /// What all runs keep of each record.
+    pub record_parts: usize,
     pub stop: Stop,
 }
 
@@ -93,8 +93,8 @@ impl Merging {
             files.push(carry(sources, &self.columns, to, documents, &self.stop)?);
             kinds.push(FileKind::Columns);
         }
-        if self.texts {
-            files.push(carry_texts(sources, to, documents, &self.stop)?);
+        if self.record_parts > 0 {
+            files.push(carry_texts(sources, to, (documents, self.record_parts), &self.stop)?);
             kinds.push(FileKind::Texts);
         }
         Ok((files, kinds))

@@ -1,5 +1,6 @@
-//! The texts of the documents of a run, as they were indexed, in blocks of Zstandard with one
-//! dictionary (`docs/index-format.md`, Texts).
+//! What a run keeps of the records of its documents, in blocks of Zstandard with one dictionary
+//! (`docs/index-format.md`, Texts): *parts*, of which all documents have as many. The first is the
+//! text as it was indexed, if texts are kept, and each other one the value of a field, in JSON.
 //!
 //! Blocks and dictionary depend on the texts of the run and their order alone. [`TextsFile`] takes
 //! texts from several threads, [`RunTexts`] reads them, and [`carry_texts`] brings them into a
@@ -17,8 +18,9 @@ use crate::index::documents::RunDocuments;
 use crate::index::error::IndexError;
 use crate::index::files::map::Map;
 use crate::index::format::{FileHeader, FileKind, HEADER_BYTES, check_length, padding};
-use crate::index::generations::manifest::RunEntry;
+use crate::index::generations::manifest::{RunEntry, Settings};
 use bytemuck::{AnyBitPattern, NoUninit};
+use serde_json::value::RawValue;
 use std::fmt;
 use std::io::Read;
 use std::path::Path;
@@ -37,7 +39,7 @@ const FIRST_BYTES: u64 = 1 << 20;
 struct TextBlock {
     /// Where it ends among all blocks.
     end: u64,
-    /// Its bytes, when it is inflated: the length of each text as a u32, and the texts.
+    /// Its bytes, when it is inflated: the length of each part as a u32, and the parts.
     raw_bytes: u64,
     first_docid: u32,
     zero: u32,
@@ -47,6 +49,8 @@ struct TextBlock {
 pub(crate) struct RunTexts {
     map: Map,
     documents: u32,
+    /// Of each document.
+    parts: usize,
     blocks: u64,
     block_bytes: u64,
     dictionary_bytes: u64,
@@ -68,18 +72,26 @@ pub(crate) struct LastTexts {
 }
 
 impl RunTexts {
-    /// Maps the texts of a run, and reads the header.
-    pub(crate) fn open(generation: &Path, run: &RunEntry) -> Result<Self, IndexError> {
+    /// Maps the texts of a run, of whose documents so many `parts` are kept, and reads the header.
+    pub(crate) fn open(
+        generation: &Path,
+        run: &RunEntry,
+        parts: usize,
+    ) -> Result<Self, IndexError> {
         let map = Map::open(&run.path(generation, FileKind::Texts))?;
         let header = FileHeader::parse(map.path(), FileKind::Texts, map.bytes())?;
-        header.check_unused(map.path(), 4)?;
-        let [documents, blocks, block_bytes, dictionary_bytes, _] = header.values;
+        let [documents, blocks, block_bytes, dictionary_bytes, further] = header.values;
         if documents != u64::from(run.documents) {
             return Err(IndexError::damaged(map.path(), 16, run.documents, documents));
         }
+        if further.checked_add(1) != Some(parts as u64) {
+            let expected = format!("{parts} parts of each document");
+            return Err(IndexError::damaged(map.path(), 48, expected, format!("{further} more")));
+        }
         let documents = run.documents;
         let dictionary = OnceLock::new();
-        let texts = Self { map, documents, blocks, block_bytes, dictionary_bytes, dictionary };
+        let texts =
+            Self { map, documents, parts, blocks, block_bytes, dictionary_bytes, dictionary };
         let table = blocks.checked_mul(size_of::<TextBlock>() as u64);
         let expected = table.and_then(|table| texts.table_start()?.checked_add(table));
         check_length(texts.map.path(), texts.map.bytes().len() as u64, expected)?;
@@ -124,11 +136,13 @@ impl RunTexts {
         Ok(self.dictionary.get().expect("it was made"))
     }
 
-    /// The text of a document. `last` has the block that was read last, of run `number`.
-    pub(crate) fn text<'a>(
+    /// A part of what is kept of a document. `last` has the block that was read last, of run
+    /// `number`.
+    pub(crate) fn part<'a>(
         &self,
         number: usize,
         docid: u32,
+        part: usize,
         last: &'a mut LastTexts,
     ) -> Result<&'a [u8], IndexError> {
         let after = self.blocks()?.partition_point(|block| block.first_docid <= docid);
@@ -149,17 +163,37 @@ impl RunTexts {
             last.of = Some((number, place));
         }
         let at = BODY + block.end;
-        let lengths = last.raw.get(..4 * count as usize);
+        let head = 4 * count as usize * self.parts;
+        let lengths = last.raw.get(..head);
         let lengths = lengths.ok_or_else(|| wrong(at, "one without lengths".into()))?;
         let lengths = lengths.as_chunks().0.iter().map(|&length| u32::from_le_bytes(length));
-        let nth = (docid - block.first_docid) as usize;
-        let (mut start, mut length) = (4 * count as usize, 0);
+        let nth = (docid - block.first_docid) as usize * self.parts + part;
+        let (mut start, mut length) = (head, 0);
         for (at, own) in lengths.enumerate().take(nth + 1) {
             start += if at > 0 { length } else { 0 };
             length = own as usize;
         }
         let text = last.raw.get(start..start.saturating_add(length));
         text.ok_or_else(|| wrong(at, format!("a text of {length} bytes")))
+    }
+
+    /// The value of a field that is such a part, in JSON.
+    pub(crate) fn json(
+        &self,
+        number: usize,
+        docid: u32,
+        part: usize,
+        last: &mut LastTexts,
+    ) -> Result<Option<String>, IndexError> {
+        let found = self.part(number, docid, part, last)?;
+        if found.is_empty() {
+            return Ok(None);
+        }
+        let json = serde_json::from_slice::<&RawValue>(found);
+        json.map(|json| Some(json.get().to_string())).map_err(|error| {
+            let expected = format!("a value in JSON of document {docid}");
+            IndexError::damaged(self.map.path(), BODY, expected, error)
+        })
     }
 
     fn inflate(
@@ -189,21 +223,29 @@ impl RunTexts {
     }
 }
 
-/// Checks that all texts of a run are there, and are those whose hashes its documents have.
+/// Checks that all that a run keeps is there: texts whose hashes its documents have, and values of
+/// fields in JSON.
 pub(crate) fn check_texts(
     generation: &Path,
     run: &RunEntry,
+    settings: &Settings,
     documents: Option<&RunDocuments>,
 ) -> Result<(), IndexError> {
-    let texts = RunTexts::open(generation, run)?;
+    let texts = RunTexts::open(generation, run, settings.record_parts())?;
     let mut last = LastTexts::default();
     for docid in 0..run.documents {
-        let text = texts.text(0, docid, &mut last)?;
-        let hash = documents.and_then(|documents| documents.hashes().get(docid as usize));
-        if hash.is_some_and(|&hash| hash != XxHash3_64::oneshot(text)) {
-            let found = "another text";
-            let expected = format!("the text of document {docid}");
-            return Err(IndexError::damaged(texts.map.path(), BODY, expected, found));
+        for (part, field) in settings.parts_of_records().enumerate() {
+            if field.is_some() {
+                texts.json(0, docid, part, &mut last)?;
+                continue;
+            }
+            let text = texts.part(0, docid, part, &mut last)?;
+            let hash = documents.and_then(|documents| documents.hashes().get(docid as usize));
+            if hash.is_some_and(|&hash| hash != XxHash3_64::oneshot(text)) {
+                let found = "another text";
+                let expected = format!("the text of document {docid}");
+                return Err(IndexError::damaged(texts.map.path(), BODY, expected, found));
+            }
         }
     }
     Ok(())

@@ -27,7 +27,7 @@ pub struct OwnedDocument {
     /// Texts of fields of the index, by names that no member of a line has.
     #[serde(flatten)]
     fields: BTreeMap<String, Vec<String>>,
-    /// Its values, by the names of columns; others are passed over.
+    /// Its values, by the names of columns and of fields that are kept; others are passed over.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     pub values: serde_json::Map<String, serde_json::Value>,
 }

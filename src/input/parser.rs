@@ -79,10 +79,11 @@ impl<R: Regroup> PieceParser<R> {
         let mut batch = PieceDocuments::new(piece.input, std::mem::take(&mut piece.skipped));
         batch.reserve(self.room);
         let values = self.values.get_or_insert_with(|| {
-            ValuesParser::new(plan.columns.clone(), plan.memory).map(Box::new)
+            ValuesParser::new(plan.columns.clone(), plan.store_fields.clone(), plan.memory)
+                .map(Box::new)
         });
         batch.columns = values.as_ref().map(|_| PieceColumns::new(plan.columns.len()));
-        batch.texts = plan.store.then(PieceTexts::default);
+        batch.texts = PieceTexts::of(usize::from(plan.store) + plan.store_fields.len());
         let mut sink = PieceSink {
             regroup: &mut self.regroup,
             batch: &mut batch,
@@ -92,6 +93,7 @@ impl<R: Regroup> PieceParser<R> {
             not_utf8: &mut self.not_utf8,
             letters: &plan.letters,
             unsampled: SAMPLED_TEXTS,
+            store: plan.store,
             values: values.as_deref_mut().map(|parser| PieceValues {
                 parser,
                 format: piece.format,
@@ -154,6 +156,8 @@ struct PieceSink<'a, R> {
     letters: &'a Mutex<LetterCounts>,
     /// Texts that the sample may still have of this piece.
     unsampled: usize,
+    /// Whether texts are kept.
+    store: bool,
     /// Of documents that have values.
     values: Option<PieceValues<'a>>,
 }
@@ -248,13 +252,14 @@ impl<R: Regroup> DocumentSink for PieceSink<'_, R> {
         }
         self.batch.push(name, document.line, location, content.map(|content| (length, content)));
         self.batch.push_fields(self.regroup.field_lengths());
-        if let (Some(of), Some(values)) = (&mut self.values, &mut self.batch.columns) {
+        let PieceDocuments { columns, texts, .. } = &mut *self.batch;
+        if let Some(texts) = texts.as_mut().filter(|_| self.store) {
+            texts.push(document.content.bytes());
+        }
+        if let (Some(of), Some(values)) = (&mut self.values, columns) {
             let record = of.bytes.get(document.offset..document.offset + document.bytes);
             let record = record.unwrap_or_default();
-            of.parser.read(of.format, of.head, record, &location, values);
-        }
-        if let Some(texts) = &mut self.batch.texts {
-            texts.push(document.content.bytes());
+            of.parser.read((of.format, of.head), record, &location, values, texts.as_mut());
         }
     }
 

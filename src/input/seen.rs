@@ -38,6 +38,7 @@ impl InputPlan {
         self.columns
             .iter()
             .map(|column| &*column.name)
+            .chain(self.store_fields.iter().map(String::as_str))
             .chain(given)
             .for_each(|name| seen.forget(name));
         let mut all = lock(&self.seen);

@@ -59,6 +59,8 @@ pub struct InputPlan {
     pub(crate) columns: Arc<[Column]>,
     /// Whether texts are kept.
     pub(crate) store: bool,
+    /// The fields of records that are kept.
+    pub(crate) store_fields: Arc<[String]>,
     /// Files of folders that no format claims.
     pub ignored: u64,
     pub passed: Passed,

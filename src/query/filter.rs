@@ -148,13 +148,21 @@ fn typed(read: &FilterSyntax, columns: &[Column]) -> Result<Condition, String> {
 }
 
 /// The number of a column; an error names those that there are, the nearest name first.
-pub fn column_of(name: &str, columns: &[Column]) -> Result<usize, String> {
-    /// Columns that a message names.
-    const NAMED: usize = 10;
+pub(crate) fn column_of(name: &str, columns: &[Column]) -> Result<usize, String> {
     if let Some(number) = columns.iter().position(|column| column.name == name) {
         return Ok(number);
     }
-    let mut names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+    let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+    Err(match names.is_empty() {
+        true => format!("names `{name}`, and the index was built without columns"),
+        false => unknown_name(name, "no column of the index", names),
+    })
+}
+
+/// The message that a name is not one of these, the nearest of which it has first.
+pub(crate) fn unknown_name(name: &str, what: &str, mut names: Vec<&str>) -> String {
+    /// Names that a message has.
+    const NAMED: usize = 10;
     // Letters that both have in one place from the front or from the back.
     let alike = |other: &&str| {
         let lower = |text: &str| text.to_lowercase().into_bytes();
@@ -166,13 +174,8 @@ pub fn column_of(name: &str, columns: &[Column]) -> Result<usize, String> {
     names.sort_by_key(alike);
     let more = if names.len() > NAMED { ", ..." } else { "" };
     names.truncate(NAMED);
-    Err(match names.is_empty() {
-        true => format!("names `{name}`, and the index was built without columns"),
-        false => {
-            let names = names.join(", ");
-            format!("names `{name}`, which is no column of the index: there are {names}{more}")
-        }
-    })
+    let names = names.join(", ");
+    format!("names `{name}`, which is {what}: there are {names}{more}")
 }
 
 /// The values that a comparison lets pass; the value that is none of the kind is an error.

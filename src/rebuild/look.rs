@@ -214,6 +214,8 @@ impl Rebuild<'_> {
             Some("the columns are others")
         } else if was.texts != options.store {
             Some("texts are to be kept, or no longer")
+        } else if was.stored != options.store_fields {
+            Some("the stored fields are others")
         } else if was.max_document_bytes != options.max_document {
             Some("the longest document is another one")
         } else {

@@ -272,6 +272,7 @@ impl Rebuild<'_> {
         options.index_fields = keys.index_fields.clone();
         options.columns = keys.column.clone();
         options.store = keys.store;
+        options.store_fields = keys.store_fields.clone();
         options.indexer = keys.indexer;
         options.pipeline.handed = keys.handed;
         options.memory = keys.memory;
@@ -302,10 +303,10 @@ impl Rebuild<'_> {
 
     fn merging(&self, of: &Settings) -> Merging {
         let form = of.form().unwrap_or_default();
-        let (columns, texts) = (of.columns.clone(), of.texts);
+        let (columns, record_parts) = (of.columns.clone(), of.record_parts());
         let threads = self.workers();
         let stop = self.control.stop().clone();
-        Merging { memory_bytes: self.job.build.memory, threads, form, columns, texts, stop }
+        Merging { memory_bytes: self.job.build.memory, threads, form, columns, record_parts, stop }
     }
 
     pub(crate) fn workers(&self) -> usize {

@@ -24,6 +24,7 @@ mod marks;
 pub(crate) mod porter;
 pub(crate) mod readable;
 pub(crate) mod scan;
+mod spans;
 pub(crate) mod stemmer;
 pub(crate) mod stop_words;
 mod sweep;

@@ -97,7 +97,7 @@ impl Held {
             threads: workers.div_ceil(BESIDE as usize),
             form: manifest.settings.form().unwrap_or_default(),
             columns: manifest.settings.columns.clone(),
-            texts: manifest.settings.texts,
+            record_parts: manifest.settings.record_parts(),
             stop: stop.clone(),
         };
         let (of, places, to) = (generation.clone(), runs.clone(), folder.join("part"));

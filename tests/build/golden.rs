@@ -100,6 +100,32 @@ fn columns_are_read_and_written_as_they_were() {
     assert_eq!(first.split('\t').count(), 8, "{first}");
 }
 
+/// `tests/build/golden/texts` was written by `millrace build --index texts --store
+/// --store-fields day,tags - <columns.jsonl`, without its `LOCK`. What Zstandard makes of the
+/// blocks depends on its version.
+#[test]
+fn texts_are_read_and_written_as_they_were() {
+    let old = golden("texts");
+    assert_sound(&old, "texts");
+    let scratch = Scratch::new();
+    let new = scratch.path("index");
+    let kept = ["--store", "--store-fields", "day,tags"];
+    let job = millrace(args!["build", "--quiet", "--index", new, "-"]).args(kept);
+    job.stdin(std::fs::read(golden("columns.jsonl")).unwrap()).ok();
+    let (found, expected) = (crate::support::files(&new), crate::support::files(&old));
+    assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
+    let of_texts = |name: &str| name.ends_with(".texts") || name.ends_with("manifest.json");
+    assert!(expected.iter().all(|(name, bytes)| of_texts(name) || found[name] == *bytes));
+    let said = |index: &Path| {
+        let asked = ["--query", "mill", "--format", "jsonl", "--snippets", "--return", "day,tags"];
+        let hits = millrace(args!["query", "--index", index]).args(asked).ok().json_lines();
+        hits[0]["hits"].clone()
+    };
+    assert_eq!(said(&old), said(&new));
+    let of = |key: &str| said(&old).as_array().unwrap().iter().all(|hit| !hit[key].is_null());
+    assert!(of("snippet") && of("values") && said(&old)[0]["values"]["tags"].is_array());
+}
+
 /// `tests/build/golden/vectors` was written by
 /// `millrace build --format vectors --factor 1 --index vectors -`, without its `LOCK`.
 #[test]

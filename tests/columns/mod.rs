@@ -1,5 +1,6 @@
 //! Values of documents, and filters, against a look at each record.
 
+mod kept;
 mod stored;
 
 use crate::cluster::together;

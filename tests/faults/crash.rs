@@ -20,7 +20,8 @@ enum Kind {
 }
 
 /// So that there are all files that a run may have of its own.
-const MORE: [&str; 6] = ["--positions", "--field", "text", "--column", "id", "--store"];
+const MORE: [&str; 8] =
+    ["--positions", "--field", "text", "--column", "id", "--store", "--store-fields", "id"];
 
 /// What a job begins with and what it makes.
 struct Case {

@@ -56,7 +56,17 @@ impl Victim {
     fn new((codec, block_size): Form) -> Self {
         let set = OldAndNew::new(360, 16, 2);
         let job = set.build(&set.old).args(["--codec", codec, "--block-size", block_size]);
-        let more = ["--no-merge", "--positions", "--field", "text", "--column", "id", "--store"];
+        let more = [
+            "--no-merge",
+            "--positions",
+            "--field",
+            "text",
+            "--column",
+            "id",
+            "--store",
+            "--store-fields",
+            "id",
+        ];
         job.env("MILLRACE_RUN_LIMIT", "1").args(more).ok();
         assert_eq!(delete_those(&set.index(), |run, docid| docid % 60 == run as u32).len(), 7);
         assert_eq!(delete_those(&set.index(), |run, docid| run == 0 && docid == 7).len(), 1);

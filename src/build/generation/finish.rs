@@ -78,7 +78,7 @@ pub(super) fn finish(
         threads,
         form: build.plan.form,
         columns,
-        texts: options.store,
+        record_parts: usize::from(options.store) + options.store_fields.len(),
         stop,
     };
     unite(options, &mut draft, &merging)?;
@@ -193,6 +193,7 @@ fn settings(options: &BuildOptions) -> manifest::Settings {
         impact_factor: options.factor.map(|factor| factor.to_string()),
         columns: options.columns.clone(),
         texts: options.store,
+        stored: options.store_fields.clone(),
         ..manifest::Settings::of(&options.analysis, options.form)
     }
 }

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 use std::fmt;
 
 /// A value of a column.
@@ -21,6 +22,8 @@ pub enum ColumnValue {
     Date(i64),
     /// A string.
     Word(String),
+    /// The value of a field that is kept, in JSON, as it stands in the record.
+    Json(String),
 }
 
 /// The sign of numbers of 64 bits.
@@ -92,6 +95,10 @@ impl fmt::Display for ColumnValue {
             Self::Int(number) => write!(f, "{number}"),
             Self::Float(number) => write!(f, "{number}"),
             Self::Word(word) => f.write_str(word),
+            Self::Json(json) => match serde_json::from_str::<String>(json) {
+                Ok(text) => f.write_str(&text),
+                Err(_) => f.write_str(json),
+            },
             Self::Date(number) => match Timestamp::from_microsecond(*number) {
                 Ok(time) if number.rem_euclid(86_400_000_000) == 0 => {
                     write!(f, "{}", time.to_zoned(TimeZone::UTC).date())
@@ -110,6 +117,10 @@ impl Serialize for ColumnValue {
             Self::Float(number) => to.serialize_f64(*number),
             Self::Word(word) => to.serialize_str(word),
             Self::Date(_) => to.collect_str(self),
+            Self::Json(json) => {
+                let raw = serde_json::from_str::<&RawValue>(json);
+                raw.map_err(serde::ser::Error::custom)?.serialize(to)
+            }
         }
     }
 }

@@ -466,7 +466,7 @@ fn files_of(
             Err(_) if kind == FileKind::Positions && !manifest.settings.positions => {}
             Err(_) if kind == FileKind::Fields && manifest.settings.fields.is_empty() => {}
             Err(_) if kind == FileKind::Columns && manifest.settings.columns.is_empty() => {}
-            Err(_) if kind == FileKind::Texts && !manifest.settings.texts => {}
+            Err(_) if kind == FileKind::Texts && manifest.settings.record_parts() == 0 => {}
             found => files.push(found?.clone()),
         }
     }

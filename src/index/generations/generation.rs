@@ -19,7 +19,7 @@ use crate::index::lexicon::TermEntry;
 use crate::index::list::{ListError, ListView};
 use crate::index::run::Run;
 use crate::index::scores::RunScores;
-use crate::index::texts::LastTexts;
+use crate::index::texts::{LastTexts, RunTexts};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -114,9 +114,9 @@ impl Generation {
                 let file = find_file(files, &self.path, &entry.file(FileKind::Columns))?;
                 columns.verify(file.bytes, file.crc32)?;
             }
-            if self.manifest.settings.texts {
+            if self.manifest.settings.record_parts() > 0 {
                 let file = find_file(files, &self.path, &entry.file(FileKind::Texts))?;
-                run.texts(&self.path, entry)?.verify(file.bytes, file.crc32)?;
+                self.records(number)?.verify(file.bytes, file.crc32)?;
             }
         }
         self.inputs().map(drop)
@@ -176,10 +176,16 @@ impl Generation {
     }
 
     /// The number of the run that has a document, and its docid there.
-    fn place(&self, docid: u32) -> Option<(usize, u32)> {
+    pub(crate) fn place(&self, docid: u32) -> Option<(usize, u32)> {
         let after = self.runs.partition_point(|run| run.first_docid() <= docid);
         let number = after.checked_sub(1)?;
         Some((number, docid - self.runs[number].first_docid()))
+    }
+
+    /// What a run keeps of records, if the index keeps any of them.
+    fn records(&self, run: usize) -> Result<&RunTexts, IndexError> {
+        let parts = self.manifest.settings.record_parts();
+        self.runs[run].texts(&self.path, &self.manifest.runs[run], parts)
     }
 
     /// The text of a document, if the index keeps texts; `last` has the block that was read last.
@@ -191,8 +197,20 @@ impl Generation {
         let Some((run, own)) = self.place(docid).filter(|_| self.manifest.settings.texts) else {
             return Ok(None);
         };
-        let texts = self.runs[run].texts(&self.path, &self.manifest.runs[run])?;
-        texts.text(run, own, last).map(Some)
+        self.records(run)?.part(run, own, 0, last).map(Some)
+    }
+
+    /// The value of a document in a field that the index keeps, by its number among these.
+    pub(crate) fn stored_value(
+        &self,
+        field: usize,
+        docid: u32,
+        last: &mut LastTexts,
+    ) -> Result<Option<ColumnValue>, IndexError> {
+        let Some((run, own)) = self.place(docid) else { return Ok(None) };
+        let records = self.records(run)?;
+        let part = usize::from(self.manifest.settings.texts) + field;
+        records.json(run, own, part, last).map(|json| json.map(ColumnValue::Json))
     }
 
     /// The values of a document in a column of the index, in the order of its record.

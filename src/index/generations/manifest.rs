@@ -83,6 +83,9 @@ pub struct Settings {
     /// Runs have the texts of documents.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub texts: bool,
+    /// The fields of records that runs keep.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stored: Vec<String>,
     pub indexer: String,
     pub memory_bytes: u64,
     /// Longer documents were skipped.
@@ -119,6 +122,16 @@ impl Settings {
     /// What was written is accepted, and the names of what was read were.
     pub(crate) fn index_fields(&self) -> IndexFields {
         IndexFields::new(self.fields.iter().map(String::as_str)).unwrap_or_default()
+    }
+
+    /// What runs keep of each record: nothing in place of a name is its text.
+    pub(crate) fn parts_of_records(&self) -> impl Iterator<Item = Option<&str>> {
+        let text = self.texts.then_some(None);
+        text.into_iter().chain(self.stored.iter().map(|name| Some(&**name)))
+    }
+
+    pub(crate) fn record_parts(&self) -> usize {
+        usize::from(self.texts) + self.stored.len()
     }
 
     /// Whether terms have impacts of learned vectors in the place of frequencies, and are given.
@@ -380,7 +393,8 @@ impl Manifest {
             expected.extend(has_fields.then(|| run.file(FileKind::Fields)));
             let has_columns = !self.settings.columns.is_empty();
             expected.extend(has_columns.then(|| run.file(FileKind::Columns)));
-            expected.extend(self.settings.texts.then(|| run.file(FileKind::Texts)));
+            let has_records = self.settings.record_parts() > 0;
+            expected.extend(has_records.then(|| run.file(FileKind::Texts)));
             optional.extend(FileKind::OPTIONAL.map(|kind| run.file(kind)));
         }
         if self.runs.iter().any(|run| run.deleted.is_some()) {

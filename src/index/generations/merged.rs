@@ -95,8 +95,8 @@ pub fn merge_index(
     }
     let threads = workers.max(1) as usize;
     let stop = stop.clone();
-    let (columns, texts) = (old.settings.columns.clone(), old.settings.texts);
-    let merging = Merging { memory_bytes, threads, form, columns, texts, stop };
+    let (columns, record_parts) = (old.settings.columns.clone(), old.settings.record_parts());
+    let merging = Merging { memory_bytes, threads, form, columns, record_parts, stop };
     let merged = merge_generation(&lock, &from, old, command, workers, &recode, &merging);
     if merged.is_err() {
         // A full disk is the likely reason, and leftovers would keep it full.

@@ -249,9 +249,9 @@ impl fmt::Display for Contents {
         row("codec", format!("{}, blocks of {}", self.codec, self.block_size))?;
         self.settings.positions.then(|| row("positions", "of all terms".into())).transpose()?;
         self.settings.texts.then(|| row("texts", "kept".to_string())).transpose()?;
-        for column in &self.settings.columns {
-            row("column", column.to_string())?;
-        }
+        let (columns, stored) = (&self.settings.columns, &self.settings.stored);
+        stored.iter().try_for_each(|field| row("stored", field.clone()))?;
+        columns.iter().try_for_each(|column| row("column", column.to_string()))?;
         if let Some(order) = &self.order {
             row("order", order.to_string())?;
         }

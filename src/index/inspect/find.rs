@@ -6,6 +6,7 @@ use crate::index::error::IndexError;
 use crate::index::format::shard_name;
 use crate::index::generations::generation::Generation;
 use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::index::texts::LastTexts;
 use crate::shown::visible;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -45,6 +46,9 @@ pub struct DocumentRow {
     /// Of each column.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, Vec<ColumnValue>>,
+    /// Of each field that is kept, if it was asked for.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub stored: BTreeMap<String, ColumnValue>,
 }
 
 /// Finds a document of the live generation; a name may need a look at all names. Shards that are
@@ -119,7 +123,7 @@ pub fn open_plain(index: &Path) -> Result<Generation, IndexError> {
 impl fmt::Display for DocumentRow {
     /// A row for each field but the docid, which in a shard is not that of the whole index.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, tokens, input, offset, bytes, values, .. } = self;
+        let Self { name, tokens, input, offset, bytes, values, stored, .. } = self;
         writeln!(f, "name      {}", visible(name))?;
         writeln!(f, "tokens    {tokens}")?;
         writeln!(f, "input     {}", visible(input))?;
@@ -129,11 +133,24 @@ impl fmt::Display for DocumentRow {
             let values: Vec<String> = values.iter().map(ToString::to_string).collect();
             writeln!(f, "value     {}: {}", visible(column), visible(&values.join(", ")))?;
         }
+        for (field, value) in stored {
+            writeln!(f, "stored    {}: {}", visible(field), visible(&value.to_string()))?;
+        }
         Ok(())
     }
 }
 
 impl DocumentRow {
+    /// The same with the values of fields that are kept.
+    pub fn with_stored(mut self, generation: &Generation) -> Result<Self, IndexError> {
+        let mut last = LastTexts::default();
+        for (number, field) in generation.manifest().settings.stored.iter().enumerate() {
+            let value = generation.stored_value(number, self.docid, &mut last)?;
+            self.stored.extend(value.map(|value| (field.clone(), value)));
+        }
+        Ok(self)
+    }
+
     /// `Damaged` if the generation has a part of the document missing.
     pub fn of(generation: &Generation, docid: u32) -> Result<Self, IndexError> {
         let documents = generation.documents();
@@ -155,6 +172,7 @@ impl DocumentRow {
             offset: place.offset,
             bytes: place.bytes,
             values,
+            stored: BTreeMap::new(),
         })
     }
 }

@@ -6,3 +6,4 @@ pub(crate) mod contents;
 pub(crate) mod dump;
 pub(crate) mod find;
 pub(crate) mod totals;
+pub(crate) mod vector;

@@ -29,7 +29,7 @@ fn merging(memory_bytes: u64, threads: usize) -> Merging {
         threads,
         form: Form::default(),
         columns: Vec::new(),
-        texts: false,
+        record_parts: 0,
         stop: Stop::default(),
     }
 }

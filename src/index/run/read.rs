@@ -144,19 +144,21 @@ impl Run {
         if !settings.columns.is_empty() {
             self.columns(generation, entry, &settings.columns)?;
         }
-        settings.texts.then(|| self.texts(generation, entry)).transpose().map(drop)
+        let parts = settings.record_parts();
+        (parts > 0).then(|| self.texts(generation, entry, parts)).transpose().map(drop)
     }
 
-    /// The texts of documents, which the run has.
+    /// The texts of documents, of each of which the run has so many `parts`.
     pub(crate) fn texts(
         &self,
         generation: &Path,
         entry: &RunEntry,
+        parts: usize,
     ) -> Result<&RunTexts, IndexError> {
         if let Some(opened) = self.texts.get() {
             return Ok(opened);
         }
-        let opened = RunTexts::open(generation, entry)?;
+        let opened = RunTexts::open(generation, entry, parts)?;
         Ok(self.texts.get_or_init(|| opened))
     }
 

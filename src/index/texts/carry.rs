@@ -9,21 +9,23 @@ use std::path::Path;
 /// Texts that are handed on together have about so many bytes.
 const AT_ONCE: usize = 1 << 20;
 
-/// Writes the texts of run `number` in the folder `to`, which has so many documents, of those of
-/// other runs, by one thread.
+/// Writes the texts of run `number` in the folder `to`, which has so many documents and `parts` of
+/// each, of those of other runs, by one thread.
 pub(crate) fn carry_texts(
     sources: &[Source<'_>],
     (to, number): (&Path, u32),
-    documents: u32,
+    (documents, parts): (u32, usize),
     stop: &Stop,
 ) -> Result<FileEntry, IndexError> {
-    let file = TextsFile::create(to, number)?;
+    let file = TextsFile::create(to, number, parts)?;
     let (mut texts, mut first, mut taken) = (PieceTexts::default(), 0, 0);
     let mut last = LastTexts::default();
     for (nth, source) in sources.iter().enumerate() {
-        let opened = RunTexts::open(source.generation, source.run)?;
+        let opened = RunTexts::open(source.generation, source.run, parts)?;
         for docid in (source.docids)() {
-            texts.push(opened.text(nth, docid, &mut last)?);
+            for part in 0..parts {
+                texts.push(opened.part(nth, docid, part, &mut last)?);
+            }
             taken += 1;
             if texts.bytes() >= AT_ONCE {
                 stop.check()?;

@@ -15,14 +15,15 @@ fn path(folder: &Path) -> std::path::PathBuf {
     run(0).path(folder, FileKind::Texts)
 }
 
-/// Writes texts in pieces of so many, by two threads, the later pieces first.
-fn write(folder: &Path, texts: &[String], piece: usize) {
+/// Writes so many parts of each document in pieces of so many documents, by two threads, the later
+/// pieces first.
+fn write(folder: &Path, texts: &[String], parts: usize, piece: usize) {
     fs::create_dir_all(folder.join("runs")).unwrap();
     _ = fs::remove_file(path(folder));
-    let file = TextsFile::create(folder, 0).unwrap();
+    let file = TextsFile::create(folder, 0, parts).unwrap();
     let mut pieces = Vec::new();
-    for (number, part) in texts.chunks(piece).enumerate() {
-        let mut of_piece = PieceTexts::default();
+    for (number, part) in texts.chunks(piece * parts).enumerate() {
+        let mut of_piece = PieceTexts::of(parts).unwrap();
         part.iter().for_each(|text| of_piece.push(text.as_bytes()));
         pieces.push(((number * piece) as u32, of_piece));
     }
@@ -35,17 +36,17 @@ fn write(folder: &Path, texts: &[String], piece: usize) {
             });
         }
     });
-    file.finish(texts.len() as u32).unwrap();
+    file.finish((texts.len() / parts) as u32).unwrap();
 }
 
-fn read(folder: &Path, documents: usize) -> Result<Vec<String>, IndexError> {
-    let opened = RunTexts::open(folder, &run(documents))?;
+fn read(folder: &Path, documents: usize, parts: usize) -> Result<Vec<String>, IndexError> {
+    let opened = RunTexts::open(folder, &run(documents), parts)?;
     let mut last = LastTexts::default();
-    let text = |docid| {
-        let text = opened.text(0, docid, &mut last)?;
-        Ok(String::from_utf8_lossy(text).into_owned())
+    let part = |place: usize| {
+        let part = opened.part(0, (place / parts) as u32, place % parts, &mut last)?;
+        Ok(String::from_utf8_lossy(part).into_owned())
     };
-    (0..documents as u32).map(text).collect()
+    (0..documents * parts).map(part).collect()
 }
 
 fn texts(most: usize) -> impl Strategy<Value = Vec<String>> {
@@ -59,34 +60,49 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     /// The same texts, and the same bytes however they come.
     #[test]
-    fn law_what_is_written_is_read(texts in texts(120), pieces in (1..9usize, 1..200usize)) {
+    fn law_what_is_written_is_read(
+        mut texts in texts(120),
+        parts in 1..4usize,
+        pieces in (1..9usize, 1..200usize),
+    ) {
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), &texts, pieces.0);
-        prop_assert_eq!(&read(folder.path(), texts.len()).unwrap(), &texts);
+        texts.truncate(texts.len() / parts * parts);
+        write(folder.path(), &texts, parts, pieces.0);
+        let documents = texts.len() / parts;
+        prop_assert_eq!(&read(folder.path(), documents, parts).unwrap(), &texts);
+        prop_assert!(read(folder.path(), documents, parts + 1).is_err());
         let bytes = fs::read(path(folder.path())).unwrap();
-        write(folder.path(), &texts, pieces.1);
+        write(folder.path(), &texts, parts, pieces.1);
         prop_assert!(bytes == fs::read(path(folder.path())).unwrap());
     }
 
     #[test]
-    fn oracle_carried_texts(texts in texts(60), order: u64, gone in 0..4usize) {
+    fn oracle_carried_texts(
+        mut texts in texts(60),
+        parts in 1..4usize,
+        order: u64,
+        gone in 0..4usize,
+    ) {
         let folder = tempfile::tempdir().unwrap();
-        write(folder.path(), &texts, 7);
-        let mut docids: Vec<u32> = (0..texts.len() as u32).collect();
+        texts.truncate(texts.len() / parts * parts);
+        write(folder.path(), &texts, parts, 7);
+        let documents = texts.len() / parts;
+        let mut docids: Vec<u32> = (0..documents as u32).collect();
         docids.retain(|docid| *docid as usize % 4 != gone);
         docids.sort_by_key(|&docid| (u64::from(docid) + 1).wrapping_mul(order | 1));
-        let entry = run(texts.len());
+        let entry = run(documents);
         let of_run = || Box::new(docids.iter().copied()) as Box<dyn Iterator<Item = u32>>;
         let source =
             ColumnsSource { generation: folder.path(), run: &entry, docids: Box::new(of_run) };
         let to = tempfile::tempdir().unwrap();
         fs::create_dir(to.path().join("runs")).unwrap();
-        carry_texts(&[source], (to.path(), 0), docids.len() as u32, &Stop::default()).unwrap();
-        let expected: Vec<String> =
-            docids.iter().map(|&docid| texts[docid as usize].clone()).collect();
-        prop_assert_eq!(&read(to.path(), docids.len()).unwrap(), &expected);
+        let count = (docids.len() as u32, parts);
+        carry_texts(&[source], (to.path(), 0), count, &Stop::default()).unwrap();
+        let of = |&docid: &u32| texts[docid as usize * parts..][..parts].to_vec();
+        let expected: Vec<String> = docids.iter().flat_map(of).collect();
+        prop_assert_eq!(&read(to.path(), docids.len(), parts).unwrap(), &expected);
         let carried = fs::read(path(to.path())).unwrap();
-        write(to.path(), &expected, 100);
+        write(to.path(), &expected, parts, 100);
         prop_assert!(carried == fs::read(path(to.path())).unwrap());
     }
 }
@@ -107,31 +123,48 @@ fn noise(count: usize) -> Vec<String> {
 #[test]
 fn every_flipped_bit_and_every_cut_is_found() {
     let folder = tempfile::tempdir().unwrap();
-    let texts = noise(12);
-    write(folder.path(), &texts, 5);
+    let texts = noise(24);
+    write(folder.path(), &texts, 2, 5);
     let path = path(folder.path());
     let good = fs::read(&path).unwrap();
-    assert_eq!(read(folder.path(), 12).unwrap(), texts);
-    let is_same = || read(folder.path(), 12).is_ok_and(|found| found == texts);
+    assert_eq!(read(folder.path(), 12, 2).unwrap(), texts);
+    let is_same = || read(folder.path(), 12, 2).is_ok_and(|found| found == texts);
     for at in 0..before_sums(good.len() as u64) as usize {
         let mut bytes = good.clone();
         bytes[at] ^= 1 << (at % 8);
         fs::write(&path, &bytes).unwrap();
-        let found = read(folder.path(), 12);
+        let found = read(folder.path(), 12, 2);
         assert!(found.is_err() || found.is_ok_and(|found| found == texts), "byte {at}");
         // A faulty program may have written others, which hashes tell.
         seal(&path, &mut bytes);
         fs::write(&path, &bytes).unwrap();
-        _ = read(folder.path(), 12);
+        _ = read(folder.path(), 12, 2);
     }
     for length in 0..good.len() {
         fs::write(&path, &good[..length]).unwrap();
-        read(folder.path(), 12).unwrap_err();
+        read(folder.path(), 12, 2).unwrap_err();
     }
     fs::write(&path, &good).unwrap();
     assert!(is_same());
-    let opened = RunTexts::open(folder.path(), &run(12)).unwrap();
-    assert!(opened.text(0, 12, &mut LastTexts::default()).is_err());
+    let opened = RunTexts::open(folder.path(), &run(12), 2).unwrap();
+    assert!(opened.part(0, 12, 0, &mut LastTexts::default()).is_err());
+}
+
+#[test]
+fn values_of_fields_are_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings { texts: true, stored: vec!["a".into()], ..Settings::default() };
+    let check = |value: &str| {
+        write(folder.path(), &["mill", "", "mill", value].map(String::from), 2, 1);
+        let opened = RunTexts::open(folder.path(), &run(2), 2).unwrap();
+        assert_eq!(opened.json(0, 0, 1, &mut LastTexts::default()).unwrap(), None);
+        check_texts(folder.path(), &run(2), &settings, None)
+    };
+    check("[1, \"\u{e9}\"]").unwrap();
+    for value in ["[1", "1 2", "\"\n\"", "x"] {
+        let error = check(value).unwrap_err().to_string();
+        assert!(error.contains("000000.texts") && error.contains("of document 1"), "{error}");
+    }
 }
 
 /// At most 1.1 of what the same blocks take at level 3, without a dictionary.
@@ -139,7 +172,7 @@ fn every_flipped_bit_and_every_cut_is_found() {
 fn texts_take_no_more_than_their_blocks_alone() {
     let folder = tempfile::tempdir().unwrap();
     let texts = noise(3000);
-    write(folder.path(), &texts, 50);
+    write(folder.path(), &texts, 1, 50);
     let whole = fs::metadata(path(folder.path())).unwrap().len();
     let (mut alone, mut block) = (0, Vec::new());
     for text in &texts {

@@ -1,9 +1,9 @@
-//! Finds the values of columns in the record of a document: JSON keys, columns of CSV, elements of
-//! TREC, MediaWiki and HTML and the `<meta>` of pages, fields of the head of a WARC record. Lines
-//! of text have none.
+//! Finds the values of columns, and of fields that are kept, in the record of a document: JSON
+//! keys, columns of CSV, elements of TREC, MediaWiki and HTML and the `<meta>` of pages, fields of
+//! the head of a WARC record. Lines of text have none.
 //!
-//! A record is read once more for them, and only where an index has columns, so that parsers know
-//! nothing of values.
+//! A record is read once more for them, and only where an index has any, so that parsers know
+//! nothing of values. A field that is kept is JSON, as it stands there if the record is.
 
 use super::csv::{CsvHead, CsvParser};
 use super::json::{Bad, JsonCursor, unfolded};
@@ -11,18 +11,24 @@ use super::scan::Scan;
 use crate::buffers::TextBuffer;
 use crate::index::columns::{Column, PieceColumns};
 use crate::index::documents::Location;
+use crate::index::texts::PieceTexts;
 use crate::input::Format;
 use crate::input::document::BYTE_ORDER_MARK;
 use crate::text::html::{HtmlText, Markup, attributes};
 use memchr::memchr;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// The member of documents that a program gives by which their values come.
 pub(crate) const GIVEN_VALUES: &str = "values";
 
-/// Reads the values of documents, for a build whose index has these columns.
+/// Reads the values of documents, for a build whose index has these columns and keeps these fields.
 pub(crate) struct ValuesParser {
     columns: Arc<[Column]>,
+    stored: Arc<[String]>,
+    /// By their numbers.
+    kept: Vec<KeptValues>,
     /// Values are members of one member, as a program gives them.
     given: bool,
     scratch: TextBuffer,
@@ -33,9 +39,58 @@ pub(crate) struct ValuesParser {
     html: HtmlText,
 }
 
+/// The values of a document in a field that is kept, in JSON with commas between them.
+#[derive(Default)]
+struct KeptValues {
+    json: Vec<u8>,
+    count: usize,
+}
+
+impl KeptValues {
+    fn begin(&mut self) {
+        if self.count > 0 {
+            self.json.push(b',');
+        }
+        self.count += 1;
+    }
+
+    fn push_text(&mut self, text: &[u8]) {
+        self.begin();
+        serde_json::to_writer(&mut self.json, &String::from_utf8_lossy(text))
+            .expect("a vector takes all");
+    }
+
+    /// Adds what stands in a record in JSON, but for strings and nulls.
+    fn push_raw(&mut self, raw: &[u8]) {
+        match String::from_utf8_lossy(raw) {
+            // Control characters in strings are no JSON.
+            raw if serde_json::from_str::<&RawValue>(&raw).is_err() => {
+                self.push_text(raw.as_bytes());
+            }
+            raw => {
+                self.begin();
+                self.json.extend_from_slice(raw.trim().as_bytes());
+            }
+        }
+    }
+
+    /// Moves them to what is kept of the document; several are a list.
+    fn end(&mut self, texts: &mut PieceTexts) {
+        let json = match self.count {
+            0 | 1 => Cow::Borrowed(&self.json),
+            _ => Cow::Owned([b"[", &self.json[..], b"]"].concat()),
+        };
+        texts.push(&json);
+        self.json.clear();
+        self.count = 0;
+    }
+}
+
 /// The values of the document that is next.
 struct Taker<'a> {
     columns: &'a [Column],
+    stored: &'a [String],
+    kept: &'a mut [KeptValues],
     location: &'a Location,
     values: &'a mut PieceColumns,
 }
@@ -51,32 +106,43 @@ impl Taker<'_> {
             let value = String::from_utf8_lossy(value);
             self.values.push(number, column, self.location, &value);
         }
+        for (_, kept) in self.stored.iter().zip(&mut *self.kept).filter(|of| is_it(of.0)) {
+            kept.push_text(value);
+        }
     }
 
     fn knows(&self, name: &[u8]) -> bool {
-        self.columns.iter().any(|column| column.name.as_bytes().eq_ignore_ascii_case(name))
+        let mut names = self.columns.iter().map(|column| &column.name).chain(self.stored);
+        names.any(|known| known.as_bytes().eq_ignore_ascii_case(name))
     }
 }
 
 impl ValuesParser {
-    /// None if there are no columns. `given`: documents are those that a program gives.
-    pub(crate) fn new(columns: Arc<[Column]>, given: bool) -> Option<Self> {
+    /// None if there are neither columns nor fields that are kept. `given`: documents are those
+    /// that a program gives.
+    pub(crate) fn new(columns: Arc<[Column]>, stored: Arc<[String]>, given: bool) -> Option<Self> {
         let (scratch, csv, heads, head, html) = Default::default();
-        (!columns.is_empty()).then_some(Self { columns, given, scratch, csv, heads, head, html })
+        let kept = stored.iter().map(|_| KeptValues::default()).collect();
+        let is_asked = !columns.is_empty() || !stored.is_empty();
+        let new = Self { columns, stored, kept, given, scratch, csv, heads, head, html };
+        is_asked.then_some(new)
     }
 
-    /// Adds the values of a record that is a document to those of a piece. `head` is the first
-    /// record of the input, where it says what the others mean.
+    /// Adds the values of a record that is a document to those of a piece, and those of fields
+    /// that are kept to `texts`. The head is the first record of the input, where it says what the
+    /// others mean.
     pub(crate) fn read(
         &mut self,
-        format: Format,
-        head: &[u8],
+        (format, head): (Format, &[u8]),
         record: &[u8],
         location: &Location,
         values: &mut PieceColumns,
+        texts: Option<&mut PieceTexts>,
     ) {
-        let columns = self.columns.clone();
-        let taker = &mut Taker { columns: &columns, location, values };
+        let (columns, stored) = (self.columns.clone(), self.stored.clone());
+        let mut kept = std::mem::take(&mut self.kept);
+        let taker =
+            &mut Taker { columns: &columns, stored: &stored, kept: &mut kept, location, values };
         match format {
             Format::Jsonl | Format::Json | Format::Vectors => {
                 let mut cursor = JsonCursor { bytes: record, at: 0, scan: Scan::best() };
@@ -90,6 +156,10 @@ impl ValuesParser {
             Format::Tsv | Format::Plaintext | Format::Text => {}
         }
         values.end();
+        if let Some(texts) = texts {
+            kept.iter_mut().for_each(|kept| kept.end(texts));
+        }
+        self.kept = kept;
     }
 
     /// Takes the members of an object, or of one of its members that has all.
@@ -127,12 +197,31 @@ impl ValuesParser {
                 continue;
             }
             // The first that has the name has all values of it.
-            let numbers = taker.columns.iter().position(|of| of.name.as_bytes() == key);
+            let number = taker.columns.iter().position(|of| of.name.as_bytes() == key);
+            let stored = taker.stored.iter().position(|name| name.as_bytes() == key);
             cursor.colon()?;
-            match numbers {
+            let start = cursor.at;
+            match number {
                 Some(number) => self.value(cursor, taker, number, true)?,
                 None => cursor.skip_value()?,
             }
+            if let Some(number) = stored {
+                self.keep(&cursor.bytes[start..cursor.at], &mut taker.kept[number]);
+            }
+        }
+    }
+
+    /// Keeps a value as it is written, but for strings, whose escapes may be wrong.
+    fn keep(&mut self, raw: &[u8], kept: &mut KeptValues) {
+        let mut cursor = JsonCursor { bytes: raw, at: 1, scan: Scan::best() };
+        match raw.first() {
+            Some(b'"') => {
+                if let Ok(span) = cursor.string() {
+                    kept.push_text(unfolded(&cursor, &span, &mut self.scratch));
+                }
+            }
+            None | Some(b'n') => {}
+            _ => kept.push_raw(raw),
         }
     }
 
@@ -264,10 +353,11 @@ mod tests {
     fn misfits(format: Format, head: &str, record: &str, given: bool) -> (Vec<String>, u64) {
         let columns: Vec<Column> =
             ["year:int", "tags:word[]", "score:float"].map(|column| column.parse().unwrap()).into();
-        let mut parser = ValuesParser::new(columns.clone().into(), given).unwrap();
+        let mut parser = ValuesParser::new(columns.clone().into(), Arc::default(), given).unwrap();
         let mut values = PieceColumns::new(3);
         let location = Location::default();
-        parser.read(format, head.as_bytes(), record.as_bytes(), &location, &mut values);
+        let of = (format, head.as_bytes());
+        parser.read(of, record.as_bytes(), &location, &mut values, None);
         (values.shown(&columns), values.misfits)
     }
 
@@ -292,6 +382,51 @@ mod tests {
         }
         let csv = misfits(Format::Csv, "id;tags;year;score\n", "1;\"a & b\";2010;\n", false);
         assert_eq!(csv, (vec!["2010".into(), "a & b".into(), String::new()], 0));
+    }
+
+    #[test]
+    fn fields_are_kept_as_they_stand_in_the_record() {
+        let stored: Arc<[String]> = ["a", "b c"].map(String::from).into();
+        let of = |format, head: &str, record: &[u8], given| {
+            let mut parser = ValuesParser::new(Arc::default(), stored.clone(), given).unwrap();
+            let (mut values, mut texts) = (PieceColumns::new(0), PieceTexts::of(2).unwrap());
+            let location = Location::default();
+            for _ in 0..2 {
+                let of = (format, head.as_bytes());
+                parser.read(of, record, &location, &mut values, Some(&mut texts));
+            }
+            assert_eq!(values.misfits, 0);
+            let shown = |part: &[u8]| String::from_utf8(part.to_vec()).unwrap();
+            let parts: Vec<String> = texts.each().map(shown).collect();
+            assert_eq!(parts[..2], parts[2..]);
+            [parts[0].clone(), parts[1].clone()]
+        };
+        let json = |record: &str| of(Format::Jsonl, "", record.as_bytes(), false);
+        for (record, a, b) in [
+            (
+                r#"{"a":"\u0041\ud800\n","x":1,"b c":{"y": [1,null]}}"#,
+                r#""A\ufffd\n""#,
+                r#"{"y": [1,null]}"#,
+            ),
+            ("{\"a\":\"x\ty\",\"b c\":[\"x\ty\"]}", r#""x\ty""#, r#""[\"x\ty\"]""#),
+            (r#"{"a": null, "b c": 1.50e3 }"#, "", "1.50e3"),
+            (r#"{"a":[],"A":1,"\u0062 c":true}"#, "[]", "true"),
+            (r#"{"a":1,"a":"2"}"#, r#"[1,"2"]"#, ""),
+            ("{}", "", ""),
+        ] {
+            assert_eq!(json(record), [a.replace("\\ufffd", "\u{fffd}"), b.to_string()], "{record}");
+        }
+        let given = of(Format::Jsonl, "", br#"{"a":1,"values":{"a":[2]}}"#, true);
+        assert_eq!(given, ["[2]", ""].map(String::from));
+        let bytes = of(Format::Jsonl, "", b"{\"a\":\"\xff\"}", false);
+        assert_eq!(bytes, ["\"\u{fffd}\"", ""].map(String::from));
+        let csv = of(Format::Csv, "id,b c,a\n", b"1,\"x, \"\"y\",\n", false);
+        assert_eq!(csv, ["", r#""x, \"y""#].map(String::from));
+        let trec = of(Format::Trec, "", b"<DOC><A>x &amp; <i>y</i></A><a>z</a></DOC>", false);
+        assert_eq!(trec, [r#"["x & y","z"]"#, ""].map(String::from));
+        let warc = of(Format::Warc, "", b"WARC/1.0\r\nB c: d\r\n\r\na: 1", false);
+        assert_eq!(warc, ["", r#""d""#].map(String::from));
+        assert_eq!(of(Format::Tsv, "", b"1\ta", false), ["", ""].map(String::from));
     }
 
     #[test]

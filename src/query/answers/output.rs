@@ -11,6 +11,7 @@
 //! ```
 
 use crate::query::answers::returned::ReturnedValues;
+use crate::query::answers::snippet::Snippet;
 use crate::query::reading::lines::{Query, Refused};
 use crate::query::reading::weighted::{QueryVector, unmarked, vector_of};
 use crate::query::top_k::Hit;
@@ -109,6 +110,8 @@ struct JsonHit<'a, 'v> {
     #[serde(skip_serializing_if = "Option::is_none")]
     snippet: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    highlights: Option<Vec<[usize; 2]>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     values: Option<&'v ReturnedValues>,
 }
 
@@ -153,17 +156,22 @@ pub(crate) fn write_json<'a, 'v>(
     found: Option<u64>,
     took: Duration,
     name: impl Fn(usize) -> Cow<'a, str>,
-    snippet: impl Fn(usize) -> Option<String>,
+    snippet: impl Fn(usize) -> Option<Snippet>,
     values: impl Fn(usize) -> Option<&'v ReturnedValues>,
     out: &mut Vec<u8>,
 ) {
-    let hits = hits.iter().enumerate().map(|(at, hit)| JsonHit {
-        rank: at + 1,
-        name: name(at),
-        docid: hit.docid,
-        score: hit.score,
-        snippet: snippet(at),
-        values: values(at),
+    let hits = hits.iter().enumerate().map(|(at, hit)| {
+        let (snippet, highlights) = snippet(at).map(|of| (of.text, of.highlights)).unzip();
+        let &Hit { docid, score } = hit;
+        JsonHit {
+            rank: at + 1,
+            name: name(at),
+            docid,
+            score,
+            snippet,
+            highlights,
+            values: values(at),
+        }
     });
     let answer = JsonAnswer {
         qid: &query.qid,

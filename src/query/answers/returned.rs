@@ -1,12 +1,44 @@
-//! The values of documents that are returned with hits.
+//! The values of documents that are returned with hits: of columns, and of fields that are kept.
 
-use crate::index::columns::{Column, ColumnValue};
+use crate::index::columns::{Column, ColumnKind, ColumnValue};
 use crate::index::error::IndexError;
 use crate::index::generations::generation::Generation;
-use crate::query::filter::column_of;
+use crate::index::generations::manifest::Settings;
+use crate::index::texts::LastTexts;
+use crate::query::filter::{column_of, unknown_name};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use std::io::Write as _;
+
+/// Where values that are asked for by a name are: a column goes before a field.
+#[derive(Clone, Copy, Debug)]
+enum ReturnedPlace {
+    Column(usize),
+    Stored(usize),
+}
+
+impl ReturnedPlace {
+    fn of(name: &str, settings: &Settings) -> Result<Self, String> {
+        let Settings { columns, stored, .. } = settings;
+        if let Some(number) = stored.iter().position(|field| field == name) {
+            let column = column_of(name, columns).map(Self::Column);
+            return Ok(column.unwrap_or(Self::Stored(number)));
+        }
+        column_of(name, columns).map(Self::Column).map_err(|why| match stored.is_empty() {
+            true => why,
+            false => {
+                let names = columns.iter().map(|column| &column.name).chain(stored);
+                let what = "no column and no stored field of the index";
+                unknown_name(name, what, names.map(String::as_str).collect())
+            }
+        })
+    }
+}
+
+/// Refuses a name of neither a column nor a field that is kept; names the nearest.
+pub fn check_returned(name: &str, settings: &Settings) -> Result<(), String> {
+    ReturnedPlace::of(name, settings).map(drop)
+}
 
 /// The values of a document in some columns: an object in JSON, with `null` where there is none,
 /// and a list where there may be several.
@@ -23,19 +55,28 @@ impl ReturnedValues {
         names: &[String],
         docids: impl Iterator<Item = u32>,
     ) -> Result<Vec<Self>, IndexError> {
-        let columns = &generation.manifest().settings.columns;
-        let number = |name: &String| {
+        let settings = &generation.manifest().settings;
+        let place = |name: &String| {
             let lacks =
                 |why| IndexError::lacks(generation.path(), format!("what is asked for {why}"));
-            column_of(name, columns).map_err(lacks)
+            ReturnedPlace::of(name, settings).map_err(lacks)
         };
-        let numbers = names.iter().map(number).collect::<Result<Vec<_>, _>>()?;
-        let value = |docid, number| {
-            let column: &Column = &columns[number];
-            Ok((column.clone(), generation.values(number, docid)?))
+        let places = names.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+        let mut last = LastTexts::default();
+        let mut value = |docid, place| match place {
+            ReturnedPlace::Column(number) => {
+                let column: &Column = &settings.columns[number];
+                Ok((column.clone(), generation.values(number, docid)?))
+            }
+            ReturnedPlace::Stored(number) => {
+                let name = settings.stored[number].clone();
+                let column = Column { name, kind: ColumnKind::Word, several: false };
+                let value = generation.stored_value(number, docid, &mut last)?;
+                Ok((column, value.into_iter().collect()))
+            }
         };
         let all = |docid| -> Result<Self, IndexError> {
-            let values = numbers.iter().map(|&number| value(docid, number));
+            let values = places.iter().map(|&place| value(docid, place));
             values.collect::<Result<_, _>>().map(Self)
         };
         docids.map(all).collect()

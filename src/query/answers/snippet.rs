@@ -1,4 +1,5 @@
-//! Snippets of hits: words around those of the query, from the text that was indexed, read again.
+//! Snippets of hits: words around those of the query, from the text that was indexed, read again,
+//! and where these words stand in them.
 
 use super::texts::Reread;
 use crate::input::Format;
@@ -15,7 +16,17 @@ use std::sync::Arc;
 /// Default length of a snippet.
 pub(crate) const CHARACTERS: usize = 160;
 
-pub(crate) struct Snippets<'a> {
+/// A part of a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snippet {
+    pub text: String,
+    /// Begin and end, in bytes of `text`, of the words whose terms the query has, by their order;
+    /// words without anything between them are one.
+    pub highlights: Vec<[usize; 2]>,
+}
+
+/// Snippets of documents of an open snapshot, for one query.
+pub struct Snippets<'a> {
     snapshot: &'a Arc<Snapshot>,
     /// None if its texts cannot be had.
     texts: RefCell<Option<Reread>>,
@@ -24,19 +35,15 @@ pub(crate) struct Snippets<'a> {
 }
 
 impl<'a> Snippets<'a> {
-    pub(crate) fn new(
-        snapshot: &'a Arc<Snapshot>,
-        wanted: Wanted,
-        text: &str,
-        characters: usize,
-    ) -> Self {
+    /// Snippets of so many characters at most.
+    pub fn new(snapshot: &'a Arc<Snapshot>, wanted: Wanted, text: &str, characters: usize) -> Self {
         let terms = terms_of(snapshot, wanted, text);
         let texts = RefCell::new(Reread::of(snapshot.generation()).ok());
         Self { snapshot, texts, terms, characters }
     }
 
     /// `None` if the document's text was not stored, has changed since, or cannot be read.
-    pub(crate) fn of(&self, docid: u32) -> Option<String> {
+    pub fn of(&self, docid: u32) -> Option<Snippet> {
         let mut texts = self.texts.borrow_mut();
         let text = texts.as_mut()?.text(self.snapshot.generation(), docid).ok()?;
         let mut text = String::from_utf8_lossy(&text);
@@ -44,7 +51,20 @@ impl<'a> Snippets<'a> {
         if input.format == Format::Mediawiki.name() {
             text = text.lines().map(without_signs).collect::<Vec<_>>().join("\n").into();
         }
-        Some(best_part(&text, self.snapshot.analysis(), &self.terms, self.characters))
+        Some(snippet_of(&text, self.snapshot.analysis(), &self.terms, self.characters))
+    }
+
+    /// A line of a snippet, with the words of the query in bold.
+    pub(crate) fn in_bold(&self, line: &str) -> String {
+        let mut bold = String::with_capacity(2 * line.len());
+        let mut after = 0;
+        for [begin, end] in highlights(line, self.snapshot.analysis(), &self.terms) {
+            for part in [&line[after..begin], "\x1b[1m", &line[begin..end], "\x1b[22m"] {
+                bold.push_str(part);
+            }
+            after = end;
+        }
+        bold + &line[after..]
     }
 }
 
@@ -92,9 +112,30 @@ pub fn snippet(
     query: &str,
     text: &str,
     characters: usize,
-) -> String {
+) -> Snippet {
     let terms = terms_of(snapshot, wanted, query);
-    best_part(text, snapshot.analysis(), &terms, characters)
+    snippet_of(text, snapshot.analysis(), &terms, characters)
+}
+
+fn snippet_of(
+    text: &str,
+    analysis: &Analysis,
+    terms: &HashSet<String>,
+    characters: usize,
+) -> Snippet {
+    let text = best_part(text, analysis, terms, characters);
+    let highlights = highlights(&text, analysis, terms);
+    Snippet { text, highlights }
+}
+
+fn highlights(text: &str, analysis: &Analysis, terms: &HashSet<String>) -> Vec<[usize; 2]> {
+    let mut found: Vec<[usize; 2]> = Vec::new();
+    analysis.spans(text, |place, term| match found.last_mut() {
+        _ if !terms.contains(term) => {}
+        Some(last) if place.start <= last[1] => last[1] = last[1].max(place.end),
+        _ => found.push([place.start, place.end]),
+    });
+    found
 }
 
 /// The part of a text with the most terms of the query, first occurrences counting most; the first
@@ -229,11 +270,48 @@ mod tests {
         let text = format!("{}the q3 of it {}", "word ".repeat(50), "word ".repeat(50));
         for query in ["q3", "applypipeline:off q3^2 nowhere^1"] {
             assert!(
-                snippet(&snapshot, Wanted::default(), query, &text, 40).contains("the q3 of it"),
+                snippet(&snapshot, Wanted::default(), query, &text, 40)
+                    .text
+                    .contains("the q3 of it"),
                 "{query}"
             );
         }
-        assert!(!snippet(&snapshot, Wanted::default(), "nowhere", &text, 40).contains("q3"));
+        let found = snippet(&snapshot, Wanted::default(), "nowhere", &text, 40);
+        assert!(!found.text.contains("q3") && found.highlights.is_empty());
+    }
+
+    #[test]
+    fn words_of_the_query_stand_where_it_is_said() {
+        let found = |text: &str, terms: &[&str], analysis: &Analysis| {
+            let terms = terms.iter().map(|term| term.to_string()).collect();
+            let Snippet { text, highlights } = snippet_of(text, analysis, &terms, 60);
+            let words = highlights.iter().map(|&[begin, end]| text[begin..end].to_string());
+            words.collect::<Vec<_>>()
+        };
+        let far = "word ".repeat(50);
+        let text =
+            format!("{far}the \u{1b} Mills,milling\n\tand (MILL-wheels) Mühlen windmill {far}");
+        let english = Analysis::default();
+        assert_eq!(found(&text, &["mill"], &english), ["Mills", "milling", "MILL"]);
+        assert_eq!(found(&text, &["mühlen"], &english), ["Mühlen"]);
+        let folded = Analysis { fold: true, ..Analysis::default() };
+        assert_eq!(found(&text, &["muhlen"], &folded), ["Mühlen"]);
+        assert_eq!(found(&text, &["race"], &english), [""; 0]);
+        let pairs = Analysis { tokenizer: Tokenizer::CjkBigram, ..Analysis::default() };
+        let terms = ["北京", "京大", "大学"];
+        assert_eq!(found("我在北京大学。 a 大人", &terms, &pairs), ["北京大学"]);
+    }
+
+    #[test]
+    fn words_of_the_query_are_bold() {
+        let folder = tempfile::tempdir().unwrap();
+        let collection = crate::index::testing::collection(1, 9, 9);
+        crate::index::testing::build(folder.path(), &collection, &[]);
+        let snapshot = Snapshot::open(folder.path(), Default::default()).unwrap();
+        let snippets = Snippets::new(&snapshot, Wanted::default(), "mill \u{fc}ber", 60);
+        let bold = "a \x1b[1mMill\x1b[22m, no wheel \x1b[1m\u{dc}ber\x1b[22m";
+        assert_eq!(snippets.in_bold("a Mill, no wheel \u{dc}ber"), bold);
+        assert_eq!(snippets.in_bold("\u{fc}"), "\u{fc}");
     }
 
     #[test]

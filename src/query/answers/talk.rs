@@ -21,13 +21,21 @@ pub struct Talk {
     snapshot: Arc<Snapshot>,
     wanted: Wanted,
     columns: usize,
+    bold: bool,
     searcher: Searcher,
 }
 
 impl Talk {
     /// `wanted` is for queries that do not say what they want; lines have at most `columns`.
     pub fn new(snapshot: Arc<Snapshot>, wanted: Wanted, columns: usize) -> Self {
-        Self { snapshot, wanted, columns: columns.max(30), searcher: Searcher::new() }
+        let (columns, searcher) = (columns.max(30), Searcher::new());
+        Self { snapshot, wanted, columns, bold: false, searcher }
+    }
+
+    /// Shows the words of queries in bold, by escapes that terminals know.
+    #[must_use]
+    pub fn bold(self, bold: bool) -> Self {
+        Self { bold, ..self }
     }
 
     pub fn answer(&mut self, query: &Query) -> Result<String, IndexError> {
@@ -53,8 +61,9 @@ impl Talk {
             let score = format!("{:.4}", hit.score);
             let room = self.columns.saturating_sub(7 + score.len());
             _ = writeln!(text, "{rank:>3}. {}  {score}", cut(&visible(&name), room));
-            if let Some(snippet) = snippets.of(hit.docid).filter(|snippet| !snippet.is_empty()) {
-                for line in wrapped(&snippet, self.columns - 5) {
+            if let Some(snippet) = snippets.of(hit.docid).filter(|of| !of.text.is_empty()) {
+                for line in wrapped(&snippet.text, self.columns - 5) {
+                    let line = if self.bold { snippets.in_bold(&line) } else { line };
                     _ = writeln!(text, "     {line}");
                 }
             }

@@ -148,13 +148,16 @@ impl Reread {
         Ok(terms)
     }
 
-    /// The text of a document as it was indexed.
+    /// The text of a document as it was indexed, from the index if that keeps it.
     ///
     /// # Errors
     /// As [`terms`](Self::terms).
     pub fn text(&mut self, generation: &Generation, docid: u32) -> Result<Vec<u8>, IndexError> {
+        if let Some(text) = generation.text(docid, &mut self.stored)? {
+            return Ok(text.to_vec());
+        }
         let row = DocumentRow::of(generation, docid)?;
-        let text = self.whole(generation, &row)?;
+        let text = self.parsed(generation, &row, fetched(generation, &row)?)?;
         if !self.has_vectors {
             self.check(&row, &text, |_| {})?;
         }

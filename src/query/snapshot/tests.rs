@@ -61,7 +61,7 @@ fn go_on(index: &Path, noise: &mut Noise, step: u32) {
                 threads: 2,
                 form: Form::BP128,
                 columns: Vec::new(),
-                texts: false,
+                record_parts: 0,
                 stop,
             };
             draft.merge(first..first + 2, &merging).unwrap();

@@ -87,6 +87,9 @@ pub struct BuildKeys {
     pub column: Vec<Column>,
     /// Whether texts are kept.
     pub store: bool,
+    /// The fields of records that are kept.
+    #[serde(alias = "store_fields")]
+    pub store_fields: Vec<String>,
     #[serde(skip)]
     pub form: Form,
     /// Bytes.
@@ -126,6 +129,7 @@ impl Default for BuildKeys {
             index_fields: IndexFields::default(),
             column: Vec::new(),
             store: false,
+            store_fields: Vec::new(),
             form: Form::default(),
             memory: 1 << 30,
             factor: None,

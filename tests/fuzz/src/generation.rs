@@ -143,7 +143,7 @@ fn merge(index: &Path, to: &Path) -> Result<(), IndexError> {
         threads,
         form,
         columns: Vec::new(),
-        texts: false,
+        record_parts: 0,
         stop,
     };
     merge_runs(&generation, &live_runs(&generation, &runs)?, |_| true, to, 0, &merging).map(drop)

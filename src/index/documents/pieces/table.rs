@@ -5,7 +5,7 @@ use super::{PieceDocuments, Rows, Skipped, SkippedRecords};
 use crate::crew::lock;
 use crate::index::columns::{Column, ColumnParts, ColumnsWriter, MisfitValue, PieceColumns};
 use crate::index::documents::{DocumentColumns, DocumentsEntry, DocumentsPlace, PlacedDocuments};
-use crate::index::texts::TextsFile;
+use crate::index::texts::{PieceTexts, TextsFile};
 use crate::order::{Budget, Sequencer};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -138,7 +138,8 @@ impl DocumentsTable {
                         let folder = &self.shared.directory;
                         let files = PlacedDocuments::create(folder, number, first_input)?
                             .with_fields(folder, number, self.fields)?;
-                        let texts = piece.texts.as_ref().map(|_| TextsFile::create(folder, number));
+                        let parts = piece.texts.as_ref().map(PieceTexts::parts);
+                        let texts = parts.map(|n| TextsFile::create(folder, number, n));
                         let (columns, texts) = (Mutex::default(), texts.transpose()?);
                         let run = TableRun { number, files, columns, texts };
                         none.insert((Arc::new(run), DocumentsPlace::default()))

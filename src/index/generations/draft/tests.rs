@@ -133,7 +133,7 @@ proptest! {
         let [start, last] = ends;
         let stop = Stop::default();
         let form = first.settings.form().unwrap();
-        let merging = Merging { memory_bytes: 8 << 20, threads: 2, form, columns: Vec::new(), texts: false, stop };
+        let merging = Merging { memory_bytes: 8 << 20, threads: 2, form, columns: Vec::new(), record_parts: 0, stop };
         prop_assert!(!draft.merge(start..last + 1, &merging).unwrap());
         draft.merge(runs..runs + 1, &merging).unwrap_err();
         let manifest = draft.publish(&lock, describe(&first), 1 << 20).unwrap();
@@ -246,7 +246,7 @@ proptest! {
             prop_assert_eq!(counted, Some(all));
             let form = before.settings.form().unwrap();
             let merging =
-                Merging { memory_bytes: 1 << 20, threads: 1, form, columns: Vec::new(), texts: false, stop: Stop::default() };
+                Merging { memory_bytes: 1 << 20, threads: 1, form, columns: Vec::new(), record_parts: 0, stop: Stop::default() };
             draft.merge_some(0, most, |documents| documents / 5, &merging).unwrap();
             draft.recount_terms(&before, 1 << 20).unwrap();
             prop_assert!(draft.terms.is_some());

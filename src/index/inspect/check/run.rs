@@ -104,8 +104,9 @@ impl Check<'_> {
             let opened = RunColumns::open(self.generation, entry, columns);
             self.problems.extend(opened.and_then(|columns| columns.check()).err());
         }
-        if self.manifest.settings.texts {
-            self.problems.extend(check_texts(self.generation, entry, documents).err());
+        let settings = &self.manifest.settings;
+        if settings.record_parts() > 0 {
+            self.problems.extend(check_texts(self.generation, entry, settings, documents).err());
         }
         let of_fields = self.field_lengths(entry, deletions);
         let lengths = documents.map(|documents| {

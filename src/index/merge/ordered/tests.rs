@@ -224,8 +224,14 @@ fn draft(index: &Path, order: &DocumentOrder) -> (RanksFound, Manifest) {
     draft.link_all(&live, &manifest).unwrap();
     let form = manifest.settings.form().unwrap();
     let stop = Stop::default();
-    let merging =
-        Merging { memory_bytes: MEMORY, threads: 2, form, columns: Vec::new(), texts: false, stop };
+    let merging = Merging {
+        memory_bytes: MEMORY,
+        threads: 2,
+        form,
+        columns: Vec::new(),
+        record_parts: 0,
+        stop,
+    };
     let found = draft.order(order, None, &merging).unwrap();
     let settings = manifest.settings.clone();
     let description = Description { settings, workers: 1, ..Description::default() };
