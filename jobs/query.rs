@@ -151,7 +151,6 @@ impl<'a> QueryJob<'a> {
                 ("candidates", args.candidates.is_asked()),
                 ("shed", args.shed),
                 ("snippets", args.snippets),
-                ("return", !args.columns.returned.is_empty()),
             ] {
                 if is_given {
                     return Err(Usage(format!("--{name} works in one process")).into());
@@ -389,7 +388,7 @@ impl Args {
         if count
             || self.candidates.is_asked()
             || snapshot.scoring().is_of_fields()
-            || self.columns.has_filter()
+            || self.columns.are_of_cpu()
             || !algorithm.has_score(snapshot.scoring().score, mode)
         {
             return None;
@@ -415,7 +414,6 @@ impl Args {
             wanted: self.ranking.wanted(),
             algorithms: papers::ALGORITHMS,
             remove_query: self.remove_query,
-            returned: self.columns.returned.clone(),
             model,
             workers: NonZeroUsize::new(workers).unwrap_or(NonZeroUsize::MIN),
             batch: self.batch.unwrap_or(match on_devices {

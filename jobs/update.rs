@@ -33,8 +33,11 @@ pub(crate) struct DeleteArgs {
     /// File of names, one on each line.
     #[arg(long, value_name = "FILE", conflicts_with = "names")]
     file: Option<PathBuf>,
+    /// Delete all documents whose values pass, such as 'year < 1990', as --filter of queries.
+    #[arg(long, value_name = "EXPRESSION", conflicts_with_all = ["names", "file"])]
+    filter: Option<String>,
     /// Names of documents, or - for standard input with one on each line.
-    #[arg(required_unless_present = "file", value_name = "NAME")]
+    #[arg(required_unless_present_any = ["file", "filter"], value_name = "NAME")]
     names: Vec<String>,
 }
 
@@ -133,6 +136,9 @@ pub(crate) fn update(args: &UpdateArgs) -> anyhow::Result<()> {
 }
 
 pub(crate) fn delete(args: &DeleteArgs) -> anyhow::Result<()> {
+    if let Some(filter) = &args.filter {
+        return args.how.told("delete", args.how.of(&[])?.delete_passing(filter));
+    }
     let names = match (&args.file, &args.names[..]) {
         (Some(file), _) => lines(
             BufReader::new(

@@ -244,7 +244,7 @@ pub mod query {
         },
         candidates::CandidatesByQuery,
         cursor::RunTerm,
-        engines::many::rank_many,
+        engines::many::{ask_many, rank_many},
         engines::{
             engine::{
                 Engines, HandedModel, HandedModels, Model, Wakers,
@@ -255,7 +255,8 @@ pub mod query {
             spreading::{self, patience},
         },
         expanding::{Expanded, ReadQuery},
-        filter::check as check_filter,
+        filter::{check as check_filter, column_of},
+        listing::{FacetBy, SortBy, facets::FoundFacets, sort_column},
         norms::Norms,
         plan::{Plan, Planner},
         reading::{

@@ -36,6 +36,7 @@ use crate::index::merge::Merging;
 use crate::input::Format;
 use crate::input::splits::{MEMORY, STDIN};
 use crate::input::wanted::WantedInput;
+use crate::query::filter::{FilterError, PassingDocuments};
 use crate::settings::{Gpus, SettingError};
 use serde::Serialize;
 use side::Held;
@@ -97,6 +98,13 @@ pub struct Updated {
     pub seconds: f64,
 }
 
+/// Documents that are to be deleted: those of names, and those that pass filters.
+#[derive(Debug, Default)]
+struct Gone {
+    names: Vec<Vec<u8>>,
+    filters: Vec<String>,
+}
+
 /// The new documents, as runs that no index has yet.
 struct Part {
     folder: PathBuf,
@@ -116,7 +124,7 @@ impl Update {
     /// `Index` if there is none, or it cannot be updated; `KeptByJob`; `Shrinks`; as
     /// [`build`](crate::build()). The index is as it was, unless only the last sync failed.
     pub fn update(self) -> Result<Updated, BuildError> {
-        self.change(&[], Some(usize::MAX), None)
+        self.change(&Gone::default(), Some(usize::MAX), None)
     }
 
     /// Deletes all documents of these names.
@@ -124,14 +132,22 @@ impl Update {
     /// # Errors
     /// As [`update`](Self::update).
     pub fn delete(self, names: &[Vec<u8>]) -> Result<Updated, BuildError> {
-        self.change(names, None, None)
+        self.change(&Gone { names: names.to_vec(), ..Gone::default() }, None, None)
     }
 
-    /// Deletes all documents of `names`, and then adds those of the input if it has any, of at most
-    /// so many bytes. A writer holds what is open, and merges beside.
+    /// Deletes all documents that pass a filter by the columns of the index, as one of queries.
+    ///
+    /// # Errors
+    /// As [`update`](Self::update); `Options` if it is none for this index.
+    pub fn delete_passing(self, filter: &str) -> Result<Updated, BuildError> {
+        self.change(&Gone { filters: vec![filter.to_string()], ..Gone::default() }, None, None)
+    }
+
+    /// Deletes all documents that are wanted gone, and then adds those of the input if it has any,
+    /// of at most so many bytes. A writer holds what is open, and merges beside.
     fn change(
         self,
-        names: &[Vec<u8>],
+        wanted: &Gone,
         input_bytes: Option<usize>,
         mut held: Option<&mut Held>,
     ) -> Result<Updated, BuildError> {
@@ -189,7 +205,7 @@ impl Update {
             build.workers = build.workers.min(1 + bytes / WORKER_BYTES);
         }
         let input = input_bytes.map(|_| build);
-        let result = change.make(input, names, description, &merging);
+        let result = change.make(input, wanted, description, &merging);
         if !matches!(result, Ok((Updated { generation: Some(_), .. }, _))) {
             // What cannot be removed now is removed by the next job.
             _ = lock.abandon(Some(&from));
@@ -232,7 +248,7 @@ impl Change<'_> {
     fn make(
         &mut self,
         build: Option<BuildOptions>,
-        names: &[Vec<u8>],
+        wanted: &Gone,
         mut description: Description,
         merging: &Merging,
     ) -> Result<(Updated, Vec<String>), BuildError> {
@@ -242,7 +258,7 @@ impl Change<'_> {
         let part = build.map(|build| self.part(build, &folder)).transpose()?;
         let mut updated = Updated::default();
         let mut known = self.open.map(Generation::known).unwrap_or_default();
-        let gone = self.gone(part.as_ref(), names, &mut known, &mut updated)?;
+        let gone = self.gone(part.as_ref(), wanted, &mut known, &mut updated)?;
         draft.know(known);
         let first = self.link(&mut draft, &gone)?;
         let mut remarks = Vec::new();
@@ -359,17 +375,20 @@ impl Change<'_> {
         Ok(None)
     }
 
-    /// Finds the documents that go, by run: those that have the names of new ones or of `names`.
-    /// Counts them.
+    /// Finds the documents that go, by run: those that have names of new ones, and those that are
+    /// wanted gone. Counts them.
     fn gone(
         &self,
         part: Option<&Part>,
-        names: &[Vec<u8>],
+        Gone { names, filters }: &Gone,
         known: &mut MappedDocuments,
         updated: &mut Updated,
-    ) -> Result<Vec<Vec<u32>>, IndexError> {
+    ) -> Result<Vec<Vec<u32>>, BuildError> {
         let runs = &self.live.runs;
         let mut gone = vec![Vec::new(); runs.len()];
+        for filter in filters {
+            self.pass(filter, &mut gone)?;
+        }
         let all = LiveNames::open(self.from, live_runs(self.from, runs)?, known)?;
         all.expect(
             names.len() + part.map_or(0, |part| part.manifest.statistics.documents as usize),
@@ -402,6 +421,24 @@ impl Change<'_> {
             updated.deleted += docids.len() as u64;
         }
         Ok(gone)
+    }
+
+    /// Adds the documents that pass a filter, by run.
+    fn pass(&self, filter: &str, gone: &mut [Vec<u32>]) -> Result<(), BuildError> {
+        let opened = self.open.is_none().then(|| Generation::open_folder(self.from)).transpose()?;
+        let Some(open) = self.open.or(opened.as_ref()) else { return Ok(()) };
+        let passing = PassingDocuments::of(open, filter).map_err(|error| match error {
+            FilterError::Refused(why) => {
+                SettingError::value("filter", format!("the filter {why}")).into()
+            }
+            FilterError::Index(error) => BuildError::from(error),
+        })?;
+        for (number, (run, gone)) in open.runs().iter().zip(gone).enumerate() {
+            let passes =
+                |docid: &u32| passing.has(number, *docid) && !run.deletions().contains(*docid);
+            gone.extend((0..run.documents()).filter(passes));
+        }
+        Ok(())
     }
 
     /// Takes over the runs that are left when some documents are `gone`. Returns how many.

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct CandidateArgs {
-    /// Rank the documents that this run has for each query, and no others: those with a term of the
-    /// query by score, then the others with score 0. All of them, if -k is left out. The CPU does
-    /// it.
+    /// Rank the documents that this run has for each query, and no others. Those with a term of the
+    /// query come by score, then the others with score 0. All of them, if -k is left out. The CPU
+    /// does it.
     #[arg(long, value_name = "RUN", conflicts_with_all = ["mode", "algorithm", "count"])]
     candidates: Option<PathBuf>,
 }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 /// What is added to queries.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Expansion {
-    /// Add terms of the best documents to each query (RM3): number of documents, number of terms,
-    /// and the weight that the terms of the query keep, such as 10,10,0.5. The texts are read again
-    /// from the input files.
+    /// Add terms of the best documents to each query (RM3), such as 10,10,0.5. That is how many
+    /// documents, how many terms, and the weight that the terms of the query keep. The texts are
+    /// read again from the input files.
     #[arg(long, value_name = "DOCS,TERMS,WEIGHT")]
     rm3: Option<Rm3>,
 }

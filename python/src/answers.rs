@@ -1,6 +1,7 @@
 //! The answers to many queries, which go by their names as a dictionary does.
 
 use crate::error::wrong;
+use crate::evaluate::from_json;
 use crate::frames::framed;
 use crate::hits::{Found, Hits, Kind, array, column, each, place};
 use millrace::inside::query::{AnswerForm, RunTag};
@@ -107,7 +108,7 @@ impl Answers {
     /// As hits, and with queries, where the hits of each begin, how many are unknown, and k.
     #[new]
     #[pyo3(signature = (generation, docids, scores, queries, offsets, unknown, k=usize::MAX, found=Vec::new(),
-        syntax="words"))]
+        syntax="words", facets=Vec::new()))]
     #[expect(clippy::too_many_arguments, reason = "they are what is pickled")]
     fn again(
         generation: PathBuf,
@@ -119,23 +120,28 @@ impl Answers {
         k: usize,
         found: Vec<u64>,
         syntax: &str,
+        facets: Vec<String>,
     ) -> PyResult<Self> {
-        if offsets.len() != queries.len() + 1 || ![0, queries.len()].contains(&found.len()) {
+        let of_queries = [0, queries.len()];
+        if offsets.len() != queries.len() + 1
+            || !of_queries.contains(&found.len())
+            || !of_queries.contains(&facets.len())
+        {
             return Err(wrong("the number of answers is not that of the queries"));
         }
-        let hits = ManyHits { offsets, unknown, found, ..ManyHits::default() };
+        let hits = ManyHits { offsets, unknown, found, facets, ..ManyHits::default() };
         let found = Found::again(generation, hits, syntax, [docids, scores])?;
         Ok(Self::of(found, queries, k))
     }
 
     fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let ManyHits { docids, offsets, unknown, found, .. } = &self.found.hits;
+        let ManyHits { docids, offsets, unknown, found, facets, .. } = &self.found.hits;
         let (folder, docids, scores) = self.found.pickled(py, (0, docids.len()))?;
         let offsets = offsets.clone();
         let queries = self.queries.clone();
-        let found = found.clone();
+        let (found, facets) = (found.clone(), facets.clone());
         let syntax = self.found.syntax.name();
-        (folder, docids, scores, queries, offsets, *unknown, self.k, found, syntax)
+        (folder, docids, scores, queries, offsets, *unknown, self.k, found, syntax, facets)
             .into_pyobject(py)
     }
 
@@ -179,6 +185,14 @@ impl Answers {
         Some(&self.found.hits.found[..]).filter(|found| found.len() == self.queries.len())
     }
 
+    /// The facets of each query, as those of hits, if they were asked for; else None.
+    #[getter]
+    fn facets<'py>(&self, py: Python<'py>) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+        let all = &self.found.hits.facets;
+        let facets = || all.iter().map(|facets| from_json(py, facets)).collect();
+        (!all.is_empty()).then(facets).transpose()
+    }
+
     /// Queries of which no term is in the index.
     #[getter]
     fn unknown(&self) -> usize {
@@ -201,7 +215,8 @@ impl Answers {
         let (start, end) = self.range(at);
         let query = self.queries[at].1.as_str().into();
         let matching = self.found.hits.found.get(at).copied();
-        Ok(Hits { found: self.found.clone(), query, matching, start, end })
+        let facets = self.found.hits.facets.get(at).map(|facets| facets.as_str().into());
+        Ok(Hits { found: self.found.clone(), query, matching, facets, start, end })
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {

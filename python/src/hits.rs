@@ -2,7 +2,7 @@
 //! the names, which are looked up when they are asked for. Here are those of one query.
 
 use crate::error::{of_index, wrong};
-use crate::evaluate::json;
+use crate::evaluate::{from_json, json};
 use crate::frames::framed;
 use crate::options::{self, whole};
 use crate::texts::texts;
@@ -212,6 +212,8 @@ pub(crate) struct Hits {
     pub query: Arc<str>,
     /// Documents that match, if that was asked for.
     pub matching: Option<u64>,
+    /// In JSON, if any were asked for.
+    pub facets: Option<Arc<str>>,
     /// Its hits among all that were found.
     pub start: usize,
     pub end: usize,
@@ -222,8 +224,11 @@ impl Hits {
         snapshot: Arc<Snapshot>,
         syntax: Syntax,
         query: &str,
-        searcher: &Searcher,
+        searcher: &mut Searcher,
     ) -> Self {
+        let facets = searcher.take_facets();
+        let facets = (!facets.is_none()).then(|| serde_json::to_string(&facets));
+        let facets = facets.and_then(Result::ok).map(Into::into);
         let found = searcher.hits();
         let end = found.len();
         let hits = ManyHits {
@@ -234,7 +239,7 @@ impl Hits {
             ..ManyHits::default()
         };
         let found = Arc::new(Found { snapshot, hits, syntax });
-        Self { found, query: query.into(), matching: searcher.found(), start: 0, end }
+        Self { found, query: query.into(), matching: searcher.found(), facets, start: 0, end }
     }
 
     fn slice<'py>(&self, py: Python<'py>, kind: Kind) -> PyResult<Bound<'py, PyAny>> {
@@ -260,13 +265,14 @@ impl Hits {
 }
 
 /// What hits are made of again.
-type PickledHits<'a> = (PathBuf, Py<PyBytes>, Py<PyBytes>, &'a str, Option<u64>, &'a str);
+type PickledHits<'a> =
+    (PathBuf, Py<PyBytes>, Py<PyBytes>, &'a str, Option<u64>, &'a str, Option<&'a str>);
 
 #[pymethods]
 impl Hits {
     /// Hits are pickled as the place of their generation, docids and scores, and the query.
     #[new]
-    #[pyo3(signature = (generation, docids, scores, query="", found=None, syntax="words"))]
+    #[pyo3(signature = (generation, docids, scores, query="", found=None, syntax="words", facets=None))]
     fn again(
         generation: PathBuf,
         docids: &[u8],
@@ -274,18 +280,19 @@ impl Hits {
         query: &str,
         found: Option<u64>,
         syntax: &str,
+        facets: Option<&str>,
     ) -> PyResult<Self> {
-        let matching = found;
+        let (matching, facets) = (found, facets.map(Into::into));
         let end = docids.len() / size_of::<u32>();
         let hits = ManyHits { offsets: vec![0, end as u64], ..ManyHits::default() };
         let found = Found::again(generation, hits, syntax, [docids, scores])?;
-        Ok(Self { found, query: query.into(), matching, start: 0, end })
+        Ok(Self { found, query: query.into(), matching, facets, start: 0, end })
     }
 
     fn __getnewargs__(&self, py: Python<'_>) -> PyResult<PickledHits<'_>> {
         let (generation, docids, scores) = self.found.pickled(py, (self.start, self.end))?;
         let syntax = self.found.syntax.name();
-        Ok((generation, docids, scores, &self.query, self.matching, syntax))
+        Ok((generation, docids, scores, &self.query, self.matching, syntax, self.facets.as_deref()))
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -296,6 +303,14 @@ impl Hits {
     #[getter]
     fn found(&self) -> Option<u64> {
         self.matching
+    }
+
+    /// The facets of all that matches, if they were asked for; else None: a dictionary by the names
+    /// of columns, with lists of {"value", "count"} for words, and {"count", "least", "greatest",
+    /// "mean"} for numbers and dates, where count is how many documents have a value.
+    #[getter]
+    fn facets<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.facets.as_deref().map(|facets| from_json(py, facets)).transpose()
     }
 
     /// The docids: `uint32[hits]`. A view of memory that may not be written.
@@ -391,8 +406,9 @@ impl Hits {
                 let start = self.start + start as usize;
                 let end = start + slicelength;
                 let (found, query) = (self.found.clone(), self.query.clone());
-                Ok(Bound::new(py, Self { found, query, matching: self.matching, start, end })?
-                    .into_any())
+                let (matching, facets) = (self.matching, self.facets.clone());
+                let part = Self { found, query, matching, facets, start, end };
+                Ok(Bound::new(py, part)?.into_any())
             }
         }
     }

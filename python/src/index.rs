@@ -6,8 +6,8 @@ use crate::error::{of_index, warn, wrong};
 use crate::evaluate::{json, measures};
 use crate::hits::Hits;
 use crate::options::{
-    self, NumberByField, hits, idf, idf_name, mode, rm3, static_scale, threads, wanted, whole,
-    whole_or_none,
+    self, Listed, Names, NumberByField, hits, idf, idf_name, mode, rm3, static_scale, threads,
+    wanted, whole, whole_or_none,
 };
 use crate::progress::Told;
 use crate::queries::Reading;
@@ -257,7 +257,15 @@ impl Index {
     ///         the formula.
     ///     filter: finds only documents whose values in the columns of the index pass, such as
     ///         'year >= 2010 and tags = "x"' (docs/query.md). Scores stay.
-    #[pyo3(signature = (query, k=10, *, mode="or", algorithm="auto", syntax="words", count=false, rm3=None, filter=None))]
+    ///     sort: sorts hits by a column, such as "year", which rises, or "year:desc", which falls;
+    ///         then by score. Hits without a value are last.
+    ///     facets: columns of which all that matches is counted, as `facets` of the hits, such as
+    ///         "tags:5,year" or ["tags:5", "year"]: the most frequent words (10 if no number is
+    ///         given), the least, the greatest and the mean of numbers and dates.
+    ///
+    /// The query "*" finds all documents, with score 0.
+    #[pyo3(signature = (query, k=10, *, mode="or", algorithm="auto", syntax="words", count=false, rm3=None, filter=None,
+        sort=None, facets=None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn search(
         &self,
@@ -270,9 +278,13 @@ impl Index {
         count: bool,
         #[pyo3(from_py_with = rm3)] rm3: Option<(usize, usize, f64)>,
         filter: Option<&str>,
+        sort: Option<&str>,
+        facets: Option<Names>,
     ) -> PyResult<Hits> {
         let wanted = wanted(k, mode, algorithm, syntax, count)?;
-        search_one(py, &self.under(filter)?, &self.searchers, query, wanted, rm3)
+        let listed = Listed::new(sort, facets)?;
+        listed.check(self.snapshot().generation())?;
+        search_one(py, &self.under(filter)?, &self.searchers, query, wanted, rm3, &listed)
     }
 
     /// Finds the best documents for each of many queries, with several threads.
@@ -291,9 +303,10 @@ impl Index {
     ///     query_format: of a file, if it is not to be guessed: "words", "tsv", "json" and so on.
     ///     progress: as in `build`, with queries, total_queries and finished; with rm3 each query
     ///         counts twice, when it is expanded and when it is answered.
-    ///     filter: as in `search`.
+    ///     filter, sort, facets: as in `search`; not with candidates, but for the filter.
     #[pyo3(signature = (queries, k=None, *, mode="or", algorithm="auto", syntax="words", count=false, workers=None, rm3=None,
-        remove_query=false, candidates=None, query_format=None, progress=None, filter=None))]
+        remove_query=false, candidates=None, query_format=None, progress=None, filter=None,
+        sort=None, facets=None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn search_many(
         &self,
@@ -311,11 +324,21 @@ impl Index {
         query_format: Option<&str>,
         progress: Option<&Bound<'_, PyAny>>,
         filter: Option<&str>,
+        sort: Option<&str>,
+        facets: Option<Names>,
     ) -> PyResult<Answers> {
+        let listed = Listed::new(sort, facets)?;
+        listed.check(self.snapshot().generation())?;
+        if listed.is_asked() && candidates.is_some() {
+            return Err(wrong(
+                "candidates are neither sorted nor counted: leave out sort and facets",
+            ));
+        }
         let usual = if candidates.is_some() { usize::MAX } else { Wanted::default().k };
         let wanted = wanted(k.unwrap_or(usual), mode, algorithm, syntax, count)?;
         let threads = threads(workers)?;
-        let many = Many { wanted, threads, rm3, remove_query, candidates, form: query_format };
+        let many =
+            Many { wanted, threads, rm3, remove_query, candidates, form: query_format, listed };
         many.search(py, self.under(filter)?, queries, &Told::of(progress, None)?)
     }
 

@@ -3,14 +3,16 @@
 use crate::error::wrong;
 use millrace::IdfKind;
 use millrace::inside::papers;
+use millrace::inside::query::{FacetBy, SortBy, column_of, sort_column};
 use millrace::inside::rebuild::size;
 use millrace::inside::score::ByField;
-use millrace::{Algorithm, Mode, StaticScale, Syntax, Wanted};
+use millrace::{Algorithm, Generation, Mode, Query, StaticScale, Syntax, Wanted};
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyString};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 /// Bytes, or a text such as `4G`.
 #[derive(FromPyObject)]
@@ -62,6 +64,55 @@ pub(crate) fn whole_or_none<'py, T: FromPyObjectOwned<'py, Error = PyErr>>(
     value: &Bound<'py, PyAny>,
 ) -> PyResult<Option<T>> {
     if value.is_none() { Ok(None) } else { whole(value).map(Some) }
+}
+
+/// The order of hits, and facets: a text in which commas part columns, or a list.
+#[derive(Clone, Default)]
+pub(crate) struct Listed {
+    pub(crate) sort: Option<Arc<SortBy>>,
+    pub(crate) facets: Option<Arc<[FacetBy]>>,
+}
+
+/// One text or several.
+#[derive(FromPyObject)]
+pub(crate) enum Names {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Listed {
+    pub(crate) fn new(sort: Option<&str>, facets: Option<Names>) -> PyResult<Self> {
+        let sort = sort.map(|sort| sort.parse().map(Arc::new).map_err(wrong)).transpose()?;
+        let names = facets.map(|facets| match facets {
+            Names::One(text) => text.split(',').map(str::to_string).collect(),
+            Names::Several(names) => names,
+        });
+        let facet = |name: String| name.parse().map_err(wrong);
+        let facets = names.map(|names: Vec<String>| names.into_iter().map(facet).collect());
+        Ok(Self { sort, facets: facets.transpose()? })
+    }
+
+    /// Refuses columns that an index does not have.
+    pub(crate) fn check(&self, index: &Generation) -> PyResult<()> {
+        let columns = &index.manifest().settings.columns;
+        if let Some(sort) = &self.sort {
+            sort_column(sort, columns).map_err(|why| wrong(format!("sort {why}")))?;
+        }
+        for facet in self.facets.iter().flat_map(|facets| facets.iter()) {
+            column_of(&facet.column, columns).map_err(|why| wrong(format!("facets {why}")))?;
+        }
+        Ok(())
+    }
+
+    /// A query that asks for them.
+    pub(crate) fn query(&self, text: &str) -> Query {
+        let Self { sort, facets } = self.clone();
+        Query { sort, facets, ..Query::new("", text) }
+    }
+
+    pub(crate) fn is_asked(&self) -> bool {
+        self.sort.is_some() || self.facets.is_some()
+    }
 }
 
 pub(crate) fn rm3(value: &Bound<'_, PyAny>) -> PyResult<Option<(usize, usize, f64)>> {

@@ -91,10 +91,17 @@ impl<'a> Reading<'a> {
                 ErrorKind::InvalidData => wrong(error),
                 _ => error.into(),
             })?;
-            let Query { qid, text, k, mode, algorithm, syntax, count, .. } =
-                query.map_err(wrong)?;
+            let query = query.map_err(wrong)?;
+            let Query { k, mode, algorithm, syntax, count, .. } = query;
             let other = syntax.is_some_and(|syntax| syntax != self.syntax);
-            if k.is_some() || mode.is_some() || algorithm.is_some() || other || count.is_some() {
+            let is_listed = query.filter.is_some()
+                || query.sort.is_some()
+                || query.facets.is_some()
+                || query.returned.is_some()
+                || query.offset > 0;
+            let Query { qid, text, .. } = query;
+            let has_wishes = k.is_some() || mode.is_some() || algorithm.is_some() || other;
+            if has_wishes || count.is_some() || is_listed {
                 return Err(wrong(format!(
                     "query {qid} has wishes of its own: give them to the search"
                 )));

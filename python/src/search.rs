@@ -4,10 +4,11 @@ use crate::answers::Answers;
 use crate::error::{of_index, warn};
 use crate::evaluate::run;
 use crate::hits::{Found, Hits};
+use crate::options::Listed;
 use crate::progress::Told;
 use crate::queries::{Reading, expand};
-use millrace::inside::query::{CandidatesByQuery, GivenDocids, expanded, rank_many};
-use millrace::{IndexError, Searcher, Snapshot, Wanted, search_many};
+use millrace::inside::query::{CandidatesByQuery, GivenDocids, ask_many, expanded, rank_many};
+use millrace::{IndexError, Query, Searcher, Snapshot, Wanted, search_many};
 use pyo3::prelude::*;
 use std::cell::OnceCell;
 use std::num::NonZeroUsize;
@@ -40,6 +41,7 @@ pub(crate) fn search_one(
     query: &Bound<'_, PyAny>,
     mut wanted: Wanted,
     rm3: Option<Rm3>,
+    listed: &Listed,
 ) -> PyResult<Hits> {
     let usual = Reading::of(snapshot);
     let asked = Reading { syntax: wanted.syntax, ..usual }.one(query)?;
@@ -57,8 +59,8 @@ pub(crate) fn search_one(
     let found = py.detach(|| {
         let kept = searchers.pool().and_then(|mut searchers| searchers.pop());
         let mut searcher = kept.unwrap_or_default();
-        let (_, known) = searcher.search(snapshot, &wanted, &text)?;
-        let hits = Hits::new(snapshot.clone(), syntax, &asked, &searcher);
+        let (_, known) = searcher.ask(snapshot, &wanted, &listed.query(&text))?;
+        let hits = Hits::new(snapshot.clone(), syntax, &asked, &mut searcher);
         if let Some(mut searchers) = searchers.pool() {
             searchers.push(searcher);
         }
@@ -80,6 +82,7 @@ pub(crate) struct Many<'a, 'py> {
     pub(crate) candidates: Option<&'a Bound<'py, PyAny>>,
     /// Of a file of queries.
     pub(crate) form: Option<&'a str>,
+    pub(crate) listed: Listed,
 }
 
 impl Many<'_, '_> {
@@ -90,7 +93,7 @@ impl Many<'_, '_> {
         queries: &Bound<'_, PyAny>,
         told: &Told,
     ) -> PyResult<Answers> {
-        let Self { mut wanted, threads, rm3, remove_query, candidates, form } = self;
+        let Self { mut wanted, threads, rm3, remove_query, candidates, form, listed } = self;
         let k = wanted.k;
         wanted.k = k.saturating_add(usize::from(remove_query));
         let syntax = wanted.syntax;
@@ -115,6 +118,10 @@ impl Many<'_, '_> {
             let asked = more.as_ref().unwrap_or(&queries);
             let texts: Vec<&str> = asked.iter().map(|(_, text)| &**text).collect();
             let found = match &given {
+                None if listed.is_asked() => {
+                    let queries: Vec<Query> = texts.iter().map(|text| listed.query(text)).collect();
+                    ask_many(&snapshot, &wanted, &queries, threads, &told.stop)
+                }
                 None => search_many(&snapshot, &wanted, &texts, threads, &told.stop),
                 Some(given) => rank_many(&snapshot, &wanted, &texts, given, threads, &told.stop),
             };

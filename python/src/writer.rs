@@ -96,12 +96,20 @@ impl Writer {
         Ok(())
     }
 
-    /// Deletes all documents of a name.
+    /// Deletes all documents of a name, or all that pass a filter.
     ///
     /// Args:
     ///     name: the name.
-    fn delete(&self, name: String) {
-        self.native.delete(name);
+    ///     filter: as in `Index.search`. Documents that are there when the commit begins are looked
+    ///         at, and none that is added with it. A commit with a wrong one raises ValueError.
+    #[pyo3(signature = (name=None, *, filter=None))]
+    fn delete(&self, name: Option<String>, filter: Option<String>) -> PyResult<()> {
+        match (name, filter) {
+            (Some(name), None) => self.native.delete(name),
+            (None, Some(filter)) => self.native.delete_passing(filter),
+            _ => return Err(wrong("give either a name or a filter")),
+        }
+        Ok(())
     }
 
     /// Drops what is not committed, of all threads.
@@ -109,7 +117,7 @@ impl Writer {
         self.native.abort();
     }
 
-    /// How many names are to be changed by the next commit.
+    /// How many names are to be changed by the next commit, and filters to be applied.
     #[getter]
     fn pending(&self) -> usize {
         self.native.pending()

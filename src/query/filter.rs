@@ -148,7 +148,7 @@ fn typed(read: &FilterSyntax, columns: &[Column]) -> Result<Condition, String> {
 }
 
 /// The number of a column; an error names those that there are, the nearest name first.
-pub(crate) fn column_of(name: &str, columns: &[Column]) -> Result<usize, String> {
+pub fn column_of(name: &str, columns: &[Column]) -> Result<usize, String> {
     if let Some(number) = columns.iter().position(|column| column.name == name) {
         return Ok(number);
     }

@@ -9,6 +9,7 @@ pub(crate) mod engines;
 pub(crate) mod expanding;
 pub(crate) mod filter;
 pub(crate) mod kernels;
+pub(crate) mod listing;
 pub(crate) mod norms;
 pub(crate) mod open_index;
 pub(crate) mod phrase;

@@ -2,8 +2,11 @@
 //! the list of every term in every run, and what is wanted, and holds its snapshot.
 
 mod fields;
+mod listed;
 
 pub(crate) use self::fields::FieldSpan;
+use self::listed::Listed;
+pub(crate) use self::listed::is_all;
 use super::phrase::Phrase;
 use super::reading::asked::GivenDocids;
 use super::reading::syntax::Sign;
@@ -61,6 +64,7 @@ pub struct Plan {
     terms: Vec<PlanTerm>,
     lists: Vec<Option<TermEntry>>,
     given: Option<GivenDocids>,
+    listed: Listed,
     /// `None` if the mode says all.
     tree: Option<Arc<Group>>,
     /// What is asked for in the second stage, or of given documents, if words of several fields
@@ -79,8 +83,8 @@ impl Plan {
         let strings = String::new();
         let terms = Vec::new();
         let lists = Vec::new();
-        let (given, tree, any, phrases, span) = Default::default();
-        Self { snapshot, wanted, strings, terms, lists, given, tree, any, phrases, span }
+        let (given, listed, tree, any, phrases, span) = Default::default();
+        Self { snapshot, wanted, strings, terms, lists, given, listed, tree, any, phrases, span }
     }
 
     /// A plan of a text's terms alone, without their lists, as the text has them; fails as
@@ -137,9 +141,10 @@ impl Plan {
     }
 
     /// Whether the hits of parts of it, or of a device, are no answer: it has a tree or terms of
-    /// fields, or counts.
+    /// fields, counts, or lists all that matches.
     pub(crate) fn is_whole(&self) -> bool {
-        self.tree.is_some() || self.wanted.count || self.span != FieldSpan::AllText
+        let is_more = self.tree.is_some() || self.wanted.count || self.is_of_all();
+        is_more || self.span != FieldSpan::AllText || self.listing_of_all().is_some()
     }
 
     /// Turns a plan of AND+OR into that of its first stage, for callers that decide on the second
@@ -194,7 +199,7 @@ impl Plan {
 
     /// Whether the index has any of the terms that are not excluded.
     pub fn known(&self) -> bool {
-        self.terms.iter().any(|term| term.df > 0 && term.times > 0.0)
+        self.is_of_all() || self.terms.iter().any(|term| term.df > 0 && term.times > 0.0)
     }
 
     /// Whether a stage may find anything, by the dfs alone.
@@ -225,7 +230,9 @@ impl Plan {
         self.any = None;
         self.span = FieldSpan::AllText;
         self.phrases.clear();
+        self.listed.is_of_all = is_all(text);
         match self.wanted.syntax {
+            _ if self.is_of_all() => Ok(()),
             Syntax::Operators if unmarked(text).is_none() => {
                 let snapshot = self.snapshot.clone();
                 self.plant(&syntax::read(text, snapshot.fields())?)
@@ -400,6 +407,7 @@ impl Planner {
     ) -> Result<(), IndexError> {
         plan.wanted = wanted;
         plan.given = None;
+        plan.listed = Listed::default();
         let refused = |why| IndexError::Query { why };
         plan.analyze(text).map_err(refused)?;
         let fields = plan.snapshot.fields().len();

@@ -19,7 +19,7 @@ use super::wanted::{Mode, Syntax, Wanted};
 use crate::crew::lock;
 use crate::index::error::IndexError;
 use crate::query::answers::texts::Reread;
-use crate::query::plan::Plan;
+use crate::query::plan::{Plan, is_all};
 use crate::query::reading::lines::Query;
 use crate::query::reading::syntax::{Clause, Part, Sign};
 use crate::query::reading::weighted::{LEAST_WEIGHT, QueryVector, marked, text_of};
@@ -115,6 +115,9 @@ impl Expander {
         let Ok(snapshot) = self.snapshot.under(query.filter.as_ref()) else {
             return Ok(query.clone());
         };
+        if is_all(&query.text) {
+            return Ok(query.clone());
+        }
         let (hits, _) = self.searcher.search(&snapshot, &wanted, &query.text)?;
         let hits = hits.to_vec();
         let mut model: HashMap<String, f64> = HashMap::new();

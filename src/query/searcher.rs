@@ -4,6 +4,7 @@
 #![warn(missing_docs)]
 
 mod known;
+mod listed;
 mod runs;
 pub(crate) mod tasks;
 #[cfg(test)]
@@ -13,6 +14,8 @@ pub(crate) use tasks::{Begun, Cutting, QueryCut};
 
 use self::known::{fields_of, norms_of, positions_of};
 use super::cursor::{BlockBounds, RunSearch, RunTerm};
+use super::listing::Listing;
+use super::listing::facets::FoundFacets;
 use super::plan::{FieldSpan, Plan, Planner};
 use super::reading::asked::GivenDocids;
 use super::scratch::Scratch;
@@ -57,6 +60,7 @@ pub struct Searcher {
     hits: Vec<Hit>,
     /// Documents that match, if that is asked for.
     found: Option<u64>,
+    facets: FoundFacets,
 }
 
 /// Offers the documents of a run that may be among the best.
@@ -112,7 +116,7 @@ impl Searcher {
         wanted: &Wanted,
         text: &str,
     ) -> Result<(&[Hit], bool), IndexError> {
-        let known = self.with_plan(snapshot, wanted, text, |searcher, plan| {
+        let known = self.with_plan(snapshot, wanted, text, None, |searcher, plan| {
             searcher.answer(plan)?;
             Ok(plan.known())
         })?;
@@ -141,7 +145,7 @@ impl Searcher {
         wanted: &Wanted,
         text: &str,
     ) -> Result<usize, IndexError> {
-        self.with_plan(snapshot, wanted, text, |_, plan| Ok(plan.terms().len()))
+        self.with_plan(snapshot, wanted, text, None, |_, plan| Ok(plan.terms().len()))
     }
 
     fn with_plan<R>(
@@ -149,12 +153,14 @@ impl Searcher {
         snapshot: &Arc<Snapshot>,
         wanted: &Wanted,
         text: &str,
+        listing: Option<Arc<Listing>>,
         work: impl FnOnce(&mut Self, &Plan) -> Result<R, IndexError>,
     ) -> Result<R, IndexError> {
         let room = self.plan.take().filter(|plan| Arc::ptr_eq(plan.snapshot(), snapshot));
         let mut plan = room.unwrap_or_else(|| Plan::empty(snapshot.clone()));
-        let worked =
-            self.planner.plan_anew(&mut plan, *wanted, text).and_then(|()| work(self, &plan));
+        let planned = self.planner.plan_anew(&mut plan, *wanted, text);
+        plan.list(listing);
+        let worked = planned.and_then(|()| work(self, &plan));
         self.plan = Some(plan);
         worked
     }
@@ -166,7 +172,7 @@ impl Searcher {
             if let Some(given) = plan.given() {
                 return searcher.rank(plan, &share, lists, given, None);
             }
-            let few = plan.snapshot().few();
+            let few = plan.snapshot().few().filter(|_| !plan.is_of_all());
             let mut stage = Some(Stage::first(plan.wanted().mode));
             while let Some(now) = stage {
                 match few {
@@ -241,17 +247,21 @@ impl Searcher {
     ) -> Result<(), IndexError> {
         self.hits.clear();
         self.found = plan.wanted().count.then_some(0);
-        if !plan.may_find(stage) {
-            return Ok(());
+        if plan.is_of_all() {
+            self.find_all(plan, source);
+            return self.arrange(plan);
         }
-        plan.snapshot().begin(&mut self.top, plan.wanted().k);
+        if !plan.may_find(stage) {
+            return self.arrange(plan);
+        }
+        plan.snapshot().begin(&mut self.top, plan.depth());
         self.top.only(source.docids());
         let runs = plan.snapshot().generation().runs().iter().enumerate();
         for ((number, run), lists) in runs.zip(lists.chunks(plan.terms().len())) {
             self.search_run(plan, source, number, run, lists, stage)?;
         }
         self.top.take(&mut self.hits);
-        Ok(())
+        self.arrange(plan)
     }
 
     /// Ranks the given documents that the share has: those with any term by score, then the others,
@@ -268,7 +278,7 @@ impl Searcher {
         let mut without = Vec::new();
         self.found = plan.wanted().count.then_some(0);
         if stage.is_some_and(|stage| !plan.may_find(stage)) {
-            return Ok(());
+            return self.arrange(plan);
         }
         // Words match by any of them, and operators as they say.
         let wanted = plan.wanted();
@@ -321,8 +331,8 @@ impl Searcher {
         if stage.is_none() {
             self.hits.append(&mut without);
         }
-        self.hits.truncate(plan.wanted().k);
-        Ok(())
+        self.hits.truncate(plan.depth());
+        self.arrange(plan)
     }
 
     /// Offers the documents of a run to `top`; the lists are those of the query's terms.
@@ -345,6 +355,7 @@ impl Searcher {
         let scratch = &mut self.scratch;
         // What is handed in knows no fields.
         let wanted = match plan.wanted().algorithm {
+            _ if plan.listing_of_all().is_some() => Algorithm::Exhaustive,
             Algorithm::Handed(_) if plan.span() != FieldSpan::AllText => Algorithm::Auto,
             algorithm => algorithm,
         };
@@ -386,7 +397,7 @@ impl Searcher {
         search_of_run.positions = &positions;
         let search = &search_of_run;
         let deleted = plan.snapshot().leaves_out();
-        let counts_alone = plan.wanted().k == 0;
+        let counts_alone = plan.depth() == 0;
         let counted = self.found.is_some();
         let tree = plan.tree_of(stage);
         let of_stage = search_of(stage, wanted, has_statics, terms.len());

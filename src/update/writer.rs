@@ -1,7 +1,7 @@
 //! Changes of an index that a program makes one by one and commits together.
 
 use super::side::Held;
-use super::{Update, Updated};
+use super::{Gone, Update, Updated};
 use crate::build::{BuildError, BuildOptions};
 use crate::crew::lock;
 use crate::index::error::IndexError;
@@ -51,6 +51,8 @@ pub struct Writer {
 struct Pending {
     /// In the order in which they came; one that a later one replaces has nothing.
     documents: Vec<(String, Option<OwnedDocument>)>,
+    /// What passes one of these goes before they come.
+    filters: Vec<String>,
     /// The place of a name's last change.
     last: HashMap<String, usize>,
     /// One of those who wait for the next commit wants a point.
@@ -94,6 +96,7 @@ impl Pending {
     fn take(&mut self) -> Self {
         Self {
             documents: std::mem::take(&mut self.documents),
+            filters: std::mem::take(&mut self.filters),
             last: std::mem::take(&mut self.last),
             keep_point: std::mem::take(&mut self.keep_point),
             noted: self.noted,
@@ -105,6 +108,8 @@ impl Pending {
     fn put_before(&mut self, taken: Self) {
         let (newer, noted) = (self.take(), self.noted);
         (self.documents, self.last) = (taken.documents, taken.last);
+        self.filters = taken.filters;
+        self.filters.extend(newer.filters.iter().cloned());
         for (name, document) in newer.changes() {
             self.note(name.clone(), document.clone());
         }
@@ -142,14 +147,23 @@ impl Writer {
         lock(&self.pending).note(name.into(), None);
     }
 
+    /// Deletes all documents that pass a filter by the columns of the index. Those are looked at
+    /// that are there when the commit begins: what is added with it stays.
+    pub fn delete_passing(&self, filter: impl Into<String>) {
+        let mut pending = lock(&self.pending);
+        pending.filters.push(filter.into());
+        pending.noted += 1;
+    }
+
     /// Drops what is not committed and no commit has begun to take, of all threads.
     pub fn abort(&self) {
         lock(&self.pending).take();
     }
 
-    /// How many names are to be changed.
+    /// How many names are to be changed, and filters to be applied.
     pub fn pending(&self) -> usize {
-        lock(&self.pending).last.len()
+        let pending = lock(&self.pending);
+        pending.last.len() + pending.filters.len()
     }
 
     /// The generation that the last commit has made, for [`Index::move_to`](crate::Index::move_to);
@@ -227,7 +241,8 @@ impl Writer {
         let (wait, allow_shrink) = (self.wait, self.allow_shrink);
         let keep_point = taken.keep_point;
         let update = Update { wait, keep_point, allow_shrink, ..Update::new(build) };
-        update.change(&names, bytes, Some(held))
+        let filters = taken.filters.clone();
+        update.change(&Gone { names, filters }, bytes, Some(held))
     }
 }
 

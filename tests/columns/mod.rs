@@ -1,6 +1,7 @@
 //! Values of documents, and filters, against a look at each record.
 
 mod kept;
+mod listed;
 mod stored;
 
 use crate::cluster::together;
@@ -456,6 +457,9 @@ fn what_cannot_be_is_refused_and_a_damaged_file_is_named() {
         bytes[at] ^= 1;
         std::fs::write(&path, bytes).unwrap();
         ask(&["--filter", "year > 0 or exists tags or rate > 0 or exists day"])
+            .fails(1)
+            .says("000000.columns: byte");
+        ask(&["--sort", "year", "--facets", "tags,rate,day", "--format", "jsonl"])
             .fails(1)
             .says("000000.columns: byte");
         millrace(args!["check", "--index", index]).run().expect_status(1).says("000000.columns");

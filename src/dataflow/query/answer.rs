@@ -175,8 +175,7 @@ where
                 Ok(_) if self.context.shed.is_some_and(|most| numbered.came.elapsed() > most) => {
                     let number = numbered.number;
                     let asked = Some(Request::Text(numbered));
-                    let hits = Vec::new();
-                    let late = Answer { number, hits, found: None, known: true, late: true };
+                    let late = Answer { number, known: true, late: true, ..Answer::default() };
                     self.finish(number, TakenQuery { batch, asked, before, began }, Some(late))?;
                     return Ok(());
                 }
@@ -184,6 +183,7 @@ where
                     let wanted = self.context.wanted_of(query);
                     let mut plan = self.planner.plan(&numbered.snapshot, wanted, &query.text)?;
                     plan.give(query.candidates.clone());
+                    plan.list(numbered.listing.clone());
                     (numbered.number, plan, Some(Request::Text(numbered)))
                 }
                 Err(_) => {

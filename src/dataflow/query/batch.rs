@@ -19,6 +19,7 @@ use crate::crew::{lock, spawn};
 use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::index::error::IndexError;
 use crate::query::filter::FilterError;
+use crate::query::listing::Listing;
 use crate::query::plan::check;
 use crate::query::reading::asked::MOST_LINE_BYTES;
 use crate::query::reading::lines::{Query, Refused};
@@ -48,6 +49,8 @@ pub(crate) struct NumberedQuery {
     pub(crate) number: u64,
     pub(crate) query: Result<Query, Refused>,
     pub(crate) snapshot: Arc<Snapshot>,
+    /// How its hits are listed, by the columns of that.
+    pub(crate) listing: Option<Arc<Listing>>,
     pub(crate) came: Instant,
 }
 
@@ -268,14 +271,18 @@ impl Unanswered {
         (0u32..).zip(self.batch.drain(..)).map(move |(place, (came, query))| {
             let number = first + u64::from(place);
             let mut snapshot = whole.clone();
+            let mut listing = None;
             let query = query.and_then(|query| {
+                let settings = &whole.generation().manifest().settings;
+                let refused = |why: String| query.refused(number + 1, &why);
+                listing = query.listing(settings).map_err(refused)?;
                 snapshot = whole.under(query.filter.as_ref()).map_err(|error| match error {
                     FilterError::Refused(why) => query.refused(number + 1, &why),
                     FilterError::Index(error) => query.refused(number + 1, &chain(&error)),
                 })?;
                 Ok(query)
             });
-            Local(NumberedQuery { place, number, query, snapshot, came })
+            Local(NumberedQuery { place, number, query, snapshot, listing, came })
         })
     }
 }
@@ -334,13 +341,14 @@ pub(crate) fn batch<'scope>(
 
 impl Context {
     /// The query of this number, unless it has too many terms, or a wrong weight, operator or
-    /// filter; fails if columns cannot be read.
+    /// filter, or asks for columns that there are not; fails if columns cannot be read.
     fn checked(&self, query: Query, number: u64) -> Result<Result<Query, Refused>, IndexError> {
         let snapshot = self.snapshot();
+        let listing = query.listing(&snapshot.generation().manifest().settings);
         let why = match snapshot.under(query.filter.as_ref()) {
             Err(FilterError::Index(error)) => return Err(error),
             Err(FilterError::Refused(why)) => Err(format!("has a filter that {why}")),
-            Ok(_) => check(&snapshot, self.wanted_of(&query), &query.text),
+            Ok(_) => listing.and_then(|_| check(&snapshot, self.wanted_of(&query), &query.text)),
         };
         Ok(match why {
             Ok(()) => Ok(query),

@@ -39,8 +39,6 @@ pub(crate) struct Context {
     pub(crate) layout: AnswerLayout,
     /// Whether the document that has a query's name is no hit of it.
     pub(crate) remove_query: bool,
-    /// Columns whose values come with hits.
-    pub(crate) returned: Vec<String>,
     pub(crate) hooks: Hooks,
     pub(crate) tally: QueryTally,
     pub(crate) control: Arc<Control>,
@@ -96,10 +94,11 @@ impl QueryTally {
 }
 
 impl Context {
-    /// What is looked for: one hit more, if one may be removed.
+    /// What is looked for: one hit more, if one may be removed, and those that are left out.
     pub(crate) fn wanted_of(&self, query: &Query) -> Wanted {
         let wanted = query.wanted(&self.wanted);
-        Wanted { k: wanted.k.saturating_add(usize::from(self.remove_query)), ..wanted }
+        let more = query.offset.saturating_add(usize::from(self.remove_query));
+        Wanted { k: wanted.k.saturating_add(more), ..wanted }
     }
 
     /// The worker of a process whose turn a query is, among the workers of all processes.

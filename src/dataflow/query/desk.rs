@@ -197,7 +197,8 @@ mod tests {
         let generation = Generation::open(folder.path()).unwrap();
         let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
         let query = Ok(Query::new("q", "mill"));
-        NumberedQuery { place: 0, number: 0, query, snapshot, came: Instant::now() }.into()
+        NumberedQuery { place: 0, number: 0, query, snapshot, listing: None, came: Instant::now() }
+            .into()
     }
 
     fn desk(workers: usize, queries: usize) -> QueryDesk<(), ()> {

@@ -9,11 +9,14 @@ use super::batch::NumberedQuery;
 use super::context::Context;
 use super::lay_out::LaidOutAnswer;
 use super::local::Local;
-use super::messages::ShardHits;
+use super::messages::{ShardHit, ShardHits, StageHits};
 use crate::dataflow::control::OperatorGuard;
 use crate::dataflow::crossing::Crossing;
 use crate::dataflow::sole_time::SoleTime;
-use crate::query::top_k::{Combined, Hit, NamedHit};
+use crate::query::answers::returned::ReturnedValues;
+use crate::query::engines::engine::Answer;
+use crate::query::listing::best;
+use crate::query::top_k::Hit;
 use crate::query::wanted::{Stage, Wanted};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -117,38 +120,52 @@ fn answer(
     came: Instant,
 ) -> LaidOutAnswer {
     let wanted = query.query.as_ref().map_or(context.wanted, |query| context.wanted_of(query));
-    let known = found.iter().any(|found| found.known);
-    let (hits, names, found) = put_together(found, &wanted);
-    let name = |at: usize| {
-        let name = names.get(&hits[at].docid).map(String::as_str);
-        Cow::Borrowed(name.unwrap_or_default())
-    };
-    let found = wanted.count.then_some(found);
-    context.lay_out(query, &hits, &[], (found, known), came.elapsed(), name)
+    let falls = query.listing.as_ref().and_then(|listing| listing.falls());
+    let (answer, mut told) = put_together(found, &wanted, falls);
+    let take = |hit: &Hit| told.remove(&hit.docid).unwrap_or_default();
+    let (names, mut values): (Vec<_>, Vec<_>) = answer.hits.iter().map(take).unzip();
+    // None are asked for.
+    values.retain(|of: &ReturnedValues| !of.0.is_empty());
+    let name = |at: usize| Cow::Borrowed(names.get(at).map_or("", |name: &String| name));
+    context.lay_out(query, &answer, &values, came.elapsed(), name)
 }
 
-/// The best k hits of all shards, best first, the names of all hits, and how many documents match.
-fn put_together(found: Vec<ShardHits>, wanted: &Wanted) -> (Vec<Hit>, HashMap<u32, String>, u64) {
-    // Overflow is a wrong message.
-    let sum =
-        |stage: usize| found.iter().fold(0u64, |sum, part| sum.saturating_add(part.found[stage]));
-    let matching = [sum(0), sum(1)];
-    let mut names = HashMap::new();
-    let mut best = |parts: &mut dyn Iterator<Item = Vec<NamedHit>>| {
-        let mut combined = Combined::new(wanted.k);
-        for part in parts {
-            let hits: Vec<Hit> = part.iter().map(NamedHit::hit).collect();
-            combined.add(&hits);
-            names.extend(part.into_iter().map(|named| (named.docid, named.name)));
+/// Names and values of hits by docid.
+type ToldByDocid = HashMap<u32, (String, ReturnedValues)>;
+
+/// Puts the parts of an answer together, whose hits are sorted by values that fall or rise, or by
+/// score.
+fn put_together(
+    found: Vec<ShardHits>,
+    wanted: &Wanted,
+    falls: Option<bool>,
+) -> (Answer, ToldByDocid) {
+    let known = found.iter().any(|found| found.known);
+    let mut stages = [StageHits::default(), StageHits::default()];
+    for shard in found {
+        for (all, own) in stages.iter_mut().zip([shard.first, shard.any]) {
+            all.hits.extend(own.hits);
+            // Overflow is a wrong message.
+            all.found = all.found.saturating_add(own.found);
+            all.facets.add(own.facets);
         }
-        combined.take()
-    };
-    let (first, any): (Vec<_>, Vec<_>) =
-        found.into_iter().map(|found| (found.hits, found.any)).unzip();
-    let mut hits = best(&mut first.into_iter());
-    let again = Stage::first(wanted.mode).next(wanted, hits.len()).is_some();
-    if again {
-        hits = best(&mut any.into_iter());
     }
-    (hits, names, matching[usize::from(again)])
+    let mut told = ToldByDocid::new();
+    let mut answer = |StageHits { hits, found, facets }| {
+        let mut keyed = Vec::new();
+        for ShardHit { named, key, values } in hits {
+            keyed.push((key, named.hit()));
+            told.insert(named.docid, (named.name, values));
+        }
+        best(falls, &mut keyed, wanted.k);
+        let hits = keyed.into_iter().map(|(_, hit)| hit).collect();
+        let found = wanted.count.then_some(found);
+        Answer { hits, found, known, facets, ..Answer::default() }
+    };
+    let [first, any] = stages;
+    let mut answered = answer(first);
+    if Stage::first(wanted.mode).next(wanted, answered.hits.len()).is_some() {
+        answered = answer(any);
+    }
+    (answered, told)
 }

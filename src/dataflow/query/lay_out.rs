@@ -7,10 +7,11 @@ use super::batch::NumberedQuery;
 use super::context::{AnswerLayout, Context};
 use super::desk::{DeskOutcome, Request, TakenQuery};
 use crate::dataflow::control::Cause;
-use crate::query::answers::output::{AnswerForm, write_json};
+use crate::query::answers::output::write_json;
 use crate::query::answers::returned::ReturnedValues;
 use crate::query::answers::snippet::{self, Snippets};
 use crate::query::engines::engine::Answer;
+use crate::query::listing::facets::FoundFacets;
 use crate::query::reading::lines::{Query, Refused};
 use crate::query::top_k::{Hit, NamedHit};
 use std::borrow::Cow;
@@ -25,8 +26,12 @@ pub struct QueryAnswer {
     pub query: Query,
     /// The best documents, best first.
     pub hits: Vec<NamedHit>,
+    /// Values of each, if the query asks for any.
+    pub values: Vec<ReturnedValues>,
     /// How many documents match, if the query asks for that.
     pub found: Option<u64>,
+    /// Facets of these, if the query asks for any.
+    pub facets: FoundFacets,
     /// Whether any of its terms is in the index.
     pub known: bool,
     /// Whether it was left unanswered since it had waited too long.
@@ -69,28 +74,29 @@ pub(crate) fn answer(
     let failed = OnceCell::new();
     let name = documents.names(|at| answer.hits.get(at).map(|hit: &Hit| hit.docid), &failed);
     let took = taken.began.elapsed();
-    let docids = answer.hits.iter().map(|hit| hit.docid).filter(|_| !context.returned.is_empty());
-    let values = ReturnedValues::of(snapshot.generation(), &context.returned, docids)?;
-    let found = (answer.found, answer.known);
-    let out = context.lay_out(numbered, &answer.hits, &values, found, took, name);
+    let docids = answer.hits.iter().map(|hit| hit.docid);
+    let values = answer.listing.as_ref();
+    let values = values.map(|listing| listing.values(snapshot.generation(), docids));
+    let values = values.transpose()?.unwrap_or_default();
+    let out = context.lay_out(numbered, &answer, &values, took, name);
     failed.into_inner().map_or(Ok(DeskOutcome::Out(out)), |error| Err(error.into()))
 }
 
 impl Context {
-    /// Lays an answer out and counts it. `values` are those of the hits, or none, `name` gives the
-    /// name of the hit at a place, and `found` is how many documents match and whether any term is
-    /// known.
+    /// Lays an answer out and counts it. `values` are those of the hits, or none, and `name` gives
+    /// the name of the hit at a place.
     pub(crate) fn lay_out<'a>(
         &self,
         numbered: NumberedQuery,
-        hits: &[Hit],
+        answer: &Answer,
         values: &[ReturnedValues],
-        (found, known): (Option<u64>, bool),
         took: Duration,
         name: impl Fn(usize) -> Cow<'a, str>,
     ) -> LaidOutAnswer {
+        let Answer { hits, found, known, facets, .. } = answer;
+        let (found, known) = (*found, *known);
         let NumberedQuery { place, number, query, snapshot, .. } = numbered;
-        let kept = query.as_ref().ok().and_then(|query| self.without_itself(query, hits, &name));
+        let kept = query.as_ref().ok().and_then(|query| self.without_others(query, hits, &name));
         let left: Option<Vec<Hit>> =
             kept.as_ref().map(|kept| kept.iter().map(|&at| hits[at]).collect());
         let hits = left.as_deref().unwrap_or(hits);
@@ -107,26 +113,29 @@ impl Context {
         }
         let out = match (query, self.layout) {
             (Err(refused), _) => return self.refused(place, refused),
-            (Ok(query), AnswerLayout::Text(AnswerForm::Snippets)) => {
+            (Ok(query), AnswerLayout::Text(form)) if form.has_snippets(&query) => {
                 let mut text = Vec::new();
                 let wanted = query.wanted(&self.wanted);
                 let snippets = Snippets::new(&snapshot, wanted, &query.text, snippet::CHARACTERS);
                 let snippet = |at: usize| snippets.of(hits[at].docid);
-                write_json(&query, hits, found, took, name, snippet, values, &mut text);
+                write_json(&query, hits, found, facets, took, name, snippet, values, &mut text);
                 AnswerOut::Text(text)
             }
             (Ok(query), AnswerLayout::Text(form)) => {
                 let mut text = Vec::new();
-                form.write_with(&query, hits, found, took, name, values, &mut text);
+                form.write_with(&query, hits, found, facets, took, name, values, &mut text);
                 AnswerOut::Text(text)
             }
             (Ok(query), AnswerLayout::Values) => {
                 let named = |(at, &hit)| NamedHit::new(hit, name(at).into_owned());
+                let values = (0..hits.len()).filter_map(|at| values(at).cloned()).collect();
                 let hits = hits.iter().enumerate().map(named).collect();
                 AnswerOut::Value(Box::new(Ok(QueryAnswer {
                     query,
                     hits,
+                    values,
                     found,
+                    facets: facets.clone(),
                     known,
                     late: false,
                     took,
@@ -143,21 +152,23 @@ impl Context {
     }
 
     /// The places of the hits without the document that has the query's name, if that is to be
-    /// removed.
-    fn without_itself<'a>(
+    /// removed, and without the first ones, if these are left out.
+    fn without_others<'a>(
         &self,
         query: &Query,
         hits: &[Hit],
         name: impl Fn(usize) -> Cow<'a, str>,
     ) -> Option<Vec<usize>> {
         let most = query.wanted(&self.wanted).k;
-        let others = |&at: &usize| name(at) != query.qid;
-        self.remove_query.then(|| (0..hits.len()).filter(others).take(most).collect())
+        let others = |&at: &usize| !self.remove_query || name(at) != query.qid;
+        let places = || (0..hits.len()).filter(others).skip(query.offset).take(most).collect();
+        (self.remove_query || query.offset > 0).then(places)
     }
 
     /// For a line that is no query.
     pub(crate) fn lay_out_refused(&self, numbered: NumberedQuery) -> LaidOutAnswer {
-        self.lay_out(numbered, &[], &[], (None, true), Duration::ZERO, |_| Cow::Borrowed(""))
+        let none = Answer { known: true, ..Answer::default() };
+        self.lay_out(numbered, &none, &[], Duration::ZERO, |_| Cow::Borrowed(""))
     }
 
     /// For a query that has waited too long, which is counted.
@@ -171,8 +182,9 @@ impl Context {
                 AnswerOut::Text(text)
             }
             (Ok(query), AnswerLayout::Values) => {
-                let hits = Vec::new();
-                let late = QueryAnswer { query, hits, found: None, known: true, late: true, took };
+                let (hits, values, found, facets) = Default::default();
+                let (known, late) = (true, true);
+                let late = QueryAnswer { query, hits, values, found, facets, known, late, took };
                 AnswerOut::Value(Box::new(Ok(late)))
             }
         };

@@ -50,10 +50,10 @@ pub(crate) fn look_up<'scope>(
                 let looked = guard.work(|| {
                     let asked = asked?;
                     let wanted = asked.wanted(context.algorithms)?;
-                    let Question { number, text, filter, .. } = asked;
-                    let filter = (!filter.is_empty()).then(|| filter.into());
-                    let snapshot = context.snapshot().under(filter.as_ref())?;
-                    let plan = planner.plan(&snapshot, wanted, &text)?;
+                    let Question { number, query, .. } = asked;
+                    let snapshot = context.snapshot().under(query.filter.as_ref())?;
+                    let mut plan = planner.plan(&snapshot, wanted, &query.text)?;
+                    plan.list(query.listing(&snapshot.generation().manifest().settings)?);
                     let dfs: Vec<u64> = plan.terms().iter().map(|term| term.df.into()).collect();
                     // It is there before the counts that ask for it.
                     lock(&planned).insert(number, plan);

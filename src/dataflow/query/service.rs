@@ -59,8 +59,6 @@ pub struct QueryOptions {
     pub algorithms: HandedAlgorithms,
     /// Whether the document that has the name of a query is left out of its hits.
     pub remove_query: bool,
-    /// Columns whose values come with hits, in one process and in answers that are text.
-    pub returned: Vec<String>,
     /// How they are spread over the workers.
     pub model: Model,
     /// Worker threads.
@@ -89,7 +87,6 @@ impl Default for QueryOptions {
             wanted: Wanted::default(),
             algorithms: &[],
             remove_query: false,
-            returned: Vec::new(),
             model: Model::default(),
             workers: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
             batch: const { NonZeroUsize::new(64).expect("it is not 0") },
@@ -264,7 +261,6 @@ impl QueryService {
             wanted,
             algorithms,
             remove_query,
-            returned,
             workers,
             batch,
             delay,
@@ -280,7 +276,6 @@ impl QueryService {
             wanted,
             algorithms,
             remove_query,
-            returned,
             batch: batch.get(),
             delay,
             most_open,

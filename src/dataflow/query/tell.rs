@@ -11,11 +11,12 @@
 use super::context::Context;
 use super::desk::{DeskOutcome, Request, TakenQuery};
 use super::local::Local;
-use super::messages::ShardHits;
+use super::messages::{ShardHit, ShardHits, StageHits};
 use crate::dataflow::control::Cause;
 use crate::dataflow::crossing::Crossing;
 use crate::index::error::IndexError;
 use crate::query::engines::engine::Answer;
+use crate::query::listing::Listing;
 use crate::query::top_k::{Hit, NamedHit};
 use crate::query::wanted::{Mode, Stage, Wanted};
 use std::cell::OnceCell;
@@ -25,8 +26,8 @@ use timely::dataflow::channels::pact::Pipeline;
 use timely::dataflow::operators::generic::operator::Operator;
 use timely::dataflow::{Stream, StreamVec};
 
-/// The hits of the first stage of AND+OR, and how many documents match it.
-pub(crate) type FirstStage = (Vec<NamedHit>, u64);
+/// The first stage of AND+OR.
+pub(crate) type FirstStage = StageHits;
 
 /// Makes the message of an engine's answer, or asks the engine for the next stage.
 pub(crate) fn answer(
@@ -34,45 +35,56 @@ pub(crate) fn answer(
     taken: TakenQuery<Option<FirstStage>>,
     answer: Option<Answer>,
 ) -> Result<DeskOutcome<Option<FirstStage>, ShardHits>, Cause> {
-    let Answer { number, hits, found, known, .. } =
+    let Answer { number, hits, found, known, facets, listing, .. } =
         answer.ok_or("a shard was asked something that is not a query")?;
     let TakenQuery { batch, asked, before, began } = taken;
-    let named = name(context, &hits)?;
-    let here = found.unwrap_or(0);
-    let (hits, any, found) = match (before, asked) {
-        (Some((hits, found)), _) => (hits, named, [found, here]),
+    let count = hits.len();
+    let hits = name(context, &hits, listing.as_deref())?;
+    let here = StageHits { hits, found: found.unwrap_or(0), facets };
+    let (first, any) = match (before, asked) {
+        (Some(first), _) => (first, here),
         (None, Some(Request::Planned(_, mut plan)))
-            if Stage::first(plan.wanted().mode).next(plan.wanted(), hits.len()).is_some() =>
+            if Stage::first(plan.wanted().mode).next(plan.wanted(), count).is_some() =>
         {
             let wanted = *plan.wanted();
             plan.want(Wanted { mode: Mode::Or, ..wanted });
-            let before = Some((named, here));
-            let taken = TakenQuery { batch, asked: None, before, began };
+            let taken = TakenQuery { batch, asked: None, before: Some(here), began };
             return Ok(DeskOutcome::Again(Box::new((taken, plan))));
         }
-        (None, _) => (named, Vec::new(), [here, 0]),
+        (None, _) => (here, StageHits::default()),
     };
     if context.shard.process > 0 {
         context.tally.queries.fetch_add(1, Ordering::Relaxed);
-        context.tally.hits.fetch_add((hits.len() + any.len()) as u64, Ordering::Relaxed);
+        let hits = (first.hits.len() + any.hits.len()) as u64;
+        context.tally.hits.fetch_add(hits, Ordering::Relaxed);
     }
-    Ok(DeskOutcome::Out(ShardHits { number, known, hits, any, found }))
+    Ok(DeskOutcome::Out(ShardHits { number, known, first, any }))
 }
 
-/// Gives hits of the shard their names and their docids in the whole index.
-fn name(context: &Context, hits: &[Hit]) -> Result<Vec<NamedHit>, IndexError> {
+/// Gives hits of the shard their names, their docids in the whole index, and what a listing needs.
+fn name(
+    context: &Context,
+    hits: &[Hit],
+    listing: Option<&Listing>,
+) -> Result<Vec<ShardHit>, IndexError> {
     let snapshot = context.snapshot();
-    let documents = snapshot.generation().documents();
+    let generation = snapshot.generation();
     let failed = OnceCell::new();
-    let name = documents.names(|at| hits.get(at).map(|hit| hit.docid), &failed);
+    let docids = hits.iter().map(|hit| hit.docid);
+    let values = listing.map(|listing| listing.values(generation, docids)).transpose()?;
+    let mut values = values.unwrap_or_default().into_iter();
+    let name = generation.documents().names(|at| hits.get(at).map(|hit| hit.docid), &failed);
     let named = hits.iter().enumerate().map(|(at, hit)| {
         // The manifest of the whole index has fewer documents than docids.
         let docid = context.shard.first_docid.saturating_add(hit.docid);
-        NamedHit { name: name(at).into_owned(), docid, score: hit.score }
+        let key = listing.map(|listing| listing.key(generation, hit.docid)).transpose()?;
+        let named = NamedHit { name: name(at).into_owned(), docid, score: hit.score };
+        let values = values.next().unwrap_or_default();
+        Ok(ShardHit { named, key: key.flatten(), values })
     });
-    let named: Vec<_> = named.collect();
+    let named: Result<Vec<_>, IndexError> = named.collect();
     drop(name);
-    failed.into_inner().map_or(Ok(named), Err)
+    failed.into_inner().map_or(named, Err)
 }
 
 /// Lets records cross processes.

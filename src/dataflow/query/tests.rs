@@ -48,7 +48,6 @@ pub(super) fn context(snapshot: &Arc<Snapshot>, workers: usize) -> Arc<Context> 
         wanted: Wanted::default(),
         algorithms: &[],
         remove_query: false,
-        returned: Vec::new(),
         batch: 2,
         delay: Duration::ZERO,
         workers,
@@ -104,8 +103,7 @@ impl QueryEngine for Gate {
 
     fn take(&mut self, answers: &mut Vec<Answer>) {
         if self.open.load(Ordering::SeqCst) {
-            let answer =
-                |number| Answer { number, hits: vec![], found: None, known: true, late: false };
+            let answer = |number| Answer { number, known: true, ..Answer::default() };
             answers.extend(self.numbers.drain(..).rev().map(answer));
         }
     }
@@ -118,7 +116,14 @@ impl QueryEngine for Gate {
 pub(super) fn numbered(snapshot: &Arc<Snapshot>, number: u64, text: &str) -> Local<NumberedQuery> {
     let place = number as u32;
     let query = Ok(Query::new(number.to_string(), text));
-    Local(NumberedQuery { place, number, query, snapshot: snapshot.clone(), came: Instant::now() })
+    Local(NumberedQuery {
+        place,
+        number,
+        query,
+        snapshot: snapshot.clone(),
+        listing: None,
+        came: Instant::now(),
+    })
 }
 
 /// Runs the answer operator alone: lets two batches in, and the engine answer after a while.
@@ -314,8 +319,7 @@ impl QueryEngine for HeldEngine {
             while !self.open.load(Ordering::SeqCst) && began.elapsed() < LIMIT {
                 std::thread::sleep(Duration::from_millis(1));
             }
-            self.answer =
-                Some(Answer { number, hits: vec![], found: None, known: true, late: false });
+            self.answer = Some(Answer { number, known: true, ..Answer::default() });
         }
         Ok(Pace::Idle)
     }

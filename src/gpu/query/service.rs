@@ -52,7 +52,11 @@ impl Counts {
     /// How many queries were returned, by reason.
     pub fn by_cpu(&self) -> [(u64, &'static str); 4] {
         [
-            (&self.unsuited, "because no GPU answers such queries, of too many terms for example"),
+            (
+                &self.unsuited,
+                "because no GPU answers such queries: of too many terms, with operators, fields, counts, \
+                 filters, an order by a column, facets, or *",
+            ),
             (&self.without_lists, "because their lists had no room on it or could not be read"),
             (&self.lost, "because it failed"),
             (&self.slow, "because it took too long"),

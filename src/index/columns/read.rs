@@ -162,7 +162,7 @@ impl RunColumns {
     }
 
     /// Gives `take` the keys of a document in a column, in the order of the record.
-    pub(super) fn keys(
+    pub(crate) fn keys(
         &self,
         column: usize,
         docid: u32,
@@ -191,8 +191,13 @@ impl RunColumns {
         })
     }
 
+    /// How many words the dictionary of a column has.
+    pub(crate) fn words(&self, column: usize) -> usize {
+        self.columns[column].entry.words as usize
+    }
+
     /// A word of a column by its place in the dictionary.
-    pub(super) fn word(&self, column: usize, number: u64) -> Result<&str, IndexError> {
+    pub(crate) fn word(&self, column: usize, number: u64) -> Result<&str, IndexError> {
         let place = &self.columns[column];
         let start = match number {
             0 => 0,

@@ -8,6 +8,7 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
+use std::cmp::Ordering;
 use std::fmt;
 
 /// A value of a column.
@@ -78,7 +79,7 @@ fn date(text: &str) -> Option<Timestamp> {
 
 impl ColumnValue {
     /// The value of a key that is not of a word.
-    pub(super) fn of(kind: ColumnKind, key: u64) -> Self {
+    pub(crate) fn of(kind: ColumnKind, key: u64) -> Self {
         let number = (key ^ SIGN) as i64;
         match kind {
             ColumnKind::Float if key & SIGN == 0 => Self::Float(f64::from_bits(!key)),
@@ -86,6 +87,26 @@ impl ColumnValue {
             ColumnKind::Date => Self::Date(number),
             ColumnKind::Int | ColumnKind::Word => Self::Int(number),
         }
+    }
+}
+
+impl Eq for ColumnValue {}
+
+impl Ord for ColumnValue {
+    /// Of values of one column.
+    fn cmp(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Int(a), Self::Int(b)) | (Self::Date(a), Self::Date(b)) => a.cmp(b),
+            (Self::Float(a), Self::Float(b)) => a.total_cmp(b),
+            (Self::Word(a), Self::Word(b)) => a.cmp(b),
+            _ => Ordering::Equal,
+        }
+    }
+}
+
+impl PartialOrd for ColumnValue {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

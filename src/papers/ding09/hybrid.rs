@@ -292,7 +292,7 @@ impl HybridEngine {
             && let Some((number, plan)) = state.queues.take_late(now)
         {
             let known = plan.known();
-            self.answers.push(Answer { number, hits: Vec::new(), found: None, known, late: true });
+            self.answers.push(Answer { number, known, late: true, ..Answer::default() });
         }
         let before = self.on_device;
         while feeds

@@ -83,14 +83,19 @@ impl SharedDesks {
         if self.barrier { 1 } else { MOST_OPEN }
     }
 
-    /// Gives a stage of a query to all workers; worker `own` is awake.
+    /// Gives a stage of a query to all workers, or a query that lists all that matches to worker
+    /// `own`, which is awake.
     fn lay(&self, own: usize, number: u64, plan: Arc<Plan>, stage: Stage) {
         let matching = plan.wanted().count.then_some(0);
         let combined = Combined::new(plan.wanted().k);
         let found = Mutex::new(Found { combined, workers: 0, matching });
         let round = Arc::new(Round { number, plan, stage, found });
         let mut asleep = Vec::new();
+        let is_whole = round.plan.listing_of_all().is_some();
         for (worker, desk) in self.desks.iter().enumerate() {
+            if is_whole && worker != own {
+                continue;
+            }
             let mut desk = lock(desk);
             desk.rounds.push_back(round.clone());
             if std::mem::take(&mut desk.asleep) && worker != own {
@@ -195,6 +200,15 @@ impl ShareEngine {
     }
 
     fn work(&mut self, round: &Round) -> Result<(), IndexError> {
+        if round.plan.listing_of_all().is_some() {
+            // The best of a share are none of all that matches: this worker has the query alone.
+            let mut searcher = Searcher::new();
+            searcher.answer(&round.plan)?;
+            self.let_go();
+            self.claimed = true;
+            self.answers.push(Answer::of(round.number, &round.plan, &mut searcher));
+            return Ok(());
+        }
         self.prepare(round.plan.snapshot())?;
         match &self.copied {
             None => self.searcher.answer_stage(&round.plan, round.stage)?,

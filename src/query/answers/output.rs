@@ -12,6 +12,7 @@
 
 use crate::query::answers::returned::ReturnedValues;
 use crate::query::answers::snippet::Snippet;
+use crate::query::listing::facets::FoundFacets;
 use crate::query::reading::lines::{Query, Refused};
 use crate::query::reading::weighted::{QueryVector, unmarked, vector_of};
 use crate::query::top_k::Hit;
@@ -83,6 +84,8 @@ struct JsonAnswer<'a, 'v> {
     vector: Option<QueryVector>,
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<u64>,
+    #[serde(skip_serializing_if = "FoundFacets::is_none")]
+    facets: &'a FoundFacets,
     hits: Vec<JsonHit<'a, 'v>>,
     us: f64,
 }
@@ -154,6 +157,7 @@ pub(crate) fn write_json<'a, 'v>(
     query: &Query,
     hits: &[Hit],
     found: Option<u64>,
+    facets: &FoundFacets,
     took: Duration,
     name: impl Fn(usize) -> Cow<'a, str>,
     snippet: impl Fn(usize) -> Option<Snippet>,
@@ -164,7 +168,7 @@ pub(crate) fn write_json<'a, 'v>(
         let (snippet, highlights) = snippet(at).map(|of| (of.text, of.highlights)).unzip();
         let &Hit { docid, score } = hit;
         JsonHit {
-            rank: at + 1,
+            rank: query.offset + at + 1,
             name: name(at),
             docid,
             score,
@@ -178,6 +182,7 @@ pub(crate) fn write_json<'a, 'v>(
         query: unmarked(&query.text).unwrap_or(&query.text),
         vector: unmarked(&query.text).map(vector_of),
         found,
+        facets,
         hits: hits.collect(),
         us: took.as_nanos() as f64 / 1e3,
     };
@@ -186,6 +191,15 @@ pub(crate) fn write_json<'a, 'v>(
 }
 
 impl AnswerForm {
+    /// Whether a snippet of each hit stands in the answer to a query.
+    pub(crate) fn has_snippets(self, query: &Query) -> bool {
+        match self {
+            Self::Snippets => query.snippets != Some(false),
+            Self::Jsonl => query.snippets == Some(true),
+            Self::Trec(_) | Self::Tsv | Self::Binary => false,
+        }
+    }
+
     /// Appends the answer to `query`. Scores are the shortest decimals that read back as the same
     /// `f32`. `name` gives the name of the hit at a place in `hits`. How many documents were
     /// `found`, if that is known, is a field of an object, and a line of its own with the name
@@ -199,33 +213,37 @@ impl AnswerForm {
         name: impl Fn(usize) -> Cow<'a, str>,
         out: &mut Vec<u8>,
     ) {
-        self.write_with(query, hits, found, took, name, |_| None, out);
+        let none = FoundFacets::default();
+        self.write_with(query, hits, found, &none, took, name, |_| None, out);
     }
 
-    /// The same with the `values` of hits, in the forms that have room for them.
+    /// The same with facets and the `values` of hits, in the forms that have room for them.
     #[expect(clippy::too_many_arguments, reason = "the parts of an answer")]
     pub(crate) fn write_with<'a, 'v>(
         self,
         query: &Query,
         hits: &[Hit],
         found: Option<u64>,
+        facets: &FoundFacets,
         took: Duration,
         name: impl Fn(usize) -> Cow<'a, str>,
         values: impl Fn(usize) -> Option<&'v ReturnedValues>,
         out: &mut Vec<u8>,
     ) {
+        // There are fewer hits than docids.
+        let first = (query.offset as u32).wrapping_add(1);
         match self {
             Self::Jsonl | Self::Snippets => {
-                write_json(query, hits, found, took, name, |_| None, values, out);
+                write_json(query, hits, found, facets, took, name, |_| None, values, out);
             }
             Self::Trec(tag) => {
                 let tag = tag.name();
-                for (hit, rank) in hits.iter().zip(1..) {
+                for (at, hit) in hits.iter().enumerate() {
                     one_word(&query.qid, out);
                     out.extend_from_slice(b" Q0 ");
-                    one_word(&name(rank as usize - 1), out);
+                    one_word(&name(at), out);
                     out.push(b' ');
-                    decimal(rank, out);
+                    decimal(first.wrapping_add(at as u32), out);
                     out.push(b' ');
                     shortest(hit.score, out);
                     out.push(b' ');
@@ -238,17 +256,17 @@ impl AnswerForm {
                     one_word(&query.qid, out);
                     writeln!(out, "\t0\t{COUNTED}\t{found}\t0").expect("a vector takes all");
                 }
-                for (hit, rank) in hits.iter().zip(1..) {
+                for (at, hit) in hits.iter().enumerate() {
                     one_word(&query.qid, out);
                     out.push(b'\t');
-                    decimal(rank, out);
+                    decimal(first.wrapping_add(at as u32), out);
                     out.push(b'\t');
-                    one_word(&name(rank as usize - 1), out);
+                    one_word(&name(at), out);
                     out.push(b'\t');
                     decimal(hit.docid, out);
                     out.push(b'\t');
                     shortest(hit.score, out);
-                    if let Some(values) = values(rank as usize - 1) {
+                    if let Some(values) = values(at) {
                         values.write_tsv(out);
                     }
                     out.push(b'\n');

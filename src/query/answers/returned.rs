@@ -43,7 +43,7 @@ pub fn check_returned(name: &str, settings: &Settings) -> Result<(), String> {
 /// The values of a document in some columns: an object in JSON, with `null` where there is none,
 /// and a list where there may be several.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ReturnedValues(Vec<(Column, Vec<ColumnValue>)>);
+pub struct ReturnedValues(pub(crate) Vec<(Column, Vec<ColumnValue>)>);
 
 impl ReturnedValues {
     /// Those of documents of a generation, which has the columns.

@@ -3,7 +3,6 @@
 
 use super::snippet::{CHARACTERS, Snippets};
 use crate::index::error::IndexError;
-use crate::query::filter::FilterError;
 use crate::query::reading::lines::{Query, Refused};
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
@@ -41,14 +40,10 @@ impl Talk {
     pub fn answer(&mut self, query: &Query) -> Result<String, IndexError> {
         let begun = Instant::now();
         let wanted = query.wanted(&self.wanted);
-        let snapshot = match self.snapshot.under(query.filter.as_ref()) {
-            Ok(snapshot) => snapshot,
-            Err(FilterError::Index(error)) => return Err(error),
-            Err(FilterError::Refused(why)) => {
-                return Ok(format!("query {} has a filter that {why}\n", query.qid));
-            }
+        let (hits, known) = match self.searcher.ask(&self.snapshot, &wanted, query) {
+            Err(IndexError::Query { why }) => return Ok(format!("query {} {why}\n", query.qid)),
+            asked => asked?,
         };
-        let (hits, known) = self.searcher.search(&snapshot, &wanted, &query.text)?;
         let hits = hits.to_vec();
         let matching = self.searcher.found();
         let took = begun.elapsed();
@@ -56,7 +51,7 @@ impl Talk {
         let documents = self.snapshot.generation().documents();
         let snippets =
             Snippets::new(&self.snapshot, wanted, &query.text, (2 * self.columns).min(CHARACTERS));
-        for (hit, rank) in hits.iter().zip(1..) {
+        for (hit, rank) in hits.iter().zip(query.offset + 1..) {
             let name = String::from_utf8_lossy(documents.name(hit.docid)?);
             let score = format!("{:.4}", hit.score);
             let room = self.columns.saturating_sub(7 + score.len());

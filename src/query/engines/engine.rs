@@ -15,15 +15,17 @@ pub(crate) mod tests;
 pub(crate) mod whole;
 
 use crate::index::error::IndexError;
+use crate::query::listing::Listing;
+use crate::query::listing::facets::FoundFacets;
 use crate::query::plan::Plan;
-use crate::query::searcher::Cutting;
+use crate::query::searcher::{Cutting, Searcher};
 use crate::query::snapshot::Snapshot;
 use crate::query::top_k::Hit;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     pub number: u64,
     /// Best first.
@@ -34,12 +36,23 @@ pub struct Answer {
     pub known: bool,
     /// Whether it was left unanswered, without hits, since its deadline had passed.
     pub late: bool,
+    /// Of all that matches, if the query asks for any.
+    pub facets: FoundFacets,
+    /// How hits are listed, if the query says it.
+    pub(crate) listing: Option<Arc<Listing>>,
 }
 
 impl Answer {
     /// The answer to a query of which this many documents match, if it asks for that.
     pub fn new(number: u64, plan: &Plan, hits: Vec<Hit>, found: Option<u64>) -> Self {
-        Self { number, hits, found, known: plan.known(), late: false }
+        let (known, listing) = (plan.known(), plan.listing().cloned());
+        Self { number, hits, found, known, listing, ..Self::default() }
+    }
+
+    /// What a searcher has found last.
+    pub(crate) fn of(number: u64, plan: &Plan, searcher: &mut Searcher) -> Self {
+        let facets = searcher.take_facets();
+        Self { facets, ..Self::new(number, plan, searcher.hits().to_vec(), searcher.found()) }
     }
 }
 

@@ -8,7 +8,7 @@
 use crate::crew::Crew;
 use crate::index::error::IndexError;
 use crate::index::files::storage::Stop;
-use crate::query::reading::asked::GivenDocids;
+use crate::query::reading::asked::{GivenDocids, Query};
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::Snapshot;
 use crate::query::top_k::Hit;
@@ -29,6 +29,8 @@ pub struct ManyHits {
     pub scores: Vec<f32>,
     /// How many documents match each query, if that is asked for: `[queries]`, or nothing.
     pub found: Vec<u64>,
+    /// The facets of each query as an object in JSON, if they ask for any: `[queries]`, or nothing.
+    pub facets: Vec<String>,
     /// Queries of which no term is in the index.
     pub unknown: usize,
     /// The places of queries that are none, and have no hits, and why.
@@ -82,6 +84,33 @@ pub fn search_many<Q: AsRef<str> + Sync>(
         found.found.extend(searcher.found());
         Ok(())
     })
+}
+
+/// Answers all `queries` as they ask for it; `usual` has what they leave open.
+///
+/// # Errors
+/// As [`search_many`].
+pub fn ask_many(
+    snapshot: &Arc<Snapshot>,
+    usual: &Wanted,
+    queries: &[Query],
+    threads: NonZeroUsize,
+    stop: &Stop,
+) -> Result<ManyHits, IndexError> {
+    let has_facets = queries.iter().any(|query| query.facets.is_some());
+    let mut all = answer_many(queries.len(), usual.count, threads, stop, |searcher, at, found| {
+        let (hits, known) = searcher.ask(snapshot, usual, &queries[at])?;
+        found.push(hits, known);
+        found.found.extend(searcher.found());
+        let facets = has_facets.then(|| serde_json::to_string(&searcher.take_facets()));
+        found.facets.extend(facets.map(|facets| facets.expect("words and numbers are JSON")));
+        Ok(())
+    })?;
+    // Queries that are none have no facets.
+    if has_facets {
+        all.refused.iter().for_each(|(at, _)| all.facets.insert(*at, "{}".to_string()));
+    }
+    Ok(all)
 }
 
 /// Ranks the documents that are given for each query, and no others.
@@ -149,6 +178,7 @@ fn answer_many(
         all.docids.extend(found.docids);
         all.scores.extend(found.scores);
         all.found.extend(found.found);
+        all.facets.extend(found.facets);
         all.unknown += found.unknown;
         all.refused.extend(found.refused);
     }

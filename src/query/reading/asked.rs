@@ -3,6 +3,8 @@
 #![warn(missing_docs)]
 
 use super::refusals::Refused;
+use crate::index::generations::manifest::Settings;
+use crate::query::listing::{FacetBy, Listing, SortBy};
 use crate::query::wanted::{Algorithm, Mode, Syntax, Wanted};
 use std::sync::Arc;
 
@@ -28,6 +30,16 @@ pub struct Query {
     pub count: Option<bool>,
     /// Which documents may be answers, if not all.
     pub filter: Option<Arc<str>>,
+    /// The order of its hits, if it is not that of scores.
+    pub sort: Option<Arc<SortBy>>,
+    /// What of all that matches is counted.
+    pub facets: Option<Arc<[FacetBy]>>,
+    /// Columns whose values come with hits.
+    pub returned: Option<Arc<[String]>>,
+    /// So many of the first hits are left out; k hits follow.
+    pub offset: usize,
+    /// Whether a part of the text comes with each hit, if the query says it; in answers as JSON.
+    pub snippets: Option<bool>,
     /// The documents that are ranked, if not all.
     pub candidates: Option<GivenDocids>,
     /// Its line, from 1, and its offset in the stream, if it was read.
@@ -40,10 +52,14 @@ impl PartialEq for Query {
     fn eq(&self, other: &Self) -> bool {
         let wishes =
             |query: &Self| (query.k, query.mode, query.algorithm, query.syntax, query.count);
+        fn listed(of: &Query) -> impl PartialEq {
+            (&of.filter, &of.sort, &of.facets, &of.returned, of.offset, of.snippets)
+        }
         let is_same = self.qid == other.qid && self.text == other.text;
         is_same
             && wishes(self) == wishes(other)
-            && (&self.candidates, &self.filter) == (&other.candidates, &other.filter)
+            && listed(self) == listed(other)
+            && self.candidates == other.candidates
     }
 }
 
@@ -63,6 +79,15 @@ impl Query {
     pub(crate) fn bytes(&self) -> usize {
         let filter = self.filter.as_ref().map_or(0, |filter| filter.len());
         size_of::<Self>() + self.qid.len() + self.text.len() + filter
+    }
+
+    /// How its hits are listed, if it asks for that, in an index that has these columns.
+    ///
+    /// # Errors
+    /// What is wrong with that.
+    pub(crate) fn listing(&self, settings: &Settings) -> Result<Option<Arc<Listing>>, String> {
+        let facets = self.facets.as_deref().unwrap_or_default();
+        Listing::of(self.sort.as_deref(), facets, self.returned.as_ref(), settings)
     }
 
     /// The refusal of this query, which has this number in the stream, from 1.

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
+use std::sync::Arc;
 
 /// Fields with the name of a query, in their order. BEIR and MS MARCO have other names for the
 /// same.
@@ -16,7 +17,7 @@ pub const NAMES: [&str; 4] = ["qid", "_id", "id", "query_id"];
 /// Fields with its text.
 pub const TEXTS: [&str; 4] = ["query", "text", "question", "title"];
 /// Fields that say more, and those that are passed over.
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 15] = [
     "vector",
     "k",
     "mode",
@@ -24,6 +25,11 @@ const OTHERS: [&str; 10] = [
     "syntax",
     "count",
     "filter",
+    "sort",
+    "facets",
+    "return",
+    "offset",
+    "snippets",
     "contents",
     "metadata",
     "tags",
@@ -127,7 +133,8 @@ pub fn object(json: &str, number: u64, algorithms: HandedAlgorithms) -> Result<R
     let members: Members<'_> = serde_json::from_str(json).map_err(|error| {
         format!(
             "begins with {{ and is not an object with \"query\" and, if wanted, \"qid\", \"k\", \
-             \"mode\", \"algorithm\", \"syntax\", \"count\" and \"filter\": {error}"
+             \"mode\", \"algorithm\", \"syntax\", \"count\", \"filter\", \"sort\", \"facets\", \
+             \"return\", \"offset\" and \"snippets\": {error}"
         )
     })?;
     query(&members, number, algorithms)
@@ -148,12 +155,13 @@ fn query(
         Some((name, _)) => return Err(format!("has a `{name}` that is neither text nor number")),
         None => number.to_string(),
     };
-    let count = members.get("count").map(|count| match count {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        _ => Err("has a `count` that is neither true nor false"),
-    });
-    let count = count.transpose()?;
+    let truth = |field: &str| match members.get(field) {
+        None => Ok(None),
+        Some("true") => Ok(Some(true)),
+        Some("false") => Ok(Some(false)),
+        Some(_) => Err(format!("has a `{field}` that is neither true nor false")),
+    };
+    let count = truth("count")?;
     let k = members.get("k").map(|k| match k.parse::<usize>() {
         Ok(0) if count == Some(true) => Ok(0),
         Ok(k @ 1..) => Ok(k),
@@ -186,6 +194,13 @@ fn query(
             return Err(format!("has neither {} nor vector", TEXTS.join(", ")));
         }
     };
+    let offset = members.get("offset").map(|offset| {
+        offset.parse().map_err(|_| "has an `offset` that is no whole number from 0 on")
+    });
+    let facets = members.get("facets").map(|value| {
+        names_in(value, "facets")?.iter().map(|name| name.parse()).collect::<Result<Arc<[_]>, _>>()
+    });
+    let returned = members.get("return").map(|value| names_in(value, "return").map(Arc::from));
     let query = Query {
         qid,
         text,
@@ -195,9 +210,23 @@ fn query(
         syntax,
         count,
         filter: wish("filter")?.map(Into::into),
+        sort: wish("sort")?.and_then(|sort| Some(Arc::new(sort.parse().ok()?))),
+        facets: facets.transpose()?,
+        returned: returned.transpose()?,
+        offset: offset.transpose()?.unwrap_or(0),
+        snippets: truth("snippets")?,
         ..Query::default()
     };
     Ok((query, unknown))
+}
+
+/// Names of columns: a text in which commas part them, or a list.
+fn names_in(value: &str, field: &str) -> Result<Vec<String>, String> {
+    match value.starts_with('[') {
+        true => serde_json::from_str(value)
+            .map_err(|_| format!("has `{field}` that are neither a text nor a list of texts")),
+        false => Ok(text(value, field)?.split(',').map(str::to_string).collect()),
+    }
 }
 
 /// The text of a vector. Its order stays, since scores are added up in it.

@@ -14,7 +14,7 @@ use crate::dataflow::query::gather::gather;
 use crate::dataflow::query::lay_out::{AnswerOut, LaidOutAnswer};
 use crate::dataflow::query::local::Local;
 use crate::dataflow::query::look_up::{PlansByNumber, look_up};
-use crate::dataflow::query::messages::{CountedTerms, Question, ShardHits};
+use crate::dataflow::query::messages::{CountedTerms, Question, ShardHit, ShardHits, StageHits};
 use crate::dataflow::query::tell::tell;
 use crate::dataflow::query::weigh::weigh;
 use crate::index::testing::term;
@@ -85,7 +85,7 @@ fn ask_asks_every_process_once() {
         let passed = pass(
             move || vec![step(3, vec![numbered(&snapshot, 7, "a mill")], Some(4))],
             move |stream| arrive(ask(stream, &given)),
-            |asked: Question| (asked.worker, asked.number, asked.text),
+            |asked: Question| (asked.worker, asked.number, asked.query.text),
         );
         let expected = [0, 1].map(|worker| (3, (worker, 7, "a mill".to_string())));
         let expected = if ended { &expected[..0] } else { &expected[..] };
@@ -175,13 +175,9 @@ fn gather_puts_shards_together_and_holds_queries_that_are_open() {
             let query = |number| Coming::Query(numbered(&snapshot, number, "mill").0);
             let hits = |number, docid, score| {
                 let hit = NamedHit { name: format!("d{docid}"), docid, score };
-                Coming::Hits(ShardHits {
-                    number,
-                    known: true,
-                    hits: vec![hit],
-                    any: vec![],
-                    found: [0; 2],
-                })
+                let hits = vec![ShardHit { named: hit, key: None, values: Default::default() }];
+                let first = StageHits { hits, ..StageHits::default() };
+                Coming::Hits(ShardHits { number, known: true, first, any: StageHits::default() })
             };
             // The second query lacks the hits of a shard.
             let coming =

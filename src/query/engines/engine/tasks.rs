@@ -95,8 +95,7 @@ impl TaskEngine {
         match self.searcher.begin(plan, stage, cutting)? {
             Begun::Answered => {
                 self.shared.pool.answered_whole(expected);
-                let hits = self.searcher.hits().to_vec();
-                self.answers.push(Answer::new(number, plan, hits, self.searcher.found()));
+                self.answers.push(Answer::of(number, plan, &mut self.searcher));
             }
             Begun::Cut(cut) => {
                 let woken = self.shared.pool.open((number, plan.clone()), cut, expected);

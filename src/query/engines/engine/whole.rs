@@ -41,8 +41,8 @@ impl QueryEngine for WholeEngine {
 
     fn advance(&mut self) -> Result<Pace, IndexError> {
         let Some((number, plan)) = self.query.take() else { return Ok(Pace::Idle) };
-        let hits = self.searcher.answer(&plan)?.to_vec();
-        self.answer = Some(Answer::new(number, &plan, hits, self.searcher.found()));
+        self.searcher.answer(&plan)?;
+        self.answer = Some(Answer::of(number, &plan, &mut self.searcher));
         Ok(Pace::Idle)
     }
 
