@@ -27,6 +27,10 @@ pub(crate) struct Args {
     /// File or folder of your own. Queries are then read from the keyboard.
     #[arg(value_name = "PATH")]
     path: Option<PathBuf>,
+    /// Show a page to search in, at this address and port.
+    #[cfg(feature = "serve")]
+    #[arg(long, value_name = "ADDRESS:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8080")]
+    serve: Option<std::net::SocketAddr>,
     /// Number of worker threads [default: one for each core].
     #[arg(short, long, value_name = "N")]
     workers: Option<NonZeroUsize>,
@@ -50,6 +54,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let control = options.control.clone();
     options.command = command();
     options.workers = workers_of(args.workers)?;
+    #[cfg(feature = "serve")]
+    if let Some(listen) = args.serve {
+        options.store = true;
+        build(options).map_err(explain)?;
+        return crate::serve::run(&crate::serve::Args::of_demo(&index, listen)?);
+    }
     // The prompt does not poll the control.
     signals::watch(&control, Some(Duration::from_secs(1)))?;
     let built = build(options).map_err(explain)?;

@@ -31,6 +31,8 @@ mod papers;
 mod query;
 mod rebuild;
 mod rollback;
+#[cfg(feature = "serve")]
+mod serve;
 mod show;
 mod tune;
 mod update;
@@ -57,6 +59,9 @@ enum Job {
     Tune(tune::Args),
     /// Combine several runs into one.
     Fuse(fuse::Args),
+    /// Answer queries, and take documents, over HTTP.
+    #[cfg(feature = "serve")]
+    Serve(Box<serve::Args>),
     /// Keep an index up to date with its sources, once or on a schedule.
     Rebuild(rebuild::Args),
     /// Add documents to an index, or replace those of the same names.
@@ -146,6 +151,8 @@ fn main() -> ExitCode {
             Job::Evaluate(args) => evaluate::run(&args),
             Job::Tune(args) => tune::run(&args),
             Job::Fuse(args) => fuse::run(&args),
+            #[cfg(feature = "serve")]
+            Job::Serve(args) => serve::run(&args),
             Job::Rebuild(args) => rebuild::run(&args),
             Job::Update(args) => update::update(&args),
             Job::Delete(args) => update::delete(&args),

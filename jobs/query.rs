@@ -10,6 +10,8 @@ pub(crate) mod input;
 mod measured;
 pub(crate) mod ranking;
 pub(crate) mod score;
+#[cfg(feature = "serve")]
+pub(crate) mod serving;
 mod spread;
 pub(crate) mod talk;
 
@@ -119,19 +121,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// A job whose options go together.
-struct QueryJob<'a> {
+pub(crate) struct QueryJob<'a> {
     args: &'a Args,
-    hosts: Option<Hosts>,
+    pub(crate) hosts: Option<Hosts>,
     workers: usize,
     model: Model,
     score: Score,
     measured: Option<MeasuredAnswers>,
     refused: Refusals,
-    control: Arc<Control>,
+    pub(crate) control: Arc<Control>,
 }
 
 impl<'a> QueryJob<'a> {
-    fn of(args: &'a Args) -> anyhow::Result<Self> {
+    pub(crate) fn of(args: &'a Args) -> anyhow::Result<Self> {
         let workers = args.workers.count()?;
         let score = args.ranking.scoring()?.score;
         let hosts = args.workers.together.hosts()?;
@@ -171,7 +173,7 @@ impl<'a> QueryJob<'a> {
     }
 
     /// The devices that are asked for.
-    fn devices(&self) -> anyhow::Result<Option<Devices>> {
+    pub(crate) fn devices(&self) -> anyhow::Result<Option<Devices>> {
         let args = self.args;
         let algorithm = args.ranking.algorithm;
         if args.leaves_devices(self.score) {
@@ -200,29 +202,37 @@ impl<'a> QueryJob<'a> {
         let queries = args.columns.give(queries);
         let queries = args.expansion.prepare(&args.ranking, &snapshot, queries, self.workers)?;
         let queries = args.candidates.prepare(&args.ranking, &snapshot, queries)?;
-        match devices.or_else(|| args.devices_for_work(self.workers, self.model, &snapshot)) {
-            Some(devices) => self.by_devices(devices, snapshot, queries),
-            None => self.by_cpu(snapshot, queries),
-        }
+        let devices =
+            devices.or_else(|| args.devices_for_work(self.workers, self.model, &snapshot));
+        let answer = |service, asker, by| self.answer(service, asker, queries, by);
+        self.by(devices, snapshot, Box::new(|_| {}), answer)
     }
 
-    fn by_cpu(
+    /// Makes the service, by devices or by the CPU, that follows its index and calls `moved` behind
+    /// each move, and lets `run` run it.
+    pub(crate) fn by(
         &self,
+        devices: Option<Devices>,
         snapshot: Arc<Snapshot>,
-        queries: impl Iterator<Item = ReadQuery> + Send + 'static,
+        moved: Renew,
+        run: impl FnOnce(QueryService, Asker, AnsweredBy) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
+        if let Some(devices) = devices {
+            return self.by_devices(devices, snapshot, moved, run);
+        }
         let options = self.args.options(self.workers, self.model, &self.refused, false);
         let (service, asker) = QueryService::new(snapshot.clone(), options);
-        self.args.follow(&snapshot, service.mover(), Box::new(|_| {}))?;
+        self.args.follow(&snapshot, service.mover(), moved)?;
         drop(snapshot);
-        self.serve(service, asker, queries, AnsweredBy::default())
+        run(service, asker, AnsweredBy::default())
     }
 
     fn by_devices(
         &self,
         devices: Devices,
         snapshot: Arc<Snapshot>,
-        queries: impl Iterator<Item = ReadQuery> + Send + 'static,
+        mut moved: Renew,
+        run: impl FnOnce(QueryService, Asker, AnsweredBy) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let args = self.args;
         // All cores look up many terms, or count the occurrences of terms.
@@ -259,7 +269,7 @@ impl<'a> QueryJob<'a> {
             }
             tell!("millrace: {error:#}; the CPU answers");
         }
-        let renew: Renew = match renewer {
+        let mut renew: Renew = match renewer {
             Some(renewer) => when_quiet(
                 QUIET,
                 move |snapshot| maker.renew(&renewer, snapshot),
@@ -271,13 +281,17 @@ impl<'a> QueryJob<'a> {
             )?,
             None => Box::new(|_| {}),
         };
-        args.follow(&snapshot, service.mover(), renew)?;
+        let both = move |snapshot: &Arc<Snapshot>| {
+            moved(snapshot);
+            renew(snapshot);
+        };
+        args.follow(&snapshot, service.mover(), Box::new(both))?;
         drop(snapshot);
-        self.serve(service, asker, queries, by)
+        run(service, asker, by)
     }
 
     /// Answers the queries of one process.
-    fn serve(
+    fn answer(
         &self,
         service: QueryService,
         asker: Asker,
@@ -451,7 +465,7 @@ impl Args {
     }
 }
 
-fn totals(
+pub(crate) fn totals(
     args: &Args,
     report: &QueryReport,
     by: AnsweredBy,

@@ -40,6 +40,7 @@ pub mod dataflow {
             context::Hooks,
             follower::{Followed, Follower},
             service::Mover,
+            waiter::{Outcome, Waiter},
         },
         timeline::{Busy, ProgressLog},
         together::{Cluster, Meeting, SharedSetting, outcome_of},
@@ -301,6 +302,11 @@ pub mod score {
         parameters::Given,
         wang::Wang,
     };
+}
+
+#[cfg(feature = "serve")]
+pub mod serve {
+    pub use crate::serve::{RunningServer, ServeOptions, Server, Token, live, query_of};
 }
 
 pub mod shown {

@@ -60,7 +60,7 @@
 #![allow(missing_docs)]
 // Parts that a feature left out would use.
 #![cfg_attr(
-    not(all(feature = "program", feature = "papers")),
+    not(all(feature = "program", feature = "papers", feature = "serve")),
     allow(dead_code, unreachable_pub, unused_imports)
 )]
 // Lengths are public where they are needed; `is_empty` is not.
@@ -97,6 +97,8 @@ mod rebuild;
 mod report_page;
 mod schedule;
 mod score;
+#[cfg(feature = "serve")]
+mod serve;
 mod settings;
 mod shown;
 mod text;

@@ -15,4 +15,5 @@ mod house;
 mod phrases;
 mod query;
 mod rebuild;
+mod serve;
 mod update;

@@ -34,6 +34,21 @@ pub(crate) fn watch(control: &Arc<Control>, grace: Option<Duration>) -> anyhow::
     started.map(drop).context("cannot start a thread that hears signals")
 }
 
+/// Calls `end` at the first signal that ends a job, and ends the process at a second one.
+pub(crate) fn on_end(end: impl Fn() + Send + 'static) -> anyhow::Result<()> {
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
+    let thread = std::thread::Builder::new().name("signals".into());
+    thread.spawn(move || {
+        for (signal, seen) in signals.forever().zip(0..) {
+            match seen {
+                0 => end(),
+                _ => std::process::exit(128 + signal),
+            }
+        }
+    })?;
+    Ok(())
+}
+
 /// Calls `work` at each SIGHUP, which no longer ends the process.
 pub(crate) fn on_hangup(work: impl Fn() + Send + 'static) -> anyhow::Result<()> {
     let mut signals = signal_hook::iterator::Signals::new([SIGHUP])?;

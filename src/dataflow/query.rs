@@ -21,6 +21,7 @@ pub(crate) mod service;
 pub(crate) mod tell;
 #[cfg(test)]
 mod tests;
+pub(crate) mod waiter;
 pub(crate) mod weigh;
 
 use crate::dataflow::query::answer::answer;

@@ -5,6 +5,8 @@
 //! [`LexiconWriter`] writes it in one go, [`Lexicon`] finds a term in the mapped file,
 //! [`LexiconStream`] reads all terms in order through a small window. None of them believes a byte.
 
+#[cfg(feature = "serve")]
+mod beginning;
 mod code;
 mod parts;
 mod read;

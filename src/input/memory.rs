@@ -2,6 +2,9 @@
 //! reads them too, and each is read once.
 
 #![warn(missing_docs)]
+#[cfg(feature = "serve")]
+pub(crate) mod one_line;
+
 use super::Format;
 use super::error::InputError;
 use super::splits::{GIVEN, InputPlan};
@@ -15,6 +18,9 @@ use std::io::{self, Read};
 /// Lines that are put together before any of them is read, in bytes.
 const LINES_BYTES: usize = 64 << 10;
 
+/// The member of a line that has the text.
+const TEXT: &str = "contents";
+
 /// A document that a program has.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OwnedDocument {
@@ -22,9 +28,10 @@ pub struct OwnedDocument {
     #[serde(rename = "id", skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// Its text, plain.
-    #[serde(rename = "contents")]
+    #[serde(rename = "contents", skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// Texts of fields of the index, by names that no member of a line has.
+    /// Texts of fields of the index, by names that no member of a line has; and its text, if that
+    /// has parts.
     #[serde(flatten)]
     fields: BTreeMap<String, Vec<String>>,
     /// Its values, by the names of columns and of fields that are kept; others are passed over.
@@ -36,6 +43,20 @@ impl OwnedDocument {
     /// Makes a document.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         Self { name: name.into(), text: text.into(), ..Self::default() }
+    }
+
+    /// Makes a document whose text has parts, over which no phrase goes.
+    pub(crate) fn of_parts(name: &str, mut parts: Vec<String>) -> Self {
+        match parts.len() {
+            0 | 1 => Self::new(name, parts.pop().unwrap_or_default()),
+            _ => Self { fields: BTreeMap::from([(TEXT.into(), parts)]), ..Self::new(name, "") },
+        }
+    }
+
+    /// Its text, of all parts.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn whole(&self) -> String {
+        self.fields.get(TEXT).map_or_else(|| self.text.clone(), |parts| parts.join("\n"))
     }
 
     /// Of all its texts.
@@ -124,7 +145,7 @@ mod tests {
         assert_eq!(lines.len(), texts.len());
         for (i, (line, text)) in lines.into_iter().zip(texts).enumerate() {
             let value: serde_json::Value = serde_json::from_str(line).unwrap();
-            assert_eq!(value["contents"], text);
+            assert_eq!(value["contents"].as_str().unwrap_or_default(), text);
             let name = value["id"].as_str().map(str::to_string);
             assert_eq!(name, (i != 1).then(|| format!("d\n{i}")));
         }

@@ -24,7 +24,7 @@ const LAYERS: [&[&str]; 16] = [
     &["dataflow"],
     &["build"],
     &["update"],
-    &["rebuild"],
+    &["rebuild", "serve"],
     // Nothing below knows of a paper: the jobs hand it in.
     &["papers"],
     &["jobs"],

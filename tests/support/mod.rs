@@ -8,6 +8,7 @@ pub(crate) mod browser;
 mod compared;
 pub(crate) mod fixture;
 mod generated;
+pub(crate) mod http;
 pub(crate) mod pretended;
 mod scratch;
 pub(crate) mod sealed;

@@ -18,11 +18,14 @@
 use super::context::{Context, FIRST};
 use super::desk::{DeskOutcome, QueryDesk, Request, TakenQuery};
 use super::local::Local;
+use super::waiter::Outcome;
 use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::dataflow::cores;
 use crate::dataflow::sole_time::SoleTime;
+use crate::index::error::IndexError;
 use crate::query::engines::engine::{Answer, Engines, Pace, QueryEngine, Wakers};
 use crate::query::plan::Planner;
+use crate::shown::chain;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -147,7 +150,15 @@ where
             }
         }
         self.engine.let_go();
-        let pace = self.engine.advance()?;
+        let pace = match self.engine.advance() {
+            Ok(pace) => pace,
+            Err(error) => {
+                let failed = self.engine.failed().and_then(|n| Some((n, self.desk.end(n)?)));
+                let Some((number, taken)) = failed else { return Err(error.into()) };
+                self.fail(number, taken, error)?;
+                Pace::Busy
+            }
+        };
         let mut answers = std::mem::take(&mut self.answers);
         let mut again = false;
         self.engine.take(&mut answers);
@@ -172,19 +183,28 @@ where
                 (number, plan, whole.map(|whole| Request::Planned(number, whole)))
             }
             Request::Text(numbered) => match &numbered.query {
-                Ok(_) if self.context.shed.is_some_and(|most| numbered.came.elapsed() > most) => {
+                Ok(_) if self.context.leaves(&numbered) => {
                     let number = numbered.number;
                     let asked = Some(Request::Text(numbered));
-                    let late = Answer { number, known: true, late: true, ..Answer::default() };
-                    self.finish(number, TakenQuery { batch, asked, before, began }, Some(late))?;
-                    return Ok(());
+                    return self.leave(number, TakenQuery { batch, asked, before, began });
                 }
                 Ok(query) => {
                     let wanted = self.context.wanted_of(query);
-                    let mut plan = self.planner.plan(&numbered.snapshot, wanted, &query.text)?;
-                    plan.give(query.candidates.clone());
-                    plan.list(numbered.listing.clone());
-                    (numbered.number, plan, Some(Request::Text(numbered)))
+                    let plan = self.planner.plan(&numbered.snapshot, wanted, &query.text);
+                    let candidates = query.candidates.clone();
+                    let listing = numbered.listing.clone();
+                    let (number, asked) = (numbered.number, Some(Request::Text(numbered)));
+                    match plan {
+                        Ok(mut plan) => {
+                            plan.give(candidates);
+                            plan.list(listing);
+                            (number, plan, asked)
+                        }
+                        Err(error) => {
+                            let taken = TakenQuery { batch, asked, before, began };
+                            return self.fail(number, taken, error);
+                        }
+                    }
                 }
                 Err(_) => {
                     let number = numbered.number;
@@ -201,6 +221,19 @@ where
         self.desk.begin(number, TakenQuery { batch, asked, before, began });
         self.engine.submit_of(number, plan, came);
         Ok(())
+    }
+
+    /// Leaves a query unanswered.
+    fn leave(&mut self, number: u64, taken: TakenQuery<S>) -> Result<(), Cause> {
+        let late = Answer { number, known: true, late: true, ..Answer::default() };
+        self.finish(number, taken, Some(late)).map(drop)
+    }
+
+    /// Tells who waits for a query why it has no answer; without any the job fails.
+    fn fail(&mut self, number: u64, taken: TakenQuery<S>, error: IndexError) -> Result<(), Cause> {
+        let Some(waiter) = taken.waiter() else { return Err(error.into()) };
+        waiter.told(Outcome::Failed(chain(&error)));
+        self.leave(number, taken)
     }
 
     /// Hands an answer out, or asks the engine again; returns whether it did that.

@@ -15,6 +15,7 @@
 
 use super::context::Context;
 use super::local::Local;
+use super::waiter::Waiter;
 use crate::crew::{lock, spawn};
 use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::index::error::IndexError;
@@ -52,10 +53,19 @@ pub(crate) struct NumberedQuery {
     /// How its hits are listed, by the columns of that.
     pub(crate) listing: Option<Arc<Listing>>,
     pub(crate) came: Instant,
+    /// Has the answer as soon as it is laid out.
+    pub(crate) waiter: Option<Arc<dyn Waiter>>,
+}
+
+/// What was put into the channel.
+struct Arrival {
+    came: Instant,
+    received: Received,
+    waiter: Option<Arc<dyn Waiter>>,
 }
 
 /// `None` is another place of the channel for the query before it, which is long.
-type ArrivedQuery = Option<(Instant, Received)>;
+type ArrivedQuery = Option<Arrival>;
 
 pub(crate) struct Inbox {
     received: Mutex<Option<Receiver<ArrivedQuery>>>,
@@ -107,7 +117,7 @@ impl Asker {
             Ok(Ok(query)) => query.bytes() / PLACE_BYTES,
             _ => 0,
         };
-        let asked = Some((Instant::now(), received));
+        let asked = Some(Arrival { came: Instant::now(), received, waiter: None });
         let Some(sender) = &self.sender else { return false };
         once(asked).chain(repeat_with(|| None).take(places)).all(|one| {
             let sent = sender.send(one).is_ok();
@@ -115,6 +125,22 @@ impl Asker {
             self.bell.ring_if_awaited();
             sent
         })
+    }
+
+    /// Asks for who waits, and never waits itself. Returns whether there was room, and the job
+    /// still takes queries; else the waiter is told nothing.
+    #[doc(hidden)]
+    pub fn try_ask(&self, query: Query, waiter: Arc<dyn Waiter>) -> bool {
+        let places = query.bytes() / PLACE_BYTES;
+        let asked = Arrival { came: Instant::now(), received: Ok(Ok(query)), waiter: Some(waiter) };
+        let Some(sender) = &self.sender else { return false };
+        let taken = sender.try_send(Some(asked)).is_ok();
+        // Where the room ends behind a long query, the next one finds none.
+        let fits = |_: &usize| taken && sender.try_send(None).is_ok();
+        (0..places).take_while(fits).for_each(drop);
+        fence(Ordering::SeqCst);
+        self.bell.ring_if_awaited();
+        taken
     }
 
     /// Starts a thread that asks all queries of a stream. It may stay in a read for ever; a process
@@ -157,7 +183,7 @@ const PAUSE: Duration = Duration::from_micros(200);
 struct Unanswered {
     context: Arc<Context>,
     /// The batch that grows, each query with when it came, and when the first of them was taken.
-    batch: Vec<(Instant, Result<Query, Refused>)>,
+    batch: Vec<(Instant, Result<Query, Refused>, Option<Arc<dyn Waiter>>)>,
     first_came: Instant,
     batch_bytes: usize,
     /// Why the stream of queries has failed; they end there.
@@ -217,8 +243,10 @@ impl Unanswered {
         while !self.is_full(room) && !ended && self.failed.is_none() {
             match queries.try_recv() {
                 Ok(None) => {}
-                Ok(Some((came, Ok(query)))) => self.take(came, query),
-                Ok(Some((_, Err(error)))) => {
+                Ok(Some(Arrival { came, received: Ok(query), waiter })) => {
+                    self.take(came, query, waiter);
+                }
+                Ok(Some(Arrival { received: Err(error), .. })) => {
                     self.failed = Some(error.into());
                     ended = true;
                 }
@@ -239,7 +267,12 @@ impl Unanswered {
         self.batch.len() >= room || self.bytes >= MOST_BYTES
     }
 
-    fn take(&mut self, came: Instant, query: Result<Query, Refused>) {
+    fn take(
+        &mut self,
+        came: Instant,
+        query: Result<Query, Refused>,
+        waiter: Option<Arc<dyn Waiter>>,
+    ) {
         if self.batch.is_empty() {
             self.first_came = Instant::now();
         }
@@ -255,7 +288,7 @@ impl Unanswered {
         if let Err(refused) = &query {
             self.context.refuse(refused);
         }
-        self.batch.push((came, query));
+        self.batch.push((came, query, waiter));
     }
 
     /// The queries of the batch, which goes on its way.
@@ -268,7 +301,7 @@ impl Unanswered {
         self.number += self.batch.len() as u64;
         self.under_way.push_back((self.batches, self.number, take(&mut self.batch_bytes)));
         self.batches += 1;
-        (0u32..).zip(self.batch.drain(..)).map(move |(place, (came, query))| {
+        (0u32..).zip(self.batch.drain(..)).map(move |(place, (came, query, waiter))| {
             let number = first + u64::from(place);
             let mut snapshot = whole.clone();
             let mut listing = None;
@@ -282,7 +315,7 @@ impl Unanswered {
                 })?;
                 Ok(query)
             });
-            Local(NumberedQuery { place, number, query, snapshot, listing, came })
+            Local(NumberedQuery { place, number, query, snapshot, listing, came, waiter })
         })
     }
 }
@@ -354,6 +387,13 @@ impl Context {
             Ok(()) => Ok(query),
             Err(why) => Err(query.refused(number + 1, &why)),
         })
+    }
+
+    /// Whether a query is left unanswered when its turn comes: it has waited too long, or nobody
+    /// waits for it any more.
+    pub(crate) fn leaves(&self, query: &NumberedQuery) -> bool {
+        self.shed.is_some_and(|most| query.came.elapsed() > most)
+            || query.waiter.as_ref().is_some_and(|waiter| waiter.is_gone())
     }
 
     /// Counts and reports a line that is no query.

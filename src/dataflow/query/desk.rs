@@ -8,6 +8,7 @@
 
 use super::batch::NumberedQuery;
 use super::context::FIRST;
+use super::waiter::Waiter;
 use crate::crew::lock;
 use crate::query::engines::engine::Wakers;
 use crate::query::plan::Plan;
@@ -36,6 +37,16 @@ pub(crate) struct TakenQuery<S> {
     /// Results of earlier stages, where an engine is asked for each of them.
     pub(crate) before: S,
     pub(crate) began: Instant,
+}
+
+impl<S> TakenQuery<S> {
+    /// Who waits for it, if it came with one.
+    pub(crate) fn waiter(&self) -> Option<Arc<dyn Waiter>> {
+        match &self.asked {
+            Some(Request::Text(numbered)) => numbered.waiter.clone(),
+            _ => None,
+        }
+    }
 }
 
 impl From<NumberedQuery> for Request {
@@ -197,8 +208,8 @@ mod tests {
         let generation = Generation::open(folder.path()).unwrap();
         let snapshot = Snapshot::new(generation, Scoring::default()).unwrap();
         let query = Ok(Query::new("q", "mill"));
-        NumberedQuery { place: 0, number: 0, query, snapshot, listing: None, came: Instant::now() }
-            .into()
+        let (listing, waiter, came) = (None, None, Instant::now());
+        NumberedQuery { place: 0, number: 0, query, snapshot, listing, came, waiter }.into()
     }
 
     fn desk(workers: usize, queries: usize) -> QueryDesk<(), ()> {

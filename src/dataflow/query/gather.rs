@@ -7,7 +7,7 @@
 
 use super::batch::NumberedQuery;
 use super::context::Context;
-use super::lay_out::LaidOutAnswer;
+use super::lay_out::{LaidOutAnswer, tell};
 use super::local::Local;
 use super::messages::{ShardHit, ShardHits, StageHits};
 use crate::dataflow::control::OperatorGuard;
@@ -63,8 +63,9 @@ pub(crate) fn gather<'scope>(
                     for Local(query) in data.drain(..) {
                         let number = query.number;
                         if query.query.is_err() {
-                            let refused = context.lay_out_refused(query);
-                            output.session(&cap).give(Local(refused));
+                            let refused = |query| Ok(context.lay_out_refused(query));
+                            let refused = guard.work(|| tell(query, false, refused));
+                            output.session(&cap).give_iterator(refused.into_iter().map(Local));
                             continue;
                         }
                         touched.push(number);
@@ -90,7 +91,9 @@ pub(crate) fn gather<'scope>(
                         && let Some(GatheredQuery { cap, came, query: Some(query), found }) =
                             open.remove(&number)
                     {
-                        let answered = guard.work(|| Ok(answer(&context, query, found, came)));
+                        let answered = guard.work(|| {
+                            tell(query, false, |query| Ok(answer(&context, query, found, came)))
+                        });
                         let Some(answered) = answered else { return };
                         output.session(&cap).give(Local(answered));
                     }

@@ -6,6 +6,7 @@
 use super::batch::NumberedQuery;
 use super::context::{AnswerLayout, Context};
 use super::desk::{DeskOutcome, Request, TakenQuery};
+use super::waiter::Outcome;
 use crate::dataflow::control::Cause;
 use crate::query::answers::output::write_json;
 use crate::query::answers::returned::ReturnedValues;
@@ -14,10 +15,11 @@ use crate::query::engines::engine::Answer;
 use crate::query::listing::facets::FoundFacets;
 use crate::query::reading::lines::{Query, Refused};
 use crate::query::top_k::{Hit, NamedHit};
+use crate::shown::chain;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The answer to a query, as a value.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +56,26 @@ pub(crate) enum AnswerOut {
     Value(Box<Result<QueryAnswer, Refused>>),
 }
 
+/// Lays an answer out, and tells it at once if it is waited for: an empty text goes on then.
+pub(crate) fn tell(
+    mut numbered: NumberedQuery,
+    is_late: bool,
+    lay_out: impl FnOnce(NumberedQuery) -> Result<LaidOutAnswer, Cause>,
+) -> Result<LaidOutAnswer, Cause> {
+    let Some(waiter) = numbered.waiter.take() else { return lay_out(numbered) };
+    let place = numbered.place;
+    let refused = numbered.query.as_ref().err().cloned();
+    let out = lay_out(numbered);
+    waiter.told(match (refused, out) {
+        (Some(refused), _) => Outcome::Refused(refused),
+        (_, Err(error)) => Outcome::Failed(chain(&*error)),
+        (_, Ok(_)) if is_late => Outcome::Late,
+        (_, Ok(LaidOutAnswer { out: AnswerOut::Text(text), .. })) => Outcome::Answer(text),
+        (_, Ok(_)) => Outcome::Failed("answers are laid out as values".into()),
+    });
+    Ok(LaidOutAnswer { place, out: AnswerOut::Text(Vec::new()) })
+}
+
 /// Of a process that has all of the index.
 pub(crate) fn answer(
     context: &Context,
@@ -63,23 +85,32 @@ pub(crate) fn answer(
     let Some(Request::Text(numbered)) = taken.asked else {
         return Err("a query came without its text".into());
     };
-    let Some(answer) = answer else {
-        return Ok(DeskOutcome::Out(context.lay_out_refused(numbered)));
-    };
+    let is_late = answer.as_ref().is_some_and(|answer| answer.late);
+    let out = tell(numbered, is_late, |numbered| laid_out(context, numbered, answer, taken.began));
+    out.map(DeskOutcome::Out)
+}
+
+fn laid_out(
+    context: &Context,
+    numbered: NumberedQuery,
+    answer: Option<Answer>,
+    began: Instant,
+) -> Result<LaidOutAnswer, Cause> {
+    let Some(answer) = answer else { return Ok(context.lay_out_refused(numbered)) };
     if answer.late {
-        return Ok(DeskOutcome::Out(context.lay_out_late(numbered, taken.began.elapsed())));
+        return Ok(context.lay_out_late(numbered, began.elapsed()));
     }
     let snapshot = numbered.snapshot.clone();
     let documents = snapshot.generation().documents();
     let failed = OnceCell::new();
     let name = documents.names(|at| answer.hits.get(at).map(|hit: &Hit| hit.docid), &failed);
-    let took = taken.began.elapsed();
+    let took = began.elapsed();
     let docids = answer.hits.iter().map(|hit| hit.docid);
     let values = answer.listing.as_ref();
     let values = values.map(|listing| listing.values(snapshot.generation(), docids));
     let values = values.transpose()?.unwrap_or_default();
     let out = context.lay_out(numbered, &answer, &values, took, name);
-    failed.into_inner().map_or(Ok(DeskOutcome::Out(out)), |error| Err(error.into()))
+    failed.into_inner().map_or(Ok(out), |error| Err(error.into()))
 }
 
 impl Context {

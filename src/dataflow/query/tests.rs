@@ -116,14 +116,8 @@ impl QueryEngine for Gate {
 pub(super) fn numbered(snapshot: &Arc<Snapshot>, number: u64, text: &str) -> Local<NumberedQuery> {
     let place = number as u32;
     let query = Ok(Query::new(number.to_string(), text));
-    Local(NumberedQuery {
-        place,
-        number,
-        query,
-        snapshot: snapshot.clone(),
-        listing: None,
-        came: Instant::now(),
-    })
+    let (snapshot, listing, came) = (snapshot.clone(), None, Instant::now());
+    Local(NumberedQuery { place, number, query, snapshot, listing, came, waiter: None })
 }
 
 /// Runs the answer operator alone: lets two batches in, and the engine answer after a while.

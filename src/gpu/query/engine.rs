@@ -296,6 +296,10 @@ impl QueryEngine for GpuEngine {
         })
     }
 
+    fn failed(&mut self) -> Option<u64> {
+        self.cpu.failed()
+    }
+
     fn take(&mut self, answers: &mut Vec<Answer>) {
         answers.append(&mut self.ready);
     }

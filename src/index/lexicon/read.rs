@@ -9,6 +9,7 @@ use crate::index::format::{
     DIRECTORY_ENTRIES, HEADER_BYTES, MAX_TERM_BYTES, file_path, list_start,
 };
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::path::Path;
 
 /// Bytes of a block that are prefetched: most blocks are shorter.
@@ -145,6 +146,47 @@ impl Lexicon {
         let place = TermPlace { place: own[0], end, first_list: own[1], first_positions };
         prefetch_bytes(self.block(place.place, end)?, FETCHED);
         Ok(Some(place))
+    }
+
+    /// The numbers of a collection's blocks, and the place among them of the last block that begins
+    /// with no greater bytes; none if it has no terms.
+    pub(super) fn blocks_from(
+        &self,
+        collection: u16,
+        bytes: &[u8],
+    ) -> Result<Option<(Range<usize>, usize)>, IndexError> {
+        if usize::from(collection) >= DIRECTORY_ENTRIES - 1 {
+            return Ok(None);
+        }
+        let Some((low, high)) = self.blocks_of(collection)? else { return Ok(None) };
+        let (mut at, mut behind) = (low, high);
+        while at < behind {
+            let middle = at + (behind - at) / 2;
+            let (place, _) = self.block_at(&(0..high), middle)?;
+            match self.first_term(place)? < bytes {
+                true => at = middle + 1,
+                false => behind = middle,
+            }
+        }
+        Ok(Some((low..high, at.saturating_sub(1).max(low) - low)))
+    }
+
+    /// A block by its place among `blocks`: where it begins, and its bytes.
+    pub(super) fn block_at(
+        &self,
+        blocks: &Range<usize>,
+        at: usize,
+    ) -> Result<(u64, &[u8]), IndexError> {
+        let words = self.header.entry_words();
+        let number = blocks.start + at;
+        let all = self.blocks()?;
+        let Some(&place) = all.get(words * number) else {
+            let found = format_args!("{number}").to_string();
+            let offset = self.header.directory_start();
+            return Err(IndexError::damaged(self.path(), offset, "a block that there is", found));
+        };
+        let end = all.get(words * (number + 1)).copied().unwrap_or(self.header.block_bytes);
+        Ok((place, self.block(place, end)?))
     }
 
     /// The first block of a collection, and that behind its last; none if it has no terms.

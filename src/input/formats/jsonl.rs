@@ -119,7 +119,7 @@ impl JsonlParser {
     }
 
     /// Values of members of these names are texts of fields of the index.
-    pub(super) fn find_fields(&mut self, fields: &IndexFields) {
+    pub(crate) fn find_fields(&mut self, fields: &IndexFields) {
         self.buffers.index_fields.clone_from(fields);
     }
 

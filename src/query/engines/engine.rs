@@ -83,8 +83,14 @@ pub trait QueryEngine {
     /// Works for about a millisecond at most, unless a query cannot be interrupted; never waits.
     ///
     /// # Errors
-    /// If the index is damaged or the device has failed; no answers follow then.
+    /// If the index is damaged or the device has failed; no answers follow then, unless it was for
+    /// [one query](Self::failed).
     fn advance(&mut self) -> Result<Pace, IndexError>;
+
+    /// The query for which [`advance`](Self::advance) has failed, where all others go on.
+    fn failed(&mut self) -> Option<u64> {
+        None
+    }
 
     /// Appends the answers that are ready, in any order.
     fn take(&mut self, answers: &mut Vec<Answer>);

@@ -1,6 +1,8 @@
 //! Reading of queries, in all their forms.
 
 pub(crate) mod asked;
+#[cfg(feature = "serve")]
+pub(crate) mod beginning;
 mod csv;
 pub(crate) mod docids;
 pub(crate) mod forms;

@@ -221,6 +221,16 @@ impl QueryEngine for Renewed {
         })
     }
 
+    fn failed(&mut self) -> Option<u64> {
+        if let Some(number) = self.cpu.failed() {
+            self.cpu_has = false;
+            return Some(number);
+        }
+        let number = self.inner.as_mut()?.0.failed()?;
+        self.slot.open.fetch_sub(1, Ordering::SeqCst);
+        Some(number)
+    }
+
     fn take(&mut self, answers: &mut Vec<Answer>) {
         let from = answers.len();
         if let Some((inner, _)) = &mut self.inner {

@@ -14,6 +14,7 @@ pub(crate) struct WholeEngine {
     searcher: Searcher,
     query: Option<(u64, Plan)>,
     answer: Option<Answer>,
+    failed: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,9 +42,18 @@ impl QueryEngine for WholeEngine {
 
     fn advance(&mut self) -> Result<Pace, IndexError> {
         let Some((number, plan)) = self.query.take() else { return Ok(Pace::Idle) };
-        self.searcher.answer(&plan)?;
+        if let Err(error) = self.searcher.answer(&plan) {
+            // What is kept from query to query may be half written.
+            self.searcher = Searcher::default();
+            self.failed = Some(number);
+            return Err(error);
+        }
         self.answer = Some(Answer::of(number, &plan, &mut self.searcher));
         Ok(Pace::Idle)
+    }
+
+    fn failed(&mut self) -> Option<u64> {
+        self.failed.take()
     }
 
     fn take(&mut self, answers: &mut Vec<Answer>) {

@@ -6,6 +6,8 @@ mod judged;
 mod queries;
 mod query_line;
 mod query_tree;
+#[cfg(feature = "serve")]
+mod requests;
 mod stop_words;
 
 pub use job_file::job_file;

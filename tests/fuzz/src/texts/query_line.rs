@@ -2,6 +2,8 @@
 
 use super::filter::filter;
 use super::query_tree::query_tree;
+#[cfg(feature = "serve")]
+use super::requests::requests;
 use crate::fuzzing::sample::{self, Collection};
 use millrace::index::generations::generation::Generation;
 use millrace::query::answers::output::{AnswerForm, RunTag};
@@ -148,6 +150,8 @@ fn is_head(line: &str) -> bool {
 pub fn query_line(data: &[u8]) {
     query_tree(data);
     filter(data);
+    #[cfg(feature = "serve")]
+    requests(data);
     let lines = String::from_utf8_lossy(data);
     INDEX.with_borrow_mut(|index| {
         for line in lines.split_inclusive('\n').take(8) {

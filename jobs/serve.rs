@@ -1,0 +1,158 @@
+//! `millrace serve`.
+
+use crate::Usage;
+use crate::cli::args::size;
+use crate::cli::signals;
+use crate::papers;
+use crate::query::serving::ServingArgs;
+use crate::query::{Args as QueryArgs, QueryJob, totals};
+use anyhow::Context;
+use millrace::inside::query::AnswerForm;
+use millrace::inside::serve::{ServeOptions, Server, Token};
+use millrace::{Sink, Snapshot};
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    serving: ServingArgs,
+    /// Address and port. With another address than one of this machine alone, --read-token is
+    /// needed. Port 0 takes one that is free.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// Let requests add, replace and delete documents.
+    #[arg(long)]
+    writable: bool,
+    /// File with the token that requests have to bring, on its first line.
+    #[arg(long, value_name = "FILE")]
+    read_token: Option<PathBuf>,
+    /// File with the token that changes need; it may read too [default: as --read-token].
+    #[arg(long, value_name = "FILE", requires = "writable")]
+    write_token: Option<PathBuf>,
+    /// Name by which requests may call this server, beside localhost and all IP addresses.
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
+    /// Origin whose pages may send requests, such as https://example.org.
+    #[arg(long, value_name = "URL", value_parser = origin)]
+    allow_origin: Vec<String>,
+    /// Greatest k + offset of a query.
+    #[arg(long, value_name = "N", default_value = "10000")]
+    max_hits: usize,
+    /// Greatest body of a request.
+    #[arg(long, value_name = "SIZE", default_value = "16M", value_parser = size)]
+    max_body: u64,
+    /// Greatest number of open connections; further ones are closed.
+    #[arg(long, value_name = "N", default_value = "16384")]
+    max_connections: usize,
+    /// Seconds after which a request is answered with status 503.
+    #[arg(long, value_name = "SECONDS", default_value = "30")]
+    timeout: u64,
+    /// With --writable, greatest memory of a commit, such as 64M or 4G.
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
+    memory: u64,
+    /// With --writable, let a change take away more than half of the documents, or all.
+    #[arg(long)]
+    allow_shrink: bool,
+}
+
+fn origin(text: &str) -> Result<String, String> {
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    let is_one = rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['/', ' ', '*']));
+    let why = || "give scheme, name and port as browsers send them, such as https://example.org";
+    is_one.then(|| text.to_string()).ok_or_else(|| why().into())
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let options = args.options()?;
+    let asked = QueryArgs::of_server(&args.serving)?;
+    let job = QueryJob::of(&asked)?;
+    if job.hosts.is_some() {
+        let why = "a server answers from one process; give it all of the index";
+        return Err(Usage(why.into()).into());
+    }
+    let devices = job.devices()?;
+    let snapshot = args.serving.ranking.open_for_any()?;
+    more_files();
+    let server = Server::bind(options, args.listen);
+    let server = server.with_context(|| format!("listening at {}", args.listen))?;
+    let address = server.address()?;
+    let (live, seen) = millrace::inside::serve::live(snapshot.clone());
+    let moved = move |snapshot: &Arc<Snapshot>| live(snapshot.clone());
+    let control = job.control.clone();
+    job.by(devices, snapshot, Box::new(moved), |service, asker, by| {
+        let service = service.with_control(control);
+        let server = server.start(asker, seen)?;
+        signals::on_end(server.stopper())?;
+        let index = args.serving.ranking.index.display();
+        tell!("{index}: answers at http://{address}");
+        // Answers go to those who wait for them.
+        let report = service.run(Sink::text(AnswerForm::Jsonl, std::io::sink()))?;
+        drop(server);
+        totals(&asked, &report, by, None)
+    })
+}
+
+impl Args {
+    /// A server over an index with nothing else asked for.
+    pub(crate) fn of_demo(index: &Path, listen: SocketAddr) -> anyhow::Result<Self> {
+        let command = <Self as clap::Args>::augment_args(clap::Command::new("serve"));
+        let words = ["serve".into(), "--index".into(), index.into(), "--listen".into()];
+        let listen = std::ffi::OsString::from(listen.to_string());
+        let matches = command.try_get_matches_from(words.into_iter().chain([listen]))?;
+        Ok(<Self as clap::FromArgMatches>::from_arg_matches(&matches)?)
+    }
+
+    fn options(&self) -> anyhow::Result<ServeOptions> {
+        let is_here = self.listen.ip().is_loopback();
+        if !is_here && self.read_token.is_none() {
+            let why = format!("--listen {} lets other machines in: give --read-token", self.listen);
+            return Err(Usage(why).into());
+        }
+        if !is_here && self.writable && self.write_token.is_none() {
+            let why = format!("--writable with --listen {}: give --write-token", self.listen);
+            return Err(Usage(why).into());
+        }
+        Ok(ServeOptions {
+            index: self.serving.ranking.index.clone(),
+            read_token: self.read_token.as_deref().map(token).transpose()?,
+            write_token: self.write_token.as_deref().map(token).transpose()?,
+            writable: self.writable,
+            hosts: self.allow_host.clone(),
+            origins: self.allow_origin.clone(),
+            algorithms: papers::ALGORITHMS,
+            most_hits: self.max_hits,
+            most_body: self.max_body as usize,
+            most_connections: self.max_connections,
+            timeout: Duration::from_secs(self.timeout),
+            memory: self.memory,
+            allow_shrink: self.allow_shrink,
+        })
+    }
+}
+
+fn token(path: &Path) -> anyhow::Result<Token> {
+    let text = std::fs::read_to_string(path);
+    let text = text.with_context(|| format!("reading the token {}", path.display()))?;
+    if path.metadata().is_ok_and(|file| file.mode() & 0o004 != 0) {
+        let path = path.display();
+        say!("millrace: {path}: every user of this machine may read this token: chmod o-r");
+    }
+    let least = Token::LEAST_BYTES;
+    let wrong = || {
+        let path = path.display();
+        Usage(format!("{path}: a token is a line of {least} characters or more, without blanks"))
+    };
+    Token::new(&text).ok_or_else(|| wrong().into())
+}
+
+/// Each connection is an open file: takes as many as the system lets this process have.
+fn more_files() {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let most = rustix::process::Rlimit { current: limit.maximum, ..limit };
+    // With less it serves fewer connections.
+    _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, most);
+}
