@@ -14,8 +14,9 @@ mod portable;
 mod tests;
 
 pub(super) use best::{
-    add_codes, add_documents, collect_sums, count_bits, first_posting, match_block, narrow,
-    number_bits, offer_block, pick_common, rank_bits, share_out, sweep, test_bits,
+    add_all, add_codes, add_documents, blend_all, collect_reaching, collect_sums, count_bits,
+    first_posting, match_block, narrow, number_bits, offer_block, pick_common, rank_bits,
+    share_out, sweep, test_bits,
 };
 pub(super) use portable::first_block;
 

@@ -437,6 +437,10 @@ fn by_tree(
     top: &mut TopK,
     scratch: &mut Scratch,
 ) -> Result<u64, ListError> {
+    let mut wish = if top.k() == 0 { Wish::Count } else { Wish::Offer(top) };
+    if let Some(count) = trees::few::search(search, tree, deleted, &mut wish, scratch)? {
+        return Ok(count);
+    }
     let found = top.k() == 0
         || trees::best::search(search, tree, top, scratch)?
         || trees::blends::search(search, tree, top, scratch)?;

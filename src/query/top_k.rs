@@ -117,12 +117,6 @@ impl TopK {
         self.span = other.span;
     }
 
-    /// Lets documents in whose scores reach this, or the bar if that is below.
-    pub(super) fn lower(&mut self, floor: f32) {
-        let least = if floor > f32::NEG_INFINITY { key(0, floor.next_down()) } else { 0 };
-        self.bar = self.bar.min(least);
-    }
-
     /// Offers all of its documents to another one, and keeps none.
     pub(super) fn pour_into(&mut self, other: &mut Self) {
         self.keys.drain(..).for_each(|key| other.offer(!(key as u32), score_of(key)));

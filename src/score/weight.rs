@@ -106,6 +106,7 @@ impl Weight {
     }
 
     /// The score of a word by its frequency, which is the sum of what its fields add.
+    #[inline(always)]
     pub(crate) fn blend(self, frequency: f32) -> f32 {
         at_least(self.factor * (frequency / (frequency + 1.0)))
     }

@@ -7,6 +7,7 @@
 
 pub(crate) mod best;
 pub(crate) mod blends;
+pub(crate) mod few;
 pub(crate) mod memory;
 mod phrases;
 #[cfg(test)]

@@ -108,6 +108,24 @@ pub(super) fn scores(
 
 /// The plain form, compiled for these machines.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+pub(super) fn blend_all(weight: Weight, frequencies: &mut [f32], sums: &mut [f32]) {
+    portable::blend_all(weight, frequencies, sums);
+}
+
+/// The plain form, compiled for these machines.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+pub(super) fn add_all(scores: &[f32], sums: &mut [f32]) {
+    portable::add_all(scores, sums);
+}
+
+/// The plain form, compiled for these machines.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+pub(super) fn collect_reaching(sums: &[f32], rest: f32, bar: f32, found: &mut Vec<u32>) {
+    portable::collect_reaching(sums, rest, bar, found);
+}
+
+/// The plain form, compiled for these machines.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
 pub(super) fn score_all(weight: Weight, tfs: &[u32], norms: &mut [f32]) {
     portable::score_all(weight, tfs, norms);
 }

@@ -127,6 +127,15 @@ kernels! {
     /// their sums are above its bar, and makes every accumulator [`UNMATCHED`] again.
     fn sweep<S>(accumulators: &mut [f32], first_docid: u32, sink: &mut S);
 
+    /// Makes scores of the frequencies of a word, 0 where it is not, and adds them to the sums.
+    fn blend_all(weight: Weight, frequencies: &mut [f32], sums: &mut [f32]);
+
+    /// Adds scores to sums.
+    fn add_all(scores: &[f32], sums: &mut [f32]);
+
+    /// Adds the places of sums above 0 to `found` that reach `bar` with `rest` more.
+    fn collect_reaching(sums: &[f32], rest: f32, bar: f32, found: &mut Vec<u32>);
+
     fn scores(weight: f32, docids: &BlockRoom, tfs: &[u32; BLOCK], len: usize, norms: &[f32],
         scores: &mut [f32; BLOCK]
     );

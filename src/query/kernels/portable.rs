@@ -181,6 +181,38 @@ pub(super) fn add_codes(
 }
 
 #[inline(always)]
+pub(super) fn blend_all(weight: Weight, frequencies: &mut [f32], sums: &mut [f32]) {
+    for (frequency, sum) in frequencies.iter_mut().zip(sums) {
+        let score = weight.blend(*frequency);
+        *frequency = if *frequency > 0.0 { score } else { 0.0 };
+        *sum += *frequency;
+    }
+}
+
+#[inline(always)]
+pub(super) fn add_all(scores: &[f32], sums: &mut [f32]) {
+    sums.iter_mut().zip(scores).for_each(|(sum, score)| *sum += score);
+}
+
+#[inline(always)]
+pub(super) fn collect_reaching(sums: &[f32], rest: f32, bar: f32, found: &mut Vec<u32>) {
+    let reaches = |sum: f32| (sum > 0.0) & (sum + rest >= bar);
+    let (chunks, tail) = sums.as_chunks::<64>();
+    let mut add = |first: usize, sums: &[f32]| {
+        let here = (first as u32..).zip(sums).filter(|(_, sum)| reaches(**sum));
+        found.extend(here.map(|(place, _)| place));
+    };
+    for (at, sums) in chunks.iter().enumerate() {
+        // Most chunks have none.
+        let any = sums.iter().fold(0, |any, &sum| any | u32::from(reaches(sum)));
+        if any > 0 {
+            add(64 * at, sums);
+        }
+    }
+    add(64 * chunks.len(), tail);
+}
+
+#[inline(always)]
 pub(super) fn score_all(weight: Weight, tfs: &[u32], norms: &mut [f32]) {
     weight.score_all(tfs, norms);
 }

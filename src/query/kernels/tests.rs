@@ -53,6 +53,33 @@ proptest! {
     ))]
 
     #[test]
+    fn oracle_words_are_blended_one_by_one(
+        (frequencies, before) in (0..200usize).prop_flat_map(|count| (sums(count), sums(count))),
+        (factor, bar) in (0.01f32..9.0, -1.0f32..12.0),
+    ) {
+        let weight = Weight::from(factor);
+        let given: Vec<f32> = frequencies.iter().map(|f| f.max(0.0)).collect();
+        for level in levels() {
+            let (mut scores, mut sums) = (given.clone(), before.clone());
+            blend_all(level, weight, &mut scores, &mut sums);
+            for (at, &frequency) in given.iter().enumerate() {
+                let score = if frequency > 0.0 { weight.blend(frequency) } else { 0.0 };
+                prop_assert_eq!(scores[at].to_bits(), score.to_bits());
+                prop_assert_eq!(sums[at].to_bits(), (before[at] + score).to_bits());
+            }
+            let mut more = sums.clone();
+            add_all(level, &scores, &mut more);
+            let mut added = sums.iter().zip(&scores).map(|(sum, score)| sum + score).zip(&more);
+            prop_assert!(added.all(|(a, b)| a.to_bits() == b.to_bits()));
+            let mut found = vec![7];
+            collect_reaching(level, &sums, 0.5, bar, &mut found);
+            let reach = (0..).zip(&sums).filter(|(_, sum)| **sum > 0.0 && **sum + 0.5 >= bar);
+            let expected: Vec<u32> = std::iter::once(7).chain(reach.map(|(at, _)| at)).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
+
+    #[test]
     fn twin_first_posting(docids in (0..=BLOCK).prop_flat_map(|count| rising(count, 9)), from in any::<prop::sample::Index>(), docid in 0..5000u32, stale in any::<u32>()) {
         let from = from.index(docids.len() + 1);
         let len = docids.len();

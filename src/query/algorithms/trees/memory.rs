@@ -18,6 +18,8 @@ pub(crate) struct TreeMemory {
     /// By the number of the phrase.
     phrases: Vec<FoundPhrase>,
     pub(super) searched: PhraseMemory,
+    pub(super) few: FewMemory,
+    pub(super) blends: BlendMemory,
 }
 
 /// Room for one phrase after the other.
@@ -45,6 +47,35 @@ impl TreeMemory {
             self.phrases.resize(number + 1, Vec::new());
         }
         &mut self.phrases[number]
+    }
+}
+
+/// The candidates that are left, and room for a mark on each.
+#[derive(Debug, Default)]
+pub(crate) struct FewMemory {
+    pub(super) docids: Vec<u32>,
+    pub(super) marks: Vec<bool>,
+    pub(super) scores: Vec<f32>,
+    pub(super) frequencies: Vec<f32>,
+}
+
+/// By document of a window: what each word scores there, and the sums of those that are known; and
+/// the documents that may still be among the best.
+#[derive(Debug, Default)]
+pub(crate) struct BlendMemory {
+    pub(super) words: Vec<Vec<f32>>,
+    pub(super) sums: Vec<f32>,
+    pub(super) found: Vec<u32>,
+}
+
+impl BlendMemory {
+    /// Begins a window of so many documents.
+    pub(super) fn begin(&mut self, words: usize, documents: usize) {
+        self.words.resize(words, Vec::new());
+        self.words.iter_mut().for_each(|scores| scores.resize(documents, 0.0));
+        self.sums.clear();
+        self.sums.resize(documents, 0.0);
+        self.found.clear();
     }
 }
 
