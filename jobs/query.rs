@@ -12,6 +12,7 @@ pub(crate) mod ranking;
 pub(crate) mod score;
 #[cfg(feature = "serve")]
 pub(crate) mod serving;
+mod shards;
 mod spread;
 pub(crate) mod talk;
 
@@ -29,12 +30,11 @@ use crate::Usage;
 use crate::cli::args::Workers;
 use crate::cli::index_args::with_option;
 use crate::cli::{report, signals};
-use crate::cluster::{SharedSetting, meeting, refuse, together};
+use crate::cluster::SharedSetting;
 use crate::papers;
 use millrace::inside::cluster::Hosts;
 use millrace::inside::dataflow::{AnsweredBy, Hooks, Mover};
 use millrace::inside::gpu::{CpuWork, Devices};
-use millrace::inside::index::ShardedManifest;
 use millrace::inside::query::{
     AnswerForm, Engines, Model, ReadQuery, Refusals, RenewedEngines, RunTag, Shard, Wakers,
 };
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let job = QueryJob::of(args)?;
     match &job.hosts {
         None => job.alone()?,
-        Some(hosts) => job.in_shards(hosts)?,
+        Some(hosts) => job.in_processes(hosts)?,
     }
     end(&job.refused)
 }
@@ -308,43 +308,6 @@ impl<'a> QueryJob<'a> {
         let report = service.run(self.args.answers(measured))?;
         drop(drawn);
         totals(self.args, &report, by, measured)
-    }
-
-    /// Together with other processes, each with a shard.
-    fn in_shards(&self, hosts: &Hosts) -> anyhow::Result<()> {
-        let Self { args, control, workers, model, .. } = self;
-        // Fails if some are asked for.
-        self.devices()?;
-        signals::watch(control, Some(Duration::from_secs(3)))?;
-        let early = || -> anyhow::Result<_> {
-            if hosts.process() > 0 {
-                return Ok(None);
-            }
-            // An error here need not wait for the others.
-            ShardedManifest::live_for(&args.ranking.index, hosts.processes())?;
-            Ok(Some(args.open_queries()?))
-        };
-        let meeting = meeting(hosts.clone(), &args.workers.together, "query", true);
-        let queries = match early() {
-            Ok(queries) => queries,
-            Err(error) => return Err(refuse(meeting, control, error)),
-        };
-        let measured = self.measured.as_ref();
-        together(meeting?, control, |cluster, sockets| {
-            cluster.agree(&args.alike(*workers))?;
-            let (snapshot, shard) = args.ranking.open_shard(cluster)?;
-            let options = args.options(*workers, *model, &self.refused, false);
-            args.columns.check(&snapshot)?;
-            let words = has_words(snapshot.generation());
-            let (service, asker) = QueryService::of_shard(snapshot, shard, options);
-            if let Some(queries) = queries {
-                asker.ask_in_background(args.columns.give(telling(queries, words)))?;
-            }
-            let service = service.with_control(control.clone());
-            let sockets = std::mem::take(sockets);
-            let report = service.run_with_others(args.answers(measured), hosts, sockets)?;
-            totals(args, &report, AnsweredBy::default(), measured)
-        })
     }
 }
 

@@ -7,6 +7,7 @@ use crate::papers;
 use crate::query::serving::ServingArgs;
 use crate::query::{Args as QueryArgs, QueryJob, totals};
 use anyhow::Context;
+use millrace::inside::cluster::Hosts;
 use millrace::inside::query::AnswerForm;
 use millrace::inside::serve::{ServeOptions, Server, Token};
 use millrace::{Sink, Snapshot};
@@ -70,9 +71,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let options = args.options()?;
     let asked = QueryArgs::of_server(&args.serving)?;
     let job = QueryJob::of(&asked)?;
-    if job.hosts.is_some() {
-        let why = "a server answers from one process; give it all of the index";
-        return Err(Usage(why.into()).into());
+    if let Some(hosts) = &job.hosts {
+        return args.in_shards(&job, hosts, options);
     }
     let devices = job.devices()?;
     let snapshot = args.serving.ranking.open_for_any()?;
@@ -97,6 +97,38 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 impl Args {
+    /// The first of several processes listens, and all answer.
+    fn in_shards(
+        &self,
+        job: &QueryJob<'_>,
+        hosts: &Hosts,
+        options: ServeOptions,
+    ) -> anyhow::Result<()> {
+        if self.writable {
+            let why = "--writable works in one process: an index of several is built again";
+            return Err(Usage(why.into()).into());
+        }
+        if hosts.process() > 0 {
+            signals::watch(&job.control, Some(Duration::from_secs(3)))?;
+        }
+        let bind = || {
+            more_files();
+            let server = Server::bind(ServeOptions { is_part: true, ..options }, self.listen);
+            server.with_context(|| format!("listening at {}", self.listen))
+        };
+        let begin = |server: Server, snapshot: &Arc<Snapshot>, asker| {
+            let address = server.address()?;
+            let (_, seen) = millrace::inside::serve::live(snapshot.clone());
+            let server = server.start(asker, seen)?;
+            signals::on_end(server.stopper())?;
+            let index = self.serving.ranking.index.display();
+            tell!("{index}: answers at http://{address}");
+            Ok(server)
+        };
+        let answers = Sink::text(AnswerForm::Jsonl, std::io::sink());
+        job.in_shards(hosts, "serve", bind, begin, answers)
+    }
+
     /// A server over an index with nothing else asked for.
     pub(crate) fn of_demo(index: &Path, listen: SocketAddr) -> anyhow::Result<Self> {
         let command = <Self as clap::Args>::augment_args(clap::Command::new("serve"));
@@ -130,6 +162,7 @@ impl Args {
             timeout: Duration::from_secs(self.timeout),
             memory: self.memory,
             allow_shrink: self.allow_shrink,
+            is_part: false,
         })
     }
 }

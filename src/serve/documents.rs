@@ -67,6 +67,7 @@ pub(super) async fn document(
     let pairs = pairs(&query.unwrap_or_default())?;
     only(&pairs, &["name", "docid"])?;
     let asked = AskedDocument::of(uri.path(), &pairs)?;
+    served.whole("documents")?;
     served.beside(move |served| found(served, &asked)).await.map(json)
 }
 
@@ -113,6 +114,7 @@ pub(super) async fn explained(
         wanted.syntax = known.ok_or_else(|| HttpFailure::of("syntax", "is words or operators"))?;
     }
     let prefix = flag(&pairs, "prefix")?;
+    served.whole("explanations")?;
     let explanation = move |served: &Served| explanation(served, &asked, &text, wanted, prefix);
     served.beside(explanation).await.map(json)
 }

@@ -36,6 +36,9 @@ pub struct ServeOptions {
     pub memory: u64,
     /// Commits may leave less than half of the documents.
     pub allow_shrink: bool,
+    /// Other processes have parts of the index, so that texts, explanations and words that are
+    /// completed cannot be had.
+    pub is_part: bool,
 }
 
 /// A secret that a request brings in its header `Authorization: Bearer`.

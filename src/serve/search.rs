@@ -27,6 +27,7 @@ pub(super) async fn by_address(
     let query = query.unwrap_or_default();
     let (mut query, prefix) = from_address(&query, served.options.algorithms)?;
     if prefix {
+        served.whole("words that are completed")?;
         let text = query.text.clone();
         let tree = move |served: &Served| {
             let tree = tree_of(&served.snapshot(), &text);
@@ -139,6 +140,9 @@ fn checked(served: &Served, snapshot: &Snapshot, query: Query) -> Result<Query, 
     for facet in query.facets.as_deref().unwrap_or_default() {
         let known = filter::column_of(&facet.column, &settings.columns);
         known.map_err(|why| HttpFailure::of("facets", why))?;
+    }
+    if query.snippets == Some(true) {
+        served.whole("snippets")?;
     }
     if query.snippets == Some(true) && !settings.texts {
         let why = "need the texts of documents: build the index with --store";

@@ -76,7 +76,18 @@ impl Served {
         }
     }
 
-    /// Runs what may take long on a thread of its own; fails if too much of that runs.
+    /// Fails where other processes have parts of the index.
+    pub(super) fn whole(&self, what: &str) -> Result<(), HttpFailure> {
+        match self.options.is_part {
+            true => {
+                let why = format!("{what} can be had from a server of one process alone");
+                Err(HttpFailure::new(StatusCode::NOT_IMPLEMENTED, why))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Runs what may take long on a thread of its own, once there is room.
     pub(super) async fn beside<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(&Self) -> Result<T, HttpFailure> + Send + 'static,

@@ -3,6 +3,7 @@
 mod docs;
 mod guard;
 mod page;
+mod processes;
 mod robust;
 mod search;
 mod writes;

@@ -64,6 +64,9 @@ struct Arrival {
     waiter: Option<Arc<dyn Waiter>>,
 }
 
+/// When a query came, what it is once it was checked, and who waits for it.
+type CheckedQuery = (Instant, Result<Query, Refused>, Option<Arc<dyn Waiter>>);
+
 /// `None` is another place of the channel for the query before it, which is long.
 type ArrivedQuery = Option<Arrival>;
 
@@ -183,7 +186,7 @@ const PAUSE: Duration = Duration::from_micros(200);
 struct Unanswered {
     context: Arc<Context>,
     /// The batch that grows, each query with when it came, and when the first of them was taken.
-    batch: Vec<(Instant, Result<Query, Refused>, Option<Arc<dyn Waiter>>)>,
+    batch: Vec<CheckedQuery>,
     first_came: Instant,
     batch_bytes: usize,
     /// Why the stream of queries has failed; they end there.
