@@ -13,6 +13,7 @@ use crate::update::Writer;
 use axum::http::StatusCode;
 use std::io;
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -36,14 +37,16 @@ struct WriteRequest {
 pub(super) struct Committer(mpsc::Sender<WriteRequest>);
 
 impl Committer {
+    /// Starts the thread, which ends after this is dropped, and then takes away what a merge beside
+    /// commits has left.
     pub(super) fn begin(
         options: &ServeOptions,
         live: watch::Receiver<Arc<Snapshot>>,
-    ) -> io::Result<Self> {
+    ) -> io::Result<(Self, JoinHandle<()>)> {
         let (sender, mut requests) = mpsc::channel::<WriteRequest>(MOST_WAITING);
         let mut writer = Writer::new(&options.index);
         (writer.memory, writer.allow_shrink) = (options.memory, options.allow_shrink);
-        spawn("writer", move || {
+        let thread = spawn("writer", move || {
             while let Some(first) = requests.blocking_recv() {
                 let mut all = vec![first];
                 while let Ok(next) = requests.try_recv() {
@@ -66,7 +69,7 @@ impl Committer {
                 }
             }
         })?;
-        Ok(Self(sender))
+        Ok((Self(sender), thread))
     }
 
     /// What becomes of changes once they are committed.

@@ -89,15 +89,17 @@ impl Server {
             .thread_name("serve")
             .enable_all()
             .build()?;
-        let writes =
-            options.writable.then(|| Committer::begin(&options, live.clone())).transpose()?;
+        let begun = options.writable.then(|| Committer::begin(&options, live.clone()));
+        let (writes, writer) = begun.transpose()?.unzip();
         let served = Arc::new(Served::new(options, asker, live, writes));
         let (stop, stopped) = watch::channel(false);
         let thread = spawn("server", move || {
             if let Err(error) = runtime.block_on(listen(served, listener, stopped)) {
                 tracing::error!(%error, "the server cannot accept connections any more");
             }
+            // Nobody has the committer any more.
             runtime.shutdown_timeout(LAST);
+            _ = writer.map(JoinHandle::join);
         })?;
         Ok(RunningServer { stop, thread: Some(thread) })
     }
