@@ -35,6 +35,7 @@ pub(crate) fn watch(control: &Arc<Control>, grace: Option<Duration>) -> anyhow::
 }
 
 /// Calls `end` at the first signal that ends a job, and ends the process at a second one.
+#[cfg(feature = "serve")]
 pub(crate) fn on_end(end: impl Fn() + Send + 'static) -> anyhow::Result<()> {
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM])?;
     let thread = std::thread::Builder::new().name("signals".into());
