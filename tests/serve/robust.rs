@@ -82,7 +82,7 @@ fn slow_cut_and_idle_connections_hold_nobody_up() {
     let index = index_of(&scratch, &records(2, 50));
     let server = Serving::new(
         &index,
-        &["-w", "1", "--writable", "--timeout", "1", "--max-connections", "400"],
+        &["-w", "1", "--writable", "--timeout", "4", "--max-connections", "400"],
     );
     let open = |bytes: &[u8]| -> TcpStream {
         let mut stream = server.connect();
