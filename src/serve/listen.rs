@@ -216,7 +216,8 @@ async fn listen(
     mut stopped: watch::Receiver<bool>,
 ) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
-    let places = Arc::new(Semaphore::new(served.options.most_connections));
+    let places =
+        Arc::new(Semaphore::new(served.options.most_connections.min(Semaphore::MAX_PERMITS)));
     let graceful = GracefulShutdown::new();
     let router = router(&served);
     loop {

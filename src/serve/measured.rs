@@ -3,7 +3,7 @@
 use super::failure::HttpFailure;
 use super::state::Served;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use std::sync::Arc;
@@ -18,7 +18,13 @@ pub(super) async fn counted(
     let began = Instant::now();
     let path = request.extensions().get::<MatchedPath>();
     let path = path.map_or_else(|| "other".to_string(), |path| path.as_str().to_string());
-    let method = request.method().to_string();
+    // A client may make up any number of methods.
+    let method = match *request.method() {
+        Method::GET | Method::POST | Method::DELETE | Method::HEAD | Method::OPTIONS => {
+            request.method().to_string()
+        }
+        _ => "other".to_string(),
+    };
     let _open = served.metrics.open();
     let response = next.run(request).await;
     let status = response.status().as_u16();

@@ -147,6 +147,54 @@ fn a_damaged_list_fails_its_queries_alone() {
     server.get("/live").expect(200);
 }
 
+/// Columns that are damaged while they are open fail what asks for them, or answer otherwise.
+#[test]
+fn a_damaged_column_fails_its_queries_alone() {
+    let scratch = Scratch::new();
+    let index = index_of(&scratch, &records(5, 3000));
+    let server = Serving::new(&index, &["-w", "1"]);
+    let columns = run_path(&index, 0, "columns");
+    let length = columns.metadata().unwrap().len() as usize;
+    // Written over in place: the server has it mapped.
+    let file = std::fs::File::options().write(true).open(&columns).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &vec![0xff; length - 64], 64).unwrap();
+    let mut failed = 0;
+    for more in [
+        ("filter", "year > 1990"),
+        ("filter", "tags = \"a\""),
+        ("sort", "year"),
+        ("facets", "tags"),
+        ("return", "tags"),
+    ] {
+        let answer = search(&server, &[("q", "mill"), more]);
+        if answer.status != 200 {
+            let error = answer.expect(500).json()["error"].as_str().unwrap().to_string();
+            assert!(error.contains(columns.file_name().unwrap().to_str().unwrap()), "{error}");
+            failed += 1;
+        }
+        search(&server, &[("q", "mill")]).expect(200);
+    }
+    assert!(failed > 0);
+}
+
+/// Methods and paths that clients make up are counted together.
+#[test]
+fn made_up_requests_take_no_memory() {
+    let scratch = Scratch::new();
+    let index = index_of(&scratch, &records(6, 10));
+    let server = Serving::new(&index, &["-w", "1"]);
+    for number in 0..50 {
+        server.ask(&format!("M{number}"), &format!("/made/{number}"), &[], b"").expect(404);
+    }
+    let metrics = String::from_utf8(server.get("/metrics").expect(200).body).unwrap();
+    let rows = metrics.lines().filter(|line| line.starts_with("millrace_requests_total"));
+    let rows: Vec<&str> = rows.collect();
+    assert_eq!(
+        rows,
+        ["millrace_requests_total{method=\"other\",path=\"other\",status=\"404\"} 50"]
+    );
+}
+
 #[test]
 fn the_end_waits_for_what_is_under_way() {
     let scratch = Scratch::new();

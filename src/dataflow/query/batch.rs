@@ -15,7 +15,7 @@
 
 use super::context::Context;
 use super::local::Local;
-use super::waiter::Waiter;
+use super::waiter::{Outcome, Waiter};
 use crate::crew::{lock, spawn};
 use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::index::error::IndexError;
@@ -282,7 +282,14 @@ impl Unanswered {
         let place = self.number + self.batch.len() as u64;
         let query = match query.map(|query| self.context.checked(query, place)) {
             Ok(Ok(query)) => query,
-            Ok(Err(error)) => return self.failed = Some(error.into()),
+            // Who waits is told, and the service goes on.
+            Ok(Err(error)) => {
+                match waiter {
+                    Some(waiter) => waiter.told(Outcome::Failed(chain(&error))),
+                    None => self.failed = Some(error.into()),
+                }
+                return;
+            }
             Err(refused) => Err(refused),
         };
         let bytes = query.as_ref().map_or(0, Query::bytes);
