@@ -1,7 +1,7 @@
 //! `millrace serve`.
 
 use crate::Usage;
-use crate::cli::args::size;
+use crate::cli::args::{as_given, size, warn_of_readers};
 use crate::cli::signals;
 use crate::papers;
 use crate::query::serving::ServingArgs;
@@ -9,10 +9,9 @@ use crate::query::{Args as QueryArgs, QueryJob, totals};
 use anyhow::Context;
 use millrace::inside::cluster::Hosts;
 use millrace::inside::query::AnswerForm;
-use millrace::inside::serve::{ServeOptions, Server, Token};
-use millrace::{Sink, Snapshot};
+use millrace::inside::serve::{LiveSnapshot, RunningServer, ServeOptions, Server, Token};
+use millrace::{Asker, Sink, Snapshot};
 use std::net::SocketAddr;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,24 +75,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let devices = job.devices()?;
     let snapshot = args.serving.ranking.open_for_any()?;
-    more_files();
-    let server = Server::bind(options, args.listen);
-    let server = server.with_context(|| format!("listening at {}", args.listen))?;
-    let address = server.address()?;
+    let server = args.bind(options)?;
     let (live, seen) = millrace::inside::serve::live(snapshot.clone());
     let moved = move |snapshot: &Arc<Snapshot>| live(snapshot.clone());
     let control = job.control.clone();
     job.by(devices, snapshot, Box::new(moved), |service, asker, by| {
         let service = service.with_control(control);
-        let server = server.start(asker, seen)?;
-        signals::on_end(server.stopper())?;
-        let index = args.serving.ranking.index.display();
-        tell!("{index}: answers at http://{address}");
-        // Answers go to those who wait for them.
-        let report = service.run(Sink::text(AnswerForm::Jsonl, std::io::sink()))?;
+        let server = args.begin(server, asker, seen)?;
+        let report = service.run(answers())?;
         drop(server);
         totals(&asked, &report, by, None)
     })
+}
+
+/// Answers go to those who wait for them.
+fn answers() -> Sink {
+    Sink::text(AnswerForm::Jsonl, std::io::sink())
 }
 
 impl Args {
@@ -111,31 +108,39 @@ impl Args {
         if hosts.process() > 0 {
             signals::watch(&job.control, Some(Duration::from_secs(3)))?;
         }
-        let bind = || {
-            more_files();
-            let server = Server::bind(ServeOptions { is_part: true, ..options }, self.listen);
-            server.with_context(|| format!("listening at {}", self.listen))
-        };
+        let bind = || self.bind(ServeOptions { is_part: true, ..options });
         let begin = |server: Server, snapshot: &Arc<Snapshot>, asker| {
-            let address = server.address()?;
             let (_, seen) = millrace::inside::serve::live(snapshot.clone());
-            let server = server.start(asker, seen)?;
-            signals::on_end(server.stopper())?;
-            let index = self.serving.ranking.index.display();
-            tell!("{index}: answers at http://{address}");
-            Ok(server)
+            self.begin(server, asker, seen)
         };
-        let answers = Sink::text(AnswerForm::Jsonl, std::io::sink());
-        job.in_shards(hosts, "serve", bind, begin, answers)
+        job.in_shards(hosts, "serve", bind, begin, answers())
+    }
+
+    fn bind(&self, options: ServeOptions) -> anyhow::Result<Server> {
+        more_files();
+        let server = Server::bind(options, self.listen);
+        server.with_context(|| format!("listening at {}", self.listen))
+    }
+
+    /// Lets a server answer until a signal ends it, and says where.
+    fn begin(
+        &self,
+        server: Server,
+        asker: Asker,
+        seen: LiveSnapshot,
+    ) -> anyhow::Result<RunningServer> {
+        let address = server.address()?;
+        let server = server.start(asker, seen)?;
+        signals::on_end(server.stopper())?;
+        let index = self.serving.ranking.index.display();
+        tell!("{index}: answers at http://{address}");
+        Ok(server)
     }
 
     /// A server over an index with nothing else asked for.
     pub(crate) fn of_demo(index: &Path, listen: SocketAddr) -> anyhow::Result<Self> {
-        let command = <Self as clap::Args>::augment_args(clap::Command::new("serve"));
-        let words = ["serve".into(), "--index".into(), index.into(), "--listen".into()];
-        let listen = std::ffi::OsString::from(listen.to_string());
-        let matches = command.try_get_matches_from(words.into_iter().chain([listen]))?;
-        Ok(<Self as clap::FromArgMatches>::from_arg_matches(&matches)?)
+        let listen = listen.to_string();
+        as_given(&["--index".into(), index.into(), "--listen".into(), listen.into()])
     }
 
     fn options(&self) -> anyhow::Result<ServeOptions> {
@@ -170,10 +175,7 @@ impl Args {
 fn token(path: &Path) -> anyhow::Result<Token> {
     let text = std::fs::read_to_string(path);
     let text = text.with_context(|| format!("reading the token {}", path.display()))?;
-    if path.metadata().is_ok_and(|file| file.mode() & 0o004 != 0) {
-        let path = path.display();
-        say!("millrace: {path}: every user of this machine may read this token: chmod o-r");
-    }
+    warn_of_readers(path, "token");
     let least = Token::LEAST_BYTES;
     let wrong = || {
         let path = path.display();

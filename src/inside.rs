@@ -306,7 +306,9 @@ pub mod score {
 
 #[cfg(feature = "serve")]
 pub mod serve {
-    pub use crate::serve::{RunningServer, ServeOptions, Server, Token, live, query_of};
+    pub use crate::serve::{
+        LiveSnapshot, RunningServer, ServeOptions, Server, Token, live, query_of,
+    };
 }
 
 pub mod shown {

@@ -32,4 +32,4 @@ pub use options::{ServeOptions, Token};
 #[doc(hidden)]
 pub use parameters::query_of;
 #[doc(hidden)]
-pub use state::live;
+pub use state::{LiveSnapshot, live};

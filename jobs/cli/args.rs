@@ -3,6 +3,8 @@
 use crate::Usage;
 use millrace::inside::build::Peers;
 use millrace::inside::cluster::{Hosts, Secret};
+#[cfg(feature = "serve")]
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -79,10 +81,7 @@ impl Together {
 
     pub(crate) fn secret(&self) -> anyhow::Result<Secret> {
         let Some(path) = self.secret.as_deref() else { return Ok(Secret::none()) };
-        if path.metadata().is_ok_and(|file| file.mode() & 0o004 != 0) {
-            let path = path.display();
-            say!("millrace: {path}: every user of this machine may read this secret: chmod o-r");
-        }
+        warn_of_readers(path, "secret");
         Ok(Secret::read(path)?)
     }
 
@@ -95,6 +94,21 @@ impl Workers {
     pub(crate) fn count(&self) -> Result<usize, Usage> {
         workers_of(self.workers)
     }
+}
+
+/// Says so if others may read a file of which nobody else is to know.
+pub(crate) fn warn_of_readers(path: &Path, what: &str) {
+    if path.metadata().is_ok_and(|file| file.mode() & 0o004 != 0) {
+        let path = path.display();
+        say!("millrace: {path}: every user of this machine may read this {what}: chmod o-r");
+    }
+}
+
+/// The options of a job as if these words were given, for a job that is a part of another one.
+#[cfg(feature = "serve")]
+pub(crate) fn as_given<A: clap::Args>(words: &[OsString]) -> anyhow::Result<A> {
+    let command = A::augment_args(clap::Command::new("job").no_binary_name(true));
+    Ok(A::from_arg_matches(&command.try_get_matches_from(words)?)?)
 }
 
 /// The default is one for each core.

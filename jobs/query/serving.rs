@@ -4,7 +4,7 @@ use super::Args;
 use super::gpus::Where;
 use super::ranking::RankingArgs;
 use super::spread::SpreadingArgs;
-use crate::cli::args::Workers;
+use crate::cli::args::{Workers, as_given};
 use std::num::NonZeroUsize;
 
 /// How the queries of a server are answered.
@@ -30,9 +30,7 @@ pub(crate) struct ServingArgs {
 impl Args {
     /// Those of a server: what only files of queries have is as if it were not asked for.
     pub(crate) fn of_server(server: &ServingArgs) -> anyhow::Result<Self> {
-        let command = <Self as clap::Args>::augment_args(clap::Command::new("serve"));
-        let matches = command.try_get_matches_from(["serve", "--index", "."])?;
-        let usual = <Self as clap::FromArgMatches>::from_arg_matches(&matches)?;
+        let usual = as_given(&["--index".into(), ".".into()])?;
         let ServingArgs { ranking, batch, max_queue, workers, spreading, place } = server.clone();
         let max_queue = Some(max_queue);
         let delay_ms = 0;

@@ -29,6 +29,7 @@ const PARAMETERS: [(&str, &str); 13] = [
 
 /// What users of other servers give, which is the server's here.
 const OF_SERVER: [&str; 5] = ["score", "k1", "b", "idf", "boost"];
+const AT_START: &str = "is set when the server is started, for all queries";
 
 /// Each parameter of the query part of an address once.
 pub(super) fn pairs(query: &str) -> Result<BTreeMap<String, String>, HttpFailure> {
@@ -54,9 +55,7 @@ pub(super) fn flag(pairs: &BTreeMap<String, String>, name: &str) -> Result<bool,
 /// Refuses parameters that are not among the known ones.
 pub(super) fn only(pairs: &BTreeMap<String, String>, known: &[&str]) -> Result<(), HttpFailure> {
     match pairs.keys().find(|name| !known.contains(&&***name)) {
-        Some(name) if OF_SERVER.contains(&&**name) => {
-            Err(HttpFailure::of(name, "is set when the server is started, for all queries"))
-        }
+        Some(name) if OF_SERVER.contains(&&**name) => Err(HttpFailure::of(name, AT_START)),
         Some(name) => {
             let known = known.join(", ");
             Err(HttpFailure::of(name, format!("is not known here: there are {known}")))
@@ -96,11 +95,7 @@ pub(super) fn from_address(
             "k" | "offset" => {
                 value.parse::<u64>().map_or_else(|_| value.as_str().into(), Value::from)
             }
-            "count" | "snippets" => match value.as_str() {
-                "true" | "1" | "" => true.into(),
-                "false" | "0" => false.into(),
-                other => other.into(),
-            },
+            "count" | "snippets" => flag(&pairs, parameter)?.into(),
             _ => value.as_str().into(),
         };
         members.insert((*member).into(), value);
@@ -133,12 +128,8 @@ pub(super) fn from_object(
     })?;
     match unknown.first() {
         Some(name) => {
-            let why = if OF_SERVER.contains(&name.as_str()) {
-                "is set when the server is started, for all queries"
-            } else {
-                "is not known"
-            };
-            Err(HttpFailure::of(name, why))
+            let is_of_server = OF_SERVER.contains(&name.as_str());
+            Err(HttpFailure::of(name, if is_of_server { AT_START } else { "is not known" }))
         }
         None => Ok(query),
     }

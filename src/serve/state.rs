@@ -20,15 +20,18 @@ pub(super) struct Served {
     pub(super) options: ServeOptions,
     pub(super) asker: Asker,
     /// What the next query is answered from, or something newer.
-    pub(super) live: watch::Receiver<Arc<Snapshot>>,
+    pub(super) live: LiveSnapshot,
     pub(super) metrics: Metrics,
     /// None if the index is not changed by this server.
     pub(super) writes: Option<Committer>,
     beside: Semaphore,
 }
 
+/// Where a server sees what queries are answered from.
+pub type LiveSnapshot = watch::Receiver<Arc<Snapshot>>;
+
 /// Takes snapshots that queries are answered from by now, and where a server sees the last of them.
-pub fn live(first: Arc<Snapshot>) -> (impl Fn(Arc<Snapshot>), watch::Receiver<Arc<Snapshot>>) {
+pub fn live(first: Arc<Snapshot>) -> (impl Fn(Arc<Snapshot>), LiveSnapshot) {
     let (sender, receiver) = watch::channel(first);
     (move |snapshot| _ = sender.send_replace(snapshot), receiver)
 }
@@ -55,7 +58,7 @@ impl Served {
     pub(super) fn new(
         options: ServeOptions,
         asker: Asker,
-        live: watch::Receiver<Arc<Snapshot>>,
+        live: LiveSnapshot,
         writes: Option<Committer>,
     ) -> Self {
         let beside = Semaphore::new(MOST_BESIDE);
