@@ -422,6 +422,8 @@ impl Args {
             ("--mode", mode.name().to_string()),
             ("--algorithm", algorithm.name().to_string()),
             ("--docids", docids.to_string()),
+            ("--format", self.format.clone().unwrap_or_default()),
+            ("--tag", self.tag.name().to_string()),
         ];
         rows.extend(scored.settings());
         rows.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
