@@ -1,4 +1,4 @@
-//! Builds a generation, or a shard of one, in its folder.
+//! Builds a generation, or a part of one, in its folder.
 
 pub(super) mod finish;
 
@@ -41,11 +41,13 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// A generation, or a shard, that is written and not published.
+/// A generation, or a part of one, that is written and not published.
 pub(super) struct Built {
     pub(super) build: Build,
     pub(super) new: NewGeneration,
     pub(super) read_bytes: u64,
+    /// The number of the first input in all of several processes.
+    pub(super) first_input: u32,
     pub(super) placement: Placement,
     pub(super) phases: PhasesReport,
     /// The first records that were skipped: place and reason.
@@ -82,7 +84,7 @@ pub(super) fn build_generation(
     directory: PathBuf,
     which: Which,
 ) -> Result<Built, BuildError> {
-    let Ready { began, resident, whole, .. } = input;
+    let Ready { began, resident, whole, first_input, .. } = input;
     let workers = options.workers;
     let BuildJob { build, handed, placement } = dataflow_of(options, input, directory, which)?;
     let watching = ProgressThread::start(options.progress.take(), &build)?;
@@ -103,7 +105,7 @@ pub(super) fn build_generation(
         return Err(failure.into());
     }
     drop(watching);
-    Ok(Built { build, new, read_bytes, placement, phases, first_skipped })
+    Ok(Built { build, new, read_bytes, first_input, placement, phases, first_skipped })
 }
 
 /// A build that is about to begin.

@@ -234,8 +234,8 @@ impl InputPlan {
 
     /// Keeps the splits of one of several processes: neighbours, of about as many bytes for each
     /// process. Which those are depends on the plan and the number of processes alone; inputs are
-    /// numbered anew. Files that were ignored count for process 0.
-    pub(crate) fn share(mut self, process: usize, processes: usize) -> Self {
+    /// numbered anew, and the number that the first had is told. Files that were ignored count for process 0.
+    pub(crate) fn share(mut self, process: usize, processes: usize) -> (Self, u32) {
         // A split without bytes, such as a pipe, counts too.
         let weight = |split: &Split| {
             let bytes = |input| u128::from(self.inputs.bytes(input as usize));
@@ -266,7 +266,7 @@ impl InputPlan {
             self.ignored = 0;
             self.passed = Passed::default();
         }
-        self
+        (self, start)
     }
 
     fn add_stdin(&mut self, format: Option<Format>) -> Result<(), InputError> {

@@ -200,8 +200,8 @@ fn assert_equal_answers(scratch: &Scratch, input: &Path, queries: &Path, ks: &[&
         ] {
             assert_eq!(one[number], several[number], "{number}");
         }
-        assert_eq!(several["shards"].as_array().unwrap().len(), n);
-        millrace(args!["check", "--index", index]).ok().says(format!("in {n} shards"));
+        assert_eq!(several["processes"].as_array().unwrap().len(), n);
+        millrace(args!["check", "--index", index]).ok();
         for (i, mode) in ["or", "and", "and-or"].into_iter().enumerate() {
             for (j, k) in ks.iter().enumerate() {
                 let form = ["trec", "jsonl", "tsv"][(i + j) % 3];
@@ -216,6 +216,8 @@ fn assert_equal_answers(scratch: &Scratch, input: &Path, queries: &Path, ks: &[&
                 let expected = without_times(millrace(ask(&whole)).ok().stdout);
                 let found = without_times(together(scratch, n, &ask(&index)));
                 assert!(expected.lines().count() > 1);
+                let alone = without_times(millrace(ask(&index)).ok().stdout);
+                assert_eq!(expected, alone, "{n} parts by one process, {mode}, k {k}");
                 assert_eq!(expected, found, "{n} processes, {workers} workers, {mode}, k {k}");
             }
         }
@@ -261,7 +263,7 @@ fn vectors_of_several_processes_rank_as_those_of_one() {
         let index = scratch.path(format!("index-{n}"));
         let arguments = args!["build", "--quiet", "--index", index, "-w", "2"];
         together(&scratch, n, &[&arguments[..], &vectors].concat());
-        millrace(args!["check", "--index", index]).ok().says(format!("in {n} shards"));
+        millrace(args!["check", "--index", index]).ok();
         for algorithm in ["exhaustive", "blocks", "auto"] {
             let found = String::from_utf8(together(&scratch, n, &ask(&index, algorithm))).unwrap();
             assert_eq!(found, expected, "{n} processes, {algorithm}");
@@ -270,7 +272,7 @@ fn vectors_of_several_processes_rank_as_those_of_one() {
 }
 
 #[test]
-fn a_shard_may_be_empty() {
+fn a_process_may_have_no_input() {
     let scratch = Scratch::new();
     let input = scratch.write("one.tsv", "a\tsome words\nb\tmore words\n");
     let index = scratch.path("index");
@@ -289,7 +291,7 @@ fn a_shard_may_be_empty() {
 
 /// Every process has a disk of its own.
 #[test]
-fn shards_may_lie_on_different_disks() {
+fn runs_may_lie_on_different_disks() {
     let scratch = Scratch::new();
     let (input, queries) = collection(&scratch);
     let whole = scratch.path("whole");
@@ -313,32 +315,50 @@ fn shards_may_lie_on_different_disks() {
                 below.map(|(path, _)| path.strip_prefix(index(process)).unwrap().to_owned());
             names.filter(|name| name.ends_with("manifest.json")).collect::<Vec<_>>()
         };
-        let name =
-            |shard: &str| PathBuf::from(format!("{shard}gen-00000{generation}/manifest.json"));
-        assert_eq!(names(0), [name(""), name("shard-0/")]);
-        assert_eq!(names(2), [name("shard-2/")]);
+        // Each has a copy.
+        let manifest = |process| {
+            let name = format!("gen-00000{generation}/manifest.json");
+            assert_eq!(names(process), [PathBuf::from(&name)]);
+            std::fs::read(index(process).join(name)).unwrap()
+        };
+        assert!(manifest(0) == manifest(1) && manifest(0) == manifest(2));
+        let runs = |process: usize| std::fs::read_dir(index(process).join("runs")).unwrap().count();
+        assert_eq!([runs(0), runs(1), runs(2)], [8; 3]);
     }
     let ask = |index: &Path| args!["query", "--index", index, "-w", "1", queries];
     let hosts = Hosts::new(&scratch, 3);
     let outcomes = Running::start((0..3).map(|p| hosts.job(p, &ask(&index(p))))).end();
     assert_eq!(outcomes[0].text(), millrace(ask(&whole)).ok().text());
-    millrace(args!["check", "--index", index(0)]).fails(1).says("shard-1").says("shard-2");
-    assert!(info(&whole)["terms"].is_u64() && info(&index(0))["terms"].is_null());
-    let show = |name: &str| millrace(args!["show", "--index", index(0), name]);
-    show("nobody").fails(1).says("not here: shard-1, shard-2");
+    millrace(args!["check", "--index", index(0)]).fails(1).says("process 1").says("process 2");
+    assert_eq!(info(&whole)["terms"], info(&index(0))["terms"]);
+    let show = |what: &[&str]| millrace(args!["show", "--index", index(0)]).args(what);
+    show(&["first"]).ok();
+    show(&["nobody"]).fails(1).says("not here: the runs of process 1, process 2");
+    show(&["--docid", "702"]).fails(1).says("process 2 holds this run, on another disk");
+    for job in [ask(&index(0)), args!["merge", "--index", index(0)]] {
+        millrace(job).fails(1).says("process 1 holds this run, on another disk");
+    }
+    // The disk of another has no place for an index of its own.
+    build(&scratch.path("disk-3/index"), args![input]);
+    let disk = |process: usize| index([0, 3, 2][process]);
+    let hosts = Hosts::new(&scratch, 3);
+    let job = |p| hosts.job(p, &args!["build", "--quiet", "--index", disk(p), "-w", "1", input]);
+    for outcome in Running::start((0..3).map(job)).end() {
+        outcome.expect_status(1).says("an index is live here that is not the one of process 0");
+    }
 
-    // A shard that is not there ends all.
+    // A run that is not there ends all.
     std::fs::remove_dir_all(index(2)).unwrap();
     let hosts = Hosts::new(&scratch, 3);
     let outcomes = Running::start((0..3).map(|p| hosts.job(p, &ask(&index(p))))).end();
     // Process 1 may hear of it only that another one has ended.
     let says = outcomes.into_iter().map(|outcome| outcome.expect_status(1).stderr.clone());
     let says: Vec<String> = says.collect();
-    assert!(says[0].contains("shard-2") && says[2].contains("shard-2"), "{says:?}");
+    assert!(says[0].contains("disk-2") && says[2].contains("disk-2"), "{says:?}");
 }
 
 #[test]
-fn strict_sees_duplicate_names_in_different_shards() {
+fn strict_sees_duplicate_names_of_different_processes() {
     let scratch = Scratch::new();
     let (input, _) = collection(&scratch);
     let index = scratch.path("index");
@@ -352,7 +372,7 @@ fn strict_sees_duplicate_names_in_different_shards() {
 }
 
 #[test]
-fn as_many_processes_as_shards() {
+fn as_many_processes_as_built_it() {
     let scratch = Scratch::new();
     let (input, queries) = collection(&scratch);
     let index = scratch.path("index");
@@ -360,19 +380,32 @@ fn as_many_processes_as_shards() {
     together(&scratch, 3, &args!["build", "--quiet", "--index", index, "-w", "1", input]);
     build(&whole, args![input]);
     let ask = |index: &Path| args!["query", "--index", index, "-w", "1", queries];
-    millrace(ask(&index)).fails(1).says("3 shards").says("1 process").says("start 3 processes");
-    millrace(args!["bench", "queries", "--index", index, queries]).fails(1).says("3 shards");
-    millrace(args!["merge", "--index", index]).fails(1).says("3 shards");
-    for (index, shards) in [(&index, "3 shards"), (&whole, "1 shard")] {
+    let expected = millrace(ask(&whole)).ok().text().to_owned();
+    for (index, holders) in [(&index, "3 processes"), (&whole, "1 process")] {
         let hosts = Hosts::new(&scratch, 2);
         for outcome in Running::start((0..2).map(|p| hosts.job(p, &ask(index)))).end() {
-            outcome.expect_status(1).says(shards).says("2 processes");
+            outcome.expect_status(1).says(format!("built by {holders}")).says("2 processes");
         }
     }
+    // What one process does with any index, and what others then find.
+    let found = |n| String::from_utf8(together(&scratch, n, &ask(&index))).unwrap();
+    assert_eq!(found(4), expected, "one has nothing");
+    millrace(args!["bench", "queries", "--index", index, queries]).ok();
+    let more = scratch.write("more.tsv", "more\tonlyfirst common onlymore\n");
+    for index in [&index, &whole] {
+        millrace(args!["delete", "--index", index, "last"]).ok();
+        millrace(args!["update", "--index", index, more]).ok();
+    }
+    let expected = millrace(ask(&whole)).ok().text().to_owned();
+    assert_eq!(millrace(ask(&index)).ok().text(), expected);
+    assert_eq!(found(3), expected, "process 0 has the new run, behind those of the others");
+    millrace(args!["merge", "--index", index]).ok();
+    millrace(args!["check", "--index", index]).ok();
+    assert_eq!(millrace(ask(&index)).ok().text(), expected);
 }
 
 #[test]
-fn one_kind_of_index_replaces_the_other() {
+fn builds_of_one_and_of_several_replace_each_other() {
     let scratch = Scratch::new();
     let (input, _) = collection(&scratch);
     let index = scratch.path("index");
@@ -389,17 +422,18 @@ fn one_kind_of_index_replaces_the_other() {
         names.sort();
         names.into_iter().map(|name| name.into_string().unwrap()).collect::<Vec<_>>()
     };
+    let runs = || std::fs::read_dir(index.join("runs")).unwrap().count();
     build(&index, args!["--keep", "0", input]);
     several(3);
-    assert_eq!(names(), ["CURRENT", "LOCK", "gen-000002", "shard-0", "shard-1", "shard-2"]);
+    assert_eq!(names(), ["CURRENT", "LOCK", "gen-000002", "runs"]);
+    assert_eq!(runs(), 3 * 8);
     // What a killed job leaves behind.
-    std::fs::create_dir_all(index.join("shard-1/gen-000007/runs")).unwrap();
-    std::fs::create_dir_all(index.join("shard-5/gen-000002")).unwrap();
-    millrace(args!["check", "--index", index]).ok().says("gen-000007").says("shard-5");
+    std::fs::create_dir_all(index.join("gen-000007/parts-1/1/runs")).unwrap();
+    std::fs::write(index.join("runs/000099.lexicon"), "part").unwrap();
+    millrace(args!["check", "--index", index]).ok().says("gen-000007").says("000099.lexicon");
     several(2);
-    assert_eq!(names(), ["CURRENT", "LOCK", "gen-000003", "shard-0", "shard-1"]);
-    let inside: Vec<_> = std::fs::read_dir(index.join("shard-1")).unwrap().collect();
-    assert_eq!(inside.len(), 3, "a lock, a generation and its runs: {inside:?}");
+    assert_eq!(names(), ["CURRENT", "LOCK", "gen-000003", "runs"]);
+    assert_eq!(runs(), 2 * 8);
     build(&index, args!["--keep", "0", input]);
     assert_eq!(names(), ["CURRENT", "LOCK", "gen-000004", "runs"]);
 }

@@ -50,7 +50,11 @@ pub(super) fn finish(
     for run in join(&build.plan.directory, done.runs, std::mem::take(&mut documents.runs))? {
         draft.add(run)?;
     }
-    let duplicates = draft.duplicates(0..draft.runs().len(), options.duplicates)?;
+    // Those of a part are found with the others'.
+    let duplicates = match &options.peers {
+        Some(_) => Duplicates::default(),
+        None => draft.duplicates(0..draft.runs().len(), options.duplicates)?,
+    };
     let unwanted = duplicates.unwanted.len() as u64;
     if whole {
         options.guards.check_content(&NewContent {

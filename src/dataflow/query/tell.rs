@@ -75,8 +75,7 @@ fn name(
     let mut values = values.unwrap_or_default().into_iter();
     let name = generation.documents().names(|at| hits.get(at).map(|hit| hit.docid), &failed);
     let named = hits.iter().enumerate().map(|(at, hit)| {
-        // The manifest of the whole index has fewer documents than docids.
-        let docid = context.shard.first_docid.saturating_add(hit.docid);
+        let docid = generation.docid_in_whole(hit.docid);
         let key = listing.map(|listing| listing.key(generation, hit.docid)).transpose()?;
         let named = NamedHit { name: name(at).into_owned(), docid, score: hit.score };
         let values = values.next().unwrap_or_default();

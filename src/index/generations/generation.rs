@@ -12,8 +12,9 @@ use crate::index::format::{FileKind, HEADER_BYTES};
 use crate::index::generations::folder;
 use crate::index::generations::in_use::InUse;
 use crate::index::generations::live_names::MappedDocuments;
+use crate::index::generations::manifest::held::{WhichRuns, WholeGeneration};
 use crate::index::generations::manifest::read::read_manifest;
-use crate::index::generations::manifest::{Manifest, RunEntry, find_file};
+use crate::index::generations::manifest::{Manifest, RunEntry, Statistics, find_file};
 use crate::index::inputs::{InputEntry, InputsFile};
 use crate::index::lexicon::TermEntry;
 use crate::index::list::{ListError, ListView};
@@ -21,6 +22,7 @@ use crate::index::run::Run;
 use crate::index::scores::RunScores;
 use crate::index::texts::{LastTexts, RunTexts};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use tracing::debug;
@@ -31,7 +33,10 @@ const ATTEMPTS: usize = 16;
 #[derive(Debug)]
 pub struct Generation {
     path: PathBuf,
+    /// Of the runs that are open.
     manifest: Manifest,
+    /// If that are not all.
+    whole: Option<WholeGeneration>,
     documents: Documents,
     runs: Vec<Run>,
     inputs: OnceLock<InputsFile>,
@@ -52,7 +57,13 @@ impl Generation {
     /// Opens the generation in the folder `path`, live or not. It is not removed until this is
     /// dropped.
     pub fn open_folder(path: &Path) -> Result<Self, IndexError> {
-        Self::open_with(path, read_manifest(path)?, None)
+        Self::open_some(path, WhichRuns::All)
+    }
+
+    /// Opens some runs of the generation in the folder `path`. Their docids count from 0, and
+    /// [`docid_in_whole`](Self::docid_in_whole) tells those of the index.
+    pub(crate) fn open_some(path: &Path, which: WhichRuns) -> Result<Self, IndexError> {
+        Self::open_with(path, read_manifest(path)?, which, None)
     }
 
     /// Opens the generation in the folder `path` after this one; none if it is this one. Of runs
@@ -62,18 +73,28 @@ impl Generation {
     /// As [`open`](Self::open).
     pub(crate) fn next(&self, path: &Path) -> Result<Option<Self>, IndexError> {
         let manifest = read_manifest(path)?;
-        let is_other = manifest != self.manifest;
-        is_other.then(|| Self::open_with(path, manifest, Some(self))).transpose()
+        let which = self.whole.as_ref().map_or(WhichRuns::All, |whole| whole.which);
+        let is_other = manifest != *self.whole_manifest();
+        is_other.then(|| Self::open_with(path, manifest, which, Some(self))).transpose()
     }
 
     fn open_with(
         path: &Path,
         manifest: Manifest,
+        which: WhichRuns,
         before: Option<&Self>,
     ) -> Result<Self, IndexError> {
         let in_use = InUse::of(path)?;
+        let mut deletions = read_deletions(path, &manifest.runs, Some(&manifest.files))?;
+        let (manifest, whole) = which.of(path, manifest);
+        if let Some(whole) = &whole {
+            let mut open = whole.open.iter();
+            deletions.retain(|_| open.next() == Some(&true));
+        }
         let files = &manifest.files;
-        let deletions = read_deletions(path, &manifest.runs, Some(files))?;
+        if whole.is_none() {
+            manifest.runs.iter().try_for_each(|run| run.check_here(path))?;
+        }
         let stay = stay(&manifest, before);
         let mut runs = Vec::with_capacity(manifest.runs.len());
         let mut documents = Vec::with_capacity(manifest.runs.len());
@@ -96,7 +117,7 @@ impl Generation {
         debug!(path = %path.display(), runs = runs.len(), documents = documents.len(), "opened");
         let path = path.to_path_buf();
         let inputs = OnceLock::new();
-        Ok(Self { path, manifest, documents, runs, inputs, _in_use: in_use })
+        Ok(Self { path, manifest, whole, documents, runs, inputs, _in_use: in_use })
     }
 
     /// Verifies all postings by their checksums.
@@ -127,9 +148,37 @@ impl Generation {
         &self.path
     }
 
-    /// The manifest.
+    /// The manifest, of the runs that are open.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// The manifest as it was read.
+    pub(crate) fn whole_manifest(&self) -> &Manifest {
+        self.whole.as_ref().map_or(&self.manifest, |whole| &whole.manifest)
+    }
+
+    /// What the whole index holds.
+    pub(crate) fn whole_statistics(&self) -> &Statistics {
+        &self.whole_manifest().statistics
+    }
+
+    /// The docid of a document in the whole index.
+    pub fn docid_in_whole(&self, docid: u32) -> u32 {
+        let Some(whole) = &self.whole else { return docid };
+        self.place(docid).map_or(docid, |(run, own)| whole.first_docids[run] + own)
+    }
+
+    /// The docids of documents of the whole index, of those that are open.
+    pub(crate) fn own_docids(&self, docids: &Range<u32>) -> Range<u32> {
+        let Some(whole) = self.whole.as_ref().filter(|_| *docids != (0..u32::MAX)) else {
+            return docids.clone();
+        };
+        let before = |docid: u32| {
+            let runs = whole.first_docids.iter().zip(&self.manifest.runs);
+            runs.map(|(first, run)| docid.saturating_sub(*first).min(run.documents)).sum()
+        };
+        before(docids.start)..before(docids.end)
     }
 
     /// The inputs, which are verified when they are first asked for.
@@ -292,6 +341,22 @@ impl Generation {
             }
         }
         Ok(None)
+    }
+}
+
+impl Manifest {
+    /// The manifest of the live generation of an index, or `Processes` unless it
+    /// [is for](Self::is_for) so many.
+    ///
+    /// # Errors
+    /// `NoIndex`, `Storage`, `Damaged`, `Newer`, `Older`, `Sharded`.
+    pub fn live_for(index: &Path, processes: usize) -> Result<Self, IndexError> {
+        let live = with_live(index, read_manifest)?;
+        if live.is_for(processes) {
+            return Ok(live);
+        }
+        let path = index.to_path_buf();
+        Err(IndexError::Processes { path, holders: live.processes(), processes })
     }
 }
 

@@ -62,7 +62,7 @@ fn shares_are_neighbours_and_cover_the_input() {
     }
     let plan = || InputPlan::new(&[dir.path().into()], None).unwrap();
     for processes in [1, 2, 3, 20] {
-        let shares: Vec<_> = (0..processes).map(|p| plan().share(p, processes)).collect();
+        let shares: Vec<_> = (0..processes).map(|p| plan().share(p, processes).0).collect();
         let found: Vec<_> = shares.iter().flat_map(names).collect();
         assert_eq!(found, names(&plan()));
         for share in &shares {
@@ -72,10 +72,10 @@ fn shares_are_neighbours_and_cover_the_input() {
             assert!(share.bytes() <= most, "{processes}: {}", share.bytes());
         }
     }
-    assert_eq!(plan().share(0, 2).bytes(), 3010);
+    assert_eq!(plan().share(0, 2).0.bytes(), 3010);
     assert_eq!(plan().digest(), plan().digest());
     std::fs::write(dir.path().join("5.jsonl"), "  ").unwrap();
-    assert_ne!(plan().digest(), plan().share(0, 2).digest());
+    assert_ne!(plan().digest(), plan().share(0, 2).0.digest());
 }
 
 #[test]
