@@ -34,7 +34,7 @@ use crate::input::wanted::WantedInput;
 #[cfg(feature = "gpu")]
 use crate::order::Budget;
 use crate::schedule::claims::Claims;
-use finish::{Finished, finish};
+use finish::{CutInputs, Finished, finish};
 use serde::Serialize;
 #[cfg(feature = "gpu")]
 use std::path::Path;
@@ -48,6 +48,8 @@ pub(super) struct Built {
     pub(super) read_bytes: u64,
     /// The number of the first input in all of several processes.
     pub(super) first_input: u32,
+    /// Of inputs that other processes read too, the hashes of the chunks that this one has read.
+    pub(super) cut: CutInputs,
     pub(super) placement: Placement,
     pub(super) phases: PhasesReport,
     /// The first records that were skipped: place and reason.
@@ -94,7 +96,7 @@ pub(super) fn build_generation(
         assemble(&shared, handed.as_ref(), worker);
     })?;
     let flowed = began.elapsed();
-    let Finished { new, read_bytes, first_skipped } =
+    let Finished { new, read_bytes, cut, first_skipped } =
         finish(options, &build, number, whole, resident)?;
     let phases = PhasesReport {
         prepare_s: prepared.as_secs_f64(),
@@ -105,7 +107,7 @@ pub(super) fn build_generation(
         return Err(failure.into());
     }
     drop(watching);
-    Ok(Built { build, new, read_bytes, first_input, placement, phases, first_skipped })
+    Ok(Built { build, new, read_bytes, first_input, cut, placement, phases, first_skipped })
 }
 
 /// A build that is about to begin.
@@ -221,7 +223,7 @@ fn inverter_of(
 }
 
 pub(super) fn describe(plan: &InputPlan, read: &InputRead) -> InputEntry {
-    let &InputRead { input, bytes, hash, compression } = read;
+    let &InputRead { input, bytes, hash, compression, .. } = read;
     let reading = plan.inputs.reading(input as usize);
     let fields = &reading.fields;
     InputEntry {

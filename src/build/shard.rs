@@ -21,7 +21,7 @@
 
 use super::alike::{self, Ask};
 use super::error::BuildError;
-use super::generation::finish::accept_duplicates;
+use super::generation::finish::{CutInputs, accept_duplicates};
 use super::generation::{Built, Which, build_generation};
 use super::guards::{NewContent, statistics_of};
 use super::options::{BuildOptions, Peers};
@@ -39,6 +39,7 @@ use crate::index::generations::keep::kept;
 use crate::index::generations::manifest::Manifest;
 use crate::index::generations::parts::{BegunGeneration, PartPlace, whole_of};
 use crate::index::inputs::{InputEntry, InputsFile, InputsWriter, received, sent};
+use crate::input::hash::{InputHash, NAME};
 use crate::settings::SettingError;
 use crate::shown::chain;
 use serde::{Deserialize, Serialize};
@@ -51,7 +52,7 @@ struct Part {
     manifest: Manifest,
     /// The number of its first input in all.
     first_input: u32,
-    read_bytes: u64,
+    cut: CutInputs,
     /// The first number that no run on its disk has.
     next_run: u32,
     needs_copies: bool,
@@ -128,7 +129,7 @@ fn share(options: &mut BuildOptions, peers: &Peers) -> Result<Ready, BuildError>
     ];
     input.settings = rows.map(|(name, value)| (name.to_string(), value)).into();
     (input.plan, input.first_input) =
-        input.plan.share(peers.hosts.process(), peers.hosts.processes());
+        input.plan.share(peers.hosts.process(), peers.hosts.processes())?;
     Ok(input)
 }
 
@@ -265,16 +266,17 @@ fn join(
     let numbered: Vec<_> =
         parts.iter().map(|part| (part.manifest.clone(), part.first_input)).collect();
     let mut whole = whole_of(&options.index, &numbered, next_run)?;
+    let directory = &built.build.plan.directory;
+    let inputs = joined_inputs(cluster, directory, parts)?;
     let new = NewContent {
         plan: &built.build.plan.input,
-        read_bytes: parts.iter().map(|part| part.read_bytes).sum(),
+        read_bytes: inputs.iter().map(|input| input.bytes).sum(),
         documents: whole.statistics.documents,
         tokens: Some(whole.statistics.tokens),
         skipped: &whole.statistics.skipped,
         first_skipped: &built.first_skipped,
     };
     options.guards.check(&new, || before.map(statistics_of).transpose())?;
-    let directory = &built.build.plan.directory;
     let ask = |ask: Ask| {
         cluster.tell_others(&Order::Alike(ask.clone()))?;
         let own = alike::answer(directory, &parts[0].manifest, &ask)?;
@@ -285,7 +287,23 @@ fn join(
     let (duplicates, terms) = alike::count(&manifests, options.memory, ask)?;
     accept_duplicates(options.refuses_duplicates(), &duplicates)?;
     (whole.statistics.duplicate_names, whole.statistics.terms) = (duplicates.count, terms);
-    let mut inputs = InputsWriter::create(folder)?;
+    let mut writer = InputsWriter::create(folder)?;
+    writer.extend(inputs)?;
+    whole.inputs = writer.next().into();
+    whole.files.push(writer.finish()?);
+    whole.files.sort_by(|a, b| a.name.cmp(&b.name));
+    whole.write(folder)?;
+    Ok(whole)
+}
+
+/// The inputs of all parts. One that some processes have read together has the hash of all chunks.
+fn joined_inputs(
+    cluster: &Cluster,
+    directory: &Path,
+    parts: &[Part],
+) -> Result<Vec<InputEntry>, BuildError> {
+    let mut inputs: Vec<InputEntry> = Vec::new();
+    let mut cut = CutInputs::new();
     for (process, part) in parts.iter().enumerate() {
         let own = match process {
             0 => inputs_of(directory, &part.manifest)?,
@@ -295,13 +313,25 @@ fn join(
                 received(&bytes).ok_or(BuildError::Sent { process, bytes: bytes.len() })?
             }
         };
-        inputs.extend(own)?;
+        for (number, input) in (part.first_input..).zip(own) {
+            match inputs.get_mut(number as usize) {
+                Some(known) => {
+                    let known = &mut known.taken_fields;
+                    let more = input.taken_fields.into_iter();
+                    known.extend(more.filter(|field| !known.contains(field)).collect::<Vec<_>>());
+                }
+                None => inputs.push(input),
+            }
+        }
+        for (number, chunks) in &part.cut {
+            cut.entry(part.first_input + number).or_default().extend(chunks);
+        }
     }
-    whole.inputs = inputs.next().into();
-    whole.files.push(inputs.finish()?);
-    whole.files.sort_by(|a, b| a.name.cmp(&b.name));
-    whole.write(folder)?;
-    Ok(whole)
+    for (number, chunks) in cut {
+        let input = &mut inputs[number as usize];
+        input.hash = format!("{NAME}:{:016x}", InputHash::of_chunks(&chunks));
+    }
+    Ok(inputs)
 }
 
 fn inputs_of(folder: &Path, manifest: &Manifest) -> Result<Vec<InputEntry>, IndexError> {
@@ -321,7 +351,7 @@ fn part_of(built: &Built, place: &PartPlace) -> Result<Part, IndexError> {
     Ok(Part {
         manifest: built.new.manifest.clone(),
         first_input: built.first_input,
-        read_bytes: built.read_bytes,
+        cut: built.cut.clone(),
         next_run: place.next_run()?,
         needs_copies: place.needs_copies(),
     })

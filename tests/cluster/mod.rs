@@ -1,5 +1,6 @@
 //! Several processes build and answer as one does, and end together.
 
+mod built;
 mod damaged;
 // Only debug builds have what makes them fail.
 #[cfg(debug_assertions)]
@@ -272,106 +273,6 @@ fn vectors_of_several_processes_rank_as_those_of_one() {
 }
 
 #[test]
-fn a_process_may_have_no_input() {
-    let scratch = Scratch::new();
-    let input = scratch.write("one.tsv", "a\tsome words\nb\tmore words\n");
-    let index = scratch.path("index");
-    together(&scratch, 3, &args!["build", "--quiet", "--index", index, "-w", "1", input]);
-    millrace(args!["check", "--index", index]).ok();
-    let queries = scratch.write("queries", "words\nmore words\n");
-    let ask = args!["query", "--index", index, "-w", "1", "--mode", "and", queries];
-    let found = String::from_utf8(together(&scratch, 3, &ask)).unwrap();
-    assert_eq!(found.lines().count(), 3, "{found}");
-    let show = |what: &[&str]| millrace(args!["show", "--index", index]).args(what);
-    assert!(show(&["--docid", "1"]).ok().text().contains("docid     1\nname      b"));
-    assert!(show(&["b"]).ok().text().contains("docid     1\nname      b"));
-    show(&["--docid", "2"]).fails(1).says("there are 2 documents");
-    show(&["c"]).fails(1).says("no document is named `c`");
-}
-
-/// Every process has a disk of its own.
-#[test]
-fn runs_may_lie_on_different_disks() {
-    let scratch = Scratch::new();
-    let (input, queries) = collection(&scratch);
-    let whole = scratch.path("whole");
-    build(&whole, args![input]);
-    let index = |process: usize| scratch.path(format!("disk-{process}/index"));
-    // The second time every process finds something to replace.
-    for generation in 1..3 {
-        let hosts = Hosts::new(&scratch, 3);
-        let job = |p| {
-            hosts.job(
-                p,
-                &args!["build", "--keep", "0", "--quiet", "--index", index(p), "-w", "1", input],
-            )
-        };
-        for outcome in Running::start((0..3).map(job)).end() {
-            outcome.expect_status(0);
-        }
-        let names = |process: usize| {
-            let below = files_below(&index(process)).into_iter();
-            let names =
-                below.map(|(path, _)| path.strip_prefix(index(process)).unwrap().to_owned());
-            names.filter(|name| name.ends_with("manifest.json")).collect::<Vec<_>>()
-        };
-        // Each has a copy.
-        let manifest = |process| {
-            let name = format!("gen-00000{generation}/manifest.json");
-            assert_eq!(names(process), [PathBuf::from(&name)]);
-            std::fs::read(index(process).join(name)).unwrap()
-        };
-        assert!(manifest(0) == manifest(1) && manifest(0) == manifest(2));
-        let runs = |process: usize| std::fs::read_dir(index(process).join("runs")).unwrap().count();
-        assert_eq!([runs(0), runs(1), runs(2)], [8; 3]);
-    }
-    let ask = |index: &Path| args!["query", "--index", index, "-w", "1", queries];
-    let hosts = Hosts::new(&scratch, 3);
-    let outcomes = Running::start((0..3).map(|p| hosts.job(p, &ask(&index(p))))).end();
-    assert_eq!(outcomes[0].text(), millrace(ask(&whole)).ok().text());
-    millrace(args!["check", "--index", index(0)]).fails(1).says("process 1").says("process 2");
-    assert_eq!(info(&whole)["terms"], info(&index(0))["terms"]);
-    let show = |what: &[&str]| millrace(args!["show", "--index", index(0)]).args(what);
-    show(&["first"]).ok();
-    show(&["nobody"]).fails(1).says("not here: the runs of process 1, process 2");
-    show(&["--docid", "702"]).fails(1).says("process 2 holds this run, on another disk");
-    for job in [ask(&index(0)), args!["merge", "--index", index(0)]] {
-        millrace(job).fails(1).says("process 1 holds this run, on another disk");
-    }
-    // The disk of another has no place for an index of its own.
-    build(&scratch.path("disk-3/index"), args![input]);
-    let disk = |process: usize| index([0, 3, 2][process]);
-    let hosts = Hosts::new(&scratch, 3);
-    let job = |p| hosts.job(p, &args!["build", "--quiet", "--index", disk(p), "-w", "1", input]);
-    for outcome in Running::start((0..3).map(job)).end() {
-        outcome.expect_status(1).says("an index is live here that is not the one of process 0");
-    }
-
-    // A run that is not there ends all.
-    std::fs::remove_dir_all(index(2)).unwrap();
-    let hosts = Hosts::new(&scratch, 3);
-    let outcomes = Running::start((0..3).map(|p| hosts.job(p, &ask(&index(p))))).end();
-    // Process 1 may hear of it only that another one has ended.
-    let says = outcomes.into_iter().map(|outcome| outcome.expect_status(1).stderr.clone());
-    let says: Vec<String> = says.collect();
-    assert!(says[0].contains("disk-2") && says[2].contains("disk-2"), "{says:?}");
-}
-
-#[test]
-fn strict_sees_duplicate_names_of_different_processes() {
-    let scratch = Scratch::new();
-    let (input, _) = collection(&scratch);
-    let index = scratch.path("index");
-    let arguments = args!["build", "--strict", "--index", index, "-w", "1", input];
-    let one = millrace(&arguments).fails(1).stderr;
-    let hosts = Hosts::new(&scratch, 3);
-    for outcome in Running::start((0..3).map(|p| hosts.job(p, &arguments))).end() {
-        let message = one.trim().strip_prefix("millrace: ").unwrap();
-        outcome.expect_status(1).says(message);
-    }
-}
-
-#[test]
 fn as_many_processes_as_built_it() {
     let scratch = Scratch::new();
     let (input, queries) = collection(&scratch);
@@ -402,40 +303,6 @@ fn as_many_processes_as_built_it() {
     millrace(args!["merge", "--index", index]).ok();
     millrace(args!["check", "--index", index]).ok();
     assert_eq!(millrace(ask(&index)).ok().text(), expected);
-}
-
-#[test]
-fn builds_of_one_and_of_several_replace_each_other() {
-    let scratch = Scratch::new();
-    let (input, _) = collection(&scratch);
-    let index = scratch.path("index");
-    let several = |n| {
-        together(
-            &scratch,
-            n,
-            &args!["build", "--keep", "0", "--quiet", "--index", index, "-w", "1", input],
-        );
-    };
-    let names = || {
-        let entry = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
-        let mut names: Vec<_> = std::fs::read_dir(&index).unwrap().map(entry).collect();
-        names.sort();
-        names.into_iter().map(|name| name.into_string().unwrap()).collect::<Vec<_>>()
-    };
-    let runs = || std::fs::read_dir(index.join("runs")).unwrap().count();
-    build(&index, args!["--keep", "0", input]);
-    several(3);
-    assert_eq!(names(), ["CURRENT", "LOCK", "gen-000002", "runs"]);
-    assert_eq!(runs(), 3 * 8);
-    // What a killed job leaves behind.
-    std::fs::create_dir_all(index.join("gen-000007/parts-1/1/runs")).unwrap();
-    std::fs::write(index.join("runs/000099.lexicon"), "part").unwrap();
-    millrace(args!["check", "--index", index]).ok().says("gen-000007").says("000099.lexicon");
-    several(2);
-    assert_eq!(names(), ["CURRENT", "LOCK", "gen-000003", "runs"]);
-    assert_eq!(runs(), 2 * 8);
-    build(&index, args!["--keep", "0", input]);
-    assert_eq!(names(), ["CURRENT", "LOCK", "gen-000004", "runs"]);
 }
 
 /// All files below a folder but locks, with their bytes.

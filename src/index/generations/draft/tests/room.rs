@@ -3,11 +3,10 @@
 
 use super::tests::describe;
 use super::*;
-use crate::index::files::storage::{Stop, StorageFile};
+use crate::index::files::storage::StorageFile;
 use crate::index::format::{FileHeader, MANIFEST};
 use crate::index::generations::folder::current;
 use crate::index::generations::generation::Generation;
-use crate::index::generations::merged::{Recode, merge_index};
 use crate::index::inspect::check::check;
 use crate::index::testing::{build, collection};
 use std::fs;
