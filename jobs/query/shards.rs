@@ -6,7 +6,7 @@ use crate::cli::signals;
 use crate::cluster::{meeting, refuse, together};
 use millrace::inside::cluster::Hosts;
 use millrace::inside::dataflow::AnsweredBy;
-use millrace::inside::index::ShardedManifest;
+use millrace::inside::index::Manifest;
 use millrace::{Asker, QueryService, Sink, Snapshot};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ impl QueryJob<'_> {
                 return Ok(None);
             }
             // An error here need not wait for the others.
-            ShardedManifest::live_for(&args.ranking.index, hosts.processes())?;
+            Manifest::live_for(&args.ranking.index, hosts.processes())?;
             Ok(Some(open()?))
         };
         let meeting = meeting(hosts.clone(), &args.workers.together, name, true);

@@ -248,7 +248,7 @@ fn a_share_is_its_part_and_three_deviations_and_one() {
 /// The context of process 0 of two.
 fn of_two(folder: &std::path::Path) -> Arc<Context> {
     let mut context = context(&snapshot(folder, 1, 30), 1);
-    let shard = Shard { process: 0, processes: 2, first_docid: 0 };
+    let shard = Shard { process: 0, processes: 2 };
     Arc::get_mut(&mut context).unwrap().shard = shard;
     context
 }
