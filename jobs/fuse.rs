@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// Name of the run: the last word of each line.
     #[arg(long, default_value = "fused", value_parser = parse_tag, value_name = "NAME")]
     tag: RunTag,
-    /// Two runs or more, in TREC format or another (docs/evaluate.md); - is standard input.
+    /// Two runs or more, in TREC format or another (docs/experiments.md); - is standard input.
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
 }

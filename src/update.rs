@@ -1,5 +1,5 @@
 //! Documents are added, replaced and deleted by call: one run of what is new, and deletions, in a
-//! new generation (`docs/update.md`).
+//! new generation (`docs/up-to-date.md`).
 //!
 //! ```text
 //! lock -> build a part of the input -> who has these names -> delete -> take the part

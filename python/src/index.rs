@@ -42,7 +42,7 @@ use std::sync::{Arc, Mutex};
 ///         static_scale is "greatest", "log" or "rank". b may be a dictionary by field, where "*"
 ///         is all text.
 ///     boost: weights of the fields that words are looked for in, such as {"title": 3, "body": 1};
-///         "*" is all text (docs/fields.md).
+///         "*" is all text (docs/queries.md).
 ///     verify: verify the checksums of all postings first.
 ///     generation: the number of a generation that was kept; the live one if left out.
 ///

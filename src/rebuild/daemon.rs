@@ -174,7 +174,7 @@ impl Daemon {
         Status::new(&self.job.index, &history, next)
     }
 
-    /// What the page shows; docs/reports.md.
+    /// What the page shows; docs/operate.md.
     pub fn report(&self, next: Option<Timestamp>) -> Result<Value, RebuildError> {
         let Status { index, generation, held, next, failures, .. } = self.status(next)?;
         let mut nights = history::read(&self.job.index)?;

@@ -1,4 +1,4 @@
-//! The choice of the runs of a new generation that are merged (`docs/update.md`, Merging).
+//! The choice of the runs of a new generation that are merged (`docs/up-to-date.md`, Merging).
 //!
 //! A run of which too much is deleted is written anew by itself. Where there are too many runs,
 //! neighbours are merged of which the largest has at most half of the documents: so a document that
