@@ -3,14 +3,14 @@
 mod changes;
 // Only debug builds have what makes jobs fail.
 #[cfg(debug_assertions)]
-mod crash;
 mod guarded;
 mod held;
-mod kills;
+mod killed;
 mod links;
 mod logs;
 mod memory;
 mod notified;
+mod storage;
 mod swap;
 mod vectors;
 mod versions;

@@ -168,7 +168,12 @@ impl Commits {
         _ = std::fs::remove_dir_all(&index);
         copy_folder(&self.scratch.path("before"), &index);
         Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "update::crash::a_program_that_commits", "--ignored", "--nocapture"])
+            .args([
+                "--exact",
+                "update::storage::a_program_that_commits",
+                "--ignored",
+                "--nocapture",
+            ])
             .env("MILLRACE_TEST_INDEX", index)
             .env("MILLRACE_FAULT", fault)
             .stdout(Stdio::piped())
