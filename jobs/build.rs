@@ -195,7 +195,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     build("build", options, shard)
 }
 
-/// Builds for a job of this name, as the `shard` of so many if there are several.
+/// Builds for a job of this name, as the `shard` of this many if there are several.
 pub(crate) fn build(
     job: &str,
     mut options: BuildOptions,

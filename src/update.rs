@@ -52,7 +52,7 @@ const FEW_RUNS: usize = 10;
 /// Bytes of text for which a worker is worth starting.
 const WORKER_BYTES: usize = 1 << 20;
 
-/// A run of which more than one document in so many is deleted is written anew.
+/// A run of which more than one document in this many is deleted is written again.
 const WORN_PART: u64 = 5;
 
 /// What is changed, and how.
@@ -144,7 +144,7 @@ impl Update {
     }
 
     /// Deletes all documents that are wanted gone, and then adds those of the input if it has any,
-    /// of at most so many bytes. A writer holds what is open, and merges beside.
+    /// of at most this many bytes. A writer holds what is open, and merges beside.
     fn change(
         self,
         wanted: &Gone,

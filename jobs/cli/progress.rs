@@ -1,5 +1,5 @@
-//! The progress of a job: a line on a terminal, drawn anew ten times a second, never wider than the
-//! terminal, and gone when the job ends.
+//! The progress of a job: a line on a terminal, drawn again ten times a second, never wider than
+//! the terminal, and gone when the job ends.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use millrace::inside::build::{BuildProgress, OnProgress};

@@ -303,7 +303,7 @@ impl Index {
     ///     query_format: of a file, if it is not to be guessed: "words", "tsv", "json" and so on.
     ///     progress: as in `build`, with queries, total_queries and finished; with rm3 each query
     ///         counts twice, when it is expanded and when it is answered.
-    ///     filter, sort, facets: as in `search`; not with candidates, but for the filter.
+    ///     filter, sort, facets: as in `search`; not with candidates, except for the filter.
     #[pyo3(signature = (queries, k=None, *, mode="or", algorithm="auto", syntax="words", count=false, workers=None, rm3=None,
         remove_query=false, candidates=None, query_format=None, progress=None, filter=None,
         sort=None, facets=None))]

@@ -177,7 +177,7 @@ pub struct SplitReport {
 }
 
 impl BuildReport {
-    /// Describes what was built by this process, the `shard` of so many, if there are several.
+    /// Describes what was built by this process, the `shard` of this many, if there are several.
     pub(super) fn new(
         options: &BuildOptions,
         built: &Built,

@@ -51,7 +51,7 @@ pub struct InputPlan {
     pub(crate) not_utf8: Mutex<NotUtf8>,
     /// Of a sample of the texts.
     pub(crate) letters: Mutex<LetterCounts>,
-    /// That of the weights of vectors, if inputs are such.
+    /// The factor of the weights of vectors, if inputs are such.
     pub(crate) factor: Option<ImpactFactor>,
     /// The fields that are indexed beside all text.
     pub(crate) index_fields: IndexFields,
@@ -234,7 +234,7 @@ impl InputPlan {
 
     /// Keeps the splits of one of several processes: neighbours, of about as many bytes for each
     /// process. Which those are depends on the plan and the number of processes alone; inputs are
-    /// numbered anew. Files that were ignored count for process 0.
+    /// renumbered. Files that were ignored count for process 0.
     pub(crate) fn share(mut self, process: usize, processes: usize) -> Self {
         // A split without bytes, such as a pipe, counts too.
         let weight = |split: &Split| {

@@ -1,5 +1,5 @@
 //! Brings an index with shards up to date by several processes, all of it or nothing: process 0
-//! tells the others whether the sources have changed, and if so all shards are built anew, as
+//! tells the others whether the sources have changed, and if so all shards are built again, as
 //! `build` does it. Process 0 publishes when all are synced, by one rename: whatever fails or is
 //! killed leaves one or the other generation whole.
 //!
@@ -50,8 +50,8 @@ impl Rebuild<'_> {
     }
 
     /// Compares what there is with what the live generation was built from. The outcome is
-    /// `Unchanged` if there is a live generation of so many processes and such settings, or if a
-    /// rollback holds, which is told at last.
+    /// `Unchanged` if there is a live generation of this many processes and such settings, or if a
+    /// rollback holds, which is said at the end.
     fn look_together(
         &self,
         peers: &Peers,

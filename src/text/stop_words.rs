@@ -200,7 +200,7 @@ fn refused(why: String) -> SettingError {
     SettingError::value("stopwords", why)
 }
 
-/// The first character that no token can have there: one that separates tokens, but for the
+/// The first character that no token can have there: one that separates tokens, except for the
 /// combining dot of `i̇`, the lower case of `İ`.
 fn separator(word: &str, tokenizer: Tokenizer) -> Option<char> {
     let mut previous = None;

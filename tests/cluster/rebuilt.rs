@@ -68,7 +68,7 @@ fn shards_are_rebuilt_together_or_not_at_all() {
     let last = status()["last"].clone();
     assert_eq!((&last["inputs"]["changed"], &last["documents"]["live"]), (&4.into(), &4.into()));
     millrace(args!["check", "--index", scratch.path("idx")]).ok();
-    // A rollback holds, whoever knows what was left: its shards, or what a rebuild remembers.
+    // A rollback holds, no matter who knows what was left: its shards, or what a rebuild remembers.
     let rollback = |more: &[&str]| {
         millrace(args!["rollback", "--index", scratch.path("idx")]).args(more).ok();
     };

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// An index, a copy of it, and a change of so many documents that their run is written anew.
+/// An index, a copy of it, and a change of this many documents that their run is written again.
 struct Case {
     scratch: Scratch,
     index: PathBuf,
@@ -182,7 +182,7 @@ impl Commits {
             .unwrap()
     }
 
-    /// The index is one after so many commits, which are returned, and takes another one.
+    /// The index is one after this many commits, which are returned, and takes another one.
     fn check(&self, when: &str) -> u32 {
         let index = self.scratch.path("index");
         let open = Index::open(&index).unwrap();

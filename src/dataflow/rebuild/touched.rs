@@ -27,7 +27,7 @@ struct TouchedRun {
     deletions: Arc<Deletions>,
 }
 
-/// Neighbouring documents of a run, behind so many others, deleted ones too.
+/// Neighbouring documents of a run, behind this many others, deleted ones too.
 struct TouchedStretch {
     before: u64,
     run: usize,

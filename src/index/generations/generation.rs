@@ -322,7 +322,7 @@ impl Stays<'_> {
 }
 
 /// Of each run of a manifest what is open already. A name is not enough: an index that was removed
-/// and built anew has the same ones.
+/// and built again has the same ones.
 fn stay<'a>(manifest: &Manifest, before: Option<&'a Generation>) -> Vec<Option<Stays<'a>>> {
     let Some(before) = before else { return manifest.runs.iter().map(|_| None).collect() };
     let old = &before.manifest;

@@ -1,5 +1,6 @@
-//! Collects the postings of a list of a run whose documents are numbered anew, and hands them on in
-//! their new order. Positions stay where they are until then, and are read one posting at a time.
+//! Collects the postings of a list of a run whose documents are renumbered, and hands them on
+//! in their new order. Positions stay where they are until then, and are read one posting at a
+//! time.
 
 use super::source::{BlockPostings, Encoders, ListEncoding, Target};
 use crate::index::error::IndexError;

@@ -95,7 +95,7 @@ impl DocumentsTable {
         Self { sequencer, fields, run, shared, input, lines }
     }
 
-    /// For an index with so many fields.
+    /// For an index with this many fields.
     #[must_use]
     pub(crate) fn with_fields(self, fields: usize) -> Self {
         Self { fields, ..self }

@@ -20,7 +20,7 @@ pub struct ShardedManifest {
     pub created: u64,
     /// Of process 0.
     pub command: String,
-    /// The same for all shards but for the memory.
+    /// The same for all shards except for the memory.
     pub settings: Settings,
     /// Documents whose name an earlier one has, in the same shard or another.
     pub duplicate_names: u64,

@@ -71,7 +71,7 @@ fn scores_are_kept() {
     assert!(fs::read(file_path(&to, &linked.name)).unwrap() == old);
 }
 
-/// What later programs may write is refused by name, by whoever opens the index.
+/// What later programs may write is refused by name, when the index is opened.
 #[test]
 fn what_is_reserved_is_refused_by_its_name() {
     let folder = tempfile::tempdir().unwrap();
