@@ -84,15 +84,10 @@ fn build_line(progress: &BuildProgress, took: Duration) -> String {
     match (read_bytes, total_bytes) {
         // The length of standard input is unknown.
         (read, 0) => {
-            let rate = match took >= SETTLED {
-                true => format!(" ({}/s)", bytes((read as f64 / took.as_secs_f64()) as u64)),
-                false => String::new(),
-            };
-            format!("indexing: {}{rate}, {what}", bytes(read))
+            format!("indexing: {}{}, {what}", bytes(read), rate(read, took))
         }
         (read, total) if read < total => {
-            let of = format!("{} of {}", bytes(read), bytes(total));
-            format!("{}: {of}, {what}", how_far("indexing", read, total, took))
+            format!("{}, {what}", in_bytes("indexing")(read, total, took))
         }
         _ => format!("writing: {what}"),
     }
@@ -102,6 +97,14 @@ fn build_line(progress: &BuildProgress, took: Duration) -> String {
 fn how_far(doing: &str, done: u64, of: u64, took: Duration) -> String {
     let percent = u128::from(done.min(of)) * 100 / u128::from(of.max(1));
     format!("{doing} {percent} %{}", left(done, of, took))
+}
+
+/// Empty before it has settled.
+fn rate(done: u64, took: Duration) -> String {
+    match took >= SETTLED {
+        true => format!(" ({}/s)", bytes((done as f64 / took.as_secs_f64()) as u64)),
+        false => String::new(),
+    }
 }
 
 /// Empty when it cannot be told.
@@ -173,7 +176,8 @@ impl Drop for DrawnProgress {
 /// The line of work that is counted in bytes.
 pub(crate) fn in_bytes(doing: &'static str) -> impl Fn(u64, u64, Duration) -> String {
     move |done, of, took| {
-        format!("{}: {} of {}", how_far(doing, done, of, took), bytes(done), bytes(of))
+        let how_far = how_far(doing, done, of, took);
+        format!("{how_far}: {} of {}{}", bytes(done), bytes(of), rate(done, took))
     }
 }
 
@@ -208,11 +212,13 @@ mod tests {
             snapshot.documents = 123_456;
             snapshot.runs = 1;
         };
-        let expected = "indexing 50 %, 10 s left: 5.00 GiB of 10.00 GiB, 123,456 documents, 1 run";
-        assert_eq!(line(half, 10), expected);
-        assert_eq!(line(half, 0), expected.replace(", 10 s left", ""));
-        assert_eq!(line(half, 300), expected.replace("10 s", "5 min"));
-        assert_eq!(line(half, 30_000), expected.replace("10 s", "9 h"));
+        let expected = |left: &str, rate: &str| {
+            format!("indexing 50 %{left}: 5.00 GiB of 10.00 GiB{rate}, 123,456 documents, 1 run")
+        };
+        assert_eq!(line(half, 10), expected(", 10 s left", " (512.00 MiB/s)"));
+        assert_eq!(line(half, 0), expected("", ""));
+        assert_eq!(line(half, 300), expected(", 5 min left", " (17.07 MiB/s)"));
+        assert_eq!(line(half, 30_000), expected(", 9 h left", " (174.76 KiB/s)"));
         let stdin = |snapshot: &mut BuildProgress| snapshot.read_bytes = 3 << 20;
         assert_eq!(line(stdin, 0), "indexing: 3.00 MiB, 0 documents, 0 runs");
         assert_eq!(line(stdin, 3), "indexing: 3.00 MiB (1.00 MiB/s), 0 documents, 0 runs");
@@ -224,7 +230,7 @@ mod tests {
         let took = Duration::from_secs(2);
         let queries = "answering 50 %, 2 s left: 500 of 1,000 queries, 250 a second";
         assert_eq!(in_things("answering", "query", "queries")(500, 1000, took), queries);
-        assert_eq!(in_bytes("reading")(1, 2, took), "reading 50 %, 2 s left: 1 B of 2 B");
-        assert_eq!(in_bytes("checking")(0, 2048, took), "checking 0 %: 0 B of 2.00 KiB");
+        assert_eq!(in_bytes("reading")(1, 2, took), "reading 50 %, 2 s left: 1 B of 2 B (0 B/s)");
+        assert_eq!(in_bytes("checking")(0, 2048, took), "checking 0 %: 0 B of 2.00 KiB (0 B/s)");
     }
 }
