@@ -63,7 +63,7 @@ fn queries(args: &QueriesArgs) -> anyhow::Result<(Value, Latencies)> {
     let passes = args.passes.get();
     let mut micros = vec![Vec::with_capacity(passes); queries.len()];
     let mut walls = Vec::new();
-    let (progress, drawn) = DrawnProgress::begin(in_things("answering", "query", "queries"));
+    let (progress, drawn) = DrawnProgress::begin(in_things("measuring", "answer", "answers"));
     progress.expect(((passes + 1) * queries.len()) as u64);
     for pass in 0..=passes {
         let began = Instant::now();

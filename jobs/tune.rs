@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let threads = workers_of(args.workers)?;
     let &Args { measure, k, mode, folds, remove_query, .. } = args;
-    let (progress, drawn) = DrawnProgress::begin(in_things("answering", "query", "queries"));
+    let (progress, drawn) = DrawnProgress::begin(in_things("tuning", "answer", "answers"));
     let goal = Goal { measure, k, mode, folds, threads, remove_query, progress };
     let mut found = tune(generation.path(), &grid, &topics, &goal)?;
     let mut steps = if args.wider { STEPS } else { 0 };

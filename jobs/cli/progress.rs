@@ -7,9 +7,9 @@ use millrace::inside::index::Stop;
 use millrace::inside::log::IS_JSON;
 use millrace::inside::shown::{bytes, count, number_of};
 use std::io::IsTerminal;
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, LazyLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -181,6 +181,16 @@ pub(crate) fn in_bytes(doing: &'static str) -> impl Fn(u64, u64, Duration) -> St
     }
 }
 
+/// The line of queries of a file, whose bytes say how far they are.
+pub(crate) fn in_queries(read: Arc<AtomicU64>) -> impl Fn(u64, u64, Duration) -> String {
+    move |done, of, took| {
+        let queries = read.load(Ordering::Relaxed);
+        let rate = count((queries as f64 / took.as_secs_f64().max(1e-3)) as u64);
+        let how_far = how_far("answering", done, of, took);
+        format!("{how_far}: {}, {rate} a second", number_of(queries, "query", "queries"))
+    }
+}
+
 /// The line of work on things that have a name.
 pub(crate) fn in_things(
     doing: &'static str,
@@ -230,6 +240,8 @@ mod tests {
         let took = Duration::from_secs(2);
         let queries = "answering 50 %, 2 s left: 500 of 1,000 queries, 250 a second";
         assert_eq!(in_things("answering", "query", "queries")(500, 1000, took), queries);
+        let queries = in_queries(Arc::new(AtomicU64::new(500)));
+        assert_eq!(queries(1, 2, took), "answering 50 %, 2 s left: 500 queries, 250 a second");
         assert_eq!(in_bytes("reading")(1, 2, took), "reading 50 %, 2 s left: 1 B of 2 B (0 B/s)");
         assert_eq!(in_bytes("checking")(0, 2048, took), "checking 0 %: 0 B of 2.00 KiB (0 B/s)");
     }

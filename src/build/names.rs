@@ -26,7 +26,6 @@ pub(super) struct NamesPart {
 #[repr(C)]
 struct SentName {
     hash: u32,
-    /// In the shard.
     docid: u32,
     name: [u64; 2],
 }

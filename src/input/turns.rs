@@ -24,7 +24,6 @@ pub(crate) struct Turns {
 
 #[derive(Debug, Default)]
 struct TurnsState {
-    /// Of the room.
     taken: usize,
     /// Parsers that have a piece and do not wait to be alone.
     parsing: usize,

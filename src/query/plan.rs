@@ -59,7 +59,6 @@ impl PlanTerm {
 pub struct Plan {
     snapshot: Arc<Snapshot>,
     wanted: Wanted,
-    /// Concatenated.
     strings: String,
     terms: Vec<PlanTerm>,
     lists: Vec<Option<TermEntry>>,

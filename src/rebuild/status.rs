@@ -133,7 +133,6 @@ impl Status {
     }
 }
 
-/// In UTC.
 fn made(seconds: u64) -> Option<String> {
     let seconds = i64::try_from(seconds).ok()?;
     Timestamp::from_second(seconds).ok().map(|made| made.to_string())

@@ -14,7 +14,6 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-/// Lucene's English list.
 const ENGLISH: [&str; 33] = [
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it",
     "no", "not", "of", "on", "or", "such", "that", "the", "their", "then", "there", "these",

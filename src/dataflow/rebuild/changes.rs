@@ -186,7 +186,6 @@ fn of_range(
 /// Documents of one name that have no fate yet.
 #[derive(Default)]
 struct FateQueues {
-    /// Of one content.
     old: VecDeque<Range<u32>>,
     new: VecDeque<Range<u32>>,
     gone: VecDeque<Range<u32>>,
@@ -299,7 +298,6 @@ mod tests {
     use crate::index::documents::Location;
     use proptest::prelude::*;
 
-    /// Names and contents.
     type Documents = [(u32, u64)];
 
     fn compare(old: &Documents, new: &Documents, workers: usize, memory: u64) -> Changes {

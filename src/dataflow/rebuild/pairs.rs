@@ -59,7 +59,6 @@ struct NewPairFile {
     file: BufWriter<File>,
     path: PathBuf,
     rows: u64,
-    /// It may grow.
     last: Option<PairRow>,
 }
 

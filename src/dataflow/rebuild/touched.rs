@@ -17,7 +17,6 @@ use std::sync::Arc;
 pub(crate) struct TouchedDocuments {
     generation: PathBuf,
     runs: Vec<TouchedRun>,
-    /// Rising.
     stretches: Vec<TouchedStretch>,
     count: u64,
 }

@@ -169,7 +169,6 @@ fn place_of(number: u32) -> (usize, usize) {
 
 /// A token of a form that is being learned, whose term has no code.
 struct LearnedWord {
-    /// See [`term_hash`].
     hash: u64,
     /// Of its term, once the thread of the shard has set it.
     number: AtomicU32,

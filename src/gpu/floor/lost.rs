@@ -8,7 +8,6 @@ use cudarc::driver::sys::CUresult;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// By ordinal.
 static LOST: Mutex<BTreeMap<usize, DriverError>> = Mutex::new(BTreeMap::new());
 
 /// Whether the process loses the device with this error.

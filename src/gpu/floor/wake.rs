@@ -22,7 +22,6 @@ pub(crate) struct Watcher {
     _thread: Awaited<()>,
 }
 
-/// By ordinal.
 static WATCHERS: Mutex<BTreeMap<usize, Weak<Watcher>>> = Mutex::new(BTreeMap::new());
 
 impl Watcher {

@@ -15,7 +15,6 @@ pub(super) const LIST_BYTES: u64 = 8;
 pub(super) const POSITIONS_BYTES: u64 = 16;
 
 pub(super) struct Renumbering<'a> {
-    /// By old docid.
     numbers: &'a [u32],
     /// Docids and term frequencies, in one number each.
     postings: Vec<u64>,

@@ -111,7 +111,6 @@ impl Halves {
 
 struct Bisection<'a> {
     documents: &'a DocumentTerms,
-    /// Binary logarithms.
     logs: &'a [f32],
     stop: &'a Stop,
 }

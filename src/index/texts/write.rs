@@ -25,7 +25,6 @@ const LEVEL: i32 = 1;
 /// What is kept of the documents of a piece: all parts of each, end to end.
 #[derive(Debug, Default)]
 pub(crate) struct PieceTexts {
-    /// Of each document.
     parts: usize,
     bytes: Vec<u8>,
     ends: Vec<usize>,
@@ -72,7 +71,6 @@ pub(crate) struct TextsFile(Mutex<TextsState>);
 
 struct TextsState {
     file: StorageFile,
-    /// Of each document.
     parts: usize,
     /// By the first document.
     waiting: BTreeMap<u32, PieceTexts>,

@@ -27,7 +27,6 @@ pub(crate) const GIVEN_VALUES: &str = "values";
 pub(crate) struct ValuesParser {
     columns: Arc<[Column]>,
     stored: Arc<[String]>,
-    /// By their numbers.
     kept: Vec<KeptValues>,
     /// Values are members of one member, as a program gives them.
     given: bool,

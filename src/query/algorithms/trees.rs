@@ -158,7 +158,6 @@ impl<'m> Matching<'m> {
         Ok(count)
     }
 
-    /// Without documents.
     fn take(&mut self) -> Bits {
         let mut bits = self.memory.spare.pop().unwrap_or_default();
         bits.clear();

@@ -91,7 +91,6 @@ pub(super) struct ImpactMaker {
     /// Postings of live documents, and those of the list, of which great weights are several.
     postings: usize,
     slots: usize,
-    /// The greatest weight.
     most: u32,
     /// The open window; none before the first.
     window: Option<usize>,
