@@ -84,7 +84,7 @@ fn queries(args: &QueriesArgs) -> anyhow::Result<(Value, Latencies)> {
     let mut latency: Vec<f64> = micros.iter_mut().map(|m| median(m)).collect();
     let latencies = Latencies::default();
     for (query, &micros) in queries.iter().zip(&latency) {
-        latencies.add(Duration::from_secs_f64(micros / 1e6), query);
+        latencies.add(Duration::from_secs_f64(micros / 1e6), &query.qid, &query.text);
     }
     latency.sort_unstable_by(f64::total_cmp);
     let row = json!({
