@@ -7,8 +7,8 @@
 //! processes and is handed to timely.
 //!
 //! Every message is sealed ([`seal`]), so that none is damaged, lost or repeated unnoticed. Nothing
-//! is encrypted. Without a secret nobody proves who he is: whoever reaches the ports of a job can
-//! take part in it. So each process listens only on its own address of the host file, and only
+//! is encrypted. Without a secret nobody proves who he is: anybody who reaches the ports of a job
+//! can take part in it. So each process listens only on its own address of the host file, and only
 //! while it waits for the others. With a secret only who knows it takes part.
 
 pub(crate) mod connect;

@@ -55,7 +55,7 @@ impl AnsweredBy {
         }
     }
 
-    /// All totals of the job as an object: docs/reports.md.
+    /// All totals of the job as an object: docs/operate.md.
     pub fn totals(&self, report: &QueryReport, score: Score) -> Value {
         json!({
             "job": "query",

@@ -82,7 +82,7 @@ pub(super) struct Home {
     open: HashMap<u64, OpenQuery>,
 }
 
-/// So many queries in a row have one home: their messages travel together.
+/// This many queries in a row have one home: their messages travel together.
 const ROW: u64 = 64;
 
 /// What the operators of a worker share.
