@@ -54,8 +54,8 @@ impl Meeting {
         let ending = control.clone();
         let end =
             move |why: Option<_>| ending.fail(why.map_or(JobError::OutputClosed, JobError::Peer));
-        let links =
-            ControlLines::start(hosts.clone(), lines.control, end).map_err(ClusterError::Start)?;
+        let links = ControlLines::start(hosts.clone(), lines.control, wait, end)
+            .map_err(ClusterError::Start)?;
         let process = hosts.process();
         let processes = hosts.processes();
         Ok((Cluster { links, control: control.clone(), process, processes }, lines.data))

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// A process that is silent for so long is taken for lost (docs/cluster.md).
-const SILENCE: Duration = Duration::from_secs(12);
+const SILENCE: Duration = Duration::from_millis(2500);
 
 /// What a proxy does to the bytes of one direction of one connection.
 #[derive(Clone, Copy, Debug)]
