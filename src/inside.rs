@@ -17,7 +17,7 @@ pub mod build {
 
 pub mod cluster {
     pub use crate::cluster::{
-        control_lines::PeerOutcome, hosts::Hosts, line::SealedLine, seal::Secret,
+        control_lines::PeerOutcome, hosts::Hosts, wire::SealedLine, wire::Secret,
     };
 }
 

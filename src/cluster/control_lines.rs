@@ -1,15 +1,14 @@
 //! The control lines, one between process 0 and each of the others: messages beside timely's
 //! records, and whether a process is still there.
 //!
-//! A message is a byte for its kind and the rest, [sealed](super::seal). A thread of its own sends
+//! Messages are [sealed](super::wire). A thread of its own sends
 //! a heartbeat every half second, as soon as a process has all its lines; one that is silent for
 //! [`SILENCE`] after its first, or whose line ends before it has said how its job went, has gone.
 //! Process 0 passes on why a process failed, so that all end with the reason.
 
 use super::PeerFailure;
 use super::hosts::Hosts;
-use super::line::{SealedLine, write_sealed};
-use super::seal::{Opener, Sealer};
+use super::wire::{Opener, SealedLine, Sealer};
 use crate::crew::{lock, spawn};
 use std::io::{self, ErrorKind};
 use std::net::{Shutdown, TcpStream};
@@ -29,7 +28,7 @@ const FAREWELL: Duration = Duration::from_secs(12);
 const PARTING: Duration = Duration::from_secs(2);
 /// Time between two checks whether the job goes on.
 const PATIENCE: Duration = Duration::from_millis(20);
-const MOST_BYTES: u32 = 1 << 28;
+const MOST_BYTES: usize = 1 << 28;
 
 const ALIVE: u8 = 0;
 const BODY: u8 = 1;
@@ -182,10 +181,10 @@ impl ControlSender {
 }
 
 fn write(stream: &mut TcpStream, sealer: &mut Sealer, kind: u8, bytes: &[u8]) -> io::Result<()> {
-    if bytes.len() >= MOST_BYTES as usize - 1 {
+    if bytes.len() > MOST_BYTES {
         return Err(io::Error::other("the message is too long"));
     }
-    write_sealed(stream, sealer, &[&[kind], bytes].concat())
+    sealer.write(stream, kind, bytes)
 }
 
 pub(crate) fn lost(hosts: &Hosts, process: usize, error: &io::Error) -> PeerFailure {
@@ -253,16 +252,18 @@ impl MessageReader {
 
     fn read(&mut self) -> io::Result<(u8, Vec<u8>)> {
         let mut bytes = Vec::new();
-        while let Err(error) = self.opener.read(&mut self.stream, MOST_BYTES, &mut bytes) {
-            let is_silent = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
-            if !is_silent || self.unheard.is_none_or(|(since, most)| since.elapsed() > most) {
-                return Err(error);
+        loop {
+            match self.opener.read(&mut self.stream, MOST_BYTES, &mut bytes) {
+                Ok(kind) => {
+                    self.unheard = None;
+                    return Ok((kind, bytes));
+                }
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+                        && self.unheard.is_some_and(|(since, most)| since.elapsed() < most) => {}
+                Err(error) => return Err(error),
             }
         }
-        self.unheard = None;
-        let kind = *bytes.first().ok_or(io::Error::other("what it says makes no sense"))?;
-        bytes.remove(0);
-        Ok((kind, bytes))
     }
 
     fn failure(&self, bytes: &[u8]) -> PeerFailure {
@@ -277,7 +278,6 @@ impl MessageReader {
 
 #[cfg(test)]
 mod tests {
-    use super::super::seal::Secret;
     use super::*;
     use std::net::TcpListener;
 
@@ -294,12 +294,8 @@ mod tests {
             let end = move |why| ends.lock().unwrap().push(why);
             ControlLines::start(Hosts::local(2, me), control, SILENCE, end).unwrap()
         };
-        let line = |stream, called| {
-            let (sealer, opener) = Secret::none().ends(called, [b"one", b"two"]);
-            Some(SealedLine { stream, sealer, opener })
-        };
-        let links =
-            [start(0, vec![None, line(answerer, true)]), start(1, vec![line(caller, false), None])];
+        let line = |stream| Some(SealedLine::unproved(stream));
+        let links = [start(0, vec![None, line(answerer)]), start(1, vec![line(caller), None])];
         (links, ends)
     }
 
