@@ -307,7 +307,7 @@ pub mod score {
 #[cfg(feature = "serve")]
 pub mod serve {
     pub use crate::serve::{
-        LiveSnapshot, RunningServer, ServeOptions, Server, Token, live, query_of,
+        GroupAddress, LiveSnapshot, RunningServer, ServeOptions, Server, Token, live, query_of,
     };
 }
 

@@ -22,6 +22,11 @@ struct PathLabel {
     path: String,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct GroupLabel {
+    group: String,
+}
+
 pub(super) struct Metrics {
     registry: Registry,
     requests: Family<Labels, Counter>,
@@ -32,10 +37,35 @@ pub(super) struct Metrics {
     generation: Gauge,
     documents: Gauge,
     resident: Gauge,
+    group_requests: Family<GroupLabel, Counter>,
+    group_failures: Family<GroupLabel, Counter>,
+    group_in: Family<GroupLabel, Gauge>,
+    pub(super) hedges: Counter,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
+impl Metrics {
+    /// Of a server with an index.
+    pub(super) fn of_index() -> Self {
+        let mut metrics = Self::new();
+        let Self { registry, generation, documents, .. } = &mut metrics;
+        registry.register("generation", "The generation that is searched", generation.clone());
+        registry.register("documents", "Documents that can be found", documents.clone());
+        metrics
+    }
+
+    pub(super) fn of_front() -> Self {
+        let mut metrics = Self::new();
+        let Self { registry, group_requests, group_failures, group_in, hedges, .. } = &mut metrics;
+        registry.register("group_requests", "Requests to a group", group_requests.clone());
+        let what = "Requests to a group that another one had to answer";
+        registry.register("group_failures", what, group_failures.clone());
+        registry.register("group_in", "Whether a group gets requests", group_in.clone());
+        let what = "Requests that were sent to a second group because the first took long";
+        registry.register("hedges", what, hedges.clone());
+        metrics
+    }
+
+    fn new() -> Self {
         // From 100 us to 26 s.
         let buckets = || Histogram::new(exponential_buckets(1e-4, 2.0, 19));
         let mut registry = Registry::with_prefix("millrace");
@@ -47,11 +77,23 @@ impl Default for Metrics {
         let [open, connections, generation, documents, resident] = <[Gauge; 5]>::default();
         registry.register("requests_open", "Requests under way", open.clone());
         registry.register("connections", "Connections that are open", connections.clone());
-        registry.register("generation", "The generation that is searched", generation.clone());
-        registry.register("documents", "Documents that can be found", documents.clone());
         let what = "Memory of the process, with the parts of the index that are in it";
         registry.register_with_unit("resident_memory", what, Unit::Bytes, resident.clone());
-        Self { registry, requests, seconds, open, connections, generation, documents, resident }
+        let [group_requests, group_failures] = <[Family<GroupLabel, Counter>; 2]>::default();
+        Self {
+            registry,
+            requests,
+            seconds,
+            open,
+            connections,
+            generation,
+            documents,
+            resident,
+            group_requests,
+            group_failures,
+            group_in: Family::default(),
+            hedges: Counter::default(),
+        }
     }
 }
 
@@ -77,14 +119,34 @@ impl Metrics {
         self.requests.get_or_create(&Labels { method, path, status }).inc();
     }
 
+    pub(super) fn group_is_in(&self, group: &str, is_in: bool) {
+        self.group_in.get_or_create(&group_label(group)).set(is_in.into());
+    }
+
+    /// Counts a request to a group.
+    pub(super) fn group_asked(&self, group: &str) {
+        self.group_requests.get_or_create(&group_label(group)).inc();
+    }
+
+    /// Counts one that another group has to answer.
+    pub(super) fn group_failed(&self, group: &str) {
+        self.group_failures.get_or_create(&group_label(group)).inc();
+    }
+
     /// All of them as text, where this generation is searched.
-    pub(super) fn text(&self, generation: &Generation) -> Result<String, fmt::Error> {
-        self.generation.set(generation.manifest().generation.into());
-        self.documents.set(generation.live_documents() as i64);
+    pub(super) fn text(&self, generation: Option<&Generation>) -> Result<String, fmt::Error> {
+        if let Some(generation) = generation {
+            self.generation.set(generation.manifest().generation.into());
+            self.documents.set(generation.live_documents() as i64);
+        }
         self.resident.set(resident_bytes().unwrap_or_default());
         let mut text = String::new();
         encode(&mut text, &self.registry).map(|()| text)
     }
+}
+
+fn group_label(group: &str) -> GroupLabel {
+    GroupLabel { group: group.to_string() }
 }
 
 /// Of this process; none where the system does not tell.
