@@ -9,7 +9,6 @@
 use super::ClusterError;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
-use std::hash::Hasher as _;
 use std::io::{self, ErrorKind, Read, Write};
 
 const MAGIC: &[u8; 8] = b"millrace";
@@ -122,20 +121,14 @@ impl Hello {
 }
 
 pub(crate) fn build_id() -> Result<String, ClusterError> {
-    let hash = || -> io::Result<u64> {
+    let hash = || -> io::Result<String> {
         // The kernel's link leads to the running file even if it was replaced.
-        let mut file =
+        let file =
             File::open("/proc/self/exe").or_else(|_| File::open(std::env::current_exe()?))?;
-        let mut hash = twox_hash::XxHash3_64::new();
-        let mut block = vec![0; 1 << 18];
-        loop {
-            match file.read(&mut block)? {
-                0 => return Ok(hash.finish()),
-                read => hash.write(&block[..read]),
-            }
-        }
+        let hash = blake3::Hasher::new().update_reader(file)?.finalize();
+        Ok(hash.to_hex()[..16].to_string())
     };
-    hash().map(|hash| format!("{hash:016x}")).map_err(ClusterError::Executable)
+    hash().map_err(ClusterError::Executable)
 }
 
 #[cfg(test)]

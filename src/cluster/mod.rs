@@ -3,8 +3,8 @@
 //! Every process knows the addresses of all ([`hosts`]). Lines are TCP connections that begin with
 //! a greeting on both sides ([`hello`]); [`connect`] makes them within a bounded time. A *control
 //! line* joins each process with process 0: it carries the few messages of a job, a heartbeat every
-//! half second, and the reason when a process ends ([`control_lines`]). A *data line* joins each pair of
-//! processes and is handed to timely.
+//! half second, and the reason when a process ends ([`control_lines`]). A *data line* joins each
+//! pair of processes and is handed to timely.
 //!
 //! Every message is sealed ([`wire`]), so that none is damaged, lost or repeated unnoticed. Without
 //! a secret nobody proves who he is, and nothing is encrypted: whoever reaches the ports of a job

@@ -48,7 +48,7 @@ const PASSED: [HeaderName; 4] =
 const OWN: [HeaderName; 4] =
     [header::CONNECTION, header::TRANSFER_ENCODING, header::DATE, header::UPGRADE];
 
-pub(super) struct Front {
+pub(super) struct ServingFront {
     door: Arc<Door>,
     groups: Vec<Group>,
     client: Client<HttpConnector, Body>,
@@ -96,7 +96,7 @@ pub(super) fn paths(door: &Arc<Door>, addresses: Vec<GroupAddress>) -> Router {
         .build(connector);
     let group =
         |GroupAddress(address)| Group { address, is_in: AtomicBool::new(false), open: 0.into() };
-    let front = Arc::new(Front {
+    let front = Arc::new(ServingFront {
         door: door.clone(),
         groups: addresses.into_iter().map(group).collect(),
         client,
@@ -123,7 +123,7 @@ pub(super) fn paths(door: &Arc<Door>, addresses: Vec<GroupAddress>) -> Router {
 }
 
 /// Whether there is a group that answers.
-async fn ready(State(front): State<Arc<Front>>) -> Result<String, HttpFailure> {
+async fn ready(State(front): State<Arc<ServingFront>>) -> Result<String, HttpFailure> {
     let ready = front.groups.iter().filter(|group| group.is_in()).count();
     let says = format!("{ready} of {} groups", front.groups.len());
     match ready {
@@ -138,7 +138,7 @@ async fn refuse() -> HttpFailure {
 }
 
 async fn pass(
-    State(front): State<Arc<Front>>,
+    State(front): State<Arc<ServingFront>>,
     method: Method,
     uri: Uri,
     mut headers: HeaderMap,
@@ -162,7 +162,7 @@ async fn pass(
     Ok(answer)
 }
 
-impl Front {
+impl ServingFront {
     /// The first whole answer of a group, or what the last one that failed has said.
     async fn answer(
         self: &Arc<Self>,

@@ -1,5 +1,6 @@
 //! When a request that takes long is sent to a second group: after the time that 99 of 100 took,
-//! and for one of 20 requests at most, so that groups that are all slow are not asked twice as much.
+//! and for one of 20 requests at most, so that groups that are all slow are not asked twice as
+//! much.
 
 use crate::crew::lock;
 use std::sync::Mutex;

@@ -65,6 +65,27 @@ fn a_process_that_falls_silent_is_named_by_all() {
     without_each("STOP", " (nothing came from it for 2.5 s)");
 }
 
+/// As by Ctrl-Z in a terminal: nobody is silent while the others wait.
+#[test]
+fn a_job_that_is_stopped_as_a_whole_goes_on() {
+    let scratch = Scratch::new();
+    let (input, _) = collection(&scratch);
+    let index = scratch.path("index");
+    together(&scratch, 3, &args!["build", "--quiet", "--index", index, "-w", "1", input]);
+    let hosts = Hosts::new(&scratch, 3);
+    let mut running = at_work(&hosts, &index, &args!["query", "--index", index, "-w", "1"]);
+    for name in ["STOP", "CONT"] {
+        for (child, _) in &running.0 {
+            sound::signal(child, name);
+        }
+        std::thread::sleep(Duration::from_secs(4));
+    }
+    running.0[0].0.stdin.as_mut().unwrap().write_all(b"the\n").unwrap();
+    for outcome in running.end() {
+        outcome.expect_status(0);
+    }
+}
+
 /// Who has all its lines hears nothing of process 0 until that has all of its own.
 #[test]
 fn who_comes_late_is_waited_for() {
