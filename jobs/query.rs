@@ -54,7 +54,7 @@ pub(crate) struct Args {
     pub(crate) ranking: RankingArgs,
     /// Output format. trec: qid Q0 name rank score tag. jsonl: one object for each query. tsv: qid,
     /// rank, name, docid, score. text: a list to read, with a part of each text. binary: docids and
-    /// scores (docs/query.md). [default: trec; text if a query is typed, or given by --query, and
+    /// scores (docs/queries.md). [default: trec; text if a query is typed, or given by --query, and
     /// the output is a terminal]
     #[arg(long, value_name = "trec|jsonl|tsv|text|binary")]
     #[arg(value_parser = ["trec", "jsonl", "tsv", "text", "binary"], hide_possible_values = true)]
@@ -422,6 +422,8 @@ impl Args {
             ("--mode", mode.name().to_string()),
             ("--algorithm", algorithm.name().to_string()),
             ("--docids", docids.to_string()),
+            ("--format", self.format.clone().unwrap_or_default()),
+            ("--tag", self.tag.name().to_string()),
         ];
         rows.extend(scored.settings());
         rows.into_iter().map(|(name, value)| (name.to_string(), value)).collect()

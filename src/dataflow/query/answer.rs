@@ -178,9 +178,9 @@ where
         let began = Instant::now();
         let before = S::default();
         let (number, plan, asked) = match asked {
-            Request::Planned(number, mut plan) => {
-                let whole = plan.split_stages();
-                (number, plan, whole.map(|whole| Request::Planned(number, whole)))
+            Request::Shard(mut request) => {
+                let plan = request.plan(&self.context, &mut self.planner)?;
+                (request.question.number, plan, Some(Request::Shard(request)))
             }
             Request::Text(numbered) => match &numbered.query {
                 Ok(_) if self.context.leaves(&numbered) => {
