@@ -188,8 +188,10 @@ impl Calling {
     fn hello(&self, other: usize, line: LineKind) -> Hello {
         let Call { hosts, job, format, secret, .. } = &self.call;
         let processes = hosts.processes();
-        let hello = Hello::new(&self.build, *format, job, processes, hosts.process(), other, line);
-        hello.with(secret.is_given())
+        let mut hello =
+            Hello::new(&self.build, *format, job, processes, hosts.process(), other, line);
+        hello.secret = secret.is_given();
+        hello
     }
 
     fn trouble(&self, other: usize, trouble: String) {

@@ -36,7 +36,7 @@ pub(crate) struct Hello {
     pub meant: usize,
     pub line: LineKind,
     #[serde(default)]
-    secret: bool,
+    pub(super) secret: bool,
 }
 
 impl Hello {
@@ -54,10 +54,6 @@ impl Hello {
         let job = job.to_string();
         let protocol = PROTOCOL;
         Self { protocol, build, format, job, processes, process, meant, line, secret: false }
-    }
-
-    pub(super) fn with(self, secret: bool) -> Self {
-        Self { secret, ..self }
     }
 
     /// Returns the text of the greeting.

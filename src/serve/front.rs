@@ -8,7 +8,9 @@
 //! answered twice, and since only what reads is sent on, nothing is done twice either.
 
 use super::failure::HttpFailure;
-use super::options::GroupAddress;
+use super::measured;
+use super::metrics::{GroupMetrics, Metrics};
+use super::options::{GroupAddress, ServeOptions};
 use super::patience::{HedgeBudget, Patience};
 use super::state::Door;
 use crate::shown::chain;
@@ -22,10 +24,11 @@ use axum::routing::get;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use prometheus_client::metrics::counter::Counter;
 use std::cmp::Reverse;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -49,23 +52,21 @@ const OWN: [HeaderName; 4] =
     [header::CONNECTION, header::TRANSFER_ENCODING, header::DATE, header::UPGRADE];
 
 pub(super) struct ServingFront {
-    door: Arc<Door>,
     groups: Vec<Group>,
     client: Client<HttpConnector, Body>,
     /// Where the search for the next group begins.
     turn: AtomicUsize,
     /// Of single queries and of bodies.
     patience: [Patience; 2],
-    hedges: HedgeBudget,
+    budget: HedgeBudget,
+    hedges: Counter,
     /// Changes when a group goes out.
     left: watch::Sender<()>,
 }
 
 struct Group {
     address: Authority,
-    is_in: AtomicBool,
-    /// Requests under way.
-    open: AtomicUsize,
+    metrics: GroupMetrics,
 }
 
 /// A request as groups are asked it.
@@ -81,12 +82,19 @@ struct OpenAt<'a>(&'a Group);
 
 impl Drop for OpenAt<'_> {
     fn drop(&mut self) {
-        self.0.open.fetch_sub(1, Ordering::Relaxed);
+        self.0.metrics.open.dec();
     }
 }
 
-/// The paths of a front; the groups are looked at from now on, by the runtime of the caller.
-pub(super) fn paths(door: &Arc<Door>, addresses: Vec<GroupAddress>) -> Router {
+/// A front's door and its paths; the groups are looked at from now on, by the runtime of the
+/// caller.
+pub(super) fn of_groups(
+    options: ServeOptions,
+    addresses: Vec<GroupAddress>,
+) -> (Arc<Door>, Router) {
+    let names = addresses.iter().map(|GroupAddress(address)| address.as_str());
+    let (metrics, hedges, counted) = Metrics::of_front(names);
+    let door = Arc::new(Door { options, metrics });
     let mut connector = HttpConnector::new();
     connector.set_connect_timeout(Some(REACH));
     connector.set_nodelay(true);
@@ -94,23 +102,23 @@ pub(super) fn paths(door: &Arc<Door>, addresses: Vec<GroupAddress>) -> Router {
         .pool_idle_timeout(IDLE)
         .pool_timer(TokioTimer::new())
         .build(connector);
-    let group =
-        |GroupAddress(address)| Group { address, is_in: AtomicBool::new(false), open: 0.into() };
+    let group = |(GroupAddress(address), metrics)| Group { address, metrics };
     let front = Arc::new(ServingFront {
-        door: door.clone(),
-        groups: addresses.into_iter().map(group).collect(),
+        groups: addresses.into_iter().zip(counted).map(group).collect(),
         client,
         turn: AtomicUsize::new(0),
         patience: Default::default(),
-        hedges: HedgeBudget::default(),
+        budget: HedgeBudget::default(),
+        hedges,
         left: watch::channel(()).0,
     });
     for group in 0..front.groups.len() {
         tokio::spawn(front.clone().look_at(group));
     }
     let reads = || get(pass).fallback(refuse);
-    Router::new()
+    let paths = Router::new()
         .route("/ready", get(ready))
+        .route("/metrics", get(measured::of_front).with_state(door.clone()))
         .route("/", get(pass))
         .route("/page.js", get(pass))
         .route("/page.css", get(pass))
@@ -119,7 +127,8 @@ pub(super) fn paths(door: &Arc<Door>, addresses: Vec<GroupAddress>) -> Router {
         .route("/v1/info", get(pass))
         .route("/v1/documents", reads())
         .route("/v1/documents/{*name}", reads())
-        .with_state(front)
+        .with_state(front);
+    (door, paths)
 }
 
 /// Whether there is a group that answers.
@@ -169,7 +178,7 @@ impl ServingFront {
         passed: &Arc<Passed>,
         patience: Duration,
     ) -> Result<Response, HttpFailure> {
-        self.hedges.request();
+        self.budget.request();
         let mut left = self.left.subscribe();
         let mut late = pin!(tokio::time::sleep(patience));
         let mut is_late = false;
@@ -198,9 +207,9 @@ impl ServingFront {
                 },
                 () = &mut late, if !is_late => {
                     is_late = true;
-                    next = self.next(&asked, true).filter(|_| self.hedges.take());
+                    next = self.next(&asked, true).filter(|_| self.budget.take());
                     if next.is_some() {
-                        self.door.metrics.hedges.inc();
+                        self.hedges.inc();
                     }
                 }
                 Ok(()) = left.changed() => {
@@ -223,20 +232,18 @@ impl ServingFront {
             .filter(|&group| !has_to_be_in || self.groups[group].is_in())
             .min_by_key(|&group| {
                 let group = &self.groups[group];
-                (Reverse(group.is_in()), group.open.load(Ordering::Relaxed))
+                (Reverse(group.is_in()), group.metrics.open.get())
             })
     }
 
     /// What a group says; `None` if it cannot be reached or breaks off, and then it is out.
     async fn ask(&self, group: usize, passed: &Passed) -> Option<Response> {
         let group = &self.groups[group];
-        group.open.fetch_add(1, Ordering::Relaxed);
+        group.metrics.open.inc();
         let _open = OpenAt(group);
-        let metrics = &self.door.metrics;
-        metrics.group_asked(group.address.as_str());
         let said = self.said(group, passed).await;
         if !said.as_ref().is_ok_and(|answer| is_answer(answer.status())) {
-            metrics.group_failed(group.address.as_str());
+            group.metrics.failures.inc();
         }
         said.map_err(|why| self.goes_out(group, &why)).ok()
     }
@@ -285,24 +292,22 @@ impl ServingFront {
     }
 
     fn comes_in(&self, group: &Group) {
-        if !group.is_in.swap(true, Ordering::Relaxed) {
+        if group.metrics.is_in.set(1) == 0 {
             info!(group = group.address.as_str(), "a group is in");
-            self.door.metrics.group_is_in(group.address.as_str(), true);
         }
     }
 
     fn goes_out(&self, group: &Group, why: &str) {
-        if group.is_in.swap(false, Ordering::Relaxed) {
+        if group.metrics.is_in.set(0) == 1 {
             warn!(group = group.address.as_str(), why, "a group is out");
             self.left.send_replace(());
-            self.door.metrics.group_is_in(group.address.as_str(), false);
         }
     }
 }
 
 impl Group {
     fn is_in(&self) -> bool {
-        self.is_in.load(Ordering::Relaxed)
+        self.metrics.is_in.get() == 1
     }
 }
 

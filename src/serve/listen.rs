@@ -102,13 +102,11 @@ impl Server {
     pub fn start_front(self, groups: Vec<GroupAddress>) -> io::Result<RunningServer> {
         let Self { options, listener } = self;
         let runtime = runtime()?;
-        let door = Arc::new(Door { options, metrics: Metrics::of_front() });
-        let paths = {
+        let (door, paths) = {
             let _inside = runtime.enter();
-            front::paths(&door, groups)
+            front::of_groups(options, groups)
         };
-        let metrics = get(measured::of_front).with_state(door.clone());
-        RunningServer::start(runtime, listener, door, paths.route("/metrics", metrics), || ())
+        RunningServer::start(runtime, listener, door, paths, || ())
     }
 }
 

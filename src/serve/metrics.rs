@@ -37,10 +37,15 @@ pub(super) struct Metrics {
     generation: Gauge,
     documents: Gauge,
     resident: Gauge,
-    group_requests: Family<GroupLabel, Counter>,
-    group_failures: Family<GroupLabel, Counter>,
-    group_in: Family<GroupLabel, Gauge>,
-    pub(super) hedges: Counter,
+}
+
+/// What a front counts of a group.
+#[derive(Debug)]
+pub(super) struct GroupMetrics {
+    /// Whether it gets requests: 1 or 0.
+    pub(super) is_in: Gauge,
+    pub(super) open: Gauge,
+    pub(super) failures: Counter,
 }
 
 impl Metrics {
@@ -53,16 +58,32 @@ impl Metrics {
         metrics
     }
 
-    pub(super) fn of_front() -> Self {
+    /// Of a front over groups at these addresses; how many requests were sent to a second group,
+    /// and what is counted of each.
+    pub(super) fn of_front<'a>(
+        addresses: impl Iterator<Item = &'a str>,
+    ) -> (Self, Counter, Vec<GroupMetrics>) {
         let mut metrics = Self::new();
-        let Self { registry, group_requests, group_failures, group_in, hedges, .. } = &mut metrics;
-        registry.register("group_requests", "Requests to a group", group_requests.clone());
-        let what = "Requests to a group that another one had to answer";
-        registry.register("group_failures", what, group_failures.clone());
-        registry.register("group_in", "Whether a group gets requests", group_in.clone());
+        let registry = &mut metrics.registry;
+        let hedges = Counter::default();
         let what = "Requests that were sent to a second group because the first took long";
         registry.register("hedges", what, hedges.clone());
-        metrics
+        let [is_in, open] = <[Family<GroupLabel, Gauge>; 2]>::default();
+        registry.register("group_in", "Whether a group gets requests", is_in.clone());
+        registry.register("group_requests_open", "Requests under way at a group", open.clone());
+        let failures = Family::<GroupLabel, Counter>::default();
+        let what = "Requests to a group that another one had to answer";
+        registry.register("group_failures", what, failures.clone());
+        let of_group = |group: &str| {
+            let group = GroupLabel { group: group.to_string() };
+            GroupMetrics {
+                is_in: is_in.get_or_create_owned(&group),
+                open: open.get_or_create_owned(&group),
+                failures: failures.get_or_create_owned(&group),
+            }
+        };
+        let groups = addresses.map(of_group).collect();
+        (metrics, hedges, groups)
     }
 
     fn new() -> Self {
@@ -79,21 +100,7 @@ impl Metrics {
         registry.register("connections", "Connections that are open", connections.clone());
         let what = "Memory of the process, with the parts of the index that are in it";
         registry.register_with_unit("resident_memory", what, Unit::Bytes, resident.clone());
-        let [group_requests, group_failures] = <[Family<GroupLabel, Counter>; 2]>::default();
-        Self {
-            registry,
-            requests,
-            seconds,
-            open,
-            connections,
-            generation,
-            documents,
-            resident,
-            group_requests,
-            group_failures,
-            group_in: Family::default(),
-            hedges: Counter::default(),
-        }
+        Self { registry, requests, seconds, open, connections, generation, documents, resident }
     }
 }
 
@@ -119,20 +126,6 @@ impl Metrics {
         self.requests.get_or_create(&Labels { method, path, status }).inc();
     }
 
-    pub(super) fn group_is_in(&self, group: &str, is_in: bool) {
-        self.group_in.get_or_create(&group_label(group)).set(is_in.into());
-    }
-
-    /// Counts a request to a group.
-    pub(super) fn group_asked(&self, group: &str) {
-        self.group_requests.get_or_create(&group_label(group)).inc();
-    }
-
-    /// Counts one that another group has to answer.
-    pub(super) fn group_failed(&self, group: &str) {
-        self.group_failures.get_or_create(&group_label(group)).inc();
-    }
-
     /// All of them as text, where this generation is searched.
     pub(super) fn text(&self, generation: Option<&Generation>) -> Result<String, fmt::Error> {
         if let Some(generation) = generation {
@@ -143,10 +136,6 @@ impl Metrics {
         let mut text = String::new();
         encode(&mut text, &self.registry).map(|()| text)
     }
-}
-
-fn group_label(group: &str) -> GroupLabel {
-    GroupLabel { group: group.to_string() }
 }
 
 /// Of this process; none where the system does not tell.

@@ -127,7 +127,7 @@ fn groups_that_start_again_one_after_the_other_lose_no_query() {
             }
         }
     });
-    assert!(counted(&front, "millrace_group_requests_total") > 100);
+    assert!(counted(&front, "millrace_requests_total") > 100);
     assert_eq!(counted(&front, "millrace_group_in"), 2);
 }
 
