@@ -191,16 +191,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     options.ranks = args.order.pagerank.clone();
     options.workers = workers.count()?;
     options.peers = workers.together.peers()?;
-    let shard = workers.together.hosts()?.map(|hosts| (hosts.process(), hosts.processes()));
-    build("build", options, shard)
+    build("build", options)
 }
 
-/// Builds for a job of this name, as the `shard` of so many if there are several.
-pub(crate) fn build(
-    job: &str,
-    mut options: BuildOptions,
-    shard: Option<(usize, usize)>,
-) -> anyhow::Result<()> {
+/// Builds for a job of this name.
+pub(crate) fn build(job: &str, mut options: BuildOptions) -> anyhow::Result<()> {
+    let process = options.peers.as_ref().map(|peers| peers.hosts.process());
     let index = options.index.clone();
     options.notes = Some(Arc::new(|note| tell!("millrace: {}", with_option(note))));
     // Processes of one job may share a terminal.
@@ -219,7 +215,7 @@ pub(crate) fn build(
     if told {
         options.progress = Some(logged(log.clone(), options.progress.take()));
     }
-    let before = told.then(|| totals(&index, shard)).transpose()?.flatten();
+    let before = told.then(|| totals(&index, process)).transpose()?.flatten();
     let prepared = PreparedBuild::new(options).map_err(explain)?;
     if !peers {
         signals::watch(&control, None)?;

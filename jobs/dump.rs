@@ -1,7 +1,8 @@
 //! `millrace dump`.
 
 use crate::cli::progress::{DrawnProgress, in_things};
-use millrace::inside::index::{Stop, documents, open_plain, terms};
+use millrace::Generation;
+use millrace::inside::index::{Stop, documents, terms};
 use serde_json::json;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let generation = open_plain(&args.index)?;
+    let generation = Generation::open(&args.index)?;
     let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
     let progress = Stop::default();
     let line = in_things("writing", "line", "lines");

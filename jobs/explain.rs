@@ -3,8 +3,8 @@
 use crate::Usage;
 use crate::query::ranking::syntaxes;
 use crate::query::score::Scored;
-use millrace::inside::index::{DocumentKey, find_in, open_plain};
-use millrace::{Snapshot, Syntax, Wanted, explain};
+use millrace::inside::index::{DocumentKey, find_in};
+use millrace::{Generation, Snapshot, Syntax, Wanted, explain};
 use std::path::PathBuf;
 
 #[derive(clap::Args, Clone, Debug)]
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             return Err(Usage(wrong.into()).into());
         }
     };
-    let generation = open_plain(&args.index)?;
+    let generation = Generation::open(&args.index)?;
     let docid = find_in(&generation, &args.index, key)?;
     let snapshot = Snapshot::new(generation, scoring.clone())?;
     let wanted = Wanted { k: args.k, syntax: args.syntax, ..Wanted::default() };

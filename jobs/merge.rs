@@ -5,11 +5,8 @@ use crate::cli::args::{Workers, size};
 use crate::cli::order_args::OrderArgs;
 use crate::cli::progress::{DrawnProgress, in_things};
 use crate::cli::{report, signals};
-use anyhow::bail;
 use millrace::inside::codec::ListCodec;
-use millrace::inside::index::{
-    Merged, RanksFile, Recode, ShardedManifest, Totals, merge_index, totals,
-};
+use millrace::inside::index::{Merged, RanksFile, Recode, Totals, merge_index, totals};
 use millrace::inside::input::text_of_file;
 use millrace::inside::shown::number_of;
 use millrace::{Control, IndexError, give_back_large_buffers};
@@ -50,13 +47,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let control = Arc::new(Control::default());
     signals::watch(&control, None)?;
-    if let Some(manifest) = ShardedManifest::live(&args.index)? {
-        bail!(
-            "{}: this index has {} shards, which stay apart; to merge the runs of each, build it again without --no-merge",
-            args.index.display(),
-            manifest.shards.len()
-        );
-    }
     let told = report::is_asked();
     let before = told.then(|| totals(&args.index, None)).transpose()?.flatten();
     let order = args.order.order()?;

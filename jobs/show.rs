@@ -2,9 +2,8 @@
 
 use crate::cli::report;
 use anyhow::bail;
-use millrace::inside::index::{
-    DocumentKey, DocumentRow, DocumentVector, find_document, open_plain,
-};
+use millrace::Generation;
+use millrace::inside::index::{DocumentKey, DocumentRow, DocumentVector, find_document};
 use millrace::inside::query::{TermStatistics, record_of};
 use millrace::inside::score::Bm25;
 use serde_json::{Value, json};
@@ -48,7 +47,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let name = DocumentKey::Name(args.name.as_deref().unwrap_or_default());
     let found = find_document(&args.index, args.docid.map_or(name, DocumentKey::Docid))?;
     let row = DocumentRow::of(&found.generation, found.docid)?.with_stored(&found.generation)?;
-    let docid = found.first_docid + row.docid;
+    let docid = found.generation.docid_in_whole(row.docid);
     if args.vector {
         let vector = DocumentVector::of(&found.generation, found.docid)?;
         let text = match args.json {
@@ -86,7 +85,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 const SHOWN_POSTINGS: usize = 10;
 
 fn term(args: &Args, word: &str) -> anyhow::Result<()> {
-    let generation = open_plain(&args.index)?;
+    let generation = Generation::open(&args.index)?;
     let bm25 = Bm25::default();
     let found = TermStatistics::of_word(&generation, word, &bm25, SHOWN_POSTINGS)?;
     if found.is_empty() {
@@ -103,7 +102,7 @@ fn term(args: &Args, word: &str) -> anyhow::Result<()> {
 }
 
 fn analyze(args: &Args, text: &str) -> anyhow::Result<()> {
-    let generation = open_plain(&args.index)?;
+    let generation = Generation::open(&args.index)?;
     let rows = generation.manifest().analysis(generation.path())?.tokens(text.as_bytes());
     let token = |(token, term): &(_, Option<_>)| json!({"token": token, "term": term});
     let tokens: Vec<Value> = rows.iter().map(token).collect();

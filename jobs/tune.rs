@@ -6,13 +6,13 @@ use crate::cli::progress::{DrawnProgress, in_things};
 use crate::query::input::{QueryFile, has_words, telling};
 use crate::query::score::parse_idf;
 use anyhow::{Context, bail, ensure};
-use millrace::inside::index::open_plain;
 use millrace::inside::input::STDIN;
 use millrace::inside::score::Score;
 use millrace::inside::shown::number_of;
 use millrace::inside::tune::judged;
 use millrace::{
-    Goal, Grid, IdfKind, Measure, Mode, Qrels, Query, StaticScale, Syntax, Topic, Tried, tune,
+    Generation, Goal, Grid, IdfKind, Measure, Mode, Qrels, Query, StaticScale, Syntax, Topic,
+    Tried, tune,
 };
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let queries = args.input.path().map(Path::to_path_buf).unwrap_or_else(|| STDIN.into());
     crate::cli::args::stdin_once([&queries, &args.qrels])?;
     let qrels = Qrels::open(&args.qrels)?;
-    let generation = open_plain(&args.index)?;
+    let generation = Generation::open(&args.index)?;
     let grid = args.grid(&generation.manifest().settings.fields)?;
     let topics = topics(args, &qrels, has_words(&generation))?;
     if !(2..=topics.len()).contains(&args.folds) {

@@ -163,16 +163,10 @@ impl Update {
         };
         let lock = lock.keeping(kept(index)?.len().max(1));
         let from = current(index)?.ok_or_else(none)?;
-        let sharded = |error| match error {
-            IndexError::Sharded { .. } => {
-                IndexError::refused(index, "an index of several shards is built again, not updated")
-            }
-            error => error,
-        };
-        let open = held.as_mut().map(|held| held.follow(&from)).transpose().map_err(sharded)?;
+        let open = held.as_mut().map(|held| held.follow(&from)).transpose()?;
         let live = match &open {
             Some(open) => open.manifest().clone(),
-            None => Manifest::read(&from).map_err(sharded)?,
+            None => Manifest::read(&from)?,
         };
         accept(index, &live)?;
         let description = Description {

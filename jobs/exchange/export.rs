@@ -2,7 +2,8 @@
 
 use crate::cli::progress::{DrawnProgress, in_things};
 use anyhow::Context;
-use millrace::inside::index::{ciff, open_plain};
+use millrace::Generation;
+use millrace::inside::index::ciff;
 use millrace::inside::shown::number_of;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let start = Instant::now();
-    let generation = open_plain(&args.index)?;
+    let generation = Generation::open(&args.index)?;
     let description = ciff::description(&generation);
     let (progress, drawn) = DrawnProgress::begin(in_things("writing lists", "term", "terms"));
     let exported = if args.file.as_os_str() == millrace::inside::input::STDIN {

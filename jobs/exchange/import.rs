@@ -59,7 +59,7 @@ impl Args {
         options.memory = self.memory.unwrap_or(options.memory);
         options.workers = self.workers.map_or(options.workers, NonZeroUsize::get);
         options.command = command();
-        crate::build::build("import", options, None)
+        crate::build::build("import", options)
     }
 
     fn ciff(&self) -> anyhow::Result<Manifest> {

@@ -6,7 +6,7 @@ use crate::cluster::Cluster;
 use crate::papers;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use millrace::inside::gpu::ChosenMethod;
-use millrace::inside::index::ShardedManifest;
+use millrace::inside::index::Manifest;
 use millrace::inside::query::{Docids, Shard};
 use millrace::inside::score::Score;
 use millrace::{Generation, IndexError, Mode, Scoring, Snapshot, Syntax, Wanted};
@@ -131,19 +131,16 @@ impl RankingArgs {
 
     /// Process 0 says which generation is live.
     pub(super) fn open_shard(&self, cluster: &Cluster) -> anyhow::Result<(Arc<Snapshot>, Shard)> {
-        let process = cluster.process;
-        let processes = cluster.processes;
-        let manifest = if process == 0 {
-            let live = ShardedManifest::live_for(&self.index, processes)?;
-            cluster.tell_others(&live)?;
-            live
-        } else {
-            cluster.hear_first::<ShardedManifest>()?
+        let shard = Shard { process: cluster.process, processes: cluster.processes };
+        let manifest = match cluster.process {
+            0 => {
+                let live = Manifest::live_for(&self.index, cluster.processes)?;
+                cluster.tell_others(&live)?;
+                live
+            }
+            _ => cluster.hear_first::<Manifest>()?,
         };
-        let scoring = self.scoring()?;
-        let docids = &self.docids.0;
-        let index = &self.index;
-        let (snapshot, shard) = Shard::open(index, &manifest, process, processes, scoring, docids)?;
+        let snapshot = shard.open(&self.index, &manifest, self.scoring()?, &self.docids.0)?;
         Ok((self.verified(snapshot)?, shard))
     }
 }

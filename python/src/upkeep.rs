@@ -101,9 +101,6 @@ pub(crate) fn merge<'py>(
         let merged = merge_index(&index, memory, "millrace.merge", workers, recode, &told.stop);
         merged.map_err(|error| match error {
             IndexError::NoForm { .. } => wrong(error),
-            IndexError::Sharded { path, shards } => {
-                of_index(&IndexError::HasShards { path, shards })
-            }
             IndexError::Storage { .. } => of_file(&error),
             _ => of_index(&error),
         })

@@ -103,13 +103,8 @@ pub enum BuildError {
     /// The dataflow failed, or the build was told to end.
     #[error(transparent)]
     Job(#[from] JobError),
-    #[error("process {process} sent {bytes} bytes of {expected} names")]
-    NamesSent {
-        process: usize,
-        bytes: usize,
-        /// Those that were asked for.
-        expected: u32,
-    },
+    #[error("process {process} sent {bytes} bytes that are not what it was asked for")]
+    Sent { process: usize, bytes: usize },
     /// [`BuildOptions::accept`](super::BuildOptions::accept) does not want what came out.
     #[error("not published")]
     Refused(#[source] Cause),

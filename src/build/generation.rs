@@ -1,4 +1,4 @@
-//! Builds a generation, or a shard of one, in its folder.
+//! Builds a generation, or a part of one, in its folder.
 
 pub(super) mod finish;
 
@@ -34,18 +34,22 @@ use crate::input::wanted::WantedInput;
 #[cfg(feature = "gpu")]
 use crate::order::Budget;
 use crate::schedule::claims::Claims;
-use finish::{Finished, finish};
+use finish::{CutInputs, Finished, finish};
 use serde::Serialize;
 #[cfg(feature = "gpu")]
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// A generation, or a shard, that is written and not published.
+/// A generation, or a part of one, that is written and not published.
 pub(super) struct Built {
     pub(super) build: Build,
     pub(super) new: NewGeneration,
     pub(super) read_bytes: u64,
+    /// The number of the first input in all of several processes.
+    pub(super) first_input: u32,
+    /// Of inputs that other processes read too, the hashes of the chunks that this one has read.
+    pub(super) cut: CutInputs,
     pub(super) placement: Placement,
     pub(super) phases: PhasesReport,
     /// The first records that were skipped: place and reason.
@@ -82,7 +86,7 @@ pub(super) fn build_generation(
     directory: PathBuf,
     which: Which,
 ) -> Result<Built, BuildError> {
-    let Ready { began, resident, whole, .. } = input;
+    let Ready { began, resident, whole, first_input, .. } = input;
     let workers = options.workers;
     let BuildJob { build, handed, placement } = dataflow_of(options, input, directory, which)?;
     let watching = ProgressThread::start(options.progress.take(), &build)?;
@@ -92,7 +96,7 @@ pub(super) fn build_generation(
         assemble(&shared, handed.as_ref(), worker);
     })?;
     let flowed = began.elapsed();
-    let Finished { new, read_bytes, first_skipped } =
+    let Finished { new, read_bytes, cut, first_skipped } =
         finish(options, &build, number, whole, resident)?;
     let phases = PhasesReport {
         prepare_s: prepared.as_secs_f64(),
@@ -103,7 +107,7 @@ pub(super) fn build_generation(
         return Err(failure.into());
     }
     drop(watching);
-    Ok(Built { build, new, read_bytes, placement, phases, first_skipped })
+    Ok(Built { build, new, read_bytes, first_input, cut, placement, phases, first_skipped })
 }
 
 /// A build that is about to begin.
@@ -219,7 +223,7 @@ fn inverter_of(
 }
 
 pub(super) fn describe(plan: &InputPlan, read: &InputRead) -> InputEntry {
-    let &InputRead { input, bytes, hash, compression } = read;
+    let &InputRead { input, bytes, hash, compression, .. } = read;
     let reading = plan.inputs.reading(input as usize);
     let fields = &reading.fields;
     InputEntry {

@@ -8,7 +8,6 @@ pub(crate) mod limit;
 use super::error::BuildError;
 use crate::index::error::IndexError;
 use crate::index::generations::manifest::Statistics;
-use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::summary::Summary;
 use crate::input::document::is_broken_record;
 use crate::input::splits::InputPlan;
@@ -121,14 +120,7 @@ impl Guards {
     }
 }
 
-/// Documents and tokens of the generation in a folder, whole or in shards.
+/// Documents and tokens of the generation in a folder.
 pub(super) fn statistics_of(generation: &Path) -> Result<Statistics, IndexError> {
-    let summary = Summary::read(generation)?;
-    if summary.shards == 0 || summary.is_older {
-        return Ok(summary.statistics);
-    }
-    Ok(ShardedManifest::read(generation)?.map_or_else(Statistics::default, |whole| {
-        let documents = whole.documents();
-        Statistics { documents, tokens: whole.tokens(), ..Statistics::default() }
-    }))
+    Summary::read(generation).map(|summary| summary.statistics)
 }

@@ -29,6 +29,7 @@
 
 #![warn(missing_docs)]
 
+mod alike;
 pub(crate) mod devices;
 pub(crate) mod error;
 mod generation;
@@ -36,7 +37,6 @@ pub(crate) mod guards;
 pub(crate) mod handed;
 pub(crate) mod indexer;
 pub(crate) mod memory;
-mod names;
 pub(crate) mod note;
 pub(crate) mod options;
 mod part;

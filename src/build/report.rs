@@ -11,8 +11,8 @@ use crate::dataflow::control::OperatorTime;
 #[cfg(feature = "gpu")]
 use crate::gpu::invert::inverter::InverterWork;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::{generation_name, shard_name};
-use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::index::format::generation_name;
+use crate::index::generations::manifest::{Manifest, Statistics};
 use crate::shown::{bytes, number_of};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// What this process has built: a generation, or a shard of one. Sizes are in bytes.
+/// What this process has built: a generation, or a part of one. Sizes are in bytes.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct BuildReport {
@@ -101,31 +101,26 @@ fn display<S: serde::Serializer>(path: &std::path::Path, to: S) -> Result<S::Ok,
     to.collect_str(&path.display())
 }
 
-/// A generation of several shards.
+/// A generation of several processes.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct WholeReport {
     /// Its number.
     pub generation: u32,
-    /// Its shards.
-    pub shards: usize,
+    /// Those that built a part each.
+    pub processes: usize,
     /// Documents of all.
     pub documents: u64,
     /// Postings of all.
     pub postings: u64,
-    /// Documents whose name an earlier one has, in any shard.
+    /// Documents whose name an earlier one has, in any part.
     pub duplicate_names: u64,
 }
 
 impl WholeReport {
-    pub(super) fn of(manifest: &ShardedManifest) -> Self {
-        Self {
-            generation: manifest.generation,
-            shards: manifest.shards.len(),
-            documents: manifest.documents(),
-            postings: manifest.sum(|statistics| statistics.postings),
-            duplicate_names: manifest.duplicate_names,
-        }
+    pub(super) fn of(manifest: &Manifest, processes: usize) -> Self {
+        let &Statistics { documents, postings, duplicate_names, .. } = &manifest.statistics;
+        Self { generation: manifest.generation, processes, documents, postings, duplicate_names }
     }
 }
 
@@ -177,7 +172,7 @@ pub struct SplitReport {
 }
 
 impl BuildReport {
-    /// Describes what was built by this process, the `shard` of so many, if there are several.
+    /// Describes what was built by this process, a part of so many, if there are several.
     pub(super) fn new(
         options: &BuildOptions,
         built: &Built,
@@ -227,13 +222,9 @@ impl BuildReport {
         }
     }
 
-    /// The folder of the generation, or of this process's shard of it.
+    /// The folder of the generation.
     pub fn folder(&self) -> PathBuf {
-        let index = match self.processes {
-            1 => self.index.clone(),
-            _ => self.index.join(shard_name(self.process)),
-        };
-        index.join(generation_name(self.generation))
+        self.index.join(generation_name(self.generation))
     }
 
     /// What was built, in lines for people: by process 0 the whole, if there are several, and what
@@ -251,14 +242,14 @@ impl BuildReport {
                 "{index}: {}, {} in {} in {seconds:.2} s; generation {}{duplicates}",
                 number_of(whole.documents, "document", "documents"),
                 number_of(whole.postings, "posting", "postings"),
-                number_of(whole.shards as u64, "shard", "shards"),
+                number_of(whole.processes as u64, "part", "parts"),
                 whole.generation,
             ));
         }
         let runs = number_of(self.runs as u64, "run", "runs");
         let of = match self.processes {
             1 => String::new(),
-            processes => format!(" (shard {} of {processes})", self.process),
+            processes => format!(" (part {} of {processes})", self.process),
         };
         let mut line = format!(
             "{index}{of}: {}, {}, {} from {} in {seconds:.2} s ({:.1} MB/s of text); {} in {runs}, generation {}",

@@ -131,13 +131,19 @@ impl Cluster {
 
     /// Waits until every other process has sent a message; in their order.
     pub(crate) fn hear_others<T: DeserializeOwned>(&self) -> Result<Vec<(usize, T)>, JobError> {
+        let told = self.hear_bytes_of_others()?.into_iter();
+        told.map(|(process, message)| Ok((process, self.parse(process, &message)?))).collect()
+    }
+
+    /// The same, of messages that are bytes.
+    pub(crate) fn hear_bytes_of_others(&self) -> Result<Vec<(usize, Vec<u8>)>, JobError> {
         let mut told = Vec::new();
         while told.len() + 1 < self.processes {
             let (process, message) = self.next()?;
             if told.iter().any(|&(earlier, _)| earlier == process) {
                 return Err(ClusterError::OutOfTurn { process: self.name(process) }.into());
             }
-            told.push((process, self.parse(process, &message)?));
+            told.push((process, message));
         }
         told.sort_unstable_by_key(|&(process, _)| process);
         Ok(told)

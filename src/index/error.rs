@@ -2,6 +2,7 @@
 //! byte where there is one.
 
 use crate::index::list::{ListCodec, ListError};
+use crate::shown::number_of;
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -71,17 +72,20 @@ pub enum IndexError {
         /// Its number, if it is known.
         process: Option<u32>,
     },
-    /// The index has shards, and the job is one process.
-    #[error("{}: this index has {shards} shards and this job runs in 1 process: start {shards} processes", .path.display())]
-    Sharded { path: PathBuf, shards: usize },
-    /// The index does not have a shard for each process.
-    #[error("{}: this index has {shards} and this job runs in {processes} processes: start as many as it has shards, or build it again", .path.display(), shards = shards_in_words(*.shards))]
-    Shards {
+    /// Earlier programs wrote an index of several processes so.
+    #[error("{}: this index has the shards of an earlier program: build it again", .path.display())]
+    Sharded { path: PathBuf },
+    /// The runs of the index are held by more processes, or by one alone.
+    #[error("{}: this index was built by {} and this job runs in {processes} processes: start as many as built it, or build it again", .path.display(), number_of(*.holders as u64, "process", "processes"))]
+    Processes {
         path: PathBuf,
-        /// 1 if the index is whole.
-        shards: usize,
+        /// The fewest that hold all runs.
+        holders: usize,
         processes: usize,
     },
+    /// A run of the index lies on another disk.
+    #[error("{}: process {process} holds this run, on another disk: start as many processes as built the index", .path.display())]
+    Elsewhere { path: PathBuf, process: u32 },
     #[error("{}: there is no index in this folder: build one first", .path.display())]
     NoIndex { path: PathBuf },
     #[error("{}: {}; {}", .path.display(), not_kept(*.wanted, *.live), kept_are(.kept))]
@@ -92,8 +96,6 @@ pub enum IndexError {
         wanted: Option<u32>,
         kept: Vec<u32>,
     },
-    #[error("{}: this index has {shards} shards; this works on an index of one", .path.display())]
-    HasShards { path: PathBuf, shards: usize },
     #[error("{}: there are {documents} documents, no docid {docid}", .path.display())]
     NoDocid { path: PathBuf, docid: u32, documents: u64 },
     #[error("{}: document {docid} is deleted", .path.display())]
@@ -102,7 +104,7 @@ pub enum IndexError {
     NoName {
         path: PathBuf,
         name: String,
-        /// Shards that are not on this disk and may have it.
+        /// Processes whose runs are not on this disk, and may have it.
         elsewhere: Vec<String>,
     },
     #[error("{} has no blocks of {block_len}: its block sizes are {}", .codec.name(), sizes(*.codec))]
@@ -161,19 +163,12 @@ fn kept_are(kept: &[u32]) -> String {
 fn not_here(elsewhere: &[String]) -> String {
     match elsewhere {
         [] => String::new(),
-        names => format!(" in the shards on this disk; not here: {}", names.join(", ")),
+        names => format!(" on this disk; not here: the runs of {}", names.join(", ")),
     }
 }
 
 fn of_process(process: Option<u32>) -> String {
     process.map_or(String::new(), |process| format!(" (process {process})"))
-}
-
-fn shards_in_words(shards: usize) -> String {
-    match shards {
-        1 => "1 shard".to_string(),
-        n => format!("{n} shards"),
-    }
 }
 
 impl IndexError {
@@ -222,8 +217,17 @@ impl IndexError {
         Self::Lacks { path: path.to_path_buf(), reason: reason.to_string() }
     }
 
+    /// Whether it is an index of an earlier program.
+    pub(crate) fn is_older(&self) -> bool {
+        matches!(self, Self::Older { .. } | Self::Sharded { .. })
+    }
+
     pub(crate) fn is_not_found(&self) -> bool {
-        matches!(self, Self::Storage { source, .. } if source.kind() == io::ErrorKind::NotFound)
+        match self {
+            Self::Storage { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            Self::Elsewhere { .. } => true,
+            _ => false,
+        }
     }
 }
 

@@ -62,16 +62,6 @@ pub fn generation_number(name: &str) -> Option<u32> {
     (generation_name(number) == name).then_some(number)
 }
 
-/// `shard-0`.
-pub(crate) fn shard_name(shard: usize) -> String {
-    format!("shard-{shard}")
-}
-
-pub(crate) fn shard_number(name: &str) -> Option<usize> {
-    let shard = name.strip_prefix("shard-")?.parse().ok()?;
-    (shard_name(shard) == name).then_some(shard)
-}
-
 /// `000000`.
 pub(crate) fn run_name(number: u32) -> String {
     format!("{number:06}")
@@ -130,6 +120,12 @@ pub(crate) fn run_file(run: &str, kind: FileKind) -> String {
 /// `runs/000007.packed/lexicon`, a section of the file `runs/000007.packed`.
 pub(crate) fn packed_file(run: &str, kind: FileKind) -> String {
     format!("{}/{}", run_file(run, FileKind::Packed), kind.extension())
+}
+
+/// The name of the run whose file the manifest names so; none of another file.
+pub(crate) fn run_of_file(name: &str) -> Option<&str> {
+    let name = name.strip_prefix(RUNS)?.strip_prefix('/')?;
+    name.split(['.', '-']).next()
 }
 
 /// Whether a file in the folder of runs is one that jobs write: `000000.lexicon`, or
@@ -420,7 +416,6 @@ mod tests {
         for name in ["gen-12", "gen-+00012", "gen-0000012", "gen-", "x", "gen-99999999999"] {
             assert_eq!(generation_number(name), None, "{name}");
         }
-        assert_eq!((shard_number("shard-12"), shard_number("shard-012")), (Some(12), None));
         assert!(is_run_name("000000"));
         assert!(!is_run_name("../000"));
     }

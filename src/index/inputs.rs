@@ -111,6 +111,31 @@ impl InputEntry {
     }
 }
 
+/// Inputs as one process sends them to another: each record behind its length.
+pub(crate) fn sent(inputs: &[InputEntry]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut record = Vec::new();
+    for input in inputs {
+        record.clear();
+        input.encode(&mut record);
+        vbyte::put(record.len() as u64, &mut bytes);
+        bytes.extend_from_slice(&record);
+    }
+    bytes
+}
+
+/// What was [`sent`]; none if it is something else.
+pub(crate) fn received(bytes: &[u8]) -> Option<Vec<InputEntry>> {
+    let mut inputs = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let length = usize::try_from(vbyte::get(bytes, &mut at)?).ok()?;
+        inputs.push(InputEntry::decode(bytes.get(at..)?.get(..length)?)?);
+        at += length;
+    }
+    Some(inputs)
+}
+
 /// Writes the inputs of a generation. Memory: 8 bytes each, and a write buffer.
 #[derive(Debug)]
 pub(crate) struct InputsWriter {

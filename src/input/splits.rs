@@ -1,5 +1,6 @@
 //! The plan of the input: its files in their order, and which of them are read as one stream.
 
+mod share;
 mod vectors;
 
 use super::{Compression, Format, MARK_BYTES};
@@ -39,6 +40,9 @@ use tracing::debug;
 pub struct Split {
     pub inputs: Range<u32>,
     pub format: Format,
+    /// The bytes of it that a process reads, if others read the rest: from a multiple of
+    /// [`CUT_BYTES`](share::CUT_BYTES) to another, or to `u64::MAX`, its end.
+    pub part: Option<Range<u64>>,
 }
 
 #[derive(Default)]
@@ -204,13 +208,13 @@ impl InputPlan {
 
     /// Bytes of all inputs whose size is known.
     pub(crate) fn bytes(&self) -> u64 {
-        (0..self.inputs.len()).map(|input| self.inputs.bytes(input)).sum()
+        self.splits.iter().map(|split| self.bytes_of(split)).sum()
     }
 
     pub(super) fn of_pipe(name: &str, format: Format, pipe: Pipe) -> Self {
         let mut plan = Self { memory: true, ..Self::default() };
         plan.inputs.push_stream(name, format);
-        plan.splits = vec![Split { inputs: 0..1, format }];
+        plan.splits = vec![Split { inputs: 0..1, format, part: None }];
         plan.pipes = Mutex::new(BTreeMap::from([(0, pipe)]));
         plan
     }
@@ -230,43 +234,6 @@ impl InputPlan {
             hash.write(way.as_bytes());
         }
         hash.finish()
-    }
-
-    /// Keeps the splits of one of several processes: neighbours, of about as many bytes for each
-    /// process. Which those are depends on the plan and the number of processes alone; inputs are
-    /// numbered anew. Files that were ignored count for process 0.
-    pub(crate) fn share(mut self, process: usize, processes: usize) -> Self {
-        // A split without bytes, such as a pipe, counts too.
-        let weight = |split: &Split| {
-            let bytes = |input| u128::from(self.inputs.bytes(input as usize));
-            1 + split.inputs.clone().map(bytes).sum::<u128>()
-        };
-        let total: u128 = self.splits.iter().map(weight).sum();
-        let mut before = 0;
-        let mut owners = Vec::with_capacity(self.splits.len());
-        for split in &self.splits {
-            // Twice its middle; it is below twice the total, so the owner is one of the processes.
-            let middle = 2 * before + weight(split);
-            owners.push((middle * processes as u128 / (2 * total)) as usize);
-            before += weight(split);
-        }
-        let mut own = owners.iter().map(|&owner| owner == process);
-        self.splits.retain(|_| own.next() == Some(true));
-        let start = self.splits.first().map_or(0, |split| split.inputs.start);
-        let end = self.splits.last().map_or(0, |split| split.inputs.end);
-        self.inputs = self.inputs.range(start as usize..end as usize);
-        for split in &mut self.splits {
-            split.inputs = split.inputs.start - start..split.inputs.end - start;
-        }
-        let pipes = self.pipes.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let own =
-            std::mem::take(pipes).into_iter().filter(|(input, _)| (start..end).contains(input));
-        *pipes = own.map(|(input, pipe)| (input - start, pipe)).collect();
-        if process > 0 {
-            self.ignored = 0;
-            self.passed = Passed::default();
-        }
-        self
     }
 
     fn add_stdin(&mut self, format: Option<Format>) -> Result<(), InputError> {
@@ -378,7 +345,7 @@ impl InputPlan {
                     shared += bytes;
                 }
                 _ => {
-                    self.splits.push(Split { inputs: number..number + 1, format });
+                    self.splits.push(Split { inputs: number..number + 1, format, part: None });
                     shared = bytes;
                 }
             }
@@ -421,7 +388,12 @@ impl InputPlan {
             true => SharedFile::new(input, format, File::open(&path)?, piece_bytes),
             false => Ok(None),
         };
-        let opened = open().map_err(|e| self.read_error(input, e))?;
+        let of_part = |file: Option<SharedFile>| match (file, &split.part) {
+            (Some(file), Some(part)) => file.of_part(part.clone()).map(Some),
+            (None, Some(_)) => Err(io::Error::other(CHANGED)),
+            (file, None) => Ok(file),
+        };
+        let opened = open().and_then(of_part).map_err(|e| self.read_error(input, e))?;
         if opened.is_some() {
             debug!(path = %path.display(), compression = %Compression::None, "reading");
         }

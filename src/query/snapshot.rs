@@ -59,8 +59,10 @@ pub struct Snapshot {
     whole: WholeCollection,
     analysis: Analysis,
     scoring: Scoring,
-    /// The documents that are searched.
+    /// The documents that are searched, and by their docids in the whole index those that were to
+    /// be.
     share: Range<u32>,
+    docids: Range<u32>,
     /// The length norm of every document.
     norms: Arc<Vec<f32>>,
     bounds: BoundNorms,
@@ -95,8 +97,8 @@ impl Snapshot {
         Self::of_range(generation, scoring, ALL)
     }
 
-    /// Prepares a generation whose documents outside of `docids` are left out of all answers,
-    /// though scores are those of the whole collection.
+    /// Prepares a generation whose documents outside of `docids`, which are those of the whole
+    /// index, are left out of all answers, though scores are those of the whole collection.
     ///
     /// # Errors
     /// If its recorded analysis is unknown.
@@ -105,10 +107,7 @@ impl Snapshot {
         scoring: Scoring,
         docids: Range<u32>,
     ) -> Result<Arc<Self>, IndexError> {
-        let generation = generation.into();
-        let whole = whole_of(&generation);
-        let fields = generation.manifest().statistics.field_tokens.clone();
-        Self::of_shard(generation, scoring, (whole, fields), docids, None)
+        Self::prepare(generation.into(), scoring, docids, None)
     }
 
     /// The live generation of the index in the folder `index`, prepared as this one was. Runs that
@@ -122,33 +121,32 @@ impl Snapshot {
     }
 
     /// Prepares a generation in the same way that was made after that of this snapshot, such as the
-    /// one of a [`Writer`](crate::Writer::generation). Both are of a whole index.
+    /// one of a [`Writer`](crate::Writer::generation).
     ///
     /// # Errors
     /// As [`new`](Self::new).
     pub fn after(&self, generation: impl Into<Arc<Generation>>) -> Result<Arc<Self>, IndexError> {
-        let generation = generation.into();
-        let whole = whole_of(&generation);
-        let docids = self.share.clone();
-        let fields = generation.manifest().statistics.field_tokens.clone();
-        Self::of_shard(generation, self.scoring.clone(), (whole, fields), docids, Some(self))
+        let docids = self.docids.clone();
+        Self::prepare(generation.into(), self.scoring.clone(), docids, Some(self))
     }
 
-    /// Prepares a generation that holds a shard of a collection, or all of it; documents outside of
-    /// `docids`, which are docids of the generation, are left out of all answers, though scores are
-    /// those of the whole collection. Takes 4 bytes of memory a document; 8 with a score that has
+    /// Prepares a generation of which some runs are open, or all: scores are those of the whole
+    /// collection. Takes 4 bytes of memory a document; 8 with a score that has
     /// static parts. Norms of a snapshot `before` are shared if they are the same.
     ///
     /// # Errors
     /// If its recorded analysis is unknown; `Lacks` if the score needs PageRanks and only some runs
-    /// have them, or this is a shard; `Damaged`.
-    pub(crate) fn of_shard(
+    /// have them, or not all are open; `Damaged`.
+    fn prepare(
         generation: Arc<Generation>,
         scoring: Scoring,
-        (whole, field_tokens): (WholeCollection, Vec<u64>),
         docids: Range<u32>,
         before: Option<&Self>,
     ) -> Result<Arc<Self>, IndexError> {
+        let all = generation.whole_statistics();
+        let field_tokens = all.field_tokens.clone();
+        // The manifest's reader has compared it with the runs, which have docids.
+        let whole = WholeCollection { documents: all.documents as u32, tokens: all.tokens };
         let analysis = generation.manifest().analysis(generation.path())?;
         let mean = whole.mean();
         let fields = generation.manifest().settings.index_fields();
@@ -170,18 +168,20 @@ impl Snapshot {
                 static_parts(&generation, &wang)?
             }
             Score::Wang(_) => {
-                let reason = "the score wang needs an index that is whole: this one has shards";
+                let reason = "the score wang needs all runs of an index in one process";
                 return Err(IndexError::lacks(generation.path(), reason));
             }
             _ => (Vec::new(), false),
         };
         let globals = Vec::new();
+        let share = generation.own_docids(&docids);
         let snapshot = Self {
             generation,
             whole,
             analysis,
             scoring,
-            share: docids,
+            share,
+            docids,
             norms,
             bounds,
             field_norms: fields.names().iter().map(|_| OnceLock::new()).collect(),
@@ -219,7 +219,7 @@ impl Snapshot {
 
     /// The same documents with another score.
     pub(super) fn scored_by(&self, scoring: Scoring) -> Result<Arc<Self>, IndexError> {
-        Self::of_range(self.generation.clone(), scoring, self.share.clone())
+        Self::of_range(self.generation.clone(), scoring, self.docids.clone())
     }
 
     /// The generation that is searched.
@@ -346,12 +346,6 @@ impl Snapshot {
         let end = self.share.end.min(documents);
         share_of(&(self.share.start.min(end)..end), number, shares)
     }
-}
-
-/// The counts of an index that is not a shard.
-fn whole_of(generation: &Generation) -> WholeCollection {
-    let documents = generation.live_documents();
-    WholeCollection { documents, tokens: generation.manifest().statistics.tokens }
 }
 
 fn global_order(generation: &Generation) -> Option<GlobalParameters> {

@@ -42,10 +42,8 @@ pub enum RebuildError {
         "{documents} documents came by call and would be lost, since everything is to be built anew ({reason}): undo that, or take --from-nothing and add them again"
     )]
     ByCall { documents: u64, reason: &'static str },
-    #[error("the index has shards: as many processes rebuild it together as built it")]
-    Shards,
     #[error(
-        "several processes rebuild shards without [pagerank], [logs] and `order`: leave them out of the job file, or rebuild in one process"
+        "several processes rebuild an index without [pagerank], [logs] and `order`: leave them out of the job file, or rebuild in one process"
     )]
     OneProcess,
     #[error(transparent)]

@@ -40,9 +40,6 @@ pub(crate) struct FileState {
     /// Another file that is moved to its place has another.
     pub inode: u64,
     pub hash: String,
-    /// How several processes read it, its format first. One process finds it in the manifest.
-    #[serde(default)]
-    pub format: String,
 }
 
 /// A path as text, or as a list of bytes if they are not UTF-8.
@@ -158,7 +155,6 @@ pub(crate) fn look(
             mtime_ns: mtime_ns(&metadata),
             inode: metadata.ino(),
             hash: hash.unwrap_or_default(),
-            format: String::new(),
         });
     }
     hash_all(&mut files, &unknown, threads)?;

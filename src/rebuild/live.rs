@@ -70,8 +70,7 @@ pub(super) fn for_each_name(
 pub(super) fn live(index: &Path) -> Result<Option<Live>, RebuildError> {
     let Some(path) = current(index)? else { return Ok(None) };
     let (manifest, inputs) = match Manifest::read(&path) {
-        Err(IndexError::Sharded { .. }) => return Err(RebuildError::Shards),
-        Err(IndexError::Older { .. }) => {
+        Err(error) if error.is_older() => {
             let Summary { generation, statistics, .. } = Summary::read(&path)?;
             (Manifest { generation, statistics, ..Manifest::default() }, Vec::new())
         }

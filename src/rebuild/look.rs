@@ -104,12 +104,13 @@ impl Rebuild<'_> {
         let index = &self.job.index;
         let from_nothing = self.daemon.from_nothing;
         let live = record.time("open", || match live(index) {
-            live @ Err(RebuildError::Shards | RebuildError::Index(IndexError::Newer { .. })) => {
-                live
-            }
+            live @ Err(RebuildError::Index(IndexError::Newer { .. })) => live,
             Err(_) if from_nothing => Ok(None),
             live => live,
         })?;
+        if let Some(Live { path, manifest, .. }) = &live {
+            manifest.runs.iter().try_for_each(|run| run.check_here(path))?;
+        }
         let plan = record.time("list", || self.sources())?;
         build::accept_passed(&self.options()?, &plan)?;
         let mut before: Known = read_json(&index.join(FOLDER).join(FILES));
@@ -131,7 +132,7 @@ impl Rebuild<'_> {
         let inputs = live.iter().flat_map(|live| &live.inputs);
         let found = FoundChanges::new(&plan, &known, inputs.map(InputReading::told_apart));
         let FoundChanges { counts: inputs, touched, gone } = found;
-        let held = self.held(&plan, &known, &before)?;
+        let held = self.held(&plan, &known)?;
         let other =
             live.as_ref().map(|live| self.other_settings(&live.manifest.settings)).transpose()?;
         let how = match (&live, other.flatten()) {

@@ -41,7 +41,6 @@ use crate::index::error::IndexError;
 use crate::index::files::storage;
 use crate::index::format::WRITABLE;
 use crate::index::generations::folder::{IndexLock, current};
-use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::summary::Summary;
 use crate::index::generations::manifest::{Manifest, Settings};
 use crate::index::merge::Merging;
@@ -137,12 +136,6 @@ impl Rebuild<'_> {
             record.documents.live = live.statistics.documents;
             record.runs = live.runs.len() as u32;
             record.index_bytes = live.files.iter().map(|file| file.bytes).sum();
-        }
-        if let Some(live) = ShardedManifest::live(&self.job.index).ok().flatten() {
-            record.generation = Some(live.generation);
-            record.documents.live = live.shards.iter().map(|s| s.statistics.documents).sum();
-            record.runs = live.shards.iter().map(|shard| shard.runs as u32).sum();
-            record.index_bytes = live.shards.iter().map(|shard| shard.bytes).sum();
         }
         let published = record.generation.filter(|_| record.outcome == RebuildOutcome::Published);
         let behind = |error| match published {

@@ -1,25 +1,19 @@
-//! Brings an index with shards up to date by several processes, all of it or nothing: process 0
-//! tells the others whether the sources have changed, and if so all shards are built anew, as
-//! `build` does it. Process 0 publishes when all are synced, by one rename: whatever fails or is
-//! killed leaves one or the other generation whole.
-//!
-//! Process 0 keeps the history. What is known of the sources is each file's hash and the format
-//! that it was read in.
+//! Brings an index of several processes up to date by these, all of it or nothing: process 0 tells
+//! the others whether the sources have changed, and if so all is built anew, as `build` does it.
+//! Process 0 publishes when all are synced, by one rename: whatever fails or is killed leaves one
+//! or the other generation whole. Process 0 keeps the history.
 
-use super::live::OLDER;
+use super::live::{OLDER, live};
 use super::look::FoundChanges;
 use super::{FILES, Rebuild, RebuildError};
 use crate::build::{self, Note, Peers, PreparedBuild};
 use crate::dataflow::together::Meeting;
 use crate::index::error::IndexError;
-use crate::index::generations::folder::current;
-use crate::index::generations::manifest::sharded::ShardedManifest;
-use crate::input::list::InputFile;
+use crate::index::format::VERSION;
+use crate::input::list::InputReading;
 use crate::input::splits::InputPlan;
 use crate::rebuild::files::{self, Known, read_json, replace_json};
 use crate::rebuild::history::{FOLDER, HistoryRecord, InputCounts, RebuildOutcome};
-use std::collections::HashMap;
-use std::path::PathBuf;
 
 impl Rebuild<'_> {
     /// Takes part in a rebuild of several processes; process 0 gives the record of it.
@@ -60,45 +54,38 @@ impl Rebuild<'_> {
         let plan = record.time("list", || self.sources())?;
         build::accept_passed(&self.options()?, &plan)?;
         let mut anew = None;
-        let live = match current(&self.job.index)?.map(|path| ShardedManifest::read(&path)) {
-            Some(Err(IndexError::Older { .. })) => {
-                anew = Some(OLDER);
-                None
-            }
-            Some(Err(newer @ IndexError::Newer { .. })) => return Err(newer.into()),
+        let live = match record.time("open", || live(&self.job.index)) {
+            Err(newer @ RebuildError::Index(IndexError::Newer { .. })) => return Err(newer),
             _ if self.daemon.from_nothing => None,
-            read => read.transpose()?.flatten(),
+            live => live?,
         };
-        let mut before: Known = read_json(&self.job.index.join(FOLDER).join(FILES));
-        let live = match live {
-            Some(live) if live.shards.len() == peers.hosts.processes() => {
-                anew = self.other_settings(&live.settings)?;
-                anew.is_none().then_some(live.generation)
+        let processes = peers.hosts.processes();
+        let live = live.filter(|live| match live.manifest.format == VERSION {
+            true => live.manifest.is_for(processes),
+            false => {
+                anew = Some(OLDER);
+                false
             }
-            _ => None,
-        };
-        // What is known of files is of the generation that was made of them.
+        });
+        let mut before: Known = read_json(&self.job.index.join(FOLDER).join(FILES));
         let mark = self.mark()?.map(|hold| hold.generation);
-        if live == Some(before.generation) {
-            record.outcome = RebuildOutcome::Unchanged;
-        } else if mark != Some(before.generation) {
+        let of_live = live.as_ref().map(|live| live.manifest.generation);
+        if ![of_live, mark].contains(&Some(before.generation)) {
             before = Known::default();
         }
         let paths = (0..plan.inputs.len()).filter_map(|input| plan.inputs.path(input));
         let paths = paths.collect::<Vec<_>>();
         let trust = self.job.trust;
-        let mut known = record
+        let known = record
             .time("hash", || files::look(&paths, trust, &before, |_, _| true, self.workers()))?;
-        let way = |(number, input): (usize, InputFile)| {
-            let way = plan.inputs.reading(number).way(input.format.name());
-            Some((input.path?, way))
-        };
-        let ways: HashMap<PathBuf, String> =
-            plan.inputs.iter().enumerate().filter_map(way).collect();
-        for file in &mut known.files {
-            file.format = ways.get(&file.path).cloned().unwrap_or_default();
+        if let Some(live) = &live {
+            anew = self.other_settings(&live.manifest.settings)?;
         }
-        let held = self.held(&plan, &known, &before)?;
+        let live = live.filter(|_| anew.is_none());
+        if live.is_some() {
+            record.outcome = RebuildOutcome::Unchanged;
+        }
+        let held = self.held(&plan, &known)?;
         if let Some(hold) = &held {
             record.outcome = RebuildOutcome::Unchanged;
             record.reason = Some(hold.to_string());
@@ -106,9 +93,8 @@ impl Rebuild<'_> {
             record.reason = Some(reason.to_string());
             self.note(&Note::Anew(reason));
         }
-        let before =
-            before.files.iter().map(|file| (&*file.path, &*file.hash, file.format.clone()));
-        record.inputs = FoundChanges::new(&plan, &known, before).counts;
+        let inputs = live.iter().flat_map(|live| &live.inputs).map(InputReading::told_apart);
+        record.inputs = FoundChanges::new(&plan, &known, inputs).counts;
         Ok((plan, known, held.is_some()))
     }
 

@@ -210,8 +210,8 @@ fn several_processes() {
         let named = all.filter(|(path, _)| path.parent().is_some_and(|p| p.ends_with("runs")));
         named.map(|(path, bytes)| (path.strip_prefix(index).unwrap().into(), bytes)).collect()
     };
-    assert_eq!(files(&fast).len(), 2 * 8, "the files of a run in each shard");
-    assert!(files(&fast) == files(&wei11), "the runs of the shards differ");
+    assert_eq!(files(&fast).len(), 2 * 8, "the files of a run of each process");
+    assert!(files(&fast) == files(&wei11), "the runs differ");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Several processes build and answer as one does, and end together.
 
+mod built;
 mod damaged;
 mod gone;
 // Only debug builds have what makes them fail.
@@ -201,8 +202,8 @@ fn assert_equal_answers(scratch: &Scratch, input: &Path, queries: &Path, ks: &[&
         ] {
             assert_eq!(one[number], several[number], "{number}");
         }
-        assert_eq!(several["shards"].as_array().unwrap().len(), n);
-        millrace(args!["check", "--index", index]).ok().says(format!("in {n} shards"));
+        assert_eq!(several["processes"].as_array().unwrap().len(), n);
+        millrace(args!["check", "--index", index]).ok();
         for (i, mode) in ["or", "and", "and-or"].into_iter().enumerate() {
             for (j, k) in ks.iter().enumerate() {
                 let form = ["trec", "jsonl", "tsv"][(i + j) % 3];
@@ -217,6 +218,8 @@ fn assert_equal_answers(scratch: &Scratch, input: &Path, queries: &Path, ks: &[&
                 let expected = without_times(millrace(ask(&whole)).ok().stdout);
                 let found = without_times(together(scratch, n, &ask(&index)));
                 assert!(expected.lines().count() > 1);
+                let alone = without_times(millrace(ask(&index)).ok().stdout);
+                assert_eq!(expected, alone, "{n} parts by one process, {mode}, k {k}");
                 assert_eq!(expected, found, "{n} processes, {workers} workers, {mode}, k {k}");
             }
         }
@@ -262,7 +265,7 @@ fn vectors_of_several_processes_rank_as_those_of_one() {
         let index = scratch.path(format!("index-{n}"));
         let arguments = args!["build", "--quiet", "--index", index, "-w", "2"];
         together(&scratch, n, &[&arguments[..], &vectors].concat());
-        millrace(args!["check", "--index", index]).ok().says(format!("in {n} shards"));
+        millrace(args!["check", "--index", index]).ok();
         for algorithm in ["exhaustive", "blocks", "auto"] {
             let found = String::from_utf8(together(&scratch, n, &ask(&index, algorithm))).unwrap();
             assert_eq!(found, expected, "{n} processes, {algorithm}");
@@ -271,89 +274,7 @@ fn vectors_of_several_processes_rank_as_those_of_one() {
 }
 
 #[test]
-fn a_shard_may_be_empty() {
-    let scratch = Scratch::new();
-    let input = scratch.write("one.tsv", "a\tsome words\nb\tmore words\n");
-    let index = scratch.path("index");
-    together(&scratch, 3, &args!["build", "--quiet", "--index", index, "-w", "1", input]);
-    millrace(args!["check", "--index", index]).ok();
-    let queries = scratch.write("queries", "words\nmore words\n");
-    let ask = args!["query", "--index", index, "-w", "1", "--mode", "and", queries];
-    let found = String::from_utf8(together(&scratch, 3, &ask)).unwrap();
-    assert_eq!(found.lines().count(), 3, "{found}");
-    let show = |what: &[&str]| millrace(args!["show", "--index", index]).args(what);
-    assert!(show(&["--docid", "1"]).ok().text().contains("docid     1\nname      b"));
-    assert!(show(&["b"]).ok().text().contains("docid     1\nname      b"));
-    show(&["--docid", "2"]).fails(1).says("there are 2 documents");
-    show(&["c"]).fails(1).says("no document is named `c`");
-}
-
-/// Every process has a disk of its own.
-#[test]
-fn shards_may_lie_on_different_disks() {
-    let scratch = Scratch::new();
-    let (input, queries) = collection(&scratch);
-    let whole = scratch.path("whole");
-    build(&whole, args![input]);
-    let index = |process: usize| scratch.path(format!("disk-{process}/index"));
-    // The second time every process finds something to replace.
-    for generation in 1..3 {
-        let hosts = Hosts::new(&scratch, 3);
-        let job = |p| {
-            hosts.job(
-                p,
-                &args!["build", "--keep", "0", "--quiet", "--index", index(p), "-w", "1", input],
-            )
-        };
-        for outcome in Running::start((0..3).map(job)).end() {
-            outcome.expect_status(0);
-        }
-        let names = |process: usize| {
-            let below = files_below(&index(process)).into_iter();
-            let names =
-                below.map(|(path, _)| path.strip_prefix(index(process)).unwrap().to_owned());
-            names.filter(|name| name.ends_with("manifest.json")).collect::<Vec<_>>()
-        };
-        let name =
-            |shard: &str| PathBuf::from(format!("{shard}gen-00000{generation}/manifest.json"));
-        assert_eq!(names(0), [name(""), name("shard-0/")]);
-        assert_eq!(names(2), [name("shard-2/")]);
-    }
-    let ask = |index: &Path| args!["query", "--index", index, "-w", "1", queries];
-    let hosts = Hosts::new(&scratch, 3);
-    let outcomes = Running::start((0..3).map(|p| hosts.job(p, &ask(&index(p))))).end();
-    assert_eq!(outcomes[0].text(), millrace(ask(&whole)).ok().text());
-    millrace(args!["check", "--index", index(0)]).fails(1).says("shard-1").says("shard-2");
-    assert!(info(&whole)["terms"].is_u64() && info(&index(0))["terms"].is_null());
-    let show = |name: &str| millrace(args!["show", "--index", index(0), name]);
-    show("nobody").fails(1).says("not here: shard-1, shard-2");
-
-    // A shard that is not there ends all.
-    std::fs::remove_dir_all(index(2)).unwrap();
-    let hosts = Hosts::new(&scratch, 3);
-    let outcomes = Running::start((0..3).map(|p| hosts.job(p, &ask(&index(p))))).end();
-    // Process 1 may hear of it only that another one has ended.
-    let says = outcomes.into_iter().map(|outcome| outcome.expect_status(1).stderr.clone());
-    let says: Vec<String> = says.collect();
-    assert!(says[0].contains("shard-2") && says[2].contains("shard-2"), "{says:?}");
-}
-
-#[test]
-fn strict_sees_duplicate_names_in_different_shards() {
-    let scratch = Scratch::new();
-    let (input, _) = collection(&scratch);
-    let index = scratch.path("index");
-    let arguments = args!["build", "--strict", "--index", index, "-w", "1", input];
-    let one = millrace(&arguments).fails(1).stderr;
-    let hosts = Hosts::new(&scratch, 3);
-    for outcome in Running::start((0..3).map(|p| hosts.job(p, &arguments))).end() {
-        let message = one.trim().strip_prefix("millrace: ").unwrap();
-        outcome.expect_status(1).says(message);
-    }
-}
-
-#[test]
-fn as_many_processes_as_shards() {
+fn as_many_processes_as_built_it() {
     let scratch = Scratch::new();
     let (input, queries) = collection(&scratch);
     let index = scratch.path("index");
@@ -361,48 +282,28 @@ fn as_many_processes_as_shards() {
     together(&scratch, 3, &args!["build", "--quiet", "--index", index, "-w", "1", input]);
     build(&whole, args![input]);
     let ask = |index: &Path| args!["query", "--index", index, "-w", "1", queries];
-    millrace(ask(&index)).fails(1).says("3 shards").says("1 process").says("start 3 processes");
-    millrace(args!["bench", "queries", "--index", index, queries]).fails(1).says("3 shards");
-    millrace(args!["merge", "--index", index]).fails(1).says("3 shards");
-    for (index, shards) in [(&index, "3 shards"), (&whole, "1 shard")] {
+    let expected = millrace(ask(&whole)).ok().text().to_owned();
+    for (index, holders) in [(&index, "3 processes"), (&whole, "1 process")] {
         let hosts = Hosts::new(&scratch, 2);
         for outcome in Running::start((0..2).map(|p| hosts.job(p, &ask(index)))).end() {
-            outcome.expect_status(1).says(shards).says("2 processes");
+            outcome.expect_status(1).says(format!("built by {holders}")).says("2 processes");
         }
     }
-}
-
-#[test]
-fn one_kind_of_index_replaces_the_other() {
-    let scratch = Scratch::new();
-    let (input, _) = collection(&scratch);
-    let index = scratch.path("index");
-    let several = |n| {
-        together(
-            &scratch,
-            n,
-            &args!["build", "--keep", "0", "--quiet", "--index", index, "-w", "1", input],
-        );
-    };
-    let names = || {
-        let entry = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name();
-        let mut names: Vec<_> = std::fs::read_dir(&index).unwrap().map(entry).collect();
-        names.sort();
-        names.into_iter().map(|name| name.into_string().unwrap()).collect::<Vec<_>>()
-    };
-    build(&index, args!["--keep", "0", input]);
-    several(3);
-    assert_eq!(names(), ["CURRENT", "LOCK", "gen-000002", "shard-0", "shard-1", "shard-2"]);
-    // What a killed job leaves behind.
-    std::fs::create_dir_all(index.join("shard-1/gen-000007/runs")).unwrap();
-    std::fs::create_dir_all(index.join("shard-5/gen-000002")).unwrap();
-    millrace(args!["check", "--index", index]).ok().says("gen-000007").says("shard-5");
-    several(2);
-    assert_eq!(names(), ["CURRENT", "LOCK", "gen-000003", "shard-0", "shard-1"]);
-    let inside: Vec<_> = std::fs::read_dir(index.join("shard-1")).unwrap().collect();
-    assert_eq!(inside.len(), 3, "a lock, a generation and its runs: {inside:?}");
-    build(&index, args!["--keep", "0", input]);
-    assert_eq!(names(), ["CURRENT", "LOCK", "gen-000004", "runs"]);
+    // What one process does with any index, and what others then find.
+    let found = |n| String::from_utf8(together(&scratch, n, &ask(&index))).unwrap();
+    assert_eq!(found(4), expected, "one has nothing");
+    millrace(args!["bench", "queries", "--index", index, queries]).ok();
+    let more = scratch.write("more.tsv", "more\tonlyfirst common onlymore\n");
+    for index in [&index, &whole] {
+        millrace(args!["delete", "--index", index, "last"]).ok();
+        millrace(args!["update", "--index", index, more]).ok();
+    }
+    let expected = millrace(ask(&whole)).ok().text().to_owned();
+    assert_eq!(millrace(ask(&index)).ok().text(), expected);
+    assert_eq!(found(3), expected, "process 0 has the new run, behind those of the others");
+    millrace(args!["merge", "--index", index]).ok();
+    millrace(args!["check", "--index", index]).ok();
+    assert_eq!(millrace(ask(&index)).ok().text(), expected);
 }
 
 /// All files below a folder but locks, with their bytes.

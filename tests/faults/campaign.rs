@@ -13,7 +13,6 @@ use crate::rebuild::Place;
 use crate::support::sound::{Answers, OldAndNew, ask, assert_sound, current};
 use crate::support::{Job, Outcome, args, copy_folder, info, millrace};
 use millrace::Generation;
-use millrace::inside::index::ShardedManifest;
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -92,12 +91,6 @@ impl Subject {
 
     fn state(&self) -> State {
         current(&self.index)?;
-        if ShardedManifest::live(&self.index).unwrap().is_some() {
-            // Tokens tell the collections apart; to ask shards takes their processes.
-            let info = info(&self.index);
-            let tokens = format!("{} {}", info["documents"], info["tokens"]);
-            return Some((vec![vec![(tokens.into_bytes(), 0)]], 0));
-        }
         let answers = ask(&self.index, true, &self.queries).unwrap();
         let runs = Generation::open(&self.index).unwrap().runs().len();
         Some((answers, if self.is_merge { runs } else { 0 }))

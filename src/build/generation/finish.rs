@@ -23,8 +23,12 @@ use std::collections::BTreeMap;
 pub(super) struct Finished {
     pub(super) new: NewGeneration,
     pub(super) read_bytes: u64,
+    pub(super) cut: CutInputs,
     pub(super) first_skipped: Vec<String>,
 }
+
+/// Hashes of chunks by the numbers of inputs.
+pub(crate) type CutInputs = BTreeMap<u32, Vec<u64>>;
 
 /// What the code and the fixed tables of a process take, which is not a build's to give away.
 const PROCESS_BYTES: u64 = 12 << 20;
@@ -46,11 +50,17 @@ pub(super) fn finish(
     let read_bytes = done.inputs.iter().map(|read| read.bytes).sum();
     let mut draft = Draft::at(number, build.plan.directory.clone(), build.plan.first_run)?;
     done.inputs.sort_unstable_by_key(|read| read.input);
+    let cut = done.inputs.iter_mut().filter_map(|read| Some((read.input, read.cut.take()?)));
+    let cut = cut.collect();
     draft.add_inputs(done.inputs.iter().map(|read| describe(&build.plan.input, read)))?;
     for run in join(&build.plan.directory, done.runs, std::mem::take(&mut documents.runs))? {
         draft.add(run)?;
     }
-    let duplicates = draft.duplicates(0..draft.runs().len(), options.duplicates)?;
+    // Those of a part are found with the others'.
+    let duplicates = match &options.peers {
+        Some(_) => Duplicates::default(),
+        None => draft.duplicates(0..draft.runs().len(), options.duplicates)?,
+    };
     let unwanted = duplicates.unwanted.len() as u64;
     if whole {
         options.guards.check_content(&NewContent {
@@ -99,7 +109,7 @@ pub(super) fn finish(
         is_commit: false,
     };
     let new = draft.finish(description, statistics, memory_bytes)?;
-    Ok(Finished { new, read_bytes, first_skipped: documents.first_skipped })
+    Ok(Finished { new, read_bytes, cut, first_skipped: documents.first_skipped })
 }
 
 /// What the dataflow has left, but for what the build's report asks for later.

@@ -130,13 +130,15 @@ pub(crate) struct BuildDone {
     pub seen: Option<SeenDocuments>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct InputRead {
     pub input: u32,
     /// As they lie in the file.
     pub bytes: u64,
     pub hash: u64,
     pub compression: Compression,
+    /// The hashes of the chunks that were read, if other processes read the rest.
+    pub cut: Option<Vec<u64>>,
 }
 
 impl Progress {

@@ -141,7 +141,7 @@ struct OpenSplit {
 
 impl OpenSplit {
     fn new(build: &Build, split: usize) -> Self {
-        let Split { inputs, format } = build.plan.input.splits[split].clone();
+        let Split { inputs, format, .. } = build.plan.input.splits[split].clone();
         let cutter = build.plan.cutter(format, build.wiring.buffers.clone());
         Self {
             split,
@@ -227,7 +227,8 @@ impl OpenSplit {
             file.check_unchanged().map_err(|e| build.plan.input.read_error(input, e))?;
             let bytes = file.read;
             let hash = hash.clone().digest();
-            lock(&build.progress.done).inputs.push(InputRead { input, bytes, hash, compression });
+            let read = InputRead { input, bytes, hash, compression, cut: None };
+            lock(&build.progress.done).inputs.push(read);
             self.file = None;
         }
         self.blocks += 1;

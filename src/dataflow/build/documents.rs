@@ -16,7 +16,9 @@ use crate::dataflow::query::local::Local;
 use crate::dataflow::rebuild::seen::SeenWriter;
 use crate::dataflow::sole_time::SoleTime;
 use crate::index::documents::pieces::PieceDocuments;
-use crate::index::documents::pieces::table::{DocumentsDone, DocumentsTable, PieceRows};
+use crate::index::documents::pieces::table::{
+    DocumentsDone, DocumentsTable, LinesBefore, PieceRows,
+};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -39,6 +41,9 @@ pub(crate) fn write_documents<'scope>(
         let BuildPlan { directory, first_run, budget, input, .. } = &*build.plan;
         let table = DocumentsTable::new(directory, *first_run, budget, input.columns.clone())
             .with_fields(input.index_fields.len());
+        let plan = build.plan.clone();
+        let before: LinesBefore = Box::new(move || Ok(plan.input.lines_before()?));
+        let table = table.behind(Some(before).filter(|_| input.begins_within()));
         Ok((table, lock(&build.progress.seen).take()))
     });
     let mut writer = 0;

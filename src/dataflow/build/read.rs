@@ -21,6 +21,7 @@ use crate::dataflow::build::context::{Build, InputRead, PAUSE, Progress};
 use crate::dataflow::control::{Cause, OperatorGuard};
 use crate::input::cutter::Cutter;
 use crate::input::error::InputError;
+use crate::input::hash::InputHash;
 use crate::input::piece::Piece;
 use crate::input::streams::shared_file::{SharedFile, StretchReading};
 use crate::input::{Compression, Format};
@@ -172,7 +173,10 @@ impl SplitReader {
             flow.is_hungry(),
             // Open splits that one worker reads come before, and need room too.
             |place, streams| flow.is_idle(worker) && (flow.has_room(!streams) || first(place)),
-            |split| if wiring.all_read { plan.open_shared(split) } else { Ok(None) },
+            |split| match wiring.all_read || plan.input.splits[split].part.is_some() {
+                true => plan.open_shared(split),
+                false => Ok(None),
+            },
         )
     }
 
@@ -222,12 +226,13 @@ impl SplitReader {
         let OpenStretch { file, number, reading, next, .. } = stretch;
         let build = &self.build;
         let input = file.input();
-        let hash = file.end(reading).map_err(|e| build.plan.input.read_error(input, e))?;
+        let hashes = file.end(reading).map_err(|e| build.plan.input.read_error(input, e))?;
         Progress::add(&build.progress.read_bytes, file.stretch_len(number));
-        if let Some(hash) = hash {
-            let bytes = file.bytes();
-            let compression = Compression::None;
-            lock(&build.progress.done).inputs.push(InputRead { input, bytes, hash, compression });
+        if let Some(hashes) = hashes {
+            let (bytes, hash) = (file.bytes(), InputHash::of_chunks(&hashes));
+            let (compression, cut) = (Compression::None, file.is_part().then_some(hashes));
+            let read = InputRead { input, bytes, hash, compression, cut };
+            lock(&build.progress.done).inputs.push(read);
         }
         Ok(next)
     }

@@ -1,12 +1,13 @@
 //! The operators of queries that several processes answer, each from its shard.
 //!
 //! ```text
-//!            .-------------------------------------------------------------------.
-//! post ==> ask -> (unknown terms) ==> look up ==> count -> (questions) ==> answer ==> gather -> bring
-//!            `---> (questions) ==> answer ==> gather -> (questions) ==> answer ==> gather -'
+//! post ==> ask -> unknown terms ==> look up ==> count -.
+//!           |                                          v
+//!           `----------------------------------> questions ==> answer ==> gather ==> bring
+//!                                                        ^------------------'
 //! ```
 //!
-//! `==>` crosses processes.
+//! `==>` crosses processes. There are three rounds of questions, each with operators of its own.
 
 pub(crate) mod ask;
 mod bring;
@@ -39,23 +40,29 @@ use std::sync::{Arc, Mutex};
 use timely::dataflow::StreamVec;
 use timely::dataflow::operators::Concat;
 
+/// One shard, the others, and those that may have more.
+const ROUNDS: usize = 3;
+
 /// What the operators of a process share beside their streams.
 pub(crate) struct ShardWiring {
-    wakers: [Arc<Wakers>; 2],
-    desks: [Arc<QueryDesk<Option<FirstStage>, ShardHits>>; 2],
-    /// Answers what is asked again.
-    again: Box<dyn Engines>,
+    /// Of each round.
+    wakers: [Arc<Wakers>; ROUNDS],
+    desks: [Arc<QueryDesk<Option<FirstStage>, ShardHits>>; ROUNDS],
+    /// Of all rounds but the first.
+    later: Box<dyn Engines>,
     known: Arc<Mutex<KnownTerms>>,
 }
 
 impl ShardWiring {
     /// For engines that `wakers` wake.
     pub(crate) fn new(wakers: &Arc<Wakers>) -> Self {
-        let again = Wakers::new(wakers.workers());
-        let desks = [wakers, &again].map(|wakers| Arc::new(QueryDesk::new(wakers.clone())));
-        let engines = Model::Inter.engines(&again);
-        let wakers = [wakers.clone(), again];
-        Self { wakers, desks, again: engines, known: Arc::default() }
+        let more = || Wakers::new(wakers.workers());
+        let wakers = [wakers.clone(), more(), more()];
+        let desk = |wakers: &Arc<Wakers>| Arc::new(QueryDesk::new(wakers.clone()));
+        let desks = wakers.each_ref().map(desk);
+        // What answers queries whole needs no wakers.
+        let later = Model::Inter.engines(&wakers[1]);
+        Self { wakers, desks, later, known: Arc::default() }
     }
 }
 
@@ -66,18 +73,21 @@ pub(crate) fn answer_together<'scope>(
     engines: &dyn Engines,
     wiring: &ShardWiring,
 ) -> StreamVec<'scope, u64, Local<LaidOutAnswer>> {
-    let home = Home::new(context, &wiring.known, queries.scope().index());
-    let answer_by = |round: usize, questions, engines: &dyn Engines| {
+    // Where a query is cut into tasks, all shards have theirs at once.
+    let looks_first = engines.answers_whole();
+    let home = Home::new(context, &wiring.known, queries.scope().index(), looks_first);
+    let round = |round: usize, questions, engines: &dyn Engines| {
         let questions = receive(questions, context);
         let (wakers, desk) = (&wiring.wakers[round], &wiring.desks[round]);
-        tell(answer(questions, context, engines, wakers, desk, tell::answer))
+        let found = answer(questions, context, engines, wakers, desk, tell::answer);
+        gather(tell(found), context, &home)
     };
     let Asked { questions, unknown, answers: refused } =
         ask(post(queries, context), context, &home);
     let counted = count(look_up(unknown, context), context, &home);
-    let found = answer_by(0, questions.concat(counted), engines);
-    let (answers, again) = gather(found, context, &home);
-    let found = answer_by(1, again, &*wiring.again);
-    let (more, _) = gather(found, context, &home);
-    bring(answers.concat(more).concat(refused), context)
+    let (first, questions) = round(0, questions.concat(counted), engines);
+    let (second, questions) = round(1, questions, &*wiring.later);
+    let (third, _) = round(2, questions, &*wiring.later);
+    let answers = first.concat(second).concat(third).concat(refused);
+    bring(answers, context)
 }

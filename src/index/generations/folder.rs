@@ -105,13 +105,6 @@ impl IndexLock {
 
     /// Makes the folder of the next generation, and that of all runs if it is not there.
     pub(crate) fn next_generation(&self) -> Result<(u32, PathBuf), IndexError> {
-        let (number, path) = self.next_folder()?;
-        storage::create_dir(&self.index.join(RUNS))?;
-        Ok((number, path))
-    }
-
-    /// Makes the folder of the next generation, which will have shards elsewhere.
-    pub(crate) fn next_folder(&self) -> Result<(u32, PathBuf), IndexError> {
         let live = self.live()?;
         let taken = generations(&self.index)?.into_iter().map(|(number, _)| number);
         let live = live.as_deref().and_then(number_of);
@@ -120,6 +113,7 @@ impl IndexLock {
         })?;
         let path = self.index.join(generation_name(number));
         storage::create_dir(&path)?;
+        storage::create_dir(&self.index.join(RUNS))?;
         Ok((number, path))
     }
 

@@ -2,6 +2,10 @@
 //! read, or verified whole when asked.
 
 #![warn(missing_docs)]
+
+#[cfg(test)]
+mod tests;
+
 use crate::index::columns::{ColumnValue, RunColumns};
 use crate::index::deletions::{Deletions, read_deletions};
 use crate::index::documents::fields::FieldLengths;
@@ -12,8 +16,9 @@ use crate::index::format::{FileKind, HEADER_BYTES};
 use crate::index::generations::folder;
 use crate::index::generations::in_use::InUse;
 use crate::index::generations::live_names::MappedDocuments;
+use crate::index::generations::manifest::held::{WhichRuns, WholeGeneration};
 use crate::index::generations::manifest::read::read_manifest;
-use crate::index::generations::manifest::{Manifest, RunEntry, find_file};
+use crate::index::generations::manifest::{Manifest, RunEntry, Statistics, find_file};
 use crate::index::inputs::{InputEntry, InputsFile};
 use crate::index::lexicon::TermEntry;
 use crate::index::list::{ListError, ListView};
@@ -21,6 +26,7 @@ use crate::index::run::Run;
 use crate::index::scores::RunScores;
 use crate::index::texts::{LastTexts, RunTexts};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use tracing::debug;
@@ -31,7 +37,10 @@ const ATTEMPTS: usize = 16;
 #[derive(Debug)]
 pub struct Generation {
     path: PathBuf,
+    /// Of the runs that are open.
     manifest: Manifest,
+    /// If that are not all.
+    whole: Option<WholeGeneration>,
     documents: Documents,
     runs: Vec<Run>,
     inputs: OnceLock<InputsFile>,
@@ -52,7 +61,13 @@ impl Generation {
     /// Opens the generation in the folder `path`, live or not. It is not removed until this is
     /// dropped.
     pub fn open_folder(path: &Path) -> Result<Self, IndexError> {
-        Self::open_with(path, read_manifest(path)?, None)
+        Self::open_some(path, WhichRuns::All)
+    }
+
+    /// Opens some runs of the generation in the folder `path`. Their docids count from 0, and
+    /// [`docid_in_whole`](Self::docid_in_whole) tells those of the index.
+    pub(crate) fn open_some(path: &Path, which: WhichRuns) -> Result<Self, IndexError> {
+        Self::open_with(path, read_manifest(path)?, which, None)
     }
 
     /// Opens the generation in the folder `path` after this one; none if it is this one. Of runs
@@ -62,18 +77,28 @@ impl Generation {
     /// As [`open`](Self::open).
     pub(crate) fn next(&self, path: &Path) -> Result<Option<Self>, IndexError> {
         let manifest = read_manifest(path)?;
-        let is_other = manifest != self.manifest;
-        is_other.then(|| Self::open_with(path, manifest, Some(self))).transpose()
+        let which = self.whole.as_ref().map_or(WhichRuns::All, |whole| whole.which);
+        let is_other = manifest != *self.whole_manifest();
+        is_other.then(|| Self::open_with(path, manifest, which, Some(self))).transpose()
     }
 
     fn open_with(
         path: &Path,
         manifest: Manifest,
+        which: WhichRuns,
         before: Option<&Self>,
     ) -> Result<Self, IndexError> {
         let in_use = InUse::of(path)?;
+        let mut deletions = read_deletions(path, &manifest.runs, Some(&manifest.files))?;
+        let (manifest, whole) = which.of(path, manifest);
+        if let Some(whole) = &whole {
+            let mut open = whole.open.iter();
+            deletions.retain(|_| open.next() == Some(&true));
+        }
         let files = &manifest.files;
-        let deletions = read_deletions(path, &manifest.runs, Some(files))?;
+        if whole.is_none() {
+            manifest.runs.iter().try_for_each(|run| run.check_here(path))?;
+        }
         let stay = stay(&manifest, before);
         let mut runs = Vec::with_capacity(manifest.runs.len());
         let mut documents = Vec::with_capacity(manifest.runs.len());
@@ -96,7 +121,7 @@ impl Generation {
         debug!(path = %path.display(), runs = runs.len(), documents = documents.len(), "opened");
         let path = path.to_path_buf();
         let inputs = OnceLock::new();
-        Ok(Self { path, manifest, documents, runs, inputs, _in_use: in_use })
+        Ok(Self { path, manifest, whole, documents, runs, inputs, _in_use: in_use })
     }
 
     /// Verifies all postings by their checksums.
@@ -127,9 +152,37 @@ impl Generation {
         &self.path
     }
 
-    /// The manifest.
+    /// The manifest, of the runs that are open.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
+    }
+
+    /// The manifest as it was read.
+    pub(crate) fn whole_manifest(&self) -> &Manifest {
+        self.whole.as_ref().map_or(&self.manifest, |whole| &whole.manifest)
+    }
+
+    /// What the whole index holds.
+    pub(crate) fn whole_statistics(&self) -> &Statistics {
+        &self.whole_manifest().statistics
+    }
+
+    /// The docid of a document in the whole index.
+    pub fn docid_in_whole(&self, docid: u32) -> u32 {
+        let Some(whole) = &self.whole else { return docid };
+        self.place(docid).map_or(docid, |(run, own)| whole.first_docids[run] + own)
+    }
+
+    /// The docids of documents of the whole index, of those that are open.
+    pub(crate) fn own_docids(&self, docids: &Range<u32>) -> Range<u32> {
+        let Some(whole) = self.whole.as_ref().filter(|_| *docids != (0..u32::MAX)) else {
+            return docids.clone();
+        };
+        let before = |docid: u32| {
+            let runs = whole.first_docids.iter().zip(&self.manifest.runs);
+            runs.map(|(first, run)| docid.saturating_sub(*first).min(run.documents)).sum()
+        };
+        before(docids.start)..before(docids.end)
     }
 
     /// The inputs, which are verified when they are first asked for.
@@ -295,6 +348,22 @@ impl Generation {
     }
 }
 
+impl Manifest {
+    /// The manifest of the live generation of an index, or `Processes` unless it
+    /// [is for](Self::is_for) so many.
+    ///
+    /// # Errors
+    /// `NoIndex`, `Storage`, `Damaged`, `Newer`, `Older`, `Sharded`.
+    pub fn live_for(index: &Path, processes: usize) -> Result<Self, IndexError> {
+        let live = with_live(index, read_manifest)?;
+        if live.is_for(processes) {
+            return Ok(live);
+        }
+        let path = index.to_path_buf();
+        Err(IndexError::Processes { path, holders: live.processes(), processes })
+    }
+}
+
 /// A run that the generation before had too, and whether its documents have other places and static
 /// scores now.
 struct Stays<'a> {
@@ -367,121 +436,4 @@ pub(crate) fn with_live<T>(
         path = now;
     }
     work(&path)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::index::error::IndexError::{Damaged, NoIndex, Storage};
-    use crate::index::format::{INPUTS, MANIFEST, file_path};
-    use crate::index::testing::{build, collection};
-    use crate::text::trie_collection::{implied_prefix_len, trie_collection};
-    use std::collections::BTreeMap;
-    use std::fs;
-
-    #[test]
-    fn everything_that_was_built_is_there() {
-        let folder = tempfile::tempdir().unwrap();
-        let collection = collection(8, 400, 200);
-        build(folder.path(), &collection, &[0, 130, 400]);
-        let generation = Generation::open(folder.path()).unwrap();
-        generation.verify().unwrap();
-        let mut found = vec![BTreeMap::new(); collection.len()];
-        let terms: std::collections::BTreeSet<_> =
-            collection.iter().flat_map(|d| d.keys()).collect();
-        for term in terms {
-            let trie_collection = trie_collection(term);
-            let suffix = &term.as_bytes()[implied_prefix_len(trie_collection)..];
-            for run in generation.runs() {
-                let Some(list) = run.find(trie_collection, suffix).unwrap() else { continue };
-                list.check(run.documents(), None, |docids, tfs| {
-                    for (docid, tf) in docids.iter().zip(tfs) {
-                        let document = &mut found[(run.first_docid() + docid) as usize];
-                        document.insert(term.clone(), *tf);
-                    }
-                })
-                .unwrap();
-            }
-        }
-        assert!(found == collection);
-        assert_eq!(generation.documents().name(399).unwrap(), b"doc-399");
-    }
-
-    #[test]
-    fn where_there_is_no_index_the_message_says_so() {
-        let folder = tempfile::tempdir().unwrap();
-        let missing = folder.path().join("missing");
-        for path in [folder.path(), &missing] {
-            let error = Generation::open(path).unwrap_err();
-            assert!(matches!(error, NoIndex { .. }), "{error}");
-            assert!(error.to_string().starts_with(path.to_str().unwrap()));
-        }
-    }
-
-    #[test]
-    fn a_missing_file_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let manifest = build(folder.path(), &collection(1, 10, 10), &[5]);
-        let generation = folder.path().join("gen-000001");
-        let read = manifest.files.iter().filter(|file| file.name != INPUTS);
-        for name in read.map(|file| file.name.as_str()).chain([MANIFEST]) {
-            let path = file_path(&generation, name);
-            let bytes = fs::read(&path).unwrap();
-            fs::remove_file(&path).unwrap();
-            let error = Generation::open(folder.path()).unwrap_err();
-            assert!(matches!(&error, Storage { path: named, .. } if *named == path), "{error}");
-            fs::write(&path, bytes).unwrap();
-        }
-        // Inputs are read when they are asked for.
-        let path = generation.join(INPUTS);
-        fs::remove_file(&path).unwrap();
-        let error = Generation::open(folder.path()).unwrap().input_of(0).unwrap_err();
-        assert!(matches!(&error, Storage { path: named, .. } if *named == path), "{error}");
-        fs::write(folder.path().join("CURRENT"), "gen-000009\n").unwrap();
-        let error = Generation::open(folder.path()).unwrap_err();
-        assert!(matches!(&error, Damaged { path, offset: 4, .. } if path.ends_with("CURRENT")));
-    }
-
-    #[test]
-    fn files_of_another_generation_are_refused() {
-        let a = tempfile::tempdir().unwrap();
-        let b = tempfile::tempdir().unwrap();
-        build(a.path(), &collection(1, 10, 10), &[]);
-        build(b.path(), &collection(2, 10, 10), &[]);
-        for name in ["runs/000000.lengths", "runs/000000.lexicon", "runs/000000.postings"] {
-            let path = a.path().join(name);
-            let bytes = fs::read(&path).unwrap();
-            fs::copy(b.path().join(name), &path).unwrap();
-            Generation::open(a.path()).and_then(|generation| generation.verify()).unwrap_err();
-            fs::remove_file(&path).unwrap();
-            fs::write(&path, bytes).unwrap();
-        }
-        fs::rename(a.path().join("gen-000001"), a.path().join("gen-000002")).unwrap();
-        fs::write(a.path().join("CURRENT"), "gen-000002\n").unwrap();
-        let error = Generation::open(a.path()).unwrap_err();
-        assert!(matches!(error, Damaged { .. }), "{error}");
-    }
-
-    #[test]
-    fn readers_move_over_to_what_is_published() {
-        let folder = tempfile::tempdir().unwrap();
-        let index = folder.path();
-        build(index, &collection(0, 10, 10), &[3, 6]);
-        std::thread::scope(|scope| {
-            let writer = scope.spawn(|| {
-                for seed in 1..30 {
-                    build(index, &collection(seed, 10, 10), &[3, 6]);
-                }
-            });
-            let mut last = 0;
-            while !writer.is_finished() {
-                let generation = Generation::open(index).unwrap();
-                generation.verify().unwrap();
-                assert!(generation.manifest().generation >= last);
-                last = generation.manifest().generation;
-            }
-            writer.join().unwrap();
-        });
-        assert_eq!(Generation::open(index).unwrap().manifest().generation, 30);
-    }
 }

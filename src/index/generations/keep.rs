@@ -14,7 +14,6 @@ use crate::index::format::{KEPT, generation_name, generation_number};
 use crate::index::generations::folder::{IndexLock, current, generations, number_of};
 use crate::index::generations::held::{Hold, held};
 use crate::index::generations::manifest::Manifest;
-use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::summary::Summary;
 use crate::shown::now;
 use std::path::{Path, PathBuf};
@@ -111,9 +110,7 @@ pub fn rollback(index: &Path, to: Option<u32>) -> Result<RolledBack, IndexError>
         });
     };
     let folder = index.join(generation_name(to));
-    if ShardedManifest::read(&folder)?.is_none() {
-        Manifest::read(&folder)?;
-    }
+    Manifest::read(&folder)?;
     let mut all = kept;
     all.push(from);
     lock.write_kept(&all)?;

@@ -1,8 +1,8 @@
 //! The manifest of a generation: how it was built, what it holds, and length and checksum of every
 //! file (`docs/index-format.md`, Manifest).
 
+pub(crate) mod held;
 pub(crate) mod read;
-pub(crate) mod sharded;
 pub(crate) mod summary;
 #[cfg(test)]
 mod tests;
@@ -47,6 +47,9 @@ pub struct Manifest {
     /// Every file but the manifest.
     pub files: Vec<FileEntry>,
 }
+
+/// Processes that hold an index together are fewer.
+const MOST_PROCESSES: usize = 1 << 16;
 
 /// The version of the lists of names by which documents are read: of fields for names and texts,
 /// and of stop words in the program. Raised when one changes, so that rebuilds read all anew.
@@ -202,7 +205,7 @@ pub struct RunEntry {
     /// The generation that gave it other static scores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<u32>,
-    /// Reserved: the process that holds it.
+    /// The process that holds it, of an index of several; none is process 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process: Option<u32>,
 }
@@ -277,7 +280,7 @@ impl Manifest {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
     }
 
-    #[cfg(any(test, fuzzing))]
+    /// The text of its file.
     pub(crate) fn encode(&self) -> String {
         sealed(self)
     }
@@ -290,12 +293,6 @@ impl Manifest {
             Some(wrong) => Err(IndexError::refused(&path, wrong)),
             None => write_whole(&path, sealed(self).as_bytes()),
         }
-    }
-
-    /// What a later program has put there and this one does not know.
-    fn unknown(&self) -> Option<&'static str> {
-        let held = self.runs.iter().any(|run| run.process.is_some());
-        held.then_some("runs that other processes hold")
     }
 
     fn wrong_order(&self) -> Option<String> {
@@ -358,6 +355,9 @@ impl Manifest {
         for run in &self.runs {
             if !is_run_name(&run.name) {
                 return Some(format!("`{}` is not the name of a run", run.name));
+            }
+            if run.holder() >= MOST_PROCESSES {
+                return Some(format!("process {} holds run {}", run.holder(), run.name));
             }
             if u64::from(run.first_docid) != next {
                 return Some(format!(
@@ -441,7 +441,7 @@ pub(crate) fn find_file<'a>(
     })
 }
 
-/// The text of a manifest of either kind, with its checksum.
+/// The text of a manifest, or of another small file of an index, with its checksum.
 pub(crate) fn sealed(manifest: &impl Serialize) -> String {
     let text = serde_json::to_string_pretty(manifest);
     let text = text.expect("numbers, strings and lists of them are always JSON");

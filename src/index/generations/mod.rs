@@ -9,7 +9,7 @@ pub(crate) mod keep;
 pub(crate) mod live_names;
 pub(crate) mod manifest;
 pub(crate) mod merged;
+pub(crate) mod parts;
 pub(crate) mod publish;
 pub(crate) mod run_files;
-pub(crate) mod shards;
 pub(crate) mod watch;

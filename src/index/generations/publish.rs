@@ -10,15 +10,13 @@
 
 use crate::index::error::IndexError;
 use crate::index::files::storage;
-use crate::index::format::{CURRENT, HELD, KEPT, MANIFEST, RUNS, generation_name};
+use crate::index::format::{CURRENT, HELD, KEPT, RUNS, generation_name};
 use crate::index::generations::folder::{IndexLock, TEMPORARY, current, entries, generations};
 use crate::index::generations::held::{held, marked};
 use crate::index::generations::in_use::Unused;
 use crate::index::generations::keep::kept;
-use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::summary::Summary;
 use crate::index::generations::run_files::unnamed;
-use crate::index::generations::shards;
 use std::path::{Path, PathBuf};
 use tracing::info;
 
@@ -44,7 +42,7 @@ impl IndexLock {
                 }
             }
             // What is in use since then names its runs too.
-            storage::remove_files(&unnamed_runs(self.index(), &[])?, 1)?;
+            storage::remove_files(&unnamed(self.index(), &[])?, 1)?;
             // A first job that failed leaves nothing.
             let runs = self.index().join(RUNS);
             match entries(&runs) {
@@ -52,6 +50,18 @@ impl IndexLock {
                 _ => Ok(()),
             }
         })
+    }
+
+    /// Removes all generations but those to `keep`, of a disk that has no `CURRENT`.
+    pub(crate) fn retain(&self, keep: &[u32]) -> Result<(), IndexError> {
+        for (number, path) in generations(self.index())? {
+            if !keep.contains(&number)
+                && let Some(_unused) = Unused::claim(&path)
+            {
+                storage::remove_tree(&path)?;
+            }
+        }
+        storage::remove_files(&unnamed(self.index(), &[])?, 1)
     }
 
     /// Makes generation `number` live, whose manifest is written, and removes all others but those
@@ -65,7 +75,7 @@ impl IndexLock {
         let name = generation_name(number);
         let path = self.index().join(&name);
         let manifest = Summary::read(&path)?;
-        if manifest.generation != number || manifest.shards > 0 {
+        if manifest.generation != number {
             let found = format!("the manifest of generation {}", manifest.generation);
             return Err(IndexError::refused(&path, found));
         }
@@ -110,21 +120,12 @@ impl IndexLock {
             Ok(())
         })
     }
-
-    /// Writes the manifest of a generation of several shards, all of which have synced, and makes
-    /// it live. Generations before it stay until [`remove_debris`](Self::remove_debris).
-    pub(crate) fn publish_sharded(&self, manifest: &ShardedManifest) -> Result<(), IndexError> {
-        let path = self.index().join(generation_name(manifest.generation));
-        let file = path.join(MANIFEST);
-        storage::write_whole(&file, manifest.encode().as_bytes())?;
-        self.go_live(manifest.generation, vec![file, path], || {})
-    }
 }
 
 /// What [`IndexLock::remove_debris`] removes when the generations in the folders `keep` stay.
 pub(crate) fn debris(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, IndexError> {
     let mut debris = left(index, keep)?;
-    debris.extend(unnamed_runs(index, &debris)?);
+    debris.extend(unnamed(index, &debris)?);
     Ok(debris)
 }
 
@@ -144,21 +145,8 @@ fn left(index: &Path, keep: &[&Path]) -> Result<Vec<PathBuf>, IndexError> {
     if let (Ok(Some(_)), Ok(None)) = (marked(index), held(index)) {
         debris.push(index.join(HELD));
     }
-    debris.extend(shards::debris(index, &keep)?);
     debris.retain(|path| Unused::claim(path).is_some());
     Ok(debris)
-}
-
-/// The files of runs of the index, and of its shards on this disk, that no generation names but
-/// those that are `gone`.
-fn unnamed_runs(index: &Path, gone: &[PathBuf]) -> Result<Vec<PathBuf>, IndexError> {
-    let mut found = unnamed(index, gone)?;
-    for shard in shards::shards(index)? {
-        if !gone.contains(&shard) {
-            found.extend(unnamed(&shard, gone)?);
-        }
-    }
-    Ok(found)
 }
 
 #[cfg(test)]

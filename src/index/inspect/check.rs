@@ -4,7 +4,6 @@
 
 mod documents;
 mod run;
-mod shards;
 #[cfg(test)]
 mod tests;
 
@@ -16,13 +15,12 @@ use crate::index::files::map::{Map, verify_all};
 use crate::index::files::packed::check_pack;
 use crate::index::files::storage::{FileEntry, Stop};
 use crate::index::format::{
-    CACHE_PLAN, FileKind, HEADER_BYTES, MANIFEST, file_path, padding, run_file,
+    CACHE_PLAN, FileKind, HEADER_BYTES, MANIFEST, file_path, padding, run_file, run_of_file,
 };
 use crate::index::generations::folder::{current, entries, is_being_written};
 use crate::index::generations::generation::Generation;
 use crate::index::generations::held::held;
 use crate::index::generations::manifest::read::read_manifest;
-use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::generations::manifest::{Manifest, RunEntry};
 use crate::index::generations::publish::debris;
 use crate::index::inputs::InputsFile;
@@ -47,11 +45,9 @@ pub struct Report {
     pub files: u64,
     pub bytes: u64,
     pub documents: u64,
-    /// Different terms; each shard counts its own.
+    /// Different terms.
     pub terms: u64,
     pub postings: u64,
-    /// 0 if the index is whole.
-    pub shards: u64,
     /// What failed jobs have left; the next build or merge removes it.
     pub debris: Vec<PathBuf>,
     /// A job is writing a generation beside the one that was checked, so debris was not looked for.
@@ -64,9 +60,6 @@ impl fmt::Display for Report {
         let terms = number_of(self.terms, "term", "terms");
         let postings = number_of(self.postings, "posting", "postings");
         write!(f, "{documents}, {terms}, {postings}")?;
-        if self.shards > 0 {
-            write!(f, " in {}", number_of(self.shards, "shard", "shards"))?;
-        }
         write!(f, "; {}", shown::bytes(self.bytes))
     }
 }
@@ -112,12 +105,7 @@ fn check_by(index: &Path, share: Share, watched: &Stop) -> Result<Report, Vec<In
         let live = current(index).map_err(|error| vec![error])?;
         let none = || vec![IndexError::NoIndex { path: index.to_path_buf() }];
         let generation = live.ok_or_else(none)?;
-        let checked = match ShardedManifest::read(&generation) {
-            Ok(Some(manifest)) => shards::check(index, &generation, &manifest, share, watched),
-            // Reading it as the manifest of a whole index tells what is wrong with it.
-            Ok(None) | Err(_) => check_generation(&generation, share, watched),
-        };
-        let checked = checked.and_then(|mut report| {
+        let checked = check_generation(&generation, share, watched).and_then(|mut report| {
             held(index).map_err(|error| vec![error])?;
             // First, since what a living job has written by now is not left from a dead one.
             report.being_written = is_being_written(index);
@@ -147,6 +135,10 @@ fn check_generation(
         manifest.files.iter().filter(|file| file.name.ends_with(FileKind::Postings.extension()));
     let bytes_of = |file: &FileEntry| file.bytes;
     watched.expect(manifest.files.iter().chain(lists).map(bytes_of).fold(0, u64::saturating_add));
+    // What lies on other disks is not checked, which is told once.
+    for entry in &manifest.runs {
+        check.note(entry.check_here(generation));
+    }
     let bytes = check.files();
     check.packs();
     check.unknown_files();
@@ -158,6 +150,10 @@ fn check_generation(
     // Whether they fit the lists is seen when those are read.
     let live = check.note(live_runs(generation, &manifest.runs));
     for (place, entry) in manifest.runs.iter().enumerate() {
+        if entry.check_here(generation).is_err() {
+            empty = None;
+            continue;
+        }
         let documents = check.documents(entry);
         let deletions = live.as_ref().map(|live| &live[place].deletions);
         let more = documents.as_ref().zip(deletions);
@@ -227,7 +223,11 @@ impl Check<'_> {
     fn files(&mut self) -> u64 {
         let manifest = fs::metadata(self.generation.join(MANIFEST)).map_or(0, |file| file.len());
         let mut bytes = manifest;
-        for entry in &self.manifest.files {
+        let away = self.manifest.runs.iter().filter(|run| run.check_here(self.generation).is_err());
+        let away: BTreeSet<&str> = away.map(|run| &*run.name).collect();
+        let is_here =
+            |entry: &&FileEntry| run_of_file(&entry.name).is_none_or(|run| !away.contains(run));
+        for entry in self.manifest.files.iter().filter(is_here) {
             let verified = Map::open(&file_path(self.generation, &entry.name)).and_then(|map| {
                 verify_all(self.share.threads, &[(&map, entry.bytes, entry.crc32)])
             });

@@ -1,32 +1,28 @@
-//! The contents of an index by its manifests.
+//! The contents of an index by its manifest.
 
 use crate::index::cache_plan::CachePlan;
-use crate::index::deletions::live_runs;
 use crate::index::error::IndexError;
 use crate::index::files::storage::FileEntry;
-use crate::index::format::shard_name;
-use crate::index::generations::generation::Generation;
-use crate::index::generations::manifest::sharded::{ShardEntry, ShardedManifest};
-use crate::index::generations::manifest::{RunEntry, Settings, Statistics};
+use crate::index::format::run_of_file;
+use crate::index::generations::generation::{Generation, with_live};
+use crate::index::generations::manifest::held::WhichRuns;
+use crate::index::generations::manifest::{Manifest, RunEntry, Settings, Statistics};
 use crate::index::inputs::InputEntry;
-use crate::index::merge::count_distinct_terms;
 use crate::index::order::OrderEntry;
 use crate::shown::{bytes, count, number_of, visible};
 use jiff::Timestamp;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::path::Path;
-
-const COUNT_BYTES: u64 = 64 << 20;
 
 #[derive(Clone, Debug, Serialize)]
 pub struct Contents {
     /// Empty ones too, deleted ones not.
     pub documents: u64,
-    /// Different terms; unknown if some shards are on other disks. Terms and postings are those of
-    /// deleted documents too, as far as these are not counted.
-    pub terms: Option<u64>,
+    /// Different terms. Terms and postings are those of deleted documents too, as far as these are
+    /// not counted.
+    pub terms: u64,
     pub postings: u64,
     pub tokens: u64,
     /// Of each field of the index.
@@ -52,17 +48,25 @@ pub struct Contents {
     /// Records that are no documents, by reason.
     pub skipped: BTreeMap<String, u64>,
     pub inputs: u64,
-    /// Empty if there are shards.
     pub input_files: Vec<InputEntry>,
     /// Bytes of all files but the manifests.
     pub bytes: u64,
-    /// Those of shards are in their manifests.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileEntry>,
+    /// By process, of an index of several.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub shards: Vec<ShardEntry>,
+    pub processes: Vec<HeldEntry>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_plan: Option<PlanEntry>,
+}
+
+/// What a process holds.
+#[derive(Clone, Debug, Serialize)]
+pub struct HeldEntry {
+    /// Deleted ones not.
+    pub documents: u64,
+    pub runs: u64,
+    /// Of its files.
+    pub bytes: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -93,23 +97,22 @@ impl PlanEntry {
 }
 
 impl Contents {
-    /// Reads the manifests of the live generation of the index in the folder `index`, and all
-    /// lexicons of shards to count the terms.
+    /// Reads the manifest of the live generation of the index in the folder `index`, and opens its
+    /// runs, as far as they are on this disk.
     pub fn of(index: &Path) -> Result<Self, IndexError> {
-        match ShardedManifest::live(index)? {
-            Some(manifest) => Self::of_shards(index, manifest),
-            None => {
-                let generation = Generation::open(index)?;
-                let plan = CachePlan::open(&generation)?;
-                let mut contents = Self::of_whole(&generation)?;
-                contents.cache_plan = plan.as_ref().map(PlanEntry::of);
-                Ok(contents)
-            }
-        }
+        let generation = with_live(index, |folder| match Generation::open_folder(folder) {
+            Err(IndexError::Elsewhere { .. }) => Generation::open_some(folder, WhichRuns::Here),
+            opened => opened,
+        })?;
+        let plan = CachePlan::open(&generation)?;
+        let mut contents = Self::of_whole(&generation)?;
+        contents.cache_plan = plan.as_ref().map(PlanEntry::of);
+        Ok(contents)
     }
 
     fn of_whole(generation: &Generation) -> Result<Self, IndexError> {
-        let manifest = generation.manifest().clone();
+        let manifest = generation.whole_manifest().clone();
+        let processes = held(&manifest);
         let deleted = |run: &RunEntry| run.documents - run.live_documents();
         let uncounted = |run: &RunEntry| deleted(run) - run.counted();
         let Statistics {
@@ -124,7 +127,7 @@ impl Contents {
         } = manifest.statistics;
         Ok(Self {
             documents,
-            terms: Some(terms),
+            terms,
             postings,
             tokens,
             field_tokens,
@@ -145,63 +148,29 @@ impl Contents {
             input_files: generation.inputs()?.all()?,
             bytes: manifest.files.iter().map(|file| file.bytes).sum(),
             files: manifest.files,
-            shards: Vec::new(),
-            cache_plan: None,
-        })
-    }
-
-    fn of_shards(index: &Path, manifest: ShardedManifest) -> Result<Self, IndexError> {
-        let mut skipped = BTreeMap::new();
-        for (reason, n) in manifest.shards.iter().flat_map(|shard| &shard.statistics.skipped) {
-            *skipped.entry(reason.clone()).or_insert(0) += n;
-        }
-        // The manifest may say anything.
-        let all = |number: fn(&ShardEntry) -> u64| {
-            manifest.shards.iter().map(number).fold(0, u64::saturating_add)
-        };
-        Ok(Self {
-            documents: manifest.documents(),
-            terms: distinct_terms(index, &manifest)?,
-            postings: manifest.sum(|s| s.postings),
-            tokens: manifest.tokens(),
-            field_tokens: manifest.field_tokens(),
-            codec: manifest.settings.codec.clone(),
-            block_size: manifest.settings.block_size,
-            runs: all(|shard| shard.runs),
-            deleted_documents: all(|s| u64::from(s.docids).saturating_sub(s.statistics.documents)),
-            uncounted_documents: 0,
-            generation: manifest.generation,
-            created: manifest.created,
-            command: manifest.command.clone(),
-            settings: manifest.settings.clone(),
-            order: None,
-            empty_documents: manifest.sum(|s| s.empty_documents),
-            duplicate_names: manifest.duplicate_names,
-            skipped,
-            inputs: all(|shard| shard.inputs),
-            input_files: Vec::new(),
-            bytes: all(|shard| shard.bytes),
-            files: Vec::new(),
-            shards: manifest.shards,
+            processes,
             cache_plan: None,
         })
     }
 }
 
-/// Different terms of all shards; unknown if some are on other disks.
-fn distinct_terms(index: &Path, manifest: &ShardedManifest) -> Result<Option<u64>, IndexError> {
-    let shards = 0..manifest.shards.len();
-    if shards.clone().any(|shard| !manifest.folder(index, shard).is_dir()) {
-        return Ok(None);
+/// What each process holds; nothing of an index of one.
+fn held(manifest: &Manifest) -> Vec<HeldEntry> {
+    if manifest.runs.iter().all(|run| run.process.is_none()) {
+        return Vec::new();
     }
-    let open = |shard| manifest.open(index, shard);
-    let shards = shards.map(open).collect::<Result<Vec<_>, _>>()?;
-    let mut runs = Vec::new();
-    for shard in &shards {
-        let live = live_runs(shard.path(), &shard.manifest().runs)?;
-        runs.extend(live.into_iter().map(|live| (shard.path(), live)));
-    }
-    count_distinct_terms(&runs, COUNT_BYTES, |_| Ok(true)).map(Some)
+    let of = |process| {
+        let runs = manifest.runs.iter().filter(|run| run.holder() == process);
+        let names: HashSet<&str> = runs.clone().map(|run| &*run.name).collect();
+        let is_own =
+            |file: &&FileEntry| run_of_file(&file.name).is_some_and(|run| names.contains(run));
+        HeldEntry {
+            documents: runs.clone().map(|run| u64::from(run.live_documents())).sum(),
+            runs: runs.count() as u64,
+            bytes: manifest.files.iter().filter(is_own).map(|file| file.bytes).sum(),
+        }
+    };
+    (0..manifest.processes()).map(of).collect()
 }
 
 const SHOWN_INPUTS: usize = 10;
@@ -218,7 +187,7 @@ impl fmt::Display for Contents {
         // Paths, fields and the command come from elsewhere.
         let mut row = |name: &str, value: String| writeln!(f, "{name:<16} {}", visible(&value));
         row("documents", count(self.documents))?;
-        row("terms", self.terms.map_or("unknown: some shards are not here".into(), count))?;
+        row("terms", count(self.terms))?;
         row("postings", count(self.postings))?;
         row("tokens", count(self.tokens))?;
         for (field, tokens) in self.settings.fields.iter().zip(&self.field_tokens) {
@@ -290,17 +259,14 @@ impl fmt::Display for Contents {
         for file in &self.files {
             row("file", format!("{} ({})", file.name, bytes(file.bytes)))?;
         }
-        for (number, shard) in self.shards.iter().enumerate() {
-            let s = &shard.statistics;
+        for (number, held) in self.processes.iter().enumerate() {
             let value = format!(
-                "{} from docid {}, {}, {}, {}",
-                number_of(s.documents, "document", "documents"),
-                shard.first_docid,
-                number_of(s.terms, "term", "terms"),
-                number_of(shard.runs, "run", "runs"),
-                bytes(shard.bytes)
+                "{}, {}, {}",
+                number_of(held.documents, "document", "documents"),
+                number_of(held.runs, "run", "runs"),
+                bytes(held.bytes)
             );
-            row(&shard_name(number), value)?;
+            row(&format!("process {number}"), value)?;
         }
         Ok(())
     }

@@ -1,11 +1,9 @@
-//! Finds the document of a docid or a name, and the generation or shard that has it, for tools that
-//! look into an index.
+//! Finds the document of a docid or a name, for tools that look into an index.
 
 use crate::index::columns::ColumnValue;
 use crate::index::error::IndexError;
-use crate::index::format::shard_name;
-use crate::index::generations::generation::Generation;
-use crate::index::generations::manifest::sharded::ShardedManifest;
+use crate::index::generations::generation::{Generation, with_live};
+use crate::index::generations::manifest::held::WhichRuns;
 use crate::index::texts::LastTexts;
 use crate::shown::visible;
 use serde::Serialize;
@@ -24,10 +22,9 @@ pub enum DocumentKey<'a> {
 /// A document of an index, and the generation that has it open.
 #[derive(Debug)]
 pub struct FoundDocument {
-    /// The live generation, or a shard of it.
+    /// The live generation, or those of its runs that are on this disk.
     pub generation: Generation,
-    /// Docid of the generation's first document in the whole index.
-    pub first_docid: u32,
+    /// In that.
     pub docid: u32,
 }
 
@@ -51,41 +48,40 @@ pub struct DocumentRow {
     pub stored: BTreeMap<String, ColumnValue>,
 }
 
-/// Finds a document of the live generation; a name may need a look at all names. Shards that are
-/// not on this disk are not looked into.
+/// Finds a document of the live generation; a name may need a look at all names. Runs that are not
+/// on this disk are not looked into.
 ///
 /// # Errors
-/// `NoDocid`, `Deleted` or `NoName`, beside those of opening.
+/// `NoDocid`, `Deleted`, `Elsewhere` or `NoName`, beside those of opening.
 pub fn find_document(index: &Path, key: DocumentKey<'_>) -> Result<FoundDocument, IndexError> {
-    let path = || index.to_path_buf();
-    let Some(manifest) = ShardedManifest::live(index)? else {
-        let generation = Generation::open(index)?;
-        let docid = find_in(&generation, index, key)?;
-        return Ok(FoundDocument { generation, first_docid: 0, docid });
-    };
-    let name = match key {
+    let generation = with_live(index, |folder| match Generation::open_folder(folder) {
+        Err(IndexError::Elsewhere { .. }) => Generation::open_some(folder, WhichRuns::Here),
+        opened => opened,
+    })?;
+    let whole = generation.whole_manifest();
+    let key = match key {
         DocumentKey::Docid(docid) => {
-            let none =
-                || IndexError::NoDocid { path: path(), docid, documents: manifest.documents() };
-            let shard = manifest.shard_of(docid).ok_or_else(none)?;
-            let generation = manifest.open(index, shard)?;
-            let first_docid = manifest.shards[shard].first_docid;
-            return Ok(FoundDocument { generation, first_docid, docid: docid - first_docid });
+            let after = whole.runs.partition_point(|run| run.first_docid <= docid);
+            let run = after.checked_sub(1).map(|at| &whole.runs[at]);
+            let has = run.filter(|run| docid - run.first_docid < run.documents);
+            let (path, documents) = (index.to_path_buf(), whole.statistics.documents);
+            let run = has.ok_or(IndexError::NoDocid { path, docid, documents })?;
+            run.check_here(generation.path())?;
+            DocumentKey::Docid(generation.own_docids(&(docid..docid)).start)
         }
-        DocumentKey::Name(name) => name,
+        name => name,
     };
-    let mut elsewhere = Vec::new();
-    for (shard, entry) in manifest.shards.iter().enumerate() {
-        if !manifest.folder(index, shard).exists() {
-            elsewhere.push(shard_name(shard));
-            continue;
+    let docid = find_in(&generation, index, key).map_err(|error| match error {
+        IndexError::NoName { path, name, .. } => {
+            let missing = whole.runs.iter().filter(|run| !run.is_here(generation.path()));
+            let mut elsewhere: Vec<_> =
+                missing.map(|run| format!("process {}", run.holder())).collect();
+            elsewhere.dedup();
+            IndexError::NoName { path, name, elsewhere }
         }
-        let generation = manifest.open(index, shard)?;
-        if let Some(docid) = generation.find_name(name.as_bytes())? {
-            return Ok(FoundDocument { generation, first_docid: entry.first_docid, docid });
-        }
-    }
-    Err(IndexError::NoName { path: path(), name: name.to_string(), elsewhere })
+        error => error,
+    })?;
+    Ok(FoundDocument { generation, docid })
 }
 
 /// Finds a document of the generation of the index in the folder `index`, or `NoDocid`, `Deleted`,
@@ -111,17 +107,8 @@ pub fn find_in(
     }
 }
 
-/// Opens the live generation of an index for tools that know no shards (`HasShards`).
-pub fn open_plain(index: &Path) -> Result<Generation, IndexError> {
-    if let Some(manifest) = ShardedManifest::live(index)? {
-        let shards = manifest.shards.len();
-        return Err(IndexError::HasShards { path: index.to_path_buf(), shards });
-    }
-    Generation::open(index)
-}
-
 impl fmt::Display for DocumentRow {
-    /// A row for each field but the docid, which in a shard is not that of the whole index.
+    /// A row for each field but the docid, which may be another one in the whole index.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, tokens, input, offset, bytes, values, stored, .. } = self;
         writeln!(f, "name      {}", visible(name))?;
@@ -188,7 +175,7 @@ mod tests {
         build(folder.path(), &collection(8, 40, 20), &[10]);
         for key in [DocumentKey::Docid(17), DocumentKey::Name("doc-17")] {
             let found = find_document(folder.path(), key).unwrap();
-            assert_eq!((found.first_docid, found.docid), (0, 17));
+            assert_eq!((found.generation.docid_in_whole(17), found.docid), (17, 17));
             let row = DocumentRow::of(&found.generation, 17).unwrap();
             assert_eq!((&*row.name, row.docid), ("doc-17", 17));
             assert_eq!(row.tokens, found.generation.documents().length(17).unwrap());
@@ -197,6 +184,5 @@ mod tests {
         assert!(matches!(error, IndexError::NoDocid { documents: 40, .. }), "{error}");
         let error = find_document(folder.path(), DocumentKey::Name("nobody")).unwrap_err();
         assert!(error.to_string().ends_with("no document is named `nobody`"), "{error}");
-        assert_eq!(open_plain(folder.path()).unwrap().documents().len(), 40);
     }
 }

@@ -3,12 +3,12 @@
 use crate::index::error::IndexError;
 use crate::index::generations::folder::current;
 use crate::index::generations::manifest::Manifest;
+use crate::index::generations::manifest::held::WhichRuns;
 use crate::index::generations::manifest::read::read_manifest;
-use crate::index::generations::manifest::sharded::ShardedManifest;
 use serde::Serialize;
 use std::path::Path;
 
-/// The totals of a generation, or of a shard of it.
+/// The totals of a generation, or of some of its runs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Totals {
     pub generation: u32,
@@ -34,22 +34,18 @@ impl Totals {
     }
 }
 
-/// Reads the totals of the live generation of the index in the folder `index`; with `shard`, a
-/// number and how many there are, those of that shard. None if there is no such generation.
+/// Reads the totals of the live generation of the index in the folder `index`; with a `process`,
+/// those of the runs that it holds. None if there is no such generation.
 ///
 /// # Errors
 /// `Storage`, `Damaged`, `Newer`.
-pub fn totals(index: &Path, shard: Option<(usize, usize)>) -> Result<Option<Totals>, IndexError> {
+pub fn totals(index: &Path, process: Option<usize>) -> Result<Option<Totals>, IndexError> {
     let Some(folder) = current(index)? else { return Ok(None) };
-    let folder = match (ShardedManifest::read(&folder), shard) {
-        (Err(error), _) if !matches!(error, IndexError::Older { .. }) => return Err(error),
-        (Ok(None), None) => folder,
-        (Ok(Some(manifest)), Some((shard, of))) if manifest.shards.len() == of => {
-            manifest.folder(index, shard)
-        }
-        _ => return Ok(None),
-    };
-    Ok(Some(Totals::of(&read_manifest(&folder)?)))
+    let which = process.map_or(WhichRuns::All, WhichRuns::Of);
+    match read_manifest(&folder) {
+        Err(error) if error.is_older() => Ok(None),
+        manifest => Ok(Some(Totals::of(&which.of(&folder, manifest?).0))),
+    }
 }
 
 #[cfg(test)]
@@ -66,7 +62,8 @@ mod tests {
         let totals = totals(index, None).unwrap().unwrap();
         assert_eq!(totals.generation, manifest.generation);
         assert_eq!((totals.documents, totals.postings), (500, manifest.statistics.postings));
-        // A whole generation has no shards.
-        assert_eq!(super::totals(index, Some((0, 2))).unwrap(), None);
+        // It is held by one process.
+        let of = |process| super::totals(index, Some(process)).unwrap().unwrap().documents;
+        assert_eq!([of(0), of(1)], [500, 0]);
     }
 }

@@ -12,7 +12,7 @@ use crate::text::html::{HtmlText, Markup};
 use crate::text::wikitext;
 use memchr::memmem::{find, rfind};
 
-const PAGE: &[u8] = b"<page>";
+pub(crate) const PAGE: &[u8] = b"<page>";
 const END: &[u8] = b"</page>";
 
 pub(crate) const PAGE_END: Mark = Mark {

@@ -39,7 +39,7 @@ fn arguments_in_order_folders_sorted() {
     assert_eq!(plan.splits.len(), 5);
     let all = InputPlan::new(&[dir.path().into()], Some(Format::Text)).unwrap();
     assert_eq!(names(&all), ["a.md", "b.jsonl", "sub/c.tsv", "sub/deep/z.txt", "x.bin"]);
-    assert_eq!(all.splits, [Split { inputs: 0..5, format: Format::Text }]);
+    assert_eq!(all.splits, [Split { inputs: 0..5, format: Format::Text, part: None }]);
 }
 
 #[test]
@@ -62,7 +62,8 @@ fn shares_are_neighbours_and_cover_the_input() {
     }
     let plan = || InputPlan::new(&[dir.path().into()], None).unwrap();
     for processes in [1, 2, 3, 20] {
-        let shares: Vec<_> = (0..processes).map(|p| plan().share(p, processes)).collect();
+        let shares: Vec<_> =
+            (0..processes).map(|p| plan().share(p, processes).unwrap().0).collect();
         let found: Vec<_> = shares.iter().flat_map(names).collect();
         assert_eq!(found, names(&plan()));
         for share in &shares {
@@ -72,10 +73,57 @@ fn shares_are_neighbours_and_cover_the_input() {
             assert!(share.bytes() <= most, "{processes}: {}", share.bytes());
         }
     }
-    assert_eq!(plan().share(0, 2).bytes(), 3010);
+    assert_eq!(plan().share(0, 2).unwrap().0.bytes(), 3010);
     assert_eq!(plan().digest(), plan().digest());
     std::fs::write(dir.path().join("5.jsonl"), "  ").unwrap();
-    assert_ne!(plan().digest(), plan().share(0, 2).digest());
+    assert_ne!(plan().digest(), plan().share(0, 2).unwrap().0.digest());
+}
+
+#[test]
+fn large_files_are_cut_where_workers_could_read_them_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let record = |n: usize| format!("{{\"contents\": \"{}\"}}\n", "x".repeat(40_000 + n % 7));
+    let records: String = (0..300).map(record).collect();
+    std::fs::write(dir.path().join("a.jsonl"), &records).unwrap();
+    std::fs::write(dir.path().join("b.csv"), format!("id,text\n{records}")).unwrap();
+    let plan = || InputPlan::new(&[dir.path().into()], None).unwrap();
+    let shares = |n| (0..n).map(|p| plan().share(p, n).unwrap()).collect::<Vec<_>>();
+    let parts = |n| {
+        let of = |(plan, first): &(InputPlan, u32)| {
+            let part = |split: &Split| (first + split.inputs.start, split.part.clone());
+            plan.splits.iter().map(part).collect::<Vec<_>>()
+        };
+        shares(n).iter().flat_map(of).collect::<Vec<_>>()
+    };
+    const MIB: u64 = 1 << 20;
+    assert_eq!(parts(2), [(0, None), (1, None)]);
+    let of_three = [(0, Some(0..8 * MIB)), (0, Some(8 * MIB..u64::MAX)), (1, None)];
+    assert_eq!(parts(3), of_three);
+    // With more processes than parts some have nothing.
+    assert_eq!(parts(40).len(), 7);
+    for n in [1, 2, 3, 4, 7, 40] {
+        let shares = shares(n);
+        let bytes: u64 = shares.iter().map(|(share, _)| share.bytes()).sum();
+        assert_eq!(bytes, plan().bytes());
+        let mut next = 0;
+        for (share, _) in &shares {
+            let Some(part) = share.splits.first().and_then(|split| split.part.clone()) else {
+                assert!(!share.begins_within());
+                continue;
+            };
+            assert_eq!(part.start, next);
+            next = part.end;
+            assert_eq!(share.begins_within(), part.start > 0);
+            let lines = share.lines_before().unwrap();
+            let before = &records.as_bytes()[..part.start.saturating_sub(1) as usize];
+            let more = u64::from(part.start > 0);
+            assert_eq!(lines, bytecount(before) + more, "{part:?}");
+        }
+    }
+}
+
+fn bytecount(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
 #[test]

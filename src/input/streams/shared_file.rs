@@ -14,6 +14,7 @@ use rustix::fs::{Advice, fadvise};
 use std::fs::{File, Metadata};
 use std::io;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 
@@ -33,11 +34,13 @@ pub(crate) struct SharedFile {
     file: File,
     before: Metadata,
     stretch_bytes: u64,
+    /// The stretches that this process reads.
+    part: Range<u64>,
     state: Mutex<SharedFileState>,
 }
 
 struct SharedFileState {
-    /// Of all chunks of the file.
+    /// Of all chunks of these stretches.
     hashes: Vec<u64>,
     /// Stretches that are not read.
     left: u64,
@@ -71,10 +74,29 @@ impl SharedFile {
             return Ok(None);
         }
         let stretch_bytes = (piece_bytes as u64).max(CHUNK_BYTES);
-        let left = before.len().div_ceil(stretch_bytes);
-        let hashes = vec![0; before.len().div_ceil(CHUNK_BYTES) as usize];
-        let state = Mutex::new(SharedFileState { hashes, left });
-        Ok(Some(Self { input, format, mark, file, before, stretch_bytes, state }))
+        let part = 0..before.len().div_ceil(stretch_bytes);
+        let state = Mutex::new(SharedFileState { hashes: Vec::new(), left: 0 });
+        let file = Self { input, format, mark, file, before, stretch_bytes, part, state };
+        Ok(Some(file.of_part(0..u64::MAX)?))
+    }
+
+    /// The file of which this process reads the records that begin in some `bytes`, which begin and
+    /// end where stretches do, or at the end of the file.
+    pub(crate) fn of_part(mut self, bytes: Range<u64>) -> io::Result<Self> {
+        let Range { start, end } = bytes.start..bytes.end.min(self.bytes());
+        if start >= end {
+            return Err(changed());
+        }
+        self.part = start / self.stretch_bytes..end.div_ceil(self.stretch_bytes);
+        let chunks = end.div_ceil(CHUNK_BYTES) - start / CHUNK_BYTES;
+        let left = self.stretches();
+        self.state = Mutex::new(SharedFileState { hashes: vec![0; chunks as usize], left });
+        Ok(self)
+    }
+
+    /// Whether other processes read the rest.
+    pub(crate) fn is_part(&self) -> bool {
+        self.stretches() < self.bytes().div_ceil(self.stretch_bytes)
     }
 
     pub(crate) fn input(&self) -> u32 {
@@ -85,12 +107,17 @@ impl SharedFile {
         self.before.len()
     }
 
+    /// How many stretches this process reads; they are numbered from 0.
     pub(crate) fn stretches(&self) -> u64 {
-        self.bytes().div_ceil(self.stretch_bytes)
+        self.part.end - self.part.start
+    }
+
+    fn begin_of(&self, stretch: u64) -> u64 {
+        (self.part.start + stretch) * self.stretch_bytes
     }
 
     pub(crate) fn stretch_len(&self, stretch: u64) -> u64 {
-        let begin = stretch * self.stretch_bytes;
+        let begin = self.begin_of(stretch);
         self.bytes().min(begin + self.stretch_bytes) - begin
     }
 
@@ -98,7 +125,7 @@ impl SharedFile {
     pub(crate) fn will_need(&self, stretch: u64) {
         if stretch < self.stretches() {
             // Who is not heard waits longer, no more.
-            let offset = stretch * self.stretch_bytes;
+            let offset = self.begin_of(stretch);
             let len = self.stretch_len(stretch);
             _ = fadvise(&self.file, offset, NonZeroU64::new(len), Advice::WillNeed);
         }
@@ -107,7 +134,7 @@ impl SharedFile {
     /// Begins to read a stretch, whose number is below [`stretches`](Self::stretches); nobody reads
     /// one twice. The cutter is to be used for nothing else until it is read.
     pub(crate) fn begin(&self, stretch: u64, cutter: &mut Cutter) -> io::Result<StretchReading> {
-        let begin = stretch * self.stretch_bytes;
+        let begin = self.begin_of(stretch);
         let end = begin + self.stretch_len(stretch);
         let mut hashes = InputHash::default();
         let at = self.first_record(begin, end, &mut hashes)?.unwrap_or(end);
@@ -194,14 +221,14 @@ impl SharedFile {
         }
     }
 
-    /// Ends a stretch that is read. When all are, gives the hash of the file.
+    /// Ends a stretch that is read. When all are, gives the hashes of their chunks.
     pub(crate) fn end(
         &self,
         StretchReading { begin, hashes, .. }: StretchReading,
-    ) -> io::Result<Option<u64>> {
+    ) -> io::Result<Option<Vec<u64>>> {
         let hashes = hashes.chunks();
         let mut state = lock(&self.state);
-        let first = (begin / CHUNK_BYTES) as usize;
+        let first = ((begin - self.begin_of(0)) / CHUNK_BYTES) as usize;
         state.hashes[first..first + hashes.len()].copy_from_slice(&hashes);
         state.left -= 1;
         if state.left > 0 {
@@ -211,7 +238,7 @@ impl SharedFile {
         if now.len() != self.before.len() || now.modified()? != self.before.modified()? {
             return Err(changed());
         }
-        Ok(Some(InputHash::of_chunks(&state.hashes)))
+        Ok(Some(std::mem::take(&mut state.hashes)))
     }
 }
 
@@ -264,7 +291,24 @@ mod tests {
     fn many_readers(format: Format, bytes: &[u8], piece_bytes: usize) -> (Vec<Piece>, u64) {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(bytes).unwrap();
-        let file = SharedFile::new(7, format, file, piece_bytes).unwrap().unwrap();
+        // Of two processes, if it is long enough.
+        let border = 4 * STRETCH as u64;
+        let parts = match bytes.len() as u64 > border {
+            true => vec![0..border, border..u64::MAX],
+            false => vec![0..u64::MAX],
+        };
+        let (mut all, mut hashes) = (Vec::new(), Vec::new());
+        for part in parts {
+            let file = file.try_clone().unwrap();
+            let file = SharedFile::new(7, format, file, piece_bytes).unwrap().unwrap();
+            let (pieces, of_part) = read_part(file.of_part(part).unwrap(), piece_bytes);
+            all.extend(pieces);
+            hashes.extend(of_part);
+        }
+        (all, InputHash::of_chunks(&hashes))
+    }
+
+    fn read_part(file: SharedFile, piece_bytes: usize) -> (Vec<Piece>, Vec<u64>) {
         let mut stretches: Vec<u64> = (0..file.stretches()).collect();
         // Not in their order, by two that have read other stretches before, of other formats.
         let turned = stretches.len() / 3;
@@ -272,9 +316,9 @@ mod tests {
         let mut cutters = [Format::Jsonl, Format::Trec]
             .map(|format| Cutter::of_pieces(format, MOST_DOCUMENT, piece_bytes));
         let mut cut = Vec::new();
-        let mut hash = None;
+        let mut hashes = None;
         for (turn, stretch) in stretches.into_iter().enumerate() {
-            assert_eq!(hash, None, "not before the last");
+            assert_eq!(hashes, None, "not before the last");
             let mut pieces = Vec::new();
             let cutter = &mut cutters[turn % 2];
             let mut reading = file.begin(stretch, cutter).unwrap();
@@ -285,11 +329,12 @@ mod tests {
                 assert!(!read(most_held).unwrap(), "it is as long as it was");
                 assert!(read(usize::MAX).unwrap());
             }
-            hash = file.end(reading).unwrap();
+            hashes = file.end(reading).unwrap();
             cut.push((stretch, pieces));
         }
         cut.sort_by_key(|&(stretch, _)| stretch);
-        (cut.into_iter().flat_map(|(_, pieces)| pieces).collect(), hash.expect("all are read"))
+        let pieces = cut.into_iter().flat_map(|(_, pieces)| pieces).collect();
+        (pieces, hashes.expect("all are read"))
     }
 
     fn shown(pieces: &[Piece]) -> Shown {

@@ -1,9 +1,11 @@
 //! The part of an index that a process searches.
 
 use crate::index::error::IndexError;
-use crate::index::generations::manifest::sharded::ShardedManifest;
-use crate::query::engines::share::counted_from;
-use crate::query::snapshot::{Scoring, Snapshot, WholeCollection};
+use crate::index::format::{MANIFEST, generation_name};
+use crate::index::generations::generation::Generation;
+use crate::index::generations::manifest::Manifest;
+use crate::index::generations::manifest::held::WhichRuns;
+use crate::query::snapshot::{Scoring, Snapshot};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,40 +14,30 @@ use std::sync::Arc;
 pub struct Shard {
     pub process: usize,
     pub processes: usize,
-    /// Docid of the shard's first document in the whole index.
-    pub first_docid: u32,
 }
 
 impl Shard {
-    pub const WHOLE: Self = Self { process: 0, processes: 1, first_docid: 0 };
+    pub const WHOLE: Self = Self { process: 0, processes: 1 };
 
-    /// Opens a process's shard of the index in the folder `index`, in the generation of `manifest`.
+    /// Opens the runs that this process holds, of the generation of process 0 that has this manifest
+    /// in the index in the folder `index`.
     /// `docids` are those of the whole index that are searched.
     ///
     /// # Errors
-    /// As [`ShardedManifest::open`], if there is no such shard, and if its recorded analysis is
-    /// unknown.
+    /// `Damaged` if the generation is another one here; else as [`Snapshot::new`].
     pub fn open(
+        self,
         index: &Path,
-        manifest: &ShardedManifest,
-        process: usize,
-        processes: usize,
+        manifest: &Manifest,
         scoring: Scoring,
         docids: &Range<u32>,
-    ) -> Result<(Arc<Snapshot>, Self), IndexError> {
-        let shards = manifest.shards.len();
-        let listed = manifest.shards.get(process).filter(|_| shards == processes);
-        let path = || index.to_path_buf();
-        let listed =
-            listed.ok_or_else(|| IndexError::Shards { path: path(), shards, processes })?;
-        let shard = Self { process, processes, first_docid: listed.first_docid };
-        let generation = manifest.open(index, process)?;
-        // The manifest has at most as many documents as there are docids.
-        let documents = manifest.documents().try_into().unwrap_or(u32::MAX);
-        let whole = WholeCollection { documents, tokens: manifest.tokens() };
-        let whole = (whole, manifest.field_tokens());
-        let docids = counted_from(docids, shard.first_docid);
-        let snapshot = Snapshot::of_shard(generation.into(), scoring, whole, docids, None)?;
-        Ok((snapshot, shard))
+    ) -> Result<Arc<Snapshot>, IndexError> {
+        let folder = index.join(generation_name(manifest.generation));
+        let generation = Generation::open_some(&folder, WhichRuns::Of(self.process))?;
+        if *generation.whole_manifest() != *manifest {
+            let expected = "the manifest of process 0";
+            return Err(IndexError::damaged(&folder.join(MANIFEST), 0, expected, "another"));
+        }
+        Snapshot::of_range(generation, scoring, docids.clone())
     }
 }

@@ -117,6 +117,7 @@ impl Snapshot {
             analysis: self.analysis.clone(),
             scoring: self.scoring.clone(),
             share: self.share.clone(),
+            docids: self.docids.clone(),
             norms: Arc::new(norms),
             bounds: self.bounds.clone(),
             fields: self.fields.clone(),

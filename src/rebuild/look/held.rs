@@ -7,7 +7,6 @@ use crate::index::format::generation_name;
 use crate::index::generations::folder::IndexLock;
 use crate::index::generations::held::{Hold, held};
 use crate::index::generations::manifest::Manifest;
-use crate::index::generations::manifest::sharded::ShardedManifest;
 use crate::index::inputs::InputsFile;
 use crate::index::order::DocumentOrder;
 use crate::input::list::InputReading;
@@ -20,42 +19,27 @@ impl Rebuild<'_> {
         if self.daemon.from_nothing { Ok(None) } else { held(&self.job.index) }
     }
 
-    /// The mark, if it holds; `before` is what is known of the files of some generation.
+    /// The mark, if it holds.
     pub(in crate::rebuild) fn held(
         &self,
         plan: &InputPlan,
         known: &Known,
-        before: &Known,
     ) -> Result<Option<Hold>, RebuildError> {
         let Some(hold) = self.mark()? else { return Ok(None) };
         let folder = self.job.index.join(generation_name(hold.generation));
-        let whole = ShardedManifest::read(&folder).ok().flatten();
-        let left = Manifest::read(&folder).ok();
-        let (settings, shards) = match (&whole, &left) {
-            (Some(whole), _) => (&whole.settings, whole.shards.len()),
-            (None, Some(left)) => (&left.settings, 1),
-            // What cannot be read cannot be compared: it holds until somebody ends it.
-            (None, None) => return Ok(Some(hold)),
-        };
-        let order = left.as_ref().and_then(|left| left.order.as_ref()).map(|order| &*order.name);
+        // What cannot be read cannot be compared: it holds until somebody ends it.
+        let Ok(left) = Manifest::read(&folder) else { return Ok(Some(hold)) };
+        let order = left.order.as_ref().map(|order| &*order.name);
         let is_other = |asked: &DocumentOrder| order != Some(asked.name());
         let processes = self.daemon.peers.as_ref().map_or(1, |peers| peers.hosts.processes());
-        if shards != processes
+        if !left.is_for(processes)
             || self.job.build.order.as_ref().is_some_and(is_other)
-            || self.other_settings(settings)?.is_some()
+            || self.other_settings(&left.settings)?.is_some()
         {
             return Ok(None);
         }
-        let files = before.files.iter().map(|f| (&*f.path, &*f.hash, f.format.clone()));
-        let found = match &left {
-            Some(left) => {
-                let inputs = InputsFile::open(&folder, left)?.all()?;
-                FoundChanges::new(plan, known, inputs.iter().map(InputReading::told_apart))
-            }
-            // Of shards only rebuilds know what they were made of.
-            None if before.generation == hold.generation => FoundChanges::new(plan, known, files),
-            None => return Ok(Some(hold)),
-        };
+        let inputs = InputsFile::open(&folder, &left)?.all()?;
+        let found = FoundChanges::new(plan, known, inputs.iter().map(InputReading::told_apart));
         Ok(Some(hold).filter(|_| found.is_empty()))
     }
 

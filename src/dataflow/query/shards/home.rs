@@ -6,7 +6,7 @@
 //! stays open by the messages that are under way, so no operator keeps a capability for it.
 
 use super::messages::{CountedTerms, PostedQuery, Question, ShardHits, UnknownTerms};
-use super::shares::{Again, Found, first_share, parts};
+use super::shares::{Again, Found, first_shard, first_share, parts};
 use crate::crew::lock;
 use crate::dataflow::control::Cause;
 use crate::dataflow::query::batch::NumberedQuery;
@@ -16,7 +16,7 @@ use crate::query::engines::engine::Answer;
 use crate::query::listing::facets::FoundFacets;
 use crate::query::plan::{Plan, PlanTerm};
 use crate::query::reading::lines::Query;
-use crate::query::wanted::{Algorithm, Wanted};
+use crate::query::wanted::{Algorithm, Mode, Wanted};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -62,6 +62,8 @@ struct OpenQuery {
     terms: Vec<OpenTerm>,
     counted: Vec<CountedTerms>,
     found: Found,
+    /// The shard that was asked before the others, until these are.
+    first: Option<usize>,
     /// Shards that have not answered.
     left: usize,
     /// Whether shards were asked again.
@@ -74,8 +76,13 @@ pub(super) struct Home {
     known: Arc<Mutex<KnownTerms>>,
     /// The number of this worker among all.
     number: u32,
+    /// Whether one shard is asked before the others.
+    looks_first: bool,
     open: HashMap<u64, OpenQuery>,
 }
+
+/// So many queries in a row have one home: their messages travel together.
+const ROW: u64 = 16;
 
 /// What the operators of a worker share.
 pub(super) type SharedHome = Rc<RefCell<Home>>;
@@ -95,7 +102,7 @@ pub(super) fn home_of(context: &Context, query: &NumberedQuery) -> u32 {
         && query.waiter.is_none()
         && query.query.as_ref().is_ok_and(|query| !handed(query));
     let processes = if crosses { context.shard.processes } else { 1 };
-    (query.number % (context.workers * processes) as u64) as u32
+    (query.number / ROW % (context.workers * processes) as u64) as u32
 }
 
 impl Home {
@@ -103,9 +110,11 @@ impl Home {
         context: &Arc<Context>,
         known: &Arc<Mutex<KnownTerms>>,
         number: usize,
+        looks_first: bool,
     ) -> SharedHome {
         let (context, known) = (context.clone(), known.clone());
-        Rc::new(RefCell::new(Self { context, known, number: number as u32, open: HashMap::new() }))
+        let (number, open) = (number as u32, HashMap::new());
+        Rc::new(RefCell::new(Self { context, known, number, looks_first, open }))
     }
 
     /// Takes a query in.
@@ -139,7 +148,8 @@ impl Home {
             terms,
             counted,
             found,
-            left: self.context.shard.processes,
+            first: None,
+            left: 0,
             asked_again: false,
         };
         self.open.insert(number, open);
@@ -177,7 +187,7 @@ impl Home {
         self.ask(number)
     }
 
-    /// Asks all shards, each for its part of the hits.
+    /// Asks the shards, each for its part of the hits, or one of them before the others.
     fn ask(&mut self, number: u64) -> Result<Next, Cause> {
         let processes = self.context.shard.processes;
         let open = self.open.get_mut(&number).ok_or("a query was lost")?;
@@ -191,16 +201,20 @@ impl Home {
             Some(parts) => first_share(wanted.k, parts[process]),
             None => wanted.k,
         });
-        let asked: Vec<usize> = asked.collect();
-        let all = Again {
-            shards: (0..processes).collect(),
-            mode: wanted.mode,
-            whole: true,
-            floor: f32::NEG_INFINITY,
-        };
-        let questions = questions(&self.context, self.number, open, &asked, &all)?;
-        open.found = Found::new(asked);
-        Ok(Next::Ask(questions))
+        open.found = Found::new(asked.collect());
+        let looks_first = self.looks_first && wanted.mode == Mode::Or && !wanted.count;
+        open.first = parts.filter(|_| looks_first).map(|parts| first_shard(&parts, number / ROW));
+        let shards = open.first.map_or((0..processes).collect(), |first| vec![first]);
+        let floor = f32::NEG_INFINITY;
+        let asked = Again { shards, mode: wanted.mode, whole: true, floor };
+        self.send(number, &asked)
+    }
+
+    /// Makes the questions to some shards.
+    fn send(&mut self, number: u64, again: &Again) -> Result<Next, Cause> {
+        let open = self.open.get_mut(&number).ok_or("a query was lost")?;
+        open.left = again.shards.len();
+        questions(&self.context, self.number, open, again).map(Next::Ask)
     }
 
     /// Takes what a shard has found.
@@ -212,12 +226,15 @@ impl Home {
         if open.left > 0 {
             return Ok(Next::Nothing);
         }
-        let again = if open.asked_again { None } else { open.found.again(&open.wanted) };
-        if let Some(again) = again {
-            open.asked_again = true;
-            open.left = again.shards.len();
-            let all = vec![open.wanted.k; self.context.shard.processes];
-            return Ok(Next::Ask(questions(&self.context, self.number, open, &all, &again)?));
+        if let Some(first) = open.first.take() {
+            let rest = open.found.rest(first, open.wanted.k);
+            return self.send(number, &rest);
+        }
+        if !std::mem::replace(&mut open.asked_again, true)
+            && let Some(again) = open.found.again(&open.wanted)
+        {
+            again.shards.iter().for_each(|&shard| open.found.asked[shard] = open.wanted.k);
+            return self.send(number, &again);
         }
         let open = self.open.remove(&number).ok_or("a query was lost")?;
         let context = &self.context;
@@ -231,12 +248,11 @@ fn unknown_of(terms: &[OpenTerm]) -> impl Iterator<Item = &OpenTerm> {
     terms.iter().filter(|term| term.dfs.is_none())
 }
 
-/// Questions to some shards for `k` hits each.
+/// Questions to some shards.
 fn questions(
     context: &Context,
     home: u32,
     open: &OpenQuery,
-    k: &[usize],
     again: &Again,
 ) -> Result<Vec<Question>, Cause> {
     let Wanted { algorithm, syntax, count, .. } = open.wanted;
@@ -247,7 +263,7 @@ fn questions(
         worker: context.first_of(process),
         home,
         number: open.query.number,
-        k: k[process],
+        k: open.found.asked[process],
         mode: again.mode,
         syntax,
         count: count && again.whole,

@@ -4,6 +4,11 @@
 //! the best k, give or take √(k p). It is asked for three of these more, and for one behind: as
 //! long as its last hit is none of the best k, nothing behind that is. Only a shard whose last hit
 //! is among them is asked again, for what reaches the k-th score so far.
+//!
+//! Of OR one shard is asked before the others. The score of its last hit is a floor for them: what
+//! is below is most likely none of the best k. So they skip from their first posting on, and all of
+//! them together take about as long as one search of all documents. If fewer than k documents reach
+//! the floor, it was wrong, and all are asked again without.
 
 use super::messages::{ShardHits, StageHits};
 use crate::query::listing::best;
@@ -36,11 +41,20 @@ pub(super) fn first_share(k: usize, part: f64) -> usize {
     ((expected + 3.0 * expected.sqrt()).ceil() as usize).saturating_add(1).min(k)
 }
 
+/// The shard that is asked first: each in `turn`, or one that will have far more than the others.
+pub(super) fn first_shard(parts: &[f64], turn: u64) -> usize {
+    let greatest = (0..parts.len()).max_by(|&a, &b| parts[a].total_cmp(&parts[b])).unwrap_or(0);
+    let is_far_more = parts.len() as f64 * parts[greatest] > 2.0;
+    if is_far_more { greatest } else { (turn % parts.len() as u64) as usize }
+}
+
 /// The answers of the shards to a query, and how many hits each was asked for.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) asked: Vec<usize>,
     pub(super) hits: Vec<Option<ShardHits>>,
+    /// The shards that were asked for what reaches a floor.
+    floored: Vec<bool>,
     /// If hits of one stage were asked for again: whether of any term.
     again: Option<bool>,
 }
@@ -63,7 +77,22 @@ fn order(a: &Hit, b: &Hit) -> Ordering {
 impl Found {
     pub(super) fn new(asked: Vec<usize>) -> Self {
         let hits = asked.iter().map(|_| None).collect();
-        Self { asked, hits, again: None }
+        let floored = vec![false; asked.len()];
+        Self { asked, hits, floored, again: None }
+    }
+
+    /// What all shards but `first` are asked for, which has answered.
+    pub(super) fn rest(&mut self, first: usize, k: usize) -> Again {
+        let hits = self.hits[first].as_ref().map_or(&[][..], |of| &of.first.hits);
+        let last = hits.last().filter(|_| hits.len() == self.asked[first]);
+        let shards: Vec<usize> = (0..self.asked.len()).filter(|&shard| shard != first).collect();
+        for &shard in shards.iter().filter(|_| last.is_some()) {
+            // As many as may well reach the floor.
+            self.asked[shard] = self.asked[shard].saturating_mul(2).min(k);
+            self.floored[shard] = true;
+        }
+        let floor = last.map_or(f32::NEG_INFINITY, |hit| hit.score);
+        Again { shards, mode: Mode::Or, whole: true, floor }
     }
 
     /// Takes the answer of a shard. Those that came before count on where a stage was asked for
@@ -104,6 +133,7 @@ impl Found {
         let may = |hit: &Hit| kth.is_none_or(|kth| order(hit, &kth) == Ordering::Less);
         let open = |&(shard, stage): &(usize, &StageHits)| {
             self.is_open(shard, stage, k) && stage.hits.last().is_none_or(may)
+                || self.floored[shard] && kth.is_none()
         };
         let shards = self.stages(any).filter(open).map(|(shard, _)| shard).collect();
         (shards, kth.map_or(f32::NEG_INFINITY, |kth| kth.score))
@@ -112,7 +142,8 @@ impl Found {
     /// Which shards are asked again, once all have answered.
     pub(super) fn again(&mut self, wanted: &Wanted) -> Option<Again> {
         let k = wanted.k;
-        if self.asked.iter().all(|&asked| asked >= k) {
+        let asked_all = |(&asked, &floored): (&usize, &bool)| asked >= k && !floored;
+        if self.asked.iter().zip(&self.floored).all(asked_all) {
             return None;
         }
         let mut any = false;

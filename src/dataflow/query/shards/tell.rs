@@ -115,11 +115,7 @@ fn stage(
         hits.iter().map(|hit| listing.key(generation, hit.docid)).collect::<Result<_, _>>()
     };
     let keys = sorted.map(key).transpose()?.unwrap_or_default();
-    // The manifest of the whole index has fewer documents than docids.
-    let whole = |hit: &Hit| Hit {
-        docid: context.shard.first_docid.saturating_add(hit.docid),
-        score: hit.score,
-    };
+    let whole = |hit: &Hit| Hit { docid: generation.docid_in_whole(hit.docid), score: hit.score };
     let hits = hits.iter().map(whole).collect();
     Ok(StageHits { hits, names, keys, values, ..StageHits::default() })
 }

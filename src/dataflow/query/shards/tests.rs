@@ -5,7 +5,7 @@ use super::home::{Home, KnownTerms, Next};
 use super::messages::{
     CountedTerms, Names, PostedQuery, Question, ShardHits, StageHits, UnknownTerms,
 };
-use super::shares::{Again, Found, first_share, parts};
+use super::shares::{Again, Found, first_shard, first_share, parts};
 use crate::dataflow::crossing::{Crossing, CrossingRecord};
 use crate::dataflow::query::context::Context;
 use crate::dataflow::query::lay_out::{AnswerOut, CountedAnswer, LaidOutAnswer};
@@ -170,7 +170,7 @@ proptest! {
         shards in 1..9usize,
         k in 0..40usize,
         mode in 0..3usize,
-        skew in any::<bool>(),
+        (skew, looks_first) in any::<(bool, bool)>(),
     ) {
         let mode = Mode::ALL[mode];
         let wanted = Wanted { k, mode, ..Wanted::default() };
@@ -207,8 +207,17 @@ proptest! {
         let parts = parts.unwrap_or(vec![1.0; shards]);
         let asked: Vec<usize> = parts.iter().map(|&part| first_share(k, part)).collect();
         let mut found = Found::new(asked.clone());
-        for (shard, &asked) in asked.iter().enumerate() {
-            found.take(answer(shard, asked, mode, f32::NEG_INFINITY)).unwrap();
+        if mode == Mode::Or && looks_first {
+            let first = first_shard(&parts, 3);
+            found.take(answer(first, asked[first], mode, f32::NEG_INFINITY)).unwrap();
+            let Again { shards, floor, .. } = found.rest(first, k);
+            for shard in shards {
+                found.take(answer(shard, found.asked[shard], mode, floor)).unwrap();
+            }
+        } else {
+            for (shard, &asked) in asked.iter().enumerate() {
+                found.take(answer(shard, asked, mode, f32::NEG_INFINITY)).unwrap();
+            }
         }
         if let Some(Again { shards, mode, floor, .. }) = found.again(&wanted) {
             for shard in shards {
@@ -239,7 +248,7 @@ fn a_share_is_its_part_and_three_deviations_and_one() {
 /// The context of process 0 of two.
 fn of_two(folder: &std::path::Path) -> Arc<Context> {
     let mut context = context(&snapshot(folder, 1, 30), 1);
-    let shard = Shard { process: 0, processes: 2, first_docid: 0 };
+    let shard = Shard { process: 0, processes: 2 };
     Arc::get_mut(&mut context).unwrap().shard = shard;
     context
 }
@@ -258,7 +267,7 @@ fn a_home_asks_for_counts_once_then_all_shards_and_merges_what_they_find() {
     let folder = tempfile::tempdir().unwrap();
     let context = of_two(folder.path());
     let known = Arc::new(Mutex::new(KnownTerms::default()));
-    let home = Home::new(&context, &known, 0);
+    let home = Home::new(&context, &known, 0, false);
     let mut home = home.borrow_mut();
     let text = format!("{} nowhere", term(7));
     let mut post = |number| {

@@ -42,7 +42,12 @@ pub(crate) struct DocumentsTable {
     /// Lines of the current input before the current piece.
     input: u32,
     lines: u64,
+    /// Counts those of the first input that come before, if another process reads them.
+    before: Option<LinesBefore>,
 }
+
+/// Counts lines, if that is needed.
+pub(crate) type LinesBefore = Box<dyn FnOnce() -> Result<u64, TableCause> + Send>;
 
 /// A run that is written; its last owner ends it.
 struct TableRun {
@@ -92,13 +97,19 @@ impl DocumentsTable {
         let shared = SharedTable { directory, columns, sum }.into();
         let sequencer = Sequencer::new(first_run, budget.run_limit);
         let (fields, run, input, lines) = Default::default();
-        Self { sequencer, fields, run, shared, input, lines }
+        Self { sequencer, fields, run, shared, input, lines, before: None }
     }
 
     /// For an index with so many fields.
     #[must_use]
     pub(crate) fn with_fields(self, fields: usize) -> Self {
         Self { fields, ..self }
+    }
+
+    /// For a first input of which another process reads what comes before, with so many lines.
+    #[must_use]
+    pub(crate) fn behind(self, before: Option<LinesBefore>) -> Self {
+        Self { before, ..self }
     }
 
     /// Places the documents of the next piece, if it has any. Skipped records, which lie in
@@ -118,6 +129,13 @@ impl DocumentsTable {
         if piece.input != self.input {
             self.input = piece.input;
             self.lines = 0;
+        }
+        let needs_lines = piece.rows.is_nameless || !piece.skipped.is_empty();
+        if piece.input == 0
+            && needs_lines
+            && let Some(before) = self.before.take()
+        {
+            self.lines += before()?;
         }
         let placement = self.sequencer.place(&piece.counts)?;
         self.note_skipped(strict, std::mem::take(&mut piece.skipped), &input_path)?;

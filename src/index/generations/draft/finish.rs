@@ -35,17 +35,7 @@ impl Draft {
     /// What all runs hold together, but for terms; postings as of the deleted documents that are
     /// counted.
     pub(crate) fn statistics(&self, empty_documents: u64, duplicate_names: u64) -> Statistics {
-        let mut all = Statistics { empty_documents, duplicate_names, ..Statistics::default() };
-        for run in &self.runs {
-            let deleted = run.deleted.unwrap_or_default();
-            all.field_tokens.resize(run.field_tokens.len(), 0);
-            let fields = all.field_tokens.iter_mut().zip(&run.field_tokens);
-            fields.for_each(|(sum, tokens)| *sum += tokens);
-            all.documents += u64::from(run.live_documents());
-            all.tokens += run.tokens.saturating_sub(deleted.tokens);
-            all.postings += run.postings.saturating_sub(deleted.postings);
-        }
-        all
+        Statistics { empty_documents, duplicate_names, ..Statistics::of_runs(&self.runs) }
     }
 
     /// Finds documents of some runs whose name an earlier one of these has, by several threads, and

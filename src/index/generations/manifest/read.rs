@@ -14,7 +14,7 @@ struct AnyVersion {
     format: u64,
     #[serde(rename = "generation")]
     _generation: IgnoredAny,
-    /// Only the manifest of a generation of several shards has it.
+    /// Earlier programs wrote a generation of several processes so.
     #[serde(default)]
     shards: Vec<IgnoredAny>,
 }
@@ -26,19 +26,9 @@ impl Manifest {
         Self::decode(&path, &bytes)
     }
 
-    /// Reads and verifies the manifest in the file at `path`. `Sharded` if it is that of a
-    /// generation of several shards.
+    /// Reads and verifies the manifest in the file at `path`.
     pub(crate) fn decode(path: &Path, bytes: &[u8]) -> Result<Self, IndexError> {
-        let sealed = Sealed::open(path, bytes)?;
-        if sealed.shards > 0 {
-            let path = path.to_path_buf();
-            return Err(IndexError::Sharded { path, shards: sealed.shards });
-        }
-        let manifest: Self = sealed.parse()?;
-        if let Some(unknown) = manifest.unknown() {
-            let reason = format!("the index has {unknown}, which this program does not know");
-            return Err(IndexError::refused(path, reason));
-        }
+        let manifest: Self = Sealed::open(path, bytes)?.parse()?;
         match manifest.inconsistency() {
             Some(found) => Err(IndexError::damaged(path, 0, "parts that agree", found)),
             None => Ok(manifest),
@@ -56,12 +46,10 @@ pub(crate) fn read_manifest(path: &Path) -> Result<Manifest, IndexError> {
     Ok(manifest)
 }
 
-/// A manifest of either kind whose checksum is right.
+/// A manifest whose checksum is right.
 pub(crate) struct Sealed<'a> {
     path: &'a Path,
     text: Vec<u8>,
-    /// 0 if the generation is whole.
-    pub(crate) shards: usize,
 }
 
 impl<'a> Sealed<'a> {
@@ -110,7 +98,10 @@ impl<'a> Sealed<'a> {
         let mut text = start.trim_ascii_end().to_vec();
         text.pop_if(|byte| *byte == b',');
         text.push(b'}');
-        Ok(Self { path, text, shards: any.map_or(0, |any| any.shards.len()) })
+        if any.is_ok_and(|any| !any.shards.is_empty()) {
+            return Err(IndexError::Sharded { path: path.to_owned() });
+        }
+        Ok(Self { path, text })
     }
 
     pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, IndexError> {

@@ -3,11 +3,10 @@
 
 use super::tests::describe;
 use super::*;
-use crate::index::files::storage::{Stop, StorageFile};
+use crate::index::files::storage::StorageFile;
 use crate::index::format::{FileHeader, MANIFEST};
 use crate::index::generations::folder::current;
 use crate::index::generations::generation::Generation;
-use crate::index::generations::merged::{Recode, merge_index};
 use crate::index::inspect::check::check;
 use crate::index::testing::{build, collection};
 use std::fs;
@@ -69,30 +68,6 @@ fn scores_are_kept() {
     let to = current(index).unwrap().unwrap();
     let linked = next.files.iter().find(|file| file.name.ends_with("scores")).unwrap();
     assert!(fs::read(file_path(&to, &linked.name)).unwrap() == old);
-}
-
-/// What later programs may write is refused by name, by whoever opens the index.
-#[test]
-fn what_is_reserved_is_refused_by_its_name() {
-    let folder = tempfile::tempdir().unwrap();
-    let index = folder.path();
-    let good = with_room(index);
-    let generation = current(index).unwrap().unwrap();
-    let mut held = good.clone();
-    held.runs[0].process = Some(3);
-    fs::write(generation.join(MANIFEST), held.encode()).unwrap();
-    let expected = "the index has runs that other processes hold, which this program does not know";
-    let merge = || merge_index(index, 8 << 20, "merge", 1, Recode::default(), &Stop::default());
-    let errors = [
-        Generation::open(index).map(drop).unwrap_err(),
-        merge().map(drop).unwrap_err(),
-        check(index).map(drop).unwrap_err().remove(0),
-    ];
-    for error in errors.map(|error| error.to_string()) {
-        assert!(error.contains(expected) && error.contains(MANIFEST), "{error}");
-    }
-    fs::write(generation.join(MANIFEST), good.encode()).unwrap();
-    check(index).unwrap();
 }
 
 #[test]
