@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// A process that is silent for so long is taken for lost (docs/inside/cluster.md).
-const SILENCE: Duration = Duration::from_secs(12);
+const SILENCE: Duration = Duration::from_millis(2500);
 
 /// What a proxy does to the bytes of one direction of one connection.
 #[derive(Clone, Copy, Debug)]
@@ -239,7 +239,7 @@ fn a_secret_lets_in_who_knows_it() {
     let mut line = accept(&listener);
     line.read_exact(&mut heard).unwrap();
     let length = u32::from_be_bytes(heard[8..12].try_into().unwrap()) as usize;
-    heard.resize(12 + length + 32, 0);
+    heard.resize(12 + length + 2 + 48, 0);
     line.read_exact(&mut heard[12..]).unwrap();
     drop((line, listener));
     // Process 0 listens for as long as its second is not there.

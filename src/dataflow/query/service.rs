@@ -32,7 +32,7 @@ use super::context::{Context, QueryTally};
 use super::desk::QueryDesk;
 use super::shards::ShardWiring;
 use crate::cluster::hosts::Hosts;
-use crate::cluster::line::SealedLine;
+use crate::cluster::wire::SealedLine;
 use crate::crew::lock;
 use crate::dataflow::control::{Control, JobError, OperatorTime};
 use crate::dataflow::query::{Wiring, assemble};
