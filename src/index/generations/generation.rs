@@ -158,7 +158,7 @@ impl Generation {
     }
 
     /// The manifest as it was read.
-    pub(crate) fn whole_manifest(&self) -> &Manifest {
+    pub fn whole_manifest(&self) -> &Manifest {
         self.whole.as_ref().map_or(&self.manifest, |whole| &whole.manifest)
     }
 
