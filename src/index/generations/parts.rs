@@ -1,6 +1,6 @@
 //! A generation that several processes build: each has a part, with runs and inputs of its own,
-//! which no index has yet. Process 0 names all runs and writes the manifest; then each process moves
-//! its runs to where the manifest has them.
+//! which no index has yet. Process 0 names all runs and writes the manifest; then each process
+//! moves its runs to where the manifest has them.
 //!
 //! ```text
 //! INDEX/gen-000005/parts-T/K/runs/000000.lexicon ...   the part of process K, while it is built
@@ -199,8 +199,8 @@ fn kinds_of(manifest: &Manifest, run: &RunEntry) -> Vec<FileKind> {
 }
 
 /// The manifest of the parts of all processes, in their order, each with the number of its first
-/// input in all; runs get names from `next_run` on. Counts of terms, names and inputs are left open,
-/// and so is the file of the inputs.
+/// input in all; runs get names from `next_run` on. Counts of terms, names and inputs are left
+/// open, and so is the file of the inputs.
 ///
 /// # Errors
 /// `Refused` if there are more documents than docids.

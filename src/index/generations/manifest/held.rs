@@ -5,7 +5,8 @@
 use super::{Manifest, RunEntry, Statistics};
 use crate::index::error::IndexError;
 use crate::index::files::packed::on_disk;
-use crate::index::format::FileKind;
+use crate::index::format::{FileKind, run_of_file};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// The runs of a generation that are opened.
@@ -74,6 +75,8 @@ impl WhichRuns {
             run.first_docid = next;
             next += run.documents;
         }
+        let names: HashSet<&str> = manifest.runs.iter().map(|run| &*run.name).collect();
+        manifest.files.retain(|file| run_of_file(&file.name).is_none_or(|run| names.contains(run)));
         let terms = manifest.runs.iter().fold(0, |sum: u64, run| sum.saturating_add(run.terms));
         manifest.statistics = Statistics { terms, ..Statistics::of_runs(&manifest.runs) };
         manifest.statistics.field_tokens.resize(manifest.settings.fields.len(), 0);
