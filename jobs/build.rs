@@ -256,7 +256,7 @@ pub(crate) fn explain(error: BuildError) -> anyhow::Error {
         ) => anyhow::Error::from(BuildError::Input(error)).context("give --format"),
         BuildError::Devices(error) => anyhow::anyhow!(error.on_command_line()),
         BuildError::Rates { .. } => anyhow::Error::from(error)
-            .context("`experiments pipeline --only rates` measures them (docs/wei11.md)"),
+            .context("`experiments pipeline --only rates` measures them (docs/inside/wei11.md)"),
         BuildError::Job(error) => {
             let error = anyhow::Error::from(error);
             // Users need not know the operator that saw it.

@@ -48,13 +48,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Queries of a batch, if that is left out: by the CPU, and with devices.
+const BATCH: NonZeroUsize = NonZeroUsize::new(64).expect("it is not 0");
+const BATCH_OF_DEVICES: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not 0");
+
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) ranking: RankingArgs,
     /// Output format. trec: qid Q0 name rank score tag. jsonl: one object for each query. tsv: qid,
     /// rank, name, docid, score. text: a list to read, with a part of each text. binary: docids and
-    /// scores (docs/query.md). [default: trec; text if a query is typed, or given by --query, and
+    /// scores (docs/queries.md). [default: trec; text if a query is typed, or given by --query, and
     /// the output is a terminal]
     #[arg(long, value_name = "trec|jsonl|tsv|text|binary")]
     #[arg(value_parser = ["trec", "jsonl", "tsv", "text", "binary"], hide_possible_values = true)]
@@ -62,7 +66,8 @@ pub(crate) struct Args {
     /// With --format jsonl, add a part of the text to each hit.
     #[arg(long)]
     snippets: bool,
-    /// Greatest number of queries in a batch [default: 64, or 1024 with a GPU].
+    /// Greatest number of queries in a batch [default: 64, 64 for each of several processes, or 1024
+    /// with a GPU].
     #[arg(long, value_name = "N")]
     batch: Option<NonZeroUsize>,
     /// Milliseconds that a batch waits for more queries.
@@ -220,7 +225,7 @@ impl<'a> QueryJob<'a> {
         if let Some(devices) = devices {
             return self.by_devices(devices, snapshot, moved, run);
         }
-        let options = self.args.options(self.workers, self.model, &self.refused, false);
+        let options = self.args.options(self.workers, self.model, &self.refused, BATCH);
         let (service, asker) = QueryService::new(snapshot.clone(), options);
         self.args.follow(&snapshot, service.mover(), moved)?;
         drop(snapshot);
@@ -240,7 +245,7 @@ impl<'a> QueryJob<'a> {
             true => self.workers,
             false => devices.workers(args.place.is_hybrid(), self.workers),
         };
-        let options = args.options(workers, self.model, &self.refused, true);
+        let options = args.options(workers, self.model, &self.refused, BATCH_OF_DEVICES);
         let mut by = AnsweredBy::default();
         let mut failed = None;
         let mut renewer = None;
@@ -384,7 +389,7 @@ impl Args {
         workers: usize,
         model: Model,
         refused: &Refusals,
-        on_devices: bool,
+        batch: NonZeroUsize,
     ) -> QueryOptions {
         let refused = refused.clone();
         QueryOptions {
@@ -393,10 +398,7 @@ impl Args {
             remove_query: self.remove_query,
             model,
             workers: NonZeroUsize::new(workers).unwrap_or(NonZeroUsize::MIN),
-            batch: self.batch.unwrap_or(match on_devices {
-                true => const { NonZeroUsize::new(1024).expect("it is not 0") },
-                false => QueryOptions::default().batch,
-            }),
+            batch: self.batch.unwrap_or(batch),
             delay: Duration::from_millis(self.delay_ms),
             most_open: self.max_queue,
             shed: self.shed.then(|| self.place.deadline()),
@@ -422,6 +424,8 @@ impl Args {
             ("--mode", mode.name().to_string()),
             ("--algorithm", algorithm.name().to_string()),
             ("--docids", docids.to_string()),
+            ("--format", self.format.clone().unwrap_or_default()),
+            ("--tag", self.tag.name().to_string()),
         ];
         rows.extend(scored.settings());
         rows.into_iter().map(|(name, value)| (name.to_string(), value)).collect()

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Args {
-    /// Job file. See docs/rebuild.md.
+    /// Job file. See docs/up-to-date.md.
     #[arg(value_name = "JOB.toml")]
     job: PathBuf,
     /// Rebuild now if the sources have changed, then exit.

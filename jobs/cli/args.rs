@@ -29,7 +29,7 @@ pub(crate) struct Workers {
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Together {
     /// Number of processes that run this job together, each with one shard of the index. See
-    /// docs/cluster.md.
+    /// docs/inside/cluster.md.
     #[arg(short = 'n', long, value_name = "N", default_value = "1")]
     processes: NonZeroUsize,
     /// Number of this process, counted from 0.

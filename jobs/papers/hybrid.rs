@@ -15,7 +15,7 @@ use std::time::Duration;
 pub(crate) struct HybridArgs {
     /// With --device hybrid, how queries are divided between CPU and GPU: auto (what `calibrate`
     /// has found best on this machine), ding09, best, best-serial, sd, lbd, lbd:N, lbd-reverse:N,
-    /// cpu or gpu. docs/hybrid.md explains them.
+    /// cpu or gpu. docs/inside/hybrid.md explains them.
     #[arg(long, default_value = "auto", value_name = "NAME", hide_default_value = true)]
     schedule: Schedule,
 }

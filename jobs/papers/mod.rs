@@ -55,7 +55,7 @@ pub(crate) fn help_of_models() -> String {
     format!(
         "How workers share queries. inter: each worker answers whole queries. {handed}fgqp: \
          queries are cut into small tasks, which any free worker takes. The answers are the same. \
-         See docs/parallelism.md"
+         See docs/inside/parallelism.md"
     )
 }
 
@@ -98,6 +98,6 @@ pub(crate) fn help_of_devices() -> String {
     format!(
         "Where queries are answered. cpu; gpu; {hybrid}auto: GPUs if there are any and the CPU \
          would take long for the file of queries, otherwise the CPU. The answers are the same. See \
-         docs/gpu-queries.md"
+         docs/inside/gpu-queries.md"
     )
 }

@@ -8,7 +8,7 @@ use millrace::{IdfKind, Scoring, Snapshot, StaticScale};
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Scored {
     /// Scoring function: bm25, bm25-lucene, bm25f, bm25plus, bm25l, tfidf, ql, dph, impact, or wang
-    /// (BM25 and PageRank). docs/query.md has the formulas.
+    /// (BM25 and PageRank). docs/queries.md has the formulas.
     #[arg(long, default_value = Score::NAMES[0], value_parser = Score::NAMES, value_name = "NAME")]
     #[arg(hide_possible_values = true)]
     score: String,

@@ -1,7 +1,7 @@
 //! Query jobs of several processes, each with a shard of the index.
 
 use super::input::{has_words, telling};
-use super::{QueryJob, totals};
+use super::{BATCH, QueryJob, totals};
 use crate::cli::signals;
 use crate::cluster::{meeting, refuse, together};
 use millrace::inside::cluster::Hosts;
@@ -55,7 +55,9 @@ impl QueryJob<'_> {
         together(meeting?, control, |cluster, sockets| {
             cluster.agree(&args.alike(*workers))?;
             let (snapshot, shard) = args.ranking.open_shard(cluster)?;
-            let options = args.options(*workers, *model, &self.refused, false);
+            // Messages cost less if more go together.
+            let batch = BATCH.saturating_mul(hosts.processes().try_into()?);
+            let options = args.options(*workers, *model, &self.refused, batch);
             args.columns.check(&snapshot)?;
             let (service, asker) = QueryService::of_shard(snapshot.clone(), shard, options);
             let begun = opened.map(|opened| begin(opened, &snapshot, asker)).transpose()?;

@@ -36,7 +36,7 @@ use std::sync::{Arc, Mutex};
 /// Args:
 ///     path: the folder of the index.
 ///     score: "bm25", "bm25-lucene", "bm25f", "bm25plus", "bm25l", "tfidf", "ql", "dph",
-///         "impact" or "wang"; docs/query.md has their formulas.
+///         "impact" or "wang"; docs/queries.md has their formulas.
 ///     k1, b, idf, mu, score_delta, alpha, static_scale: parameters of the score; those that it
 ///         does not have are refused. idf is "lucene", or "robertson" as in the papers;
 ///         static_scale is "greatest", "log" or "rank". b may be a dictionary by field, where "*"
@@ -250,13 +250,13 @@ impl Index {
     ///         k.
     ///     algorithm: how the best are found; all find the same.
     ///     syntax: how a text is read: "words"; "operators": +needed, -excluded, AND, OR, NOT,
-    ///         groups in brackets and word^weight; "tree": as an object in JSON (docs/query.md).
+    ///         groups in brackets and word^weight; "tree": as an object in JSON (docs/queries.md).
     ///     count: count all documents that match, as `found` of the hits; k may be 0 then.
     ///     rm3: (documents, terms, weight), such as (10, 10, 0.5), expands the query by terms of
-    ///         its best documents, whose texts are read again from their files. docs/query.md has
+    ///         its best documents, whose texts are read again from their files. docs/queries.md has
     ///         the formula.
     ///     filter: finds only documents whose values in the columns of the index pass, such as
-    ///         'year >= 2010 and tags = "x"' (docs/query.md). Scores stay.
+    ///         'year >= 2010 and tags = "x"' (docs/queries.md). Scores stay.
     ///     sort: sorts hits by a column, such as "year", which rises, or "year:desc", which falls;
     ///         then by score. Hits without a value are last.
     ///     facets: columns of which all that matches is counted, as `facets` of the hits, such as

@@ -74,7 +74,7 @@ pub(super) const MOST_DEVICE_DOCUMENT: u64 = 512 << 20;
 
 /// Sixteen workers take a quarter of the time with a device for 8.4 GB of text with rare words, and
 /// a twentieth less for 1.9 GB of English, since finding and opening it takes 0.2 to 0.5 s
-/// (`docs/indexing.md`); one takes as long for a sixteenth of it.
+/// (`docs/inside/indexing.md`); one takes as long for a sixteenth of it.
 const GPU_FROM: u64 = 128 << 20;
 
 /// A GPU works well with so much, and with more it waits longer for the first, and the batches that

@@ -204,14 +204,18 @@ impl<'a> Words<'a> {
         (0..count).map(|_| self.word()).collect()
     }
 
-    pub(crate) fn text(&mut self) -> Option<String> {
-        let bytes = self.count(1)?;
-        let mut text = Vec::with_capacity(bytes.next_multiple_of(WORD));
-        for _ in 0..bytes.div_ceil(WORD) {
-            text.extend_from_slice(&self.word()?.to_le_bytes());
+    pub(crate) fn bytes(&mut self) -> Option<Vec<u8>> {
+        let count = self.count(1)?;
+        let mut bytes = Vec::with_capacity(count.next_multiple_of(WORD));
+        for _ in 0..count.div_ceil(WORD) {
+            bytes.extend_from_slice(&self.word()?.to_le_bytes());
         }
-        text.truncate(bytes);
-        String::from_utf8(text).ok()
+        bytes.truncate(count);
+        Some(bytes)
+    }
+
+    pub(crate) fn text(&mut self) -> Option<String> {
+        String::from_utf8(self.bytes()?).ok()
     }
 }
 
@@ -221,10 +225,14 @@ pub(crate) fn put_numbers(numbers: &[u64], put: &mut impl FnMut(u64)) {
     numbers.iter().for_each(|&number| put(number));
 }
 
-/// Its bytes, and the text, eight bytes a word.
 pub(crate) fn put_text(text: &str, put: &mut impl FnMut(u64)) {
-    put(text.len() as u64);
-    for bytes in text.as_bytes().chunks(WORD) {
+    put_bytes(text.as_bytes(), put);
+}
+
+/// Their number, and eight a word.
+pub(crate) fn put_bytes(bytes: &[u8], put: &mut impl FnMut(u64)) {
+    put(bytes.len() as u64);
+    for bytes in bytes.chunks(WORD) {
         let mut word = [0; WORD];
         word[..bytes.len()].copy_from_slice(bytes);
         put(u64::from_le_bytes(word));

@@ -1,6 +1,6 @@
 //! What belongs to one paper alone, a folder for each. Nothing below knows it: a program hands it
-//! in by value, as the tables below or as options of a job. `docs/papers.md` has the command and
-//! the verdict of each technique, figure and table.
+//! in by value, as the tables below or as options of a job. `docs/inside/papers.md` has the command
+//! and the verdict of each technique, figure and table.
 //!
 //! What several use stays in the room where they use it: codecs, orders, scores, and the tasks of a
 //! query (`query/searcher/tasks.rs`).

@@ -149,17 +149,17 @@ impl Listing {
                         Ok(())
                     })?;
                 }
-                of_run.push((code, *hit));
+                of_run.push((code, *hit, ()));
             }
             // Words have codes of their own in every run.
             best(self.falls(), &mut of_run, k);
-            for (_, hit) in of_run {
-                keyed.push((self.key(generation, hit.docid)?, hit));
+            for (_, hit, ()) in of_run {
+                keyed.push((self.key(generation, hit.docid)?, hit, ()));
             }
         }
         best(self.falls(), &mut keyed, k);
         hits.clear();
-        hits.extend(keyed.into_iter().map(|(_, hit)| hit));
+        hits.extend(keyed.into_iter().map(|(_, hit, ())| hit));
         Ok(facets)
     }
 
@@ -232,10 +232,10 @@ fn of_docids(hits: &[Hit], docids: std::ops::Range<u32>) -> &[Hit] {
     &hits[place(docids.start)..place(docids.end)]
 }
 
-/// Leaves the first `k` of some hits with their keys, in order: by the keys if that is asked for,
-/// and those without one last; then by score, then by docid.
-pub(crate) fn best<K: Ord>(falls: Option<bool>, hits: &mut Vec<(Option<K>, Hit)>, k: usize) {
-    let order = |(a, hit): &(Option<K>, Hit), (b, other): &(Option<K>, Hit)| {
+/// Leaves the first `k` of some hits with their keys and what goes along, in order: by the keys if
+/// that is asked for, and those without one last; then by score, then by docid.
+pub(crate) fn best<K: Ord, T>(falls: Option<bool>, hits: &mut Vec<(Option<K>, Hit, T)>, k: usize) {
+    let order = |(a, hit, _): &(Option<K>, Hit, T), (b, other, _): &(Option<K>, Hit, T)| {
         let of_keys = match (falls, a, b) {
             (None, ..) | (_, None, None) => Ordering::Equal,
             (_, None, _) => Ordering::Greater,

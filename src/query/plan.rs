@@ -3,6 +3,7 @@
 
 mod fields;
 mod listed;
+mod shared;
 
 pub(crate) use self::fields::FieldSpan;
 use self::listed::Listed;

@@ -255,6 +255,7 @@ impl Searcher {
             return self.arrange(plan);
         }
         plan.snapshot().begin(&mut self.top, plan.depth());
+        self.top.raise(plan.floor());
         self.top.only(source.docids());
         let runs = plan.snapshot().generation().runs().iter().enumerate();
         for ((number, run), lists) in runs.zip(lists.chunks(plan.terms().len())) {

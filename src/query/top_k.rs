@@ -39,10 +39,6 @@ impl NamedHit {
     pub(crate) fn new(hit: Hit, name: String) -> Self {
         Self { name, docid: hit.docid, score: hit.score }
     }
-
-    pub(crate) fn hit(&self) -> Hit {
-        Hit { docid: self.docid, score: self.score }
-    }
 }
 
 /// The least number of documents between two cuts.

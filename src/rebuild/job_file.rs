@@ -1,7 +1,7 @@
 //! The job file: TOML that is read once and checked whole, so that whatever is wrong in it is an
 //! error with line and column before anything else is done.
 //!
-//! The keys are those of `docs/rebuild.md`. Paths are relative to the folder of the file.
+//! The keys are those of `docs/up-to-date.md`. Paths are relative to the folder of the file.
 
 pub(crate) mod keys;
 #[cfg(test)]

@@ -67,8 +67,8 @@ impl Rates {
 }
 
 impl Default for Rates {
-    /// Measured on sixteen cores and an H200 (`docs/gpu-btree.md`). A tree alone reaches 0.55
-    /// million, but each launch ends with its largest tree, and blocks have few tokens of each.
+    /// Measured on sixteen cores and an H200 (`docs/inside/gpu-btree.md`). A tree alone reaches
+    /// 0.55 million, but each launch ends with its largest tree, and blocks have few tokens each.
     fn default() -> Self {
         Self { parser: 8e6, cpu: 12e6, gpu: 300e6, gpu_tree: 0.25e6 }
     }

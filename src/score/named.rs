@@ -48,7 +48,7 @@ impl Mu {
     }
 }
 
-/// A score. `docs/query.md` has the formula of each.
+/// A score. `docs/queries.md` has the formula of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Score {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// A process that is silent for so long is taken for lost (docs/cluster.md).
+/// A process that is silent for so long is taken for lost (docs/inside/cluster.md).
 const SILENCE: Duration = Duration::from_secs(12);
 
 /// What a proxy does to the bytes of one direction of one connection.

@@ -1,4 +1,4 @@
-//! The commands of the README and of the tour work as they are pasted.
+//! The commands of the README and of the first steps work as they are pasted.
 
 use crate::support::*;
 use std::path::Path;
@@ -11,7 +11,7 @@ fn the_tour_works_as_it_stands() {
     assert!(readme.lines().count() < 120);
     let from = readme.find("## Two minutes").expect("the commands begin");
     let commands = readme[from..].split("\n## From Python").next().unwrap();
-    let tour = format!("{commands}{}", read("docs/tour.md"));
+    let tour = format!("{commands}{}", read("docs/first-steps.md"));
     // Every other part between fences is code. A rebuild writes into the checkout, and processes
     // need ports that are free.
     let is_run = |line: &&str| line.starts_with("millrace ") || line.starts_with("echo ");

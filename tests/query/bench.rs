@@ -75,7 +75,7 @@ fn rates_that_are_kept_place_the_work() {
 #[test]
 fn the_files_that_the_page_of_papers_names_are_there() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let text = std::fs::read_to_string(folder.join("docs/papers.md")).unwrap();
+    let text = std::fs::read_to_string(folder.join("docs/inside/papers.md")).unwrap();
     let is_path = |word: &&str| {
         ["src/", "kernels/", "jobs/", "tests/", "scripts/"].iter().any(|at| word.starts_with(at))
     };

@@ -6,8 +6,8 @@
 //! [`Model`] has the tables: how often each term comes and how it is spelled. [`Documents`] writes
 //! single documents, [`collection`] whole files by many threads, [`queries`] queries for them,
 //! [`log`] a log of what was asked, [`pagerank`] how important each document is; [`vectors`] makes
-//! learned weights in the place of texts. `docs/generate.md` of millrace says what is like a real
-//! collection and what is not, and how fast it is.
+//! learned weights in the place of texts. `docs/inside/generate.md` of millrace says what is like a
+//! real collection and what is not, and how fast it is.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 //! Makes queries for a collection, with the shape of a real log: 10,000 queries of the TREC 2005
-//! Terabyte efficiency task over 206,916 English documents (`docs/generate.md` has the figures).
+//! Terabyte efficiency task over 206,916 English documents (figures: `docs/inside/generate.md`).
 //!
 //! A query is about a document. A term comes from that document, from another one of its cluster,
 //! or from any other, so that terms occur together more often than chance has it and many queries

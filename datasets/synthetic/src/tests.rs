@@ -467,7 +467,7 @@ fn hits_over_chance(recipe: Recipe, documents: u64) -> ([[f64; 2]; 3], [f64; 3])
     (ratios, [0.5, 0.75, 0.9].map(|part| shares[(shares.len() as f64 * part) as usize]))
 }
 
-/// The English figures are those of `docs/generate.md`.
+/// The English figures are those of `docs/inside/generate.md`.
 #[test]
 fn terms_of_queries_occur_together_as_in_english() {
     // No median for 4 terms: too few queries of so small a collection find something by chance.

@@ -12,8 +12,8 @@
 //! - Where an engine answers a query whole, which may take long, the first worker leaves queries to
 //!   others that are free: it alone takes new ones in.
 //! - Memory: queries that wait or are open, which are bounded.
-//! - Work per activation: a millisecond's; a fifth of that on the first worker, which has batches
-//!   to make and answers to write.
+//! - Work per activation: a millisecond's; a fifth of that on the first worker of a sole process,
+//!   which has batches to make and answers to write.
 
 use super::context::{Context, FIRST};
 use super::desk::{DeskOutcome, QueryDesk, Request, TakenQuery};
@@ -79,13 +79,15 @@ where
         }
         let engine = guard.work(|| Ok(engines.engine(worker, &context.snapshot())?));
         let leaves = worker == FIRST && engines.answers_whole();
+        // Messages to other processes cost less if more go together.
+        let is_alone = context.shard.processes == 1;
+        let slice = if worker == FIRST && is_alone { SLICE / 5 } else { SLICE };
         // Without its engine the job has failed, and no query is answered.
         let mut answering = engine.map(|engine| {
             let planner = Planner::default();
             let answers = Vec::new();
             Answering { context, desk, finish, worker, leaves, planner, engine, answers }
         });
-        let slice = if worker == FIRST { SLICE / 5 } else { SLICE };
         // The unanswered queries of each batch.
         let mut open: BTreeMap<u64, (Capability<u64>, usize)> = BTreeMap::new();
         // A worker that begins looks for queries.
@@ -178,9 +180,9 @@ where
         let began = Instant::now();
         let before = S::default();
         let (number, plan, asked) = match asked {
-            Request::Planned(number, mut plan) => {
-                let whole = plan.split_stages();
-                (number, plan, whole.map(|whole| Request::Planned(number, whole)))
+            Request::Shard(mut request) => {
+                let plan = request.plan(&self.context, &mut self.planner)?;
+                (request.question.number, plan, Some(Request::Shard(request)))
             }
             Request::Text(numbered) => match &numbered.query {
                 Ok(_) if self.context.leaves(&numbered) => {

@@ -101,11 +101,6 @@ impl Context {
         Wanted { k: wanted.k.saturating_add(more), ..wanted }
     }
 
-    /// The worker of a process whose turn a query is, among the workers of all processes.
-    pub(crate) fn worker_of(&self, process: usize, number: u64) -> u32 {
-        (process * self.workers + (number % self.workers as u64) as usize) as u32
-    }
-
     /// The worker of a process that has its queries, among the workers of all processes.
     pub(crate) fn first_of(&self, process: usize) -> u32 {
         (process * self.workers + FIRST) as u32

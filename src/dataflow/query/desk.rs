@@ -8,6 +8,7 @@
 
 use super::batch::NumberedQuery;
 use super::context::FIRST;
+use super::shards::request::ShardRequest;
 use super::waiter::Waiter;
 use crate::crew::lock;
 use crate::query::engines::engine::Wakers;
@@ -24,15 +25,14 @@ const WAKES: usize = 3;
 pub(crate) enum Request {
     /// As it came in; the worker that takes it plans it.
     Text(NumberedQuery),
-    /// Planned already, by its number.
-    Planned(u64, Plan),
+    /// Asked by the home of the query.
+    Shard(Box<ShardRequest>),
 }
 
 #[derive(Debug)]
 pub(crate) struct TakenQuery<S> {
     pub(crate) batch: u64,
-    /// The query as it was asked; if it was planned already, a copy of the plan only if it may be
-    /// needed again.
+    /// The query as it was asked.
     pub(crate) asked: Option<Request>,
     /// Results of earlier stages, where an engine is asked for each of them.
     pub(crate) before: S,

@@ -47,6 +47,19 @@ pub struct QueryAnswer {
 pub(crate) struct LaidOutAnswer {
     pub(crate) place: u32,
     pub(crate) out: AnswerOut,
+    /// If process 0 has not counted it yet.
+    pub(crate) counted: Option<CountedAnswer>,
+}
+
+/// What process 0 counts of an answer.
+#[derive(Debug)]
+pub(crate) struct CountedAnswer {
+    pub(crate) number: u64,
+    pub(crate) qid: String,
+    pub(crate) text: String,
+    pub(crate) took: Duration,
+    pub(crate) hits: u64,
+    pub(crate) known: bool,
 }
 
 #[derive(Debug)]
@@ -73,7 +86,7 @@ pub(crate) fn tell(
         (_, Ok(LaidOutAnswer { out: AnswerOut::Text(text), .. })) => Outcome::Answer(text),
         (_, Ok(_)) => Outcome::Failed("answers are laid out as values".into()),
     });
-    Ok(LaidOutAnswer { place, out: AnswerOut::Text(Vec::new()) })
+    Ok(LaidOutAnswer { place, out: AnswerOut::Text(Vec::new()), counted: None })
 }
 
 /// Of a process that has all of the index.
@@ -134,13 +147,15 @@ impl Context {
         let among = |at: usize| kept.as_ref().map_or(at, |kept| kept[at]);
         let name = |at: usize| name(among(at));
         let values = |at: usize| values.get(among(at));
-        if let (Some(latencies), Ok(query)) = (&self.tally.latencies, &query) {
-            latencies.add(took, query);
-        }
-        if let (Ok(query), false, None) = (&query, known, self.tally.unspaced.get())
-            && let Some(unspaced) = snapshot.unspaced(&query.text)
-        {
-            _ = self.tally.unspaced.set((query.qid.clone(), unspaced));
+        let count = hits.len() as u64;
+        let mut counted = None;
+        match &query {
+            Ok(query) if self.shard.process > 0 => {
+                let (qid, text) = (query.qid.clone(), query.text.clone());
+                counted = Some(CountedAnswer { number, qid, text, took, hits: count, known });
+            }
+            Ok(query) => self.count(number, &query.qid, &query.text, took, count, known),
+            Err(_) => {}
         }
         let out = match (query, self.layout) {
             (Err(refused), _) => return self.refused(place, refused),
@@ -173,13 +188,34 @@ impl Context {
                 })))
             }
         };
-        self.tally.queries.fetch_add(1, Ordering::Relaxed);
-        self.tally.hits.fetch_add(hits.len() as u64, Ordering::Relaxed);
-        self.tally.unknown.fetch_add(u64::from(!known), Ordering::Relaxed);
+        LaidOutAnswer { place, out, counted }
+    }
+
+    /// Counts an answer, in process 0.
+    pub(crate) fn count(
+        &self,
+        number: u64,
+        qid: &str,
+        text: &str,
+        took: Duration,
+        hits: u64,
+        known: bool,
+    ) {
+        let tally = &self.tally;
+        if let Some(latencies) = &tally.latencies {
+            latencies.add(took, qid, text);
+        }
+        if let (false, None) = (known, tally.unspaced.get())
+            && let Some(unspaced) = self.snapshot().unspaced(text)
+        {
+            _ = tally.unspaced.set((qid.to_string(), unspaced));
+        }
+        tally.queries.fetch_add(1, Ordering::Relaxed);
+        tally.hits.fetch_add(hits, Ordering::Relaxed);
+        tally.unknown.fetch_add(u64::from(!known), Ordering::Relaxed);
         if let Some(on_answer) = &self.hooks.on_answer {
             on_answer(number, took);
         }
-        LaidOutAnswer { place, out }
     }
 
     /// The places of the hits without the document that has the query's name, if that is to be
@@ -223,7 +259,7 @@ impl Context {
         if let Some(on_answer) = &self.hooks.on_answer {
             on_answer(number, took);
         }
-        LaidOutAnswer { place, out }
+        LaidOutAnswer { place, out, counted: None }
     }
 
     fn refused(&self, place: u32, refused: Refused) -> LaidOutAnswer {
@@ -235,6 +271,6 @@ impl Context {
                 AnswerOut::Text(text)
             }
         };
-        LaidOutAnswer { place, out }
+        LaidOutAnswer { place, out, counted: None }
     }
 }

@@ -30,6 +30,7 @@ use super::batch::Inbox;
 use super::collect::AnswerWriter;
 use super::context::{Context, QueryTally};
 use super::desk::QueryDesk;
+use super::shards::ShardWiring;
 use crate::cluster::hosts::Hosts;
 use crate::cluster::line::SealedLine;
 use crate::crew::lock;
@@ -296,9 +297,8 @@ impl QueryService {
             writer: AnswerWriter::new(Some(sink)),
             engines,
             whole: Arc::new(QueryDesk::new(wakers.clone())),
-            shards: Arc::new(QueryDesk::new(wakers.clone())),
+            shards: ShardWiring::new(&wakers),
             wakers,
-            planned: Arc::default(),
         });
         let shared = context.clone();
         run(workers, &control, Box::new(move |worker| assemble(&shared, &wiring, worker)))?;

@@ -18,6 +18,7 @@ use crate::query::plan::Plan;
 use crate::query::reading::lines::{Lines, Query};
 use crate::query::searcher::Searcher;
 use crate::query::snapshot::{Scoring, Snapshot};
+use crate::query::top_k::Hit;
 use crate::query::wanted::Wanted;
 use std::cell::RefCell;
 use std::num::NonZeroUsize;
@@ -68,9 +69,8 @@ fn wiring(engines: Box<dyn Engines>, sink: Sink) -> (Arc<Wiring>, Asker) {
         writer: AnswerWriter::new(Some(sink)),
         engines,
         whole: Arc::new(QueryDesk::new(wakers.clone())),
-        shards: Arc::new(QueryDesk::new(wakers.clone())),
+        shards: ShardWiring::new(&wakers),
         wakers,
-        planned: Arc::default(),
     };
     (Arc::new(wiring), asker)
 }
@@ -414,8 +414,11 @@ fn a_service_moves_between_two_batches() {
                 for _ in 0..3 {
                     assert!(asker.ask(Ok(Ok(Query::new("q", term(7))))));
                     let answer = answers.recv_timeout(Duration::from_secs(20)).unwrap();
-                    let hits: Vec<_> =
-                        answer.hits.iter().map(crate::query::top_k::NamedHit::hit).collect();
+                    let hits: Vec<_> = answer
+                        .hits
+                        .iter()
+                        .map(|hit| Hit { docid: hit.docid, score: hit.score })
+                        .collect();
                     assert!(hits == *expected && answer.hits.iter().all(|f| !f.name.is_empty()));
                     assert_eq!(answer.query.text, term(7));
                 }

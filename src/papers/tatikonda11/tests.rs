@@ -17,7 +17,7 @@ use crate::query::searcher::Searcher;
 use crate::query::searcher::tests::oracles::{PartsCase, parts};
 use crate::query::searcher::tests::{bits, by_parts, check_estimate, plan};
 use crate::query::snapshot::Snapshot;
-use crate::query::top_k::NamedHit;
+use crate::query::top_k::Hit;
 use crate::query::wanted::{Algorithm, Mode, Wanted};
 use proptest::prelude::*;
 use std::num::NonZeroUsize;
@@ -118,7 +118,11 @@ fn copies_move_with_a_service_between_two_batches() {
             for _ in 0..3 {
                 assert!(asker.ask(Ok(Ok(Query::new("q", term(7))))));
                 let answer = answers.recv_timeout(Duration::from_secs(20)).unwrap();
-                let hits: Vec<_> = answer.hits.iter().map(NamedHit::hit).collect();
+                let hits: Vec<_> = answer
+                    .hits
+                    .iter()
+                    .map(|hit| Hit { docid: hit.docid, score: hit.score })
+                    .collect();
                 assert_eq!(hits, *expected);
             }
             mover.move_to(two.clone());

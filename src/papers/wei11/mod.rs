@@ -20,7 +20,7 @@
 //! What differs: a surface form is stemmed once and not each token; a token has a gap in place of
 //! one id for all tokens of a document; the frontier of timely puts blocks in order where the paper
 //! reads buffers in turn; the dictionary is emptied with each run, which bounds memory; on the
-//! device a vote stands for the paper's reduction. `docs/wei11.md` tells it at length.
+//! device a vote stands for the paper's reduction. `docs/inside/wei11.md` tells it at length.
 
 pub(crate) mod btree;
 pub(crate) mod cpu;

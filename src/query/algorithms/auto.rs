@@ -1,7 +1,7 @@
 //! OR by the fastest of three algorithms.
 //!
 //! Bounds cost something for each list and hit and save something only where the threshold becomes
-//! high, that is where k is small against the postings. `docs/engines.md` has the measurements.
+//! high, that is where k is small against the postings. `docs/inside/engines.md` has measurements.
 
 use super::{blocks, exhaustive};
 use crate::index::list::ListError;

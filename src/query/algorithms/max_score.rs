@@ -171,7 +171,7 @@ impl Search<'_> {
         let term = self.order[self.order.len() - 1];
         let RunTerm { weight, list: Some(list) } = self.run.terms[term] else { return Ok(()) };
         let df = u64::from(list.df());
-        if df < top.k() as u64 || df * RARE > self.postings - df {
+        if self.bar(top) >= 0.0 || df < top.k() as u64 || df * RARE > self.postings - df {
             return Ok(());
         }
         ahead.reset(top.k());

@@ -2,7 +2,6 @@
 //! add to them and percentiles need no memory for each query; and the slowest queries.
 
 use crate::crew::lock;
-use crate::query::reading::lines::Query;
 use serde::Serialize;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -82,17 +81,14 @@ fn end(class: usize) -> u128 {
 }
 
 impl Latencies {
-    pub(crate) fn add(&self, took: Duration, query: &Query) {
+    pub(crate) fn add(&self, took: Duration, qid: &str, text: &str) {
         let ns = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.counts[class(ns)].fetch_add(1, Ordering::Relaxed);
         self.sum_ns.fetch_add(ns, Ordering::Relaxed);
         self.most_ns.fetch_max(ns, Ordering::Relaxed);
         if ns > self.passed_ns.load(Ordering::Relaxed) {
-            let slow = SlowQuery {
-                took: ns as f64 / 1e3,
-                qid: query.qid.clone(),
-                query: query.text.clone(),
-            };
+            let took = ns as f64 / 1e3;
+            let slow = SlowQuery { took, qid: qid.to_string(), query: text.to_string() };
             let mut slowest = lock(&self.slowest);
             let place = slowest.partition_point(|other| other.took >= slow.took);
             slowest.insert(place, slow);
@@ -151,11 +147,6 @@ impl Latencies {
 mod tests {
     use super::*;
 
-    fn query(number: u64) -> Query {
-        let qid = number.to_string();
-        Query { qid, text: "water mill".into(), ..Query::default() }
-    }
-
     #[test]
     fn classes_hold_what_they_say_and_are_narrow() {
         let mut before = 0;
@@ -184,7 +175,7 @@ mod tests {
         let latencies = Latencies::default();
         assert_eq!(latencies.report(), None);
         for us in (1..=1000u64).rev() {
-            latencies.add(Duration::from_micros(us), &query(us));
+            latencies.add(Duration::from_micros(us), &us.to_string(), "mill");
         }
         let report = latencies.report().unwrap();
         let LatencyReport { mean, p50, p90, p95, p99, p99_9, max, distribution, slowest } = report;
@@ -207,7 +198,7 @@ mod tests {
     #[test]
     fn one_query_is_all_of_them() {
         let latencies = Latencies::default();
-        latencies.add(Duration::from_nanos(1500), &query(0));
+        latencies.add(Duration::from_nanos(1500), "0", "mill");
         let report = latencies.report().unwrap();
         assert_eq!([report.p50, report.p99_9, report.max, report.mean], [1.5; 4]);
     }

@@ -166,15 +166,15 @@ proptest! {
         falls in prop::option::of(any::<bool>()),
     ) {
         let hit = |(docid, (key, score)): (usize, (Option<u32>, u8))| {
-            (key, Hit { docid: docid as u32, score: f32::from(score) })
+            (key, Hit { docid: docid as u32, score: f32::from(score) }, ())
         };
         let all: Vec<_> = keys.into_iter().enumerate().map(hit).collect();
         let mut expected = all.clone();
-        expected.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score));
+        expected.sort_by(|(_, a, ()), (_, b, ())| b.score.total_cmp(&a.score));
         match falls {
             None => {}
-            Some(false) => expected.sort_by_key(|(key, _)| key.unwrap_or(u32::MAX)),
-            Some(true) => expected.sort_by_key(|(key, _)| key.map_or(6, |key| 5 - key)),
+            Some(false) => expected.sort_by_key(|(key, ..)| key.unwrap_or(u32::MAX)),
+            Some(true) => expected.sort_by_key(|(key, ..)| key.map_or(6, |key| 5 - key)),
         }
         expected.truncate(k);
         let (left, right) = all.split_at(if all.is_empty() { 0 } else { cut.index(all.len()) });

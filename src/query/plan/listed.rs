@@ -10,6 +10,8 @@ pub(super) struct Listed {
     listing: Option<Arc<Listing>>,
     /// Whether all documents match, with score 0.
     pub(super) is_of_all: bool,
+    /// Documents below this score are not looked for.
+    floor: Option<f32>,
 }
 
 /// Whether all documents match a text.
@@ -35,6 +37,16 @@ impl Plan {
     /// Whether all documents match, with score 0.
     pub(crate) fn is_of_all(&self) -> bool {
         self.listed.is_of_all
+    }
+
+    /// Looks for no document below a score, since others that are known have such scores.
+    pub(crate) fn raise(&mut self, floor: f32) {
+        self.listed.floor = Some(floor);
+    }
+
+    /// The least score that is looked for.
+    pub(crate) fn floor(&self) -> f32 {
+        self.listed.floor.unwrap_or(f32::NEG_INFINITY)
     }
 
     /// How many of the best documents are looked for.

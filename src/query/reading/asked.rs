@@ -81,6 +81,12 @@ impl Query {
         size_of::<Self>() + self.qid.len() + self.text.len() + filter
     }
 
+    /// What shards need of it, without its wishes.
+    pub(crate) fn for_shards(&self) -> Self {
+        let Self { text, filter, sort, facets, returned, .. } = self.clone();
+        Self { text, filter, sort, facets, returned, ..Self::default() }
+    }
+
     /// How its hits are listed, if it asks for that, in an index that has these columns.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The experiments of Ding, He, Yan and Suel on a device; `docs/papers.md` names them.
+//! The experiments of Ding, He, Yan and Suel on a device; `docs/inside/papers.md` names them.
 //!
 //! Times of one query are from its launch to its hits in host memory; those of stages are between
 //! events on the device, and what the host takes to launch the next kernel is in them.

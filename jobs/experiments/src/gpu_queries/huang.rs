@@ -1,5 +1,5 @@
-//! The experiments of Huang, Ren, Zhao, Stones, Zhang, Wang and Liu on devices; `docs/papers.md`
-//! names them.
+//! The experiments of Huang, Ren, Zhao, Stones, Zhang, Wang and Liu on devices;
+//! `docs/inside/papers.md` names them.
 //!
 //! The paper does not say what the average time of a query is. `us` is the time of all batches,
 //! from planned queries to the hits in host memory, over the number of queries: making the batches

@@ -1,5 +1,5 @@
-//! The experiments of Wang, Yu, Stones, Ren, Wang, Liu and Ren on a device; `docs/papers.md` names
-//! them. Those that need none are `experiments wang`.
+//! The experiments of Wang, Yu, Stones, Ren, Wang, Liu and Ren on a device; `docs/inside/papers.md`
+//! names them. Those that need none are `experiments wang`.
 //!
 //! The index is in global order. The log is cut in halves: caches are filled by the first, and the
 //! other is answered. Queries without a document that has all their terms are left out.

@@ -1,0 +1,207 @@
+//! How many hits each shard is asked for first, which shards are asked again, and the merge.
+//!
+//! Were documents dealt to shards at random, a shard with part p of the matches would have k p of
+//! the best k, give or take √(k p). It is asked for three of these more, and for one behind: as
+//! long as its last hit is none of the best k, nothing behind that is. Only a shard whose last hit
+//! is among them is asked again, for what reaches the k-th score so far.
+//!
+//! Of OR one shard is asked before the others. The score of its last hit is a floor for them: what
+//! is below is most likely none of the best k. So they skip from their first posting on, and all of
+//! them together take about as long as one search of all documents. If fewer than k documents reach
+//! the floor, it was wrong, and all are asked again without.
+
+use super::messages::{ShardHits, StageHits};
+use crate::query::listing::best;
+use crate::query::top_k::Hit;
+use crate::query::wanted::{Mode, Wanted};
+use std::cmp::Ordering;
+
+/// The part of the matches that each of some shards will have, by the document frequencies of the
+/// terms in each, the rarest counting most; of `documents` in all. None if no term is in any.
+pub(super) fn parts<'a>(
+    terms: impl Iterator<Item = (f64, &'a [u64])>,
+    shards: usize,
+    documents: u32,
+) -> Option<Vec<f64>> {
+    let mut parts = vec![0.0; shards];
+    for (times, dfs) in terms {
+        let df: u64 = dfs.iter().sum();
+        let weight =
+            times * (1.0 + f64::from(documents) / df.max(1) as f64).ln() / df.max(1) as f64;
+        parts.iter_mut().zip(dfs).for_each(|(part, &df)| *part += weight * df as f64);
+    }
+    let sum: f64 = parts.iter().sum();
+    parts.iter_mut().for_each(|part| *part /= sum);
+    (sum > 0.0).then_some(parts)
+}
+
+/// How many hits a shard is asked for first, that will have this part of the matches.
+pub(super) fn first_share(k: usize, part: f64) -> usize {
+    let expected = k as f64 * part;
+    ((expected + 3.0 * expected.sqrt()).ceil() as usize).saturating_add(1).min(k)
+}
+
+/// The shard that is asked first: each in `turn`, or one that will have far more than the others.
+pub(super) fn first_shard(parts: &[f64], turn: u64) -> usize {
+    let greatest = (0..parts.len()).max_by(|&a, &b| parts[a].total_cmp(&parts[b])).unwrap_or(0);
+    let is_far_more = parts.len() as f64 * parts[greatest] > 2.0;
+    if is_far_more { greatest } else { (turn % parts.len() as u64) as usize }
+}
+
+/// The answers of the shards to a query, and how many hits each was asked for.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) asked: Vec<usize>,
+    pub(super) hits: Vec<Option<ShardHits>>,
+    /// The shards that were asked for what reaches a floor.
+    floored: Vec<bool>,
+    /// If hits of one stage were asked for again: whether of any term.
+    again: Option<bool>,
+}
+
+/// What some shards are asked for again.
+#[derive(Debug, PartialEq)]
+pub(super) struct Again {
+    pub(super) shards: Vec<usize>,
+    pub(super) mode: Mode,
+    /// Whether facets and counts are needed again.
+    pub(super) whole: bool,
+    pub(super) floor: f32,
+}
+
+/// Best first.
+fn order(a: &Hit, b: &Hit) -> Ordering {
+    b.score.total_cmp(&a.score).then(a.docid.cmp(&b.docid))
+}
+
+impl Found {
+    pub(super) fn new(asked: Vec<usize>) -> Self {
+        let hits = asked.iter().map(|_| None).collect();
+        let floored = vec![false; asked.len()];
+        Self { asked, hits, floored, again: None }
+    }
+
+    /// What all shards but `first` are asked for, which has answered.
+    pub(super) fn rest(&mut self, first: usize, k: usize) -> Again {
+        let hits = self.hits[first].as_ref().map_or(&[][..], |of| &of.first.hits);
+        let last = hits.last().filter(|_| hits.len() == self.asked[first]);
+        let shards: Vec<usize> = (0..self.asked.len()).filter(|&shard| shard != first).collect();
+        for &shard in shards.iter().filter(|_| last.is_some()) {
+            // As many as may well reach the floor.
+            self.asked[shard] = self.asked[shard].saturating_mul(2).min(k);
+            self.floored[shard] = true;
+        }
+        let floor = last.map_or(f32::NEG_INFINITY, |hit| hit.score);
+        Again { shards, mode: Mode::Or, whole: true, floor }
+    }
+
+    /// Takes the answer of a shard. Those that came before count on where a stage was asked for
+    /// again.
+    pub(super) fn take(&mut self, of: ShardHits) -> Result<(), String> {
+        let process = of.process as usize;
+        let place = self.hits.get_mut(process).ok_or_else(|| format!("no shard {process}"))?;
+        match (place, self.again) {
+            (Some(before), Some(any)) => {
+                let stage = if any { &mut before.any } else { &mut before.first };
+                let StageHits { hits, names, keys, values, .. } = of.first;
+                *stage = StageHits { hits, names, keys, values, ..std::mem::take(stage) };
+            }
+            (place, _) => *place = Some(of),
+        }
+        Ok(())
+    }
+
+    fn stages(&self, any: bool) -> impl Iterator<Item = (usize, &StageHits)> {
+        let told = self.hits.iter().enumerate().filter_map(|(at, of)| Some((at, of.as_ref()?)));
+        told.map(move |(at, of)| (at, if any { &of.any } else { &of.first }))
+    }
+
+    fn count(&self, any: bool) -> usize {
+        self.stages(any).map(|(_, stage)| stage.hits.len()).sum()
+    }
+
+    /// Whether a shard may have more than it has told.
+    fn is_open(&self, shard: usize, stage: &StageHits, k: usize) -> bool {
+        self.asked[shard] < k && stage.hits.len() >= self.asked[shard]
+    }
+
+    /// The shards that may have more of the best k of a stage, and the k-th score so far.
+    fn open_shards(&self, any: bool, k: usize) -> (Vec<usize>, f32) {
+        let mut all: Vec<Hit> =
+            self.stages(any).flat_map(|(_, stage)| &stage.hits).copied().collect();
+        let kth = (k > 0 && all.len() >= k).then(|| *all.select_nth_unstable_by(k - 1, order).1);
+        let may = |hit: &Hit| kth.is_none_or(|kth| order(hit, &kth) == Ordering::Less);
+        let open = |&(shard, stage): &(usize, &StageHits)| {
+            self.is_open(shard, stage, k) && stage.hits.last().is_none_or(may)
+                || self.floored[shard] && kth.is_none()
+        };
+        let shards = self.stages(any).filter(open).map(|(shard, _)| shard).collect();
+        (shards, kth.map_or(f32::NEG_INFINITY, |kth| kth.score))
+    }
+
+    /// Which shards are asked again, once all have answered.
+    pub(super) fn again(&mut self, wanted: &Wanted) -> Option<Again> {
+        let k = wanted.k;
+        let asked_all = |(&asked, &floored): (&usize, &bool)| asked >= k && !floored;
+        if self.asked.iter().zip(&self.floored).all(asked_all) {
+            return None;
+        }
+        let mut any = false;
+        if wanted.mode == Mode::AndOr && self.count(false) < k {
+            // Whether there are k with all terms is not known.
+            let first_is_open = |(shard, stage)| self.is_open(shard, stage, k);
+            if self.stages(false).any(first_is_open) {
+                let shards = (0..self.asked.len()).collect();
+                let floor = f32::NEG_INFINITY;
+                return Some(Again { shards, mode: Mode::AndOr, whole: true, floor });
+            }
+            any = true;
+        }
+        let (shards, floor) = self.open_shards(any, k);
+        let mode = match wanted.mode {
+            Mode::AndOr if any => Mode::Or,
+            Mode::AndOr => Mode::And,
+            mode => mode,
+        };
+        self.again = (!shards.is_empty()).then_some(any);
+        (!shards.is_empty()).then_some(Again { shards, mode, whole: false, floor })
+    }
+
+    /// The best k of all, in order, each with its shard and its place there; and the stage that
+    /// they are of.
+    pub(super) fn merge(&self, wanted: &Wanted, falls: Option<bool>) -> (Vec<Merged>, bool) {
+        let any = wanted.mode == Mode::AndOr && self.count(false) < wanted.k;
+        let mut all = Vec::with_capacity(self.count(any));
+        if falls.is_none() {
+            for (shard, stage) in self.stages(any) {
+                all.extend(stage.hits.iter().enumerate().map(|(at, &hit)| Merged {
+                    hit,
+                    shard,
+                    at,
+                }));
+            }
+            // Stable sorts find the runs that are there.
+            all.sort_by(|a, b| order(&a.hit, &b.hit));
+            all.truncate(wanted.k);
+            return (all, any);
+        }
+        let mut keyed = Vec::new();
+        for (shard, stage) in self.stages(any) {
+            for (at, &hit) in stage.hits.iter().enumerate() {
+                keyed.push((stage.keys.get(at).cloned().flatten(), hit, (shard, at)));
+            }
+        }
+        best(falls, &mut keyed, wanted.k);
+        all.extend(keyed.into_iter().map(|(_, hit, (shard, at))| Merged { hit, shard, at }));
+        (all, any)
+    }
+}
+
+/// A hit of a shard.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Merged {
+    pub(super) hit: Hit,
+    pub(super) shard: usize,
+    /// Its place among the hits of the stage.
+    pub(super) at: usize,
+}
