@@ -18,9 +18,10 @@ mod tests;
 use crate::index::error::IndexError;
 use crate::index::files::storage::{self, FileEntry};
 use crate::index::format::{
-    CURRENT, FileKind, INPUTS, MANIFEST, RUNS, VERSION, generation_name, run_name,
+    CURRENT, FileKind, INPUTS, MANIFEST, RUNS, VERSION, generation_name, run_name, run_of_file,
 };
-use crate::index::generations::folder::IndexLock;
+use crate::index::generations::folder::{IndexLock, generations};
+use crate::index::generations::manifest::summary::Summary;
 use crate::index::generations::manifest::{Manifest, RunEntry, Statistics, find_file};
 use crate::index::generations::run_files::next_run;
 use serde::{Deserialize, Serialize};
@@ -110,9 +111,16 @@ impl PartPlace {
         self.lock.is_some()
     }
 
-    /// The first number that no run on this disk has.
+    /// The first number that no run has which is on this disk, or of a generation that is.
     pub(crate) fn next_run(&self) -> Result<u32, IndexError> {
-        next_run(&self.generation)
+        let mut next = next_run(&self.generation)?;
+        for (_, generation) in generations(&self.index)? {
+            // What cannot be read is debris, or names nothing that can be opened.
+            let files = Summary::read(&generation).map_or_else(|_| Vec::new(), |known| known.files);
+            let runs = files.iter().filter_map(|file| run_of_file(&file.name)?.parse().ok());
+            next = runs.map(|run: u32| run.saturating_add(1)).fold(next, u32::max);
+        }
+        Ok(next)
     }
 
     /// Moves the runs of the `part` to where the manifest of the whole generation, which has this
