@@ -106,6 +106,7 @@ fn runs_may_lie_on_different_disks() {
     let elsewhere = "process 1 holds this run, on another disk";
     millrace(ask(&index(0))).fails(1).says(elsewhere);
     millrace(args!["merge", "--index", index(0)]).fails(1).says(elsewhere);
+    millrace(args!["delete", "--index", index(0), "first"]).fails(1).says(elsewhere);
     // The disk of another has no place for an index of its own.
     build(&scratch.path("disk-3/index"), args![input]);
     let disk = |process: usize| index([0, 3, 2][process]);

@@ -99,7 +99,8 @@ impl InputPlan {
     /// Counts the lines, or pages, of the first file that are in the shares of others before. Reads
     /// all of those, which is seldom needed: documents without a name are called by their lines.
     pub(crate) fn lines_before(&self) -> Result<u64, InputError> {
-        let Some((split, part)) = self.splits.first().and_then(|s| Some((s, s.part.as_ref()?)))
+        let first = self.splits.first().filter(|_| self.begins_within());
+        let Some((split, part)) = first.and_then(|first| Some((first, first.part.as_ref()?)))
         else {
             return Ok(0);
         };

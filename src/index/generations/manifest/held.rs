@@ -108,6 +108,11 @@ impl Manifest {
         self.runs.iter().map(|run| run.holder() + 1).max().unwrap_or(1)
     }
 
+    /// `Elsewhere` if a run is not on this disk, so that one process can read it.
+    pub(crate) fn check_here(&self, generation: &Path) -> Result<(), IndexError> {
+        self.runs.iter().try_for_each(|run| run.check_here(generation))
+    }
+
     /// Whether so many processes can have it open, each the runs that it holds: some hold none
     /// where there was little input. An index of one process is for one.
     pub fn is_for(&self, processes: usize) -> bool {
